@@ -1,0 +1,75 @@
+// The attention form: what is left of a user's function once everything that is written in more
+// than one way has been normalised.
+//
+//   o[b, h, i, :] = epilogue( sum_j P(i, j) v[b, h // (H // G), j, :] ),
+//   P = normaliser over j of score(s[i, j]) where keep, s[i, j] = q[b, h, i, :] . k[b, ..., j, :]
+//
+// score includes the scale. Several terms (two softmaxes) are a list: capture and form hold what no
+// rule can transfer yet. Sizes are symbols ("B", "M") or constants; head counts and head
+// dimensions are always constants.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "num/dtype.h"
+#include "spec/expr.h"
+
+namespace kw::spec {
+
+// A size: a symbol that launches may vary, or a constant.
+struct Size {
+  std::string name;     // "M", or "" for a constant
+  int64_t constant = 0; // when name is empty
+};
+
+// An argument of the user's function, in order.
+struct Argument {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  bool is_tensor = false;
+  std::vector<Size> dims;        // of a tensor, as the user passes it
+  std::vector<int> stride_order; // dims from outermost to innermost in memory
+  double value = 0;              // of a scalar: what example_inputs() gave
+  Span span;
+};
+
+// How an operand of a contraction is read: argument[indices], with the indices written in b, h, i
+// (query row) or j (key), d. For grouped heads the head index is `h // (H // G)`.
+struct Operand {
+  std::string argument;
+  std::vector<ExprPtr> indices;
+};
+
+enum class Normaliser { softmax };
+
+// One  normaliser(score(q k^T), keep) v  term.
+struct Term {
+  Operand q, k, v;
+  ExprPtr score;  // over Kind::score, b, h, i, j
+  ExprPtr keep;   // boolean over b, h, i, j; null when every key is kept
+  Normaliser normaliser = Normaliser::softmax;
+  // True when dropped entries were a large finite number and some row may keep no key: such a row
+  // is a uniform softmax in the user's program, not zero.
+  bool finite_mask = false;
+};
+
+struct Form {
+  std::string name;
+  Dtype dtype = Dtype::bf16;  // of q, k, v and o
+  std::vector<Argument> arguments;
+  // B batch, H query heads, G key heads, M queries, N keys, D and Dv head dimensions.
+  Size B, H, G, M, N, D, Dv;
+  std::vector<Term> terms;
+  ExprPtr epilogue;                      // over Kind::output, b, h, i, d
+  std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
+  bool returns_lse = false;
+  std::vector<Note> notes;               // e.g. sizes that the user's code fixes, with the line
+
+  const Argument* argument(const std::string& name) const;
+};
+
+// As `kernelwright capture --form` prints it.
+std::string print(const Form& form);
+
+}  // namespace kw::spec
