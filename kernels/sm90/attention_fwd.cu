@@ -4,7 +4,7 @@
 // worker computes 64 query rows; Q stays in registers. A math worker issues the scores of the next
 // key block before the product with V of the previous one, so the tensor cores run under the
 // softmax, and the two math workers take turns at issuing. Blocks of the output are handed out by a
-// counter, last rows first, and the next block's loads run under the end of this one.
+// counter, and the next block's loads run under the end of this one.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
@@ -18,7 +18,6 @@ struct Args {
     kw::TensorMap<element, 'B', 'H', 'M', 'D'> o;
     kw::Tensor<float, 'B', 'H', 'M'> lse;                        // log of the sum of the exponentials; -inf for a row without keys
     kw::size B, H, G, M, N;                                      // batch, query heads, key heads, queries, keys
-    kw::size section = kw::heads_in_l2(N * D * 4, H / G, B * H); // query heads worked on together: their K and V fit in L2
     float scale = kw::rsqrt(D) * kw::log2e;                      // of the scores, which are then powers of two
     float slack = 8.0f / scale;                                  // how far a score may exceed the reference of its row: a factor of 2^8
     kw::Workspace<2> queue;
@@ -39,9 +38,8 @@ struct Block { kw::index m, h, b; };                             // one tile of 
 struct Keys { kw::index count, full; };                          // key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask
 
 __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
-    const int rows = kw::ceil_div(args.M, BM), per_section = args.section * rows, r = w % per_section;
-    const int head = w / per_section * args.section + r % args.section;
-    return {rows - 1 - r / args.section, head % args.H, head / args.H};
+    const int rows = kw::ceil_div(args.M, BM);
+    return {w % rows, w / rows % args.H, w / rows / args.H};
 }
 
 __device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
@@ -63,11 +61,11 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
                 const Keys keys = key_blocks(args, c);
                 const int g = c.h / (args.H / args.G);
                 kw::wait_free(shared.q_free[u]);
-                for (int r = 0; r < WORKERS; ++r) kw::copy_async(args.q, {c.b, c.h, c.m * BM + r * 64}, shared.q_s[r][u], shared.q_full[u], kw::evict_first);
+                for (int r = 0; r < WORKERS; ++r) kw::load_async(args.q, {c.b, c.h, c.m * BM + r * 64}, shared.q_s[r][u], shared.q_full[u], kw::evict_first);
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
                     kw::wait_free(shared.k_free[t]);
-                    kw::copy_async(args.k, {c.b, g, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
+                    kw::load_async(args.k, {c.b, g, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
                 }
             }
         }
@@ -80,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
                     kw::wait_free(shared.v_free[t]);
-                    kw::copy_async(args.v, {c.b, g, n * BN}, shared.v_s[t], shared.v_full[t], kw::evict_last);
+                    kw::load_async(args.v, {c.b, g, n * BN}, shared.v_s[t], shared.v_full[t], kw::evict_last);
                 }
             }
         }
@@ -104,13 +102,13 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
 
             auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
                 if (mixed) {
-                    kw::map(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
+                    kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
                 }
                 raised = kw::raise(m, factor, s, args.slack, args.scale);
                 kw::RowVector<kw::real, 64> offset = m;
-                kw::map(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
+                kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
                 kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
-                kw::map(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
+                kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
                 kw::row_sum(l, s);
             };
             auto advance = [&](int n, bool mixed) {              // t: the key block whose P is at hand; n: the next
@@ -134,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             kw::fill(m, kw::minus_infinity);
 
             kw::wait(shared.q_full[u]);
-            kw::copy(shared.q_s[me][u], q_r);
+            kw::load(shared.q_s[me][u], q_r);
             kw::arrive(shared.q_free[u]);
             kw::wait(shared.k_full[t]);
             kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t]));
@@ -149,9 +147,9 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             kw::wait(shared.v_full[t]);
             kw::gemm_add_async(acc, p, shared.v_s[t]);
             kw::RowVector<kw::real, 64> sum = kw::total(l), inverse = sum, lse_r = sum;
-            kw::map(inverse, [&](kw::real x) { return x == 0.0f ? 0.0f : kw::reciprocal(x); });
-            kw::map(lse_r, [&](kw::real x, kw::real r) { return x == 0.0f ? kw::minus_infinity : (r * args.scale + kw::log2(x)) * kw::ln2; }, m);
-            kw::copy(lse_r, args.lse, {c.b, c.h, i0});
+            kw::map_rows(inverse, [&](kw::real x) { return x == 0.0f ? 0.0f : kw::reciprocal(x); });
+            kw::map_rows(lse_r, [&](kw::real x, kw::real r) { return x == 0.0f ? kw::minus_infinity : (r * args.scale + kw::log2(x)) * kw::ln2; }, m);
+            kw::store_rows(lse_r, args.lse, {c.b, c.h, i0});
             kw::wait_group<0>(acc);
             kw::arrive(shared.v_free[t]);
             ++t;
@@ -159,10 +157,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
 
             if (kw::is_thread(0)) kw::wait_store_read();         // the previous block's O has left
             kw::sync_worker(me);
-            kw::copy(acc, shared.o_s[me]);
+            kw::store(acc, shared.o_s[me]);
             kw::publish();
             kw::sync_worker(me);
-            if (kw::is_thread(0)) kw::copy_async(shared.o_s[me], args.o, {c.b, c.h, i0});
+            if (kw::is_thread(0)) kw::store_async(shared.o_s[me], args.o, {c.b, c.h, i0});
         }
         if (kw::is_thread(0)) kw::wait_store();
     }

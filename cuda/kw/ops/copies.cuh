@@ -12,14 +12,14 @@ constexpr u64 evict_first = 0x12F0000000000000ull, evict_last = 0x14F00000000000
 // By one thread. Arrives at the barrier once with the tile's bytes announced; the use completes
 // when they have come. Rows and columns past the tensor's end are zero.
 template <class T, char... Dims, int R, int C>
-KW_DEVICE void copy_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
+KW_DEVICE void load_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
                           BarrierUse full, u64 hint) {
   ptx::mbarrier_arrive_expect(full.address, SharedTile<T, R, C>::bytes);
   ptx::tma_load(to.address(), &from.map, full.address, at.batch, at.head, at.row, hint);
 }
 // By one thread, after publish() by the writers and a sync. Rows past the end are not written.
 template <class T, char... Dims, int R, int C>
-KW_DEVICE void copy_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {
+KW_DEVICE void store_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {
   ptx::tma_store(&to.map, from.address(), at.batch, at.head, at.row);
   ptx::tma_store_commit();
 }
@@ -29,7 +29,7 @@ KW_DEVICE void wait_store() { ptx::tma_store_wait(); }
 // Shared stores of this thread before it are seen by the copy engine after the next sync.
 KW_DEVICE void publish() { ptx::fence_async_proxy(); }
 
-template <class T, int C> KW_DEVICE void copy(const SharedTile<T, 64, C>& from, Operand<T, 64, C>& to) {
+template <class T, int C> KW_DEVICE void load(const SharedTile<T, 64, C>& from, Operand<T, 64, C>& to) {
   const u32 lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
   for (int k = 0; k < C / 16; ++k)
@@ -37,7 +37,7 @@ template <class T, int C> KW_DEVICE void copy(const SharedTile<T, 64, C>& from, 
                      to.x[4 * k + 2], to.x[4 * k + 3]);
 }
 // Rounds to bf16, to nearest even.
-template <int C> KW_DEVICE void copy(const Accumulator<real, 64, C>& from, SharedTile<bf16, 64, C>& to) {
+template <int C> KW_DEVICE void store(const Accumulator<real, 64, C>& from, SharedTile<bf16, 64, C>& to) {
   const u32 lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
   for (int k = 0; k < C / 16; ++k)
@@ -48,7 +48,7 @@ template <int C> KW_DEVICE void copy(const Accumulator<real, 64, C>& from, Share
 }
 // One value a row; rows past the end are dropped.
 template <char... Dims>
-KW_DEVICE void copy(const RowVector<real, 64>& from, const Tensor<float, Dims...>& to, Coords at) {
+KW_DEVICE void store_rows(const RowVector<real, 64>& from, const Tensor<float, Dims...>& to, Coords at) {
   const int row = at.row + Accumulator<real, 64, 8>::thread_row(), rows = to.extent[2];
   if (threadIdx.x % 4 == 0) {
     if (row < rows) to(at.batch, at.head, row) = from.x[0];
