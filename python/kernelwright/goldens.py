@@ -173,7 +173,7 @@ def _case(spec, traced, interpreter, shapes, values, n):
             how = _draw_of(example, stream, n, longest, as_example)
             shape = [int(s.subs(values)) for s in shapes[position]]
             inputs.append(draw(how, SEED + n, stream, example.dtype, shape))
-            draws.append({"name": spec.names[stream], "stream": stream, **{k: number(v) for k, v in how.items()}})
+            draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
             position += 1
         try:
             with torch.no_grad():
@@ -181,7 +181,7 @@ def _case(spec, traced, interpreter, shapes, values, n):
             if own.shape != truth.shape:
                 raise Problem("spec.trace", f"at sizes {sizes_json} the function returns shape "
                               f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)
-            return {"sizes": sizes_json, "seed": SEED + n, "draws": draws}, truth, own
+            return {"seed": SEED + n, "draws": draws}, truth, own
         except Problem:
             raise
         except Exception as error:
