@@ -153,22 +153,36 @@ void check_parameters(const Cubin& cubin, int expected, Diagnostics& diagnostics
                                     entry.name, entry.parameter_bytes, expected));
 }
 
-}  // namespace
-
-std::optional<Cubin> audit_cubin(std::string_view image, const CubinExpectation& expected,
-                                 Diagnostics& diagnostics) {
+std::optional<Elf> read_cuda_elf(std::string_view image, Diagnostics& diagnostics) {
   std::string why;
   const std::optional<Elf> elf = read_elf(image, why);
   if (elf && elf->machine != machine_cuda)
     why = fmt::format("the machine is number {}, CUDA's is {}", elf->machine, machine_cuda);
-  if (!why.empty()) {
-    diagnostics.error("cubin.not_elf", {}, fmt::format("not a cubin: {}", why));
-    return std::nullopt;
-  }
-  Cubin cubin{.architecture = architecture(*elf)};
-  for (uint32_t i = 0; i < elf->symbols.size(); ++i)
-    if (is_entry(elf->symbols[i])) cubin.entries.push_back(describe(*elf, i));
+  if (why.empty()) return elf;
+  diagnostics.error("cubin.not_elf", {}, fmt::format("not a cubin: {}", why));
+  return std::nullopt;
+}
 
+Cubin describe(const Elf& elf) {
+  Cubin cubin{.architecture = architecture(elf)};
+  for (uint32_t i = 0; i < elf.symbols.size(); ++i)
+    if (is_entry(elf.symbols[i])) cubin.entries.push_back(describe(elf, i));
+  return cubin;
+}
+
+}  // namespace
+
+std::optional<Cubin> read_cubin(std::string_view image, Diagnostics& diagnostics) {
+  const std::optional<Elf> elf = read_cuda_elf(image, diagnostics);
+  if (!elf) return std::nullopt;
+  return describe(*elf);
+}
+
+std::optional<Cubin> audit_cubin(std::string_view image, const CubinExpectation& expected,
+                                 Diagnostics& diagnostics) {
+  const std::optional<Elf> elf = read_cuda_elf(image, diagnostics);
+  if (!elf) return std::nullopt;
+  const Cubin cubin = describe(*elf);
   check_target(*elf, expected.target, diagnostics);
   check_entries(cubin, expected.entries, diagnostics);
   check_globals(*elf, expected.dead_globals, diagnostics);

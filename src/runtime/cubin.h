@@ -36,6 +36,9 @@ struct Cubin {
   std::vector<CubinEntry> entries;
 };
 
+// What `image` holds. Reports cubin.not_elf and returns nothing when it is no cubin.
+std::optional<Cubin> read_cubin(std::string_view image, Diagnostics& diagnostics);
+
 struct CubinExpectation {
   std::string target;                     // "sm_90a"; the letter is not recorded in the image
   std::vector<std::string> entries;       // in any order
