@@ -136,6 +136,27 @@ CuDevicePointer Kernel::workspace(const PackedWorkspace& needed, CuStream stream
   return address;
 }
 
+bool Kernel::workspaces_are_zero(Diagnostics& diagnostics) const {
+  const CurrentContext current(*driver_, context_);
+  const std::lock_guard lock(mutex_);
+  bool zero = driver_->ok(driver_->context_synchronize(), "waiting for the launches", diagnostics);
+  for (const auto& [key, memory] : workspaces_) {
+    std::string bytes(memory.bytes, '\0');
+    if (!zero || !driver_->ok(driver_->copy_from_device(bytes.data(), memory.address, bytes.size()),
+                              "reading a workspace", diagnostics))
+      return false;
+    const size_t at = bytes.find_first_not_of('\0');
+    if (at == std::string::npos) continue;
+    zero = false;
+    for (const Argument& a : spec_.arguments)
+      if (a.kind == ArgumentKind::workspace && a.offset == key.second)
+        diagnostics.error("launch.workspace", {},
+                          fmt::format("{}: byte {} of {} is not zero after the launch", a.name, at,
+                                      bytes.size()));
+  }
+  return zero;
+}
+
 bool Plan::encode(const Tensors& tensors, Diagnostics& diagnostics) {
   const Driver& cuda = kernel_.driver();
   for (const PackedTensor& tensor : packed_.tensors) {

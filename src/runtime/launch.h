@@ -66,6 +66,9 @@ class Kernel {
   std::unique_ptr<Plan> plan(const Tensors& tensors, const Scalars& scalars,
                              Diagnostics& diagnostics) const;
 
+  // Whether every workspace holds zeros again. Waits for the launches. Reports launch.workspace.
+  bool workspaces_are_zero(Diagnostics& diagnostics) const;
+
   const LaunchSpec& spec() const { return spec_; }
   const Driver& driver() const { return *driver_; }
   CuContext context() const { return context_; }
