@@ -137,6 +137,14 @@ TEST_F(Compiling, AuditPassesAKernelAndKnowsItsNumbers) {
   EXPECT_EQ(count("cubin.parameters"), 1);
 }
 
+TEST_F(Compiling, AuditKnowsTheSizeOfAnAlignedStruct) {
+  const auto cubin = audit(R"(
+      struct Args { struct alignas(64) Map { char bytes[128]; } map; float* p; };
+      extern "C" __global__ void k(const __grid_constant__ Args args) { *args.p = args.map.bytes[0]; })");
+  ASSERT_TRUE(cubin);
+  EXPECT_EQ(cubin->entries[0].parameter_bytes, 192);
+}
+
 TEST_F(Compiling, AuditExceptsConstantsThatNoInstructionNames) {
   audit("constexpr int BM = 128;\nextern \"C\" __global__ void k(int* p) { *p = BM; }");
   EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics);
