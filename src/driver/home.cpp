@@ -60,8 +60,9 @@ std::optional<fs::path> corpus_kernel(const Home& home, const std::string& targe
   std::string have;
   for (const fs::directory_entry& entry : fs::directory_iterator(home.kernels()))
     have += (have.empty() ? "" : ", ") + entry.path().filename().string();
-  diagnostics.error("driver.target", {},
-                    fmt::format("no expert kernel for target '{}'; kernels/ has {}", target, have))
+  diagnostics
+      .error("driver.target", {},
+             fmt::format("no expert kernel for target '{}'; kernels/ has {}", target, have))
       .hint = "sm_90a is Hopper (H100, H200)";
   return std::nullopt;
 }

@@ -56,19 +56,26 @@ inline const char* encode(CUtensorMap* map, const Tensor& t, CUtensorMapDataType
 std::string cpp(const ExprPtr& e) {
   const auto arg = [&](int i) { return cpp(e->args[i]); };
   switch (e->kind) {
-    case ExprKind::integer: return "int64_t(" + e->text + ")";
-    case ExprKind::real: return e->text;
+    case ExprKind::integer:
+      return "int64_t(" + e->text + ")";
+    case ExprKind::real:
+      return e->text;
     case ExprKind::name:
       return e->text == "log2e" ? "1.4426950408889634"
              : e->text == "ln2" ? "0.6931471805599453"
                                 : e->text;
-    case ExprKind::unary: return (e->text == "not" ? "!" : "-") + arg(0);
+    case ExprKind::unary:
+      return (e->text == "not" ? "!" : "-") + arg(0);
     case ExprKind::binary:
       if (e->text == "//") return fmt::format("detail::floor_div({}, {})", arg(0), arg(1));
       if (e->text == "%") return fmt::format("detail::floor_mod({}, {})", arg(0), arg(1));
       return fmt::format("({} {} {})", arg(0),
-                         e->text == "and" ? "&&" : e->text == "or" ? "||" : e->text, arg(1));
-    case ExprKind::where: return fmt::format("({} ? {} : {})", arg(0), arg(1), arg(2));
+                         e->text == "and"  ? "&&"
+                         : e->text == "or" ? "||"
+                                           : e->text,
+                         arg(1));
+    case ExprKind::where:
+      return fmt::format("({} ? {} : {})", arg(0), arg(1), arg(2));
     case ExprKind::call: {
       std::string list;
       for (size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + arg(i);
@@ -76,7 +83,8 @@ std::string cpp(const ExprPtr& e) {
       const bool std_name = e->text == "min" || e->text == "max" || e->text == "sqrt";
       return (std_name ? "std::" : "detail::") + e->text + "(" + list + ")";
     }
-    default: return "0";
+    default:
+      return "0";
   }
 }
 
@@ -130,7 +138,8 @@ std::string packing(const LaunchPlan& plan) {
         const char* type = a.type == "f16" ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
                                            : "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
         out += fmt::format(
-            "  if (const char* wrong = detail::encode(reinterpret_cast<CUtensorMap*>({}), in.{}, {}, {}, "
+            "  if (const char* wrong = detail::encode(reinterpret_cast<CUtensorMap*>({}), in.{}, "
+            "{}, {}, "
             "{})) return wrong;\n",
             at, a.name, type, a.box_rows, a.box_columns);
         break;
@@ -141,7 +150,8 @@ std::string packing(const LaunchPlan& plan) {
         for (size_t d = 0; d < rank; ++d)
           out += fmt::format(
               "  std::memcpy({0} + {1}, &in.{2}.stride[{3}], 8);\n"
-              "  {{ const int32_t extent = int32_t(in.{2}.shape[{3}]); std::memcpy({0} + {4}, &extent, 4); }}\n",
+              "  {{ const int32_t extent = int32_t(in.{2}.shape[{3}]); std::memcpy({0} + {4}, "
+              "&extent, 4); }}\n",
               at, 8 + 8 * d, a.name, d, 8 + 8 * rank + 4 * d);
         break;
       }
@@ -174,9 +184,11 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "// How to launch {0} ({1}) from C++: load the cubin, plan once a shape, launch.\n"
       "//\n"
       "//   CUfunction kernel;  {2}::load(cubin_bytes, &kernel);\n"
-      "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, plan);\n"
+      "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, "
+      "plan);\n"
       "//   {2}::launch(kernel, plan, stream);\n"
-      "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include <cstdint>\n"
+      "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
+      "<cstdint>\n"
       "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
       plan.entry, plan.target, name);
   for (const auto& [constant, value] : plan.constants)
@@ -192,18 +204,21 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "  std::memset(&plan, 0, sizeof plan);\n" +
       checks(plan) + packing(plan) +
       fmt::format(
-          "  const int64_t SMS = multiprocessors;\n  plan.grid = unsigned({});\n  return nullptr;\n}}\n",
+          "  const int64_t SMS = multiprocessors;\n  plan.grid = unsigned({});\n  return "
+          "nullptr;\n}}\n",
           cpp(plan.grid));
   out += fmt::format(
       "\ninline CUresult load(const void* cubin, CUfunction* kernel) {{\n"
       "  CUmodule module;\n  CUresult result = cuModuleLoadData(&module, cubin);\n"
       "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(kernel, module, \"{}\");\n"
       "  if (result == CUDA_SUCCESS)\n"
-      "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, {});\n"
+      "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
+      "{});\n"
       "  return result;\n}}\n"
       "inline CUresult launch(CUfunction kernel, const Plan& plan, CUstream stream) {{\n"
       "  void* parameters[1] = {{const_cast<unsigned char*>(plan.parameters)}};\n"
-      "  return cuLaunchKernel(kernel, plan.grid, 1, 1, {}, 1, 1, {}, stream, parameters, nullptr);\n"
+      "  return cuLaunchKernel(kernel, plan.grid, 1, 1, {}, 1, 1, {}, stream, parameters, "
+      "nullptr);\n"
       "}}\n\n}}  // namespace {}\n",
       plan.entry, plan.shared_bytes, plan.threads, plan.shared_bytes, name);
   return out;

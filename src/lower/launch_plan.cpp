@@ -38,8 +38,8 @@ class Planner {
     if (!kernel || !args || !shared || !offer) {
       diagnostics_.error("launch.incomplete", kernel ? kernel->span : Span{},
                          fmt::format("a launch needs kernel, args, shared and offer; {} is missing",
-                                     !kernel  ? "the kernel"
-                                     : !args  ? "args"
+                                     !kernel   ? "the kernel"
+                                     : !args   ? "args"
                                      : !shared ? "shared"
                                                : "offer"));
       return std::nullopt;
@@ -97,7 +97,8 @@ class Planner {
     for (const Stmt& s : shared.body) {
       for (const Item& d : s.items("d")) {
         if (s.op == Op::ring || s.op == Op::tile) {
-          const int64_t rows = constant(s.expr("r"), s.span), columns = constant(s.expr("c"), s.span);
+          const int64_t rows = constant(s.expr("r"), s.span),
+                        columns = constant(s.expr("c"), s.span);
           const int64_t slots = s.op == Op::ring ? constant(s.expr("n"), s.span) : 1;
           const int64_t count = d.expr ? constant(d.expr, s.span) : 1;
           tiles_[d.name] = {rows, columns};
@@ -127,11 +128,12 @@ class Planner {
       if (box == tiles_.end()) return;
       const auto [at, fresh] = boxes_.emplace(tensor, box->second);
       if (!fresh && at->second != box->second)
-        refuse("launch.box", s.span,
-               fmt::format("'{}' is copied in tiles of {}x{} here and {}x{} elsewhere; a tensor map "
-                           "has one box",
-                           tensor, box->second.first, box->second.second, at->second.first,
-                           at->second.second));
+        refuse(
+            "launch.box", s.span,
+            fmt::format("'{}' is copied in tiles of {}x{} here and {}x{} elsewhere; a tensor map "
+                        "has one box",
+                        tensor, box->second.first, box->second.second, at->second.first,
+                        at->second.second));
     });
   }
 
@@ -142,7 +144,6 @@ class Planner {
     offset_ += bytes;
     plan_.arguments.push_back(std::move(a));
   }
-
 
   void read_argument(const Stmt& s) {
     for (const Item& d : s.items("d")) {
@@ -173,7 +174,7 @@ class Planner {
       } else if (s.op == Op::arg_workspace) {
         a.kind = ArgumentKind::workspace;
         a.type = "u32";
-        a.dims = {tl::integer(std::stoll(s.word("n")))};
+        a.dims = {s.expr("n")};
         place(std::move(a), 8, 8);
       } else {
         a.kind = s.op == Op::arg_size ? ArgumentKind::size : ArgumentKind::scalar;
@@ -192,8 +193,8 @@ class Planner {
     for (const std::string& name : sizes)
       plan_.requirements.push_back(tl::binary(">=", tl::name(name), tl::integer(1)));
     if (sizes.count("H") && sizes.count("G"))
-      plan_.requirements.push_back(tl::binary(
-          "==", tl::binary("%", tl::name("H"), tl::name("G")), tl::integer(0)));
+      plan_.requirements.push_back(
+          tl::binary("==", tl::binary("%", tl::name("H"), tl::name("G")), tl::integer(0)));
     if (program_.find(Op::map_real))
       for (const char* name : {"M", "N"})
         plan_.requirements.push_back(tl::binary("<", tl::name(name), tl::integer(1 << 24)));
@@ -212,14 +213,17 @@ class Planner {
 nlohmann::json prefix(const ExprPtr& e) {
   nlohmann::json out = nlohmann::json::array();
   switch (e->kind) {
-    case ExprKind::integer: return std::stoll(e->text);
-    case ExprKind::real: return std::stod(e->text);
-    case ExprKind::name: return e->text;
-    default: break;
+    case ExprKind::integer:
+      return std::stoll(e->text);
+    case ExprKind::real:
+      return std::stod(e->text);
+    case ExprKind::name:
+      return e->text;
+    default:
+      break;
   }
   if (e->kind == ExprKind::call && e->text == "heads_in_l2") {  // see cuda/kw/scalar.cuh
-    const nlohmann::json room = {"floor_pow2",
-                                 {"max", 1, {"//", 32 << 20, prefix(e->args[0])}}};
+    const nlohmann::json room = {"floor_pow2", {"max", 1, {"//", 32 << 20, prefix(e->args[0])}}};
     return {"gcd", {"*", room, prefix(e->args[1])}, prefix(e->args[2])};
   }
   out.push_back(e->text);
@@ -229,11 +233,16 @@ nlohmann::json prefix(const ExprPtr& e) {
 
 const char* kind_name(ArgumentKind kind) {
   switch (kind) {
-    case ArgumentKind::tensor_map: return "tensor_map";
-    case ArgumentKind::tensor: return "tensor";
-    case ArgumentKind::size: return "size";
-    case ArgumentKind::scalar: return "scalar";
-    case ArgumentKind::workspace: return "workspace";
+    case ArgumentKind::tensor_map:
+      return "tensor_map";
+    case ArgumentKind::tensor:
+      return "tensor";
+    case ArgumentKind::size:
+      return "size";
+    case ArgumentKind::scalar:
+      return "scalar";
+    case ArgumentKind::workspace:
+      return "workspace";
   }
   return "";
 }
