@@ -12,11 +12,11 @@
 namespace kw::runtime {
 namespace {
 
-constexpr uint16_t machine_cuda = 190;          // EM_CUDA
-constexpr uint8_t other_entry = 0x10;           // STO_CUDA_ENTRY in st_other
-constexpr uint8_t attribute_registers = 0x2f;   // EIATTR_REGCOUNT: symbol index, count
-constexpr uint8_t attribute_parameters = 0x19;  // EIATTR_PARAM_CBANK's and CBANK_PARAM_SIZE
-constexpr uint8_t format_sized = 4;             // EIFMT_SVAL: 16-bit size, then the value
+constexpr uint16_t machine_cuda = 190;         // EM_CUDA
+constexpr uint8_t other_entry = 0x10;          // STO_CUDA_ENTRY in st_other
+constexpr uint8_t attribute_registers = 0x2f;  // EIATTR_REGCOUNT: symbol index, count
+constexpr uint8_t attribute_parameter = 0x17;  // EIATTR_KPARAM_INFO: one record a parameter
+constexpr uint8_t format_sized = 4;            // EIFMT_SVAL: 16-bit size, then the value
 
 bool is_entry(const ElfSymbol& symbol) {
   return symbol.type == STT_FUNC && symbol.section != SHN_UNDEF && (symbol.other & other_entry);
@@ -48,6 +48,23 @@ void visit_info(std::string_view bytes, Visit visit) {
   }
 }
 
+// A record is index (u32), ordinal and offset (u16 each), and a word whose upper 14 bits are the
+// size in bytes. Offsets count from the bank's parameter area, where an aligned struct may begin
+// later.
+int parameter_bytes(const ElfSection& info) {
+  int begin = 0, end = 0;
+  visit_info(info.bytes, [&](uint8_t attribute, uint16_t, std::string_view value) {
+    uint16_t offset;
+    uint32_t word;
+    if (attribute != attribute_parameter || value.size() < 12) return;
+    memcpy(&offset, value.data() + 6, sizeof offset);
+    memcpy(&word, value.data() + 8, sizeof word);
+    begin = end == 0 ? offset : std::min<int>(begin, offset);
+    end = std::max<int>(end, offset + static_cast<int>(word >> 18));
+  });
+  return end - begin;
+}
+
 CubinEntry describe(const Elf& elf, uint32_t symbol_index) {
   const ElfSymbol& symbol = elf.symbols[symbol_index];
   CubinEntry entry{.name = std::string(symbol.name), .code_bytes = static_cast<int>(symbol.size)};
@@ -61,9 +78,7 @@ CubinEntry describe(const Elf& elf, uint32_t symbol_index) {
       if (words[0] == symbol_index) entry.registers = static_cast<int>(words[1]);
     });
   if (const ElfSection* info = section_named(elf, ".nv.info." + entry.name))
-    visit_info(info->bytes, [&](uint8_t attribute, uint16_t value, std::string_view) {
-      if (attribute == attribute_parameters) entry.parameter_bytes = value;
-    });
+    entry.parameter_bytes = parameter_bytes(*info);
   return entry;
 }
 

@@ -164,14 +164,16 @@ std::optional<Compiled> Nvrtc::compile(const SourcePtr& kernel, const std::vecto
                       fmt::format("target '{}' is not of the form sm_90a", target));
     return std::nullopt;
   }
-  std::vector<const char*> names, texts;
-  for (const Header& header : headers) {
-    names.push_back(header.name.c_str());
-    texts.push_back(header.text.c_str());
-  }
+  std::vector<std::string> resolved;
+  for (const Header& header : headers)
+    resolved.push_back(with_full_includes(header.name, header.text, headers));
+  const std::vector<const char*> texts = pointers(resolved);
+  std::vector<const char*> names;
+  for (const Header& header : headers) names.push_back(header.name.c_str());
+  const std::string text = with_full_includes(kernel->name, kernel->text, headers);
   const auto start = std::chrono::steady_clock::now();
   Program program = nullptr;
-  int status = library_->create(&program, kernel->text.c_str(), kernel->name.c_str(),
+  int status = library_->create(&program, text.c_str(), kernel->name.c_str(),
                                 static_cast<int>(headers.size()), texts.data(), names.data());
   if (status != success) {
     diagnostics.error("build.nvrtc", {},

@@ -23,7 +23,7 @@
 namespace kw::runtime {
 
 struct Header {
-  std::string name;  // as #include spells it: "kw/ops.cuh"
+  std::string name;  // "kw/ops/gemm.cuh": as the kernel spells it, or relative to another header
   std::string text;
 };
 
@@ -59,6 +59,11 @@ class Nvrtc {
 
 // The places where libnvrtc is looked for, in order; bare names are left to the dynamic linker.
 std::vector<std::string> nvrtc_candidates(const std::string& python);
+
+// `text` with each #include that names one of `headers` relative to the folder of `name` spelt as
+// that header's own name.
+std::string with_full_includes(const std::string& name, const std::string& text,
+                               const std::vector<Header>& headers);
 
 // The .global variables of a PTX text that nothing but their own definition names.
 std::vector<std::string> dead_globals(std::string_view ptx);

@@ -9,7 +9,7 @@ def tiny_cubin(entry, parameter_bytes):
     starts = [sum(len(n) + 1 for n in names[:i]) for i in range(len(names))]
     symbol = struct.pack("<IBBHQQ", 1, 0x12, 0x10, 4, 0, 16)  # global function, a kernel entry
     contents = [b"", table, b"\0" + entry.encode() + b"\0", bytes(24) + symbol, bytes(16),
-                struct.pack("<BBH", 3, 0x19, parameter_bytes)]
+                struct.pack("<BBHIHHI", 4, 0x17, 12, 0, 0, 0, parameter_bytes << 18)]
     types = [0, 3, 3, 2, 1, 0x70000000]
     body, sections = b"", b""
     for i, content in enumerate(contents):

@@ -71,6 +71,21 @@ TEST_F(Compiling, TakesHeadersFromMemoryAndBlamesTheirLines) {
   EXPECT_EQ(diagnostics.all()[0].message, "identifier \"nothing\" is undefined");
 }
 
+TEST_F(Compiling, HeadersIncludeEachOtherAsFilesDo) {
+  // Two headers of one name in two folders: the spelling alone does not tell them apart.
+  const std::vector<Header> headers = {
+      {"kw/all.cuh", "#pragma once\n#include \"a/same.cuh\"\n#include \"b/same.cuh\"\n"},
+      {"kw/a/same.cuh", "#pragma once\n#include \"part.cuh\"\n"},
+      {"kw/a/part.cuh", "#pragma once\n__device__ int one() { return 1; }\n"},
+      {"kw/b/same.cuh", "#pragma once\n#include \"part.cuh\"\n#include \"../a/part.cuh\"\n"},
+      {"kw/b/part.cuh", "#pragma once\n__device__ int two() { return 2; }\n"}};
+  EXPECT_TRUE(
+      compile("#include \"kw/all.cuh\"\n"
+              "extern \"C\" __global__ void k(int* p) { *p = one() + two(); }\n",
+              headers))
+      << render(diagnostics);
+}
+
 TEST_F(Compiling, RefusesAMisspelledTarget) {
   EXPECT_FALSE(compile("", {}, "hopper"));
   EXPECT_EQ(count("build.target"), 1);
@@ -120,6 +135,14 @@ TEST_F(Compiling, AuditPassesAKernelAndKnowsItsNumbers) {
   audit_cubin(image, {"sm_80", {"k"}, {}, 24}, diagnostics);
   EXPECT_EQ(count("cubin.target"), 1);
   EXPECT_EQ(count("cubin.parameters"), 1);
+}
+
+TEST_F(Compiling, AuditKnowsTheSizeOfAnAlignedStruct) {
+  const auto cubin = audit(R"(
+      struct Args { struct alignas(64) Map { char bytes[128]; } map; float* p; };
+      extern "C" __global__ void k(const __grid_constant__ Args args) { *args.p = args.map.bytes[0]; })");
+  ASSERT_TRUE(cubin);
+  EXPECT_EQ(cubin->entries[0].parameter_bytes, 192);
 }
 
 TEST_F(Compiling, AuditExceptsConstantsThatNoInstructionNames) {
@@ -195,6 +218,14 @@ TEST(DeadGlobals, AreThoseThatOnlyTheirDefinitionNames) {
                          ".visible .global .align 1 .b8 table[2] = {1, 2};\n"
                          "\tld.global.u32 %r1, [used];\n\tmov.u64 %rd1, table;\n"),
             std::vector<std::string>{"BM"});
+}
+
+TEST(Includes, AreSpeltInFullAndNothingElseChanges) {
+  EXPECT_EQ(
+      with_full_includes("kw/ops/x.cuh",
+                         "  #include \"../tile/t.cuh\"  // why\n#include \"none.cuh\"\nint x;",
+                         {{"kw/tile/t.cuh", ""}}),
+      "  #include \"kw/tile/t.cuh\"  // why\n#include \"none.cuh\"\nint x;");
 }
 
 TEST(FindingNvrtc, TakesTheEnvironmentsChoiceAloneAndSaysWhenItIsWrong) {

@@ -24,9 +24,10 @@ inline std::string tiny_cubin(const std::string& entry, uint16_t parameter_bytes
   symbols[1].st_other = 0x10;
   symbols[1].st_shndx = 4;
   symbols[1].st_size = 16;
-  // EIFMT_HVAL, EIATTR_CBANK_PARAM_SIZE, the number of bytes.
-  const std::string info{3, 0x19, static_cast<char>(parameter_bytes & 0xff),
-                         static_cast<char>(parameter_bytes >> 8)};
+  // EIFMT_SVAL, EIATTR_KPARAM_INFO, 12 bytes: index, ordinal, offset, size in the upper bits.
+  const uint32_t size = uint32_t{parameter_bytes} << 18;
+  std::string info{4, 0x17, 12, 0};
+  info += std::string(8, '\0') + std::string(reinterpret_cast<const char*>(&size), sizeof size);
   const std::string contents[] = {"",
                                   shstrtab,
                                   strtab,
