@@ -57,7 +57,7 @@ bool Edit::refuse(std::string code, const Span& where, std::string message, std:
 bool Edit::condition(const std::string& holds, std::string why) {
   // An expression is read as the value of a let.
   const std::optional<tl::Stmt> read =
-      tl::parse_statement("let condition = " + holds, program, diagnostics);
+      tl::parse_statement("let condition = " + holds, diagnostics);
   if (!read) return false;
   result.conditions.push_back({read->items("d").at(0).expr, std::move(why)});
   return true;
@@ -72,7 +72,7 @@ std::string Edit::fresh(std::initializer_list<std::string> candidates) {
 }
 
 bool Edit::insert(Place place, const std::string& text) {
-  std::optional<tl::Stmt> s = tl::parse_statement(text, program, diagnostics);
+  std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
   if (!s) return false;
   place.block->insert(place.block->begin() + place.at, std::move(*s));
   return true;
@@ -81,7 +81,7 @@ bool Edit::insert(Place place, const std::string& text) {
 bool Edit::replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts) {
   std::vector<tl::Stmt> out;
   for (const std::string& text : texts) {
-    std::optional<tl::Stmt> s = tl::parse_statement(text, program, diagnostics);
+    std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
     if (!s) return false;
     out.push_back(std::move(*s));
   }

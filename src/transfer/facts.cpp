@@ -31,7 +31,7 @@ const Stmt* find_if(const std::vector<Stmt>& body, const std::function<bool(cons
 bool is_minus_infinity(const ExprPtr& e) { return e->is_name("-inf"); }
 
 bool is_mask(const Stmt& s, const std::string& score) {
-  return s.op == Op::map_at && s.word("t") == score && s.expr("f")->kind == ExprKind::where &&
+  return s.op == Op::map_at && base(s.expr("t")) == score && s.expr("f")->kind == ExprKind::where &&
          is_minus_infinity(s.expr("f")->args[2]);
 }
 

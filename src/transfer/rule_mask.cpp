@@ -68,7 +68,7 @@ bool rule_mask(Edit& edit) {
   const std::optional<std::string> keep = condition(edit);
   if (!keep) return false;
   const auto parsed =
-      tl::parse_statement("let keep = " + *keep, edit.program, edit.diagnostics);
+      tl::parse_statement("let keep = " + *keep, edit.diagnostics);
   if (!parsed) return false;
   const Place place = mask_of(edit.program, edit.facts);
   tl::Item& body = (*place.block)[place.at].body[0].items("f").at(0);

@@ -78,7 +78,7 @@ bool rule_scale(Edit& edit) {
   if (!settle_factor(edit)) return false;
   const std::optional<std::string> text = scale_text(edit, edit.parts.factor);
   if (!text) return false;
-  const auto value = tl::parse_statement("let scale = " + *text, edit.program, edit.diagnostics);
+  const auto value = tl::parse_statement("let scale = " + *text, edit.diagnostics);
   if (!value) return false;
   set_scale(edit, value->items("d").at(0).expr);
   return true;
