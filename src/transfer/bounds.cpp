@@ -43,15 +43,14 @@ std::optional<Linear::Term> take_key_term(Linear& sum) {
 
 // x < bound (upper) or x >= bound (lower), x an atom that mentions j: as a bound on j itself.
 std::optional<KeyBounds> bound_on(const ExprPtr& x, const ExprPtr& bound, bool upper) {
-  if (x->kind == Kind::index)
-    return upper ? KeyBounds{nullptr, bound} : KeyBounds{bound, nullptr};
+  if (x->kind == Kind::index) return upper ? KeyBounds{nullptr, bound} : KeyBounds{bound, nullptr};
   // y // c < bound is y < bound * c, and y // c >= bound is y >= bound * c.
   if (is(x, "//") && is_positive_number(x->args[1])) {
     Linear rest = spec::linear(x->args[0]);
     const std::optional<Linear::Term> key = take_key_term(rest);
     if (!key || key->factor != 1) return std::nullopt;
-    return bound_on(key->atom,
-                    binary("-", binary("*", bound, x->args[1]), spec::to_expr(rest)), upper);
+    return bound_on(key->atom, binary("-", binary("*", bound, x->args[1]), spec::to_expr(rest)),
+                    upper);
   }
   return std::nullopt;
 }
@@ -99,7 +98,9 @@ ExprPtr min_or_either(const ExprPtr& a, const ExprPtr& b) {
 ExprPtr max_or_either(const ExprPtr& a, const ExprPtr& b) {
   return !a ? b : !b ? a : larger(a, b, {});
 }
-ExprPtr max_of_both(const ExprPtr& a, const ExprPtr& b) { return a && b ? larger(a, b, {}) : nullptr; }
+ExprPtr max_of_both(const ExprPtr& a, const ExprPtr& b) {
+  return a && b ? larger(a, b, {}) : nullptr;
+}
 ExprPtr min_of_both(const ExprPtr& a, const ExprPtr& b) {
   return a && b ? smaller(a, b, {}) : nullptr;
 }

@@ -56,8 +56,7 @@ bool Edit::refuse(std::string code, const Span& where, std::string message, std:
 
 bool Edit::condition(const std::string& holds, std::string why) {
   // An expression is read as the value of a let.
-  const std::optional<tl::Stmt> read =
-      tl::parse_statement("let condition = " + holds, diagnostics);
+  const std::optional<tl::Stmt> read = tl::parse_statement("let condition = " + holds, diagnostics);
   if (!read) return false;
   result.conditions.push_back({read->items("d").at(0).expr, std::move(why)});
   return true;
@@ -138,8 +137,8 @@ Change change(const tl::Program& before, const tl::Program& after) {
   std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1, 0));
   for (size_t i = a.size(); i-- > 0;)
     for (size_t j = b.size(); j-- > 0;)
-      common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1
-                                  : std::max(common[i + 1][j], common[i][j + 1]);
+      common[i][j] =
+          a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
   Change out;
   size_t i = 0, j = 0;
   while (i < a.size() || j < b.size()) {

@@ -25,9 +25,9 @@ class Edit {
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
   spec::ExprPtr score, keep;
-  Score parts;                   // of score; set by the rule about the scale
-  std::string unscale;           // the argument 1 / (factor of s); "" when the factor is 1
-  bool rows_differ = false;      // the key range depends on the row; set by the rule about keys
+  Score parts;               // of score; set by the rule about the scale
+  std::string unscale;       // the argument 1 / (factor of s); "" when the factor is 1
+  bool rows_differ = false;  // the key range depends on the row; set by the rule about keys
 
   // Refuses: always false. The hint says what is supported; that a model may be asked is added.
   bool refuse(std::string code, const Span& where, std::string message, std::string hint);

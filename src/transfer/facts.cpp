@@ -64,7 +64,8 @@ class Finder {
       : program_(program), diagnostics_(diagnostics) {}
 
   std::optional<Facts> find() {
-    if (products() && outputs() && mask() && softmax_scale() && blocks() && key_loops() && letters())
+    if (products() && outputs() && mask() && softmax_scale() && blocks() && key_loops() &&
+        letters())
       return facts_;
     return std::nullopt;
   }
@@ -78,8 +79,9 @@ class Finder {
   bool missing(const std::string& what) {
     const Span span = program_.body.empty() ? Span{} : program_.body.front().span;
     Diagnostic& d = diagnostics_.error("transfer.kernel", span, "this kernel has no " + what);
-    d.hint = "the rules change kernels that are built like kernels/sm90/attention_fwd.cu; a model "
-             "may be asked to change others";
+    d.hint =
+        "the rules change kernels that are built like kernels/sm90/attention_fwd.cu; a model "
+        "may be asked to change others";
     return false;
   }
 
@@ -175,8 +177,8 @@ bool Finder::blocks() {
   const Stmt* store = first(Op::store_rows);
   const tl::Expr *b = field_in(store->expr("b"), facts_.block),
                  *h = field_in(store->expr("h"), facts_.block);
-  const Stmt* load = first(Op::load_async,
-                           [&](const Stmt& s) { return base(s.expr("m")) == facts_.q; });
+  const Stmt* load =
+      first(Op::load_async, [&](const Stmt& s) { return base(s.expr("m")) == facts_.q; });
   const tl::Expr* m = load ? field_in(load->expr("r"), facts_.block) : nullptr;
   if (!b || !h || !m) return missing("block with a batch, a head and a row of tiles");
   facts_.batch_field = b->text;
@@ -189,8 +191,7 @@ bool Finder::blocks() {
 // The loaders visit keys.count - 1 ... 0; the other field of the record is where full blocks begin.
 bool Finder::key_loops() {
   const Stmt* loader = first(Op::down_rolled);
-  const Stmt* def =
-      first(Op::def, [&](const Stmt& s) { return s.word("n") == facts_.keys_def; });
+  const Stmt* def = first(Op::def, [&](const Stmt& s) { return s.word("n") == facts_.keys_def; });
   const Stmt* record =
       first(Op::record, [&](const Stmt& s) { return def && s.word("n") == def->word("r"); });
   if (!loader || !record || record->items("d").size() != 2)

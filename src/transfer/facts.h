@@ -1,8 +1,8 @@
 // Where a kernel does what: the places that a specification changes.
 //
 // Found by structure, not by name. The score tile is what a product with a transposed tile writes;
-// the mask is the map_at of that tile to where(condition, s, -inf) under an `if` in a step; the scale
-// is what `raise` is given; the functions block_of and key_blocks are what a loop over blocks
+// the mask is the map_at of that tile to where(condition, s, -inf) under an `if` in a step; the
+// scale is what `raise` is given; the functions block_of and key_blocks are what a loop over blocks
 // calls on its block number and on the result of that. A kernel without such a place is refused
 // (transfer.kernel), naming it.
 #pragma once
@@ -19,11 +19,11 @@ struct Facts {
   std::string q, k, v, o, lse, scale;
   // Letters of the sizes: batch, query heads, key heads, queries, keys, head dimension.
   std::string batch, heads, groups, queries, keys, dim;
-  std::string score;        // the accumulator of the scores
-  std::string softmax;      // the step that masks
-  std::string block;        // the name of the block in the loop of the math workers
-  std::string block_def;    // block number -> block
-  std::string keys_def;     // block -> key range
+  std::string score;      // the accumulator of the scores
+  std::string softmax;    // the step that masks
+  std::string block;      // the name of the block in the loop of the math workers
+  std::string block_def;  // block number -> block
+  std::string keys_def;   // block -> key range
   std::string row_field, head_field, batch_field;  // of a block
   std::string count_field, full_field;             // of a key range
   tl::ExprPtr row_tile, key_tile;                  // the params BM and BN

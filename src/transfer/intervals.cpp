@@ -23,17 +23,13 @@ Interval outward(Interval x) {
   return {std::nextafter(x.low, -kInfinity), std::nextafter(x.high, kInfinity)};
 }
 
-Interval hull(Interval a, Interval b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
-}
+Interval hull(Interval a, Interval b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
 
 Interval truth(bool surely, bool surely_not) {
   return surely ? Interval{1, 1} : surely_not ? Interval{0, 0} : kBoolean;
 }
 
-Interval sum(Interval a, Interval b) {
-  return {low_or(a.low + b.low), high_or(a.high + b.high)};
-}
+Interval sum(Interval a, Interval b) { return {low_or(a.low + b.low), high_or(a.high + b.high)}; }
 
 Interval product(Interval a, Interval b) {
   Interval out{kInfinity, -kInfinity};

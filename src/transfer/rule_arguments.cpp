@@ -5,8 +5,8 @@
 //   window: i32, beta: f32   scalars
 //
 // When     every read's indices depend on the batch and the head alone, so that its value is one
-//          `let` for each block of the output. A read per row or per key would need a vector that the
-//          vocabulary cannot load, and is refused.
+//          `let` for each block of the output. A read per row or per key would need a vector that
+//          the vocabulary cannot load, and is refused.
 // Effect   none: elements are read as they are. Types that the vocabulary cannot read are refused.
 #include <fmt/format.h>
 
@@ -24,10 +24,10 @@ using spec::Kind;
 
 // Words that a C++ or a TL name cannot be; Python allows them.
 constexpr std::array<std::string_view, 30> kReserved = {
-    "auto",   "bool",   "case",  "char",   "const",    "default", "delete", "do",
-    "double", "enum",   "float", "int",    "kw",       "long",    "new",    "operator",
-    "private", "public", "real", "register", "short",   "signed",  "static", "struct",
-    "switch", "template", "this", "union", "unsigned", "void"};
+    "auto",    "bool",     "case",  "char",     "const",    "default", "delete", "do",
+    "double",  "enum",     "float", "int",      "kw",       "long",    "new",    "operator",
+    "private", "public",   "real",  "register", "short",    "signed",  "static", "struct",
+    "switch",  "template", "this",  "union",    "unsigned", "void"};
 
 void walk(const ExprPtr& e, const std::function<void(const spec::Expr&)>& f) {
   if (!e) return;
@@ -164,8 +164,8 @@ bool Arguments::tensor(const spec::Expr& read) {
     binding.dims.push_back(static_cast<int>(n));
   }
   edit_.result.bindings.push_back(binding);
-  return add(tl::Op::arg_tensor, fmt::format("{}: in {}[{}]", binding.argument,
-                                             kw::name(a->dtype), dims));
+  return add(tl::Op::arg_tensor,
+             fmt::format("{}: in {}[{}]", binding.argument, kw::name(a->dtype), dims));
 }
 
 bool Arguments::scalar(const spec::Expr& use) {

@@ -62,10 +62,10 @@ bool bind_output(Edit& edit) {
     if (at != user.end()) binding.dims.push_back(static_cast<int>(at - user.begin()));
   }
   if (binding.dims.size() != 4 || user.size() != 4)
-    return edit.refuse("transfer.output", {},
-                       fmt::format("the output is [{}], the kernel writes [b, h, i, d]",
-                                   dims_text(user)),
-                       "supported is an output of these four dimensions in any order");
+    return edit.refuse(
+        "transfer.output", {},
+        fmt::format("the output is [{}], the kernel writes [b, h, i, d]", dims_text(user)),
+        "supported is an output of these four dimensions in any order");
   edit.result.bindings.push_back(std::move(binding));
   return true;
 }
@@ -79,9 +79,8 @@ bool fixed_sizes(Edit& edit) {
                                                              {&form.M, f.queries},
                                                              {&form.N, f.keys}};
   for (const auto& [size, letter] : sizes)
-    if (size->name.empty() &&
-        !edit.condition(fmt::format("{} == {}", letter, size->constant),
-                        "the user's function fixes this size"))
+    if (size->name.empty() && !edit.condition(fmt::format("{} == {}", letter, size->constant),
+                                              "the user's function fixes this size"))
       return false;
   if (!form.M.name.empty() && form.M.name == form.N.name)
     return edit.condition(fmt::format("{} == {}", f.queries, f.keys),
@@ -117,11 +116,11 @@ bool head_dimension(Edit& edit) {
 bool element_type(Edit& edit) {
   const tl::Stmt* element = edit.program.find(tl::Op::element);
   if (element && element->word("t") == kw::name(edit.form.dtype)) return true;
-  return edit.refuse("transfer.dtype", {},
-                     fmt::format("the function computes in {}, the kernel in {}",
-                                 kw::name(edit.form.dtype),
-                                 element ? element->word("t") : "no element type"),
-                     "supported is the kernel's element type");
+  return edit.refuse(
+      "transfer.dtype", {},
+      fmt::format("the function computes in {}, the kernel in {}", kw::name(edit.form.dtype),
+                  element ? element->word("t") : "no element type"),
+      "supported is the kernel's element type");
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // When     the form has a keep predicate. Any predicate implies j < P(i) and is implied by j < F(i)
 //          for some P and F (bounds.h; none is N, and 0). count covers the largest P of the tile's
 //          rows, full lies below the smallest F; max(1, ...) and max(0, ...) stand where intervals
-//          cannot show that they are not needed. Rows past M only make count larger and full smaller.
+//          cannot show that they are not needed. Rows past M only make count larger and full
+//          smaller.
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
@@ -34,8 +35,7 @@ struct KeyRange {
 KeyRange key_range(const Edit& edit) {
   const ExprPtr keys = size(edit.facts.keys), first = spec::leaf(Kind::index, Type::integer, "i0");
   const ExprPtr rows = size(tl::print(edit.facts.row_tile));
-  const Rows tile{first,
-                  binary("-", binary("+", first, rows), spec::integer(1))};
+  const Rows tile{first, binary("-", binary("+", first, rows), spec::integer(1))};
   const ExprPtr below = kept_below(edit.keep, keys), all = all_below(edit.keep, keys);
   const ExprPtr end = below ? highest(below, tile) : nullptr;
   const ExprPtr full = all ? lowest(all, tile) : nullptr;
@@ -87,11 +87,11 @@ bool rule_keys(Edit& edit) {
   std::string count = fmt::format("ceil_div({}, {})", *end_text, tile);
   if (range(end, {}).low < 1) count = "max(1, " + count + ")";
   const bool none_full = full->kind == Kind::number && full->integer == 0;
-  lets.push_back("return " + count + ", " +
-                 (none_full ? "0" : quotient(*full_text, full, tile)));
+  lets.push_back("return " + count + ", " + (none_full ? "0" : quotient(*full_text, full, tile)));
   if (none_full)
-    edit.result.notes.push_back("no key block is known to be kept whole: every visited one is "
-                                "masked");
+    edit.result.notes.push_back(
+        "no key block is known to be kept whole: every visited one is "
+        "masked");
   if (end->kind == Kind::size)
     edit.result.notes.push_back("no bound on the kept keys is known: every key block is visited");
   return edit.replace(def.body, lets);

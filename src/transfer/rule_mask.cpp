@@ -6,7 +6,8 @@
 //                                 ->   where(i - 63 <= j and j < min(N, i + 1), s[i, j], -inf)
 //                                 ->   where(j < N and (...), s[i, j], -inf)
 //
-// When     the form has a keep predicate. Where its kept keys are one range in every row (bounds.h),
+// When     the form has a keep predicate. Where its kept keys are one range in every row
+// (bounds.h),
 //          it becomes the bounds of that range: one or two comparisons an element, the rest once a
 //          row. Any other predicate is written as it is.
 // Effect   none: integers.
@@ -49,8 +50,9 @@ std::optional<std::string> condition(Edit& edit) {
   if (!bounds) {
     const auto predicate = text(edit.keep);
     if (!predicate) return std::nullopt;
-    edit.result.notes.push_back("the mask is no range of keys in each row: it is evaluated as it is "
-                                "written, for every score of a visited block");
+    edit.result.notes.push_back(
+        "the mask is no range of keys in each row: it is evaluated as it is "
+        "written, for every score of a visited block");
     return fmt::format("j < {} and ({})", edit.facts.keys, *predicate);
   }
   const auto upper = text(bounds->upper ? smaller(keys, bounds->upper, {}) : keys);
@@ -67,8 +69,7 @@ bool rule_mask(Edit& edit) {
   if (!edit.keep) return true;
   const std::optional<std::string> keep = condition(edit);
   if (!keep) return false;
-  const auto parsed =
-      tl::parse_statement("let keep = " + *keep, edit.diagnostics);
+  const auto parsed = tl::parse_statement("let keep = " + *keep, edit.diagnostics);
   if (!parsed) return false;
   const Place place = mask_of(edit.program, edit.facts);
   tl::Item& body = (*place.block)[place.at].body[0].items("f").at(0);

@@ -7,10 +7,12 @@
 //          return rows - 1 - r // section, head % H, head // H
 //   with `section: size = heads_in_l2(N * D * 4, H // G, B * H)`
 //
-// When     the key range depends on the row (rule_keys). Sections of as many heads as have their keys
+// When     the key range depends on the row (rule_keys). Sections of as many heads as have their
+// keys
 //          and values in L2 follow each other; within one, the longest blocks of all its heads come
-//          first, so that the last ones to run are short. Where all blocks are alike the plain order
-//          is 5 % faster (full attention), and where they are not this one is 12 to 15 % (causal).
+//          first, so that the last ones to run are short. Where all blocks are alike the plain
+//          order is 5 % faster (full attention), and where they are not this one is 12 to 15 %
+//          (causal).
 // Effect   none: blocks are independent.
 #include <fmt/format.h>
 
@@ -67,8 +69,8 @@ bool rule_order(Edit& edit) {
       {fmt::format("let {0} = ceil_div({1}, {2}), {3} = {4} * {0}, {5} = {6} % {3}", rows,
                    f.queries, tl::print(f.row_tile), per, section, r, w),
        fmt::format("let {0} = {1} // {2} * {3} + {4} % {3}", head, w, per, section, r),
-       "return " + block_values(edit, def, fmt::format("{} - 1 - {} // {}", rows, r, section),
-                                head)});
+       "return " +
+           block_values(edit, def, fmt::format("{} - 1 - {} // {}", rows, r, section), head)});
 }
 
 }  // namespace kw::transfer

@@ -6,13 +6,14 @@
 //                        if mixed: ...
 //   with `unscale: f32 = log2e / scale` and `let slope = slopes[c.h] * unscale`
 //
-// When     score = c * core + bias (rule_scale took c), with a core other than s or a bias. The tile
+// When     score = c * core + bias (rule_scale took c), with a core other than s or a bias. The
+// tile
 //          becomes core + bias / c, so that the exponent scale * s is the score times log2e.
 //          Factors that depend on the block alone are computed once for each block.
 // Effect   bias / c is one rounding more than bias; `unscale` is 1 / c rounded twice. tanh and the
 //          other functions are the device's approximations (tanh: 2^-11 relative). Coordinates are
-//          reals, exact while M and N are at most 2^24 (a condition of the launch); where they stand
-//          in // or % they are integers (map_at).
+//          reals, exact while M and N are at most 2^24 (a condition of the launch); where they
+//          stand in // or % they are integers (map_at).
 #include <fmt/format.h>
 
 #include "spec/expr_fold.h"
@@ -90,8 +91,8 @@ std::string first_read(const ExprPtr& e) {
 // Replaces the largest parts that depend on the block alone, and read or compute something from the
 // batch or the head, by names of `let`s.
 ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name) {
-  const bool of_block = !varies_in_a_block(e) &&
-                        (spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index));
+  const bool of_block =
+      !varies_in_a_block(e) && (spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index));
   if (of_block) {
     const std::string read = first_read(e);
     return edit.hoist(e, {singular(read), name, read + "_value"});
@@ -153,9 +154,11 @@ bool rule_score(Edit& edit) {
   const Facts& f = edit.facts;
   const std::string from =
       at ? fmt::format(" from ({}, {})", tl::print(f.i0), tl::print(f.j0)) : "";
-  return edit.insert(mask_of(edit.program, f),
-                     fmt::format("map{} {}[i, j]{} = {}", !at ? "" : integers ? "_at" : "_real",
-                                 f.score, from, *body));
+  return edit.insert(mask_of(edit.program, f), fmt::format("map{} {}[i, j]{} = {}",
+                                                           !at        ? ""
+                                                           : integers ? "_at"
+                                                                      : "_real",
+                                                           f.score, from, *body));
 }
 
 }  // namespace kw::transfer

@@ -44,8 +44,9 @@ class Speller {
 ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what) {
   failed_ = true;
   Diagnostic& d = diagnostics_.error("transfer.expression", e.span, what);
-  d.hint = "supported are + - * / // % min max abs comparisons and or not where, and of reals exp "
-           "exp2 log log2 tanh sigmoid relu rsqrt reciprocal; a model may be asked for more";
+  d.hint =
+      "supported are + - * / // % min max abs comparisons and or not where, and of reals exp "
+      "exp2 log log2 tanh sigmoid relu rsqrt reciprocal; a model may be asked for more";
   return tl::integer(0);
 }
 

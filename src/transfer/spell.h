@@ -1,8 +1,8 @@
 // Index expressions of a spec, spelled in TL.
 //
-// Names are already the kernel's: sizes are its letters, arguments and hoisted reads are leaves with
-// the names that they have in TL. In a map_real the coordinates i and j are reals, so integers that
-// mention them are computed as reals: exact below 2^24.
+// Names are already the kernel's: sizes are its letters, arguments and hoisted reads are leaves
+// with the names that they have in TL. In a map_real the coordinates i and j are reals, so integers
+// that mention them are computed as reals: exact below 2^24.
 #pragma once
 #include <map>
 #include <optional>

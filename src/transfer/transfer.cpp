@@ -11,8 +11,8 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {"form", rule_form}, {"arguments", rule_arguments}, {"scale", rule_scale},
-    {"score", rule_score}, {"mask", rule_mask},         {"keys", rule_keys},
+    {"form", rule_form},   {"arguments", rule_arguments}, {"scale", rule_scale},
+    {"score", rule_score}, {"mask", rule_mask},           {"keys", rule_keys},
     {"order", rule_order},
 };
 

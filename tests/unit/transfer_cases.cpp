@@ -1,5 +1,5 @@
-// Every file of tests/transfer/<rule>/: a form, a line "---", and what the rules make of the kernel:
-// what each rule took out and put in, or the refusal.
+// Every file of tests/transfer/<rule>/: a form, a line "---", and what the rules make of the
+// kernel: what each rule took out and put in, or the refusal.
 //
 // KW_WRITE_CASES=1 rewrites the second halves; read the difference before committing it.
 #include <fmt/format.h>

@@ -159,7 +159,8 @@ spec::Form form_of(const std::string& text) {
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t space = line.find(' ');
-    read_line(form, line.substr(0, space), space == std::string::npos ? "" : line.substr(space + 1));
+    read_line(form, line.substr(0, space),
+              space == std::string::npos ? "" : line.substr(space + 1));
   }
   return form;
 }
