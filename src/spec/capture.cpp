@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "num/compare.h"
 #include "num/npy.h"
@@ -83,7 +84,10 @@ class CaseReader {
                                               {"i", value_of(form_.M, out.sizes)},
                                               {"d", form_.Dv.constant}};
     if (!json.at("head_axis").is_null()) out.heads = json.at("heads").get<std::vector<int64_t>>();
-    for (int64_t h = 0; out.heads.empty() && h < H; ++h) out.heads.push_back(h);
+    if (out.heads.empty()) {
+      out.heads.resize(H);
+      std::iota(out.heads.begin(), out.heads.end(), 0);
+    }
     const int64_t rows = product(json.at("rows")), stored = product(json.at("shape"));
     if (at_truth_ + stored > truths_.count() || at_error_ + rows > errors_.count()) return false;
     std::vector<std::string> row_names = form_.output_dims;
