@@ -131,6 +131,13 @@ std::optional<std::string> Edit::in_map(const spec::ExprPtr& e, bool real_coordi
   return tl::print(*out);
 }
 
+std::string singular(const std::string& name) {
+  const size_t n = name.size();
+  if (n < 3 || name[n - 1] != 's' || std::string_view("saiu").find(name[n - 2]) != std::string::npos)
+    return "";
+  return name.substr(0, n - 1);
+}
+
 // The longest common subsequence of the lines; the rest is the change.
 Change change(const tl::Program& before, const tl::Program& after) {
   const std::vector<std::string> a = lines(before), b = lines(after);

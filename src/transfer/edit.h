@@ -62,6 +62,9 @@ class Edit {
   std::vector<Hoisted> hoisted_;
 };
 
+// What to call one element: slopes -> slope; "" for what is no plural (bias, mass, axis, radius).
+std::string singular(const std::string& name);
+
 // The statements that one program has and the other has not, in order: what a rule changed.
 struct Change {
   std::vector<std::string> removed, added;

@@ -22,11 +22,6 @@ namespace {
 using spec::ExprPtr;
 using spec::Kind;
 
-std::string singular(const std::string& name) {
-  const size_t n = name.size();
-  return n > 2 && name[n - 1] == 's' && name[n - 2] != 's' ? name.substr(0, n - 1) : "";
-}
-
 // Every read becomes the name of a `let`.
 ExprPtr without_reads(Edit& edit, const ExprPtr& e) {
   bool failed = false;

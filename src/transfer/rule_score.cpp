@@ -75,12 +75,6 @@ void factors(const ExprPtr& e, ExprPtr& of_block, ExprPtr& of_element) {
   }
 }
 
-// slopes -> slope; "" for what is no plural.
-std::string singular(const std::string& name) {
-  const size_t n = name.size();
-  return n > 2 && name[n - 1] == 's' && name[n - 2] != 's' ? name.substr(0, n - 1) : "";
-}
-
 std::string first_read(const ExprPtr& e) {
   if (e->kind == Kind::read) return e->name;
   for (const ExprPtr& a : e->args)
