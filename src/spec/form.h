@@ -14,6 +14,7 @@
 
 #include "num/dtype.h"
 #include "spec/expr.h"
+#include "support/diagnostic.h"
 
 namespace kw::spec {
 
