@@ -4,11 +4,11 @@
 // never enumerate statements. What a statement means is said by laws_*.cpp (one program), by
 // exec/ (running it) and by docs/tl.md, each with one function or section a word.
 //
-//   const Stmt& s = ...;                       // load_async q[c.b, c.h, i] -> q_s[r][u], arrive ...
-//   s.op == Op::load_async;  s.expr("r");  s.word("hint");
-//   for (const Item& d : s.items("d")) ...     // a hole that holds several
+//   const Stmt& s = ...;                       // load_async q[c.b, c.h, i] -> q_s[r][u], arrive
+//   ... s.op == Op::load_async;  s.expr("r");  s.word("hint"); for (const Item& d : s.items("d"))
+//   ...     // a hole that holds several
 #pragma once
-#include <initializer_list>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,8 +29,13 @@ inline constexpr int kOps = 0
 #include "tl/ops.def"
     ;
 
-// One entry of a hole. A name being declared has `name`, perhaps `type` (params: "i32", "bool" or a
-// record) and `expr` (its initial value, or the size of a shared array); an operand has `expr`.
+// One entry of a hole. What a kind of hole (ops.def) leaves in it:
+//   word string new news dims type record fn step   name ("bf16", "kw/kw.cuh", "M", "real")
+//   inits lets rows values                          name, and expr where there is a value
+//   tiles                                           name, and expr where there are several
+//   params                                          name and type ("i32", "index", a record)
+//   access                                          name "in" or "out", and type
+//   all others                                      expr (num: an integer)
 struct Item {
   std::string name, type;
   ExprPtr expr;
@@ -73,17 +78,19 @@ void walk(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f);
 // Reads TL text. Reports every statement that cannot be read, with line and column, and returns
 // nothing if there was any.
 std::optional<Program> parse(const SourcePtr& source, Diagnostics& diagnostics);
-// Reads one statement (with its block, if it holds one) as it would stand inside `program` at the
-// place of `context`; used by rules and tests to build statements from their TL spelling.
-std::optional<Stmt> parse_statement(const std::string& text, const Program& program,
-                                    Diagnostics& diagnostics);
+// Reads one statement, with its block if it holds one; rules and tests build statements from their
+// TL spelling. Reading is a matter of form alone: what names stand for is checked by the laws.
+std::optional<Stmt> parse_statement(const std::string& text, Diagnostics& diagnostics);
+// Reads one expression; null if it cannot.
+ExprPtr parse_expr(const std::string& text, Diagnostics& diagnostics);
 
 // Canonical text: four spaces a level, one statement a line. parse(print(p)) == p.
 std::string print(const Program& program);
 std::string print(const Stmt& statement, int depth = 0);
 std::string print_head(const Stmt& statement);  // without its block
 
-bool equal(const Stmt& a, const Stmt& b);  // spans do not count
+bool equal(const Stmt& a, const Stmt& b);        // spans do not count
+bool equal_heads(const Stmt& a, const Stmt& b);  // without their blocks
 bool equal(const Program& a, const Program& b);
 
 }  // namespace kw::tl
