@@ -24,9 +24,9 @@ using Agent = const Stmt*;
 struct BarrierUse {
   const Stmt* stmt;
   Agent agent;
-  int64_t arrivals;   // of one execution: 4 by a worker, 1 by a thread or a copy
-  std::string index;  // as written: "t + 1"
-  const Stmt* loop;   // the innermost loop that changes a name of the index, or null
+  int64_t arrivals;              // of one execution: 4 by a worker, 1 by a thread or a copy
+  std::string index;             // as written: "t + 1"
+  const Stmt* loop;              // the innermost loop that changes a name of the index, or null
   std::optional<int64_t> times;  // executions for one use; none if not constant
   Span span;
 };
@@ -64,7 +64,6 @@ struct Facts {
   // Which barrier gives a ring's slots back: wait_free before load_async, in one thread.
   std::map<std::string, std::string> freed_by;
   std::set<const Stmt*> flags_set;  // flag statements that some raise sets
-  std::set<const Stmt*> stores;     // workers blocks with a store
 
   int64_t workers() const { return threads / 128 - 1; }  // of the workers block
 };
@@ -115,7 +114,9 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::vector<ExprPtr>& arguments, const Scope& scope, const MapBody* map);
 std::string text(const Type& type);  // "an int"
 
-// laws_sync.cpp. Barriers and queues as a whole, after every statement was seen.
+// laws_sync.cpp. Notes that a load_async arrives at its barrier.
+void note_copy(Check& c);
+// Barriers and queues as a whole, after every statement was seen.
 void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics);
 // laws_flow.cpp. What happens along the paths of a workers block.
 void judge_flow(const Stmt& workers, const Facts& facts, Diagnostics& diagnostics);

@@ -47,16 +47,15 @@ size_t indices_of(const Symbol& s) {
 bool indexed_completely(Check& c, const char* label, const Symbol& s, const ExprPtr& e) {
   size_t count = 0;
   for (const Expr* at = e.get(); at->kind == ExprKind::index; at = at->args[0].get(), ++count) {
-    if (at->args.size() != 2 ||
-        checked_type(c, at->args[1], c.scope) != Type{Type::integer, ""}) {
+    if (at->args.size() != 2 || checked_type(c, at->args[1], c.scope) != Type{Type::integer, ""}) {
       c.broken(label, e->span, fmt::format("`{}` takes one int in each pair of brackets", s.name));
       return false;
     }
   }
   if (count == indices_of(s)) return true;
   c.broken(label, e->span,
-           fmt::format("`{}` has {} indices, {} `{}` needs {}", print(e), count,
-                       word(s.category), s.name, indices_of(s)))
+           fmt::format("`{}` has {} indices, {} `{}` needs {}", print(e), count, word(s.category),
+                       s.name, indices_of(s)))
       .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
   return false;
 }
@@ -72,12 +71,12 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
   const auto& ok = want.categories;
   if (std::find(ok.begin(), ok.end(), s->category) != ok.end())
     return !item.expr || indexed_completely(c, "C1", *s, item.expr);
-  Diagnostic& d =
-      c.broken("C1", span,
-               fmt::format("{} is due here, `{}` is {}", want.text, s->name, word(s->category)));
+  Diagnostic& d = c.broken(
+      "C1", span, fmt::format("{} is due here, `{}` is {}", want.text, s->name, word(s->category)));
   if (s->span.known()) d.notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
   if (want.kind == "operand" && s->category == Category::accumulator)
-    d.hint = fmt::format("reshape it first: declare an operand p and write `reshape p = {}`", s->name);
+    d.hint =
+        fmt::format("reshape it first: declare an operand p and write `reshape p = {}`", s->name);
   return false;
 }
 
@@ -114,8 +113,9 @@ void names_are_unique(Check& c, const Scope& block, size_t before) {
     const Symbol* earlier = here == symbols.begin() + n ? nullptr : &*here;
     const Symbol* taken = module == &block ? earlier : module->find_here(s.name);
     if (is_reserved(s.name)) {
-      c.broken_as("names", "C1", s.span,
-                  fmt::format("`{}` belongs to the language: nothing else can be called so", s.name));
+      c.broken_as(
+          "names", "C1", s.span,
+          fmt::format("`{}` belongs to the language: nothing else can be called so", s.name));
     } else if (taken) {
       c.broken_as("names", "C1", s.span,
                   fmt::format("`{}` is the name of {} already", s.name, word(taken->category)))

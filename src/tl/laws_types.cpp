@@ -16,15 +16,24 @@ class Typing {
 
   Type of(const ExprPtr& e) {
     switch (e->kind) {
-      case ExprKind::integer: return kInteger;
-      case ExprKind::real: return kReal;
-      case ExprKind::name: return of_name(e);
-      case ExprKind::index: return of_index(e);
-      case ExprKind::field: return of_field(e);
-      case ExprKind::call: return of_call(e);
-      case ExprKind::unary: return of_unary(e);
-      case ExprKind::where: return of_where(e);
-      case ExprKind::binary: return of_binary(e);
+      case ExprKind::integer:
+        return kInteger;
+      case ExprKind::real:
+        return kReal;
+      case ExprKind::name:
+        return of_name(e);
+      case ExprKind::index:
+        return of_index(e);
+      case ExprKind::field:
+        return of_field(e);
+      case ExprKind::call:
+        return of_call(e);
+      case ExprKind::unary:
+        return of_unary(e);
+      case ExprKind::where:
+        return of_where(e);
+      case ExprKind::binary:
+        return of_binary(e);
     }
     return kUnknown;
   }
@@ -42,7 +51,8 @@ class Typing {
       if (map_->op == Op::map_at) return kInteger;
       if (map_->op == Op::map_real) return kReal;
       if (map_->op == Op::map && !scope_.find(e->text)) {
-        c_.broken("C3", e->span, fmt::format("`{}` is no value in a map: it has no coordinates", e->text))
+        c_.broken("C3", e->span,
+                  fmt::format("`{}` is no value in a map: it has no coordinates", e->text))
             .hint = "map_at gives i and j as ints, map_real as reals";
         return kUnknown;
       }
@@ -54,9 +64,12 @@ class Typing {
       case Category::size:
       case Category::toggle:
       case Category::scalar:
-      case Category::local: return s->type;
-      case Category::row: return map_ ? of_whole(e, *s) : kRow;
-      default: return of_whole(e, *s);
+      case Category::local:
+        return s->type;
+      case Category::row:
+        return map_ ? of_whole(e, *s) : kRow;
+      default:
+        return of_whole(e, *s);
     }
   }
 
@@ -104,7 +117,8 @@ class Typing {
     const bool readable = own || s.category == Category::row;
     if (indexed && readable) return kReal;
     c_.broken("C2", e->span,
-              readable ? fmt::format("`{}` is read as `{}`", s.name, rank == 1 ? s.name + "[i]" : s.name + "[i, j]")
+              readable ? fmt::format("`{}` is read as `{}`", s.name,
+                                     rank == 1 ? s.name + "[i]" : s.name + "[i, j]")
                        : fmt::format("the body may read `{}` and row vectors, `{}` is {}",
                                      map_->target, s.name, word(s.category)));
     return kUnknown;
@@ -115,8 +129,9 @@ class Typing {
     if (base == kUnknown) return kUnknown;
     const Symbol* record = base.kind == Type::record ? scope_.find(base.name) : nullptr;
     if (!record)
-      return wrong("types", "C3", e,
-                   fmt::format("`{}` is {}, it has no field `{}`", print(e->args[0]), text(base), e->text));
+      return wrong(
+          "types", "C3", e,
+          fmt::format("`{}` is {}, it has no field `{}`", print(e->args[0]), text(base), e->text));
     const auto& fields = record->fields;
     if (std::find(fields.begin(), fields.end(), e->text) != fields.end()) return kInteger;
     return wrong("types", "C3", e,
@@ -133,8 +148,9 @@ class Typing {
     const Function* f = find_function(e->text);
     if (!f) return wrong("names", "C2", e, fmt::format("no function is called `{}`", e->text));
     if (static_cast<size_t>(f->arity) != e->args.size())
-      return wrong("types", "C4", e,
-                   fmt::format("`{}` takes {} arguments, {} are given", e->text, f->arity, e->args.size()));
+      return wrong(
+          "types", "C4", e,
+          fmt::format("`{}` takes {} arguments, {} are given", e->text, f->arity, e->args.size()));
     return of_function(e, *f);
   }
 
@@ -152,11 +168,14 @@ class Typing {
       if (due == kReal && given[n] == kInteger && f.returns == Returns::real &&
           c_.constant(e->args[n]))
         continue;
-      return wrong("types", "C4", e->args[n],
-                   fmt::format("`{}` takes {}, `{}` is {}", f.name, text(due == kInteger ? kInteger : kReal),
-                               print(e->args[n]), text(given[n])));
+      return wrong(
+          "types", "C4", e->args[n],
+          fmt::format("`{}` takes {}, `{}` is {}", f.name, text(due == kInteger ? kInteger : kReal),
+                      print(e->args[n]), text(given[n])));
     }
-    return f.returns == Returns::like_arguments ? due : f.returns == Returns::integer ? kInteger : kReal;
+    return f.returns == Returns::like_arguments ? due
+           : f.returns == Returns::integer      ? kInteger
+                                                : kReal;
   }
 
   Type of_total(const ExprPtr& e) {
@@ -172,17 +191,20 @@ class Typing {
     if (t == kUnknown) return t;
     if (e->text == "not") {
       if (t == kBoolean) return t;
-      return wrong("types", "C2", e, fmt::format("`not` is for bools, `{}` is {}", print(e->args[0]), text(t)));
+      return wrong("types", "C2", e,
+                   fmt::format("`not` is for bools, `{}` is {}", print(e->args[0]), text(t)));
     }
     if (t == kInteger || t == kReal) return t;
-    return wrong("types", "C1", e, fmt::format("`-` is for numbers, `{}` is {}", print(e->args[0]), text(t)));
+    return wrong("types", "C1", e,
+                 fmt::format("`-` is for numbers, `{}` is {}", print(e->args[0]), text(t)));
   }
 
   Type of_where(const ExprPtr& e) {
     const Type condition = of(e->args[0]), a = of(e->args[1]), b = of(e->args[2]);
     if (condition != kBoolean && condition != kUnknown)
-      return wrong("types", "C2", e->args[0],
-                   fmt::format("a condition is a bool, `{}` is {}", print(e->args[0]), text(condition)));
+      return wrong(
+          "types", "C2", e->args[0],
+          fmt::format("a condition is a bool, `{}` is {}", print(e->args[0]), text(condition)));
     if (a == kUnknown || b == kUnknown) return kUnknown;
     if (a == b) return a;
     return wrong("types", "C2", e,
@@ -195,15 +217,15 @@ class Typing {
     const std::string& op = e->text;
     const auto disagree = [&](const char* label, std::string_view due) {
       Type t = wrong("types", label, e,
-                     fmt::format("`{}` is for {}: `{}` is {}, `{}` is {}", op, due, print(e->args[0]),
-                                 text(a), print(e->args[1]), text(b)));
+                     fmt::format("`{}` is for {}: `{}` is {}, `{}` is {}", op, due,
+                                 print(e->args[0]), text(a), print(e->args[1]), text(b)));
       return t;
     };
-    if (op == "and" || op == "or") return a == kBoolean && b == kBoolean ? a : disagree("C2", "bools");
+    if (op == "and" || op == "or")
+      return a == kBoolean && b == kBoolean ? a : disagree("C2", "bools");
     if (op == "//" || op == "%") return a == kInteger && b == kInteger ? a : disagree("C1", "ints");
     if (op == "/") return a == kReal && b == kReal ? a : disagree("C1", "reals");
-    if (a != b || (a != kInteger && a != kReal))
-      return disagree("C1", "two ints or two reals");
+    if (a != b || (a != kInteger && a != kReal)) return disagree("C1", "two ints or two reals");
     return precedence(op) < precedence("+") ? kBoolean : a;
   }
 
@@ -222,7 +244,7 @@ Type due(const Stmt& s, const std::string& hole) {
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
   if (is_map(s.op) && hole == "f") return kReal;
-  if (s.op == Op::row) return kRow;
+  if (s.op == Op::row && hole == "d") return kRow;
   return kInteger;
 }
 
@@ -234,8 +256,8 @@ bool is_judged_elsewhere(Op op) {
 }
 
 bool is_value(std::string_view kind) {
-  static constexpr std::string_view kinds[] = {"expr", "exprs", "size",  "atom",  "sum",  "num",
-                                               "inits", "rows", "values", "tiles", "map"};
+  static constexpr std::string_view kinds[] = {"expr",  "exprs", "size",   "atom",  "sum", "num",
+                                               "inits", "rows",  "values", "tiles", "map"};
   return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
 }
 
@@ -261,13 +283,20 @@ void value_fits(Check& c, const std::string& hole, const ExprPtr& e, std::string
 
 std::string text(const Type& type) {
   switch (type.kind) {
-    case Type::integer: return "an int";
-    case Type::real: return "a real";
-    case Type::boolean: return "a bool";
-    case Type::record: return "a " + type.name;
-    case Type::row: return "a row vector";
-    case Type::tile: return "a tile";
-    case Type::unknown: break;
+    case Type::integer:
+      return "an int";
+    case Type::real:
+      return "a real";
+    case Type::boolean:
+      return "a bool";
+    case Type::record:
+      return "a " + type.name;
+    case Type::row:
+      return "a row vector";
+    case Type::tile:
+      return "a tile";
+    case Type::unknown:
+      break;
   }
   return "of no type";
 }
@@ -297,15 +326,17 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::vector<ExprPtr>& arguments, const Scope& scope, const MapBody* map) {
   if (params.size() != arguments.size()) {
     c.broken_as(family, label, span,
-                fmt::format("`{}` takes {} arguments, {} are given", callee, params.size(), arguments.size()));
+                fmt::format("`{}` takes {} arguments, {} are given", callee, params.size(),
+                            arguments.size()));
     return;
   }
   for (size_t n = 0; n < params.size(); ++n) {
     const std::string& name = params[n].type;
     const Type due = name == "bool"  ? kBoolean
                      : name == "f32" ? kReal
-                     : name == "i32" || name == "index" || name == "size" ? kInteger
-                                                                           : Type{Type::record, name};
+                     : name == "i32" || name == "index" || name == "size"
+                         ? kInteger
+                         : Type{Type::record, name};
     const Type got = checked_type(c, arguments[n], scope, map);
     if (got != kUnknown && got != due)
       c.broken_as(family, label, arguments[n]->span,
