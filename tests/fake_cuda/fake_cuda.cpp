@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <string>
 
 namespace {
@@ -53,6 +54,7 @@ struct View {
 struct Kernel {
   std::string name;
 };
+std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
 
 void copy(const unsigned char* arguments, const std::string& how) {
@@ -124,7 +126,7 @@ int cuModuleLoadData(void** m, const void*) {
 int cuModuleUnload(void*) { return note("unload"), 0; }
 int cuModuleGetFunction(void** f, void*, const char* name) {
   note(std::string("function ") + name);
-  return *f = new Kernel{name}, 0;
+  return *f = &kernels.emplace_back(Kernel{name}), 0;
 }
 int cuFuncSetAttribute(void*, int, int value) { return note("shared " + std::to_string(value)), 0; }
 int cuLaunchKernel(void* f, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
