@@ -58,6 +58,8 @@ std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
 
 void copy(const unsigned char* arguments, const std::string& how) {
+  static uint16_t launches = 0;
+  ++launches;
   const View x(arguments, 0, 4), y(arguments, 56, 4), lse(arguments, 112, 3);
   uint32_t* queue = field<uint32_t*>(arguments, 160);
   if (*queue != 0) abort();  // the workspace must arrive zeroed
@@ -70,6 +72,7 @@ void copy(const unsigned char* arguments, const std::string& how) {
         for (int c = 0; c < y.extent[3]; ++c) {
           uint16_t bits = reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)];
           if (how == "copy_wrong" && last && c == 0) bits ^= 0x8000;
+          if (how == "copy_drift" && m == 0) bits ^= launches & 1;
           if (how == "copy_input") reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)] = 0;
           reinterpret_cast<uint16_t*>(y.data)[y.at(b, h, m, c)] = bits;
         }
