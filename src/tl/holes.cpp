@@ -133,7 +133,11 @@ bool read_tiles(Reader& r, Field& field) {
 bool read_dims(Reader& r, Field& field) {
   return read_commas(r, field, [&](Item& item) {
     if (!r.cuda()) {
+      const size_t first = r.at;
       item.name = r.identifier();
+      if (item.name.size() == 1) return;
+      r.at = first;
+      r.fail("a dimension is one letter, found '" + r.peek() + "'");
       return;
     }
     const std::string t = r.peek();
@@ -165,7 +169,7 @@ bool read_access(Reader& r, Field& field) {
     if (r.take(r.cuda() ? "const" : "in"))
       item.name = "in";
     else if (!r.cuda())
-      r.expect("out");
+      r.take("out") || r.fail("expected 'in' or 'out', found '" + r.peek() + "'");
     item.type = read_type(r, true);
   });
 }

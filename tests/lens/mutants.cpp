@@ -45,18 +45,27 @@ class Mutator {
   Mutant next() {
     const size_t k = pick(tokens_.size());
     const Token& t = tokens_[k];
-    const int how = static_cast<int>(pick(9));
+    const int how = static_cast<int>(pick(8));
     if (how == 0) return replace(t, " ");
     if (how == 1) return replace(t, t.text + " " + t.text);
     if (how == 2 && k + 1 < tokens_.size()) return swap(t, tokens_[k + 1]);
     if (how == 3) return replace(t, any(insertions_) + " " + t.text);
     if (std::isdigit(t.text[0])) return replace(t, any(numbers_));
-    return replace(t, tl::is_identifier(t.text) ? any(words_) : any(operators_));
+    if (!tl::is_identifier(t.text)) return replace(t, any(operators_));
+    return replace(t, how < 6 ? nearby(k) : any(words_));
   }
 
  private:
   size_t pick(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
   const std::string& any(const std::vector<std::string>& of) { return of[pick(of.size())]; }
+
+  // A word from the neighbourhood: more likely to be in scope and of the right sort.
+  const std::string& nearby(size_t k) {
+    std::vector<size_t> words;
+    for (size_t n = k > 60 ? k - 60 : 0; n < std::min(k + 60, tokens_.size()); ++n)
+      if (tl::is_identifier(tokens_[n].text)) words.push_back(n);
+    return tokens_[words[pick(words.size())]].text;
+  }
 
   std::string place(const Token& t) const {
     return "line " + std::to_string(1 + std::count(text_.begin(), text_.begin() + t.begin, '\n'));
