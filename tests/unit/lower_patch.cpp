@@ -17,8 +17,8 @@ std::string applied(const std::string& path, const std::string& from, const std:
   fs::remove_all(folder);
   fs::create_directories((folder / path).parent_path());
   EXPECT_TRUE(write_file(folder / path, from));
-  const ProcessResult r = run_process(
-      {"git", "-C", folder.string(), "apply", "--unidiff-zero", "--whitespace=nowarn", "-"}, patch);
+  const ProcessResult r =
+      run_process({"git", "-C", folder.string(), "apply", "--whitespace=nowarn", "-"}, patch);
   EXPECT_EQ(r.exit_code, 0) << r.err << patch;
   const std::string out = read_source((folder / path).string())->text;
   fs::remove_all(folder);
