@@ -101,6 +101,12 @@ TEST(Lift, refuses_a_name_that_would_hide_one_of_the_text) {
   expect_error("int n = keys.count - 2;", "int keys = keys.count - 2;", "lift.");
 }
 
+TEST(Lift, refuses_names_that_tl_would_read_as_something_else) {
+  expect_error("const int g = c.h / (args.H / args.G);",
+               "const int inf = c.h / (args.H / args.G); const int g = inf;",
+               "the TL text of this kernel cannot be read");
+}
+
 TEST(Lift, refuses_empty_blocks) {
   expect_error("if (mixed) {", "if (raised) { }\nif (mixed) {", "the block is empty");
 }
