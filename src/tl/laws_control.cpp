@@ -217,11 +217,7 @@ void law_let(Check& c) {
   }
 }
 
-void law_var(Check& c) {
-  for (const Item& d : c.stmt.items("d"))
-    if (!d.expr) c.broken("C1", d.span, fmt::format("`{}` has no value", d.name));
-}
-
+void law_var(Check&) {}   // an int with a value: its form, and types.C6
 void law_flag(Check&) {}  // C1: laws_sync.cpp, when every raise was seen
 
 void law_count(Check& c) {

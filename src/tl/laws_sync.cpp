@@ -254,7 +254,7 @@ class Judge {
       how = "are brought by copies";
       if (!b.copies.empty()) first = b.copies[0].span;
     }
-    if (!arrive || !b.arrivals || arrive == *b.arrivals) return;
+    if (!arrive || b.arrivals.value_or(0) < 1 || arrive == *b.arrivals) return;
     broken("barrier.C3", b.symbol.span,
            fmt::format("`{}` needs {} arrivals, {} {} at a use", b.symbol.name, *b.arrivals, arrive,
                        how))
