@@ -247,7 +247,8 @@ void law_kernel(Check& c) {
     c.broken("C1", c.stmt.expr("t")->span,
              threads ? fmt::format("{} threads: not 2 to 8 workers of 128", *threads)
                      : "the number of threads is not constant");
-  c.facts.threads = threads.value_or(0);
+  if (c.facts.threads == 0 && threads && *threads % 128 == 0 && *threads >= 256 && *threads <= 1024)
+    c.facts.threads = *threads;
   size_t n = 0;
   const std::vector<Stmt>& body = c.stmt.body;
   while (n < body.size() && (body[n].op == Op::let || body[n].op == Op::init)) ++n;

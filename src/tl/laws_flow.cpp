@@ -225,10 +225,8 @@ class Flow {
                          fmt::join(named, "`, `")),
              "the first product in flight is here", state.flights[0].issue->span);
     }
-    // After a report, what was meant: the named ones, if the wait can have completed them.
-    const bool meant = pending >= flying || std::includes(completed.begin(), completed.end(),
-                                                          named.begin(), named.end());
-    const std::set<std::string>& done = meant ? named : completed;
+    // After C3, go on as if the wait had been meant to complete what it names.
+    const std::set<std::string>& done = pending >= flying ? named : completed;
     std::erase_if(state.flights, [&](const Flight& f) { return done.count(f.accumulator) > 0; });
   }
 

@@ -216,6 +216,9 @@ class Runner {
     if (program && file.ask.find("roundtrip") != std::string::npos) roundtrip(file, c, *program);
     std::multimap<int, std::string> got;
     for (const kw::Diagnostic& d : diagnostics.all())
+      if (d.code != "tl.syntax" && !kw::tl::law(d.code))
+        fail(file.path, c.line, fmt::format("{} is no law of laws.def", d.code));
+    for (const kw::Diagnostic& d : diagnostics.all())
       got.insert({d.span.known() ? d.span.start().line : 1,
                   fmt::format("error[{}]: {}", d.code, d.message)});
     return bless_ ? bless(c, text, got) : (compare(file, c, text, got), false);
