@@ -1,5 +1,9 @@
 // Element types and their rounding. Rounding to every type lives here and nowhere else.
+//
+// All of it is IEEE 754 round-to-nearest, ties to even, with subnormals and overflow to infinity.
+// The functions that an executor calls once per element are inline.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,16 +19,32 @@ size_t bytes(Dtype t);
 bool is_float(Dtype t);
 
 // The nearest value of t to x, ties to even; overflow gives infinity; NaN stays NaN. For integer
-// types the value is truncated toward zero.
+// types the value is truncated toward zero and clamped to the type's range (NaN gives 0); for
+// boolean it is 0 or 1.
 double round_to(Dtype t, double x);
 
-// Bits of a value already rounded, and back.
-uint16_t bf16_bits(float x);
-float bf16_value(uint16_t bits);
+// Straight from fp64, without rounding twice on the way through fp32.
+double round_to_bf16(double x);
+double round_to_f16(double x);
+inline double round_to_f32(double x) { return static_cast<float>(x); }
+
+// The bits of x rounded to bf16: the upper half of the fp32 pattern after adding half a unit, less
+// one where the last kept bit is even. A NaN keeps its upper bits and stays a NaN.
+inline uint16_t bf16_bits(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (x != x) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+inline float bf16_value(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+inline float bf16_round(float x) { return bf16_value(bf16_bits(x)); }
+
 uint16_t f16_bits(float x);
 float f16_value(uint16_t bits);
 
-// Half a unit in the last place, relative: 2^-9 for bf16, 2^-12 for f16, 2^-25 for f32.
+// Half a unit in the last place, relative: 2^-9 for bf16, 2^-12 for f16, 2^-25 for f32. Zero for
+// integers.
 double half_ulp(Dtype t);
 
 }  // namespace kw

@@ -68,11 +68,11 @@ std::string print(const ExprPtr& e);
 
 // ---- evaluating, in fp64 and int64
 struct Scope {
-  std::map<std::string, int64_t> indices;    // i, j, ... and sizes
-  std::map<std::string, double> scalars;     // scalar arguments
+  std::map<std::string, int64_t> indices;  // i, j, ... and sizes
+  std::map<std::string, double> scalars;   // scalar arguments
   // A tensor argument's element; out-of-range indices are the callee's to refuse.
   std::function<double(const std::string&, const std::vector<int64_t>&)> read;
-  double score = 0, output = 0;              // what Kind::score and Kind::output stand for
+  double score = 0, output = 0;  // what Kind::score and Kind::output stand for
 };
 // Booleans are 0 and 1; integers are exact up to 2^53.
 double evaluate(const ExprPtr& e, const Scope& scope);

@@ -14,13 +14,14 @@
 
 #include "num/dtype.h"
 #include "spec/expr.h"
+#include "support/diagnostic.h"
 
 namespace kw::spec {
 
 // A size: a symbol that launches may vary, or a constant.
 struct Size {
-  std::string name;     // "M", or "" for a constant
-  int64_t constant = 0; // when name is empty
+  std::string name;      // "M", or "" for a constant
+  int64_t constant = 0;  // when name is empty
 };
 
 // An argument of the user's function, in order.
@@ -28,9 +29,9 @@ struct Argument {
   std::string name;
   Dtype dtype = Dtype::f32;
   bool is_tensor = false;
-  std::vector<Size> dims;        // of a tensor, as the user passes it
-  std::vector<int> stride_order; // dims from outermost to innermost in memory
-  double value = 0;              // of a scalar: what example_inputs() gave
+  std::vector<Size> dims;         // of a tensor, as the user passes it
+  std::vector<int> stride_order;  // dims from outermost to innermost in memory
+  double value = 0;               // of a scalar: what example_inputs() gave
   Span span;
 };
 
@@ -64,7 +65,7 @@ struct Form {
   ExprPtr epilogue;                      // over Kind::output, b, h, i, d
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
   bool returns_lse = false;
-  std::vector<Note> notes;               // e.g. sizes that the user's code fixes, with the line
+  std::vector<Note> notes;  // e.g. sizes that the user's code fixes, with the line
 
   const Argument* argument(const std::string& name) const;
 };

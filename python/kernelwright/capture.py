@@ -1,0 +1,55 @@
+"""python -m kernelwright.capture SPEC.py [--function NAME] [--dtype bf16|f16] --out DIR
+
+Traces an attention function and writes DIR/graph.json, the goldens beside it, and source.py, the
+text that was read. What is wrong with the user's file goes to standard output as
+{"diagnostics": [...]}, with exit code 2.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+import warnings
+
+
+def capture(path, function, dtype, out):
+    import torch
+
+    from . import goldens, graph, load, trace
+
+    types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
+    started = time.monotonic()
+    spec = load.load(path, function)
+    traced = trace.trace(spec, trace.convert(spec, types[dtype]))
+    graph.refuse_operators(traced.program.graph)
+    text = graph.to_json(spec, traced)
+    traced_at = time.monotonic()
+    index, truths, errors = goldens.make(spec, traced)
+    text["seconds"] = {"trace": round(traced_at - started, 3),
+                       "goldens": round(time.monotonic() - traced_at, 3)}
+    out.mkdir(parents=True, exist_ok=True)
+    goldens.write(out, index, truths, errors)
+    (out / "source.py").write_bytes(pathlib.Path(path).read_bytes())
+    (out / "graph.json").write_text(json.dumps(text, indent=1))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="kernelwright.capture")
+    parser.add_argument("spec")
+    parser.add_argument("--function")
+    parser.add_argument("--dtype", choices=["bf16", "f16", "fp16"])
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+
+    from .problem import Problem
+    try:
+        capture(arguments.spec, arguments.function, arguments.dtype, arguments.out)
+    except Problem as problem:
+        print(json.dumps({"diagnostics": [problem.to_json(arguments.spec)]}))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""What the captured graph computes, in fp64, on small ragged shapes; and how far off the user's own
+function is, in its own dtype, on the same inputs.
+
+The truth is the graph with every floating type replaced by fp64, not the user's function called on
+fp64 tensors: `softmax(dtype=float32)` would round. Inputs come from a seed (random.py), so only
+outputs are stored: of each case two heads in fp64, and the user's error of every row.
+"""
+
+import json
+
+import numpy as np
+import torch
+
+from . import random
+from .graph import Sizes, number
+from .problem import Problem, first_line_of, last_line_in
+
+# (B, M, N): one, and around the tile sizes 64 and 128; M < N, M = N and M > N.
+CASES = [
+    (1, 1, 1), (1, 64, 64), (2, 63, 65), (1, 129, 127), (1, 1, 129), (1, 127, 1), (1, 128, 128),
+    (3, 33, 40), (1, 65, 193), (1, 200, 77), (2, 130, 64), (1, 127, 129), (1, 2, 300), (1, 300, 2),
+    (1, 64, 255), (2, 65, 63), (1, 257, 66), (1, 65, 256), (1, 130, 130), (1, 77, 140),
+    (4, 17, 16), (1, 191, 65), (1, 63, 128), (2, 66, 129),
+]
+SEED = 20240501
+
+
+class InFp64(torch.fx.Interpreter):
+    """Runs a graph with every floating dtype argument, and every floating tensor, in fp64."""
+
+    def run_node(self, node):
+        if node.op == "call_function" and "assert" in str(node.target):
+            return None
+        result = super().run_node(node)
+        return result.double() if isinstance(result, torch.Tensor) and result.is_floating_point() else result
+
+    def call_function(self, target, args, kwargs):
+        swap = lambda a: torch.float64 if isinstance(a, torch.dtype) and a.is_floating_point else a
+        return super().call_function(target, tuple(map(swap, args)), {k: swap(a) for k, a in kwargs.items()})
+
+
+def _symbols(spec, traced, sizes):
+    """Batch symbols and the others, in the order of the arguments."""
+    placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
+    batch, others = [], []
+    for key in traced.program.graph_signature.user_inputs:
+        shape = placeholders[key].meta["val"].shape
+        for d, size in enumerate(shape):
+            for symbol in sorted(sizes.expr(size).free_symbols, key=str):
+                group = batch if d == 0 and len(shape) >= 3 else others
+                if symbol not in batch and symbol not in others:
+                    group.append(symbol)
+    return batch, others
+
+
+def _sizes_of_case(batch, others, case):
+    B, M, N = case
+    values = {s: B for s in batch}
+    values.update({s: (M, N)[min(n, 1)] for n, s in enumerate(others)})
+    return values
+
+
+def _draw_of(value, stream, index, longest, as_example):
+    """How an argument of case `index` is drawn. Integers over 0 .. the longest size in even cases,
+    over the example's own range in odd ones; other floats spread as in the example; a number keeps
+    the example's value in even cases and takes three quarters of it in odd ones."""
+    odd = index % 2 == 1
+    if value.dim() == 0:
+        example = value.item()
+        if not isinstance(example, float):
+            return {"kind": "integer", "low": 0, "high": longest} if odd and not as_example and example > 1 \
+                else {"kind": "constant", "value": int(example)}
+        return {"kind": "constant", "value": example * 0.75 if odd else example}
+    if value.dtype == torch.bool:
+        return {"kind": "integer", "low": 0, "high": 1}
+    if not value.is_floating_point():
+        low, high = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
+        return {"kind": "integer", "low": low, "high": high} if odd or as_example \
+            else {"kind": "integer", "low": min(0, low), "high": longest}
+    if value.dim() >= 3:
+        return {"kind": "normal", "scale": 1.0}
+    finite = value.double()[value.isfinite()]
+    if finite.numel() and finite.min() >= 0:
+        return {"kind": "uniform", "scale": float(finite.max()) or 1.0}
+    return {"kind": "normal", "scale": float(finite.std()) if finite.numel() > 1 else 1.0}
+
+
+def draw(how, seed, stream, dtype, shape):
+    """A tensor of `dtype` as kw::draw makes it."""
+    count = int(np.prod(shape, dtype=np.int64))
+    kind = how["kind"]
+    if kind == "constant":
+        values = np.full(count, how["value"], np.float64)
+    elif kind == "integer":
+        values = random.integers(seed, stream, count, how["low"], how["high"])
+    elif kind == "uniform":
+        values = random.uniform(seed, stream, count).astype(np.float64) * how["scale"]
+    else:
+        values = random.normal(seed, stream, count)
+        if how["scale"] != 1:
+            values = values.astype(np.float64) * how["scale"]
+    return torch.from_numpy(values).to(dtype).reshape(shape)
+
+
+def _head_axis(traced):
+    output = next(n for n in traced.program.graph.nodes if n.op == "output").args[0][0]
+    shape = output.meta["val"].shape
+    axes = [d for d in range(1, len(shape) - 1) if isinstance(shape[d], int)]
+    return axes[0] if axes else None
+
+
+def _row_errors(own, truth):
+    norm, difference = truth.norm(dim=-1), (own - truth).norm(dim=-1)
+    error = difference / norm
+    error[(norm == 0) & (difference == 0)] = 0
+    return error.float().numpy()
+
+
+def _run_case(spec, traced, interpreter, inputs):
+    """The truth and the user's own output; `inputs` holds a value for each argument."""
+    given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
+    lifted = {**traced.program.graph_signature.inputs_to_lifted_tensor_constants,
+              **traced.program.graph_signature.inputs_to_buffers}
+    constants = []
+    for node in traced.program.graph.nodes:
+        if node.op == "placeholder" and node.name in lifted:
+            constant = traced.program.constants.get(lifted[node.name])
+            constants.append(constant if constant is not None
+                             else traced.program.state_dict[lifted[node.name]])
+    in_fp64 = [v.double() if v.is_floating_point() else v for v in constants + given]
+    truth = interpreter.run(*in_fp64)[0]
+    own = spec.function(*[v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and
+                          not isinstance(e, torch.Tensor) else v
+                          for v, e in zip(inputs, spec.values)])
+    own = own[0] if isinstance(own, (tuple, list)) else own
+    return truth, own
+
+
+def make(spec, traced):
+    """Returns the index (for JSON), the truths and the own errors, each one flat array."""
+    sizes = Sizes(traced.program.graph)
+    batch, others = _symbols(spec, traced, sizes)
+    placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
+    shapes = [[sizes.expr(s) for s in placeholders[key].meta["val"].shape]
+              for key in traced.program.graph_signature.user_inputs]
+    interpreter = InFp64(traced.program.graph_module)
+    axis = _head_axis(traced)
+    index, truths, errors = [], [], []
+    torch.set_default_dtype(torch.float32)
+    for n, case in enumerate(CASES):
+        values = _sizes_of_case(batch, others, case)
+        entry, truth, own = _case(spec, traced, interpreter, shapes, values, n)
+        picked = list(range(truth.shape[axis])) if axis is not None else []
+        if len(picked) > 2:
+            picked = sorted({(7 * n) % len(picked), (7 * n + len(picked) // 2 + 1) % len(picked)})
+        kept = truth.index_select(axis, torch.tensor(picked)) if axis is not None else truth
+        error = _row_errors(own, truth)
+        entry.update(heads=picked, head_axis=axis, shape=list(kept.shape), rows=list(error.shape))
+        index.append(entry)
+        truths.append(kept.contiguous().numpy().ravel())
+        errors.append(error.ravel())
+    return index, np.concatenate(truths), np.concatenate(errors)
+
+
+def _case(spec, traced, interpreter, shapes, values, n):
+    sizes_json = {str(s): int(v) for s, v in values.items()}
+    longest = max(values.values(), default=1)
+    for as_example in (False, True):
+        draws, inputs, position = [], [], 0
+        for stream, (example, is_argument) in enumerate(zip(traced.values, traced.is_argument)):
+            if not is_argument:
+                inputs.append(example)
+                continue
+            how = _draw_of(example, stream, n, longest, as_example)
+            shape = [int(s.subs(values)) for s in shapes[position]]
+            inputs.append(draw(how, SEED + n, stream, example.dtype, shape))
+            draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
+            position += 1
+        try:
+            with torch.no_grad():
+                truth, own = _run_case(spec, traced, interpreter, inputs)
+            if own.shape != truth.shape:
+                raise Problem("spec.trace", f"at sizes {sizes_json} the function returns shape "
+                              f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)
+            return {"seed": SEED + n, "draws": draws}, truth, own
+        except Problem:
+            raise
+        except Exception as error:
+            failure = error
+    raise Problem("spec.run", f"at sizes {sizes_json} {spec.name} raises {type(failure).__name__}: "
+                  f"{first_line_of(failure)}", last_line_in(spec.file, failure) or spec.line,
+                  hint="the function must work for any batch size and any sequence sizes")
+
+
+def write(folder, index, truths, errors):
+    np.save(folder / "truth.npy", truths)
+    np.save(folder / "own_error.npy", errors)
+    (folder / "goldens.json").write_text(json.dumps({"cases": index}))

@@ -1,0 +1,249 @@
+"""From the user's function to an exported graph with symbolic sizes.
+
+A first run on fake tensors (milliseconds) says which dimensions are sequences, which Python
+numbers PyTorch insists on knowing, and what is wrong with the function. Then `torch.export` traces
+once. Head counts and head dimensions stay constants; every other dimension may vary unless the
+user's code fixes it, and then the line that did is noted.
+"""
+
+import dataclasses
+import traceback
+
+import torch
+from torch._subclasses.fake_tensor import (DataDependentOutputException,
+                                           DynamicOutputShapeException, FakeTensorMode)
+from torch.export import Dim
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.proxy import TracerBase
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .problem import Problem, first_line_of, last_line_in
+
+
+@dataclasses.dataclass
+class Trace:
+    program: torch.export.ExportedProgram
+    values: list  # what was traced: numbers that are arguments became zero-dimensional tensors
+    is_argument: list  # False for what was built into the graph
+    dtype: torch.dtype
+    notes: list  # (message, line)
+
+
+def is_operand(value):
+    """q, k or v, by its looks: floating, of three dimensions or more."""
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() >= 3
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def convert(spec, dtype):
+    """Checks the floating types; with `dtype`, fp32 operands become that type."""
+    operands = [n for n, value in enumerate(spec.values) if is_operand(value)]
+    for n, value in enumerate(spec.values):
+        if isinstance(value, torch.Tensor) and value.dtype == torch.float64:
+            raise Problem("spec.dtype", f"argument {spec.names[n]} is float64, for which no tensor "
+                          "cores exist here", spec.lines[n], spec.columns[n],
+                          "give example_inputs() in bfloat16 or float16")
+    if len(operands) < 3:
+        raise Problem("spec.not_attention", f"{spec.name} has {len(operands)} floating arguments of "
+                      "three or more dimensions; attention has q, k and v", spec.line)
+    types = {spec.values[n].dtype for n in operands}
+    if dtype is None and torch.float32 in types:
+        n = next(n for n in operands if spec.values[n].dtype == torch.float32)
+        raise Problem("spec.dtype", f"argument {spec.names[n]} is float32; kernels take bfloat16 or "
+                      "float16", spec.lines[n], spec.columns[n], "say --dtype bf16 or --dtype f16")
+    if dtype is not None:
+        spec.values = [v.to(dtype) if is_operand(v) or _is_parameter_like(v) else v
+                       for v in spec.values]
+        types = {spec.values[n].dtype for n in operands}
+    if len(types) > 1 or not types <= {torch.bfloat16, torch.float16}:
+        listed = ", ".join(f"{spec.names[n]} {spec.values[n].dtype}" for n in operands)
+        raise Problem("spec.dtype", f"the operands must share one type, bfloat16 or float16: {listed}",
+                      spec.line)
+    return types.pop()
+
+
+def _is_parameter_like(value):
+    return isinstance(value, torch.nn.Parameter) and value.dtype == torch.float32
+
+
+# ---- the first run, on fake tensors
+
+
+class _Products(TorchDispatchMode):
+    """Collects the sizes that occur as rows or columns of a batched matrix product."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
+            self.sizes |= {int(args[0].shape[-2]), int(args[1].shape[-1])}
+        elif "scaled_dot_product" in str(func):
+            self.sizes |= {int(args[0].shape[2]), int(args[1].shape[2])}
+        return out
+
+
+def _fake_run(spec, values, as_tensors):
+    """Runs the function on fake tensors; returns the products' sizes."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    products = _Products()
+    fakes = []
+    for value, as_tensor in zip(values, as_tensors):
+        if as_tensor:
+            value = torch.tensor(value)
+        fakes.append(mode.from_tensor(value) if isinstance(value, torch.Tensor) else value)
+    with torch.no_grad(), mode, products:
+        spec.function(*fakes)
+    return products.sizes
+
+
+def _explain(spec, error):
+    line = last_line_in(spec.file, error)
+    if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException,
+                          symbolic_shapes.GuardOnDataDependentSymNode)):
+        operator = getattr(error, "func", None)
+        what = f" ({operator})" if operator is not None else ""
+        return Problem("spec.branch_on_value", "what happens next depends on a tensor's value, which "
+                       f"is known only when the kernel runs{what}", line or spec.line,
+                       hint="choose with torch.where, or pass the value as a Python number")
+    return Problem("spec.run", f"{spec.name} raises {type(error).__name__}: {first_line_of(error)}",
+                   line or spec.line)
+
+
+def _choose_numbers(spec, values):
+    """Which Python numbers can be arguments. The others are constants, and their line is noted."""
+    numbers = [is_number(value) for value in values]
+    try:
+        return numbers, _fake_run(spec, values, numbers), []
+    except Exception as error:
+        if not any(numbers):
+            raise _explain(spec, error) from None
+    notes = []
+    for n in [n for n, number in enumerate(numbers) if number]:
+        # Is the function content once everything but this number is a constant?
+        try:
+            _fake_run(spec, values, [m == n for m in range(len(values))])
+        except Exception as error:
+            numbers[n] = False
+            notes.append((f"{spec.names[n]} = {values[n]} is a constant of the kernel: PyTorch needs "
+                          "its value here", last_line_in(spec.file, error) or spec.lines[n]))
+    try:
+        return numbers, _fake_run(spec, values, numbers), notes
+    except Exception as error:
+        raise _explain(spec, error) from None
+
+
+def _without_ones(spec, values, numbers):
+    """Batch or sequence size 1 in an example would be traced as a constant: try 2 and 3 instead."""
+    grown = []
+    for value in values:
+        if is_operand(value) and 1 in value.shape:
+            shape = [2 if d == 0 and size == 1 else size for d, size in enumerate(value.shape)]
+            value = value.new_empty(shape)
+        elif isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == 1:
+            value = value[:1].expand(2, *value.shape[1:]).clone()
+        grown.append(value)
+    try:
+        _fake_run(spec, grown, numbers)
+        return grown
+    except Exception:
+        return values
+
+
+# ---- the trace
+
+
+def _dynamic_dims(value, sequence_sizes):
+    """AUTO for a dimension that may vary, None for one that is a constant."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    if not is_operand(value):
+        return {d: Dim.AUTO for d in range(value.dim())}
+    dims = {d: Dim.AUTO for d in range(value.dim() - 1)}
+    if value.dim() == 4:
+        head = 2 if value.shape[1] in sequence_sizes and value.shape[2] not in sequence_sizes else 1
+        last_two_are_keys = value.shape[3] in sequence_sizes and value.shape[3] == value.shape[2]
+        dims.pop(head)
+        if last_two_are_keys:  # a bias [B, H, M, N]
+            dims[3] = Dim.AUTO
+    return dims
+
+
+class _Recorder:
+    """While tracing: keeps the user's frames only, and notes which line fixed a size."""
+
+    def __init__(self, file):
+        self.file, self.fixed = file, {}
+
+    def __enter__(self):
+        self.filter, self.replace = TracerBase._filter_traceback_frames, symbolic_shapes.ShapeEnv._set_replacement
+        recorder = self
+
+        def only_user_frames(tracer, frames):
+            return traceback.StackSummary.from_list(
+                [frame for frame in frames if frame.filename == recorder.file])
+
+        def note_replacement(env, symbol, target, message):
+            lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == recorder.file]
+            if lines:
+                recorder.fixed.setdefault(str(symbol), lines[-1])
+            return recorder.replace(env, symbol, target, message)
+
+        TracerBase._filter_traceback_frames = only_user_frames
+        symbolic_shapes.ShapeEnv._set_replacement = note_replacement
+        return self
+
+    def __exit__(self, *_):
+        TracerBase._filter_traceback_frames = self.filter
+        symbolic_shapes.ShapeEnv._set_replacement = self.replace
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, function, constants):
+        super().__init__()
+        self.function, self.constants = function, constants
+
+    def forward(self, *args):
+        remaining = iter(args)
+        return self.function(*[next(remaining) if is_arg else value for is_arg, value in self.constants])
+
+
+def trace(spec, dtype):
+    """Traces spec.function on its example inputs, whose operands are of `dtype`."""
+    numbers, sizes, notes = _choose_numbers(spec, spec.values)
+    values = _without_ones(spec, spec.values, numbers)
+    if values is not spec.values:
+        sizes = _fake_run(spec, values, numbers)
+    is_argument = [number or isinstance(value, torch.Tensor) for number, value in zip(numbers, values)]
+    values = [torch.tensor(value) if number else value for number, value in zip(numbers, values)]
+    given = tuple(value for value, argument in zip(values, is_argument) if argument)
+    dims = tuple(_dynamic_dims(value, sizes) for value in given)
+    module = _Module(spec.function, list(zip(is_argument, values)))
+    recorder = _Recorder(spec.file)
+    try:
+        with torch.no_grad(), recorder:
+            program = torch.export.export(module, given, dynamic_shapes=(dims,), strict=False)
+    except Exception as error:
+        raise _explain(spec, error) from None
+    notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.fixed)
+    return Trace(program, values, is_argument, dtype, notes)
+
+
+def _fixed_sizes(spec, program, given, dims, is_argument, lines):
+    """Notes on sizes that could have varied but came out as constants."""
+    names = [name for name, argument in zip(spec.names, is_argument) if argument]
+    places = [line for line, argument in zip(spec.lines, is_argument) if argument]
+    placeholders = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    notes = []
+    for n, key in enumerate(program.graph_signature.user_inputs):
+        shape = placeholders[key].meta["val"].shape
+        for d in dims[n] or {}:
+            if is_operand(given[n]) and isinstance(shape[d], int):
+                line = min(lines.values()) if lines else places[n]
+                notes.append((f"size {d} of {names[n]} is fixed at {shape[d]} by the code", line))
+    return notes

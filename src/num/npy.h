@@ -1,0 +1,21 @@
+// NumPy's .npy files, version 1.0 (numpy.lib.format), little-endian, C order.
+//
+// NumPy has no bfloat16: such values are written as their bits, `<u2`, and the caller says on
+// reading that they are bf16.
+#pragma once
+#include <filesystem>
+#include <optional>
+
+#include "num/tensor.h"
+#include "support/diagnostic.h"
+
+namespace kw {
+
+// `as` reads the file's `<u2` as bf16 bits; otherwise `<u2` is refused.
+std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& diagnostics,
+                               std::optional<Dtype> as = std::nullopt);
+
+// Writes whole or not at all. False, with errno, when it cannot.
+bool write_npy(const std::filesystem::path& path, const Tensor& tensor);
+
+}  // namespace kw

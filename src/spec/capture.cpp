@@ -1,0 +1,237 @@
+#include "spec/capture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "num/compare.h"
+#include "num/npy.h"
+#include "spec/recognise.h"
+
+namespace kw::spec {
+namespace {
+
+using Json = nlohmann::json;
+
+Draw read_draw(const Json& json) {
+  Draw out;
+  out.stream = json.at("stream");
+  const std::string kind = json.at("kind");
+  if (kind == "normal" || kind == "uniform") {
+    out.kind = kind == "normal" ? Draw::Kind::normal : Draw::Kind::uniform;
+    out.scale = json.at("scale");
+  } else if (kind == "integer") {
+    out.kind = Draw::Kind::integer;
+    out.low = json.at("low");
+    out.high = json.at("high");
+  } else {
+    out.kind = Draw::Kind::constant;
+    out.value = json.at("value");
+  }
+  return out;
+}
+
+// Values in the order of `names` (of which each has its extent), rearranged to the order "bhid".
+// Names that are missing have extent 1.
+Tensor in_order(const double* values, const std::vector<std::string>& names,
+                const std::map<std::string, int64_t>& extents, const std::string& order) {
+  std::map<std::string, int64_t> stride;
+  int64_t total = 1;
+  for (size_t n = names.size(); n-- > 0;) {
+    stride[names[n]] = total;
+    total *= extents.at(names[n]);
+  }
+  std::vector<int64_t> shape, strides;
+  for (char c : order) {
+    const std::string name(1, c);
+    const bool present = stride.count(name) != 0;
+    shape.push_back(present ? extents.at(name) : 1);
+    strides.push_back(present ? stride[name] : 0);
+  }
+  Tensor out(Dtype::f64, shape);
+  for (int64_t n = 0; n < out.count(); ++n) {
+    int64_t rest = n, offset = 0;
+    for (size_t d = shape.size(); d-- > 0;) {
+      offset += rest % shape[d] * strides[d];
+      rest /= shape[d];
+    }
+    out.values[n] = values[offset];
+  }
+  return out;
+}
+
+class CaseReader {
+ public:
+  CaseReader(const Form& form, const Tensor& truths, const Tensor& errors)
+      : form_(form), truths_(truths), errors_(errors) {}
+
+  // False when the stored arrays are shorter than the cases say.
+  bool read(const Json& json, GoldenCase& out) {
+    out.draws.seed = json.at("seed");
+    for (const Json& d : json.at("draws")) {
+      const std::string name = d.at("name");
+      out.draws.arguments[name] = read_draw(d);
+      const Argument* a = form_.argument(name);
+      for (size_t n = 0; a && n < a->dims.size(); ++n)
+        if (!a->dims[n].name.empty()) out.sizes[a->dims[n].name] = d.at("shape").at(n);
+    }
+    const int64_t H = form_.H.constant;
+    std::map<std::string, int64_t> extents = {{"b", value_of(form_.B, out.sizes)},
+                                              {"h", H},
+                                              {"i", value_of(form_.M, out.sizes)},
+                                              {"d", form_.Dv.constant}};
+    if (!json.at("head_axis").is_null()) out.heads = json.at("heads").get<std::vector<int64_t>>();
+    if (out.heads.empty()) {
+      out.heads.resize(H);
+      std::iota(out.heads.begin(), out.heads.end(), 0);
+    }
+    const int64_t rows = product(json.at("rows")), stored = product(json.at("shape"));
+    if (at_truth_ + stored > truths_.count() || at_error_ + rows > errors_.count()) return false;
+    std::vector<std::string> row_names = form_.output_dims;
+    row_names.erase(std::remove(row_names.begin(), row_names.end(), "d"), row_names.end());
+    out.own_error = own_error(row_names, extents, rows);
+    extents["h"] = static_cast<int64_t>(out.heads.size());
+    out.truth = in_order(&truths_.values[at_truth_], form_.output_dims, extents, "bhid");
+    at_truth_ += stored;
+    at_error_ += rows;
+    return out.truth.count() == stored;
+  }
+
+ private:
+  static int64_t product(const Json& json) {
+    return element_count(json.get<std::vector<int64_t>>());
+  }
+
+  // An output [B, M, H * D] has one error for all heads of a query.
+  Tensor own_error(const std::vector<std::string>& names,
+                   const std::map<std::string, int64_t>& extents, int64_t rows) const {
+    const double* values = &errors_.values[at_error_];
+    if (rows == extents.at("b") * extents.at("h") * extents.at("i"))
+      return in_order(values, names, extents, "bhi");
+    Tensor out(Dtype::f64, {extents.at("b"), extents.at("h"), extents.at("i")});
+    const int64_t H = extents.at("h"), M = extents.at("i");
+    for (int64_t n = 0; n < out.count(); ++n) out.values[n] = values[n / (H * M) * M + n % M];
+    return out;
+  }
+
+  const Form& form_;
+  const Tensor &truths_, &errors_;
+  int64_t at_truth_ = 0, at_error_ = 0;
+};
+
+bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnostics& diagnostics) {
+  const std::optional<Tensor> truths = read_npy(folder / "truth.npy", diagnostics);
+  const std::optional<Tensor> errors = read_npy(folder / "own_error.npy", diagnostics);
+  const SourcePtr text = read_source((folder / "goldens.json").string());
+  if (!truths || !errors) return false;
+  const auto refuse = [&](const std::string& why) {
+    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", folder.string(), why)).hint =
+        "capture the spec again";
+    return false;
+  };
+  if (!text) return refuse("it has no goldens.json");
+  try {  // nlohmann::json says what is missing by an exception; it goes no further than here
+    CaseReader reader(capture.form, *truths, *errors);
+    const Json index = Json::parse(text->text);
+    for (const Json& json : index.at("cases")) {
+      capture.cases.emplace_back();
+      if (!reader.read(json, capture.cases.back()))
+        return refuse("the stored outputs do not have the sizes that goldens.json says");
+    }
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+  return true;
+}
+
+// A row without a key is unspecified by a softmax (NaN) or zero by other means.
+bool unspecified(const double* row, int64_t length) {
+  const bool nan = std::all_of(row, row + length, [](double x) { return std::isnan(x); });
+  return nan || std::all_of(row, row + length, [](double x) { return x == 0; });
+}
+
+}  // namespace
+
+std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
+                                  Diagnostics& diagnostics) {
+  return make_problem(form, golden.sizes, golden.draws, diagnostics);
+}
+
+bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
+  constexpr double kAllowed = 1e-9;
+  for (size_t n = 0; n < capture.cases.size(); n += step) {
+    const GoldenCase& golden = capture.cases[n];
+    const std::optional<Problem> problem = problem_of(capture.form, golden, diagnostics);
+    if (!problem) return false;
+    Evaluator evaluator(capture.form, *problem);
+    const std::vector<int64_t>& shape = golden.truth.shape;
+    std::vector<double> row(shape[3]);
+    for (int64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
+      const int64_t b = r / (shape[1] * shape[2]), h = golden.heads[r / shape[2] % shape[1]],
+                    i = r % shape[2];
+      const double lse = evaluator.row(b, h, i, row.data());
+      const double* truth = &golden.truth.values[r * shape[3]];
+      if (lse == -HUGE_VAL && unspecified(truth, shape[3])) continue;
+      const double error = row_error(row.data(), truth, shape[3]);
+      if (error <= kAllowed) continue;
+      diagnostics
+          .error("internal.form", {},
+                 fmt::format(
+                     "the attention form of {} does not compute what PyTorch does: golden case {}, "
+                     "b {}, h {}, i {}: relative error {:.2g}, allowed {:.0g}\n{}",
+                     capture.form.name, n, b, h, i, error, kAllowed, print(capture.form)))
+          .hint = "this is a fault of kernelwright, not of the spec: please report it";
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnostics& diagnostics,
+                                    SelfCheck check) {
+  std::optional<Graph> graph = read_graph(folder, diagnostics);
+  if (!graph) return std::nullopt;
+  Capture out;
+  out.source = graph->source;
+  std::optional<Form> form = recognise(std::move(*graph), diagnostics);
+  if (!form) return std::nullopt;
+  out.form = std::move(*form);
+  if (!read_cases(folder, out, diagnostics)) return std::nullopt;
+  if (check != SelfCheck::none && !check_goldens(out, check == SelfCheck::all ? 1 : 3, diagnostics))
+    return std::nullopt;
+  return out;
+}
+
+std::vector<std::string> capture_command(const CaptureRequest& request, const std::string& python) {
+  std::vector<std::string> out = {python,       "-m",    "kernelwright.capture",
+                                  request.spec, "--out", request.out.string()};
+  if (!request.function.empty()) out.insert(out.end(), {"--function", request.function});
+  if (!request.dtype.empty()) out.insert(out.end(), {"--dtype", request.dtype});
+  return out;
+}
+
+bool read_problems(const std::string& standard_output, Diagnostics& diagnostics) {
+  const Json json = Json::parse(standard_output, nullptr, false);
+  if (!json.is_object() || !json.contains("diagnostics")) return false;
+  for (const Json& d : json["diagnostics"]) {
+    Span span;
+    if (d.contains("place") && d["place"].is_object()) {
+      const std::string file = d["place"].value("file", "");
+      Graph lines;  // for its line()
+      lines.source = read_source(file);
+      if (lines.source)
+        span = lines.line(d["place"].value("line", 1), d["place"].value("column", 1));
+    }
+    Diagnostic& added =
+        diagnostics.error(d.value("code", "spec"), span, d.value("message", "(no message)"));
+    added.hint = d.value("hint", "");
+    if (d.contains("notes"))
+      for (const Json& note : d["notes"]) added.notes.push_back({note.value("message", ""), {}});
+  }
+  return true;
+}
+
+}  // namespace kw::spec

@@ -1,0 +1,176 @@
+#include "spec/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "spec/program.h"
+
+namespace kw::spec {
+namespace {
+
+Program::Inputs inputs(int64_t b, int64_t h, int64_t i, int64_t j) {
+  Program::Inputs in{};
+  in[Program::b] = static_cast<double>(b);
+  in[Program::h] = static_cast<double>(h);
+  in[Program::i] = static_cast<double>(i);
+  in[Program::j] = static_cast<double>(j);
+  return in;
+}
+
+// Four partial sums, so that the additions overlap.
+double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t count) {
+  double sum[4] = {};
+  int64_t d = 0;
+  for (; d + 4 <= count; d += 4)
+    for (int lane = 0; lane < 4; ++lane) sum[lane] += x[(d + lane) * dx] * y[(d + lane) * dy];
+  for (; d < count; ++d) sum[0] += x[d * dx] * y[d * dy];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+}  // namespace
+
+int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes) {
+  if (size.name.empty()) return size.constant;
+  const auto found = sizes.find(size.name);
+  return found == sizes.end() ? -1 : found->second;
+}
+
+std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,
+                                    const Draws& draws, Diagnostics& diagnostics) {
+  Problem out;
+  out.sizes = std::move(sizes);
+  for (const Argument& a : form.arguments) {
+    const auto how = draws.arguments.find(a.name);
+    if (how == draws.arguments.end()) {
+      diagnostics.error("spec.problem", a.span,
+                        fmt::format("nothing says how to draw argument {}", a.name));
+      return std::nullopt;
+    }
+    std::vector<int64_t> shape;
+    for (const Size& d : a.dims) {
+      shape.push_back(value_of(d, out.sizes));
+      if (shape.back() >= 0) continue;
+      diagnostics.error("spec.problem", a.span,
+                        fmt::format("size {} of argument {} has no value", d.name, a.name));
+      return std::nullopt;
+    }
+    Tensor t = draw(how->second, draws.seed, a.dtype, shape);
+    if (a.is_tensor)
+      out.tensors[a.name] = std::move(t);
+    else
+      out.scalars[a.name] = t.values[0];
+  }
+  return out;
+}
+
+Evaluator::Evaluator(const Form& form, const Problem& problem)
+    : form_(form),
+      problem_(problem),
+      B_(value_of(form.B, problem.sizes)),
+      H_(form.H.constant),
+      M_(value_of(form.M, problem.sizes)),
+      N_(value_of(form.N, problem.sizes)),
+      D_(form.D.constant),
+      Dv_(form.Dv.constant) {
+  for (const Term& t : form.terms) {
+    TermState state;
+    state.q = access(t.q, "i");
+    state.k = access(t.k, "j");
+    state.v = access(t.v, "j");
+    state.score = std::make_unique<Program>(t.score, problem);
+    if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
+    state.finite_mask = t.finite_mask;
+    terms_.push_back(std::move(state));
+  }
+  if (form.epilogue) epilogue_ = std::make_unique<Program>(form.epilogue, problem);
+  weights_.resize(std::max<int64_t>(N_, 0));
+}
+
+Evaluator::~Evaluator() = default;
+
+Evaluator::Access Evaluator::access(const Operand& operand, const char* row) const {
+  const Tensor& t = problem_.tensors.at(operand.argument);
+  Access out;
+  out.data = t.values.data();
+  int64_t stride = t.count();
+  for (size_t n = 0; n < operand.indices.size(); ++n) {
+    stride = t.shape[n] ? stride / t.shape[n] : 0;
+    const ExprPtr& e = operand.indices[n];
+    if (e->kind == Kind::binary && e->name == "//") {
+      out.h_stride = stride;
+      out.h_divisor = e->args[1]->integer;
+    } else if (e->kind == Kind::index) {
+      (e->name == "b"   ? out.b_stride
+       : e->name == "h" ? out.h_stride
+       : e->name == row ? out.row_stride
+                        : out.d_stride) = stride;
+    }
+  }
+  return out;
+}
+
+double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  TermState& t = terms_[term];
+  Program::Inputs in = inputs(b, h, i, j);
+  in[Program::score] = dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride,
+                           t.k.at(b, h) + j * t.k.row_stride, t.k.d_stride, D_);
+  return t.score->run(in);
+}
+
+bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  TermState& t = terms_[term];
+  return !t.keep || t.keep->run(inputs(b, h, i, j)) != 0;
+}
+
+double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
+  std::fill(output, output + Dv_, 0.0);
+  double lse = -HUGE_VAL;
+  for (size_t term = 0; term < terms_.size(); ++term) {
+    const int t = static_cast<int>(term);
+    double highest = -HUGE_VAL, sum = 0;
+    for (int64_t j = 0; j < N_; ++j) {
+      weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
+      // Written so that a NaN becomes the maximum, and with it the row.
+      if (!(weights_[j] <= highest)) highest = weights_[j];
+    }
+    const bool none_kept = highest == -HUGE_VAL;
+    for (int64_t j = 0; j < N_; ++j) {
+      if (none_kept)
+        weights_[j] = terms_[t].finite_mask ? 1 : 0;
+      else
+        weights_[j] = std::exp(weights_[j] - highest);
+      sum += weights_[j];
+    }
+    if (!none_kept) lse = highest + std::log(sum);
+    const Access& v = terms_[t].v;
+    const double* values = v.at(b, h);
+    for (int64_t j = 0; j < N_; ++j) {
+      if (weights_[j] == 0) continue;
+      const double p = weights_[j] / sum;
+      for (int64_t d = 0; d < Dv_; ++d) output[d] += p * values[j * v.row_stride + d * v.d_stride];
+    }
+  }
+  if (!epilogue_ || form_.epilogue->kind == Kind::output) return lse;
+  Program::Inputs in = inputs(b, h, i, 0);
+  for (int64_t d = 0; d < Dv_; ++d) {
+    in[Program::d] = static_cast<double>(d);
+    in[Program::output] = output[d];
+    output[d] = epilogue_->run(in);
+  }
+  return lse;
+}
+
+Evaluated evaluate(const Form& form, const Problem& problem) {
+  Evaluator evaluator(form, problem);
+  const int64_t B = evaluator.batches(), H = evaluator.heads(), M = evaluator.queries(),
+                Dv = evaluator.value_dim();
+  Evaluated out{Tensor(Dtype::f64, {B, H, M, Dv}), Tensor(Dtype::f64, {B, H, M})};
+  for (int64_t row = 0; row < B * H * M; ++row)
+    out.lse.values[row] =
+        evaluator.row(row / (H * M), row / M % H, row % M, &out.output.values[row * Dv]);
+  return out;
+}
+
+}  // namespace kw::spec

@@ -1,0 +1,93 @@
+// What a form means: fp64, one row at a time, written to be read.
+//
+// A row whose every key is dropped gives 0 and a logsumexp of -inf, unless the user's mask was a
+// large finite number, when it is the mean of v. Inputs are tensors of the user's own shapes and
+// types, held exactly in fp64.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "num/random.h"
+#include "num/tensor.h"
+#include "spec/form.h"
+#include "support/diagnostic.h"
+
+namespace kw::spec {
+
+// One set of arguments.
+struct Problem {
+  std::map<std::string, int64_t> sizes;   // by the form's names: "B", "M", "N", "L1"
+  std::map<std::string, Tensor> tensors;  // every tensor argument
+  std::map<std::string, double> scalars;  // every scalar argument
+};
+
+// How every argument is drawn.
+struct Draws {
+  uint64_t seed = 0;
+  std::map<std::string, Draw> arguments;
+};
+
+// Arguments from a seed. Null when a size or a draw is missing.
+std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,
+                                    const Draws& draws, Diagnostics& diagnostics);
+
+// The value of a size; -1 for a symbol that `sizes` lacks.
+int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes);
+
+class Program;  // an expression made ready for many evaluations
+
+// Refers to the form and the problem: both must outlive it. Not for several threads at once.
+class Evaluator {
+ public:
+  Evaluator(const Form& form, const Problem& problem);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+
+  int64_t batches() const { return B_; }
+  int64_t heads() const { return H_; }
+  int64_t queries() const { return M_; }
+  int64_t keys() const { return N_; }
+  int64_t value_dim() const { return Dv_; }
+
+  // The scaled score, with everything but the mask; and whether it counts.
+  double score(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  bool keep(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+
+  // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores.
+  double row(int64_t b, int64_t h, int64_t i, double* output);
+
+ private:
+  // Where an operand's element at (b, h, row, d) is: base(b, h) + row * row_stride + d * d_stride.
+  struct Access {
+    const double* data = nullptr;
+    int64_t b_stride = 0, h_stride = 0, h_divisor = 1, row_stride = 0, d_stride = 0;
+    const double* at(int64_t b, int64_t h) const {
+      return data + b * b_stride + h / h_divisor * h_stride;
+    }
+  };
+  Access access(const Operand& operand, const char* row) const;
+
+  struct TermState {
+    Access q, k, v;
+    std::unique_ptr<Program> score, keep;
+    bool finite_mask = false;
+  };
+
+  const Form& form_;
+  const Problem& problem_;
+  int64_t B_, H_, M_, N_, D_, Dv_;
+  std::vector<TermState> terms_;
+  std::unique_ptr<Program> epilogue_;
+  std::vector<double> weights_;  // of one row
+};
+
+struct Evaluated {
+  Tensor output;  // f64 [B, H, M, Dv], whatever the user's order
+  Tensor lse;     // f64 [B, H, M]
+};
+Evaluated evaluate(const Form& form, const Problem& problem);
+
+}  // namespace kw::spec

@@ -1,0 +1,56 @@
+// The form as a person would write it.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "spec/form.h"
+
+namespace kw::spec {
+namespace {
+
+std::string any_sizes(const Form& form) {
+  std::string out;
+  std::set<std::string> seen;
+  for (const Size* s : {&form.B, &form.M, &form.N})
+    if (!s->name.empty() && seen.insert(s->name).second) out += (out.empty() ? "" : ", ") + s->name;
+  return out.empty() ? "" : "; any " + out;
+}
+
+std::string fixed_sizes(const Form& form) {
+  std::string out;
+  const std::pair<const char*, const Size*> sizes[] = {
+      {"B", &form.B}, {"M", &form.M}, {"N", &form.N}};
+  for (const auto& [letter, s] : sizes)
+    if (s->name.empty()) out += fmt::format(", {} {}", letter, s->constant);
+  return out;
+}
+
+std::string heads(const Form& form) {
+  if (form.H.constant == form.G.constant)
+    return fmt::format("{} head{}", form.H.constant, form.H.constant == 1 ? "" : "s");
+  return fmt::format("{} query / {} key heads", form.H.constant, form.G.constant);
+}
+
+std::string dims(const Form& form) {
+  if (form.D.constant == form.Dv.constant) return fmt::format("D {}", form.D.constant);
+  return fmt::format("D {}, Dv {}", form.D.constant, form.Dv.constant);
+}
+
+}  // namespace
+
+std::string print(const Form& form) {
+  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, kw::name(form.dtype),
+                                heads(form), dims(form), fixed_sizes(form), any_sizes(form));
+  for (const Term& t : form.terms) {
+    out += "  score   " + print(t.score) + "\n";
+    if (t.keep) out += "  keep    " + print(t.keep) + "\n";
+    out += "  softmax over j\n";
+    if (t.finite_mask) out += "  a row that keeps no key is a uniform softmax\n";
+  }
+  if (form.epilogue && form.epilogue->kind != Kind::output)
+    out += "  then    " + print(form.epilogue) + "\n";
+  if (form.returns_lse) out += "  also    logsumexp of the scores\n";
+  return out;
+}
+
+}  // namespace kw::spec

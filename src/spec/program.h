@@ -1,0 +1,43 @@
+// An expression made ready to be evaluated for many elements: postfix steps over an array of
+// numbers, with names resolved to slots and tensors to pointers.
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "num/tensor.h"
+#include "spec/expr_fold.h"
+
+namespace kw::spec {
+
+struct Problem;
+
+class Program {
+ public:
+  enum Slot { b, h, i, j, d, score, output, kSlots };
+  using Inputs = std::array<double, kSlots>;
+
+  // Every read must be of a tensor, and every name be known, in the problem.
+  Program(const ExprPtr& e, const Problem& problem);
+
+  // Both sides of and/or/where are computed; a read out of range gives NaN.
+  double run(const Inputs& inputs);
+
+ private:
+  struct Step {
+    enum class Do { constant, input, read, choose, apply } what;
+    Op op = Op::invalid;
+    int a = -1, b = -1, c = -1;  // steps before this one, or an input's slot
+    double value = 0;
+    const Tensor* tensor = nullptr;
+    std::vector<int> indices;
+  };
+  int compile(const ExprPtr& e, const Problem& problem);
+  double read(const Step& step) const;
+
+  std::vector<Step> steps_;
+  std::vector<double> values_;
+};
+
+}  // namespace kw::spec

@@ -1,0 +1,176 @@
+#include "spec/recognise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "spec/recognise_roles.h"
+
+namespace kw::spec {
+namespace {
+
+// An output dimension that is two indices in one, [B, M, H * D], shows in q as `x // c` or `x % c`.
+// Returns c for the index x, or 0.
+int64_t merged_with(const ExprPtr& q, const std::string& x) {
+  if (q->kind == Kind::binary && (q->name == "//" || q->name == "%") &&
+      q->args[0]->kind == Kind::index && q->args[0]->name == x && q->args[1]->kind == Kind::number)
+    return q->args[1]->integer;
+  for (const ExprPtr& a : q->args)
+    if (const int64_t c = merged_with(a, x)) return c;
+  return 0;
+}
+
+struct Output {
+  Indices at;                      // for Elements::element of the output node
+  std::vector<std::string> names;  // the indices in them, in the order of memory
+};
+
+Output plain_output(Elements& g, const Node& out) {
+  Output o;
+  for (int d = 0; d < out.rank(); ++d) {
+    o.names.push_back(fmt::format("x{}", d));
+    o.at.push_back(g.index(o.names.back(), out.shape[d]));
+  }
+  return o;
+}
+
+// The output with merged dimensions as two indices each; true when there are any.
+bool split_output(Elements& g, const Node& out, const ExprPtr& q, Output& o) {
+  Output split;
+  for (int d = 0; d < out.rank(); ++d) {
+    const std::string x = fmt::format("x{}", d);
+    const int64_t c = merged_with(q, x);
+    if (c == 0) {
+      split.names.push_back(x);
+      split.at.push_back(o.at[d]);
+      continue;
+    }
+    const ExprPtr high = g.index(x + "a", g.split(out.shape[d], integer(c)).quotient);
+    const ExprPtr low = g.index(x + "b", integer(c));
+    split.names.insert(split.names.end(), {x + "a", x + "b"});
+    split.at.push_back(binary("+", binary("*", high, integer(c)), low));
+  }
+  const bool changed = split.names != o.names;
+  o = split;
+  return changed;
+}
+
+// Does every row keep a key for certain? Tries key 0 and, where rows and keys have the same extent,
+// the row's own.
+bool every_row_keeps(const ExprPtr& keep, const Form& form,
+                     const std::map<std::string, ExprPtr>& extents) {
+  const auto with_key = [&](const ExprPtr& key) {
+    const ExprPtr at = rewrite(keep, [&](const ExprPtr& x) -> ExprPtr {
+      return x->kind == Kind::index && x->name == "j" ? key : nullptr;
+    });
+    const ExprPtr known = simplify_bounds(at, extents);
+    return known->kind == Kind::number && known->integer != 0;
+  };
+  if (with_key(integer(0))) return true;
+  return form.M.name == form.N.name && form.M.constant == form.N.constant &&
+         with_key(leaf(Kind::index, Type::integer, "i"));
+}
+
+// The score map and the predicate of the term, and how finite masks are read.
+bool set_score(Form& form, Term& term, const ExprPtr& scores,
+               const std::map<std::string, ExprPtr>& extents, const Node& softmax,
+               Diagnostics& diagnostics) {
+  Score split = split_score(scores);
+  split.keep = simplify_bounds(split.keep, extents);
+  if (split.keep->kind == Kind::number && !split.keep->integer) {
+    diagnostics.error("spec.operand", softmax.span, "no query keeps any key");
+    return false;
+  }
+  const bool certain = !split.finite || every_row_keeps(split.keep, form, extents);
+  if (!certain && split.added) {
+    // Added to the score, the number shifts a row without a key as a whole: nothing is dropped.
+    form.notes.push_back(
+        {"a large negative number is added to scores of rows that may keep no key; "
+         "it is kept as part of the score",
+         softmax.span});
+    term.score = scores;
+    return true;
+  }
+  if (mentions(split.value, Kind::infinity)) {
+    diagnostics
+        .error("spec.operand", softmax.span,
+               "an infinity in the scores is neither added nor chosen, so it is not a mask")
+        .hint = "mask with masked_fill(..., float('-inf')) or torch.where";
+    return false;
+  }
+  term.score = split.value;
+  if (split.keep->kind != Kind::number) term.keep = split.keep;
+  term.finite_mask = !certain;
+  if (!certain)
+    form.notes.push_back(
+        {"masked scores are a large finite number and some row may keep no key: "
+         "such a row is a uniform softmax",
+         softmax.span});
+  return true;
+}
+
+// Head dimensions that the tensor cores and the copies can take.
+bool check_head_dim(const Form& form, const Graph& graph, Diagnostics& diagnostics) {
+  for (const Size* d : {&form.D, &form.Dv}) {
+    const bool fits =
+        d->name.empty() && d->constant % 16 == 0 && d->constant >= 16 && d->constant <= 256;
+    if (fits) continue;
+    const Argument* a =
+        form.argument(d == &form.D ? form.terms[0].q.argument : form.terms[0].v.argument);
+    diagnostics
+        .error("spec.head_dim", a ? a->span : graph.span,
+               fmt::format("the head dimension is {}; kernels take multiples of 16 up to 256",
+                           d->name.empty() ? std::to_string(d->constant) : d->name))
+        .hint = "pad q, k and v with zeros to 64, 128 or 256, and keep the scale of the true size";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const Argument* Form::argument(const std::string& name) const {
+  for (const Argument& a : arguments)
+    if (a.name == name) return &a;
+  return nullptr;
+}
+
+std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
+  if (!open_composites(graph, diagnostics)) return std::nullopt;
+  Elements elements(graph, diagnostics);
+  if (graph.outputs.empty()) {
+    diagnostics.error("spec.not_attention", graph.span, "the function returns no tensor");
+    return std::nullopt;
+  }
+  const Node out = graph.nodes[graph.outputs[0]];
+  Output output = plain_output(elements, out);
+  std::optional<Parts> parts = find_parts(elements, output.at, diagnostics);
+  if (parts && split_output(elements, out, parts->q, output))
+    parts = find_parts(elements, output.at, diagnostics);
+  if (!parts) return std::nullopt;
+
+  Form form;
+  form.name = graph.name;
+  form.dtype = graph.dtype;
+  form.arguments = graph.arguments;
+  form.notes = graph.notes;
+  std::optional<Roles> roles = assign_roles(elements, *parts, output.names, form, diagnostics);
+  if (!roles) return std::nullopt;
+  Term term;
+  term.q = roles->q;
+  term.k = roles->k;
+  term.v = roles->v;
+  form.epilogue = roles->rename(parts->epilogue);
+  const ExprPtr scores = roles->rename(parts->scores);
+  const Node& softmax = graph.nodes[parts->softmax];
+  if (!set_score(form, term, scores, roles->extents, softmax, diagnostics)) return std::nullopt;
+  if (graph.outputs.size() > 1 &&
+      !second_output(elements, graph, *parts, *roles, output.names, form, diagnostics))
+    return std::nullopt;
+  form.terms.push_back(std::move(term));
+  if (!check_head_dim(form, graph, diagnostics)) return std::nullopt;
+  return form;
+}
+
+}  // namespace kw::spec

@@ -1,0 +1,42 @@
+// From index expressions to the attention form.
+//
+// The output's element is an expression of one sum over keys; that sum's body is a normalised score
+// times an element of v; the normalised score is a softmax over the same keys; its body holds one
+// sum over the head dimension, of q times k. Each step is looked for by what it means: which index
+// is the query, the key, the head is decided by what depends on what, never by position.
+#pragma once
+#include "spec/normalise.h"
+
+namespace kw::spec {
+
+// Refuses with the operator and the line in the user's file: spec.not_attention,
+// spec.softmax_axis, spec.operator, spec.operand, spec.heads, spec.head_dim, spec.several_terms.
+std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics);
+
+// ---- the steps, in the order in which recognise() takes them
+
+// The parts of one attention term before its indices have their names.
+struct Parts {
+  int contraction = -1, softmax = -1, product = -1;  // nodes: P v, softmax, q k
+  ExprPtr epilogue;                                  // over Kind::output and the output's indices
+  ExprPtr q, k, v;                                   // reads of arguments
+  ExprPtr normalised;  // what the softmax normalises, with the product as a read
+  ExprPtr scores;      // the same over Kind::score: what is normalised
+  ExprPtr key, dim;    // fresh indices, "j" and "d"
+};
+std::optional<Parts> find_parts(Elements& elements, const Indices& output,
+                                Diagnostics& diagnostics);
+
+// The score map and what it keeps: `where(c, a, -inf)`, `a + where(c, 0, -inf)` and the like are
+// taken apart.
+struct Score {
+  ExprPtr value, keep;  // keep may be a constant
+  bool finite = false;  // some dropped entry was a large finite number
+  bool added = false;   // and it was added, so the score still counts in a row without a key
+};
+Score split_score(const ExprPtr& e);
+
+// Facts about indices that hold in every launch: 0 <= index < its extent.
+ExprPtr simplify_bounds(const ExprPtr& e, const std::map<std::string, ExprPtr>& extents);
+
+}  // namespace kw::spec

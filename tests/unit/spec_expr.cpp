@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "spec/expr.h"
+
+namespace kw::spec {
+namespace {
+
+ExprPtr index(const char* name) { return leaf(Kind::index, Type::integer, name); }
+ExprPtr size(const char* name) { return leaf(Kind::size, Type::integer, name); }
+const ExprPtr b = index("b"), h = index("h"), i = index("i"), j = index("j");
+const ExprPtr s = leaf(Kind::score, Type::real, "s");
+const ExprPtr prefix = read("prefix", Type::integer, {b});
+
+ExprPtr operator+(ExprPtr x, ExprPtr y) { return binary("+", x, y); }
+ExprPtr operator-(ExprPtr x, ExprPtr y) { return binary("-", x, y); }
+ExprPtr operator*(ExprPtr x, ExprPtr y) { return binary("*", x, y); }
+ExprPtr operator/(ExprPtr x, ExprPtr y) { return binary("/", x, y); }
+
+TEST(Expr, the_ways_to_write_causal_become_one) {
+  const std::vector<ExprPtr> ways = {
+      binary("<=", j, i),
+      binary(">=", i, j),
+      unary("not", binary(">", j, i)),
+      binary("<", j, i + integer(1)),
+      binary("<=", integer(0), i - j),
+      binary("<=", j - i, integer(0)),
+      binary("<", j - i, integer(1)),
+      binary(">", i - j, integer(-1)),
+      unary("not", binary("<=", i + integer(1), j)),
+      unary("not", where(binary("<=", j, i), boolean(false), boolean(true))),
+  };
+  for (const ExprPtr& w : ways) EXPECT_EQ(print(w), "j <= i");
+}
+
+TEST(Expr, the_ways_to_write_a_window_become_one) {
+  for (const ExprPtr& w : {binary("<", i - j, integer(64)), binary(">", j, i - integer(64)),
+                           binary("<=", i - j, integer(63)), binary("<=", i - integer(63), j),
+                           binary("<", i, j + integer(64))})
+    EXPECT_EQ(print(w), "i - 64 < j");
+  EXPECT_EQ(print(binary("<=", j - i, size("N") - size("M"))), "j <= i + N - M");
+  EXPECT_EQ(print(binary("<", j, integer(5))), "j < 5");
+  EXPECT_EQ(print(binary("<=", j, integer(4))), "j < 5");
+}
+
+TEST(Expr, and_and_or_do_not_depend_on_order_or_repetition) {
+  const ExprPtr x = binary("<=", j, i), y = binary("<", j, prefix);
+  EXPECT_EQ(print(binary("or", y, x)), "j <= i or j < prefix[b]");
+  EXPECT_TRUE(equal(binary("or", x, binary("or", y, x)), binary("or", y, x)));
+  EXPECT_EQ(print(binary("and", x, unary("not", x))), "False");
+  EXPECT_EQ(print(binary("and", binary("or", x, y), binary("<", i, integer(3)))),
+            "i < 3 and (j <= i or j < prefix[b])");
+  EXPECT_EQ(print(unary("not", binary("or", x, y))), "i < j and prefix[b] <= j");
+}
+
+TEST(Expr, constants_of_a_product_meet_at_its_end) {
+  EXPECT_EQ(print(real(2) * s * real(0.25)), "s * 0.5");
+  EXPECT_EQ(print(s / real(4)), "s * 0.25");
+  EXPECT_EQ(print(unary("tanh", s / real(50)) * real(50)), "tanh(s * 0.02) * 50");
+  EXPECT_TRUE(equal(s / real(std::sqrt(128.0)), s * real(std::pow(128.0, -0.5))));
+}
+
+TEST(Expr, one_distance_has_one_spelling) {
+  const ExprPtr slope = read("slopes", Type::real, {h});
+  const ExprPtr plus = s * real(0.5) + slope * (j - i), minus = s * real(0.5) - slope * (i - j);
+  EXPECT_EQ(print(plus), "s * 0.5 + slopes[h] * (j - i)");
+  EXPECT_TRUE(equal(plus, minus)) << print(minus);
+  EXPECT_EQ(print(unary("-", slope) * (i - j)), "slopes[h] * (j - i)");
+  EXPECT_EQ(print(unary("abs", i - j)), "abs(j - i)");
+}
+
+TEST(Expr, arithmetic_on_a_mask_chooses_between_constants) {
+  const ExprPtr keep = unary("float", binary("<=", j, i));
+  EXPECT_EQ(print((real(1) - keep) * real(-1e9)), "where(j <= i, 0, -1e+09)");
+}
+
+TEST(Expr, quotient_and_remainder_join_again) {
+  const ExprPtr g = binary("//", h, integer(4)), r = binary("%", h, integer(4));
+  EXPECT_EQ(print(g * integer(4) + r), "h");
+  EXPECT_EQ(print(b * integer(32) + r + integer(4) * g), "h + b * 32");
+}
+
+TEST(Expr, parentheses_stand_only_where_they_are_needed) {
+  EXPECT_EQ(print(s - (s - s * s)), "s - (s - s * s)");
+  EXPECT_EQ(print(binary("//", i - j, integer(4))), "(i - j) // 4");
+  EXPECT_EQ(print(where(binary("==", i, j), s, real(-HUGE_VAL))), "where(i == j, s, -inf)");
+}
+
+// A comparison in a random spelling keeps its truth value at random points.
+TEST(Expr, simplification_never_changes_a_value) {
+  std::mt19937 random(5);
+  const auto pick = [&](int n) { return static_cast<int>(random() % n); };
+  std::function<ExprPtr(int)> sum = [&](int depth) -> ExprPtr {
+    const int k = pick(depth > 0 ? 9 : 5);
+    if (k == 0) return i;
+    if (k == 1) return j;
+    if (k == 2) return integer(pick(9) - 4);
+    if (k == 3) return size("N");
+    if (k == 4) return prefix;
+    if (k == 5) return sum(depth - 1) + sum(depth - 1);
+    if (k == 6) return sum(depth - 1) - sum(depth - 1);
+    if (k == 7) return sum(depth - 1) * integer(pick(5) - 2);
+    return binary(pick(2) ? "//" : "%", sum(depth - 1), integer(1 + pick(4)));
+  };
+  for (int n = 0; n < 3000; ++n) {
+    const ExprPtr x = sum(3), y = sum(3), z = sum(2);
+    Scope at;
+    at.indices = {{"b", 0}, {"h", pick(8)}, {"i", pick(20)}, {"j", pick(20)}, {"N", pick(30)}};
+    at.read = [](const std::string&, const std::vector<int64_t>&) { return 7.0; };
+    const double vx = evaluate(x, at), vy = evaluate(y, at), vz = evaluate(z, at);
+    ASSERT_EQ(evaluate(x - y, at), vx - vy);
+    const ExprPtr lt = binary("<", x, y), le = binary("<=", y, z);
+    ASSERT_EQ(evaluate(lt, at), vx < vy) << print(x) << " < " << print(y) << " is " << print(lt);
+    ASSERT_EQ(evaluate(le, at), vy <= vz) << print(le);
+    ASSERT_EQ(evaluate(unary("not", binary("or", lt, le)), at), !(vx < vy || vy <= vz));
+    ASSERT_EQ(evaluate(unary("float", x - y), at), vx - vy);
+    ASSERT_EQ(evaluate(unary("abs", x - y), at), std::fabs(vx - vy));
+  }
+}
+
+TEST(Expr, rewrite_rebuilds_and_simplifies) {
+  const ExprPtr e = binary("<=", j, i);
+  const ExprPtr at_zero =
+      rewrite(e, [](const ExprPtr& x) { return x->name == "j" ? integer(-1) : nullptr; });
+  EXPECT_EQ(print(at_zero), "-2 < i");
+  EXPECT_TRUE(mentions(e, Kind::index, "j"));
+  EXPECT_FALSE(mentions(at_zero, Kind::index, "j"));
+}
+
+TEST(Expr, integers_floor_as_in_python) {
+  EXPECT_EQ(binary("//", integer(-7), integer(2))->integer, -4);
+  EXPECT_EQ(binary("%", integer(-7), integer(2))->integer, 1);
+}
+
+}  // namespace
+}  // namespace kw::spec
