@@ -2,11 +2,13 @@
 
 Traces an attention function and writes DIR/graph.json, the goldens beside it, and source.py, the
 text that was read. What is wrong with the user's file goes to standard output as
-{"diagnostics": [...]}, with exit code 2.
+{"diagnostics": [...]}, with exit code 2. A fault of ours is one line on standard error, exit code 70.
 """
 
 import argparse
+import contextlib
 import json
+import logging
 import pathlib
 import sys
 import time
@@ -42,13 +44,18 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)  # PyTorch logs what it then raises
 
-    from .problem import Problem
+    from .problem import Problem, fault
     try:
-        capture(arguments.spec, arguments.function, arguments.dtype, arguments.out)
+        with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
+            capture(arguments.spec, arguments.function, arguments.dtype, arguments.out)
     except Problem as problem:
         print(json.dumps({"diagnostics": [problem.to_json(arguments.spec)]}))
         sys.exit(2)
+    except Exception as error:
+        print(fault(error), file=sys.stderr)
+        sys.exit(70)
 
 
 if __name__ == "__main__":

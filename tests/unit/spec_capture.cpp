@@ -45,17 +45,46 @@ std::string head_of(const fs::path& path) {
   return out;
 }
 
+// Each change of a right form makes it compute something else, and the goldens say so.
+void expect_wrong_forms_are_noticed(const Capture& right) {
+  const auto i = leaf(Kind::index, Type::integer, "i"), j = leaf(Kind::index, Type::integer, "j");
+  std::vector<Capture> wrong(6, right);
+  wrong[0].form.terms[0].keep = binary("<", j, i);
+  wrong[1].form.terms[0].keep = nullptr;
+  wrong[2].form.terms[0].score = binary("*", right.form.terms[0].score, real(1.0001));
+  wrong[3].form.epilogue = binary("*", right.form.epilogue, real(1 + 1e-8));
+  std::swap(wrong[4].form.terms[0].k.argument, wrong[4].form.terms[0].v.argument);
+  for (ExprPtr& e : wrong[5].form.terms[0].v.indices)
+    if (e->kind == Kind::binary) e = integer(0);
+  for (const Capture& w : wrong) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(check_goldens(w, 1, diagnostics)) << print(w.form);
+    ASSERT_TRUE(diagnostics.has_errors());
+    EXPECT_EQ(diagnostics.all()[0].code, "internal.form");
+  }
+}
+
+// Some golden row keeps no key, and its uniform softmax is told from zero.
+void expect_rows_without_a_key_are_noticed(const Capture& right) {
+  Capture wrong = right;
+  wrong.form.terms[0].finite_mask = false;
+  Diagnostics diagnostics;
+  EXPECT_FALSE(check_goldens(wrong, 1, diagnostics));
+}
+
 TEST(Capture, every_spelling_gives_the_form_in_its_head_and_computes_what_pytorch_does) {
   std::vector<fs::path> specs;
   const fs::path out = capture_all(KW_SOURCE_DIR "/tests/spec", specs);
-  EXPECT_GE(specs.size(), 25u);
+  EXPECT_GE(specs.size(), 38u);
   for (const fs::path& path : specs) {
     Diagnostics diagnostics;
     const std::optional<Capture> capture =
         load_capture(out / path.stem(), diagnostics, SelfCheck::all);
     ASSERT_TRUE(capture) << path << "\n" << render(diagnostics);
     EXPECT_EQ(print(capture->form), head_of(path));
-    EXPECT_EQ(capture->cases.size(), 4u);
+    EXPECT_EQ(capture->cases.size(), 5u);
+    if (path.stem() == "softcap") expect_wrong_forms_are_noticed(*capture);
+    if (path.stem() == "finite_rows") expect_rows_without_a_key_are_noticed(*capture);
   }
 }
 
