@@ -87,8 +87,9 @@ def _draw_of(value, index, longest, as_example):
             return {"kind": "integer", "low": 0, "high": 1}
         if odd or as_example:
             return {"kind": "integer", "low": low, "high": high}
-        return {"kind": "integer", "low": min(0, low),
-                "high": 1 + longest // 16 if index % 4 == 2 else longest}
+        if index % 4 == 2:
+            return {"kind": "integer", "low": min(0, low), "high": 1 + longest // 16}
+        return {"kind": "integer", "low": min(0, low), "high": longest, "to_longest": True}
     if value.dim() >= 3:
         return {"kind": "normal", "scale": 1.0}
     finite = value.double()[value.isfinite()]
@@ -148,7 +149,7 @@ def _run_case(spec, traced, interpreter, inputs):
     return truth, own
 
 
-def make(spec, traced):
+def make(spec, traced, cases):
     """Returns the index (for JSON), the truths and the own errors, each one flat array."""
     sizes = Sizes(traced.program.graph)
     symbols = _symbols(traced, sizes)
@@ -158,7 +159,7 @@ def make(spec, traced):
     interpreter = InFp64(traced.program.graph_module)
     axis = _head_axis(traced)
     index, truths, errors = [], [], []
-    for n, case in enumerate(CASES):
+    for n, case in enumerate(cases):
         values = _sizes_of_case(symbols, case)
         entry, truth, own = _case(spec, traced, interpreter, shapes, values, n)
         picked = list(range(truth.shape[axis])) if axis is not None else []

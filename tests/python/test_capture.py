@@ -113,6 +113,7 @@ def attention(q, k, v):
 def test_integers_are_drawn_over_their_whole_range():
     prefix = torch.tensor([17, 130], dtype=torch.int32)
     ranges = [goldens._draw_of(prefix, n, 256, False) for n in range(4)]
+    assert ranges[0]["to_longest"]
     assert [(r["low"], r["high"]) for r in ranges] == [(0, 256), (17, 130), (0, 17), (17, 130)]
 
 

@@ -68,6 +68,8 @@ void expect_wrong_forms_are_noticed(const Capture& right) {
 void expect_rows_without_a_key_are_noticed(const Capture& right) {
   Capture wrong = right;
   wrong.form.terms[0].finite_mask = false;
+  EXPECT_EQ(right.lengths, std::set<std::string>{"length"});
+  EXPECT_EQ(draws_for(right, {{"M", 40}, {"N", 70}}, 1).arguments.at("length").high, 70);
   Diagnostics diagnostics;
   EXPECT_FALSE(check_goldens(wrong, 1, diagnostics));
 }
@@ -113,6 +115,14 @@ TEST(Capture, every_bad_spec_is_refused_as_its_head_says) {
     EXPECT_LE(std::count(shown.begin(), shown.end(), '\n'), 24) << shown;
     EXPECT_EQ(shown.find("Traceback"), std::string::npos);
   }
+}
+
+TEST(Capture, the_command_carries_every_request) {
+  const CaptureRequest request{"a.py", "f", "bf16", "out", {{1, 500, 700}}};
+  EXPECT_EQ(
+      capture_command(request, "py"),
+      (std::vector<std::string>{"py", "-m", "kernelwright.capture", "a.py", "--out", "out",
+                                "--function", "f", "--dtype", "bf16", "--case", "1,500,700"}));
 }
 
 TEST(Capture, a_folder_that_is_not_a_capture_is_refused) {
