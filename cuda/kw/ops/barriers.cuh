@@ -1,0 +1,34 @@
+// Barriers: initialising, waiting, arriving. wait(b[t]) passes when the t-th use is complete;
+// wait_free(b[t]) when the use of the same slot before it is, at once for the first uses of a ring.
+#pragma once
+#include "workers.cuh"
+namespace kw {
+
+namespace detail {
+template <int N, int kArrivals> KW_DEVICE void init_one(Barriers<N, kArrivals>& b) {
+  for (int slot = 0; slot < N; ++slot)
+    ptx::mbarrier_init(ptx::shared_address(b.bar + slot), kArrivals);
+}
+template <int N, int kTakers> KW_DEVICE void init_one(Queue<N, kTakers>& q) {
+  init_one(q.full);
+  init_one(q.free);
+}
+}  // namespace detail
+
+// Every thread of the block calls it once, before any other use of the barriers.
+template <class... Barrier> KW_DEVICE void init(Barrier&... barriers) {
+  if (threadIdx.x == 0) {
+    (detail::init_one(barriers), ...);
+    ptx::fence_barrier_init();
+  }
+  __syncthreads();
+}
+
+KW_DEVICE void wait(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase); }
+KW_DEVICE void wait_free(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase ^ 1); }
+// One arrival a warp.
+KW_DEVICE void arrive(BarrierUse b) {
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(b.address);
+}
+
+}  // namespace kw

@@ -1,0 +1,26 @@
+// Workers: who runs what. A worker is a warp group (4 warps); registers move between workers; named
+// barriers order them. Named barrier 1+w is worker w's turn, 8+w its own four warps.
+#pragma once
+#include "../tile/barriers.cuh"
+#include "../tile/tiles.cuh"
+namespace kw {
+
+// The worker of this thread, the same in all lanes (ptxas must know: a branch on it is uniform).
+KW_DEVICE int worker_index() { return __shfl_sync(0xffffffffu, threadIdx.x / 128, 0); }
+// One thread of the worker: the first of its warp number `warp`.
+KW_DEVICE bool is_thread(int warp) { return threadIdx.x % 128 == u32(warp) * 32; }
+
+template <int kRegisters> KW_DEVICE void registers_up() { ptx::setmaxnreg_inc<kRegisters>(); }
+template <int kRegisters> KW_DEVICE void registers_down() { ptx::setmaxnreg_dec<kRegisters>(); }
+
+template <class S> KW_DEVICE S& shared_memory() {
+  extern __shared__ __align__(1024) unsigned char kw_dynamic_shared[];
+  return *reinterpret_cast<S*>(kw_dynamic_shared);
+}
+
+KW_DEVICE void sync_worker(int worker) { ptx::bar_sync(8 + worker, 128); }
+// Two workers alternate: take_turn(w) passes when give_turn(w) has been called as often.
+KW_DEVICE void take_turn(int worker) { ptx::bar_sync(1 + worker, 256); }
+KW_DEVICE void give_turn(int worker) { ptx::bar_arrive(1 + worker, 256); }
+
+}  // namespace kw

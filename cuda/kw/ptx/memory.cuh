@@ -1,0 +1,106 @@
+// Shared memory, mbarriers, named barriers and the bulk tensor copy engine (TMA): one function is
+// one PTX instruction. Nothing here knows about tiles.
+//
+// Addresses are 32-bit offsets into the shared window. Tensor maps describe five-dimensional
+// tensors (64 columns, row, panel, head, batch); coordinates are in elements, panels count by 64
+// columns.
+#pragma once
+#include "../scalar.cuh"
+namespace kw {
+
+// The driver's CUtensorMap: 128 opaque bytes, 64-aligned. NVRTC cannot include cuda.h.
+struct alignas(64) OpaqueMap {
+  u64 words[16];
+};
+
+namespace ptx {
+KW_DEVICE u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+
+// PTX ISA 9.7.13.15, mbarrier. An mbarrier completes a phase when its pending arrivals are zero and
+// every byte announced by expect_tx has come.
+KW_DEVICE void mbarrier_init(u32 bar, u32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count));
+}
+KW_DEVICE void mbarrier_arrive(u32 bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+KW_DEVICE void mbarrier_arrive_expect(u32 bar, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes)
+               : "memory");
+}
+// Returns once the phase of the given parity has completed. A waiter two phases behind would take
+// the wrong one for it: no wait may lag that far.
+KW_DEVICE void mbarrier_wait(u32 bar, u32 parity) {
+  asm volatile(
+      "{\n.reg .pred done;\nAGAIN:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra READY;\nbra AGAIN;\nREADY:\n}" ::"r"(bar),
+      "r"(parity)
+      : "memory");
+}
+// Makes initialised mbarriers visible to the async proxy.
+KW_DEVICE void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// PTX ISA 9.7.13.4: generic stores before it are seen by async-proxy reads that are ordered after.
+KW_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// PTX ISA 9.7.13.1: barrier `id` (1 to 15) among `threads` threads, whole warps.
+KW_DEVICE void bar_sync(u32 id, u32 threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+KW_DEVICE void bar_arrive(u32 id, u32 threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// PTX ISA 9.7.9.27.1, cp.async.bulk.tensor. The destination is 128-byte aligned; out-of-range
+// elements are read as zero and not written.
+KW_DEVICE void tma_load(u32 dst, const OpaqueMap* map, u32 bar, int batch, int head, int row,
+                        u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(dst),
+      "l"(map), "r"(0), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(bar), "l"(hint)
+      : "memory");
+}
+KW_DEVICE void tma_store(const OpaqueMap* map, u32 src, int batch, int head, int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];" ::"l"(
+          map),
+      "r"(0), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(src)
+      : "memory");
+}
+KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+KW_DEVICE void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+KW_DEVICE void tma_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// PTX ISA 9.7.15, ldmatrix and stmatrix: four 8x8 matrices of 16-bit elements, one row address a
+// lane.
+KW_DEVICE void ldmatrix_x4(u32 address, u32& a, u32& b, u32& c, u32& d) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "r"(address)
+               : "memory");
+}
+KW_DEVICE void stmatrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+KW_DEVICE u32 pack_bf16(float low, float high) {
+  u32 y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+// PTX ISA 9.7.20, setmaxnreg: every warp of the warp group runs it; N is a multiple of 8.
+template <int kRegisters> KW_DEVICE void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters> KW_DEVICE void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+}  // namespace ptx
+}  // namespace kw

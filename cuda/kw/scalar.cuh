@@ -1,0 +1,82 @@
+// The scalars: element types, the accumulation type, sizes and indices, and the functions that map
+// bodies and index arithmetic may use.
+//
+// `kw::real` is what accumulators hold and map bodies compute in. `size` is a positive int, `index`
+// a non-negative one; both are plain ints for the compiler and facts for whoever proves that a
+// division floors. `floor_div` and `floor_mod` are Python's // and %; a kernel writes C's / and %
+// only where both operands are provably not negative.
+#pragma once
+#define KW_DEVICE __device__ __forceinline__
+namespace kw {
+
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i64 = long long;
+using real = float;
+using size = int;
+using index = int;
+
+struct alignas(2) bf16 {
+  unsigned short bits;
+};
+
+constexpr float minus_infinity = __builtin_bit_cast(float, 0xff800000u);
+constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
+
+// PTX ISA 9.7.3, "Floating Point Instructions": the approximate forms flush subnormals to zero.
+KW_DEVICE float exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+KW_DEVICE float log2(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+KW_DEVICE float tanh(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+KW_DEVICE float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+KW_DEVICE float rsqrt(float x) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+KW_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+KW_DEVICE float min(float a, float b) { return fminf(a, b); }
+KW_DEVICE float max(float a, float b) { return fmaxf(a, b); }
+KW_DEVICE int min(int a, int b) { return a < b ? a : b; }
+KW_DEVICE int max(int a, int b) { return a > b ? a : b; }
+KW_DEVICE int abs(int a) { return a < 0 ? -a : a; }
+
+// b is positive; a may be negative. For a constant power of two both become one shift or mask.
+KW_DEVICE int floor_div(int a, int b) {
+  if ((b & (b - 1)) == 0) return a >> (31 - __clz(b));
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+KW_DEVICE int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
+KW_DEVICE int ceil_div(int a, int b) { return floor_div(a + b - 1, b); }
+
+// How many query heads to work on together, so that their keys and values (`bytes` a key head, for
+// K and V together) stay in half of a 64 MB L2: a power of two of key heads, `group` query heads
+// each, and a divisor of `heads`. Evaluated by whoever launches.
+KW_DEVICE int heads_in_l2(i64 bytes, int group, int heads) {
+  int section = 1;
+  while (section * 2 * bytes <= (32 << 20)) section *= 2;
+  int a = section * group, b = heads;
+  while (b) {
+    const int rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+}  // namespace kw

@@ -1,0 +1,41 @@
+// The tensors that a kernel is given. A dimension is named by the letter of the size it has, so the
+// type says the whole signature: Tensor<float, 'B', 'H', 'M'>. `const T` is read, `T` is written.
+#pragma once
+#include "../ptx/memory.cuh"
+namespace kw {
+
+// A tensor moved tile by tile by the copy engine: batch, heads, rows, columns. Any strides that are
+// multiples of 16 bytes; columns are contiguous.
+template <class T, char... Dims> struct TensorMap {
+  static_assert(sizeof...(Dims) == 4, "a tensor map has batch, head, row and column");
+  OpaqueMap map;
+};
+
+// A tensor read and written element by element: a pointer, strides and extents in elements.
+template <class T, char... Dims> struct Tensor {
+  static constexpr int rank = sizeof...(Dims);
+  T* data;
+  i64 stride[rank];
+  int extent[rank];
+  template <class... Index> KW_DEVICE T& operator()(Index... at) const {
+    static_assert(sizeof...(Index) == rank, "one index a dimension");
+    const int i[rank] = {at...};
+    i64 offset = 0;
+#pragma unroll
+    for (int d = 0; d < rank; ++d) offset += i[d] * stride[d];
+    return data[offset];
+  }
+};
+
+// Words of device memory that are zero when the kernel starts and zero again when it ends; the
+// launcher zeroes them once.
+template <int N> struct Workspace {
+  u32* words;
+};
+
+// Where a tile of a tensor starts.
+struct Coords {
+  int batch, head, row;
+};
+
+}  // namespace kw

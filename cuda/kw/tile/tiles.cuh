@@ -1,0 +1,60 @@
+// The tiles: in shared memory, in registers as accumulator or operand, and row vectors. Their
+// layouts live here and nowhere else.
+#pragma once
+#include "../ptx/memory.cuh"
+namespace kw {
+
+// R rows of C columns of a 16-bit type, as C/64 panels of R rows of 128 bytes with the 128-byte
+// swizzle: what the copy engine writes and wgmma reads.
+template <class T, int R, int C> struct alignas(1024) SharedTile {
+  static_assert(sizeof(T) == 2 && C % 64 == 0 && R % 8 == 0, "a shared tile is panels of 64 columns");
+  static constexpr int rows = R, columns = C, bytes = R * C * 2;
+  T data[R * C];
+  KW_DEVICE u32 address() const { return ptx::shared_address(data); }
+  // The 16-byte chunk `chunk` (8 columns) of row `row`, at its swizzled place.
+  KW_DEVICE u32 chunk(int row, int chunk) const {
+    return address() + chunk / 8 * (R * 128) + row * 128 + (((chunk % 8) ^ (row % 8)) << 4);
+  }
+};
+template <class Tile> struct Transposed {
+  const Tile& tile;
+};
+template <class Tile> KW_DEVICE Transposed<Tile> transposed(const Tile& t) { return {t}; }
+
+// 64 rows held by one warp group as wgmma leaves them: a thread has rows g and g+8 of its warp's
+// 16, and columns 2c, 2c+1 of every 8 (PTX ISA 9.7.15.5.1, figure of the D fragment).
+template <class T, int R, int C> struct Accumulator {
+  static_assert(R == 64, "a warp group holds 64 rows");
+  static constexpr int columns = C, count = C / 2;
+  T x[C / 2];
+  static KW_DEVICE int thread_row() { return (threadIdx.x % 128) / 32 * 16 + threadIdx.x % 32 / 4; }
+  static KW_DEVICE int thread_column() { return threadIdx.x % 4 * 2; }
+};
+// The same 64 rows as the left operand of a wgmma: columns 2n, 2n+1 of the accumulator's order
+// packed into word n.
+template <class T, int R, int C> struct Operand {
+  static_assert(R == 64 && sizeof(T) == 2, "an operand is 64 rows of a 16-bit type");
+  static constexpr int columns = C, count = C / 4;
+  u32 x[C / 4];
+};
+
+// One value a row; every lane of the row has it.
+template <class T, int R> struct RowVector {
+  T x[R / 32];
+};
+// One value a row, spread over the row's four lanes: total() closes it to a RowVector.
+template <class T, int R> struct RowPartial {
+  T x[R / 32];
+};
+
+// Global coordinates of a tile's first element, for maps that use them.
+struct Origin {
+  int i, j;
+};
+
+template <class Tile, int N> struct Ring {
+  Tile slot[N];
+  KW_DEVICE Tile& operator[](int t) { return slot[u32(t) % N]; }
+};
+
+}  // namespace kw

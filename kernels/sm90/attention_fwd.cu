@@ -1,0 +1,167 @@
+// Softmax attention forward for Hopper, bf16, head dimension 128, any lengths and strides.
+//
+// One worker loads: one thread Q and K, another V, so that neither waits for the other. Each math
+// worker computes 64 query rows; Q stays in registers. A math worker issues the scores of the next
+// key block before the product with V of the previous one, so the tensor cores run under the
+// softmax, and the two math workers take turns at issuing. Blocks of the output are handed out by a
+// counter, and the next block's loads run under the end of this one.
+#include "kw/kw.cuh"
+
+using element = kw::bf16;
+constexpr int BM = 128, BN = 128, D = 128, STAGES = 2;
+constexpr int LOAD = 0, MATH = 1, WORKERS = BM / 64;             // the loader, the first math worker, how many of them
+constexpr bool PING_PONG = true;                                 // the math workers take turns at issuing their products
+
+struct Args {
+    kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
+    kw::TensorMap<const element, 'B', 'G', 'N', 'D'> k, v;
+    kw::TensorMap<element, 'B', 'H', 'M', 'D'> o;
+    kw::Tensor<float, 'B', 'H', 'M'> lse;                        // log of the sum of the exponentials; -inf for a row without keys
+    kw::size B, H, G, M, N;                                      // batch, query heads, key heads, queries, keys
+    kw::size blocks = kw::ceil_div(M, BM) * H * B;               // tiles of the output, 128 rows each
+    float scale = kw::rsqrt(D) * kw::log2e;                      // of the scores, which are then powers of two
+    float slack = 8.0f / scale;                                  // how far a score may exceed the reference of its row: a factor of 2^8
+    kw::Workspace<2> counter;                                    // draws the blocks; zero between launches
+};
+
+struct Shared {
+    kw::Ring<kw::SharedTile<element, 64, D>, 2> q_s[WORKERS];
+    kw::Ring<kw::SharedTile<element, BN, D>, STAGES> k_s, v_s;
+    kw::SharedTile<element, 64, D> o_s[WORKERS];
+    kw::Barriers<2, WORKERS> q_full;                             // slots, arrivals a use: one a copy, or one a warp
+    kw::Barriers<2, 4 * WORKERS> q_free;
+    kw::Barriers<STAGES, 1> k_full, v_full;
+    kw::Barriers<STAGES, 4 * WORKERS> k_free, v_free;
+    kw::Queue<2, 1 + 4 * WORKERS> work;
+};
+
+struct Block { kw::index m, h, b; };                             // one tile of the output
+struct Keys { kw::index count, full; };                          // key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask
+
+__device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
+    const int rows = kw::ceil_div(args.M, BM);
+    return {w % rows, w / rows % args.H, w / rows / args.H};
+}
+
+__device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
+    return {kw::ceil_div(args.N, BN), args.N / BN};
+}
+
+extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attention_fwd(const __grid_constant__ Args args) {
+    Shared& shared = kw::shared_memory<Shared>();
+    const int worker = kw::worker_index();
+    kw::init(shared.q_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free, shared.work);
+
+    if (worker == LOAD) {
+        kw::registers_down<24>();
+        if (kw::is_thread(0)) {                                  // Q and K
+            int t = 0;
+            for (auto [u, w] : kw::offer(shared.work, args.counter, args.blocks)) {
+                const Block c = block_of(args, w);
+                const Keys keys = key_blocks(args, c);
+                const int g = c.h / (args.H / args.G);
+                kw::wait_free(shared.q_free[u]);
+                for (int r = 0; r < WORKERS; ++r) kw::load_async(args.q, {c.b, c.h, c.m * BM + r * 64}, shared.q_s[r][u], shared.q_full[u], kw::evict_first);
+#pragma unroll 1
+                for (int n = keys.count - 1; n >= 0; --n, ++t) {
+                    kw::wait_free(shared.k_free[t]);
+                    kw::load_async(args.k, {c.b, g, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
+                }
+            }
+        }
+        if (kw::is_thread(1)) {                                  // V
+            int t = 0;
+            for (auto [u, w] : kw::take(shared.work, args.blocks)) {
+                const Block c = block_of(args, w);
+                const Keys keys = key_blocks(args, c);
+                const int g = c.h / (args.H / args.G);
+#pragma unroll 1
+                for (int n = keys.count - 1; n >= 0; --n, ++t) {
+                    kw::wait_free(shared.v_free[t]);
+                    kw::load_async(args.v, {c.b, g, n * BN}, shared.v_s[t], shared.v_full[t], kw::evict_last);
+                }
+            }
+        }
+    } else {
+        kw::registers_up<240>();
+        const int me = worker - MATH;
+        kw::Operand<element, 64, D> q_r;
+        kw::Accumulator<kw::real, 64, BN> s;
+        kw::Operand<element, 64, BN> p;
+        kw::Accumulator<kw::real, 64, D> acc;
+        kw::RowVector<kw::real, 64> m, factor;                   // the reference of the exponentials, and what to multiply earlier terms by
+        kw::RowPartial<kw::real, 64> l;                          // the sum of the exponentials
+        bool raised;
+        int t = 0;
+        if (PING_PONG && me == 0) kw::give_turn(0);
+
+        for (auto [u, w] : kw::take_warp(shared.work, args.blocks)) {
+            const Block c = block_of(args, w);
+            const Keys keys = key_blocks(args, c);
+            const int i0 = c.m * BM + me * 64;
+
+            auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
+                if (mixed) {
+                    kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
+                }
+                raised = kw::raise(m, factor, s, args.slack, args.scale);
+                kw::RowVector<kw::real, 64> offset = m;
+                kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
+                kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
+                kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
+                kw::row_sum(l, s);
+            };
+            auto advance = [&](int n, bool mixed) {              // t: the key block whose P is at hand; n: the next
+                kw::wait(shared.k_full[t + 1]);
+                if (PING_PONG) kw::take_turn(me);
+                kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t + 1]));
+                kw::wait(shared.v_full[t]);
+                kw::gemm_add_async(acc, p, shared.v_s[t]);
+                if (PING_PONG) kw::give_turn(1 - me);
+                kw::wait_group<1>(s);
+                kw::arrive(shared.k_free[t + 1]);
+                softmax(n, mixed);
+                kw::wait_group<0>(acc);
+                kw::arrive(shared.v_free[t]);
+                kw::reshape(p, s);
+                if (raised) kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, factor);
+            };
+
+            kw::fill(acc, 0.0f);
+            kw::fill(l, 0.0f);
+            kw::fill(m, kw::minus_infinity);
+
+            kw::wait(shared.q_full[u]);
+            kw::load(shared.q_s[me][u], q_r);
+            kw::arrive(shared.q_free[u]);
+            kw::wait(shared.k_full[t]);
+            kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t]));
+            kw::wait_group<0>(s);
+            kw::arrive(shared.k_free[t]);
+            softmax(keys.count - 1, true);
+            kw::reshape(p, s);
+
+            for (int n = keys.count - 2; n >= keys.full; --n, ++t) advance(n, true);
+            for (int n = kw::min(keys.count - 1, keys.full) - 1; n >= 0; --n, ++t) advance(n, false);
+
+            kw::wait(shared.v_full[t]);
+            kw::gemm_add_async(acc, p, shared.v_s[t]);
+            kw::RowVector<kw::real, 64> sum = kw::total(l), inverse = sum, lse_r = sum;
+            kw::map_rows(inverse, [&](kw::real x) { return x == 0.0f ? 0.0f : kw::reciprocal(x); });
+            kw::map_rows(lse_r, [&](kw::real x, kw::real r) { return x == 0.0f ? kw::minus_infinity : (r * args.scale + kw::log2(x)) * kw::ln2; }, m);
+            kw::store_rows(lse_r, args.lse, {c.b, c.h, i0});
+            kw::wait_group<0>(acc);
+            kw::arrive(shared.v_free[t]);
+            ++t;
+            kw::map(acc, [&](kw::real x, kw::real r) { return x * r; }, inverse);
+
+            if (kw::is_thread(0)) kw::wait_store_read();         // the previous block's O has left
+            kw::sync_worker(me);
+            kw::store(acc, shared.o_s[me]);
+            kw::publish();
+            kw::sync_worker(me);
+            if (kw::is_thread(0)) kw::store_async(shared.o_s[me], args.o, {c.b, c.h, i0});
+        }
+        if (kw::is_thread(0)) kw::wait_store();
+    }
+}

@@ -1,0 +1,26 @@
+// The scalar functions and constants that expressions may use: the same names as in cuda/kw/, where
+// each stands in namespace kw.
+#pragma once
+#include <string_view>
+
+namespace kw::tl {
+
+enum class Returns { integer, real, like_arguments, row };
+
+struct Function {
+  std::string_view name;
+  int arity;
+  Returns returns;
+};
+
+// Null for a name that is no function of the vocabulary. `f32` (an int to a real; float in CUDA) is
+// one; `where` is not: it is syntax.
+const Function* find_function(std::string_view name);
+
+struct Constant {
+  std::string_view name, cuda;  // "-inf", "minus_infinity"
+};
+const Constant* find_constant(std::string_view tl_name);
+const Constant* find_cuda_constant(std::string_view cuda_name);
+
+}  // namespace kw::tl

@@ -1,0 +1,28 @@
+// Words of TL text and of CUDA text. Comments and white space separate tokens and are not tokens.
+//
+// A preprocessor directive ends with its line, so in CUDA text a token "\n" closes it: otherwise
+// `#pragma unroll 1 for (...)` on one line would read like the same words on two.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kw::tl {
+
+enum class Spelling { tl, cuda };
+
+struct Token {
+  std::string text;
+  uint32_t begin = 0, end = 0;  // bytes
+};
+
+// Offsets in the result count from `at`. Never fails: an odd character is a token of its own.
+// `$name` and `$name:kind` are one token each, for the patterns of ops.def.
+std::vector<Token> lex(std::string_view text, Spelling spelling, uint32_t at = 0);
+
+bool is_identifier(std::string_view text);
+bool is_integer(std::string_view text);  // decimal digits, no leading zero (octal in C)
+bool is_real(std::string_view text);     // digits, a point, digits, perhaps an exponent
+
+}  // namespace kw::tl

@@ -1,0 +1,21 @@
+// The hole of the maps: in TL the body alone, in CUDA a lambda and the row vectors it is given.
+//
+//   map s[i, j] = exp2(fma(s[i, j], scale, -offset[i]))
+//   kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); },
+//   offset)
+//
+// The lambda's parameters are the element, the coordinates i and j where the map has them, and one
+// real for each row vector; the vectors stand in the order of their first mention in the body.
+// What the parameters are called (but for i and j) is the CUDA text's own business.
+#pragma once
+#include "tl/reader.h"
+#include "tl/table.h"
+#include "tl/writer.h"
+
+namespace kw::tl {
+
+bool read_map(Reader& reader, const Stmt& stmt, Field& field);
+std::string write_map(CudaWriter& writer, const Stmt& stmt, const Field& field,
+                      const Lambda* lambda);
+
+}  // namespace kw::tl

@@ -1,0 +1,188 @@
+// TL text to a tree: indentation gives the blocks, the table reads each line.
+//
+// A line that cannot be read is reported with a caret at the furthest point that any statement of
+// the table reached; reading goes on with the next line (its block is read too, by the keyword it
+// begins with), so one run reports every bad line.
+#include <algorithm>
+
+#include "tl/lexer.h"
+#include "tl/precedence.h"
+#include "tl/reader.h"
+#include "tl/statements.h"
+#include "tl/table.h"
+
+namespace kw::tl {
+namespace {
+
+struct Line {
+  uint32_t begin, end;  // without indentation and newline
+  int indent;
+  bool tab;
+};
+
+std::vector<Line> lines_of(const std::string& text) {
+  std::vector<Line> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const size_t first = std::min(text.find_first_not_of(" \t\r", at), end);
+    if (first < end && text[first] != '#') {
+      const bool tab = text.substr(at, first - at).find('\t') != std::string::npos;
+      out.push_back({uint32_t(first), uint32_t(end), int(first - at), tab});
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string_view name_of(Block block) {
+  switch (block) {
+    case Block::top:
+      return "at the top of a module";
+    case Block::args:
+      return "in 'args:'";
+    case Block::shared:
+      return "in 'shared:'";
+    default:
+      return "in a block of statements";
+  }
+}
+
+class Parser {
+ public:
+  Parser(SourcePtr source, Diagnostics& diagnostics)
+      : source_(std::move(source)), diagnostics_(diagnostics), lines_(lines_of(source_->text)) {}
+
+  std::vector<Stmt> run(std::initializer_list<Block> where) {
+    std::vector<Stmt> body = block(0, where);
+    while (next_ < lines_.size()) {  // a line indented less than the text's first: cannot happen
+      misplaced(0);
+      ++next_;
+    }
+    return body;
+  }
+
+  bool good() const { return good_; }
+
+ private:
+  std::vector<Stmt> block(int indent, std::initializer_list<Block> where) {
+    std::vector<Stmt> body;
+    while (next_ < lines_.size() && lines_[next_].indent >= indent) {
+      if (lines_[next_].indent != indent || lines_[next_].tab) {
+        misplaced(indent);
+        ++next_;
+        continue;
+      }
+      std::optional<Stmt> s = statement(indent, where);
+      if (s) body.push_back(std::move(*s));
+    }
+    return body;
+  }
+
+  std::optional<Stmt> statement(int indent, std::initializer_list<Block> where) {
+    const Line line = lines_[next_++];
+    std::optional<Stmt> stmt = head(line, where);
+    const Block holds = stmt ? row(stmt->op).holds : guess_;
+    if (holds == Block::none) return stmt;
+    std::vector<Stmt> body;
+    if (next_ < lines_.size() && lines_[next_].indent > indent)
+      body = block(indent + 4, {holds});
+    else if (stmt)
+      error(stmt->span.end - 1, stmt->span.end, "no block under '" + print_head(*stmt) + "'",
+            "indent its statements by four spaces more");
+    if (stmt) stmt->body = std::move(body);
+    return stmt;
+  }
+
+  // The line's own statement; sets guess_ to what the line seems to hold if it cannot be read.
+  std::optional<Stmt> head(const Line& line, std::initializer_list<Block> where) {
+    const std::string_view text =
+        std::string_view(source_->text).substr(line.begin, line.end - line.begin);
+    const std::vector<Token> tokens = lex(text, Spelling::tl, line.begin);
+    size_t furthest = 0;
+    std::string expected;
+    guess_ = Block::none;
+    for (const Row& row : table()) {
+      const Part& first = row.tl.parts[0];
+      if (!first.hole() && first.text != tokens[0].text) continue;
+      const bool here = std::find(where.begin(), where.end(), row.where) != where.end();
+      if (!first.hole() && guess_ == Block::none) guess_ = row.holds;
+      Reader reader(tokens, 0, Spelling::tl, source_, nullptr);
+      std::optional<Stmt> stmt = here ? read_statement(row, reader) : std::nullopt;
+      if (stmt && reader.at == tokens.size()) return stmt;
+      if (stmt) reader.fail("the statement ends before '" + reader.peek() + "'");
+      if (!here)
+        reader.fail("'" + std::string(row.word) + "' may not stand " +
+                    std::string(name_of(*where.begin())));
+      if (expected.empty() || reader.at > furthest) {
+        furthest = reader.at;
+        expected = reader.expected;
+      }
+    }
+    if (expected.empty()) expected = "no statement begins with '" + tokens[0].text + "'";
+    const bool past = furthest >= tokens.size();
+    const Token& blamed = past ? tokens.back() : tokens[furthest];
+    error(past ? blamed.end - 1 : blamed.begin, blamed.end, expected, "");
+    return std::nullopt;
+  }
+
+  void misplaced(int indent) {
+    const Line& line = lines_[next_];
+    if (line.tab)
+      error(line.begin, line.end, "a tab in the indentation", "indent with four spaces a level");
+    else
+      error(line.begin, line.end,
+            "indented by " + std::to_string(line.indent) + " where the block has " +
+                std::to_string(indent),
+            "indent with four spaces a level, under a line that ends with ':'");
+  }
+
+  void error(uint32_t begin, uint32_t end, std::string message, std::string hint) {
+    good_ = false;
+    diagnostics_.error("tl.syntax", Span{source_, begin, end}, std::move(message)).hint =
+        std::move(hint);
+  }
+
+  SourcePtr source_;
+  Diagnostics& diagnostics_;
+  std::vector<Line> lines_;
+  size_t next_ = 0;
+  Block guess_ = Block::none;
+  bool good_ = true;
+};
+
+}  // namespace
+
+std::optional<Program> parse(const SourcePtr& source, Diagnostics& diagnostics) {
+  Parser parser(source, diagnostics);
+  Program program{parser.run({Block::top}), source};
+  if (!parser.good()) return std::nullopt;
+  return program;
+}
+
+std::optional<Stmt> parse_statement(const std::string& text, Diagnostics& diagnostics) {
+  const SourcePtr source = make_source("<statement>", text);
+  Parser parser(source, diagnostics);
+  std::vector<Stmt> body = parser.run({Block::body, Block::top, Block::args, Block::shared});
+  if (!parser.good()) return std::nullopt;
+  if (body.size() == 1) return std::move(body[0]);
+  diagnostics.error("tl.syntax", Span{source, 0, uint32_t(text.size())},
+                    "one statement is expected, found " + std::to_string(body.size()));
+  return std::nullopt;
+}
+
+ExprPtr parse_expr(const std::string& text, Diagnostics& diagnostics) {
+  const SourcePtr source = make_source("<expression>", text);
+  const std::vector<Token> tokens = lex(text, Spelling::tl);
+  Reader reader(tokens, 0, Spelling::tl, source, nullptr);
+  ExprPtr e = reader.expr(kAny);
+  if (e && reader.at != tokens.size())
+    reader.fail("the expression ends before '" + reader.peek() + "'");
+  if (!reader.failed()) return e;
+  const Token blamed = reader.at < tokens.size()
+                           ? tokens[reader.at]
+                           : Token{"", uint32_t(text.size()), uint32_t(text.size())};
+  diagnostics.error("tl.syntax", Span{source, blamed.begin, blamed.end}, reader.expected);
+  return nullptr;
+}
+
+}  // namespace kw::tl

@@ -1,0 +1,86 @@
+#include "tl/program.h"
+
+#include <cassert>
+
+namespace kw::tl {
+namespace {
+
+const Field* field_of(const Stmt& s, std::string_view hole) {
+  for (const Field& f : s.fields)
+    if (f.hole == hole) return &f;
+  return nullptr;
+}
+
+bool equal(const Item& a, const Item& b) {
+  return a.name == b.name && a.type == b.type && tl::equal(a.expr, b.expr);
+}
+
+template <class Body>
+auto* find_in(Body& body, Op op) {
+  decltype(&body[0]) found = nullptr;
+  for (auto& s : body) {
+    if (s.op == op) return &s;
+    if ((found = find_in(s.body, op))) return found;
+  }
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Item>& Stmt::items(std::string_view hole) const {
+  const Field* f = field_of(*this, hole);
+  assert(f && "the statement has no such hole");
+  return f->items;
+}
+
+std::vector<Item>& Stmt::items(std::string_view hole) {
+  return const_cast<std::vector<Item>&>(std::as_const(*this).items(hole));
+}
+
+const ExprPtr& Stmt::expr(std::string_view hole) const { return items(hole).at(0).expr; }
+const std::string& Stmt::word(std::string_view hole) const { return items(hole).at(0).name; }
+bool Stmt::has(std::string_view hole) const { return field_of(*this, hole) != nullptr; }
+
+const Stmt* Program::find(Op op) const { return find_in(body, op); }
+Stmt* Program::find(Op op) { return find_in(body, op); }
+
+void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f) {
+  for (const Stmt& s : body) {
+    f(s);
+    walk(s.body, f);
+  }
+}
+
+void walk(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f) {
+  for (Stmt& s : body) {
+    f(s);
+    walk(s.body, f);
+  }
+}
+
+bool equal_heads(const Stmt& a, const Stmt& b) {
+  if (a.op != b.op || a.fields.size() != b.fields.size()) return false;
+  for (size_t i = 0; i < a.fields.size(); ++i) {
+    const Field &x = a.fields[i], &y = b.fields[i];
+    if (x.hole != y.hole || x.items.size() != y.items.size()) return false;
+    for (size_t k = 0; k < x.items.size(); ++k)
+      if (!equal(x.items[k], y.items[k])) return false;
+  }
+  return true;
+}
+
+bool equal(const Stmt& a, const Stmt& b) {
+  if (!equal_heads(a, b) || a.body.size() != b.body.size()) return false;
+  for (size_t i = 0; i < a.body.size(); ++i)
+    if (!equal(a.body[i], b.body[i])) return false;
+  return true;
+}
+
+bool equal(const Program& a, const Program& b) {
+  if (a.body.size() != b.body.size()) return false;
+  for (size_t i = 0; i < a.body.size(); ++i)
+    if (!equal(a.body[i], b.body[i])) return false;
+  return true;
+}
+
+}  // namespace kw::tl
