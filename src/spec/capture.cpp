@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "num/compare.h"
 #include "num/npy.h"
@@ -83,7 +84,10 @@ class CaseReader {
                                               {"i", value_of(form_.M, out.sizes)},
                                               {"d", form_.Dv.constant}};
     if (!json.at("head_axis").is_null()) out.heads = json.at("heads").get<std::vector<int64_t>>();
-    for (int64_t h = 0; out.heads.empty() && h < H; ++h) out.heads.push_back(h);
+    if (out.heads.empty()) {
+      out.heads.resize(H);
+      std::iota(out.heads.begin(), out.heads.end(), 0);
+    }
     const int64_t rows = product(json.at("rows")), stored = product(json.at("shape"));
     if (at_truth_ + stored > truths_.count() || at_error_ + rows > errors_.count()) return false;
     std::vector<std::string> row_names = form_.output_dims;
@@ -134,6 +138,8 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
     const Json index = Json::parse(text->text);
     for (const Json& json : index.at("cases")) {
       capture.cases.emplace_back();
+      for (const Json& d : json.at("draws"))
+        if (d.value("to_longest", false)) capture.lengths.insert(d.at("name"));
       if (!reader.read(json, capture.cases.back()))
         return refuse("the stored outputs do not have the sizes that goldens.json says");
     }
@@ -154,6 +160,17 @@ bool unspecified(const double* row, int64_t length) {
 std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
                                   Diagnostics& diagnostics) {
   return make_problem(form, golden.sizes, golden.draws, diagnostics);
+}
+
+Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& sizes,
+                uint64_t seed) {
+  Draws out = capture.cases.empty() ? Draws{} : capture.cases[0].draws;
+  out.seed = seed;
+  int64_t longest = 1;
+  for (const Size* s : {&capture.form.M, &capture.form.N})
+    longest = std::max(longest, value_of(*s, sizes));
+  for (const std::string& name : capture.lengths) out.arguments[name].high = longest;
+  return out;
 }
 
 bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
@@ -206,6 +223,8 @@ std::vector<std::string> capture_command(const CaptureRequest& request, const st
                                   request.spec, "--out", request.out.string()};
   if (!request.function.empty()) out.insert(out.end(), {"--function", request.function});
   if (!request.dtype.empty()) out.insert(out.end(), {"--dtype", request.dtype});
+  for (const auto& [B, M, N] : request.cases)
+    out.insert(out.end(), {"--case", fmt::format("{},{},{}", B, M, N)});
   return out;
 }
 

@@ -85,6 +85,7 @@ class Lexer {
       if (end == std::string_view::npos || text_[end] == '\n') return 1;
       return end + 1 - p_;
     }
+    if (c == '\'' && peek(2) == '\'') return 3;
     if (c == '$' && letter(peek(1))) {
       const size_t n = word(1);
       return peek(n) == ':' && letter(peek(n + 1)) ? word(n + 1) : n;

@@ -28,11 +28,14 @@ class Reader {
       : spelling(spelling), at(at), names(scope), tokens_(tokens), source_(std::move(source)) {}
 
   const Spelling spelling;
-  size_t at;                     // the next token
-  std::string expected;          // why reading failed; empty while it has not
-  bool inside_args = false;      // CUDA: arguments are bare names among themselves
-  Scope names;                   // the scope, and what the statement itself declared so far
-  std::optional<Lambda> lambda;  // of the map that was read from CUDA text
+  size_t at;                 // the next token
+  std::string expected;      // why reading failed; empty while it has not
+  bool inside_args = false;  // CUDA: arguments are bare names among themselves
+  Scope names;               // the scope, and what the statement itself declared so far
+  // Of the statement that was read last from CUDA text: the lambda of a map, and whether the block
+  // of an `if` or `for` is in braces.
+  std::optional<Lambda> lambda;
+  bool braced = true;
 
   bool failed() const { return !expected.empty(); }
   bool fail(std::string what);  // false

@@ -42,13 +42,13 @@ void sort_fields(const Row& row, Stmt& stmt) {
 }
 
 bool gives_back(const Stmt& stmt, Reader& r, const Scope& before, size_t first,
-                const std::vector<Token>& tokens, bool without_brace) {
+                const std::vector<Token>& tokens) {
   std::string problem;
   const Lambda* lambda = r.lambda ? &*r.lambda : nullptr;
   const std::optional<std::string> text = print_cuda(stmt, before, lambda, problem);
   if (!text) return r.fail(problem);
   std::vector<Token> words = lex(*text, Spelling::cuda);
-  if (without_brace) words.pop_back();
+  if (!r.braced) words.pop_back();
   for (size_t k = 0; k < words.size() || first + k < r.at; ++k) {
     if (k < words.size() && first + k < r.at && words[k].text == tokens[first + k].text) continue;
     r.at = std::min(first + k, r.at);
@@ -67,20 +67,24 @@ bool hides_itself(const Stmt& s, std::string& name) {
 
 }  // namespace
 
-std::optional<Stmt> read_statement(const Row& row, Reader& r, bool without_brace) {
+std::optional<Stmt> read_statement(const Row& row, Reader& r) {
   const Pattern& pattern = r.cuda() ? row.cuda : row.tl;
   const size_t first = r.at;
   const Scope before = r.names;
   r.inside_args = row.where == Block::args;
   r.lambda.reset();
   Stmt stmt{row.op, {}, {}, {}};
-  const size_t parts = pattern.parts.size() - (without_brace ? 1 : 0);
-  for (size_t k = 0; k < parts; ++k)
-    if (!read_part(pattern.parts[k], r, stmt)) return std::nullopt;
+  r.braced = true;
+  for (size_t k = 0; k < pattern.parts.size(); ++k) {
+    const bool last = k + 1 == pattern.parts.size();
+    if (last && r.cuda() && row.optional_braces && r.peek() != "{")
+      r.braced = false;
+    else if (!read_part(pattern.parts[k], r, stmt))
+      return std::nullopt;
+  }
   sort_fields(row, stmt);
   stmt.span = r.span(first);
-  if (r.cuda() && !gives_back(stmt, r, before, first, r.tokens(), without_brace))
-    return std::nullopt;
+  if (r.cuda() && !gives_back(stmt, r, before, first, r.tokens())) return std::nullopt;
   return stmt;
 }
 

@@ -12,8 +12,8 @@ namespace kw::tl {
 // Reads the row's own words (not its block) from where the reader stands. Nothing after a failure;
 // reader.at is then how far it came. CUDA text is refused unless writing the statement gives back
 // exactly the tokens that were read: this is the gate that makes lift injective.
-// `without_brace`: the last word of the CUDA spelling, the opening brace, is absent.
-std::optional<Stmt> read_statement(const Row& row, Reader& reader, bool without_brace = false);
+// Where C allows a single statement without braces, reader.braced says whether there was one.
+std::optional<Stmt> read_statement(const Row& row, Reader& reader);
 
 // The statement's own words in CUDA, or nothing and why not.
 std::optional<std::string> print_cuda(const Stmt& stmt, const Scope& scope, const Lambda* lambda,

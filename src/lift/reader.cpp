@@ -1,0 +1,129 @@
+// Statements from tokens, by the table: the first row that fits is the statement. A row that is
+// more special (worker, thread) stands before the one that would also fit (if).
+#include "lift/lift.h"
+#include "tl/statements.h"
+#include "tl/table.h"
+
+namespace kw::lift {
+namespace {
+using namespace tl;
+
+class StatementReader {
+ public:
+  StatementReader(const SourcePtr& source, const std::vector<Token>& tokens,
+                  Diagnostics& diagnostics)
+      : source_(source), tokens_(tokens), diagnostics_(diagnostics) {}
+
+  // Statements until the closing token (or the end of the text); false once one was refused.
+  bool block(Block where, const std::vector<std::string>& after, Scope& scope,
+             std::vector<Stmt>& body, std::vector<Place>& places) {
+    const std::string close = after.empty() ? "" : after[0];
+    while (at_ < tokens_.size() && tokens_[at_].text != close)
+      if (!statement(where, scope, body, places)) return false;
+    for (const std::string& text : after) {
+      if (at_ >= tokens_.size() || tokens_[at_].text != text)
+        return refuse(at_, "expected '" + text + "'");
+      ++at_;
+    }
+    return true;
+  }
+
+ private:
+  bool refuse(size_t at, const std::string& message) {
+    const Token& t = at < tokens_.size() ? tokens_[at] : tokens_.back();
+    diagnostics_.error("lift.unrecognised", Span{source_, t.begin, t.end}, message).hint =
+        "kernels are written in the statements of docs/tl.md, in their CUDA spelling";
+    return false;
+  }
+
+  bool statement(Block where, Scope& scope, std::vector<Stmt>& body, std::vector<Place>& places) {
+    Place place{at_};
+    std::optional<Stmt> stmt = head(where, scope, place);
+    if (!stmt) return false;
+    if (stmt->op == Op::include && stmt->word("s") != "kw/kw.cuh")
+      return refuse(place.first + 2, "only \"kw/kw.cuh\" may be included");
+    if (!block_of(*stmt, scope, place)) return false;
+    declare(scope, *stmt);
+    place.end = at_;
+    body.push_back(std::move(*stmt));
+    places.push_back(std::move(place));
+    return true;
+  }
+
+  // The statement's own words; where none fits, says what the row that came furthest expected.
+  std::optional<Stmt> head(Block where, const Scope& scope, Place& place) {
+    size_t furthest = at_;
+    std::string expected = "no statement begins like this";
+    for (const Row& row : table()) {
+      if (row.where != where || row.cuda.empty()) continue;
+      const Part& first = row.cuda.parts[0];
+      if (!first.hole() && first.text != tokens_[at_].text) continue;
+      Reader reader(tokens_, at_, Spelling::cuda, source_, &scope);
+      std::optional<Stmt> stmt = read_statement(row, reader);
+      if (stmt) {
+        at_ = place.head_end = reader.at;
+        place.braced = reader.braced;
+        place.lambda = std::move(reader.lambda);
+        return stmt;
+      }
+      if (reader.at > furthest) {
+        furthest = reader.at;
+        expected = reader.expected;
+      }
+    }
+    refuse(furthest, expected);
+    return std::nullopt;
+  }
+
+  bool block_of(Stmt& stmt, Scope& scope, Place& place) {
+    const Row& r = row(stmt.op);
+    if (r.holds == Block::none) return true;
+    Scope inner(&scope);
+    declare_inside(inner, stmt);
+    if (!place.braced) return single(r, inner, stmt, place);
+    if (!block(r.holds, r.after, inner, stmt.body, place.body)) return false;
+    return !stmt.body.empty() || refuse(place.first, "the block is empty");
+  }
+
+  // The one statement of a block without braces.
+  bool single(const Row& r, Scope& inner, Stmt& stmt, Place& place) {
+    if (at_ >= tokens_.size()) return refuse(at_, "the text ends before the statement");
+    if (!statement(r.holds, inner, stmt.body, place.body)) return false;
+    const Op op = stmt.body[0].op;
+    // An `else` after it would belong to the inner `if`.
+    return (op != Op::worker && op != Op::workers) ||
+           refuse(place.body[0].first, "a worker stands in braces");
+  }
+
+  SourcePtr source_;
+  const std::vector<Token>& tokens_;
+  Diagnostics& diagnostics_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::optional<Lifted> read_statements(const SourcePtr& cuda, std::vector<Token> tokens,
+                                      Diagnostics& diagnostics) {
+  Lifted out{{{}, cuda}, std::move(tokens), {}};
+  Scope module;
+  StatementReader reader(cuda, out.tokens, diagnostics);
+  if (!reader.block(Block::top, {}, module, out.program.body, out.places)) return std::nullopt;
+  return out;
+}
+
+std::optional<Lifted> lift_with_places(const SourcePtr& cuda, const Toolchain& toolchain,
+                                       Diagnostics& diagnostics) {
+  std::optional<std::vector<Token>> tokens = cuda_tokens(cuda, toolchain, diagnostics);
+  if (!tokens) return std::nullopt;
+  return read_statements(cuda, std::move(*tokens), diagnostics);
+}
+
+std::optional<tl::Program> lift(const SourcePtr& cuda, const Toolchain& toolchain,
+                                Diagnostics& diagnostics) {
+  std::optional<Lifted> lifted = lift_with_places(cuda, toolchain, diagnostics);
+  if (!lifted) return std::nullopt;
+  return std::move(lifted->program);
+}
+
+}  // namespace kw::lift

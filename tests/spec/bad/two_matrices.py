@@ -1,0 +1,11 @@
+# error spec.not_attention at line 5: has 2 floating arguments
+import torch
+
+
+def two_matrices(a, b):
+    return a @ b
+
+
+def example_inputs():
+    a, b = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(2))
+    return a, b

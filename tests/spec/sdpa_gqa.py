@@ -1,0 +1,15 @@
+# sdpa_gqa: bf16, 4 query / 2 key heads, D 64; any B, M, N
+#   score   s * 0.125
+#   softmax over j
+import torch
+import torch.nn.functional as F
+
+
+def sdpa_gqa(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def example_inputs():
+    q = torch.randn(2, 4, 96, 64, dtype=torch.bfloat16)
+    k = torch.randn(2, 2, 96, 64, dtype=torch.bfloat16)
+    return q, k, torch.randn_like(k)

@@ -1,0 +1,19 @@
+# sliding_window: bf16, 4 query / 2 key heads, D 64; any B, M, N
+#   score   s * 0.125
+#   keep    i - 64 < j and j <= i
+#   softmax over j
+import torch
+import torch.nn.functional as F
+
+
+def sliding_window(q, k, v):
+    i = torch.arange(q.shape[2])[:, None]
+    j = torch.arange(k.shape[2])
+    keep = (i >= j) & (i - j < 64)
+    return F.scaled_dot_product_attention(q, k, v, keep, enable_gqa=True)
+
+
+def example_inputs():
+    q = torch.randn(2, 4, 96, 64, dtype=torch.bfloat16)
+    k = torch.randn(2, 2, 96, 64, dtype=torch.bfloat16)
+    return q, k, torch.randn_like(k)

@@ -1,0 +1,136 @@
+// Whole captures: tests/spec/*.py are spellings of attention, each with the form that it must give
+// in its head; tests/spec/bad/*.py are specs that must be refused, each with the code, the line and
+// words of the message. PyTorch is imported once for each folder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "spec/capture.h"
+#include "support/process.h"
+
+namespace kw::spec {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string python() {
+  const char* given = std::getenv("KW_PYTHON");
+  return given ? given : KW_SOURCE_DIR "/.venv/bin/python";
+}
+
+// Captures every spec of a folder; returns where.
+fs::path capture_all(const fs::path& folder, std::vector<fs::path>& specs) {
+  for (const fs::directory_entry& e : fs::directory_iterator(folder))
+    if (e.path().extension() == ".py" && e.path().stem() != "capture_all")
+      specs.push_back(e.path());
+  std::sort(specs.begin(), specs.end());
+  const fs::path out = fs::path(testing::TempDir()) / ("kw_" + folder.filename().string());
+  fs::remove_all(out);
+  std::vector<std::string> command = {python(), KW_SOURCE_DIR "/tests/spec/capture_all.py",
+                                      out.string()};
+  for (const fs::path& s : specs) command.push_back(s.string());
+  const ProcessResult result = run_process(command);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(specs.empty());
+  return out;
+}
+
+// The lines of a file's head: "# form\n#   score ..." without the marks.
+std::string head_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::string out, line;
+  while (std::getline(file, line) && line.rfind("# ", 0) == 0) out += line.substr(2) + "\n";
+  return out;
+}
+
+// Each change of a right form makes it compute something else, and the goldens say so.
+void expect_wrong_forms_are_noticed(const Capture& right) {
+  const auto i = leaf(Kind::index, Type::integer, "i"), j = leaf(Kind::index, Type::integer, "j");
+  std::vector<Capture> wrong(6, right);
+  wrong[0].form.terms[0].keep = binary("<", j, i);
+  wrong[1].form.terms[0].keep = nullptr;
+  wrong[2].form.terms[0].score = binary("*", right.form.terms[0].score, real(1.0001));
+  wrong[3].form.epilogue = binary("*", right.form.epilogue, real(1 + 1e-8));
+  std::swap(wrong[4].form.terms[0].k.argument, wrong[4].form.terms[0].v.argument);
+  for (ExprPtr& e : wrong[5].form.terms[0].v.indices)
+    if (e->kind == Kind::binary) e = integer(0);
+  for (const Capture& w : wrong) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(check_goldens(w, 1, diagnostics)) << print(w.form);
+    ASSERT_TRUE(diagnostics.has_errors());
+    EXPECT_EQ(diagnostics.all()[0].code, "internal.form");
+  }
+}
+
+// Some golden row keeps no key, and its uniform softmax is told from zero.
+void expect_rows_without_a_key_are_noticed(const Capture& right) {
+  Capture wrong = right;
+  wrong.form.terms[0].finite_mask = false;
+  EXPECT_EQ(right.lengths, std::set<std::string>{"length"});
+  EXPECT_EQ(draws_for(right, {{"M", 40}, {"N", 70}}, 1).arguments.at("length").high, 70);
+  Diagnostics diagnostics;
+  EXPECT_FALSE(check_goldens(wrong, 1, diagnostics));
+}
+
+TEST(Capture, every_spelling_gives_the_form_in_its_head_and_computes_what_pytorch_does) {
+  std::vector<fs::path> specs;
+  const fs::path out = capture_all(KW_SOURCE_DIR "/tests/spec", specs);
+  EXPECT_GE(specs.size(), 38u);
+  for (const fs::path& path : specs) {
+    Diagnostics diagnostics;
+    const std::optional<Capture> capture =
+        load_capture(out / path.stem(), diagnostics, SelfCheck::all);
+    ASSERT_TRUE(capture) << path << "\n" << render(diagnostics);
+    EXPECT_EQ(print(capture->form), head_of(path));
+    EXPECT_EQ(capture->cases.size(), 5u);
+    if (path.stem() == "softcap") expect_wrong_forms_are_noticed(*capture);
+    if (path.stem() == "finite_rows") expect_rows_without_a_key_are_noticed(*capture);
+  }
+}
+
+TEST(Capture, every_bad_spec_is_refused_as_its_head_says) {
+  std::vector<fs::path> specs;
+  const fs::path out = capture_all(KW_SOURCE_DIR "/tests/spec/bad", specs);
+  for (const fs::path& path : specs) {
+    Diagnostics diagnostics;
+    const SourcePtr problems = read_source((out / path.stem() / "problems.json").string());
+    if (problems)
+      EXPECT_TRUE(read_problems(problems->text, diagnostics));
+    else
+      EXPECT_FALSE(load_capture(out / path.stem(), diagnostics)) << path;
+    ASSERT_EQ(diagnostics.all().size(), 1u) << path << render(diagnostics);
+    const Diagnostic& d = diagnostics.all()[0];
+    const std::string said =
+        "error " + d.code + " at line " + std::to_string(d.span.start().line) + ": " + d.message;
+    std::string expected = head_of(path);
+    expected.pop_back();
+    const size_t colon = expected.find(": ");
+    EXPECT_EQ(said.substr(0, colon), expected.substr(0, colon)) << path << "\n" << said;
+    EXPECT_NE(d.message.find(expected.substr(colon + 2)), std::string::npos) << path << "\n"
+                                                                             << said;
+    EXPECT_EQ(fs::path(d.span.source ? d.span.source->name : "").filename(), path.filename());
+    const std::string shown = render(diagnostics);
+    EXPECT_LE(std::count(shown.begin(), shown.end(), '\n'), 24) << shown;
+    EXPECT_EQ(shown.find("Traceback"), std::string::npos);
+  }
+}
+
+TEST(Capture, the_command_carries_every_request) {
+  const CaptureRequest request{"a.py", "f", "bf16", "out", {{1, 500, 700}}};
+  EXPECT_EQ(
+      capture_command(request, "py"),
+      (std::vector<std::string>{"py", "-m", "kernelwright.capture", "a.py", "--out", "out",
+                                "--function", "f", "--dtype", "bf16", "--case", "1,500,700"}));
+}
+
+TEST(Capture, a_folder_that_is_not_a_capture_is_refused) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(load_capture("/nonexistent", diagnostics));
+  EXPECT_EQ(diagnostics.all()[0].code, "spec.capture");
+  EXPECT_FALSE(read_problems("not json", diagnostics));
+}
+
+}  // namespace
+}  // namespace kw::spec
