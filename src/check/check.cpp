@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "check/trial.h"
+#include "tl/laws.h"
 
 namespace kw::check {
 
@@ -91,6 +92,10 @@ std::string_view name(Verdict v) {
 Report check(const tl::Program& program, const spec::Capture& capture, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Report report;
+  if (options.laws && !tl::verify(program, report.diagnostics)) {
+    report.verdict = Verdict::invalid;
+    return report;
+  }
   if (can_decide(capture, options, report)) {
     const std::vector<Case> cases = make_cases(capture, options);
     std::vector<Trial> trials = run_cases(program, capture, cases, std::max(options.threads, 1));

@@ -1,7 +1,8 @@
 // The verdict on a TL program: does it compute what the user's function means?
 //
-// The program runs on the executor; the truth is the captured form in fp64. The cases are the
-// capture's golden ones and a few larger shapes, so that every ring turns over. Of each run:
+// The program must obey the laws of TL. It runs on the executor; the truth is the captured form in
+// fp64. The cases are the capture's golden ones and a few larger shapes, so that every ring turns
+// over. Of each run:
 //   - no fault: no deadlock, no early read, no false origin (exec/exec.h lists them);
 //   - every key block that a row skips keeps nothing, and every one without a mask keeps
 //     everything, by the keep predicate evaluated densely;
@@ -41,7 +42,8 @@ enum class Verdict { holds, refuted, inconclusive, invalid };
 std::string_view name(Verdict v);
 
 struct Options {
-  int cases = 64;  // at most
+  bool laws = true;  // a program that breaks a law is invalid and does not run
+  int cases = 64;    // at most
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;

@@ -39,15 +39,15 @@ struct Worker {
   std::map<std::string, const Stmt*> last_map;  // by tile or vector, since its last product
   std::map<std::string, const Stmt*> product;   // by accumulator
   std::string reference;                        // m, by name
-  double scale = 0;
-  std::vector<float> m_of_p;                                    // m when the operand was made
+  double scale = 0;                             // of the exponents: the program's argument
+  std::vector<float> m_of_p;                    // m when the operand was made
   std::vector<std::pair<int64_t, int64_t>> summed, multiplied;  // keys: first, count
 };
 
 class Locator : public exec::Observer {
  public:
   Locator(const Case& c, spec::Evaluator& evaluator, const exec::Launch& launch)
-      : case_(c), truth_(evaluator), launch_(launch) {}
+      : case_(c), truth_(evaluator), launch_(launch), scale_name_(tl::name("scale")) {}
 
   Difference found;
 
@@ -86,7 +86,6 @@ class Locator : public exec::Observer {
         break;
       case Op::raise:
         w.reference = text_of(s, "m");
-        w.scale = v.value(s.expr("e"));
         break;
       case Op::row_sum:
         check_sum(s, v);
@@ -180,8 +179,10 @@ class Locator : public exec::Observer {
   void check_scores(const Stmt& s, const View& v) {
     Worker& w = worker(v);
     const Tile* t = v.tile(text_of(s, "s"));
-    const double scale = v.value(s.expr("e"));
     if (!t) return;
+    // The argument, not what this statement says: that may be what is wrong.
+    const double argument = v.value(scale_name_);
+    const double scale = w.scale = std::isnan(argument) ? v.value(s.expr("e")) : argument;
     const Stmt* blamed = map_or(w, text_of(s, "s"), s);
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       for (int c = 0; c < t->columns; ++c) {
@@ -303,6 +304,7 @@ class Locator : public exec::Observer {
   const Case& case_;
   spec::Evaluator& truth_;
   const exec::Launch& launch_;
+  const tl::ExprPtr scale_name_;
   std::map<int, Worker> workers_;
   const Stmt* last_store_ = nullptr;
 };

@@ -44,15 +44,15 @@ inline spec::Form plain_form() {
 inline spec::Form form_of(const std::string& name) {
   using namespace spec;
   Form f = plain_form();
-  f.name = name;
+  f.name = name.substr(0, name.find("_bn"));  // causal_bn64: other tiles, same form
   const ExprPtr causal = binary("<=", at("j"), at("i"));
   Term& t = f.terms[0];
-  if (name == "causal") t.keep = causal;
-  if (name == "prefix_lm") {
+  if (f.name == "causal") t.keep = causal;
+  if (f.name == "prefix_lm") {
     f.arguments.push_back(tensor("prefix", Dtype::i32, {f.B}));
     t.keep = binary("or", causal, binary("<", at("j"), read("prefix", Type::integer, {at("b")})));
   }
-  if (name == "alibi") {
+  if (f.name == "alibi") {
     f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
     t.keep = causal;
     t.score = binary("+", t.score,
