@@ -54,8 +54,9 @@ class AgentView : public View {
 }  // namespace
 
 std::string Agent::name() const {
-  if (thread >= 0) return fmt::format("worker {}, thread {}", worker, thread);
-  return fmt::format("worker {}", worker);
+  std::string name = fmt::format("worker {}", worker);
+  if (thread >= 0) name += fmt::format(", thread {}", thread);
+  return block->index == 0 ? name : name + fmt::format(" of thread block {}", block->index);
 }
 
 bool Agent::guarded() const {

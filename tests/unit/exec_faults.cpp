@@ -44,7 +44,7 @@ const Fault kFaults[] = {
     {"deadlock", "exec.deadlock", "arrive q_free[u]\n", "\n"},
     {"arrival_out_of_turn", "exec.phase", "arrive q_free[u]", "arrive k_free[t]"},
     {"endless", "exec.endless", "fill m = -inf\n",
-     "fill m = -inf\n            for t, n in down(2000000000, 0):\n                count t\n"},
+     "fill m = -inf\n            for t, n in down(200000000, 0):\n                count t\n"},
     {"uninitialised_flag", "exec.uninitialised", "raised = raise m, factor, s, slack, scale",
      "row_max m = s"},
     {"uninitialised_row", "exec.uninitialised", "fill l = 0.0\n", "\n"},
