@@ -99,8 +99,24 @@ void stands_in_workers(Check& c) {
     c.broken("C2", c.stmt.span,
              fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
 }
+// Under a toggle that is off nothing happens: `if PING_PONG:` with PING_PONG = false.
+bool is_off(const Scope& scope, const ExprPtr& condition) {
+  if (condition->is_name("false")) return true;
+  if (condition->kind == ExprKind::name) {
+    const Symbol* s = scope.find(condition->text);
+    return s && s->category == Category::toggle && s->value && is_off(scope, s->value);
+  }
+  return condition->kind == ExprKind::binary && condition->text == "and" &&
+         (is_off(scope, condition->args[0]) || is_off(scope, condition->args[1]));
+}
+bool never_runs(const Check& c) {
+  return std::any_of(c.parents.begin(), c.parents.end(), [&](const Stmt* s) {
+    return s->op == Op::if_ && is_off(c.scope, s->expr("c"));
+  });
+}
 void two_take_turns(Check& c) {
-  if (c.inside(Op::workers) && c.facts.workers_are_known() && c.facts.workers() != 2)
+  if (c.inside(Op::workers) && c.facts.workers_are_known() && c.facts.workers() != 2 &&
+      !never_runs(c))
     c.broken("C1", c.stmt.span,
              fmt::format("{} workers: a turn is given between two", c.facts.workers()));
   stands_in_workers(c);
