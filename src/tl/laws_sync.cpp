@@ -37,10 +37,10 @@ bool changes(const Stmt& loop, const ExprPtr& index) {
 
 BarrierUse use_of(Check& c, const ExprPtr& barrier, int64_t arrivals) {
   const ExprPtr& index = barrier->args.at(1);
-  BarrierUse use{&c.stmt, c.agent(), arrivals, print(index), nullptr, 1, c.stmt.span};
+  BarrierUse use{&c.stmt, c.agent(), arrivals, print(index), nullptr, 1, false, c.stmt.span};
   for (auto p = c.parents.rbegin(); p != c.parents.rend() && !use.loop; ++p) {
     const Stmt& s = **p;
-    if (s.op == Op::if_) use.times.reset();
+    use.conditional |= s.op == Op::if_;
     if (!is_loop(s.op)) continue;
     if (changes(s, index)) {
       use.loop = &s;
@@ -120,6 +120,9 @@ void two_take_turns(Check& c) {
     c.broken("C1", c.stmt.span,
              fmt::format("{} workers: a turn is given between two", c.facts.workers()));
   stands_in_workers(c);
+  const std::optional<int64_t> number = c.constant(c.stmt.expr("w"));
+  if (number && (*number < 0 || *number > 1))
+    c.broken("C3", c.stmt.expr("w")->span, fmt::format("there is no worker {}", *number));
 }
 
 }  // namespace
@@ -260,7 +263,12 @@ class Judge {
       // Every use by one agent must have the same number of copies, wherever it is filled.
       std::map<Agent, std::map<std::pair<const Stmt*, std::string>, int64_t>> copies;
       for (const BarrierUse& a : b.copies) {
-        if (!a.times) return;  // depends on data: running it will tell
+        if (a.conditional) return;  // running it will tell
+        if (!a.times) {
+          broken("barrier.C3", a.span,
+                 fmt::format("how many copies a use of `{}` has is not constant", b.symbol.name));
+          return;
+        }
         copies[a.agent][{a.loop, a.index}] += *a.times;
       }
       for (const auto& [agent, uses] : copies) {
