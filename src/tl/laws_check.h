@@ -28,6 +28,7 @@ struct BarrierUse {
   std::string index;             // as written: "t + 1"
   const Stmt* loop;              // the innermost loop that changes a name of the index, or null
   std::optional<int64_t> times;  // executions for one use; none if not constant
+  bool conditional;              // under an if
   Span span;
 };
 
