@@ -33,5 +33,8 @@ struct Lifted {
 
 std::optional<Lifted> lift_with_places(const SourcePtr& cuda, const Toolchain& toolchain,
                                        Diagnostics& diagnostics);
+// The second half of lifting: statements from the tokens of a text that clang has accepted.
+std::optional<Lifted> read_statements(const SourcePtr& cuda, std::vector<tl::Token> tokens,
+                                      Diagnostics& diagnostics);
 
 }  // namespace kw::lift

@@ -103,15 +103,20 @@ class StatementReader {
 
 }  // namespace
 
-std::optional<Lifted> lift_with_places(const SourcePtr& cuda, const Toolchain& toolchain,
-                                       Diagnostics& diagnostics) {
-  std::optional<std::vector<Token>> tokens = cuda_tokens(cuda, toolchain, diagnostics);
-  if (!tokens) return std::nullopt;
-  Lifted out{{{}, cuda}, std::move(*tokens), {}};
+std::optional<Lifted> read_statements(const SourcePtr& cuda, std::vector<Token> tokens,
+                                      Diagnostics& diagnostics) {
+  Lifted out{{{}, cuda}, std::move(tokens), {}};
   Scope module;
   StatementReader reader(cuda, out.tokens, diagnostics);
   if (!reader.block(Block::top, {}, module, out.program.body, out.places)) return std::nullopt;
   return out;
+}
+
+std::optional<Lifted> lift_with_places(const SourcePtr& cuda, const Toolchain& toolchain,
+                                       Diagnostics& diagnostics) {
+  std::optional<std::vector<Token>> tokens = cuda_tokens(cuda, toolchain, diagnostics);
+  if (!tokens) return std::nullopt;
+  return read_statements(cuda, std::move(*tokens), diagnostics);
 }
 
 std::optional<tl::Program> lift(const SourcePtr& cuda, const Toolchain& toolchain,

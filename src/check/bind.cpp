@@ -1,0 +1,157 @@
+// A user's arguments become a program's: q, k and v by the form's operands, in the program's order
+// B, heads, rows, D and with the heads of the case; everything else by its name.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+using spec::Form;
+using spec::Kind;
+using spec::Operand;
+using spec::Problem;
+using tl::Item;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+// Elements of argument[indices]: how far apart neighbours in b, head, row and d are.
+struct Strides {
+  int64_t b = 0, head = 0, row = 0, d = 0;
+};
+
+Strides strides_of(const Operand& operand, const Tensor& t, const char* row) {
+  Strides s;
+  int64_t stride = t.count();
+  for (size_t n = 0; n < operand.indices.size(); ++n) {
+    stride = t.shape[n] ? stride / t.shape[n] : 0;
+    const spec::ExprPtr& e = operand.indices[n];
+    if (e->kind == Kind::binary) s.head = stride;  // h // (H // G): the key head
+    if (e->kind != Kind::index) continue;
+    (e->name == "b" ? s.b : e->name == "h" ? s.head : e->name == row ? s.row : s.d) = stride;
+  }
+  return s;
+}
+
+// [B, heads, rows, D] of an operand; `heads` are the argument's own.
+Tensor gather(const Operand& operand, const Problem& problem, const char* row,
+              const std::vector<int64_t>& heads, int64_t B, int64_t rows, int64_t D) {
+  const Tensor& from = problem.tensors.at(operand.argument);
+  const Strides s = strides_of(operand, from, row);
+  Tensor to(from.dtype, {B, int64_t(heads.size()), rows, D});
+  double* out = to.values.data();
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t h : heads)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t d = 0; d < D; ++d)
+          *out++ = from.values[b * s.b + h * s.head + r * s.row + d * s.d];
+  return to;
+}
+
+// Picks the case's heads along the dimensions that are heads in the program's signature.
+Tensor pick_heads(const Tensor& from, const std::vector<Item>& dims, const Form& form,
+                  const Case& c, const std::vector<int64_t>& key_heads) {
+  std::vector<std::vector<int64_t>> picks;
+  std::vector<int64_t> shape;
+  for (size_t d = 0; d < from.shape.size(); ++d) {
+    std::vector<int64_t> pick;
+    if (dims[d].name == "H" && from.shape[d] == form.H.constant)
+      pick = c.heads;
+    else if (dims[d].name == "G" && from.shape[d] == form.G.constant)
+      pick = key_heads;
+    else
+      for (int64_t x = 0; x < from.shape[d]; ++x) pick.push_back(x);
+    shape.push_back(int64_t(pick.size()));
+    picks.push_back(std::move(pick));
+  }
+  Tensor to(from.dtype, shape);
+  std::vector<int64_t> at(shape.size());
+  for (int64_t n = 0; n < to.count(); ++n) {
+    int64_t rest = n;
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) at[d] = picks[d][rest % shape[d]];
+    to.values[n] = from.values[from.offset(at)];
+  }
+  return to;
+}
+
+// An integer argument may be narrower in the kernel as long as its values fit.
+bool convert(Tensor& t, Dtype to) {
+  if (t.dtype == to) return true;
+  if (is_float(t.dtype) || is_float(to)) return false;
+  for (double v : t.values)
+    if (round_to(to, v) != v) return false;
+  t.dtype = to;
+  return true;
+}
+
+}  // namespace
+
+std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
+                                 const Problem& problem, const Case& c, Diagnostics& diagnostics) {
+  const int64_t ratio = form.H.constant / form.G.constant;
+  std::vector<int64_t> key_heads;
+  for (int64_t h : c.heads)
+    if (key_heads.empty() || key_heads.back() != h / ratio) key_heads.push_back(h / ratio);
+  const spec::Term& term = form.terms[0];
+  const int64_t B = spec::value_of(form.B, problem.sizes),
+                M = spec::value_of(form.M, problem.sizes),
+                N = spec::value_of(form.N, problem.sizes);
+  exec::Launch launch;
+  launch.grid = c.grid;
+  launch.tensors["q"] = gather(term.q, problem, "i", c.heads, B, M, form.D.constant);
+  launch.tensors["k"] = gather(term.k, problem, "j", key_heads, B, N, form.D.constant);
+  launch.tensors["v"] = gather(term.v, problem, "j", key_heads, B, N, form.Dv.constant);
+
+  const Stmt* args = program.find(Op::args);
+  if (!args) {
+    diagnostics.error("check.binding", {}, "the program takes no arguments");
+    return std::nullopt;
+  }
+  bool fits = true;
+  auto refuse = [&](const Stmt& s, const std::string& message) {
+    diagnostics.error("check.binding", s.span, message);
+    fits = false;
+  };
+  for (const Stmt& s : args->body) {
+    const bool tensor = s.op == Op::arg_tiled || s.op == Op::arg_tensor;
+    for (const Item& d : s.items("d")) {
+      if (tensor && s.items("t")[0].name == "out") continue;
+      if (tensor && !launch.tensors.count(d.name)) {
+        const auto user = problem.tensors.find(d.name);
+        if (user == problem.tensors.end() || user->second.shape.size() != s.items("s").size()) {
+          refuse(s,
+                 fmt::format("the kernel reads {} with {} dimensions and the function has no such "
+                             "argument",
+                             d.name, s.items("s").size()));
+          continue;
+        }
+        Tensor t = pick_heads(user->second, s.items("s"), form, c, key_heads);
+        const std::string& type = s.items("t")[0].type;
+        const std::optional<Dtype> to = type == "element" ? form.dtype
+                                        : type == "real"  ? Dtype::f32
+                                                          : dtype_named(type);
+        if (!to || !convert(t, *to))
+          refuse(s, fmt::format("{} is {} in the kernel and {} in the function", d.name, type,
+                                kw::name(user->second.dtype)));
+        launch.tensors[d.name] = std::move(t);
+      } else if (!tensor && s.op != Op::arg_workspace && !d.expr) {
+        const auto scalar = problem.scalars.find(d.name);
+        const auto size = problem.sizes.find(d.name);
+        if (scalar != problem.scalars.end())
+          launch.scalars[d.name] = scalar->second;
+        else if (size != problem.sizes.end())
+          launch.scalars[d.name] = double(size->second);
+        else if (s.op != Op::arg_size)
+          refuse(s,
+                 fmt::format("the kernel takes {} and the function has no such argument", d.name));
+      }
+    }
+  }
+  if (!fits) return std::nullopt;
+  return launch;
+}
+
+}  // namespace kw::check

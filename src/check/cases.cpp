@@ -1,0 +1,117 @@
+// Which cases a check runs: the capture's golden ones, and shapes with more key blocks than a ring
+// has stages, drawn alike with another seed.
+#include <algorithm>
+#include <set>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+using spec::ExprPtr;
+using spec::Form;
+using spec::GoldenCase;
+using spec::Kind;
+
+namespace {
+
+// h occurs in e other than as a whole index of an argument.
+bool computes_with_head(const ExprPtr& e) {
+  if (e->kind == Kind::index) return e->name == "h";
+  for (const ExprPtr& arg : e->args) {
+    if (e->kind == Kind::read && arg->kind == Kind::index) continue;
+    if (computes_with_head(arg)) return true;
+  }
+  return false;
+}
+
+int64_t area(const Form& form, const std::map<std::string, int64_t>& sizes) {
+  return spec::value_of(form.B, sizes) * spec::value_of(form.M, sizes) *
+         spec::value_of(form.N, sizes);
+}
+
+// The case's sizes with other batches, queries and keys, where the form leaves them open.
+std::map<std::string, int64_t> resized(const Form& form, std::map<std::string, int64_t> sizes,
+                                       int64_t b, int64_t m, int64_t n) {
+  auto set = [&](const spec::Size& size, int64_t value) {
+    if (!size.name.empty()) sizes[size.name] = value;
+  };
+  set(form.B, b);
+  set(form.M, m);
+  set(form.N, n);
+  return sizes;
+}
+
+const GoldenCase& nearest(const spec::Capture& capture,
+                          const std::map<std::string, int64_t>& sizes) {
+  return *std::min_element(
+      capture.cases.begin(), capture.cases.end(), [&](const GoldenCase& a, const GoldenCase& b) {
+        const auto far = [&](const GoldenCase& c) {
+          return std::abs(area(capture.form, c.sizes) - area(capture.form, sizes));
+        };
+        return far(a) < far(b);
+      });
+}
+
+}  // namespace
+
+bool heads_are_alike(const Form& form) {
+  if (form.epilogue && computes_with_head(form.epilogue)) return false;
+  for (const spec::Term& t : form.terms)
+    if (computes_with_head(t.score) || (t.keep && computes_with_head(t.keep))) return false;
+  return true;
+}
+
+void choose_heads(const Form& form, Case& c, bool all) {
+  const int64_t H = form.H.constant, G = form.G.constant, ratio = H / G;
+  c.heads.clear();
+  std::set<int64_t> groups;
+  if (all || !heads_are_alike(form)) {
+    for (int64_t g = 0; g < G; ++g) groups.insert(g);
+    for (int64_t h = 0; h < H; ++h) c.heads.push_back(h);
+  } else {
+    for (int64_t h : c.golden->heads)
+      if (groups.size() < 2) groups.insert(h / ratio);
+    if (groups.size() < 2) groups.insert((*groups.begin() + G - 1) % G);
+    // Of a group of more than four, the ends and what lies between in steps.
+    const int64_t kept = std::min<int64_t>(ratio, 4);
+    for (int64_t g : groups)
+      for (int64_t r = 0; r < kept; ++r)
+        c.heads.push_back(g * ratio + (kept == 1 ? 0 : r * (ratio - 1) / (kept - 1)));
+  }
+  c.key_heads = static_cast<int64_t>(groups.size());
+}
+
+std::vector<Case> make_cases(const spec::Capture& capture, const Options& options) {
+  const Form& form = capture.form;
+  std::vector<Case> cases;
+  size_t smallest = 0;
+  for (const GoldenCase& g : capture.cases) {
+    if (int(cases.size()) >= options.cases) break;
+    Case c;
+    c.sizes = g.sizes;
+    c.draws = g.draws;
+    c.golden = &g;
+    const int64_t a = area(form, g.sizes), best = area(form, capture.cases[smallest].sizes);
+    // One key is no attention: the case for all heads has at least a few.
+    if (a >= 1000 && (best < 1000 || a < best)) smallest = cases.size();
+    cases.push_back(std::move(c));
+  }
+  const int64_t extra[][3] = {{1, 150, 520}, {2, 65, 385}, {1, 320, 640}, {3, 128, 256}};
+  for (const auto& [b, m, n] : extra) {
+    if (int(cases.size()) >= options.cases || capture.cases.empty()) break;
+    Case c;
+    c.sizes = resized(form, capture.cases[0].sizes, b, m, n);
+    c.golden = &nearest(capture, c.sizes);
+    c.draws = c.golden->draws;
+    c.draws.seed += 1000;
+    c.exact = false;
+    cases.push_back(std::move(c));
+  }
+  for (size_t n = 0; n < cases.size(); ++n) {
+    choose_heads(form, cases[n], n == smallest);
+    cases[n].grid = 1 + int(n % 3);
+  }
+  return cases;
+}
+
+}  // namespace kw::check

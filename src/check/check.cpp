@@ -1,0 +1,119 @@
+// The order of a check: can it be decided at all, is the oracle sound, then the cases, then the
+// smallest counterexample.
+//
+// Cases run on a few threads. The verdict is that of the first failing case in their order, so that
+// it does not depend on which thread was faster.
+#include "check/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+namespace {
+
+// Runs the cases; later ones than a failure need not run.
+std::vector<Trial> run_cases(const tl::Program& program, const spec::Capture& capture,
+                             const std::vector<Case>& cases, int threads) {
+  std::vector<Trial> trials(cases.size());
+  std::atomic<size_t> next{0}, first_bad{cases.size()};
+  auto work = [&] {
+    for (size_t n = next++; n < cases.size(); n = next++) {
+      if (n > first_bad) continue;
+      trials[n] = run_trial(program, capture, cases[n]);
+      if (trials[n].valid && !trials[n].failure) continue;
+      size_t known = first_bad;
+      while (n < known && !first_bad.compare_exchange_weak(known, n)) {
+      }
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+  work();
+  for (std::thread& t : pool) t.join();
+  return trials;
+}
+
+bool can_decide(const spec::Capture& capture, const Options& options, Report& report) {
+  auto say = [&](Verdict v, const char* code, const std::string& message) {
+    report.verdict = v;
+    report.diagnostics.error(code, {}, message);
+    return false;
+  };
+  const spec::Form& form = capture.form;
+  if (form.terms.size() != 1)
+    return say(
+        Verdict::inconclusive, "check.terms",
+        fmt::format("{} has {} terms and a program computes one", form.name, form.terms.size()));
+  if (capture.cases.empty())
+    return say(Verdict::inconclusive, "check.cases", "the capture holds no golden cases");
+  if (options.self_check_step > 0 &&
+      !spec::check_goldens(capture, options.self_check_step, report.diagnostics)) {
+    report.verdict = Verdict::inconclusive;
+    return false;
+  }
+  return true;
+}
+
+void refute(const tl::Program& program, const spec::Capture& capture, const Options& options,
+            Case c, Failure failure, Report& report) {
+  report.verdict = Verdict::refuted;
+  if (options.shrink) std::tie(c, failure) = shrink(program, capture, c, std::move(failure));
+  if (failure.fault)
+    report.diagnostics.add(*failure.fault);
+  else
+    locate(program, capture, c, failure.what);
+  report.counterexample = std::move(failure.what);
+}
+
+}  // namespace
+
+std::string_view name(Verdict v) {
+  switch (v) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::refuted:
+      return "refuted";
+    case Verdict::inconclusive:
+      return "inconclusive";
+    case Verdict::invalid:
+      return "invalid";
+  }
+  return "invalid";
+}
+
+Report check(const tl::Program& program, const spec::Capture& capture, const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Report report;
+  if (can_decide(capture, options, report)) {
+    const std::vector<Case> cases = make_cases(capture, options);
+    std::vector<Trial> trials = run_cases(program, capture, cases, std::max(options.threads, 1));
+    report.verdict = Verdict::holds;
+    for (size_t n = 0; n < trials.size(); ++n) {
+      Trial& t = trials[n];
+      if (!t.valid) {
+        report.verdict = Verdict::invalid;
+        report.diagnostics = std::move(t.diagnostics);
+        break;
+      }
+      ++report.cases;
+      report.rows += t.rows;
+      report.key_blocks += t.key_blocks;
+      report.worst = std::max(report.worst, t.worst);
+      if (!t.failure) continue;
+      refute(program, capture, options, cases[n], std::move(*t.failure), report);
+      break;
+    }
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  report.seconds = seconds.count();
+  return report;
+}
+
+}  // namespace kw::check

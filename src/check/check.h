@@ -1,0 +1,81 @@
+// The verdict on a TL program: does it compute what the user's function means?
+//
+// The program runs on the executor; the truth is the captured form in fp64. The cases are the
+// capture's golden ones and a few larger shapes, so that every ring turns over. Of each run:
+//   - no fault: no deadlock, no early read, no false origin (exec/exec.h lists them);
+//   - every key block that a row skips keeps nothing, and every one without a mask keeps
+//     everything, by the keep predicate evaluated densely;
+//   - every row of the output is within the accepted error, 2 * max(the error of the user's own
+//     function on that row, half an ulp of the output type), relative L2; a row without a key is 0;
+//   - the log of the sum of exponentials, where the program gives it, within 1e-4 + 1e-5 |lse|:
+//   fp32
+//     scores up to a few hundred; -inf without a key.
+// The evaluator itself is first held against PyTorch's goldens (x = x).
+//
+// Heads. Head counts are constants of a form and sizes of a program. A case runs two groups of
+// heads (the golden ones), each with the key head it shares and up to four of its query heads,
+// through the same program with H and G made smaller, the group's ratio kept where it is at most
+// four. That is sound where the form uses a head's number only to choose elements of its arguments
+// (slopes[h]): a kernel cannot then tell a head from its place. Where a score or mask computes with
+// h, every case runs all heads; the smallest case always does.
+//
+// A refutation is made small (batch, heads, queries, keys, greedily) and run once more with an
+// observer that compares at statements: scores after a product, scores after the maps, weights,
+// sums and accumulators against the reference at hand. The first that differs is named.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/capture.h"
+#include "support/diagnostic.h"
+#include "tl/program.h"
+
+namespace kw::check {
+
+enum class Verdict { holds, refuted, inconclusive, invalid };
+std::string_view name(Verdict v);
+
+struct Options {
+  int cases = 64;  // at most
+  int threads = 2;
+  int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
+  bool shrink = true;
+};
+
+struct Counterexample {
+  std::map<std::string, int64_t> sizes;
+  int64_t heads = 0, key_heads = 0;  // how many the program ran with
+  std::string output;                // "o", "lse", "key blocks" or the fault's code
+  int64_t b = -1, h = -1, i = -1;    // the row; h is the user's head
+  std::vector<double> got, want;     // the worst elements first, at most four
+  std::vector<int64_t> columns;      // which they are
+  double error = 0, allowed = 0;
+  std::string message;  // what disagrees, in a sentence
+  // The first statement whose value already differs: its text, its line in the program's canonical
+  // text, and the place it was read from (a .tl file or a CUDA source), if it was.
+  std::string statement;
+  int line = 0;
+  Span span;
+  std::string difference;  // what differs there
+};
+
+struct Report {
+  Verdict verdict = Verdict::inconclusive;
+  int cases = 0;       // run
+  int rows = 0;        // compared
+  int key_blocks = 0;  // skipped or unmasked ones, held against the keep predicate
+  double worst = 0;    // largest error / allowed over all rows, when it holds
+  double seconds = 0;
+  std::optional<Counterexample> counterexample;
+  Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation
+};
+
+Report check(const tl::Program& program, const spec::Capture& capture, const Options& options = {});
+
+// One screen for a person; the same facts for a program.
+std::string print(const Report& report);
+nlohmann::json to_json(const Report& report);
+
+}  // namespace kw::check

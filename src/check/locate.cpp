@@ -1,0 +1,348 @@
+// The first statement whose value already differs from what the form says at that point.
+//
+// An online softmax has a known value at every statement, relative to the reference m at hand:
+//   a product's scores        q[i] . k[j], for the rows and keys the tile stands for
+//   scores before `raise`     score(i, j) log2(e) / scale where kept, -inf elsewhere
+//   weights before `row_sum`  p(i, j) = exp2(score log2(e) - m scale)
+//   l after `row_sum`         sum of p over the keys seen
+//   acc, before and after     sum of p v over the keys multiplied, relative to the m that the
+//   `gemm_add_async`          operand's weights were made with
+//   outputs before a store    the row's output, its log-sum
+// The observer compares at these statements. The tolerances are wide (1e-3, or 2e-2 where rounded
+// weights were multiplied): this explains a refutation and decides nothing.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+using exec::Row;
+using exec::Tile;
+using exec::View;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+constexpr double kLog2e = 1.4426950408889634;
+
+struct Difference {
+  const Stmt* statement = nullptr;
+  std::string text;
+};
+
+// What the observer remembers of one worker.
+struct Worker {
+  std::map<std::string, const Stmt*> last_map;  // by tile or vector, since its last product
+  std::map<std::string, const Stmt*> product;   // by accumulator
+  std::string reference;                        // m, by name
+  double scale = 0;
+  std::vector<float> m_of_p;                                    // m when the operand was made
+  std::vector<std::pair<int64_t, int64_t>> summed, multiplied;  // keys: first, count
+};
+
+class Locator : public exec::Observer {
+ public:
+  Locator(const Case& c, spec::Evaluator& evaluator, const exec::Launch& launch)
+      : case_(c), truth_(evaluator), launch_(launch) {}
+
+  Difference found;
+
+  void before(const Stmt& s, const View& v) override {
+    if (found.statement) return;
+    if (s.op == Op::raise) check_scores(s, v);
+    if (s.op == Op::row_sum) check_weights(s, v);
+    if (s.op == Op::gemm_add_async) check_accumulator_before(s, v);
+    if (s.op == Op::store) check_output(s, v);
+    if (s.op == Op::store_rows) check_lse(s, v);
+  }
+
+  void after(const Stmt& s, const View& v) override {
+    if (s.op == Op::store_async && !last_store_) last_store_ = &s;
+    if (found.statement) return;
+    Worker& w = worker(v);
+    switch (s.op) {
+      case Op::map:
+      case Op::map_at:
+      case Op::map_real:
+      case Op::map_rows:
+        w.last_map[text_of(s, "t")] = &s;
+        break;
+      case Op::fill:
+        on_fill(s, v, w);
+        break;
+      case Op::gemm_async:
+        w.product[text_of(s, "c")] = &s;
+        w.last_map.erase(text_of(s, "c"));
+        break;
+      case Op::gemm_add_async:
+        on_gemm_add(s, v, w);
+        break;
+      case Op::wait_group:
+        check_product(s, v);
+        break;
+      case Op::raise:
+        w.reference = text_of(s, "m");
+        w.scale = v.value(s.expr("e"));
+        break;
+      case Op::row_sum:
+        check_sum(s, v);
+        break;
+      case Op::reshape:
+        if (const Row* m = v.row(w.reference)) w.m_of_p = m->x;
+        break;
+      default:
+        break;
+    }
+  }
+
+  // When every value agreed up to its store.
+  const Stmt* last_store() const { return last_store_; }
+
+ private:
+  static std::string text_of(const Stmt& s, std::string_view hole) {
+    const tl::Item& item = s.items(hole)[0];
+    return item.name.empty() && item.expr ? item.expr->text : item.name;
+  }
+  Worker& worker(const View& v) { return workers_[v.agent()]; }
+
+  void differ(const Stmt* s, std::string text) { found = {s, std::move(text)}; }
+  const Stmt* map_or(Worker& w, const std::string& name, const Stmt& otherwise) {
+    const auto it = w.last_map.find(name);
+    return it == w.last_map.end() ? &otherwise : it->second;
+  }
+
+  // A new block of rows begins: its sums start empty.
+  void on_fill(const Stmt& s, const View& v, Worker& w) {
+    const std::string name = text_of(s, "t");
+    w.last_map.erase(name);
+    const Row* row = v.row(name);
+    if (v.tile(name)) w.multiplied.clear();
+    if (row && row->lanes > 1) w.summed.clear();
+  }
+  void on_gemm_add(const Stmt& s, const View& v, Worker& w) {
+    w.product[text_of(s, "c")] = &s;
+    w.last_map.erase(text_of(s, "c"));
+    if (const Tile* p = v.tile(text_of(s, "a")))
+      w.multiplied.push_back({p->of_columns.first, p->columns});
+  }
+
+  // f(r, b, user's head, i) for the rows of a tile that exist.
+  template <class F>
+  void each_row(const Tile& t, F f) {
+    const exec::Place& at = t.of_rows;
+    if (!at.known || at.head >= int64_t(case_.heads.size())) return;
+    for (int r = 0; r < t.rows && at.first + r < truth_.queries(); ++r) {
+      if (found.statement) return;
+      f(r, at.batch, case_.heads[at.head], at.first + r);
+    }
+  }
+  double weight(int64_t b, int64_t h, int64_t i, int64_t j, double m, double scale) {
+    if (j >= truth_.keys() || !truth_.keep(0, b, h, i, j) || m == -INFINITY) return 0;
+    return std::exp2(truth_.score(0, b, h, i, j) * kLog2e - m * scale);
+  }
+
+  double dot(int64_t b, int64_t h, int64_t i, int64_t g, int64_t j) const {
+    const Tensor &q = launch_.tensors.at("q"), &k = launch_.tensors.at("k");
+    const double *x = &q.values[q.offset({b, h, i, 0})], *y = &k.values[k.offset({b, g, j, 0})];
+    double sum = 0;
+    for (int64_t d = 0; d < q.shape[3]; ++d) sum += x[d] * y[d];
+    return sum;
+  }
+
+  // After the wait for a product: scores, or the accumulator.
+  void check_product(const Stmt& s, const View& v) {
+    Worker& w = worker(v);
+    const std::string name = text_of(s, "a");
+    const Tile* t = v.tile(name);
+    const auto product = w.product.find(name);
+    if (!t || product == w.product.end()) return;
+    if (product->second->op == Op::gemm_add_async)
+      return check_accumulator(*product->second, *t, w, "after");
+    const int64_t group = int64_t(case_.heads.size()) / case_.key_heads, h = t->of_rows.head;
+    each_row(*t, [&](int r, int64_t b, int64_t, int64_t i) {
+      for (int c = 0; c < t->columns && t->of_columns.first + c < truth_.keys(); ++c) {
+        const int64_t j = t->of_columns.first + c;
+        const double want = dot(b, h, i, h / group, j), got = t->row(r)[c];
+        if (std::fabs(got - want) <= 1e-3 * (1 + std::fabs(want))) continue;
+        return differ(product->second,
+                      fmt::format("{}[{}, {}] is {:.5g} and q[{}] . k[{}] is {:.5g} (rows of {}, "
+                                  "columns of {}, head {} of batch {})",
+                                  name, r, c, got, i, j, want, t->of_rows.tensor,
+                                  t->of_columns.tensor, t->of_columns.head, t->of_columns.batch));
+      }
+    });
+  }
+
+  void check_scores(const Stmt& s, const View& v) {
+    Worker& w = worker(v);
+    const Tile* t = v.tile(text_of(s, "s"));
+    const double scale = v.value(s.expr("e"));
+    if (!t) return;
+    const Stmt* blamed = map_or(w, text_of(s, "s"), s);
+    each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
+      for (int c = 0; c < t->columns; ++c) {
+        const int64_t j = t->of_columns.first + c;
+        const double got = t->row(r)[c] * scale;
+        const bool kept = j < truth_.keys() && truth_.keep(0, b, h, i, j);
+        const double want = kept ? truth_.score(0, b, h, i, j) * kLog2e : -INFINITY;
+        if (kept ? std::fabs(got - want) <= 1e-3 * (1 + std::fabs(want)) : got < -1e4) continue;
+        return differ(
+            blamed, fmt::format("for row {} and key {} the score is {:.5g} and should be {:.5g}{} "
+                                "(times log2(e))",
+                                i, j, got, want, kept ? "" : ": the key is dropped"));
+      }
+    });
+  }
+
+  void check_weights(const Stmt& s, const View& v) {
+    Worker& w = worker(v);
+    const Tile* t = v.tile(text_of(s, "s"));
+    const Row* m = v.row(w.reference);
+    if (!t || !m) return;
+    const Stmt* blamed = map_or(w, text_of(s, "s"), s);
+    each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
+      for (int c = 0; c < t->columns; ++c) {
+        const double want = weight(b, h, i, t->of_columns.first + c, m->x[r], w.scale);
+        const double got = t->row(r)[c];
+        if (std::fabs(got - want) <= 1e-3 * want + 1e-5) continue;
+        return differ(blamed,
+                      fmt::format("for row {} and key {} the weight is {:.5g} and should be "
+                                  "{:.5g}, relative to m = {:.5g}",
+                                  i, t->of_columns.first + c, got, want, m->x[r]));
+      }
+    });
+  }
+
+  void check_sum(const Stmt& s, const View& v) {
+    Worker& w = worker(v);
+    const Tile* t = v.tile(text_of(s, "s"));
+    const Row *l = v.row(text_of(s, "l")), *m = v.row(w.reference);
+    if (!t || !l || !m) return;
+    w.summed.push_back({t->of_columns.first, t->columns});
+    const Stmt* blamed = map_or(w, text_of(s, "l"), s);
+    each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
+      double want = 0, got = 0;
+      for (const auto& [first, keys] : w.summed)
+        for (int64_t j = first; j < first + keys; ++j) want += weight(b, h, i, j, m->x[r], w.scale);
+      for (int lane = 0; lane < l->lanes; ++lane) got += l->x[size_t(r) * l->lanes + lane];
+      if (std::fabs(got - want) <= 2e-3 * want + 1e-5) return;
+      differ(blamed, fmt::format("for row {} the sum of weights is {:.5g} and should be {:.5g}, "
+                                 "relative to m = {:.5g}",
+                                 i, got, want, m->x[r]));
+    });
+    w.last_map.erase(text_of(s, "l"));
+  }
+
+  void check_accumulator_before(const Stmt& s, const View& v) {
+    Worker& w = worker(v);
+    const Tile* t = v.tile(text_of(s, "c"));
+    if (t && t->of_rows.known) check_accumulator(*map_or(w, text_of(s, "c"), s), *t, w, "before");
+  }
+
+  void check_accumulator(const Stmt& blamed, const Tile& t, const Worker& w, const char* when) {
+    if (w.m_of_p.empty()) return;
+    const Tensor& v = launch_.tensors.at("v");
+    const int64_t group = int64_t(case_.heads.size()) / case_.key_heads;
+    each_row(t, [&](int r, int64_t b, int64_t h, int64_t i) {
+      std::vector<double> want(t.columns);
+      for (const auto& [first, keys] : w.multiplied)
+        for (int64_t j = first; j < std::min(first + keys, truth_.keys()); ++j) {
+          const double p = weight(b, h, i, j, w.m_of_p[r], w.scale);
+          const double* row = &v.values[v.offset({b, t.of_rows.head / group, j, 0})];
+          for (int d = 0; d < t.columns; ++d) want[d] += p * row[d];
+        }
+      double off = 0, norm = 0;
+      for (int d = 0; d < t.columns; ++d) {
+        off += (t.row(r)[d] - want[d]) * (t.row(r)[d] - want[d]);
+        norm += want[d] * want[d];
+      }
+      if (std::sqrt(off) <= 2e-2 * std::sqrt(norm) + 1e-5) return;
+      differ(&blamed, fmt::format("{} the product, row {} of the accumulator is {:.5g}, ... and "
+                                  "should be {:.5g}, ..., relative to m = {:.5g}",
+                                  when, i, t.row(r)[0], want[0], w.m_of_p[r]));
+    });
+  }
+
+  void check_output(const Stmt& s, const View& v) {
+    const Tile* t = v.tile(text_of(s, "s"));
+    if (!t) return;
+    const Stmt* blamed = map_or(worker(v), text_of(s, "s"), s);
+    std::vector<double> want(truth_.value_dim());
+    each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
+      truth_.row(b, h, i, want.data());
+      for (int d = 0; d < t->columns; ++d) {
+        if (std::fabs(t->row(r)[d] - want[d]) <= 2e-2 * (1 + std::fabs(want[d]))) continue;
+        return differ(blamed, fmt::format("row {}, column {} of the output is {:.5g} and should be "
+                                          "{:.5g}",
+                                          i, d, t->row(r)[d], want[d]));
+      }
+    });
+  }
+
+  // The rows are those of the worker's accumulators; any that stands for query rows will do.
+  void check_lse(const Stmt& s, const View& v) {
+    Worker& w = worker(v);
+    const Row* lse = v.row(text_of(s, "s"));
+    const Tile* t = nullptr;
+    for (const auto& [name, product] : w.product)
+      if (const Tile* x = v.tile(name); x && x->of_rows.known) t = x;
+    if (!lse || !t) return;
+    const Stmt* blamed = map_or(w, text_of(s, "s"), s);
+    std::vector<double> row(truth_.value_dim());
+    each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
+      const double want = truth_.row(b, h, i, row.data()), got = lse->x[r];
+      if (got == want || std::fabs(got - want) <= 1e-3 * (1 + std::fabs(want))) return;
+      differ(blamed, fmt::format("row {}: {:.6g}, and should be {:.6g}", i, got, want));
+    });
+  }
+
+  const Case& case_;
+  spec::Evaluator& truth_;
+  const exec::Launch& launch_;
+  std::map<int, Worker> workers_;
+  const Stmt* last_store_ = nullptr;
+};
+
+}  // namespace
+
+int canonical_line(const tl::Program& program, const Stmt* statement) {
+  int index = -1, n = 0;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (&s == statement) index = n;
+    ++n;
+  });
+  Diagnostics ignored;
+  const auto canonical = tl::parse(make_source("canonical", tl::print(program)), ignored);
+  int line = 0;
+  if (canonical && index >= 0)
+    tl::walk(canonical->body, [&](const Stmt& s) {
+      if (index-- == 0) line = s.span.start().line;
+    });
+  return line;
+}
+
+void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
+            Counterexample& what) {
+  Diagnostics ignored;
+  const auto problem = spec::make_problem(capture.form, c.sizes, c.draws, ignored);
+  if (!problem) return;
+  const auto launch = bind(program, capture.form, *problem, c, ignored);
+  if (!launch) return;
+  spec::Evaluator evaluator(capture.form, *problem);
+  Locator locator(c, evaluator, *launch);
+  exec::run(program, *launch, &locator);
+  Difference found = locator.found;
+  if (!found.statement && locator.last_store())
+    found = {locator.last_store(), "every value agrees up to here: it goes to the wrong place"};
+  if (!found.statement) return;
+  what.statement = tl::print_head(*found.statement);
+  what.line = canonical_line(program, found.statement);
+  what.span = found.statement->span;
+  what.difference = found.text;
+}
+
+}  // namespace kw::check

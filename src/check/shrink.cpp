@@ -1,0 +1,85 @@
+// Making a counterexample small: fewer heads, then every size as small as it can be, greedily.
+#include <algorithm>
+#include <set>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+namespace {
+
+// Sizes to try below x, smallest first: small ones, and those around the tiles' edges.
+std::vector<int64_t> smaller(int64_t x) {
+  std::set<int64_t> sizes;
+  for (int64_t s :
+       {1, 2, 3, 8, 16, 32, 63, 64, 65, 66, 127, 128, 129, 130, 192, 193, 255, 256, 257})
+    if (s < x) sizes.insert(s);
+  if (x > 1) sizes.insert(x - 1);
+  return {sizes.begin(), sizes.end()};
+}
+
+class Shrinker {
+ public:
+  Shrinker(const tl::Program& program, const spec::Capture& capture, Case c, Failure failure)
+      : program_(program), capture_(capture), best_(std::move(c)), failure_(std::move(failure)) {}
+
+  std::pair<Case, Failure> run() {
+    one_group();
+    bool shrunk = true;
+    while (shrunk && left_ > 0) {
+      shrunk = false;
+      for (const auto& [name, value] : std::map(best_.sizes)) shrunk |= shrink_size(name, value);
+    }
+    return {best_, failure_};
+  }
+
+ private:
+  bool try_case(Case c) {
+    if (left_-- <= 0) return false;
+    const Trial trial = run_trial(program_, capture_, c);
+    if (!trial.valid || !trial.failure) return false;
+    best_ = std::move(c);
+    failure_ = *trial.failure;
+    return true;
+  }
+
+  // The query heads of one key head, where heads are alike.
+  void one_group() {
+    if (!heads_are_alike(capture_.form) || best_.key_heads < 2) return;
+    const int64_t ratio = capture_.form.H.constant / capture_.form.G.constant;
+    const int64_t first = failure_.what.h / ratio;
+    for (int64_t group : {first, best_.heads.front() / ratio, best_.heads.back() / ratio}) {
+      Case c = best_;
+      c.heads.clear();
+      for (int64_t h : best_.heads)
+        if (h / ratio == group) c.heads.push_back(h);
+      c.key_heads = 1;
+      if (try_case(std::move(c))) return;
+    }
+  }
+
+  bool shrink_size(const std::string& name, int64_t value) {
+    for (int64_t s : smaller(value)) {
+      Case c = best_;
+      c.sizes[name] = s;
+      c.exact = false;
+      if (try_case(std::move(c))) return true;
+    }
+    return false;
+  }
+
+  const tl::Program& program_;
+  const spec::Capture& capture_;
+  Case best_;
+  Failure failure_;
+  int left_ = 120;  // runs
+};
+
+}  // namespace
+
+std::pair<Case, Failure> shrink(const tl::Program& program, const spec::Capture& capture, Case c,
+                                Failure failure) {
+  return Shrinker(program, capture, std::move(c), std::move(failure)).run();
+}
+
+}  // namespace kw::check

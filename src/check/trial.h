@@ -1,0 +1,70 @@
+// One run of a program on one case, judged.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/check.h"
+#include "exec/exec.h"
+
+namespace kw::check {
+
+// Sizes, inputs by seed, the heads that run, and where the user's own error comes from.
+struct Case {
+  std::map<std::string, int64_t> sizes;
+  spec::Draws draws;
+  std::vector<int64_t> heads;  // the user's query heads, in groups of one key head each
+  int64_t key_heads = 0;
+  const spec::GoldenCase* golden = nullptr;  // of these sizes, or the nearest
+  bool exact = true;                         // of these sizes
+  int grid = 1;
+};
+
+// The cases of a check, goldens first. Reports and returns nothing when the form cannot be checked.
+std::vector<Case> make_cases(const spec::Capture& capture, const Options& options);
+
+// Heads for a case: the golden heads' groups, or all.
+void choose_heads(const spec::Form& form, Case& c, bool all);
+// Whether a head's number only chooses elements of arguments.
+bool heads_are_alike(const spec::Form& form);
+
+// The program's launch for a problem: operands rearranged to the program's order, heads picked, the
+// user's other arguments by name. Reports check.binding and returns nothing when they do not fit.
+std::optional<exec::Launch> bind(const tl::Program& program, const spec::Form& form,
+                                 const spec::Problem& problem, const Case& c,
+                                 Diagnostics& diagnostics);
+
+// What is wrong with one run; nothing when it is right.
+struct Failure {
+  Counterexample what;
+  std::optional<Diagnostic> fault;
+};
+
+struct Trial {
+  bool valid = true;  // false: the case could not be run; `diagnostics` says why
+  Diagnostics diagnostics;
+  std::optional<Failure> failure;
+  int rows = 0, key_blocks = 0;
+  double worst = 0;
+};
+
+Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
+
+// Skipped and unmasked key blocks against the keep predicate.
+std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::Problem& problem,
+                                           const Case& c, const std::vector<exec::Visit>& visits,
+                                           int& blocks);
+
+// The smallest case found on which the program still fails, and its failure.
+std::pair<Case, Failure> shrink(const tl::Program& program, const spec::Capture& capture, Case c,
+                                Failure failure);
+
+// Runs the failing case again and fills in the first statement whose value differs.
+void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
+            Counterexample& what);
+
+// The line of a statement in the program's canonical text, from 1; 0 when it is not of the program.
+int canonical_line(const tl::Program& program, const tl::Stmt* statement);
+
+}  // namespace kw::check

@@ -1,0 +1,218 @@
+// Scalar expressions outside maps: index arithmetic, sizes, records, functions of the module.
+//
+// Integers are ints of 32 bits: a result outside is a fault, because on the GPU it would wrap. What
+// a launcher computes (arguments with a value) has 64 bits.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "exec/arithmetic.h"
+#include "exec/machine.h"
+
+namespace kw::exec {
+
+using tl::Expr;
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Item;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+Value fault(const Context& c, const std::string& code, const std::string& message) {
+  c.m.faults.raise(code, c.at, message);
+  return {};
+}
+
+Value name_of(const Context& c, const std::string& name) {
+  if (c.scope)
+    if (Binding* b = c.scope->find(name)) {
+      const Value* v = std::get_if<Value>(b);
+      if (!v) return fault(c, "exec.type", fmt::format("{} is a tile, not a scalar", name));
+      if (v->type == Type::none)
+        return fault(c, "exec.uninitialised", fmt::format("{} is read and was never set", name));
+      return *v;
+    }
+  const auto it = c.m.constants.find(name);
+  if (it == c.m.constants.end()) return fault(c, "exec.name", fmt::format("{} is unknown", name));
+  return it->second;
+}
+
+// An element of a tensor argument: prefix[b].
+Value element_of(const Context& c, const Expr& e) {
+  const std::string& name = e.args[0]->text;
+  const auto it = c.m.tensors.find(name);
+  if (it == c.m.tensors.end() || it->second.tiled || it->second.writes)
+    return fault(c, "exec.name", fmt::format("{} is not a tensor to read from", name));
+  std::vector<int64_t> at;
+  for (size_t k = 1; k < e.args.size(); ++k) at.push_back(integer_of(c, e.args[k]));
+  if (c.m.faults.any()) return {};
+  const Tensor& t = it->second.data;
+  const int64_t offset = t.offset(at);
+  if (offset < 0)
+    return fault(
+        c, "exec.bounds",
+        fmt::format("{}[{}] is outside [{}]", name, fmt::join(at, ", "), fmt::join(t.shape, ", ")));
+  return is_float(t.dtype) ? Value::real(t.values[offset])
+                           : Value::integer(int64_t(t.values[offset]));
+}
+
+Value field_of(const Context& c, const Expr& e) {
+  const Value record = evaluate(c, e.args[0]);
+  if (record.type == Type::record) {
+    const auto& names = record.record->items("d");
+    for (size_t k = 0; k < names.size(); ++k)
+      if (names[k].name == e.text) return Value::integer(record.fields[k]);
+  }
+  return fault(c, "exec.name", fmt::format("{} has no field {}", tl::print(e.args[0]), e.text));
+}
+
+Value make_record(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
+  const auto record = c.m.records.find(def.word("r"));
+  if (record == c.m.records.end())
+    return fault(c, "exec.name", fmt::format("{} is not a record", def.word("r")));
+  Value v{Type::record, 0, record->second, {}};
+  const auto& names = record->second->items("d");
+  const auto& values = returns.items("a");
+  if (names.size() != values.size())
+    return fault(inside, "exec.type",
+                 fmt::format("{} values for the {} fields of {}", values.size(), names.size(),
+                             def.word("r")));
+  for (size_t k = 0; k < values.size(); ++k) {
+    const int64_t x = integer_of(inside, values[k].expr);
+    if (x < 0 && !c.m.faults.any())
+      return fault(inside, "exec.negative",
+                   fmt::format("{}.{} is {}: fields of records are never negative", def.word("r"),
+                               names[k].name, x));
+    v.fields.push_back(x);
+  }
+  return v;
+}
+
+// The value of a function's body: lets, branches and a return.
+Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
+               const ScopePtr& outer) {
+  const ScopePtr scope = std::make_shared<Scope>(outer);
+  for (const Stmt& s : body) {
+    const Context inside{c.m, scope.get(), &s, c.block, c.wide};
+    if (c.m.faults.any()) return {};
+    if (s.op == Op::let) {
+      for (const Item& d : s.items("d")) scope->names[d.name] = evaluate(inside, d.expr);
+    } else if (s.op == Op::if_) {
+      if (!condition_of(inside, s.expr("c"))) continue;
+      const Value v = run_body(c, def, s.body, scope);
+      if (v.type != Type::none) return v;
+    } else if (s.op == Op::return_) {
+      return make_record(c, def, s, inside);
+    } else {
+      return fault(inside, "exec.name", fmt::format("{} stands in a function", cite(s)));
+    }
+  }
+  return {};
+}
+
+Value call_def(const Context& c, const Stmt& def, const Expr& e) {
+  const auto& params = def.items("ps");
+  if (params.size() != e.args.size())
+    return fault(
+        c, "exec.type",
+        fmt::format("{} takes {} values and is given {}", e.text, params.size(), e.args.size()));
+  const ScopePtr scope = std::make_shared<Scope>(nullptr);
+  for (size_t k = 0; k < params.size(); ++k) scope->names[params[k].name] = evaluate(c, e.args[k]);
+  const Value v = run_body(c, def, def.body, scope);
+  if (v.type == Type::none && !c.m.faults.any())
+    return fault(c, "exec.type", fmt::format("{} ends without a return", e.text));
+  return v;
+}
+
+Value apply_function(const Context& c, const Expr& e, const std::string& name) {
+  const std::optional<Fn> fn = function_named(name, e.args.size());
+  if (!fn) return fault(c, "exec.name", fmt::format("{} is not a function of scalars", e.text));
+  double x[3] = {};
+  Type types[3] = {};
+  for (size_t k = 0; k < e.args.size(); ++k) {
+    // `and`, `or` and `where` evaluate no more than they need.
+    if (k == 1 && ((*fn == Fn::logical_and && x[0] == 0) || (*fn == Fn::logical_or && x[0] != 0)))
+      return Value::boolean(x[0] != 0);
+    const Value v = evaluate(c, e.args[k]);
+    if (c.m.faults.any()) return {};
+    x[k] = v.x;
+    types[k] = v.type;
+  }
+  const Type type = result_type(*fn, types);
+  if (type == Type::none)
+    return fault(c, "exec.type",
+                 fmt::format("{} mixes types that do not go together",
+                             tl::print(std::make_shared<Expr>(e))));
+  const bool divides = *fn == Fn::floor_div || *fn == Fn::floor_mod || *fn == Fn::ceil_div;
+  if (divides && x[1] <= 0)
+    return fault(c, "exec.bounds", fmt::format("{} divides by {}", e.text, x[1]));
+  Value v{type, 0, nullptr, {}};
+  apply(*fn, type, 1, &x[0], &x[1], &x[2], &v.x);
+  if (type == Type::integer && !c.wide && std::fabs(v.x) > 2147483647.0)
+    return fault(
+        c, "exec.overflow",
+        fmt::format("{} is {:.0f}: more than 32 bits", tl::print(std::make_shared<Expr>(e)), v.x));
+  return v;
+}
+
+Value call_of(const Context& c, const Expr& e) {
+  if (const auto def = c.m.defs.find(e.text); def != c.m.defs.end())
+    return call_def(c, *def->second, e);
+  if (e.text == "heads_in_l2" && e.args.size() == 3)
+    return Value::integer(heads_in_l2(integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),
+                                      integer_of(c, e.args[1]), integer_of(c, e.args[2])));
+  return apply_function(c, e, e.text);
+}
+
+}  // namespace
+
+Value evaluate(const Context& c, const ExprPtr& e) {
+  if (c.m.faults.any()) return {};
+  switch (e->kind) {
+    case ExprKind::integer:
+      return Value::integer(std::stoll(e->text));
+    case ExprKind::real:
+      return Value::real(std::stof(e->text));
+    case ExprKind::name:
+      return name_of(c, e->text);
+    case ExprKind::index:
+      return element_of(c, *e);
+    case ExprKind::field:
+      return field_of(c, *e);
+    case ExprKind::call:
+      return call_of(c, *e);
+    case ExprKind::binary:
+    case ExprKind::unary:
+      return apply_function(c, *e, e->text);
+    case ExprKind::where: {
+      const bool first = condition_of(c, e->args[0]);
+      return evaluate(c, e->args[first ? 1 : 2]);
+    }
+  }
+  return {};
+}
+
+int64_t integer_of(const Context& c, const ExprPtr& e) {
+  const Value v = evaluate(c, e);
+  if (v.type == Type::integer) return static_cast<int64_t>(v.x);
+  fault(c, "exec.type", fmt::format("{} is not an integer", tl::print(e)));
+  return 0;
+}
+
+double real_of(const Context& c, const ExprPtr& e) {
+  const Value v = evaluate(c, e);
+  if (v.type == Type::real || v.type == Type::integer) return static_cast<float>(v.x);
+  fault(c, "exec.type", fmt::format("{} is not a number", tl::print(e)));
+  return 0;
+}
+
+bool condition_of(const Context& c, const ExprPtr& e) {
+  const Value v = evaluate(c, e);
+  if (v.type == Type::boolean) return v.x != 0;
+  fault(c, "exec.type", fmt::format("{} is not a condition", tl::print(e)));
+  return false;
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,76 @@
+// The executor, reading 1: what a TL program computes, on a CPU, with every stored value rounded as
+// the GPU rounds it.
+//
+// It is the meaning of TL, written to be read: one function a statement (exec_<word>), dispatched
+// from ops.def so that a forgotten one does not link, and no code shared with what makes CUDA.
+// Every thread of a loader and every math worker is an agent that runs until it must wait; agents
+// take turns in one fixed order, so a run is deterministic. Real arithmetic is fp32, each operation
+// rounded once; a product accumulates over ascending k in fp32; exp2, log2, tanh, reciprocal and
+// rsqrt are correctly rounded (what the GPU's approximations lose is measured on the GPU).
+//
+// What cannot go on, or could not be trusted on another schedule, is a fault: a Diagnostic whose
+// code is "exec.<what>", with the statement and the other place. The first fault ends the run.
+//   deadlock       every agent waits                    uninitialised  a value read before written
+//   not_arrived    read of a tile without its wait      stale          a slot that holds another
+//   use overwrite      a slot filled while in use           in_flight      a product's tile touched
+//   early phase          a barrier used out of its turn       origin         coordinates that are
+//   not true layout shape   tiles that do not fit                bounds negative overflow integers
+//   written_twice unwritten   outputs                   queue sync launch name type endless
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/tiles.h"
+#include "num/tensor.h"
+#include "support/diagnostic.h"
+#include "tl/program.h"
+
+namespace kw::exec {
+
+struct Launch {
+  // Inputs by argument name, dimensions in the order of the TL signature. Sizes come from them.
+  std::map<std::string, Tensor> tensors;
+  // Scalar arguments without a value of their own, and overrides of those with one; sizes that no
+  // input has.
+  std::map<std::string, double> scalars;
+  std::map<std::string, int64_t> params;  // overrides of `param`s
+  int grid = 1;                           // thread blocks; they share the queue and take turns
+};
+
+// One key block that a worker multiplied with its query rows.
+struct Visit {
+  int64_t batch, head, row, rows;  // query rows [row, row + rows)
+  int64_t key, keys;               // keys [key, key + keys)
+  bool masked;                     // a map that can write -inf ran on the scores
+};
+
+struct Outcome {
+  std::map<std::string, Tensor> outputs;
+  std::vector<Diagnostic> faults;  // empty, or one
+  std::vector<Visit> visits;       // in the order of execution
+  int64_t statements = 0;          // executed
+};
+
+// What an observer sees at a statement: the names visible there.
+class View {
+ public:
+  virtual ~View() = default;
+  virtual const Tile* tile(const std::string& name) const = 0;  // accumulator or operand, or null
+  virtual const Row* row(const std::string& name) const = 0;    // row vector or partial, or null
+  virtual double value(const tl::ExprPtr& scalar) const = 0;    // NaN when it has none
+  virtual int agent() const = 0;
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void before(const tl::Stmt&, const View&) {}
+  virtual void after(const tl::Stmt&, const View&) {}
+};
+
+// Runs the program's kernel once. A launch that does not fit the signature is a fault too
+// (exec.launch). `observer` may be null.
+Outcome run(const tl::Program& program, const Launch& launch, Observer* observer = nullptr);
+
+}  // namespace kw::exec

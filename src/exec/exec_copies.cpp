@@ -1,0 +1,213 @@
+// Copies: global to shared and back by the copy engine, shared to registers and back.
+//
+// The copy engine's rows past the end of a tensor are zero on the way in and dropped on the way
+// out. A copy's data is taken when it is asked for (inputs never change) and arrives when somebody
+// waits for it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exec/exec_ops.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+namespace {
+
+struct Coordinates {
+  Global* tensor = nullptr;  // null after a fault
+  std::string name;
+  int64_t batch = 0, head = 0, row = 0;
+};
+
+// tensor[b, h, r] of a copy: batch and head must exist, the row must not be negative.
+Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
+  const std::string name = word_of(s, "m");
+  const auto it = m.tensors.find(name);
+  if (it == m.tensors.end() || it->second.writes != writes || it->second.data.rank() < 3) {
+    m.faults.raise("exec.name", &s,
+                   fmt::format("{} is not a tensor to {}", name, writes ? "write" : "read"));
+    return {};
+  }
+  const Context c = context(m, a, s);
+  Coordinates at{&it->second, name, integer_of(c, s.expr("b")), integer_of(c, s.expr("h")),
+                 integer_of(c, s.expr("r"))};
+  const auto& shape = it->second.data.shape;
+  if (at.batch < 0 || at.batch >= shape[0] || at.head < 0 || at.head >= shape[1] || at.row < 0) {
+    m.faults.raise("exec.bounds", &s,
+                   fmt::format("{}[{}, {}, {}] is outside [{}]", name, at.batch, at.head, at.row,
+                               fmt::join(shape, ", ")));
+    return {};
+  }
+  return at;
+}
+
+// Where row `row` starts in the tensor's values.
+int64_t offset_of(const Coordinates& at, int64_t row) {
+  const auto& n = at.tensor->data.shape;
+  const int64_t columns = n.size() > 3 ? n[3] : 1;
+  return ((at.batch * n[1] + at.head) * n[2] + row) * columns;
+}
+
+// Nobody may still read, or wait for, what a slot holds.
+bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
+  const char* why = slot.arriving   ? "another copy into it is on its way"
+                    : slot.products ? "a product reads it"
+                    : slot.stores   ? "a store reads it"
+                                    : nullptr;
+  if (!why) return true;
+  Diagnostic& d =
+      m.faults.raise("exec.overwrite", &s, fmt::format("{} fills a slot in use: {}", cite(s), why));
+  const Stmt* other = slot.arriving ? slot.writer : slot.reader;
+  if (other) d.notes.push_back({"in use by " + cite(*other), other->span});
+  return false;
+}
+
+void write_element(Machine& m, const Stmt& s, Global& g, int64_t offset, float value) {
+  if (g.written[offset]++)
+    m.faults.raise("exec.written_twice", &s,
+                   fmt::format("{} writes an element that was written "
+                               "before",
+                               cite(s)));
+  g.data.values[offset] = round_to(g.data.dtype, value);
+}
+
+float round_element(Dtype dtype, float x) {
+  return dtype == Dtype::bf16 ? bf16_round(x) : static_cast<float>(round_to(dtype, x));
+}
+
+bool same_shape(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
+  if (a.rows == b.rows && a.columns == b.columns) return true;
+  m.faults.raise(
+      "exec.shape", &s,
+      fmt::format("{}: {} x {} and {} x {} differ", cite(s), a.rows, a.columns, b.rows, b.columns));
+  return false;
+}
+
+}  // namespace
+
+Next exec_load_async(Machine& m, Agent& a, const Stmt& s) {
+  const Coordinates from = coordinates_of(m, a, s, false);
+  const SharedUse to = shared_of(m, a, s, "d");
+  const BarrierUse full = barrier_of(m, a, s, "bar");
+  if (!from.tensor || !to.slot || !full.barriers || !may_fill(m, s, *to.slot)) return Next::on;
+  Tile& tile = to.slot->tile;
+  const Tensor& t = from.tensor->data;
+  if (t.rank() != 4 || t.shape[3] != tile.columns || t.dtype != tile.dtype) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{} has rows of {} {} and the tile {} {}", from.name, t.shape.back(),
+                               name(t.dtype), tile.columns, name(tile.dtype)));
+    return Next::on;
+  }
+  if (!a.guarded() && a.thread < 0) {
+    m.faults.raise("exec.sync", &s, fmt::format("{} is run by every thread of a worker", cite(s)));
+    return Next::on;
+  }
+  for (int r = 0; r < tile.rows; ++r) {
+    float* row = tile.row(r);
+    if (from.row + r >= t.shape[2]) {
+      std::fill_n(row, tile.columns, 0.0f);
+      continue;
+    }
+    const double* values = t.values.data() + offset_of(from, from.row + r);
+    for (int c = 0; c < tile.columns; ++c) row[c] = static_cast<float>(values[c]);
+  }
+  tile.defined = true;
+  tile.of_rows = {true, from.name, from.batch, from.head, from.row};
+  tile.of_columns = {true, "", 0, 0, 0};
+  to.slot->use = to.use;
+  to.slot->filled_by = full.barriers;
+  to.slot->barrier_slot = full.slot;
+  to.slot->phase = full.phase;
+  to.slot->writer = &s;
+  // Once the slot is listed at the barrier, the next settle() there may let it arrive; arriving
+  // first keeps a phase from completing before its bytes are announced.
+  arrive_at(m, a, s, full, 1);
+  to.slot->arriving = true;
+  full.barriers->slots[full.slot].copies.push_back(to.slot);
+  return Next::on;
+}
+
+Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
+  const Coordinates to = coordinates_of(m, a, s, true);
+  if (!to.tensor) return Next::on;
+  SharedSlot* slot = readable_of(m, a, s, "s");
+  if (!slot) return Next::on;
+  if (!a.guarded() && a.thread < 0) {
+    m.faults.raise("exec.sync", &s, fmt::format("{} is run by every thread of a worker", cite(s)));
+    return Next::on;
+  }
+  const Tile& tile = slot->tile;
+  const auto& shape = to.tensor->data.shape;
+  if (shape.size() != 4 || shape[3] != tile.columns) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{} does not have rows of {}", to.name, tile.columns));
+    return Next::on;
+  }
+  for (int r = 0; r < tile.rows && to.row + r < shape[2]; ++r)
+    for (int c = 0; c < tile.columns; ++c)
+      write_element(m, s, *to.tensor, offset_of(to, to.row + r) + c, tile.row(r)[c]);
+  ++slot->stores;
+  slot->reader = &s;
+  a.stores_reading.push_back(slot);
+  a.stores.push_back(slot);
+  return Next::on;
+}
+
+Next exec_load(Machine& m, Agent& a, const Stmt& s) {
+  const SharedSlot* from = readable_of(m, a, s, "s");
+  const auto to = tile_of(m, a, s, "d", Role::operand, false);
+  if (!from || !to || !same_shape(m, s, from->tile, *to)) return Next::on;
+  to->x = from->tile.x;
+  to->of_rows = from->tile.of_rows;
+  to->of_columns = from->tile.of_columns;
+  to->defined = true;
+  return Next::on;
+}
+
+Next exec_store(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = tile_of(m, a, s, "s", Role::accumulator, true);
+  const SharedUse to = shared_of(m, a, s, "d");
+  if (!from || !to.slot || !may_fill(m, s, *to.slot)) return Next::on;
+  Tile& tile = to.slot->tile;
+  if (!same_shape(m, s, *from, tile)) return Next::on;
+  for (size_t k = 0; k < tile.x.size(); ++k) tile.x[k] = round_element(tile.dtype, from->x[k]);
+  tile.of_rows = from->of_rows;
+  tile.of_columns = from->of_columns;
+  tile.defined = true;
+  to.slot->filled_by = nullptr;
+  to.slot->writer = &s;
+  return Next::on;
+}
+
+Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = row_of(m, a, s, "s", true);
+  const Coordinates to = coordinates_of(m, a, s, true);
+  if (!from || !to.tensor) return Next::on;
+  if (to.tensor->data.rank() != 3 || from->lanes != 1) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{} needs a row vector and a tensor with one "
+                               "value a row",
+                               cite(s)));
+    return Next::on;
+  }
+  for (int r = 0; r < from->rows && to.row + r < to.tensor->data.shape[2]; ++r)
+    write_element(m, s, *to.tensor, offset_of(to, to.row + r), from->x[r]);
+  return Next::on;
+}
+
+// From accumulator to operand, rounding to the element type.
+Next exec_reshape(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = tile_of(m, a, s, "s", Role::accumulator, true);
+  const auto to = tile_of(m, a, s, "p", Role::operand, false);
+  if (!from || !to || !same_shape(m, s, *from, *to)) return Next::on;
+  for (size_t k = 0; k < to->x.size(); ++k) to->x[k] = round_element(to->dtype, from->x[k]);
+  to->of_rows = from->of_rows;
+  to->of_columns = from->of_columns;
+  to->masked = from->masked;
+  to->defined = true;
+  return Next::on;
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,80 @@
+// Element by element: filling, maps, maps that know where the tile lies.
+//
+// A map with global coordinates says where its tile starts. The tile knows: its rows came with the
+// query, its columns with the keys. The two must agree.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exec/exec_ops.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+Next exec_fill(Machine& m, Agent& a, const Stmt& s) {
+  const float v = static_cast<float>(real_of(context(m, a, s), s.expr("v")));
+  Binding* b = a.scope()->find(word_of(s, "t"));
+  if (b && std::holds_alternative<std::shared_ptr<Row>>(*b)) {
+    Row& row = *std::get<std::shared_ptr<Row>>(*b);
+    std::fill(row.x.begin(), row.x.end(), v);
+    row.defined = true;
+    return Next::on;
+  }
+  const auto tile = tile_of(m, a, s, "t", Role::accumulator, false);
+  if (!tile) return Next::on;
+  std::fill(tile->x.begin(), tile->x.end(), v);
+  tile->defined = true;
+  tile->of_rows = tile->of_columns = {};
+  return Next::on;
+}
+
+namespace {
+
+bool is_true_origin(Machine& m, const Stmt& s, const Tile& t, const Origin& at) {
+  if (!t.of_rows.known || !t.of_columns.known) {
+    m.faults.raise("exec.origin", &s,
+                   fmt::format("{} gives coordinates to a tile that stands for "
+                               "no rows of a tensor",
+                               cite(s)));
+    return false;
+  }
+  if (t.of_rows.first == at.i && t.of_columns.first == at.j) return true;
+  m.faults.raise(
+      "exec.origin", &s,
+      fmt::format("{} says the tile starts at ({}, {}) and it starts at ({}, {}): rows of "
+                  "{}, columns of {}",
+                  cite(s), at.i, at.j, t.of_rows.first, t.of_columns.first, t.of_rows.tensor,
+                  t.of_columns.tensor));
+  return false;
+}
+
+Next placed_map(Machine& m, Agent& a, const Stmt& s, bool real) {
+  const auto tile = tile_of(m, a, s, "t", Role::accumulator, true);
+  if (!tile) return Next::on;
+  const Context c = context(m, a, s);
+  const Origin at{integer_of(c, s.expr("i0")), integer_of(c, s.expr("j0")), real};
+  if (m.faults.any() || !is_true_origin(m, s, *tile, at)) return Next::on;
+  run_map(m, a, s, *tile, word_of(s, "t"), at);
+  if (tl::mentions(s.expr("f"), "-inf")) tile->masked = true;
+  return Next::on;
+}
+
+}  // namespace
+
+Next exec_map(Machine& m, Agent& a, const Stmt& s) {
+  const auto tile = tile_of(m, a, s, "t", Role::accumulator, true);
+  if (!tile) return Next::on;
+  run_map(m, a, s, *tile, word_of(s, "t"), std::nullopt);
+  return Next::on;
+}
+Next exec_map_at(Machine& m, Agent& a, const Stmt& s) { return placed_map(m, a, s, false); }
+Next exec_map_real(Machine& m, Agent& a, const Stmt& s) { return placed_map(m, a, s, true); }
+
+Next exec_map_rows(Machine& m, Agent& a, const Stmt& s) {
+  const auto row = row_of(m, a, s, "t", true);
+  if (row) run_row_map(m, a, s, *row, word_of(s, "t"));
+  return Next::on;
+}
+
+}  // namespace kw::exec

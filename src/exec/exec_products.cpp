@@ -1,0 +1,155 @@
+// Products. An element is a sum over ascending k, each term multiplied and added in fp32 (products
+// of two 16-bit values are exact). The hardware adds in another order and a wider sum; what that
+// changes is below the rounding of its 16-bit operands.
+//
+// A product's value is there when it is issued; that nobody may look before the wait is checked.
+#include <fmt/format.h>
+
+#include "exec/exec_ops.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+namespace {
+
+using Eight = float __attribute__((vector_size(32), aligned(4)));
+
+// c[4][16] += a[4][depth] * b[depth][16], with the sums in registers.
+inline __attribute__((always_inline)) void multiply_part(int depth, int columns, const float* a,
+                                                         const float* b, float* c) {
+  Eight sum[4][2];
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 2; ++j)
+      sum[i][j] = *reinterpret_cast<Eight*>(c + size_t(i) * columns + 8 * j);
+  for (int k = 0; k < depth; ++k) {
+    const float* from = b + size_t(k) * columns;
+    const Eight b0 = *reinterpret_cast<const Eight*>(from);
+    const Eight b1 = *reinterpret_cast<const Eight*>(from + 8);
+    for (int i = 0; i < 4; ++i) {
+      const float x = a[size_t(i) * depth + k];
+      sum[i][0] += x * b0;
+      sum[i][1] += x * b1;
+    }
+  }
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 2; ++j)
+      *reinterpret_cast<Eight*>(c + size_t(i) * columns + 8 * j) = sum[i][j];
+}
+
+// c[rows][columns] += a[rows][depth] * b[depth][columns]; rows in fours, columns in sixteens.
+__attribute__((target_clones("avx2", "default"))) void multiply(int rows, int depth, int columns,
+                                                                const float* a, const float* b,
+                                                                float* c) {
+  for (int i = 0; i < rows; i += 4)
+    for (int j = 0; j < columns; j += 16)
+      multiply_part(depth, columns, a + size_t(i) * depth, b + j, c + size_t(i) * columns + j);
+}
+
+std::vector<float> transposed(const Tile& t) {
+  std::vector<float> x(t.x.size());
+  for (int r = 0; r < t.rows; ++r)
+    for (int c = 0; c < t.columns; ++c) x[size_t(c) * t.rows + r] = t.row(r)[c];
+  return x;
+}
+
+bool fits(Machine& m, const Stmt& s, const Tile& c, const Tile& a, const Tile& b, bool transpose) {
+  const int depth = transpose ? b.columns : b.rows, columns = transpose ? b.rows : b.columns;
+  if (a.columns == depth && c.columns == columns && c.rows == a.rows && a.dtype == b.dtype &&
+      c.rows % 4 == 0 && columns % 16 == 0)
+    return true;
+  m.faults.raise("exec.shape", &s,
+                 fmt::format("{}: {} x {} = {} x {} times {} x {}", cite(s), c.rows, c.columns,
+                             a.rows, a.columns, depth, columns));
+  return false;
+}
+
+// The index that is summed over must mean the same in both operands: the columns of p and the rows
+// of v are keys.
+bool contracts_alike(Machine& m, const Stmt& s, const Tile& a, const Tile& b, bool transpose) {
+  const Place& left = a.of_columns;
+  const Place& right = transpose ? b.of_columns : b.of_rows;
+  if (!left.known || !right.known || left.first == right.first) return true;
+  m.faults.raise("exec.origin", &s,
+                 fmt::format("{} sums over columns from {} on the left and rows from {} on the "
+                             "right",
+                             cite(s), left.first, right.first));
+  return false;
+}
+
+void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, bool transpose,
+           bool adds) {
+  if (adds && c.of_rows.known && a.of_rows.known &&
+      (c.of_rows.first != a.of_rows.first || c.of_rows.batch != a.of_rows.batch ||
+       c.of_rows.head != a.of_rows.head))
+    m.faults.raise(
+        "exec.origin", &s,
+        fmt::format("{} adds rows from {} of head {} to rows from {} of head {}", cite(s),
+                    a.of_rows.first, a.of_rows.head, c.of_rows.first, c.of_rows.head));
+  c.of_rows = a.of_rows;
+  c.of_columns = transpose ? b.of_rows : b.of_columns;
+}
+
+void record_visit(Machine& m, const Tile& a, const Tile& b, bool masked) {
+  if (a.of_rows.known && b.of_rows.known)
+    m.outcome.visits.push_back({a.of_rows.batch, a.of_rows.head, a.of_rows.first, a.rows,
+                                b.of_rows.first, b.rows, masked});
+}
+
+struct Operands {
+  std::shared_ptr<Tile> c, a;
+  SharedSlot* b = nullptr;
+};
+
+Operands operands_of(Machine& m, Agent& a, const Stmt& s, bool adds) {
+  Operands o{tile_of(m, a, s, "c", Role::accumulator, adds),
+             tile_of(m, a, s, "a", Role::operand, true), nullptr};
+  if (o.c && o.a) o.b = readable_of(m, a, s, "b");
+  return o;
+}
+
+void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, bool transpose,
+             bool adds) {
+  place(m, s, c, a, b, transpose, adds);
+  if (!adds) std::fill(c.x.begin(), c.x.end(), 0.0f);
+  if (transpose)
+    multiply(c.rows, a.columns, c.columns, a.x.data(), transposed(b).data(), c.x.data());
+  else
+    multiply(c.rows, a.columns, c.columns, a.x.data(), b.x.data(), c.x.data());
+  if (!adds) c.masked = false;
+  c.defined = true;
+  // Each key block is counted where its weights meet their values.
+  if (adds) record_visit(m, a, b, a.masked);
+}
+
+Next product(Machine& m, Agent& agent, const Stmt& s, bool transpose, bool adds, bool async) {
+  const Operands o = operands_of(m, agent, s, adds);
+  if (!o.b || !fits(m, s, *o.c, *o.a, o.b->tile, transpose) ||
+      !contracts_alike(m, s, *o.a, o.b->tile, transpose))
+    return Next::on;
+  compute(m, s, *o.c, *o.a, o.b->tile, transpose, adds);
+  if (!async) return Next::on;
+  agent.products.push_back({o.c, o.a, o.b, &s});
+  for (Tile* t : {o.c.get(), o.a.get()}) {
+    ++t->in_flight;
+    t->issued = &s;
+  }
+  ++o.b->products;
+  o.b->reader = &s;
+  return Next::on;
+}
+
+}  // namespace
+
+Next exec_gemm_async(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, true, false, true);
+}
+Next exec_gemm_add_async(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, false, true, true);
+}
+Next exec_gemm(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s, true, false, false); }
+Next exec_gemm_add(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, false, true, false);
+}
+
+}  // namespace kw::exec

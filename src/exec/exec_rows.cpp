@@ -1,0 +1,98 @@
+// Reductions along rows, and the running reference of a softmax.
+//
+// Lane q of a row's four holds columns 8n + 2q and 8n + 2q + 1. Sums run as the lanes run them:
+// even and odd columns apart, ascending, then together.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "exec/exec_ops.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+namespace {
+
+bool fits(Machine& m, const Stmt& s, const Row& row, const Tile& tile, int lanes) {
+  if (row.rows == tile.rows && row.lanes == lanes && tile.columns % 8 == 0) return true;
+  m.faults.raise(
+      "exec.shape", &s,
+      fmt::format("{}: a {} of {} rows and a tile of {} rows, {} columns", cite(s),
+                  row.lanes == 1 ? "row vector" : "partial", row.rows, tile.rows, tile.columns));
+  return false;
+}
+
+// As fmaxf: a NaN loses against a number.
+float maximum(const Tile& t, int r, float start) {
+  const float* x = t.row(r);
+  for (int c = 0; c < t.columns; ++c) start = std::fmax(start, x[c]);
+  return start;
+}
+
+}  // namespace
+
+Next exec_row_max(Machine& m, Agent& a, const Stmt& s) {
+  const auto row = row_of(m, a, s, "m", true);
+  const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
+  if (!row || !tile || !fits(m, s, *row, *tile, 1)) return Next::on;
+  for (int r = 0; r < row->rows; ++r) row->x[r] = maximum(*tile, r, row->x[r]);
+  return Next::on;
+}
+
+Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
+  const auto row = row_of(m, a, s, "l", true);
+  const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
+  if (!row || !tile || !fits(m, s, *row, *tile, 4)) return Next::on;
+  for (int r = 0; r < row->rows; ++r)
+    for (int q = 0; q < 4; ++q) {
+      const float* x = tile->row(r) + 2 * q;
+      float& l = row->x[4 * size_t(r) + q];
+      float even = l + x[0], odd = x[1];
+      for (int c = 8; c < tile->columns; c += 8) {
+        even += x[c];
+        odd += x[c + 1];
+      }
+      l = even + odd;
+    }
+  return Next::on;
+}
+
+// A warp holds 16 rows and raises its references together: only when some row's score exceeds the
+// reference by more than slack (or the reference is still below -slack, where the device's integer
+// comparison cannot tell) are the rows looked at one by one.
+Next exec_raise(Machine& m, Agent& a, const Stmt& s) {
+  const auto reference = row_of(m, a, s, "m", true);
+  const auto factor = row_of(m, a, s, "r", false);
+  const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
+  const Context c = context(m, a, s);
+  const float slack = float(real_of(c, s.expr("k"))), scale = float(real_of(c, s.expr("e")));
+  Binding* flag = a.scope()->find(s.word("f"));
+  if (!flag || !std::holds_alternative<Value>(*flag))
+    m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.word("f")));
+  if (m.faults.any() || !fits(m, s, *reference, *tile, 1) || !fits(m, s, *factor, *tile, 1))
+    return Next::on;
+  bool raised = false;
+  for (int warp = 0; warp < tile->rows; warp += 16) {
+    const int end = std::min(warp + 16, tile->rows);
+    bool over = false;
+    for (int r = warp; r < end; ++r) {
+      const float limit = reference->x[r] + slack;
+      over |= !(limit >= 0) || maximum(*tile, r, -INFINITY) > limit;
+      factor->x[r] = 1;
+    }
+    raised |= over;
+    for (int r = warp; over && r < end; ++r) {
+      float& now = reference->x[r];
+      const float old = now, top = maximum(*tile, r, old);
+      if (!(top - old <= slack)) now = top;
+      if (now != old) factor->x[r] = static_cast<float>(std::exp2(double((old - now) * scale)));
+    }
+  }
+  factor->defined = true;
+  std::get<Value>(*flag) = Value::boolean(raised);
+  return Next::on;
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,230 @@
+// Scheduling: agents take turns in one fixed order, each until it must wait.
+//
+// After an arrival an agent lets the others run first: whoever was waiting for it uses the freed
+// slot at once, so a release that comes too early meets its consequence on this schedule and is not
+// hidden by luck. When a whole round moves nobody, every agent waits for another: a deadlock,
+// reported with everybody's place and the statements that could have arrived.
+#include "exec/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kw::exec {
+
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+// A run that executes more statements than this does not end.
+constexpr int64_t kEndless = 20'000'000;
+
+class AgentView : public View {
+ public:
+  AgentView(Machine& m, Agent& a, const Stmt& s) : m_(m), a_(a), s_(s) {}
+
+  const Tile* tile(const std::string& name) const override {
+    return get<std::shared_ptr<Tile>>(name);
+  }
+  const Row* row(const std::string& name) const override { return get<std::shared_ptr<Row>>(name); }
+  double value(const tl::ExprPtr& e) const override {
+    const Value v = evaluate(context(m_, a_, s_), e);
+    return v.type == Type::none ? std::nan("") : v.x;
+  }
+  int agent() const override { return a_.index; }
+
+ private:
+  template <class Pointer>
+  typename Pointer::element_type* get(const std::string& name) const {
+    Binding* b = a_.scope()->find(name);
+    Pointer* p = b ? std::get_if<Pointer>(b) : nullptr;
+    return p ? p->get() : nullptr;
+  }
+  Machine& m_;
+  Agent& a_;
+  const Stmt& s_;
+};
+
+}  // namespace
+
+std::string Agent::name() const {
+  if (thread >= 0) return fmt::format("worker {}, thread {}", worker, thread);
+  return fmt::format("worker {}", worker);
+}
+
+bool Agent::guarded() const {
+  return std::any_of(frames.begin(), frames.end(), [](const Frame& f) { return f.guard; });
+}
+
+void enter(Agent& a, const std::vector<Stmt>& body, ScopePtr scope) {
+  a.frames.push_back({&body, std::move(scope)});
+}
+
+Next block_on(Agent& a, const Stmt& s, const std::string& barrier, const std::string& state) {
+  a.wait = {&s, barrier, state};
+  return Next::blocked;
+}
+
+Machine::Machine(const tl::Program& program, const Launch& launch, Observer* observer)
+    : program(program), launch(launch), observer(observer) {}
+
+// The agents of the kernel's workers: those of a `worker` that holds threads are its threads.
+void Machine::add_agents(ThreadBlock& block) {
+  auto add = [&](int worker, int thread) {
+    Agent a;
+    a.index = static_cast<int>(agents.size());
+    a.worker = worker;
+    a.thread = thread;
+    a.block = &block;
+    enter(a, kernel->body, std::make_shared<Scope>(nullptr));
+    agents.push_back(std::move(a));
+  };
+  if (kernel->op == Op::plan) return add(0, -1);
+  const Context c{*this, nullptr, kernel};
+  const int64_t workers = integer_of(c, kernel->expr("t")) / 128;
+  for (int64_t w = 0; w < workers; ++w) {
+    std::vector<int> threads;
+    for (const Stmt& s : kernel->body)
+      if (s.op == Op::worker && integer_of({*this, nullptr, &s}, s.expr("k")) == w)
+        for (const Stmt& t : s.body)
+          if (t.op == Op::thread) threads.push_back(std::stoi(word_of(t, "k")));
+    for (int t : threads) add(w, t);
+    if (threads.empty()) add(w, -1);
+  }
+}
+
+bool Machine::start() {
+  if (!declare(*this)) return false;
+  for (int b = 0; b < launch.grid && !faults.any(); ++b) {
+    blocks.push_back(std::make_unique<ThreadBlock>());
+    blocks.back()->index = b;
+    declare_shared_memory(*this, *blocks.back());
+    if (!faults.any()) add_agents(*blocks.back());
+  }
+  return !faults.any();
+}
+
+// One statement of an agent, or the end of a block.
+void Machine::step(Agent& a) {
+  Frame& frame = a.frames.back();
+  if (frame.at == frame.body->size()) {
+    a.frames.pop_back();
+    return;
+  }
+  const size_t depth = a.frames.size() - 1;
+  const Stmt& s = (*frame.body)[frame.at];
+  if (observer) observer->before(s, AgentView(*this, a, s));
+  const Next next = execute(*this, a, s);
+  if (next == Next::blocked) return;
+  a.wait = {};
+  ++outcome.statements;
+  if (next != Next::again) ++a.frames[depth].at;
+  if (observer && next == Next::on && !faults.any()) observer->after(s, AgentView(*this, a, s));
+}
+
+// Runs an agent until it waits, pauses or ends; true if it did anything.
+bool Machine::turn(Agent& a) {
+  bool moved = false;
+  a.pause = false;
+  faults.agent = a.name();
+  while (!a.done() && !a.pause && !faults.any()) {
+    step(a);
+    if (a.wait.stmt) break;
+    moved = true;
+    if (outcome.statements > kEndless)
+      faults.raise("exec.endless", nullptr,
+                   fmt::format("the run is at its {}th statement and has not ended", kEndless));
+  }
+  return moved;
+}
+
+void Machine::run() {
+  if (start()) {
+    bool all_done = false;
+    while (!all_done && !faults.any()) {
+      bool moved = false;
+      all_done = true;
+      for (Agent& a : agents) {
+        if (!a.done()) moved |= turn(a);
+        all_done &= a.done();
+        if (faults.any()) break;
+      }
+      if (!moved && !all_done && !faults.any()) report_deadlock();
+    }
+    if (!faults.any()) check_end();
+  }
+  if (faults.any()) outcome.faults.push_back(faults.first());
+  for (auto& [name, global] : tensors)
+    if (global.writes) outcome.outputs.emplace(name, std::move(global.data));
+}
+
+void Machine::report_deadlock() {
+  auto first = std::find_if(agents.begin(), agents.end(), [](auto& a) { return !a.done(); });
+  faults.agent = first->name();
+  Diagnostic& d = faults.raise(
+      "exec.deadlock", first->wait.stmt,
+      fmt::format("{} waits for ever: {}", cite(*first->wait.stmt), first->wait.state));
+  for (const Agent& a : agents)
+    if (!a.done() && &a != &*first)
+      d.notes.push_back(
+          {fmt::format("{} waits at {}: {}", a.name(), cite(*a.wait.stmt), a.wait.state),
+           a.wait.stmt->span});
+  int named = 0;
+  tl::walk(program.body, [&](const Stmt& s) {
+    const char* hole = s.op == Op::load_async ? "bar" : s.op == Op::arrive ? "b" : nullptr;
+    if (!hole || ++named > 50 || !tl::mentions(s.expr(hole), first->wait.barrier)) return;
+    d.notes.push_back({fmt::format("this could have arrived: {}", cite(s)), s.span});
+  });
+}
+
+// What must be true when everybody has finished.
+void Machine::check_end() {
+  for (const Agent& a : agents) {
+    faults.agent = a.name();
+    for (const Product& p : a.products)
+      faults.raise("exec.in_flight", p.stmt,
+                   fmt::format("{} is in flight when the kernel ends", cite(*p.stmt)));
+    if (!a.stores.empty())
+      faults
+          .raise("exec.in_flight", a.stores.back()->reader,
+                 fmt::format("{} may still read shared memory when the kernel ends",
+                             cite(*a.stores.back()->reader)))
+          .hint = "end with wait_store by the thread that stored";
+  }
+  faults.agent.clear();
+  for (auto& block : blocks)
+    for (auto& [name, array] : block->arrays)
+      for (const SharedSlot& slot : array.slots)
+        if (slot.arriving)
+          faults.raise("exec.in_flight", slot.writer,
+                       fmt::format("the bytes of {} are on their way to {} when the kernel ends: "
+                                   "nobody waited for them",
+                                   cite(*slot.writer), name));
+  for (const auto& [name, words] : workspaces)
+    for (int64_t word : words)
+      if (word != 0)
+        faults.raise(
+            "exec.queue", nullptr,
+            fmt::format("workspace {} holds {} when the kernel ends; the next launch needs "
+                        "zeros",
+                        name, word));
+  for (const auto& [name, g] : tensors) {
+    const auto missing = std::find(g.written.begin(), g.written.end(), 0);
+    if (!g.writes || missing == g.written.end()) continue;
+    int64_t at = missing - g.written.begin();
+    std::vector<int64_t> index(g.data.shape.size());
+    for (size_t d = index.size(); d-- > 0; at /= g.data.shape[d]) index[d] = at % g.data.shape[d];
+    faults.raise("exec.unwritten", g.declared,
+                 fmt::format("{}[{}] is never written", name, fmt::join(index, ", ")));
+  }
+}
+
+Outcome run(const tl::Program& program, const Launch& launch, Observer* observer) {
+  Machine m(program, launch, observer);
+  m.run();
+  return std::move(m.outcome);
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,183 @@
+// The machine that runs a program: what the module declares, the thread blocks, the agents.
+//
+// An agent is one thread of a loader, or a math worker as a whole (its four warps run in step; a
+// `thread k:` inside it is a guard). It holds a stack of frames, one for each block of statements
+// it is inside. A statement's function does its work and says what comes next: on to the next
+// statement, into a block, or blocked, in which case it is simply run again later; so a function
+// changes nothing before it is sure not to block. A loop's function runs again after its body.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/exec.h"
+#include "exec/faults.h"
+#include "exec/shared.h"
+#include "exec/value.h"
+
+namespace kw::exec {
+
+// A tensor in global memory.
+struct Global {
+  Tensor data;
+  bool tiled = false, writes = false;
+  std::vector<std::string> dims;
+  const tl::Stmt* declared = nullptr;
+  std::vector<uint8_t> written;  // of an output, one an element
+};
+
+enum class Next { on, entered, again, blocked };  // again: entered, and run me again afterwards
+
+struct Frame {
+  const std::vector<tl::Stmt>* body;
+  ScopePtr scope;
+  size_t at = 0;
+  bool guard = false;  // of a single thread
+};
+
+// State of a loop between two runs of its statement.
+struct Loop {
+  int64_t n = 0, use = 0, next = 0;
+  bool body_done = false;
+};
+
+// A product that has been issued.
+struct Product {
+  std::shared_ptr<Tile> accumulator, operand;
+  SharedSlot* shared;
+  const tl::Stmt* stmt;
+  bool complete = false;
+};
+
+// What a blocked agent waits for; `barrier` is its name in the program's text.
+struct Wait {
+  const tl::Stmt* stmt = nullptr;
+  std::string barrier, state;
+};
+
+struct Agent {
+  int index = 0;
+  int worker = 0;
+  int thread = -1;  // warp number of a loader's thread; -1: the whole worker
+  ThreadBlock* block = nullptr;
+  std::vector<Frame> frames;
+  std::map<const tl::Stmt*, Loop> loops;
+  std::vector<Product> products;  // issued and not yet named by a wait_group, in order
+  std::vector<SharedSlot*> stores_reading, stores;
+  std::map<std::pair<const Barriers*, int64_t>, int64_t> waited;  // (barrier, slot) -> phases seen
+  std::optional<int64_t> turn;  // the generation of the named barrier that it waits at
+  bool pause = false;           // let the others run first
+  Wait wait;
+
+  bool done() const { return frames.empty(); }
+  bool guarded() const;
+  ScopePtr scope() const { return frames.back().scope; }
+  // Arrivals that one `arrive` of this agent counts for: one a warp.
+  int warps() const { return thread >= 0 || guarded() ? 1 : 4; }
+  std::string name() const;
+};
+
+struct Machine {
+  Machine(const tl::Program& program, const Launch& launch, Observer* observer);
+
+  const tl::Program& program;
+  const Launch& launch;
+  Observer* observer;
+  Faults faults;
+  Outcome outcome;
+
+  // The module.
+  Dtype element = Dtype::bf16;
+  std::map<std::string, Value> constants;  // params, toggles, sizes, scalar arguments
+  std::map<std::string, Global> tensors;
+  std::map<std::string, std::vector<int64_t>> workspaces;
+  std::map<std::string, const tl::Stmt*> defs, records;
+  const tl::Stmt* kernel = nullptr;
+
+  std::vector<std::unique_ptr<ThreadBlock>> blocks;
+  std::vector<Agent> agents;
+
+  void run();
+
+ private:
+  bool start();
+  void add_agents(ThreadBlock& block);
+  bool turn(Agent& agent);
+  void step(Agent& agent);
+  void report_deadlock();
+  void check_end();
+};
+
+// Reads the declarations at the head of the module and binds the launch to them.
+bool declare(Machine& m);
+// Makes the shared memory of one thread block.
+void declare_shared_memory(Machine& m, ThreadBlock& block);
+
+// One function a statement that stands in a body.
+Next execute(Machine& m, Agent& a, const tl::Stmt& s);
+
+// ---- for the statements' functions
+
+// Runs s's block next, its names on top of `parent`.
+void enter(Agent& a, const std::vector<tl::Stmt>& body, ScopePtr scope);
+// Blocked, with what to say if nobody ever comes.
+Next block_on(Agent& a, const tl::Stmt& s, const std::string& barrier, const std::string& state);
+
+struct Context {
+  Machine& m;
+  Scope* scope;  // null: only the module's names
+  const tl::Stmt* at;
+  ThreadBlock* block = nullptr;
+  bool wide = false;  // a launcher's arithmetic: 64-bit integers
+};
+inline Context context(Machine& m, Agent& a, const tl::Stmt& s) {
+  return {m, a.scope().get(), &s, a.block};
+}
+// A scalar's value; after a fault the value means nothing.
+Value evaluate(const Context& c, const tl::ExprPtr& e);
+int64_t integer_of(const Context& c, const tl::ExprPtr& e);
+double real_of(const Context& c, const tl::ExprPtr& e);
+bool condition_of(const Context& c, const tl::ExprPtr& e);
+
+// A register tile by name, with the role the statement needs and no product in flight on it; null
+// after a fault. `defined`: it must have been written.
+std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
+                              Role role, bool defined);
+std::shared_ptr<Row> row_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
+                            bool defined);
+
+// A place in shared memory, `q_s[me][u]`.
+struct SharedUse {
+  SharedSlot* slot = nullptr;  // null after a fault
+  int64_t use = 0;
+  bool ring = false;
+};
+SharedUse shared_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
+// The same, about to be read: arrived, of this use, and waited for by this agent.
+SharedSlot* readable_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
+
+// One use of a ring of barriers, `k_full[t]`.
+struct BarrierUse {
+  Barriers* barriers = nullptr;  // null after a fault
+  int64_t slot = 0, phase = 0, use = 0;
+};
+BarrierUse barrier_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
+// False: not yet. Faults when the phase cannot come.
+bool passed(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
+bool is_free(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
+void arrive_at(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b, int arrivals);
+std::string state_of(const BarrierUse& b);
+
+// Global coordinates of a tile's first element, as ints or as reals.
+struct Origin {
+  int64_t i = 0, j = 0;
+  bool real = false;
+};
+// The map body of `s` for every element of the target, which stands in it as `name`.
+void run_map(Machine& m, Agent& a, const tl::Stmt& s, Tile& target, const std::string& name,
+             std::optional<Origin> origin);
+void run_row_map(Machine& m, Agent& a, const tl::Stmt& s, Row& target, const std::string& name);
+
+}  // namespace kw::exec

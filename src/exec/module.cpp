@@ -1,0 +1,254 @@
+// What a module declares, and the launch bound to it: sizes from the tensors' shapes, scalar
+// arguments from their expressions, shared memory from its sizes. One function a declaration.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "exec/arithmetic.h"
+#include "exec/machine.h"
+
+namespace kw::exec {
+
+using tl::Item;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+Context head(Machine& m, const Stmt& s, bool wide = false) {
+  return {m, nullptr, &s, nullptr, wide};
+}
+
+Dtype element_type(Machine& m, const Stmt& s, const std::string& type) {
+  if (type == "element") return m.element;
+  if (type == "real") return Dtype::f32;
+  const std::optional<Dtype> t = dtype_named(type);
+  if (!t) m.faults.raise("exec.type", &s, fmt::format("{} is not an element type", type));
+  return t.value_or(Dtype::f32);
+}
+
+// ---- at the top
+void declare_include(Machine&, const Stmt&) {}
+void declare_level(Machine&, const Stmt&) {}
+void declare_shared(Machine&, const Stmt&) {}  // one a thread block: declare_shared_memory
+
+void declare_element(Machine& m, const Stmt& s) { m.element = element_type(m, s, s.word("t")); }
+
+void declare_param(Machine& m, const Stmt& s) {
+  for (const Item& d : s.items("d")) {
+    const auto set = m.launch.params.find(d.name);
+    m.constants[d.name] =
+        set == m.launch.params.end() ? evaluate(head(m, s), d.expr) : Value::integer(set->second);
+  }
+}
+
+void declare_toggle(Machine& m, const Stmt& s) {
+  for (const Item& d : s.items("d")) {
+    const auto set = m.launch.params.find(d.name);
+    m.constants[d.name] = set == m.launch.params.end() ? evaluate(head(m, s), d.expr)
+                                                       : Value::boolean(set->second != 0);
+  }
+}
+
+void declare_record(Machine& m, const Stmt& s) { m.records[s.word("n")] = &s; }
+void declare_def(Machine& m, const Stmt& s) { m.defs[s.word("n")] = &s; }
+void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
+void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
+
+// ---- the arguments
+void declare_tensor(Machine& m, const Stmt& s, bool tiled) {
+  const Item& access = s.items("t")[0];
+  for (const Item& d : s.items("d")) {
+    Global g;
+    g.tiled = tiled;
+    g.writes = access.name == "out";
+    g.data.dtype = element_type(m, s, access.type);
+    g.declared = &s;
+    for (const Item& dim : s.items("s")) g.dims.push_back(dim.name);
+    m.tensors[d.name] = std::move(g);
+  }
+}
+void declare_arg_tiled(Machine& m, const Stmt& s) { declare_tensor(m, s, true); }
+void declare_arg_tensor(Machine& m, const Stmt& s) { declare_tensor(m, s, false); }
+
+void declare_arg_workspace(Machine& m, const Stmt& s) {
+  for (const Item& d : s.items("d"))
+    m.workspaces[d.name].assign(integer_of(head(m, s), s.expr("n")), 0);
+}
+
+// A scalar argument: what the caller says, or its expression over the values before it.
+Value scalar_argument(Machine& m, const Stmt& s, const Item& d, bool real) {
+  const auto set = m.launch.scalars.find(d.name);
+  if (set == m.launch.scalars.end() && !d.expr) {
+    m.faults.raise("exec.launch", &s, fmt::format("argument {} has no value", d.name));
+    return {};
+  }
+  double v = set == m.launch.scalars.end() ? evaluate(head(m, s, true), d.expr).x : set->second;
+  return real ? Value::real(static_cast<float>(v)) : Value::integer(std::llround(v));
+}
+
+void declare_arg_size(Machine& m, const Stmt& s) {
+  for (const Item& d : s.items("d")) {
+    if (m.constants.count(d.name)) continue;  // a dimension of an input said it
+    const Value v = scalar_argument(m, s, d, false);
+    if (v.type != Type::none && v.x < 1)
+      m.faults.raise("exec.launch", &s, fmt::format("size {} is {}", d.name, v.x));
+    m.constants[d.name] = v;
+  }
+}
+void declare_arg_i32(Machine& m, const Stmt& s) {
+  for (const Item& d : s.items("d")) m.constants[d.name] = scalar_argument(m, s, d, false);
+}
+void declare_arg_f32(Machine& m, const Stmt& s) {
+  for (const Item& d : s.items("d")) m.constants[d.name] = scalar_argument(m, s, d, true);
+}
+
+// Puts the caller's input in its place; each dimension is a size or a parameter of that value.
+void bind_input(Machine& m, const Stmt& s, const std::string& name, Global& g) {
+  const auto given = m.launch.tensors.find(name);
+  if (given == m.launch.tensors.end()) {
+    m.faults.raise("exec.launch", &s, fmt::format("input {} is not given", name));
+    return;
+  }
+  const Tensor& t = given->second;
+  if (t.shape.size() != g.dims.size() || t.dtype != g.data.dtype) {
+    m.faults.raise(
+        "exec.launch", &s,
+        fmt::format("{} is {} with {} dimensions and is declared {} with {}", name,
+                    kw::name(t.dtype), t.shape.size(), kw::name(g.data.dtype), g.dims.size()));
+    return;
+  }
+  for (size_t d = 0; d < g.dims.size(); ++d) {
+    Value& size = m.constants[g.dims[d]];
+    if (size.type == Type::none) size = Value::integer(t.shape[d]);
+    if (size.x != double(t.shape[d]) || t.shape[d] < 1)
+      m.faults.raise(
+          "exec.launch", &s,
+          fmt::format("{} is {} in {} and {} elsewhere", g.dims[d], t.shape[d], name, size.x));
+  }
+  g.data = t;
+}
+
+void bind_output(Machine& m, const Stmt& s, Global& g) {
+  std::vector<int64_t> shape;
+  for (const std::string& dim : g.dims) shape.push_back(integer_of(head(m, s), tl::name(dim)));
+  if (m.faults.any()) return;
+  g.data = Tensor(g.data.dtype, shape);
+  g.written.assign(g.data.values.size(), 0);
+}
+
+void declare_args(Machine& m, const Stmt& s);
+
+void declare_one(Machine& m, const Stmt& s) {
+  switch (s.op) {
+#define KW_top(word) \
+  case Op::word:     \
+    return declare_##word(m, s);
+#define KW_args(word) \
+  case Op::word:      \
+    return declare_##word(m, s);
+#define KW_shared(word)
+#define KW_body(word)
+#define OP(word, level, where, holds, cuda, tl, after) KW_##where(word)
+#include "tl/ops.def"
+    default:
+      m.faults.raise("exec.name", &s, fmt::format("{} stands outside a kernel", cite(s)));
+  }
+}
+
+// Tensors first: the sizes come from their shapes.
+void declare_args(Machine& m, const Stmt& s) {
+  auto is_tensor = [](const Stmt& d) { return d.op == Op::arg_tiled || d.op == Op::arg_tensor; };
+  for (const Stmt& d : s.body)
+    if (is_tensor(d)) declare_one(m, d);
+  for (auto& [name, g] : m.tensors)
+    if (!g.writes) bind_input(m, *g.declared, name, g);
+  for (const Stmt& d : s.body)
+    if (!is_tensor(d) && !m.faults.any()) declare_one(m, d);
+  for (auto& [name, g] : m.tensors)
+    if (g.writes && !m.faults.any()) bind_output(m, *g.declared, g);
+}
+
+// ---- shared memory
+int64_t positive(Machine& m, const Stmt& s, const tl::ExprPtr& e) {
+  const int64_t v = integer_of(head(m, s), e);
+  if (v < 1 && !m.faults.any())
+    m.faults.raise("exec.shape", &s, fmt::format("{} is {}", tl::print(e), v));
+  return m.faults.any() ? 1 : v;
+}
+
+void declare_tiles(Machine& m, ThreadBlock& block, const Stmt& s, bool ring) {
+  const int64_t rows = positive(m, s, s.expr("r")), columns = positive(m, s, s.expr("c"));
+  const Dtype dtype = element_type(m, s, s.word("t"));
+  for (const Item& d : s.items("d")) {
+    SharedArray array;
+    array.is_array = d.expr != nullptr;
+    array.is_ring = ring;
+    if (d.expr) array.members = positive(m, s, d.expr);
+    if (ring) array.ring = positive(m, s, s.expr("n"));
+    SharedSlot slot;
+    slot.tile = Tile(Role::shared, dtype, int(rows), int(columns));
+    array.slots.assign(array.members * array.ring, slot);
+    block.arrays[d.name] = std::move(array);
+  }
+}
+void declare_ring(Machine& m, ThreadBlock& block, const Stmt& s) {
+  declare_tiles(m, block, s, true);
+}
+void declare_tile(Machine& m, ThreadBlock& block, const Stmt& s) {
+  declare_tiles(m, block, s, false);
+}
+
+void declare_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
+  for (const Item& d : s.items("d"))
+    block.barriers[d.name] =
+        Barriers(d.name, positive(m, s, s.expr("n")), positive(m, s, s.expr("a")));
+}
+
+void declare_queue(Machine& m, ThreadBlock& block, const Stmt& s) {
+  const int64_t ring = positive(m, s, s.expr("n"));
+  for (const Item& d : s.items("d"))
+    block.queues[d.name] = {Barriers(d.name, ring, 1),
+                            Barriers(d.name, ring, positive(m, s, s.expr("a"))),
+                            std::vector<int64_t>(ring)};
+}
+
+}  // namespace
+
+bool declare(Machine& m) {
+  m.constants["true"] = Value::boolean(true);
+  m.constants["false"] = Value::boolean(false);
+  m.constants["-inf"] = Value::real(-INFINITY);
+  m.constants["log2e"] = Value::real(1.4426950408889634f);
+  m.constants["ln2"] = Value::real(0.6931471805599453f);
+  for (const Stmt& s : m.program.body)
+    if (!m.faults.any()) declare_one(m, s);
+  if (!m.kernel && !m.faults.any())
+    m.faults.raise("exec.name", nullptr, "the module has no kernel and no plan");
+  return !m.faults.any();
+}
+
+void declare_shared_memory(Machine& m, ThreadBlock& block) {
+  for (const Stmt& top : m.program.body) {
+    if (top.op != Op::shared) continue;
+    for (const Stmt& s : top.body) {
+      switch (s.op) {
+#undef KW_top
+#undef KW_args
+#undef KW_shared
+#define KW_top(word)
+#define KW_args(word)
+#define KW_shared(word)          \
+  case Op::word:                 \
+    declare_##word(m, block, s); \
+    break;
+#define OP(word, level, where, holds, cuda, tl, after) KW_##where(word)
+#include "tl/ops.def"
+        default:
+          m.faults.raise("exec.name", &s, fmt::format("{} stands in shared:", cite(s)));
+      }
+    }
+  }
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,78 @@
+// Shared memory and barriers of one thread block, as the hardware has them.
+//
+// A barrier of a ring is an mbarrier a slot: it counts arrivals and outstanding bytes, and a phase
+// completes when both are there. The hardware tells phases apart by one bit; the model counts them,
+// so an agent that would be fooled by the bit (two phases ahead or behind) is a fault instead of a
+// coincidence. A copy's bytes arrive when somebody waits for them: as late as possible, so that
+// nobody who forgot the wait sees the data.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/tiles.h"
+#include "tl/program.h"
+
+namespace kw::exec {
+
+struct Barriers;
+
+struct SharedSlot {
+  Tile tile;
+  int64_t use = -1;  // the ring index it was filled under; -1 when not by a copy
+  // Of a slot filled by a copy: the barrier's slot and phase that say it has arrived.
+  const Barriers* filled_by = nullptr;
+  int64_t barrier_slot = 0, phase = 0;
+  bool arriving = false;
+  int products = 0, stores = 0;  // in flight and reading it
+  const tl::Stmt* writer = nullptr;
+  const tl::Stmt* reader = nullptr;
+};
+
+// tile NAME[members]: ring(length) of ...
+struct SharedArray {
+  bool is_array = false, is_ring = false;
+  int64_t members = 1, ring = 1;
+  std::vector<SharedSlot> slots;  // [members][ring]
+};
+
+struct BarrierSlot {
+  int64_t completed = 0;  // phases
+  int64_t arrived = 0;
+  std::vector<SharedSlot*> copies;  // asked for, not yet arrived
+};
+
+struct Barriers {
+  std::string name;
+  int64_t ring = 1, arrivals = 1;
+  bool initialised = false;
+  std::vector<BarrierSlot> slots;
+
+  Barriers() = default;
+  Barriers(std::string name, int64_t ring, int64_t arrivals)
+      : name(std::move(name)), ring(ring), arrivals(arrivals), slots(ring) {}
+  // Lets outstanding copies arrive and completes the phase if all is there.
+  void settle(int64_t slot);
+};
+
+struct BlockQueue {
+  Barriers full, free;
+  std::vector<int64_t> values;
+};
+
+// bar.sync and bar.arrive: `arrived` threads of this generation.
+struct NamedBarrier {
+  int64_t generation = 0;
+  int arrived = 0;
+  const tl::Stmt* last = nullptr;
+};
+
+struct ThreadBlock {
+  int index = 0;
+  std::map<std::string, SharedArray> arrays;
+  std::map<std::string, Barriers> barriers;
+  std::map<std::string, BlockQueue> queues;
+  std::map<int64_t, NamedBarrier> named;
+};
+
+}  // namespace kw::exec

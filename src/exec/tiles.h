@@ -1,0 +1,59 @@
+// The tiles and row vectors of a running program: values, and where they come from.
+//
+// A tile remembers which rows of which tensor it stands for. The copy that fills it says so, a
+// product passes it on (scores have the query's rows and the key's rows as columns), and a map with
+// global coordinates is held against it: a wrong origin is found where it is written, not three
+// statements later as a wrong number.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "num/dtype.h"
+
+namespace kw::tl {
+struct Stmt;
+}
+
+namespace kw::exec {
+
+// Rows [first, first + count of the tile) of one head of one tensor.
+struct Place {
+  bool known = false;
+  std::string tensor;
+  int64_t batch = 0, head = 0, first = 0;
+};
+
+enum class Role { accumulator, operand, shared };
+
+struct Tile {
+  Role role = Role::shared;
+  Dtype dtype = Dtype::f32;
+  int rows = 0, columns = 0;
+  std::vector<float> x;  // row-major, rounded to dtype
+  bool defined = false;  // every statement writes a tile whole
+  Place of_rows, of_columns;
+  bool masked = false;  // scores on which a map that can write -inf has run
+  // Products that read or write this register tile and that no wait_group has named yet.
+  int in_flight = 0;
+  const tl::Stmt* issued = nullptr;
+
+  Tile() = default;
+  Tile(Role role, Dtype dtype, int rows, int columns)
+      : role(role), dtype(dtype), rows(rows), columns(columns), x(size_t(rows) * columns) {}
+  float* row(int r) { return x.data() + size_t(r) * columns; }
+  const float* row(int r) const { return x.data() + size_t(r) * columns; }
+};
+
+// One value a row. A row vector has the value in every lane; a partial has four lanes, each with
+// its share of the row's columns (columns 2c and 2c+1 of every 8), which total() adds up.
+struct Row {
+  int rows = 0, lanes = 1;
+  std::vector<float> x;  // [rows][lanes]
+  bool defined = false;
+
+  Row() = default;
+  Row(int rows, int lanes) : rows(rows), lanes(lanes), x(size_t(rows) * lanes) {}
+};
+
+}  // namespace kw::exec

@@ -1,0 +1,137 @@
+// The walk that asks every statement's law, with real scopes, and the table of laws.
+#include "tl/laws.h"
+
+#include <algorithm>
+
+#include "tl/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+using LawFunction = void (*)(Check&);
+constexpr LawFunction kLaws[] = {
+#define OP(word, level, where, holds, cuda, tl, after) law_##word,
+#include "tl/ops.def"
+};
+
+class Walk {
+ public:
+  Walk(Facts& facts, Diagnostics& diagnostics) : facts_(facts), diagnostics_(diagnostics) {}
+
+  void block(const std::vector<Stmt>& body, Scope& scope) {
+    for (const Stmt& s : body) {
+      Check check{s, scope, parents_, facts_, diagnostics_};
+      if (operands_are_right(check)) {
+        expressions_have_types(check);
+        kLaws[static_cast<size_t>(s.op)](check);
+      }
+      inner(s, scope, check);
+    }
+  }
+
+ private:
+  void inner(const Stmt& s, Scope& scope, Check& check) {
+    const Block holds = row(s.op).holds;
+    if (holds == Block::args || holds == Block::shared) {
+      parents_.push_back(&s);
+      block(s.body, scope);
+      parents_.pop_back();
+      return;
+    }
+    if (holds == Block::body) {
+      Scope within(&scope);
+      declare_inside(within, s);
+      names_are_unique(check, within, 0);
+      parents_.push_back(&s);
+      block(s.body, within);
+      parents_.pop_back();
+    }
+    const size_t before = scope.symbols().size();
+    declare(scope, s);
+    names_are_unique(check, scope, before);
+  }
+
+  Facts& facts_;
+  Diagnostics& diagnostics_;
+  std::vector<const Stmt*> parents_;
+};
+
+}  // namespace
+
+const std::vector<Law>& laws() {
+  static const std::vector<Law> all = {
+#define LAW(word, label, sentence) {#word "." #label, sentence},
+#include "tl/laws.def"
+  };
+  return all;
+}
+
+const Law* law(std::string_view id) {
+  for (const Law& l : laws())
+    if (l.id == id) return &l;
+  return nullptr;
+}
+
+bool verify(const Program& program, Diagnostics& diagnostics) {
+  Diagnostics found;
+  Facts facts;
+  Scope module;
+  Walk(facts, found).block(program.body, module);
+  judge_module(program, facts, found);
+  // Paths are followed only where every statement is right by itself.
+  if (!found.has_errors())
+    walk(program.body, [&](const Stmt& s) {
+      if (s.op == Op::workers) judge_flow(s, facts, found);
+    });
+  std::vector<Diagnostic> sorted = found.all();
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return a.span.begin < b.span.begin;
+  });
+  for (Diagnostic& d : sorted) diagnostics.add(std::move(d));
+  return !found.has_errors();
+}
+
+Diagnostic& Check::broken(const char* label, Span span, std::string message) {
+  return broken_as(std::string(word(stmt.op)).c_str(), label, std::move(span), std::move(message));
+}
+
+Diagnostic& Check::broken_as(const char* family, const char* label, Span span,
+                             std::string message) {
+  const std::string code = fmt::format("{}.{}", family, label);
+  const Law* broken_law = law(code);
+  Diagnostic& d = diagnostics.error(code, span.known() ? span : stmt.span, std::move(message));
+  if (broken_law) d.hint = fmt::format("the law: {}", broken_law->text);
+  return d;
+}
+
+const Stmt* Check::inside(Op op) const {
+  for (auto p = parents.rbegin(); p != parents.rend(); ++p)
+    if ((*p)->op == op) return *p;
+  return nullptr;
+}
+
+Agent Check::agent() const {
+  if (const Stmt* workers = inside(Op::workers)) return workers;
+  if (inside(Op::worker)) return inside(Op::thread);
+  return nullptr;
+}
+
+const Symbol* Check::find(const ExprPtr& e) const {
+  const Expr* base = e.get();
+  while (base->kind == ExprKind::index) base = base->args[0].get();
+  return base->kind == ExprKind::name ? scope.find(base->text) : nullptr;
+}
+
+std::optional<int64_t> Check::constant(const ExprPtr& e) const {
+  if (!e) return std::nullopt;
+  const Interval range = interval_of(e, scope);
+  if (range.lo != range.hi) return std::nullopt;
+  return range.lo;
+}
+
+std::optional<int64_t> Check::extent(const Symbol* tile, size_t axis) const {
+  if (!tile || tile->shape.size() <= axis) return std::nullopt;
+  return constant(tile->shape[axis]);
+}
+
+}  // namespace kw::tl

@@ -1,0 +1,128 @@
+// What one law_<word> sees: a statement, the names it may use, the blocks around it, and the facts
+// that the whole module adds up to. Internal to laws_*.cpp.
+#pragma once
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tl/functions.h"
+#include "tl/laws.h"
+#include "tl/scope.h"
+#include "tl/table.h"
+
+namespace kw::tl {
+
+// The agents of a kernel run concurrently: each `thread` of the loading worker, and the workers of
+// the workers block (all doing the same). Named by the statement of their block.
+using Agent = const Stmt*;
+
+// One mention of a barrier or queue.
+struct BarrierUse {
+  const Stmt* stmt;
+  Agent agent;
+  int64_t arrivals;              // of one execution: 4 by a worker, 1 by a thread or a copy
+  std::string index;             // as written: "t + 1"
+  const Stmt* loop;              // the innermost loop that changes a name of the index, or null
+  std::optional<int64_t> times;  // executions for one use; none if not constant
+  Span span;
+};
+
+struct BarrierFacts {
+  Symbol symbol;
+  std::optional<int64_t> slots, arrivals;
+  std::vector<BarrierUse> copies, arrives, waits, frees;  // load_async, arrive, wait, wait_free
+};
+struct QueueFacts {
+  Symbol symbol;
+  std::optional<int64_t> takers;
+  std::vector<const Stmt*> offers, takes;
+  int64_t counted = 0;  // takers that the program has
+};
+// A tensor that is moved tile by tile: the shape of the first tile.
+struct MovedTensor {
+  const Stmt* stmt;
+  int64_t rows, columns;
+};
+
+// Gathered while the statements are visited, judged at the end (laws_sync.cpp).
+struct Facts {
+  std::string level = "scheduled";
+  const Stmt* args = nullptr;
+  const Stmt* shared = nullptr;
+  const Stmt* element = nullptr;
+  std::string element_type = "bf16";
+  int64_t threads = 0, loader_registers = 0;
+  int64_t shared_bytes = 0;
+  std::map<std::string, BarrierFacts> barriers;
+  std::map<std::string, QueueFacts> queues;
+  std::map<std::string, std::vector<const Stmt*>> initialised;
+  std::map<std::string, MovedTensor> moved;
+  // Which barrier gives a ring's slots back: wait_free before load_async, in one thread.
+  std::map<std::string, std::string> freed_by;
+  std::set<const Stmt*> flags_set;  // flag statements that some raise sets
+
+  int64_t workers() const { return threads / 128 - 1; }  // of the workers block
+};
+
+class Check {
+ public:
+  const Stmt& stmt;
+  const Scope& scope;
+  const std::vector<const Stmt*>& parents;  // outermost first
+  Facts& facts;
+  Diagnostics& diagnostics;
+
+  // Reports that stmt breaks its own law, or one of `names` or `types`.
+  Diagnostic& broken(const char* label, Span span, std::string message);
+  Diagnostic& broken_as(const char* family, const char* label, Span span, std::string message);
+
+  // The innermost block of this op around the statement, or null.
+  const Stmt* inside(Op op) const;
+  // The single thread or the workers that run it; null outside.
+  Agent agent() const;
+  bool by_one_thread() const { return inside(Op::thread) != nullptr; }
+
+  const Symbol* find(const ExprPtr& e) const;  // of the name at the base of q_s[r][u]
+  const Symbol* find(const Item& item) const { return scope.find(item.name); }
+  std::optional<int64_t> constant(const ExprPtr& e) const;
+  // Rows or columns (0, 1) of a tile or row vector; none if unknown.
+  std::optional<int64_t> extent(const Symbol* tile, size_t axis) const;
+};
+
+// laws_names.cpp. Whether every hole that wants a shared tile, a barrier, an accumulator, ... has
+// one, completely indexed. Reports <word>.C1 otherwise.
+bool operands_are_right(Check& c);
+// The names that the statement has just added to `block`, those from number `before` on.
+void names_are_unique(Check& c, const Scope& block, size_t before);
+
+// laws_types.cpp. The type of an expression, reporting what does not fit; unknown after a report.
+// `map` is the target of the map whose body e is part of: s[i, j] then is a real.
+struct MapBody {
+  Op op;
+  std::string target;
+};
+Type checked_type(Check& c, const ExprPtr& e, const Scope& scope, const MapBody* map = nullptr);
+// Every expression of the statement has the type of its place: types.C6.
+void expressions_have_types(Check& c);
+// A list of values against parameters (of a def or step).
+void arguments_fit(Check& c, const char* family, const char* label, Span span,
+                   const std::string& callee, const std::vector<Item>& params,
+                   const std::vector<ExprPtr>& arguments, const Scope& scope, const MapBody* map);
+std::string text(const Type& type);  // "an int"
+
+// laws_sync.cpp. Notes that a load_async arrives at its barrier.
+void note_copy(Check& c);
+// Barriers and queues as a whole, after every statement was seen.
+void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics);
+// laws_flow.cpp. What happens along the paths of a workers block.
+void judge_flow(const Stmt& workers, const Facts& facts, Diagnostics& diagnostics);
+
+// One function for each statement; a word without one does not link.
+#define OP(word, level, where, holds, cuda, tl, after) void law_##word(Check& c);
+#include "tl/ops.def"
+
+}  // namespace kw::tl

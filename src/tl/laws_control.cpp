@@ -1,0 +1,251 @@
+// Who does what, in which order: workers and threads, loops, branches, steps; and the values and
+// tiles that a block declares.
+#include <algorithm>
+
+#include "tl/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+constexpr int64_t kRegisters = 65536;  // of a multiprocessor
+
+void registers_are_possible(Check& c, const char* label) {
+  const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
+  if (r % 8 || r < 24 || r > 240)
+    c.broken(label, c.stmt.expr("r")->span,
+             fmt::format("{} registers: not a multiple of 8 from 24 to 240", r));
+}
+
+// The queue's loops: counted in laws_sync.cpp.
+void takes(Check& c, int64_t warps) {
+  const Symbol* s = c.find(c.stmt.expr("q"));
+  QueueFacts& queue = c.facts.queues[s->name];
+  queue.takes.push_back(&c.stmt);
+  queue.counted += warps;
+}
+
+bool is_var(const Symbol* s) { return s && s->stmt && s->stmt->op == Op::var; }
+
+// The counter that a `down` advances. In the table it is a plain word of the CUDA text.
+void counter_is_var(Check& c) {
+  const Item& t = c.stmt.items("t").at(0);
+  const Symbol* s = c.find(t);
+  if (!s) {
+    c.broken_as("names", "C2", t.span, fmt::format("`{}` is not declared here", t.name));
+  } else if (!is_var(s)) {
+    c.broken("C1", t.span, fmt::format("a var is due here, `{}` is {}", t.name, word(s->category)))
+        .notes.push_back({fmt::format("`{}` is declared here", t.name), s->span});
+  }
+}
+
+void belongs_to_worker(Check& c, const char* label) {
+  if (!c.inside(Op::workers))
+    c.broken(label, c.stmt.span,
+             fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
+}
+
+void register_tile_is_possible(Check& c, const char* type) {
+  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r")),
+                               columns = c.constant(c.stmt.expr("c"));
+  if (c.stmt.word("t") != type)
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("{} holds {}, this one {}", word(c.stmt.op), type, c.stmt.word("t")));
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("r")->span,
+             fmt::format("a worker holds 64 rows, this tile has {}", *rows));
+  if (columns && (*columns % 16 || *columns <= 0 || *columns > 256))
+    c.broken("C2", c.stmt.expr("c")->span,
+             fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
+  belongs_to_worker(c, "C3");
+}
+
+void rows_are_possible(Check& c) {
+  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
+  if (c.stmt.word("t") != "real")
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("a row vector holds real, this one {}", c.stmt.word("t")));
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("r")->span,
+             fmt::format("a worker holds 64 rows, this vector has {}", *rows));
+}
+
+}  // namespace
+
+void law_worker(Check& c) {
+  if (c.constant(c.stmt.expr("k")) != 0)
+    c.broken("C1", c.stmt.expr("k")->span,
+             fmt::format("the loading worker is number 0, not `{}`", print(c.stmt.expr("k"))));
+  registers_are_possible(c, "C2");
+  c.facts.loader_registers = c.constant(c.stmt.expr("r")).value_or(0);
+  for (const Stmt& s : c.stmt.body)
+    if (s.op != Op::thread)
+      c.broken(
+          "C3", s.span,
+          fmt::format("`{}` stands in the loading worker outside a `thread` block", word(s.op)));
+}
+
+void law_workers(Check& c) {
+  if (c.constant(c.stmt.expr("k")) != 1)
+    c.broken(
+        "C1", c.stmt.expr("k")->span,
+        fmt::format("the first of these workers is number 1, not `{}`", print(c.stmt.expr("k"))));
+  registers_are_possible(c, "C2");
+  const int64_t mine = c.constant(c.stmt.expr("r")).value_or(0),
+                all = 128 * (c.facts.loader_registers + mine * c.facts.workers());
+  if (all > kRegisters)
+    c.broken("C3", c.stmt.expr("r")->span,
+             fmt::format("128 * ({} + {} * {}) = {} registers, there are {}",
+                         c.facts.loader_registers, mine, c.facts.workers(), all, kRegisters));
+}
+
+void law_thread(Check& c) {
+  const std::optional<int64_t> k = c.constant(c.stmt.expr("k"));
+  if (!k || *k < 0 || *k > 3)
+    c.broken("C1", c.stmt.expr("k")->span,
+             fmt::format("warp `{}`: a worker has warps 0 to 3", print(c.stmt.expr("k"))));
+  if (!c.inside(Op::worker) && !c.inside(Op::workers))
+    c.broken("C2", c.stmt.span, "a thread of no worker");
+  else if (c.inside(Op::thread))
+    c.broken("C2", c.stmt.span, "a thread within a thread")
+        .notes.push_back({"the outer one is here", c.inside(Op::thread)->span});
+  // What needs every lane; arrive and wait are right for one thread, too.
+  static constexpr Op together[] = {
+      Op::take_warp,      Op::sync_worker, Op::give_turn, Op::take_turn,  Op::wait_group,
+      Op::publish,        Op::load,        Op::store,     Op::store_rows, Op::gemm_async,
+      Op::gemm_add_async, Op::fill,        Op::map,       Op::map_at,     Op::map_real,
+      Op::map_rows,       Op::reshape,     Op::raise,     Op::row_max,    Op::row_sum,
+      Op::step,           Op::call,        Op::init};
+  walk(c.stmt.body, [&](const Stmt& s) {
+    if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))
+      c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))
+          .notes.push_back({"the thread is here", c.stmt.span});
+  });
+}
+
+void law_offer(Check& c) {
+  if (!c.inside(Op::worker) || !c.inside(Op::thread))
+    c.broken("C1", c.stmt.span, "blocks are offered outside a thread of the loading worker");
+  const Symbol* words = c.find(c.stmt.expr("c"));
+  if (words && c.constant(words->count) != 2)
+    c.broken("C2", c.stmt.expr("c")->span,
+             fmt::format("the queue's counter has two words, `{}` has {}", words->name,
+                         print(words->count)))
+        .notes.push_back({fmt::format("`{}` is declared here", words->name), words->span});
+  c.facts.queues[c.find(c.stmt.expr("q"))->name].offers.push_back(&c.stmt);
+}
+
+void law_take(Check& c) {
+  if (!c.inside(Op::worker) || !c.inside(Op::thread))
+    c.broken("C1", c.stmt.span, "`take` stands outside a thread of the loading worker").hint =
+        "workers take blocks with take_warp";
+  takes(c, 1);
+}
+
+void law_take_warp(Check& c) {
+  if (!c.inside(Op::workers) || c.inside(Op::thread))
+    c.broken("C1", c.stmt.span, "`take_warp` stands where a single thread runs").hint =
+        "a thread takes blocks with take";
+  takes(c, 4 * c.facts.workers());
+}
+
+void law_down_rolled(Check& c) { counter_is_var(c); }
+void law_down(Check& c) { counter_is_var(c); }
+
+void law_range(Check& c) {
+  const std::optional<int64_t> n = c.constant(c.stmt.expr("b"));
+  if (n && *n < 1)
+    c.broken("C1", c.stmt.expr("b")->span, fmt::format("the range has {} turns", *n));
+}
+
+void law_grid(Check& c) {
+  const size_t names = c.stmt.items("d").size(), extents = c.stmt.items("a").size();
+  if (names != extents)
+    c.broken("C1", c.stmt.span, fmt::format("{} counters for {} extents", names, extents));
+}
+
+void law_blocks(Check& c) {
+  if (!c.inside(Op::plan)) c.broken("C1", c.stmt.span, "blocks are counted outside a plan");
+}
+
+void law_if_(Check&) {}  // C1: laws_flow.cpp
+
+void law_step(Check& c) {
+  if (!c.inside(Op::workers) || c.inside(Op::step))
+    c.broken("C1", c.stmt.span, "the step stands outside the body of a workers block");
+  static constexpr std::string_view types[] = {"i32", "index", "bool", "f32"};
+  for (const Item& p : c.stmt.items("ps"))
+    if (std::find(std::begin(types), std::end(types), p.type) == std::end(types))
+      c.broken(
+          "C2", p.span,
+          fmt::format("`{}` of type `{}`: a step takes i32, index, bool or f32", p.name, p.type));
+}
+
+void law_call(Check& c) {
+  const Symbol* s = c.scope.find(c.stmt.word("n"));
+  std::vector<ExprPtr> given;
+  for (const Item& a : c.stmt.items("a")) given.push_back(a.expr);
+  arguments_fit(c, "call", "C1", c.stmt.span, s->name, s->params, given, c.scope, nullptr);
+}
+
+void law_return_(Check& c) {
+  const Stmt* def = c.inside(Op::def);
+  if (!def) {
+    c.broken("C2", c.stmt.span, "there is no function to return from");
+    return;
+  }
+  const Symbol* record = c.scope.find(def->word("r"));
+  if (!record || record->category != Category::record) return;  // names.C2 said it
+  const size_t values = c.stmt.items("a").size();
+  if (values != record->fields.size())
+    c.broken("C1", c.stmt.span,
+             fmt::format("{} values for the {} fields of {}", values, record->fields.size(),
+                         record->name))
+        .notes.push_back({fmt::format("{} is declared here", record->name), record->span});
+}
+
+void law_let(Check& c) {
+  Scope here(&c.scope);
+  for (const Item& d : c.stmt.items("d")) {
+    const Type type = d.expr ? checked_type(c, d.expr, here) : Type{};
+    if (!d.expr || type.kind == Type::row || type.kind == Type::tile)
+      c.broken("C1", d.span,
+               d.expr ? fmt::format("`{}` would be {}", d.name, text(type))
+                      : fmt::format("`{}` has no value", d.name));
+    Symbol s = symbol_of(c.stmt, d, here);
+    s.type = type;
+    here.add(std::move(s));
+  }
+}
+
+void law_var(Check& c) {
+  for (const Item& d : c.stmt.items("d"))
+    if (!d.expr) c.broken("C1", d.span, fmt::format("`{}` has no value", d.name));
+}
+
+void law_flag(Check&) {}  // C1: laws_sync.cpp, when every raise was seen
+
+void law_count(Check& c) {
+  const Item& t = c.stmt.items("t").at(0);
+  const Symbol* s = c.find(t);
+  if (!s)
+    c.broken_as("names", "C2", t.span, fmt::format("`{}` is not declared here", t.name));
+  else if (!is_var(s))
+    c.broken("C1", t.span,
+             fmt::format("only a var counts up, `{}` is {}", t.name, word(s->category)))
+        .notes.push_back({fmt::format("`{}` is declared here", t.name), s->span});
+}
+
+void law_accumulator(Check& c) { register_tile_is_possible(c, "real"); }
+void law_operand(Check& c) { register_tile_is_possible(c, "element"); }
+
+void law_row(Check& c) {
+  rows_are_possible(c);
+  belongs_to_worker(c, "C2");
+}
+
+void law_partial(Check& c) {
+  rows_are_possible(c);
+  belongs_to_worker(c, "C2");
+}
+
+}  // namespace kw::tl

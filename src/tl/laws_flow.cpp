@@ -1,0 +1,332 @@
+// What happens along the paths of a workers block, with its steps inlined: products in flight, and
+// tiles on their way to global memory.
+//
+//   gemm_async s = q_r @ k_s[t + 1].T     in flight: s
+//   gemm_add_async acc += p @ v_s[t]      in flight: s, acc
+//   wait_group 1: s                       completes all but the latest one: s
+//   map s[i, j] = ...                     lawful from here on
+//
+// ptxas serialises products whose registers are touched in flight, and a wait that names the wrong
+// tile lets the compiler move their uses before it. So the set in flight must be known at every
+// statement: the same on both sides of a branch, and empty where a loop begins or repeats.
+//
+// A shared tile that is stored: wait_store_read, sync_worker | store | publish, sync_worker |
+// store_async, and again. Loops are followed twice, the second time from what the first one left.
+#include <algorithm>
+
+#include "tl/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+struct Flight {
+  const Stmt* issue;
+  std::string accumulator, operand, ring, use;
+  bool operator==(const Flight& o) const { return issue == o.issue; }
+};
+
+enum class Phase { writable, written, published, visible, leaving, left };
+
+struct State {
+  std::vector<Flight> flights;         // in the order of issue
+  std::map<std::string, Phase> tiles;  // by shared tile; writable unless named
+  std::set<const Stmt*> unfinished;    // store_async without wait_store after it
+};
+
+std::string base(const ExprPtr& e) {
+  const Expr* b = e.get();
+  while (b->kind == ExprKind::index) b = b->args[0].get();
+  return b->text;
+}
+
+bool is_loop(Op op) {
+  return op == Op::offer || op == Op::take || op == Op::take_warp || op == Op::down ||
+         op == Op::down_rolled || op == Op::range;
+}
+
+class Flow {
+ public:
+  Flow(const Facts& facts, Diagnostics& diagnostics) : facts_(facts), diagnostics_(diagnostics) {}
+
+  void workers(const Stmt& block) {
+    walk(block.body, [&](const Stmt& s) {
+      if (s.op == Op::step) steps_[s.word("n")] = &s;
+      if (s.op == Op::flag)
+        for (const Item& d : s.items("d")) flags_.insert(d.name);
+    });
+    find_storing_thread(block);
+    State state;
+    run(block.body, state);
+    none_in_flight(state, block.span, "the worker ends here");
+    for (const Stmt* s : state.unfinished)
+      broken("store_async.C5", s->span,
+             fmt::format("no wait_store follows: the kernel may end before `{}` is written",
+                         base(s->expr("m"))));
+  }
+
+ private:
+  void broken(const std::string& code, Span span, std::string message, std::string note = "",
+              Span other = {}) {
+    if (!reported_.insert({code, span.begin}).second) return;
+    Diagnostic& d = diagnostics_.error(code, std::move(span), std::move(message));
+    if (!note.empty()) d.notes.push_back({std::move(note), std::move(other)});
+    if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
+  }
+
+  static std::string code(const Flight& f, const char* label) {
+    return fmt::format("{}.{}", word(f.issue->op), label);
+  }
+
+  void run(const std::vector<Stmt>& body, State& state) {
+    for (const Stmt& s : body) statement(s, state);
+  }
+
+  void statement(const Stmt& s, State& state) {
+    touches(s, state);
+    if (is_loop(s.op)) return loop(s, state);
+    switch (s.op) {
+      case Op::thread:
+        return thread(s, state);
+      case Op::if_:
+        return branch(s, state);
+      case Op::call:
+        return run(steps_.at(s.word("n"))->body, state);
+      case Op::gemm_async:
+      case Op::gemm_add_async:
+        return issue(s, state);
+      case Op::wait_group:
+        return wait_group(s, state);
+      case Op::arrive:
+        return arrive(s, state);
+      case Op::store:
+        return store(s, state);
+      case Op::publish:
+        return publish(s, state);
+      case Op::sync_worker:
+        return sync(state);
+      case Op::store_async:
+        return store_async(s, state);
+      case Op::wait_store_read:
+      case Op::wait_store:
+        return stored(s, state);
+      default:
+        return;  // a step's body counts where it is called
+    }
+  }
+
+  void thread(const Stmt& s, State& state) {
+    const Stmt* outer = thread_;
+    thread_ = &s;
+    run(s.body, state);
+    thread_ = outer;
+  }
+
+  void branch(const Stmt& s, State& state) {
+    const bool on_flag = std::any_of(flags_.begin(), flags_.end(), [&](const std::string& f) {
+      return mentions(s.expr("c"), f);
+    });
+    State taken = state;
+    const Stmt* outer = flag_branch_;
+    if (on_flag) flag_branch_ = &s;
+    run(s.body, taken);
+    flag_branch_ = outer;
+    if (taken.flights != state.flights)
+      broken("if.C1", s.span,
+             fmt::format("in flight are {} if it is taken, {} if not", names(taken), names(state)));
+    state = join(state, taken);
+  }
+
+  void loop(const Stmt& s, State& state) {
+    none_in_flight(state, s.span, "the loop begins here");
+    for (int turn = 0; turn < 2; ++turn) {
+      State inside = state;
+      run(s.body, inside);
+      none_in_flight(inside, s.span, "the loop repeats here");
+      state = join(state, inside);
+    }
+  }
+
+  static State join(const State& a, const State& b) {
+    State out = a;
+    for (const auto& [tile, phase] : b.tiles) {
+      const auto other = a.tiles.find(tile);
+      const Phase before = other == a.tiles.end() ? Phase::writable : other->second;
+      if (before != phase) out.tiles[tile] = Phase::leaving;  // what may still be on its way, is
+    }
+    out.unfinished.insert(b.unfinished.begin(), b.unfinished.end());
+    return out;
+  }
+
+  void none_in_flight(State& state, const Span& where, const char* what) {
+    for (const Flight& f : state.flights)
+      broken(code(f, "C8"), f.issue->span,
+             fmt::format("no wait_group has named `{}` yet", f.accumulator), what, where);
+    state.flights.clear();
+  }
+
+  static std::string names(const State& state) {
+    std::vector<std::string> out;
+    for (const Flight& f : state.flights) out.push_back("`" + f.accumulator + "`");
+    return out.empty() ? "no products" : fmt::format("{}", fmt::join(out, ", "));
+  }
+
+  // ---- products
+  void touches(const Stmt& s, const State& state) {
+    if (s.op == Op::wait_group) return;
+    for (const Flight& f : state.flights) {
+      if (names_tile(s, f.accumulator))
+        broken(
+            code(f, "C6"), s.span,
+            fmt::format("`{}` touches `{}`, whose product is in flight", word(s.op), f.accumulator),
+            "the product is issued here", f.issue->span);
+      const bool writes = (s.op == Op::reshape && base(s.expr("p")) == f.operand) ||
+                          (s.op == Op::load && base(s.expr("d")) == f.operand);
+      if (writes)
+        broken(
+            code(f, "C7"), s.span,
+            fmt::format("`{}` writes `{}`, which a product in flight reads", word(s.op), f.operand),
+            "the product is issued here", f.issue->span);
+    }
+  }
+
+  static bool names_tile(const Stmt& s, const std::string& tile) {
+    for (const Field& f : s.fields)
+      for (const Item& item : f.items)
+        if (item.name == tile || (item.expr && mentions(item.expr, tile))) return true;
+    return false;
+  }
+
+  void issue(const Stmt& s, State& state) {
+    const ExprPtr& b = s.expr("b");
+    Flight f{&s, base(s.expr("c")), base(s.expr("a")), base(b),
+             b->kind == ExprKind::index ? print(b->args[1]) : ""};
+    if (flag_branch_)
+      broken(code(f, "C5"), s.span,
+             fmt::format("the product of `{}` depends on `{}`", f.accumulator,
+                         print(flag_branch_->expr("c"))),
+             "the branch is here", flag_branch_->span);
+    state.flights.push_back(std::move(f));
+  }
+
+  void wait_group(const Stmt& s, State& state) {
+    const int64_t pending = std::stoll(s.expr("n")->text),
+                  flying = static_cast<int64_t>(state.flights.size());
+    if (pending >= flying) {
+      broken("wait_group.C3", s.span,
+             fmt::format("{} products are in flight, it leaves {}", flying, pending));
+      return;
+    }
+    std::set<std::string> named, completed;
+    for (const Item& a : s.items("a")) named.insert(base(a.expr));
+    for (int64_t n = 0; n < flying - pending; ++n) completed.insert(state.flights[n].accumulator);
+    if (named != completed)
+      broken("wait_group.C2", s.span,
+             fmt::format("it completes `{}`, it names `{}`", fmt::join(completed, ", "),
+                         fmt::join(named, ", ")),
+             "the first product in flight is here", state.flights[0].issue->span);
+    state.flights.erase(state.flights.begin(), state.flights.end() - pending);
+  }
+
+  void arrive(const Stmt& s, const State& state) {
+    const ExprPtr& b = s.expr("b");
+    for (const Flight& f : state.flights) {
+      const auto freed = facts_.freed_by.find(f.ring);
+      if (freed != facts_.freed_by.end() && freed->second == base(b) && f.use == print(b->args[1]))
+        broken("arrive.C2", s.span,
+               fmt::format("`{}[{}]` is given back while the product of `{}` reads it", f.ring,
+                           f.use, f.accumulator),
+               "the product is issued here", f.issue->span);
+    }
+  }
+
+  // ---- tiles on their way out
+  void find_storing_thread(const Stmt& block) {
+    walk(block.body, [&](const Stmt& s) {
+      if (s.op != Op::thread) return;
+      for (const Stmt& inner : s.body)
+        if (inner.op == Op::store_async) storing_ = &s;
+    });
+  }
+
+  static Phase& phase(State& state, const std::string& tile) {
+    return state.tiles.try_emplace(tile, Phase::writable).first->second;
+  }
+
+  void store(const Stmt& s, State& state) {
+    Phase& p = phase(state, base(s.expr("d")));
+    if (p == Phase::leaving || p == Phase::left)
+      broken("store.C3", s.span,
+             p == Phase::leaving
+                 ? fmt::format("`{}` may still be on its way to global memory", base(s.expr("d")))
+                 : fmt::format("only one thread knows that `{}` has left: a sync_worker is missing",
+                               base(s.expr("d"))));
+    p = Phase::written;
+  }
+
+  void publish(const Stmt& s, State& state) {
+    bool any = false;
+    for (auto& [tile, p] : state.tiles)
+      if (p == Phase::written) {
+        p = Phase::published;
+        any = true;
+      }
+    if (!any) broken("publish.C1", s.span, "nothing has been stored since the last publish");
+  }
+
+  static void sync(State& state) {
+    for (auto& [tile, p] : state.tiles) {
+      if (p == Phase::left)
+        p = Phase::writable;
+      else if (p == Phase::published)
+        p = Phase::visible;
+    }
+  }
+
+  void store_async(const Stmt& s, State& state) {
+    const std::string tile = base(s.expr("s"));
+    Phase& p = phase(state, tile);
+    if (p != Phase::visible) {
+      const char* why =
+          p == Phase::written ? "it is not published"
+          : p == Phase::published
+              ? "the other warps may not have published theirs: a sync_worker is missing"
+              : "nothing has been stored in it";
+      broken("store_async.C4", s.span, fmt::format("`{}` is copied: {}", tile, why));
+    }
+    p = Phase::leaving;
+    state.unfinished.insert(&s);
+  }
+
+  void stored(const Stmt& s, State& state) {
+    const bool same = thread_ && storing_ && equal(thread_->expr("k"), storing_->expr("k"));
+    if (!same) {
+      broken(fmt::format("{}.C1", word(s.op)), s.span,
+             !storing_ ? "no thread of this worker stores"
+             : thread_ ? fmt::format("thread {} waits, thread {} stores", print(thread_->expr("k")),
+                                     print(storing_->expr("k")))
+                       : "all threads wait, one stores",
+             storing_ ? "the storing thread is here" : "", storing_ ? storing_->span : Span{});
+      return;
+    }
+    for (auto& [tile, p] : state.tiles)
+      if (p == Phase::leaving) p = Phase::left;
+    if (s.op == Op::wait_store) state.unfinished.clear();
+  }
+
+  const Facts& facts_;
+  Diagnostics& diagnostics_;
+  std::map<std::string, const Stmt*> steps_;
+  std::set<std::string> flags_;
+  std::set<std::pair<std::string, uint32_t>> reported_;
+  const Stmt* thread_ = nullptr;       // the single thread that runs the statement
+  const Stmt* storing_ = nullptr;      // the thread that stores
+  const Stmt* flag_branch_ = nullptr;  // the branch on a flag around the statement
+};
+
+}  // namespace
+
+void judge_flow(const Stmt& workers, const Facts& facts, Diagnostics& diagnostics) {
+  Flow(facts, diagnostics).workers(workers);
+}
+
+}  // namespace kw::tl

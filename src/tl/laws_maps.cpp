@@ -1,0 +1,88 @@
+// Maps and rows. A body sees one element: its own, and its row's values; what it reads is checked
+// with the types of the expression (laws_types.cpp reports C2 and C3 of the maps).
+#include "tl/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+// Words of the table that name a variable of a certain kind.
+const Symbol* named(Check& c, const char* hole) {
+  const Item& item = c.stmt.items(hole).at(0);
+  const Symbol* s = c.find(item);
+  if (!s)
+    c.broken_as("names", "C2", item.span, fmt::format("`{}` is not declared here", item.name));
+  return s;
+}
+
+// l[i] * e or e * l[i], with l nowhere in e.
+bool scales(const ExprPtr& body, const std::string& partial) {
+  if (body->kind != ExprKind::binary || body->text != "*") return false;
+  const auto is_element = [&](const ExprPtr& e) {
+    return e->kind == ExprKind::index && e->args[0]->is_name(partial);
+  };
+  const ExprPtr &a = body->args[0], &b = body->args[1];
+  return (is_element(a) && !mentions(b, partial)) || (is_element(b) && !mentions(a, partial));
+}
+
+}  // namespace
+
+void law_fill(Check& c) {
+  const Symbol* s = named(c, "t");
+  if (s && s->category != Category::accumulator && s->category != Category::row &&
+      s->category != Category::partial)
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("an accumulator, a row vector or a partial is due here, `{}` is {}",
+                         s->name, word(s->category)))
+        .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
+}
+
+void law_map(Check&) {}       // C1: the table; C2, C3: laws_types.cpp
+void law_map_at(Check&) {}    // likewise
+void law_map_real(Check&) {}  // likewise
+
+void law_map_rows(Check& c) {
+  const Symbol& s = *c.find(c.stmt.expr("t"));
+  const ExprPtr& body = c.stmt.expr("f");
+  if (s.category == Category::partial && !scales(body, s.name))
+    c.broken(
+         "C3", body->span,
+         fmt::format("`{}` is a partial: `{}` would count once for each of the row's four lanes",
+                     s.name, print(body)))
+        .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
+}
+
+void law_compute(Check& c) {
+  if (!c.inside(Op::plan))
+    c.broken("C1", c.stmt.span, "`compute` stands outside a plan").hint =
+        "a kernel says map, map_rows, raise, ...";
+}
+
+void law_reshape(Check& c) {
+  const Symbol &p = *c.find(c.stmt.expr("p")), &s = *c.find(c.stmt.expr("s"));
+  for (size_t axis : {0, 1}) {
+    const std::optional<int64_t> x = c.extent(&p, axis), y = c.extent(&s, axis);
+    if (x && y && *x != *y)
+      c.broken("C2", c.stmt.span,
+               fmt::format("{} of `{}` ({}) and `{}` ({}) differ", axis ? "columns" : "rows",
+                           p.name, *x, s.name, *y))
+          .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
+  }
+}
+
+void law_raise(Check& c) {
+  const Symbol* flag = named(c, "f");
+  if (flag && (!flag->stmt || flag->stmt->op != Op::flag))
+    c.broken("C1", c.stmt.items("f")[0].span,
+             fmt::format("a flag is due here, `{}` is {}", flag->name, word(flag->category)));
+  else if (flag)
+    c.facts.flags_set.insert(flag->stmt);
+  const Symbol *m = c.find(c.stmt.expr("m")), *factor = c.find(c.stmt.expr("r"));
+  if (m == factor)
+    c.broken("C2", c.stmt.expr("r")->span,
+             fmt::format("`{}` is the reference and the factor at once", m->name));
+}
+
+void law_row_max(Check&) {}  // C1: the table
+void law_row_sum(Check&) {}  // likewise
+
+}  // namespace kw::tl

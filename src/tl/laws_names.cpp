@@ -1,0 +1,130 @@
+// Names: declared once, and of the kind that a statement needs.
+//
+// CUDA writes args.N, shared.k_s and kw::exp2 where TL writes N, k_s and exp2; so a name of the
+// module or of the vocabulary belongs to it alone, while locals follow the blocks.
+#include <algorithm>
+
+#include "tl/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+// What a hole of ops.def wants: the categories that will do, and how to say it.
+struct Wanted {
+  std::string_view kind;
+  std::vector<Category> categories;
+  std::string_view text;
+};
+
+const Wanted* wanted(std::string_view kind) {
+  static const std::vector<Wanted> all = {
+      {"tiled", {Category::tiled}, "a tiled tensor"},
+      {"tensor", {Category::tensor}, "a tensor"},
+      {"workspace", {Category::workspace}, "a workspace"},
+      {"queue", {Category::queue}, "a queue"},
+      {"shared", {Category::tile, Category::ring}, "a shared tile"},
+      {"barrier", {Category::barrier}, "a barrier"},
+      {"accumulator", {Category::accumulator}, "an accumulator"},
+      {"operand", {Category::operand}, "an operand"},
+      {"row", {Category::row}, "a row vector"},
+      {"partial", {Category::partial}, "a partial"},
+      {"vector", {Category::row, Category::partial}, "a row vector or a partial"},
+      {"record", {Category::record}, "a record"},
+      {"step", {Category::step}, "a step"},
+  };
+  for (const Wanted& w : all)
+    if (w.kind == kind) return &w;
+  return nullptr;
+}
+
+// How many pairs of brackets a use of the symbol has: one for an array, one for a ring.
+size_t indices_of(const Symbol& s) {
+  const bool ring = s.category == Category::ring || s.category == Category::barrier;
+  return (s.extent ? 1 : 0) + (ring ? 1 : 0);
+}
+
+// q_s[r][u]: every index is one int.
+bool indexed_completely(Check& c, const char* label, const Symbol& s, const ExprPtr& e) {
+  size_t count = 0;
+  for (const Expr* at = e.get(); at->kind == ExprKind::index; at = at->args[0].get(), ++count) {
+    if (at->args.size() != 2 || checked_type(c, at->args[1], c.scope) != Type{Type::integer, ""}) {
+      c.broken(label, e->span, fmt::format("`{}` takes one int in each pair of brackets", s.name));
+      return false;
+    }
+  }
+  if (count == indices_of(s)) return true;
+  c.broken(label, e->span,
+           fmt::format("`{}` has {} indices, {} `{}` needs {}", print(e), count, word(s.category),
+                       s.name, indices_of(s)))
+      .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
+  return false;
+}
+
+bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
+  const std::string name = item.expr ? print(item.expr) : item.name;
+  const Span span = item.expr ? item.expr->span : item.span;
+  const Symbol* s = item.expr ? c.find(item.expr) : c.find(item);
+  if (!s) {
+    c.broken_as("names", "C2", span, fmt::format("`{}` is not declared here", name));
+    return false;
+  }
+  const auto& ok = want.categories;
+  if (std::find(ok.begin(), ok.end(), s->category) != ok.end())
+    return !item.expr || indexed_completely(c, "C1", *s, item.expr);
+  Diagnostic& d = c.broken(
+      "C1", span, fmt::format("{} is due here, `{}` is {}", want.text, s->name, word(s->category)));
+  if (s->span.known()) d.notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
+  if (want.kind == "operand" && s->category == Category::accumulator)
+    d.hint =
+        fmt::format("reshape it first: declare an operand p and write `reshape p = {}`", s->name);
+  return false;
+}
+
+// Names that CUDA needs beside those of TL.
+bool is_reserved(std::string_view name) {
+  static constexpr std::string_view reserved[] = {"args", "shared", "worker", "kw", "element"};
+  return std::find(std::begin(reserved), std::end(reserved), name) != std::end(reserved) ||
+         find_function(name) || find_constant(name);
+}
+
+}  // namespace
+
+bool operands_are_right(Check& c) {
+  std::map<std::string, std::string> kinds;
+  for (const Part& p : row(c.stmt.op).tl.parts)
+    if (p.hole()) kinds.emplace(p.text, p.kind);
+  bool right = true;
+  for (const Field& f : c.stmt.fields) {
+    const Wanted* want = wanted(kinds[f.hole]);
+    if (!want) continue;
+    for (const Item& item : f.items) right = is_of_kind(c, *want, item) && right;
+  }
+  return right;
+}
+
+void names_are_unique(Check& c, const Scope& block, size_t before) {
+  const Scope* module = &block;
+  while (module->outer()) module = module->outer();
+  const std::vector<Symbol>& symbols = block.symbols();
+  for (size_t n = before; n < symbols.size(); ++n) {
+    const Symbol& s = symbols[n];
+    const auto same = [&](const Symbol& other) { return other.name == s.name; };
+    const auto here = std::find_if(symbols.begin(), symbols.begin() + n, same);
+    const Symbol* earlier = here == symbols.begin() + n ? nullptr : &*here;
+    const Symbol* taken = module == &block ? earlier : module->find_here(s.name);
+    if (is_reserved(s.name)) {
+      c.broken_as(
+          "names", "C1", s.span,
+          fmt::format("`{}` belongs to the language: nothing else can be called so", s.name));
+    } else if (taken) {
+      c.broken_as("names", "C1", s.span,
+                  fmt::format("`{}` is the name of {} already", s.name, word(taken->category)))
+          .notes.push_back({fmt::format("`{}` is declared here", s.name), taken->span});
+    } else if (earlier) {
+      c.broken_as("names", "C3", s.span, fmt::format("this block declares `{}` already", s.name))
+          .notes.push_back({fmt::format("`{}` is declared here", s.name), earlier->span});
+    }
+  }
+}
+
+}  // namespace kw::tl

@@ -1,0 +1,169 @@
+// Copies move elements and change none (store rounds to bf16), so all comparisons are exact. What is
+// tested beside the plain move: coordinates of all four dimensions, tiles that hang over the end of
+// the tensor (zeros come, nothing goes), strides with gaps, the swizzle, and that a tile may be
+// overwritten after wait_store_read.
+#include <cuda.h>
+
+#include "conformance.h"
+
+namespace conformance {
+namespace {
+
+using Element = kw::bf16;
+
+// A bf16 tensor [B, H, M, D] in a larger allocation: `gap` more elements after every row, head and
+// batch entry, so that a stride that is ignored is seen.
+struct Tensor4 {
+  int B, H, M, D, gap = 8;
+  int64_t row() const { return D + gap; }
+  int64_t head() const { return M * row() + gap; }
+  int64_t batch() const { return H * head() + 2 * gap; }
+  int64_t size() const { return B * batch(); }
+  int64_t at(int b, int h, int m, int d) const { return b * batch() + h * head() + m * row() + d; }
+  bool has(int m) const { return m >= 0 && m < M; }
+};
+
+// The map of cuda/kw/ptx/memory.cuh: 64 columns, row, panel, head, batch; boxes of `rows` rows.
+template <class Map> Map tensor_map(const Tensor4& t, Element* data, int rows) {
+  void* encode = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  succeed(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
+                                           cudaEnableDefault, &found),
+          "cuTensorMapEncodeTiled");
+  const cuuint64_t sizes[] = {64, cuuint64_t(t.M), cuuint64_t(t.D / 64), cuuint64_t(t.H), cuuint64_t(t.B)};
+  const cuuint64_t strides[] = {cuuint64_t(t.row() * 2), 128, cuuint64_t(t.head() * 2), cuuint64_t(t.batch() * 2)};
+  const cuuint32_t box[] = {64, cuuint32_t(rows), cuuint32_t(t.D / 64), 1, 1}, steps[] = {1, 1, 1, 1, 1};
+  alignas(64) CUtensorMap map;
+  const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5, data, sizes, strides, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  succeed(result ? cudaErrorInvalidValue : cudaSuccess, "the tensor map");
+  Map out;
+  static_assert(sizeof(out.map) == sizeof(map));
+  std::memcpy(&out.map, &map, sizeof(map));
+  return out;
+}
+
+using In = kw::TensorMap<const Element, 'B', 'H', 'M', 'D'>;
+using Out = kw::TensorMap<Element, 'B', 'H', 'M', 'D'>;
+
+template <int R, int C> struct Shared {
+  kw::SharedTile<Element, R, C> tile;
+  kw::Barriers<1, 2> full;  // two copies complete one use: the second brings the same tile again
+};
+
+template <int R, int C>
+__global__ void load_kernel(const __grid_constant__ In in, kw::Coords at, Element* out) {
+  auto& shared = kw::shared_memory<Shared<R, C>>();
+  kw::init(shared.full);
+  if (threadIdx.x == 0) {
+    kw::load_async(in, at, shared.tile, shared.full[0], kw::evict_first);
+    kw::load_async(in, at, shared.tile, shared.full[0], kw::evict_last);
+  }
+  kw::wait(shared.full[0]);
+  put_shared(shared.tile, out);
+}
+
+template <int R, int C>
+__global__ void store_kernel(const Element* from, const __grid_constant__ Out out, kw::Coords at) {
+  auto& shared = kw::shared_memory<Shared<R, C>>();
+  get_shared(shared.tile, from);
+  kw::publish();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    kw::store_async(shared.tile, out, at);
+    kw::wait_store_read();
+  }
+  __syncthreads();
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
+  if (threadIdx.x == 0) kw::wait_store();
+}
+
+template <int R, int C>
+void asynchronous(Report& report, Random& random, kw::Coords at, const char* what) {
+  const Tensor4 t{3, 4, 200, C};
+  const std::vector<Element> data = to_bf16(random.normals(t.size()));
+  Device<Element> in(data), tile(R * C);
+  launch(load_kernel<R, C>, 1, 128, tensor_map<In>(t, in.data(), R), at, tile.data());
+  std::vector<Element> loaded;
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      loaded.push_back(t.has(at.row + r) ? data[t.at(at.batch, at.head, at.row + r, c)] : Element{0});
+  report.exact("load_async, wait", what, tile.read(), loaded);
+
+  const std::vector<Element> from = to_bf16(random.normals(R * C));
+  std::vector<Element> stored = data;
+  Device<Element> source(from), out(data);
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      if (t.has(at.row + r)) stored[t.at(at.batch, at.head, at.row + r, c)] = from[r * C + c];
+  launch(store_kernel<R, C>, 1, 128, source.data(), tensor_map<Out>(t, out.data(), R), at);
+  report.exact("store_async", what, out.read(), stored);
+}
+
+template <int C> __global__ void to_operand(const Element* from, Element* to) {
+  auto& shared = kw::shared_memory<Shared<64, C>>();
+  get_shared(shared.tile, from);
+  __syncthreads();
+  kw::Operand<Element, 64, C> q;
+  kw::load(shared.tile, q);
+  put(q, to);
+}
+template <int C> __global__ void from_accumulator(const float* from, Element* to) {
+  auto& shared = kw::shared_memory<Shared<64, C>>();
+  kw::Accumulator<kw::real, 64, C> acc;
+  get(acc, from);
+  kw::store(acc, shared.tile);
+  __syncthreads();
+  put_shared(shared.tile, to);
+}
+
+template <int C> void registers(Report& report, Random& random, const char* what) {
+  const std::vector<Element> elements = to_bf16(random.normals(64 * C));
+  Device<Element> in(elements), out(64 * C);
+  launch(to_operand<C>, 1, 128, in.data(), out.data());
+  report.exact("load", what, out.read(), elements);
+  const std::vector<float> reals = random.normals(64 * C);
+  Device<float> acc(reals);
+  Device<Element> tile(64 * C);
+  launch(from_accumulator<C>, 1, 128, acc.data(), tile.data());
+  report.exact("store", what, tile.read(), to_bf16(reals));
+}
+
+__global__ void store_rows_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M'> to, kw::Coords at) {
+  kw::RowVector<kw::real, 64> v;
+  get_rows(v, from);
+  kw::store_rows(v, to, at);
+}
+
+void rows(Report& report, Random& random, kw::Coords at, const char* what) {
+  const int B = 3, H = 4, M = 200;
+  const int64_t stride[] = {2 * H * M + 5, 2 * M + 1, 2};  // every second element
+  const std::vector<float> from = random.normals(64), before = random.normals(B * stride[0]);
+  Device<float> in(from), out(before);
+  kw::Tensor<float, 'B', 'H', 'M'> to{out.data(), {stride[0], stride[1], stride[2]}, {B, H, M}};
+  launch(store_rows_kernel, 1, 128, in.data(), to, at);
+  std::vector<float> want = before;
+  for (int r = 0; r < 64 && at.row + r < M; ++r)
+    want[at.batch * stride[0] + at.head * stride[1] + (at.row + r) * stride[2]] = from[r];
+  report.exact("store_rows", what, out.read(), want);
+}
+
+}  // namespace
+
+void test_copies(Report& report) {
+  Random random(4);
+  asynchronous<64, 128>(report, random, {0, 0, 0}, "first tile, 64 x 128");
+  asynchronous<128, 128>(report, random, {2, 1, 64}, "inside, 128 x 128");
+  asynchronous<128, 64>(report, random, {1, 3, 130}, "over the end, 128 x 64");
+  asynchronous<64, 192>(report, random, {2, 3, 199}, "last row alone, 64 x 192");
+  asynchronous<64, 64>(report, random, {1, 2, 256}, "past the end, 64 x 64");
+  registers<64>(report, random, "64 columns");
+  registers<128>(report, random, "128 columns");
+  registers<192>(report, random, "192 columns");
+  rows(report, random, {1, 2, 64}, "inside, strides with gaps");
+  rows(report, random, {2, 3, 170}, "over the end");
+}
+
+}  // namespace conformance

@@ -1,0 +1,131 @@
+// Maps: every element, its global coordinates and its row's values reach the lambda, and its result
+// the same place. All of it is exact, so the comparisons are bit for bit.
+#include "conformance.h"
+
+namespace conformance {
+namespace {
+
+constexpr int C = 96;  // not a power of two: panels and columns must not be confused
+
+enum Kind { plain, at_index, at_real };
+
+template <Kind kKind>
+__global__ void map_kernel(const float* t, const float* v, const float* w, int i0, int j0, float* out) {
+  kw::Accumulator<kw::real, 64, C> s;
+  kw::RowVector<kw::real, 64> a, b;
+  get(s, t);
+  get_rows(a, v);
+  get_rows(b, w);
+  const kw::Origin origin{i0, j0};
+  if constexpr (kKind == plain)
+    kw::map(s, [&](kw::real x, kw::real y, kw::real z) { return kw::fma(x, y, z); }, a, b);
+  if constexpr (kKind == at_index)
+    kw::map_at(s, origin, [&](kw::real x, int i, int j, kw::real y) {
+      return j % 7 == i % 5 ? x * y : float(i * 1000 + j);
+    }, a);
+  if constexpr (kKind == at_real)
+    kw::map_real(s, origin, [&](kw::real x, kw::real i, kw::real j, kw::real y) {
+      return kw::fma(y, j - i, x);
+    }, a);
+  put(s, out);
+}
+
+__global__ void rows_kernel(const float* v, const float* w, float* vector, float* partial) {
+  kw::RowVector<kw::real, 64> a, b;
+  kw::RowPartial<kw::real, 64> l;
+  get_rows(a, v);
+  get_rows(b, w);
+  get_rows(l, w);
+  kw::map_rows(l, [&](kw::real x, kw::real y) { return x * y; }, a);
+  kw::map_rows(a, [&](kw::real x, kw::real y) { return x - y; }, b);
+  put_rows(a, vector);
+  put_rows(l, partial);
+}
+
+__global__ void fill_kernel(float value, float* tile, float* vector, float* partial) {
+  kw::Accumulator<kw::real, 64, C> s;
+  kw::RowVector<kw::real, 64> v;
+  kw::RowPartial<kw::real, 64> l;
+  kw::fill(s, value);
+  kw::fill(v, value);
+  kw::fill(l, value);
+  put(s, tile);
+  put_rows(v, vector);
+  put_rows(l, partial);
+}
+
+__global__ void reshape_kernel(const float* from, kw::bf16* to) {
+  kw::Accumulator<kw::real, 64, C> s;
+  kw::Operand<kw::bf16, 64, C> p;
+  get(s, from);
+  kw::reshape(p, s);
+  put(p, to);
+}
+
+std::vector<float> four_times(const std::vector<float>& rows) {
+  std::vector<float> out;
+  for (float x : rows) out.insert(out.end(), 4, x);
+  return out;
+}
+
+void maps(Report& report, Random& random) {
+  const std::vector<float> t = random.normals(64 * C), v = random.normals(64), w = random.normals(64);
+  Device<float> dt(t), dv(v), dw(w), out(64 * C);
+  const int i0 = 192, j0 = 480;
+  std::vector<float> want[3];
+  for (int r = 0; r < 64; ++r)
+    for (int c = 0; c < C; ++c) {
+      const float x = t[r * C + c];
+      const int i = i0 + r, j = j0 + c;
+      want[plain].push_back(std::fma(x, v[r], w[r]));
+      want[at_index].push_back(j % 7 == i % 5 ? x * v[r] : float(i * 1000 + j));
+      want[at_real].push_back(std::fma(v[r], float(j - i), x));
+    }
+  launch(map_kernel<plain>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
+  report.exact("map", "two row vectors", out.read(), want[plain]);
+  launch(map_kernel<at_index>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
+  report.exact("map_at", "coordinates and a row vector", out.read(), want[at_index]);
+  launch(map_kernel<at_real>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
+  report.exact("map_real", "coordinates and a row vector", out.read(), want[at_real]);
+
+  Device<float> vector(256), partial(256);
+  launch(rows_kernel, 1, 128, dv.data(), dw.data(), vector.data(), partial.data());
+  std::vector<float> difference, product;
+  for (int r = 0; r < 64; ++r) {
+    difference.push_back(v[r] - w[r]);
+    product.push_back(w[r] * v[r]);
+  }
+  report.exact("map_rows", "a row vector, all four lanes", vector.read(), four_times(difference));
+  report.exact("map_rows", "a partial, lane by lane", partial.read(), four_times(product));
+}
+
+void fills(Report& report) {
+  for (float value : {0.0f, -INFINITY}) {
+    Device<float> tile(64 * C, 7), vector(256, 7), partial(256, 7);
+    launch(fill_kernel, 1, 128, value, tile.data(), vector.data(), partial.data());
+    report.exact("fill", "a tile", tile.read(), std::vector<float>(64 * C, value));
+    report.exact("fill", "a row vector", vector.read(), std::vector<float>(256, value));
+    report.exact("fill", "a partial", partial.read(), std::vector<float>(256, value));
+  }
+}
+
+// Random values, and ties: halfway between two bf16 values, both to even.
+void reshapes(Report& report, Random& random) {
+  std::vector<float> from = random.normals(64 * C, 50);
+  for (size_t n = 0; n < from.size(); n += 3) from[n] = as_float((as_bits(from[n]) & 0xFFFF0000) | 0x8000);
+  Device<float> in(from);
+  Device<kw::bf16> out(from.size());
+  launch(reshape_kernel, 1, 128, in.data(), out.data());
+  report.exact("reshape", "to nearest even, ties among them", out.read(), to_bf16(from));
+}
+
+}  // namespace
+
+void test_maps(Report& report) {
+  Random random(2);
+  maps(report, random);
+  fills(report);
+  reshapes(report, random);
+}
+
+}  // namespace conformance

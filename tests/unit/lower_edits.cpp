@@ -1,0 +1,255 @@
+// The laws of the lens on edits of the Hopper kernel: PutGet, and the bytes outside the changed
+// statements. Each edit is one that a rule or a person makes: text of the lifted program replaced.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lower/lower.h"
+#include "tl/diff.h"
+
+namespace kw::lower {
+namespace {
+
+const std::string kRoot = KW_SOURCE_DIR;
+const std::string kKernel = "kernels/sm90/attention_fwd.cu";
+
+const lift::Toolchain& toolchain() {
+  static const lift::Toolchain t = lift::find_toolchain(kRoot + "/cuda", {kRoot + "/.venv"});
+  return t;
+}
+
+const SourcePtr& kernel() {
+  static const SourcePtr s = make_source(kKernel, read_source(kRoot + "/" + kKernel)->text);
+  return s;
+}
+
+tl::Program lifted(const SourcePtr& cuda) {
+  Diagnostics d;
+  std::optional<tl::Program> p = lift::lift(cuda, toolchain(), d);
+  EXPECT_TRUE(p) << render(d);
+  return p ? std::move(*p) : tl::Program{};
+}
+
+struct Replacement {
+  std::string from, to;
+  int times = 1;
+};
+
+std::string replaced(std::string text, const std::vector<Replacement>& replacements) {
+  for (const Replacement& r : replacements) {
+    int times = 0;
+    for (size_t at = 0; (at = text.find(r.from, at)) != std::string::npos; at += r.to.size()) {
+      text.replace(at, r.from.size(), r.to);
+      ++times;
+    }
+    EXPECT_EQ(times, r.times) << r.from;
+  }
+  return text;
+}
+
+// Lowers the kernel's program with the replacements made, and checks the laws on the result.
+std::string edited(const std::vector<Replacement>& replacements) {
+  const tl::Program original = lifted(kernel());
+  const std::string wanted = replaced(tl::print(original), replacements);
+  Diagnostics d;
+  const std::optional<tl::Program> program = tl::parse(make_source("edited.tl", wanted), d);
+  EXPECT_TRUE(program) << render(d);
+  if (!program) return {};
+  const std::optional<Lowered> out = lower(*program, kernel(), toolchain(), d);
+  EXPECT_TRUE(out) << render(d);
+  if (!out) return {};
+  const SourcePtr text = make_source(kKernel, out->text);
+  EXPECT_EQ(tl::print(lifted(text)), wanted);  // PutGet
+  const std::optional<Lowered> same = lower(*program, text, toolchain(), d);
+  EXPECT_TRUE(same && same->text == out->text);  // GetPut of the result
+  const std::optional<Lowered> back = lower(original, text, toolchain(), d);
+  EXPECT_TRUE(back) << render(d);
+  return out->changes.patch;
+}
+
+// The lines of a patch that begin with the mark, without it.
+std::string marked(const std::string& patch, char mark) {
+  std::string out;
+  for (size_t at = 0; at < patch.size();) {
+    const size_t end = patch.find('\n', at) + 1;
+    const std::string line = patch.substr(at, end - at);
+    if (line[0] == mark && line.substr(0, 3) != std::string(3, mark)) out += line.substr(1);
+    at = end;
+  }
+  return out;
+}
+
+const std::string kI3(12, ' '), kI4(16, ' ');
+
+TEST(Lower, an_unchanged_program_gives_the_expert_s_own_bytes) {
+  Diagnostics d;
+  const std::optional<Lowered> out = lower(lifted(kernel()), kernel(), toolchain(), d);
+  ASSERT_TRUE(out) << render(d);
+  EXPECT_EQ(out->text, kernel()->text);
+  EXPECT_EQ(out->changes.patch, "");
+  EXPECT_EQ(out->lines, 167);
+  EXPECT_TRUE(d.all().empty()) << render(d);
+}
+
+TEST(Lower, prefix_lm_changes_only_what_it_must) {
+  const std::string patch =
+      edited({{"    queue: workspace[2]\n", "    prefix: in i32[B]\n    queue: workspace[2]\n"},
+              {"    return ceil_div(N, BN), N // BN\n",
+               "    let last = min(N, max(c.m * BM + BM + N - M, prefix[c.b]))\n"
+               "    let whole = min(N, max(c.m * BM + 1 + N - M, prefix[c.b]))\n"
+               "    return max(ceil_div(last, BN), 1), max(whole, 0) // BN\n"},
+              {kI3 + "step softmax", kI3 + "let shift = N - M\n" + kI3 +
+                                         "let kept = prefix[c.b]\n" + kI3 + "step softmax"},
+              {"where(j < N, s[i, j], -inf)",
+               "where(j < N and (j <= i + shift or j < kept), s[i, j], -inf)"}});
+  EXPECT_EQ(
+      marked(patch, '+'),
+      "    kw::Tensor<const int, 'B'> prefix;\n"
+      "    const int last = kw::min(args.N, kw::max(c.m * BM + BM + args.N - args.M, "
+      "args.prefix(c.b)));\n"
+      "    const int whole = kw::min(args.N, kw::max(c.m * BM + 1 + args.N - args.M, "
+      "args.prefix(c.b)));\n"
+      "    return {kw::max(kw::ceil_div(last, BN), 1), kw::max(whole, 0) / BN};\n"
+      "            const int shift = args.N - args.M;\n"
+      "            const int kept = args.prefix(c.b);\n"
+      "                    kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { "
+      "return j < args.N && (j <= i + shift || j < kept) ? x : kw::minus_infinity; });\n");
+}
+
+TEST(Lower, alibi_adds_lines_and_changes_none) {
+  const std::string patch =
+      edited({{"    queue: workspace[2]\n", "    slopes: in f32[H]\n    queue: workspace[2]\n"},
+              {kI3 + "step softmax", kI3 + "let slope = slopes[c.h]\n" + kI3 + "step softmax"},
+              {kI4 + "if mixed:\n",
+               kI4 + "map_real s[i, j] from (i0, n * BN) = s[i, j] + slope * (j - i)\n" + kI4 +
+                   "if mixed:\n"}});
+  EXPECT_EQ(marked(patch, '-'), "");
+  EXPECT_EQ(marked(patch, '+'),
+            "    kw::Tensor<const float, 'H'> slopes;\n"
+            "            const kw::real slope = args.slopes(c.h);\n"
+            "                kw::map_real(s, kw::Origin{i0, n * BN}, [&](kw::real x, kw::real i, "
+            "kw::real j) { return x + slope * (j - i); });\n");
+}
+
+TEST(Lower, a_work_order_by_sections_is_an_argument_and_a_function) {
+  const std::string patch = edited(
+      {{"    queue: workspace[2]\n",
+        "    section: size = heads_in_l2(N * D * 4, H // G, B * H)\n    queue: workspace[2]\n"},
+       {"    return w % rows, w // rows % H, w // rows // H\n",
+        "    let per_section = rows * section\n"
+        "    let head = w // per_section * section + w % section\n"
+        "    return rows - 1 - w % per_section // section, head % H, head // H\n"}});
+  EXPECT_NE(patch.find("+    kw::size section = kw::heads_in_l2(N * D * 4, H / G, B * H);"),
+            std::string::npos);
+  EXPECT_NE(patch.find("+    return {rows - 1 - w % per_section / args.section, head % args.H, "
+                       "head / args.H};"),
+            std::string::npos)
+      << patch;
+}
+
+TEST(Lower, division_that_may_be_negative_floors_by_name) {
+  const std::string patch =
+      edited({{"ceil_div(N, BN), N // BN", "ceil_div(N, BN), (N - M) // BN + (N - M) % BN"}});
+  EXPECT_EQ(marked(patch, '+'),
+            "    return {kw::ceil_div(args.N, BN), kw::floor_div(args.N - args.M, BN) + "
+            "kw::floor_mod(args.N - args.M, BN)};\n");
+}
+
+TEST(Lower, a_map_that_gains_a_vector_keeps_the_parameter_names) {
+  const std::string patch = edited(
+      {{"exp2(fma(s[i, j], scale, -offset[i]))", "exp2(fma(s[i, j], factor[i], -offset[i]))"}});
+  EXPECT_EQ(marked(patch, '+'),
+            "                kw::map(s, [&](kw::real x, kw::real f, kw::real o) { return "
+            "kw::exp2(kw::fma(x, f, -o)); }, factor, offset);\n");
+}
+
+TEST(Lower, a_parameter_never_hides_a_name_of_the_body) {
+  const std::string patch =
+      edited({{kI3 + "step softmax", kI3 + "let x = f32(c.h)\n" + kI3 + "step softmax"},
+              {"exp2(fma(s[i, j], scale, -offset[i]))", "exp2(fma(s[i, j], x, -offset[i]))"}});
+  EXPECT_NE(patch.find("[&](kw::real x2, kw::real o) { return kw::exp2(kw::fma(x2, x, -o)); }"),
+            std::string::npos)
+      << patch;
+}
+
+TEST(Lower, braces_appear_where_a_second_statement_does) {
+  const std::string patch =
+      edited({{kI4 + "if raised:\n",
+               kI4 + "if raised:\n" + kI4 + "    map_rows l[i] = l[i] * factor[i]\n"}});
+  EXPECT_EQ(marked(patch, '+'),
+            "                if (raised) {\n"
+            "                    kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, "
+            "factor);\n"
+            "                    kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, "
+            "factor);\n"
+            "                }\n");
+}
+
+const std::map<std::string, std::vector<Replacement>>& edits() {
+  static const std::map<std::string, std::vector<Replacement>> all = {
+      {"softcap",
+       {{"    queue: workspace[2]\n",
+         "    cap: f32\n    inverse_cap: f32\n    queue: workspace[2]\n"},
+        {kI4 + "if mixed:\n",
+         kI4 + "map s[i, j] = cap * tanh(s[i, j] * inverse_cap)\n" + kI4 + "if mixed:\n"}}},
+      {"smaller_blocks_more_stages", {{"BN = 128", "BN = 64"}, {"STAGES = 2", "STAGES = 3"}}},
+      {"plain_running_maximum", {{"s, slack, scale", "s, 0.0, scale"}}},
+      {"no_turns",
+       {{"toggle PING_PONG = true\n", ""},
+        {"        if PING_PONG and me == 0:\n            give_turn 0\n", ""},
+        {kI4 + "if PING_PONG:\n" + kI4 + "    take_turn me\n", ""},
+        {kI4 + "if PING_PONG:\n" + kI4 + "    give_turn 1 - me\n", ""}}},
+      {"window",
+       {{"    queue: workspace[2]\n", "    window: i32\n    queue: workspace[2]\n"},
+        {"record Keys: count, full", "record Keys: count, full, first"},
+        {"N // BN\n", "N // BN, max(0, c.m * BM - window) // BN\n"},
+        {"down_rolled(keys.count - 1, 0)", "down_rolled(keys.count - 1, keys.first)", 2},
+        {"keys.full) - 1, 0)", "keys.full) - 1, keys.first)"},
+        {"where(j < N, ", "where(j < N and j > i - window, "}}},
+      {"rename", {{"offset", "reference", 5}}},
+      {"move",
+       {{"arrive k_free[t + 1]\n" + kI4 + "softmax(n, mixed)\n",
+         "softmax(n, mixed)\n" + kI4 + "arrive k_free[t + 1]\n"}}},
+      {"mask_without_branch", {{kI4 + "if mixed:\n" + kI4 + "    map_at s", kI4 + "map_at s"}}},
+      {"tiles_apart",
+       {{"    tile k_s, v_s: ring(STAGES) of element[BN, D]\n",
+         "    tile k_s: ring(STAGES) of element[BN, D]\n    tile v_s: ring(STAGES) of element[BN, "
+         "D]\n"}}},
+      {"first_and_last",
+       {{kI3 + "let i0", kI3 + "let z = 3\n" + kI3 + "let i0"},
+        {"        thread 0:\n            wait_store\n",
+         "        thread 0:\n            wait_store\n        sync_worker me\n"}}},
+      {"new_loop",
+       {{kI3 + "fill acc = 0.0\n", kI3 + "fill acc = 0.0\n" + kI3 + "for z in range(MATH):\n" +
+                                       kI3 + "    if z == 1:\n" + kI3 + "        fill s = 0.0\n" +
+                                       kI3 + "        fill l = 0.0\n"}}},
+      {"rolled", {{"in down(keys.count - 2,", "in down_rolled(keys.count - 2,"}}},
+      {"unrolled", {{"in down_rolled(", "in down(", 2}}},
+      {"new_function",
+       {{"kernel attention_fwd",
+         "def half(c: Block) -> Keys:\n    return c.m, 0\nkernel attention_fwd"}}},
+      {"advance_without_overlap",
+       {{kI4 + "gemm_async s = q_r @ k_s[t + 1].T\n" + kI4 + "wait v_full[t]\n" + kI4 +
+             "gemm_add_async acc += p @ v_s[t]\n",
+         kI4 + "wait v_full[t]\n" + kI4 + "gemm_add_async acc += p @ v_s[t]\n" + kI4 +
+             "wait_group 0: acc\n" + kI4 + "gemm_async s = q_r @ k_s[t + 1].T\n"},
+        {kI4 + "wait_group 1: s\n", kI4 + "wait_group 0: s\n"},
+        {"softmax(n, mixed)\n" + kI4 + "wait_group 0: acc\n", "softmax(n, mixed)\n"}}},
+      {"first_statement", {{"element bf16\n", "param FIRST = 1\nelement bf16\n"}}},
+  };
+  return all;
+}
+
+class Edits : public testing::TestWithParam<std::string> {};
+TEST_P(Edits, lift_back_to_what_was_lowered) { EXPECT_NE(edited(edits().at(GetParam())), ""); }
+
+std::vector<std::string> edit_names() {
+  std::vector<std::string> out;
+  for (const auto& [name, _] : edits()) out.push_back(name);
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(Lower, Edits, testing::ValuesIn(edit_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace kw::lower
