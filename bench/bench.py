@@ -153,13 +153,16 @@ def ours(folder):
         kernel = Kernel(folder)
         arguments = json.loads((Path(folder) / "launch.json").read_text())["arguments"]
         dtypes = {a["name"]: a.get("dtype") for a in arguments}
+        ranks = {a["name"]: len(a.get("dims", [])) for a in arguments}
         tensors = [t.transpose(1, 2) for t in (inputs.qs, inputs.ks, inputs.vs)]
         extra = {"prefix_lm": inputs.prefix, "alibi": inputs.slopes}.get(inputs.case.function)
         if extra is not None:
             tensors.append(extra.to(DTYPES[dtypes[kernel.inputs[3]]]))
         launch = kernel.prepare(*tensors)
-        several = len(kernel.outputs) > 1
-        return (lambda: launch()[0]) if several else launch
+        if len(kernel.outputs) == 1:
+            return launch
+        output = next(n for n, name in enumerate(kernel.outputs) if ranks[name] == 4)
+        return lambda: launch()[output]
     return make
 
 
@@ -204,15 +207,21 @@ def flex(**kernel_options):
     return make
 
 
-def fa4_modifiers():
-    """The mask of prefix_lm and the score map of alibi, in FlashAttention-4's own language."""
+def fa4_modifiers(case):
+    """Masks and score maps in FlashAttention-4's own language: {"prefix_lm", "alibi"}, each with the
+    prefix or slopes read from a tensor, and with them known to the compiler."""
     import cutlass
     import cutlass.cute as cute
     from flash_attn.cute import utils
+    constant_prefix, slope_step = case.prefix, -8.0 / case.heads
 
     @cute.jit
     def prefix(b, h, i, j, seqlen_info, aux_tensors):
         return (j <= i) | (j < utils.scalar_to_ssa(aux_tensors[0][b[0]], cutlass.Int32))
+
+    @cute.jit
+    def prefix_known(b, h, i, j, seqlen_info, aux_tensors):
+        return (j <= i) | (j < utils.scalar_to_ssa(constant_prefix, cutlass.Int32))
 
     @cute.jit
     def alibi(s, b, h, i, j, seqlen_info, aux_tensors):
@@ -220,36 +229,52 @@ def fa4_modifiers():
         slope[0] = aux_tensors[0][h[0]]
         return s + slope.load() * (j - i).to(cutlass.Float32)
 
-    return prefix, alibi
+    @cute.jit
+    def alibi_known(s, b, h, i, j, seqlen_info, aux_tensors):
+        power = (h + cute.full_like(h, 1)).to(cutlass.Float32) * cute.full_like(s, slope_step)
+        return s + cute.math.exp2(power, fastmath=True) * (j - i).to(cutlass.Float32)
+
+    return {"prefix_lm": (prefix, prefix_known), "alibi": (alibi, alibi_known)}
 
 
-def fa4(inputs):
-    from flash_attn.cute import flash_attn_func
-    arguments = {"causal": inputs.case.function in ("causal", "alibi")}
-    if inputs.case.function == "prefix_lm":
-        from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch
-        from torch.nn.attention.flex_attention import create_block_mask
-        blocks = create_block_mask(lambda b, h, i, j: (i >= j) | (j < inputs.prefix[b]),
-                                   inputs.case.batch, None, inputs.case.length, inputs.case.length,
-                                   device=inputs.device)
-        arguments = {"mask_mod": fa4_modifiers()[0], "aux_tensors": [inputs.prefix],
-                     "block_sparse_tensors": BlockSparseTensorsTorch(
-                         blocks.kv_num_blocks, blocks.kv_indices, blocks.full_kv_num_blocks,
-                         blocks.full_kv_indices, block_size=(128, 128))}
-    elif inputs.case.function == "alibi":
-        arguments |= {"score_mod": fa4_modifiers()[1], "aux_tensors": [inputs.slopes]}
+def fa4(known=False):
+    def make(inputs):
+        from flash_attn.cute import flash_attn_func
+        case = inputs.case
+        arguments = {"causal": case.function in ("causal", "alibi")}
+        if case.function == "prefix_lm":
+            from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch
+            from torch.nn.attention.flex_attention import create_block_mask
+            blocks = create_block_mask(lambda b, h, i, j: (i >= j) | (j < inputs.prefix[b]),
+                                       case.batch, None, case.length, case.length,
+                                       device=inputs.device)
+            arguments = {"mask_mod": fa4_modifiers(case)["prefix_lm"][known],
+                         "aux_tensors": None if known else [inputs.prefix],
+                         "block_sparse_tensors": BlockSparseTensorsTorch(
+                             blocks.kv_num_blocks, blocks.kv_indices, blocks.full_kv_num_blocks,
+                             blocks.full_kv_indices, block_size=(128, 128))}
+        elif case.function == "alibi":
+            arguments |= {"score_mod": fa4_modifiers(case)["alibi"][known],
+                          "aux_tensors": None if known else [inputs.slopes]}
 
-    def run():
-        output = flash_attn_func(inputs.qs, inputs.ks, inputs.vs, **arguments)
-        output = output[0] if isinstance(output, tuple) else output
-        return output.transpose(1, 2)
-    return run
+        def run():
+            output = flash_attn_func(inputs.qs, inputs.ks, inputs.vs, **arguments)
+            output = output[0] if isinstance(output, tuple) else output
+            return output.transpose(1, 2)
+        return run
+    return make
 
 
-def implementations(folders):
-    """(name, maker) in the order of the table."""
+KNOWN = "FlashAttention-4 known"
+
+
+def implementations(function, folders):
+    """(name, maker) in the order of the table. KNOWN is another function than the case asks for (its
+    prefix or slopes are compiled in, not arguments): it is shown and is no peer."""
+    known = [(KNOWN, fa4(known=True))] if function in ("prefix_lm", "alibi") else []
     return ([(f"ours {name}" if name else "ours", ours(folder)) for name, folder in folders]
-            + [("FlashAttention-4", fa4), ("FlexAttention FLASH", flex(BACKEND="FLASH")),
+            + [("FlashAttention-4", fa4())] + known
+            + [("FlexAttention FLASH", flex(BACKEND="FLASH")),
                ("FlexAttention Triton", flex()), ("SDPA cuDNN", sdpa("CUDNN_ATTENTION")),
                ("SDPA flash", sdpa("FLASH_ATTENTION")),
                ("SDPA efficient", sdpa("EFFICIENT_ATTENTION")), ("SDPA math", sdpa("MATH"))])
@@ -390,7 +415,7 @@ def measure_case(case, makers, banned, machine, mark):
 def print_case(name, result):
     rows = result["rows"]
     peers = [row["tflops"] for peer, row in rows.items()
-             if row["status"] == "ok" and not peer.startswith(("ours", "cuBLAS"))]
+             if row["status"] == "ok" and not peer.startswith(("ours", "cuBLAS", KNOWN))]
     best = max(peers, default=None)
     print(f"\n{name}   (clocks {result['clocks']['before']} -> {result['clocks']['after']})")
     print(f"  {'':22} {'sustained':>9}  {'spread':>11}  {'burst':>6}  of the fastest peer")
@@ -454,7 +479,7 @@ def child(arguments, machine=None):
 
             def mark(implementation):
                 write_json(arguments.marker, {"case": case.name, "implementation": implementation})
-            result = measure_case(case, implementations(mine), banned, machine, mark)
+            result = measure_case(case, implementations(case.function, mine), banned, machine, mark)
             data["cases"][case.name] = {"signature": key, **result}
             write_json(path, data)
         print_case(case.name, data["cases"][case.name])

@@ -26,8 +26,11 @@ Json transfer_facts(const transfer::Result& t) {
     bindings.push_back({{"argument", b.argument}, {"user", b.user}, {"dims", b.dims}});
   for (const transfer::Condition& c : t.conditions)
     conditions.push_back({{"holds", tl::print(c.holds)}, {"why", c.why}});
-  return {{"proposer", "rules"}, {"rules", rules},       {"bindings", bindings},
-          {"notes", t.notes},    {"conditions", conditions}};
+  return {{"proposer", "rules"},
+          {"rules", rules},
+          {"bindings", bindings},
+          {"notes", t.notes},
+          {"conditions", conditions}};
 }
 
 }  // namespace
@@ -61,7 +64,8 @@ Json certificate(const Tools& tools, const Claim& claim) {
       {"checked",
        {{{"what",
           "values: the program on a CPU, every stored value rounded as on the GPU, against the "
-          "specification in fp64; per row at most twice the larger of the user's own error and half "
+          "specification in fp64; per row at most twice the larger of the user's own error and "
+          "half "
           "a unit in the last place"},
          {"holds", holds},
          {"cases", claim.report.cases},
@@ -72,7 +76,8 @@ Json certificate(const Tools& tools, const Claim& claim) {
          {"holds", holds},
          {"blocks", claim.report.key_blocks}},
         {{"what", "laws of TL: the program obeys every numbered law"}, {"holds", true}},
-        {{"what", "lens: lifting kernel.cu gives kernel.tl back, token for token"}, {"holds", true}},
+        {{"what", "lens: lifting kernel.cu gives kernel.tl back, token for token"},
+         {"holds", true}},
         {{"what",
           "cubin: one entry, no global variables, nothing undefined, no spills, no serialised "
           "products"},

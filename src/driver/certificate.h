@@ -15,11 +15,11 @@ namespace kw::driver {
 
 struct Claim {
   const spec::Capture& capture;
-  const SourcePtr& expert;                // the corpus kernel's text
+  const SourcePtr& expert;  // the corpus kernel's text
   const transfer::Result& transferred;
   const check::Report& report;
-  const std::string& program_text;        // kernel.tl
-  const std::string& kernel_text;         // kernel.cu
+  const std::string& program_text;  // kernel.tl
+  const std::string& kernel_text;   // kernel.cu
   const lower::LaunchPlan& plan;
   const Built& built;
 };

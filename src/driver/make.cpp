@@ -54,8 +54,8 @@ class Maker {
 
   Made run() {
     // One stage after another; each returns false once it has said why.
-    const bool done = find() && capture() && lift() && transfer() && check() && lower() && build() &&
-                      write() && (!options_.gpu || prove());
+    const bool done = find() && capture() && lift() && transfer() && check() && lower() &&
+                      build() && write() && (!options_.gpu || prove());
     if (!done && made_.exit == Exit::own_fault) made_.exit = exit_for(diagnostics_);
     return std::move(made_);
   }
@@ -128,10 +128,10 @@ class Maker {
     if (!plan_) return false;
     for (const transfer::Condition& c : transferred_->conditions)
       plan_->requirements.push_back(c.holds);
-    say("lower", fmt::format("{} of {} lines changed; lifting the result gives the checked program "
-                             "back",
-                             std::max(lowered_->changes.added, lowered_->changes.removed),
-                             lowered_->lines));
+    say("lower",
+        fmt::format("{} of {} lines changed; lifting the result gives the checked program "
+                    "back",
+                    std::max(lowered_->changes.added, lowered_->changes.removed), lowered_->lines));
     return true;
   }
 
@@ -151,17 +151,17 @@ class Maker {
         options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
     StagedFolder folder(target);
     const std::string program_text = tl::print(transferred_->program);
-    const Claim claim{*capture_,     expert_,       *transferred_, report_,
+    const Claim claim{*capture_,    expert_,        *transferred_, report_,
                       program_text, lowered_->text, *plan_,        *built_};
     const nlohmann::json claims = certificate(*tools_, claim);
-    bool written = write_file(folder.path() / "kernel.cu", lowered_->text) &&
-                   write_file(folder.path() / "kernel.tl", program_text) &&
-                   write_file(folder.path() / "kernel.patch", lowered_->changes.patch) &&
-                   write_file(folder.path() / "kernel.cubin", built_->cubin) &&
-                   write_file(folder.path() / "launch.json", to_json(*plan_).dump(1)) &&
-                   write_file(folder.path() / "launch.h",
-                              lower::launch_header(*plan_, capture_->form.name)) &&
-                   write_file(folder.path() / "certificate.json", claims.dump(1));
+    bool written =
+        write_file(folder.path() / "kernel.cu", lowered_->text) &&
+        write_file(folder.path() / "kernel.tl", program_text) &&
+        write_file(folder.path() / "kernel.patch", lowered_->changes.patch) &&
+        write_file(folder.path() / "kernel.cubin", built_->cubin) &&
+        write_file(folder.path() / "launch.json", to_json(*plan_).dump(1)) &&
+        write_file(folder.path() / "launch.h", lower::launch_header(*plan_, capture_->form.name)) &&
+        write_file(folder.path() / "certificate.json", claims.dump(1));
     for (const auto& [name, text] : vocabulary_files(tools_->home)) {
       fs::create_directories((folder.path() / name).parent_path());
       written = written && write_file(folder.path() / name, text);
@@ -177,8 +177,9 @@ class Maker {
     }
     made_.folder = target.string();
     made_.exit = Exit::holds;
-    say("wrote", target.string() +
-                     "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json}");
+    say("wrote",
+        target.string() +
+            "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json}");
     return true;
   }
 
@@ -213,9 +214,9 @@ class Maker {
 }  // namespace
 
 std::string summary(const spec::Form& form) {
-  std::string text = fmt::format("{}: {}, {} query / {} key heads, D {}; any {}", form.name,
-                                 name(form.dtype), form.H.constant, form.G.constant,
-                                 form.D.constant, size_list(form));
+  std::string text =
+      fmt::format("{}: {}, {} query / {} key heads, D {}; any {}", form.name, name(form.dtype),
+                  form.H.constant, form.G.constant, form.D.constant, size_list(form));
   for (const spec::Term& term : form.terms)
     if (term.keep) text += "; keep " + spec::print(term.keep);
   return text;

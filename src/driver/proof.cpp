@@ -35,17 +35,25 @@ const transfer::Binding* binding_of(const transfer::Result& transferred, const s
 
 const char* kind_name(Draw::Kind kind) {
   switch (kind) {
-    case Draw::Kind::normal: return "normal";
-    case Draw::Kind::uniform: return "uniform";
-    case Draw::Kind::integer: return "integer";
-    case Draw::Kind::constant: return "constant";
+    case Draw::Kind::normal:
+      return "normal";
+    case Draw::Kind::uniform:
+      return "uniform";
+    case Draw::Kind::integer:
+      return "integer";
+    case Draw::Kind::constant:
+      return "constant";
   }
   return "";
 }
 
 Json to_json(const Draw& d) {
-  return {{"kind", kind_name(d.kind)}, {"stream", d.stream}, {"scale", d.scale},
-          {"low", d.low},              {"high", d.high},     {"value", d.value}};
+  return {{"kind", kind_name(d.kind)},
+          {"stream", d.stream},
+          {"scale", d.scale},
+          {"low", d.low},
+          {"high", d.high},
+          {"value", d.value}};
 }
 
 // The GPU draws in the kernel's order of dimensions; the user's may be another. Puts what is drawn
@@ -102,8 +110,7 @@ class ProofWriter {
   // PyTorch drew them.
   std::optional<spec::Problem> problem(const std::map<std::string, int64_t>& sizes,
                                        const spec::Draws& draws, bool& same) {
-    std::optional<spec::Problem> p =
-        spec::make_problem(capture_.form, sizes, draws, diagnostics_);
+    std::optional<spec::Problem> p = spec::make_problem(capture_.form, sizes, draws, diagnostics_);
     if (!p) return p;
     same = true;
     for (auto& [name, tensor] : p->tensors) {
@@ -173,7 +180,8 @@ class ProofWriter {
     t.shape = std::move(shape);
     t.values = std::move(values);
     if (write_npy(folder_ / name, t)) return true;
-    diagnostics_.error("driver.write", {}, fmt::format("cannot write {}", (folder_ / name).string()));
+    diagnostics_.error("driver.write", {},
+                       fmt::format("cannot write {}", (folder_ / name).string()));
     return false;
   }
 
@@ -185,23 +193,24 @@ class ProofWriter {
     fs::create_directories(folder_ / "prove");
     // LSE in fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
     std::vector<double> lse_accepted(count, 1e-4);
-    const bool saved =
-        save(stem + ".rows.npy", Dtype::i64, {count, 3}, rows.index) &&
-        save(stem + ".o.npy", Dtype::f64, {count, D}, rows.output) &&
-        save(stem + ".o.accepted.npy", Dtype::f64, {count}, rows.accepted) &&
-        save(stem + ".lse.npy", Dtype::f64, {count}, rows.lse) &&
-        save(stem + ".lse.accepted.npy", Dtype::f64, {count}, lse_accepted);
+    const bool saved = save(stem + ".rows.npy", Dtype::i64, {count, 3}, rows.index) &&
+                       save(stem + ".o.npy", Dtype::f64, {count, D}, rows.output) &&
+                       save(stem + ".o.accepted.npy", Dtype::f64, {count}, rows.accepted) &&
+                       save(stem + ".lse.npy", Dtype::f64, {count}, rows.lse) &&
+                       save(stem + ".lse.accepted.npy", Dtype::f64, {count}, lse_accepted);
     if (!saved) return false;
     Json sizes = p.sizes;
-    for (const auto& [letter, size] : {std::pair{"B", form.B}, {"H", form.H}, {"G", form.G},
-                                       {"M", form.M}, {"N", form.N}})
+    for (const auto& [letter, size] :
+         {std::pair{"B", form.B}, {"H", form.H}, {"G", form.G}, {"M", form.M}, {"N", form.N}})
       sizes[letter] = spec::value_of(size, p.sizes);
     Json inputs = Json::object(), scalars = Json::object();
     for (const transfer::Binding& b : transferred_.bindings) {
       const auto draw = draws.arguments.find(b.user);
       if (draw == draws.arguments.end()) continue;
-      if (p.scalars.count(b.user)) scalars[b.argument] = p.scalars.at(b.user);
-      else inputs[b.argument] = to_json(draw->second);
+      if (p.scalars.count(b.user))
+        scalars[b.argument] = p.scalars.at(b.user);
+      else
+        inputs[b.argument] = to_json(draw->second);
     }
     const auto golden = [&](const char* output, const std::string& name) {
       return Json{{"output", output},

@@ -57,11 +57,11 @@ std::optional<spec::Capture> capture(const Tools& tools, const spec::CaptureRequ
   if (run.exit_code == 0) return spec::load_capture(request.out, diagnostics);
   if (run.exit_code == 2 && spec::read_problems(run.out, diagnostics)) return std::nullopt;
   const bool no_torch = run.err.find("No module named 'torch'") != std::string::npos;
-  Diagnostic& d = diagnostics.error(
-      no_torch ? "driver.python" : "internal.capture", {},
-      run.timed_out ? "capture ran past 120 s and was ended"
-                    : fmt::format("capture ended with exit code {}: {}", run.exit_code,
-                                  last_lines(run.err, 3)));
+  Diagnostic& d =
+      diagnostics.error(no_torch ? "driver.python" : "internal.capture", {},
+                        run.timed_out ? "capture ran past 120 s and was ended"
+                                      : fmt::format("capture ended with exit code {}: {}",
+                                                    run.exit_code, last_lines(run.err, 3)));
   if (no_torch) d.hint = fmt::format("'{}' has no PyTorch; run scripts/setup", tools.python);
   return std::nullopt;
 }

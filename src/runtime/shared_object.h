@@ -1,7 +1,9 @@
 // A shared library opened at run time.
 //
 // NVRTC and the CUDA driver are found on the user's machine and never linked: the build needs no
-// CUDA, and what is missing is said in words instead of by the dynamic linker.
+// CUDA, and what is missing is said in words instead of by the dynamic linker. What was opened
+// stays loaded as long as the process runs: NVRTC and the driver keep threads and memory of their
+// own that do not survive being unloaded.
 #pragma once
 #include <dlfcn.h>
 
@@ -22,7 +24,6 @@ class SharedObject {
     }
     return std::shared_ptr<SharedObject>(new SharedObject(handle, path));
   }
-  ~SharedObject() { dlclose(handle_); }
   SharedObject(const SharedObject&) = delete;
   SharedObject& operator=(const SharedObject&) = delete;
 

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <string>
 
 namespace {
@@ -53,9 +54,12 @@ struct View {
 struct Kernel {
   std::string name;
 };
+std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
 
 void copy(const unsigned char* arguments, const std::string& how) {
+  static uint16_t launches = 0;
+  ++launches;
   const View x(arguments, 0, 4), y(arguments, 56, 4), lse(arguments, 112, 3);
   uint32_t* queue = field<uint32_t*>(arguments, 160);
   if (*queue != 0) abort();  // the workspace must arrive zeroed
@@ -68,6 +72,7 @@ void copy(const unsigned char* arguments, const std::string& how) {
         for (int c = 0; c < y.extent[3]; ++c) {
           uint16_t bits = reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)];
           if (how == "copy_wrong" && last && c == 0) bits ^= 0x8000;
+          if (how == "copy_drift" && m == 0) bits ^= launches & 1;
           if (how == "copy_input") reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)] = 0;
           reinterpret_cast<uint16_t*>(y.data)[y.at(b, h, m, c)] = bits;
         }
@@ -124,7 +129,7 @@ int cuModuleLoadData(void** m, const void*) {
 int cuModuleUnload(void*) { return note("unload"), 0; }
 int cuModuleGetFunction(void** f, void*, const char* name) {
   note(std::string("function ") + name);
-  return *f = new Kernel{name}, 0;
+  return *f = &kernels.emplace_back(Kernel{name}), 0;
 }
 int cuFuncSetAttribute(void*, int, int value) { return note("shared " + std::to_string(value)), 0; }
 int cuLaunchKernel(void* f, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,

@@ -122,8 +122,19 @@ def arguments(tmp_path, **more):
                                  banned=str(tmp_path / "banned.json"), **more)
 
 
+def test_the_ratio_is_to_the_fastest_peer_that_computes_the_same_function(capsys):
+    def row(tflops):
+        return {"status": "ok", "tflops": tflops, "burst_tflops": tflops, "spread": [tflops] * 2}
+
+    bench.print_case("alibi", {"clocks": {"before": "", "after": ""}, "rows": {
+        "cuBLAS 8192^3": row(700), "ours": row(500), bench.KNOWN: row(600), "FlashAttention-4": row(400),
+        "SDPA math": {"status": "failed: no"}}})
+    lines = {line.split("  ")[1]: line for line in capsys.readouterr().out.splitlines()[2:]}
+    assert lines["ours"].endswith("1.250") and lines["FlashAttention-4"].endswith("1.000")
+
+
 def test_a_second_run_goes_on_where_the_first_was_cut_off(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(bench, "implementations", lambda folders: [("peer", right)])
+    monkeypatch.setattr(bench, "implementations", lambda function, folders: [("peer", right)])
     monkeypatch.setattr(bench, "CASES", SMALL[:1])
     first = Cpu()
     bench.child(arguments(tmp_path), first)

@@ -2,6 +2,7 @@
 // the stand-in driver of tests/fake_cuda.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -293,7 +294,7 @@ TEST_F(Packing, RefusesAGridOfNothing) {
 class Launching : public testing::Test {
  protected:
   void SetUp() override {
-    log_path = testing::TempDir() + "/fake_cuda.log";
+    log_path = fmt::format("{}/kw_fake_cuda_{}.log", testing::TempDir(), getpid());
     remove(log_path.c_str());
     setenv("FAKE_CUDA_LOG", log_path.c_str(), 1);
     driver = Driver::open(diagnostics, KW_FAKE_CUDA);

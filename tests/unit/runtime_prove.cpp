@@ -1,6 +1,7 @@
 // kernelwright-prove as a program, against the stand-in driver: its kernels copy x to y, and each
 // of them but `copy` is wrong in one way.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -21,8 +22,7 @@ using Json = nlohmann::json;
 class Proving : public testing::Test {
  protected:
   void SetUp() override {
-    folder = testing::TempDir() + "/prove_" +
-             testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder = testing::TempDir() + "/kw_prove_" + std::to_string(getpid());
     std::filesystem::create_directories(folder);
     make("copy");
   }
@@ -140,6 +140,7 @@ TEST_F(Proving, EachWrongKernelIsRefutedByItsOwnFinding) {
       {"copy_wrong", {"prove.error"}},
       {"copy_lse", {"prove.error"}},
       {"copy_past", {"prove.guard", "prove.guard"}},
+      {"copy_drift", {"prove.repeat"}},
       {"copy_fault", {"prove.fault"}}};
   for (const auto& [kernel, expected] : cases) {
     make(kernel);
