@@ -1,5 +1,6 @@
 // A user's arguments become a program's: q, k and v by the form's operands, in the program's order
-// B, heads, rows, D and with the heads of the case; everything else by its name.
+// B, heads, rows, D and with the heads of the case; everything else by its name
+// (Form::user_name).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -120,7 +121,7 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
     for (const Item& d : s.items("d")) {
       if (tensor && s.items("t")[0].name == "out") continue;
       if (tensor && !launch.tensors.count(d.name)) {
-        const auto user = problem.tensors.find(d.name);
+        const auto user = problem.tensors.find(form.user_name(d.name));
         if (user == problem.tensors.end() || user->second.shape.size() != s.items("s").size()) {
           refuse(s,
                  fmt::format("the kernel reads {} with {} dimensions and the function has no such "
@@ -138,7 +139,7 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
                                 kw::name(user->second.dtype)));
         launch.tensors[d.name] = std::move(t);
       } else if (!tensor && s.op != Op::arg_workspace && !d.expr) {
-        const auto scalar = problem.scalars.find(d.name);
+        const auto scalar = problem.scalars.find(form.user_name(d.name));
         const auto size = problem.sizes.find(d.name);
         if (scalar != problem.scalars.end())
           launch.scalars[d.name] = scalar->second;
