@@ -91,7 +91,8 @@ std::string Arguments::new_name(const std::string& user) {
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "given_" + name;
   const bool reserved = std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
-  name = reserved ? edit_.fresh({name + "_given"}) : edit_.fresh({name, name + "_given"});
+  const std::string given = name + std::string(spec::kGiven);
+  name = reserved ? edit_.fresh({given}) : edit_.fresh({name, given});
   names_[user] = name;
   return name;
 }
