@@ -183,7 +183,11 @@ bool Arguments::scalar(const spec::Expr& use) {
                         "supported are int and float");
   const std::string own = new_name(use.name);
   edit_.result.bindings.push_back({own, use.name, {}});
-  return add_before_scale(own + (is_float(a->dtype) ? ": f32" : ": i32"));
+  const bool real = is_float(a->dtype);
+  if (!real && !edit_.condition(fmt::format("{0} > -{1} and {0} < {1}", own, 1 << 29),
+                                "positions are computed in 32 bits"))
+    return false;
+  return add_before_scale(own + (real ? ": f32" : ": i32"));
 }
 
 ExprPtr Arguments::renamed(const ExprPtr& e) const {

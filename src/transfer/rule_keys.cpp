@@ -23,6 +23,7 @@
 #include <algorithm>
 
 #include "transfer/bounds.h"
+#include "transfer/intervals.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -49,12 +50,11 @@ KeyRange key_range(const Edit& edit) {
                 from = kept_from(edit.keep, keys);
   const ExprPtr end = below ? highest(below, tile) : nullptr;
   const ExprPtr full = all ? lowest(all, tile) : nullptr;
-  KeyRange out{end ? smaller(keys, end, {}) : keys,
-               full ? larger(zero, smaller(keys, full, {}), {}) : zero,
+  KeyRange out{end ? smaller(keys, end) : keys, full ? larger(zero, smaller(keys, full)) : zero,
                from ? lowest(from, tile) : nullptr};
   if (out.first && range(out.first, {}).high <= 0) out.first = nullptr;
   if (out.first) {
-    out.first = larger(zero, out.first, {});
+    out.first = larger(zero, out.first);
     out.full = zero;
   }
   return out;
