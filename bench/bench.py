@@ -224,15 +224,15 @@ def fa4_modifiers(case):
         return (j <= i) | (j < utils.scalar_to_ssa(constant_prefix, cutlass.Int32))
 
     @cute.jit
-    def alibi(s, b, h, i, j, seqlen_info, aux_tensors):
+    def alibi(s, b, h, q_idx, kv_idx, seqlen_info, aux_tensors):  # the names are part of the call
         slope = cute.make_rmem_tensor(1, cutlass.Float32)
         slope[0] = aux_tensors[0][h[0]]
-        return s + slope.load() * (j - i).to(cutlass.Float32)
+        return s + slope.load() * (kv_idx - q_idx).to(cutlass.Float32)
 
     @cute.jit
-    def alibi_known(s, b, h, i, j, seqlen_info, aux_tensors):
+    def alibi_known(s, b, h, q_idx, kv_idx, seqlen_info, aux_tensors):
         power = (h + cute.full_like(h, 1)).to(cutlass.Float32) * cute.full_like(s, slope_step)
-        return s + cute.math.exp2(power, fastmath=True) * (j - i).to(cutlass.Float32)
+        return s + cute.math.exp2(power, fastmath=True) * (kv_idx - q_idx).to(cutlass.Float32)
 
     return {"prefix_lm": (prefix, prefix_known), "alibi": (alibi, alibi_known)}
 

@@ -1,19 +1,24 @@
-"""python -m kernelwright.capture SPEC.py [--function NAME] [--dtype bf16|f16] --out DIR
+"""python -m kernelwright.capture SPEC.py [--function NAME] [--dtype bf16|f16] [--case B,M,N] --out DIR
 
 Traces an attention function and writes DIR/graph.json, the goldens beside it, and source.py, the
 text that was read. What is wrong with the user's file goes to standard output as
-{"diagnostics": [...]}, with exit code 2.
+{"diagnostics": [...]}, with exit code 2. A fault of ours is one line on standard error, exit code 70.
 """
 
 import argparse
+import contextlib
 import json
+import logging
+import os
 import pathlib
+import shutil
 import sys
 import time
 import warnings
 
 
-def capture(path, function, dtype, out):
+def capture(path, function, dtype, out, more_cases=()):
+    """Writes the folder `out` whole or not at all. Raises Problem where the user's file is at fault."""
     import torch
 
     from . import goldens, graph, load, trace
@@ -25,13 +30,26 @@ def capture(path, function, dtype, out):
     graph.refuse_operators(traced.program.graph)
     text = graph.to_json(spec, traced)
     traced_at = time.monotonic()
-    index, truths, errors = goldens.make(spec, traced)
+    index, truths, errors = goldens.make(spec, traced, [*goldens.CASES, *more_cases])
     text["seconds"] = {"trace": round(traced_at - started, 3),
                        "goldens": round(time.monotonic() - traced_at, 3)}
-    out.mkdir(parents=True, exist_ok=True)
-    goldens.write(out, index, truths, errors)
-    (out / "source.py").write_bytes(pathlib.Path(path).read_bytes())
-    (out / "graph.json").write_text(json.dumps(text, indent=1))
+    staging = out.parent / f".{out.name}.{os.getpid()}"
+    staging.mkdir(parents=True)
+    try:
+        goldens.write(staging, index, truths, errors)
+        (staging / "source.py").write_bytes(pathlib.Path(path).read_bytes())
+        (staging / "graph.json").write_text(json.dumps(text, indent=1))
+        shutil.rmtree(out, ignore_errors=True)
+        staging.rename(out)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _case(text):
+    sizes = tuple(int(part) for part in text.split(","))
+    if len(sizes) != 3 or min(sizes) < 1:
+        raise ValueError(text)
+    return sizes
 
 
 def main():
@@ -40,15 +58,30 @@ def main():
     parser.add_argument("--function")
     parser.add_argument("--dtype", choices=["bf16", "f16", "fp16"])
     parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser.add_argument("--case", action="append", default=[], type=_case, metavar="B,M,N",
+                        help="one more golden case of these sizes")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)  # PyTorch logs what it then raises
 
-    from .problem import Problem
+    from .problem import Problem, fault
     try:
-        capture(arguments.spec, arguments.function, arguments.dtype, arguments.out)
+        with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
+            capture(arguments.spec, arguments.function, arguments.dtype, arguments.out,
+                    arguments.case)
     except Problem as problem:
         print(json.dumps({"diagnostics": [problem.to_json(arguments.spec)]}))
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        missing = Problem("spec.no_pytorch", f"{sys.executable} has no PyTorch",
+                          hint="run capture with a Python that has PyTorch 2.6 or later")
+        print(json.dumps({"diagnostics": [missing.to_json(arguments.spec)]}))
+        sys.exit(2)
+    except Exception as error:
+        print(fault(error), file=sys.stderr)
+        sys.exit(70)
 
 
 if __name__ == "__main__":

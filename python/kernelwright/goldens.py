@@ -14,6 +14,7 @@ import torch
 from . import random
 from .graph import Sizes, number
 from .problem import Problem, first_line_of, last_line_in
+from .trace import is_operand
 
 # (B, M, N): one, and around the tile sizes 64 and 128; M < N, M = N and M > N.
 CASES = [
@@ -39,44 +40,56 @@ class InFp64(torch.fx.Interpreter):
         return super().call_function(target, tuple(map(swap, args)), {k: swap(a) for k, a in kwargs.items()})
 
 
-def _symbols(spec, traced, sizes):
-    """Batch symbols and the others, in the order of the arguments."""
+def _symbols(traced, sizes):
+    """Symbols of the operands: batch sizes and the others, in the order of the arguments. Symbols
+    that only other arguments have (a table's length) come with the example's value."""
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
-    batch, others = [], []
-    for key in traced.program.graph_signature.user_inputs:
-        shape = placeholders[key].meta["val"].shape
-        for d, size in enumerate(shape):
+    given = [value for value, argument in zip(traced.values, traced.is_argument) if argument]
+    batch, others, examples = [], [], {}
+    for key, value in zip(traced.program.graph_signature.user_inputs, given):
+        for d, size in enumerate(placeholders[key].meta["val"].shape):
             for symbol in sorted(sizes.expr(size).free_symbols, key=str):
-                group = batch if d == 0 and len(shape) >= 3 else others
-                if symbol not in batch and symbol not in others:
-                    group.append(symbol)
-    return batch, others
+                examples.setdefault(symbol, value.shape[d])
+                if is_operand(value) and symbol not in batch + others:
+                    (batch if d == 0 else others).append(symbol)
+    return batch, others, {s: n for s, n in examples.items() if s not in batch + others}
 
 
-def _sizes_of_case(batch, others, case):
+def _sizes_of_case(symbols, case):
+    batch, others, fixed = symbols
     B, M, N = case
-    values = {s: B for s in batch}
+    values = {**fixed, **{s: B for s in batch}}
     values.update({s: (M, N)[min(n, 1)] for n, s in enumerate(others)})
     return values
 
 
-def _draw_of(value, stream, index, longest, as_example):
-    """How an argument of case `index` is drawn. Integers over 0 .. the longest size in even cases,
-    over the example's own range in odd ones; other floats spread as in the example; a number keeps
-    the example's value in even cases and takes three quarters of it in odd ones."""
+def _draw_of(value, index, longest, as_example):
+    """How an argument of case `index` is drawn.
+
+    Operands are normal. Integers take, in turn, 0 .. the longest size, the example's own range, and
+    a few small values, so that empty and full prefixes both occur; flags take 0 and 1. Other floats
+    spread as in the example. A number keeps the example's value in even cases; in odd ones a float
+    takes three quarters of it, an integer any value up to the longest size.
+    """
     odd = index % 2 == 1
     if value.dim() == 0:
         example = value.item()
-        if not isinstance(example, float):
-            return {"kind": "integer", "low": 0, "high": longest} if odd and not as_example and example > 1 \
-                else {"kind": "constant", "value": int(example)}
-        return {"kind": "constant", "value": example * 0.75 if odd else example}
+        if isinstance(example, float):
+            return {"kind": "constant", "value": example * 0.75 if odd else example}
+        if odd and not as_example and example > 1:
+            return {"kind": "integer", "low": 0, "high": longest}
+        return {"kind": "constant", "value": int(example)}
     if value.dtype == torch.bool:
         return {"kind": "integer", "low": 0, "high": 1}
     if not value.is_floating_point():
         low, high = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
-        return {"kind": "integer", "low": low, "high": high} if odd or as_example \
-            else {"kind": "integer", "low": min(0, low), "high": longest}
+        if low >= 0 and high <= 1:
+            return {"kind": "integer", "low": 0, "high": 1}
+        if odd or as_example:
+            return {"kind": "integer", "low": low, "high": high}
+        if index % 4 == 2:
+            return {"kind": "integer", "low": min(0, low), "high": 1 + longest // 16}
+        return {"kind": "integer", "low": min(0, low), "high": longest, "to_longest": True}
     if value.dim() >= 3:
         return {"kind": "normal", "scale": 1.0}
     finite = value.double()[value.isfinite()]
@@ -136,19 +149,18 @@ def _run_case(spec, traced, interpreter, inputs):
     return truth, own
 
 
-def make(spec, traced):
+def make(spec, traced, cases):
     """Returns the index (for JSON), the truths and the own errors, each one flat array."""
     sizes = Sizes(traced.program.graph)
-    batch, others = _symbols(spec, traced, sizes)
+    symbols = _symbols(traced, sizes)
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
     shapes = [[sizes.expr(s) for s in placeholders[key].meta["val"].shape]
               for key in traced.program.graph_signature.user_inputs]
     interpreter = InFp64(traced.program.graph_module)
     axis = _head_axis(traced)
     index, truths, errors = [], [], []
-    torch.set_default_dtype(torch.float32)
-    for n, case in enumerate(CASES):
-        values = _sizes_of_case(batch, others, case)
+    for n, case in enumerate(cases):
+        values = _sizes_of_case(symbols, case)
         entry, truth, own = _case(spec, traced, interpreter, shapes, values, n)
         picked = list(range(truth.shape[axis])) if axis is not None else []
         if len(picked) > 2:
@@ -163,7 +175,6 @@ def make(spec, traced):
 
 
 def _case(spec, traced, interpreter, shapes, values, n):
-    sizes_json = {str(s): int(v) for s, v in values.items()}
     longest = max(values.values(), default=1)
     for as_example in (False, True):
         draws, inputs, position = [], [], 0
@@ -171,7 +182,7 @@ def _case(spec, traced, interpreter, shapes, values, n):
             if not is_argument:
                 inputs.append(example)
                 continue
-            how = _draw_of(example, stream, n, longest, as_example)
+            how = _draw_of(example, n, longest, as_example)
             shape = [int(s.subs(values)) for s in shapes[position]]
             inputs.append(draw(how, SEED + n, stream, example.dtype, shape))
             draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
@@ -180,16 +191,20 @@ def _case(spec, traced, interpreter, shapes, values, n):
             with torch.no_grad():
                 truth, own = _run_case(spec, traced, interpreter, inputs)
             if own.shape != truth.shape:
-                raise Problem("spec.trace", f"at sizes {sizes_json} the function returns shape "
+                raise Problem("spec.trace", f"with shapes {_shapes_of(inputs)} the function returns shape "
                               f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)
             return {"seed": SEED + n, "draws": draws}, truth, own
         except Problem:
             raise
         except Exception as error:
             failure = error
-    raise Problem("spec.run", f"at sizes {sizes_json} {spec.name} raises {type(failure).__name__}: "
+    raise Problem("spec.run", f"with shapes {_shapes_of(inputs)} {spec.name} raises {type(failure).__name__}: "
                   f"{first_line_of(failure)}", last_line_in(spec.file, failure) or spec.line,
                   hint="the function must work for any batch size and any sequence sizes")
+
+
+def _shapes_of(inputs):
+    return ", ".join(str(list(v.shape)) for v in inputs if isinstance(v, torch.Tensor) and v.dim())
 
 
 def write(folder, index, truths, errors):

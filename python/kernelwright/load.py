@@ -46,7 +46,7 @@ def load(path, function_name=None):
     sys.path.insert(0, str(pathlib.Path(path).parent))
     try:
         exec(code, module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Problem("spec.run", f"importing the file raises {type(error).__name__}: "
                       f"{first_line_of(error)}", last_line_in(file, error)) from None
     definitions = {node.name: node for node in tree.body
@@ -59,7 +59,7 @@ def load(path, function_name=None):
 def _call(file, function, *args):
     try:
         return function(*args)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Problem("spec.run", f"{function.__name__}() raises {type(error).__name__}: "
                       f"{first_line_of(error)}", last_line_in(file, error)) from None
 

@@ -36,3 +36,10 @@ def first_line_of(error, limit=300):
     text = str(error).strip()
     head = text.splitlines()[0] if text else type(error).__name__
     return head if len(head) <= limit else head[: limit - 3] + "..."
+
+
+def fault(error):
+    """Our own fault, in one line: what was raised, and where in our code."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return (f"kernelwright.capture: internal fault: {type(error).__name__}: {first_line_of(error)} "
+            f"({frame.filename}:{frame.lineno})")

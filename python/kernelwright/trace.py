@@ -7,6 +7,7 @@ user's code fixes it, and then the line that did is noted.
 """
 
 import dataclasses
+import re
 import traceback
 
 import torch
@@ -178,10 +179,11 @@ class _Recorder:
     """While tracing: keeps the user's frames only, and notes which line fixed a size."""
 
     def __init__(self, file):
-        self.file, self.fixed = file, {}
+        self.file, self.lines = file, {}  # (argument, dimension) -> line
 
     def __enter__(self):
-        self.filter, self.replace = TracerBase._filter_traceback_frames, symbolic_shapes.ShapeEnv._set_replacement
+        self.filter = TracerBase._filter_traceback_frames
+        self.replace = symbolic_shapes.ShapeEnv._set_replacement
         recorder = self
 
         def only_user_frames(tracer, frames):
@@ -189,14 +191,22 @@ class _Recorder:
                 [frame for frame in frames if frame.filename == recorder.file])
 
         def note_replacement(env, symbol, target, message):
-            lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == recorder.file]
-            if lines:
-                recorder.fixed.setdefault(str(symbol), lines[-1])
+            recorder.note(env, symbol)
             return recorder.replace(env, symbol, target, message)
 
         TracerBase._filter_traceback_frames = only_user_frames
         symbolic_shapes.ShapeEnv._set_replacement = note_replacement
         return self
+
+    def note(self, env, symbol):
+        lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self.file]
+        if not lines:
+            return
+        for source in env.var_to_sources.get(symbol, []):
+            place = re.search(r"\[(\d+)\]\D*size\(\)\[(\d+)\]", source.name if isinstance(source.name, str)
+                              else source.name())
+            if place:
+                self.lines.setdefault((int(place[1]), int(place[2])), lines[-1])
 
     def __exit__(self, *_):
         TracerBase._filter_traceback_frames = self.filter
@@ -230,12 +240,12 @@ def trace(spec, dtype):
             program = torch.export.export(module, given, dynamic_shapes=(dims,), strict=False)
     except Exception as error:
         raise _explain(spec, error) from None
-    notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.fixed)
+    notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)
     return Trace(program, values, is_argument, dtype, notes)
 
 
 def _fixed_sizes(spec, program, given, dims, is_argument, lines):
-    """Notes on sizes that could have varied but came out as constants."""
+    """Notes on sizes of operands that could have varied but came out as constants."""
     names = [name for name, argument in zip(spec.names, is_argument) if argument]
     places = [line for line, argument in zip(spec.lines, is_argument) if argument]
     placeholders = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
@@ -243,7 +253,9 @@ def _fixed_sizes(spec, program, given, dims, is_argument, lines):
     for n, key in enumerate(program.graph_signature.user_inputs):
         shape = placeholders[key].meta["val"].shape
         for d in dims[n] or {}:
-            if is_operand(given[n]) and isinstance(shape[d], int):
-                line = min(lines.values()) if lines else places[n]
-                notes.append((f"size {d} of {names[n]} is fixed at {shape[d]} by the code", line))
+            fixed = not isinstance(shape[d], torch.SymInt) or shape[d].node.expr.is_number
+            if is_operand(given[n]) and fixed:
+                # Of sizes that must be equal, one is recorded.
+                line = lines.get((n, d)) or min(lines.values(), default=places[n])
+                notes.append((f"size {d} of {names[n]} is fixed at {int(shape[d])} here", line))
     return notes

@@ -1,6 +1,11 @@
-// Which cases a check runs: the capture's golden ones, and shapes with more key blocks than a ring
-// has stages, drawn alike with another seed.
+// Which cases a check runs: the capture's golden ones, then shapes around the edges of tiles and
+// with more key blocks than a ring has stages, drawn alike with another seed.
+//
+// With standard normal inputs a softmax is flat: a score hardly ever exceeds the running reference
+// by 2^8, so a kernel that forgets to rescale would pass. Every second shape therefore has queries
+// six times as large. (Sharp inputs alone would not do either: they hide mask faults.)
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "check/trial.h"
@@ -52,6 +57,25 @@ const GoldenCase& nearest(const spec::Capture& capture,
       });
 }
 
+// The n-th case beyond the goldens.
+Case further_case(const spec::Capture& capture, int n) {
+  constexpr int64_t kQueries[] = {1, 31, 63, 64, 65, 127, 128, 129, 150, 191, 256, 257, 320};
+  constexpr int64_t kKeys[] = {1, 2, 65, 127, 128, 129, 200, 256, 257, 300, 385, 520, 640};
+  const Random pick(20240502, 0);
+  auto any = [&](const auto& from, int which) {
+    return from[pick.integer(3 * n + which, 0, std::size(from) - 1)];
+  };
+  Case c;
+  c.sizes = resized(capture.form, capture.cases[0].sizes, pick.integer(3 * n, 1, 2),
+                    any(kQueries, 1), any(kKeys, 2));
+  c.golden = &nearest(capture, c.sizes);
+  c.draws = c.golden->draws;
+  c.draws.seed += 1000 + n;
+  c.exact = false;
+  if (n % 2 == 0) c.draws.arguments[capture.form.terms[0].q.argument].scale *= 6;
+  return c;
+}
+
 }  // namespace
 
 bool heads_are_alike(const Form& form) {
@@ -96,17 +120,8 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
     if (a >= 1000 && (best < 1000 || a < best)) smallest = cases.size();
     cases.push_back(std::move(c));
   }
-  const int64_t extra[][3] = {{1, 150, 520}, {2, 65, 385}, {1, 320, 640}, {3, 128, 256}};
-  for (const auto& [b, m, n] : extra) {
-    if (int(cases.size()) >= options.cases || capture.cases.empty()) break;
-    Case c;
-    c.sizes = resized(form, capture.cases[0].sizes, b, m, n);
-    c.golden = &nearest(capture, c.sizes);
-    c.draws = c.golden->draws;
-    c.draws.seed += 1000;
-    c.exact = false;
-    cases.push_back(std::move(c));
-  }
+  for (int n = 0; int(cases.size()) < options.cases && !capture.cases.empty(); ++n)
+    cases.push_back(further_case(capture, n));
   for (size_t n = 0; n < cases.size(); ++n) {
     choose_heads(form, cases[n], n == smallest);
     cases[n].grid = 1 + int(n % 3);

@@ -36,18 +36,22 @@ struct Difference {
 
 // What the observer remembers of one worker.
 struct Worker {
-  std::map<std::string, const Stmt*> last_map;  // by tile or vector, since its last product
+  exec::Place rows;                             // of the block of queries at hand
+  std::map<std::string, const Stmt*> last_map;  // by tile or vector: the last map or fill
   std::map<std::string, const Stmt*> product;   // by accumulator
-  std::string reference;                        // m, by name
-  double scale = 0;
-  std::vector<float> m_of_p;                                    // m when the operand was made
+  std::string score_tile;                       // by name
+  // The scores as their product left them (no statement) and after each map since.
+  std::vector<std::pair<const Stmt*, std::vector<float>>> scores;
+  std::string reference;      // m, by name
+  double scale = 0;           // of the exponents: the program's argument
+  std::vector<float> m_of_p;  // m when the operand was made
   std::vector<std::pair<int64_t, int64_t>> summed, multiplied;  // keys: first, count
 };
 
 class Locator : public exec::Observer {
  public:
   Locator(const Case& c, spec::Evaluator& evaluator, const exec::Launch& launch)
-      : case_(c), truth_(evaluator), launch_(launch) {}
+      : case_(c), truth_(evaluator), launch_(launch), scale_name_(tl::name("scale")) {}
 
   Difference found;
 
@@ -55,6 +59,8 @@ class Locator : public exec::Observer {
     if (found.statement) return;
     if (s.op == Op::raise) check_scores(s, v);
     if (s.op == Op::row_sum) check_weights(s, v);
+    if (s.op == Op::row_sum) check_sum(s, text_of(s, "l"), v);
+    if (s.op == Op::row) check_total(s, v);
     if (s.op == Op::gemm_add_async) check_accumulator_before(s, v);
     if (s.op == Op::store) check_output(s, v);
     if (s.op == Op::store_rows) check_lse(s, v);
@@ -69,10 +75,10 @@ class Locator : public exec::Observer {
       case Op::map_at:
       case Op::map_real:
       case Op::map_rows:
-        w.last_map[text_of(s, "t")] = &s;
-        break;
       case Op::fill:
-        on_fill(s, v, w);
+        w.last_map[text_of(s, "t")] = &s;
+        if (const Tile* tile = v.tile(text_of(s, "t")); tile && text_of(s, "t") == w.score_tile)
+          w.scores.emplace_back(&s, tile->x);
         break;
       case Op::gemm_async:
         w.product[text_of(s, "c")] = &s;
@@ -86,10 +92,11 @@ class Locator : public exec::Observer {
         break;
       case Op::raise:
         w.reference = text_of(s, "m");
-        w.scale = v.value(s.expr("e"));
         break;
       case Op::row_sum:
-        check_sum(s, v);
+        if (const Tile* t = v.tile(text_of(s, "s")))
+          w.summed.push_back({t->of_columns.first, t->columns});
+        check_sum(s, text_of(s, "l"), v);
         break;
       case Op::reshape:
         if (const Row* m = v.row(w.reference)) w.m_of_p = m->x;
@@ -115,13 +122,16 @@ class Locator : public exec::Observer {
     return it == w.last_map.end() ? &otherwise : it->second;
   }
 
-  // A new block of rows begins: its sums start empty.
-  void on_fill(const Stmt& s, const View& v, Worker& w) {
-    const std::string name = text_of(s, "t");
-    w.last_map.erase(name);
-    const Row* row = v.row(name);
-    if (v.tile(name)) w.multiplied.clear();
-    if (row && row->lanes > 1) w.summed.clear();
+  // The scores of a block have come; with those of other queries than before, sums start empty.
+  void on_scores(const Tile& t, Worker& w) {
+    const exec::Place &a = t.of_rows, &b = w.rows;
+    if (a.batch != b.batch || a.head != b.head || a.first != b.first) {
+      w.summed.clear();
+      w.multiplied.clear();
+    }
+    w.rows = a;
+    w.scores.clear();
+    w.scores.emplace_back(nullptr, t.x);
   }
   void on_gemm_add(const Stmt& s, const View& v, Worker& w) {
     w.product[text_of(s, "c")] = &s;
@@ -162,6 +172,8 @@ class Locator : public exec::Observer {
     if (!t || product == w.product.end()) return;
     if (product->second->op == Op::gemm_add_async)
       return check_accumulator(*product->second, *t, w, "after");
+    w.score_tile = name;
+    on_scores(*t, w);
     const int64_t group = int64_t(case_.heads.size()) / case_.key_heads, h = t->of_rows.head;
     each_row(*t, [&](int r, int64_t b, int64_t, int64_t i) {
       for (int c = 0; c < t->columns && t->of_columns.first + c < truth_.keys(); ++c) {
@@ -169,20 +181,34 @@ class Locator : public exec::Observer {
         const double want = dot(b, h, i, h / group, j), got = t->row(r)[c];
         if (std::fabs(got - want) <= 1e-3 * (1 + std::fabs(want))) continue;
         return differ(product->second,
-                      fmt::format("{}[{}, {}] is {:.5g} and q[{}] . k[{}] is {:.5g} (rows of {}, "
-                                  "columns of {}, head {} of batch {})",
-                                  name, r, c, got, i, j, want, t->of_rows.tensor,
-                                  t->of_columns.tensor, t->of_columns.head, t->of_columns.batch));
+                      fmt::format("{}[{}, {}] is {:.5g} and q[{}] . k[{}] is {:.5g}; its columns "
+                                  "are rows of {}, head {} of batch {}, and head {} of batch {} "
+                                  "of k is wanted",
+                                  name, r, c, got, i, j, want, t->of_columns.tensor,
+                                  t->of_columns.head, t->of_columns.batch, h / group, b));
       }
     });
+  }
+
+  // The last map that changed an element of the scores; of one that should have been dropped, the
+  // last that drops any.
+  static const Stmt* last_change(const Worker& w, size_t element, bool kept) {
+    const Stmt* last = nullptr;
+    for (size_t k = 1; k < w.scores.size(); ++k) {
+      const bool changed = w.scores[k].second[element] != w.scores[k - 1].second[element];
+      const bool drops = tl::mentions(w.scores[k].first->expr("f"), "-inf");
+      if (kept ? changed : changed || drops) last = w.scores[k].first;
+    }
+    return last;
   }
 
   void check_scores(const Stmt& s, const View& v) {
     Worker& w = worker(v);
     const Tile* t = v.tile(text_of(s, "s"));
-    const double scale = v.value(s.expr("e"));
     if (!t) return;
-    const Stmt* blamed = map_or(w, text_of(s, "s"), s);
+    // The argument, not what this statement says: that may be what is wrong.
+    const double argument = v.value(scale_name_);
+    const double scale = w.scale = std::isnan(argument) ? v.value(s.expr("e")) : argument;
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       for (int c = 0; c < t->columns; ++c) {
         const int64_t j = t->of_columns.first + c;
@@ -190,10 +216,13 @@ class Locator : public exec::Observer {
         const bool kept = j < truth_.keys() && truth_.keep(0, b, h, i, j);
         const double want = kept ? truth_.score(0, b, h, i, j) * kLog2e : -INFINITY;
         if (kept ? std::fabs(got - want) <= 1e-3 * (1 + std::fabs(want)) : got < -1e4) continue;
+        const Stmt* changed = last_change(w, size_t(r) * t->columns + c, kept);
         return differ(
-            blamed, fmt::format("for row {} and key {} the score is {:.5g} and should be {:.5g}{} "
-                                "(times log2(e))",
-                                i, j, got, want, kept ? "" : ": the key is dropped"));
+            changed ? changed : &s,
+            fmt::format("for row {} and key {} the score is {:.5g} and should be {:.5g} (times "
+                        "log2(e)){}{}",
+                        i, j, got, want, kept ? "" : ": the key is dropped",
+                        changed ? "" : "; no map has changed it since its product"));
       }
     });
   }
@@ -217,14 +246,16 @@ class Locator : public exec::Observer {
     });
   }
 
-  void check_sum(const Stmt& s, const View& v) {
+  // The partial sum l against the weights of all keys summed so far.
+  void check_sum(const Stmt& s, const std::string& name, const View& v) {
     Worker& w = worker(v);
-    const Tile* t = v.tile(text_of(s, "s"));
-    const Row *l = v.row(text_of(s, "l")), *m = v.row(w.reference);
-    if (!t || !l || !m) return;
-    w.summed.push_back({t->of_columns.first, t->columns});
-    const Stmt* blamed = map_or(w, text_of(s, "l"), s);
-    each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
+    const Row *l = v.row(name), *m = v.row(w.reference);
+    if (!l || !m || !w.rows.known) return;
+    const Stmt* blamed = map_or(w, name, s);
+    Tile rows;  // of the scores: only where they lie
+    rows.rows = l->rows;
+    rows.of_rows = w.rows;
+    each_row(rows, [&](int r, int64_t b, int64_t h, int64_t i) {
       double want = 0, got = 0;
       for (const auto& [first, keys] : w.summed)
         for (int64_t j = first; j < first + keys; ++j) want += weight(b, h, i, j, m->x[r], w.scale);
@@ -234,7 +265,13 @@ class Locator : public exec::Observer {
                                  "relative to m = {:.5g}",
                                  i, got, want, m->x[r]));
     });
-    w.last_map.erase(text_of(s, "l"));
+    if (s.op == Op::row_sum) w.last_map.erase(name);
+  }
+
+  void check_total(const Stmt& s, const View& v) {
+    for (const tl::Item& d : s.items("d"))
+      if (d.expr && d.expr->kind == tl::ExprKind::call && d.expr->text == "total")
+        check_sum(s, d.expr->args[0]->text, v);
   }
 
   void check_accumulator_before(const Stmt& s, const View& v) {
@@ -303,6 +340,7 @@ class Locator : public exec::Observer {
   const Case& case_;
   spec::Evaluator& truth_;
   const exec::Launch& launch_;
+  const tl::ExprPtr scale_name_;
   std::map<int, Worker> workers_;
   const Stmt* last_store_ = nullptr;
 };
@@ -325,11 +363,52 @@ int canonical_line(const tl::Program& program, const Stmt* statement) {
   return line;
 }
 
+namespace {
+
+// What decides which key blocks run: the return of the function behind the bounds of a key loop.
+const Stmt* range_statement(const tl::Program& program) {
+  std::string keys, def;
+  const Stmt* found = nullptr;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op != Op::down || !keys.empty()) return;
+    tl::rewrite(s.expr("a"), [&](const tl::ExprPtr& e) {
+      if (e->kind == tl::ExprKind::field) keys = e->args[0]->text;
+      return tl::ExprPtr();
+    });
+  });
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op != Op::let) return;
+    for (const tl::Item& d : s.items("d"))
+      if (d.name == keys && d.expr->kind == tl::ExprKind::call) def = d.expr->text;
+  });
+  for (const Stmt& s : program.body)
+    if (s.op == Op::def && s.word("n") == def)
+      tl::walk(s.body, [&](const Stmt& r) {
+        if (r.op == Op::return_) found = &r;
+      });
+  return found;
+}
+
+void name_statement(const tl::Program& program, const Stmt* statement, const std::string& text,
+                    Counterexample& what) {
+  if (!statement) return;
+  what.statement = tl::print_head(*statement);
+  what.line = canonical_line(program, statement);
+  what.span = statement->span;
+  what.difference = text;
+}
+
+}  // namespace
+
 void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
             Counterexample& what) {
   Diagnostics ignored;
   const auto problem = spec::make_problem(capture.form, c.sizes, c.draws, ignored);
   if (!problem) return;
+  if (what.output == "key blocks") {
+    const Stmt* range = range_statement(program);
+    return name_statement(program, range, "the key range is decided here", what);
+  }
   const auto launch = bind(program, capture.form, *problem, c, ignored);
   if (!launch) return;
   spec::Evaluator evaluator(capture.form, *problem);
@@ -338,11 +417,7 @@ void locate(const tl::Program& program, const spec::Capture& capture, const Case
   Difference found = locator.found;
   if (!found.statement && locator.last_store())
     found = {locator.last_store(), "every value agrees up to here: it goes to the wrong place"};
-  if (!found.statement) return;
-  what.statement = tl::print_head(*found.statement);
-  what.line = canonical_line(program, found.statement);
-  what.span = found.statement->span;
-  what.difference = found.text;
+  name_statement(program, found.statement, found.text, what);
 }
 
 }  // namespace kw::check

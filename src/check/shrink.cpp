@@ -24,6 +24,7 @@ class Shrinker {
       : program_(program), capture_(capture), best_(std::move(c)), failure_(std::move(failure)) {}
 
   std::pair<Case, Failure> run() {
+    one_block();
     one_group();
     bool shrunk = true;
     while (shrunk && left_ > 0) {
@@ -41,6 +42,12 @@ class Shrinker {
     best_ = std::move(c);
     failure_ = *trial.failure;
     return true;
+  }
+
+  void one_block() {
+    Case c = best_;
+    c.grid = 1;
+    if (best_.grid > 1) try_case(std::move(c));
   }
 
   // The query heads of one key head, where heads are alike.

@@ -45,6 +45,9 @@ struct Trial {
   bool valid = true;  // false: the case could not be run; `diagnostics` says why
   Diagnostics diagnostics;
   std::optional<Failure> failure;
+  // The first row that is above the accepted error, by less than half of it; and how many are.
+  std::optional<Failure> doubt;
+  int beyond = 0;
   int rows = 0, key_blocks = 0;
   double worst = 0;
 };

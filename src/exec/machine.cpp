@@ -19,7 +19,7 @@ using tl::Stmt;
 namespace {
 
 // A run that executes more statements than this does not end.
-constexpr int64_t kEndless = 20'000'000;
+constexpr int64_t kEndless = 3'000'000;
 
 class AgentView : public View {
  public:
@@ -30,8 +30,12 @@ class AgentView : public View {
   }
   const Row* row(const std::string& name) const override { return get<std::shared_ptr<Row>>(name); }
   double value(const tl::ExprPtr& e) const override {
+    // Looking must not disturb: what cannot be evaluated is no fault of the program.
+    const Faults before = m_.faults;
     const Value v = evaluate(context(m_, a_, s_), e);
-    return v.type == Type::none ? std::nan("") : v.x;
+    const bool failed = m_.faults.any() && !before.any();
+    m_.faults = before;
+    return failed || v.type == Type::none ? std::nan("") : v.x;
   }
   int agent() const override { return a_.index; }
 
@@ -50,8 +54,9 @@ class AgentView : public View {
 }  // namespace
 
 std::string Agent::name() const {
-  if (thread >= 0) return fmt::format("worker {}, thread {}", worker, thread);
-  return fmt::format("worker {}", worker);
+  std::string name = fmt::format("worker {}", worker);
+  if (thread >= 0) name += fmt::format(", thread {}", thread);
+  return block->index == 0 ? name : name + fmt::format(" of thread block {}", block->index);
 }
 
 bool Agent::guarded() const {

@@ -138,6 +138,8 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
     const Json index = Json::parse(text->text);
     for (const Json& json : index.at("cases")) {
       capture.cases.emplace_back();
+      for (const Json& d : json.at("draws"))
+        if (d.value("to_longest", false)) capture.lengths.insert(d.at("name"));
       if (!reader.read(json, capture.cases.back()))
         return refuse("the stored outputs do not have the sizes that goldens.json says");
     }
@@ -145,6 +147,19 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
     return refuse(error.what());
   }
   return true;
+}
+
+void note_rows_without_a_key(Capture& capture) {
+  for (const GoldenCase& golden : capture.cases) {
+    const std::vector<double>& v = golden.truth.values;
+    if (std::none_of(v.begin(), v.end(), [](double x) { return std::isnan(x); })) continue;
+    capture.form.notes.push_back(
+        {"rows that keep no key are NaN in PyTorch, which counts as unspecified: kernels give 0, "
+         "and "
+         "a logsumexp of -inf",
+         {}});
+    return;
+  }
 }
 
 // A row without a key is unspecified by a softmax (NaN) or zero by other means.
@@ -158,6 +173,17 @@ bool unspecified(const double* row, int64_t length) {
 std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
                                   Diagnostics& diagnostics) {
   return make_problem(form, golden.sizes, golden.draws, diagnostics);
+}
+
+Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& sizes,
+                uint64_t seed) {
+  Draws out = capture.cases.empty() ? Draws{} : capture.cases[0].draws;
+  out.seed = seed;
+  int64_t longest = 1;
+  for (const Size* s : {&capture.form.M, &capture.form.N})
+    longest = std::max(longest, value_of(*s, sizes));
+  for (const std::string& name : capture.lengths) out.arguments[name].high = longest;
+  return out;
 }
 
 bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
@@ -200,6 +226,7 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;
+  note_rows_without_a_key(out);
   if (check != SelfCheck::none && !check_goldens(out, check == SelfCheck::all ? 1 : 3, diagnostics))
     return std::nullopt;
   return out;
@@ -210,6 +237,8 @@ std::vector<std::string> capture_command(const CaptureRequest& request, const st
                                   request.spec, "--out", request.out.string()};
   if (!request.function.empty()) out.insert(out.end(), {"--function", request.function});
   if (!request.dtype.empty()) out.insert(out.end(), {"--dtype", request.dtype});
+  for (const auto& [B, M, N] : request.cases)
+    out.insert(out.end(), {"--case", fmt::format("{},{},{}", B, M, N)});
   return out;
 }
 

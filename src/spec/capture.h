@@ -3,8 +3,10 @@
 // A Python process (python/kernelwright/capture.py) writes a folder; load_capture() reads it, forms
 // the attention form and compares its meaning with PyTorch's goldens before anyone builds on it.
 #pragma once
+#include <array>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,8 @@ struct Capture {
   Form form;
   SourcePtr source;  // the user's file as it was read
   std::vector<GoldenCase> cases;
+  // Integer arguments whose meaningful values go up to the longest size: prefix and other lengths.
+  std::set<std::string> lengths;
 };
 
 // How many of the golden cases load_capture() holds the form against.
@@ -42,6 +46,10 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
 std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
                                   Diagnostics& diagnostics);
 
+// How to draw the arguments at other sizes: as in the first golden case, lengths over 0 .. the
+// longest of the sizes.
+Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& sizes, uint64_t seed);
+
 // Evaluates the form on each step-th case; errors above 1e-9 are refused with internal.form.
 bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics);
 
@@ -52,6 +60,7 @@ struct CaptureRequest {
   std::string function;  // empty: the one named after the file, or the only one
   std::string dtype;     // empty, "bf16" or "f16": for fp32 specs
   std::filesystem::path out;
+  std::vector<std::array<int64_t, 3>> cases;  // more golden cases, each B, M, N
 };
 
 // The command; it needs PYTHONPATH to hold the folder that holds the package `kernelwright`.

@@ -83,7 +83,8 @@ ExprPtr integer_binary(const std::string& op, const ExprPtr& a, const ExprPtr& b
   if (op == "<" || op == "<=") return solved(add(linear(a), linear(b), -1), op == "<");
   if (op == "==" || op == "!=") {
     if (equal(a, b)) return boolean(op == "==");
-    return print(b) < print(a) ? node(op, Type::boolean, b, a) : node(op, Type::boolean, a, b);
+    const bool swap = is_number(a) || (!is_number(b) && print(b) < print(a));
+    return swap ? node(op, Type::boolean, b, a) : node(op, Type::boolean, a, b);
   }
   if (op == "//" && is_number(b) && b->integer == 1) return a;
   if (op == "%" && is_number(b) && b->integer == 1) return integer(0);

@@ -165,15 +165,25 @@ class Finder {
     const ExprPtr at_probe = elements_.body(parts_.softmax, weight->args, probe);
     if (elements_.failed()) return false;
     if (mentions(at_probe, Kind::index, "j"))
-      return refuse(
-          "spec.softmax_axis", elements_.node(parts_.softmax).span,
-          fmt::format("softmax runs over the dimension of size {}, but the product with v "
-                      "sums over the keys, of size {}",
-                      print(elements_.extent(parts_.softmax)),
-                      print(elements_.extent(parts_.contraction))),
-          "take the softmax over the dimension of the keys, dim=-1 in q @ k.T");
+      return refuse("spec.softmax_axis", elements_.node(parts_.softmax).span,
+                    fmt::format("softmax runs over {}, but the product with v sums over {}",
+                                described(elements_.extent(parts_.softmax)),
+                                described(elements_.extent(parts_.contraction))),
+                    "take the softmax over the dimension of the keys, dim=-1 in q @ k.T");
     parts_.normalised = replace(at_probe, probe, parts_.key);
     return true;
+  }
+
+  // A size in the user's words: "the size of dimension 2 of q".
+  std::string described(const ExprPtr& size) const {
+    const std::vector<Argument>& arguments = elements_.graph().arguments;
+    for (size_t a = 0; a < arguments.size(); ++a) {
+      const std::vector<ExprPtr>& shape = elements_.node(static_cast<int>(a)).shape;
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (size->kind == Kind::size && equal(shape[d], size))
+          return fmt::format("an index as long as dimension {} of {}", d, arguments[a].name);
+    }
+    return fmt::format("an index of length {}", print(size));
   }
 
   // exp(x - max) / sum(exp(x - max)), or the division after the product with v.
@@ -197,6 +207,7 @@ class Finder {
         return not_softmax();
     }
     if (!exponential || constant != 1) return not_softmax();
+    if (!divisor && minus_logsumexp(exponential->args[0])) return true;
     if (!divisor && !take_divisor_from_epilogue(divisor)) return not_softmax();
     const int n = Elements::reduced(divisor);
     if (n < 0 || elements_.reduction(n) != Reduction::sum) return not_softmax();
@@ -210,6 +221,17 @@ class Finder {
     parts_.normalised = without_maximum(exponential->args[0]);
     if (exponential->name == "exp2")
       parts_.normalised = binary("*", parts_.normalised, real(std::log(2.0)));
+    return true;
+  }
+
+  // exp(x - logsumexp(x))
+  bool minus_logsumexp(const ExprPtr& x) {
+    if (x->kind != Kind::binary || x->name != "-") return false;
+    const int n = Elements::reduced(x->args[1]);
+    if (n < 0 || elements_.reduction(n) != Reduction::logsumexp) return false;
+    if (!equal(elements_.body(n, x->args[1]->args, parts_.key), x->args[0])) return false;
+    parts_.softmax = n;
+    parts_.normalised = x->args[0];
     return true;
   }
 

@@ -47,10 +47,12 @@ size_t indices_of(const Symbol& s) {
 bool indexed_completely(Check& c, const char* label, const Symbol& s, const ExprPtr& e) {
   size_t count = 0;
   for (const Expr* at = e.get(); at->kind == ExprKind::index; at = at->args[0].get(), ++count) {
-    if (at->args.size() != 2 || checked_type(c, at->args[1], c.scope) != Type{Type::integer, ""}) {
+    const Type type =
+        at->args.size() == 2 ? checked_type(c, at->args[1], c.scope) : Type{Type::tile, ""};
+    if (type == Type{Type::integer, ""}) continue;
+    if (type.kind != Type::unknown)
       c.broken(label, e->span, fmt::format("`{}` takes one int in each pair of brackets", s.name));
-      return false;
-    }
+    return false;
   }
   if (count == indices_of(s)) return true;
   c.broken(label, e->span,

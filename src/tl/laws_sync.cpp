@@ -100,7 +100,7 @@ void stands_in_workers(Check& c) {
              fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
 }
 void two_take_turns(Check& c) {
-  if (c.inside(Op::workers) && c.facts.workers() != 2)
+  if (c.inside(Op::workers) && c.facts.workers_are_known() && c.facts.workers() != 2)
     c.broken("C1", c.stmt.span,
              fmt::format("{} workers: a turn is given between two", c.facts.workers()));
   stands_in_workers(c);
@@ -141,7 +141,7 @@ class Judge {
     for (auto& [name, b] : facts_.barriers) barrier(b);
     for (auto& [name, q] : facts_.queues) queue(q);
     walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::flag && !facts_.flags_set.count(&s))
+      if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
         broken("flag.C1", s.span, fmt::format("no raise sets `{}`", s.word("d")));
     });
     if (facts_.shared && facts_.shared_bytes > 227 * 1024)
@@ -185,10 +185,10 @@ class Judge {
              fmt::format("`{}` is completed by a copy and by arriving", name))
           .notes.push_back({"the copy is here", b.copies[0].span});
     else
-      arrivals(b);
+      arrivals(b);  // C3
     const bool waited = !b.waits.empty() || !b.frees.empty(),
                completed = !b.copies.empty() || !b.arrives.empty();
-    if (waited != completed && program_.find(Op::kernel))
+    if (waited != completed && !facts_.incomplete && program_.find(Op::kernel))
       broken("barrier.C4", b.symbol.span,
              waited ? fmt::format("`{}` is waited for, nothing completes it", name)
                     : fmt::format("`{}` is completed, nobody waits for it", name))
@@ -230,6 +230,7 @@ class Judge {
 
   // barrier.C3
   void arrivals(const BarrierFacts& b) {
+    if (facts_.incomplete) return;
     int64_t arrive = 0;
     std::string how;
     Span first;
@@ -254,7 +255,7 @@ class Judge {
       how = "are brought by copies";
       if (!b.copies.empty()) first = b.copies[0].span;
     }
-    if (!arrive || !b.arrivals || arrive == *b.arrivals) return;
+    if (!arrive || b.arrivals.value_or(0) < 1 || arrive == *b.arrivals) return;
     broken("barrier.C3", b.symbol.span,
            fmt::format("`{}` needs {} arrivals, {} {} at a use", b.symbol.name, *b.arrivals, arrive,
                        how))
@@ -263,8 +264,8 @@ class Judge {
 
   void queue(const QueueFacts& q) {
     initialised(q.symbol);
-    if (!program_.find(Op::kernel)) return;
-    if (q.takers && *q.takers != q.counted)
+    if (!program_.find(Op::kernel) || facts_.incomplete) return;
+    if (facts_.workers_are_known() && q.takers && *q.takers != q.counted)
       broken("queue.C2", q.symbol.span,
              fmt::format("`{}` has {} takers, {} take", q.symbol.name, *q.takers, q.counted));
     if (q.offers.size() != 1) {

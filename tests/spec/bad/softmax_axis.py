@@ -1,4 +1,4 @@
-# error spec.softmax_axis at line 7: softmax runs over the dimension of size
+# error spec.softmax_axis at line 7: softmax runs over an index as long as dimension 2 of q, but the product with v sums over an index as long as dimension 2 of
 import torch
 
 

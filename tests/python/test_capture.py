@@ -1,0 +1,142 @@
+"""What the Python side of capture says, beyond tests/spec (which a C++ test runs)."""
+
+import json
+import subprocess
+import sys
+import pathlib
+
+import pytest
+import torch
+
+from kernelwright import goldens, graph, load, trace
+from kernelwright.problem import Problem
+
+ROOT = pathlib.Path(__file__).parents[2]
+TAIL = """
+
+def example_inputs():
+    q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v%s
+"""
+
+
+def spec_of(tmp_path, body, more="", name="attention"):
+    path = tmp_path / f"{name}.py"
+    path.write_text("import torch\nimport torch.nn.functional as F\n" + body + TAIL % more)
+    return load.load(str(path))
+
+
+def traced(spec, dtype=None):
+    return trace.trace(spec, trace.convert(spec, dtype))
+
+
+def test_a_size_that_the_code_fixes_is_noted_with_its_line(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v):
+    mask = torch.ones(96, 96, dtype=torch.bool).tril()
+    return F.scaled_dot_product_attention(q, k, v, mask)
+""")
+    notes = traced(spec).notes
+    assert ("size 2 of q is fixed at 96 here", 6) in notes
+
+
+def test_sizes_that_vary_are_not_noted(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v)
+""")
+    assert traced(spec).notes == []
+
+
+def test_a_number_becomes_an_argument_where_pytorch_lets_it(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v, scale, cap):
+    return F.scaled_dot_product_attention(q, k, v * cap, scale=scale)
+""", ", 0.125, 2.0")
+    result = traced(spec)
+    assert result.is_argument == [True, True, True, False, True]
+    assert result.notes == [("scale = 0.125 is a constant of the kernel: PyTorch needs its value here", 5)]
+
+
+KERNEL_BENCH = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, heads):
+        super().__init__()
+        self.slopes = nn.Parameter(torch.rand(heads))
+
+    def forward(self, Q, K, V):
+        i = torch.arange(Q.shape[2])[:, None]
+        bias = self.slopes[:, None, None] * (torch.arange(K.shape[2]) - i)
+        return nn.functional.scaled_dot_product_attention(Q, K, V, attn_mask=bias.to(Q.dtype))
+
+
+def get_inputs():
+    return [torch.rand(2, 4, 96, 64) for _ in range(3)]
+
+
+def get_init_inputs():
+    return [4]
+"""
+
+
+def test_kernel_bench_parameters_become_arguments(tmp_path):
+    path = tmp_path / "1_attention.py"
+    path.write_text(KERNEL_BENCH)
+    with pytest.raises(Problem) as refused:
+        traced(load.load(str(path)))
+    assert refused.value.code == "spec.dtype" and "--dtype" in refused.value.hint
+    spec = load.load(str(path))
+    text = graph.to_json(spec, traced(spec, torch.float16))
+    assert [a["name"] for a in text["arguments"]] == ["Q", "K", "V", "slopes"]
+    assert text["dtype"] == "f16"
+
+
+def test_the_truth_is_the_graph_in_fp64_even_where_the_user_casts(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v):
+    s = (q @ k.mT).float() / 8
+    return torch.softmax(s, -1, dtype=torch.float32).to(torch.bfloat16) @ v
+""")
+    result = traced(spec)
+    inputs = [torch.randn(1, 4, 5, 64, dtype=torch.bfloat16) for _ in range(3)]
+    truth, own = goldens._run_case(spec, result, goldens.InFp64(result.program.graph_module), inputs)
+    q, k, v = (x.double() for x in inputs)
+    exact = torch.softmax(q @ k.mT / 8, -1) @ v
+    assert truth.dtype == torch.float64 and (truth - exact).abs().max() < 1e-14
+    assert own.dtype == torch.bfloat16 and 0 < (own - exact).abs().max() < 0.1
+
+
+def test_integers_are_drawn_over_their_whole_range():
+    prefix = torch.tensor([17, 130], dtype=torch.int32)
+    ranges = [goldens._draw_of(prefix, n, 256, False) for n in range(4)]
+    assert ranges[0]["to_longest"]
+    assert [(r["low"], r["high"]) for r in ranges] == [(0, 256), (17, 130), (0, 17), (17, 130)]
+
+
+def test_a_sequence_dimension_is_told_from_a_head_dimension(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v):
+    return F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)))
+""")
+    shape = next(n for n in traced(spec).program.graph.nodes).meta["val"].shape
+    assert isinstance(shape[1], torch.SymInt) and shape[2] == 96
+
+
+def run(path, out):
+    command = [sys.executable, "-m", "kernelwright.capture", str(path), "--out", str(out)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "python")
+
+
+def test_what_the_user_prints_is_not_mixed_with_diagnostics(tmp_path):
+    path = tmp_path / "attention.py"
+    path.write_text("import torch\nprint('hello')\ndef attention(q, k, v):\n    return q @ k\n" + TAIL % "")
+    result = run(path, tmp_path / "out")
+    assert result.returncode == 2
+    problem = json.loads(result.stdout)["diagnostics"][0]
+    assert problem["code"] == "spec.run" and problem["place"]["line"] == 4
+    assert "Traceback" not in result.stderr and "hello" in result.stderr
+    assert not (tmp_path / "out").exists()

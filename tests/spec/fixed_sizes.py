@@ -1,0 +1,16 @@
+# fixed_sizes: bf16, 4 heads, D 64, M 96, N 96; any B
+#   score   s * 0.125
+#   keep    j <= i
+#   softmax over j
+import torch
+import torch.nn.functional as F
+
+
+def fixed_sizes(q, k, v):
+    m = torch.ones(96, 96, dtype=torch.bool).tril()
+    return F.scaled_dot_product_attention(q, k, v, m)
+
+
+def example_inputs():
+    q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v

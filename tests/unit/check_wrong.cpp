@@ -1,0 +1,83 @@
+// Wrong programs, each a small edit of a right one (tests/wrong/*.edit): every one is refuted, or
+// faults, or breaks a law; and each right program is accepted by the very same checks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "check/check.h"
+#include "edited_program.h"
+#include "hand_captures.h"
+#include "tl/laws.h"
+
+namespace kw {
+namespace {
+
+check::Options quick() {
+  check::Options o;
+  o.cases = 14;
+  o.laws = false;  // what running finds; the laws are asked apart
+  o.self_check_step = 0;
+  o.shrink = false;
+  return o;
+}
+
+std::vector<std::string> wrong_programs() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(KW_SOURCE_DIR "/tests/wrong"))
+    if (file.path().extension() == ".edit") names.push_back(file.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// "refuted o": the output differs; "fault exec.origin": the fault's code begins so.
+bool as_expected(const std::string& expect, const check::Report& report) {
+  if (report.verdict != check::Verdict::refuted) return false;
+  const std::string& what = report.counterexample->output;
+  const bool fault = what.rfind("exec.", 0) == 0;
+  const size_t space = expect.find(' ');
+  const std::string detail = space == std::string::npos ? "" : expect.substr(space + 1);
+  if (expect.rfind("fault", 0) == 0) return fault && what.rfind(detail, 0) == 0;
+  return !fault && (detail.empty() || what == detail);
+}
+
+class Right : public testing::TestWithParam<std::string> {};
+TEST_P(Right, is_accepted) {
+  const auto program = test::parsed(GetParam(), test::text_of(GetParam()));
+  ASSERT_TRUE(program);
+  const check::Report report =
+      check::check(*program, test::capture_of(test::form_of(GetParam())), quick());
+  EXPECT_EQ(report.verdict, check::Verdict::holds) << check::print(report);
+  Diagnostics d;
+  EXPECT_TRUE(tl::verify(*program, d)) << render(d);
+}
+INSTANTIATE_TEST_SUITE_P(Program, Right,
+                         testing::Values("full", "causal", "causal_bn64", "prefix_lm", "alibi"),
+                         [](const auto& info) { return info.param; });
+
+class Wrong : public testing::TestWithParam<std::string> {};
+TEST_P(Wrong, is_refused) {
+  const test::Edit edit = test::read_edit(KW_SOURCE_DIR "/tests/wrong/" + GetParam() + ".edit");
+  const std::string text = test::apply(edit);
+  ASSERT_NE(text, test::text_of(edit.base));
+  const auto program = test::parsed(GetParam(), text);
+  ASSERT_TRUE(program);
+  if (edit.head.at("expect") != "law only") {
+    const check::Report report =
+        check::check(*program, test::capture_of(test::form_of(edit.base)), quick());
+    EXPECT_TRUE(as_expected(edit.head.at("expect"), report)) << check::print(report);
+  }
+  if (!edit.head.count("law")) return;
+  Diagnostics d;
+  tl::verify(*program, d);
+  EXPECT_TRUE(std::any_of(
+      d.all().begin(), d.all().end(),
+      [&](const Diagnostic& broken) { return broken.code.rfind(edit.head.at("law"), 0) == 0; }))
+      << edit.head.at("law") << " is not broken:\n"
+      << render(d);
+}
+INSTANTIATE_TEST_SUITE_P(Program, Wrong, testing::ValuesIn(wrong_programs()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace kw

@@ -1,0 +1,119 @@
+// Every fault of the executor, each from a small edit of the kernel.
+#include <gtest/gtest.h>
+
+#include "edited_program.h"
+#include "exec/exec.h"
+#include "num/random.h"
+
+namespace kw {
+namespace {
+
+struct Fault {
+  const char* name;
+  const char* code;
+  const char *from, *to;  // lines of the kernel's text, without indentation
+};
+
+void PrintTo(const Fault& f, std::ostream* out) { *out << f.name; }
+
+exec::Launch launch(int64_t m = 300, int64_t n = 300) {
+  exec::Launch l;
+  l.tensors["q"] = draw({Draw::Kind::normal, 1}, 3, Dtype::bf16, {1, 2, m, 128});
+  l.tensors["k"] = draw({Draw::Kind::normal, 2}, 3, Dtype::bf16, {1, 1, n, 128});
+  l.tensors["v"] = draw({Draw::Kind::normal, 3}, 3, Dtype::bf16, {1, 1, n, 128});
+  return l;
+}
+
+std::string edited(const char* from, const char* to) {
+  std::string text = test::text_of("full");
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, std::string(from).size(), to);
+}
+
+std::string fault_of(const std::string& text, const exec::Launch& l) {
+  const auto program = test::parsed("edited", text);
+  if (!program) return "(not TL)";
+  const exec::Outcome out = exec::run(*program, l);
+  if (out.faults.empty()) return "(none)";
+  EXPECT_FALSE(out.faults[0].message.empty());
+  return out.faults[0].code;
+}
+
+const Fault kFaults[] = {
+    {"deadlock", "exec.deadlock", "arrive q_free[u]\n", "\n"},
+    {"arrival_out_of_turn", "exec.phase", "arrive q_free[u]", "arrive k_free[t]"},
+    {"endless", "exec.endless", "fill m = -inf\n",
+     "fill m = -inf\n            for t, n in down(200000000, 0):\n                count t\n"},
+    {"uninitialised_flag", "exec.uninitialised", "raised = raise m, factor, s, slack, scale",
+     "row_max m = s"},
+    {"uninitialised_row", "exec.uninitialised", "fill l = 0.0\n", "\n"},
+    {"stale_slot", "exec.stale", "gemm_add_async acc += p @ v_s[t]\n                if",
+     "gemm_add_async acc += p @ v_s[t + 2]\n                if"},
+    {"barrier_two_phases_behind", "exec.phase", "wait q_full[u]",
+     "wait q_full[u]\n            wait q_full[0]"},
+    {"origin", "exec.origin", "from (i0, n * BN)", "from (i0 + 1, n * BN)"},
+    {"origin_of_a_tile_without_place", "exec.origin", "fill m = -inf",
+     "fill m = -inf\n            map_at acc[i, j] from (0, 0) = 0.0"},
+    {"accumulator_as_operand", "exec.layout", "load q_s[me][u] -> q_r", "load q_s[me][u] -> s"},
+    {"operand_as_accumulator", "exec.layout", "fill acc = 0.0", "fill p = 0.0"},
+    {"shapes_of_a_product", "exec.shape", "accumulator s: real[64, BN]",
+     "accumulator s: real[64, 64]"},
+    {"index_missing", "exec.shape", "load q_s[me][u] -> q_r", "load q_s[u] -> q_r"},
+    {"head_outside", "exec.bounds", "let g = c.h // (H // G)", "let g = c.h"},
+    {"division_by_zero", "exec.bounds", "let g = c.h // (H // G)", "let g = c.h // (G - G)"},
+    {"overflow", "exec.overflow", "let i0 = c.m * BM + me * 64",
+     "let i0 = c.m * BM + me * 64, far = 65536 * 65536"},
+    {"negative_field", "exec.negative", "return ceil_div(N, BN), N // BN",
+     "return ceil_div(N, BN), N - 1000"},
+    {"worker_sync_by_one_thread", "exec.sync", "publish\n",
+     "thread 0:\n                sync_worker me\n"},
+    {"copy_by_all_threads", "exec.sync", "thread 0:\n                store_async o_s[me]",
+     "if true:\n                store_async o_s[me]"},
+    {"unknown_name", "exec.name", "let g = c.h // (H // G)", "let g = heads"},
+    {"step_with_a_value_too_few", "exec.name", "softmax(n, mixed)", "softmax(n)"},
+    {"condition_is_a_number", "exec.type", "if PING_PONG and me == 0:", "if me:"},
+    {"map_of_integers", "exec.type", "map acc[i, j] = acc[i, j] * inverse[i]",
+     "map acc[i, j] = me"},
+    {"lane_share_read_as_row", "exec.shape", "map acc[i, j] = acc[i, j] * inverse[i]",
+     "map acc[i, j] = acc[i, j] * l[i]"},
+    {"sketch", "exec.sketch", "publish\n", "compute s[i, j] = 0.0\n"},
+};
+
+class Faults : public testing::TestWithParam<Fault> {};
+TEST_P(Faults, is_found) {
+  const Fault& f = GetParam();
+  EXPECT_EQ(fault_of(edited(f.from, f.to), launch()), f.code);
+}
+INSTANTIATE_TEST_SUITE_P(Edit, Faults, testing::ValuesIn(kFaults),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Launch, that_lacks_an_input_or_disagrees_on_a_size_is_refused) {
+  exec::Launch l = launch();
+  EXPECT_EQ(fault_of(test::text_of("full"), l), "(none)");
+  l.tensors.erase("v");
+  EXPECT_EQ(fault_of(test::text_of("full"), l), "exec.launch");
+  l = launch();
+  l.tensors["v"] = Tensor(Dtype::bf16, {1, 1, 299, 128});
+  EXPECT_EQ(fault_of(test::text_of("full"), l), "exec.launch");
+  l = launch();
+  l.tensors["k"].dtype = Dtype::f16;
+  EXPECT_EQ(fault_of(test::text_of("full"), l), "exec.launch");
+}
+
+TEST(Deadlock, names_who_waits_where_and_what_could_have_arrived) {
+  const auto program =
+      test::parsed("edited", edited("barrier q_free: ring(2), arrivals 4 * WORKERS",
+                                    "barrier q_free: ring(2), arrivals 9 * WORKERS"));
+  ASSERT_TRUE(program);
+  const exec::Outcome out = exec::run(*program, launch());
+  ASSERT_EQ(out.faults.size(), 1u);
+  const std::string text = render(out.faults[0]);
+  EXPECT_NE(text.find("`wait_free q_free[u]` waits for ever"), std::string::npos) << text;
+  EXPECT_NE(text.find("8 of 18 arrivals"), std::string::npos) << text;
+  EXPECT_NE(text.find("worker 0, thread 1 waits at"), std::string::npos) << text;
+  EXPECT_NE(text.find("this could have arrived: `arrive q_free[u]`"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace kw
