@@ -184,9 +184,10 @@ bool Arguments::scalar(const spec::Expr& use) {
   const std::string own = new_name(use.name);
   edit_.result.bindings.push_back({own, use.name, {}});
   const bool real = is_float(a->dtype);
-  if (!real && !edit_.condition(fmt::format("{0} > -{1} and {0} < {1}", own, 1 << 29),
-                                "positions are computed in 32 bits"))
-    return false;
+  for (const char* bound : {"{} > -{}", "{} < {}"})
+    if (!real && !edit_.condition(fmt::format(fmt::runtime(bound), own, 1 << 29),
+                                  "positions are computed in 32 bits"))
+      return false;
   return add_before_scale(own + (real ? ": f32" : ": i32"));
 }
 
