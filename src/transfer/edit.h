@@ -37,7 +37,6 @@ class Edit {
 
   // The first candidate that no name of the program equals, else the first with a number.
   std::string fresh(std::initializer_list<std::string> candidates);
-  bool is_taken(const std::string& name) const { return names_.contains(name); }
 
   // Puts the statement of this TL text at a place (before what stands there).
   bool insert(Place place, const std::string& text);
