@@ -19,16 +19,6 @@ using spec::Kind;
 
 namespace {
 
-// h occurs in e other than as a whole index of an argument.
-bool computes_with_head(const ExprPtr& e) {
-  if (e->kind == Kind::index) return e->name == "h";
-  for (const ExprPtr& arg : e->args) {
-    if (e->kind == Kind::read && arg->kind == Kind::index) continue;
-    if (computes_with_head(arg)) return true;
-  }
-  return false;
-}
-
 int64_t area(const Form& form, const std::map<std::string, int64_t>& sizes) {
   return spec::value_of(form.B, sizes) * spec::value_of(form.M, sizes) *
          spec::value_of(form.N, sizes);
@@ -78,18 +68,11 @@ Case further_case(const spec::Capture& capture, int n) {
 
 }  // namespace
 
-bool heads_are_alike(const Form& form) {
-  if (form.epilogue && computes_with_head(form.epilogue)) return false;
-  for (const spec::Term& t : form.terms)
-    if (computes_with_head(t.score) || (t.keep && computes_with_head(t.keep))) return false;
-  return true;
-}
-
 void choose_heads(const Form& form, Case& c, bool all) {
   const int64_t H = form.H.constant, G = form.G.constant, ratio = H / G;
   c.heads.clear();
   std::set<int64_t> groups;
-  if (all || !heads_are_alike(form)) {
+  if (all || !spec::heads_are_alike(form)) {
     for (int64_t g = 0; g < G; ++g) groups.insert(g);
     for (int64_t h = 0; h < H; ++h) c.heads.push_back(h);
   } else {

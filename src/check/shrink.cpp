@@ -52,7 +52,7 @@ class Shrinker {
 
   // The query heads of one key head, where heads are alike.
   void one_group() {
-    if (!heads_are_alike(capture_.form) || best_.key_heads < 2) return;
+    if (!spec::heads_are_alike(capture_.form) || best_.key_heads < 2) return;
     const int64_t ratio = capture_.form.H.constant / capture_.form.G.constant;
     const int64_t first = failure_.what.h / ratio;
     for (int64_t group : {first, best_.heads.front() / ratio, best_.heads.back() / ratio}) {

@@ -26,8 +26,6 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
 
 // Heads for a case: the golden heads' groups, or all.
 void choose_heads(const spec::Form& form, Case& c, bool all);
-// Whether a head's number only chooses elements of arguments.
-bool heads_are_alike(const spec::Form& form);
 
 // The program's launch for a problem: operands rearranged to the program's order, heads picked, the
 // user's other arguments by name. Reports check.binding and returns nothing when they do not fit.

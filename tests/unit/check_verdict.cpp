@@ -110,9 +110,9 @@ TEST(Check, decides_nothing_when_the_evaluator_disagrees_with_the_goldens) {
 
 TEST(Cases, run_all_heads_where_a_head_is_more_than_a_place) {
   spec::Form form = test::form_of("alibi");
-  EXPECT_TRUE(check::heads_are_alike(form));  // slopes[h]
+  EXPECT_TRUE(spec::heads_are_alike(form));  // slopes[h]
   form.terms[0].score = spec::binary("*", form.terms[0].score, spec::unary("float", test::at("h")));
-  EXPECT_FALSE(check::heads_are_alike(form));
+  EXPECT_FALSE(spec::heads_are_alike(form));
   form.H = {"", 16};
   form.G = {"", 4};
   spec::Capture capture = test::capture_of(form);
