@@ -87,6 +87,74 @@ bool convert(Tensor& t, Dtype to) {
   return true;
 }
 
+// The user's other arguments, each under the name that the program gives it.
+class Binder {
+ public:
+  Binder(const Form& form, const Problem& problem, const Case& c,
+         const std::vector<int64_t>& key_heads, exec::Launch& launch, Diagnostics& diagnostics)
+      : form_(form),
+        problem_(problem),
+        case_(c),
+        key_heads_(key_heads),
+        launch_(launch),
+        diagnostics_(diagnostics) {}
+
+  bool bind(const Stmt& s) {
+    const bool tensor = s.op == Op::arg_tiled || s.op == Op::arg_tensor;
+    if (s.op == Op::arg_workspace || (tensor && s.items("t")[0].name == "out")) return true;
+    for (const Item& d : s.items("d"))
+      if (tensor ? !launch_.tensors.count(d.name) && !bind_tensor(s, d.name)
+                 : !d.expr && !bind_scalar(s, d.name))
+        return false;
+    return true;
+  }
+
+ private:
+  bool refuse(const Stmt& s, const std::string& message) {
+    diagnostics_.error("check.binding", s.span, message);
+    return false;
+  }
+
+  bool bind_tensor(const Stmt& s, const std::string& name) {
+    const auto user = problem_.tensors.find(name);
+    const std::vector<Item>& dims = s.items("s");
+    if (user == problem_.tensors.end() || user->second.shape.size() != dims.size())
+      return refuse(s, fmt::format("the kernel reads {} with {} dimensions and the function has no "
+                                   "such argument",
+                                   name, dims.size()));
+    Tensor t = pick_heads(user->second, dims, form_, case_, key_heads_);
+    const std::string& type = s.items("t")[0].type;
+    const std::optional<Dtype> to = type == "element" ? form_.dtype
+                                    : type == "real"  ? Dtype::f32
+                                                      : dtype_named(type);
+    if (!to || !convert(t, *to))
+      return refuse(s, fmt::format("{} is {} in the kernel and {} in the function", name, type,
+                                   kw::name(user->second.dtype)));
+    launch_.tensors[name] = std::move(t);
+    return true;
+  }
+
+  bool bind_scalar(const Stmt& s, const std::string& name) {
+    const auto scalar = problem_.scalars.find(name);
+    const auto size = problem_.sizes.find(name);
+    if (scalar != problem_.scalars.end())
+      launch_.scalars[name] = scalar->second;
+    else if (size != problem_.sizes.end())
+      launch_.scalars[name] = double(size->second);
+    else if (s.op != Op::arg_size)  // a size may come from a tensor's shape
+      return refuse(s,
+                    fmt::format("the kernel takes {} and the function has no such argument", name));
+    return true;
+  }
+
+  const Form& form_;
+  const Problem& problem_;
+  const Case& case_;
+  const std::vector<int64_t>& key_heads_;
+  exec::Launch& launch_;
+  Diagnostics& diagnostics_;
+};
+
 }  // namespace
 
 std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
@@ -110,47 +178,9 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
     diagnostics.error("check.binding", {}, "the program takes no arguments");
     return std::nullopt;
   }
-  bool fits = true;
-  auto refuse = [&](const Stmt& s, const std::string& message) {
-    diagnostics.error("check.binding", s.span, message);
-    fits = false;
-  };
-  for (const Stmt& s : args->body) {
-    const bool tensor = s.op == Op::arg_tiled || s.op == Op::arg_tensor;
-    for (const Item& d : s.items("d")) {
-      if (tensor && s.items("t")[0].name == "out") continue;
-      if (tensor && !launch.tensors.count(d.name)) {
-        const auto user = problem.tensors.find(d.name);
-        if (user == problem.tensors.end() || user->second.shape.size() != s.items("s").size()) {
-          refuse(s,
-                 fmt::format("the kernel reads {} with {} dimensions and the function has no such "
-                             "argument",
-                             d.name, s.items("s").size()));
-          continue;
-        }
-        Tensor t = pick_heads(user->second, s.items("s"), form, c, key_heads);
-        const std::string& type = s.items("t")[0].type;
-        const std::optional<Dtype> to = type == "element" ? form.dtype
-                                        : type == "real"  ? Dtype::f32
-                                                          : dtype_named(type);
-        if (!to || !convert(t, *to))
-          refuse(s, fmt::format("{} is {} in the kernel and {} in the function", d.name, type,
-                                kw::name(user->second.dtype)));
-        launch.tensors[d.name] = std::move(t);
-      } else if (!tensor && s.op != Op::arg_workspace && !d.expr) {
-        const auto scalar = problem.scalars.find(d.name);
-        const auto size = problem.sizes.find(d.name);
-        if (scalar != problem.scalars.end())
-          launch.scalars[d.name] = scalar->second;
-        else if (size != problem.sizes.end())
-          launch.scalars[d.name] = double(size->second);
-        else if (s.op != Op::arg_size)
-          refuse(s,
-                 fmt::format("the kernel takes {} and the function has no such argument", d.name));
-      }
-    }
-  }
-  if (!fits) return std::nullopt;
+  Binder binder(form, problem, c, key_heads, launch, diagnostics);
+  for (const Stmt& s : args->body)
+    if (!binder.bind(s)) return std::nullopt;
   return launch;
 }
 

@@ -95,6 +95,7 @@ void choose_heads(const Form& form, Case& c, bool all) {
   } else {
     for (int64_t h : c.golden->heads)
       if (groups.size() < 2) groups.insert(h / ratio);
+    if (groups.empty()) groups.insert(0);
     if (groups.size() < 2) groups.insert((*groups.begin() + G - 1) % G);
     // Of a group of more than four, the ends and what lies between in steps.
     const int64_t kept = std::min<int64_t>(ratio, 4);

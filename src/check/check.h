@@ -21,7 +21,8 @@
 // through the same program with H and G made smaller, the group's ratio kept where it is at most
 // four. That is sound where the form uses a head's number only to choose elements of its arguments
 // (slopes[h]): a kernel cannot then tell a head from its place. Where a score or mask computes with
-// h, every case runs all heads; the smallest case always does.
+// h, every case runs all heads; the smallest case always does. An argument with a dimension of
+// heads says so by the letter H (or G) in the program's signature.
 //
 // A refutation is made small (batch, heads, queries, keys, greedily) and run once more with an
 // observer that compares at statements: scores after a product, scores after the maps, weights,

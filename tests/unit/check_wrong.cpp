@@ -41,6 +41,13 @@ bool as_expected(const std::string& expect, const check::Report& report) {
   return !fault && (detail.empty() || what == detail);
 }
 
+// Shrinks, when there is a statement to name.
+check::Report check_edit(const tl::Program& program, const test::Edit& edit) {
+  check::Options options = quick();
+  options.shrink = edit.head.count("first") != 0;
+  return check::check(program, test::capture_of(test::form_of(edit.base)), options);
+}
+
 class Right : public testing::TestWithParam<std::string> {};
 TEST_P(Right, is_accepted) {
   const auto program = test::parsed(GetParam(), test::text_of(GetParam()));
@@ -63,9 +70,12 @@ TEST_P(Wrong, is_refused) {
   const auto program = test::parsed(GetParam(), text);
   ASSERT_TRUE(program);
   if (edit.head.at("expect") != "law only") {
-    const check::Report report =
-        check::check(*program, test::capture_of(test::form_of(edit.base)), quick());
+    const check::Report report = check_edit(*program, edit);
     EXPECT_TRUE(as_expected(edit.head.at("expect"), report)) << check::print(report);
+    const std::string first = edit.head.count("first") ? edit.head.at("first") : "";
+    if (report.counterexample) {
+      EXPECT_EQ(report.counterexample->statement.rfind(first, 0), 0u) << check::print(report);
+    }
   }
   if (!edit.head.count("law")) return;
   Diagnostics d;

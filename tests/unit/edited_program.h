@@ -3,6 +3,7 @@
 //   # A key after the query is kept.                what it is
 //   base: causal                                    full (the corpus), or a name in
 //   tests/wrong/right expect: refuted
+//   first: map_at s                                 how the first statement that differs begins
 //   - map_at s[i, j] from (i0, n * BN) = ...        lines of the program, without indentation ...
 //   + map_at s[i, j] from (i0, n * BN) = ...        ... and what stands in their place
 //   @2                                              the next `-` lines: their second occurrence

@@ -1,0 +1,24 @@
+// Who watches a failing run for the first statement whose value differs.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+struct Difference {
+  const tl::Stmt* statement = nullptr;  // null: none was found
+  std::string text;
+};
+
+class Locator : public exec::Observer {
+ public:
+  virtual Difference found() const = 0;
+};
+
+// All three must outlive it.
+std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth,
+                                      const exec::Launch& launch);
+
+}  // namespace kw::check
