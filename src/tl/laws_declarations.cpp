@@ -21,7 +21,9 @@ void dimensions_are_sizes(Check& c, const char* label) {
     for (const Stmt& other : c.parents.back()->body)
       if (other.op == Op::arg_size)
         for (const Item& size : other.items("d")) found |= size.name == d.name;
-    if (!found)
+    if (d.name.size() != 1)
+      c.broken(label, d.span, fmt::format("dimension `{}` is not one letter", d.name));
+    else if (!found)
       c.broken(label, d.span,
                fmt::format("dimension `{}` is neither a size argument nor a parameter", d.name))
           .hint = fmt::format("declare it: `{}: size`", d.name);

@@ -26,7 +26,8 @@ template <class... Barrier> KW_DEVICE void init(Barrier&... barriers) {
 
 KW_DEVICE void wait(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase); }
 KW_DEVICE void wait_free(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase ^ 1); }
-// One arrival a warp.
+// One arrival a warp, by its first lane for all: the warp must have converged, as it has after every
+// aligned instruction (ldmatrix, wgmma, a wait_group).
 KW_DEVICE void arrive(BarrierUse b) {
   if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(b.address);
 }
