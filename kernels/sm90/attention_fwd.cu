@@ -18,9 +18,10 @@ struct Args {
     kw::TensorMap<element, 'B', 'H', 'M', 'D'> o;
     kw::Tensor<float, 'B', 'H', 'M'> lse;                        // log of the sum of the exponentials; -inf for a row without keys
     kw::size B, H, G, M, N;                                      // batch, query heads, key heads, queries, keys
+    kw::size blocks = kw::ceil_div(M, BM) * H * B;               // tiles of the output, 128 rows each
     float scale = kw::rsqrt(D) * kw::log2e;                      // of the scores, which are then powers of two
     float slack = 8.0f / scale;                                  // how far a score may exceed the reference of its row: a factor of 2^8
-    kw::Workspace<2> queue;
+    kw::Workspace<2> counter;                                    // draws the blocks; zero between launches
 };
 
 struct Shared {
@@ -31,7 +32,7 @@ struct Shared {
     kw::Barriers<2, 4 * WORKERS> q_free;
     kw::Barriers<STAGES, 1> k_full, v_full;
     kw::Barriers<STAGES, 4 * WORKERS> k_free, v_free;
-    kw::Queue<2, 1 + 4 * WORKERS> blocks;
+    kw::Queue<2, 1 + 4 * WORKERS> work;
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
@@ -49,14 +50,13 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
 extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attention_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
     const int worker = kw::worker_index();
-    const int count = kw::ceil_div(args.M, BM) * args.H * args.B;
-    kw::init(shared.q_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free, shared.blocks);
+    kw::init(shared.q_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free, shared.work);
 
     if (worker == LOAD) {
         kw::registers_down<24>();
         if (kw::is_thread(0)) {                                  // Q and K
             int t = 0;
-            for (auto [u, w] : kw::offer(shared.blocks, args.queue, count)) {
+            for (auto [u, w] : kw::offer(shared.work, args.counter, args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c);
                 const int g = c.h / (args.H / args.G);
@@ -71,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
         }
         if (kw::is_thread(1)) {                                  // V
             int t = 0;
-            for (auto [u, w] : kw::take(shared.blocks, count)) {
+            for (auto [u, w] : kw::take(shared.work, args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c);
                 const int g = c.h / (args.H / args.G);
@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
         int t = 0;
         if (PING_PONG && me == 0) kw::give_turn(0);
 
-        for (auto [u, w] : kw::take_warp(shared.blocks, count)) {
+        for (auto [u, w] : kw::take_warp(shared.work, args.blocks)) {
             const Block c = block_of(args, w);
             const Keys keys = key_blocks(args, c);
             const int i0 = c.m * BM + me * 64;

@@ -20,15 +20,16 @@ namespace fs = std::filesystem;
 constexpr const char* kMain = "/kernelwright/kernel.cu";
 constexpr const char* kShim = "/kernelwright/shim.h";
 
-#define KW_CLANG_FUNCTIONS(F)                                                              \
-  F(createIndex)                                                                           \
-  F(disposeIndex)                                                                          \
-  F(parseTranslationUnit2) F(disposeTranslationUnit) F(getNumDiagnostics) F(getDiagnostic) \
-      F(disposeDiagnostic) F(getDiagnosticSeverity) F(getDiagnosticSpelling)               \
-          F(getDiagnosticLocation) F(getFileLocation) F(getFileName) F(getCString)         \
-              F(disposeString) F(getFile) F(getLocationForOffset) F(getRange) F(tokenize)  \
-                  F(disposeTokens) F(getTokenKind) F(getTokenExtent) F(getRangeStart)      \
-                      F(getRangeEnd) F(getClangVersion)
+#define KW_CLANG_FUNCTIONS(F)                                                                 \
+  F(createIndex)                                                                              \
+  F(disposeIndex)                                                                             \
+  F(parseTranslationUnit2)                                                                    \
+  F(disposeTranslationUnit)                                                                   \
+  F(getNumDiagnostics) F(getDiagnostic) F(disposeDiagnostic) F(getDiagnosticSeverity)         \
+      F(getDiagnosticSpelling) F(getDiagnosticLocation) F(getFileLocation) F(getFileName)     \
+          F(getCString) F(disposeString) F(getFile) F(getLocationForOffset) F(getRange)       \
+              F(tokenize) F(disposeTokens) F(getTokenKind) F(getTokenExtent) F(getRangeStart) \
+                  F(getRangeEnd) F(getClangVersion)
 
 struct Library {
 #define F(name) decltype(&clang_##name) name = nullptr;
@@ -94,16 +95,15 @@ void report(const Library& c, CXDiagnostic d, const SourcePtr& cuda, Diagnostics
 
 bool report_errors(const Library& c, CXTranslationUnit unit, const SourcePtr& cuda,
                    Diagnostics& diagnostics) {
-  bool any = false;
+  constexpr int kMost = 5;  // later ones mostly follow from the first
+  int errors = 0;
   for (unsigned k = 0; k < c.getNumDiagnostics(unit); ++k) {
     CXDiagnostic d = c.getDiagnostic(unit, k);
-    if (c.getDiagnosticSeverity(d) >= CXDiagnostic_Error) {
+    if (c.getDiagnosticSeverity(d) >= CXDiagnostic_Error && ++errors <= kMost)
       report(c, d, cuda, diagnostics);
-      any = true;
-    }
     c.disposeDiagnostic(d);
   }
-  return any;
+  return errors > 0;
 }
 
 std::vector<tl::Token> tokens_of(const Library& c, CXTranslationUnit unit,
@@ -163,11 +163,13 @@ Toolchain find_toolchain(std::string include, const std::vector<std::string>& en
   }
   if (const char* active = std::getenv("VIRTUAL_ENV")) add_wheel(active, out.libclang);
   for (const std::string& e : environments) add_wheel(e, out.libclang);
-  for (int version = 21; version >= 14; --version)
-    for (const std::string& name :
-         {"/usr/lib/llvm-" + std::to_string(version) + "/lib/libclang.so.1",
-          "libclang-" + std::to_string(version) + ".so.1"})
+  for (int version = 21; version >= 14; --version) {
+    const std::string v = std::to_string(version);
+    for (const std::string& name : {"/usr/lib/llvm-" + v + "/lib/libclang-" + v + ".so.1",
+                                    "/usr/lib/llvm-" + v + "/lib/libclang.so.1",
+                                    "libclang-" + v + ".so." + v, "libclang.so." + v})
       out.libclang.push_back(name);
+  }
   out.libclang.push_back("libclang.so");
   return out;
 }
@@ -183,13 +185,14 @@ std::optional<std::vector<tl::Token>> cuda_tokens(const SourcePtr& cuda, const T
   const Library* c = load(toolchain, diagnostics);
   if (!c || continues_a_line(cuda, diagnostics)) return std::nullopt;
   const std::string include = "-I" + toolchain.include;
+  // Any architecture that old clangs know will do: instructions are text in asm statements.
   const char* args[] = {"-x",
                         "cuda",
                         "--cuda-device-only",
                         "-nocudainc",
                         "-nocudalib",
                         "-std=c++20",
-                        "--cuda-gpu-arch=sm_90a",
+                        "--cuda-gpu-arch=sm_80",
                         "-Wno-unknown-cuda-version",
                         "-w",
                         "-nostdinc",

@@ -101,6 +101,35 @@ class StatementReader {
   size_t at_ = 0;
 };
 
+// The first statement that its TL text does not give back, or null: a field called T, say, is TL's
+// sign of a transposition.
+const Stmt* first_difference(const std::vector<Stmt>& was, const std::vector<Stmt>& read) {
+  for (size_t k = 0; k < was.size(); ++k) {
+    if (k >= read.size() || !equal_heads(was[k], read[k])) return &was[k];
+    if (const Stmt* inside = first_difference(was[k].body, read[k].body)) return inside;
+  }
+  return nullptr;
+}
+
+bool reads_back(const Program& program, Diagnostics& diagnostics) {
+  Diagnostics of_text;
+  const std::optional<Program> read = parse(make_source("<lifted>", print(program)), of_text);
+  if (!read) {
+    diagnostics
+        .error("lift.unrecognised", {},
+               "the TL text of this kernel cannot be read:\n" + render(of_text))
+        .hint = "a name that is a word of TL needs another one";
+    return false;
+  }
+  const Stmt* s = first_difference(program.body, read->body);
+  if (!s) return true;
+  diagnostics
+      .error("lift.unrecognised", s->span,
+             "its TL text, '" + print_head(*s) + "', reads as another statement")
+      .hint = "a name that is a word of TL needs another one";
+  return false;
+}
+
 }  // namespace
 
 std::optional<Lifted> read_statements(const SourcePtr& cuda, std::vector<Token> tokens,
@@ -109,6 +138,7 @@ std::optional<Lifted> read_statements(const SourcePtr& cuda, std::vector<Token> 
   Scope module;
   StatementReader reader(cuda, out.tokens, diagnostics);
   if (!reader.block(Block::top, {}, module, out.program.body, out.places)) return std::nullopt;
+  if (!reads_back(out.program, diagnostics)) return std::nullopt;
   return out;
 }
 

@@ -140,20 +140,19 @@ class Lowering {
                     Scope& scope) {
     std::string out;
     at_ = from;
-    Scope& names = scope;
     for (const Pair& pair : align(was, now)) {
       if (pair.from && pair.to) {
         const Place& p = places[pair.from - was.data()];
         out += text_.substr(at_, begin(p) - at_);
         at_ = begin(p);
-        out += changed(*pair.to, *pair.from, p, names);
+        out += changed(*pair.to, *pair.from, p, scope);
         at_ = end(p);
       } else if (pair.from) {
         out += removed(places[pair.from - was.data()]);
       } else {
-        out += inserted(*pair.to, indent, names);
+        out += inserted(*pair.to, indent, scope);
       }
-      if (pair.to) declare(names, *pair.to);
+      if (pair.to) declare(scope, *pair.to);
     }
     return out;
   }

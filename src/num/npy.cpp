@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <regex>
+#include <sstream>
 
 #include "support/files.h"
 
@@ -81,6 +82,15 @@ void encode(Dtype t, double x, std::string& out) {
   }
 }
 
+// What stands between two marks; empty when one is missing.
+std::string between(const std::string& text, const std::string& open, const std::string& close) {
+  const size_t begin = text.find(open);
+  if (begin == std::string::npos) return {};
+  const size_t end = text.find(close, begin + open.size());
+  if (end == std::string::npos) return {};
+  return text.substr(begin + open.size(), end - begin - open.size());
+}
+
 struct Header {
   Dtype dtype;
   std::vector<int64_t> shape;
@@ -95,23 +105,26 @@ std::string read_header(const std::string& bytes, Header& header) {
   header.data = 10 + length;
   if (bytes.size() < header.data) return "the file ends inside its header";
   const std::string text = bytes.substr(10, length);
-  std::smatch descr, shape;
-  if (!std::regex_search(text, descr, std::regex("'descr': *'([^']*)'")) ||
-      !std::regex_search(text, shape, std::regex("'shape': *\\(([0-9, ]*)\\)")))
+  const std::string descr = between(text, "'descr': '", "'");
+  const size_t has_shape = text.find("'shape': (");
+  if (descr.empty() || has_shape == std::string::npos)
     return "the header has no 'descr' or no 'shape': " + text;
   if (text.find("'fortran_order': True") != std::string::npos)
     return "the array is in Fortran order; only C order is read";
   bool known = false;
   for (const Descr& d : kDescrs)
-    if (descr[1] == d.text) {
+    if (descr == d.text) {
       header.dtype = d.type;
       known = true;
     }
-  if (!known) return "element type '" + descr[1].str() + "' is not one that is read here";
-  const std::string dims = shape[1];
-  const std::regex number("[0-9]+");
-  for (std::sregex_iterator it(dims.begin(), dims.end(), number), end; it != end; ++it)
-    header.shape.push_back(std::stoll(it->str()));
+  if (!known) return "element type '" + descr + "' is not one that is read here";
+  std::istringstream dims(between(text, "'shape': (", ")"));
+  for (std::string d; std::getline(dims, d, ',');)
+    if (d.find_first_not_of(' ') != std::string::npos) {
+      char* end = nullptr;
+      header.shape.push_back(std::strtoll(d.c_str(), &end, 10));
+      if (*end != '\0' || header.shape.back() < 0) return "its shape is not a list of sizes";
+    }
   return {};
 }
 

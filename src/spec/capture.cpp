@@ -149,6 +149,19 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
   return true;
 }
 
+void note_rows_without_a_key(Capture& capture) {
+  for (const GoldenCase& golden : capture.cases) {
+    const std::vector<double>& v = golden.truth.values;
+    if (std::none_of(v.begin(), v.end(), [](double x) { return std::isnan(x); })) continue;
+    capture.form.notes.push_back(
+        {"rows that keep no key are NaN in PyTorch, which counts as unspecified: kernels give 0, "
+         "and "
+         "a logsumexp of -inf",
+         {}});
+    return;
+  }
+}
+
 // A row without a key is unspecified by a softmax (NaN) or zero by other means.
 bool unspecified(const double* row, int64_t length) {
   const bool nan = std::all_of(row, row + length, [](double x) { return std::isnan(x); });
@@ -213,6 +226,7 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;
+  note_rows_without_a_key(out);
   if (check != SelfCheck::none && !check_goldens(out, check == SelfCheck::all ? 1 : 3, diagnostics))
     return std::nullopt;
   return out;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "spec/linear.h"
 
 namespace kw::spec {
@@ -28,13 +30,38 @@ int64_t largest(const ExprPtr& e, const std::map<std::string, ExprPtr>& extents)
   return -1;
 }
 
-// x / size where x is a product that has size as a factor; null otherwise.
-ExprPtr without_factor(const ExprPtr& x, const ExprPtr& size) {
-  if (equal(x, size)) return integer(1);
-  if (x->kind != Kind::binary || x->name != "*") return nullptr;
-  if (ExprPtr a = without_factor(x->args[0], size)) return binary("*", a, x->args[1]);
-  if (ExprPtr b = without_factor(x->args[1], size)) return binary("*", x->args[0], b);
-  return nullptr;
+// A size as a number times symbols.
+struct Monomial {
+  int64_t number = 1;
+  std::vector<ExprPtr> symbols;
+};
+
+void multiply(Monomial& m, const ExprPtr& e) {
+  if (e->kind == Kind::number) {
+    m.number *= e->integer;
+  } else if (e->kind == Kind::binary && e->name == "*") {
+    multiply(m, e->args[0]);
+    multiply(m, e->args[1]);
+  } else {
+    m.symbols.push_back(e);
+  }
+}
+
+// b / a; null where a does not divide b.
+ExprPtr quotient(const ExprPtr& b, const ExprPtr& a) {
+  Monomial above, below;
+  multiply(above, b);
+  multiply(below, a);
+  if (below.number == 0 || above.number % below.number != 0) return nullptr;
+  for (const ExprPtr& s : below.symbols) {
+    const auto found = std::find_if(above.symbols.begin(), above.symbols.end(),
+                                    [&](const ExprPtr& x) { return equal(x, s); });
+    if (found == above.symbols.end()) return nullptr;
+    above.symbols.erase(found);
+  }
+  ExprPtr out = integer(above.number / below.number);
+  for (const ExprPtr& s : above.symbols) out = binary("*", out, s);
+  return out;
 }
 
 }  // namespace
@@ -80,37 +107,40 @@ ExprPtr Elements::index(const std::string& name, ExprPtr extent) {
   return leaf(Kind::index, Type::integer, name);
 }
 
+// The terms that size divides make the quotient; the others are the remainder if they are known to
+// stay below size.
 Elements::Split Elements::split(const ExprPtr& flat, const ExprPtr& size) const {
   if (is_one(size)) return {flat, integer(0)};
   Linear whole, rest;
   const Linear sum = linear(flat);
   for (const Linear::Term& t : sum.terms) {
-    const ExprPtr quotient = size->kind == Kind::number
-                                 ? (t.factor % size->integer == 0 ? t.atom : nullptr)
-                                 : without_factor(t.atom, size);
-    if (!quotient)
-      rest.terms.push_back(t);
-    else if (size->kind == Kind::number)
-      whole = add(whole, linear(quotient), t.factor / size->integer);
+    const ExprPtr q = quotient(binary("*", t.atom, integer(t.factor)), size);
+    if (q)
+      whole = add(whole, linear(q));
     else
-      whole = add(whole, linear(quotient), t.factor);
+      rest.terms.push_back(t);
   }
-  (size->kind == Kind::number && sum.constant % size->integer == 0 ? whole : rest).constant =
-      size->kind == Kind::number && sum.constant % size->integer == 0
-          ? whole.constant + sum.constant / size->integer
-          : sum.constant;
+  const ExprPtr of_constant = quotient(integer(sum.constant), size);
+  if (of_constant)
+    whole = add(whole, linear(of_constant));
+  else
+    rest.constant = sum.constant;
   const ExprPtr remainder = to_expr(rest);
-  bool fits = rest.terms.empty() && rest.constant == 0;
-  if (size->kind == Kind::number) {
-    const int64_t top = largest(remainder, extents_);
-    fits = fits || (top >= 0 && top < size->integer);
-  } else if (remainder->kind == Kind::index) {
-    const auto found = extents_.find(remainder->name);
-    fits = fits || (found != extents_.end() && equal(found->second, size));
-  }
-  if (fits) return {to_expr(whole), remainder};
+  if (is_below(remainder, size)) return {to_expr(whole), remainder};
   return {binary("//", flat, size), binary("%", flat, size)};
 }
+
+bool Elements::is_below(const ExprPtr& e, const ExprPtr& size) const {
+  if (e->kind == Kind::number && e->integer == 0) return true;
+  if (size->kind == Kind::number) {
+    const int64_t top = largest(e, extents_);
+    return top >= 0 && top < size->integer;
+  }
+  const auto found = e->kind == Kind::index ? extents_.find(e->name) : extents_.end();
+  return found != extents_.end() && equal(found->second, size);
+}
+
+bool divides(const ExprPtr& a, const ExprPtr& b) { return quotient(b, a) != nullptr; }
 
 ExprPtr Elements::refuse(const Node& node, const std::string& why, const std::string& hint) {
   if (!failed_) {

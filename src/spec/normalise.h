@@ -56,11 +56,16 @@ class Elements {
   bool failed() const { return failed_; }
 
  private:
+  bool is_below(const ExprPtr& e, const ExprPtr& size) const;
+
   const Graph& graph_;
   Diagnostics& diagnostics_;
   std::map<std::string, ExprPtr> extents_;
   bool failed_ = false;
 };
+
+// Does the size a, a product of numbers and symbols, divide the size b?
+bool divides(const ExprPtr& a, const ExprPtr& b);
 
 // One family: the element of a node of this operator.
 using ElementOf = ExprPtr (*)(Elements&, const Node&, const Indices& at);

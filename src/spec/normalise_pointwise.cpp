@@ -12,14 +12,25 @@ ExprPtr operand(Elements& g, const Node& n, size_t position, const Indices& at) 
   return g.broadcast(n.arg(position), at);
 }
 
-template <const char* kOp>
-ExprPtr unary_of(Elements& g, const Node& n, const Indices& at) {
-  return unary(kOp, operand(g, n, 0, at));
+// ATen's name and ours, where they differ or the node is binary.
+const char* symbol(const std::string& op) {
+  static const std::map<std::string_view, const char*> table = {
+      {"mul", "*"},          {"mul_", "*"},          {"remainder", "%"},
+      {"lt", "<"},           {"le", "<="},           {"gt", ">"},
+      {"ge", ">="},          {"eq", "=="},           {"ne", "!="},
+      {"minimum", "min"},    {"maximum", "max"},     {"logical_and", "and"},
+      {"logical_or", "or"},  {"bitwise_and", "and"}, {"bitwise_or", "or"},
+      {"__and__", "and"},    {"__or__", "or"},       {"logical_xor", "!="},
+      {"bitwise_xor", "!="}, {"__xor__", "!="}};
+  return table.at(op);
 }
 
-template <const char* kOp>
+ExprPtr unary_of(Elements& g, const Node& n, const Indices& at) {
+  return unary(n.op == "neg" ? "-" : n.op, operand(g, n, 0, at));
+}
+
 ExprPtr binary_of(Elements& g, const Node& n, const Indices& at) {
-  return binary(kOp, operand(g, n, 0, at), operand(g, n, 1, at));
+  return binary(symbol(n.op), operand(g, n, 0, at), operand(g, n, 1, at));
 }
 
 // a + alpha * b, and the same for the subtractions.
@@ -88,18 +99,24 @@ ExprPtr clamp(Elements& g, const Node& n, const Indices& at) {
   return x;
 }
 
-// Bitwise operators on booleans are the logical ones; on integers they are refused.
-template <const char* kOp>
-ExprPtr logical(Elements& g, const Node& n, const Indices& at) {
+// The operands of a logical operator as booleans. Bitwise operators on booleans are the logical
+// ones; on integers they are refused.
+ExprPtr condition(Elements& g, const Node& n, size_t position, const Indices& at) {
+  const ExprPtr x = operand(g, n, position, at);
   const bool bitwise = n.op.rfind("logical", 0) != 0;
-  ExprPtr a = operand(g, n, 0, at);
-  if (bitwise && a->type != Type::boolean)
-    return g.refuse(n, fmt::format("aten.{} on integers is not read", n.op));
-  a = as_type(a, Type::boolean);
-  if (std::string_view(kOp) == "not") return unary("not", a);
-  const ExprPtr b = as_type(operand(g, n, 1, at), Type::boolean);
-  if (std::string_view(kOp) == "xor") return binary("!=", a, b);
-  return binary(kOp, a, b);
+  if (bitwise && x->type != Type::boolean) {
+    g.refuse(n, fmt::format("aten.{} on integers is not read", n.op));
+    return boolean(false);
+  }
+  return as_type(x, Type::boolean);
+}
+
+ExprPtr logical(Elements& g, const Node& n, const Indices& at) {
+  return binary(symbol(n.op), condition(g, n, 0, at), condition(g, n, 1, at));
+}
+
+ExprPtr logical_not(Elements& g, const Node& n, const Indices& at) {
+  return unary("not", condition(g, n, 0, at));
 }
 
 ExprPtr pow_of(Elements& g, const Node& n, const Indices& at) {
@@ -113,44 +130,6 @@ ExprPtr square(Elements& g, const Node& n, const Indices& at) {
   return binary("*", x, x);
 }
 
-ExprPtr lerp_free_negation(Elements& g, const Node& n, const Indices& at) {
-  return unary("-", operand(g, n, 0, at));
-}
-
-#define KW_NAME(id, text) constexpr char id[] = text
-KW_NAME(kMul, "*");
-KW_NAME(kLt, "<");
-KW_NAME(kLe, "<=");
-KW_NAME(kGt, ">");
-KW_NAME(kGe, ">=");
-KW_NAME(kEq, "==");
-KW_NAME(kNe, "!=");
-KW_NAME(kMod, "%");
-KW_NAME(kMin, "min");
-KW_NAME(kMax, "max");
-KW_NAME(kAnd, "and");
-KW_NAME(kOr, "or");
-KW_NAME(kXor, "xor");
-KW_NAME(kNot, "not");
-KW_NAME(kExp, "exp");
-KW_NAME(kExp2, "exp2");
-KW_NAME(kLog, "log");
-KW_NAME(kLog2, "log2");
-KW_NAME(kSqrt, "sqrt");
-KW_NAME(kRsqrt, "rsqrt");
-KW_NAME(kReciprocal, "reciprocal");
-KW_NAME(kTanh, "tanh");
-KW_NAME(kSigmoid, "sigmoid");
-KW_NAME(kRelu, "relu");
-KW_NAME(kAbs, "abs");
-KW_NAME(kFloor, "floor");
-KW_NAME(kCeil, "ceil");
-KW_NAME(kSin, "sin");
-KW_NAME(kCos, "cos");
-KW_NAME(kErf, "erf");
-KW_NAME(kSign, "sign");
-#undef KW_NAME
-
 }  // namespace
 
 const std::map<std::string_view, ElementOf>& pointwise_operators() {
@@ -159,60 +138,60 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"add_", add},
       {"sub", sub},
       {"rsub", rsub},
-      {"mul", binary_of<kMul>},
-      {"mul_", binary_of<kMul>},
+      {"mul", binary_of},
+      {"mul_", binary_of},
       {"div", div},
       {"true_divide", div},
       {"floor_divide", floor_divide},
-      {"remainder", binary_of<kMod>},
+      {"remainder", binary_of},
       {"pow", pow_of},
       {"square", square},
-      {"neg", lerp_free_negation},
-      {"lt", binary_of<kLt>},
-      {"le", binary_of<kLe>},
-      {"gt", binary_of<kGt>},
-      {"ge", binary_of<kGe>},
-      {"eq", binary_of<kEq>},
-      {"ne", binary_of<kNe>},
-      {"minimum", binary_of<kMin>},
-      {"maximum", binary_of<kMax>},
+      {"lt", binary_of},
+      {"le", binary_of},
+      {"gt", binary_of},
+      {"ge", binary_of},
+      {"eq", binary_of},
+      {"ne", binary_of},
+      {"minimum", binary_of},
+      {"maximum", binary_of},
       {"clamp", clamp},
       {"clamp_min", clamp},
       {"clamp_max", clamp},
-      {"logical_and", logical<kAnd>},
-      {"logical_or", logical<kOr>},
-      {"logical_xor", logical<kXor>},
-      {"logical_not", logical<kNot>},
-      {"bitwise_and", logical<kAnd>},
-      {"bitwise_or", logical<kOr>},
-      {"bitwise_xor", logical<kXor>},
-      {"bitwise_not", logical<kNot>},
-      {"__and__", logical<kAnd>},
-      {"__or__", logical<kOr>},
-      {"__xor__", logical<kXor>},
+      {"logical_and", logical},
+      {"logical_or", logical},
+      {"logical_xor", logical},
+      {"bitwise_and", logical},
+      {"bitwise_or", logical},
+      {"bitwise_xor", logical},
+      {"__and__", logical},
+      {"__or__", logical},
+      {"__xor__", logical},
+      {"logical_not", logical_not},
+      {"bitwise_not", logical_not},
       {"where", where_of},
       {"masked_fill", masked_fill},
       {"masked_fill_", masked_fill},
       {"to", cast},
       {"_to_copy", cast},
       {"type_as", cast},
-      {"exp", unary_of<kExp>},
-      {"exp2", unary_of<kExp2>},
-      {"log", unary_of<kLog>},
-      {"log2", unary_of<kLog2>},
-      {"sqrt", unary_of<kSqrt>},
-      {"rsqrt", unary_of<kRsqrt>},
-      {"reciprocal", unary_of<kReciprocal>},
-      {"tanh", unary_of<kTanh>},
-      {"sigmoid", unary_of<kSigmoid>},
-      {"relu", unary_of<kRelu>},
-      {"abs", unary_of<kAbs>},
-      {"floor", unary_of<kFloor>},
-      {"ceil", unary_of<kCeil>},
-      {"sin", unary_of<kSin>},
-      {"cos", unary_of<kCos>},
-      {"erf", unary_of<kErf>},
-      {"sign", unary_of<kSign>},
+      {"neg", unary_of},
+      {"exp", unary_of},
+      {"exp2", unary_of},
+      {"log", unary_of},
+      {"log2", unary_of},
+      {"sqrt", unary_of},
+      {"rsqrt", unary_of},
+      {"reciprocal", unary_of},
+      {"tanh", unary_of},
+      {"sigmoid", unary_of},
+      {"relu", unary_of},
+      {"abs", unary_of},
+      {"floor", unary_of},
+      {"ceil", unary_of},
+      {"sin", unary_of},
+      {"cos", unary_of},
+      {"erf", unary_of},
+      {"sign", unary_of},
   };
   return table;
 }

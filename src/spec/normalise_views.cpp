@@ -14,46 +14,51 @@ ExprPtr same(Elements& g, const Node& n, const Indices& at) {
   return g.element(n.args[0].node, at);
 }
 
-// Dimensions of the two shapes are matched in groups of equal product, from the left; inside a
-// group the flat index is taken apart.
+// Where groups of dimensions of two shapes with the same product end.
+struct Group {
+  size_t from, to;
+};
+
+// Null when the products do not meet. Grows the side whose product divides the other's.
+std::optional<Group> next_group(const std::vector<ExprPtr>& from, size_t a,
+                                const std::vector<ExprPtr>& to, size_t b) {
+  ExprPtr left = a < from.size() ? from[a++] : integer(1);
+  ExprPtr right = b < to.size() ? to[b++] : integer(1);
+  while (!equal(left, right)) {
+    const bool grow_left = a < from.size() && (b == to.size() || divides(left, right));
+    if (grow_left)
+      left = binary("*", left, from[a++]);
+    else if (b < to.size())
+      right = binary("*", right, to[b++]);
+    else
+      return std::nullopt;
+  }
+  return Group{a, b};
+}
+
+// The flat index over a group of the result's dimensions is taken apart into the operand's.
 ExprPtr reshape(Elements& g, const Node& n, const Indices& at) {
   const std::vector<ExprPtr>& from = g.node(n.args[0].node).shape;
   Indices out(from.size());
   size_t a = 0, b = 0;  // dimensions of `from` and of n.shape that are done
   while (a < from.size() || b < n.shape.size()) {
-    const size_t a0 = a, b0 = b;
-    ExprPtr left = integer(1), right = integer(1);
-    if (a < from.size()) left = from[a++];
-    if (b < n.shape.size()) right = n.shape[b++];
-    while (!equal(left, right)) {
-      const bool grow_left =
-          a < from.size() && (b == n.shape.size() || right->kind != Kind::number ||
-                              (left->kind == Kind::number && left->integer < right->integer) ||
-                              mentions(right, Kind::size));
-      const bool left_is_ahead = left->kind != Kind::number && right->kind == Kind::number;
-      if (grow_left && !left_is_ahead)
-        left = binary("*", left, from[a++]);
-      else if (b < n.shape.size())
-        right = binary("*", right, n.shape[b++]);
-      else if (a < from.size())
-        left = binary("*", left, from[a++]);
-      else
-        return g.refuse(
-            n, fmt::format("aten.{} rearranges sizes in a way that is not understood", n.op));
-    }
+    const std::optional<Group> end = next_group(from, a, n.shape, b);
+    if (!end)
+      return g.refuse(n, fmt::format("aten.{} rearranges sizes in a way that is not read", n.op));
     ExprPtr flat = integer(0);
-    for (size_t d = b0; d < b; ++d) flat = binary("+", binary("*", flat, n.shape[d]), at[d]);
-    for (size_t d = a; d-- > a0;) {
-      if (d == a0) {
+    for (; b < end->to; ++b) flat = binary("+", binary("*", flat, n.shape[b]), at[b]);
+    for (size_t d = end->from; d-- > a;) {
+      if (is_number(from[d], 1)) {
+        out[d] = integer(0);
+      } else if (d == a) {
         out[d] = flat;
-        break;
+      } else {
+        const Elements::Split s = g.split(flat, from[d]);
+        out[d] = s.remainder;
+        flat = s.quotient;
       }
-      const Elements::Split s = g.split(flat, from[d]);
-      out[d] = s.remainder;
-      flat = s.quotient;
     }
-    for (size_t d = a0; d < a; ++d)
-      if (is_number(from[d], 1)) out[d] = integer(0);
+    a = end->from;
   }
   return g.element(n.args[0].node, out);
 }

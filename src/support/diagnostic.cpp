@@ -10,9 +10,12 @@ namespace {
 
 const char* word(Severity s) {
   switch (s) {
-    case Severity::note: return "note";
-    case Severity::warning: return "warning";
-    case Severity::error: return "error";
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
   }
   return "error";
 }
@@ -28,7 +31,8 @@ std::string snippet(const Span& span) {
   std::string pad;
   for (int i = 0; i < from && i < static_cast<int>(line.size()); ++i)
     pad += line[i] == '\t' ? '\t' : ' ';
-  return fmt::format("{:>6} | {}\n       | {}^{}\n", at.line, line, pad, std::string(width - 1, '~'));
+  return fmt::format("{:>6} | {}\n       | {}^{}\n", at.line, line, pad,
+                     std::string(width - 1, '~'));
 }
 
 nlohmann::json place(const Span& span) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/sha.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -45,14 +44,6 @@ bool StagedFolder::commit() {
   committed_ = true;
   fs::remove_all(old, failed);
   return true;
-}
-
-std::string sha256(std::string_view bytes) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
-  std::string hex;
-  for (unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
 }
 
 }  // namespace kw

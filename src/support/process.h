@@ -6,9 +6,9 @@
 namespace kw {
 
 struct ProcessResult {
-  int exit_code = -1;       // 128 + signal when it was killed by one; 127 when it could not start
-  bool timed_out = false;   // it was killed because it ran past the limit
-  std::string out, err;     // what it wrote
+  int exit_code = -1;      // 128 + signal when it was killed by one; 127 when it could not start
+  bool timed_out = false;  // it was killed because it ran past the limit
+  std::string out, err;    // what it wrote
 };
 
 // Runs argv[0] (found on PATH) with `input` as its standard input. No shell is involved. The child

@@ -1,8 +1,8 @@
 // Source text and places in it.
 //
-// Every node of every language in this project (TL, a CUDA kernel, a spec's graph) knows the text it
-// came from. A Span keeps its Source alive, so a diagnostic can be rendered long after the reader
-// that made it is gone. Offsets are bytes; lines and columns are computed only when shown.
+// Every node of every language in this project (TL, a CUDA kernel, a spec's graph) knows the text
+// it came from. A Span keeps its Source alive, so a diagnostic can be rendered long after the
+// reader that made it is gone. Offsets are bytes; lines and columns are computed only when shown.
 #pragma once
 #include <cstdint>
 #include <memory>

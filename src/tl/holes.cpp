@@ -133,7 +133,11 @@ bool read_tiles(Reader& r, Field& field) {
 bool read_dims(Reader& r, Field& field) {
   return read_commas(r, field, [&](Item& item) {
     if (!r.cuda()) {
+      const size_t first = r.at;
       item.name = r.identifier();
+      if (item.name.size() == 1) return;
+      r.at = first;
+      r.fail("a dimension is one letter, found '" + r.peek() + "'");
       return;
     }
     const std::string t = r.peek();
@@ -165,7 +169,7 @@ bool read_access(Reader& r, Field& field) {
     if (r.take(r.cuda() ? "const" : "in"))
       item.name = "in";
     else if (!r.cuda())
-      r.expect("out");
+      r.take("out") || r.fail("expected 'in' or 'out', found '" + r.peek() + "'");
     item.type = read_type(r, true);
   });
 }
@@ -234,8 +238,7 @@ std::string commas(const Field& field, One one) {
 
 std::string name_of(const Item& item) { return item.name; }
 
-std::string let_type(CudaWriter& w, const Field& field) {
-  Scope names = w.names;
+std::string let_type(CudaWriter& w, Scope names, const Field& field) {
   Type type;
   for (const Item& item : field.items) {
     const Type own = type_of(item.expr, names);
@@ -264,16 +267,17 @@ std::string let_type(CudaWriter& w, const Field& field) {
 
 std::string write_valued(CudaWriter& w, const std::string& kind, const Stmt& stmt,
                          const Field& field) {
-  const std::string type = kind == "lets" ? let_type(w, field) : "";
-  return type + commas(field, [&](const Item& item) {
-           if (!item.expr) return item.name;
-           // In C a name stands for itself in its own value.
-           if (mentions(item.expr, item.name))
-             w.fail("the value of '" + item.name + "' mentions an outer '" + item.name + "'");
-           std::string text = item.name + " = " + w.expr(item.expr);
-           w.names.add(symbol_of(stmt, item, w.names));
-           return text;
-         });
+  const Scope before = w.names;
+  const std::string text = commas(field, [&](const Item& item) {
+    if (!item.expr) return item.name;
+    // In C a name stands for itself in its own value.
+    if (mentions(item.expr, item.name))
+      w.fail("the value of '" + item.name + "' mentions an outer '" + item.name + "'");
+    std::string out = item.name + " = " + w.expr(item.expr);
+    w.names.add(symbol_of(stmt, item, w.names));
+    return out;
+  });
+  return (kind == "lets" ? let_type(w, before, field) : "") + text;
 }
 
 std::string write_step(CudaWriter& w, const std::string& name) {

@@ -24,6 +24,8 @@ class Walk {
       if (operands_are_right(check)) {
         expressions_have_types(check);
         kLaws[static_cast<size_t>(s.op)](check);
+      } else {
+        facts_.incomplete = true;
       }
       inner(s, scope, check);
     }

@@ -28,6 +28,7 @@ struct BarrierUse {
   std::string index;             // as written: "t + 1"
   const Stmt* loop;              // the innermost loop that changes a name of the index, or null
   std::optional<int64_t> times;  // executions for one use; none if not constant
+  bool conditional;              // under an if
   Span span;
 };
 
@@ -57,6 +58,7 @@ struct Facts {
   std::string element_type = "bf16";
   int64_t threads = 0, loader_registers = 0;
   int64_t shared_bytes = 0;
+  bool incomplete = false;  // a statement was refused before its facts were noted
   std::map<std::string, BarrierFacts> barriers;
   std::map<std::string, QueueFacts> queues;
   std::map<std::string, std::vector<const Stmt*>> initialised;
@@ -65,7 +67,9 @@ struct Facts {
   std::map<std::string, std::string> freed_by;
   std::set<const Stmt*> flags_set;  // flag statements that some raise sets
 
-  int64_t workers() const { return threads / 128 - 1; }  // of the workers block
+  // Of the workers block; known unless kernel.C1 is broken.
+  bool workers_are_known() const { return threads > 0; }
+  int64_t workers() const { return threads / 128 - 1; }
 };
 
 class Check {

@@ -21,7 +21,11 @@ void dimensions_are_sizes(Check& c, const char* label) {
     for (const Stmt& other : c.parents.back()->body)
       if (other.op == Op::arg_size)
         for (const Item& size : other.items("d")) found |= size.name == d.name;
-    if (!found)
+    if (d.name.size() != 1)
+      c.broken(
+          label, d.span,
+          fmt::format("a dimension is named by one letter, `{}` has {}", d.name, d.name.size()));
+    else if (!found)
       c.broken(label, d.span,
                fmt::format("dimension `{}` is neither a size argument nor a parameter", d.name))
           .hint = fmt::format("declare it: `{}: size`", d.name);
@@ -145,14 +149,6 @@ void law_arg_tensor(Check& c) {
   dimensions_are_sizes(c, "C2");
 }
 
-void law_arg_size(Check& c) {
-  for (const Item& d : c.stmt.items("d"))
-    if (!d.expr && !some_tensor_has(*c.parents.back(), d.name))
-      c.broken(
-          "C1", d.span,
-          fmt::format("`{}` has no value, and no tensor has a dimension `{}`", d.name, d.name));
-}
-
 namespace {
 // The launcher computes values in order, before any tensor is on the device.
 void value_reads_scalars(Check& c, const char* label) {
@@ -165,6 +161,15 @@ void value_reads_scalars(Check& c, const char* label) {
                         d.name, s.name));
 }
 }  // namespace
+
+void law_arg_size(Check& c) {
+  for (const Item& d : c.stmt.items("d"))
+    if (!d.expr && !some_tensor_has(*c.parents.back(), d.name))
+      c.broken(
+          "C1", d.span,
+          fmt::format("`{}` has no value, and no tensor has a dimension `{}`", d.name, d.name));
+  value_reads_scalars(c, "C2");
+}
 
 void law_arg_i32(Check& c) { value_reads_scalars(c, "C1"); }
 void law_arg_f32(Check& c) { value_reads_scalars(c, "C1"); }
@@ -246,7 +251,8 @@ void law_kernel(Check& c) {
     c.broken("C1", c.stmt.expr("t")->span,
              threads ? fmt::format("{} threads: not 2 to 8 workers of 128", *threads)
                      : "the number of threads is not constant");
-  c.facts.threads = threads.value_or(0);
+  if (c.facts.threads == 0 && threads && *threads % 128 == 0 && *threads >= 256 && *threads <= 1024)
+    c.facts.threads = *threads;
   size_t n = 0;
   const std::vector<Stmt>& body = c.stmt.body;
   while (n < body.size() && (body[n].op == Op::let || body[n].op == Op::init)) ++n;

@@ -130,9 +130,11 @@ class Flow {
     if (on_flag) flag_branch_ = &s;
     run(s.body, taken);
     flag_branch_ = outer;
-    if (taken.flights != state.flights)
+    // Under a flag C5 of the product has said it; go on as if the branch were taken.
+    if (taken.flights != state.flights && !on_flag)
       broken("if.C1", s.span,
              fmt::format("in flight are {} if it is taken, {} if not", names(taken), names(state)));
+    state.flights = taken.flights;
     state = join(state, taken);
   }
 
@@ -211,20 +213,21 @@ class Flow {
   void wait_group(const Stmt& s, State& state) {
     const int64_t pending = std::stoll(s.expr("n")->text),
                   flying = static_cast<int64_t>(state.flights.size());
-    if (pending >= flying) {
-      broken("wait_group.C3", s.span,
-             fmt::format("{} products are in flight, it leaves {}", flying, pending));
-      return;
-    }
     std::set<std::string> named, completed;
     for (const Item& a : s.items("a")) named.insert(base(a.expr));
     for (int64_t n = 0; n < flying - pending; ++n) completed.insert(state.flights[n].accumulator);
-    if (named != completed)
+    if (pending >= flying) {
+      broken("wait_group.C3", s.span,
+             fmt::format("{} products are in flight, it leaves {}", flying, pending));
+    } else if (named != completed) {
       broken("wait_group.C2", s.span,
-             fmt::format("it completes `{}`, it names `{}`", fmt::join(completed, ", "),
-                         fmt::join(named, ", ")),
+             fmt::format("it completes `{}`, it names `{}`", fmt::join(completed, "`, `"),
+                         fmt::join(named, "`, `")),
              "the first product in flight is here", state.flights[0].issue->span);
-    state.flights.erase(state.flights.begin(), state.flights.end() - pending);
+    }
+    // After C3, go on as if the wait had been meant to complete what it names.
+    const std::set<std::string>& done = pending >= flying ? named : completed;
+    std::erase_if(state.flights, [&](const Flight& f) { return done.count(f.accumulator) > 0; });
   }
 
   void arrive(const Stmt& s, const State& state) {

@@ -43,16 +43,49 @@ size_t indices_of(const Symbol& s) {
   return (s.extent ? 1 : 0) + (ring ? 1 : 0);
 }
 
+// t, t + 1, u: a counter, perhaps with a constant.
+bool counts_uses(const Check& c, const ExprPtr& index) {
+  if (index->kind == ExprKind::binary && (index->text == "+" || index->text == "-"))
+    return counts_uses(c, index->args[0]) && c.constant(index->args[1]);
+  const Symbol* s = index->kind == ExprKind::name ? c.scope.find(index->text) : nullptr;
+  if (!s || !s->stmt) return false;
+  const Op op = s->stmt->op;
+  const bool queue = op == Op::offer || op == Op::take || op == Op::take_warp;
+  return op == Op::var || (queue && s->stmt->word("u") == s->name);
+}
+
+// uses.C1, uses.C2: the last index of a ring is its use, the first of an array its place.
+void indices_are_possible(Check& c, const Symbol& s, const ExprPtr& e) {
+  if (s.category == Category::ring || s.category == Category::barrier) {
+    if (!counts_uses(c, e->args[1]))
+      c.broken_as("uses", "C1", e->args[1]->span,
+                  fmt::format("`{}` is no counter of uses of `{}`", print(e->args[1]), s.name));
+  }
+  if (!s.extent) return;
+  const Expr* first = e.get();
+  while (first->args[0]->kind == ExprKind::index) first = first->args[0].get();
+  const std::optional<int64_t> at = c.constant(first->args[1]), count = c.constant(s.extent);
+  if (at && count && (*at < 0 || *at >= *count))
+    c.broken_as("uses", "C2", first->args[1]->span,
+                fmt::format("`{}` is an array of {}, its tile {} is meant", s.name, *count, *at))
+        .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
+}
+
 // q_s[r][u]: every index is one int.
 bool indexed_completely(Check& c, const char* label, const Symbol& s, const ExprPtr& e) {
   size_t count = 0;
   for (const Expr* at = e.get(); at->kind == ExprKind::index; at = at->args[0].get(), ++count) {
-    if (at->args.size() != 2 || checked_type(c, at->args[1], c.scope) != Type{Type::integer, ""}) {
+    const Type type =
+        at->args.size() == 2 ? checked_type(c, at->args[1], c.scope) : Type{Type::tile, ""};
+    if (type == Type{Type::integer, ""}) continue;
+    if (type.kind != Type::unknown)
       c.broken(label, e->span, fmt::format("`{}` takes one int in each pair of brackets", s.name));
-      return false;
-    }
+    return false;
   }
-  if (count == indices_of(s)) return true;
+  if (count == indices_of(s)) {
+    if (count) indices_are_possible(c, s, e);
+    return true;
+  }
   c.broken(label, e->span,
            fmt::format("`{}` has {} indices, {} `{}` needs {}", print(e), count, word(s.category),
                        s.name, indices_of(s)))

@@ -37,10 +37,10 @@ bool changes(const Stmt& loop, const ExprPtr& index) {
 
 BarrierUse use_of(Check& c, const ExprPtr& barrier, int64_t arrivals) {
   const ExprPtr& index = barrier->args.at(1);
-  BarrierUse use{&c.stmt, c.agent(), arrivals, print(index), nullptr, 1, c.stmt.span};
+  BarrierUse use{&c.stmt, c.agent(), arrivals, print(index), nullptr, 1, false, c.stmt.span};
   for (auto p = c.parents.rbegin(); p != c.parents.rend() && !use.loop; ++p) {
     const Stmt& s = **p;
-    if (s.op == Op::if_) use.times.reset();
+    use.conditional |= s.op == Op::if_;
     if (!is_loop(s.op)) continue;
     if (changes(s, index)) {
       use.loop = &s;
@@ -99,11 +99,30 @@ void stands_in_workers(Check& c) {
     c.broken("C2", c.stmt.span,
              fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
 }
+// Under a toggle that is off nothing happens: `if PING_PONG:` with PING_PONG = false.
+bool is_off(const Scope& scope, const ExprPtr& condition) {
+  if (condition->is_name("false")) return true;
+  if (condition->kind == ExprKind::name) {
+    const Symbol* s = scope.find(condition->text);
+    return s && s->category == Category::toggle && s->value && is_off(scope, s->value);
+  }
+  return condition->kind == ExprKind::binary && condition->text == "and" &&
+         (is_off(scope, condition->args[0]) || is_off(scope, condition->args[1]));
+}
+bool never_runs(const Check& c) {
+  return std::any_of(c.parents.begin(), c.parents.end(), [&](const Stmt* s) {
+    return s->op == Op::if_ && is_off(c.scope, s->expr("c"));
+  });
+}
 void two_take_turns(Check& c) {
-  if (c.inside(Op::workers) && c.facts.workers() != 2)
+  if (c.inside(Op::workers) && c.facts.workers_are_known() && c.facts.workers() != 2 &&
+      !never_runs(c))
     c.broken("C1", c.stmt.span,
              fmt::format("{} workers: a turn is given between two", c.facts.workers()));
   stands_in_workers(c);
+  const std::optional<int64_t> number = c.constant(c.stmt.expr("w"));
+  if (number && (*number < 0 || *number > 1))
+    c.broken("C3", c.stmt.expr("w")->span, fmt::format("there is no worker {}", *number));
 }
 
 }  // namespace
@@ -141,7 +160,7 @@ class Judge {
     for (auto& [name, b] : facts_.barriers) barrier(b);
     for (auto& [name, q] : facts_.queues) queue(q);
     walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::flag && !facts_.flags_set.count(&s))
+      if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
         broken("flag.C1", s.span, fmt::format("no raise sets `{}`", s.word("d")));
     });
     if (facts_.shared && facts_.shared_bytes > 227 * 1024)
@@ -185,10 +204,10 @@ class Judge {
              fmt::format("`{}` is completed by a copy and by arriving", name))
           .notes.push_back({"the copy is here", b.copies[0].span});
     else
-      arrivals(b);
+      arrivals(b);  // C3
     const bool waited = !b.waits.empty() || !b.frees.empty(),
                completed = !b.copies.empty() || !b.arrives.empty();
-    if (waited != completed && program_.find(Op::kernel))
+    if (waited != completed && !facts_.incomplete && program_.find(Op::kernel))
       broken("barrier.C4", b.symbol.span,
              waited ? fmt::format("`{}` is waited for, nothing completes it", name)
                     : fmt::format("`{}` is completed, nobody waits for it", name))
@@ -230,6 +249,7 @@ class Judge {
 
   // barrier.C3
   void arrivals(const BarrierFacts& b) {
+    if (facts_.incomplete) return;
     int64_t arrive = 0;
     std::string how;
     Span first;
@@ -243,7 +263,12 @@ class Judge {
       // Every use by one agent must have the same number of copies, wherever it is filled.
       std::map<Agent, std::map<std::pair<const Stmt*, std::string>, int64_t>> copies;
       for (const BarrierUse& a : b.copies) {
-        if (!a.times) return;  // depends on data: running it will tell
+        if (a.conditional) return;  // running it will tell
+        if (!a.times) {
+          broken("barrier.C3", a.span,
+                 fmt::format("how many copies a use of `{}` has is not constant", b.symbol.name));
+          return;
+        }
         copies[a.agent][{a.loop, a.index}] += *a.times;
       }
       for (const auto& [agent, uses] : copies) {
@@ -254,7 +279,7 @@ class Judge {
       how = "are brought by copies";
       if (!b.copies.empty()) first = b.copies[0].span;
     }
-    if (!arrive || !b.arrivals || arrive == *b.arrivals) return;
+    if (!arrive || b.arrivals.value_or(0) < 1 || arrive == *b.arrivals) return;
     broken("barrier.C3", b.symbol.span,
            fmt::format("`{}` needs {} arrivals, {} {} at a use", b.symbol.name, *b.arrivals, arrive,
                        how))
@@ -263,8 +288,8 @@ class Judge {
 
   void queue(const QueueFacts& q) {
     initialised(q.symbol);
-    if (!program_.find(Op::kernel)) return;
-    if (q.takers && *q.takers != q.counted)
+    if (!program_.find(Op::kernel) || facts_.incomplete) return;
+    if (facts_.workers_are_known() && q.takers && *q.takers != q.counted)
       broken("queue.C2", q.symbol.span,
              fmt::format("`{}` has {} takers, {} take", q.symbol.name, *q.takers, q.counted));
     if (q.offers.size() != 1) {

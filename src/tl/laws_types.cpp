@@ -10,11 +10,23 @@ namespace {
 const Type kInteger{Type::integer, ""}, kReal{Type::real, ""}, kBoolean{Type::boolean, ""},
     kRow{Type::row, ""}, kUnknown{};
 
+bool is_declared(const Scope& scope, const std::string& record) {
+  const Symbol* s = scope.find(record);
+  return s && s->category == Category::record;
+}
+
 class Typing {
  public:
   Typing(Check& c, const Scope& scope, const MapBody* map) : c_(c), scope_(scope), map_(map) {}
 
+  // A record that is not declared has been reported where it is named.
   Type of(const ExprPtr& e) {
+    const Type type = of_any(e);
+    return type.kind == Type::record && !is_declared(scope_, type.name) ? kUnknown : type;
+  }
+
+ private:
+  Type of_any(const ExprPtr& e) {
     switch (e->kind) {
       case ExprKind::integer:
         return kInteger;
@@ -38,7 +50,6 @@ class Typing {
     return kUnknown;
   }
 
- private:
   Type wrong(const char* family, const char* label, const ExprPtr& e, std::string message) {
     c_.broken_as(family, label, e->span, std::move(message));
     return kUnknown;
@@ -223,7 +234,14 @@ class Typing {
     };
     if (op == "and" || op == "or")
       return a == kBoolean && b == kBoolean ? a : disagree("C2", "bools");
-    if (op == "//" || op == "%") return a == kInteger && b == kInteger ? a : disagree("C1", "ints");
+    if (op == "//" || op == "%") {
+      const std::optional<int64_t> divisor = c_.constant(e->args[1]);
+      if (a != kInteger || b != kInteger) return disagree("C1", "ints");
+      if (divisor && *divisor < 1)
+        return wrong("types", "C7", e,
+                     fmt::format("the divisor of `{}` is {}", print(e), *divisor));
+      return a;
+    }
     if (op == "/") return a == kReal && b == kReal ? a : disagree("C1", "reals");
     if (a != b || (a != kInteger && a != kReal)) return disagree("C1", "two ints or two reals");
     return precedence(op) < precedence("+") ? kBoolean : a;
@@ -338,6 +356,7 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
                          ? kInteger
                          : Type{Type::record, name};
     const Type got = checked_type(c, arguments[n], scope, map);
+    if (due.kind == Type::record && !is_declared(scope, due.name)) continue;
     if (got != kUnknown && got != due)
       c.broken_as(family, label, arguments[n]->span,
                   fmt::format("`{}` of `{}` is {}, `{}` is {}", params[n].name, callee, text(due),

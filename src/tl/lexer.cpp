@@ -115,8 +115,11 @@ bool is_identifier(std::string_view text) {
 }
 
 bool is_integer(std::string_view text) {
-  return !text.empty() && text.size() < 10 && std::all_of(text.begin(), text.end(), digit) &&
-         (text[0] != '0' || text.size() == 1);
+  constexpr size_t kDigits = 10;
+  constexpr std::string_view kLargest = "2147483647";
+  return !text.empty() && std::all_of(text.begin(), text.end(), digit) &&
+         (text[0] != '0' || text.size() == 1) &&
+         (text.size() < kDigits || (text.size() == kDigits && text <= kLargest));
 }
 
 bool is_real(std::string_view text) {

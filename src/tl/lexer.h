@@ -22,7 +22,7 @@ struct Token {
 std::vector<Token> lex(std::string_view text, Spelling spelling, uint32_t at = 0);
 
 bool is_identifier(std::string_view text);
-bool is_integer(std::string_view text);  // decimal digits, no leading zero (octal in C)
+bool is_integer(std::string_view text);  // decimal, an int in C: no leading zero, below 2^31
 bool is_real(std::string_view text);     // digits, a point, digits, perhaps an exponent
 
 }  // namespace kw::tl

@@ -47,32 +47,60 @@ std::string_view name_of(Block block) {
   }
 }
 
+// What the rows that came furthest would have liked to see there.
+struct Failures {
+  size_t at = 0;
+  std::vector<std::string> messages;
+
+  void add(size_t where, const std::string& message) {
+    if (where < at) return;
+    if (where > at) messages.clear();
+    at = where;
+    if (std::find(messages.begin(), messages.end(), message) == messages.end())
+      messages.push_back(message);
+  }
+
+  // "expected 'a', 'b' or 'c', found 'x'"
+  std::string joined() const {
+    const std::string lead = "expected ";
+    const std::string tail =
+        messages[0].substr(std::min(messages[0].rfind(", found "), messages[0].size()));
+    std::string out;
+    for (size_t k = 0; k < messages.size(); ++k) {
+      const std::string& m = messages[k];
+      if (tail.empty() || !m.starts_with(lead) || !m.ends_with(tail)) return messages[0];
+      out += k == 0 ? lead : k + 1 == messages.size() ? " or " : ", ";
+      out += m.substr(lead.size(), m.size() - lead.size() - tail.size());
+    }
+    return out + tail;
+  }
+};
+
 class Parser {
  public:
   Parser(SourcePtr source, Diagnostics& diagnostics)
       : source_(std::move(source)), diagnostics_(diagnostics), lines_(lines_of(source_->text)) {}
 
-  std::vector<Stmt> run(std::initializer_list<Block> where) {
-    std::vector<Stmt> body = block(0, where);
-    while (next_ < lines_.size()) {  // a line indented less than the text's first: cannot happen
-      misplaced(0);
-      ++next_;
-    }
-    return body;
-  }
+  std::vector<Stmt> run(std::initializer_list<Block> where) { return block(0, 0, where); }
 
   bool good() const { return good_; }
 
  private:
-  std::vector<Stmt> block(int indent, std::initializer_list<Block> where) {
+  // The lines from here that are indented by at least `least`; they should be by `indent`.
+  std::vector<Stmt> block(int indent, int least, std::initializer_list<Block> where) {
     std::vector<Stmt> body;
-    while (next_ < lines_.size() && lines_[next_].indent >= indent) {
-      if (lines_[next_].indent != indent || lines_[next_].tab) {
+    bool said = false;
+    while (next_ < lines_.size() && lines_[next_].indent >= least) {
+      const int own = lines_[next_].indent;
+      if ((own != indent || lines_[next_].tab) && !said) {
         misplaced(indent);
-        ++next_;
+        said = true;  // once for all lines that stand with it
+      }
+      if (own > indent) {
+        block(own, own, where);
         continue;
       }
-      std::optional<Stmt> s = statement(indent, where);
+      std::optional<Stmt> s = statement(own, where);
       if (s) body.push_back(std::move(*s));
     }
     return body;
@@ -85,7 +113,7 @@ class Parser {
     if (holds == Block::none) return stmt;
     std::vector<Stmt> body;
     if (next_ < lines_.size() && lines_[next_].indent > indent)
-      body = block(indent + 4, {holds});
+      body = block(indent + 4, indent + 1, {holds});
     else if (stmt)
       error(stmt->span.end - 1, stmt->span.end, "no block under '" + print_head(*stmt) + "'",
             "indent its statements by four spaces more");
@@ -98,8 +126,7 @@ class Parser {
     const std::string_view text =
         std::string_view(source_->text).substr(line.begin, line.end - line.begin);
     const std::vector<Token> tokens = lex(text, Spelling::tl, line.begin);
-    size_t furthest = 0;
-    std::string expected;
+    Failures by_keyword, by_form;
     guess_ = Block::none;
     for (const Row& row : table()) {
       const Part& first = row.tl.parts[0];
@@ -110,18 +137,20 @@ class Parser {
       std::optional<Stmt> stmt = here ? read_statement(row, reader) : std::nullopt;
       if (stmt && reader.at == tokens.size()) return stmt;
       if (stmt) reader.fail("the statement ends before '" + reader.peek() + "'");
+      if (!here && first.hole()) continue;
       if (!here)
         reader.fail("'" + std::string(row.word) + "' may not stand " +
                     std::string(name_of(*where.begin())));
-      if (expected.empty() || reader.at > furthest) {
-        furthest = reader.at;
-        expected = reader.expected;
-      }
+      (first.hole() ? by_form : by_keyword).add(reader.at, reader.expected);
     }
-    if (expected.empty()) expected = "no statement begins with '" + tokens[0].text + "'";
-    const bool past = furthest >= tokens.size();
-    const Token& blamed = past ? tokens.back() : tokens[furthest];
-    error(past ? blamed.end - 1 : blamed.begin, blamed.end, expected, "");
+    if (guess_ == Block::none && tokens.back().text == ":") guess_ = Block::body;
+    // A word that is none of the table's and is followed by neither '(' nor '=' is a misspelling.
+    if (by_keyword.messages.empty() && by_form.at <= 1 && *where.begin() != Block::args)
+      by_form = {0, {"no statement begins with '" + tokens[0].text + "'"}};
+    const Failures& why = by_keyword.messages.empty() ? by_form : by_keyword;
+    const bool past = why.at >= tokens.size();
+    const Token& blamed = past ? tokens.back() : tokens[why.at];
+    error(past ? blamed.end - 1 : blamed.begin, blamed.end, why.joined(), "");
     return std::nullopt;
   }
 

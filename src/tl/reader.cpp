@@ -122,6 +122,7 @@ ExprPtr Reader::operators(int low) {
   const size_t first = at;
   ExprPtr e;
   if (!cuda() && low <= kNot && take("not")) {
+    if (peek() == "not") fail("'not not' says nothing");
     e = operators(kNot);
     if (e) e = placed(tl::unary("not", e), first);
   } else {
@@ -145,6 +146,18 @@ ExprPtr Reader::operators(int low) {
 }
 
 ExprPtr Reader::unary() {
+  constexpr int kDeepest = 200;  // far beyond any kernel, far below the stack
+  if (depth_ == kDeepest) {
+    fail("the expression is nested too deeply");
+    return nullptr;
+  }
+  ++depth_;
+  ExprPtr e = signed_or_postfix();
+  --depth_;
+  return e;
+}
+
+ExprPtr Reader::signed_or_postfix() {
   const size_t first = at;
   if (!cuda() && peek() == "-" && peek(1) == "inf") {
     at += 2;

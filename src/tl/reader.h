@@ -67,6 +67,7 @@ class Reader {
  private:
   ExprPtr operators(int low);
   ExprPtr unary();
+  ExprPtr signed_or_postfix();
   ExprPtr primary();
   ExprPtr postfix(ExprPtr e, size_t first);
   ExprPtr tl_name();
@@ -80,6 +81,7 @@ class Reader {
 
   const std::vector<Token>& tokens_;
   SourcePtr source_;
+  int depth_ = 0;  // of parentheses and operators being read
 };
 
 bool is_argument(const Symbol& s);

@@ -1,6 +1,7 @@
 #include "tl/statements.h"
 
 #include <algorithm>
+#include <set>
 
 namespace kw::tl {
 namespace {
@@ -65,6 +66,15 @@ bool hides_itself(const Stmt& s, std::string& name) {
   return mentions(s.expr("b"), name) || (down && mentions(s.expr("a"), name));
 }
 
+// Names that the CUDA text has for itself: a local of that name would hide them.
+const std::string* taken_name(const Stmt& s) {
+  static const std::set<std::string> taken = {"args", "shared", "worker", "kw", "element"};
+  for (const Field& f : s.fields)
+    for (const Item& i : f.items)
+      if (taken.count(i.name) && f.hole != "t") return &i.name;
+  return nullptr;
+}
+
 }  // namespace
 
 std::optional<Stmt> read_statement(const Row& row, Reader& r) {
@@ -95,6 +105,8 @@ std::optional<std::string> print_cuda(const Stmt& stmt, const Scope& scope, cons
   w.inside_args = r.where == Block::args;
   std::string out, hidden;
   if (r.cuda.empty()) w.fail("'" + std::string(r.word) + "' exists only before scheduling");
+  if (const std::string* name = taken_name(stmt))
+    w.fail("'" + *name + "' is a name that every kernel's CUDA text has for itself");
   if (hides_itself(stmt, hidden))
     w.fail("the bounds of the loop over '" + hidden + "' mention an outer '" + hidden + "'");
   for (const Part& p : r.cuda.pieces) {

@@ -28,7 +28,8 @@ inline void succeed(cudaError_t result, const char* what) {
 }
 
 // Device memory with the contents of a host vector.
-template <class T> class Device {
+template <class T>
+class Device {
  public:
   explicit Device(const std::vector<T>& host) : size_(host.size()) {
     succeed(cudaMalloc(&data_, bytes()), "cudaMalloc");
@@ -42,7 +43,8 @@ template <class T> class Device {
   T* data() { return data_; }
   std::vector<T> read() const {
     std::vector<T> host(size_);
-    succeed(cudaMemcpy(host.data(), data_, bytes(), cudaMemcpyDeviceToHost), "copy from the device");
+    succeed(cudaMemcpy(host.data(), data_, bytes(), cudaMemcpyDeviceToHost),
+            "copy from the device");
     return host;
   }
 
@@ -108,8 +110,9 @@ __host__ __device__ inline int fragment_row(int t, int n) {
 __host__ __device__ inline int fragment_column(int t, int n) {
   return n / 4 * 8 + t % 4 * 2 + (n & 1);
 }
-// 5.5.6.1, 128-byte swizzle: where element (row, column) of R x C 16-bit elements lies, in elements;
-// bits 4-6 of the byte address are xored with bits 7-9; panels of 64 columns follow each other.
+// 5.5.6.1, 128-byte swizzle: where element (row, column) of R x C 16-bit elements lies, in
+// elements; bits 4-6 of the byte address are xored with bits 7-9; panels of 64 columns follow each
+// other.
 __host__ __device__ inline int swizzled(int row, int column, int R) {
   const int byte = column / 64 * R * 128 + row * 128 + column % 64 * 2;
   return (byte ^ (byte >> 7 & 7) << 4) / 2;
@@ -130,8 +133,8 @@ __device__ void put(const kw::Accumulator<kw::real, 64, C>& tile, float* to) {
 template <int C>
 __device__ void get(kw::Operand<kw::bf16, 64, C>& tile, const kw::bf16* from) {
   for (int n = 0; n < C / 4; ++n) {
-    const kw::bf16* two = from + fragment_row(threadIdx.x % 128, 2 * n) * C +
-                          fragment_column(threadIdx.x % 4, 2 * n);
+    const kw::bf16* two =
+        from + fragment_row(threadIdx.x % 128, 2 * n) * C + fragment_column(threadIdx.x % 4, 2 * n);
     tile.x[n] = two[0].bits | uint32_t(two[1].bits) << 16;
   }
 }
@@ -145,20 +148,24 @@ __device__ void put(const kw::Operand<kw::bf16, 64, C>& tile, kw::bf16* to) {
   }
 }
 // Row vectors: a thread has rows g and g + 8 of its warp's 16.
-template <class Vector> __device__ void get_rows(Vector& v, const float* from) {
+template <class Vector>
+__device__ void get_rows(Vector& v, const float* from) {
   for (int r = 0; r < 2; ++r) v.x[r] = from[fragment_row(threadIdx.x % 128, 2 * r)];
 }
 // Writes every lane's copy, [row][lane of the row]: all four must agree in a row vector.
-template <class Vector> __device__ void put_rows(const Vector& v, float* to) {
+template <class Vector>
+__device__ void put_rows(const Vector& v, float* to) {
   for (int r = 0; r < 2; ++r)
     to[fragment_row(threadIdx.x % 128, 2 * r) * 4 + threadIdx.x % 4] = v.x[r];
 }
 // Whole shared tiles, row-major in global memory.
-template <class Tile> __device__ void get_shared(Tile& tile, const kw::bf16* from) {
+template <class Tile>
+__device__ void get_shared(Tile& tile, const kw::bf16* from) {
   for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
     tile.data[swizzled(n / Tile::columns, n % Tile::columns, Tile::rows)] = from[n];
 }
-template <class Tile> __device__ void put_shared(const Tile& tile, kw::bf16* to) {
+template <class Tile>
+__device__ void put_shared(const Tile& tile, kw::bf16* to) {
   for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
     to[n] = tile.data[swizzled(n / Tile::columns, n % Tile::columns, Tile::rows)];
 }
@@ -179,8 +186,8 @@ class Report {
   int failures() const { return failures_; }
 
  private:
-  void line(const std::string& function, const char* what, size_t n, double worst,
-            const char* unit, bool ok);
+  void line(const std::string& function, const char* what, size_t n, double worst, const char* unit,
+            bool ok);
   int failures_ = 0;
 };
 

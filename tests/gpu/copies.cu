@@ -1,6 +1,6 @@
-// Copies move elements and change none (store rounds to bf16), so all comparisons are exact. What is
-// tested beside the plain move: coordinates of all four dimensions, tiles that hang over the end of
-// the tensor (zeros come, nothing goes), strides with gaps, the swizzle, and that a tile may be
+// Copies move elements and change none (store rounds to bf16), so all comparisons are exact. What
+// is tested beside the plain move: coordinates of all four dimensions, tiles that hang over the end
+// of the tensor (zeros come, nothing goes), strides with gaps, the swizzle, and that a tile may be
 // overwritten after wait_store_read.
 #include <cuda.h>
 
@@ -24,15 +24,19 @@ struct Tensor4 {
 };
 
 // The map of cuda/kw/ptx/memory.cuh: 64 columns, row, panel, head, batch; boxes of `rows` rows.
-template <class Map> Map tensor_map(const Tensor4& t, Element* data, int rows) {
+template <class Map>
+Map tensor_map(const Tensor4& t, Element* data, int rows) {
   void* encode = nullptr;
   cudaDriverEntryPointQueryResult found;
   succeed(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
                                            cudaEnableDefault, &found),
           "cuTensorMapEncodeTiled");
-  const cuuint64_t sizes[] = {64, cuuint64_t(t.M), cuuint64_t(t.D / 64), cuuint64_t(t.H), cuuint64_t(t.B)};
-  const cuuint64_t strides[] = {cuuint64_t(t.row() * 2), 128, cuuint64_t(t.head() * 2), cuuint64_t(t.batch() * 2)};
-  const cuuint32_t box[] = {64, cuuint32_t(rows), cuuint32_t(t.D / 64), 1, 1}, steps[] = {1, 1, 1, 1, 1};
+  const cuuint64_t sizes[] = {64, cuuint64_t(t.M), cuuint64_t(t.D / 64), cuuint64_t(t.H),
+                              cuuint64_t(t.B)};
+  const cuuint64_t strides[] = {cuuint64_t(t.row() * 2), 128, cuuint64_t(t.head() * 2),
+                                cuuint64_t(t.batch() * 2)};
+  const cuuint32_t box[] = {64, cuuint32_t(rows), cuuint32_t(t.D / 64), 1, 1},
+                   steps[] = {1, 1, 1, 1, 1};
   alignas(64) CUtensorMap map;
   const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
       &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5, data, sizes, strides, box, steps,
@@ -48,7 +52,8 @@ template <class Map> Map tensor_map(const Tensor4& t, Element* data, int rows) {
 using In = kw::TensorMap<const Element, 'B', 'H', 'M', 'D'>;
 using Out = kw::TensorMap<Element, 'B', 'H', 'M', 'D'>;
 
-template <int R, int C> struct Shared {
+template <int R, int C>
+struct Shared {
   kw::SharedTile<Element, R, C> tile;
   kw::Barriers<1, 2> full;  // two copies complete one use: the second brings the same tile again
 };
@@ -89,7 +94,8 @@ void asynchronous(Report& report, Random& random, kw::Coords at, const char* wha
   std::vector<Element> loaded;
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c)
-      loaded.push_back(t.has(at.row + r) ? data[t.at(at.batch, at.head, at.row + r, c)] : Element{0});
+      loaded.push_back(t.has(at.row + r) ? data[t.at(at.batch, at.head, at.row + r, c)]
+                                         : Element{0});
   report.exact("load_async, wait", what, tile.read(), loaded);
 
   const std::vector<Element> from = to_bf16(random.normals(R * C));
@@ -102,7 +108,8 @@ void asynchronous(Report& report, Random& random, kw::Coords at, const char* wha
   report.exact("store_async", what, out.read(), stored);
 }
 
-template <int C> __global__ void to_operand(const Element* from, Element* to) {
+template <int C>
+__global__ void to_operand(const Element* from, Element* to) {
   auto& shared = kw::shared_memory<Shared<64, C>>();
   get_shared(shared.tile, from);
   __syncthreads();
@@ -110,7 +117,8 @@ template <int C> __global__ void to_operand(const Element* from, Element* to) {
   kw::load(shared.tile, q);
   put(q, to);
 }
-template <int C> __global__ void from_accumulator(const float* from, Element* to) {
+template <int C>
+__global__ void from_accumulator(const float* from, Element* to) {
   auto& shared = kw::shared_memory<Shared<64, C>>();
   kw::Accumulator<kw::real, 64, C> acc;
   get(acc, from);
@@ -119,7 +127,8 @@ template <int C> __global__ void from_accumulator(const float* from, Element* to
   put_shared(shared.tile, to);
 }
 
-template <int C> void registers(Report& report, Random& random, const char* what) {
+template <int C>
+void registers(Report& report, Random& random, const char* what) {
   const std::vector<Element> elements = to_bf16(random.normals(64 * C));
   Device<Element> in(elements), out(64 * C);
   launch(to_operand<C>, 1, 128, in.data(), out.data());
@@ -131,7 +140,8 @@ template <int C> void registers(Report& report, Random& random, const char* what
   report.exact("store", what, tile.read(), to_bf16(reals));
 }
 
-__global__ void store_rows_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M'> to, kw::Coords at) {
+__global__ void store_rows_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M'> to,
+                                  kw::Coords at) {
   kw::RowVector<kw::real, 64> v;
   get_rows(v, from);
   kw::store_rows(v, to, at);

@@ -7,9 +7,13 @@
 namespace conformance {
 namespace {
 
-template <class T> bool same(const T& a, const T& b) { return std::memcmp(&a, &b, sizeof(T)) == 0; }
+template <class T>
+bool same(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
 
-template <class T> size_t differing(const std::vector<T>& got, const std::vector<T>& want) {
+template <class T>
+size_t differing(const std::vector<T>& got, const std::vector<T>& want) {
   size_t count = got.size() == want.size() ? 0 : 1;
   for (size_t n = 0; n < got.size() && n < want.size(); ++n) count += !same(got[n], want[n]);
   return count;

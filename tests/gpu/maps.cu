@@ -10,7 +10,8 @@ constexpr int C = 96;  // not a power of two: panels and columns must not be con
 enum Kind { plain, at_index, at_real };
 
 template <Kind kKind>
-__global__ void map_kernel(const float* t, const float* v, const float* w, int i0, int j0, float* out) {
+__global__ void map_kernel(const float* t, const float* v, const float* w, int i0, int j0,
+                           float* out) {
   kw::Accumulator<kw::real, 64, C> s;
   kw::RowVector<kw::real, 64> a, b;
   get(s, t);
@@ -18,15 +19,19 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   get_rows(b, w);
   const kw::Origin origin{i0, j0};
   if constexpr (kKind == plain)
-    kw::map(s, [&](kw::real x, kw::real y, kw::real z) { return kw::fma(x, y, z); }, a, b);
+    kw::map(
+        s, [&](kw::real x, kw::real y, kw::real z) { return kw::fma(x, y, z); }, a, b);
   if constexpr (kKind == at_index)
-    kw::map_at(s, origin, [&](kw::real x, int i, int j, kw::real y) {
-      return j % 7 == i % 5 ? x * y : float(i * 1000 + j);
-    }, a);
+    kw::map_at(
+        s, origin,
+        [&](kw::real x, int i, int j, kw::real y) {
+          return j % 7 == i % 5 ? x * y : float(i * 1000 + j);
+        },
+        a);
   if constexpr (kKind == at_real)
-    kw::map_real(s, origin, [&](kw::real x, kw::real i, kw::real j, kw::real y) {
-      return kw::fma(y, j - i, x);
-    }, a);
+    kw::map_real(
+        s, origin,
+        [&](kw::real x, kw::real i, kw::real j, kw::real y) { return kw::fma(y, j - i, x); }, a);
   put(s, out);
 }
 
@@ -36,8 +41,10 @@ __global__ void rows_kernel(const float* v, const float* w, float* vector, float
   get_rows(a, v);
   get_rows(b, w);
   get_rows(l, w);
-  kw::map_rows(l, [&](kw::real x, kw::real y) { return x * y; }, a);
-  kw::map_rows(a, [&](kw::real x, kw::real y) { return x - y; }, b);
+  kw::map_rows(
+      l, [&](kw::real x, kw::real y) { return x * y; }, a);
+  kw::map_rows(
+      a, [&](kw::real x, kw::real y) { return x - y; }, b);
   put_rows(a, vector);
   put_rows(l, partial);
 }
@@ -69,7 +76,8 @@ std::vector<float> four_times(const std::vector<float>& rows) {
 }
 
 void maps(Report& report, Random& random) {
-  const std::vector<float> t = random.normals(64 * C), v = random.normals(64), w = random.normals(64);
+  const std::vector<float> t = random.normals(64 * C), v = random.normals(64),
+                           w = random.normals(64);
   Device<float> dt(t), dv(v), dw(w), out(64 * C);
   const int i0 = 192, j0 = 480;
   std::vector<float> want[3];
@@ -112,7 +120,8 @@ void fills(Report& report) {
 // Random values, and ties: halfway between two bf16 values, both to even.
 void reshapes(Report& report, Random& random) {
   std::vector<float> from = random.normals(64 * C, 50);
-  for (size_t n = 0; n < from.size(); n += 3) from[n] = as_float((as_bits(from[n]) & 0xFFFF0000) | 0x8000);
+  for (size_t n = 0; n < from.size(); n += 3)
+    from[n] = as_float((as_bits(from[n]) & 0xFFFF0000) | 0x8000);
   Device<float> in(from);
   Device<kw::bf16> out(from.size());
   launch(reshape_kernel, 1, 128, in.data(), out.data());

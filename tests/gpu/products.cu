@@ -9,7 +9,8 @@ namespace {
 
 using Element = kw::bf16;
 
-template <int N, int K> struct Shared {
+template <int N, int K>
+struct Shared {
   kw::SharedTile<Element, N, K> transposed;
   kw::SharedTile<Element, K, N> plain;
 };
@@ -32,8 +33,8 @@ __global__ void __launch_bounds__(128) gemm_kernel(const Element* a, const Eleme
 
 // acc += a @ b, twice in flight with another product between: the waits complete them in order.
 template <int N, int K>
-__global__ void __launch_bounds__(128)
-    gemm_add_kernel(const Element* a, const Element* b, const float* c, float* out, float* doubled) {
+__global__ void __launch_bounds__(128) gemm_add_kernel(const Element* a, const Element* b,
+                                                       const float* c, float* out, float* doubled) {
   auto& tile = kw::shared_memory<kw::SharedTile<Element, K, N>>();
   get_shared(tile, b);
   kw::publish();
@@ -59,7 +60,8 @@ struct Product {
 
 // a [64, K], b [K, N] given as a function of (k, n).
 template <class B>
-Product multiply(const std::vector<float>& a, B b, const std::vector<float>& c, int N, int K, int times) {
+Product multiply(const std::vector<float>& a, B b, const std::vector<float>& c, int N, int K,
+                 int times) {
   Product p;
   for (int i = 0; i < 64; ++i)
     for (int n = 0; n < N; ++n) {
@@ -98,17 +100,20 @@ std::vector<Element> elements(Random& random, size_t n, bool whole) {
 
 std::string shape(int N, int K) { return "N " + std::to_string(N) + ", K " + std::to_string(K); }
 
-template <int N, int K> void gemm(Report& report, Random& random, bool whole) {
+template <int N, int K>
+void gemm(Report& report, Random& random, bool whole) {
   const auto a = elements(random, 64 * K, whole), b = elements(random, N * K, whole);
   Device<Element> da(a), db(b);
   Device<float> out(64 * N);
   launch(gemm_kernel<N, K>, 1, 128, da.data(), db.data(), out.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
-  const Product want = multiply(wa, [&](int k, int n) { return wb[n * K + k]; }, {}, N, K, 1);
+  const Product want = multiply(
+      wa, [&](int k, int n) { return wb[n * K + k]; }, {}, N, K, 1);
   compare(report, "gemm_async", shape(N, K), whole, out.read(), want, K);
 }
 
-template <int N, int K> void gemm_add(Report& report, Random& random, bool whole) {
+template <int N, int K>
+void gemm_add(Report& report, Random& random, bool whole) {
   const auto a = elements(random, 64 * K, whole), b = elements(random, N * K, whole);
   const auto c = whole ? random.integers(64 * N, -99, 99) : random.normals(64 * N, 10);
   Device<Element> da(a), db(b);
@@ -116,7 +121,8 @@ template <int N, int K> void gemm_add(Report& report, Random& random, bool whole
   launch(gemm_add_kernel<N, K>, 1, 128, da.data(), db.data(), dc.data(), once.data(), twice.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
   const auto at = [&](int k, int n) { return wb[k * N + n]; };
-  compare(report, "gemm_add_async", shape(N, K), whole, once.read(), multiply(wa, at, c, N, K, 1), K);
+  compare(report, "gemm_add_async", shape(N, K), whole, once.read(), multiply(wa, at, c, N, K, 1),
+          K);
   compare(report, "wait_group", shape(N, K) + ", two in flight", whole, twice.read(),
           multiply(wa, at, c, N, K, 2), 2 * K);
 }

@@ -6,7 +6,8 @@ namespace conformance {
 namespace {
 
 template <int C>
-__global__ void reduce(const float* t, const float* m0, const float* l0, float* maximum, float* sum) {
+__global__ void reduce(const float* t, const float* m0, const float* l0, float* maximum,
+                       float* sum) {
   kw::Accumulator<kw::real, 64, C> s;
   kw::RowVector<kw::real, 64> m;
   kw::RowPartial<kw::real, 64> l;
@@ -21,8 +22,8 @@ __global__ void reduce(const float* t, const float* m0, const float* l0, float* 
 }
 
 template <int C>
-__global__ void raise_kernel(const float* t, const float* m0, float slack, float scale, float* m_out,
-                             float* factor_out, int* raised) {
+__global__ void raise_kernel(const float* t, const float* m0, float slack, float scale,
+                             float* m_out, float* factor_out, int* raised) {
   kw::Accumulator<kw::real, 64, C> s;
   kw::RowVector<kw::real, 64> m, factor;
   get(s, t);
@@ -32,7 +33,8 @@ __global__ void raise_kernel(const float* t, const float* m0, float slack, float
   put_rows(factor, factor_out);
 }
 
-template <int C> void reductions(Report& report, Random& random, bool whole) {
+template <int C>
+void reductions(Report& report, Random& random, bool whole) {
   const std::vector<float> t = whole ? random.integers(64 * C, -50, 50) : random.normals(64 * C);
   const std::vector<float> m0 = random.integers(64, -60, 60), l0 = random.integers(64, 0, 100);
   Device<float> dt(t), dm(m0), dl(l0), maximum(256), sum(256);
@@ -65,7 +67,8 @@ template <int C> void reductions(Report& report, Random& random, bool whole) {
 struct Rows {
   std::vector<float> t, m;
 };
-template <int C> Rows rows_of(Random& random, int kind) {
+template <int C>
+Rows rows_of(Random& random, int kind) {
   Rows rows{random.normals(64 * C, 3), random.normals(64, 3)};
   for (int r = 0; r < 64; ++r) {
     const float base = kind == 1 ? -100.0f : kind == 2 ? float(random.integer(-40, 40)) : 0.0f;
@@ -82,12 +85,14 @@ template <int C> Rows rows_of(Random& random, int kind) {
   return rows;
 }
 
-template <int C> void raises(Report& report, Random& random, int kind, const char* what) {
+template <int C>
+void raises(Report& report, Random& random, int kind, const char* what) {
   const float slack = kind == 2 ? 0.0f : 4.0f, scale = 0.25f;
   const Rows rows = rows_of<C>(random, kind);
   Device<float> dt(rows.t), dm(rows.m), m(256), factor(256);
   Device<int> flags(128);
-  launch(raise_kernel<C>, 1, 128, dt.data(), dm.data(), slack, scale, m.data(), factor.data(), flags.data());
+  launch(raise_kernel<C>, 1, 128, dt.data(), dm.data(), slack, scale, m.data(), factor.data(),
+         flags.data());
   std::vector<float> want_m;
   std::vector<double> want_factor, bound;
   std::vector<int> must(4, 0);  // by warp
@@ -116,7 +121,8 @@ template <int C> void raises(Report& report, Random& random, int kind, const cha
   }
   report.exact("raise", "the flag is alike in a warp", uniform, first);
   report.exact("raise", "the flag is set where a row was raised", told, needed);
-  if (kind == 4) report.exact("raise", "the flag is clear where none was", got, std::vector<int>(128, 0));
+  if (kind == 4)
+    report.exact("raise", "the flag is clear where none was", got, std::vector<int>(128, 0));
 }
 
 }  // namespace

@@ -14,11 +14,21 @@ __global__ void approximate(Function f, const float* x, float* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   switch (f) {
-    case exp2_: y[i] = kw::exp2(x[i]); break;
-    case log2_: y[i] = kw::log2(x[i]); break;
-    case tanh_: y[i] = kw::tanh(x[i]); break;
-    case reciprocal_: y[i] = kw::reciprocal(x[i]); break;
-    case rsqrt_: y[i] = kw::rsqrt(x[i]); break;
+    case exp2_:
+      y[i] = kw::exp2(x[i]);
+      break;
+    case log2_:
+      y[i] = kw::log2(x[i]);
+      break;
+    case tanh_:
+      y[i] = kw::tanh(x[i]);
+      break;
+    case reciprocal_:
+      y[i] = kw::reciprocal(x[i]);
+      break;
+    case rsqrt_:
+      y[i] = kw::rsqrt(x[i]);
+      break;
   }
 }
 
@@ -43,9 +53,7 @@ void approximations(Report& report, Random& random) {
       {exp2_, "exp2", "within 2 ulp", std::exp2, [](double, double y) { return 2 * ulp(y); }, -125,
        127},
       {log2_, "log2", "within 2^-22: absolute in (0.5, 2), else relative", std::log2,
-       [](double x, double y) {
-         return std::ldexp(x > 0.5 && x < 2 ? 1 : std::fabs(y), -22);
-       },
+       [](double x, double y) { return std::ldexp(x > 0.5 && x < 2 ? 1 : std::fabs(y), -22); },
        -126, 127},
       {tanh_, "tanh", "within 2^-10.987, relative", std::tanh,
        [](double, double y) { return std::fabs(y) * std::exp2(-10.987); }, -9, 9},
@@ -57,7 +65,8 @@ void approximations(Report& report, Random& random) {
   for (const Row& row : rows) {
     std::vector<float> x;
     for (int n = 0; n < 1 << 16; ++n) {
-      const float at = row.from + (row.to - row.from) * float(random.integer(0, 1 << 24)) / (1 << 24);
+      const float at =
+          row.from + (row.to - row.from) * float(random.integer(0, 1 << 24)) / (1 << 24);
       x.push_back(row.f == exp2_ || row.f == tanh_ ? at : std::exp2(at));
     }
     std::vector<double> want, bound;
@@ -94,7 +103,8 @@ __global__ void integers(const int* a, const int* b, int* y, int n) {
     y[6 * n + i] = kw::heads_in_l2(kw::i64(b[i]) << 12, 1 + b[i] % 8, 8 * (1 + b[i] % 8));
   }
 }
-template <int kDivisor> __global__ void by_constant(const int* a, int* y, int n) {
+template <int kDivisor>
+__global__ void by_constant(const int* a, int* y, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     y[i] = kw::floor_div(a[i], kDivisor);
     y[n + i] = kw::floor_mod(a[i], kDivisor);
@@ -102,13 +112,15 @@ template <int kDivisor> __global__ void by_constant(const int* a, int* y, int n)
   }
 }
 
-template <class T> std::vector<T> part(const std::vector<T>& all, int n, int which) {
+template <class T>
+std::vector<T> part(const std::vector<T>& all, int n, int which) {
   return {all.begin() + n * which, all.begin() + n * (which + 1)};
 }
 
 void reals(Report& report, Random& random) {
   const int n = 4096;
-  const std::vector<float> a = random.normals(n, 100), b = random.normals(n, 100), c = random.normals(n);
+  const std::vector<float> a = random.normals(n, 100), b = random.normals(n, 100),
+                           c = random.normals(n);
   Device<float> da(a), db(b), dc(c), y(3 * n);
   launch(exact_reals, 1, 256, da.data(), db.data(), dc.data(), y.data(), n);
   std::vector<float> fma, low, high;

@@ -63,7 +63,8 @@ __global__ void __launch_bounds__(384, 1) workers_kernel(int* index, int* thread
 // other.
 __global__ void sync_kernel(int* out) {
   __shared__ int word[8];
-  const int warp = threadIdx.x / 32, worker = kw::worker_index(), next = worker * 4 + (warp + 1) % 4;
+  const int warp = threadIdx.x / 32, worker = kw::worker_index(),
+            next = worker * 4 + (warp + 1) % 4;
   int wrong = 0;
   for (int t = 0; t < kUses; ++t) {
     dawdle(t);

@@ -48,7 +48,7 @@ struct File {
 };
 
 // A case as a program, and where its lines went: shown[n] is the program's line of case line n
-// (from 1), 0 for a removed one.
+// (from 1); for a removed line -n, n being the line that follows it; 0 for an empty one.
 struct Text {
   Lines lines;
   std::vector<int> shown;
@@ -137,7 +137,8 @@ Text module_text(const Case& c) {
 
 Text edited_text(const Case& c, Lines base) {
   Text out{std::move(base), {}, ""};
-  size_t at = 0, depth = 0;  // where to look on; the indentation of the last line found
+  size_t at = 0, depth = 0;  // where to look on; the indentation of what was found last
+  bool removing = false;     // the line before was a removed one
   for (const std::string& written : c.lines) {
     const std::string line = without_expectation(written);
     out.shown.push_back(0);
@@ -146,6 +147,7 @@ Text edited_text(const Case& c, Lines base) {
       const std::string text = line.size() > 2 ? line.substr(2) : "";
       out.lines.insert(out.lines.begin() + at, std::string(depth, ' ') + text);
       out.shown.back() = static_cast<int>(++at);
+      removing = false;
       continue;
     }
     const std::string wanted = line.substr(line.find_first_not_of(' ', 1));
@@ -156,12 +158,16 @@ Text edited_text(const Case& c, Lines base) {
       out.problem = fmt::format("the base has no line `{}` from line {} on", wanted, at + 1);
       return out;
     }
-    depth = indent(out.lines[found]);
+    const size_t here = indent(out.lines[found]);
+    depth = removing && line[0] == '-' ? std::min(depth, here) : here;
+    removing = line[0] == '-';
     at = found;
-    if (line[0] == '-')
+    if (line[0] == '-') {
       out.lines.erase(out.lines.begin() + at);
-    else
+      out.shown.back() = -static_cast<int>(at + 1);
+    } else {
       out.shown.back() = static_cast<int>(++at);
+    }
   }
   return out;
 }
@@ -210,6 +216,9 @@ class Runner {
     if (program && file.ask.find("roundtrip") != std::string::npos) roundtrip(file, c, *program);
     std::multimap<int, std::string> got;
     for (const kw::Diagnostic& d : diagnostics.all())
+      if (d.code != "tl.syntax" && !kw::tl::law(d.code))
+        fail(file.path, c.line, fmt::format("{} is no law of laws.def", d.code));
+    for (const kw::Diagnostic& d : diagnostics.all())
       got.insert({d.span.known() ? d.span.start().line : 1,
                   fmt::format("error[{}]: {}", d.code, d.message)});
     return bless_ ? bless(c, text, got) : (compare(file, c, text, got), false);
@@ -254,7 +263,7 @@ class Runner {
     };
     for (size_t n = 0; n < c.lines.size(); ++n) {
       // Blamed lines of the base that the case does not show yet.
-      while (text.shown[n] && !got.empty() && got.begin()->first < text.shown[n])
+      while (text.shown[n] && !got.empty() && got.begin()->first < std::abs(text.shown[n]))
         show(text, got, expect);
       expect(without_expectation(c.lines[n]), text.shown[n]);
     }

@@ -1,6 +1,5 @@
+// Lift: the corpus's kernel, and one refusal for each thing that CUDA text may not be.
 #include <gtest/gtest.h>
-
-#include <chrono>
 
 #include "lift/lift.h"
 
@@ -11,17 +10,122 @@ const std::string kRoot = KW_SOURCE_DIR;
 
 Toolchain toolchain() { return find_toolchain(kRoot + "/cuda", {kRoot + "/.venv"}); }
 
-TEST(Lift, the_kernel_is_the_program_in_the_corpus) {
-  const SourcePtr cuda = read_source(kRoot + "/kernels/sm90/attention_fwd.cu");
-  const SourcePtr expected = read_source(kRoot + "/tests/corpus/sm90_attention_fwd.tl");
-  ASSERT_TRUE(cuda && expected);
+const std::string& kernel() {
+  static const std::string text = read_source(kRoot + "/kernels/sm90/attention_fwd.cu")->text;
+  return text;
+}
+
+// The diagnostics of lifting the kernel with one piece of text replaced; empty if it lifts.
+std::string errors(const std::string& from, const std::string& to) {
+  std::string text = kernel();
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
   Diagnostics d;
-  const auto start = std::chrono::steady_clock::now();
+  const auto program = lift(make_source("k.cu", text), toolchain(), d);
+  EXPECT_EQ(program.has_value(), !d.has_errors());
+  return render(d);
+}
+
+void expect_error(const std::string& from, const std::string& to, const std::string& message) {
+  const std::string text = errors(from, to);
+  EXPECT_NE(text.find(message), std::string::npos) << "got: " << text;
+}
+
+TEST(Lift, the_kernel_is_the_program_in_the_corpus) {
+  const SourcePtr cuda = make_source("k.cu", kernel());
+  const SourcePtr expected = read_source(kRoot + "/tests/corpus/sm90_attention_fwd.tl");
+  ASSERT_TRUE(expected);
+  Diagnostics d;
   const std::optional<tl::Program> program = lift(cuda, toolchain(), d);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(program) << render(d);
   EXPECT_EQ(tl::print(*program), expected->text);
-  RecordProperty("seconds", std::to_string(took.count()));
+}
+
+TEST(Lift, statements_know_their_place_in_the_cuda_text) {
+  Diagnostics d;
+  const auto program = lift(make_source("k.cu", kernel()), toolchain(), d);
+  ASSERT_TRUE(program) << render(d);
+  EXPECT_EQ(program->find(tl::Op::raise)->span.text(),
+            "raised = kw::raise(m, factor, s, args.slack, args.scale);");
+  const Span span = program->find(tl::Op::arg_workspace)->span;
+  EXPECT_EQ(kernel().substr(span.begin, span.end - span.begin), "kw::Workspace<2> counter;");
+  EXPECT_EQ(program->find(tl::Op::map)->expr("f")->span.text(),
+            "kw::exp2(kw::fma(x, args.scale, -o))");
+}
+
+TEST(Lift, refuses_what_clang_refuses) {
+  expect_error("kw::publish();", "kw::publis();", "error[lift.invalid]: no valid CUDA: no member");
+  expect_error("const int i0 = c.m", "const int i0 = c.x",
+               ":30: error[lift.invalid]: no valid CUDA: no member named 'x'");
+}
+
+TEST(Lift, refuses_text_that_is_no_statement) {
+  expect_error("kw::publish();", "kw::publish(); __syncthreads();",
+               "error[lift.unrecognised]: '__syncthreads' is no step");
+  expect_error("++t;", "t += 1;", "lift.unrecognised");
+  expect_error("kw::fill(l, 0.0f);", "l.x[0] = 0.0f;", "lift.unrecognised");
+  expect_error("struct Shared {", "int unused;\nstruct Shared {", "lift.unrecognised");
+}
+
+TEST(Lift, names_the_furthest_point_that_a_statement_reached) {
+  expect_error("kw::evict_last)", "0x10ull)",
+               ":95: error[lift.unrecognised]: expected 'kw', found '0x10ull'");
+}
+
+TEST(Lift, insists_on_the_canonical_text) {
+  expect_error("x * args.scale; });", "(x * args.scale); });", "the canonical text here is");
+  expect_error("kw::real x, kw::real o", "float x, kw::real o", "lift.unrecognised");
+  expect_error("w / rows / args.H}", "kw::floor_div(w / rows, args.H)}",
+               "the canonical text here is");
+  expect_error("const int g = c.h", "const auto g = c.h", "lift.unrecognised");
+}
+
+TEST(Lift, refuses_c_division_that_may_not_floor) {
+  expect_error("args.N / BN}", "(args.N - args.M) / BN}", "kw::floor_div(args.N - args.M, BN)");
+}
+
+TEST(Lift, refuses_other_includes_and_preprocessor_text) {
+  expect_error("#include \"kw/kw.cuh\"\n", "#include \"kw/kw.cuh\"\n#include \"kw/scalar.cuh\"\n",
+               "only \"kw/kw.cuh\" may be included");
+  expect_error("using element", "#define UNUSED 64\nusing element", "lift.unrecognised");
+  expect_error("struct Args", "#pragma once\nstruct Args", "lift.unrecognised");
+  expect_error("#pragma unroll 1\n", "#pragma unroll 1 ", "lift.");
+  expect_error("// V\n", "// V \\\n", "a backslash continues the line");
+}
+
+TEST(Lift, refuses_a_name_that_would_hide_one_of_the_text) {
+  expect_error("const int i0 = c.m * BM + me * 64;",
+               "const int i0 = c.m * BM + me * 64; const int worker = 3;",
+               "'worker' is a name that every kernel's CUDA text has for itself");
+  expect_error("int n = keys.count - 2;", "int keys = keys.count - 2;", "lift.");
+}
+
+TEST(Lift, refuses_names_that_tl_would_read_as_something_else) {
+  expect_error("const int g = c.h / (args.H / args.G);",
+               "const int inf = c.h / (args.H / args.G); const int g = inf;",
+               "the TL text of this kernel cannot be read");
+}
+
+TEST(Lift, refuses_empty_blocks) {
+  expect_error("if (mixed) {", "if (raised) { }\nif (mixed) {", "the block is empty");
+}
+
+TEST(Lift, says_when_there_is_no_libclang) {
+  Diagnostics d;
+  EXPECT_FALSE(lift(make_source("k.cu", kernel()), {kRoot + "/cuda", {"/nowhere/libclang.so"}}, d));
+  EXPECT_NE(render(d).find("error[lift.libclang]: no libclang can be loaded"), std::string::npos);
+  EXPECT_NE(render(d).find("/nowhere/libclang.so"), std::string::npos);
+}
+
+TEST(Lift, says_when_the_vocabulary_is_not_there) {
+  Diagnostics d;
+  Toolchain without = toolchain();
+  without.include = "/nowhere";
+  EXPECT_FALSE(lift(make_source("k.cu", kernel()), without, d));
+  EXPECT_NE(render(d).find("k.cu:8:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
+            std::string::npos)
+      << render(d);
 }
 
 }  // namespace

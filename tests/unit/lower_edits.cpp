@@ -2,10 +2,14 @@
 // statements. Each edit is one that a rule or a person makes: text of the lifted program replaced.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "lower/lower.h"
-#include "tl/diff.h"
+#include "support/files.h"
+#include "support/process.h"
+#include "tl/table.h"
 
 namespace kw::lower {
 namespace {
@@ -81,19 +85,23 @@ std::string marked(const std::string& patch, char mark) {
 
 const std::string kI3(12, ' '), kI4(16, ' ');
 
+const std::map<std::string, std::vector<Replacement>>& edits();
+
 TEST(Lower, an_unchanged_program_gives_the_expert_s_own_bytes) {
   Diagnostics d;
-  const std::optional<Lowered> out = lower(lifted(kernel()), kernel(), toolchain(), d);
+  // Through TL text, which carries no spans.
+  const auto program = tl::parse(make_source("k.tl", tl::print(lifted(kernel()))), d);
+  const std::optional<Lowered> out = lower(*program, kernel(), toolchain(), d);
   ASSERT_TRUE(out) << render(d);
   EXPECT_EQ(out->text, kernel()->text);
   EXPECT_EQ(out->changes.patch, "");
-  EXPECT_EQ(out->lines, 167);
+  EXPECT_EQ(out->lines, std::count(out->text.begin(), out->text.end(), '\n'));
   EXPECT_TRUE(d.all().empty()) << render(d);
 }
 
 TEST(Lower, prefix_lm_changes_only_what_it_must) {
   const std::string patch =
-      edited({{"    queue: workspace[2]\n", "    prefix: in i32[B]\n    queue: workspace[2]\n"},
+      edited({{"    counter: workspace[2]\n", "    prefix: in i32[B]\n    counter: workspace[2]\n"},
               {"    return ceil_div(N, BN), N // BN\n",
                "    let last = min(N, max(c.m * BM + BM + N - M, prefix[c.b]))\n"
                "    let whole = min(N, max(c.m * BM + 1 + N - M, prefix[c.b]))\n"
@@ -118,7 +126,7 @@ TEST(Lower, prefix_lm_changes_only_what_it_must) {
 
 TEST(Lower, alibi_adds_lines_and_changes_none) {
   const std::string patch =
-      edited({{"    queue: workspace[2]\n", "    slopes: in f32[H]\n    queue: workspace[2]\n"},
+      edited({{"    counter: workspace[2]\n", "    slopes: in f32[H]\n    counter: workspace[2]\n"},
               {kI3 + "step softmax", kI3 + "let slope = slopes[c.h]\n" + kI3 + "step softmax"},
               {kI4 + "if mixed:\n",
                kI4 + "map_real s[i, j] from (i0, n * BN) = s[i, j] + slope * (j - i)\n" + kI4 +
@@ -133,8 +141,8 @@ TEST(Lower, alibi_adds_lines_and_changes_none) {
 
 TEST(Lower, a_work_order_by_sections_is_an_argument_and_a_function) {
   const std::string patch = edited(
-      {{"    queue: workspace[2]\n",
-        "    section: size = heads_in_l2(N * D * 4, H // G, B * H)\n    queue: workspace[2]\n"},
+      {{"    counter: workspace[2]\n",
+        "    section: size = heads_in_l2(N * D * 4, H // G, B * H)\n    counter: workspace[2]\n"},
        {"    return w % rows, w // rows % H, w // rows // H\n",
         "    let per_section = rows * section\n"
         "    let head = w // per_section * section + w % section\n"
@@ -185,11 +193,135 @@ TEST(Lower, braces_appear_where_a_second_statement_does) {
             "                }\n");
 }
 
+TEST(Lower, git_applies_the_patch_to_the_expert_s_file) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "kw_lower_patch";
+  fs::remove_all(folder);
+  fs::create_directories((folder / kKernel).parent_path());
+  ASSERT_TRUE(write_file(folder / kKernel, kernel()->text));
+  Diagnostics d;
+  const auto program = tl::parse(
+      make_source("k.tl", replaced(tl::print(lifted(kernel())), edits().at("window"))), d);
+  const std::optional<Lowered> out = lower(*program, kernel(), toolchain(), d);
+  ASSERT_TRUE(out) << render(d);
+  const ProcessResult r =
+      run_process({"git", "-C", folder.string(), "apply", "-"}, out->changes.patch);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(read_source((folder / kKernel).string())->text, out->text);
+  fs::remove_all(folder);
+}
+
+// ---- what lower says
+
+std::string complaints(const std::vector<Replacement>& replacements) {
+  Diagnostics d;
+  const std::string text = replaced(tl::print(lifted(kernel())), replacements);
+  const auto program = tl::parse(make_source("edited.tl", text), d);
+  EXPECT_TRUE(program) << render(d);
+  if (program) lower(*program, kernel(), toolchain(), d);
+  return render(d);
+}
+
+TEST(Lower, warns_of_the_comment_beside_a_changed_statement) {
+  const std::string text = complaints({{"slack: f32 = 8.0 / scale", "slack: f32 = 4.0 / scale"}});
+  EXPECT_NE(
+      text.find("warning[lower.stale_comment]: the comment stands beside a statement that was "
+                "changed"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("// how far a score may exceed"), std::string::npos) << text;
+  EXPECT_EQ(complaints({{"    publish\n", "    publish\n            publish\n"}}), "");
+}
+
+TEST(Lower, names_the_place_of_what_has_no_cuda_spelling) {
+  EXPECT_NE(
+      complaints({{"    publish\n", "    copy acc -> o\n"}})
+          .find("error[lower.unspellable]: 'copy' exists only before scheduling, in 'copy acc "
+                "-> o'"),
+      std::string::npos);
+  EXPECT_NE(complaints({{"fill acc = 0.0", "fill acc = nobody"}}).find("unknown name 'nobody'"),
+            std::string::npos);
+  EXPECT_NE(complaints({{"s[i, j], scale, -offset[i]", "s[i, j], scale, -offset[j]"}})
+                .find("'offset' is a row vector, and no element of it is at hand here"),
+            std::string::npos);
+  EXPECT_NE(complaints({{"scale, -offset[i]", "f32(i), -offset[i]"}})
+                .find("'i' is a coordinate: only map_at and map_real have them"),
+            std::string::npos);
+  EXPECT_NE(complaints({{"let i0 = c.m * BM", "let i0 = i0 + c.m * BM"}})
+                .find("the value of 'i0' mentions an outer 'i0'"),
+            std::string::npos);
+  EXPECT_NE(complaints({{"let i0 = c.m * BM", "let i0 = c.m / BM"}})
+                .find("'/' divides reals, and neither side is one: write '//'"),
+            std::string::npos);
+}
+
+TEST(Lower, shows_clang_s_refusal_in_the_lowered_text) {
+  EXPECT_NE(
+      complaints({{"evict_first", "evict_never"}}).find("kernels/sm90/attention_fwd.cu (lowered):"),
+      std::string::npos);
+}
+
+// ---- every other byte
+
+// Inserts a statement before the k-th one that stands in a block (and is no `else`); false if there
+// is none.
+bool insert_at(std::vector<tl::Stmt>& body, const tl::Stmt& stmt, int& k) {
+  for (size_t at = 0; at < body.size(); ++at) {
+    const tl::Row& row = tl::row(body[at].op);
+    if (row.where == tl::Block::body && row.op != tl::Op::workers && k-- == 0) {
+      body.insert(body.begin() + at, stmt);
+      return true;
+    }
+    if (insert_at(body[at].body, stmt, k)) return true;
+  }
+  return false;
+}
+
+std::string without_space(std::string text) {
+  std::erase_if(text, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
+  return text;
+}
+
+// A new statement adds its own text and, in a block without braces, the braces; nothing else.
+TEST(Lower, a_new_statement_anywhere_leaves_every_other_byte) {
+  Diagnostics d;
+  const std::optional<tl::Stmt> sync = tl::parse_statement("sync_worker 7", d);
+  const tl::Program original = lifted(kernel());
+  int braced = 0, places = 0;
+  for (int k = 0;; k += 2, ++places) {
+    tl::Program program = original;
+    int count = k;
+    if (!insert_at(program.body, *sync, count)) break;
+    const std::optional<Lowered> out = lower(program, kernel(), toolchain(), d);
+    ASSERT_TRUE(out) << k << render(d);
+    const std::string removed = marked(out->changes.patch, '-');
+    if (removed.empty()) {
+      const std::string added = marked(out->changes.patch, '+');
+      EXPECT_EQ(without_space(added), "kw::sync_worker(7);") << k;
+      std::string text = out->text;
+      text.erase(text.find(added, 0), added.size());
+      EXPECT_TRUE(text == kernel()->text) << k << out->changes.patch;
+      continue;
+    }
+    ++braced;
+    std::string text = without_space(marked(out->changes.patch, '+'));
+    for (const char* gone : {"{kw::sync_worker(7);", "}"}) {
+      const size_t at = gone[0] == '}' ? text.rfind(gone) : text.find(gone);
+      ASSERT_NE(at, std::string::npos) << out->changes.patch;
+      text.erase(at, std::string(gone).size());
+    }
+    // Comments stay, too, though one may have moved behind the brace.
+    EXPECT_EQ(text.size(), without_space(removed).size()) << out->changes.patch;
+  }
+  EXPECT_GT(places, 40);
+  EXPECT_GT(braced, 0);
+}
+
 const std::map<std::string, std::vector<Replacement>>& edits() {
   static const std::map<std::string, std::vector<Replacement>> all = {
       {"softcap",
-       {{"    queue: workspace[2]\n",
-         "    cap: f32\n    inverse_cap: f32\n    queue: workspace[2]\n"},
+       {{"    counter: workspace[2]\n",
+         "    cap: f32\n    inverse_cap: f32\n    counter: workspace[2]\n"},
         {kI4 + "if mixed:\n",
          kI4 + "map s[i, j] = cap * tanh(s[i, j] * inverse_cap)\n" + kI4 + "if mixed:\n"}}},
       {"smaller_blocks_more_stages", {{"BN = 128", "BN = 64"}, {"STAGES = 2", "STAGES = 3"}}},
@@ -200,7 +332,7 @@ const std::map<std::string, std::vector<Replacement>>& edits() {
         {kI4 + "if PING_PONG:\n" + kI4 + "    take_turn me\n", ""},
         {kI4 + "if PING_PONG:\n" + kI4 + "    give_turn 1 - me\n", ""}}},
       {"window",
-       {{"    queue: workspace[2]\n", "    window: i32\n    queue: workspace[2]\n"},
+       {{"    counter: workspace[2]\n", "    window: i32\n    counter: workspace[2]\n"},
         {"record Keys: count, full", "record Keys: count, full, first"},
         {"N // BN\n", "N // BN, max(0, c.m * BM - window) // BN\n"},
         {"down_rolled(keys.count - 1, 0)", "down_rolled(keys.count - 1, keys.first)", 2},

@@ -1,0 +1,80 @@
+#include "driver/home.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+namespace kw::driver {
+namespace fs = std::filesystem;
+namespace {
+
+bool is_home(const fs::path& p) { return fs::exists(p / "cuda" / "kw" / "kw.cuh"); }
+
+}  // namespace
+
+std::optional<Home> find_home(Diagnostics& diagnostics) {
+  std::vector<fs::path> tried;
+  if (const char* set = std::getenv("KERNELWRIGHT_HOME")) tried.push_back(set);
+  std::error_code failed;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+  for (fs::path p = self.parent_path(); !p.empty() && p != p.root_path(); p = p.parent_path()) {
+    tried.push_back(p);
+    tried.push_back(p / "share" / "kernelwright");
+  }
+  for (const fs::path& p : tried)
+    if (is_home(p)) return Home{p};
+  Diagnostic& d = diagnostics.error(
+      "driver.home", {}, "the device vocabulary (cuda/kw/kw.cuh) is not beside this executable");
+  d.hint = "set KERNELWRIGHT_HOME to a folder that holds cuda/, kernels/ and python/";
+  return std::nullopt;
+}
+
+std::string find_python(const Home& home) {
+  if (const char* set = std::getenv("KERNELWRIGHT_PYTHON")) return set;
+  const fs::path own = home.root / ".venv" / "bin" / "python";
+  if (fs::exists(own)) return own.string();
+  if (const char* active = std::getenv("VIRTUAL_ENV"))
+    return (fs::path(active) / "bin" / "python").string();
+  return "python3";
+}
+
+fs::path site_packages(const std::string& python) {
+  const fs::path lib = fs::path(python).parent_path().parent_path() / "lib";
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(lib, failed)) {
+    const fs::path packages = entry.path() / "site-packages";
+    if (fs::exists(packages)) return packages;
+  }
+  return {};
+}
+
+std::optional<fs::path> corpus_kernel(const Home& home, const std::string& target,
+                                      Diagnostics& diagnostics) {
+  std::string folder = "sm";
+  for (char c : target)
+    if (std::isdigit(static_cast<unsigned char>(c))) folder += c;
+  const fs::path file = home.kernels() / folder / "attention_fwd.cu";
+  if (target.rfind("sm_", 0) == 0 && fs::exists(file)) return file;
+  std::string have;
+  for (const fs::directory_entry& entry : fs::directory_iterator(home.kernels()))
+    have += (have.empty() ? "" : ", ") + entry.path().filename().string();
+  diagnostics
+      .error("driver.target", {},
+             fmt::format("no expert kernel for target '{}'; kernels/ has {}", target, have))
+      .hint = "sm_90a is Hopper (H100, H200)";
+  return std::nullopt;
+}
+
+std::vector<std::pair<std::string, std::string>> vocabulary_files(const Home& home) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(home.vocabulary()))
+    if (entry.is_regular_file())
+      files.emplace_back(fs::relative(entry.path(), home.vocabulary()).string(),
+                         read_source(entry.path().string())->text);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace kw::driver

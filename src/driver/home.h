@@ -1,0 +1,39 @@
+// Where the project's own files are: the device vocabulary, the corpus, the Python package.
+//
+// In order: KERNELWRIGHT_HOME, the folders above the running executable (a build tree in a clone),
+// and share/kernelwright beside its bin/. A folder counts when it holds cuda/kw/kw.cuh.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/diagnostic.h"
+
+namespace kw::driver {
+
+struct Home {
+  std::filesystem::path root;
+
+  std::filesystem::path vocabulary() const { return root / "cuda"; }  // holds kw/
+  std::filesystem::path kernels() const { return root / "kernels"; }
+  std::filesystem::path python() const { return root / "python"; }
+};
+
+// Reports driver.home with the places that were tried.
+std::optional<Home> find_home(Diagnostics& diagnostics);
+
+// The Python that has PyTorch: KERNELWRIGHT_PYTHON, the home's .venv, VIRTUAL_ENV, python3.
+std::string find_python(const Home& home);
+
+// site-packages of that Python, where libclang and NVRTC may live; empty when it cannot be asked.
+std::filesystem::path site_packages(const std::string& python);
+
+// The folder of kernels/ for a target: sm_90a -> sm90. Reports driver.target, naming what exists.
+std::optional<std::filesystem::path> corpus_kernel(const Home& home, const std::string& target,
+                                                   Diagnostics& diagnostics);
+
+// Every file under cuda/, as (name that #include spells, text).
+std::vector<std::pair<std::string, std::string>> vocabulary_files(const Home& home);
+
+}  // namespace kw::driver

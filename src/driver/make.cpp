@@ -1,0 +1,229 @@
+#include "driver/make.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "check/check.h"
+#include "driver/certificate.h"
+#include "driver/proof.h"
+#include "lower/launch_plan.h"
+#include "lower/lower.h"
+#include "support/files.h"
+#include "support/process.h"
+#include "tl/laws.h"
+#include "transfer/transfer.h"
+
+namespace kw::driver {
+namespace fs = std::filesystem;
+namespace {
+
+class Clock {
+ public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+int count_statements(const tl::Program& program) {
+  int count = 0;
+  tl::walk(program.body, [&](const tl::Stmt&) { ++count; });
+  return count;
+}
+
+std::string size_list(const spec::Form& form) {
+  std::string list;
+  for (const spec::Size& size : {form.B, form.M, form.N})
+    if (!size.name.empty() && list.find(size.name) == std::string::npos)
+      list += (list.empty() ? "" : ", ") + size.name;
+  return list;
+}
+
+class Maker {
+ public:
+  Maker(const MakeOptions& options, const Say& say, Diagnostics& diagnostics)
+      : options_(options), say_(say), diagnostics_(diagnostics) {}
+
+  Made run() {
+    // One stage after another; each returns false once it has said why.
+    const bool done = find() && capture() && lift() && transfer() && check() && lower() &&
+                      build() && write() && (!options_.gpu || prove());
+    if (!done && made_.exit == Exit::own_fault) made_.exit = exit_for(diagnostics_);
+    return std::move(made_);
+  }
+
+ private:
+  void say(const std::string& stage, const std::string& text) { say_(stage, text, clock_.lap()); }
+
+  bool find() {
+    tools_ = find_tools(diagnostics_);
+    if (!tools_) return false;
+    const auto file = corpus_kernel(tools_->home, options_.target, diagnostics_);
+    if (!file) return false;
+    expert_path_ = fs::relative(*file, tools_->home.root).string();
+    expert_ = make_source(expert_path_, read_source(file->string())->text);
+    return true;
+  }
+
+  bool capture() {
+    std::string pattern = (fs::temp_directory_path() / "kernelwright.XXXXXX").string();
+    scratch_ = mkdtemp(pattern.data());
+    const spec::CaptureRequest request{options_.spec, options_.function, options_.dtype,
+                                       scratch_ / "capture"};
+    capture_ = driver::capture(*tools_, request, diagnostics_);
+    std::error_code ignored;
+    fs::remove_all(scratch_, ignored);
+    if (!capture_) return false;
+    say("capture", summary(capture_->form));
+    return true;
+  }
+
+  bool lift() {
+    source_ = lift::lift(expert_, tools_->clang, diagnostics_);
+    if (!source_ || !tl::verify(*source_, diagnostics_)) return false;
+    say("lift", fmt::format("{}: {} statements", expert_path_, count_statements(*source_)));
+    return true;
+  }
+
+  bool transfer() {
+    transferred_ = transfer::transfer(*source_, capture_->form, diagnostics_);
+    if (!transferred_ || !tl::verify(transferred_->program, diagnostics_)) return false;
+    std::string rules;
+    for (const transfer::AppliedRule& r : transferred_->rules)
+      if (rules.find(r.name) == std::string::npos) rules += (rules.empty() ? "" : ", ") + r.name;
+    say("transfer",
+        fmt::format("rules: {}; -{} +{} statements", rules.empty() ? "none needed" : rules,
+                    transferred_->statements_removed, transferred_->statements_added));
+    for (const std::string& note : transferred_->notes) say_("", note, 0);
+    return true;
+  }
+
+  bool check() {
+    report_ = check::check(transferred_->program, *capture_);
+    if (report_.verdict != check::Verdict::holds) {
+      made_.explanation = check::print(report_);
+      made_.exit = report_.verdict == check::Verdict::refuted        ? Exit::refuted
+                   : report_.verdict == check::Verdict::inconclusive ? Exit::inconclusive
+                                                                     : Exit::own_fault;
+      return false;
+    }
+    say("check", fmt::format("values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
+                             "{3} skipped or unmasked key blocks",
+                             report_.cases, report_.rows, report_.worst, report_.key_blocks));
+    return true;
+  }
+
+  bool lower() {
+    lowered_ = lower::lower(transferred_->program, expert_, tools_->clang, diagnostics_);
+    if (!lowered_) return false;
+    plan_ = lower::plan_launch(transferred_->program, options_.target, diagnostics_);
+    if (!plan_) return false;
+    for (const transfer::Condition& c : transferred_->conditions)
+      plan_->requirements.push_back(c.holds);
+    say("lower",
+        fmt::format("{} of {} lines changed; lifting the result gives the checked program "
+                    "back",
+                    std::max(lowered_->changes.added, lowered_->changes.removed), lowered_->lines));
+    return true;
+  }
+
+  bool build() {
+    const SourcePtr kernel = make_source("kernel.cu", lowered_->text);
+    built_ = driver::build(*tools_, kernel, options_.target, plan_->entry, plan_->parameter_bytes,
+                           diagnostics_);
+    if (!built_) return false;
+    say("build", fmt::format("{}, {}: {} registers at entry, 0 spills, {} KB shared",
+                             options_.target, built_->compiler, built_->resources.registers,
+                             (plan_->shared_bytes + 1023) / 1024));
+    return true;
+  }
+
+  bool write() {
+    const fs::path target =
+        options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
+    StagedFolder folder(target);
+    const std::string program_text = tl::print(transferred_->program);
+    const Claim claim{*capture_,    expert_,        *transferred_, report_,
+                      program_text, lowered_->text, *plan_,        *built_};
+    const nlohmann::json claims = certificate(*tools_, claim);
+    bool written =
+        write_file(folder.path() / "kernel.cu", lowered_->text) &&
+        write_file(folder.path() / "kernel.tl", program_text) &&
+        write_file(folder.path() / "kernel.patch", lowered_->changes.patch) &&
+        write_file(folder.path() / "kernel.cubin", built_->cubin) &&
+        write_file(folder.path() / "launch.json", to_json(*plan_).dump(1)) &&
+        write_file(folder.path() / "launch.h", lower::launch_header(*plan_, capture_->form.name)) &&
+        write_file(folder.path() / "certificate.json", claims.dump(1));
+    for (const auto& [name, text] : vocabulary_files(tools_->home)) {
+      fs::create_directories((folder.path() / name).parent_path());
+      written = written && write_file(folder.path() / name, text);
+    }
+    if (!written) {
+      diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target.string()));
+      return false;
+    }
+    if (!write_proof(folder.path(), *capture_, *transferred_, diagnostics_)) return false;
+    if (!folder.commit()) {
+      diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target.string()));
+      return false;
+    }
+    made_.folder = target.string();
+    made_.exit = Exit::holds;
+    say("wrote",
+        target.string() +
+            "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json}");
+    return true;
+  }
+
+  bool prove() {
+    const ProcessResult run = run_process({"kernelwright-prove", made_.folder}, {}, 600);
+    say("prove", run.out + run.err);
+    made_.exit = run.exit_code == 0   ? Exit::holds
+                 : run.exit_code == 1 ? Exit::refuted
+                 : run.exit_code == 3 ? Exit::inconclusive
+                                      : Exit::own_fault;
+    return true;
+  }
+
+  const MakeOptions& options_;
+  const Say& say_;
+  Diagnostics& diagnostics_;
+  Clock clock_;
+  Made made_;
+  fs::path scratch_;
+  std::optional<Tools> tools_;
+  std::string expert_path_;
+  SourcePtr expert_;
+  std::optional<spec::Capture> capture_;
+  std::optional<tl::Program> source_;
+  std::optional<transfer::Result> transferred_;
+  check::Report report_;
+  std::optional<lower::Lowered> lowered_;
+  std::optional<lower::LaunchPlan> plan_;
+  std::optional<Built> built_;
+};
+
+}  // namespace
+
+std::string summary(const spec::Form& form) {
+  std::string text =
+      fmt::format("{}: {}, {} query / {} key heads, D {}; any {}", form.name, name(form.dtype),
+                  form.H.constant, form.G.constant, form.D.constant, size_list(form));
+  for (const spec::Term& term : form.terms)
+    if (term.keep) text += "; keep " + spec::print(term.keep);
+  return text;
+}
+
+Made make(const MakeOptions& options, const Say& say, Diagnostics& diagnostics) {
+  return Maker(options, say, diagnostics).run();
+}
+
+}  // namespace kw::driver

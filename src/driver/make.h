@@ -1,0 +1,36 @@
+// make: the stages in order, from a user's function to a folder with its kernel.
+//
+//   out/NAME/  kernel.cu  kernel.tl  kernel.patch  kernel.cubin  kw/  launch.h  launch.json
+//              prove.json  prove/  certificate.json
+//
+// Each stage is reported as it ends, with its time. The folder appears whole or not at all.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "driver/tools.h"
+
+namespace kw::driver {
+
+struct MakeOptions {
+  std::string spec, function, dtype;
+  std::string target = "sm_90a";
+  std::string out;  // empty: out/NAME
+  bool gpu = false;
+};
+
+// `say` gets a stage's name, what it found in one line, and its seconds.
+using Say = std::function<void(const std::string& stage, const std::string& text, double seconds)>;
+
+struct Made {
+  Exit exit = Exit::own_fault;
+  std::string folder;
+  std::string explanation;  // of a refutation: the counterexample, ready to print
+};
+
+Made make(const MakeOptions& options, const Say& say, Diagnostics& diagnostics);
+
+// "prefix_lm: bf16, 32 query / 8 key heads, D 128; any B, M, N; keep j <= i or j < prefix[b]"
+std::string summary(const spec::Form& form);
+
+}  // namespace kw::driver

@@ -1,0 +1,248 @@
+#include "driver/proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "num/npy.h"
+#include "support/files.h"
+
+namespace kw::driver {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kGoldenCases = 6;
+constexpr int kSampledRows = 256;
+
+struct Shape {
+  int64_t B, M, N;
+  bool timed;
+};
+// Ragged on both sides of whole tiles, and one long enough to time.
+constexpr Shape kLarge[] = {
+    {2, 1000, 777, false}, {1, 333, 1111, false}, {3, 513, 257, false}, {2, 4096, 4096, true}};
+
+const transfer::Binding* binding_of(const transfer::Result& transferred, const std::string& user) {
+  for (const transfer::Binding& b : transferred.bindings)
+    if (b.user == user) return &b;
+  return nullptr;
+}
+
+const char* kind_name(Draw::Kind kind) {
+  switch (kind) {
+    case Draw::Kind::normal:
+      return "normal";
+    case Draw::Kind::uniform:
+      return "uniform";
+    case Draw::Kind::integer:
+      return "integer";
+    case Draw::Kind::constant:
+      return "constant";
+  }
+  return "";
+}
+
+Json to_json(const Draw& d) {
+  return {{"kind", kind_name(d.kind)},
+          {"stream", d.stream},
+          {"scale", d.scale},
+          {"low", d.low},
+          {"high", d.high},
+          {"value", d.value}};
+}
+
+// The GPU draws in the kernel's order of dimensions; the user's may be another. Puts what is drawn
+// for the kernel where the user's tensor has it.
+void to_user_order(Tensor& tensor, const std::vector<int>& dims) {
+  const int rank = tensor.rank();
+  std::vector<int64_t> kernel_shape(rank), stride(rank, 1);
+  for (int d = rank - 2; d >= 0; --d) stride[d] = stride[d + 1] * tensor.shape[d + 1];
+  for (int k = 0; k < rank; ++k) kernel_shape[k] = tensor.shape[dims[k]];
+  std::vector<double> moved(tensor.values.size());
+  std::vector<int64_t> at(rank, 0);
+  for (const double value : tensor.values) {
+    int64_t to = 0;
+    for (int k = 0; k < rank; ++k) to += at[k] * stride[dims[k]];
+    moved[to] = value;
+    for (int k = rank - 1; k >= 0 && ++at[k] == kernel_shape[k]; --k) at[k] = 0;
+  }
+  tensor.values = std::move(moved);
+}
+
+class ProofWriter {
+ public:
+  ProofWriter(const fs::path& folder, const spec::Capture& capture,
+              const transfer::Result& transferred, Diagnostics& diagnostics)
+      : folder_(folder), capture_(capture), transferred_(transferred), diagnostics_(diagnostics) {}
+
+  bool run() {
+    read_own_errors();
+    const size_t step = std::max<size_t>(1, capture_.cases.size() / kGoldenCases);
+    bool written = true;
+    for (size_t n = step / 2; n < capture_.cases.size() && written; n += step)
+      written = add_golden(capture_.cases[n]);
+    for (const Shape& shape : kLarge)
+      if (written) written = add_large(shape);
+    return written && write_file(folder_ / "prove.json", Json{{"cases", cases_}}.dump(1));
+  }
+
+ private:
+  void read_own_errors() {
+    std::vector<double> all;
+    for (const spec::GoldenCase& c : capture_.cases)
+      for (double e : c.own_error.values)
+        if (std::isfinite(e)) all.push_back(e);
+    if (all.empty()) return;
+    std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
+    typical_error_ = all[all.size() / 2];
+  }
+
+  double accepted(double own) const {
+    return 2 * std::max(std::isfinite(own) ? own : 0, half_ulp(capture_.form.dtype));
+  }
+
+  // The problem with its tensors as the GPU will draw them; true in `same` when that is also how
+  // PyTorch drew them.
+  std::optional<spec::Problem> problem(const std::map<std::string, int64_t>& sizes,
+                                       const spec::Draws& draws, bool& same) {
+    std::optional<spec::Problem> p = spec::make_problem(capture_.form, sizes, draws, diagnostics_);
+    if (!p) return p;
+    same = true;
+    for (auto& [name, tensor] : p->tensors) {
+      const transfer::Binding* b = binding_of(transferred_, name);
+      if (!b || std::is_sorted(b->dims.begin(), b->dims.end())) continue;
+      to_user_order(tensor, b->dims);
+      same = false;
+    }
+    return p;
+  }
+
+  bool add_golden(const spec::GoldenCase& golden) {
+    bool same = true;
+    std::optional<spec::Problem> p = problem(golden.sizes, golden.draws, same);
+    if (!p) return false;
+    spec::Evaluator truth(capture_.form, *p);
+    Rows rows;
+    for (int64_t b = 0; b < truth.batches(); ++b)
+      for (int64_t h : golden.heads.empty() ? std::vector<int64_t>{0} : golden.heads)
+        for (int64_t i = 0; i < truth.queries(); ++i)
+          rows.add(truth, b, h, i,
+                   accepted(same ? golden.own_error.at({b, h, i}) : typical_error_));
+    return write_case(*p, golden.draws, rows, "golden", false);
+  }
+
+  bool add_large(const Shape& shape) {
+    const spec::Form& form = capture_.form;
+    std::map<std::string, int64_t> sizes = capture_.cases.front().sizes;
+    if (!form.B.name.empty()) sizes[form.B.name] = shape.B;
+    if (!form.M.name.empty()) sizes[form.M.name] = shape.M;
+    if (!form.N.name.empty()) sizes[form.N.name] = shape.N;
+    spec::Draws draws = capture_.cases.front().draws;
+    draws.seed += 1000 + shape.M;
+    for (auto& [name, draw] : draws.arguments)
+      if (draw.kind == Draw::Kind::integer) draw.high = std::max(shape.M, shape.N);
+    bool same = true;
+    std::optional<spec::Problem> p = problem(sizes, draws, same);
+    if (!p) return false;
+    spec::Evaluator truth(form, *p);
+    Rows rows;
+    const Random pick(draws.seed, 99);
+    std::set<std::vector<int64_t>> seen;
+    for (int n = 0; n < kSampledRows; ++n) {
+      const std::vector<int64_t> at = {pick.integer(3 * n, 0, truth.batches() - 1),
+                                       pick.integer(3 * n + 1, 0, truth.heads() - 1),
+                                       pick.integer(3 * n + 2, 0, truth.queries() - 1)};
+      if (seen.insert(at).second) rows.add(truth, at[0], at[1], at[2], accepted(typical_error_));
+    }
+    return write_case(*p, draws, rows, "sampled", shape.timed);
+  }
+
+  struct Rows {
+    std::vector<double> index, output, lse, accepted;
+    void add(spec::Evaluator& truth, int64_t b, int64_t h, int64_t i, double bound) {
+      const int64_t D = truth.value_dim();
+      output.resize(output.size() + D);
+      lse.push_back(truth.row(b, h, i, &output[output.size() - D]));
+      for (int64_t x : {b, h, i}) index.push_back(x);
+      accepted.push_back(bound);
+    }
+  };
+
+  bool save(const std::string& name, Dtype dtype, std::vector<int64_t> shape,
+            std::vector<double> values) {
+    Tensor t;
+    t.dtype = dtype;
+    t.shape = std::move(shape);
+    t.values = std::move(values);
+    if (write_npy(folder_ / name, t)) return true;
+    diagnostics_.error("driver.write", {},
+                       fmt::format("cannot write {}", (folder_ / name).string()));
+    return false;
+  }
+
+  bool write_case(const spec::Problem& p, const spec::Draws& draws, const Rows& rows,
+                  const char* what, bool timed) {
+    const spec::Form& form = capture_.form;
+    const int64_t count = rows.accepted.size(), D = spec::value_of(form.Dv, p.sizes);
+    const std::string stem = fmt::format("prove/{}", cases_.size());
+    fs::create_directories(folder_ / "prove");
+    // LSE in fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
+    std::vector<double> lse_accepted(count, 1e-4);
+    const bool saved = save(stem + ".rows.npy", Dtype::i64, {count, 3}, rows.index) &&
+                       save(stem + ".o.npy", Dtype::f64, {count, D}, rows.output) &&
+                       save(stem + ".o.accepted.npy", Dtype::f64, {count}, rows.accepted) &&
+                       save(stem + ".lse.npy", Dtype::f64, {count}, rows.lse) &&
+                       save(stem + ".lse.accepted.npy", Dtype::f64, {count}, lse_accepted);
+    if (!saved) return false;
+    Json sizes = p.sizes;
+    for (const auto& [letter, size] :
+         {std::pair{"B", form.B}, {"H", form.H}, {"G", form.G}, {"M", form.M}, {"N", form.N}})
+      sizes[letter] = spec::value_of(size, p.sizes);
+    Json inputs = Json::object(), scalars = Json::object();
+    for (const transfer::Binding& b : transferred_.bindings) {
+      const auto draw = draws.arguments.find(b.user);
+      if (draw == draws.arguments.end()) continue;
+      if (p.scalars.count(b.user))
+        scalars[b.argument] = p.scalars.at(b.user);
+      else
+        inputs[b.argument] = to_json(draw->second);
+    }
+    const auto golden = [&](const char* output, const std::string& name) {
+      return Json{{"output", output},
+                  {"rows", stem + ".rows.npy"},
+                  {"values", stem + "." + name + ".npy"},
+                  {"accepted", stem + "." + name + ".accepted.npy"}};
+    };
+    cases_.push_back({{"name", fmt::format("{} B{} {}x{}", what, sizes["B"].get<int64_t>(),
+                                           sizes["M"].get<int64_t>(), sizes["N"].get<int64_t>())},
+                      {"seed", draws.seed},
+                      {"sizes", sizes},
+                      {"layout", cases_.size() % 2 ? "BSHD" : "BHSD"},
+                      {"scalars", scalars},
+                      {"inputs", inputs},
+                      {"goldens", {golden("o", "o"), golden("lse", "lse")}},
+                      {"timed", timed}});
+    return true;
+  }
+
+  const fs::path folder_;
+  const spec::Capture& capture_;
+  const transfer::Result& transferred_;
+  Diagnostics& diagnostics_;
+  double typical_error_ = 0;
+  Json cases_ = Json::array();
+};
+
+}  // namespace
+
+bool write_proof(const fs::path& folder, const spec::Capture& capture,
+                 const transfer::Result& transferred, Diagnostics& diagnostics) {
+  return ProofWriter(folder, capture, transferred, diagnostics).run();
+}
+
+}  // namespace kw::driver

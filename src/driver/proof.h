@@ -1,0 +1,21 @@
+// What a GPU machine needs to prove a kernel: prove.json with the true values of sampled rows.
+//
+// Two kinds of cases. Golden cases have the shapes at which PyTorch computed truths and the errors
+// of the user's own function, row by row: the accepted error of a row is twice the larger of that
+// row's own error and half a unit in the last place. Large cases are sampled rows that the form
+// gives in fp64; there the user's own error is not known row by row, and the median of it over all
+// golden rows stands in for it.
+#pragma once
+#include <filesystem>
+
+#include "spec/capture.h"
+#include "transfer/transfer.h"
+
+namespace kw::driver {
+
+// Writes prove.json and its arrays into `folder`. Reports and returns false when a case cannot be
+// written.
+bool write_proof(const std::filesystem::path& folder, const spec::Capture& capture,
+                 const transfer::Result& transferred, Diagnostics& diagnostics);
+
+}  // namespace kw::driver

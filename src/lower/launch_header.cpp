@@ -1,0 +1,227 @@
+// launch.h: the launch plan spelled as a C++ header that a user's program includes.
+//
+// The text is a fixed frame (tensors, tensor maps, checks) around what the plan says: one field an
+// argument, one check a dimension, one line a derived value. It needs cuda.h and nothing of ours.
+#include <fmt/format.h>
+
+#include <cctype>
+#include <set>
+
+#include "lower/launch_plan.h"
+
+namespace kw::lower {
+namespace {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+
+constexpr const char* kFrame = R"(
+// A tensor on the GPU: address, shape and strides in elements, in the order the kernel names its
+// dimensions (not the order in memory). Unused dimensions are ignored.
+struct Tensor {
+  CUdeviceptr data;
+  int64_t shape[4];
+  int64_t stride[4];
+};
+
+namespace detail {
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+inline int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline int64_t heads_in_l2(int64_t bytes, int64_t group, int64_t heads) {
+  int64_t section = 1;
+  while (section * 2 * bytes <= (32 << 20)) section *= 2;
+  return std::gcd(section * group, heads);
+}
+// Four dimensions (batch, head, row, column) as the kernel's five (64 columns, row, panel, head,
+// batch). Needs a contiguous last dimension, 16-byte aligned address and strides.
+inline const char* encode(CUtensorMap* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns) {
+  if (t.stride[3] != 1 || t.data % 16 != 0) return "the last dimension must be contiguous and the address 16-byte aligned";
+  for (int d = 0; d < 3; ++d)
+    if (t.shape[d] > 1 && t.stride[d] % 8 != 0) return "strides must be multiples of 8 elements";
+  const auto bytes = [&](int d) { return t.shape[d] > 1 ? cuuint64_t(t.stride[d]) * 2 : cuuint64_t(16); };
+  const cuuint64_t dims[5] = {64, cuuint64_t(t.shape[2]), cuuint64_t(t.shape[3] / 64), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
+  const cuuint64_t strides[4] = {bytes(2), 128, bytes(1), bytes(0)};
+  const cuuint32_t box[5] = {64, cuuint32_t(rows), cuuint32_t(columns / 64), 1, 1}, step[5] = {1, 1, 1, 1, 1};
+  return cuTensorMapEncodeTiled(map, type, 5, reinterpret_cast<void*>(t.data), dims, strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS
+             ? nullptr
+             : "cuTensorMapEncodeTiled refused the tensor";
+}
+}  // namespace detail
+)";
+
+// C++ text of an expression over int64_t and double locals, fully parenthesised.
+std::string cpp(const ExprPtr& e) {
+  const auto arg = [&](int i) { return cpp(e->args[i]); };
+  switch (e->kind) {
+    case ExprKind::integer:
+      return "int64_t(" + e->text + ")";
+    case ExprKind::real:
+      return e->text;
+    case ExprKind::name:
+      return e->text == "log2e" ? "1.4426950408889634"
+             : e->text == "ln2" ? "0.6931471805599453"
+                                : e->text;
+    case ExprKind::unary:
+      return (e->text == "not" ? "!" : "-") + arg(0);
+    case ExprKind::binary:
+      if (e->text == "//") return fmt::format("detail::floor_div({}, {})", arg(0), arg(1));
+      if (e->text == "%") return fmt::format("detail::floor_mod({}, {})", arg(0), arg(1));
+      return fmt::format("({} {} {})", arg(0),
+                         e->text == "and"  ? "&&"
+                         : e->text == "or" ? "||"
+                                           : e->text,
+                         arg(1));
+    case ExprKind::where:
+      return fmt::format("({} ? {} : {})", arg(0), arg(1), arg(2));
+    case ExprKind::call: {
+      std::string list;
+      for (size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + arg(i);
+      if (e->text == "f32") return "double(" + list + ")";
+      const bool std_name = e->text == "min" || e->text == "max" || e->text == "sqrt";
+      return (std_name ? "std::" : "detail::") + e->text + "(" + list + ")";
+    }
+    default:
+      return "0";
+  }
+}
+
+bool is_tensor(const LaunchArgument& a) {
+  return a.kind == ArgumentKind::tensor_map || a.kind == ArgumentKind::tensor;
+}
+
+// Each size is read off the first tensor that has it; every other mention must agree.
+std::string checks(const LaunchPlan& plan) {
+  std::string out;
+  std::set<std::string> known;
+  for (const LaunchArgument& a : plan.arguments) {
+    if (!is_tensor(a)) continue;
+    for (size_t d = 0; d < a.dims.size(); ++d) {
+      const std::string dim = tl::print(a.dims[d]);
+      if (a.dims[d]->kind == ExprKind::name && known.insert(dim).second)
+        out += fmt::format("  const int64_t {} = in.{}.shape[{}];\n", dim, a.name, d);
+      else
+        out += fmt::format("  if (in.{}.shape[{}] != {}) return \"{}: dimension {} must be {}\";\n",
+                           a.name, d, dim, a.name, d, dim);
+    }
+  }
+  for (const ExprPtr& r : plan.requirements)
+    out += fmt::format("  if (!{}) return \"{} must hold\";\n", cpp(r), tl::print(r));
+  return out;
+}
+
+std::string fields(const LaunchPlan& plan) {
+  std::string out;
+  for (const LaunchArgument& a : plan.arguments) {
+    std::string shape;
+    for (const ExprPtr& d : a.dims) shape += (shape.empty() ? "" : ", ") + tl::print(d);
+    if (is_tensor(a))
+      out += fmt::format("  Tensor {};  // {} {}[{}]\n", a.name, a.written ? "out" : "in", a.type,
+                         shape);
+    else if (a.kind == ArgumentKind::scalar && !a.value)
+      out += fmt::format("  {} {};\n", a.type == "f32" ? "float" : "int32_t", a.name);
+    else if (a.kind == ArgumentKind::workspace)
+      out += fmt::format("  CUdeviceptr {};  // {} zeroed 32-bit words; the kernel leaves zeros\n",
+                         a.name, shape);
+  }
+  return out;
+}
+
+std::string packing(const LaunchPlan& plan) {
+  std::string out;
+  for (const LaunchArgument& a : plan.arguments) {
+    const std::string at = fmt::format("plan.parameters + {}", a.offset);
+    switch (a.kind) {
+      case ArgumentKind::tensor_map: {
+        const char* type = a.type == "f16" ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
+                                           : "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+        out += fmt::format(
+            "  if (const char* wrong = detail::encode(reinterpret_cast<CUtensorMap*>({}), in.{}, "
+            "{}, {}, "
+            "{})) return wrong;\n",
+            at, a.name, type, a.box_rows, a.box_columns);
+        break;
+      }
+      case ArgumentKind::tensor: {
+        const size_t rank = a.dims.size();
+        out += fmt::format("  std::memcpy({}, &in.{}.data, 8);\n", at, a.name);
+        for (size_t d = 0; d < rank; ++d)
+          out += fmt::format(
+              "  std::memcpy({0} + {1}, &in.{2}.stride[{3}], 8);\n"
+              "  {{ const int32_t extent = int32_t(in.{2}.shape[{3}]); std::memcpy({0} + {4}, "
+              "&extent, 4); }}\n",
+              at, 8 + 8 * d, a.name, d, 8 + 8 * rank + 4 * d);
+        break;
+      }
+      case ArgumentKind::size:
+        if (a.value) out += fmt::format("  const int64_t {} = {};\n", a.name, cpp(a.value));
+        out += fmt::format(
+            "  {{ const int32_t value = int32_t({}); std::memcpy({}, &value, 4); }}\n", a.name, at);
+        break;
+      case ArgumentKind::scalar: {
+        const bool real = a.type == "f32";
+        if (a.value)
+          out += fmt::format("  const {} {} = {};\n", real ? "double" : "int64_t", a.name,
+                             cpp(a.value));
+        out += fmt::format("  {{ const {0} value = {0}({1}{2}); std::memcpy({3}, &value, 4); }}\n",
+                           real ? "float" : "int32_t", a.value ? "" : "in.", a.name, at);
+        break;
+      }
+      case ArgumentKind::workspace:
+        out += fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
+        break;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string launch_header(const LaunchPlan& plan, const std::string& name) {
+  std::string out = fmt::format(
+      "// How to launch {0} ({1}) from C++: load the cubin, plan once a shape, launch.\n"
+      "//\n"
+      "//   CUfunction kernel;  {2}::load(cubin_bytes, &kernel);\n"
+      "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, "
+      "plan);\n"
+      "//   {2}::launch(kernel, plan, stream);\n"
+      "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
+      "<cstdint>\n"
+      "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
+      plan.entry, plan.target, name);
+  for (const auto& [constant, value] : plan.constants)
+    out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
+  out += kFrame;
+  out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
+  out += fmt::format(
+      "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n  unsigned grid;\n}};\n",
+      plan.parameter_bytes);
+  out +=
+      "\n// Returns nullptr, or what is wrong with the inputs; then the plan must not be used.\n"
+      "inline const char* make_plan(const Inputs& in, int multiprocessors, Plan& plan) {\n"
+      "  std::memset(&plan, 0, sizeof plan);\n" +
+      checks(plan) + packing(plan) +
+      fmt::format(
+          "  const int64_t SMS = multiprocessors;\n  plan.grid = unsigned({});\n  return "
+          "nullptr;\n}}\n",
+          cpp(plan.grid));
+  out += fmt::format(
+      "\ninline CUresult load(const void* cubin, CUfunction* kernel) {{\n"
+      "  CUmodule module;\n  CUresult result = cuModuleLoadData(&module, cubin);\n"
+      "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(kernel, module, \"{}\");\n"
+      "  if (result == CUDA_SUCCESS)\n"
+      "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
+      "{});\n"
+      "  return result;\n}}\n"
+      "inline CUresult launch(CUfunction kernel, const Plan& plan, CUstream stream) {{\n"
+      "  void* parameters[1] = {{const_cast<unsigned char*>(plan.parameters)}};\n"
+      "  return cuLaunchKernel(kernel, plan.grid, 1, 1, {}, 1, 1, {}, stream, parameters, "
+      "nullptr);\n"
+      "}}\n\n}}  // namespace {}\n",
+      plan.entry, plan.shared_bytes, plan.threads, plan.shared_bytes, name);
+  return out;
+}
+
+}  // namespace kw::lower

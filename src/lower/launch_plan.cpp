@@ -1,0 +1,290 @@
+// Reads the facts off the statements: who declares what (args, shared), who moves which tile
+// (load_async, store_async give the boxes), who hands out blocks (offer gives the grid).
+#include "lower/launch_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace kw::lower {
+namespace {
+
+using tl::Expr;
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Item;
+using tl::Op;
+using tl::Program;
+using tl::Stmt;
+
+int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+class Planner {
+ public:
+  Planner(const Program& program, const std::string& target, Diagnostics& diagnostics)
+      : program_(program), diagnostics_(diagnostics) {
+    plan_.target = target;
+  }
+
+  std::optional<LaunchPlan> run() {
+    read_constants();
+    const Stmt* kernel = program_.find(Op::kernel);
+    const Stmt* args = program_.find(Op::args);
+    const Stmt* shared = program_.find(Op::shared);
+    const Stmt* offer = program_.find(Op::offer);
+    if (!kernel || !args || !shared || !offer) {
+      diagnostics_.error("launch.incomplete", kernel ? kernel->span : Span{},
+                         fmt::format("a launch needs kernel, args, shared and offer; {} is missing",
+                                     !kernel   ? "the kernel"
+                                     : !args   ? "args"
+                                     : !shared ? "shared"
+                                               : "offer"));
+      return std::nullopt;
+    }
+    plan_.entry = kernel->word("n");
+    plan_.threads = constant(kernel->expr("t"), kernel->span);
+    read_shared(*shared);
+    read_boxes();
+    for (const Stmt& s : args->body) read_argument(s);
+    plan_.parameter_bytes = round_up(offset_, 64);
+    plan_.grid = tl::call("min", {offer->expr("n"), tl::name("SMS")});
+    read_requirements();
+    if (failed_) return std::nullopt;
+    return std::move(plan_);
+  }
+
+ private:
+  void refuse(const std::string& code, const Span& span, const std::string& message) {
+    diagnostics_.error(code, span, message);
+    failed_ = true;
+  }
+
+  void read_constants() {
+    for (const Stmt& s : program_.body) {
+      if (s.op == Op::element) element_ = s.word("t");
+      if (s.op != Op::param) continue;
+      for (const Item& d : s.items("d")) plan_.constants[d.name] = constant(d.expr, s.span);
+    }
+  }
+
+  // The value of a constant expression over the parameters.
+  int64_t constant(const ExprPtr& e, const Span& span) {
+    const auto arg = [&](int i) { return constant(e->args[i], span); };
+    if (e->kind == ExprKind::integer) return std::stoll(e->text);
+    if (e->kind == ExprKind::name) {
+      const auto found = plan_.constants.find(e->text);
+      if (found != plan_.constants.end()) return found->second;
+    }
+    if (e->kind == ExprKind::unary && e->text == "-") return -arg(0);
+    if (e->kind == ExprKind::binary) {
+      if (e->text == "+") return arg(0) + arg(1);
+      if (e->text == "-") return arg(0) - arg(1);
+      if (e->text == "*") return arg(0) * arg(1);
+      if (e->text == "//" && arg(1) != 0) return floor_div(arg(0), arg(1));
+      if (e->text == "%" && arg(1) != 0) return arg(0) - floor_div(arg(0), arg(1)) * arg(1);
+    }
+    refuse("launch.constant", span,
+           fmt::format("'{}' must be constant; only params and numbers are", tl::print(e)));
+    return 1;
+  }
+
+  // Tiles are 1024-aligned, barriers 8-aligned; the struct's size is a multiple of 1024.
+  void read_shared(const Stmt& shared) {
+    int64_t offset = 0;
+    for (const Stmt& s : shared.body) {
+      for (const Item& d : s.items("d")) {
+        if (s.op == Op::ring || s.op == Op::tile) {
+          const int64_t rows = constant(s.expr("r"), s.span),
+                        columns = constant(s.expr("c"), s.span);
+          const int64_t slots = s.op == Op::ring ? constant(s.expr("n"), s.span) : 1;
+          const int64_t count = d.expr ? constant(d.expr, s.span) : 1;
+          tiles_[d.name] = {rows, columns};
+          offset = round_up(offset, 1024) + round_up(rows * columns * 2, 1024) * slots * count;
+        } else {
+          const int64_t slots = constant(s.expr("n"), s.span);
+          const int64_t bytes = s.op == Op::queue ? slots * 16 + slots * 4 : slots * 8;
+          offset = round_up(offset, 8) + round_up(bytes, 8);
+        }
+      }
+    }
+    plan_.shared_bytes = round_up(offset, 1024);
+  }
+
+  static std::string base_name(ExprPtr e) {
+    while (e->kind == ExprKind::index) e = e->args[0];
+    return e->text;
+  }
+
+  // The box of a tensor map is the shape of the tiles that its copies move.
+  void read_boxes() {
+    tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op != Op::load_async && s.op != Op::store_async) return;
+      const std::string tensor = base_name(s.expr("m"));
+      const std::string tile = base_name(s.expr(s.op == Op::load_async ? "d" : "s"));
+      const auto box = tiles_.find(tile);
+      if (box == tiles_.end()) return;
+      const auto [at, fresh] = boxes_.emplace(tensor, box->second);
+      if (!fresh && at->second != box->second)
+        refuse(
+            "launch.box", s.span,
+            fmt::format("'{}' is copied in tiles of {}x{} here and {}x{} elsewhere; a tensor map "
+                        "has one box",
+                        tensor, box->second.first, box->second.second, at->second.first,
+                        at->second.second));
+    });
+  }
+
+  void place(LaunchArgument a, int64_t alignment, int64_t bytes) {
+    offset_ = round_up(offset_, alignment);
+    a.offset = offset_;
+    a.bytes = bytes;
+    offset_ += bytes;
+    plan_.arguments.push_back(std::move(a));
+  }
+
+  void read_argument(const Stmt& s) {
+    for (const Item& d : s.items("d")) {
+      LaunchArgument a;
+      a.name = d.name;
+      if (s.op == Op::arg_tiled || s.op == Op::arg_tensor) {
+        const Item& access = s.items("t")[0];
+        a.written = access.name == "out";
+        a.type = access.type == "element" ? element_ : access.type;
+        for (const Item& dim : s.items("s"))
+          a.dims.push_back(plan_.constants.count(dim.name) ? tl::integer(plan_.constants[dim.name])
+                                                           : tl::name(dim.name));
+        const int64_t rank = a.dims.size();
+        if (s.op == Op::arg_tiled) {
+          a.kind = ArgumentKind::tensor_map;
+          const auto box = boxes_.find(d.name);
+          if (box == boxes_.end()) {
+            refuse("launch.box", s.span,
+                   fmt::format("'{}' is declared tiled, but no copy moves a tile of it", d.name));
+            continue;
+          }
+          std::tie(a.box_rows, a.box_columns) = box->second;
+          place(std::move(a), 64, 128);
+        } else {
+          a.kind = ArgumentKind::tensor;
+          place(std::move(a), 8, round_up(8 + 8 * rank + 4 * rank, 8));
+        }
+      } else if (s.op == Op::arg_workspace) {
+        a.kind = ArgumentKind::workspace;
+        a.type = "u32";
+        a.dims = {s.expr("n")};
+        place(std::move(a), 8, 8);
+      } else {
+        a.kind = s.op == Op::arg_size ? ArgumentKind::size : ArgumentKind::scalar;
+        a.type = s.op == Op::arg_f32 ? "f32" : "i32";
+        a.value = d.expr;
+        place(std::move(a), 4, 4);
+      }
+    }
+  }
+
+  // Sizes are positive; grouped heads divide; coordinates taken as reals are exact below 2^24.
+  void read_requirements() {
+    std::set<std::string> sizes;
+    for (const LaunchArgument& a : plan_.arguments)
+      if (a.kind == ArgumentKind::size && !a.value) sizes.insert(a.name);
+    for (const std::string& name : sizes)
+      plan_.requirements.push_back(tl::binary(">=", tl::name(name), tl::integer(1)));
+    if (sizes.count("H") && sizes.count("G"))
+      plan_.requirements.push_back(
+          tl::binary("==", tl::binary("%", tl::name("H"), tl::name("G")), tl::integer(0)));
+    if (program_.find(Op::map_real))
+      for (const char* name : {"M", "N"})
+        plan_.requirements.push_back(tl::binary("<", tl::name(name), tl::integer(1 << 24)));
+  }
+
+  const Program& program_;
+  Diagnostics& diagnostics_;
+  LaunchPlan plan_;
+  std::string element_ = "bf16";
+  std::map<std::string, std::pair<int64_t, int64_t>> tiles_, boxes_;
+  int64_t offset_ = 0;
+  bool failed_ = false;
+};
+
+// A TL expression as launch.json writes it: ["min", "blocks", "SMS"].
+nlohmann::json prefix(const ExprPtr& e) {
+  nlohmann::json out = nlohmann::json::array();
+  switch (e->kind) {
+    case ExprKind::integer:
+      return std::stoll(e->text);
+    case ExprKind::real:
+      return std::stod(e->text);
+    case ExprKind::name:
+      return e->text;
+    default:
+      break;
+  }
+  if (e->kind == ExprKind::call && e->text == "heads_in_l2") {  // see cuda/kw/scalar.cuh
+    const nlohmann::json room = {"floor_pow2", {"max", 1, {"//", 32 << 20, prefix(e->args[0])}}};
+    return {"gcd", {"*", room, prefix(e->args[1])}, prefix(e->args[2])};
+  }
+  out.push_back(e->text);
+  for (const ExprPtr& a : e->args) out.push_back(prefix(a));
+  return out;
+}
+
+const char* kind_name(ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::tensor_map:
+      return "tensor_map";
+    case ArgumentKind::tensor:
+      return "tensor";
+    case ArgumentKind::size:
+      return "size";
+    case ArgumentKind::scalar:
+      return "scalar";
+    case ArgumentKind::workspace:
+      return "workspace";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<LaunchPlan> plan_launch(const Program& program, const std::string& target,
+                                      Diagnostics& diagnostics) {
+  return Planner(program, target, diagnostics).run();
+}
+
+nlohmann::json to_json(const LaunchPlan& plan) {
+  nlohmann::json arguments = nlohmann::json::array();
+  for (const LaunchArgument& a : plan.arguments) {
+    nlohmann::json j = {{"name", a.name}, {"kind", kind_name(a.kind)}, {"offset", a.offset}};
+    const bool tensor = a.kind == ArgumentKind::tensor_map || a.kind == ArgumentKind::tensor;
+    if (tensor) {
+      j["dtype"] = a.type;
+      j["access"] = a.written ? "write" : "read";
+      j["dims"] = nlohmann::json::array();
+      for (const ExprPtr& d : a.dims) j["dims"].push_back(prefix(d));
+    }
+    if (a.kind == ArgumentKind::tensor_map) {
+      j["box"] = {{"rows", a.box_rows}, {"columns", a.box_columns}};
+      j["l2_promotion"] = 256;
+    }
+    if (a.kind == ArgumentKind::scalar) j["dtype"] = a.type;
+    if (a.value) j["value"] = prefix(a.value);
+    if (a.kind == ArgumentKind::workspace) j["bytes"] = std::stoll(a.dims[0]->text) * 4;
+    arguments.push_back(std::move(j));
+  }
+  nlohmann::json needs = nlohmann::json::array();
+  for (const ExprPtr& r : plan.requirements) needs.push_back(prefix(r));
+  return {{"entry", plan.entry},
+          {"target", plan.target},
+          {"threads", plan.threads},
+          {"shared_bytes", plan.shared_bytes},
+          {"parameter_bytes", plan.parameter_bytes},
+          {"grid", prefix(plan.grid)},
+          {"requires", needs},
+          {"constants", plan.constants},
+          {"arguments", arguments}};
+}
+
+}  // namespace kw::lower

@@ -1,0 +1,52 @@
+// How a module's kernel is launched, derived from its TL: grid, threads, shared memory, the layout
+// of the argument struct, tensor maps, what a caller must respect.
+//
+// One generator serves two readers: launch.json (the project's own runtime) and launch.h (anybody's
+// C++ program). Layouts follow C++'s rules for the structs of the CUDA text: a tensor map is 128
+// bytes, 64-aligned; a tensor is a pointer, strides and extents, 8-aligned; scalars are 4 bytes.
+#pragma once
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tl/program.h"
+
+namespace kw::lower {
+
+enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace };
+
+struct LaunchArgument {
+  std::string name;
+  ArgumentKind kind;
+  int64_t offset = 0, bytes = 0;
+  std::string type;               // element or scalar type: "bf16", "f32", "i32"
+  std::vector<tl::ExprPtr> dims;  // of tensors: letters or numbers
+  bool written = false;
+  int64_t box_rows = 0, box_columns = 0;  // of tensor maps
+  tl::ExprPtr value;                      // of sizes and scalars computed at launch; else null
+};
+
+struct LaunchPlan {
+  std::string entry;
+  std::string target;  // "sm_90a"
+  int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
+  tl::ExprPtr grid;  // over sizes, values and SMS
+  std::map<std::string, int64_t> constants;
+  std::vector<LaunchArgument> arguments;
+  std::vector<tl::ExprPtr> requirements;  // conditions over sizes
+};
+
+// Reports launch.* with the TL statement when the program leaves something open: no kernel, no
+// queue of blocks, a tensor map whose copies differ in shape.
+std::optional<LaunchPlan> plan_launch(const tl::Program& program, const std::string& target,
+                                      Diagnostics& diagnostics);
+
+nlohmann::json to_json(const LaunchPlan& plan);
+
+// A C++17 header that includes nothing but <cuda.h> and the standard library: load, plan, launch.
+// `name` becomes its namespace.
+std::string launch_header(const LaunchPlan& plan, const std::string& name);
+
+}  // namespace kw::lower

@@ -1,0 +1,224 @@
+#include "runtime/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
+#include "runtime/cubin.h"
+
+namespace kw::runtime {
+namespace {
+
+// "sm_90a" runs on 9.0 alone; "sm_80" on 8.0 and later minors of 8 (CUDA C++ Programming Guide,
+// "Application Compatibility").
+bool runs_on(const std::string& target, int major, int minor) {
+  const bool exact = std::isalpha(static_cast<unsigned char>(target.back()));
+  const int number = std::atoi(target.c_str() + 3);
+  const int want_major = number / 10, want_minor = number % 10;
+  return major == want_major && (exact ? minor == want_minor : minor >= want_minor);
+}
+
+bool check_parameters(const Cubin& cubin, const LaunchSpec& spec, Diagnostics& diagnostics) {
+  for (const CubinEntry& entry : cubin.entries) {
+    if (entry.name != spec.entry) continue;
+    if (entry.parameter_bytes == spec.parameter_bytes) return true;
+    diagnostics.error(
+        "launch.parameters", {},
+        fmt::format("{} takes {} bytes of arguments in the cubin and {} in launch.json", spec.entry,
+                    entry.parameter_bytes, spec.parameter_bytes));
+    return false;
+  }
+  diagnostics.error("launch.parameters", {},
+                    fmt::format("the cubin has no entry {}, which launch.json names", spec.entry));
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> Kernel::load(std::shared_ptr<const Driver> driver, const std::string& cubin,
+                                     LaunchSpec spec, int device, Diagnostics& diagnostics) {
+  const std::optional<Cubin> image = read_cubin(cubin, diagnostics);
+  if (!image || !check_parameters(*image, spec, diagnostics)) return nullptr;
+  std::unique_ptr<Kernel> kernel(new Kernel(std::move(driver), std::move(spec)));
+  CuDevice handle = 0;
+  const Driver& cuda = kernel->driver();
+  if (!cuda.ok(cuda.device_get(&handle, device), fmt::format("opening GPU {}", device),
+               diagnostics) ||
+      !kernel->check_device(handle, diagnostics) ||
+      !cuda.ok(cuda.primary_context_retain(&kernel->context_, handle), "opening the context",
+               diagnostics) ||
+      !kernel->load_module(cubin, diagnostics))
+    return nullptr;
+  return kernel;
+}
+
+std::unique_ptr<Kernel> Kernel::load_folder(std::shared_ptr<const Driver> driver,
+                                            const std::string& folder, int device,
+                                            Diagnostics& diagnostics) {
+  SourcePtr files[2];
+  const char* names[2] = {"kernel.cubin", "launch.json"};
+  for (int i = 0; i < 2; ++i)
+    if (!(files[i] = read_source(folder + "/" + names[i]))) {
+      diagnostics.error("launch.folder", {},
+                        fmt::format("{}/{}: {}", folder, names[i], strerror(errno)));
+      return nullptr;
+    }
+  std::optional<LaunchSpec> spec = read_launch_spec(files[1], diagnostics);
+  if (!spec) return nullptr;
+  return load(std::move(driver), files[0]->text, std::move(*spec), device, diagnostics);
+}
+
+bool Kernel::check_device(CuDevice device, Diagnostics& diagnostics) {
+  int major = 0, minor = 0, shared = 0;
+  driver_->device_attribute(&major, device_capability_major, device);
+  driver_->device_attribute(&minor, device_capability_minor, device);
+  driver_->device_attribute(&shared, device_shared_bytes_optin, device);
+  driver_->device_attribute(&multiprocessors_, device_multiprocessor_count, device);
+  if (!runs_on(spec_.target, major, minor)) {
+    diagnostics.error(
+        "launch.target", {},
+        fmt::format("the kernel is built for {}, the GPU is sm_{}{}", spec_.target, major, minor));
+    return false;
+  }
+  if (spec_.shared_bytes <= shared) return true;
+  diagnostics.error(
+      "launch.target", {},
+      fmt::format("the kernel needs {} bytes of shared memory, the GPU has {} a block",
+                  spec_.shared_bytes, shared));
+  return false;
+}
+
+bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
+  const CurrentContext current(*driver_, context_);
+  return driver_->ok(driver_->module_load(&module_, cubin.data()), "loading the cubin",
+                     diagnostics) &&
+         driver_->ok(driver_->module_function(&function_, module_, spec_.entry.c_str()),
+                     "finding " + spec_.entry, diagnostics) &&
+         driver_->ok(driver_->function_set(function_, function_max_dynamic_shared_bytes,
+                                           static_cast<int>(spec_.shared_bytes)),
+                     fmt::format("asking for {} bytes of shared memory", spec_.shared_bytes),
+                     diagnostics);
+}
+
+Kernel::~Kernel() {
+  if (!module_) return;
+  const CurrentContext current(*driver_, context_);
+  // A launch may still run: memory and code must outlive it.
+  driver_->context_synchronize();
+  for (const CuDevicePointer address : allocated_) driver_->release(address);
+  driver_->module_unload(module_);
+}
+
+std::unique_ptr<Plan> Kernel::plan(const Tensors& tensors, const Scalars& scalars,
+                                   Diagnostics& diagnostics) const {
+  std::optional<Packed> packed = pack(spec_, tensors, scalars, multiprocessors_, diagnostics);
+  if (!packed) return nullptr;
+  std::unique_ptr<Plan> plan(new Plan(*this, std::move(*packed)));
+  if (!plan->encode(tensors, diagnostics)) return nullptr;
+  return plan;
+}
+
+CuDevicePointer Kernel::workspace(const PackedWorkspace& needed, CuStream stream,
+                                  Diagnostics& diagnostics) const {
+  const std::lock_guard lock(mutex_);
+  Memory& memory = workspaces_[{stream, needed.offset}];
+  if (memory.bytes >= needed.bytes) return memory.address;
+  // A smaller one stays allocated: a launch that uses it may still run.
+  CuDevicePointer address = 0;
+  const std::string what = fmt::format("allocating {} bytes for {}", needed.bytes, needed.name);
+  if (!driver_->ok(driver_->allocate(&address, needed.bytes), what, diagnostics)) return 0;
+  allocated_.push_back(address);
+  if (!driver_->ok(driver_->fill_bytes(address, 0, needed.bytes, stream), what, diagnostics))
+    return 0;
+  memory = {address, needed.bytes};
+  return address;
+}
+
+bool Kernel::workspaces_are_zero(Diagnostics& diagnostics) const {
+  const CurrentContext current(*driver_, context_);
+  const std::lock_guard lock(mutex_);
+  bool zero = driver_->ok(driver_->context_synchronize(), "waiting for the launches", diagnostics);
+  for (const auto& [key, memory] : workspaces_) {
+    std::string bytes(memory.bytes, '\0');
+    if (!zero || !driver_->ok(driver_->copy_from_device(bytes.data(), memory.address, bytes.size()),
+                              "reading a workspace", diagnostics))
+      return false;
+    const size_t at = bytes.find_first_not_of('\0');
+    if (at == std::string::npos) continue;
+    zero = false;
+    for (const Argument& a : spec_.arguments)
+      if (a.kind == ArgumentKind::workspace && a.offset == key.second)
+        diagnostics.error("launch.workspace", {},
+                          fmt::format("{}: byte {} of {} is not zero after the launch", a.name, at,
+                                      bytes.size()));
+  }
+  return zero;
+}
+
+bool Plan::encode(const Tensors& tensors, Diagnostics& diagnostics) {
+  const Driver& cuda = kernel_.driver();
+  for (const PackedTensor& tensor : packed_.tensors) {
+    const uint64_t address = tensors.find(tensor.name)->second.data;
+    encoded_.push_back(address);
+    if (!tensor.map) continue;
+    const TensorMapGeometry& map = *tensor.map;
+    const uint32_t steps[5] = {1, 1, 1, 1, 1};
+    constexpr int no_interleave = 0, swizzle_128b = 3, fill_zeros = 0;
+    CuTensorMap encoded;
+    if (!cuda.ok(cuda.tensor_map_encode(&encoded, map.dtype, 5, reinterpret_cast<void*>(address),
+                                        map.dims.data(), map.strides.data(), map.box.data(), steps,
+                                        no_interleave, swizzle_128b, map.l2_promotion, fill_zeros),
+                 "encoding the tensor map of " + tensor.name, diagnostics))
+      return false;
+    memcpy(packed_.bytes.data() + tensor.offset, encoded.bytes, sizeof encoded.bytes);
+  }
+  return true;
+}
+
+bool Plan::enqueue(const std::vector<uint64_t>& addresses, CuStream stream,
+                   Diagnostics& diagnostics) const {
+  return enqueue(addresses.data(), addresses.size(), stream, diagnostics);
+}
+
+bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
+                   Diagnostics& diagnostics) const {
+  const Driver& cuda = kernel_.driver();
+  if (count != packed_.tensors.size()) {
+    diagnostics.error(
+        "launch.missing", {},
+        fmt::format("{} addresses are given for {} tensors", count, packed_.tensors.size()));
+    return false;
+  }
+  const CurrentContext current(cuda, kernel_.context());
+  alignas(64) unsigned char bytes[largest_parameters];
+  memcpy(bytes, packed_.bytes.data(), packed_.bytes.size());
+  for (size_t i = 0; i < count; ++i) {
+    const PackedTensor& tensor = packed_.tensors[i];
+    if (!check_address(tensor, addresses[i], diagnostics)) return false;
+    if (!tensor.map) {
+      memcpy(bytes + tensor.offset, &addresses[i], sizeof addresses[i]);
+    } else if (addresses[i] != encoded_[i]) {
+      auto* map = reinterpret_cast<CuTensorMap*>(bytes + tensor.offset);
+      if (!cuda.ok(cuda.tensor_map_address(map, reinterpret_cast<void*>(addresses[i])),
+                   "pointing the tensor map of " + tensor.name, diagnostics))
+        return false;
+    }
+  }
+  for (const PackedWorkspace& needed : packed_.workspaces) {
+    const CuDevicePointer address = kernel_.workspace(needed, stream, diagnostics);
+    if (!address) return false;
+    memcpy(bytes + needed.offset, &address, sizeof address);
+  }
+  void* parameters[1] = {bytes};
+  const LaunchSpec& spec = kernel_.spec();
+  return cuda.ok(
+      cuda.launch(kernel_.function_, packed_.grid, 1, 1, static_cast<unsigned>(spec.threads), 1, 1,
+                  static_cast<unsigned>(spec.shared_bytes), stream, parameters, nullptr),
+      fmt::format("launching {} with {} blocks of {} threads", spec.entry, packed_.grid,
+                  spec.threads),
+      diagnostics);
+}
+
+}  // namespace kw::runtime

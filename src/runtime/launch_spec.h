@@ -1,0 +1,82 @@
+// launch.json: how a kernel is launched, written by the generator that made it.
+//
+//   { "entry": "attention_fwd", "target": "sm_90a", "threads": 384, "shared_bytes": 230000,
+//     "parameter_bytes": 704,
+//     "grid": ["min", ["*", ["ceil_div", "M", 128], "H", "B"], "SMS"],
+//     "requires": [[">=", "M", 1]],
+//     "constants": {"D": 128},
+//     "arguments": [
+//       {"name": "q", "kind": "tensor_map", "offset": 0, "dtype": "bf16",
+//        "dims": ["B", "H", "M", "D"], "box": {"rows": 64, "columns": 128}, "access": "read",
+//        "l2_promotion": 256},
+//       {"name": "lse", "kind": "tensor", "offset": 512, "dtype": "f32", "dims": ["B", "H", "M"],
+//        "access": "write"},
+//       {"name": "B", "kind": "size", "offset": 600},
+//       {"name": "scale", "kind": "scalar", "dtype": "f32", "offset": 620,
+//        "value": ["*", ["rsqrt", 128], "log2e"]},
+//       {"name": "queue", "kind": "workspace", "offset": 640, "bytes": 8} ] }
+//
+// The kernel takes one struct of parameter_bytes bytes; each argument is a field at its offset:
+//   tensor_map  128 bytes, 64-aligned: a tensor of four dims (batch, head, row, column)
+//   tensor      { T* data; i64 stride[rank]; i32 extent[rank]; }, 8-aligned; strides in elements
+//   size        an i32: the size of that name, or "value"
+//   scalar      one number of its dtype: the caller's of that name, or "value"
+//   workspace   a pointer to "bytes" zeroed bytes; the kernel leaves zeros behind
+// Sizes are the names in dims. Expressions (see expression.h) may read sizes, constants, the
+// scalars that the caller gives, earlier values, and SMS, the number of multiprocessors.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "num/dtype.h"
+#include "runtime/expression.h"
+#include "support/diagnostic.h"
+
+namespace kw::runtime {
+
+// The limit of every architecture (Volta and later take up to 32764 with a driver of CUDA 12.1).
+inline constexpr int64_t largest_parameters = 4096;
+
+enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace };
+
+struct Argument {
+  std::string name;
+  ArgumentKind kind = ArgumentKind::size;
+  int64_t offset = 0;
+  Dtype dtype = Dtype::i32;               // of elements, or of the scalar
+  std::vector<Expression> dims;           // tensor_map, tensor: each a name or a number
+  int64_t box_rows = 0, box_columns = 0;  // tensor_map: what one copy moves
+  bool written = false;                   // tensor_map, tensor
+  int l2_promotion = 0;                   // tensor_map: 0, 64, 128 or 256 bytes
+  std::optional<Expression> value;        // size, scalar
+  std::optional<Expression> bytes;        // workspace
+
+  bool is_tensor() const {
+    return kind == ArgumentKind::tensor_map || kind == ArgumentKind::tensor;
+  }
+  int64_t size_in_struct() const;
+  int64_t alignment_in_struct() const;
+};
+
+struct Requirement {
+  std::string comparison;  // one of >= > <= < == !=
+  Expression left, right;
+};
+
+struct LaunchSpec {
+  std::string entry, target;
+  int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
+  Expression grid;
+  std::vector<Requirement> requirements;
+  Bindings constants;
+  std::vector<Argument> arguments;
+
+  const Argument* find(std::string_view name) const;
+};
+
+// Reports launch.json with the place in the text (of a syntax error) or the path of the field, and
+// launch.layout when fields overlap, are misaligned or reach past parameter_bytes.
+std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics& diagnostics);
+
+}  // namespace kw::runtime

@@ -1,0 +1,103 @@
+#include "runtime/tensor_map.h"
+
+#include <fmt/format.h>
+
+namespace kw::runtime {
+namespace {
+
+constexpr int64_t panel_bytes = 128, stride_multiple = 16;
+constexpr int64_t largest_stride = int64_t{1} << 40;
+constexpr int64_t largest_dim = int64_t{1} << 32;
+
+// CUtensorMapDataType; -1 for types that a tensor map cannot hold.
+int data_type(Dtype t) {
+  switch (t) {
+    case Dtype::u8:
+    case Dtype::boolean:
+      return 0;
+    case Dtype::u32:
+      return 2;
+    case Dtype::i32:
+      return 3;
+    case Dtype::i64:
+      return 5;
+    case Dtype::f16:
+      return 6;
+    case Dtype::f32:
+      return 7;
+    case Dtype::f64:
+      return 8;
+    case Dtype::bf16:
+      return 9;
+  }
+  return -1;
+}
+
+// CUtensorMapL2promotion.
+int promotion(int bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0; }
+
+// The stride in bytes of one dimension, or nothing when the copy engine cannot follow it. A
+// dimension of extent 1 has no stride that matters: PyTorch leaves anything there.
+std::optional<uint64_t> stride_of(const Argument& argument, const TensorView& tensor, int dim,
+                                  Diagnostics& diagnostics) {
+  if (tensor.shape[dim] == 1) return panel_bytes;
+  const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
+  const int64_t stride = tensor.strides[dim];
+  if (stride > 0 && stride <= largest_stride / element && stride * element % stride_multiple == 0)
+    return static_cast<uint64_t>(stride * element);
+  diagnostics
+      .error("launch.stride", {},
+             fmt::format("{}: the stride of dimension {} is {} elements of {}; the copy engine "
+                         "takes positive multiples of {} elements",
+                         argument.name, dim, stride, name(tensor.dtype), stride_multiple / element))
+      .hint = fmt::format("pass {}.contiguous()", argument.name);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
+                                                     const TensorView& tensor,
+                                                     Diagnostics& diagnostics) {
+  const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
+  const int64_t panel = panel_bytes / element;
+  const int64_t columns = tensor.shape[3];
+  if (columns % panel != 0) {
+    diagnostics.error(
+        "launch.shape", {},
+        fmt::format("{} has {} columns, no multiple of {}", argument.name, columns, panel));
+    return std::nullopt;
+  }
+  if (tensor.strides[3] != 1) {
+    diagnostics
+        .error("launch.stride", {},
+               fmt::format("{}: the last dimension has stride {}, not 1", argument.name,
+                           tensor.strides[3]))
+        .hint = fmt::format("pass {}.contiguous()", argument.name);
+    return std::nullopt;
+  }
+  const auto row = stride_of(argument, tensor, 2, diagnostics);
+  const auto head = stride_of(argument, tensor, 1, diagnostics);
+  const auto batch = stride_of(argument, tensor, 0, diagnostics);
+  if (!row || !head || !batch) return std::nullopt;
+  for (const int64_t extent : tensor.shape)
+    if (extent > largest_dim) {
+      diagnostics.error(
+          "launch.shape", {},
+          fmt::format("{} has a dimension of {}, more than 2^32", argument.name, extent));
+      return std::nullopt;
+    }
+
+  TensorMapGeometry map;
+  map.dtype = data_type(tensor.dtype);
+  map.dims = {static_cast<uint64_t>(panel), static_cast<uint64_t>(tensor.shape[2]),
+              static_cast<uint64_t>(columns / panel), static_cast<uint64_t>(tensor.shape[1]),
+              static_cast<uint64_t>(tensor.shape[0])};
+  map.strides = {*row, panel_bytes, *head, *batch};
+  map.box = {static_cast<uint32_t>(panel), static_cast<uint32_t>(argument.box_rows),
+             static_cast<uint32_t>(argument.box_columns / panel), 1, 1};
+  map.l2_promotion = promotion(argument.l2_promotion);
+  return map;
+}
+
+}  // namespace kw::runtime

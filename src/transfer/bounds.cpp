@@ -1,0 +1,223 @@
+#include "transfer/bounds.h"
+
+#include "spec/linear.h"
+
+namespace kw::transfer {
+namespace {
+
+using spec::binary;
+using spec::ExprPtr;
+using spec::integer;
+using spec::Kind;
+using spec::Linear;
+
+bool is(const ExprPtr& e, const char* op) {
+  return (e->kind == Kind::binary || e->kind == Kind::unary) && e->name == op;
+}
+bool has_key(const ExprPtr& e) { return spec::mentions(e, Kind::index, "j"); }
+bool has_row(const ExprPtr& e) { return spec::mentions(e, Kind::index, "i"); }
+bool is_positive_number(const ExprPtr& e) {
+  return e->kind == Kind::number && e->type == spec::Type::integer && e->integer > 0;
+}
+
+// a <= b for all values.
+bool at_most(const ExprPtr& a, const ExprPtr& b, const Box& box) {
+  if (spec::equal(a, b)) return true;
+  if (is(a, "min") && (at_most(a->args[0], b, box) || at_most(a->args[1], b, box))) return true;
+  if (is(b, "max") && (at_most(a, b->args[0], box) || at_most(a, b->args[1], box))) return true;
+  return range(binary("<=", a, b), box).is(1);
+}
+
+// The one atom of a sum that mentions j, taken out of it; nothing if there are several or its
+// factor is not +-1.
+std::optional<Linear::Term> take_key_term(Linear& sum) {
+  std::optional<Linear::Term> found;
+  for (const Linear::Term& t : sum.terms) {
+    if (!has_key(t.atom)) continue;
+    if (found || (t.factor != 1 && t.factor != -1)) return std::nullopt;
+    found = t;
+  }
+  if (found) sum = spec::add(sum, spec::linear(found->atom), -found->factor);
+  return found;
+}
+
+// x < bound (upper) or x >= bound (lower), x an atom that mentions j: as a bound on j itself.
+std::optional<KeyBounds> bound_on(const ExprPtr& x, const ExprPtr& bound, bool upper) {
+  if (x->kind == Kind::index) return upper ? KeyBounds{nullptr, bound} : KeyBounds{bound, nullptr};
+  // y // c < bound is y < bound * c, and y // c >= bound is y >= bound * c.
+  if (is(x, "//") && is_positive_number(x->args[1])) {
+    Linear rest = spec::linear(x->args[0]);
+    const std::optional<Linear::Term> key = take_key_term(rest);
+    if (!key || key->factor != 1) return std::nullopt;
+    return bound_on(key->atom, binary("-", binary("*", bound, x->args[1]), spec::to_expr(rest)),
+                    upper);
+  }
+  return std::nullopt;
+}
+
+// A comparison as a bound on j; nothing if it is not one.
+std::optional<KeyBounds> bound_of_comparison(const ExprPtr& e) {
+  const bool strict = e->name == "<";
+  if (e->args[0]->type != spec::Type::integer || e->args[1]->type != spec::Type::integer)
+    return std::nullopt;
+  Linear rest = spec::add(spec::linear(e->args[0]), spec::linear(e->args[1]), -1);
+  const std::optional<Linear::Term> key = take_key_term(rest);
+  if (!key) return std::nullopt;
+  if (key->factor == 1) {  // x + rest < 0 is x < -rest
+    Linear bound = spec::add({}, rest, -1);
+    if (!strict) ++bound.constant;
+    return bound_on(key->atom, spec::to_expr(bound), true);
+  }
+  if (strict) ++rest.constant;  // rest < x is x >= rest + 1
+  return bound_on(key->atom, spec::to_expr(rest), false);
+}
+
+// Comparisons of |x| with x over j become two; x == y becomes two; everything else stays.
+ExprPtr split(const ExprPtr& e) {
+  if (!has_key(e) || e->kind != Kind::binary) return e;
+  if (e->name == "==" && e->args[0]->type == spec::Type::integer &&
+      e->args[1]->type == spec::Type::integer)
+    return binary("and", binary("<=", e->args[0], e->args[1]),
+                  binary("<=", e->args[1], e->args[0]));
+  if (e->name != "<" && e->name != "<=") return e;
+  Linear rest = spec::add(spec::linear(e->args[0]), spec::linear(e->args[1]), -1);
+  const std::optional<Linear::Term> key = take_key_term(rest);
+  if (!key || !is(key->atom, "abs")) return e;
+  const ExprPtr x = key->atom->args[0], minus_x = spec::unary("-", x);
+  const ExprPtr r = spec::to_expr(rest), zero = integer(0);
+  if (key->factor == 1)  // |x| + r < 0
+    return binary("and", binary(e->name, binary("+", x, r), zero),
+                  binary(e->name, binary("+", minus_x, r), zero));
+  return binary("or", binary(e->name, binary("-", r, x), zero),  // r - |x| < 0
+                binary(e->name, binary("-", r, minus_x), zero));
+}
+
+ExprPtr min_or_either(const ExprPtr& a, const ExprPtr& b) {
+  return !a ? b : !b ? a : smaller(a, b, {});
+}
+ExprPtr max_or_either(const ExprPtr& a, const ExprPtr& b) {
+  return !a ? b : !b ? a : larger(a, b, {});
+}
+ExprPtr max_of_both(const ExprPtr& a, const ExprPtr& b) {
+  return a && b ? larger(a, b, {}) : nullptr;
+}
+ExprPtr min_of_both(const ExprPtr& a, const ExprPtr& b) {
+  return a && b ? smaller(a, b, {}) : nullptr;
+}
+
+std::optional<KeyBounds> either(const KeyBounds& a, const KeyBounds& b) {
+  if ((!a.lower && !a.upper) || (!b.lower && !b.upper)) return KeyBounds{};
+  if (!a.lower && !b.lower) return KeyBounds{nullptr, larger(a.upper, b.upper, {})};
+  if (!a.upper && !b.upper) return KeyBounds{smaller(a.lower, b.lower, {}), nullptr};
+  // Up to U, or from L to V: one range if L <= U (and from V down likewise), even if L..V is empty.
+  if (!a.lower && b.upper && at_most(b.lower, a.upper, {}))
+    return KeyBounds{nullptr, larger(a.upper, b.upper, {})};
+  if (!a.upper && b.lower && at_most(a.lower, b.upper, {}))
+    return KeyBounds{smaller(a.lower, b.lower, {}), nullptr};
+  return std::nullopt;
+}
+
+std::optional<KeyBounds> either_way(const KeyBounds& a, const KeyBounds& b) {
+  if (const auto one = either(a, b)) return one;
+  return either(b, a);
+}
+
+// The value of e with i at that end of the rows at which e is largest (up) or smallest.
+ExprPtr extreme(const ExprPtr& e, const Rows& rows, bool up);
+
+ExprPtr extreme_of_sum(const Linear& sum, const Rows& rows, bool up) {
+  Linear out;
+  out.constant = sum.constant;
+  for (const auto& [atom, factor] : sum.terms) {
+    const ExprPtr bound = extreme(atom, rows, factor > 0 ? up : !up);
+    if (!bound) return nullptr;
+    out = spec::add(out, spec::linear(bound), factor);
+  }
+  return spec::to_expr(out);
+}
+
+ExprPtr extreme(const ExprPtr& e, const Rows& rows, bool up) {
+  if (!has_row(e)) return e;
+  if (e->kind == Kind::index) return up ? rows.last : rows.first;
+  if (e->type != spec::Type::integer) return nullptr;
+  if (e->kind == Kind::where) {
+    const ExprPtr a = extreme(e->args[1], rows, up), b = extreme(e->args[2], rows, up);
+    if (!a || !b) return nullptr;
+    if (!has_row(e->args[0])) return spec::where(e->args[0], a, b);
+    return up ? larger(a, b, {}) : smaller(a, b, {});
+  }
+  if (is(e, "min") || is(e, "max")) {
+    const ExprPtr a = extreme(e->args[0], rows, up), b = extreme(e->args[1], rows, up);
+    return a && b ? binary(e->name, a, b) : nullptr;
+  }
+  if (is(e, "//") && is_positive_number(e->args[1])) {
+    const ExprPtr a = extreme(e->args[0], rows, up);
+    return a ? binary("//", a, e->args[1]) : nullptr;
+  }
+  if (is(e, "%") && is_positive_number(e->args[1]))
+    return integer(up ? e->args[1]->integer - 1 : 0);
+  const Linear sum = spec::linear(e);
+  if (sum.terms.size() == 1 && sum.terms[0].atom == e) return nullptr;  // an atom not listed above
+  if (sum.terms.size() == 1 && sum.constant == 0 && sum.terms[0].factor == 1 &&
+      spec::equal(sum.terms[0].atom, e))
+    return nullptr;
+  return extreme_of_sum(sum, rows, up);
+}
+
+}  // namespace
+
+std::optional<KeyBounds> key_bounds(const ExprPtr& keep, const ExprPtr& keys) {
+  if (!keep) return KeyBounds{};
+  if (keep->kind == Kind::number)
+    return keep->integer ? KeyBounds{} : KeyBounds{nullptr, integer(0)};
+  if (!has_key(keep)) return KeyBounds{nullptr, spec::where(keep, keys, integer(0))};
+  const ExprPtr e = split(keep);
+  if (is(e, "and") || is(e, "or")) {
+    const auto a = key_bounds(e->args[0], keys), b = key_bounds(e->args[1], keys);
+    if (!a || !b) return std::nullopt;
+    if (is(e, "or")) return either_way(*a, *b);
+    return KeyBounds{max_or_either(a->lower, b->lower), min_or_either(a->upper, b->upper)};
+  }
+  if (is(e, "<") || is(e, "<=")) return bound_of_comparison(e);
+  return std::nullopt;
+}
+
+ExprPtr kept_below(const ExprPtr& keep, const ExprPtr& keys) {
+  if (const auto exact = key_bounds(keep, keys)) return exact->upper;
+  const ExprPtr e = split(keep);
+  if (is(e, "and"))
+    return min_or_either(kept_below(e->args[0], keys), kept_below(e->args[1], keys));
+  if (is(e, "or")) return max_of_both(kept_below(e->args[0], keys), kept_below(e->args[1], keys));
+  return nullptr;
+}
+
+ExprPtr kept_from(const ExprPtr& keep, const ExprPtr& keys) {
+  if (const auto exact = key_bounds(keep, keys)) return exact->lower;
+  const ExprPtr e = split(keep);
+  if (is(e, "and")) return max_or_either(kept_from(e->args[0], keys), kept_from(e->args[1], keys));
+  if (is(e, "or")) return min_of_both(kept_from(e->args[0], keys), kept_from(e->args[1], keys));
+  return nullptr;
+}
+
+ExprPtr all_below(const ExprPtr& keep, const ExprPtr& keys) {
+  if (const auto exact = key_bounds(keep, keys)) {
+    if (exact->lower) return nullptr;
+    return exact->upper ? exact->upper : keys;
+  }
+  const ExprPtr e = split(keep);
+  if (is(e, "and")) return min_of_both(all_below(e->args[0], keys), all_below(e->args[1], keys));
+  if (is(e, "or")) return max_or_either(all_below(e->args[0], keys), all_below(e->args[1], keys));
+  return nullptr;
+}
+
+ExprPtr highest(const ExprPtr& e, const Rows& rows) { return extreme(e, rows, true); }
+ExprPtr lowest(const ExprPtr& e, const Rows& rows) { return extreme(e, rows, false); }
+
+ExprPtr smaller(const ExprPtr& a, const ExprPtr& b, const Box& box) {
+  return at_most(a, b, box) ? a : at_most(b, a, box) ? b : binary("min", a, b);
+}
+ExprPtr larger(const ExprPtr& a, const ExprPtr& b, const Box& box) {
+  return at_most(a, b, box) ? b : at_most(b, a, box) ? a : binary("max", a, b);
+}
+
+}  // namespace kw::transfer

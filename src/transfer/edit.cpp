@@ -1,0 +1,163 @@
+#include "transfer/edit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace kw::transfer {
+namespace {
+
+void collect_names(const tl::ExprPtr& e, std::set<std::string>& names) {
+  if (!e) return;
+  if (e->kind == tl::ExprKind::name || e->kind == tl::ExprKind::call) names.insert(e->text);
+  for (const tl::ExprPtr& a : e->args) collect_names(a, names);
+}
+
+// Every name that the program declares or mentions.
+std::set<std::string> names_of(const tl::Program& program) {
+  std::set<std::string> names;
+  tl::walk(program.body, [&](const tl::Stmt& s) {
+    names.insert(std::string(tl::word(s.op)));
+    for (const tl::Field& f : s.fields)
+      for (const tl::Item& item : f.items) {
+        names.insert(item.name);
+        collect_names(item.expr, names);
+      }
+  });
+  return names;
+}
+
+std::vector<std::string> lines(const tl::Program& program) {
+  std::vector<std::string> out;
+  std::istringstream text(tl::print(program));
+  for (std::string line; std::getline(text, line);) {
+    out.push_back(line.substr(std::min(line.find_first_not_of(' '), line.size())));
+  }
+  return out;
+}
+
+}  // namespace
+
+Edit::Edit(const tl::Program& source, const spec::Form& form, Facts facts, Diagnostics& diagnostics)
+    : form(form),
+      term(form.terms.front()),
+      facts(std::move(facts)),
+      diagnostics(diagnostics),
+      result{source, {}, {}, {}, {}},
+      program(result.program),
+      names_(names_of(source)) {}
+
+bool Edit::refuse(std::string code, const Span& where, std::string message, std::string hint) {
+  Diagnostic& d = diagnostics.error(std::move(code), where, std::move(message));
+  d.hint = hint.empty() ? "a model may be asked" : hint + "; or a model may be asked";
+  return false;
+}
+
+bool Edit::condition(const std::string& holds, std::string why) {
+  // An expression is read as the value of a let.
+  const std::optional<tl::Stmt> read = tl::parse_statement("let condition = " + holds, diagnostics);
+  if (!read) return false;
+  result.conditions.push_back({read->items("d").at(0).expr, std::move(why)});
+  return true;
+}
+
+std::string Edit::fresh(std::initializer_list<std::string> candidates) {
+  for (const std::string& name : candidates)
+    if (!name.empty() && names_.insert(name).second) return name;
+  for (int n = 2;; ++n)
+    if (std::string name = fmt::format("{}{}", *candidates.begin(), n); names_.insert(name).second)
+      return name;
+}
+
+bool Edit::insert(Place place, const std::string& text) {
+  std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
+  if (!s) return false;
+  place.block->insert(place.block->begin() + place.at, std::move(*s));
+  return true;
+}
+
+bool Edit::replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts) {
+  std::vector<tl::Stmt> out;
+  for (const std::string& text : texts) {
+    std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
+    if (!s) return false;
+    out.push_back(std::move(*s));
+  }
+  block = std::move(out);
+  return true;
+}
+
+spec::ExprPtr Edit::hoist(const spec::ExprPtr& value,
+                          std::initializer_list<std::string> candidates) {
+  std::string name = hoisted(value);
+  if (name.empty()) {
+    name = fresh(candidates);
+    const std::optional<std::string> text = in_block(value, facts.block);
+    if (!text || !insert(block_lets_end(program, facts), "let " + name + " = " + *text))
+      return nullptr;
+    hoisted_.push_back({value, name});
+  }
+  return spec::leaf(spec::Kind::argument, value->type, name);
+}
+
+std::string Edit::hoisted(const spec::ExprPtr& value) const {
+  for (const Hoisted& h : hoisted_)
+    if (spec::equal(h.value, value)) return h.name;
+  return "";
+}
+
+std::optional<std::string> Edit::in_block(const spec::ExprPtr& e, const std::string& block) {
+  const auto field = [&](const std::string& f) { return tl::field(tl::name(block), f); };
+  Spelling how;
+  how.indices["b"] = field(facts.batch_field);
+  how.indices["h"] = field(facts.head_field);
+  how.indices["i0"] = tl::binary("*", field(facts.row_field), facts.row_tile);
+  const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
+  if (!out) return std::nullopt;
+  return tl::print(*out);
+}
+
+std::optional<std::string> Edit::in_map(const spec::ExprPtr& e, bool real_coordinates) {
+  Spelling how;
+  how.real_coordinates = real_coordinates;
+  how.score = tl::index(tl::name(facts.score), {tl::name("i"), tl::name("j")});
+  how.indices["i"] = tl::name("i");
+  how.indices["j"] = tl::name("j");
+  how.indices["b"] = tl::field(tl::name(facts.block), facts.batch_field);
+  how.indices["h"] = tl::field(tl::name(facts.block), facts.head_field);
+  const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
+  if (!out) return std::nullopt;
+  return tl::print(*out);
+}
+
+std::string singular(const std::string& name) {
+  const size_t n = name.size();
+  if (n < 3 || name[n - 1] != 's' || std::string_view("saiu").find(name[n - 2]) != std::string::npos)
+    return "";
+  return name.substr(0, n - 1);
+}
+
+// The longest common subsequence of the lines; the rest is the change.
+Change change(const tl::Program& before, const tl::Program& after) {
+  const std::vector<std::string> a = lines(before), b = lines(after);
+  std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1, 0));
+  for (size_t i = a.size(); i-- > 0;)
+    for (size_t j = b.size(); j-- > 0;)
+      common[i][j] =
+          a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  Change out;
+  size_t i = 0, j = 0;
+  while (i < a.size() || j < b.size()) {
+    if (i < a.size() && j < b.size() && a[i] == b[j]) {
+      ++i, ++j;
+    } else if (j == b.size() || (i < a.size() && common[i + 1][j] >= common[i][j + 1])) {
+      out.removed.push_back(a[i++]);
+    } else {
+      out.added.push_back(b[j++]);
+    }
+  }
+  return out;
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,74 @@
+// A transfer under way: the program being changed, and what the rules have found out so far.
+#pragma once
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "transfer/facts.h"
+#include "transfer/score.h"
+#include "transfer/spell.h"
+#include "transfer/transfer.h"
+
+namespace kw::transfer {
+
+class Edit {
+ public:
+  Edit(const tl::Program& source, const spec::Form& form, Facts facts, Diagnostics& diagnostics);
+
+  const spec::Form& form;
+  const spec::Term& term;  // the only one
+  const Facts facts;
+  Diagnostics& diagnostics;
+  Result result;
+  tl::Program& program;  // result's
+
+  // What the form asks for, in the kernel's names; set by the rule about arguments.
+  spec::ExprPtr score, keep;
+  Score parts;               // of score; set by the rule about the scale
+  std::string unscale;       // the argument 1 / (factor of s); "" when the factor is 1
+  bool rows_differ = false;  // the key range depends on the row; set by the rule about keys
+
+  // Refuses: always false. The hint says what is supported; that a model may be asked is added.
+  bool refuse(std::string code, const Span& where, std::string message, std::string hint);
+  bool condition(const std::string& holds, std::string why);
+
+  // The first candidate that no name of the program equals, else the first with a number.
+  std::string fresh(std::initializer_list<std::string> candidates);
+  bool is_taken(const std::string& name) const { return names_.contains(name); }
+
+  // Puts the statement of this TL text at a place (before what stands there).
+  bool insert(Place place, const std::string& text);
+  // Replaces the statements of a block by these.
+  bool replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts);
+
+  // A leaf with the name of a value that is computed once for each block of the output, in a `let`
+  // at the head of the math workers' loop. The same value gets the same name.
+  spec::ExprPtr hoist(const spec::ExprPtr& value, std::initializer_list<std::string> candidates);
+  // The name that hoist() gave a value; "" if it gave none.
+  std::string hoisted(const spec::ExprPtr& value) const;
+
+  // TL text in the math workers' step, with i and j as they stand in a map's body.
+  std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
+  // TL text where only a block of the output is known, by the name it has there.
+  std::optional<std::string> in_block(const spec::ExprPtr& e, const std::string& block);
+
+ private:
+  struct Hoisted {
+    spec::ExprPtr value;
+    std::string name;
+  };
+  std::set<std::string> names_;
+  std::vector<Hoisted> hoisted_;
+};
+
+// What to call one element: slopes -> slope; "" for what is no plural (bias, mass, axis, radius).
+std::string singular(const std::string& name);
+
+// The statements that one program has and the other has not, in order: what a rule changed.
+struct Change {
+  std::vector<std::string> removed, added;
+};
+Change change(const tl::Program& before, const tl::Program& after);
+
+}  // namespace kw::transfer

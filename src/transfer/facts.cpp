@@ -1,0 +1,277 @@
+#include "transfer/facts.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace kw::transfer {
+namespace {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Op;
+using tl::Program;
+using tl::Stmt;
+
+// k_s in k_s[t + 1]; "" for what is no name with indices.
+std::string base(const ExprPtr& e) {
+  const tl::Expr* x = e.get();
+  while (x && x->kind == ExprKind::index) x = x->args[0].get();
+  return x && x->kind == ExprKind::name ? x->text : "";
+}
+
+const Stmt* find_if(const std::vector<Stmt>& body, const std::function<bool(const Stmt&)>& test) {
+  const Stmt* found = nullptr;
+  tl::walk(body, [&](const Stmt& s) {
+    if (!found && test(s)) found = &s;
+  });
+  return found;
+}
+
+bool is_minus_infinity(const ExprPtr& e) { return e->is_name("-inf"); }
+
+bool is_mask(const Stmt& s, const std::string& score) {
+  return s.op == Op::map_at && base(s.expr("t")) == score && s.expr("f")->kind == ExprKind::where &&
+         is_minus_infinity(s.expr("f")->args[2]);
+}
+
+// The innermost `if` of `body` whose own block is the mask alone.
+const Stmt* guarded_mask(const std::vector<Stmt>& body, const std::string& score) {
+  return find_if(body, [&](const Stmt& s) {
+    return s.op == Op::if_ && s.body.size() == 1 && is_mask(s.body[0], score);
+  });
+}
+
+// c.m in c.m * BM + r * 64: the field of `record` that an expression mentions.
+const tl::Expr* field_in(const ExprPtr& e, const std::string& record) {
+  if (e->kind == ExprKind::field && e->args[0]->is_name(record)) return e.get();
+  for (const ExprPtr& a : e->args)
+    if (const tl::Expr* f = field_in(a, record)) return f;
+  return nullptr;
+}
+
+// BM in c.m * BM.
+ExprPtr factor_of(const ExprPtr& e, const std::function<bool(const tl::Expr&)>& of) {
+  if (e->kind == ExprKind::binary && e->text == "*" && of(*e->args[0])) return e->args[1];
+  for (const ExprPtr& a : e->args)
+    if (ExprPtr f = factor_of(a, of)) return f;
+  return nullptr;
+}
+
+class Finder {
+ public:
+  Finder(const Program& program, Diagnostics& diagnostics)
+      : program_(program), diagnostics_(diagnostics) {}
+
+  std::optional<Facts> find() {
+    if (products() && outputs() && mask() && softmax_scale() && blocks() && key_loops() &&
+        letters())
+      return facts_;
+    return std::nullopt;
+  }
+
+ private:
+  const Program& program_;
+  Diagnostics& diagnostics_;
+  Facts facts_;
+  const Stmt* loop_ = nullptr;  // the math workers' loop over blocks
+
+  bool missing(const std::string& what) {
+    const Span span = program_.body.empty() ? Span{} : program_.body.front().span;
+    Diagnostic& d = diagnostics_.error("transfer.kernel", span, "this kernel has no " + what);
+    d.hint =
+        "the rules change kernels that are built like kernels/sm90/attention_fwd.cu; a model "
+        "may be asked to change others";
+    return false;
+  }
+
+  const Stmt* first(Op op, const std::function<bool(const Stmt&)>& test = {}) const {
+    return find_if(program_.body, [&](const Stmt& s) { return s.op == op && (!test || test(s)); });
+  }
+
+  // The argument that is loaded into a shared tile.
+  std::string loaded_into(const std::string& tile) const {
+    const Stmt* load =
+        first(Op::load_async, [&](const Stmt& s) { return base(s.expr("d")) == tile; });
+    return load ? base(load->expr("m")) : "";
+  }
+
+  bool products();
+  bool outputs();
+  bool mask();
+  bool softmax_scale();
+  bool blocks();
+  bool key_loops();
+  bool letters();
+};
+
+// s = q_r @ k_s.T and acc += p @ v_s; what was loaded into those tiles is q, k and v.
+bool Finder::products() {
+  const Stmt *scores = first(Op::gemm_async), *output = first(Op::gemm_add_async);
+  if (!scores || !output) return missing("product of scores and product with the values");
+  facts_.score = base(scores->expr("c"));
+  const std::string q_r = base(scores->expr("a"));
+  const Stmt* load = first(Op::load, [&](const Stmt& s) { return base(s.expr("d")) == q_r; });
+  if (load) facts_.q = loaded_into(base(load->expr("s")));
+  facts_.k = loaded_into(base(scores->expr("b")));
+  facts_.v = loaded_into(base(output->expr("b")));
+  if (facts_.q.empty() || facts_.k.empty() || facts_.v.empty())
+    return missing("load of q, of k or of v");
+  return true;
+}
+
+bool Finder::outputs() {
+  const Stmt *o = first(Op::store_async), *lse = first(Op::store_rows);
+  if (!o || !lse) return missing("store of the output and of the log-sum-exp");
+  facts_.o = base(o->expr("m"));
+  facts_.lse = base(lse->expr("m"));
+  return true;
+}
+
+bool Finder::mask() {
+  const Stmt* step =
+      first(Op::step, [&](const Stmt& s) { return guarded_mask(s.body, facts_.score) != nullptr; });
+  if (!step) return missing("step in which `if mixed:` masks the scores with map_at");
+  facts_.softmax = step->word("n");
+  const Stmt& map = guarded_mask(step->body, facts_.score)->body[0];
+  facts_.i0 = map.expr("i0");
+  facts_.j0 = map.expr("j0");
+  const std::string block = step->items("ps").at(0).name;
+  facts_.key_tile = factor_of(facts_.j0, [&](const tl::Expr& e) { return e.text == block; });
+  return facts_.key_tile || missing("key tile size in the origin of its mask");
+}
+
+bool Finder::softmax_scale() {
+  const Stmt* raise = first(Op::raise);
+  if (!raise || raise->expr("e")->kind != ExprKind::name)
+    return missing("`raise` with an argument as its scale");
+  facts_.scale = raise->expr("e")->text;
+  const Stmt* declaration = declaration_of_argument(program_, facts_.scale);
+  if (!declaration || declaration->op != Op::arg_f32)
+    return missing("f32 argument that is the scale of its exponent");
+  return true;
+}
+
+// for u, w in take_warp(...): let c = block_of(w); let keys = key_blocks(c)
+bool Finder::blocks() {
+  loop_ = first(Op::take_warp, [&](const Stmt& s) {
+    return find_if(s.body, [](const Stmt& x) { return x.op == Op::step; }) != nullptr;
+  });
+  if (!loop_) return missing("loop over blocks with the softmax step");
+  const std::string number = loop_->word("w");
+  std::string keys;
+  for (const Stmt& s : loop_->body) {
+    if (s.op != Op::let) continue;
+    for (const tl::Item& item : s.items("d")) {
+      if (item.expr->kind != ExprKind::call || item.expr->args.size() != 1) continue;
+      if (item.expr->args[0]->is_name(number)) {
+        facts_.block = item.name;
+        facts_.block_def = item.expr->text;
+      } else if (!facts_.block.empty() && item.expr->args[0]->is_name(facts_.block)) {
+        facts_.keys_def = item.expr->text;
+        keys = item.name;
+      }
+    }
+  }
+  if (facts_.keys_def.empty()) return missing("functions from a block number to its key range");
+  const Stmt* store = first(Op::store_rows);
+  const tl::Expr *b = field_in(store->expr("b"), facts_.block),
+                 *h = field_in(store->expr("h"), facts_.block);
+  const Stmt* load =
+      first(Op::load_async, [&](const Stmt& s) { return base(s.expr("m")) == facts_.q; });
+  const tl::Expr* m = load ? field_in(load->expr("r"), facts_.block) : nullptr;
+  if (!b || !h || !m) return missing("block with a batch, a head and a row of tiles");
+  facts_.batch_field = b->text;
+  facts_.head_field = h->text;
+  facts_.row_field = m->text;
+  facts_.row_tile = factor_of(load->expr("r"), [&](const tl::Expr& e) { return &e == m; });
+  return facts_.row_tile || missing("row tile size in the load of its queries");
+}
+
+// The loaders visit keys.count - 1 ... 0; the other field of the record is where full blocks begin.
+bool Finder::key_loops() {
+  const Stmt* loader = first(Op::down_rolled);
+  const Stmt* def = first(Op::def, [&](const Stmt& s) { return s.word("n") == facts_.keys_def; });
+  const Stmt* record =
+      first(Op::record, [&](const Stmt& s) { return def && s.word("n") == def->word("r"); });
+  if (!loader || !record || record->items("d").size() != 2)
+    return missing("loop over key blocks, counted by a record of count and full");
+  const std::function<std::string(const ExprPtr&)> field = [&](const ExprPtr& e) -> std::string {
+    if (e->kind == ExprKind::field) return e->text;
+    for (const ExprPtr& a : e->args)
+      if (const std::string f = field(a); !f.empty()) return f;
+    return "";
+  };
+  facts_.count_field = field(loader->expr("a"));
+  const auto& fields = record->items("d");
+  if (fields[0].name != facts_.count_field)
+    return missing("key range whose first field counts the visited blocks");
+  facts_.full_field = fields[1].name;
+  return true;
+}
+
+bool Finder::letters() {
+  const auto dims = [&](const std::string& argument) {
+    std::vector<std::string> out;
+    if (const Stmt* s = declaration_of_argument(program_, argument))
+      for (const tl::Item& d : s->items("s")) out.push_back(d.name);
+    return out;
+  };
+  const auto q = dims(facts_.q), k = dims(facts_.k);
+  if (q.size() != 4 || k.size() != 4) return missing("q and k of four dimensions");
+  facts_.batch = q[0];
+  facts_.heads = q[1];
+  facts_.queries = q[2];
+  facts_.dim = q[3];
+  facts_.groups = k[1];
+  facts_.keys = k[2];
+  return true;
+}
+
+}  // namespace
+
+const Stmt* declaration_of_argument(const Program& program, const std::string& name) {
+  const Stmt* args = program.find(Op::args);
+  if (!args) return nullptr;
+  for (const Stmt& s : args->body)
+    for (const tl::Item& d : s.items("d"))
+      if (d.name == name) return &s;
+  return nullptr;
+}
+
+std::optional<Facts> find_facts(const Program& program, Diagnostics& diagnostics) {
+  return Finder(program, diagnostics).find();
+}
+
+Stmt& args_of(Program& program) { return *program.find(Op::args); }
+
+Stmt* def_named(Program& program, const std::string& name) {
+  for (Stmt& s : program.body)
+    if (s.op == Op::def && s.word("n") == name) return &s;
+  return nullptr;
+}
+
+Place mask_of(Program& program, const Facts& facts) {
+  Place found{nullptr, 0};
+  tl::walk(program.body, [&](Stmt& s) {
+    if (s.op != Op::step || s.word("n") != facts.softmax) return;
+    for (size_t n = 0; n < s.body.size(); ++n)
+      if (s.body[n].op == Op::if_ && s.body[n].body.size() == 1 &&
+          s.body[n].body[0].op == Op::map_at)
+        found = {&s.body, n};
+  });
+  return found;
+}
+
+Place block_lets_end(Program& program, const Facts& facts) {
+  Place found{nullptr, 0};
+  tl::walk(program.body, [&](Stmt& s) {
+    if (s.op != Op::take_warp || found.block) return;
+    for (size_t n = 0; n < s.body.size(); ++n)
+      if (s.body[n].op == Op::step && s.body[n].word("n") == facts.softmax) found = {&s.body, n};
+  });
+  while (found.block && found.at > 0 && (*found.block)[found.at - 1].op != Op::let) --found.at;
+  return found;
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,50 @@
+// Where a kernel does what: the places that a specification changes.
+//
+// Found by structure, not by name. The score tile is what a product with a transposed tile writes;
+// the mask is the map_at of that tile to where(condition, s, -inf) under an `if` in a step; the
+// scale is what `raise` is given; the functions block_of and key_blocks are what a loop over blocks
+// calls on its block number and on the result of that. A kernel without such a place is refused
+// (transfer.kernel), naming it.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "support/diagnostic.h"
+#include "tl/program.h"
+
+namespace kw::transfer {
+
+struct Facts {
+  // Arguments: the operands, the outputs, the scale of the exponent.
+  std::string q, k, v, o, lse, scale;
+  // Letters of the sizes: batch, query heads, key heads, queries, keys, head dimension.
+  std::string batch, heads, groups, queries, keys, dim;
+  std::string score;      // the accumulator of the scores
+  std::string softmax;    // the step that masks
+  std::string block;      // the name of the block in the loop of the math workers
+  std::string block_def;  // block number -> block
+  std::string keys_def;   // block -> key range
+  std::string row_field, head_field, batch_field;  // of a block
+  std::string count_field, full_field;             // of a key range
+  tl::ExprPtr row_tile, key_tile;                  // the params BM and BN
+  tl::ExprPtr i0, j0;                              // the origin of a score tile in the step
+};
+
+std::optional<Facts> find_facts(const tl::Program& program, Diagnostics& diagnostics);
+
+// ---- the places themselves, in a program that has them
+tl::Stmt& args_of(tl::Program& program);
+tl::Stmt* def_named(tl::Program& program, const std::string& name);  // or null
+// The `if mixed` with the mask, as a place in its step's block.
+struct Place {
+  std::vector<tl::Stmt>* block;
+  size_t at;
+};
+Place mask_of(tl::Program& program, const Facts& facts);
+// After the last of the lets at the head of the math workers' loop over blocks.
+Place block_lets_end(tl::Program& program, const Facts& facts);
+
+// The statement of args: that declares this name, or null.
+const tl::Stmt* declaration_of_argument(const tl::Program& program, const std::string& name);
+
+}  // namespace kw::transfer

@@ -1,0 +1,200 @@
+// What the score and the mask read becomes arguments of the kernel.
+//
+//   prefix: in i32[B]        a tensor, its dims named by the sizes it shares with q and k
+//   S: size                  a size that none of the kernel's letters is
+//   window: i32, beta: f32   scalars
+//
+// When     every read's indices depend on the batch and the head alone, so that its value is one
+//          `let` for each block of the output. A read per row or per key would need a vector that
+//          the vocabulary cannot load, and is refused.
+// Effect   none: elements are read as they are. Types that the vocabulary cannot read are refused.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "transfer/rules.h"
+
+namespace kw::transfer {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+
+// Words that a C++ or a TL name cannot be; Python allows them.
+constexpr std::array<std::string_view, 30> kReserved = {
+    "auto",    "bool",     "case",  "char",     "const",    "default", "delete", "do",
+    "double",  "enum",     "float", "int",      "kw",       "long",    "new",    "operator",
+    "private", "public",   "real",  "register", "short",    "signed",  "static", "struct",
+    "switch",  "template", "this",  "union",    "unsigned", "void"};
+
+void walk(const ExprPtr& e, const std::function<void(const spec::Expr&)>& f) {
+  if (!e) return;
+  f(*e);
+  for (const ExprPtr& a : e->args) walk(a, f);
+}
+
+class Arguments {
+ public:
+  explicit Arguments(Edit& edit) : edit_(edit) {
+    const spec::Form& form = edit.form;
+    const Facts& f = edit.facts;
+    const std::pair<const spec::Size*, std::string> known[] = {{&form.N, f.keys},
+                                                               {&form.M, f.queries},
+                                                               {&form.G, f.groups},
+                                                               {&form.H, f.heads},
+                                                               {&form.B, f.batch}};
+    for (const auto& [size, letter] : known)
+      if (!size->name.empty()) letters_[size->name] = letter;
+  }
+
+  bool apply() {
+    const spec::ExprPtr& score = edit_.term.score;
+    const spec::ExprPtr& keep = edit_.term.keep;
+    for (const ExprPtr& e : {score, keep}) {
+      bool fine = true;
+      walk(e, [&](const spec::Expr& x) {
+        if (!fine) return;
+        if (x.kind == Kind::read) fine = tensor(x);
+        if (x.kind == Kind::argument) fine = scalar(x);
+      });
+      if (!fine) return false;
+    }
+    edit_.score = renamed(score);
+    edit_.keep = keep ? renamed(keep) : nullptr;
+    return true;
+  }
+
+ private:
+  Edit& edit_;
+  std::map<std::string, std::string> letters_;  // the user's sizes: the kernel's
+  std::map<std::string, std::string> names_;    // the user's arguments: the kernel's
+
+  bool tensor(const spec::Expr& read);
+  bool scalar(const spec::Expr& use);
+  std::string new_name(const std::string& user);
+  std::string letter(const spec::Size& size, const ExprPtr& index);
+  bool add(tl::Op after, const std::string& text);
+  bool add_before_scale(const std::string& text);
+  bool depends_on_block_only(const spec::Expr& read);
+  ExprPtr renamed(const ExprPtr& e) const;
+};
+
+std::string Arguments::new_name(const std::string& user) {
+  std::string name;
+  for (const char c : user)
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
+  if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "given_" + name;
+  const bool reserved = std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+  name = reserved ? edit_.fresh({name + "_given"}) : edit_.fresh({name, name + "_given"});
+  names_[user] = name;
+  return name;
+}
+
+// Puts an argument after the last of this kind, or first.
+bool Arguments::add(tl::Op after, const std::string& text) {
+  std::vector<tl::Stmt>& args = args_of(edit_.program).body;
+  size_t at = 0;
+  for (size_t n = 0; n < args.size(); ++n)
+    if (args[n].op == after) at = n + 1;
+  return edit_.insert({&args, at}, text);
+}
+
+// Values computed from arguments may use those before them, and the scale is one.
+bool Arguments::add_before_scale(const std::string& text) {
+  std::vector<tl::Stmt>& args = args_of(edit_.program).body;
+  const tl::Stmt* scale = declaration_of_argument(edit_.program, edit_.facts.scale);
+  return edit_.insert({&args, static_cast<size_t>(scale - args.data())}, text);
+}
+
+bool Arguments::depends_on_block_only(const spec::Expr& read) {
+  for (const ExprPtr& index : read.args) {
+    for (const char* coordinate : {"j", "i"}) {
+      if (!spec::mentions(index, Kind::index, coordinate)) continue;
+      const bool key = *coordinate == 'j';
+      return edit_.refuse(
+          "transfer.read", read.span,
+          fmt::format("{}[...] is read at {}: a read per {} needs a {} vector, which this kernel's "
+                      "vocabulary lacks",
+                      read.name, print(index), key ? "key" : "query", key ? "column" : "row"),
+          "supported are reads at the batch and the head, such as data[b, h]");
+    }
+  }
+  return true;
+}
+
+// The letter of one dimension: what it is indexed by decides between sizes that are equal.
+std::string Arguments::letter(const spec::Size& size, const ExprPtr& index) {
+  const spec::Form& form = edit_.form;
+  const Facts& f = edit_.facts;
+  const auto same = [&](const spec::Size& other) {
+    return size.name == other.name && size.constant == other.constant;
+  };
+  if (index->kind == Kind::index && index->name == "b" && same(form.B)) return f.batch;
+  if (index->kind == Kind::index && index->name == "h" && same(form.H)) return f.heads;
+  if (index->kind == Kind::binary && index->name == "//" && same(form.G)) return f.groups;
+  const auto known = letters_.find(size.name);
+  if (!size.name.empty() && known != letters_.end()) return known->second;
+  const std::string free = edit_.fresh({"S", "R", "T", "C", "E", "L", "P", "Q", "U", "V", "W"});
+  if (!size.name.empty()) letters_[size.name] = free;
+  return add(tl::Op::arg_size, free + ": size") ? free : "";
+}
+
+bool Arguments::tensor(const spec::Expr& read) {
+  if (!depends_on_block_only(read)) return false;
+  if (names_.contains(read.name)) return true;
+  const spec::Argument* a = edit_.form.argument(read.name);
+  if (!a || a->dims.size() != read.args.size())
+    return edit_.refuse("transfer.read", read.span,
+                        fmt::format("{} is read with {} indices, but has {} dimensions", read.name,
+                                    read.args.size(), a ? a->dims.size() : 0),
+                        "");
+  if (a->dtype != Dtype::i32 && a->dtype != Dtype::f32)
+    return edit_.refuse("transfer.dtype", a->span,
+                        fmt::format("{} is {}, which this kernel's vocabulary cannot read",
+                                    read.name, name(a->dtype)),
+                        is_float(a->dtype) ? "pass it as torch.float32" : "pass it as torch.int32");
+  std::string dims;
+  Binding binding{new_name(read.name), read.name, {}};
+  for (size_t n = 0; n < a->dims.size(); ++n) {
+    const std::string l = letter(a->dims[n], read.args[n]);
+    if (l.empty()) return false;
+    dims += (n ? ", " : "") + l;
+    binding.dims.push_back(static_cast<int>(n));
+  }
+  edit_.result.bindings.push_back(binding);
+  return add(tl::Op::arg_tensor,
+             fmt::format("{}: in {}[{}]", binding.argument, kw::name(a->dtype), dims));
+}
+
+bool Arguments::scalar(const spec::Expr& use) {
+  if (names_.contains(use.name)) return true;
+  const spec::Argument* a = edit_.form.argument(use.name);
+  const bool number = a && (a->dtype == Dtype::i64 || a->dtype == Dtype::i32 || is_float(a->dtype));
+  if (!number)
+    return edit_.refuse("transfer.dtype", a ? a->span : use.span,
+                        fmt::format("the scalar {} is no number", use.name),
+                        "supported are int and float");
+  const std::string own = new_name(use.name);
+  edit_.result.bindings.push_back({own, use.name, {}});
+  return add_before_scale(own + (is_float(a->dtype) ? ": f32" : ": i32"));
+}
+
+ExprPtr Arguments::renamed(const ExprPtr& e) const {
+  return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+    const auto& names = x->kind == Kind::size ? letters_ : names_;
+    if (x->kind != Kind::size && x->kind != Kind::argument && x->kind != Kind::read) return nullptr;
+    const auto found = names.find(x->name);
+    if (found == names.end() || found->second == x->name) return nullptr;
+    spec::Expr out = *x;
+    out.name = found->second;
+    return std::make_shared<const spec::Expr>(std::move(out));
+  });
+}
+
+}  // namespace
+
+bool rule_arguments(Edit& edit) { return Arguments(edit).apply(); }
+
+}  // namespace kw::transfer

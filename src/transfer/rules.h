@@ -1,0 +1,17 @@
+// The rules, in the order in which they are applied. Each makes one kind of change, or none where
+// the source already does what the form asks for; each returns false after a refusal. What a rule
+// does, when, and to what numeric effect stands above its definition and in docs/rules.md.
+#pragma once
+#include "transfer/edit.h"
+
+namespace kw::transfer {
+
+bool rule_form(Edit& edit);       // one softmax over q k^T times v, dims and types as the kernel's
+bool rule_arguments(Edit& edit);  // tensors and scalars that the score and the mask read
+bool rule_scale(Edit& edit);      // the factor of s
+bool rule_score(Edit& edit);      // what else the score is: bias, softcap
+bool rule_mask(Edit& edit);       // which scores are dropped
+bool rule_keys(Edit& edit);       // which key blocks are visited, which need no mask
+bool rule_order(Edit& edit);      // which blocks of the output come first
+
+}  // namespace kw::transfer

@@ -1,0 +1,171 @@
+#include "transfer/spell.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace kw::transfer {
+namespace {
+
+using spec::Kind;
+using spec::Type;
+using tl::ExprPtr;
+
+bool has_coordinate(const spec::ExprPtr& e) {
+  return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
+}
+
+bool is_positive_number(const spec::ExprPtr& e) { return e->kind == Kind::number && e->value > 0; }
+
+class Speller {
+ public:
+  Speller(const Spelling& how, Diagnostics& diagnostics) : how_(how), diagnostics_(diagnostics) {}
+
+  ExprPtr expr(const spec::ExprPtr& e);
+  bool failed() const { return failed_; }
+
+ private:
+  const Spelling& how_;
+  Diagnostics& diagnostics_;
+  bool failed_ = false;
+
+  // Integers computed as reals, because they mention coordinates that are.
+  bool as_real(const spec::ExprPtr& e) const {
+    return how_.real_coordinates && e->type == Type::integer && has_coordinate(e);
+  }
+  ExprPtr number(const spec::Expr& e);
+  ExprPtr unary(const spec::Expr& e);
+  ExprPtr binary(const spec::Expr& e);
+  ExprPtr power(const spec::Expr& e);
+  ExprPtr real(const spec::ExprPtr& e);
+  ExprPtr refuse(const spec::Expr& e, const std::string& what);
+};
+
+ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what) {
+  failed_ = true;
+  Diagnostic& d = diagnostics_.error("transfer.expression", e.span, what);
+  d.hint =
+      "supported are + - * / // % min max abs comparisons and or not where, and of reals exp "
+      "exp2 log log2 tanh sigmoid relu rsqrt reciprocal; a model may be asked for more";
+  return tl::integer(0);
+}
+
+ExprPtr Speller::number(const spec::Expr& e) {
+  if (e.type == Type::boolean) return tl::name(e.integer ? "true" : "false");
+  if (e.type == Type::integer) return tl::integer(e.integer);
+  return tl::real(e.value);
+}
+
+// A real value of e: integers are converted, and those that mention real coordinates are reals.
+ExprPtr Speller::real(const spec::ExprPtr& e) {
+  if (e->type == Type::real) return expr(e);
+  if (e->kind == Kind::number) return tl::real(e->value);
+  if (!how_.real_coordinates || !has_coordinate(e)) return tl::call("f32", {expr(e)});
+  return expr(e);
+}
+
+ExprPtr Speller::unary(const spec::Expr& e) {
+  const spec::ExprPtr& a = e.args[0];
+  const auto call = [](const char* f, ExprPtr x) { return tl::call(f, {std::move(x)}); };
+  const auto times = [](ExprPtr x, const char* constant) {
+    return tl::binary("*", std::move(x), tl::name(constant));
+  };
+  if (e.name == "not") return tl::unary("not", expr(a));
+  if (e.name == "-") return tl::unary("-", expr(a));
+  if (e.name == "float") return real(a);
+  if (e.name == "abs") {
+    const ExprPtr x = expr(a);
+    if (a->type == Type::integer && !as_real(a)) return call("abs", x);
+    return tl::call("max", {x, tl::unary("-", x)});
+  }
+  if (a->type != Type::real) return refuse(e, fmt::format("{} of an integer", e.name));
+  const ExprPtr x = expr(a);
+  if (e.name == "tanh" || e.name == "exp2" || e.name == "log2" || e.name == "rsqrt" ||
+      e.name == "reciprocal")
+    return call(e.name.c_str(), x);
+  if (e.name == "exp") return call("exp2", times(x, "log2e"));
+  if (e.name == "log") return times(call("log2", x), "ln2");
+  if (e.name == "relu") return tl::call("max", {x, tl::real(0)});
+  if (e.name == "sigmoid") {
+    const ExprPtr power = call("exp2", times(tl::unary("-", x), "log2e"));
+    return call("reciprocal", tl::binary("+", tl::real(1), power));
+  }
+  return refuse(e, fmt::format("TL has no {}", e.name));
+}
+
+// A constant to the power of x.
+ExprPtr Speller::power(const spec::Expr& e) {
+  const spec::ExprPtr &base = e.args[0], &x = e.args[1];
+  if (!is_positive_number(base)) return refuse(e, "a power whose base is not a positive constant");
+  if (base->value == 2) return tl::call("exp2", {real(x)});
+  return tl::call("exp2", {tl::binary("*", real(x), tl::real(std::log2(base->value)))});
+}
+
+ExprPtr Speller::binary(const spec::Expr& e) {
+  const spec::ExprPtr &a = e.args[0], &b = e.args[1];
+  if (e.name == "**") return power(e);
+  if ((e.name == "//" || e.name == "%") && (e.type != Type::integer || as_real(a) || as_real(b)))
+    return refuse(e, fmt::format("{} of reals", e.name));
+  const bool reals = a->type == Type::real || b->type == Type::real || as_real(a) || as_real(b);
+  const ExprPtr x = reals ? real(a) : expr(a), y = reals ? real(b) : expr(b);
+  if (e.name == "min" || e.name == "max") return tl::call(e.name, {x, y});
+  return tl::binary(e.name, x, y);
+}
+
+ExprPtr Speller::expr(const spec::ExprPtr& e) {
+  switch (e->kind) {
+    case Kind::number:
+      return number(*e);
+    case Kind::infinity:
+      return tl::unary("-", tl::name("-inf"));
+    case Kind::index: {
+      const auto known = how_.indices.find(e->name);
+      if (known != how_.indices.end()) return known->second;
+      return refuse(*e, fmt::format("the index {} has no value here", e->name));
+    }
+    case Kind::size:
+    case Kind::argument:
+      return tl::name(e->name);
+    case Kind::score:
+      return how_.score ? how_.score : refuse(*e, "the score has no value here");
+    case Kind::output:
+      return refuse(*e, "the output has no value here");
+    case Kind::read: {
+      std::vector<ExprPtr> at;
+      for (const spec::ExprPtr& index : e->args) at.push_back(expr(index));
+      return tl::index(tl::name(e->name), std::move(at));
+    }
+    case Kind::unary:
+      if (e->name == "-" && e->args[0]->kind == Kind::infinity) return tl::name("-inf");
+      return unary(*e);
+    case Kind::binary:
+      return binary(*e);
+    case Kind::where: {
+      const spec::ExprPtr &a = e->args[1], &b = e->args[2];
+      const bool reals = e->type == Type::real || as_real(a) || as_real(b);
+      return tl::where(expr(e->args[0]), reals ? real(a) : expr(a), reals ? real(b) : expr(b));
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<ExprPtr> spell(const spec::ExprPtr& e, const Spelling& how,
+                             Diagnostics& diagnostics) {
+  Speller speller(how, diagnostics);
+  ExprPtr out = speller.expr(e);
+  if (speller.failed()) return std::nullopt;
+  return out;
+}
+
+bool needs_integer_coordinates(const spec::ExprPtr& e) {
+  const bool divides = e->kind == Kind::binary && (e->name == "//" || e->name == "%");
+  const bool reads = e->kind == Kind::read;
+  if ((divides || reads) && has_coordinate(e)) return true;
+  for (const spec::ExprPtr& a : e->args)
+    if (needs_integer_coordinates(a)) return true;
+  return false;
+}
+
+}  // namespace kw::transfer

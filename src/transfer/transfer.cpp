@@ -1,0 +1,61 @@
+#include "transfer/transfer.h"
+
+#include "transfer/rules.h"
+
+namespace kw::transfer {
+namespace {
+
+struct Rule {
+  const char* name;
+  bool (*apply)(Edit&);
+};
+
+constexpr Rule kRules[] = {
+    {"form", rule_form},   {"arguments", rule_arguments}, {"scale", rule_scale},
+    {"score", rule_score}, {"mask", rule_mask},           {"keys", rule_keys},
+    {"order", rule_order},
+};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+class RuleEngine : public Engine {
+ public:
+  std::string_view name() const override { return "rules"; }
+
+  std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
+                                Diagnostics& diagnostics) override {
+    std::optional<Facts> facts = find_facts(source, diagnostics);
+    if (!facts) return std::nullopt;
+    if (form.terms.empty()) {
+      diagnostics.error("transfer.terms", {}, "the function has no softmax over scores");
+      return std::nullopt;
+    }
+    Edit edit(source, form, std::move(*facts), diagnostics);
+    for (const Rule& rule : kRules) {
+      const tl::Program before = edit.program;
+      if (!rule.apply(edit)) return std::nullopt;
+      const Change c = change(before, edit.program);
+      if (!c.removed.empty() || !c.added.empty())
+        edit.result.rules.push_back({rule.name, joined(c.removed), joined(c.added)});
+    }
+    const Change all = change(source, edit.program);
+    edit.result.statements_removed = static_cast<int>(all.removed.size());
+    edit.result.statements_added = static_cast<int>(all.added.size());
+    return std::move(edit.result);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> rule_engine() { return std::make_unique<RuleEngine>(); }
+
+std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
+                               Diagnostics& diagnostics) {
+  return RuleEngine().propose(source, form, diagnostics);
+}
+
+}  // namespace kw::transfer

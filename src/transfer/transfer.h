@@ -1,0 +1,62 @@
+// Transfer: the kernel of one specification becomes the kernel of another.
+//
+// An engine proposes; nothing that it proposes is trusted, and the common checker decides. This is
+// the engine of rules: it finds the places of the source program that a specification changes
+// (facts.h) and changes each by one rule (rules.h, docs/rules.md). The source computes plain
+// softmax attention; what a form asks for beyond that is written in, and what no rule can write is
+// refused: a diagnostic transfer.*, the user's line, and the nearest form that is supported.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/form.h"
+#include "support/diagnostic.h"
+#include "tl/program.h"
+
+namespace kw::transfer {
+
+// One rule that fired: the statements it took out and put in, as TL text, one a line.
+struct AppliedRule {
+  std::string name, before, after;
+};
+
+// Which argument of the user's function a tensor or scalar of the kernel is. Dimension k of the
+// kernel's tensor is dimension dims[k] of the user's. The output has no name at the user's: "".
+struct Binding {
+  std::string argument, user;
+  std::vector<int> dims;
+};
+
+// What must hold of a launch's sizes and scalars for the program to mean the specification.
+struct Condition {
+  tl::ExprPtr holds;  // over the kernel's arguments: N == 256, temperature > 0.0
+  std::string why;
+};
+
+struct Result {
+  tl::Program program;
+  std::vector<AppliedRule> rules;
+  std::vector<Binding> bindings;  // in the order of the kernel's arguments that the user's are
+  std::vector<Condition> conditions;
+  std::vector<std::string> notes;  // what a person should know: a mask that visits every block
+  int statements_removed = 0, statements_added = 0;
+};
+
+// Something that proposes a program: the rules here, a model elsewhere.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
+                                        Diagnostics& diagnostics) = 0;
+};
+
+std::unique_ptr<Engine> rule_engine();
+
+// What the rules propose.
+std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
+                               Diagnostics& diagnostics);
+
+}  // namespace kw::transfer

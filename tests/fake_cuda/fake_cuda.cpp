@@ -1,0 +1,184 @@
+// A stand-in for libcuda.so.1, so that launching can be tested on machines without a GPU.
+//
+// Device memory is host memory, streams are ignored, and a "kernel" is one of the C++ functions
+// below, chosen by the entry's name. Each is a copy y = x over [batch, head, row, column] tensors
+// of 16-bit elements, with lse[b, h, m] = the first column; all but the first are wrong in one way
+// that a prover must notice. Every call is appended to the file that FAKE_CUDA_LOG names.
+//
+// The argument struct: x at 0 and y at 56 (rank 4), lse at 112 (rank 3, f32), a pointer to a
+// workspace of one u32 at 160; 168 bytes.
+#include <unistd.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <string>
+
+namespace {
+
+void note(const std::string& call) {
+  const char* path = getenv("FAKE_CUDA_LOG");
+  if (!path) return;
+  if (FILE* file = fopen(path, "a")) {
+    fprintf(file, "%s\n", call.c_str());
+    fclose(file);
+  }
+}
+
+template <class T>
+T field(const unsigned char* arguments, int offset) {
+  T value;
+  memcpy(&value, arguments + offset, sizeof value);
+  return value;
+}
+
+struct View {
+  char* data;
+  int64_t stride[4] = {};
+  int32_t extent[4] = {1, 1, 1, 1};
+  View(const unsigned char* arguments, int offset, int rank)
+      : data(field<char*>(arguments, offset)) {
+    for (int d = 0; d < rank; ++d) {
+      stride[d] = field<int64_t>(arguments, offset + 8 + 8 * d);
+      extent[d] = field<int32_t>(arguments, offset + 8 + 8 * rank + 4 * d);
+    }
+  }
+  int64_t at(int b, int h, int m, int c = 0) const {
+    return b * stride[0] + h * stride[1] + m * stride[2] + c * stride[3];
+  }
+};
+
+struct Kernel {
+  std::string name;
+};
+std::list<Kernel> kernels;  // a list: functions are pointers into it
+int pending_error = 0;
+
+void copy(const unsigned char* arguments, const std::string& how) {
+  static uint16_t launches = 0;
+  ++launches;
+  const View x(arguments, 0, 4), y(arguments, 56, 4), lse(arguments, 112, 3);
+  uint32_t* queue = field<uint32_t*>(arguments, 160);
+  if (*queue != 0) abort();  // the workspace must arrive zeroed
+  const int rows = y.extent[2];
+  for (int b = 0; b < y.extent[0]; ++b)
+    for (int h = 0; h < y.extent[1]; ++h)
+      for (int m = 0; m < rows; ++m) {
+        const bool last = m == rows - 1;
+        if (how == "copy_skip" && last) continue;
+        for (int c = 0; c < y.extent[3]; ++c) {
+          uint16_t bits = reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)];
+          if (how == "copy_wrong" && last && c == 0) bits ^= 0x8000;
+          if (how == "copy_drift" && m == 0) bits ^= launches & 1;
+          if (how == "copy_input") reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)] = 0;
+          reinterpret_cast<uint16_t*>(y.data)[y.at(b, h, m, c)] = bits;
+        }
+        const uint32_t wide = reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m)];
+        float first = std::bit_cast<float>(wide << 16);
+        if (how == "copy_lse") first += 1;
+        reinterpret_cast<float*>(lse.data)[lse.at(b, h, m)] = first;
+      }
+  if (how == "copy_past")
+    reinterpret_cast<uint16_t*>(
+        y.data)[y.at(y.extent[0] - 1, y.extent[1] - 1, rows - 1, y.extent[3] - 1) + 1] = 7;
+  if (how == "copy_dirty") *queue = 1;
+  if (how == "copy_fault") pending_error = 700;
+  while (how == "copy_hang") sleep(1);
+}
+
+}  // namespace
+
+extern "C" {
+int cuInit(unsigned) { return getenv("FAKE_CUDA_NO_GPU") ? 100 : 0; }
+int cuDriverGetVersion(int* v) { return *v = 13000, 0; }
+int cuGetErrorName(int e, const char** s) {
+  return *s = e == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_FAKE", 0;
+}
+int cuGetErrorString(int, const char** s) { return *s = "as the fake was told", 0; }
+int cuDeviceGetCount(int* n) { return *n = 1, 0; }
+int cuDeviceGet(int* d, int ordinal) { return *d = ordinal, ordinal == 0 ? 0 : 101; }
+int cuDeviceGetName(char* s, int n, int) { return snprintf(s, n, "Fake GPU"), 0; }
+int cuDeviceGetAttribute(int* v, int attribute, int) {
+  switch (attribute) {
+    case 16:
+      return *v = 132, 0;
+    case 38:
+      return *v = 1 << 20, 0;
+    case 75:
+      return *v = 9, 0;
+    case 76:
+      return *v = 0, 0;
+    case 97:
+      return *v = 232448, 0;
+    default:
+      return *v = 1, 0;
+  }
+}
+int cuDevicePrimaryCtxRetain(void** c, int) { return *c = reinterpret_cast<void*>(0x1000), 0; }
+int cuCtxGetCurrent(void** c) { return *c = nullptr, 0; }
+int cuCtxPushCurrent_v2(void*) { return 0; }
+int cuCtxPopCurrent_v2(void**) { return 0; }
+int cuCtxSynchronize() { return pending_error; }
+int cuModuleLoadData(void** m, const void*) {
+  note("load");
+  return *m = reinterpret_cast<void*>(0x2000), 0;
+}
+int cuModuleUnload(void*) { return note("unload"), 0; }
+int cuModuleGetFunction(void** f, void*, const char* name) {
+  note(std::string("function ") + name);
+  return *f = &kernels.emplace_back(Kernel{name}), 0;
+}
+int cuFuncSetAttribute(void*, int, int value) { return note("shared " + std::to_string(value)), 0; }
+int cuLaunchKernel(void* f, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
+                   unsigned shared, void*, void** parameters, void**) {
+  const Kernel& kernel = *static_cast<Kernel*>(f);
+  note("launch " + kernel.name + " grid " + std::to_string(grid) + " threads " +
+       std::to_string(threads) + " shared " + std::to_string(shared));
+  if (kernel.name.rfind("copy", 0) == 0)
+    copy(static_cast<const unsigned char*>(parameters[0]), kernel.name);
+  return 0;
+}
+int cuMemAlloc_v2(uint64_t* p, size_t n) {
+  note("allocate " + std::to_string(n));
+  *p = reinterpret_cast<uint64_t>(aligned_alloc(256, (n + 255) / 256 * 256));
+  return *p ? 0 : 2;
+}
+int cuMemFree_v2(uint64_t p) { return note("free"), free(reinterpret_cast<void*>(p)), 0; }
+int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, void*) {
+  note("fill " + std::to_string(n));
+  return memset(reinterpret_cast<void*>(p), v, n), 0;
+}
+int cuMemcpyHtoD_v2(uint64_t p, const void* s, size_t n) {
+  return memcpy(reinterpret_cast<void*>(p), s, n), 0;
+}
+int cuMemcpyDtoH_v2(void* d, uint64_t p, size_t n) {
+  return memcpy(d, reinterpret_cast<void*>(p), n), 0;
+}
+int cuEventCreate(void** e, unsigned) { return *e = reinterpret_cast<void*>(0x3000), 0; }
+int cuEventDestroy_v2(void*) { return 0; }
+int cuEventRecord(void*, void*) { return 0; }
+int cuEventSynchronize(void*) { return pending_error; }
+int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, 0; }
+// The fake's tensor map holds the address first, as text in the log the rest.
+int cuTensorMapEncodeTiled(void* map, int dtype, uint32_t rank, void* address, const uint64_t* dims,
+                           const uint64_t* strides, const uint32_t* box, const uint32_t*, int, int,
+                           int, int) {
+  std::string call = "encode dtype " + std::to_string(dtype) + " dims";
+  for (uint32_t i = 0; i < rank; ++i) call += " " + std::to_string(dims[i]);
+  call += " strides";
+  for (uint32_t i = 0; i + 1 < rank; ++i) call += " " + std::to_string(strides[i]);
+  call += " box";
+  for (uint32_t i = 0; i < rank; ++i) call += " " + std::to_string(box[i]);
+  note(call);
+  memset(map, 0, 128);
+  memcpy(map, &address, sizeof address);
+  return 0;
+}
+int cuTensorMapReplaceAddress(void* map, void* address) {
+  note("address");
+  return memcpy(map, &address, sizeof address), 0;
+}
+}

@@ -1,0 +1,392 @@
+// Launching without a GPU: expressions, launch.json, packing, and the order of driver calls against
+// the stand-in driver of tests/fake_cuda.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/launch.h"
+#include "runtime/tensor_map.h"
+#include "tiny_cubin.h"
+
+namespace kw::runtime {
+namespace {
+
+using Json = nlohmann::json;
+
+// ---- expressions
+
+std::optional<Number> value(const std::string& json, std::string* reason = nullptr) {
+  std::string why;
+  const Bindings sizes = {{"M", int64_t{1000}}, {"H", int64_t{4}}, {"SMS", int64_t{132}}};
+  const auto e = Expression::read(Json::parse(json), why);
+  const auto result = e ? e->evaluate(sizes, why) : std::nullopt;
+  if (reason) *reason = why;
+  return result;
+}
+
+TEST(Expressions, StayIntegersWhereTheyCan) {
+  EXPECT_EQ(value(R"(["min", ["*", ["ceil_div", "M", 128], "H"], "SMS"])"), Number(int64_t{32}));
+  EXPECT_EQ(value(R"(["//", -7, 2])"), Number(int64_t{-4}));
+  EXPECT_EQ(value(R"(["%", -7, 4])"), Number(int64_t{1}));
+  EXPECT_EQ(value(R"(["ceil_div", -7, 2])"), Number(int64_t{-3}));
+  EXPECT_EQ(value(R"(["gcd", 12, 18, 8])"), Number(int64_t{2}));
+  EXPECT_EQ(value(R"(["floor_pow2", 100])"), Number(int64_t{64}));
+  EXPECT_EQ(value(R"(["-", "M"])"), Number(int64_t{-1000}));
+  EXPECT_EQ(value(R"(["-", 3, 5])"), Number(int64_t{-2}));
+  EXPECT_EQ(value(R"(["max", 3, 5, 4])"), Number(int64_t{5}));
+}
+
+TEST(Expressions, GiveRealsForRootsAndQuotients) {
+  EXPECT_DOUBLE_EQ(as_real(*value(R"(["*", ["rsqrt", 128], "log2e"])")),
+                   1 / std::sqrt(128.0) * 1.4426950408889634);
+  EXPECT_EQ(value(R"(["/", 1, 4])"), Number(0.25));
+  EXPECT_EQ(value(R"(["sqrt", 16])"), Number(4.0));
+}
+
+TEST(Expressions, SayWhatHasNoValue) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(["+", "N", 1])", "nothing says what 'N' is"},
+      {R"(["//", 1, 0])", "// of 1 and 0 has no value in 64 bits"},
+      {R"(["*", 9223372036854775807, 2])",
+       "* of 9223372036854775807 and 2 has no value in 64 bits"},
+      {R"(["%", 1.5, 2])", "% takes integers, and 1.5 is not one"},
+      {R"(["/", 1, 0])", "/ of 1 and 0 is not finite"},
+      {R"(["floor_pow2", 0])", "floor_pow2 of 0 and 0 has no value in 64 bits"},
+      {R"(["exp", 1])", "there is no function 'exp'"},
+      {R"(["//", 1])", "'//' does not take 1 operands"},
+      {R"({})", "an expression is a number, a name or [function, operand, ...], not {}"}};
+  for (const auto& [json, expected] : cases) {
+    std::string why;
+    EXPECT_FALSE(value(json, &why)) << json;
+    EXPECT_EQ(why, expected);
+  }
+}
+
+TEST(Expressions, PrintAsAPersonWritesThem) {
+  std::string why;
+  EXPECT_EQ(
+      Expression::read(Json::parse(R"(["min", ["*", ["+", "a", 1], "b"], "SMS"])"), why)->text(),
+      "min((a + 1) * b, SMS)");
+}
+
+// ---- launch.json
+
+Json attention() {
+  return Json::parse(R"({
+    "entry": "attention_fwd", "target": "sm_90a", "threads": 384, "shared_bytes": 230000,
+    "parameter_bytes": 448,
+    "grid": ["min", ["*", ["ceil_div", "M", 128], "H", "B"], "SMS"],
+    "requires": [["==", ["%", "H", "G"], 0]],
+    "constants": {"D": 128},
+    "arguments": [
+      {"name": "q", "kind": "tensor_map", "offset": 0, "dtype": "bf16",
+       "dims": ["B", "H", "M", "D"], "box": {"rows": 64, "columns": 128}, "access": "read",
+       "l2_promotion": 256},
+      {"name": "k", "kind": "tensor_map", "offset": 128, "dtype": "bf16",
+       "dims": ["B", "G", "N", "D"], "box": {"rows": 128, "columns": 128}, "access": "read",
+       "l2_promotion": 256},
+      {"name": "lse", "kind": "tensor", "offset": 256, "dtype": "f32", "dims": ["B", "H", "M"],
+       "access": "write"},
+      {"name": "B", "kind": "size", "offset": 304},
+      {"name": "H", "kind": "size", "offset": 308},
+      {"name": "group", "kind": "size", "offset": 312, "value": ["//", "H", "G"]},
+      {"name": "scale", "kind": "scalar", "dtype": "f32", "offset": 316,
+       "value": ["*", ["rsqrt", "D"], "log2e"]},
+      {"name": "cap", "kind": "scalar", "dtype": "f32", "offset": 320},
+      {"name": "queue", "kind": "workspace", "offset": 328, "bytes": 8}]})");
+}
+
+std::optional<LaunchSpec> read(const Json& json, Diagnostics& diagnostics) {
+  return read_launch_spec(make_source("launch.json", json.dump(1)), diagnostics);
+}
+
+TEST(LaunchJson, ReadsTheAttentionKernels) {
+  Diagnostics diagnostics;
+  const auto spec = read(attention(), diagnostics);
+  ASSERT_TRUE(spec) << render(diagnostics);
+  EXPECT_EQ(spec->arguments.size(), 9u);
+  EXPECT_EQ(spec->find("lse")->kind, ArgumentKind::tensor);
+  EXPECT_TRUE(spec->find("lse")->written);
+  EXPECT_EQ(spec->find("k")->box_rows, 128);
+}
+
+TEST(LaunchJson, PointsAtASyntaxError) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(read_launch_spec(make_source("launch.json", "{\n \"entry\": oops }"), diagnostics));
+  EXPECT_EQ(diagnostics.all()[0].span.place(), "launch.json:2:11");
+}
+
+// Each change makes one thing wrong; the message must name it.
+TEST(LaunchJson, RefusesEachFaultByItsPath) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"([{"op":"remove","path":"/entry"}])", "entry: is missing"},
+      {R"([{"op":"replace","path":"/threads","value":2048}])",
+       "threads: is 2048, not an integer from 1 to 1024"},
+      {R"([{"op":"add","path":"/thread","value":1}])", "thread: is not a field that is known here"},
+      {R"([{"op":"replace","path":"/grid","value":["ceil","M"]}])",
+       "grid: there is no function 'ceil'"},
+      {R"([{"op":"replace","path":"/requires/0/0","value":"="}])",
+       R"(requires: holds ["=",["%","H","G"],0], not [comparison, expression, expression])"},
+      {R"([{"op":"replace","path":"/constants/D","value":"x"}])",
+       "constants.D: is \"x\", not a number"},
+      {R"([{"op":"replace","path":"/arguments/0/kind","value":"map"}])",
+       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, scalar, workspace"},
+      {R"([{"op":"replace","path":"/arguments/2/dtype","value":"bf8"}])",
+       "arguments[2].dtype: there is no type 'bf8'"},
+      {R"([{"op":"remove","path":"/arguments/0/dims/0"}])",
+       "arguments[0].dims: has 3 entries; a tensor map is over batch, head, row, column"},
+      {R"([{"op":"replace","path":"/arguments/0/box/columns","value":100}])",
+       "q.box.columns: is 100; 64 of bf16 make a panel of 128 bytes"},
+      {R"([{"op":"replace","path":"/arguments/0/l2_promotion","value":100}])",
+       "arguments[0].l2_promotion: is 100, not 0, 64, 128 or 256"},
+      {R"([{"op":"replace","path":"/arguments/1/offset","value":64}])",
+       "q reaches to byte 128, but k begins at 64"},
+      {R"([{"op":"replace","path":"/arguments/4/offset","value":310}])",
+       "H is at offset 310, which is no multiple of 4"},
+      {R"([{"op":"replace","path":"/parameter_bytes","value":330}])",
+       "queue reaches to byte 336 of 330 parameter bytes"},
+      {R"([{"op":"replace","path":"/arguments/4/name","value":"B"}])",
+       "two arguments are named B"}};
+  for (const auto& [patch, expected] : cases) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(read(attention().patch(Json::parse(patch)), diagnostics)) << patch;
+    ASSERT_FALSE(diagnostics.all().empty()) << patch;
+    EXPECT_EQ(diagnostics.all()[0].message, expected);
+  }
+}
+
+// ---- packing
+
+// A tensor as PyTorch makes it: contiguous, or [B, S, H, D] seen as [B, H, S, D].
+TensorView contiguous(uint64_t data, Dtype dtype, std::vector<int64_t> shape) {
+  TensorView view{data, dtype, shape, std::vector<int64_t>(shape.size(), 1)};
+  for (int i = static_cast<int>(shape.size()) - 2; i >= 0; --i)
+    view.strides[i] = view.strides[i + 1] * shape[i + 1];
+  return view;
+}
+
+Tensors attention_tensors() {
+  Tensors tensors;
+  tensors["q"] = contiguous(0x10000, Dtype::bf16, {2, 8, 300, 128});
+  tensors["k"] = {0x20000, Dtype::bf16, {2, 2, 500, 128}, {500 * 256, 128, 256, 1}};
+  tensors["lse"] = contiguous(0x30000, Dtype::f32, {2, 8, 300});
+  return tensors;
+}
+
+class Packing : public testing::Test {
+ protected:
+  std::optional<Packed> pack_with(const Tensors& tensors, const Scalars& scalars = {{"cap", 30}}) {
+    diagnostics = {};
+    const auto spec = read(attention(), diagnostics);
+    return spec ? pack(*spec, tensors, scalars, 132, diagnostics) : std::nullopt;
+  }
+  // The only finding, as text.
+  std::string refusal(const Tensors& tensors, const Scalars& scalars = {{"cap", 30}}) {
+    EXPECT_FALSE(pack_with(tensors, scalars));
+    return diagnostics.all().size() == 1 ? diagnostics.all()[0].message : render(diagnostics);
+  }
+  template <class T>
+  T field(const Packed& packed, int offset) {
+    T out;
+    memcpy(&out, packed.bytes.data() + offset, sizeof out);
+    return out;
+  }
+  Diagnostics diagnostics;
+};
+
+TEST_F(Packing, PutsSizesScalarsAndTensorsAtTheirOffsets) {
+  const auto packed = pack_with(attention_tensors());
+  ASSERT_TRUE(packed) << render(diagnostics);
+  EXPECT_EQ(packed->bytes.size(), 448u);
+  EXPECT_EQ(packed->grid, 48u);
+  EXPECT_EQ(field<int64_t>(*packed, 264), 2400);
+  EXPECT_EQ(field<int64_t>(*packed, 272), 300);
+  EXPECT_EQ(field<int64_t>(*packed, 280), 1);
+  EXPECT_EQ(field<int32_t>(*packed, 288), 2);
+  EXPECT_EQ(field<int32_t>(*packed, 296), 300);
+  EXPECT_EQ(field<int32_t>(*packed, 304), 2);
+  EXPECT_EQ(field<int32_t>(*packed, 308), 8);
+  EXPECT_EQ(field<int32_t>(*packed, 312), 4);
+  EXPECT_EQ(field<float>(*packed, 316),
+            static_cast<float>(1 / std::sqrt(128.0) * 1.4426950408889634));
+  EXPECT_EQ(field<float>(*packed, 320), 30.0f);
+  ASSERT_EQ(packed->workspaces.size(), 1u);
+  EXPECT_EQ(packed->workspaces[0].bytes, 8);
+}
+
+TEST_F(Packing, SeesATensorAsPanelsOf128Bytes) {
+  const auto packed = pack_with(attention_tensors());
+  ASSERT_TRUE(packed) << render(diagnostics);
+  const TensorMapGeometry& k = *packed->tensors[1].map;
+  EXPECT_EQ(k.dtype, 9);
+  EXPECT_EQ(k.dims, (std::array<uint64_t, 5>{64, 500, 2, 2, 2}));
+  EXPECT_EQ(k.strides, (std::array<uint64_t, 4>{512, 128, 256, 256000}));
+  EXPECT_EQ(k.box, (std::array<uint32_t, 5>{64, 128, 2, 1, 1}));
+  EXPECT_EQ(k.l2_promotion, 3);
+}
+
+TEST_F(Packing, IgnoresTheStrideOfADimensionOfOne) {
+  Tensors tensors = attention_tensors();
+  for (auto& [name, tensor] : tensors) {
+    tensor.shape[0] = 1;
+    tensor.strides[0] = 3;
+  }
+  EXPECT_TRUE(pack_with(tensors)) << render(diagnostics);
+}
+
+TEST_F(Packing, RefusesEachFaultByTheArgumentsName) {
+  const auto changed = [](auto change) {
+    Tensors tensors = attention_tensors();
+    change(tensors);
+    return tensors;
+  };
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["k"].shape[0] = 3; })),
+            "k has 3 in dimension 0 (B), but q has 2");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].shape[3] = 64; })),
+            "q has 64 in dimension 3 (D), but the kernel takes 128");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].dtype = Dtype::f16; })),
+            "q is f16, the kernel takes bf16");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t.erase("k"); })),
+            "tensor k is missing; the kernel takes q, k, lse");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["z"] = t["q"]; })),
+            "there is no tensor z; the kernel takes q, k, lse");
+  EXPECT_EQ(refusal(changed([](Tensors& t) {
+              t["lse"] = contiguous(8, Dtype::f32, {2, 8});
+            })),
+            "lse has shape [2, 8], the kernel takes [B, H, M]");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].strides[3] = 2; })),
+            "q: the last dimension has stride 2, not 1");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].strides[2] = 132; })),
+            "q: the stride of dimension 2 is 132 elements of bf16; the copy engine takes positive "
+            "multiples of 8 elements");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].data += 8; })),
+            "q is at address 0x10008, which is no multiple of 16 bytes");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["lse"].data += 2; })),
+            "lse is at address 0x30002, which is no multiple of 4 bytes");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].data = 0; })), "q has no memory (address 0)");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["k"].shape[1] = 3; })),
+            "the kernel requires H % G == 0, and the two sides are 2 and 0");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["k"].shape[2] = 0; })),
+            "k has 0 in dimension 2: nothing to do");
+  EXPECT_EQ(refusal(changed([](Tensors& t) { t["lse"].strides[2] = 0; })),
+            "lse is written, but its dimension 2 has stride 0: 300 elements would share one place");
+  EXPECT_EQ(refusal(attention_tensors(), {}), "scalar cap is missing");
+  EXPECT_EQ(refusal(attention_tensors(), {{"cap", 30}, {"hat", 1}}), "nothing reads a scalar hat");
+}
+
+TEST_F(Packing, RefusesAGridOfNothing) {
+  Json json = attention();
+  json["grid"] = Json::parse(R"(["-", "M", 300])");
+  const auto spec = read(json, diagnostics);
+  EXPECT_FALSE(pack(*spec, attention_tensors(), {{"cap", 1}}, 132, diagnostics));
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "grid = M - 300 is 0, not an integer from 1 to 2147483647");
+}
+
+// ---- launching, against the stand-in driver
+
+class Launching : public testing::Test {
+ protected:
+  void SetUp() override {
+    log_path = fmt::format("{}/kw_fake_cuda_{}.log", testing::TempDir(), getpid());
+    remove(log_path.c_str());
+    setenv("FAKE_CUDA_LOG", log_path.c_str(), 1);
+    driver = Driver::open(diagnostics, KW_FAKE_CUDA);
+    ASSERT_TRUE(driver) << render(diagnostics);
+  }
+  void TearDown() override { unsetenv("FAKE_CUDA_LOG"); }
+  std::unique_ptr<Kernel> load(const Json& json, int parameter_bytes = 448) {
+    auto spec = read(json, diagnostics);
+    return Kernel::load(driver, tiny_cubin("attention_fwd", parameter_bytes), *spec, 0,
+                        diagnostics);
+  }
+  std::string log() {
+    std::ifstream file(log_path);
+    std::stringstream text;
+    text << file.rdbuf();
+    remove(log_path.c_str());
+    return text.str();
+  }
+  std::string log_path;
+  Diagnostics diagnostics;
+  std::shared_ptr<const Driver> driver;
+};
+
+TEST_F(Launching, LoadsOncePlansOnceAndEnqueuesWithTheAddressesOfTheDay) {
+  auto kernel = load(attention());
+  ASSERT_TRUE(kernel) << render(diagnostics);
+  EXPECT_EQ(log(), "load\nfunction attention_fwd\nshared 230000\n");
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  ASSERT_TRUE(plan) << render(diagnostics);
+  EXPECT_EQ(log(),
+            "encode dtype 9 dims 64 300 2 8 2 strides 256 128 76800 614400 box 64 64 2 1 1\n"
+            "encode dtype 9 dims 64 500 2 2 2 strides 512 128 256 256000 box 64 128 2 1 1\n");
+  const std::string launch = "launch attention_fwd grid 48 threads 384 shared 230000\n";
+  EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
+  EXPECT_EQ(log(), "allocate 8\nfill 8\n" + launch);
+  EXPECT_TRUE(plan->enqueue({0x10000, 0x50000, 0x30000}, nullptr, diagnostics));
+  EXPECT_EQ(log(), "address\n" + launch);
+  // Another stream has a workspace of its own: its launches run beside the first stream's.
+  EXPECT_TRUE(
+      plan->enqueue({0x10000, 0x20000, 0x30000}, reinterpret_cast<CuStream>(1), diagnostics));
+  EXPECT_EQ(log(), "allocate 8\nfill 8\n" + launch);
+  kernel.reset();
+  EXPECT_EQ(log(), "free\nfree\nunload\n");
+  EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics);
+}
+
+TEST_F(Launching, RefusesWrongAddressesAndWrongCounts) {
+  auto kernel = load(attention());
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  EXPECT_FALSE(plan->enqueue({0x10000, 0x20004, 0x30000}, nullptr, diagnostics));
+  EXPECT_FALSE(plan->enqueue({0x10000}, nullptr, diagnostics));
+  ASSERT_EQ(diagnostics.all().size(), 2u);
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "k is at address 0x20004, which is no multiple of 16 bytes");
+  EXPECT_EQ(diagnostics.all()[1].message, "1 addresses are given for 3 tensors");
+}
+
+TEST_F(Launching, RefusesACubinThatDoesNotFitLaunchJson) {
+  EXPECT_FALSE(load(attention(), 440));
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "attention_fwd takes 440 bytes of arguments in the cubin and 448 in launch.json");
+  diagnostics = {};
+  Json other = attention();
+  other["entry"] = "other";
+  EXPECT_FALSE(load(other));
+  EXPECT_EQ(diagnostics.all()[0].message, "the cubin has no entry other, which launch.json names");
+}
+
+TEST_F(Launching, RefusesAGpuThatCannotRunTheKernel) {
+  for (const auto& [field, value, message] :
+       {std::tuple<std::string, Json, std::string>{
+            "target", "sm_100a", "the kernel is built for sm_100a, the GPU is sm_90"},
+        {"target", "sm_80", "the kernel is built for sm_80, the GPU is sm_90"},
+        {"shared_bytes", 240000,
+         "the kernel needs 240000 bytes of shared memory, the GPU has 232448 a block"}}) {
+    diagnostics = {};
+    Json json = attention();
+    json[field] = value;
+    EXPECT_FALSE(load(json));
+    EXPECT_EQ(diagnostics.all()[0].message, message);
+  }
+}
+
+TEST(OpeningTheDriver, SaysThatThereIsNoneOrNoGpu) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(Driver::open(diagnostics, "/nowhere/libcuda.so.1"));
+  EXPECT_EQ(diagnostics.all()[0].code, "driver.missing");
+  setenv("FAKE_CUDA_NO_GPU", "1", 1);
+  EXPECT_FALSE(Driver::open(diagnostics, KW_FAKE_CUDA));
+  unsetenv("FAKE_CUDA_NO_GPU");
+  EXPECT_EQ(diagnostics.all()[1].code, "driver.no_device");
+}
+
+}  // namespace
+}  // namespace kw::runtime

@@ -1,0 +1,92 @@
+#include "transfer_evaluate.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "spec/expr_fold.h"
+
+namespace kw::transfer {
+namespace {
+
+double of_call(const tl::Expr& e, const std::vector<double>& a) {
+  if (e.text == "ceil_div") return std::ceil(a[0] / a[1]);
+  if (e.text == "min") return std::fmin(a[0], a[1]);
+  if (e.text == "max") return std::fmax(a[0], a[1]);
+  if (e.text == "abs") return std::fabs(a[0]);
+  if (e.text == "f32") return a[0];
+  if (e.text == "exp2") return std::exp2(a[0]);
+  throw std::runtime_error("no value for a call of " + e.text);
+}
+
+// The lets of a block, as far as their values are known.
+void run_lets(const std::vector<tl::Stmt>& body, Values& values) {
+  for (const tl::Stmt& s : body) {
+    if (s.op != tl::Op::let) continue;
+    for (const tl::Item& d : s.items("d")) try {
+        values.names[d.name] = evaluate(d.expr, values);
+      } catch (const std::runtime_error&) {  // a record: not needed
+      }
+  }
+}
+
+}  // namespace
+
+double evaluate(const tl::ExprPtr& e, const Values& values) {
+  const auto named = [&](const std::string& name) {
+    const auto found = values.names.find(name);
+    if (found == values.names.end()) throw std::runtime_error("no value for " + name);
+    return found->second;
+  };
+  std::vector<double> a;
+  if (e->kind == tl::ExprKind::index) {
+    std::vector<int64_t> at;
+    for (size_t n = 1; n < e->args.size(); ++n)
+      at.push_back(static_cast<int64_t>(evaluate(e->args[n], values)));
+    return values.read(e->args[0]->text, at);
+  }
+  if (e->kind == tl::ExprKind::field) return named(e->args[0]->text + "." + e->text);
+  for (const tl::ExprPtr& x : e->args) a.push_back(evaluate(x, values));
+  switch (e->kind) {
+    case tl::ExprKind::integer:
+    case tl::ExprKind::real:
+      return std::stod(e->text);
+    case tl::ExprKind::name:
+      return named(e->text);
+    case tl::ExprKind::call:
+      return of_call(*e, a);
+    case tl::ExprKind::binary:
+      if (e->text == ">") return a[0] > a[1];
+      if (e->text == ">=") return a[0] >= a[1];
+      return spec::apply(spec::op_of(spec::Kind::binary, e->text), a[0], a[1]);
+    case tl::ExprKind::unary:
+      return spec::apply(spec::op_of(spec::Kind::unary, e->text), a[0], 0);
+    default:
+      return a[0] != 0 ? a[1] : a[2];
+  }
+}
+
+std::vector<double> call(const tl::Program& program, const std::string& def, Values values) {
+  std::vector<double> out;
+  for (const tl::Stmt& s : program.body) {
+    if (s.op != tl::Op::def || s.word("n") != def) continue;
+    run_lets(s.body, values);
+    for (const tl::Item& item : s.body.back().items("a"))
+      out.push_back(evaluate(item.expr, values));
+  }
+  return out;
+}
+
+double mask_keeps(const tl::Program& program, Values values) {
+  double keeps = NAN;
+  tl::walk(program.body, [&](const tl::Stmt& loop) {
+    if (loop.op != tl::Op::take_warp) return;
+    run_lets(loop.body, values);
+    tl::walk(loop.body, [&](const tl::Stmt& s) {
+      if (s.op == tl::Op::if_ && s.body[0].op == tl::Op::map_at)
+        keeps = evaluate(s.body[0].expr("f")->args[0], values);
+    });
+  });
+  return keeps;
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,168 @@
+#include "transfer_form.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <stdexcept>
+
+#include "tl/program.h"
+
+namespace kw::transfer {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+using spec::Type;
+
+std::runtime_error wrong(const std::string& what) { return std::runtime_error(what); }
+
+Type type_of(Dtype t) {
+  return t == Dtype::boolean ? Type::boolean : is_float(t) ? Type::real : Type::integer;
+}
+
+ExprPtr name_of(const std::string& name, const spec::Form* form) {
+  if (name == "s") return spec::leaf(Kind::score, Type::real, "s");
+  if (name == "o") return spec::leaf(Kind::output, Type::real, "o");
+  if (name.size() == 1 && std::islower(static_cast<unsigned char>(name[0])))
+    return spec::leaf(Kind::index, Type::integer, name);
+  if (name == "true" || name == "false") return spec::boolean(name == "true");
+  if (const spec::Argument* a = form ? form->argument(name) : nullptr)
+    return spec::leaf(Kind::argument, type_of(a->dtype), name);
+  return spec::leaf(Kind::size, Type::integer, name);
+}
+
+ExprPtr of(const tl::ExprPtr& e, const spec::Form* form) {
+  const auto arg = [&](size_t n) { return of(e->args[n], form); };
+  switch (e->kind) {
+    case tl::ExprKind::integer:
+      return spec::integer(std::stoll(e->text));
+    case tl::ExprKind::real:
+      return spec::real(std::stod(e->text));
+    case tl::ExprKind::name:
+      return name_of(e->text, form);
+    case tl::ExprKind::index: {
+      std::vector<ExprPtr> at;
+      for (size_t n = 1; n < e->args.size(); ++n) at.push_back(arg(n));
+      const spec::Argument* a = form ? form->argument(e->args[0]->text) : nullptr;
+      return spec::read(e->args[0]->text, a ? type_of(a->dtype) : Type::integer, at);
+    }
+    case tl::ExprKind::call:
+      if (e->text == "f32") return spec::unary("float", arg(0));
+      if (e->args.size() == 1) return spec::unary(e->text, arg(0));
+      return spec::binary(e->text, arg(0), arg(1));
+    case tl::ExprKind::binary:
+      return spec::binary(e->text, arg(0), arg(1));
+    case tl::ExprKind::unary:
+      return spec::unary(e->text, arg(0));
+    case tl::ExprKind::where:
+      return spec::where(arg(0), arg(1), arg(2));
+    default:
+      throw wrong("no such expression in a form: " + tl::print(e));
+  }
+}
+
+spec::Size size_of(const std::string& text) {
+  if (std::isdigit(static_cast<unsigned char>(text[0]))) return {"", std::stoll(text)};
+  return {text, 0};
+}
+
+// "i32[B, 4]" or "f32"
+void read_argument(spec::Form& form, const std::string& name, std::string type) {
+  spec::Argument a;
+  a.name = name;
+  const size_t bracket = type.find('[');
+  if (bracket != std::string::npos) {
+    a.is_tensor = true;
+    std::string dims = type.substr(bracket + 1, type.size() - bracket - 2);
+    for (char& c : dims) c = c == ',' ? ' ' : c;
+    std::istringstream in(dims);
+    for (std::string d; in >> d;) {
+      a.dims.push_back(d == "H" ? form.H : size_of(d));
+      a.stride_order.push_back(static_cast<int>(a.stride_order.size()));
+    }
+    type.resize(bracket);
+  }
+  const auto dtype = dtype_named(type);
+  if (!dtype) throw wrong("no such type: " + type);
+  a.dtype = *dtype;
+  form.arguments.push_back(std::move(a));
+}
+
+std::vector<ExprPtr> indices_of(const std::string& text, const spec::Form& form) {
+  std::istringstream in(text);
+  std::vector<ExprPtr> out;
+  for (std::string word; in >> word;) out.push_back(expr_of(word, &form));
+  return out;
+}
+
+void read_line(spec::Form& form, const std::string& key, const std::string& rest) {
+  spec::Term& term = form.terms.front();
+  if (key == "argument") {
+    const size_t space = rest.find(' ');
+    return read_argument(form, rest.substr(0, space), rest.substr(space + 1));
+  }
+  if (key == "score") {
+    term.score = expr_of(rest, &form);
+  } else if (key == "keep") {
+    term.keep = expr_of(rest, &form);
+  } else if (key == "epilogue") {
+    form.epilogue = expr_of(rest, &form);
+  } else if (key == "dims") {
+    term.q.indices = indices_of(rest, form);
+  } else if (key == "output") {
+    std::istringstream in(rest);
+    form.output_dims.clear();
+    for (std::string d; in >> d;) form.output_dims.push_back(d);
+  } else if (key == "head_dim") {
+    form.D = form.Dv = size_of(rest);
+  } else if (key == "queries") {
+    form.M = size_of(rest);
+  } else if (key == "keys") {
+    form.N = size_of(rest);
+  } else if (key == "dtype") {
+    form.dtype = dtype_named(rest).value();
+  } else if (key == "terms") {
+    form.terms.resize(std::stoul(rest), term);
+  } else if (key == "finite_mask") {
+    term.finite_mask = true;
+  } else {
+    throw wrong("a form has no " + key);
+  }
+}
+
+}  // namespace
+
+ExprPtr expr_of(const std::string& text, const spec::Form* form) {
+  Diagnostics d;
+  const auto s = tl::parse_statement("let x = " + text, d);
+  if (!s) throw wrong(render(d));
+  return of(s->items("d").at(0).expr, form);
+}
+
+spec::Form form_of(const std::string& text) {
+  spec::Form form;
+  form.name = "test";
+  form.B = {"B", 0};
+  form.H = {"", 32};
+  form.G = {"", 8};
+  form.M = {"M", 0};
+  form.N = {"N", 0};
+  form.D = form.Dv = {"", 128};
+  form.output_dims = {"b", "h", "i", "d"};
+  for (const char* name : {"q", "k", "v"}) form.arguments.push_back({name, Dtype::bf16, true});
+  spec::Term term;
+  term.q = {"q", indices_of("b h i d", form)};
+  term.k = {"k", {expr_of("b"), expr_of("h // 4"), expr_of("j"), expr_of("d")}};
+  term.v = {"v", term.k.indices};
+  form.terms.push_back(term);
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t space = line.find(' ');
+    read_line(form, line.substr(0, space),
+              space == std::string::npos ? "" : line.substr(space + 1));
+  }
+  return form;
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,23 @@
+// Forms from text, for tests: expressions are written as TL, which reads like the spec's own print.
+//
+//   argument prefix i32[B]
+//   score s * 0.125
+//   keep j <= i or j < prefix[b]
+//
+// q, k and v are [b, h, i, d] with 32 query and 8 key heads, D 128, bf16; other lines that are
+// understood: dtype, dims (of q, as indices), output (its dims), heads, head_dim, queries, keys,
+// epilogue, terms, finite_mask.
+#pragma once
+#include <string>
+
+#include "spec/form.h"
+
+namespace kw::transfer {
+
+// Throws std::runtime_error for a line that it does not understand.
+spec::Form form_of(const std::string& text);
+
+// An expression over the form's arguments, or over any names if there is none.
+spec::ExprPtr expr_of(const std::string& text, const spec::Form* form = nullptr);
+
+}  // namespace kw::transfer

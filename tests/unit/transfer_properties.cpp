@@ -1,0 +1,208 @@
+// Random predicates against what the library says of them. KW_SEED and KW_CASES choose others.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "transfer/bounds.h"
+#include "transfer/intervals.h"
+#include "transfer/transfer.h"
+#include "transfer_evaluate.h"
+#include "transfer_form.h"
+#include "transfer_random.h"
+
+namespace kw::transfer {
+namespace {
+
+constexpr int kTile = 128;
+
+int64_t setting(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoll(text) : otherwise;
+}
+
+tl::Program kernel() {
+  Diagnostics d;
+  return *tl::parse(read_source(KW_SOURCE_DIR "/tests/corpus/sm90_attention_fwd.tl"), d);
+}
+
+// One launch: sizes and data.
+struct Launch {
+  int64_t M, N, B, window;
+  std::map<std::string, std::vector<int64_t>> data;
+
+  Launch(Predicates& random) {
+    M = 1 + random.below(400);
+    N = 1 + random.below(400);
+    B = 1 + random.below(3);
+    window = random.below(200) - 20;
+    for (const char* tensor : {"prefix", "last"})
+      for (int64_t b = 0; b < B; ++b) data[tensor].push_back(random.below(N + 60) - 30);
+  }
+
+  spec::Scope scope(int64_t b, int64_t i, int64_t j) const {
+    spec::Scope s;
+    s.indices = {{"b", b}, {"h", 0}, {"i", i}, {"j", j}, {"M", M}, {"N", N}};
+    s.scalars = {{"window", window}};
+    s.read = [this](const std::string& t, const std::vector<int64_t>& at) {
+      return double(data.at(t).at(at[0]));
+    };
+    return s;
+  }
+
+  Values values(int64_t b, int64_t m) const {
+    Values v;
+    v.names = {{"M", M},      {"N", N},      {"B", B},          {"H", 32},  {"G", 8},
+               {"BM", kTile}, {"BN", kTile}, {"D", 128},        {"c.m", m}, {"c.b", b},
+               {"c.h", 0},    {"me", 0},     {"window", window}};
+    v.read = [this](const std::string& t, const std::vector<int64_t>& at) {
+      return double(data.at(t).at(at[0]));
+    };
+    return v;
+  }
+};
+
+bool keeps(const spec::ExprPtr& e, const spec::Scope& s) { return spec::evaluate(e, s) != 0; }
+
+std::string at(const spec::ExprPtr& e, const Launch& l, int64_t b, int64_t i, int64_t j) {
+  return print(e) + " at b=" + std::to_string(b) + " i=" + std::to_string(i) +
+         " j=" + std::to_string(j) + " M=" + std::to_string(l.M) + " N=" + std::to_string(l.N);
+}
+
+TEST(Properties, a_box_that_is_all_kept_drops_nothing_and_one_of_none_keeps_nothing) {
+  Predicates random(setting("KW_SEED", 1));
+  int decided = 0;
+  for (int64_t n = setting("KW_CASES", 3000); n-- > 0;) {
+    const spec::ExprPtr keep = random.predicate(3);
+    const Launch l(random);
+    const int64_t b = random.below(l.B), i0 = random.below(l.M), j0 = random.below(l.N);
+    const int64_t i1 = i0 + random.below(40), j1 = j0 + random.below(40);
+    Box box;
+    box.names = {{"b", {double(b), double(b)}},
+                 {"i", {double(i0), double(i1)}},
+                 {"j", {double(j0), double(j1)}},
+                 {"M", {double(l.M), double(l.M)}},
+                 {"N", {double(l.N), double(l.N)}}};
+    box.names["window"] = {double(l.window), double(l.window)};
+    box.read = [&](const std::string& t, const std::vector<Interval>& where) {
+      const double x = l.data.at(t).at(static_cast<size_t>(where[0].low));
+      return Interval{x, x};
+    };
+    const Kept verdict = kept(keep, box);
+    decided += verdict != Kept::mixed;
+    if (verdict == Kept::mixed) continue;
+    for (int64_t i = i0; i <= i1; ++i)
+      for (int64_t j = j0; j <= j1; ++j)
+        ASSERT_EQ(keeps(keep, l.scope(b, i, j)), verdict == Kept::all) << at(keep, l, b, i, j);
+  }
+  EXPECT_GT(decided, setting("KW_CASES", 3000) / 4);  // it does decide something
+}
+
+TEST(Properties, bounds_on_the_keys_say_what_the_predicate_says) {
+  Predicates random(setting("KW_SEED", 2));
+  const spec::ExprPtr keys = spec::leaf(spec::Kind::size, spec::Type::integer, "N");
+  int exact = 0;
+  for (int64_t n = setting("KW_CASES", 3000); n-- > 0;) {
+    const spec::ExprPtr keep = random.predicate(3);
+    const Launch l(random);
+    const auto bounds = key_bounds(keep, keys);
+    const auto below = kept_below(keep, keys), all = all_below(keep, keys),
+               from = kept_from(keep, keys);
+    exact += bounds.has_value();
+    for (int sample = 0; sample < 60; ++sample) {
+      const int64_t b = random.below(l.B), i = random.below(l.M), j = random.below(l.N);
+      const spec::Scope s = l.scope(b, i, j);
+      const bool kept = keeps(keep, s);
+      const auto value = [&](const spec::ExprPtr& e) { return spec::evaluate(e, s); };
+      if (bounds) {
+        const bool inside = (!bounds->lower || value(bounds->lower) <= j) &&
+                            (!bounds->upper || j < value(bounds->upper));
+        ASSERT_EQ(inside, kept) << at(keep, l, b, i, j);
+      }
+      if (below && kept) {
+        ASSERT_LT(j, value(below)) << at(keep, l, b, i, j);
+      }
+      if (from && kept) {
+        ASSERT_GE(j, value(from)) << at(keep, l, b, i, j);
+      }
+      if (all && j < value(all)) {
+        ASSERT_TRUE(kept) << at(keep, l, b, i, j);
+      }
+    }
+  }
+  EXPECT_GT(exact, setting("KW_CASES", 3000) / 4);
+}
+
+// What the rules wrote into the kernel, evaluated, against the predicate.
+void check_tile(const tl::Program& p, const spec::ExprPtr& keep, const Launch& l, int64_t b,
+                int64_t m) {
+  const std::vector<double> range = call(p, "key_blocks", l.values(b, m));
+  const int64_t count = static_cast<int64_t>(range.at(0)), full = static_cast<int64_t>(range.at(1));
+  const int64_t first = range.size() > 2 ? static_cast<int64_t>(range[2]) : 0;
+  const std::string where = print(keep) + " tile " + std::to_string(m);
+  ASSERT_GE(count, 1) << where;
+  ASSERT_LE(count, (l.N + kTile - 1) / kTile) << where;
+  ASSERT_GE(full, 0) << where;
+  ASSERT_GE(first, 0) << where;
+  ASSERT_LT(first, count) << where;
+  for (int64_t i = m * kTile; i < std::min(l.M, (m + 1) * kTile); i += 5)
+    for (int64_t j = 0; j < l.N; j += 3) {
+      const bool kept = keeps(keep, l.scope(b, i, j));
+      const int64_t block = j / kTile;
+      if (block >= count || block < first) {
+        ASSERT_FALSE(kept) << at(keep, l, b, i, j);
+      }
+      if (block < full && block >= first) {
+        ASSERT_TRUE(kept) << at(keep, l, b, i, j);
+      }
+      Values v = l.values(b, m);
+      v.names["i"] = double(i);
+      v.names["j"] = double(j);
+      if (j % 7 == 0) {
+        ASSERT_EQ(mask_keeps(p, v) != 0, kept) << at(keep, l, b, i, j);
+      }
+    }
+  ASSERT_LE(full * kTile, (l.N / kTile) * kTile) << where;  // the ragged last block is masked
+}
+
+TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
+  Predicates random(setting("KW_SEED", 3));
+  const tl::Program source = kernel();
+  for (int64_t n = setting("KW_CASES", 3000) / 15; n-- > 0;) {
+    spec::Form form =
+        form_of("argument prefix i32[B]\nargument last i32[B]\nargument window i32\nscore s\n");
+    form.terms[0].keep = random.predicate(3);
+    Diagnostics d;
+    const auto result = transfer(source, form, d);
+    ASSERT_TRUE(result) << render(d) << print(form.terms[0].keep);
+    const Launch l(random);
+    const int64_t tiles = (l.M + kTile - 1) / kTile;
+    check_tile(result->program, form.terms[0].keep, l, random.below(l.B), random.below(tiles));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Properties, every_block_of_the_output_has_one_number_in_either_order) {
+  Diagnostics d;
+  const auto causal = transfer(kernel(), form_of("score s\nkeep j <= i\n"), d);
+  ASSERT_TRUE(causal) << render(d);
+  for (const int64_t section : {1, 4, 8, 64}) {
+    const int64_t B = 2, H = 32, M = 1000, rows = 8;
+    std::vector<int> seen(B * H * rows, 0);
+    double last_row = 1e9;
+    for (int64_t w = 0; w < B * H * rows; ++w) {
+      Values v;
+      v.names = {{"w", w}, {"M", M}, {"BM", 128}, {"H", H}, {"section", section}};
+      const std::vector<double> c = call(causal->program, "block_of", v);
+      ++seen.at(static_cast<size_t>((c[2] * H + c[1]) * rows + c[0]));
+      if (w % (section * rows) != 0) {
+        ASSERT_LE(c[0], last_row) << "longest first in a section";
+      }
+      last_row = c[0];
+    }
+    for (const int times : seen) ASSERT_EQ(times, 1);
+  }
+}
+
+}  // namespace
+}  // namespace kw::transfer

@@ -1,0 +1,23 @@
+// One function adds one command; each file holds a group.
+#pragma once
+#include <CLI/CLI.hpp>
+
+namespace kw::cli {
+
+// The exit code of the command that ran; main returns it.
+using Result = int;
+
+void add_make(CLI::App& app, Result& result);     // make.cpp
+void add_capture(CLI::App& app, Result& result);  // stages.cpp: one command a stage
+void add_lift(CLI::App& app, Result& result);
+void add_transfer(CLI::App& app, Result& result);
+void add_check(CLI::App& app, Result& result);
+void add_lower(CLI::App& app, Result& result);
+void add_build(CLI::App& app, Result& result);  // gpu.cpp
+void add_prove(CLI::App& app, Result& result);
+void add_bench(CLI::App& app, Result& result);
+void add_diff(CLI::App& app, Result& result);  // questions.cpp
+void add_explain(CLI::App& app, Result& result);
+void add_doctor(CLI::App& app, Result& result);
+
+}  // namespace kw::cli

@@ -1,0 +1,49 @@
+#include "console.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "support/files.h"
+
+namespace kw::cli {
+
+bool give(const Output& output, const std::string& text, Diagnostics& diagnostics) {
+  if (output.out.empty() || output.out == "-") {
+    std::cout << text << (text.empty() || text.back() == '\n' ? "" : "\n");
+    return true;
+  }
+  if (write_file(output.out, text)) return true;
+  diagnostics.error("cli.write", {},
+                    fmt::format("cannot write '{}': {}", output.out, std::strerror(errno)));
+  return false;
+}
+
+int finish(Exit exit, const Diagnostics& diagnostics, const Output& output) {
+  if (!diagnostics.all().empty()) {
+    if (output.json)
+      std::cerr << nlohmann::json{{"diagnostics", to_json(diagnostics)}}.dump(1) << "\n";
+    else
+      std::cerr << render(diagnostics);
+  }
+  return static_cast<int>(exit);
+}
+
+void say_stage(const std::string& stage, const std::string& text, double seconds) {
+  std::cerr << (seconds > 0 ? fmt::format("{:<9} {}  [{:.1f} s]\n", stage, text, seconds)
+                            : fmt::format("{:<9} {}\n", stage, text))
+            << std::flush;
+}
+
+SourcePtr read_input(const std::string& path, Diagnostics& diagnostics) {
+  const SourcePtr source = read_source(path);
+  if (!source)
+    diagnostics.error("cli.read", {},
+                      fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  return source;
+}
+
+}  // namespace kw::cli

@@ -1,0 +1,41 @@
+// kernelwright: attention kernels from PyTorch functions.
+#include <exception>
+#include <iostream>
+
+#include "commands.h"
+#include "support/diagnostic.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Takes an attention function in PyTorch and an expert's CUDA kernel; gives a checked "
+      "kernel.\n"
+      "Exit codes: 0 all that ran holds, 1 refuted, 2 the input is at fault, 3 inconclusive, 70 "
+      "our "
+      "own fault."};
+  app.name("kernelwright");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "kernelwright 0.1.0");
+  int result = 0;
+  kw::cli::add_make(app, result);
+  kw::cli::add_capture(app, result);
+  kw::cli::add_lift(app, result);
+  kw::cli::add_transfer(app, result);
+  kw::cli::add_check(app, result);
+  kw::cli::add_lower(app, result);
+  kw::cli::add_build(app, result);
+  kw::cli::add_prove(app, result);
+  kw::cli::add_bench(app, result);
+  kw::cli::add_diff(app, result);
+  kw::cli::add_explain(app, result);
+  kw::cli::add_doctor(app, result);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : static_cast<int>(kw::Exit::bad_input);
+  } catch (const std::exception& e) {
+    std::cerr << "error[internal]: " << e.what() << "\n"
+              << "  help: this is a fault of kernelwright's own; please report the input\n";
+    return static_cast<int>(kw::Exit::own_fault);
+  }
+  return result;
+}

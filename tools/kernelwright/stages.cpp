@@ -1,0 +1,194 @@
+// One command a stage; each reads and writes files, so that any two can be run apart.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "check/check.h"
+#include "commands.h"
+#include "console.h"
+#include "driver/tools.h"
+#include "lift/lift.h"
+#include "lower/lower.h"
+#include "tl/laws.h"
+#include "transfer/transfer.h"
+
+namespace kw::cli {
+namespace {
+
+struct SpecOptions {
+  spec::CaptureRequest request;
+  void add_to(CLI::App* command, bool positional) {
+    command
+        ->add_option(positional ? "spec" : "--spec", request.spec,
+                     "the user's Python file, or a folder that capture wrote")
+        ->required();
+    command->add_option("--function", request.function, "which function of the file");
+    command->add_option("--dtype", request.dtype, "bf16 or f16, for fp32 specifications");
+  }
+};
+
+void add_output(CLI::App* command, Output& output, const char* what) {
+  command->add_option("--out", output.out, what);
+  command->add_flag("--json", output.json, "machine-readable results and findings");
+}
+
+// A TL program that obeys the laws, or nothing.
+std::optional<tl::Program> read_program(const std::string& path, Diagnostics& diagnostics) {
+  const SourcePtr source = read_input(path, diagnostics);
+  if (!source) return std::nullopt;
+  std::optional<tl::Program> program = tl::parse(source, diagnostics);
+  if (program && !tl::verify(*program, diagnostics)) return std::nullopt;
+  return program;
+}
+
+}  // namespace
+
+void add_capture(CLI::App& app, Result& result) {
+  struct State {
+    SpecOptions spec;
+    Output output;
+    bool form = false;
+  };
+  auto state = std::make_shared<State>();
+  CLI::App* command = app.add_subcommand(
+      "capture", "Trace a PyTorch function; print its graph, or with --form its attention form");
+  state->spec.add_to(command, true);
+  command->add_flag("--form", state->form, "print the form as a person would write it");
+  add_output(command, state->output, "folder for the graph and the goldens");
+  command->callback([state, &result] {
+    Diagnostics d;
+    const auto tools = driver::find_tools(d);
+    std::optional<spec::Capture> capture;
+    if (tools) {
+      spec::CaptureRequest& request = state->spec.request;
+      request.out = state->output.out;
+      capture = state->output.out.empty() ? driver::open_spec(*tools, request, d)
+                                          : driver::capture(*tools, request, d);
+    }
+    if (capture) {
+      const std::string form = spec::print(capture->form);
+      std::cout << (state->output.json ? nlohmann::json{{"form", form}}.dump() + "\n" : form);
+    }
+    result = finish(capture ? Exit::holds : driver::exit_for(d), d, state->output);
+  });
+}
+
+void add_lift(CLI::App& app, Result& result) {
+  struct State {
+    std::string kernel;
+    Output output;
+  };
+  auto state = std::make_shared<State>();
+  CLI::App* command = app.add_subcommand("lift", "CUDA source to a TL program");
+  command->add_option("kernel", state->kernel, "KERNEL.cu, or - for standard input")->required();
+  add_output(command, state->output, "the .tl file to write");
+  command->callback([state, &result] {
+    Diagnostics d;
+    const auto tools = driver::find_tools(d);
+    const SourcePtr source = read_input(state->kernel, d);
+    std::optional<tl::Program> program;
+    if (tools && source) program = lift::lift(source, tools->clang, d);
+    const bool good =
+        program && tl::verify(*program, d) && give(state->output, tl::print(*program), d);
+    result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
+  });
+}
+
+void add_transfer(CLI::App& app, Result& result) {
+  struct State {
+    std::string program;
+    SpecOptions spec;
+    Output output;
+  };
+  auto state = std::make_shared<State>();
+  CLI::App* command =
+      app.add_subcommand("transfer", "Change a TL program so that it computes a specification");
+  command->add_option("program", state->program, "PROGRAM.tl of plain softmax attention")
+      ->required();
+  state->spec.add_to(command, false);
+  add_output(command, state->output, "the .tl file to write");
+  command->callback([state, &result] {
+    Diagnostics d;
+    const auto tools = driver::find_tools(d);
+    const auto program = read_program(state->program, d);
+    std::optional<spec::Capture> capture;
+    if (tools && program) capture = driver::open_spec(*tools, state->spec.request, d);
+    std::optional<transfer::Result> changed;
+    if (capture) changed = transfer::transfer(*program, capture->form, d);
+    if (changed)
+      for (const transfer::AppliedRule& r : changed->rules)
+        std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);
+    const bool good = changed && give(state->output, tl::print(changed->program), d);
+    result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
+  });
+}
+
+void add_check(CLI::App& app, Result& result) {
+  struct State {
+    std::string program;
+    SpecOptions spec;
+    Output output;
+    check::Options options;
+  };
+  auto state = std::make_shared<State>();
+  CLI::App* command = app.add_subcommand(
+      "check",
+      "Run a TL program on the CPU against a specification; exit 1 with the smallest "
+      "counterexample when it means something else");
+  command->add_option("program", state->program, "PROGRAM.tl")->required();
+  state->spec.add_to(command, false);
+  command->add_option("--cases", state->options.cases, "at most so many")->capture_default_str();
+  add_output(command, state->output, "file for the report");
+  command->callback([state, &result] {
+    Diagnostics d;
+    const auto tools = driver::find_tools(d);
+    const auto program = read_program(state->program, d);
+    std::optional<spec::Capture> capture;
+    if (tools && program) capture = driver::open_spec(*tools, state->spec.request, d);
+    if (!capture) {
+      result = finish(driver::exit_for(d), d, state->output);
+      return;
+    }
+    const check::Report report = check::check(*program, *capture, state->options);
+    give(state->output, state->output.json ? check::to_json(report).dump(1) : check::print(report),
+         d);
+    const Exit exit = report.verdict == check::Verdict::holds          ? Exit::holds
+                      : report.verdict == check::Verdict::refuted      ? Exit::refuted
+                      : report.verdict == check::Verdict::inconclusive ? Exit::inconclusive
+                                                                       : Exit::bad_input;
+    result = finish(exit, d, state->output);
+  });
+}
+
+void add_lower(CLI::App& app, Result& result) {
+  struct State {
+    std::string program, reference, patch;
+    Output output;
+  };
+  auto state = std::make_shared<State>();
+  CLI::App* command =
+      app.add_subcommand("lower", "Write a TL program's change into the expert's CUDA text");
+  command->add_option("program", state->program, "PROGRAM.tl, or - for standard input")->required();
+  command->add_option("--reference", state->reference, "the expert's KERNEL.cu")->required();
+  command->add_option("--patch", state->patch, "also write the change as a patch for git apply");
+  add_output(command, state->output, "the .cu file to write");
+  command->callback([state, &result] {
+    Diagnostics d;
+    const auto tools = driver::find_tools(d);
+    const auto program = read_program(state->program, d);
+    const SourcePtr reference = read_input(state->reference, d);
+    std::optional<lower::Lowered> lowered;
+    if (tools && program && reference) lowered = lower::lower(*program, reference, tools->clang, d);
+    bool good = lowered && give(state->output, lowered->text, d);
+    if (good && !state->patch.empty())
+      good = give({state->patch, false}, lowered->changes.patch, d);
+    if (good)
+      std::cerr << fmt::format("-{} +{} of {} lines\n", lowered->changes.removed,
+                               lowered->changes.added, lowered->lines);
+    result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
+  });
+}
+
+}  // namespace kw::cli
