@@ -1,5 +1,6 @@
 // A user's arguments become a program's: q, k and v by the form's operands, in the program's order
-// B, heads, rows, D and with the heads of the case; everything else by its name.
+// B, heads, rows, D and with the heads of the case; everything else by its name
+// (Form::user_name).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -116,7 +117,7 @@ class Binder {
   }
 
   bool bind_tensor(const Stmt& s, const std::string& name) {
-    const auto user = problem_.tensors.find(name);
+    const auto user = problem_.tensors.find(form_.user_name(name));
     const std::vector<Item>& dims = s.items("s");
     if (user == problem_.tensors.end() || user->second.shape.size() != dims.size())
       return refuse(s, fmt::format("the kernel reads {} with {} dimensions and the function has no "
@@ -135,7 +136,7 @@ class Binder {
   }
 
   bool bind_scalar(const Stmt& s, const std::string& name) {
-    const auto scalar = problem_.scalars.find(name);
+    const auto scalar = problem_.scalars.find(form_.user_name(name));
     const auto size = problem_.sizes.find(name);
     if (scalar != problem_.scalars.end())
       launch_.scalars[name] = scalar->second;

@@ -1,3 +1,4 @@
+// Byte offsets all along: kernels have hundreds of lines, and a scan of one is cheap.
 #include "lower/layout.h"
 
 #include <algorithm>

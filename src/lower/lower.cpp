@@ -1,3 +1,8 @@
+// Writing goes along the reference: a block's statements are aligned with the reference's, `at_`
+// says how far its bytes are copied, and each pair is written in place of the old statement, from
+// its own tokens outwards. Whether a statement changed is decided by its CUDA words, not by its TL:
+// the same TL may be spelled anew because a name around it became an argument, or because a
+// division is no longer provably of non-negative numbers.
 #include "lower/lower.h"
 
 #include "lower/layout.h"
@@ -34,6 +39,16 @@ class Lowering {
   size_t head_end(const Place& p) const { return tokens_[p.head_end - 1].end; }
   size_t end(const Place& p) const { return tokens_[p.end - 1].end; }
 
+  // The indentation of a statement; a directive before it stands at the margin.
+  std::string indentation(const Place& p) const {
+    size_t k = p.first;
+    if (tokens_[k].text == "#") {
+      while (tokens_[k].text != "\n") ++k;
+      ++k;
+    }
+    return indent_of(text_, tokens_[k].begin);
+  }
+
   // The statement's own words in CUDA.
   std::string words(const Stmt& stmt, const Scope& scope, const Lambda* lambda) {
     std::string problem;
@@ -45,7 +60,7 @@ class Lowering {
   }
 
   void warn_of_comment(const Place& p, const char* what) {
-    const Range r = comment_beside(text_, begin(p), std::max(head_end(p), begin(p)));
+    const Range r = comment_beside(text_, begin(p), head_end(p));
     if (r.end > r.begin)
       diagnostics_.warning("lower.stale_comment", Span{source_, uint32_t(r.begin), uint32_t(r.end)},
                            std::string("the comment stands beside a statement that was ") + what);
@@ -103,8 +118,7 @@ class Lowering {
     Scope inner(&scope);
     declare_inside(inner, now);
     if (!p.braced) return out + unbraced(now, was, p, inner);
-    const std::string indent =
-        p.body.empty() ? indent_of(text_, begin(p)) + "    " : indent_of(text_, begin(p.body[0]));
+    const std::string indent = p.body.empty() ? indentation(p) + "    " : indentation(p.body[0]);
     const size_t outer = at_;
     out += block(now.body, was.body, p.body, head_end(p), indent, inner);
     out += text_.substr(at_, end(p) - at_);
@@ -119,7 +133,7 @@ class Lowering {
       const size_t from = head_end(p), to = begin(p.body[0]);
       return text_.substr(from, to - from) + changed(now.body[0], was.body[0], p.body[0], inner);
     }
-    const std::string indent = indent_of(text_, begin(p)), deeper = indent + "    ";
+    const std::string indent = indentation(p), deeper = indent + "    ";
     std::string out = " {\n";
     for (const Pair& pair : pairs) {
       if (!pair.to) continue;
@@ -159,7 +173,9 @@ class Lowering {
 
   // What stands before the statement; it goes with its line if it has it for itself.
   std::string removed(const Place& p) {
-    warn_of_comment(p, "removed");
+    // A comment behind it goes with it, one above it stays.
+    if (comment_beside(text_, begin(p), head_end(p)).begin < begin(p))
+      warn_of_comment(p, "removed");
     const size_t line = line_begin(text_, begin(p));
     std::string out;
     if (begins_line(text_, begin(p)) && ends_line(text_, end(p)) && at_ <= line) {
@@ -173,10 +189,10 @@ class Lowering {
   }
 
   std::string inserted(const Stmt& stmt, const std::string& indent, Scope& scope) {
-    const std::string line = indented(fresh(stmt, indent, scope), indent);
+    const std::string text = fresh(stmt, indent, scope), line = indented(text, indent);
     const bool apart = row(stmt.op).where == Block::top && row(stmt.op).holds != Block::none;
     if (at_ == 0 || text_[at_ - 1] == '\n') return line + (apart ? "\n\n" : "\n");
-    if (!ends_line(text_, at_)) return " " + fresh(stmt, indent, scope);
+    if (!ends_line(text_, at_)) return " " + text;
     const size_t newline = line_end(text_, at_);
     const std::string rest = text_.substr(at_, newline - at_);
     at_ = newline;

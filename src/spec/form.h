@@ -10,6 +10,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "num/dtype.h"
@@ -55,6 +56,9 @@ struct Term {
   bool finite_mask = false;
 };
 
+// What a kernel appends to the name of an argument whose own name it uses for something else.
+inline constexpr std::string_view kGiven = "_given";
+
 struct Form {
   std::string name;
   Dtype dtype = Dtype::bf16;  // of q, k, v and o
@@ -68,6 +72,8 @@ struct Form {
   std::vector<Note> notes;  // e.g. sizes that the user's code fixes, with the line
 
   const Argument* argument(const std::string& name) const;
+  // The user's name for a kernel's argument: the same, or without kGiven.
+  std::string user_name(const std::string& kernel_name) const;
 };
 
 // As `kernelwright capture --form` prints it.

@@ -136,6 +136,11 @@ const Argument* Form::argument(const std::string& name) const {
   return nullptr;
 }
 
+std::string Form::user_name(const std::string& kernel_name) const {
+  if (argument(kernel_name) || !kernel_name.ends_with(kGiven)) return kernel_name;
+  return kernel_name.substr(0, kernel_name.size() - kGiven.size());
+}
+
 std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   if (!open_composites(graph, diagnostics)) return std::nullopt;
   Elements elements(graph, diagnostics);

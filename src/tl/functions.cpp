@@ -1,3 +1,4 @@
+// One line a function: what is missing here does not exist for TL, whatever cuda/kw/ may hold.
 #include "tl/functions.h"
 
 namespace kw::tl {

@@ -133,11 +133,7 @@ bool read_tiles(Reader& r, Field& field) {
 bool read_dims(Reader& r, Field& field) {
   return read_commas(r, field, [&](Item& item) {
     if (!r.cuda()) {
-      const size_t first = r.at;
       item.name = r.identifier();
-      if (item.name.size() == 1) return;
-      r.at = first;
-      r.fail("a dimension is one letter, found '" + r.peek() + "'");
       return;
     }
     const std::string t = r.peek();
@@ -326,8 +322,12 @@ std::string write_cuda_hole(CudaWriter& w, const std::string& kind, const Stmt& 
     case Shape::word:
       return kind == "step" ? write_step(w, field.items[0].name) : field.items[0].name;
     case Shape::list:
-      return commas(field,
-                    [&](const Item& i) { return kind == "dims" ? "'" + i.name + "'" : i.name; });
+      return commas(field, [&](const Item& i) {
+        if (kind != "dims") return i.name;
+        if (i.name.size() != 1)
+          w.fail("a dimension is one letter in CUDA, and '" + i.name + "' is not");
+        return "'" + i.name + "'";
+      });
     case Shape::expression:
       return w.expr(field.items[0].expr, level_of(kind));
     case Shape::operand:

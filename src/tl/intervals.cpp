@@ -1,3 +1,4 @@
+// Ends at kFar are no bound; arithmetic on others saturates there.
 #include "tl/intervals.h"
 
 #include <algorithm>

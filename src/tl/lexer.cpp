@@ -1,3 +1,4 @@
+// One lexer for both spellings: they differ in their comments, in `//`, and in directives.
 #include "tl/lexer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Lookup by hole is linear: a statement has at most eight.
 #include "tl/program.h"
 
 #include <cassert>

@@ -1,3 +1,6 @@
+// Precedence climbing, one level table for both spellings: C's `!` and `?:` are the only operators
+// that TL binds differently. CUDA's names lose their prefix here (`args.N` is N) and the writer
+// gives it back, which is how a name that means something else is noticed.
 #include "tl/reader.h"
 
 #include "tl/functions.h"

@@ -1,3 +1,6 @@
+// Reading walks the row's pattern; the gate of lifting is gives_back(). What the gate refuses
+// beyond other tokens is text that means something else in C than in TL: a name that hides itself
+// in its own value, a loop whose bounds mention its counter, a local that hides `args`.
 #include "tl/statements.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Spellings are cut once, when the table is first asked for. A hole's kind is written at one
+// mention of it, in whichever spelling; both patterns know it afterwards.
 #include "tl/table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// In a map body an element node is a parameter of the lambda; everything else is a capture.
 #include "tl/writer.h"
 
 #include <algorithm>

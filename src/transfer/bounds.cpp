@@ -1,6 +1,7 @@
 #include "transfer/bounds.h"
 
 #include "spec/linear.h"
+#include "transfer/intervals.h"
 
 namespace kw::transfer {
 namespace {
@@ -21,11 +22,11 @@ bool is_positive_number(const ExprPtr& e) {
 }
 
 // a <= b for all values.
-bool at_most(const ExprPtr& a, const ExprPtr& b, const Box& box) {
+bool at_most(const ExprPtr& a, const ExprPtr& b) {
   if (spec::equal(a, b)) return true;
-  if (is(a, "min") && (at_most(a->args[0], b, box) || at_most(a->args[1], b, box))) return true;
-  if (is(b, "max") && (at_most(a, b->args[0], box) || at_most(a, b->args[1], box))) return true;
-  return range(binary("<=", a, b), box).is(1);
+  if (is(a, "min") && (at_most(a->args[0], b) || at_most(a->args[1], b))) return true;
+  if (is(b, "max") && (at_most(a, b->args[0]) || at_most(a, b->args[1]))) return true;
+  return range(binary("<=", a, b), {}).is(1);
 }
 
 // The one atom of a sum that mentions j, taken out of it; nothing if there are several or its
@@ -93,27 +94,21 @@ ExprPtr split(const ExprPtr& e) {
 }
 
 ExprPtr min_or_either(const ExprPtr& a, const ExprPtr& b) {
-  return !a ? b : !b ? a : smaller(a, b, {});
+  return !a ? b : !b ? a : smaller(a, b);
 }
-ExprPtr max_or_either(const ExprPtr& a, const ExprPtr& b) {
-  return !a ? b : !b ? a : larger(a, b, {});
-}
-ExprPtr max_of_both(const ExprPtr& a, const ExprPtr& b) {
-  return a && b ? larger(a, b, {}) : nullptr;
-}
-ExprPtr min_of_both(const ExprPtr& a, const ExprPtr& b) {
-  return a && b ? smaller(a, b, {}) : nullptr;
-}
+ExprPtr max_or_either(const ExprPtr& a, const ExprPtr& b) { return !a ? b : !b ? a : larger(a, b); }
+ExprPtr max_of_both(const ExprPtr& a, const ExprPtr& b) { return a && b ? larger(a, b) : nullptr; }
+ExprPtr min_of_both(const ExprPtr& a, const ExprPtr& b) { return a && b ? smaller(a, b) : nullptr; }
 
 std::optional<KeyBounds> either(const KeyBounds& a, const KeyBounds& b) {
   if ((!a.lower && !a.upper) || (!b.lower && !b.upper)) return KeyBounds{};
-  if (!a.lower && !b.lower) return KeyBounds{nullptr, larger(a.upper, b.upper, {})};
-  if (!a.upper && !b.upper) return KeyBounds{smaller(a.lower, b.lower, {}), nullptr};
+  if (!a.lower && !b.lower) return KeyBounds{nullptr, larger(a.upper, b.upper)};
+  if (!a.upper && !b.upper) return KeyBounds{smaller(a.lower, b.lower), nullptr};
   // Up to U, or from L to V: one range if L <= U (and from V down likewise), even if L..V is empty.
-  if (!a.lower && b.upper && at_most(b.lower, a.upper, {}))
-    return KeyBounds{nullptr, larger(a.upper, b.upper, {})};
-  if (!a.upper && b.lower && at_most(a.lower, b.upper, {}))
-    return KeyBounds{smaller(a.lower, b.lower, {}), nullptr};
+  if (!a.lower && b.upper && at_most(b.lower, a.upper))
+    return KeyBounds{nullptr, larger(a.upper, b.upper)};
+  if (!a.upper && b.lower && at_most(a.lower, b.upper))
+    return KeyBounds{smaller(a.lower, b.lower), nullptr};
   return std::nullopt;
 }
 
@@ -144,7 +139,7 @@ ExprPtr extreme(const ExprPtr& e, const Rows& rows, bool up) {
     const ExprPtr a = extreme(e->args[1], rows, up), b = extreme(e->args[2], rows, up);
     if (!a || !b) return nullptr;
     if (!has_row(e->args[0])) return spec::where(e->args[0], a, b);
-    return up ? larger(a, b, {}) : smaller(a, b, {});
+    return up ? larger(a, b) : smaller(a, b);
   }
   if (is(e, "min") || is(e, "max")) {
     const ExprPtr a = extreme(e->args[0], rows, up), b = extreme(e->args[1], rows, up);
@@ -213,11 +208,11 @@ ExprPtr all_below(const ExprPtr& keep, const ExprPtr& keys) {
 ExprPtr highest(const ExprPtr& e, const Rows& rows) { return extreme(e, rows, true); }
 ExprPtr lowest(const ExprPtr& e, const Rows& rows) { return extreme(e, rows, false); }
 
-ExprPtr smaller(const ExprPtr& a, const ExprPtr& b, const Box& box) {
-  return at_most(a, b, box) ? a : at_most(b, a, box) ? b : binary("min", a, b);
+ExprPtr smaller(const ExprPtr& a, const ExprPtr& b) {
+  return at_most(a, b) ? a : at_most(b, a) ? b : binary("min", a, b);
 }
-ExprPtr larger(const ExprPtr& a, const ExprPtr& b, const Box& box) {
-  return at_most(a, b, box) ? b : at_most(b, a, box) ? a : binary("max", a, b);
+ExprPtr larger(const ExprPtr& a, const ExprPtr& b) {
+  return at_most(a, b) ? b : at_most(b, a) ? a : binary("max", a, b);
 }
 
 }  // namespace kw::transfer

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "spec/expr.h"
-#include "transfer/intervals.h"
 
 namespace kw::transfer {
 
@@ -39,7 +38,7 @@ spec::ExprPtr highest(const spec::ExprPtr& e, const Rows& rows);
 spec::ExprPtr lowest(const spec::ExprPtr& e, const Rows& rows);
 
 // min and max that keep one operand where the other provably is not needed.
-spec::ExprPtr smaller(const spec::ExprPtr& a, const spec::ExprPtr& b, const Box& box);
-spec::ExprPtr larger(const spec::ExprPtr& a, const spec::ExprPtr& b, const Box& box);
+spec::ExprPtr smaller(const spec::ExprPtr& a, const spec::ExprPtr& b);
+spec::ExprPtr larger(const spec::ExprPtr& a, const spec::ExprPtr& b);
 
 }  // namespace kw::transfer

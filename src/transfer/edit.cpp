@@ -48,6 +48,21 @@ Edit::Edit(const tl::Program& source, const spec::Form& form, Facts facts, Diagn
       program(result.program),
       names_(names_of(source)) {}
 
+namespace {
+Span first_place(const spec::ExprPtr& e) {
+  if (!e || e->span.known()) return e ? e->span : Span{};
+  for (const spec::ExprPtr& a : e->args)
+    if (Span s = first_place(a); s.known()) return s;
+  return {};
+}
+}  // namespace
+
+Span Edit::place(const spec::ExprPtr& e) const {
+  const Span found = first_place(e);
+  const spec::Argument* q = form.argument(term.q.argument);
+  return found.known() || !q ? found : q->span;
+}
+
 bool Edit::refuse(std::string code, const Span& where, std::string message, std::string hint) {
   Diagnostic& d = diagnostics.error(std::move(code), where, std::move(message));
   d.hint = hint.empty() ? "a model may be asked" : hint + "; or a model may be asked";
@@ -133,7 +148,8 @@ std::optional<std::string> Edit::in_map(const spec::ExprPtr& e, bool real_coordi
 
 std::string singular(const std::string& name) {
   const size_t n = name.size();
-  if (n < 3 || name[n - 1] != 's' || std::string_view("saiu").find(name[n - 2]) != std::string::npos)
+  if (n < 3 || name[n - 1] != 's' ||
+      std::string_view("saiu").find(name[n - 2]) != std::string::npos)
     return "";
   return name.substr(0, n - 1);
 }

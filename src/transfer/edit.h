@@ -29,13 +29,14 @@ class Edit {
   std::string unscale;       // the argument 1 / (factor of s); "" when the factor is 1
   bool rows_differ = false;  // the key range depends on the row; set by the rule about keys
 
+  // The user's line for an expression: its own place or a part's, else the queries' argument.
+  Span place(const spec::ExprPtr& e) const;
   // Refuses: always false. The hint says what is supported; that a model may be asked is added.
   bool refuse(std::string code, const Span& where, std::string message, std::string hint);
   bool condition(const std::string& holds, std::string why);
 
   // The first candidate that no name of the program equals, else the first with a number.
   std::string fresh(std::initializer_list<std::string> candidates);
-  bool is_taken(const std::string& name) const { return names_.contains(name); }
 
   // Puts the statement of this TL text at a place (before what stands there).
   bool insert(Place place, const std::string& text);

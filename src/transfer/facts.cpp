@@ -35,11 +35,21 @@ bool is_mask(const Stmt& s, const std::string& score) {
          is_minus_infinity(s.expr("f")->args[2]);
 }
 
-// The innermost `if` of `body` whose own block is the mask alone.
-const Stmt* guarded_mask(const std::vector<Stmt>& body, const std::string& score) {
-  return find_if(body, [&](const Stmt& s) {
-    return s.op == Op::if_ && s.body.size() == 1 && is_mask(s.body[0], score);
-  });
+// Where in a step's block `if mixed:` with the mask alone stands, mixed being a parameter of the
+// step; nothing if it has none.
+std::optional<size_t> mask_in(const Stmt& step, const std::string& score) {
+  if (step.op != Op::step) return std::nullopt;
+  const auto is_flag = [&](const ExprPtr& e) {
+    for (const tl::Item& p : step.items("ps"))
+      if (p.type == "bool" && e->is_name(p.name)) return true;
+    return false;
+  };
+  for (size_t n = 0; n < step.body.size(); ++n) {
+    const Stmt& s = step.body[n];
+    if (s.op == Op::if_ && is_flag(s.expr("c")) && s.body.size() == 1 && is_mask(s.body[0], score))
+      return n;
+  }
+  return std::nullopt;
 }
 
 // c.m in c.m * BM + r * 64: the field of `record` that an expression mentions.
@@ -130,10 +140,10 @@ bool Finder::outputs() {
 
 bool Finder::mask() {
   const Stmt* step =
-      first(Op::step, [&](const Stmt& s) { return guarded_mask(s.body, facts_.score) != nullptr; });
+      first(Op::step, [&](const Stmt& s) { return mask_in(s, facts_.score).has_value(); });
   if (!step) return missing("step in which `if mixed:` masks the scores with map_at");
   facts_.softmax = step->word("n");
-  const Stmt& map = guarded_mask(step->body, facts_.score)->body[0];
+  const Stmt& map = step->body[*mask_in(*step, facts_.score)].body[0];
   facts_.i0 = map.expr("i0");
   facts_.j0 = map.expr("j0");
   const std::string block = step->items("ps").at(0).name;
@@ -254,11 +264,7 @@ Stmt* def_named(Program& program, const std::string& name) {
 Place mask_of(Program& program, const Facts& facts) {
   Place found{nullptr, 0};
   tl::walk(program.body, [&](Stmt& s) {
-    if (s.op != Op::step || s.word("n") != facts.softmax) return;
-    for (size_t n = 0; n < s.body.size(); ++n)
-      if (s.body[n].op == Op::if_ && s.body[n].body.size() == 1 &&
-          s.body[n].body[0].op == Op::map_at)
-        found = {&s.body, n};
+    if (const auto at = mask_in(s, facts.score); at && !found.block) found = {&s.body, *at};
   });
   return found;
 }

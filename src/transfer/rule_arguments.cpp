@@ -71,6 +71,10 @@ class Arguments {
   std::map<std::string, std::string> letters_;  // the user's sizes: the kernel's
   std::map<std::string, std::string> names_;    // the user's arguments: the kernel's
 
+  Span place(const spec::Expr& read) const {
+    const spec::Argument* a = edit_.form.argument(read.name);
+    return read.span.known() || !a ? read.span : a->span;
+  }
   bool tensor(const spec::Expr& read);
   bool scalar(const spec::Expr& use);
   std::string new_name(const std::string& user);
@@ -87,7 +91,8 @@ std::string Arguments::new_name(const std::string& user) {
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "given_" + name;
   const bool reserved = std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
-  name = reserved ? edit_.fresh({name + "_given"}) : edit_.fresh({name, name + "_given"});
+  const std::string given = name + std::string(spec::kGiven);
+  name = reserved ? edit_.fresh({given}) : edit_.fresh({name, given});
   names_[user] = name;
   return name;
 }
@@ -114,7 +119,7 @@ bool Arguments::depends_on_block_only(const spec::Expr& read) {
       if (!spec::mentions(index, Kind::index, coordinate)) continue;
       const bool key = *coordinate == 'j';
       return edit_.refuse(
-          "transfer.read", read.span,
+          "transfer.read", place(read),
           fmt::format("{}[...] is read at {}: a read per {} needs a {} vector, which this kernel's "
                       "vocabulary lacks",
                       read.name, print(index), key ? "key" : "query", key ? "column" : "row"),
@@ -146,7 +151,7 @@ bool Arguments::tensor(const spec::Expr& read) {
   if (names_.contains(read.name)) return true;
   const spec::Argument* a = edit_.form.argument(read.name);
   if (!a || a->dims.size() != read.args.size())
-    return edit_.refuse("transfer.read", read.span,
+    return edit_.refuse("transfer.read", place(read),
                         fmt::format("{} is read with {} indices, but has {} dimensions", read.name,
                                     read.args.size(), a ? a->dims.size() : 0),
                         "");
@@ -173,12 +178,17 @@ bool Arguments::scalar(const spec::Expr& use) {
   const spec::Argument* a = edit_.form.argument(use.name);
   const bool number = a && (a->dtype == Dtype::i64 || a->dtype == Dtype::i32 || is_float(a->dtype));
   if (!number)
-    return edit_.refuse("transfer.dtype", a ? a->span : use.span,
+    return edit_.refuse("transfer.dtype", place(use),
                         fmt::format("the scalar {} is no number", use.name),
                         "supported are int and float");
   const std::string own = new_name(use.name);
   edit_.result.bindings.push_back({own, use.name, {}});
-  return add_before_scale(own + (is_float(a->dtype) ? ": f32" : ": i32"));
+  const bool real = is_float(a->dtype);
+  for (const char* bound : {"{} > -{}", "{} < {}"})
+    if (!real && !edit_.condition(fmt::format(fmt::runtime(bound), own, 1 << 29),
+                                  "positions are computed in 32 bits"))
+      return false;
+  return add_before_scale(own + (real ? ": f32" : ": i32"));
 }
 
 ExprPtr Arguments::renamed(const ExprPtr& e) const {

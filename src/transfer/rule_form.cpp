@@ -21,67 +21,97 @@ bool is_index(const ExprPtr& e, const std::string& name) {
   return e->kind == Kind::index && e->name == name;
 }
 
-// The kernel's dims (batch, head, row, column) of an operand, as places among the user's.
+bool is_zero(const ExprPtr& e) { return e->kind == Kind::number && e->value == 0; }
+
+// A batch or a head of its own that the user's tensor leaves out.
+bool may_be_absent(const spec::Form& form, int dim, bool key) {
+  const spec::Size& size = dim == 0 ? form.B : key ? form.G : form.H;
+  return dim <= 1 && size.name.empty() && size.constant == 1;
+}
+
+// The kernel's dims (batch, head, row, column) as places among the user's `rank` dims, of which
+// `is_dim(dim, n)` says what they are; nothing if the two do not match.
+template <class IsDim>
+std::optional<std::vector<int>> match_dims(const spec::Form& form, size_t rank, bool key,
+                                           const IsDim& is_dim) {
+  std::vector<int> out;
+  std::vector<bool> used(rank, false);
+  for (int dim = 0; dim < 4; ++dim) {
+    size_t n = 0;
+    while (n < rank && (used[n] || !is_dim(dim, n))) ++n;
+    if (n < rank) {
+      used[n] = true;
+      out.push_back(static_cast<int>(n));
+    } else if (may_be_absent(form, dim, key)) {
+      out.push_back(-1);
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (std::find(used.begin(), used.end(), false) != used.end()) return std::nullopt;
+  return out;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
 bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& argument, bool key) {
   const spec::Form& form = edit.form;
   const int64_t group = form.G.constant ? form.H.constant / form.G.constant : 1;
   const ExprPtr h = spec::leaf(Kind::index, spec::Type::integer, "h");
   const ExprPtr head = key ? spec::binary("//", h, spec::integer(group)) : h;
-  const auto is_dim = [&](int dim, const ExprPtr& e) {
-    if (dim == 1) return spec::equal(e, head);
+  const spec::Argument* given = form.argument(operand.argument);
+  const auto is_dim = [&](int dim, size_t n) {
+    const ExprPtr& e = operand.indices[n];
+    const bool single = given && n < given->dims.size() && given->dims[n].constant == 1;
+    if (dim == 1) return spec::equal(e, head) || (single && is_zero(e));
     return is_index(e, dim == 0 ? "b" : dim == 2 ? (key ? "j" : "i") : "d");
   };
-  Binding binding{argument, operand.argument, {}};
-  for (int dim = 0; dim < 4; ++dim)
-    for (size_t n = 0; n < operand.indices.size(); ++n)
-      if (is_dim(dim, operand.indices[n])) binding.dims.push_back(static_cast<int>(n));
-  if (binding.dims.size() != 4 || operand.indices.size() != 4) {
-    std::string indices;
-    for (const ExprPtr& e : operand.indices) indices += (indices.empty() ? "" : ", ") + print(e);
-    const spec::Argument* a = form.argument(operand.argument);
+  const auto dims = match_dims(form, operand.indices.size(), key, is_dim);
+  if (!dims) {
+    std::vector<std::string> indices;
+    for (const ExprPtr& e : operand.indices) indices.push_back(print(e));
     return edit.refuse(
-        "transfer.operand", a ? a->span : Span{},
+        "transfer.operand", given ? given->span : Span{},
         fmt::format("the function reads {}[{}] where the kernel reads {}[b, {}, {}, d]",
-                    operand.argument, indices, argument, key ? print(head) : "h", key ? "j" : "i"),
-        "supported are four dimensions, batch, heads, sequence and head dimension, in any order");
+                    operand.argument, joined(indices), argument, key ? print(head) : "h",
+                    key ? "j" : "i"),
+        "supported are batch, heads, sequence and head dimension, in any order; a batch or a head "
+        "of size 1 may be absent");
   }
-  edit.result.bindings.push_back(std::move(binding));
+  edit.result.bindings.push_back({argument, operand.argument, *dims});
   return true;
-}
-
-std::string dims_text(const std::vector<std::string>& dims) {
-  std::string out;
-  for (const std::string& d : dims) out += (out.empty() ? "" : ", ") + d;
-  return out;
 }
 
 bool bind_output(Edit& edit) {
   const std::vector<std::string>& user = edit.form.output_dims;
-  Binding binding{edit.facts.o, "", {}};
-  for (const char* dim : {"b", "h", "i", "d"}) {
-    const auto at = std::find(user.begin(), user.end(), dim);
-    if (at != user.end()) binding.dims.push_back(static_cast<int>(at - user.begin()));
-  }
-  if (binding.dims.size() != 4 || user.size() != 4)
+  const auto is_dim = [&](int dim, size_t n) { return user[n] == std::string(1, "bhid"[dim]); };
+  const auto dims = match_dims(edit.form, user.size(), false, is_dim);
+  if (!dims)
     return edit.refuse(
-        "transfer.output", {},
-        fmt::format("the output is [{}], the kernel writes [b, h, i, d]", dims_text(user)),
-        "supported is an output of these four dimensions in any order");
-  edit.result.bindings.push_back(std::move(binding));
+        "transfer.output", edit.place(nullptr),
+        fmt::format("the output is [{}], the kernel writes [b, h, i, d]", joined(user)),
+        "supported is an output of these dimensions in any order");
+  edit.result.bindings.push_back({edit.facts.o, "", *dims});
   return true;
 }
 
 bool fixed_sizes(Edit& edit) {
   const spec::Form& form = edit.form;
   const Facts& f = edit.facts;
-  const std::pair<const spec::Size*, std::string> sizes[] = {{&form.B, f.batch},
-                                                             {&form.H, f.heads},
-                                                             {&form.G, f.groups},
-                                                             {&form.M, f.queries},
-                                                             {&form.N, f.keys}};
-  for (const auto& [size, letter] : sizes)
-    if (size->name.empty() && !edit.condition(fmt::format("{} == {}", letter, size->constant),
-                                              "the user's function fixes this size"))
+  const char *heads = "head counts are constants of a specification",
+             *fixed = "the user's function fixes this size";
+  const std::tuple<const spec::Size*, std::string, const char*> sizes[] = {
+      {&form.B, f.batch, fixed},
+      {&form.H, f.heads, heads},
+      {&form.G, f.groups, heads},
+      {&form.M, f.queries, fixed},
+      {&form.N, f.keys, fixed}};
+  for (const auto& [size, letter, why] : sizes)
+    if (size->name.empty() && !edit.condition(fmt::format("{} == {}", letter, size->constant), why))
       return false;
   if (!form.M.name.empty() && form.M.name == form.N.name)
     return edit.condition(fmt::format("{} == {}", f.queries, f.keys),
@@ -105,7 +135,7 @@ bool head_dimension(Edit& edit) {
   const int64_t d = param(edit.program, edit.facts.dim);
   for (const spec::Size& size : {edit.form.D, edit.form.Dv}) {
     if (size.name.empty() && size.constant == d) continue;
-    return edit.refuse("transfer.head_dim", {},
+    return edit.refuse("transfer.head_dim", edit.place(nullptr),
                        fmt::format("the head dimension is {}, the kernel's {} is {}",
                                    size.name.empty() ? std::to_string(size.constant) : size.name,
                                    edit.facts.dim, d),
@@ -118,7 +148,7 @@ bool element_type(Edit& edit) {
   const tl::Stmt* element = edit.program.find(tl::Op::element);
   if (element && element->word("t") == kw::name(edit.form.dtype)) return true;
   return edit.refuse(
-      "transfer.dtype", {},
+      "transfer.dtype", edit.place(nullptr),
       fmt::format("the function computes in {}, the kernel in {}", kw::name(edit.form.dtype),
                   element ? element->word("t") : "no element type"),
       "supported is the kernel's element type");
@@ -129,16 +159,17 @@ bool element_type(Edit& edit) {
 bool rule_form(Edit& edit) {
   const spec::Form& form = edit.form;
   if (form.terms.size() != 1)
-    return edit.refuse("transfer.terms", {},
+    return edit.refuse("transfer.terms", edit.place(nullptr),
                        fmt::format("the output is a sum of {} softmax terms, the kernel has one",
                                    form.terms.size()),
                        "supported is one softmax");
   if (form.epilogue && form.epilogue->kind != Kind::output)
-    return edit.refuse("transfer.epilogue", form.epilogue->span,
-                       fmt::format("the output is {} of the attention's o", print(form.epilogue)),
-                       "supported is the attention's output as it is; apply the rest outside");
+    return edit.refuse(
+        "transfer.epilogue", edit.place(form.epilogue),
+        fmt::format("the output is {}, o being the attention's", print(form.epilogue)),
+        "supported is the attention's output as it is; apply the rest outside");
   if (edit.term.finite_mask)
-    return edit.refuse("transfer.finite_mask", edit.term.keep ? edit.term.keep->span : Span{},
+    return edit.refuse("transfer.finite_mask", edit.place(edit.term.keep),
                        "scores are masked by a large finite number, and a row may keep no key: "
                        "such a row is a mean over all keys, which the kernel makes 0",
                        "supported is masking by float('-inf'), or a mask that keeps a key in "

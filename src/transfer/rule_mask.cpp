@@ -50,7 +50,7 @@ std::optional<std::string> condition(Edit& edit) {
         "written, for every score of a visited block");
     return fmt::format("j < {} and ({})", edit.facts.keys, *predicate);
   }
-  const auto upper = text(bounds->upper ? smaller(keys, bounds->upper, {}) : keys);
+  const auto upper = text(bounds->upper ? smaller(keys, bounds->upper) : keys);
   if (!upper) return std::nullopt;
   if (!bounds->lower) return "j < " + *upper;
   const auto lower = text(bounds->lower);

@@ -53,7 +53,7 @@ bool settle_factor(Edit& edit) {
   Score& p = edit.parts;
   const std::optional<double> c = spec::constant(p.factor);
   if (!p.core || (c && *c == 0))
-    return edit.refuse("transfer.score", edit.term.score->span,
+    return edit.refuse("transfer.score", edit.place(edit.term.score),
                        fmt::format("the score {} does not depend on q and k", print(edit.score)),
                        "supported are scores with a factor other than 0");
   if (c && *c < 0) {

@@ -23,7 +23,8 @@ struct AppliedRule {
 };
 
 // Which argument of the user's function a tensor or scalar of the kernel is. Dimension k of the
-// kernel's tensor is dimension dims[k] of the user's. The output has no name at the user's: "".
+// kernel's tensor is dimension dims[k] of the user's; -1: the user's has no such dimension, and the
+// size is 1. The output has no name at the user's: "".
 struct Binding {
   std::string argument, user;
   std::vector<int> dims;
