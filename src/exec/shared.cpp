@@ -78,7 +78,8 @@ SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view ho
                                                    name, slot.use, slot.filled_by->name));
   }
   if (!slot.tile.defined)
-    return fault("exec.uninitialised", fmt::format("{} is read and nothing has filled it yet", name));
+    return fault("exec.uninitialised",
+                 fmt::format("{} is read and nothing has filled it yet", name));
   return &slot;
 }
 
