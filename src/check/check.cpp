@@ -99,7 +99,6 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
   if (can_decide(capture, options, report)) {
     const std::vector<Case> cases = make_cases(capture, options);
     std::vector<Trial> trials = run_cases(program, capture, cases, std::max(options.threads, 1));
-    std::optional<std::pair<Case, Failure>> doubt;
     report.verdict = Verdict::holds;
     for (size_t n = 0; n < trials.size(); ++n) {
       Trial& t = trials[n];
@@ -112,16 +111,9 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
       report.rows += t.rows;
       report.key_blocks += t.key_blocks;
       report.worst = std::max(report.worst, t.worst);
-      report.beyond += t.beyond;
-      if (!doubt && t.doubt) doubt = {cases[n], *t.doubt};
       if (!t.failure) continue;
       refute(program, capture, options, cases[n], std::move(*t.failure), report);
       break;
-    }
-    if (report.verdict == Verdict::holds && report.beyond > std::max(1, report.rows / 1000)) {
-      Options as_it_is = options;
-      as_it_is.shrink = false;  // a smaller case has fewer rows to be unlucky with
-      refute(program, capture, as_it_is, doubt->first, doubt->second, report);
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -7,13 +7,9 @@
 //   - every key block that a row skips keeps nothing, and every one without a mask keeps
 //     everything, by the keep predicate evaluated densely;
 //   - every row of the output is within the accepted error, 2 * max(the error of the user's own
-//     function on that row, half an ulp of the output type), relative L2; a row without a key is 0.
-//     One row in a thousand may be up to 1.5 times that: weights that are rounded relative to a
-//     reference other than the row's maximum lose up to half an ulp on the largest weight too, and
-//     of 20 000 random rows of 130 keys the worst then is at 1.12 (0.8 with the maximum);
-//   - the log of the sum of exponentials, where the program gives it, within 1e-4 + 1e-5 |lse|:
-//   fp32
-//     scores up to a few hundred; -inf without a key.
+//     function on that row, half an ulp of the output type), relative L2; a row without a key is 0;
+//   - the log of the sum of exponentials, where the program gives it, within 1e-4 + 1e-5 |lse|
+//     (fp32, scores up to a few hundred); -inf without a key.
 // The evaluator itself is first held against PyTorch's goldens (x = x).
 //
 // Heads. Head counts are constants of a form and sizes of a program. A case runs two groups of
@@ -73,7 +69,6 @@ struct Report {
   int rows = 0;        // compared
   int key_blocks = 0;  // skipped or unmasked ones, held against the keep predicate
   double worst = 0;    // largest error / allowed over all rows, when it holds
-  int beyond = 0;      // rows above 1, when it holds
   double seconds = 0;
   std::optional<Counterexample> counterexample;
   Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation

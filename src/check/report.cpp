@@ -41,21 +41,16 @@ std::string print(const Report& r) {
   std::string text = fmt::format("{}: {} case{}, {} rows, {} key blocks, {:.1f} s", name(r.verdict),
                                  r.cases, r.cases == 1 ? "" : "s", r.rows, r.key_blocks, r.seconds);
   if (r.verdict == Verdict::holds) text += fmt::format("; worst row {:.2f}x of accepted", r.worst);
-  if (r.beyond > 0) text += fmt::format(", {} rows above it", r.beyond);
   text += "\n";
   if (r.counterexample) text += print(*r.counterexample);
   return text + render(r.diagnostics);
 }
 
 nlohmann::json to_json(const Report& r) {
-  nlohmann::json json = {{"verdict", name(r.verdict)},
-                         {"cases", r.cases},
-                         {"rows", r.rows},
-                         {"key_blocks", r.key_blocks},
-                         {"worst", r.worst},
-                         {"beyond", r.beyond},
-                         {"seconds", r.seconds},
-                         {"diagnostics", to_json(r.diagnostics)}};
+  nlohmann::json json = {
+      {"verdict", name(r.verdict)},           {"cases", r.cases}, {"rows", r.rows},
+      {"key_blocks", r.key_blocks},           {"worst", r.worst}, {"seconds", r.seconds},
+      {"diagnostics", to_json(r.diagnostics)}};
   if (!r.counterexample) return json;
   const Counterexample& e = *r.counterexample;
   json["counterexample"] = {{"sizes", e.sizes},

@@ -44,8 +44,6 @@ struct Trial {
   Diagnostics diagnostics;
   std::optional<Failure> failure;
   // The first row that is above the accepted error, by less than half of it; and how many are.
-  std::optional<Failure> doubt;
-  int beyond = 0;
   int rows = 0, key_blocks = 0;
   double worst = 0;
 };

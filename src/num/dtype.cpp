@@ -116,13 +116,13 @@ float f16_value(uint16_t bits) {
 double half_ulp(Dtype t) {
   switch (t) {
     case Dtype::f64:
-      return 0x1p-54;
+      return 0x1p-53;
     case Dtype::f32:
-      return 0x1p-25;
+      return 0x1p-24;
     case Dtype::f16:
-      return 0x1p-12;
+      return 0x1p-11;
     case Dtype::bf16:
-      return 0x1p-9;
+      return 0x1p-8;
     default:
       return 0;
   }

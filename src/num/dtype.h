@@ -43,8 +43,8 @@ inline float bf16_round(float x) { return bf16_value(bf16_bits(x)); }
 uint16_t f16_bits(float x);
 float f16_value(uint16_t bits);
 
-// Half a unit in the last place, relative: 2^-9 for bf16, 2^-12 for f16, 2^-25 for f32. Zero for
-// integers.
+// Half a unit in the last place of 1, the largest relative error of one rounding: 2^-8 for bf16
+// (8 significant bits), 2^-11 for f16, 2^-24 for f32. Zero for integers.
 double half_ulp(Dtype t);
 
 }  // namespace kw
