@@ -102,7 +102,10 @@ bool bind_output(Edit& edit) {
 bool fixed_sizes(Edit& edit) {
   const spec::Form& form = edit.form;
   const Facts& f = edit.facts;
-  const char *heads = "head counts are constants of a specification",
+  // A trace fixes every head count, but a function that never computes with a head's number means
+  // the same for any; a single head may be an absent dimension, so one stays one.
+  const bool any_heads = spec::heads_are_alike(form) && form.H.constant > 1;
+  const char *heads = "the function computes with the number of a head",
              *fixed = "the user's function fixes this size";
   const std::tuple<const spec::Size*, std::string, const char*> sizes[] = {
       {&form.B, f.batch, fixed},
@@ -111,7 +114,8 @@ bool fixed_sizes(Edit& edit) {
       {&form.M, f.queries, fixed},
       {&form.N, f.keys, fixed}};
   for (const auto& [size, letter, why] : sizes)
-    if (size->name.empty() && !edit.condition(fmt::format("{} == {}", letter, size->constant), why))
+    if (size->name.empty() && !(why == heads && any_heads && size->constant > 1) &&
+        !edit.condition(fmt::format("{} == {}", letter, size->constant), why))
       return false;
   if (!form.M.name.empty() && form.M.name == form.N.name)
     return edit.condition(fmt::format("{} == {}", f.queries, f.keys),
