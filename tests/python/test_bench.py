@@ -26,6 +26,9 @@ class Cpu:
     def leave_if_lost(self):
         bench.Machine.leave_if_lost(self)
 
+    def run_for(self, run, milliseconds):
+        run()
+
     def median_ms(self, run, warmup_ms, repeat_ms):
         run()
         self.timed += 1
