@@ -1,0 +1,252 @@
+"""The commands from outside: what they take, what they print, what they refuse and how."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from kernelwright_cli import COMMAND, KERNEL, ROOT, SCREEN, assert_refused, call, write_spec
+
+PROGRAM = ROOT / "tests/corpus/sm90_attention_fwd.tl"
+
+
+@pytest.fixture(scope="session")
+def captured(tmp_path_factory):
+    """Plain attention, captured once; every command takes the folder where it takes a spec."""
+    top = tmp_path_factory.mktemp("captured")
+    run = call("capture", write_spec(top), "--out", top / "spec")
+    assert run.returncode == 0, run.stderr
+    return top / "spec"
+
+
+def edited(tmp_path, old, new):
+    text = PROGRAM.read_text()
+    assert old in text
+    path = tmp_path / "edited.tl"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+# --- help, doctor, explain, diff --------------------------------------------------------------
+
+COMMANDS = {"make": "--target", "capture": "--form", "lift": "--out", "transfer": "--spec",
+            "check": "--cases", "lower": "--reference", "build": "--target", "prove": "folder",
+            "bench": "folders", "diff": "b", "explain": "law", "doctor": "--help"}
+
+
+def test_help_lists_every_command():
+    run = call("--help")
+    assert run.returncode == 0 and all(re.search(rf"^ +{c} ", run.stdout, re.M) for c in COMMANDS)
+
+
+@pytest.mark.parametrize("command, word", COMMANDS.items())
+def test_help_of_a_command_names_what_it_takes(command, word):
+    run = call(command, "--help")
+    assert run.returncode == 0 and word in run.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["mend"], ["lift"], ["make", "x.py", "--colour"]])
+def test_a_wrong_command_line_is_bad_input(words):
+    run = call(*words)
+    assert run.returncode == 2 and len(run.stderr.splitlines()) <= SCREEN
+
+
+def test_doctor_finds_what_the_stages_need():
+    run = call("doctor")
+    assert run.returncode == 0, run.stdout
+    for what in ["files", "python", "libclang", "NVRTC"]:
+        assert re.search(rf"^ok +{what} ", run.stdout, re.M), run.stdout
+
+
+def test_explain_says_a_law_and_all_laws_of_a_word():
+    one = call("explain", "gemm_async.C1")
+    assert one.returncode == 0 and one.stdout.startswith("gemm_async.C1  ")
+    word = call("explain", "gemm_async")
+    assert word.returncode == 0 and one.stdout in word.stdout
+    assert len(word.stdout.splitlines()) > 1
+    assert_refused(call("explain", "gemm_async.C99"), "cli.law", "gemm_async.C99")
+
+
+def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
+    same = call("diff", PROGRAM, PROGRAM)
+    assert (same.returncode, same.stdout) == (0, "")
+    run = call("diff", PROGRAM, edited(tmp_path, "STAGES = 2", "STAGES = 3"))
+    assert run.returncode == 1
+    assert "STAGES = 2" in run.stdout and "STAGES = 3" in run.stdout
+    assert len(run.stdout.splitlines()) <= SCREEN
+    assert_refused(call("diff", PROGRAM, "none.tl"), "cli.read", "none.tl")
+
+
+# --- lift, lower, build -----------------------------------------------------------------------
+
+@pytest.mark.parametrize("kernel", sorted(ROOT.glob("kernels/*/*.cu")), ids=lambda p: p.stem)
+def test_lift_and_lower_in_a_pipe_give_the_kernel_back(kernel, tmp_path):
+    lifted = call("lift", kernel)
+    assert lifted.returncode == 0, lifted.stderr
+    lowered = call("lower", "-", "--reference", kernel, "--patch", tmp_path / "p",
+                   stdin=lifted.stdout)
+    assert lowered.returncode == 0, lowered.stderr
+    assert lowered.stdout == kernel.read_text() and (tmp_path / "p").read_text() == ""
+    assert call("lift", "-", stdin=kernel.read_text()).stdout == lifted.stdout
+
+
+TARGETS = {"sm90": ["sm_90a"]}  # of each folder of kernels/
+
+
+def test_every_folder_of_kernels_has_its_targets():
+    assert {p.name for p in ROOT.glob("kernels/*")} == set(TARGETS)
+
+
+@pytest.mark.parametrize("kernel, target", [(k, t) for k in sorted(ROOT.glob("kernels/*/*.cu"))
+                                            for t in TARGETS[k.parent.name]])
+def test_a_corpus_kernel_compiles_without_spills(kernel, target, tmp_path):
+    run = call("build", kernel, "--target", target, "--out", tmp_path / "k.cubin", "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["spills"] == 0
+    assert (tmp_path / "k.cubin").read_bytes()[:4] == b"\x7fELF"
+
+
+# --- broken and wrong programs ----------------------------------------------------------------
+
+def test_a_broken_program_is_refused_with_its_law_and_a_caret(tmp_path, captured):
+    path = edited(tmp_path, "gemm_async s = q_r @ k_s[t + 1].T", "gemm_async s = q_r @ v_q[t + 1].T")
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "v_q" in text)
+    for run in [call("check", path, "--spec", captured), call("lower", path, "--reference", KERNEL)]:
+        assert run.returncode == 2 and run.stdout == ""
+        assert re.search(rf"edited\.tl:{line}:\d+: error\[[a-z_]+\.[A-Z]\d+\]", run.stderr), run.stderr
+        assert re.search(r"^ +\| +\^", run.stderr, re.M), run.stderr
+        assert "Traceback" not in run.stderr and len(run.stderr.splitlines()) <= SCREEN
+
+
+def test_a_program_that_means_something_else_is_refuted_with_one_screen(tmp_path, captured):
+    path = edited(tmp_path, "map_rows l[i] = l[i] * factor[i]\n", "\n")
+    run = call("check", path, "--spec", captured)
+    assert run.returncode == 1, run.stderr
+    said = run.stdout + run.stderr
+    assert "refuted" in said and len(said.splitlines()) <= SCREEN, said
+    as_json = call("check", path, "--spec", captured, "--json")
+    facts = json.loads(as_json.stdout)
+    assert as_json.returncode == 1 and facts["verdict"] == "refuted"
+    assert min(facts["counterexample"]["sizes"].values()) >= 1
+
+
+def test_check_json_of_a_right_program(captured):
+    run = call("check", PROGRAM, "--spec", captured, "--cases", 3, "--json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["verdict"] == "holds"
+
+
+# --- make: bad input --------------------------------------------------------------------------
+
+EXPECTED = re.compile(r"# error (\S+) at line (\d+): (.*)")
+
+
+@pytest.mark.parametrize("name", ["syntax", "branch_on_value", "top_k", "float32"])
+def test_a_bad_specification_is_refused_in_the_users_file(name, tmp_path):
+    spec = ROOT / f"tests/spec/bad/{name}.py"
+    code, line, fact = EXPECTED.match(spec.read_text()).groups()
+    assert_refused(call("make", spec, cwd=tmp_path), code, f"{spec}:{line}:", fact)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_there_is_named(tmp_path, captured):
+    refused = [
+        (["none.py"], "spec.file", "none.py"),
+        ([captured, "--target", "sm_80"], "driver.target", "sm_80"),
+        ([captured, "--target", "sm_90"], "driver.target", "sm_90a"),
+        ([ROOT / "examples/full.py", "--function", "half"], "spec.no_function", "half"),
+    ]
+    for words, code, fact in refused:
+        assert_refused(call("make", *words, cwd=tmp_path), code, fact)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_head_dimension_that_no_kernel_has_leaves_nothing(tmp_path):
+    spec = write_spec(tmp_path, shape="2, 4, 96, 64")
+    run = call("make", spec, cwd=tmp_path)
+    assert_refused(run, re.search(r"error\[([\w.]+)\]", run.stderr)[1], "attention.py:", "64")
+    assert [p.name for p in tmp_path.iterdir()] == ["attention.py"]
+
+
+def test_a_folder_that_make_did_not_write_is_kept(tmp_path, captured):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("years")
+    assert_refused(call("make", captured, "--out", mine), "driver.out", "mine")
+    assert_refused(call("make", captured, "--out", mine / "thesis.tex/out"), "driver.out", "thesis.tex")
+    assert (mine / "thesis.tex").read_text() == "years" and len(list(tmp_path.iterdir())) == 1
+
+
+# --- make: machine-readable, and killed -------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def plain(captured, tmp_path_factory):
+    """(folder, run) of plain attention made from its captured folder."""
+    folder = tmp_path_factory.mktemp("plain") / "made"
+    run = call("make", captured, "--json", "--out", f"{folder}/")
+    assert run.returncode == 0, run.stderr
+    return folder, run
+
+
+def test_make_json_is_one_object_a_stage(plain):
+    stages = [json.loads(line) for line in plain[1].stdout.splitlines()]
+    assert [s["stage"] for s in stages if s["stage"]] == ["capture", "lift", "transfer", "check",
+                                                          "lower", "build", "wrote"]
+    assert all(s["seconds"] >= 0 and s["text"] for s in stages)
+
+
+def test_findings_are_json_as_well(tmp_path):
+    run = call("make", ROOT / "tests/spec/bad/syntax.py", "--json", cwd=tmp_path)
+    [finding] = json.loads(run.stderr)["diagnostics"]
+    assert run.returncode == 2 and finding["code"] == "spec.syntax"
+
+
+def files_of(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def stable(files):
+    """Without what differs from run to run."""
+    return {name: text for name, text in files.items() if name != "certificate.json"}
+
+
+def killed_make(captured, target, delay, in_write):
+    """Starts make, kills it after `delay`, counted from the start or from its first file."""
+    process = subprocess.Popen([COMMAND, "make", captured, "--out", target],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    staging = target.parent / f".{target.name}.{process.pid}"
+    while in_write and process.poll() is None and not staging.exists():
+        time.sleep(0.001)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return staging
+
+
+def test_a_killed_run_leaves_no_folder_or_a_whole_one(plain, captured, tmp_path):
+    whole = stable(files_of(plain[0]))
+    delays = random.Random(os.urandom(4))
+    seen_staging, half = False, 6 if os.environ.get("KW_TEST_ALL") == "1" else 3
+    for n in range(2 * half):
+        target = tmp_path / "made"
+        if n == half:  # from here on there is an older folder, recognisable
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(plain[0], target)
+            (target / "old").write_text("")
+        in_write = n % 2 == 1
+        delay = delays.uniform(0, 0.06 if in_write else 2.5)
+        staging = killed_make(captured, target, delay, in_write)
+        seen_staging = seen_staging or staging.exists()
+        there = f"run {n}, killed after {delay:.3f} s"
+        if n < half and not target.exists():
+            continue
+        files = stable(files_of(target))
+        assert files.keys() - {"old"} == whole.keys(), there
+        assert {k: v for k, v in files.items() if k != "old"} == whole, there
+    assert seen_staging, "no kill fell into the write"

@@ -1,0 +1,255 @@
+"""What `kernelwright make` leaves in out/NAME, held against everybody who will read it: git, nvcc's
+NVRTC, a C++ compiler, and the runtime. One `make` costs seconds, so a session shares the results.
+
+Two examples are made: prefix-LM, and another that changes from day to day; all when KW_TEST_ALL=1.
+A third specification has numbers as arguments and sizes that its code fixes."""
+
+import datetime
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from kernelwright_cli import KERNEL, ROOT, call, write_spec
+
+OTHERS = ["full", "causal", "alibi"]
+TODAY = OTHERS[datetime.date.today().timetuple().tm_yday % len(OTHERS)]
+EXAMPLES = ["prefix_lm", *(OTHERS if os.environ.get("KW_TEST_ALL") == "1" else [TODAY])]
+CUDA = next((ROOT / ".venv").glob("lib/*/site-packages/nvidia/cu13/include"))
+NUMBERS = """i = torch.arange(96)[:, None]
+    j = torch.arange(k.shape[2])[None]
+    s = ((q @ k.mT) * heat).masked_fill((j > i) | (j <= i - window), -torch.inf)
+    return s.softmax(-1) @ v"""
+
+
+class Made:
+    def __init__(self, folder, run):
+        self.folder, self.run = folder, run
+
+    def json(self, name):
+        return json.loads((self.folder / name).read_text())
+
+
+@pytest.fixture(scope="session")
+def makes(tmp_path_factory):
+    """Each specification once a session; which of the examples is part of a failure's output."""
+    print(f"examples of this run: {', '.join(EXAMPLES)}")
+    done = {}
+
+    def make(name):
+        if name not in done:
+            top = tmp_path_factory.mktemp(name)
+            spec = ROOT / f"examples/{name}.py"
+            if name == "numbers":
+                spec = write_spec(top, NUMBERS, ", window, heat", ", 32, 0.125")
+            done[name] = Made(top / "made", call("make", spec, "--out", top / "made"))
+        return done[name]
+
+    return make
+
+
+@pytest.fixture(scope="session", params=[*EXAMPLES, "numbers"])
+def made(request, makes):
+    result = makes(request.param)
+    assert result.run.returncode == 0, result.run.stderr
+    return result
+
+
+def test_every_file_is_there(made):
+    files = {"kernel.cu", "kernel.tl", "kernel.patch", "kernel.cubin", "launch.h", "launch.json",
+             "prove.json", "certificate.json", "kw", "prove"}
+    assert {p.name for p in made.folder.iterdir()} == files
+    assert not list(made.folder.parent.glob(".*"))
+
+
+def test_every_stage_says_one_line_with_its_time(made):
+    for stage in ["capture", "lift", "transfer", "check", "lower", "build", "wrote"]:
+        assert re.search(rf"^{stage} +\S.*\[\d+\.\d s\]$", made.run.stderr, re.M), made.run.stderr
+    assert len(made.run.stderr.splitlines()) <= 25
+
+
+def test_the_patch_applies_to_the_experts_file(made, tmp_path):
+    copy = tmp_path / "kernels/sm90/attention_fwd.cu"
+    copy.parent.mkdir(parents=True)
+    shutil.copy(KERNEL, copy)
+    patch = made.folder / "kernel.patch"
+    if patch.stat().st_size:  # plain attention changes nothing
+        subprocess.run(["git", "apply", str(patch)], cwd=tmp_path, check=True,
+                       env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+    assert copy.read_bytes() == (made.folder / "kernel.cu").read_bytes()
+
+
+def test_the_certificate_names_what_it_is_about(made):
+    certificate = made.json("certificate.json")
+    for key, name in [("kernel", "kernel.cu"), ("program", "kernel.tl"), ("cubin", "kernel.cubin")]:
+        text = (made.folder / name).read_bytes()
+        assert certificate[key] == {"name": name, "sha256": hashlib.sha256(text).hexdigest()}
+    assert certificate["expert"]["sha256"] == hashlib.sha256(KERNEL.read_bytes()).hexdigest()
+    spec = certificate["spec"]["file"]
+    assert spec["sha256"] == hashlib.sha256(open(spec["name"], "rb").read()).hexdigest()
+    assert certificate["verdict"] == "holds" and certificate["resources"]["spill_bytes"] == 0
+    values = certificate["checked"][0]
+    assert values["holds"] and values["cases"] >= 8 and values["worst_error_over_allowed"] <= 1
+    assert any("schedules" in line for line in certificate["not_checked"])
+    assert any("no GPU" in line for line in certificate["not_checked"])
+
+
+def test_the_kernel_compiles_from_its_folder_alone(made, tmp_path):
+    """The folder is the home: kernel.cu sees its own kw/, not the repository's."""
+    home = tmp_path / "home"
+    (home / "cuda").mkdir(parents=True)
+    shutil.copytree(made.folder / "kw", home / "cuda/kw")
+    run = call("build", made.folder / "kernel.cu", "--out", tmp_path / "k.cubin", "--json",
+               KERNELWRIGHT_HOME=str(home), KERNELWRIGHT_PYTHON=str(ROOT / ".venv/bin/python"))
+    assert run.returncode == 0, run.stderr
+    facts = json.loads(run.stdout)
+    assert facts["spills"] == 0 and 0 < facts["registers"] <= 168
+    assert (tmp_path / "k.cubin").read_bytes() == (made.folder / "kernel.cubin").read_bytes()
+
+
+USER = """#include "launch.h"
+int main() {
+  %(name)s::Inputs in{};
+  %(name)s::Plan plan;
+  return %(name)s::make_plan(in, 132, plan) ? 0 : 1;
+}
+"""
+
+
+def namespace(made):
+    return re.search(r"^namespace (\w+) \{", (made.folder / "launch.h").read_text(), re.M)[1]
+
+
+def test_launch_h_is_all_that_a_users_program_includes(made, tmp_path):
+    (tmp_path / "user.cpp").write_text(USER % {"name": namespace(made)})
+    subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                    f"-I{made.folder}", f"-isystem{CUDA}", str(tmp_path / "user.cpp")], check=True)
+
+
+# --- launch.h and the runtime, given the same tensors -----------------------------------------
+
+SIZES = {"B": 2, "H": 8, "G": 4, "M": 96, "N": 160}
+
+
+def fill_of(launch):
+    """C++ that gives both sides the same tensors: contiguous, at made-up addresses."""
+    lines, address = [], 0x10000
+    sizes = {"H": SIZES["H"]}
+    for r in launch["requires"]:  # what the user's code fixes
+        if r[0] == "==" and isinstance(r[1], str) and isinstance(r[2], int):
+            sizes[r[1]] = r[2]
+    for a in launch["arguments"]:
+        name = a["name"]
+        if a["kind"] in ("tensor", "tensor_map"):
+            shape = [d if isinstance(d, int) else {**SIZES, **sizes}[d] for d in a["dims"]]
+            strides = [1]
+            for extent in reversed(shape[1:]):
+                strides.insert(0, strides[0] * extent)
+            shape, strides = (", ".join(map(str, x)) for x in (shape, strides))
+            lines.append(f"  in.{name} = {{{address}, {{{shape}}}, {{{strides}}}}};")
+            lines.append(f'  tensors["{name}"] = {{{address}, kw::Dtype::{a["dtype"]}, {{{shape}}}, '
+                         f"{{{strides}}}}};")
+            address += 0x100000
+        elif a["kind"] == "workspace":
+            lines.append(f"  in.{name} = kWorkspace;")
+        elif a["kind"] == "scalar" and "value" not in a:
+            value = 0.125 if a["dtype"] == "f32" else 33
+            lines.append(f'  in.{name} = {value}; scalars["{name}"] = {value};')
+    return "\n".join(lines)
+
+
+def changes_of(launch):
+    """(name, both refuse, C++ for launch.h's tensors, the same for the runtime's)."""
+    def both(name, refused, argument, field, index, value):
+        at = f"[{index}]" if index is not None else ""
+        runtime = {"stride": "strides"}.get(field, field)
+        return name, refused, (f"in.{argument}.{field}{at} = {value}; "
+                               f'tensors["{argument}"].{runtime}{at} = {value};')
+
+    changes = [
+        ("nothing", False, ""),
+        both("q has 64 columns", True, "q", "shape", 3, 64),
+        both("k has other keys than v", True, "k", "shape", 2, 161),
+        both("o has other heads", True, "o", "shape", 1, 4),
+        both("lse has other queries", True, "lse", "shape", 2, 95),
+        both("no batch", True, "q", "shape", 0, 0),
+        both("q lies 8 bytes off", True, "q", "data", None, "0x10008"),
+        both("lse lies 2 bytes off", True, "lse", "data", None, "0x410002"),
+        both("v has no memory", True, "v", "data", None, 0),
+        both("q's columns are apart", True, "q", "stride", 3, 2),
+        both("k's rows are 132 apart", True, "k", "stride", 2, 132),
+        both("v's heads share memory", True, "v", "stride", 1, 0),
+        both("k's rows are 1024 apart", False, "k", "stride", 2, 1024),
+        both("lse's rows are apart", False, "lse", "stride", 2, 3),
+    ]
+    if any(a["name"] == "heat" for a in launch["arguments"]):
+        changes += [("the factor is not positive", True, 'in.heat = 0; scalars["heat"] = 0;'),
+                    ("other queries than the code's", True, "".join(
+                        f'in.{t}.shape[2] = 95; tensors["{t}"].shape[2] = 95;' for t in ("q", "o", "lse")))]
+    return changes
+
+
+@pytest.fixture(scope="session")
+def agreement(made, tmp_path_factory):
+    """Per change: whether both should refuse, and what launch.h and the runtime say."""
+    launch = made.json("launch.json")
+    changes = changes_of(launch)
+    listed = "\n".join(f'    {{"{name}", [](Inputs& in, kw::runtime::Tensors& tensors, '
+                       f"kw::runtime::Scalars& scalars) {{ (void)in; (void)tensors; (void)scalars; "
+                       f"{code} }}}}," for name, _, code in changes)
+    folder = tmp_path_factory.mktemp("agree")
+    (folder / "inputs.h").write_text(f"""namespace {namespace(made)} {{
+constexpr CUdeviceptr kWorkspace = 0x900000;
+inline void fill(Inputs& in, kw::runtime::Tensors& tensors, kw::runtime::Scalars& scalars) {{
+  (void)scalars;
+{fill_of(launch)}
+}}
+using Spoil = std::function<void(Inputs&, kw::runtime::Tensors&, kw::runtime::Scalars&)>;
+inline std::vector<std::pair<const char*, Spoil>> changes() {{
+  return {{
+{listed}
+  }};
+}}
+}}
+namespace made = {namespace(made)};
+""")
+    libraries = [ROOT / f"build/src/libkw_{name}.a" for name in ("runtime", "num", "support")]
+    subprocess.run(["g++", "-std=c++20", f"-I{made.folder}", f"-I{folder}", f"-I{ROOT / 'src'}",
+                    f"-isystem{CUDA}", str(ROOT / "tests/launch/agree.cpp"), *map(str, libraries),
+                    "-lfmt", "-lcrypto", "-ldl", "-o", str(folder / "agree")], check=True)
+    run = subprocess.run([str(folder / "agree"), str(made.folder / "launch.json")], text=True,
+                         capture_output=True, check=True)
+    said = {line.split("|")[0]: line.split("|")[1:] for line in run.stdout.splitlines()}
+    return {name: (refused, *said[name]) for name, refused, _ in changes}
+
+
+def test_launch_h_packs_the_bytes_that_the_runtime_packs(agreement):
+    for name, (refused, header, runtime, unlike) in agreement.items():
+        if not refused:
+            assert (header, runtime, unlike) == ("", "", ""), name
+
+
+def test_launch_h_refuses_what_the_runtime_refuses(agreement):
+    for name, (refused, header, runtime, _) in agreement.items():
+        if refused:
+            assert header and runtime, (name, header, runtime)
+    assert agreement["q lies 8 bytes off"][1:3] == (
+        "q: the address must be a multiple of 16 bytes", "launch.alignment")
+
+
+# --- what a launch requires, and what make says ----------------------------------------------
+
+def test_what_the_users_code_fixes_is_required_at_launch(makes):
+    requires = makes("numbers").json("launch.json")["requires"]
+    assert ["==", "M", 96] in requires and [">", "heat", 0.0] in requires
+    conditions = makes("numbers").json("certificate.json")["transfer"]["conditions"]
+    assert "M == 96" in [c["holds"] for c in conditions]
+
+
+def test_comments_that_a_change_may_have_made_stale_are_shown(makes):
+    said = makes("numbers").run.stderr
+    assert "attention_fwd.cu:22:" in said and "lower.stale_comment" in said
