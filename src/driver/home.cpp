@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
+
+// Each target and its folder of kernels/. A folder's kernels are compiled for all of its targets,
+// and for no other: wgmma is an instruction of sm_90a alone, not of sm_90.
+constexpr std::pair<std::string_view, std::string_view> kTargets[] = {{"sm_90a", "sm90"}};
 
 bool is_home(const fs::path& p) { return fs::exists(p / "cuda" / "kw" / "kw.cuh"); }
 
@@ -52,18 +55,15 @@ fs::path site_packages(const std::string& python) {
 
 std::optional<fs::path> corpus_kernel(const Home& home, const std::string& target,
                                       Diagnostics& diagnostics) {
-  std::string folder = "sm";
-  for (char c : target)
-    if (std::isdigit(static_cast<unsigned char>(c))) folder += c;
-  const fs::path file = home.kernels() / folder / "attention_fwd.cu";
-  if (target.rfind("sm_", 0) == 0 && fs::exists(file)) return file;
   std::string have;
-  for (const fs::directory_entry& entry : fs::directory_iterator(home.kernels()))
-    have += (have.empty() ? "" : ", ") + entry.path().filename().string();
+  for (const auto& [name, folder] : kTargets) {
+    if (name == target) return home.kernels() / folder / "attention_fwd.cu";
+    have += (have.empty() ? "" : ", ") + std::string(name);
+  }
   diagnostics
       .error("driver.target", {},
-             fmt::format("no expert kernel for target '{}'; kernels/ has {}", target, have))
-      .hint = "sm_90a is Hopper (H100, H200)";
+             fmt::format("no expert kernel for target '{}'; there is one for {}", target, have))
+      .hint = "sm_90a is Hopper (H100, H200); the 'a' stands for its own instructions";
   return std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 #include "driver/make.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -47,6 +47,12 @@ std::string size_list(const spec::Form& form) {
   return list;
 }
 
+// A program of ours in the folder of this one.
+std::string beside(const char* name) {
+  std::error_code failed;
+  return (fs::read_symlink("/proc/self/exe", failed).parent_path() / name).string();
+}
+
 class Maker {
  public:
   Maker(const MakeOptions& options, const Say& say, Diagnostics& diagnostics)
@@ -74,16 +80,37 @@ class Maker {
   }
 
   bool capture() {
-    std::string pattern = (fs::temp_directory_path() / "kernelwright.XXXXXX").string();
-    scratch_ = mkdtemp(pattern.data());
-    const spec::CaptureRequest request{options_.spec, options_.function, options_.dtype,
-                                       scratch_ / "capture"};
-    capture_ = driver::capture(*tools_, request, diagnostics_);
-    std::error_code ignored;
-    fs::remove_all(scratch_, ignored);
+    capture_ =
+        open_spec(*tools_, {options_.spec, options_.function, options_.dtype, {}}, diagnostics_);
     if (!capture_) return false;
+    target_ = options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
+    if (!target_.has_filename()) target_ = target_.parent_path();  // "out/x/"
+    if (!free_to_write()) return false;
     say("capture", summary(capture_->form));
     return true;
+  }
+
+  // What stands there is replaced, so it must be what an earlier run wrote. Asked early: a user
+  // should not wait for the answer.
+  bool free_to_write() {
+    std::error_code failed;
+    const bool ours = !fs::exists(target_, failed) || fs::exists(target_ / "certificate.json") ||
+                      (fs::is_directory(target_, failed) && fs::is_empty(target_, failed));
+    if (!ours) {
+      diagnostics_
+          .error("driver.out", {},
+                 fmt::format("'{}' exists, and holds no certificate.json of an earlier run",
+                             target_.string()))
+          .hint = "name another folder with --out; make replaces the whole folder";
+      return false;
+    }
+    fs::path above = fs::absolute(target_, failed).parent_path();  // the part of it that exists
+    while (!fs::exists(above, failed) && above != above.root_path()) above = above.parent_path();
+    if (fs::is_directory(above, failed) && access(above.c_str(), W_OK) == 0) return true;
+    diagnostics_.error("driver.out", {},
+                       fmt::format("cannot write '{}': '{}' is no folder that can be written",
+                                   target_.string(), above.string()));
+    return false;
   }
 
   bool lift() {
@@ -147,9 +174,7 @@ class Maker {
   }
 
   bool write() {
-    const fs::path target =
-        options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
-    StagedFolder folder(target);
+    StagedFolder folder(target_);
     const std::string program_text = tl::print(transferred_->program);
     const Claim claim{*capture_,    expert_,        *transferred_, report_,
                       program_text, lowered_->text, *plan_,        *built_};
@@ -167,24 +192,24 @@ class Maker {
       written = written && write_file(folder.path() / name, text);
     }
     if (!written) {
-      diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target.string()));
+      diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target_.string()));
       return false;
     }
     if (!write_proof(folder.path(), *capture_, *transferred_, diagnostics_)) return false;
     if (!folder.commit()) {
-      diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target.string()));
+      diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target_.string()));
       return false;
     }
-    made_.folder = target.string();
+    made_.folder = target_.string();
     made_.exit = Exit::holds;
     say("wrote",
-        target.string() +
+        target_.string() +
             "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json}");
     return true;
   }
 
   bool prove() {
-    const ProcessResult run = run_process({"kernelwright-prove", made_.folder}, {}, 600);
+    const ProcessResult run = run_process({beside("kernelwright-prove"), made_.folder}, {}, 600);
     say("prove", run.out + run.err);
     made_.exit = run.exit_code == 0   ? Exit::holds
                  : run.exit_code == 1 ? Exit::refuted
@@ -198,7 +223,7 @@ class Maker {
   Diagnostics& diagnostics_;
   Clock clock_;
   Made made_;
-  fs::path scratch_;
+  fs::path target_;  // the folder to write
   std::optional<Tools> tools_;
   std::string expert_path_;
   SourcePtr expert_;

@@ -14,7 +14,8 @@ namespace {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (fs::temp_directory_path() / "kernelwright.XXXXXX").string();
+    std::error_code failed;
+    std::string pattern = (fs::temp_directory_path(failed) / "kernelwright.XXXXXX").string();
     path_ = mkdtemp(pattern.data()) ? pattern : std::string();
   }
   ~TemporaryFolder() {
@@ -70,6 +71,11 @@ std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRe
                                        Diagnostics& diagnostics) {
   if (fs::is_directory(request.spec)) return spec::load_capture(request.spec, diagnostics);
   const TemporaryFolder folder;
+  if (folder.path().empty()) {
+    diagnostics.error("driver.scratch", {}, "cannot make a temporary folder").hint =
+        "set TMPDIR to a folder that can be written";
+    return std::nullopt;
+  }
   spec::CaptureRequest there = request;
   there.out = folder.path();
   return capture(tools, there, diagnostics);

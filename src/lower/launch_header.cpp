@@ -34,20 +34,24 @@ inline int64_t heads_in_l2(int64_t bytes, int64_t group, int64_t heads) {
   while (section * 2 * bytes <= (32 << 20)) section *= 2;
   return std::gcd(section * group, heads);
 }
-// Four dimensions (batch, head, row, column) as the kernel's five (64 columns, row, panel, head,
-// batch). Needs a contiguous last dimension, 16-byte aligned address and strides.
-inline const char* encode(CUtensorMap* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns) {
-  if (t.stride[3] != 1 || t.data % 16 != 0) return "the last dimension must be contiguous and the address 16-byte aligned";
+inline bool fits(int64_t x) { return x >= INT32_MIN && x <= INT32_MAX; }
+inline bool aligned(const Tensor& t, int bytes) { return t.data != 0 && t.data % bytes == 0; }
+// What the copy engine can follow: a contiguous last dimension, other strides of 16 bytes a step.
+inline bool copyable(const Tensor& t) {
   for (int d = 0; d < 3; ++d)
-    if (t.shape[d] > 1 && t.stride[d] % 8 != 0) return "strides must be multiples of 8 elements";
-  const auto bytes = [&](int d) { return t.shape[d] > 1 ? cuuint64_t(t.stride[d]) * 2 : cuuint64_t(16); };
+    if (t.shape[d] > 1 && (t.stride[d] <= 0 || t.stride[d] % 8 != 0 || t.stride[d] > (int64_t(1) << 39))) return false;
+  return t.stride[3] == 1;
+}
+// Four dimensions (batch, head, row, column) as the kernel's five (64 columns, row, panel, head,
+// batch). A dimension of extent 1 has no stride that matters.
+inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns) {
+  const auto bytes = [&](int d) { return t.shape[d] > 1 ? cuuint64_t(t.stride[d]) * 2 : cuuint64_t(128); };
   const cuuint64_t dims[5] = {64, cuuint64_t(t.shape[2]), cuuint64_t(t.shape[3] / 64), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
   const cuuint64_t strides[4] = {bytes(2), 128, bytes(1), bytes(0)};
   const cuuint32_t box[5] = {64, cuuint32_t(rows), cuuint32_t(columns / 64), 1, 1}, step[5] = {1, 1, 1, 1, 1};
-  return cuTensorMapEncodeTiled(map, type, 5, reinterpret_cast<void*>(t.data), dims, strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS
-             ? nullptr
-             : "cuTensorMapEncodeTiled refused the tensor";
+  return cuTensorMapEncodeTiled(reinterpret_cast<CUtensorMap*>(map), type, 5, reinterpret_cast<void*>(t.data), dims, strides, box, step,
+                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 }  // namespace detail
 )";
@@ -101,15 +105,43 @@ std::string checks(const LaunchPlan& plan) {
     for (size_t d = 0; d < a.dims.size(); ++d) {
       const std::string dim = tl::print(a.dims[d]);
       if (a.dims[d]->kind == ExprKind::name && known.insert(dim).second)
-        out += fmt::format("  const int64_t {} = in.{}.shape[{}];\n", dim, a.name, d);
+        out += fmt::format(
+            "  const int64_t {0} = in.{1}.shape[{2}];\n"
+            "  if ({0} < 1 || !detail::fits({0})) return \"{1}: dimension {2} must be positive and "
+            "below 2^31\";\n",
+            dim, a.name, d);
       else
         out += fmt::format("  if (in.{}.shape[{}] != {}) return \"{}: dimension {} must be {}\";\n",
                            a.name, d, dim, a.name, d, dim);
     }
   }
+  return out;
+}
+
+// The caller's scalars and the values computed from them, under the names that expressions use;
+// then what the launch requires of sizes and scalars.
+std::string values(const LaunchPlan& plan) {
+  std::string out;
+  for (const LaunchArgument& a : plan.arguments) {
+    if (a.kind != ArgumentKind::size && a.kind != ArgumentKind::scalar) continue;
+    if (!a.value && a.kind == ArgumentKind::size) continue;
+    const bool real = a.type == "f32";
+    out += fmt::format("  [[maybe_unused]] const {} {} = {};\n", real ? "double" : "int64_t",
+                       a.name, a.value ? cpp(a.value) : "in." + a.name);
+    if (!real)
+      out +=
+          fmt::format("  if (!detail::fits({0})) return \"{0} does not fit 32 bits\";\n", a.name);
+  }
   for (const ExprPtr& r : plan.requirements)
     out += fmt::format("  if (!{}) return \"{} must hold\";\n", cpp(r), tl::print(r));
   return out;
+}
+
+int bytes_of(const std::string& type) {
+  return type == "bf16" || type == "f16"  ? 2
+         : type == "i64" || type == "f64" ? 8
+         : type == "u8"                   ? 1
+                                          : 4;
 }
 
 std::string fields(const LaunchPlan& plan) {
@@ -134,19 +166,26 @@ std::string packing(const LaunchPlan& plan) {
   for (const LaunchArgument& a : plan.arguments) {
     const std::string at = fmt::format("plan.parameters + {}", a.offset);
     switch (a.kind) {
-      case ArgumentKind::tensor_map: {
-        const char* type = a.type == "f16" ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
-                                           : "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+      case ArgumentKind::tensor_map:
         out += fmt::format(
-            "  if (const char* wrong = detail::encode(reinterpret_cast<CUtensorMap*>({}), in.{}, "
-            "{}, {}, "
-            "{})) return wrong;\n",
-            at, a.name, type, a.box_rows, a.box_columns);
+            "  if (!detail::aligned(in.{0}, 16)) return \"{0}: the address must be a multiple of "
+            "16 "
+            "bytes\";\n"
+            "  if (!detail::copyable(in.{0})) return \"{0}: the last dimension must be contiguous, "
+            "other strides positive multiples of 8 elements\";\n"
+            "  if (!detail::encode({1}, in.{0}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return "
+            "\"{0}: "
+            "cuTensorMapEncodeTiled refused it\";\n",
+            a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns);
         break;
-      }
       case ArgumentKind::tensor: {
         const size_t rank = a.dims.size();
-        out += fmt::format("  std::memcpy({}, &in.{}.data, 8);\n", at, a.name);
+        out += fmt::format(
+            "  if (!detail::aligned(in.{0}, {1})) return \"{0}: the address must be a multiple of "
+            "{1} "
+            "bytes\";\n"
+            "  std::memcpy({2}, &in.{0}.data, 8);\n",
+            a.name, bytes_of(a.type), at);
         for (size_t d = 0; d < rank; ++d)
           out += fmt::format(
               "  std::memcpy({0} + {1}, &in.{2}.stride[{3}], 8);\n"
@@ -156,19 +195,10 @@ std::string packing(const LaunchPlan& plan) {
         break;
       }
       case ArgumentKind::size:
-        if (a.value) out += fmt::format("  const int64_t {} = {};\n", a.name, cpp(a.value));
-        out += fmt::format(
-            "  {{ const int32_t value = int32_t({}); std::memcpy({}, &value, 4); }}\n", a.name, at);
+      case ArgumentKind::scalar:
+        out += fmt::format("  {{ const {0} value = {0}({1}); std::memcpy({2}, &value, 4); }}\n",
+                           a.type == "f32" ? "float" : "int32_t", a.name, at);
         break;
-      case ArgumentKind::scalar: {
-        const bool real = a.type == "f32";
-        if (a.value)
-          out += fmt::format("  const {} {} = {};\n", real ? "double" : "int64_t", a.name,
-                             cpp(a.value));
-        out += fmt::format("  {{ const {0} value = {0}({1}{2}); std::memcpy({3}, &value, 4); }}\n",
-                           real ? "float" : "int32_t", a.value ? "" : "in.", a.name, at);
-        break;
-      }
       case ArgumentKind::workspace:
         out += fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
         break;
@@ -202,7 +232,7 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "\n// Returns nullptr, or what is wrong with the inputs; then the plan must not be used.\n"
       "inline const char* make_plan(const Inputs& in, int multiprocessors, Plan& plan) {\n"
       "  std::memset(&plan, 0, sizeof plan);\n" +
-      checks(plan) + packing(plan) +
+      checks(plan) + values(plan) + packing(plan) +
       fmt::format(
           "  const int64_t SMS = multiprocessors;\n  plan.grid = unsigned({});\n  return "
           "nullptr;\n}}\n",

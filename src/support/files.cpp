@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <system_error>
 
@@ -34,15 +35,16 @@ StagedFolder::~StagedFolder() {
   if (!committed_) fs::remove_all(staging_, ignored);
 }
 
+// A folder that is there is exchanged in one step, so at no moment is there none.
 bool StagedFolder::commit() {
-  std::error_code failed;
-  const fs::path old = staging_.string() + ".old";
-  if (fs::exists(target_)) fs::rename(target_, old, failed);
-  if (failed) return false;
-  fs::rename(staging_, target_, failed);
-  if (failed) return false;
+  if (renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
+    std::error_code failed;  // some network file systems cannot exchange
+    if (errno == EINVAL) fs::remove_all(target_, failed);
+    if (rename(staging_.c_str(), target_.c_str()) != 0) return false;
+  }
   committed_ = true;
-  fs::remove_all(old, failed);
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);  // after an exchange: the old one
   return true;
 }
 
