@@ -122,7 +122,8 @@ def _head_axis(traced):
     return axes[0] if axes else None
 
 
-def _row_errors(own, truth):
+def row_errors(own, truth):
+    """||own - truth|| / ||truth|| of every row; NaN where either is."""
     norm, difference = truth.norm(dim=-1), (own - truth).norm(dim=-1)
     error = difference / norm
     error[(norm == 0) & (difference == 0)] = 0
@@ -149,24 +150,28 @@ def _run_case(spec, traced, interpreter, inputs):
     return truth, own
 
 
-def make(spec, traced, cases):
-    """Returns the index (for JSON), the truths and the own errors, each one flat array."""
+def run_cases(spec, traced, cases):
+    """For each case (index entry, input of each argument, truth, the user's own output)."""
     sizes = Sizes(traced.program.graph)
     symbols = _symbols(traced, sizes)
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
     shapes = [[sizes.expr(s) for s in placeholders[key].meta["val"].shape]
               for key in traced.program.graph_signature.user_inputs]
     interpreter = InFp64(traced.program.graph_module)
+    for n, case in enumerate(cases):
+        yield _case(spec, traced, interpreter, shapes, _sizes_of_case(symbols, case), n)
+
+
+def make(spec, traced, cases):
+    """Returns the index (for JSON), the truths and the own errors, each one flat array."""
     axis = _head_axis(traced)
     index, truths, errors = [], [], []
-    for n, case in enumerate(cases):
-        values = _sizes_of_case(symbols, case)
-        entry, truth, own = _case(spec, traced, interpreter, shapes, values, n)
+    for n, (entry, _, truth, own) in enumerate(run_cases(spec, traced, cases)):
         picked = list(range(truth.shape[axis])) if axis is not None else []
         if len(picked) > 2:
             picked = sorted({(7 * n) % len(picked), (7 * n + len(picked) // 2 + 1) % len(picked)})
         kept = truth.index_select(axis, torch.tensor(picked)) if axis is not None else truth
-        error = _row_errors(own, truth)
+        error = row_errors(own, truth)
         entry.update(heads=picked, head_axis=axis, shape=list(kept.shape), rows=list(error.shape))
         index.append(entry)
         truths.append(kept.contiguous().numpy().ravel())
@@ -193,7 +198,7 @@ def _case(spec, traced, interpreter, shapes, values, n):
             if own.shape != truth.shape:
                 raise Problem("spec.trace", f"with shapes {_shapes_of(inputs)} the function returns shape "
                               f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)
-            return {"seed": SEED + n, "draws": draws}, truth, own
+            return {"seed": SEED + n, "draws": draws}, inputs, truth, own
         except Problem:
             raise
         except Exception as error:

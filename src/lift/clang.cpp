@@ -20,16 +20,15 @@ namespace fs = std::filesystem;
 constexpr const char* kMain = "/kernelwright/kernel.cu";
 constexpr const char* kShim = "/kernelwright/shim.h";
 
-#define KW_CLANG_FUNCTIONS(F)                                                                 \
-  F(createIndex)                                                                              \
-  F(disposeIndex)                                                                             \
-  F(parseTranslationUnit2)                                                                    \
-  F(disposeTranslationUnit)                                                                   \
-  F(getNumDiagnostics) F(getDiagnostic) F(disposeDiagnostic) F(getDiagnosticSeverity)         \
-      F(getDiagnosticSpelling) F(getDiagnosticLocation) F(getFileLocation) F(getFileName)     \
-          F(getCString) F(disposeString) F(getFile) F(getLocationForOffset) F(getRange)       \
-              F(tokenize) F(disposeTokens) F(getTokenKind) F(getTokenExtent) F(getRangeStart) \
-                  F(getRangeEnd) F(getClangVersion)
+// clang-format off
+#define KW_CLANG_FUNCTIONS(F) \
+  F(createIndex) F(disposeIndex) F(parseTranslationUnit2) F(disposeTranslationUnit) \
+  F(getNumDiagnostics) F(getDiagnostic) F(disposeDiagnostic) F(getDiagnosticSeverity) \
+  F(getDiagnosticSpelling) F(getDiagnosticLocation) F(getFileLocation) F(getFileName) \
+  F(getCString) F(disposeString) F(getFile) F(getLocationForOffset) F(getRange) F(tokenize) \
+  F(disposeTokens) F(getTokenKind) F(getTokenExtent) F(getRangeStart) F(getRangeEnd) \
+  F(getClangVersion)
+// clang-format on
 
 struct Library {
 #define F(name) decltype(&clang_##name) name = nullptr;

@@ -79,8 +79,8 @@ struct Form {
 // As `kernelwright capture --form` prints it.
 std::string print(const Form& form);
 
-// Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed with.
-// Then the function means the same for any number of heads.
+// Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed
+// with. Then the function means the same for any number of heads.
 bool heads_are_alike(const Form& form);
 
 }  // namespace kw::spec

@@ -12,26 +12,48 @@ ROOT = pathlib.Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("bench", ROOT / "bench/bench.py")
 bench = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bench)
+import peers  # noqa: E402  (bench.py put its folder on the path)
+import table  # noqa: E402
+
+
+sustained_ms = bench.sustained_ms
 
 
 class Cpu:
-    device, pause = "cpu", 0
+    """A simulated device: a launch takes one millisecond of it, queueing it 5 microseconds of the
+    host. `idle_ms` is the time for which the device had nothing to do, after a start of 100 ms."""
+
+    device, launch_ms, queueing_ms = "cpu", 1.0, 0.005
 
     def __init__(self):
-        self.timed = 0
+        self.timed, self.host, self.done_at, self.idle_ms, self.queued_most = 0, 0.0, 0.0, 0.0, 0.0
+
+    def launched(self):
+        self.host += self.queueing_ms
+        self.idle_ms += max(0.0, self.host - self.done_at) if self.done_at > 100 else 0
+        self.done_at = max(self.done_at, self.host) + self.launch_ms
+        self.queued_most = max(self.queued_most, self.done_at - self.host)
 
     def synchronize(self):
-        pass
+        self.host = max(self.host, self.done_at)
 
     def leave_if_lost(self):
         bench.Machine.leave_if_lost(self)
 
-    def run_for(self, run, milliseconds):
-        run()
+    def now_ms(self):
+        return self.host
 
-    def median_ms(self, run, warmup_ms, repeat_ms):
-        run()
+    def event(self):
         self.timed += 1
+        return self.done_at
+
+    def wait(self, event):
+        self.host = max(self.host, event)
+
+    def elapsed_ms(self, first, last):
+        return last - first
+
+    def burst_ms(self, run):
         return 1.0
 
     def clocks(self):
@@ -41,18 +63,66 @@ class Cpu:
         return {"gpu": "none"}
 
 
-SMALL = [bench.Case(function, 2, 2, 64, 32) for function in bench.FUNCTIONS]
+@pytest.fixture(autouse=True)
+def few_real_launches(monkeypatch):
+    """Cases on the CPU: each turn is one launch, which the simulated clock finds long enough."""
+    def sustained(run, machine):
+        run()
+        return sustained_ms(machine.launched, machine)
+    monkeypatch.setattr(bench, "sustained_ms", sustained)
+
+
+@pytest.mark.parametrize("launch_ms", [0.3, 1, 13, 90])
+def test_a_turn_settles_first_then_times_long_enough_without_a_pause_or_a_long_queue(launch_ms):
+    machine, starts = Cpu(), []
+    machine.launch_ms = launch_ms
+    elapsed = machine.elapsed_ms
+    machine.elapsed_ms = lambda first, last: starts.append((first, last)) or elapsed(first, last)
+    assert sustained_ms(machine.launched, machine) == pytest.approx(launch_ms)
+    [(first, last)] = starts
+    assert first >= bench.SETTLE_MS
+    assert last - first >= bench.STRETCH_MS
+    assert round((last - first) / launch_ms) >= (8 if launch_ms <= 25 else 3)
+    assert machine.idle_ms == 0
+    assert machine.queued_most <= 2 * max(bench.BATCH_MS, launch_ms) + 1e-6
+
+
+def test_the_clock_of_the_settling_does_not_count():
+    machine = Cpu()
+    launched = machine.launched
+
+    def slows_down():
+        machine.launch_ms = 1.0 if machine.done_at < 100 else 2.0
+        launched()
+    assert sustained_ms(slows_down, machine) == pytest.approx(2.0)
+
+
+def test_each_round_has_an_order_of_its_own_and_the_next_run_the_same_ones(monkeypatch):
+    good = [(name, lambda: None) for name in "abcdefgh"]
+
+    def orders():
+        marks = []
+        bench.measure(good, Cpu(), marks.append)
+        turns = marks[3 * len(good):]
+        return [tuple(turns[n:n + 8]) for n in range(0, len(turns), 8)]
+    first = orders()
+    assert len(first) == bench.ROUNDS == len(set(first))
+    assert all(sorted(order) == list("abcdefgh") for order in first)
+    assert orders() == first
+
+
+SMALL = [peers.Case(function, 2, 2, 64, 32) for function in peers.FUNCTIONS]
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.function)
 def test_unmasked_entries_are_those_that_the_mask_keeps(case):
     j = torch.arange(case.length)
-    keep = bench.Inputs(case, "cpu").keep(j, j)
+    keep = peers.Inputs(case, "cpu").keep(j, j)
     assert case.unmasked == (case.length ** 2 if keep is None else keep[0].sum())
 
 
 def right(inputs):
-    return bench.sdpa("MATH")(inputs)
+    return peers.sdpa("MATH")(inputs)
 
 
 def broken(inputs):
@@ -103,8 +173,8 @@ def test_a_lost_context_ends_the_process_with_a_status_of_its_own(monkeypatch):
 
 
 def test_an_output_that_is_wrong_between_the_sampled_rows_is_found_by_the_others():
-    case = bench.Case("full", 1, 1, 512, 32)
-    rows, _ = bench.reference_rows(bench.Inputs(case, "cpu"))
+    case = peers.Case("full", 1, 1, 512, 32)
+    rows, _ = peers.reference_rows(peers.Inputs(case, "cpu"))
     hidden = next(i for i in range(case.length) if i not in rows)
 
     def sly(inputs):
@@ -125,15 +195,43 @@ def arguments(tmp_path, **more):
                                  banned=str(tmp_path / "banned.json"), **more)
 
 
-def test_the_ratio_is_to_the_fastest_peer_that_computes_the_same_function(capsys):
-    def row(tflops):
-        return {"status": "ok", "tflops": tflops, "burst_tflops": tflops, "spread": [tflops] * 2}
+def row(tflops):
+    return {"status": "ok", "tflops": tflops, "burst_tflops": tflops, "spread": [tflops] * 2}
 
-    bench.print_case("alibi", {"clocks": {"before": "", "after": ""}, "rows": {
-        "cuBLAS 8192^3": row(700), "ours": row(500), bench.KNOWN: row(600), "FlashAttention-4": row(400),
-        "SDPA math": {"status": "failed: no"}}})
-    lines = {line.split("  ")[1]: line for line in capsys.readouterr().out.splitlines()[2:]}
-    assert lines["ours"].endswith("1.250") and lines["FlashAttention-4"].endswith("1.000")
+
+def result(rows):
+    return {"clocks": {"before": "", "after": ""}, "rows": rows, "date": "2025-01-02"}
+
+
+ALIBI = {"cuBLAS 8192^3": row(700), "ours": row(499), "FlashAttention-4": row(400),
+         "FlashAttention-4 known": row(600), "SDPA math": {"status": "failed: no"}}
+
+
+def test_the_ratio_is_to_the_fastest_peer_that_computes_the_same_function(capsys):
+    table.print_case("alibi", result(ALIBI))
+    out = capsys.readouterr().out.splitlines()[2:]
+    lines = {line.split("  ")[1]: line for line in out}
+    assert lines["ours"].endswith("1.248") and lines["FlashAttention-4"].endswith("1.000")
+    assert out[-1].strip() == ("ours / fastest peer = 1.248 (FlashAttention-4 of the same function), "
+                               "0.832 (FlashAttention-4 known of all)")
+
+
+def test_a_case_without_ours_or_without_peers_says_so_instead_of_a_ratio():
+    assert table.ratio_lines({"ours": {"status": "WRONG: x"}, "SDPA math": row(1)}) == [
+        "ours / fastest peer: none, ours is WRONG: x"]
+    assert table.ratio_lines({"ours": row(1), "cuBLAS 8192^3": row(9)}) == [
+        "ours / fastest peer: none, no peer ran"]
+
+
+def test_the_readme_table_comes_from_the_stored_run():
+    data = {"environment": {"gpu": "H", "driver": "570", "torch": "2.11", "triton": "absent"},
+            "cases": {"full": result({"cuBLAS 8192^3": row(700), "ours": row(599),
+                                      "SDPA cuDNN": row(600)}), "alibi": result(ALIBI)}}
+    lines = table.markdown(data).splitlines()
+    assert lines[2] == "| full | 599 | - | - | - | 600 | 700 | 0.99 |"
+    assert lines[3] == "| alibi | 499 | 400 | - | - | - | 700 | 1.24 (0.83) |"
+    assert "H, driver 570; torch 2.11; 2025-01-02." in lines[-1] and "In brackets" in lines[-1]
+    assert len({line.count("|") for line in lines[:4]}) == 1
 
 
 def test_a_second_run_goes_on_where_the_first_was_cut_off(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,248 @@
+"""The six cases of the benchmark, and what computes them: our kernels and every peer.
+
+A maker takes a case's Inputs and gives a function without arguments that computes the output as
+[B, H, S, D], or raises where it cannot. `fault` holds an output against fp32 on sampled rows, and
+against an output that was already found right on all the others.
+
+Layouts are those that each implementation likes: [B, H, S, D] for PyTorch's own, [B, S, H, D] for
+FlashAttention-4 and for ours.
+"""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+from table import KNOWN
+
+FUNCTIONS = ("full", "causal", "prefix_lm", "alibi")
+ROW_ERROR_LIMIT = 2e-2    # against fp32; bf16 arithmetic gives about 3e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    function: str
+    batch: int
+    heads: int
+    length: int
+    dim: int = 128
+
+    @property
+    def name(self):
+        return f"{self.function} B{self.batch} H{self.heads} S{self.length} D{self.dim}"
+
+    @property
+    def prefix(self):
+        return self.length // 8
+
+    @property
+    def unmasked(self):
+        """Entries of one head's score matrix that count."""
+        s, p = self.length, self.prefix
+        causal = s * (s + 1) // 2
+        # The first p rows see p keys instead of i + 1.
+        return {"full": s * s, "prefix_lm": causal + p * (p - 1) // 2}.get(self.function, causal)
+
+    @property
+    def flop(self):
+        return 4 * self.batch * self.heads * self.dim * self.unmasked
+
+
+CASES = [Case("full", 4, 16, 4096), Case("causal", 4, 16, 4096),
+         Case("full", 1, 16, 16384), Case("causal", 1, 16, 16384),
+         Case("prefix_lm", 2, 16, 8192), Case("alibi", 2, 16, 8192)]
+
+
+# ---- the functions, in fp32 on sampled rows
+
+class Inputs:
+    """One case's tensors. q, k, v are [B, H, S, D]; qs, ks, vs the same values kept as [B, S, H, D]."""
+
+    def __init__(self, case, device):
+        import torch
+        torch.manual_seed(0)
+        shape = (case.batch, case.length, case.heads, case.dim)
+        self.case, self.device = case, device
+        self.qs, self.ks, self.vs = (torch.randn(shape, device=device).to(torch.bfloat16)
+                                     for _ in range(3))
+        self.q, self.k, self.v = (t.transpose(1, 2).contiguous() for t in (self.qs, self.ks, self.vs))
+        self.prefix = torch.full((case.batch,), case.prefix, dtype=torch.int32, device=device)
+        head = torch.arange(1, case.heads + 1, dtype=torch.float32, device=device)
+        self.slopes = torch.exp2(-8 * head / case.heads)
+
+    def keep(self, i, j):
+        """The mask as [B or 1, 1, i, j], or None."""
+        if self.case.function == "full":
+            return None
+        causal = (j[None, :] <= i[:, None])[None, None]
+        if self.case.function == "prefix_lm":
+            return causal | (j < self.prefix[:, None])[:, None, None, :]
+        return causal
+
+    def bias(self, i, j):
+        """What is added to the scaled scores, [1, H, i, j], or None."""
+        if self.case.function != "alibi":
+            return None
+        return (self.slopes[:, None, None] * (j[None, :] - i[:, None]))[None]
+
+
+def reference_rows(inputs, count=64):
+    """(rows, their outputs in fp32 as [B, H, rows, D]), spread over the sequence, both ends included."""
+    import torch
+    s = inputs.case.length
+    i = torch.linspace(0, s - 1, min(count, s), device=inputs.device).long().unique()
+    j = torch.arange(s, device=inputs.device)
+    scores = inputs.q[:, :, i].float() @ inputs.k.float().transpose(-1, -2) / math.sqrt(inputs.case.dim)
+    bias, keep = inputs.bias(i, j), inputs.keep(i, j)
+    if bias is not None:
+        scores += bias
+    if keep is not None:
+        scores.masked_fill_(~keep, float("-inf"))
+    return i, torch.softmax(scores, -1) @ inputs.v.float()
+
+
+def fault(output, rows, expected, consensus):
+    """Why an output is wrong, or None. `consensus` is an output already found right."""
+    if output.shape != expected.shape[:2] + output.shape[2:3] + expected.shape[3:]:
+        return f"shape {list(output.shape)}"
+    sample = output[:, :, rows].float()
+    error = ((sample - expected).norm(dim=-1) / expected.norm(dim=-1)).max().item()
+    if not error <= ROW_ERROR_LIMIT:
+        return f"row error {error:.1e} against fp32"
+    if consensus is not None:
+        a, b = output.float(), consensus.float()
+        error = ((a - b).norm() / b.norm()).item()
+        if not error <= ROW_ERROR_LIMIT:
+            return f"error {error:.1e} against the others"
+    return None
+
+
+# ---- implementations: each maker gives a function that computes [B, H, S, D], or raises
+
+def ours(folder):
+    def make(inputs):
+        from kernelwright.launch import DTYPES, Kernel
+        kernel = Kernel(folder)
+        arguments = json.loads((Path(folder) / "launch.json").read_text())["arguments"]
+        dtypes = {a["name"]: a.get("dtype") for a in arguments}
+        ranks = {a["name"]: len(a.get("dims", [])) for a in arguments}
+        tensors = [t.transpose(1, 2) for t in (inputs.qs, inputs.ks, inputs.vs)]
+        extra = {"prefix_lm": inputs.prefix, "alibi": inputs.slopes}.get(inputs.case.function)
+        if extra is not None:
+            tensors.append(extra.to(DTYPES[dtypes[kernel.inputs[3]]]))
+        launch = kernel.prepare(*tensors)
+        if len(kernel.outputs) == 1:
+            return launch
+        output = next(n for n, name in enumerate(kernel.outputs) if ranks[name] == 4)
+        return lambda: launch()[output]
+    return make
+
+
+def sdpa(backend_name):
+    def make(inputs):
+        import torch
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        backend = getattr(SDPBackend, backend_name)
+        j = torch.arange(inputs.case.length, device=inputs.device)
+        arguments = {"is_causal": inputs.case.function == "causal"}
+        if inputs.case.function == "prefix_lm":
+            arguments = {"attn_mask": inputs.keep(j, j)}
+        elif inputs.case.function == "alibi":
+            bias = inputs.bias(j, j).masked_fill(~inputs.keep(j, j), float("-inf"))
+            arguments = {"attn_mask": bias.to(torch.bfloat16)}
+
+        def run():
+            with sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    inputs.q, inputs.k, inputs.v, **arguments)
+        return run
+    return make
+
+
+def flex(**kernel_options):
+    def make(inputs):
+        import torch
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        compiled = torch.compile(flex_attention, dynamic=False)
+        masks = {"causal": lambda b, h, i, j: i >= j, "alibi": lambda b, h, i, j: i >= j,
+                 "prefix_lm": lambda b, h, i, j: (i >= j) | (j < inputs.prefix[b])}
+        mask, score = masks.get(inputs.case.function), None
+        if mask is not None:
+            batch = inputs.case.batch if inputs.case.function == "prefix_lm" else None
+            mask = create_block_mask(mask, batch, None, inputs.case.length, inputs.case.length,
+                                     device=inputs.device)
+        if inputs.case.function == "alibi":
+            def score(s, b, h, i, j):
+                return s + inputs.slopes[h] * (j - i)
+        return lambda: compiled(inputs.q, inputs.k, inputs.v, score_mod=score, block_mask=mask,
+                                kernel_options=kernel_options or None)
+    return make
+
+
+def fa4_modifiers(case):
+    """Masks and score maps in FlashAttention-4's own language: {"prefix_lm", "alibi"}, each with the
+    prefix or slopes read from a tensor, and with them known to the compiler."""
+    import cutlass
+    import cutlass.cute as cute
+    from flash_attn.cute import utils
+    constant_prefix, slope_step = case.prefix, -8.0 / case.heads
+
+    @cute.jit
+    def prefix(b, h, i, j, seqlen_info, aux_tensors):
+        return (j <= i) | (j < utils.scalar_to_ssa(aux_tensors[0][b[0]], cutlass.Int32))
+
+    @cute.jit
+    def prefix_known(b, h, i, j, seqlen_info, aux_tensors):
+        return (j <= i) | (j < utils.scalar_to_ssa(constant_prefix, cutlass.Int32))
+
+    @cute.jit
+    def alibi(s, b, h, q_idx, kv_idx, seqlen_info, aux_tensors):  # the names are part of the call
+        slope = cute.make_rmem_tensor(1, cutlass.Float32)
+        slope[0] = aux_tensors[0][h[0]]
+        return s + slope.load() * (kv_idx - q_idx).to(cutlass.Float32)
+
+    @cute.jit
+    def alibi_known(s, b, h, q_idx, kv_idx, seqlen_info, aux_tensors):
+        power = (h + cute.full_like(h, 1)).to(cutlass.Float32) * cute.full_like(s, slope_step)
+        return s + cute.math.exp2(power, fastmath=True) * (kv_idx - q_idx).to(cutlass.Float32)
+
+    return {"prefix_lm": (prefix, prefix_known), "alibi": (alibi, alibi_known)}
+
+
+def fa4(known=False):
+    def make(inputs):
+        from flash_attn.cute import flash_attn_func
+        case = inputs.case
+        arguments = {"causal": case.function in ("causal", "alibi")}
+        if case.function == "prefix_lm":
+            from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch
+            from torch.nn.attention.flex_attention import create_block_mask
+            blocks = create_block_mask(lambda b, h, i, j: (i >= j) | (j < inputs.prefix[b]),
+                                       case.batch, None, case.length, case.length,
+                                       device=inputs.device)
+            arguments = {"mask_mod": fa4_modifiers(case)["prefix_lm"][known],
+                         "aux_tensors": None if known else [inputs.prefix],
+                         "block_sparse_tensors": BlockSparseTensorsTorch(
+                             blocks.kv_num_blocks, blocks.kv_indices, blocks.full_kv_num_blocks,
+                             blocks.full_kv_indices, block_size=(128, 128))}
+        elif case.function == "alibi":
+            arguments |= {"score_mod": fa4_modifiers(case)["alibi"][known],
+                          "aux_tensors": None if known else [inputs.slopes]}
+
+        def run():
+            output = flash_attn_func(inputs.qs, inputs.ks, inputs.vs, **arguments)
+            output = output[0] if isinstance(output, tuple) else output
+            return output.transpose(1, 2)
+        return run
+    return make
+
+
+def implementations(function, folders):
+    """(name, maker) in the order of the table."""
+    known = [(KNOWN, fa4(known=True))] if function in ("prefix_lm", "alibi") else []
+    return ([(f"ours {name}" if name else "ours", ours(folder)) for name, folder in folders]
+            + [("FlashAttention-4", fa4())] + known
+            + [("FlexAttention FLASH", flex(BACKEND="FLASH")),
+               ("FlexAttention Triton", flex()), ("SDPA cuDNN", sdpa("CUDNN_ATTENTION")),
+               ("SDPA flash", sdpa("FLASH_ATTENTION")),
+               ("SDPA efficient", sdpa("EFFICIENT_ATTENTION")), ("SDPA math", sdpa("MATH"))])
