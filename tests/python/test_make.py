@@ -198,6 +198,11 @@ def changes_of(launch):
         both("q's columns are apart", True, "q", "stride", 3, 2),
         both("k's rows are 132 apart", True, "k", "stride", 2, 132),
         both("v's heads share memory", True, "v", "stride", 1, 0),
+        ("a batch of one, whose stride is odd", False, "".join(
+            f'in.{x}.shape[0] = 1; tensors["{x}"].shape[0] = 1;' + (
+                f'in.{x}.stride[0] = 7; tensors["{x}"].strides[0] = 7;' if kind == "tensor_map" else "")
+            for x, kind, dims in ((a["name"], a["kind"], a.get("dims", [])) for a in launch["arguments"])
+            if "B" in dims)),
         both("k's rows are 1024 apart", False, "k", "stride", 2, 1024),
         both("lse's rows are apart", False, "lse", "stride", 2, 3),
     ]
