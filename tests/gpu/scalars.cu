@@ -1,8 +1,9 @@
 // Scalars: the approximate functions within the errors the PTX ISA documents for them (9.7.3,
 // "Floating Point Instructions"), the others exactly. It states ex2's error against the correctly
-// rounded result, which is itself half an ulp off; those of lg2, rcp and rsqrt against the exact
-// one. tanh's bound is that of __tanhf in the CUDA C++ Programming Guide, which the PTX ISA rounds
-// to 2^-11. The integer functions are compared with Python's // and % as mathematics defines them.
+// rounded result, which is itself half an ulp off; for lg2, rcp and rsqrt it names no
+// other reference than the function itself. tanh's bound is that of __tanhf in the CUDA C++
+// Programming Guide, which the PTX ISA rounds to 2^-11. The integer functions are compared with
+// Python's // and % as mathematics defines them.
 #include <numeric>
 
 #include "conformance.h"
