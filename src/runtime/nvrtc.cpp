@@ -114,8 +114,7 @@ void report_slowness(const CompileLog& log, Diagnostics& diagnostics) {
 
 std::vector<std::string> options_for(const std::string& target,
                                      const std::vector<std::string>& extra) {
-  std::vector<std::string> options = {"-arch=" + target, "-std=c++20", "-lineinfo",
-                                      "--ptxas-options=-v"};
+  std::vector<std::string> options = {"-arch=" + target, "-std=c++20", "--ptxas-options=-v"};
   options.insert(options.end(), extra.begin(), extra.end());
   return options;
 }

@@ -54,6 +54,8 @@ class Device {
   size_t size_;
 };
 
+extern const char* running;  // the function under test, set before a kernel that might hang
+
 // Runs a kernel to its end; 192 KB of dynamic shared memory, what no test exceeds.
 template <class... Params, class... Args>
 void launch(void (*kernel)(Params...), int blocks, int threads, Args&&... args) {

@@ -1,5 +1,6 @@
 // Runs every family and prints one line a device function; exit 1 if one disagrees, 2 if CUDA
 // itself refuses. A hang (a barrier that never completes) is ended by a watchdog after 20 seconds.
+#include <csignal>
 #include <unistd.h>
 
 #include "conformance.h"
@@ -71,8 +72,19 @@ void Report::close(const std::string& function, const char* what, const std::vec
 
 }  // namespace conformance
 
+// What is running, for the watchdog to name: a kernel that waits for ever is an error of a function
+// like any other.
+const char* conformance::running = "a kernel";
+static void watchdog(int) {
+  char text[128];
+  const int n = std::snprintf(text, sizeof text, "%-16s hangs WRONG\n", conformance::running);
+  [[maybe_unused]] const auto written = write(1, text, n);
+  _exit(1);
+}
+
 int main() {
   using namespace conformance;
+  std::signal(SIGALRM, watchdog);
   alarm(20);
   setvbuf(stdout, nullptr, _IOLBF, 0);
   cudaDeviceProp device;

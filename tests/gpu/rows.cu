@@ -71,9 +71,10 @@ template <int C>
 Rows rows_of(Random& random, int kind) {
   Rows rows{random.normals(64 * C, 3), random.normals(64, 3)};
   for (int r = 0; r < 64; ++r) {
-    const float base = kind == 1 ? -100.0f : kind == 2 ? float(random.integer(-40, 40)) : 0.0f;
+    const float base = kind == 1 || kind == 5 ? -100.0f : kind == 2 ? float(random.integer(-40, 40)) : 0.0f;
     if (kind == 0) rows.m[r] = -INFINITY;
     if (kind == 4) rows.m[r] = 100.0f;  // nothing exceeds it: no row is raised
+    if (kind == 5) rows.m[r] = -120.0f;  // a limit and scores below zero in every row of a warp
     for (int c = 0; c < C; ++c) {
       float& x = rows.t[r * C + c];
       x += base;
@@ -136,6 +137,7 @@ void test_rows(Report& report) {
   raises<64>(report, random, 2, "no slack, any signs");
   raises<96>(report, random, 3, "rows without scores");
   raises<128>(report, random, 4, "scores that change nothing");
+  raises<128>(report, random, 5, "limits and scores below zero");
 }
 
 }  // namespace conformance

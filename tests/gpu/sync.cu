@@ -120,6 +120,7 @@ __global__ void queue_kernel(unsigned* counter, int count, int* who, int* log) {
 
 void rings(Report& report) {
   Device<int> out(kUses * 128);
+  running = "init, wait, arrive";
   launch(ring_kernel, 1, 256, out.data());
   std::vector<int> want;
   for (int t = 0; t < kUses; ++t)
