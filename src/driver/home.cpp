@@ -34,6 +34,11 @@ std::optional<Home> find_home(Diagnostics& diagnostics) {
   return std::nullopt;
 }
 
+std::string beside(const char* program) {
+  std::error_code failed;
+  return (fs::read_symlink("/proc/self/exe", failed).parent_path() / program).string();
+}
+
 std::string find_python(const Home& home) {
   if (const char* set = std::getenv("KERNELWRIGHT_PYTHON")) return set;
   const fs::path own = home.root / ".venv" / "bin" / "python";

@@ -23,6 +23,9 @@ struct Home {
 // Reports driver.home with the places that were tried.
 std::optional<Home> find_home(Diagnostics& diagnostics);
 
+// A program of ours in the folder of this one.
+std::string beside(const char* program);
+
 // The Python that has PyTorch: KERNELWRIGHT_PYTHON, the home's .venv, VIRTUAL_ENV, python3.
 std::string find_python(const Home& home);
 

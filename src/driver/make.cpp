@@ -47,12 +47,6 @@ std::string size_list(const spec::Form& form) {
   return list;
 }
 
-// A program of ours in the folder of this one.
-std::string beside(const char* name) {
-  std::error_code failed;
-  return (fs::read_symlink("/proc/self/exe", failed).parent_path() / name).string();
-}
-
 class Maker {
  public:
   Maker(const MakeOptions& options, const Say& say, Diagnostics& diagnostics)

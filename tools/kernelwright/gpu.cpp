@@ -1,7 +1,6 @@
 // build, prove and bench: from CUDA text to a cubin, and what a GPU says about it.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,11 +21,6 @@ int run_beside(const std::vector<std::string>& command) {
   std::cout << run.out;
   std::cerr << run.err;
   return run.exit_code;
-}
-
-std::string own_folder() {
-  std::error_code failed;
-  return std::filesystem::read_symlink("/proc/self/exe", failed).parent_path().string();
 }
 
 }  // namespace
@@ -77,7 +71,7 @@ void add_prove(CLI::App& app, Result& result) {
   CLI::App* command = app.add_subcommand("prove", "Hold a kernel against its goldens on this GPU");
   command->add_option("folder", *folder, "a folder that make wrote")->required();
   command->callback([folder, &result] {
-    result = run_beside({own_folder() + "/kernelwright-prove", *folder});
+    result = run_beside({driver::beside("kernelwright-prove"), *folder});
   });
 }
 

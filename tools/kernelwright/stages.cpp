@@ -43,6 +43,21 @@ std::optional<tl::Program> read_program(const std::string& path, Diagnostics& di
   return program;
 }
 
+// What transfer and check work on; `capture` is missing when either could not be read.
+struct Opened {
+  std::optional<tl::Program> program;
+  std::optional<spec::Capture> capture;
+};
+
+Opened open(const std::string& program, const spec::CaptureRequest& spec,
+            Diagnostics& diagnostics) {
+  Opened opened;
+  const auto tools = driver::find_tools(diagnostics);
+  opened.program = read_program(program, diagnostics);
+  if (tools && opened.program) opened.capture = driver::open_spec(*tools, spec, diagnostics);
+  return opened;
+}
+
 }  // namespace
 
 void add_capture(CLI::App& app, Result& result) {
@@ -111,10 +126,7 @@ void add_transfer(CLI::App& app, Result& result) {
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
     Diagnostics d;
-    const auto tools = driver::find_tools(d);
-    const auto program = read_program(state->program, d);
-    std::optional<spec::Capture> capture;
-    if (tools && program) capture = driver::open_spec(*tools, state->spec.request, d);
+    const auto [program, capture] = open(state->program, state->spec.request, d);
     std::optional<transfer::Result> changed;
     if (capture) changed = transfer::transfer(*program, capture->form, d);
     if (changed)
@@ -143,10 +155,7 @@ void add_check(CLI::App& app, Result& result) {
   add_output(command, state->output, "file for the report");
   command->callback([state, &result] {
     Diagnostics d;
-    const auto tools = driver::find_tools(d);
-    const auto program = read_program(state->program, d);
-    std::optional<spec::Capture> capture;
-    if (tools && program) capture = driver::open_spec(*tools, state->spec.request, d);
+    const auto [program, capture] = open(state->program, state->spec.request, d);
     if (!capture) {
       result = finish(driver::exit_for(d), d, state->output);
       return;
