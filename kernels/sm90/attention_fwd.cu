@@ -1,16 +1,18 @@
 // Softmax attention forward for Hopper, bf16, head dimension 128, any lengths and strides.
 //
-// One worker loads: one thread Q and K, another V, so that neither waits for the other. Each math
-// worker computes 64 query rows; Q stays in registers. A math worker issues the scores of the next
-// key block before the product with V of the previous one, so the tensor cores run under the
-// softmax, and the two math workers take turns at issuing. Blocks of the output are handed out by a
-// counter, and the next block's loads run under the end of this one.
+// A cluster of two CTAs computes 256 query rows of one head. Both need the same keys and values, so
+// each fetches one half of every tile and sends it to both: the L2 cache is read once. In a CTA one
+// worker loads: one thread Q and K, another V, so that neither waits for the other. Each math worker
+// computes 64 query rows; Q stays in registers. A math worker issues the scores of the next key
+// block before the product with V of the previous one, so the tensor cores run under the softmax.
+// Blocks of the output are dealt out in turn, and the next block's loads run under the end of this
+// one.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
-constexpr int BM = 128, BN = 128, D = 128, STAGES = 2;
-constexpr int LOAD = 0, MATH = 1, WORKERS = BM / 64;             // the loader, the first math worker, how many of them
-constexpr bool PING_PONG = true;                                 // the math workers take turns at issuing their products
+constexpr int BM = 256, BN = 128, D = 128, STAGES = 2, CTAS = 2; // BM query rows for a cluster of CTAS
+constexpr int LOAD = 0, MATH = 1, WORKERS = BM / CTAS / 64;      // the loader, the first math worker, how many in a CTA
+constexpr bool PING_PONG = false;                                // the math workers take turns at issuing their products
 
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
@@ -18,10 +20,9 @@ struct Args {
     kw::TensorMap<element, 'B', 'H', 'M', 'D'> o;
     kw::Tensor<float, 'B', 'H', 'M'> lse;                        // log of the sum of the exponentials; -inf for a row without keys
     kw::size B, H, G, M, N;                                      // batch, query heads, key heads, queries, keys
-    kw::size blocks = kw::ceil_div(M, BM) * H * B;               // tiles of the output, 128 rows each
+    kw::size blocks = kw::ceil_div(M, BM) * H * B;               // tiles of the output, BM rows each
     float scale = kw::rsqrt(D) * kw::log2e;                      // of the scores, which are then powers of two
     float slack = 8.0f / scale;                                  // how far a score may exceed the reference of its row: a factor of 2^8
-    kw::Workspace<2> counter;                                    // draws the blocks; zero between launches
 };
 
 struct Shared {
@@ -31,8 +32,7 @@ struct Shared {
     kw::Barriers<2, WORKERS> q_full;                             // slots, arrivals a use: one a copy, or one a warp
     kw::Barriers<2, 4 * WORKERS> q_free;
     kw::Barriers<STAGES, 1> k_full, v_full;
-    kw::Barriers<STAGES, 4 * WORKERS> k_free, v_free;
-    kw::Queue<2, 1 + 4 * WORKERS> work;
+    kw::Barriers<STAGES, 4 * WORKERS, CTAS> k_free, v_free;      // free when the warps of every CTA have arrived
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
@@ -50,35 +50,37 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
 extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attention_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
     const int worker = kw::worker_index();
-    kw::init(shared.q_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free, shared.work);
+    const int cta = kw::cluster<CTAS>();
+    kw::init(shared.q_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free);
+    kw::sync_cluster();
 
     if (worker == LOAD) {
         kw::registers_down<24>();
         if (kw::is_thread(0)) {                                  // Q and K
             int t = 0;
-            for (auto [u, w] : kw::offer(shared.work, args.counter, args.blocks)) {
+            for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c);
                 const int g = c.h / (args.H / args.G);
                 kw::wait_free(shared.q_free[u]);
-                for (int r = 0; r < WORKERS; ++r) kw::load_async(args.q, {c.b, c.h, c.m * BM + r * 64}, shared.q_s[r][u], shared.q_full[u], kw::evict_first);
+                for (int r = 0; r < WORKERS; ++r) kw::load_async(args.q, {c.b, c.h, c.m * BM + (cta * WORKERS + r) * 64}, shared.q_s[r][u], shared.q_full[u], kw::evict_first);
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
                     kw::wait_free(shared.k_free[t]);
-                    kw::load_async(args.k, {c.b, g, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
+                    kw::multicast_async<CTAS>(args.k, {c.b, g, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
                 }
             }
         }
         if (kw::is_thread(1)) {                                  // V
             int t = 0;
-            for (auto [u, w] : kw::take(shared.work, args.blocks)) {
+            for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c);
                 const int g = c.h / (args.H / args.G);
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
                     kw::wait_free(shared.v_free[t]);
-                    kw::load_async(args.v, {c.b, g, n * BN}, shared.v_s[t], shared.v_full[t], kw::evict_last);
+                    kw::multicast_async<CTAS>(args.v, {c.b, g, n * BN}, shared.v_s[t], shared.v_full[t], kw::evict_last);
                 }
             }
         }
@@ -95,10 +97,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
         int t = 0;
         if (PING_PONG && me == 0) kw::give_turn(0);
 
-        for (auto [u, w] : kw::take_warp(shared.work, args.blocks)) {
+        for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
             const Block c = block_of(args, w);
             const Keys keys = key_blocks(args, c);
-            const int i0 = c.m * BM + me * 64;
+            const int i0 = c.m * BM + (cta * WORKERS + me) * 64;
 
             auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
                 if (mixed) {
@@ -164,4 +166,5 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
         }
         if (kw::is_thread(0)) kw::wait_store();
     }
+    kw::sync_cluster();
 }

@@ -5,11 +5,11 @@
 namespace kw {
 
 namespace detail {
-template <int N, int kArrivals> KW_DEVICE void init_one(Barriers<N, kArrivals>& b) {
+template <int N, int kArrivals, int kCtas> KW_DEVICE void init_one(Barriers<N, kArrivals, kCtas>& b) {
   for (int slot = 0; slot < N; ++slot)
-    ptx::mbarrier_init(ptx::shared_address(b.bar + slot), kArrivals);
+    ptx::mbarrier_init(ptx::shared_address(b.bar + slot), kArrivals * kCtas);
 }
-template <int N, int kTakers> KW_DEVICE void init_one(Queue<N, kTakers>& q) {
+template <int N, int kTakers, int kCtas> KW_DEVICE void init_one(Queue<N, kTakers, kCtas>& q) {
   init_one(q.full);
   init_one(q.free);
 }
@@ -27,9 +27,15 @@ template <class... Barrier> KW_DEVICE void init(Barrier&... barriers) {
 KW_DEVICE void wait(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase); }
 KW_DEVICE void wait_free(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase ^ 1); }
 // One arrival a warp, by its first lane for all: the warp must have converged, as it has after every
-// aligned instruction (ldmatrix, wgmma, a wait_group).
-KW_DEVICE void arrive(BarrierUse b) {
-  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(b.address);
+// aligned instruction (ldmatrix, wgmma, a wait_group). At a cluster's barrier it arrives in every
+// CTA, lane r in CTA r.
+template <int kCtas> KW_DEVICE void arrive(ClusterBarrierUse<kCtas> b) {
+  const u32 lane = threadIdx.x % 32;
+  if constexpr (kCtas == 1) {
+    if (lane == 0) ptx::mbarrier_arrive(b.address);
+  } else {
+    if (lane < kCtas) ptx::mbarrier_arrive_there(ptx::shared_address_in(b.address, lane));
+  }
 }
 
 }  // namespace kw

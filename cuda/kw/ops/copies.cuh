@@ -17,6 +17,20 @@ KW_DEVICE void load_async(const TensorMap<const T, Dims...>& from, Coords at, Sh
   ptx::mbarrier_arrive_expect(full.address, SharedTile<T, R, C>::bytes);
   ptx::tma_load(to.address(), &from.map, full.address, at.batch, at.head, at.row, hint);
 }
+// By one thread of every CTA of a cluster, with the same coordinates: each fetches its part of the
+// columns and sends it to all, so the tile is read from L2 once for all of them. Each CTA's own
+// barrier waits for the whole tile. The slot must be free in every CTA.
+template <int kCtas, class T, char... Dims, int R, int C>
+KW_DEVICE void multicast_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
+                               BarrierUse full, u64 hint) {
+  constexpr int panels = C / 64, bytes = SharedTile<T, R, C>::bytes;
+  constexpr int rows = kCtas > panels ? R * panels / kCtas : R, wide = kCtas > panels ? 1 : panels / kCtas;
+  static_assert(rows * wide * kCtas == R * panels && rows % 8 == 0, "parts of equal size");
+  const u32 part = ptx::cta_rank(), panel = part * wide % panels, row = part * wide / panels * rows;
+  ptx::mbarrier_arrive_expect(full.address, bytes);
+  ptx::tma_load_multicast(to.address() + panel * (R * 128) + row * 128, &from.map, full.address, at.batch,
+                          at.head, at.row + row, panel, hint, (1 << kCtas) - 1);
+}
 // By one thread, after publish() by the writers and a sync. Rows past the end are not written.
 template <class T, char... Dims, int R, int C>
 KW_DEVICE void store_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {

@@ -1,14 +1,18 @@
-// The queue of blocks: one thread draws block numbers from a counter in global memory and offers
-// each to everybody; the others take them in the same order.
+// Blocks of the output and who works on them. Blocks that are all alike are dealt out in turn:
 //
-//   for (auto [u, w] : kw::offer(shared.blocks, args.queue, count))   one thread
-//   for (auto [u, w] : kw::take(shared.blocks, count))                another single thread
-//   for (auto [u, w] : kw::take_warp(shared.blocks, count))           every warp of a worker
+//   for (auto [u, w] : kw::deal<CTAS>(count))               everybody
 //
-// u counts the blocks this thread block has worked on, w is the block's number. The first number is
-// blockIdx.x; later ones come from the counter, drawn before the block's own work so that the
-// atomic's latency is hidden. The first number past the end is offered too: it ends every loop. The
-// last thread block to come leaves zeros for the next launch.
+// Others come from a queue: one thread draws block numbers from a counter in global memory and
+// offers each to everybody, and they take them in the same order:
+//
+//   kw::offer(shared.work, args.counter, count);            one thread, which does nothing else
+//   for (auto [u, w] : kw::take(shared.work, count))        another single thread
+//   for (auto [u, w] : kw::take_warp(shared.work, count))   every warp of a worker
+//
+// u counts the blocks that this cluster has worked on, w is the block's number. A cluster's first
+// block is its own number; a queue draws the next while this one is worked on, and the first number
+// past the end ends every loop. In a cluster CTA 0 draws for all. The last cluster to come leaves
+// zeros for the next launch.
 #pragma once
 #include "barriers.cuh"
 #include "../tile/tensors.cuh"
@@ -20,43 +24,49 @@ struct BlockUse {
 struct QueueEnd {};
 
 namespace detail {
-template <int N, int kTakers> struct Offer {
-  Queue<N, kTakers>& queue;
-  u32* counter;
-  int count, u, w, next;
-  KW_DEVICE Offer begin() const { return *this; }
+struct Deal {
+  int count, u, w, step;
+  KW_DEVICE Deal begin() const { return *this; }
   KW_DEVICE QueueEnd end() const { return {}; }
-  KW_DEVICE bool operator!=(QueueEnd) {
-    wait_free(queue.free[u]);
-    queue.value[u32(u) % N] = w;
-    ptx::mbarrier_arrive(queue.full[u].address);
-    if (w < count) return true;
-    if (atomicInc(counter + 1, gridDim.x - 1) == gridDim.x - 1) atomicExch(counter, 0);
-    return false;
-  }
-  KW_DEVICE BlockUse operator*() {
-    next = atomicAdd(counter, 1) + gridDim.x;
-    return {u, w};
-  }
+  KW_DEVICE bool operator!=(QueueEnd) const { return w < count; }
+  KW_DEVICE BlockUse operator*() const { return {u, w}; }
   KW_DEVICE void operator++() {
-    w = next;
+    w += step;
     ++u;
   }
 };
-template <int N, int kTakers, bool kWarp> struct Take {
-  Queue<N, kTakers>& queue;
+// Gives w to everybody who takes; the slot is free.
+template <int N, int kTakers, int kCtas> KW_DEVICE void hand_out(Queue<N, kTakers, kCtas>& q, int u, int w) {
+  int& value = q.value[u32(u) % N];
+  const u32 full = q.full[u].address;
+  if constexpr (kCtas == 1) {
+    value = w;
+    ptx::mbarrier_arrive(full);
+  } else {
+    for (u32 cta = 0; cta < kCtas; ++cta) {
+      const u32 full_there = ptx::shared_address_in(full, cta);
+      ptx::mbarrier_arrive_expect_there(full_there, 4);
+      ptx::store_word_there(ptx::shared_address_in(ptx::shared_address(&value), cta), w, full_there);
+    }
+  }
+}
+template <int N, int kTakers, int kCtas> KW_DEVICE void give_back(Queue<N, kTakers, kCtas>& q, int u) {
+  const u32 free = q.free[u].address;
+  if constexpr (kCtas == 1)
+    ptx::mbarrier_arrive(free);
+  else
+    ptx::mbarrier_arrive_there(ptx::shared_address_in(free, 0));
+}
+template <int N, int kTakers, int kCtas, bool kWarp> struct Take {
+  Queue<N, kTakers, kCtas>& queue;
   int count, u, w;
   KW_DEVICE Take begin() const { return *this; }
   KW_DEVICE QueueEnd end() const { return {}; }
   KW_DEVICE bool operator!=(QueueEnd) {
     wait(queue.full[u]);
     w = queue.value[u32(u) % N];
-    if constexpr (kWarp) {
-      w = __shfl_sync(0xffffffffu, w, 0);
-      arrive(queue.free[u]);
-    } else {
-      ptx::mbarrier_arrive(queue.free[u].address);
-    }
+    if constexpr (kWarp) w = __shfl_sync(0xffffffffu, w, 0);
+    if (!kWarp || threadIdx.x % 32 == 0) give_back(queue, u);
     return w < count;
   }
   KW_DEVICE BlockUse operator*() const { return {u, w}; }
@@ -64,16 +74,29 @@ template <int N, int kTakers, bool kWarp> struct Take {
 };
 }  // namespace detail
 
-template <int N, int kTakers>
-KW_DEVICE detail::Offer<N, kTakers> offer(Queue<N, kTakers>& queue, Workspace<2> counter, int count) {
-  return {queue, counter.words, count, 0, int(blockIdx.x), 0};
+template <int kCtas> KW_DEVICE detail::Deal deal(int count) {
+  return {count, 0, int(blockIdx.x) / kCtas, int(gridDim.x) / kCtas};
 }
-template <int N, int kTakers>
-KW_DEVICE detail::Take<N, kTakers, false> take(Queue<N, kTakers>& queue, int count) {
+template <int N, int kTakers, int kCtas>
+KW_DEVICE void offer(Queue<N, kTakers, kCtas>& queue, Workspace<2> counter, int count) {
+  if (kCtas > 1 && ptx::cta_rank() != 0) return;
+  const int step = gridDim.x / kCtas;
+  int w = blockIdx.x / kCtas;
+#pragma unroll 1
+  for (int u = 0;; ++u) {
+    detail::hand_out(queue, u, w);
+    if (w >= count) break;
+    wait_free(queue.free[u + 1]);  // drawn no earlier than needed: the last blocks go to whoever is idle
+    w = atomicAdd(counter.words, 1) + step;
+  }
+  if (atomicInc(counter.words + 1, step - 1) == step - 1) atomicExch(counter.words, 0);
+}
+template <int N, int kTakers, int kCtas>
+KW_DEVICE detail::Take<N, kTakers, kCtas, false> take(Queue<N, kTakers, kCtas>& queue, int count) {
   return {queue, count, 0, 0};
 }
-template <int N, int kTakers>
-KW_DEVICE detail::Take<N, kTakers, true> take_warp(Queue<N, kTakers>& queue, int count) {
+template <int N, int kTakers, int kCtas>
+KW_DEVICE detail::Take<N, kTakers, kCtas, true> take_warp(Queue<N, kTakers, kCtas>& queue, int count) {
   return {queue, count, 0, 0};
 }
 

@@ -18,6 +18,12 @@ template <class S> KW_DEVICE S& shared_memory() {
   return *reinterpret_cast<S*>(kw_dynamic_shared);
 }
 
+// Which CTA of its cluster of kCtas this is; the launch makes the clusters.
+template <int kCtas> KW_DEVICE int cluster() { return ptx::cta_rank(); }
+// Every thread of every CTA: before the first use of another's barriers, and before the end, so that
+// nobody leaves while others still reach into its shared memory.
+KW_DEVICE void sync_cluster() { ptx::cluster_sync(); }
+
 KW_DEVICE void sync_worker(int worker) { ptx::bar_sync(8 + worker, 128); }
 // Two workers alternate: take_turn(w) passes when give_turn(w) has been called as often.
 KW_DEVICE void take_turn(int worker) { ptx::bar_sync(1 + worker, 256); }

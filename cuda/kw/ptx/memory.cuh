@@ -38,6 +38,36 @@ KW_DEVICE void mbarrier_wait(u32 bar, u32 parity) {
       "r"(parity)
       : "memory");
 }
+// PTX ISA 9.7.8.24, mapa; 9.7.13.12, barrier.cluster; 10, %cluster_ctarank. The thread blocks of a
+// cluster (CTAs) see each other's shared memory: `there` is an own address, as CTA `cta` has it.
+KW_DEVICE u32 cta_rank() {
+  u32 r;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+KW_DEVICE u32 shared_address_in(u32 address, u32 cta) {
+  u32 there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(cta));
+  return there;
+}
+KW_DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+// The default form orders enough for a slot that is given back; `.release.cluster` would wait for
+// every write of the thread and costs a fifth of an attention kernel's time.
+KW_DEVICE void mbarrier_arrive_there(u32 there) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");
+}
+KW_DEVICE void mbarrier_arrive_expect_there(u32 there, u32 bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%0], %1;" ::"r"(there), "r"(bytes)
+               : "memory");
+}
+// PTX ISA 9.7.9.13, st.async: the word's four bytes complete at the mbarrier of the same CTA.
+KW_DEVICE void store_word_there(u32 there, u32 word, u32 bar_there) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(there),
+               "r"(word), "r"(bar_there)
+               : "memory");
+}
 // Makes initialised mbarriers visible to the async proxy.
 KW_DEVICE void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -61,6 +91,16 @@ KW_DEVICE void tma_load(u32 dst, const OpaqueMap* map, u32 bar, int batch, int h
       "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(dst),
       "l"(map), "r"(0), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(bar), "l"(hint)
+      : "memory");
+}
+// The same for several CTAs at once: box and bytes go to the same place of each in `ctas`, one bit a
+// CTA, and to the barrier at the same place there. `panel` is the first panel of the box.
+KW_DEVICE void tma_load_multicast(u32 dst, const OpaqueMap* map, u32 bar, int batch, int head, int row,
+                                  int panel, u64 hint, unsigned short ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %9, %8;" ::"r"(dst),
+      "l"(map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch), "r"(bar), "l"(hint), "h"(ctas)
       : "memory");
 }
 KW_DEVICE void tma_store(const OpaqueMap* map, u32 src, int batch, int head, int row) {
