@@ -89,6 +89,7 @@ __global__ void ring_kernel(int* slots, int* wrong) {
       kw::wait(shared.full[t]);
       if (t % 3) dawdle(t);
       bad += *(volatile int*)(words + (t % 2 * kCtas + cta) * kWarps + warp) != t;
+      __threadfence();  // has read before it gives back
       __syncwarp();
       kw::arrive(shared.free[t]);
     }
