@@ -1,23 +1,29 @@
-// Softmax attention forward for Hopper, bf16, head dimension 128, any lengths and strides.
+// Softmax attention forward for Hopper: bf16 or f16, any lengths and strides, head dimensions by constants.
 //
-// A cluster of two CTAs computes 256 query rows of one head. Both need the same keys and values, so
-// each fetches one half of every tile and sends it to both: the L2 cache is read once. In a CTA one
-// worker loads: one thread Q and K, another V, so that neither waits for the other. Each math worker
-// computes 64 query rows; Q stays in registers. A math worker issues the scores of the next key
-// block before the product with V of the previous one, so the tensor cores run under the softmax.
-// Blocks of the output are dealt out in turn, and the next block's loads run under the end of this
-// one.
+// A cluster of CTAs computes BM query rows of one head. All its CTAs need the same keys and values, so
+// each fetches one part of every tile and sends it to all: the L2 cache is read once. In a CTA one
+// worker moves tiles: one thread loads Q and K, another V, so that neither waits for the other, and a
+// third stores O. Each math worker computes 64 query rows. It issues the scores of the next key block
+// before the product with V of the previous one, so the tensor cores run under the softmax. Q stays in
+// registers, or where they are needed for wide outputs, in shared memory; O leaves through the place
+// where its Q came. Blocks of the output are dealt out in turn, and the next block's loads run under
+// the end of this one.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
-constexpr int BM = 256, BN = 128, D = 128, STAGES = 2, CTAS = 2; // BM query rows for a cluster of CTAS
+constexpr int D = 128, DV = 128;                                 // columns of Q and K, of V and O
+constexpr int BM = 256, BN = 128, CTAS = 2;                      // query rows for a cluster of CTAS, keys at a time
+constexpr int Q_SLOTS = 2, STAGES = 2;                           // tiles of Q, and of K and V each, in shared memory
 constexpr int LOAD = 0, MATH = 1, WORKERS = BM / CTAS / 64;      // the loader, the first math worker, how many in a CTA
+constexpr int LOADER_REGISTERS = 24, WORKER_REGISTERS = 240;     // of each thread
+constexpr bool Q_IN_REGISTERS = true;
 constexpr bool PING_PONG = false;                                // the math workers take turns at issuing their products
 
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
-    kw::TensorMap<const element, 'B', 'G', 'N', 'D'> k, v;
-    kw::TensorMap<element, 'B', 'H', 'M', 'D'> o;
+    kw::TensorMap<const element, 'B', 'G', 'N', 'D'> k;
+    kw::TensorMap<const element, 'B', 'G', 'N', 'V'> v;
+    kw::TensorMap<element, 'B', 'H', 'M', 'V'> o;
     kw::Tensor<float, 'B', 'H', 'M'> lse;                        // log of the sum of the exponentials; -inf for a row without keys
     kw::size B, H, G, M, N;                                      // batch, query heads, key heads, queries, keys
     kw::size blocks = kw::ceil_div(M, BM) * H * B;               // tiles of the output, BM rows each
@@ -26,11 +32,12 @@ struct Args {
 };
 
 struct Shared {
-    kw::Ring<kw::SharedTile<element, 64, D>, 2> q_s[WORKERS];
-    kw::Ring<kw::SharedTile<element, BN, D>, STAGES> k_s, v_s;
-    kw::SharedTile<element, 64, D> o_s[WORKERS];
-    kw::Barriers<2, WORKERS> q_full;                             // slots, arrivals a use: one a copy, or one a warp
-    kw::Barriers<2, 4 * WORKERS> q_free;
+    kw::Ring<kw::SharedTile<element, 64, D>, Q_SLOTS> q_s[WORKERS]; // Q, and then O
+    kw::Ring<kw::SharedTile<element, BN, D>, STAGES> k_s;
+    kw::Ring<kw::SharedTile<element, BN, DV>, STAGES> v_s;
+    kw::Barriers<Q_SLOTS, WORKERS> q_full;                       // slots, arrivals a use: one a copy, or one a warp
+    kw::Barriers<Q_SLOTS, 4 * WORKERS> o_full;
+    kw::Barriers<Q_SLOTS, 1> q_free;
     kw::Barriers<STAGES, 1> k_full, v_full;
     kw::Barriers<STAGES, 4 * WORKERS, CTAS> k_free, v_free;      // free when the warps of every CTA have arrived
 };
@@ -51,11 +58,11 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
     Shared& shared = kw::shared_memory<Shared>();
     const int worker = kw::worker_index();
     const int cta = kw::cluster<CTAS>();
-    kw::init(shared.q_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free);
+    kw::init(shared.q_full, shared.o_full, shared.q_free, shared.k_full, shared.v_full, shared.k_free, shared.v_free);
     kw::sync_cluster();
 
     if (worker == LOAD) {
-        kw::registers_down<24>();
+        kw::registers_down<LOADER_REGISTERS>();
         if (kw::is_thread(0)) {                                  // Q and K
             int t = 0;
             for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
@@ -84,13 +91,23 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
                 }
             }
         }
+        if (kw::is_thread(2)) {                                  // O
+            for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
+                const Block c = block_of(args, w);
+                kw::wait(shared.o_full[u]);
+                for (int r = 0; r < WORKERS; ++r) kw::store_async(shared.q_s[r][u], args.o, {c.b, c.h, c.m * BM + (cta * WORKERS + r) * 64});
+                kw::wait_store_read();
+                kw::arrive(shared.q_free[u]);
+            }
+            kw::wait_store();
+        }
     } else {
-        kw::registers_up<240>();
+        kw::registers_up<WORKER_REGISTERS>();
         const int me = worker - MATH;
         kw::Operand<element, 64, D> q_r;
         kw::Accumulator<kw::real, 64, BN> s;
         kw::Operand<element, 64, BN> p;
-        kw::Accumulator<kw::real, 64, D> acc;
+        kw::Accumulator<kw::real, 64, DV> acc;
         kw::RowVector<kw::real, 64> m, factor;                   // the reference of the exponentials, and what to multiply earlier terms by
         kw::RowPartial<kw::real, 64> l;                          // the sum of the exponentials
         bool raised;
@@ -102,6 +119,12 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             const Keys keys = key_blocks(args, c);
             const int i0 = c.m * BM + (cta * WORKERS + me) * 64;
 
+            auto scores = [&](int t) {                           // s: the products of Q with key block t, under way
+                kw::wait(shared.k_full[t]);
+                if (PING_PONG) kw::take_turn(me);
+                if (Q_IN_REGISTERS) kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t]));
+                if (!Q_IN_REGISTERS) kw::gemm_async(s, shared.q_s[me][u], kw::transposed(shared.k_s[t]));
+            };
             auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
                 if (mixed) {
                     kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
@@ -114,12 +137,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
                 kw::row_sum(l, s);
             };
             auto advance = [&](int n, bool mixed) {              // t: the key block whose P is at hand; n: the next
-                kw::wait(shared.k_full[t + 1]);
-                if (PING_PONG) kw::take_turn(me);
-                kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t + 1]));
+                scores(t + 1);
                 kw::wait(shared.v_full[t]);
                 kw::gemm_add_async(acc, p, shared.v_s[t]);
-                if (PING_PONG) kw::give_turn(1 - me);
+                if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
                 kw::wait_group<1>(s);
                 kw::arrive(shared.k_free[t + 1]);
                 softmax(n, mixed);
@@ -134,10 +155,9 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             kw::fill(m, kw::minus_infinity);
 
             kw::wait(shared.q_full[u]);
-            kw::load(shared.q_s[me][u], q_r);
-            kw::arrive(shared.q_free[u]);
-            kw::wait(shared.k_full[t]);
-            kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t]));
+            if (Q_IN_REGISTERS) kw::load(shared.q_s[me][u], q_r);
+            scores(t);
+            if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
             kw::wait_group<0>(s);
             kw::arrive(shared.k_free[t]);
             softmax(keys.count - 1, true);
@@ -157,14 +177,11 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             ++t;
             kw::map(acc, [&](kw::real x, kw::real r) { return x * r; }, inverse);
 
-            if (kw::is_thread(0)) kw::wait_store_read();         // the previous block's O has left
-            kw::sync_worker(me);
-            kw::store(acc, shared.o_s[me]);
+            kw::sync_worker(me);                                 // no warp of it reads Q any more
+            kw::store(acc, shared.q_s[me][u]);
             kw::publish();
-            kw::sync_worker(me);
-            if (kw::is_thread(0)) kw::store_async(shared.o_s[me], args.o, {c.b, c.h, i0});
+            kw::arrive(shared.o_full[u]);
         }
-        if (kw::is_thread(0)) kw::wait_store();
     }
     kw::sync_cluster();
 }

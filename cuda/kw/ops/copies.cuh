@@ -17,21 +17,28 @@ KW_DEVICE void load_async(const TensorMap<const T, Dims...>& from, Coords at, Sh
   ptx::mbarrier_arrive_expect(full.address, SharedTile<T, R, C>::bytes);
   ptx::tma_load(to.address(), &from.map, full.address, at.batch, at.head, at.row, hint);
 }
-// By one thread of every CTA of a cluster, with the same coordinates: each fetches its part of the
-// columns and sends it to all, so the tile is read from L2 once for all of them. Each CTA's own
-// barrier waits for the whole tile. The slot must be free in every CTA.
+// By one thread of every CTA of a cluster, with the same coordinates: each fetches its part (of the
+// panels, or where they can't be shared out evenly, of the rows) and sends it to all, so the tile is
+// read from L2 once for all of them. Each CTA's own barrier waits for the whole tile. The slot must
+// be free in every CTA.
 template <int kCtas, class T, char... Dims, int R, int C>
 KW_DEVICE void multicast_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
                                BarrierUse full, u64 hint) {
-  constexpr int panels = C / 64, bytes = SharedTile<T, R, C>::bytes;
-  constexpr int rows = kCtas > panels ? R * panels / kCtas : R, wide = kCtas > panels ? 1 : panels / kCtas;
-  static_assert(rows * wide * kCtas == R * panels && rows % 8 == 0, "parts of equal size");
-  const u32 part = ptx::cta_rank(), panel = part * wide % panels, row = part * wide / panels * rows;
-  ptx::mbarrier_arrive_expect(full.address, bytes);
-  ptx::tma_load_multicast(to.address() + panel * (R * 128) + row * 128, &from.map, full.address, at.batch,
-                          at.head, at.row + row, panel, hint, (1 << kCtas) - 1);
+  using Tile = SharedTile<T, R, C>;
+  constexpr bool by_panels = Tile::panels % kCtas == 0;
+  constexpr int rows = by_panels ? R : R / kCtas, copies = by_panels ? 1 : Tile::panels;
+  static_assert(by_panels || R % (8 * kCtas) == 0, "parts of equal size");
+  const u32 part = ptx::cta_rank();
+  const int first = by_panels ? part * (Tile::panels / kCtas) : 0, row = by_panels ? 0 : part * rows;
+  ptx::mbarrier_arrive_expect(full.address, Tile::bytes);
+#pragma unroll
+  for (int p = 0; p < copies; ++p)
+    ptx::tma_load_multicast(to.address() + (first + p) * Tile::panel_bytes + row * Tile::pitch, &from.map,
+                            full.address, at.batch, at.head, at.row + row, first + p, hint,
+                            (1 << kCtas) - 1);
 }
-// By one thread, after publish() by the writers and a sync. Rows past the end are not written.
+// By one thread, after publish() by the writers and a sync: as many of the tile's columns as the tensor
+// has. Rows past the end are not written.
 template <class T, char... Dims, int R, int C>
 KW_DEVICE void store_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {
   ptx::tma_store(&to.map, from.address(), at.batch, at.head, at.row);
@@ -40,33 +47,58 @@ KW_DEVICE void store_async(const SharedTile<T, R, C>& from, const TensorMap<T, D
 // By the thread that stored: shared memory may be written again / global memory is written.
 KW_DEVICE void wait_store_read() { ptx::tma_store_wait_read(); }
 KW_DEVICE void wait_store() { ptx::tma_store_wait(); }
-// Shared stores of this thread before it are seen by the copy engine after the next sync.
-KW_DEVICE void publish() { ptx::fence_async_proxy(); }
-
-template <class T, int C> KW_DEVICE void load(const SharedTile<T, 64, C>& from, Operand<T, 64, C>& to) {
-  const u32 lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
-#pragma unroll
-  for (int k = 0; k < C / 16; ++k)
-    ptx::ldmatrix_x4(from.chunk(row, k * 2 + lane / 16), to.x[4 * k], to.x[4 * k + 1],
-                     to.x[4 * k + 2], to.x[4 * k + 3]);
+// Shared stores of this warp before it are seen by the copy engine after the next sync or arrival.
+KW_DEVICE void publish() {
+  ptx::fence_async_proxy();
+  __syncwarp();
 }
-// Rounds to bf16, to nearest even.
-template <int C> KW_DEVICE void store(const Accumulator<real, 64, C>& from, SharedTile<bf16, 64, C>& to) {
+
+template <class T, int R, int C> KW_DEVICE void load(const SharedTile<T, R, C>& from, Operand<T, R, C>& to) {
   const u32 lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-  for (int k = 0; k < C / 16; ++k)
-    ptx::stmatrix_x4(to.chunk(row, k * 2 + lane / 16), ptx::pack_bf16(from.x[8 * k], from.x[8 * k + 1]),
-                     ptx::pack_bf16(from.x[8 * k + 2], from.x[8 * k + 3]),
-                     ptx::pack_bf16(from.x[8 * k + 4], from.x[8 * k + 5]),
-                     ptx::pack_bf16(from.x[8 * k + 6], from.x[8 * k + 7]));
+  for (int n = 0; n < to.count; n += 4)
+    ptx::ldmatrix_x4(from.chunk(row + n / (C / 4) * 64, n % (C / 4) / 2 + lane / 16), to.x[n], to.x[n + 1],
+                     to.x[n + 2], to.x[n + 3]);
+}
+namespace detail {
+// A warp's 16 rows and columns, as it holds them in an accumulator, to a tile's `row` and `chunk`.
+template <class Tile>
+KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
+  const u32 lane = threadIdx.x % 32;
+#if __CUDA_ARCH__ >= 900
+  ptx::stmatrix_x4(to.chunk(row + lane % 16, chunk + lane / 16), a, b, c, d);
+#else
+  const u32 left = to.chunk(row + lane / 4, chunk) + lane % 4 * 4;
+  const u32 right = to.chunk(row + lane / 4, chunk + 1) + lane % 4 * 4;
+  ptx::store_shared(left, a);
+  ptx::store_shared(left + 8 * 128, b);
+  ptx::store_shared(right, c);
+  ptx::store_shared(right + 8 * 128, d);
+#endif
+}
+}  // namespace detail
+// Rounds to the tile's type, to nearest even. The tile may have more columns: the others stay.
+template <class T, int R, int C, int kWide>
+KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide>& to) {
+  static_assert(C <= kWide && C % SharedTile<T, R, kWide>::panel == 0, "whole panels of the tile");
+  const u32 row = threadIdx.x % 128 / 32 * 16;
+#pragma unroll
+  for (int n = 0; n < from.count; n += 8)
+    detail::store_16x16(to, row + n / (C / 2) * 64, n % (C / 2) / 4,
+                     ptx::pack(T{}, from.x[n], from.x[n + 1]), ptx::pack(T{}, from.x[n + 2], from.x[n + 3]),
+                     ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
+                     ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
 }
 // One value a row; rows past the end are dropped.
-template <char... Dims>
-KW_DEVICE void store_rows(const RowVector<real, 64>& from, const Tensor<float, Dims...>& to, Coords at) {
+template <int R, char... Dims>
+KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Dims...>& to, Coords at) {
   const int row = at.row + Accumulator<real, 64, 8>::thread_row(), rows = to.extent[2];
   if (threadIdx.x % 4 == 0) {
-    if (row < rows) to(at.batch, at.head, row) = from.x[0];
-    if (row + 8 < rows) to(at.batch, at.head, row + 8) = from.x[1];
+#pragma unroll
+    for (int r = 0; r < R / 32; ++r) {
+      const int i = row + r / 2 * 64 + r % 2 * 8;
+      if (i < rows) to(at.batch, at.head, i) = from.x[r];
+    }
   }
 }
 

@@ -5,11 +5,17 @@
 namespace kw {
 
 namespace detail {
-// PTX ISA 9.7.15.5.1.2, matrix descriptor: address, leading and stride offsets in 16 bytes, 128-byte
-// swizzle. The stride between groups of 8 rows is 1024 bytes.
+// PTX ISA 9.7.15.5.1.2, matrix descriptor: address, leading and stride offsets in 16 bytes, swizzle (1:
+// 128 bytes, 2: 64 bytes). The stride leads to the next 8 rows.
 template <class T, int R, int C> KW_DEVICE u64 descriptor(const SharedTile<T, R, C>& t, u32 leading) {
-  return u64((t.address() & 0x3FFFF) >> 4) | u64(leading >> 4) << 16 | u64(1024 >> 4) << 32 |
-         u64(1) << 62;
+  constexpr u64 swizzle = SharedTile<T, R, C>::pitch == 128 ? 1 : 2;
+  return u64((t.address() & 0x3FFFF) >> 4) | u64(leading >> 4) << 16 |
+         u64(8 * SharedTile<T, R, C>::pitch >> 4) << 32 | swizzle << 62;
+}
+// How far columns 16k ... 16k+15 lie from the start, as a descriptor counts.
+template <class Tile> constexpr KW_DEVICE u64 columns_16(int k) {
+  constexpr int in_panel = Tile::panel / 16;
+  return (k / in_panel * Tile::panel_bytes + k % in_panel * 32) >> 4;
 }
 // In the compiler's eyes no use of t moves across it.
 template <int C> KW_DEVICE void pin(Accumulator<real, 64, C>& t) {
@@ -27,21 +33,34 @@ KW_DEVICE void gemm_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
   ptx::wgmma_fence();
 #pragma unroll
   for (int k = 0; k < K / 16; ++k)
-    ptx::Wgmma<N>::template rs<0>(acc.x, a.x[4 * k], a.x[4 * k + 1], a.x[4 * k + 2], a.x[4 * k + 3],
-                                  from + ((k / 4 * N * 128 + k % 4 * 32) >> 4), k > 0);
+    ptx::Wgmma<T, N>::template rs<0>(acc.x, a.x[4 * k], a.x[4 * k + 1], a.x[4 * k + 2], a.x[4 * k + 3],
+                                     from + detail::columns_16<SharedTile<T, N, K>>(k), k > 0);
+  ptx::wgmma_commit();
+}
+// The same with a in shared memory too, which may be written again after the wait_group.
+template <class T, int N, int K>
+KW_DEVICE void gemm_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                          Transposed<SharedTile<T, N, K>> b) {
+  const u64 left = detail::descriptor(a, 16), from = detail::descriptor(b.tile, 16);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template ss<0>(acc.x, left + detail::columns_16<SharedTile<T, 64, K>>(k),
+                                     from + detail::columns_16<SharedTile<T, N, K>>(k), k > 0);
   ptx::wgmma_commit();
 }
 // acc += a @ b, a [64, K] in registers, b [K, N] in shared memory, N contiguous.
 template <class T, int N, int K>
 KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
                               const SharedTile<T, K, N>& b) {
-  const u64 from = detail::descriptor(b, K * 128);
+  const u64 from = detail::descriptor(b, SharedTile<T, K, N>::panel_bytes);
   detail::pin(acc);
   ptx::wgmma_fence();
 #pragma unroll
   for (int k = 0; k < K / 16; ++k)
-    ptx::Wgmma<N>::template rs<1>(acc.x, a.x[4 * k], a.x[4 * k + 1], a.x[4 * k + 2], a.x[4 * k + 3],
-                                  from + ((k * 16 * 128) >> 4), 1);
+    ptx::Wgmma<T, N>::template rs<1>(acc.x, a.x[4 * k], a.x[4 * k + 1], a.x[4 * k + 2], a.x[4 * k + 3],
+                                     from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
   ptx::wgmma_commit();
 }
 // All but the latest kPending products are done; the named tiles may be read.
