@@ -19,6 +19,9 @@ using index = int;
 struct alignas(2) bf16 {
   unsigned short bits;
 };
+struct alignas(2) f16 {
+  unsigned short bits;
+};
 
 constexpr float minus_infinity = __builtin_bit_cast(float, 0xff800000u);
 constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;

@@ -43,30 +43,51 @@ KW_DEVICE void wait_store() { ptx::tma_store_wait(); }
 // Shared stores of this thread before it are seen by the copy engine after the next sync.
 KW_DEVICE void publish() { ptx::fence_async_proxy(); }
 
-template <class T, int C> KW_DEVICE void load(const SharedTile<T, 64, C>& from, Operand<T, 64, C>& to) {
+template <class T, int R, int C> KW_DEVICE void load(const SharedTile<T, R, C>& from, Operand<T, R, C>& to) {
   const u32 lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-  for (int k = 0; k < C / 16; ++k)
-    ptx::ldmatrix_x4(from.chunk(row, k * 2 + lane / 16), to.x[4 * k], to.x[4 * k + 1],
-                     to.x[4 * k + 2], to.x[4 * k + 3]);
+  for (int n = 0; n < to.count; n += 4)
+    ptx::ldmatrix_x4(from.chunk(row + n / (C / 4) * 64, n % (C / 4) / 2 + lane / 16), to.x[n], to.x[n + 1],
+                     to.x[n + 2], to.x[n + 3]);
 }
-// Rounds to bf16, to nearest even.
-template <int C> KW_DEVICE void store(const Accumulator<real, 64, C>& from, SharedTile<bf16, 64, C>& to) {
-  const u32 lane = threadIdx.x % 32, row = threadIdx.x % 128 / 32 * 16 + lane % 16;
+namespace detail {
+// A warp's 16 rows and columns, as it holds them in an accumulator, to a tile's `row` and `chunk`.
+template <class Tile>
+KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
+  const u32 lane = threadIdx.x % 32;
+#if __CUDA_ARCH__ >= 900
+  ptx::stmatrix_x4(to.chunk(row + lane % 16, chunk + lane / 16), a, b, c, d);
+#else
+  const u32 left = to.chunk(row + lane / 4, chunk) + lane % 4 * 4;
+  const u32 right = to.chunk(row + lane / 4, chunk + 1) + lane % 4 * 4;
+  ptx::store_shared(left, a);
+  ptx::store_shared(left + 8 * 128, b);
+  ptx::store_shared(right, c);
+  ptx::store_shared(right + 8 * 128, d);
+#endif
+}
+}  // namespace detail
+// Rounds to the tile's type, to nearest even.
+template <class T, int R, int C>
+KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, C>& to) {
+  const u32 row = threadIdx.x % 128 / 32 * 16;
 #pragma unroll
-  for (int k = 0; k < C / 16; ++k)
-    ptx::stmatrix_x4(to.chunk(row, k * 2 + lane / 16), ptx::pack_bf16(from.x[8 * k], from.x[8 * k + 1]),
-                     ptx::pack_bf16(from.x[8 * k + 2], from.x[8 * k + 3]),
-                     ptx::pack_bf16(from.x[8 * k + 4], from.x[8 * k + 5]),
-                     ptx::pack_bf16(from.x[8 * k + 6], from.x[8 * k + 7]));
+  for (int n = 0; n < from.count; n += 8)
+    detail::store_16x16(to, row + n / (C / 2) * 64, n % (C / 2) / 4,
+                     ptx::pack(T{}, from.x[n], from.x[n + 1]), ptx::pack(T{}, from.x[n + 2], from.x[n + 3]),
+                     ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
+                     ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
 }
 // One value a row; rows past the end are dropped.
-template <char... Dims>
-KW_DEVICE void store_rows(const RowVector<real, 64>& from, const Tensor<float, Dims...>& to, Coords at) {
+template <int R, char... Dims>
+KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Dims...>& to, Coords at) {
   const int row = at.row + Accumulator<real, 64, 8>::thread_row(), rows = to.extent[2];
   if (threadIdx.x % 4 == 0) {
-    if (row < rows) to(at.batch, at.head, row) = from.x[0];
-    if (row + 8 < rows) to(at.batch, at.head, row + 8) = from.x[1];
+#pragma unroll
+    for (int r = 0; r < R / 32; ++r) {
+      const int i = row + r / 2 * 64 + r % 2 * 8;
+      if (i < rows) to(at.batch, at.head, i) = from.x[r];
+    }
   }
 }
 

@@ -4,14 +4,14 @@
 namespace kw {
 
 // m = max(m, maximum of the row).
-template <int C> KW_DEVICE void row_max(RowVector<real, 64>& m, const Accumulator<real, 64, C>& t) {
+template <int R, int C> KW_DEVICE void row_max(RowVector<real, R>& m, const Accumulator<real, R, C>& t) {
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    real a = fmaxf(m.x[r], t.x[2 * r]), b = t.x[2 * r + 1];
+  for (int r = 0; r < R / 32; ++r) {
+    real a = fmaxf(m.x[r], t.x[t.in_row(r, 0)]), b = t.x[t.in_row(r, 1)];
 #pragma unroll
     for (int n = 1; n < C / 8; ++n) {
-      a = fmaxf(a, t.x[4 * n + 2 * r]);
-      b = fmaxf(b, t.x[4 * n + 2 * r + 1]);
+      a = fmaxf(a, t.x[t.in_row(r, 2 * n)]);
+      b = fmaxf(b, t.x[t.in_row(r, 2 * n + 1)]);
     }
     a = fmaxf(a, b);
     a = fmaxf(a, __shfl_xor_sync(0xffffffffu, a, 1));
@@ -19,22 +19,22 @@ template <int C> KW_DEVICE void row_max(RowVector<real, 64>& m, const Accumulato
   }
 }
 // l += sum of the row, each lane its share.
-template <int C> KW_DEVICE void row_sum(RowPartial<real, 64>& l, const Accumulator<real, 64, C>& t) {
+template <int R, int C> KW_DEVICE void row_sum(RowPartial<real, R>& l, const Accumulator<real, R, C>& t) {
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    real a = l.x[r] + t.x[2 * r], b = t.x[2 * r + 1];
+  for (int r = 0; r < R / 32; ++r) {
+    real a = l.x[r] + t.x[t.in_row(r, 0)], b = t.x[t.in_row(r, 1)];
 #pragma unroll
     for (int n = 1; n < C / 8; ++n) {
-      a += t.x[4 * n + 2 * r];
-      b += t.x[4 * n + 2 * r + 1];
+      a += t.x[t.in_row(r, 2 * n)];
+      b += t.x[t.in_row(r, 2 * n + 1)];
     }
     l.x[r] = a + b;
   }
 }
-KW_DEVICE RowVector<real, 64> total(const RowPartial<real, 64>& l) {
-  RowVector<real, 64> v;
+template <int R> KW_DEVICE RowVector<real, R> total(const RowPartial<real, R>& l) {
+  RowVector<real, R> v;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < R / 32; ++r) {
     const real a = l.x[r] + __shfl_xor_sync(0xffffffffu, l.x[r], 1);
     v.x[r] = a + __shfl_xor_sync(0xffffffffu, a, 2);
   }
@@ -47,27 +47,27 @@ KW_DEVICE RowVector<real, 64> total(const RowPartial<real, 64>& l) {
 // raised, so that a branch on it is uniform.
 // The common case costs one three-way integer maximum for two scores: the bits of non-negative
 // floats are ordered like integers, and those of negative ones lie below them.
-template <int C>
-KW_DEVICE bool raise(RowVector<real, 64>& m, RowVector<real, 64>& factor,
-                     const Accumulator<real, 64, C>& t, real slack, real scale) {
+template <int R, int C>
+KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Accumulator<real, R, C>& t,
+                     real slack, real scale) {
   bool over = false;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    int a = __float_as_int(t.x[2 * r]), b = __float_as_int(t.x[2 * r + 1]);
+  for (int r = 0; r < R / 32; ++r) {
+    int a = __float_as_int(t.x[t.in_row(r, 0)]), b = __float_as_int(t.x[t.in_row(r, 1)]);
 #pragma unroll
     for (int n = 1; n < C / 8; ++n) {
       int& top = n % 2 ? a : b;
-      top = __vimax3_s32(top, __float_as_int(t.x[4 * n + 2 * r]), __float_as_int(t.x[4 * n + 2 * r + 1]));
+      top = __vimax3_s32(top, __float_as_int(t.x[t.in_row(r, 2 * n)]), __float_as_int(t.x[t.in_row(r, 2 * n + 1)]));
     }
     const real limit = m.x[r] + slack;
     over |= !(limit >= 0.0f) || max(a, b) > __float_as_int(limit);
     factor.x[r] = 1.0f;
   }
   if (!__any_sync(0xffffffffu, over)) return false;
-  const RowVector<real, 64> old = m;
+  const RowVector<real, R> old = m;
   row_max(m, t);
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < R / 32; ++r) {
     if (m.x[r] - old.x[r] <= slack) m.x[r] = old.x[r];
     if (m.x[r] != old.x[r]) factor.x[r] = exp2((old.x[r] - m.x[r]) * scale);
   }

@@ -129,9 +129,15 @@ KW_DEVICE void stmatrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
                "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");
 }
-KW_DEVICE u32 pack_bf16(float low, float high) {
+// Two elements in a word, rounded to nearest even; the first argument says to which type.
+KW_DEVICE u32 pack(bf16, float low, float high) {
   u32 y;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+KW_DEVICE u32 pack(f16, float low, float high) {
+  u32 y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
 }
 

@@ -22,20 +22,27 @@ template <class Tile> struct Transposed {
 template <class Tile> KW_DEVICE Transposed<Tile> transposed(const Tile& t) { return {t}; }
 
 // 64 rows held by one warp group as wgmma leaves them: a thread has rows g and g+8 of its warp's
-// 16, and columns 2c, 2c+1 of every 8 (PTX ISA 9.7.15.5.1, figure of the D fragment).
+// 16, and columns 2c, 2c+1 of every 8 (PTX ISA 9.7.15.5.1, figure of the D fragment). The products
+// that warps issue (mma) leave the same, and may have several times 64 rows, one after another.
 template <class T, int R, int C> struct Accumulator {
-  static_assert(R == 64, "a warp group holds 64 rows");
-  static constexpr int columns = C, count = C / 2;
-  T x[C / 2];
+  static_assert(R % 64 == 0, "a warp group holds 64 rows at a time");
+  static constexpr int columns = C, count = R * C / 128;
+  T x[R * C / 128];
+  // Which of the thread's R / 32 rows x[n] is in; how far it is below and to the right of x[0]; and
+  // where row r has its n-th element of C / 4.
+  static constexpr KW_DEVICE int row(int n) { return n / (C / 2) * 2 + n / 2 % 2; }
+  static constexpr KW_DEVICE int below(int n) { return n / (C / 2) * 64 + n / 2 % 2 * 8; }
+  static constexpr KW_DEVICE int column(int n) { return n % (C / 2) / 4 * 8 + n % 2; }
+  static constexpr KW_DEVICE int in_row(int r, int n) { return r / 2 * (C / 2) + n / 2 * 4 + r % 2 * 2 + n % 2; }
   static KW_DEVICE int thread_row() { return (threadIdx.x % 128) / 32 * 16 + threadIdx.x % 32 / 4; }
   static KW_DEVICE int thread_column() { return threadIdx.x % 4 * 2; }
 };
 // The same 64 rows as the left operand of a wgmma: columns 2n, 2n+1 of the accumulator's order
 // packed into word n.
 template <class T, int R, int C> struct Operand {
-  static_assert(R == 64 && sizeof(T) == 2, "an operand is 64 rows of a 16-bit type");
-  static constexpr int columns = C, count = C / 4;
-  u32 x[C / 4];
+  static_assert(R % 64 == 0 && sizeof(T) == 2, "an operand is 64 rows at a time, of a 16-bit type");
+  static constexpr int columns = C, count = R * C / 256;
+  u32 x[R * C / 256];
 };
 
 // One value a row; every lane of the row has it.
