@@ -35,7 +35,9 @@ struct Launch {
   // input has.
   std::map<std::string, double> scalars;
   std::map<std::string, int64_t> params;  // overrides of `param`s
-  int grid = 1;                           // thread blocks; they share the queue and take turns
+  // Clusters (thread blocks, where the kernel declares no cluster); they share the queue and take
+  // turns.
+  int grid = 1;
 };
 
 // One key block that a worker multiplied with its query rows.

@@ -128,7 +128,7 @@ BlockQueue* queue_of(Machine& m, Agent& a, const Stmt& s) {
 
 BarrierUse use_of(Barriers& b, int64_t use) { return {&b, use % b.ring, use / b.ring, use}; }
 
-// The number that ends the loops was offered: the last thread block leaves zeros.
+// The number that ends the loops was offered: the last cluster leaves zeros.
 void leave_queue(Machine& m, std::vector<int64_t>& words) {
   const bool last = words[1] == m.launch.grid - 1;
   words[1] = last ? 0 : words[1] + 1;
@@ -143,7 +143,7 @@ Next take_loop(Machine& m, Agent& a, const Stmt& s, int arrivals) {
   if (!passed(m, a, s, full))
     return m.faults.any() ? Next::on : block_on(a, s, queue->full.name, state_of(full));
   const int64_t w = queue->values[full.slot];
-  arrive_at(m, a, s, use_of(queue->free, use), arrivals);
+  arrive_at(m, a, s, use_of(a.block->cluster[0]->queues[s.expr("q")->text].free, use), arrivals);
   a.loops[&s].use = use;
   const bool more = w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any();
   return iterate(a, s, more, {{s.word("u"), use}, {s.word("w"), w}});
@@ -151,6 +151,15 @@ Next take_loop(Machine& m, Agent& a, const Stmt& s, int arrivals) {
 
 }  // namespace
 
+Next exec_deal(Machine& m, Agent& a, const Stmt& s) {
+  Loop& loop = a.loops[&s];
+  if (loop.body_done) ++loop.use;
+  const int64_t w = a.block->index / m.ctas + loop.use * m.launch.grid;
+  const bool more = w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any();
+  return iterate(a, s, more, {{s.word("u"), loop.use}, {s.word("w"), w}});
+}
+
+// One run of it offers one number; CTA 0 offers for its cluster.
 Next exec_offer(Machine& m, Agent& a, const Stmt& s) {
   BlockQueue* queue = queue_of(m, a, s);
   const auto words = m.workspaces.find(s.expr("c")->text);
@@ -158,21 +167,22 @@ Next exec_offer(Machine& m, Agent& a, const Stmt& s) {
     m.faults.raise("exec.name", &s, "a queue draws from a workspace of two words");
     return Next::on;
   }
+  if (a.block->rank != 0) return Next::on;
   Loop& loop = a.loops[&s];
-  const int64_t use = loop.body_done ? loop.use + 1 : 0;
-  const int64_t w = loop.body_done ? loop.next : a.block->index;
-  const BarrierUse free = use_of(queue->free, use);
+  const BarrierUse free = use_of(queue->free, loop.use);
   if (!is_free(m, a, s, free))
     return m.faults.any() ? Next::on : block_on(a, s, queue->free.name, state_of(free));
-  queue->values[free.slot] = w;
-  arrive_at(m, a, s, use_of(queue->full, use), 1);
-  const bool more = w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any();
-  if (more)
-    loop.next = words->second[0]++ + m.launch.grid;
-  else
-    leave_queue(m, words->second);
-  loop.use = use;
-  return iterate(a, s, more, {{s.word("u"), use}, {s.word("w"), w}});
+  const int64_t w = loop.use == 0 ? a.block->index / m.ctas : words->second[0]++ + m.launch.grid;
+  for (ThreadBlock* cta : a.block->cluster) {
+    BlockQueue& theirs = cta->queues[s.expr("q")->text];
+    theirs.values[free.slot] = w;
+    arrive_at(m, a, s, use_of(theirs.full, loop.use), 1);
+  }
+  ++loop.use;
+  if (w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any()) return Next::again;
+  leave_queue(m, words->second);
+  a.loops.erase(&s);
+  return Next::on;
 }
 
 Next exec_take(Machine& m, Agent& a, const Stmt& s) { return take_loop(m, a, s, 1); }

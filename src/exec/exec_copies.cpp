@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "exec/exec_ops.h"
+#include "exec/copies.h"
 
 namespace kw::exec {
 
@@ -44,24 +44,10 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
 }
 
 // Where row `row` starts in the tensor's values.
-int64_t offset_of(const Coordinates& at, int64_t row) {
-  const auto& n = at.tensor->data.shape;
+int64_t offset_of(const Tensor& t, const Coordinates& at, int64_t row) {
+  const auto& n = t.shape;
   const int64_t columns = n.size() > 3 ? n[3] : 1;
   return ((at.batch * n[1] + at.head) * n[2] + row) * columns;
-}
-
-// Nobody may still read, or wait for, what a slot holds.
-bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
-  const char* why = slot.arriving   ? "another copy into it is on its way"
-                    : slot.products ? "a product reads it"
-                    : slot.stores   ? "a store reads it"
-                                    : nullptr;
-  if (!why) return true;
-  Diagnostic& d =
-      m.faults.raise("exec.overwrite", &s, fmt::format("{} fills a slot in use: {}", cite(s), why));
-  const Stmt* other = slot.arriving ? slot.writer : slot.reader;
-  if (other) d.notes.push_back({"in use by " + cite(*other), other->span});
-  return false;
 }
 
 void write_element(Machine& m, const Stmt& s, Global& g, int64_t offset, float value) {
@@ -87,45 +73,81 @@ bool same_shape(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
 
 }  // namespace
 
-Next exec_load_async(Machine& m, Agent& a, const Stmt& s) {
+bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
+  const char* why = slot.arriving   ? "another copy into it is on its way"
+                    : slot.products ? "a product reads it"
+                    : slot.stores   ? "a store reads it"
+                                    : nullptr;
+  if (!why) return true;
+  Diagnostic& d =
+      m.faults.raise("exec.overwrite", &s, fmt::format("{} fills a slot in use: {}", cite(s), why));
+  const Stmt* other = slot.arriving ? slot.writer : slot.reader;
+  if (other) d.notes.push_back({"in use by " + cite(*other), other->span});
+  return false;
+}
+
+TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
-  const SharedUse to = shared_of(m, a, s, "d");
-  const BarrierUse full = barrier_of(m, a, s, "bar");
-  if (!from.tensor || !to.slot || !full.barriers || !may_fill(m, s, *to.slot)) return Next::on;
-  Tile& tile = to.slot->tile;
+  TileCopy copy{from.tensor,
+                {true, from.name, from.batch, from.head, from.row},
+                shared_of(m, a, s, "d"),
+                barrier_of(m, a, s, "bar")};
+  const auto refuse = [&](const char* code, const std::string& message) {
+    if (!message.empty()) m.faults.raise(code, &s, message);
+    copy.to.slot = nullptr;
+    return copy;
+  };
+  if (!from.tensor || !copy.to.slot || !copy.full.barriers) return refuse("", "");
+  const Tile& tile = copy.to.slot->tile;
   const Tensor& t = from.tensor->data;
-  if (t.rank() != 4 || t.shape[3] != tile.columns || t.dtype != tile.dtype) {
-    m.faults.raise("exec.shape", &s,
-                   fmt::format("{} has rows of {} {} and the tile {} {}", from.name, t.shape.back(),
-                               name(t.dtype), tile.columns, name(tile.dtype)));
-    return Next::on;
-  }
-  if (!a.guarded() && a.thread < 0) {
-    m.faults.raise("exec.sync", &s, fmt::format("{} is run by every thread of a worker", cite(s)));
-    return Next::on;
-  }
+  if (t.rank() != 4 || t.shape[3] != tile.columns || t.dtype != tile.dtype)
+    return refuse("exec.shape",
+                  fmt::format("{} has rows of {} {} and the tile {} {}", from.name, t.shape.back(),
+                              name(t.dtype), tile.columns, name(tile.dtype)));
+  if (!a.guarded() && a.thread < 0)
+    return refuse("exec.sync", fmt::format("{} is run by every thread of a worker", cite(s)));
+  return copy;
+}
+
+Tile fetch(const TileCopy& copy) {
+  Tile tile = copy.to.slot->tile;
+  const Tensor& t = copy.tensor->data;
+  const Coordinates from{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
   for (int r = 0; r < tile.rows; ++r) {
     float* row = tile.row(r);
     if (from.row + r >= t.shape[2]) {
       std::fill_n(row, tile.columns, 0.0f);
       continue;
     }
-    const double* values = t.values.data() + offset_of(from, from.row + r);
+    const double* values = t.values.data() + offset_of(t, from, from.row + r);
     for (int c = 0; c < tile.columns; ++c) row[c] = static_cast<float>(values[c]);
   }
   tile.defined = true;
-  tile.of_rows = {true, from.name, from.batch, from.head, from.row};
+  tile.of_rows = copy.place;
   tile.of_columns = {true, "", 0, 0, 0};
-  to.slot->use = to.use;
-  to.slot->filled_by = full.barriers;
-  to.slot->barrier_slot = full.slot;
-  to.slot->phase = full.phase;
-  to.slot->writer = &s;
-  // Once the slot is listed at the barrier, the next settle() there may let it arrive; arriving
-  // first keeps a phase from completing before its bytes are announced.
-  arrive_at(m, a, s, full, 1);
-  to.slot->arriving = true;
-  full.barriers->slots[full.slot].copies.push_back(to.slot);
+  return tile;
+}
+
+// Once the slot is listed at the barrier, the next settle() there may let it arrive; arriving first
+// keeps a phase from completing before its bytes are announced.
+void announce(Machine& m, Agent& a, const Stmt& s, const TileCopy& copy) {
+  SharedSlot& slot = *copy.to.slot;
+  slot.use = copy.to.use;
+  slot.filled_by = copy.full.barriers;
+  slot.barrier_slot = copy.full.slot;
+  slot.phase = copy.full.phase;
+  slot.writer = &s;
+  arrive_at(m, a, s, copy.full, 1);
+  slot.arriving = true;
+  copy.full.barriers->slots[copy.full.slot].copies.push_back(&slot);
+}
+
+Next exec_load_async(Machine& m, Agent& a, const Stmt& s) {
+  const TileCopy copy = tile_copy_of(m, a, s);
+  if (!copy.to.slot || !may_fill(m, s, *copy.to.slot)) return Next::on;
+  copy.to.slot->tile = fetch(copy);
+  copy.to.slot->parts = copy.to.slot->parts_due = 0;
+  announce(m, a, s, copy);
   return Next::on;
 }
 
@@ -147,7 +169,8 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
   }
   for (int r = 0; r < tile.rows && to.row + r < shape[2]; ++r)
     for (int c = 0; c < tile.columns; ++c)
-      write_element(m, s, *to.tensor, offset_of(to, to.row + r) + c, tile.row(r)[c]);
+      write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + c,
+                    tile.row(r)[c]);
   ++slot->stores;
   slot->reader = &s;
   a.stores_reading.push_back(slot);
@@ -193,7 +216,7 @@ Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {
     return Next::on;
   }
   for (int r = 0; r < from->rows && to.row + r < to.tensor->data.shape[2]; ++r)
-    write_element(m, s, *to.tensor, offset_of(to, to.row + r), from->x[r]);
+    write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r), from->x[r]);
   return Next::on;
 }
 

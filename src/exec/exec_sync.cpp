@@ -38,7 +38,14 @@ Next exec_wait_free(Machine& m, Agent& a, const Stmt& s) {
 
 Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
   const BarrierUse b = barrier_of(m, a, s, "b");
-  if (b.barriers) arrive_at(m, a, s, b, a.warps());
+  if (!b.barriers) return Next::on;
+  if (!b.barriers->in_cluster) {
+    arrive_at(m, a, s, b, a.warps());
+    return Next::on;
+  }
+  for (ThreadBlock* cta : a.block->cluster)
+    if (const BarrierUse there = barrier_in(m, s, *cta, b); there.barriers)
+      arrive_at(m, a, s, there, a.warps());
   return Next::on;
 }
 

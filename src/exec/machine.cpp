@@ -100,14 +100,27 @@ void Machine::add_agents(ThreadBlock& block) {
   }
 }
 
+// The thread blocks from number `first` on, as many as a cluster has.
+void Machine::add_cluster(int first) {
+  std::vector<ThreadBlock*> cluster;
+  for (int rank = 0; rank < ctas; ++rank) {
+    blocks.push_back(std::make_unique<ThreadBlock>());
+    cluster.push_back(blocks.back().get());
+    cluster.back()->index = first + rank;
+    cluster.back()->rank = rank;
+  }
+  for (ThreadBlock* block : cluster) {
+    block->cluster = cluster;
+    declare_shared_memory(*this, *block);
+    if (!faults.any()) add_agents(*block);
+  }
+}
+
 bool Machine::start() {
   if (!declare(*this)) return false;
-  for (int b = 0; b < launch.grid && !faults.any(); ++b) {
-    blocks.push_back(std::make_unique<ThreadBlock>());
-    blocks.back()->index = b;
-    declare_shared_memory(*this, *blocks.back());
-    if (!faults.any()) add_agents(*blocks.back());
-  }
+  for (const Stmt& s : kernel->body)
+    if (s.op == Op::cluster) ctas = static_cast<int>(integer_of({*this, nullptr, &s}, s.expr("k")));
+  for (int n = 0; n < launch.grid && !faults.any(); ++n) add_cluster(n * ctas);
   return !faults.any();
 }
 
@@ -178,7 +191,8 @@ void Machine::report_deadlock() {
            a.wait.stmt->span});
   int named = 0;
   tl::walk(program.body, [&](const Stmt& s) {
-    const char* hole = s.op == Op::load_async ? "bar" : s.op == Op::arrive ? "b" : nullptr;
+    const bool copies = s.op == Op::load_async || s.op == Op::multicast_async;
+    const char* hole = copies ? "bar" : s.op == Op::arrive ? "b" : nullptr;
     if (!hole || ++named > 50 || !tl::mentions(s.expr(hole), first->wait.barrier)) return;
     d.notes.push_back({fmt::format("this could have arrived: {}", cite(s)), s.span});
   });

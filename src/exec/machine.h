@@ -95,6 +95,7 @@ struct Machine {
   std::map<std::string, std::vector<int64_t>> workspaces;
   std::map<std::string, const tl::Stmt*> defs, records;
   const tl::Stmt* kernel = nullptr;
+  int ctas = 1;  // thread blocks of a cluster
 
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
   std::vector<Agent> agents;
@@ -103,6 +104,7 @@ struct Machine {
 
  private:
   bool start();
+  void add_cluster(int first);
   void add_agents(ThreadBlock& block);
   bool turn(Agent& agent);
   void step(Agent& agent);
@@ -153,6 +155,8 @@ struct SharedUse {
   SharedSlot* slot = nullptr;  // null after a fault
   int64_t use = 0;
   bool ring = false;
+  std::string array;  // the slot is number `index` of this array, in every thread block
+  size_t index = 0;
 };
 SharedUse shared_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
 // The same, about to be read: arrived, of this use, and waited for by this agent.
@@ -168,6 +172,9 @@ BarrierUse barrier_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view 
 bool passed(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 bool is_free(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 void arrive_at(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b, int arrivals);
+// The barrier at the same place in another thread block of the cluster, which must be running;
+// barriers is null after a fault.
+BarrierUse barrier_in(Machine& m, const tl::Stmt& s, ThreadBlock& block, const BarrierUse& b);
 std::string state_of(const BarrierUse& b);
 
 // Global coordinates of a tile's first element, as ints or as reals.

@@ -13,9 +13,12 @@ using tl::Stmt;
 
 void Barriers::settle(int64_t at) {
   BarrierSlot& slot = slots[at];
-  for (SharedSlot* copy : slot.copies) copy->arriving = false;
-  slot.copies.clear();
-  if (slot.arrived != arrivals) return;
+  std::erase_if(slot.copies, [](SharedSlot* copy) {
+    if (copy->parts < copy->parts_due) return false;
+    copy->arriving = false;
+    return true;
+  });
+  if (slot.arrived != arrivals || !slot.copies.empty()) return;
   slot.arrived = 0;
   ++slot.completed;
 }
@@ -55,7 +58,8 @@ SharedUse shared_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole) 
                    fmt::format("{}: member {} of {}, use {}", name, member, array.members, use));
     return {};
   }
-  return {&array.slots[member * array.ring + use % array.ring], use, array.is_ring};
+  const size_t index = member * array.ring + use % array.ring;
+  return {&array.slots[index], use, array.is_ring, name, index};
 }
 
 SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole) {
@@ -103,10 +107,14 @@ BarrierUse barrier_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole
 
 std::string state_of(const BarrierUse& b) {
   const BarrierSlot& slot = b.barriers->slots[b.slot];
-  return fmt::format(
+  std::string text = fmt::format(
       "use {} of {} needs phase {} of slot {}, which has {} of {} arrivals in phase "
       "{}",
       b.use, b.barriers->name, b.phase, b.slot, slot.arrived, b.barriers->arrivals, slot.completed);
+  for (const SharedSlot* copy : slot.copies)
+    if (copy->parts < copy->parts_due)
+      text += fmt::format(" and {} of the {} parts of a tile", copy->parts, copy->parts_due);
+  return text;
 }
 
 bool passed(Machine& m, Agent& a, const Stmt& s, const BarrierUse& b) {

@@ -24,6 +24,10 @@ struct SharedSlot {
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
   bool arriving = false;
+  // Of a slot that the CTAs of a cluster fill together: the use that they fill, how many have sent
+  // their part, and how many must. One that a single copy fills has no parts.
+  int64_t multicast = -1;
+  int parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
   const tl::Stmt* writer = nullptr;
   const tl::Stmt* reader = nullptr;
@@ -45,6 +49,7 @@ struct BarrierSlot {
 struct Barriers {
   std::string name;
   int64_t ring = 1, arrivals = 1;
+  bool in_cluster = false;  // an arrival counts in every CTA
   bool initialised = false;
   std::vector<BarrierSlot> slots;
 
@@ -69,6 +74,9 @@ struct NamedBarrier {
 
 struct ThreadBlock {
   int index = 0;
+  int rank = 0;                       // in its cluster
+  std::vector<ThreadBlock*> cluster;  // by rank, itself among them
+  NamedBarrier together;              // of rank 0: sync_cluster
   std::map<std::string, SharedArray> arrays;
   std::map<std::string, Barriers> barriers;
   std::map<std::string, BlockQueue> queues;

@@ -34,8 +34,9 @@ struct BarrierUse {
 
 struct BarrierFacts {
   Symbol symbol;
-  std::optional<int64_t> slots, arrivals;
-  std::vector<BarrierUse> copies, arrives, waits, frees;  // load_async, arrive, wait, wait_free
+  std::optional<int64_t> slots, arrivals;  // arrivals of one CTA
+  // load_async or multicast_async, arrive, wait, wait_free
+  std::vector<BarrierUse> copies, arrives, waits, frees;
 };
 struct QueueFacts {
   Symbol symbol;
@@ -43,10 +44,17 @@ struct QueueFacts {
   std::vector<const Stmt*> offers, takes;
   int64_t counted = 0;  // takers that the program has
 };
-// A tensor that is moved tile by tile: the shape of the first tile.
+// A tensor that is moved tile by tile: the first copy, its tile and between how many CTAs it is
+// divided.
 struct MovedTensor {
   const Stmt* stmt;
-  int64_t rows, columns;
+  int64_t rows, columns, ctas;
+};
+// A mention of a number of CTAs, to be held against the kernel's: "deal", "C1" and how many.
+struct CtasUse {
+  const Stmt* stmt;
+  const char* label;
+  int64_t ctas;
 };
 
 // Gathered while the statements are visited, judged at the end (laws_sync.cpp).
@@ -59,6 +67,10 @@ struct Facts {
   int64_t threads = 0, loader_registers = 0;
   int64_t shared_bytes = 0;
   bool incomplete = false;  // a statement was refused before its facts were noted
+  const Stmt* cluster = nullptr;
+  int64_t ctas = 1;  // of a cluster
+  std::vector<CtasUse> ctas_uses;
+  std::vector<const Stmt*> deals;
   std::map<std::string, BarrierFacts> barriers;
   std::map<std::string, QueueFacts> queues;
   std::map<std::string, std::vector<const Stmt*>> initialised;
@@ -118,7 +130,11 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::vector<ExprPtr>& arguments, const Scope& scope, const MapBody* map);
 std::string text(const Type& type);  // "an int"
 
-// laws_sync.cpp. Notes that a load_async arrives at its barrier.
+// laws_cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is
+// its law that says so.
+void note_ctas(Check& c, const char* label);
+void judge_ctas(const Facts& facts, Diagnostics& diagnostics);
+// laws_sync.cpp. Notes that a copy arrives at its barrier.
 void note_copy(Check& c);
 // Barriers and queues as a whole, after every statement was seen.
 void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics);

@@ -7,7 +7,9 @@
 namespace kw::tl {
 namespace {
 
-constexpr int64_t kRegisters = 65536;  // of a multiprocessor
+// A kernel is started with the same number of registers for each thread, a multiple of 8 from the
+// 65536 of a multiprocessor; these are all that its workers can share out between them.
+int64_t register_pool(int64_t threads) { return threads * (65536 / threads / 8 * 8); }
 
 void registers_are_possible(Check& c, const char* label) {
   const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
@@ -92,10 +94,12 @@ void law_workers(Check& c) {
   registers_are_possible(c, "C2");
   const int64_t mine = c.constant(c.stmt.expr("r")).value_or(0),
                 all = 128 * (c.facts.loader_registers + mine * c.facts.workers());
-  if (c.facts.workers_are_known() && all > kRegisters)
-    c.broken("C3", c.stmt.expr("r")->span,
-             fmt::format("128 * ({} + {} * {}) = {} registers, there are {}",
-                         c.facts.loader_registers, mine, c.facts.workers(), all, kRegisters));
+  if (c.facts.workers_are_known() && all > register_pool(c.facts.threads))
+    c.broken(
+         "C3", c.stmt.expr("r")->span,
+         fmt::format("128 * ({} + {} * {}) = {} registers, there are {}", c.facts.loader_registers,
+                     mine, c.facts.workers(), all, register_pool(c.facts.threads)))
+        .hint = "a worker that waits for registers which nobody gives back waits for ever";
 }
 
 void law_thread(Check& c) {
@@ -110,11 +114,11 @@ void law_thread(Check& c) {
         .notes.push_back({"the outer one is here", c.inside(Op::thread)->span});
   // What needs every lane; arrive and wait are right for one thread, too.
   static constexpr Op together[] = {
-      Op::take_warp,      Op::sync_worker, Op::give_turn, Op::take_turn,  Op::wait_group,
-      Op::publish,        Op::load,        Op::store,     Op::store_rows, Op::gemm_async,
-      Op::gemm_add_async, Op::fill,        Op::map,       Op::map_at,     Op::map_real,
-      Op::map_rows,       Op::reshape,     Op::raise,     Op::row_max,    Op::row_sum,
-      Op::step,           Op::call,        Op::init};
+      Op::take_warp,      Op::sync_worker, Op::give_turn, Op::take_turn,   Op::wait_group,
+      Op::publish,        Op::load,        Op::store,     Op::store_rows,  Op::gemm_async,
+      Op::gemm_add_async, Op::fill,        Op::map,       Op::map_at,      Op::map_real,
+      Op::map_rows,       Op::reshape,     Op::raise,     Op::row_max,     Op::row_sum,
+      Op::step,           Op::call,        Op::init,      Op::sync_cluster};
   walk(c.stmt.body, [&](const Stmt& s) {
     if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))
       c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))
@@ -131,6 +135,9 @@ void law_offer(Check& c) {
              fmt::format("the queue's counter has two words, `{}` has {}", words->name,
                          print(words->count)))
         .notes.push_back({fmt::format("`{}` is declared here", words->name), words->span});
+  if (const Stmt* thread = c.inside(Op::thread); thread && thread->body.size() != 1)
+    c.broken("C3", c.stmt.span, "the thread that offers does something else as well").hint =
+        "give it a `thread` block of its own";
   c.facts.queues[c.find(c.stmt.expr("q"))->name].offers.push_back(&c.stmt);
 }
 

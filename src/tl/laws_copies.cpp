@@ -9,7 +9,7 @@ namespace {
 
 // The tensor's last dimension is what a row of the tile holds; the copy engine's box is part of the
 // tensor map, so one tensor moves in tiles of one shape.
-void box_fits(Check& c, const Symbol& tensor, const Symbol& tile) {
+void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas = 1) {
   const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
   if (!rows || !columns || tensor.dims.size() != 4) return;
   const Symbol* last = c.scope.find(tensor.dims[3]);
@@ -23,11 +23,13 @@ void box_fits(Check& c, const Symbol& tensor, const Symbol& tile) {
          fmt::format("`{}` has {} columns, `{}` has {}", tensor.name,
                      width ? std::to_string(*width) : "no constant number of", tile.name, *columns))
         .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
-  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, *columns}});
-  if (!fresh && (first->second.rows != *rows || first->second.columns != *columns))
+  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, *columns, ctas}});
+  const MovedTensor& one = first->second;
+  if (!fresh && (one.rows != *rows || one.columns != *columns || one.ctas != ctas))
     c.broken("C3", c.stmt.span,
-             fmt::format("`{}` moves in tiles of {} x {} here, of {} x {} elsewhere", tensor.name,
-                         *rows, *columns, first->second.rows, first->second.columns))
+             fmt::format("`{}` moves in tiles of {} x {} in {} parts here, of {} x {} in {} "
+                         "elsewhere",
+                         tensor.name, *rows, *columns, ctas, one.rows, one.columns, one.ctas))
         .notes.push_back({"elsewhere is here", first->second.stmt->span});
 }
 
@@ -60,9 +62,9 @@ void same_shape(Check& c, const Symbol& a, const Symbol& b) {
   }
 }
 
-}  // namespace
-
-void law_load_async(Check& c) {
+// C1 to C7, alike for load_async and multicast_async. Gives the barrier that the thread has waited
+// at for the slot, or null.
+const Symbol* fills_slot(Check& c, int64_t ctas) {
   const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("d")),
                &bar = *c.find(c.stmt.expr("bar"));
   if (tensor.written)
@@ -71,7 +73,7 @@ void law_load_async(Check& c) {
   if (tile.category != Category::ring)
     c.broken("C1", c.stmt.expr("d")->span,
              fmt::format("`{}` is no ring: it has no uses to count", tile.name));
-  box_fits(c, tensor, tile);
+  box_fits(c, tensor, tile, ctas);
   const std::string use = use_of(c.stmt.expr("d")), arrival = use_of(c.stmt.expr("bar"));
   const std::optional<int64_t> slots = c.constant(tile.count), length = c.constant(bar.count);
   if (tile.category == Category::ring && slots && length && *slots != *length)
@@ -86,8 +88,8 @@ void law_load_async(Check& c) {
     c.broken("C5", c.stmt.span,
              fmt::format("nothing waits until slot `{}` of `{}` is free", use, tile.name))
         .hint = "put a wait_free of its barrier before the copy";
-  else
-    c.facts.freed_by[tile.name] = c.find(freed->expr("b")) ? c.find(freed->expr("b"))->name : "";
+  const Symbol* barrier = freed ? c.find(freed->expr("b")) : nullptr;
+  if (freed) c.facts.freed_by[tile.name] = barrier ? barrier->name : "";
   static constexpr std::string_view hints[] = {"evict_first", "evict_normal", "evict_last"};
   if (std::find(std::begin(hints), std::end(hints), c.stmt.word("hint")) == std::end(hints))
     c.broken("C6", c.stmt.items("hint")[0].span,
@@ -96,6 +98,33 @@ void law_load_async(Check& c) {
   if (!c.inside(Op::worker) || !c.inside(Op::thread))
     c.broken("C7", c.stmt.span, "the copy stands outside a thread of the loading worker");
   note_copy(c);
+  return barrier;
+}
+
+}  // namespace
+
+void law_load_async(Check& c) { fills_slot(c, 1); }
+
+void law_multicast_async(Check& c) {
+  const int64_t ctas = c.constant(c.stmt.expr("k")).value_or(1);
+  const Symbol* freed = fills_slot(c, ctas);
+  const Symbol& tile = *c.find(c.stmt.expr("d"));
+  if (freed && !freed->ctas)
+    c.broken("C8", c.stmt.span,
+             fmt::format("slots of `{}` are filled in every CTA, `{}` tells of this one alone",
+                         tile.name, freed->name))
+        .notes.push_back({fmt::format("`{}` is declared here", freed->name), freed->span});
+  note_ctas(c, "C9");
+  // The device function divides by panels of 64 columns first, then by rows.
+  const int64_t panels = c.extent(&tile, 1).value_or(64) / 64,
+                rows = c.extent(&tile, 0).value_or(8);
+  const bool by_panels = ctas <= panels && panels % ctas == 0;
+  const bool by_rows = ctas > panels && ctas % panels == 0 && rows % (ctas / panels * 8) == 0;
+  if (!by_panels && !by_rows)
+    c.broken("C10", c.stmt.span,
+             fmt::format("a tile of {} x {} has no {} equal parts of whole panels (64 columns) or "
+                         "groups of 8 rows",
+                         rows, panels * 64, ctas));
 }
 
 void law_store_async(Check& c) {

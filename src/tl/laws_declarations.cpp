@@ -194,7 +194,8 @@ void law_tile(Check& c) {
   add_tiles(c, 1);
 }
 
-void law_barrier(Check& c) {
+namespace {
+void declare_barriers(Check& c) {
   const int64_t n = slots(c, "C1");
   const std::optional<int64_t> arrivals = c.constant(c.stmt.expr("a"));
   if (arrivals && *arrivals < 1)
@@ -205,6 +206,13 @@ void law_barrier(Check& c) {
     c.facts.shared_bytes += 8 * n;
   }
 }
+}  // namespace
+
+void law_barrier(Check& c) { declare_barriers(c); }
+void law_cluster_barrier(Check& c) {
+  declare_barriers(c);
+  note_ctas(c, "C2");
+}
 
 void law_queue(Check& c) {
   const int64_t n = slots(c, "C1");
@@ -213,6 +221,7 @@ void law_queue(Check& c) {
         symbol_of(c.stmt, d, c.scope), c.constant(c.stmt.expr("a")), {}, {}, 0};
     c.facts.shared_bytes += (2 * 8 + 4) * n;
   }
+  note_ctas(c, "C4");
 }
 
 void law_record(Check& c) {
@@ -253,7 +262,10 @@ void law_kernel(Check& c) {
     c.facts.threads = *threads;
   size_t n = 0;
   const std::vector<Stmt>& body = c.stmt.body;
-  while (n < body.size() && (body[n].op == Op::let || body[n].op == Op::init)) ++n;
+  const auto prepares = [](Op op) {
+    return op == Op::let || op == Op::cluster || op == Op::init || op == Op::sync_cluster;
+  };
+  while (n < body.size() && prepares(body[n].op)) ++n;
   for (Op due : {Op::worker, Op::workers}) {
     if (n < body.size() && body[n].op == due) {
       ++n;
@@ -263,6 +275,7 @@ void law_kernel(Check& c) {
              fmt::format("the `{}` block is due here", word(due)));
     return;
   }
+  if (n < body.size() && body[n].op == Op::sync_cluster) ++n;
   if (n < body.size())
     c.broken("C2", body[n].span, fmt::format("`{}` stands after the workers", word(body[n].op)));
 }

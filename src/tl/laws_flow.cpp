@@ -40,7 +40,7 @@ std::string base(const ExprPtr& e) {
 }
 
 bool is_loop(Op op) {
-  return op == Op::offer || op == Op::take || op == Op::take_warp || op == Op::down ||
+  return op == Op::deal || op == Op::take || op == Op::take_warp || op == Op::down ||
          op == Op::down_rolled || op == Op::range;
 }
 

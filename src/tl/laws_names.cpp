@@ -50,7 +50,7 @@ bool counts_uses(const Check& c, const ExprPtr& index) {
   const Symbol* s = index->kind == ExprKind::name ? c.scope.find(index->text) : nullptr;
   if (!s || !s->stmt) return false;
   const Op op = s->stmt->op;
-  const bool queue = op == Op::offer || op == Op::take || op == Op::take_warp;
+  const bool queue = op == Op::deal || op == Op::take || op == Op::take_warp;
   return op == Op::var || (queue && s->stmt->word("u") == s->name);
 }
 

@@ -13,7 +13,7 @@ namespace kw::tl {
 namespace {
 
 bool is_loop(Op op) {
-  return op == Op::offer || op == Op::take || op == Op::take_warp || op == Op::down ||
+  return op == Op::deal || op == Op::take || op == Op::take_warp || op == Op::down ||
          op == Op::down_rolled || op == Op::range;
 }
 
@@ -159,6 +159,7 @@ class Judge {
     levels();
     for (auto& [name, b] : facts_.barriers) barrier(b);
     for (auto& [name, q] : facts_.queues) queue(q);
+    judge_ctas(facts_, diagnostics_);
     walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
         broken("flag.C1", s.span, fmt::format("no raise sets `{}`", s.word("d")));
@@ -199,6 +200,11 @@ class Judge {
   void barrier(BarrierFacts& b) {
     initialised(b.symbol);
     const std::string& name = b.symbol.name;
+    if (!b.copies.empty() && b.symbol.ctas)
+      broken("cluster_barrier.C3", b.copies[0].span,
+             fmt::format("a copy completes `{}`, which every CTA of the cluster would have to do",
+                         name))
+          .notes.push_back({fmt::format("`{}` is declared here", name), b.symbol.span});
     if (!b.copies.empty() && !b.arrives.empty())
       broken("barrier.C2", b.arrives[0].span,
              fmt::format("`{}` is completed by a copy and by arriving", name))

@@ -96,8 +96,9 @@ Symbol shared(const Stmt& stmt, const Item& item) {
     s.element = stmt.word("t");
     s.shape = {stmt.expr("r"), stmt.expr("c")};
   } else {
-    s.category = stmt.op == Op::barrier ? Category::barrier : Category::queue;
+    s.category = stmt.op == Op::queue ? Category::queue : Category::barrier;
     s.arrivals = stmt.expr("a");
+    if (stmt.op != Op::barrier) s.ctas = stmt.expr("k");
   }
   if (stmt.op == Op::ring) s.category = Category::ring;
   if (stmt.op != Op::tile) s.count = stmt.expr("n");
@@ -172,6 +173,7 @@ Symbol symbol_of(const Stmt& stmt, const Item& item, const Scope& scope) {
     case Op::ring:
     case Op::tile:
     case Op::barrier:
+    case Op::cluster_barrier:
     case Op::queue:
       return shared(stmt, item);
     default:
@@ -192,6 +194,10 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::plan:
     case Op::step:
       scope.add(heading(stmt));
+      return;
+    case Op::cluster:
+      scope.add(
+          integer(stmt, stmt.items("c").at(0), {0, interval_of(stmt.expr("k"), scope).hi - 1}));
       return;
     case Op::param:
     case Op::toggle:
@@ -225,7 +231,7 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
       return;
     case Op::workers:
       return counter("me", kNonNegative);
-    case Op::offer:
+    case Op::deal:
     case Op::take:
     case Op::take_warp:
       counter("u", kNonNegative);

@@ -1,0 +1,24 @@
+// A tile on its way from global to shared memory: what load_async and multicast_async have in
+// common.
+#pragma once
+#include "exec/exec_ops.h"
+
+namespace kw::exec {
+
+struct TileCopy {
+  const Global* tensor = nullptr;
+  Place place;      // the tile's rows in the tensor
+  SharedUse to;     // slot is null after a fault
+  BarrierUse full;  // arrives when the tile has come
+};
+
+// The statement's operands; faults where they do not fit.
+TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
+// The tile, zero past the end of the tensor; of_rows and of_columns say what it is.
+Tile fetch(const TileCopy& copy);
+// Nobody may still read, or wait for, what a slot holds.
+bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
+// Arrives at the barrier, whose use completes when the slot has been filled.
+void announce(Machine& m, Agent& a, const tl::Stmt& s, const TileCopy& copy);
+
+}  // namespace kw::exec
