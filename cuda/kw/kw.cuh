@@ -2,10 +2,12 @@
 // statement of the tile language), single instructions in ptx/. Nothing but the CUDA toolkit's
 // built-in functions is used, so a kernel compiles with NVRTC in about a second.
 #pragma once
+#include "ops/async_copies.cuh"
 #include "ops/barriers.cuh"
 #include "ops/copies.cuh"
 #include "ops/gemm.cuh"
 #include "ops/maps.cuh"
+#include "ops/mma.cuh"
 #include "ops/queue.cuh"
 #include "ops/rows.cuh"
 #include "ops/workers.cuh"

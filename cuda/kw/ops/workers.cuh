@@ -13,6 +13,9 @@ KW_DEVICE bool is_thread(int warp) { return threadIdx.x % 128 == u32(warp) * 32;
 template <int kRegisters> KW_DEVICE void registers_up() { ptx::setmaxnreg_inc<kRegisters>(); }
 template <int kRegisters> KW_DEVICE void registers_down() { ptx::setmaxnreg_dec<kRegisters>(); }
 
+// The number of this block in its grid.
+KW_DEVICE int block_index() { return blockIdx.x; }
+
 template <class S> KW_DEVICE S& shared_memory() {
   extern __shared__ __align__(1024) unsigned char kw_dynamic_shared[];
   return *reinterpret_cast<S*>(kw_dynamic_shared);
@@ -24,6 +27,8 @@ template <int kCtas> KW_DEVICE int cluster() { return ptx::cta_rank(); }
 // nobody leaves while others still reach into its shared memory.
 KW_DEVICE void sync_cluster() { ptx::cluster_sync(); }
 
+// All threads of the block.
+KW_DEVICE void sync_block() { __syncthreads(); }
 KW_DEVICE void sync_worker(int worker) { ptx::bar_sync(8 + worker, 128); }
 // Two workers alternate: take_turn(w) passes when give_turn(w) has been called as often.
 KW_DEVICE void take_turn(int worker) { ptx::bar_sync(1 + worker, 256); }

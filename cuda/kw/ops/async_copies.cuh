@@ -1,0 +1,67 @@
+// Copies as every GPU since Ampere has them (cp.async): whole workers ask together, 16 bytes a
+// thread at a time, for a tile of a tensor with strides; what was asked for between two commits comes
+// together, and a wait names how many of the latest commits may still be under way.
+//
+//   kw::copy_async<WORKERS>(args.k, {b, g, n * BN}, shared.k_s[t]);
+//   kw::commit_copies();
+//   kw::wait_copies<0>();                this thread's part has come
+//   kw::sync_block();                    and everybody's
+#pragma once
+#include "../ptx/mma.cuh"
+#include "../tile/tensors.cuh"
+#include "../tile/tiles.cuh"
+namespace kw {
+
+namespace detail {
+// How kWorkers workers share out a tile: eight threads take the 128 bytes of a row of a panel, and a
+// thread takes the same place in every panel.
+template <int kWorkers> struct Share {
+  static constexpr int rows = kWorkers * 16;  // that all threads take at once
+  const u32 thread = ptx::thread_index() % (kWorkers * 128);
+  const int row = thread / 8, chunk = thread % 8;
+};
+template <class T, char... Dims>
+KW_DEVICE T* row_of(const Tensor<T, Dims...>& t, Coords at, int row) {
+  return t.data + at.batch * t.stride[0] + at.head * t.stride[1] + (at.row + row) * t.stride[2];
+}
+}  // namespace detail
+
+// By all threads of kWorkers workers: one worker, or the block. Rows past the tensor's end are zero.
+// Rows start at multiples of 16 bytes and are contiguous.
+template <int kWorkers, class T, char... Dims, int R, int C>
+KW_DEVICE void copy_async(const Tensor<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to) {
+  const detail::Share<kWorkers> mine;
+  const T* src = detail::row_of(from, at, mine.row) + mine.chunk * 8;
+  const u32 dst = to.chunk(mine.row, mine.chunk);
+#pragma unroll
+  for (int r = 0; r < R; r += mine.rows) {
+    if (R % mine.rows != 0 && r + mine.row >= R) break;
+    const u32 take = at.row + mine.row + r < from.extent[2] ? 16 : 0;
+#pragma unroll
+    for (int panel = 0; panel < C / 64; ++panel)
+      ptx::cp_async_16(dst + r * 128 + panel * (R * 128), src + panel * 64, take);
+    src += mine.rows * from.stride[2];
+  }
+}
+KW_DEVICE void commit_copies() { ptx::cp_async_commit(); }
+// All but the latest kPending commits of this thread have come; after a sync those of the others too.
+template <int kPending> KW_DEVICE void wait_copies() { ptx::cp_async_wait<kPending>(); }
+
+// By all threads of kWorkers workers, after a sync with who wrote the tile: to global memory, 16 bytes
+// a thread at a time. Rows past the end are not written.
+template <int kWorkers, class T, char... Dims, int R, int C>
+KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...>& to, Coords at) {
+  const detail::Share<kWorkers> mine;
+  T* dst = detail::row_of(to, at, mine.row) + mine.chunk * 8;
+  const u32 src = from.chunk(mine.row, mine.chunk);
+#pragma unroll
+  for (int r = 0; r < R; r += mine.rows) {
+#pragma unroll
+    for (int panel = 0; panel < C / 64; ++panel)
+      if (at.row + mine.row + r < to.extent[2] && (R % mine.rows == 0 || r + mine.row < R))
+        *reinterpret_cast<uint4*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
+    dst += mine.rows * to.stride[2];
+  }
+}
+
+}  // namespace kw

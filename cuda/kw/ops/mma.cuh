@@ -1,0 +1,93 @@
+// Products that each warp issues for its own 16 rows of every 64 (mma, sm_80 and later): done, for the
+// text, when the statement is. The right operand is read from shared memory; what is read of it once
+// serves all the rows that a warp has, so a worker of 128 rows reads half as much for each as one of
+// 64.
+#pragma once
+#include "../ptx/mma.cuh"
+#include "../tile/tiles.cuh"
+namespace kw {
+
+namespace detail {
+// What a lane asks ldmatrix for: row `row` of a tile and the 16 bytes `chunk`. Another chunk of the
+// same panel is one exclusive-or away, other panels and other groups of 8 rows lie at constant
+// distances.
+template <class T, int R, int C> struct LanePlace {
+  u32 first;
+  KW_DEVICE LanePlace(const SharedTile<T, R, C>& tile, int row, int chunk) : first(tile.chunk(row, chunk)) {}
+  // `rows` further down (a multiple of 8) and `chunks` to the right (a multiple of 2).
+  KW_DEVICE u32 at(int rows, int chunks) const {
+    return (first ^ (chunks % 8 << 4)) + chunks / 8 * (R * 128) + rows * 128;
+  }
+};
+// Where a product takes its left operand from: 16 rows and 16 columns at a time.
+template <class T, int R, int C> struct LeftRegisters {
+  const Operand<T, R, C>& tile;
+  KW_DEVICE void get(u32 (&a)[4], int r, int k) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = tile.x[r * (C / 4) + k * 4 + i];
+  }
+};
+template <class T, int R, int C> struct LeftShared {
+  LanePlace<T, R, C> place;
+  KW_DEVICE void get(u32 (&a)[4], int r, int k) const {
+    ptx::ldmatrix_x4(place.at(r * 64, k * 2), a[0], a[1], a[2], a[3]);
+  }
+};
+template <class T, int R, int C> KW_DEVICE LeftRegisters<T, R, C> left(const Operand<T, R, C>& a) { return {a}; }
+template <class T, int R, int C> KW_DEVICE LeftShared<T, R, C> left(const SharedTile<T, R, C>& a) {
+  const int lane = ptx::thread_index() % 32;
+  return {{a, int(ptx::thread_index() % 128 / 32 * 16 + lane % 16), lane / 16}};
+}
+
+template <class T, int R, int N, int K, class Left>
+KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, Left from, const SharedTile<T, N, K>& b) {
+  const int lane = ptx::thread_index() % 32;
+  const LanePlace<T, N, K> place(b, lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  const float zero[4] = {};
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) {
+    u32 a[R / 64][4];
+#pragma unroll
+    for (int r = 0; r < R / 64; ++r) from.get(a[r], r, k);
+#pragma unroll
+    for (int n = 0; n < N / 16; ++n) {
+      u32 b0, b1, c0, c1;
+      ptx::ldmatrix_x4(place.at(n * 16, k * 2), b0, b1, c0, c1);
+#pragma unroll
+      for (int r = 0; r < R / 64; ++r) {
+        float* d = acc.x + r * (N / 2) + n * 8;
+        ptx::mma(T{}, d, a[r], b0, b1, k ? d : zero);
+        ptx::mma(T{}, d + 4, a[r], c0, c1, k ? d + 4 : zero);
+      }
+    }
+  }
+}
+}  // namespace detail
+
+// acc = a @ b.T: a [R, K] in registers or in shared memory, b [N, K] in shared memory.
+template <class A, class T, int R, int N, int K>
+KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const A& a, Transposed<SharedTile<T, N, K>> b) {
+  detail::multiply_transposed(acc, detail::left(a), b.tile);
+}
+// acc += a @ b: a [R, K] in registers, b [K, N] in shared memory.
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
+  const int lane = ptx::thread_index() % 32;
+  const detail::LanePlace<T, K, N> place(b, lane % 16, lane / 16);
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) {
+#pragma unroll
+    for (int n = 0; n < N / 16; ++n) {
+      u32 b0, b1, c0, c1;
+      ptx::ldmatrix_x4_transposed(place.at(k * 16, n * 2), b0, b1, c0, c1);
+#pragma unroll
+      for (int r = 0; r < R / 64; ++r) {
+        float* d = acc.x + r * (N / 2) + n * 8;
+        ptx::mma(T{}, d, a.x + r * (K / 4) + k * 4, b0, b1, d);
+        ptx::mma(T{}, d + 4, a.x + r * (K / 4) + k * 4, c0, c1, d + 4);
+      }
+    }
+  }
+}
+
+}  // namespace kw

@@ -1,0 +1,63 @@
+// Tensor-core products and asynchronous copies as every GPU since Ampere (sm_80) has them: one
+// function is one PTX instruction, issued by a warp. Hopper's own are in wgmma.cuh and memory.cuh.
+#pragma once
+#include "memory.cuh"
+namespace kw {
+namespace ptx {
+
+// PTX ISA 9.7.14.5, mma.m16n8k16: d = a @ b + c. A thread's fragments (9.7.14.5.8): d and c have rows
+// g, g, g+8, g+8 and columns 2t, 2t+1 of 8 for g = lane / 4, t = lane % 4; `a` is four 8x8 quarters in
+// the order (rows 0-7, k 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15); b0 is k 0-7, b1 is k 8-15.
+#define KW_MMA(T, name)                                                                             \
+  KW_DEVICE void mma(T, float* d, const u32* a, u32 b0, u32 b1, const float* c) {                   \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name                             \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"         \
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]),         \
+                   "f"(c[1]), "f"(c[2]), "f"(c[3]));                                                \
+  }
+KW_MMA(bf16, "bf16")
+KW_MMA(f16, "f16")
+#undef KW_MMA
+
+// PTX ISA 9.7.14.5.15, ldmatrix with .trans: each 8x8 matrix arrives transposed.
+KW_DEVICE void ldmatrix_x4_transposed(u32 address, u32& a, u32& b, u32& c, u32& d) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+               : "r"(address)
+               : "memory");
+}
+
+// PTX ISA 9.7.9.25.3, cp.async: 16 bytes from global to shared memory past the registers and the L1
+// cache; the bytes from `take` (0 to 16) on are zero and not read.
+KW_DEVICE void cp_async_16(u32 dst, const void* src, u32 take) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(take)
+               : "memory");
+}
+KW_DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kPending> KW_DEVICE void cp_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+// PTX ISA 10, %tid. Read anew wherever it stands: what is computed from it is not kept in registers
+// from one turn of a loop to the next.
+KW_DEVICE u32 thread_index() {
+  u32 t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t & 1023;
+}
+
+// PTX ISA 9.7.9.8 and 9.7.9.11: plain loads and stores.
+KW_DEVICE void store_shared(u32 address, u32 word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
+}
+KW_DEVICE uint4 load_shared_16(u32 address) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+}  // namespace ptx
+}  // namespace kw
