@@ -25,6 +25,7 @@ template <int kCtas, class T, char... Dims, int R, int C>
 KW_DEVICE void multicast_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
                                BarrierUse full, u64 hint) {
   using Tile = SharedTile<T, R, C>;
+  if constexpr (kCtas == 1) return load_async(from, at, to, full, hint);
   constexpr bool by_panels = Tile::panels % kCtas == 0;
   constexpr int rows = by_panels ? R : R / kCtas, copies = by_panels ? 1 : Tile::panels;
   static_assert(by_panels || R % (8 * kCtas) == 0, "parts of equal size");
