@@ -6,6 +6,7 @@
 // with the bound and its source. Layouts are spelled out again below, from the PTX ISA and not from
 // cuda/kw/tile/, so that an error there is seen.
 #pragma once
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -103,6 +104,7 @@ inline __device__ void dawdle(int turn) {
 inline float as_float(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 inline uint32_t as_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 inline float widen(kw::bf16 x) { return as_float(uint32_t(x.bits) << 16); }
+inline float widen(kw::f16 x) { return __half2float(__half(__half_raw{x.bits})); }
 // To nearest, ties to even; the values of these tests are no NaNs.
 inline kw::bf16 round_to_bf16(float x) {
   const uint32_t b = as_bits(x);
@@ -136,6 +138,12 @@ inline std::vector<kw::bf16> to_bf16(const std::vector<float>& v) {
   return out;
 }
 
+inline std::vector<kw::f16> to_f16(const std::vector<float>& v) {
+  std::vector<kw::f16> out;
+  for (float x : v) out.push_back({static_cast<__half_raw>(__float2half_rn(x)).x});
+  return out;
+}
+
 // ---- layouts, once more, from the PTX ISA
 // 9.7.15.5.1.1, D fragment of wgmma m64nNk16: register n of thread t holds this row and column.
 __host__ __device__ inline int fragment_row(int t, int n) {
@@ -146,10 +154,11 @@ __host__ __device__ inline int fragment_column(int t, int n) {
 }
 // 5.5.6.1, 128-byte swizzle: where element (row, column) of R x C 16-bit elements lies, in
 // elements; bits 4-6 of the byte address are xored with bits 7-9; panels of 64 columns follow each
-// other.
-__host__ __device__ inline int swizzled(int row, int column, int R) {
-  const int byte = column / 64 * R * 128 + row * 128 + column % 64 * 2;
-  return (byte ^ (byte >> 7 & 7) << 4) / 2;
+// other. Where 64 does not divide C: panels of 32, 64-byte swizzle, bits 4-5 xored with bits 7-8.
+__host__ __device__ inline int swizzled(int row, int column, int R, int C) {
+  const int panel = C % 64 ? 32 : 64;
+  const int byte = column / panel * R * panel * 2 + row * panel * 2 + column % panel * 2;
+  return (byte ^ (byte >> 7 & (panel / 8 - 1)) << 4) / 2;
 }
 
 // Tiles between global memory (row-major) and registers, for kernels that test something else.
@@ -164,18 +173,18 @@ __device__ void put(const kw::Accumulator<kw::real, 64, C>& tile, float* to) {
     to[fragment_row(threadIdx.x % 128, n) * C + fragment_column(threadIdx.x % 4, n)] = tile.x[n];
 }
 // A fragment in registers, 9.7.15.5.1.1: two elements a word, in the order of D's fragment.
-template <int C>
-__device__ void get(kw::Operand<kw::bf16, 64, C>& tile, const kw::bf16* from) {
+template <class T, int C>
+__device__ void get(kw::Operand<T, 64, C>& tile, const T* from) {
   for (int n = 0; n < C / 4; ++n) {
-    const kw::bf16* two =
+    const T* two =
         from + fragment_row(threadIdx.x % 128, 2 * n) * C + fragment_column(threadIdx.x % 4, 2 * n);
     tile.x[n] = two[0].bits | uint32_t(two[1].bits) << 16;
   }
 }
-template <int C>
-__device__ void put(const kw::Operand<kw::bf16, 64, C>& tile, kw::bf16* to) {
+template <class T, int C>
+__device__ void put(const kw::Operand<T, 64, C>& tile, T* to) {
   for (int n = 0; n < C / 4; ++n) {
-    kw::bf16* two =
+    T* two =
         to + fragment_row(threadIdx.x % 128, 2 * n) * C + fragment_column(threadIdx.x % 4, 2 * n);
     two[0].bits = uint16_t(tile.x[n]);
     two[1].bits = uint16_t(tile.x[n] >> 16);
@@ -193,15 +202,15 @@ __device__ void put_rows(const Vector& v, float* to) {
     to[fragment_row(threadIdx.x % 128, 2 * r) * 4 + threadIdx.x % 4] = v.x[r];
 }
 // Whole shared tiles, row-major in global memory.
-template <class Tile>
-__device__ void get_shared(Tile& tile, const kw::bf16* from) {
-  for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
-    tile.data[swizzled(n / Tile::columns, n % Tile::columns, Tile::rows)] = from[n];
+template <class T, int R, int C>
+__device__ void get_shared(kw::SharedTile<T, R, C>& tile, const T* from) {
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x)
+    tile.data[swizzled(n / C, n % C, R, C)] = from[n];
 }
-template <class Tile>
-__device__ void put_shared(const Tile& tile, kw::bf16* to) {
-  for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
-    to[n] = tile.data[swizzled(n / Tile::columns, n % Tile::columns, Tile::rows)];
+template <class T, int R, int C>
+__device__ void put_shared(const kw::SharedTile<T, R, C>& tile, T* to) {
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x)
+    to[n] = tile.data[swizzled(n / C, n % C, R, C)];
 }
 
 // ---- the table

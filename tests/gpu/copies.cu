@@ -24,8 +24,8 @@ struct Tensor4 {
   bool has(int m) const { return m >= 0 && m < M; }
 };
 
-// The map of cuda/kw/ptx/memory.cuh: 64 columns, row, panel, head, batch; boxes of `rows` rows and
-// `columns` columns.
+// The map of cuda/kw/ptx/memory.cuh: the columns of a panel (64, or 32 where 64 does not divide D),
+// row, panel, head, batch; boxes of `rows` rows and `columns` columns.
 template <class Map>
 Map tensor_map(const Tensor4& t, Element* data, int rows, int columns) {
   void* encode = nullptr;
@@ -33,17 +33,19 @@ Map tensor_map(const Tensor4& t, Element* data, int rows, int columns) {
   succeed(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
                                            cudaEnableDefault, &found),
           "cuTensorMapEncodeTiled");
-  const cuuint64_t sizes[] = {64, cuuint64_t(t.M), cuuint64_t(t.D / 64), cuuint64_t(t.H),
+  const unsigned panel = t.D % 64 ? 32 : 64;
+  const cuuint64_t sizes[] = {panel, cuuint64_t(t.M), cuuint64_t(t.D / panel), cuuint64_t(t.H),
                               cuuint64_t(t.B)};
-  const cuuint64_t strides[] = {cuuint64_t(t.row() * 2), 128, cuuint64_t(t.head() * 2),
+  const cuuint64_t strides[] = {cuuint64_t(t.row() * 2), panel * 2, cuuint64_t(t.head() * 2),
                                 cuuint64_t(t.batch() * 2)};
-  const cuuint32_t box[] = {64, cuuint32_t(rows), cuuint32_t(columns / 64), 1, 1},
+  const cuuint32_t box[] = {panel, cuuint32_t(rows), cuuint32_t(columns / panel), 1, 1},
                    steps[] = {1, 1, 1, 1, 1};
   alignas(64) CUtensorMap map;
   const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
       &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5, data, sizes, strides, box, steps,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      CU_TENSOR_MAP_INTERLEAVE_NONE,
+      panel == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   succeed(result ? cudaErrorInvalidValue : cudaSuccess, "the tensor map");
   Map out;
   static_assert(sizeof(out.map) == sizeof(map));
@@ -124,9 +126,9 @@ std::vector<Element> tile_of(const Tensor4& t, const std::vector<Element>& data,
 
 template <int kCtas, int R, int C>
 void multicast(Report& report, Random& random, kw::Coords at, const char* what) {
-  constexpr int panels = C / 64;
-  constexpr int rows = kCtas > panels ? R * panels / kCtas : R;
-  constexpr int columns = kCtas > panels ? 64 : C / kCtas;
+  constexpr int panel = C % 64 ? 32 : 64;
+  constexpr bool by_panels = C / panel % kCtas == 0;
+  constexpr int rows = by_panels ? R : R / kCtas, columns = by_panels ? C / kCtas : panel;
   const Tensor4 t{3, 4, 200, C};
   const std::vector<Element> data = to_bf16(random.normals(t.size()));
   Device<Element> in(data), tiles(kCtas * R * C);
@@ -220,6 +222,8 @@ void test_copies(Report& report) {
   asynchronous<128, 64>(report, random, {1, 3, 130}, "over the end, 128 x 64");
   asynchronous<64, 192>(report, random, {2, 3, 199}, "last row alone, 64 x 192");
   asynchronous<64, 64>(report, random, {1, 2, 256}, "past the end, 64 x 64");
+  asynchronous<64, 96>(report, random, {1, 2, 150}, "over the end, 64 x 96");
+  asynchronous<112, 96>(report, random, {2, 3, 64}, "inside, 112 x 96");
   multicast<1, 128, 128>(report, random, {1, 2, 64}, "one CTA, 128 x 128");
   multicast<2, 128, 128>(report, random, {2, 1, 64}, "2 CTAs, inside, 128 x 128");
   multicast<2, 128, 128>(report, random, {0, 3, 130}, "2 CTAs, over the end, 128 x 128");
@@ -227,6 +231,9 @@ void test_copies(Report& report) {
   multicast<2, 128, 64>(report, random, {2, 2, 8}, "2 CTAs, inside, 128 x 64");
   multicast<2, 128, 64>(report, random, {2, 3, 150}, "2 CTAs, one half past the end, 128 x 64");
   multicast<4, 128, 128>(report, random, {0, 1, 120}, "4 CTAs, over the end, 128 x 128");
+  multicast<2, 80, 192>(report, random, {1, 2, 150}, "2 CTAs, over the end, 80 x 192");
+  multicast<2, 112, 96>(report, random, {2, 0, 40}, "2 CTAs, inside, 112 x 96");
+  registers<96>(report, random, "96 columns");
   registers<64>(report, random, "64 columns");
   registers<128>(report, random, "128 columns");
   registers<192>(report, random, "192 columns");

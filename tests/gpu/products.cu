@@ -7,32 +7,35 @@
 namespace conformance {
 namespace {
 
-using Element = kw::bf16;
-
-template <int N, int K>
-struct Shared {
-  kw::SharedTile<Element, N, K> transposed;
-  kw::SharedTile<Element, K, N> plain;
+// s = a @ b.T, overwriting what was in s, with `a` in registers and in shared memory.
+template <class Element, int N, int K>
+struct GemmShared {
+  kw::SharedTile<Element, 64, K> a;
+  kw::SharedTile<Element, N, K> b;
 };
-
-// s = a @ b.T, overwriting what was in s.
-template <int N, int K>
-__global__ void __launch_bounds__(128) gemm_kernel(const Element* a, const Element* b, float* out) {
-  auto& tile = kw::shared_memory<kw::SharedTile<Element, N, K>>();
-  get_shared(tile, b);
+template <class Element, int N, int K>
+__global__ void __launch_bounds__(128)
+    gemm_kernel(const Element* a, const Element* b, float* out, float* shared_out) {
+  auto& shared = kw::shared_memory<GemmShared<Element, N, K>>();
+  get_shared(shared.a, a);
+  get_shared(shared.b, b);
   kw::publish();
   __syncthreads();
   kw::Operand<Element, 64, K> q;
   kw::Accumulator<kw::real, 64, N> s;
   get(q, a);
   kw::fill(s, 12345.0f);
-  kw::gemm_async(s, q, kw::transposed(tile));
+  kw::gemm_async(s, q, kw::transposed(shared.b));
   kw::wait_group<0>(s);
   put(s, out);
+  kw::fill(s, 12345.0f);
+  kw::gemm_async(s, shared.a, kw::transposed(shared.b));
+  kw::wait_group<0>(s);
+  put(s, shared_out);
 }
 
 // acc += a @ b, twice in flight with another product between: the waits complete them in order.
-template <int N, int K>
+template <class Element, int N, int K>
 __global__ void __launch_bounds__(128) gemm_add_kernel(const Element* a, const Element* b,
                                                        const float* c, float* out, float* doubled) {
   auto& tile = kw::shared_memory<kw::SharedTile<Element, K, N>>();
@@ -76,6 +79,7 @@ Product multiply(const std::vector<float>& a, B b, const std::vector<float>& c, 
   return p;
 }
 
+template <class Element>
 std::vector<float> widened(const std::vector<Element>& v) {
   std::vector<float> out;
   for (Element x : v) out.push_back(widen(x));
@@ -94,31 +98,41 @@ void compare(Report& report, const char* function, const std::string& what, bool
   report.close(function, (what + ", reals").c_str(), got, want.sum, bound);
 }
 
+template <class Element>
 std::vector<Element> elements(Random& random, size_t n, bool whole) {
-  return to_bf16(whole ? random.integers(n, -8, 8) : random.normals(n));
+  const std::vector<float> v = whole ? random.integers(n, -8, 8) : random.normals(n);
+  if constexpr (std::is_same_v<Element, kw::bf16>)
+    return to_bf16(v);
+  else
+    return to_f16(v);
 }
 
 std::string shape(int N, int K) { return "N " + std::to_string(N) + ", K " + std::to_string(K); }
 
-template <int N, int K>
+template <class Element, int N, int K>
 void gemm(Report& report, Random& random, bool whole) {
-  const auto a = elements(random, 64 * K, whole), b = elements(random, N * K, whole);
+  const auto a = elements<Element>(random, 64 * K, whole),
+             b = elements<Element>(random, N * K, whole);
   Device<Element> da(a), db(b);
-  Device<float> out(64 * N);
-  launch(gemm_kernel<N, K>, 1, 128, da.data(), db.data(), out.data());
+  Device<float> out(64 * N), shared(64 * N);
+  launch(gemm_kernel<Element, N, K>, 1, 128, da.data(), db.data(), out.data(), shared.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
   const Product want = multiply(
       wa, [&](int k, int n) { return wb[n * K + k]; }, {}, N, K, 1);
   compare(report, "gemm_async", shape(N, K), whole, out.read(), want, K);
+  compare(report, "gemm_async", shape(N, K) + ", a in shared memory", whole, shared.read(), want,
+          K);
 }
 
-template <int N, int K>
+template <class Element, int N, int K>
 void gemm_add(Report& report, Random& random, bool whole) {
-  const auto a = elements(random, 64 * K, whole), b = elements(random, N * K, whole);
+  const auto a = elements<Element>(random, 64 * K, whole),
+             b = elements<Element>(random, N * K, whole);
   const auto c = whole ? random.integers(64 * N, -99, 99) : random.normals(64 * N, 10);
   Device<Element> da(a), db(b);
   Device<float> dc(c), once(64 * N), twice(64 * N);
-  launch(gemm_add_kernel<N, K>, 1, 128, da.data(), db.data(), dc.data(), once.data(), twice.data());
+  launch(gemm_add_kernel<Element, N, K>, 1, 128, da.data(), db.data(), dc.data(), once.data(),
+         twice.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
   const auto at = [&](int k, int n) { return wb[k * N + n]; };
   compare(report, "gemm_add_async", shape(N, K), whole, once.read(), multiply(wa, at, c, N, K, 1),
@@ -132,14 +146,28 @@ void gemm_add(Report& report, Random& random, bool whole) {
 void test_products(Report& report) {
   Random random(5);
   for (bool whole : {true, false}) {
-    gemm<64, 64>(report, random, whole);
-    gemm<96, 128>(report, random, whole);
-    gemm<128, 128>(report, random, whole);
-    gemm<160, 64>(report, random, whole);
-    gemm<192, 192>(report, random, whole);
-    gemm_add<64, 96>(report, random, whole);
-    gemm_add<128, 128>(report, random, whole);
-    gemm_add<192, 64>(report, random, whole);
+    gemm<kw::bf16, 64, 64>(report, random, whole);
+    gemm<kw::bf16, 80, 256>(report, random, whole);
+    gemm<kw::bf16, 96, 128>(report, random, whole);
+    gemm<kw::bf16, 112, 192>(report, random, whole);
+    gemm<kw::bf16, 128, 128>(report, random, whole);
+    gemm<kw::bf16, 128, 96>(report, random, whole);
+    gemm<kw::bf16, 144, 64>(report, random, whole);
+    gemm<kw::bf16, 160, 64>(report, random, whole);
+    gemm<kw::bf16, 176, 32>(report, random, whole);
+    gemm<kw::bf16, 192, 192>(report, random, whole);
+    gemm<kw::bf16, 256, 64>(report, random, whole);
+    gemm<kw::f16, 64, 96>(report, random, whole);
+    gemm<kw::f16, 128, 64>(report, random, whole);
+    gemm_add<kw::bf16, 64, 96>(report, random, whole);
+    gemm_add<kw::bf16, 64, 112>(report, random, whole);
+    gemm_add<kw::bf16, 96, 80>(report, random, whole);
+    gemm_add<kw::bf16, 128, 128>(report, random, whole);
+    gemm_add<kw::bf16, 160, 144>(report, random, whole);
+    gemm_add<kw::bf16, 192, 64>(report, random, whole);
+    gemm_add<kw::bf16, 176, 80>(report, random, whole);
+    gemm_add<kw::f16, 96, 128>(report, random, whole);
+    gemm_add<kw::f16, 128, 64>(report, random, whole);
   }
 }
 
