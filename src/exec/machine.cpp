@@ -179,7 +179,12 @@ void Machine::run() {
 }
 
 void Machine::report_deadlock() {
-  auto first = std::find_if(agents.begin(), agents.end(), [](auto& a) { return !a.done(); });
+  // Who only waits for the others to end is not to blame, unless all do.
+  auto first = std::find_if(agents.begin(), agents.end(), [](auto& a) {
+    return !a.done() && a.wait.stmt->op != Op::sync_cluster;
+  });
+  if (first == agents.end())
+    first = std::find_if(agents.begin(), agents.end(), [](auto& a) { return !a.done(); });
   faults.agent = first->name();
   Diagnostic& d = faults.raise(
       "exec.deadlock", first->wait.stmt,
@@ -211,6 +216,12 @@ void Machine::check_end() {
                  fmt::format("{} may still read shared memory when the kernel ends",
                              cite(*a.stores.back()->reader)))
           .hint = "end with wait_store by the thread that stored";
+    if (a.reached)
+      faults
+          .raise("exec.exited", a.reached,
+                 fmt::format("{} reaches into another thread block, which may have ended",
+                             cite(*a.reached)))
+          .hint = "end with sync_cluster";
   }
   faults.agent.clear();
   for (auto& block : blocks)

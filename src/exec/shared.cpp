@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "exec/machine.h"
 
 namespace kw::exec {
@@ -14,7 +16,7 @@ using tl::Stmt;
 void Barriers::settle(int64_t at) {
   BarrierSlot& slot = slots[at];
   std::erase_if(slot.copies, [](SharedSlot* copy) {
-    if (copy->parts < copy->parts_due) return false;
+    if (copy->parts != copy->parts_due) return false;
     copy->arriving = false;
     return true;
   });
@@ -112,8 +114,9 @@ std::string state_of(const BarrierUse& b) {
       "{}",
       b.use, b.barriers->name, b.phase, b.slot, slot.arrived, b.barriers->arrivals, slot.completed);
   for (const SharedSlot* copy : slot.copies)
-    if (copy->parts < copy->parts_due)
-      text += fmt::format(" and {} of the {} parts of a tile", copy->parts, copy->parts_due);
+    if (copy->parts != copy->parts_due)
+      text += fmt::format(" and {} of the {} parts of a tile", std::popcount(copy->parts),
+                          std::popcount(copy->parts_due));
   return text;
 }
 

@@ -217,6 +217,9 @@ void law_cluster_barrier(Check& c) {
 void law_queue(Check& c) {
   const int64_t n = slots(c, "C1");
   for (const Item& d : c.stmt.items("d")) {
+    if (!c.facts.queues.empty())
+      c.broken("C5", d.span, fmt::format("`{}` is a second queue", d.name))
+          .notes.push_back({"the first is here", c.facts.queues.begin()->second.symbol.span});
     c.facts.queues[d.name] = {
         symbol_of(c.stmt, d, c.scope), c.constant(c.stmt.expr("a")), {}, {}, 0};
     c.facts.shared_bytes += (2 * 8 + 4) * n;
