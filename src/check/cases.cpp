@@ -49,7 +49,7 @@ const GoldenCase& nearest(const spec::Capture& capture,
 
 // The n-th case beyond the goldens.
 Case further_case(const spec::Capture& capture, int n) {
-  constexpr int64_t kQueries[] = {1, 31, 63, 64, 65, 127, 128, 129, 150, 191, 256, 257, 320};
+  constexpr int64_t kQueries[] = {1, 31, 63, 64, 65, 127, 128, 129, 150, 191, 256, 257, 400};
   constexpr int64_t kKeys[] = {1, 2, 65, 127, 128, 129, 200, 256, 257, 300, 385, 520, 640};
   const Random pick(20240502, 0);
   auto any = [&](const auto& from, int which) {

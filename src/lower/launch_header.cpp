@@ -207,6 +207,31 @@ std::string packing(const LaunchPlan& plan) {
   return out;
 }
 
+// A cluster is an attribute of the launch, which only GPUs with clusters know.
+std::string launch_function(const LaunchPlan& plan) {
+  std::string out = fmt::format(
+      "inline CUresult launch(CUfunction kernel, const Plan& plan, CUstream stream) {{\n"
+      "  CUlaunchConfig config{{}};\n"
+      "  config.gridDimX = plan.grid;\n"
+      "  config.blockDimX = {};\n"
+      "  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;\n"
+      "  config.sharedMemBytes = {};\n"
+      "  config.hStream = stream;\n",
+      plan.threads, plan.shared_bytes);
+  if (plan.cluster > 1)
+    out += fmt::format(
+        "  CUlaunchAttribute cluster{{}};\n"
+        "  cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;\n"
+        "  cluster.value.clusterDim.x = {};\n"
+        "  cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;\n"
+        "  config.attrs = &cluster;\n"
+        "  config.numAttrs = 1;\n",
+        plan.cluster);
+  return out +
+         "  void* parameters[1] = {const_cast<unsigned char*>(plan.parameters)};\n"
+         "  return cuLaunchKernelEx(&config, kernel, parameters, nullptr);\n}\n";
+}
+
 }  // namespace
 
 std::string launch_header(const LaunchPlan& plan, const std::string& name) {
@@ -226,8 +251,10 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   out += kFrame;
   out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
   out += fmt::format(
-      "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n  unsigned grid;\n}};\n",
-      plan.parameter_bytes);
+      "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n"
+      "  unsigned grid;  // thread blocks, {}\n}};\n",
+      plan.parameter_bytes,
+      plan.cluster > 1 ? fmt::format("in clusters of {}", plan.cluster) : "each alone");
   out +=
       "\n// Returns nullptr, or what is wrong with the inputs; then the plan must not be used.\n"
       "inline const char* make_plan(const Inputs& in, int multiprocessors, Plan& plan) {\n"
@@ -244,13 +271,10 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "  if (result == CUDA_SUCCESS)\n"
       "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
       "{});\n"
-      "  return result;\n}}\n"
-      "inline CUresult launch(CUfunction kernel, const Plan& plan, CUstream stream) {{\n"
-      "  void* parameters[1] = {{const_cast<unsigned char*>(plan.parameters)}};\n"
-      "  return cuLaunchKernel(kernel, plan.grid, 1, 1, {}, 1, 1, {}, stream, parameters, "
-      "nullptr);\n"
-      "}}\n\n}}  // namespace {}\n",
-      plan.entry, plan.shared_bytes, plan.threads, plan.shared_bytes, name);
+      "  return result;\n}}\n",
+      plan.entry, plan.shared_bytes);
+  out += launch_function(plan);
+  out += fmt::format("\n}}  // namespace {}\n", name);
   return out;
 }
 

@@ -1,5 +1,6 @@
-// Reads the facts off the statements: who declares what (args, shared), who moves which tile
-// (load_async, store_async give the boxes), who hands out blocks (offer gives the grid).
+// Reads the facts off the statements: who declares what (args, shared), who moves which tile (the
+// asynchronous copies give the boxes), who hands out blocks (deal or offer gives the grid), how
+// many thread blocks work as one (cluster).
 #include "lower/launch_plan.h"
 
 #include <fmt/format.h>
@@ -22,6 +23,14 @@ using tl::Stmt;
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
+// What the portable limit is: CUDA C++ Programming Guide, "Thread Block Clusters".
+constexpr int64_t kLargestCluster = 8;
+
+struct Box {
+  int64_t rows, columns;
+  bool operator==(const Box&) const = default;
+};
+
 class Planner {
  public:
   Planner(const Program& program, const std::string& target, Diagnostics& diagnostics)
@@ -34,14 +43,17 @@ class Planner {
     const Stmt* kernel = program_.find(Op::kernel);
     const Stmt* args = program_.find(Op::args);
     const Stmt* shared = program_.find(Op::shared);
-    const Stmt* offer = program_.find(Op::offer);
-    if (!kernel || !args || !shared || !offer) {
-      diagnostics_.error("launch.incomplete", kernel ? kernel->span : Span{},
-                         fmt::format("a launch needs kernel, args, shared and offer; {} is missing",
-                                     !kernel   ? "the kernel"
-                                     : !args   ? "args"
-                                     : !shared ? "shared"
-                                               : "offer"));
+    const Stmt* blocks = program_.find(Op::deal);
+    if (!blocks) blocks = program_.find(Op::offer);
+    if (!kernel || !args || !shared || !blocks) {
+      const char* missing = !kernel   ? "the kernel is"
+                            : !args   ? "args is"
+                            : !shared ? "shared is"
+                                      : "both deal and offer are";
+      diagnostics_.error(
+          "launch.incomplete", kernel ? kernel->span : Span{},
+          fmt::format("a launch needs kernel, args, shared, and deal or offer; {} missing",
+                      missing));
       return std::nullopt;
     }
     plan_.entry = kernel->word("n");
@@ -50,7 +62,7 @@ class Planner {
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
     plan_.parameter_bytes = round_up(offset_, 64);
-    plan_.grid = tl::call("min", {offer->expr("n"), tl::name("SMS")});
+    read_grid(*blocks);
     read_requirements();
     if (failed_) return std::nullopt;
     return std::move(plan_);
@@ -91,6 +103,22 @@ class Planner {
     return 1;
   }
 
+  // One cluster for each block of the output, but no more than the GPU runs at a time.
+  void read_grid(const Stmt& blocks) {
+    const Stmt* cluster = program_.find(Op::cluster);
+    if (cluster) plan_.cluster = constant(cluster->expr("k"), cluster->span);
+    if (plan_.cluster < 1 || plan_.cluster > kLargestCluster)
+      return refuse(
+          "launch.cluster", cluster->span,
+          fmt::format("a cluster of {} thread blocks; every GPU with clusters runs 1 to {}",
+                      plan_.cluster, kLargestCluster));
+    const ExprPtr one = tl::name("SMS"), k = tl::integer(plan_.cluster);
+    plan_.grid =
+        plan_.cluster == 1
+            ? tl::call("min", {blocks.expr("n"), one})
+            : tl::binary("*", k, tl::call("min", {blocks.expr("n"), tl::binary("//", one, k)}));
+  }
+
   // Tiles are 1024-aligned, barriers 8-aligned; the struct's size is a multiple of 1024.
   void read_shared(const Stmt& shared) {
     int64_t offset = 0;
@@ -118,22 +146,37 @@ class Planner {
     return e->text;
   }
 
-  // The box of a tensor map is the shape of the tiles that its copies move.
+  // The part of a tile that each thread block of a cluster fetches for all: whole panels of 64
+  // columns, or rows of one panel where there are fewer panels than blocks (multicast_async in
+  // cuda/kw/ops/copies.cuh).
+  Box part(const Stmt& s, const Box& tile) {
+    const int64_t k = constant(s.expr("k"), s.span), panels = tile.columns / 64;
+    const Box box = k <= panels ? Box{tile.rows, 64 * (panels / std::max<int64_t>(k, 1))}
+                                : Box{tile.rows * panels / k, 64};
+    if (k < 1 || box.rows * box.columns * k != tile.rows * tile.columns || box.rows % 8 != 0)
+      refuse(
+          "launch.box", s.span,
+          fmt::format("a tile of {}x{} has no {} equal parts of whole panels of 64 columns, or of "
+                      "a multiple of 8 rows of one panel",
+                      tile.rows, tile.columns, k));
+    return box;
+  }
+
+  // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op != Op::load_async && s.op != Op::store_async) return;
+      if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
       const std::string tensor = base_name(s.expr("m"));
-      const std::string tile = base_name(s.expr(s.op == Op::load_async ? "d" : "s"));
-      const auto box = tiles_.find(tile);
-      if (box == tiles_.end()) return;
-      const auto [at, fresh] = boxes_.emplace(tensor, box->second);
-      if (!fresh && at->second != box->second)
+      const auto tile = tiles_.find(base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
+      if (tile == tiles_.end()) return;
+      const Box box = s.op == Op::multicast_async ? part(s, tile->second) : tile->second;
+      const auto [at, fresh] = boxes_.emplace(tensor, box);
+      if (!fresh && at->second != box)
         refuse(
             "launch.box", s.span,
-            fmt::format("'{}' is copied in tiles of {}x{} here and {}x{} elsewhere; a tensor map "
+            fmt::format("'{}' is copied in boxes of {}x{} here and {}x{} elsewhere; a tensor map "
                         "has one box",
-                        tensor, box->second.first, box->second.second, at->second.first,
-                        at->second.second));
+                        tensor, box.rows, box.columns, at->second.rows, at->second.columns));
     });
   }
 
@@ -165,7 +208,8 @@ class Planner {
                    fmt::format("'{}' is declared tiled, but no copy moves a tile of it", d.name));
             continue;
           }
-          std::tie(a.box_rows, a.box_columns) = box->second;
+          a.box_rows = box->second.rows;
+          a.box_columns = box->second.columns;
           place(std::move(a), 64, 128);
         } else {
           a.kind = ArgumentKind::tensor;
@@ -204,7 +248,7 @@ class Planner {
   Diagnostics& diagnostics_;
   LaunchPlan plan_;
   std::string element_ = "bf16";
-  std::map<std::string, std::pair<int64_t, int64_t>> tiles_, boxes_;
+  std::map<std::string, Box> tiles_, boxes_;
   int64_t offset_ = 0;
   bool failed_ = false;
 };
@@ -281,6 +325,7 @@ nlohmann::json to_json(const LaunchPlan& plan) {
           {"threads", plan.threads},
           {"shared_bytes", plan.shared_bytes},
           {"parameter_bytes", plan.parameter_bytes},
+          {"cluster", plan.cluster},
           {"grid", prefix(plan.grid)},
           {"requires", needs},
           {"constants", plan.constants},

@@ -1,5 +1,5 @@
-// How a module's kernel is launched, derived from its TL: grid, threads, shared memory, the layout
-// of the argument struct, tensor maps, what a caller must respect.
+// How a module's kernel is launched, derived from its TL: grid, clusters, threads, shared memory,
+// the layout of the argument struct, tensor maps, what a caller must respect.
 //
 // One generator serves two readers: launch.json (the project's own runtime) and launch.h (anybody's
 // C++ program). Layouts follow C++'s rules for the structs of the CUDA text: a tensor map is 128
@@ -32,14 +32,15 @@ struct LaunchPlan {
   std::string entry;
   std::string target;  // "sm_90a"
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
-  tl::ExprPtr grid;  // over sizes, values and SMS
+  int64_t cluster = 1;  // thread blocks that share their shared memory
+  tl::ExprPtr grid;     // thread blocks, a multiple of cluster; over sizes, values and SMS
   std::map<std::string, int64_t> constants;
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes
 };
 
-// Reports launch.* with the TL statement when the program leaves something open: no kernel, no
-// queue of blocks, a tensor map whose copies differ in shape.
+// Reports launch.* with the TL statement when the program leaves something open: no kernel, nothing
+// that hands out blocks, a tensor map whose copies differ in shape.
 std::optional<LaunchPlan> plan_launch(const tl::Program& program, const std::string& target,
                                       Diagnostics& diagnostics);
 

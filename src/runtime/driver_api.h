@@ -30,6 +30,27 @@ struct alignas(64) CuTensorMap {
   unsigned char bytes[128];
 };
 
+// How a kernel is launched (CUlaunchConfig); the one attribute (CUlaunchAttribute) that we set is
+// the cluster's size in thread blocks.
+struct alignas(8) CuLaunchAttribute {
+  int id;
+  int padding;
+  union {
+    char bytes[64];
+    struct {
+      unsigned x, y, z;
+    } cluster;
+  };
+};
+struct CuLaunchConfig {
+  unsigned grid[3], block[3];
+  unsigned shared_bytes;
+  CuStream stream;
+  CuLaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+enum : int { launch_cluster_dimension = 4 };  // CUlaunchAttributeID
+
 enum : int {  // CUdevice_attribute
   device_multiprocessor_count = 16,
   device_clock_khz = 13,
@@ -37,44 +58,43 @@ enum : int {  // CUdevice_attribute
   device_capability_major = 75,
   device_capability_minor = 76,
   device_shared_bytes_optin = 97,
+  device_cluster_launch = 120,
 };
 enum : int { function_max_dynamic_shared_bytes = 8 };  // CUfunction_attribute
 
 // member, symbol, parameters
-#define KW_DRIVER_FUNCTIONS(X)                                                                   \
-  X(init, "cuInit", (unsigned))                                                                  \
-  X(driver_version, "cuDriverGetVersion", (int*))                                                \
-  X(error_name, "cuGetErrorName", (CuResult, const char**))                                      \
-  X(error_string, "cuGetErrorString", (CuResult, const char**))                                  \
-  X(device_count, "cuDeviceGetCount", (int*))                                                    \
-  X(device_get, "cuDeviceGet", (CuDevice*, int))                                                 \
-  X(device_name, "cuDeviceGetName", (char*, int, CuDevice))                                      \
-  X(device_attribute, "cuDeviceGetAttribute", (int*, int, CuDevice))                             \
-  X(primary_context_retain, "cuDevicePrimaryCtxRetain", (CuContext*, CuDevice))                  \
-  X(context_current, "cuCtxGetCurrent", (CuContext*))                                            \
-  X(context_push, "cuCtxPushCurrent_v2", (CuContext))                                            \
-  X(context_pop, "cuCtxPopCurrent_v2", (CuContext*))                                             \
-  X(context_synchronize, "cuCtxSynchronize", ())                                                 \
-  X(module_load, "cuModuleLoadData", (CuModule*, const void*))                                   \
-  X(module_unload, "cuModuleUnload", (CuModule))                                                 \
-  X(module_function, "cuModuleGetFunction", (CuFunction*, CuModule, const char*))                \
-  X(function_set, "cuFuncSetAttribute", (CuFunction, int, int))                                  \
-  X(launch, "cuLaunchKernel",                                                                    \
-    (CuFunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CuStream, \
-     void**, void**))                                                                            \
-  X(allocate, "cuMemAlloc_v2", (CuDevicePointer*, size_t))                                       \
-  X(release, "cuMemFree_v2", (CuDevicePointer))                                                  \
-  X(fill_bytes, "cuMemsetD8Async", (CuDevicePointer, unsigned char, size_t, CuStream))           \
-  X(copy_to_device, "cuMemcpyHtoD_v2", (CuDevicePointer, const void*, size_t))                   \
-  X(copy_from_device, "cuMemcpyDtoH_v2", (void*, CuDevicePointer, size_t))                       \
-  X(event_create, "cuEventCreate", (CuEvent*, unsigned))                                         \
-  X(event_destroy, "cuEventDestroy_v2", (CuEvent))                                               \
-  X(event_record, "cuEventRecord", (CuEvent, CuStream))                                          \
-  X(event_synchronize, "cuEventSynchronize", (CuEvent))                                          \
-  X(event_elapsed, "cuEventElapsedTime", (float*, CuEvent, CuEvent))                             \
-  X(tensor_map_encode, "cuTensorMapEncodeTiled",                                                 \
-    (CuTensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*,      \
-     const uint32_t*, int, int, int, int))                                                       \
+#define KW_DRIVER_FUNCTIONS(X)                                                              \
+  X(init, "cuInit", (unsigned))                                                             \
+  X(driver_version, "cuDriverGetVersion", (int*))                                           \
+  X(error_name, "cuGetErrorName", (CuResult, const char**))                                 \
+  X(error_string, "cuGetErrorString", (CuResult, const char**))                             \
+  X(device_count, "cuDeviceGetCount", (int*))                                               \
+  X(device_get, "cuDeviceGet", (CuDevice*, int))                                            \
+  X(device_name, "cuDeviceGetName", (char*, int, CuDevice))                                 \
+  X(device_attribute, "cuDeviceGetAttribute", (int*, int, CuDevice))                        \
+  X(primary_context_retain, "cuDevicePrimaryCtxRetain", (CuContext*, CuDevice))             \
+  X(context_current, "cuCtxGetCurrent", (CuContext*))                                       \
+  X(context_push, "cuCtxPushCurrent_v2", (CuContext))                                       \
+  X(context_pop, "cuCtxPopCurrent_v2", (CuContext*))                                        \
+  X(context_synchronize, "cuCtxSynchronize", ())                                            \
+  X(module_load, "cuModuleLoadData", (CuModule*, const void*))                              \
+  X(module_unload, "cuModuleUnload", (CuModule))                                            \
+  X(module_function, "cuModuleGetFunction", (CuFunction*, CuModule, const char*))           \
+  X(function_set, "cuFuncSetAttribute", (CuFunction, int, int))                             \
+  X(launch, "cuLaunchKernelEx", (const CuLaunchConfig*, CuFunction, void**, void**))        \
+  X(allocate, "cuMemAlloc_v2", (CuDevicePointer*, size_t))                                  \
+  X(release, "cuMemFree_v2", (CuDevicePointer))                                             \
+  X(fill_bytes, "cuMemsetD8Async", (CuDevicePointer, unsigned char, size_t, CuStream))      \
+  X(copy_to_device, "cuMemcpyHtoD_v2", (CuDevicePointer, const void*, size_t))              \
+  X(copy_from_device, "cuMemcpyDtoH_v2", (void*, CuDevicePointer, size_t))                  \
+  X(event_create, "cuEventCreate", (CuEvent*, unsigned))                                    \
+  X(event_destroy, "cuEventDestroy_v2", (CuEvent))                                          \
+  X(event_record, "cuEventRecord", (CuEvent, CuStream))                                     \
+  X(event_synchronize, "cuEventSynchronize", (CuEvent))                                     \
+  X(event_elapsed, "cuEventElapsedTime", (float*, CuEvent, CuEvent))                        \
+  X(tensor_map_encode, "cuTensorMapEncodeTiled",                                            \
+    (CuTensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*, \
+     const uint32_t*, int, int, int, int))                                                  \
   X(tensor_map_address, "cuTensorMapReplaceAddress", (CuTensorMap*, void*))
 
 struct Driver {

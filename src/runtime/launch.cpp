@@ -20,6 +20,22 @@ bool runs_on(const std::string& target, int major, int minor) {
   return major == want_major && (exact ? minor == want_minor : minor >= want_minor);
 }
 
+// One driver call for every launch. A cluster is an attribute of the launch, absent where each
+// block is alone: GPUs without clusters do not know it.
+CuResult launch_blocks(const Driver& cuda, const LaunchSpec& spec, CuFunction function,
+                       unsigned blocks, CuStream stream, void* argument_struct) {
+  CuLaunchAttribute clusters = {};
+  clusters.id = launch_cluster_dimension;
+  clusters.cluster = {static_cast<unsigned>(spec.cluster), 1, 1};
+  const CuLaunchConfig config = {{blocks, 1, 1},
+                                 {static_cast<unsigned>(spec.threads), 1, 1},
+                                 static_cast<unsigned>(spec.shared_bytes),
+                                 stream,
+                                 &clusters,
+                                 spec.cluster > 1 ? 1u : 0u};
+  return cuda.launch(&config, function, &argument_struct, nullptr);
+}
+
 bool check_parameters(const Cubin& cubin, const LaunchSpec& spec, Diagnostics& diagnostics) {
   for (const CubinEntry& entry : cubin.entries) {
     if (entry.name != spec.entry) continue;
@@ -71,15 +87,23 @@ std::unique_ptr<Kernel> Kernel::load_folder(std::shared_ptr<const Driver> driver
 }
 
 bool Kernel::check_device(CuDevice device, Diagnostics& diagnostics) {
-  int major = 0, minor = 0, shared = 0;
+  int major = 0, minor = 0, shared = 0, clusters = 0;
   driver_->device_attribute(&major, device_capability_major, device);
   driver_->device_attribute(&minor, device_capability_minor, device);
   driver_->device_attribute(&shared, device_shared_bytes_optin, device);
   driver_->device_attribute(&multiprocessors_, device_multiprocessor_count, device);
+  driver_->device_attribute(&clusters, device_cluster_launch, device);
   if (!runs_on(spec_.target, major, minor)) {
     diagnostics.error(
         "launch.target", {},
         fmt::format("the kernel is built for {}, the GPU is sm_{}{}", spec_.target, major, minor));
+    return false;
+  }
+  if (spec_.cluster > 1 && !clusters) {
+    diagnostics.error("launch.target", {},
+                      fmt::format("the kernel runs in clusters of {} thread blocks, the GPU or its "
+                                  "driver cannot launch clusters",
+                                  spec_.cluster));
     return false;
   }
   if (spec_.shared_bytes <= shared) return true;
@@ -211,14 +235,13 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
     if (!address) return false;
     memcpy(bytes + needed.offset, &address, sizeof address);
   }
-  void* parameters[1] = {bytes};
   const LaunchSpec& spec = kernel_.spec();
-  return cuda.ok(
-      cuda.launch(kernel_.function_, packed_.grid, 1, 1, static_cast<unsigned>(spec.threads), 1, 1,
-                  static_cast<unsigned>(spec.shared_bytes), stream, parameters, nullptr),
-      fmt::format("launching {} with {} blocks of {} threads", spec.entry, packed_.grid,
-                  spec.threads),
-      diagnostics);
+  const std::string clusters =
+      spec.cluster > 1 ? fmt::format(" in clusters of {}", spec.cluster) : std::string();
+  return cuda.ok(launch_blocks(cuda, spec, kernel_.function_, packed_.grid, stream, bytes),
+                 fmt::format("launching {} with {} blocks of {} threads{}", spec.entry,
+                             packed_.grid, spec.threads, clusters),
+                 diagnostics);
 }
 
 }  // namespace kw::runtime

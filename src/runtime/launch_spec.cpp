@@ -272,14 +272,15 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
     fields.fault("the file", "is not an object");
     return std::nullopt;
   }
-  fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "grid", "requires",
-               "constants", "arguments"});
+  fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "cluster", "grid",
+               "requires", "constants", "arguments"});
   LaunchSpec spec;
   spec.entry = fields.text("entry");
   spec.target = fields.text("target");
   spec.threads = fields.integer("threads", 1, 1024);
   spec.shared_bytes = fields.integer("shared_bytes", 0, 1 << 20);
   spec.parameter_bytes = fields.integer("parameter_bytes", 1, largest_parameters);
+  spec.cluster = fields.integer("cluster", 1, largest_cluster);
   if (const Json* grid = fields.get("grid"))
     if (const auto e = fields.expression(*grid, "grid")) spec.grid = *e;
   read_requirements(fields, spec);

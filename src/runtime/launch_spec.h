@@ -2,7 +2,8 @@
 //
 //   { "entry": "attention_fwd", "target": "sm_90a", "threads": 384, "shared_bytes": 230000,
 //     "parameter_bytes": 704,
-//     "grid": ["min", ["*", ["ceil_div", "M", 128], "H", "B"], "SMS"],
+//     "cluster": 2,
+//     "grid": ["*", 2, ["min", ["*", ["ceil_div", "M", 256], "H", "B"], ["//", "SMS", 2]]],
 //     "requires": [[">=", "M", 1]],
 //     "constants": {"D": 128},
 //     "arguments": [
@@ -15,6 +16,9 @@
 //       {"name": "scale", "kind": "scalar", "dtype": "f32", "offset": 620,
 //        "value": ["*", ["rsqrt", 128], "log2e"]},
 //       {"name": "queue", "kind": "workspace", "offset": 640, "bytes": 8} ] }
+//
+// The grid is a number of thread blocks, a multiple of "cluster": so many of them form a cluster,
+// whose blocks reach each other's shared memory (1: every block is alone).
 //
 // The kernel takes one struct of parameter_bytes bytes; each argument is a field at its offset:
 //   tensor_map  128 bytes, 64-aligned: a tensor of four dims (batch, head, row, column)
@@ -37,6 +41,8 @@ namespace kw::runtime {
 
 // The limit of every architecture (Volta and later take up to 32764 with a driver of CUDA 12.1).
 inline constexpr int64_t largest_parameters = 4096;
+// The portable limit (CUDA C++ Programming Guide, "Thread Block Clusters").
+inline constexpr int64_t largest_cluster = 8;
 
 enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace };
 
@@ -67,6 +73,7 @@ struct Requirement {
 struct LaunchSpec {
   std::string entry, target;
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
+  int64_t cluster = 1;
   Expression grid;
   std::vector<Requirement> requirements;
   Bindings constants;

@@ -285,8 +285,13 @@ void Packer::pack_scalar(const Argument& argument) {
 }
 
 void Packer::pack_grid() {
-  if (const auto blocks = integer(spec_.grid, "grid", 1, std::numeric_limits<int32_t>::max()))
-    packed_.grid = static_cast<uint32_t>(*blocks);
+  const auto blocks = integer(spec_.grid, "grid", 1, std::numeric_limits<int32_t>::max());
+  if (!blocks) return;
+  packed_.grid = static_cast<uint32_t>(*blocks);
+  if (*blocks % spec_.cluster != 0)
+    fault("launch.range",
+          fmt::format("grid = {} is {}, no multiple of the {} thread blocks of a cluster",
+                      spec_.grid.text(), *blocks, spec_.cluster));
 }
 
 }  // namespace

@@ -42,8 +42,22 @@ double alike(const std::vector<std::string>& a, const std::vector<std::string>& 
 // Words that are one idea with variants: a change from one to another is a change, not a new
 // statement.
 Op family(Op op) {
-  if (op == Op::map_at || op == Op::map_real) return Op::map;
-  return op == Op::down_rolled ? Op::down : op;
+  switch (op) {
+    case Op::map_at:
+    case Op::map_real:
+      return Op::map;
+    case Op::down_rolled:
+      return Op::down;
+    case Op::take:
+    case Op::take_warp:
+      return Op::deal;
+    case Op::multicast_async:
+      return Op::load_async;
+    case Op::cluster_barrier:
+      return Op::barrier;
+    default:
+      return op;
+  }
 }
 
 // What pairing two statements is worth; 0: they are no pair. Equal ones outweigh all others.

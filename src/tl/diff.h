@@ -16,7 +16,8 @@ struct Pair {
 };
 
 // The statements of two blocks in one order that keeps both. Paired statements have the same word,
-// or are both maps of tiles, or both loops downwards; their blocks are for the caller to align.
+// or are variants of one idea (two maps of tiles, two loops over blocks, ...); their blocks are for
+// the caller to align.
 std::vector<Pair> align(const std::vector<Stmt>& from, const std::vector<Stmt>& to);
 
 // For a person: `-` and `+` lines under the heads of the blocks they stand in; empty if equal.

@@ -25,9 +25,10 @@ class Edit {
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
   spec::ExprPtr score, keep;
-  Score parts;               // of score; set by the rule about the scale
-  std::string unscale;       // the argument 1 / (factor of s); "" when the factor is 1
-  bool rows_differ = false;  // the key range depends on the row; set by the rule about keys
+  Score parts;          // of score; set by the rule about the scale
+  std::string unscale;  // the argument 1 / (factor of s); "" when the factor is 1
+  // Set by the rule about keys: not every block visits all keys; its range grows with the row.
+  bool blocks_differ = false, rows_differ = false;
 
   // The user's line for an expression: its own place or a part's, else the queries' argument.
   Span place(const spec::ExprPtr& e) const;

@@ -52,6 +52,8 @@ std::optional<size_t> mask_in(const Stmt& step, const std::string& score) {
   return std::nullopt;
 }
 
+bool hands_out_blocks(const Stmt& s) { return s.op == Op::deal || s.op == Op::take_warp; }
+
 // c.m in c.m * BM + r * 64: the field of `record` that an expression mentions.
 const tl::Expr* field_in(const ExprPtr& e, const std::string& record) {
   if (e->kind == ExprKind::field && e->args[0]->is_name(record)) return e.get();
@@ -101,8 +103,10 @@ class Finder {
 
   // The argument that is loaded into a shared tile.
   std::string loaded_into(const std::string& tile) const {
-    const Stmt* load =
-        first(Op::load_async, [&](const Stmt& s) { return base(s.expr("d")) == tile; });
+    const Stmt* load = find_if(program_.body, [&](const Stmt& s) {
+      const bool loads = s.op == Op::load_async || s.op == Op::multicast_async;
+      return loads && base(s.expr("d")) == tile;
+    });
     return load ? base(load->expr("m")) : "";
   }
 
@@ -162,10 +166,11 @@ bool Finder::softmax_scale() {
   return true;
 }
 
-// for u, w in take_warp(...): let c = block_of(w); let keys = key_blocks(c)
+// for u, w in deal(...): let c = block_of(w); let keys = key_blocks(c)
 bool Finder::blocks() {
-  loop_ = first(Op::take_warp, [&](const Stmt& s) {
-    return find_if(s.body, [](const Stmt& x) { return x.op == Op::step; }) != nullptr;
+  loop_ = find_if(program_.body, [&](const Stmt& s) {
+    return hands_out_blocks(s) &&
+           find_if(s.body, [](const Stmt& x) { return x.op == Op::step; }) != nullptr;
   });
   if (!loop_) return missing("loop over blocks with the softmax step");
   const std::string number = loop_->word("w");
@@ -272,7 +277,7 @@ Place mask_of(Program& program, const Facts& facts) {
 Place block_lets_end(Program& program, const Facts& facts) {
   Place found{nullptr, 0};
   tl::walk(program.body, [&](Stmt& s) {
-    if (s.op != Op::take_warp || found.block) return;
+    if (!hands_out_blocks(s) || found.block) return;
     for (size_t n = 0; n < s.body.size(); ++n)
       if (s.body[n].op == Op::step && s.body[n].word("n") == facts.softmax) found = {&s.body, n};
   });

@@ -127,6 +127,7 @@ void note_what_is_slow(Edit& edit, const KeyRange& keys) {
 bool rule_keys(Edit& edit) {
   if (!edit.keep) return true;
   const KeyRange keys = key_range(edit);
+  edit.blocks_differ = keys.end->kind != Kind::size || keys.first;
   edit.rows_differ = spec::mentions(keys.end, Kind::index, "i0") && !keys.first;
   tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
   const std::string block = def.items("ps").at(0).name, tile = tl::print(edit.facts.key_tile);

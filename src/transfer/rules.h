@@ -13,5 +13,6 @@ bool rule_score(Edit& edit);      // what else the score is: bias, softcap
 bool rule_mask(Edit& edit);       // which scores are dropped
 bool rule_keys(Edit& edit);       // which key blocks are visited, which need no mask
 bool rule_order(Edit& edit);      // which blocks of the output come first
+bool rule_queue(Edit& edit);      // who works on which
 
 }  // namespace kw::transfer

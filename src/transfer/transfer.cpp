@@ -13,7 +13,7 @@ struct Rule {
 constexpr Rule kRules[] = {
     {"form", rule_form},   {"arguments", rule_arguments}, {"scale", rule_scale},
     {"score", rule_score}, {"mask", rule_mask},           {"keys", rule_keys},
-    {"order", rule_order},
+    {"order", rule_order}, {"queue", rule_queue},
 };
 
 std::string joined(const std::vector<std::string>& lines) {

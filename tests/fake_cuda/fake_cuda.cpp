@@ -3,7 +3,9 @@
 // Device memory is host memory, streams are ignored, and a "kernel" is one of the C++ functions
 // below, chosen by the entry's name. Each is a copy y = x over [batch, head, row, column] tensors
 // of 16-bit elements, with lse[b, h, m] = the first column; all but the first are wrong in one way
-// that a prover must notice. Every call is appended to the file that FAKE_CUDA_LOG names.
+// that a prover must notice. Every call is appended to the file that FAKE_CUDA_LOG names. A GPU
+// that says it has no clusters is FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them
+// FAKE_CUDA_REFUSES_CLUSTERS=1.
 //
 // The argument struct: x at 0 and y at 56 (rank 4), lse at 112 (rank 3, f32), a pointer to a
 // workspace of one u32 at 160; 168 bytes.
@@ -89,13 +91,28 @@ void copy(const unsigned char* arguments, const std::string& how) {
   while (how == "copy_hang") sleep(1);
 }
 
+// CUlaunchAttribute and CUlaunchConfig of cuda.h; attribute 4 is the size of a cluster.
+struct LaunchAttribute {
+  int id, padding;
+  alignas(8) unsigned cluster[16];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  void* stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
 }  // namespace
 
 extern "C" {
 int cuInit(unsigned) { return getenv("FAKE_CUDA_NO_GPU") ? 100 : 0; }
 int cuDriverGetVersion(int* v) { return *v = 13000, 0; }
 int cuGetErrorName(int e, const char** s) {
-  return *s = e == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_FAKE", 0;
+  return *s = e == 700   ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+              : e == 912 ? "CUDA_ERROR_INVALID_CLUSTER_SIZE"
+                         : "CUDA_ERROR_FAKE",
+         0;
 }
 int cuGetErrorString(int, const char** s) { return *s = "as the fake was told", 0; }
 int cuDeviceGetCount(int* n) { return *n = 1, 0; }
@@ -113,6 +130,8 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
       return *v = 0, 0;
     case 97:
       return *v = 232448, 0;
+    case 120:
+      return *v = getenv("FAKE_CUDA_NO_CLUSTERS") ? 0 : 1, 0;
     default:
       return *v = 1, 0;
   }
@@ -132,11 +151,16 @@ int cuModuleGetFunction(void** f, void*, const char* name) {
   return *f = &kernels.emplace_back(Kernel{name}), 0;
 }
 int cuFuncSetAttribute(void*, int, int value) { return note("shared " + std::to_string(value)), 0; }
-int cuLaunchKernel(void* f, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                   unsigned shared, void*, void** parameters, void**) {
+int cuLaunchKernelEx(const LaunchConfig* config, void* f, void** parameters, void**) {
   const Kernel& kernel = *static_cast<Kernel*>(f);
-  note("launch " + kernel.name + " grid " + std::to_string(grid) + " threads " +
-       std::to_string(threads) + " shared " + std::to_string(shared));
+  unsigned cluster = 1;
+  for (unsigned i = 0; i < config->attribute_count; ++i)
+    if (config->attributes[i].id == 4) cluster = config->attributes[i].cluster[0];
+  note("launch " + kernel.name + " grid " + std::to_string(config->grid[0]) + " cluster " +
+       std::to_string(cluster) + " threads " + std::to_string(config->block[0]) + " shared " +
+       std::to_string(config->shared_bytes));
+  if (cluster == 0 || config->grid[0] % cluster != 0) return 1;
+  if (cluster > 1 && getenv("FAKE_CUDA_REFUSES_CLUSTERS")) return 912;
   if (kernel.name.rfind("copy", 0) == 0)
     copy(static_cast<const unsigned char*>(parameters[0]), kernel.name);
   return 0;

@@ -80,7 +80,7 @@ TEST(Expressions, PrintAsAPersonWritesThem) {
 Json attention() {
   return Json::parse(R"({
     "entry": "attention_fwd", "target": "sm_90a", "threads": 384, "shared_bytes": 230000,
-    "parameter_bytes": 448,
+    "parameter_bytes": 448, "cluster": 1,
     "grid": ["min", ["*", ["ceil_div", "M", 128], "H", "B"], "SMS"],
     "requires": [["==", ["%", "H", "G"], 0]],
     "constants": {"D": 128},
@@ -129,6 +129,9 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
       {R"([{"op":"replace","path":"/threads","value":2048}])",
        "threads: is 2048, not an integer from 1 to 1024"},
       {R"([{"op":"add","path":"/thread","value":1}])", "thread: is not a field that is known here"},
+      {R"([{"op":"remove","path":"/cluster"}])", "cluster: is missing"},
+      {R"([{"op":"replace","path":"/cluster","value":16}])",
+       "cluster: is 16, not an integer from 1 to 8"},
       {R"([{"op":"replace","path":"/grid","value":["ceil","M"]}])",
        "grid: there is no function 'ceil'"},
       {R"([{"op":"replace","path":"/requires/0/0","value":"="}])",
@@ -289,6 +292,29 @@ TEST_F(Packing, RefusesAGridOfNothing) {
             "grid = M - 300 is 0, not an integer from 1 to 2147483647");
 }
 
+// 48 tiles of the output, in clusters of two thread blocks.
+Json in_clusters() {
+  Json json = attention();
+  json["cluster"] = 2;
+  json["grid"] = Json::parse(
+      R"(["*", 2, ["min", ["*", ["ceil_div", "M", 128], "H", "B"], ["//", "SMS", 2]]])");
+  return json;
+}
+
+TEST_F(Packing, RefusesAGridThatIsNotWholeClusters) {
+  Json json = in_clusters();
+  const auto whole = read(json, diagnostics);
+  EXPECT_EQ(pack(*whole, attention_tensors(), {{"cap", 1}}, 132, diagnostics)->grid, 96u);
+  EXPECT_EQ(pack(*whole, attention_tensors(), {{"cap", 1}}, 79, diagnostics)->grid, 78u);
+  json["grid"] = Json::parse(R"(["min", "M", "SMS"])");
+  const auto spec = read(json, diagnostics);
+  EXPECT_TRUE(pack(*spec, attention_tensors(), {{"cap", 1}}, 78, diagnostics));
+  EXPECT_FALSE(pack(*spec, attention_tensors(), {{"cap", 1}}, 79, diagnostics));
+  ASSERT_EQ(diagnostics.all().size(), 1u) << render(diagnostics);
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "grid = min(M, SMS) is 79, no multiple of the 2 thread blocks of a cluster");
+}
+
 // ---- launching, against the stand-in driver
 
 class Launching : public testing::Test {
@@ -327,7 +353,7 @@ TEST_F(Launching, LoadsOncePlansOnceAndEnqueuesWithTheAddressesOfTheDay) {
   EXPECT_EQ(log(),
             "encode dtype 9 dims 64 300 2 8 2 strides 256 128 76800 614400 box 64 64 2 1 1\n"
             "encode dtype 9 dims 64 500 2 2 2 strides 512 128 256 256000 box 64 128 2 1 1\n");
-  const std::string launch = "launch attention_fwd grid 48 threads 384 shared 230000\n";
+  const std::string launch = "launch attention_fwd grid 48 cluster 1 threads 384 shared 230000\n";
   EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
   EXPECT_EQ(log(), "allocate 8\nfill 8\n" + launch);
   EXPECT_TRUE(plan->enqueue({0x10000, 0x50000, 0x30000}, nullptr, diagnostics));
@@ -339,6 +365,39 @@ TEST_F(Launching, LoadsOncePlansOnceAndEnqueuesWithTheAddressesOfTheDay) {
   kernel.reset();
   EXPECT_EQ(log(), "free\nfree\nunload\n");
   EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics);
+}
+
+TEST_F(Launching, LaunchesClusters) {
+  auto kernel = load(in_clusters());
+  ASSERT_TRUE(kernel) << render(diagnostics);
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  ASSERT_TRUE(plan) << render(diagnostics);
+  log();
+  EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
+  EXPECT_EQ(log(),
+            "allocate 8\nfill 8\n"
+            "launch attention_fwd grid 96 cluster 2 threads 384 shared 230000\n");
+}
+
+TEST_F(Launching, SaysThatAGpuHasNoClustersOrRefusesThem) {
+  setenv("FAKE_CUDA_NO_CLUSTERS", "1", 1);
+  EXPECT_FALSE(load(in_clusters()));
+  EXPECT_TRUE(load(attention()));
+  unsetenv("FAKE_CUDA_NO_CLUSTERS");
+  ASSERT_EQ(diagnostics.all().size(), 1u) << render(diagnostics);
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "the kernel runs in clusters of 2 thread blocks, the GPU or its driver cannot launch "
+            "clusters");
+  diagnostics = {};
+  auto kernel = load(in_clusters());
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  setenv("FAKE_CUDA_REFUSES_CLUSTERS", "1", 1);
+  EXPECT_FALSE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
+  unsetenv("FAKE_CUDA_REFUSES_CLUSTERS");
+  ASSERT_EQ(diagnostics.all().size(), 1u) << render(diagnostics);
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "launching attention_fwd with 96 blocks of 384 threads in clusters of 2: "
+            "CUDA_ERROR_INVALID_CLUSTER_SIZE: as the fake was told (912)");
 }
 
 TEST_F(Launching, RefusesWrongAddressesAndWrongCounts) {

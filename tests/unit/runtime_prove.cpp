@@ -29,7 +29,7 @@ class Proving : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder); }
 
   // A folder for the kernel of that name, with true goldens of two rows and two elements.
-  void make(const std::string& kernel) {
+  void make(const std::string& kernel, int cluster = 1) {
     const auto x = [](const char* name, int offset, const char* access) {
       return Json{{"name", name},
                   {"kind", "tensor"},
@@ -44,7 +44,8 @@ class Proving : public testing::Test {
         {"threads", 128},
         {"shared_bytes", 0},
         {"parameter_bytes", 168},
-        {"grid", "M"},
+        {"cluster", cluster},
+        {"grid", {"*", cluster, "M"}},
         {"constants", {{"D", 8}}},
         {"arguments",
          {x("x", 0, "read"), x("y", 56, "write"),
@@ -147,6 +148,31 @@ TEST_F(Proving, EachWrongKernelIsRefutedByItsOwnFinding) {
     EXPECT_EQ(run().exit_code, 1) << kernel;
     EXPECT_EQ(findings(), expected) << kernel;
   }
+}
+
+TEST_F(Proving, AKernelInClustersIsLaunchedSo) {
+  make("copy", 2);
+  setenv("FAKE_CUDA_LOG", (folder + "/calls").c_str(), 1);
+  EXPECT_EQ(run().exit_code, 0);
+  unsetenv("FAKE_CUDA_LOG");
+  EXPECT_NE(read_source(folder + "/calls")->text.find("launch copy grid 10 cluster 2 threads 128"),
+            std::string::npos);
+}
+
+TEST_F(Proving, AGpuWithoutClustersIsTheWrongOneForTheKernel) {
+  make("copy", 2);
+  setenv("FAKE_CUDA_NO_CLUSTERS", "1", 1);
+  EXPECT_EQ(run().exit_code, 2);
+  unsetenv("FAKE_CUDA_NO_CLUSTERS");
+  EXPECT_EQ(report["failed"][0]["code"], "launch.target");
+}
+
+TEST_F(Proving, ARefusedLaunchIsAFinding) {
+  make("copy", 2);
+  setenv("FAKE_CUDA_REFUSES_CLUSTERS", "1", 1);
+  EXPECT_EQ(run().exit_code, 1);
+  unsetenv("FAKE_CUDA_REFUSES_CLUSTERS");
+  EXPECT_EQ(findings(), std::vector<std::string>{"driver.call"});
 }
 
 TEST_F(Proving, AnUnwrittenElementIsNamed) {

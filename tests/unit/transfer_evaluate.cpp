@@ -79,7 +79,7 @@ std::vector<double> call(const tl::Program& program, const std::string& def, Val
 double mask_keeps(const tl::Program& program, Values values) {
   double keeps = NAN;
   tl::walk(program.body, [&](const tl::Stmt& loop) {
-    if (loop.op != tl::Op::take_warp) return;
+    if (loop.op != tl::Op::take_warp && loop.op != tl::Op::deal) return;
     run_lets(loop.body, values);
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op == tl::Op::if_ && s.body[0].op == tl::Op::map_at)

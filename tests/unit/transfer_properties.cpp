@@ -14,7 +14,7 @@
 namespace kw::transfer {
 namespace {
 
-constexpr int kTile = 128;
+constexpr int kRows = 256, kKeys = 128;  // of a tile: BM and BN
 
 int64_t setting(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
@@ -32,7 +32,7 @@ struct Launch {
   std::map<std::string, std::vector<int64_t>> data;
 
   Launch(Predicates& random) {
-    M = 1 + random.below(400);
+    M = 1 + random.below(700);
     N = 1 + random.below(400);
     B = 1 + random.below(3);
     window = random.below(200) - 20;
@@ -53,7 +53,7 @@ struct Launch {
   Values values(int64_t b, int64_t m) const {
     Values v;
     v.names = {{"M", M},      {"N", N},      {"B", B},          {"H", 32},  {"G", 8},
-               {"BM", kTile}, {"BN", kTile}, {"D", 128},        {"c.m", m}, {"c.b", b},
+               {"BM", kRows}, {"BN", kKeys}, {"D", 128},        {"c.m", m}, {"c.b", b},
                {"c.h", 0},    {"me", 0},     {"window", window}};
     v.read = [this](const std::string& t, const std::vector<int64_t>& at) {
       return double(data.at(t).at(at[0]));
@@ -141,14 +141,14 @@ void check_tile(const tl::Program& p, const spec::ExprPtr& keep, const Launch& l
   const int64_t first = range.size() > 2 ? static_cast<int64_t>(range[2]) : 0;
   const std::string where = print(keep) + " tile " + std::to_string(m);
   ASSERT_GE(count, 1) << where;
-  ASSERT_LE(count, (l.N + kTile - 1) / kTile) << where;
+  ASSERT_LE(count, (l.N + kKeys - 1) / kKeys) << where;
   ASSERT_GE(full, 0) << where;
   ASSERT_GE(first, 0) << where;
   ASSERT_LT(first, count) << where;
-  for (int64_t i = m * kTile; i < std::min(l.M, (m + 1) * kTile); i += 5)
+  for (int64_t i = m * kRows; i < std::min(l.M, (m + 1) * kRows); i += 5)
     for (int64_t j = 0; j < l.N; j += 3) {
       const bool kept = keeps(keep, l.scope(b, i, j));
-      const int64_t block = j / kTile;
+      const int64_t block = j / kKeys;
       if (block >= count || block < first) {
         ASSERT_FALSE(kept) << at(keep, l, b, i, j);
       }
@@ -162,7 +162,7 @@ void check_tile(const tl::Program& p, const spec::ExprPtr& keep, const Launch& l
         ASSERT_EQ(mask_keeps(p, v) != 0, kept) << at(keep, l, b, i, j);
       }
     }
-  ASSERT_LE(full * kTile, (l.N / kTile) * kTile) << where;  // the ragged last block is masked
+  ASSERT_LE(full * kKeys, (l.N / kKeys) * kKeys) << where;  // the ragged last block is masked
 }
 
 TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
@@ -176,7 +176,7 @@ TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
     const auto result = transfer(source, form, d);
     ASSERT_TRUE(result) << render(d) << print(form.terms[0].keep);
     const Launch l(random);
-    const int64_t tiles = (l.M + kTile - 1) / kTile;
+    const int64_t tiles = (l.M + kRows - 1) / kRows;
     check_tile(result->program, form.terms[0].keep, l, random.below(l.B), random.below(tiles));
     if (HasFatalFailure()) return;
   }
@@ -187,12 +187,12 @@ TEST(Properties, every_block_of_the_output_has_one_number_in_either_order) {
   const auto causal = transfer(kernel(), form_of("score s\nkeep j <= i\n"), d);
   ASSERT_TRUE(causal) << render(d);
   for (const int64_t section : {1, 4, 8, 64}) {
-    const int64_t B = 2, H = 32, M = 1000, rows = 8;
+    const int64_t B = 2, H = 32, M = 1000, rows = 4;
     std::vector<int> seen(B * H * rows, 0);
     double last_row = 1e9;
     for (int64_t w = 0; w < B * H * rows; ++w) {
       Values v;
-      v.names = {{"w", w}, {"M", M}, {"BM", 128}, {"H", H}, {"section", section}};
+      v.names = {{"w", w}, {"M", M}, {"BM", kRows}, {"H", H}, {"section", section}};
       const std::vector<double> c = call(causal->program, "block_of", v);
       ++seen.at(static_cast<size_t>((c[2] * H + c[1]) * rows + c[0]));
       if (w % (section * rows) != 0) {
