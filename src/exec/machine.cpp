@@ -2,8 +2,10 @@
 //
 // After an arrival an agent lets the others run first: whoever was waiting for it uses the freed
 // slot at once, so a release that comes too early meets its consequence on this schedule and is not
-// hidden by luck. When a whole round moves nobody, every agent waits for another: a deadlock,
-// reported with everybody's place and the statements that could have arrived.
+// hidden by luck. For the same reason one CTA of a cluster runs ahead of the others as far as the
+// program lets it: the first one, in every other cluster the last. When a whole round moves nobody,
+// every agent waits for another: a deadlock, reported with everybody's place and the statements
+// that could have arrived.
 #include "exec/machine.h"
 
 #include <fmt/format.h>
@@ -112,8 +114,10 @@ void Machine::add_cluster(int first) {
   for (ThreadBlock* block : cluster) {
     block->cluster = cluster;
     declare_shared_memory(*this, *block);
-    if (!faults.any()) add_agents(*block);
   }
+  const bool last_ahead = first / ctas % 2 == 1;
+  for (int n = 0; n < ctas && !faults.any(); ++n)
+    add_agents(*cluster[last_ahead ? ctas - 1 - n : n]);
 }
 
 bool Machine::start() {
@@ -162,10 +166,16 @@ void Machine::run() {
   if (start()) {
     bool all_done = false;
     while (!all_done && !faults.any()) {
+      const ThreadBlock* ahead = nullptr;  // the first to move of the cluster at hand
       bool moved = false;
       all_done = true;
       for (Agent& a : agents) {
-        if (!a.done()) moved |= turn(a);
+        if (ahead && ahead->cluster[0] != a.block->cluster[0]) ahead = nullptr;
+        const bool behind = ahead && ahead != a.block;
+        if (!a.done() && !behind && turn(a)) {
+          moved = true;
+          ahead = a.block;
+        }
         all_done &= a.done();
         if (faults.any()) break;
       }

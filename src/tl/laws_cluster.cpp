@@ -34,12 +34,14 @@ void law_cluster(Check& c) {
   if (!in_kernel_itself(c)) return;
   // C3: after the last init, and at the very end.
   const std::vector<Stmt>& body = c.parents[0]->body;
-  const auto last_init =
-      std::find_if(body.rbegin(), body.rend(), [](const Stmt& s) { return s.op == Op::init; });
-  const bool first = last_init == body.rend() ||
-                     (last_init != body.rbegin() && (last_init - 1)->op == Op::sync_cluster);
-  if (!first)
-    c.broken("C3", last_init->span,
+  const Stmt* not_met = nullptr;  // an init after which the cluster has not met yet
+  for (const Stmt& s : body) {
+    if (s.op == Op::worker) break;
+    if (s.op == Op::init) not_met = &s;
+    if (s.op == Op::sync_cluster) not_met = nullptr;
+  }
+  if (not_met)
+    c.broken("C3", not_met->span,
              "no sync_cluster follows: another CTA may use a barrier that is not initialised")
         .notes.push_back({"the cluster is declared here", c.stmt.span});
   if (body.back().op != Op::sync_cluster)

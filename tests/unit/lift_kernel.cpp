@@ -48,8 +48,9 @@ TEST(Lift, statements_know_their_place_in_the_cuda_text) {
   ASSERT_TRUE(program) << render(d);
   EXPECT_EQ(program->find(tl::Op::raise)->span.text(),
             "raised = kw::raise(m, factor, s, args.slack, args.scale);");
-  const Span span = program->find(tl::Op::arg_workspace)->span;
-  EXPECT_EQ(kernel().substr(span.begin, span.end - span.begin), "kw::Workspace<2> counter;");
+  const Span span = program->find(tl::Op::cluster)->span;
+  EXPECT_EQ(kernel().substr(span.begin, span.end - span.begin),
+            "const int cta = kw::cluster<CTAS>();");
   EXPECT_EQ(program->find(tl::Op::map)->expr("f")->span.text(),
             "kw::exp2(kw::fma(x, args.scale, -o))");
 }
@@ -95,8 +96,8 @@ TEST(Lift, refuses_other_includes_and_preprocessor_text) {
 }
 
 TEST(Lift, refuses_a_name_that_would_hide_one_of_the_text) {
-  expect_error("const int i0 = c.m * BM + me * 64;",
-               "const int i0 = c.m * BM + me * 64; const int worker = 3;",
+  expect_error("const int i0 = c.m * BM + (cta * WORKERS + me) * 64;",
+               "const int i0 = c.m * BM + (cta * WORKERS + me) * 64; const int worker = 3;",
                "'worker' is a name that every kernel's CUDA text has for itself");
   expect_error("int n = keys.count - 2;", "int keys = keys.count - 2;", "lift.");
 }
