@@ -132,15 +132,15 @@ TEST(Deadlock, says_that_a_part_of_a_tile_never_came) {
 
 // Whoever waits for the others to end is not to blame.
 TEST(Deadlock, of_a_cluster_does_not_blame_its_last_meeting) {
-  const auto program =
-      test::parsed("edited", edited("wait v_full[t]\n            gemm_add_async",
-                                    "wait v_full[t + 1]\n            gemm_add_async"));
+  const auto program = test::parsed(
+      "edited", edited("        thread 0:\n            wait_store\n",
+                       "        wait k_full[t]\n        thread 0:\n            wait_store\n"));
   ASSERT_TRUE(program);
   const exec::Outcome out = exec::run(*program, launch());
   ASSERT_EQ(out.faults.size(), 1u);
   const std::string text = render(out.faults[0]);
   EXPECT_EQ(out.faults[0].code, "exec.deadlock");
-  EXPECT_NE(text.find("`wait v_full[t + 1]` waits for ever"), std::string::npos) << text;
+  EXPECT_NE(text.find("`wait k_full[t]` waits for ever"), std::string::npos) << text;
 }
 
 }  // namespace

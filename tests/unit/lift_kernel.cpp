@@ -71,7 +71,7 @@ TEST(Lift, refuses_text_that_is_no_statement) {
 
 TEST(Lift, names_the_furthest_point_that_a_statement_reached) {
   expect_error("kw::evict_last)", "0x10ull)",
-               ":95: error[lift.unrecognised]: expected 'kw', found '0x10ull'");
+               ":106: error[lift.unrecognised]: expected 'kw', found '0x10ull'");
 }
 
 TEST(Lift, insists_on_the_canonical_text) {
@@ -124,7 +124,7 @@ TEST(Lift, says_when_the_vocabulary_is_not_there) {
   Toolchain without = toolchain();
   without.include = "/nowhere";
   EXPECT_FALSE(lift(make_source("k.cu", kernel()), without, d));
-  EXPECT_NE(render(d).find("k.cu:8:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
+  EXPECT_NE(render(d).find("k.cu:10:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
             std::string::npos)
       << render(d);
 }
