@@ -123,7 +123,12 @@ void Machine::add_cluster(int first) {
 bool Machine::start() {
   if (!declare(*this)) return false;
   for (const Stmt& s : kernel->body)
-    if (s.op == Op::cluster) ctas = static_cast<int>(integer_of({*this, nullptr, &s}, s.expr("k")));
+    if (s.op == Op::cluster) {
+      const int64_t k = integer_of({*this, nullptr, &s}, s.expr("k"));
+      if (k < 1 || k > 8)
+        faults.raise("exec.cluster", &s, fmt::format("{} is for {} CTAs: not 1 to 8", cite(s), k));
+      ctas = static_cast<int>(std::clamp<int64_t>(k, 1, 8));
+    }
   for (int n = 0; n < launch.grid && !faults.any(); ++n) add_cluster(n * ctas);
   return !faults.any();
 }

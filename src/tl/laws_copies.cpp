@@ -122,6 +122,7 @@ void law_multicast_async(Check& c) {
   // The device function divides by panels of 64 columns first, then by rows.
   const int64_t panels = c.extent(&tile, 1).value_or(64) / 64,
                 rows = c.extent(&tile, 0).value_or(8);
+  if (ctas < 1 || panels < 1) return;  // ring.C1, cluster.C1
   const bool by_panels = ctas <= panels && panels % ctas == 0;
   const bool by_rows = ctas > panels && ctas % panels == 0 && rows % (ctas / panels * 8) == 0;
   if (!by_panels && !by_rows)
