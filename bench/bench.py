@@ -11,8 +11,10 @@ measure of the machine. No network is needed.
 
 How it measures. Every implementation of a case is run once and its output held against fp32 on
 sampled rows, then against the others; one that differs is listed as WRONG and not timed. Then five
-rounds, each in an order of its own (shuffled from a fixed seed). An implementation's turn is 150 ms
-alone, untimed, and then at least 200 ms between two CUDA events, without a pause between launches:
+rounds, each in an order of its own (shuffled from a fixed seed; first those far slower than the
+fastest, then the cuBLAS product, then the others, so that these all run on a hot card). An
+implementation's turn is 150 ms alone, untimed, and then at least 200 ms between two CUDA events,
+without a pause between launches:
 after a change of load the card's power limit takes about 0.15 s to settle, so that a shorter timing
 measures the neighbour's heat as well, and a heater of another kind (a cuBLAS product, say) sets
 another clock than the implementation's own. 200 ms hold 8 launches of anything faster than 25 ms;
@@ -36,6 +38,7 @@ import argparse
 import collections
 import datetime
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -54,6 +57,7 @@ from peers import (CASES, FUNCTIONS, Inputs, fault, implementations,  # noqa: E4
 from table import CUBLAS, markdown, print_case  # noqa: E402
 
 ROUNDS, BURST_MS = 5, 12
+CONTENDER = 1.35         # times the fastest burst: slower ones cool the card for their neighbours
 SETTLE_MS, STRETCH_MS, FEWEST_LAUNCHES = 150, 200, 3
 BATCH_MS = 10             # launches are queued in batches of this length, two at a time
 STEP_LIMIT_SECONDS = 240  # first calls compile for up to a minute
@@ -196,6 +200,20 @@ def sustained_ms(run, machine):
     return machine.elapsed_ms(first, last) / launches
 
 
+def by_heat(good, times):
+    """The order of a round: what is far slower than the fastest, the cuBLAS product, the others.
+
+    Slow implementations cool the card, and its temperature lasts longer than a turn; whoever came
+    next would have the better clock. So the others follow each other, behind the hottest."""
+    bursts = [times[name]["burst_ms"] for name, _ in good
+              if name != CUBLAS and times[name]["burst_ms"]]
+
+    def place(turn):
+        name, burst = turn[0], times[turn[0]]["burst_ms"]
+        return 1 if name == CUBLAS else 2 if burst and burst <= CONTENDER * min(bursts) else 0
+    return [[turn for turn in good if place(turn) == n] for n in range(3)]
+
+
 def measure(good, machine, mark):
     """{name: {"rounds_ms", "burst_ms"}}. The rounds are interleaved; one that fails drops out."""
     times = {name: {"status": "ok", "rounds_ms": [], "burst_ms": None} for name, _ in good}
@@ -212,11 +230,11 @@ def measure(good, machine, mark):
     for name, run in good:
         burst = [timed(name, lambda: machine.burst_ms(run)) for _ in range(3)]
         times[name]["burst_ms"] = statistics.median(burst) if None not in burst else None
-    shuffle = random.Random(0).shuffle
+    groups, shuffle = by_heat(good, times), random.Random(0).shuffle
     for _ in range(ROUNDS):
-        turns = list(good)
-        shuffle(turns)
-        for name, run in turns:
+        for group in groups:
+            shuffle(group)
+        for name, run in itertools.chain(*groups):
             if times[name]["status"] == "ok":
                 times[name]["rounds_ms"].append(timed(name, lambda: sustained_ms(run, machine)))
     return times

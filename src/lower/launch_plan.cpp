@@ -23,7 +23,7 @@ using tl::Stmt;
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
-// What the portable limit is: CUDA C++ Programming Guide, "Thread Block Clusters".
+// The portable limit: CUDA C++ Programming Guide, "Thread Block Clusters".
 constexpr int64_t kLargestCluster = 8;
 
 struct Box {
@@ -112,11 +112,11 @@ class Planner {
           "launch.cluster", cluster->span,
           fmt::format("a cluster of {} thread blocks; every GPU with clusters runs 1 to {}",
                       plan_.cluster, kLargestCluster));
-    const ExprPtr one = tl::name("SMS"), k = tl::integer(plan_.cluster);
+    const ExprPtr sms = tl::name("SMS"), k = tl::integer(plan_.cluster);
     plan_.grid =
         plan_.cluster == 1
-            ? tl::call("min", {blocks.expr("n"), one})
-            : tl::binary("*", k, tl::call("min", {blocks.expr("n"), tl::binary("//", one, k)}));
+            ? tl::call("min", {blocks.expr("n"), sms})
+            : tl::binary("*", k, tl::call("min", {blocks.expr("n"), tl::binary("//", sms, k)}));
   }
 
   // Tiles are 1024-aligned, barriers 8-aligned; the struct's size is a multiple of 1024.

@@ -7,6 +7,7 @@
 // cuda/kw/tile/, so that an error there is seen.
 #pragma once
 #include <cuda_runtime.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -54,18 +55,49 @@ class Device {
   size_t size_;
 };
 
-extern const char* running;  // the function under test, set before a kernel that might hang
+extern const char* running;  // the function under test: set before a kernel that might not end well
 
-// Runs a kernel to its end; 192 KB of dynamic shared memory, what no test exceeds.
+// Ends the run: `running` is wrong, because its kernel hangs or faults.
+[[noreturn]] void wrong(const char* how);
+
+// Runs a kernel to its end, `ctas` thread blocks a cluster; 192 KB of dynamic shared memory, what
+// no test exceeds.
 template <class... Params, class... Args>
-void launch(void (*kernel)(Params...), int blocks, int threads, Args&&... args) {
+void launch_clusters(int ctas, void (*kernel)(Params...), int blocks, int threads, Args&&... args) {
   constexpr int kShared = 192 << 10;
   succeed(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
           "shared memory");
-  kernel<<<blocks, threads, kShared>>>(std::forward<Args>(args)...);
-  succeed(cudaGetLastError(), "launch");
-  succeed(cudaDeviceSynchronize(), "run");
+  cudaLaunchAttribute clusters = {};
+  clusters.id = cudaLaunchAttributeClusterDimension;
+  clusters.val.clusterDim.x = unsigned(ctas);
+  clusters.val.clusterDim.y = clusters.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(unsigned(blocks));
+  config.blockDim = dim3(unsigned(threads));
+  config.dynamicSmemBytes = kShared;
+  config.attrs = &clusters;
+  config.numAttrs = ctas > 1 ? 1 : 0;
+  succeed(cudaLaunchKernelEx(&config, kernel, std::forward<Args>(args)...), "launch");
+  alarm(5);
+  const cudaError_t result = cudaDeviceSynchronize();
+  alarm(0);
+  if (result != cudaSuccess) wrong(cudaGetErrorString(result));
 }
+template <class... Params, class... Args>
+void launch(void (*kernel)(Params...), int blocks, int threads, Args&&... args) {
+  launch_clusters(1, kernel, blocks, threads, std::forward<Args>(args)...);
+}
+
+#ifdef __CUDACC__
+// A different delay for every warp and turn, up to some thousand cycles: an order that is not
+// enforced comes out wrong. Such a test can miss an error; it cannot report one that is not there.
+inline __device__ void dawdle(int turn) {
+  const unsigned mixed = (threadIdx.x / 32 * 2654435761u) ^ (turn * 40503u + blockIdx.x * 97u);
+  const long long end = clock64() + (mixed >> 7) % 3000;
+  while (clock64() < end) {
+  }
+}
+#endif
 
 // ---- numbers
 inline float as_float(uint32_t bits) { return __builtin_bit_cast(float, bits); }
@@ -199,5 +231,7 @@ void test_rows(Report&);
 void test_copies(Report&);
 void test_products(Report&);
 void test_sync(Report&);
+void test_clusters(Report&);
+void test_blocks(Report&);
 
 }  // namespace conformance

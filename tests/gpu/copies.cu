@@ -1,7 +1,8 @@
 // Copies move elements and change none (store rounds to bf16), so all comparisons are exact. What
 // is tested beside the plain move: coordinates of all four dimensions, tiles that hang over the end
-// of the tensor (zeros come, nothing goes), strides with gaps, the swizzle, and that a tile may be
-// overwritten after wait_store_read.
+// of the tensor (zeros come, nothing goes), strides with gaps, the swizzle, that a tile may be
+// overwritten after wait_store_read, and that a cluster's CTAs each get the whole of a tile of
+// which each fetches a part.
 #include <cuda.h>
 
 #include "conformance.h"
@@ -23,9 +24,10 @@ struct Tensor4 {
   bool has(int m) const { return m >= 0 && m < M; }
 };
 
-// The map of cuda/kw/ptx/memory.cuh: 64 columns, row, panel, head, batch; boxes of `rows` rows.
+// The map of cuda/kw/ptx/memory.cuh: 64 columns, row, panel, head, batch; boxes of `rows` rows and
+// `columns` columns.
 template <class Map>
-Map tensor_map(const Tensor4& t, Element* data, int rows) {
+Map tensor_map(const Tensor4& t, Element* data, int rows, int columns) {
   void* encode = nullptr;
   cudaDriverEntryPointQueryResult found;
   succeed(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000,
@@ -35,7 +37,7 @@ Map tensor_map(const Tensor4& t, Element* data, int rows) {
                               cuuint64_t(t.B)};
   const cuuint64_t strides[] = {cuuint64_t(t.row() * 2), 128, cuuint64_t(t.head() * 2),
                                 cuuint64_t(t.batch() * 2)};
-  const cuuint32_t box[] = {64, cuuint32_t(rows), cuuint32_t(t.D / 64), 1, 1},
+  const cuuint32_t box[] = {64, cuuint32_t(rows), cuuint32_t(columns / 64), 1, 1},
                    steps[] = {1, 1, 1, 1, 1};
   alignas(64) CUtensorMap map;
   const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
@@ -85,18 +87,66 @@ __global__ void store_kernel(const Element* from, const __grid_constant__ Out ou
   if (threadIdx.x == 0) kw::wait_store();
 }
 
+// Every CTA gives its own copy of the tile. The tile is poisoned first, and CTA r sends its part r
+// delays late, so that what does not come, or is not waited for, is seen.
+template <int R, int C>
+struct MulticastShared {
+  kw::SharedTile<Element, R, C> tile;
+  kw::Barriers<1, 1> full;
+};
+template <int kCtas, int R, int C>
+__global__ void multicast_kernel(const __grid_constant__ In in, kw::Coords at, Element* out) {
+  auto& shared = kw::shared_memory<MulticastShared<R, C>>();
+  kw::init(shared.full);
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
+  kw::publish();
+  kw::sync_cluster();
+  const int cta = kw::cluster<kCtas>();
+  if (threadIdx.x == 0) {
+    for (const long long end = clock64() + cta * 100000LL; clock64() < end;) {
+    }
+    kw::multicast_async<kCtas>(in, at, shared.tile, shared.full[0], kw::evict_last);
+  }
+  kw::wait(shared.full[0]);
+  put_shared(shared.tile, out + cta * (R * C));
+  kw::sync_cluster();
+}
+
+// The row-major tile at `at`: zeros past the end of the tensor.
+std::vector<Element> tile_of(const Tensor4& t, const std::vector<Element>& data, kw::Coords at,
+                             int R, int C) {
+  std::vector<Element> tile;
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      tile.push_back(t.has(at.row + r) ? data[t.at(at.batch, at.head, at.row + r, c)] : Element{0});
+  return tile;
+}
+
+template <int kCtas, int R, int C>
+void multicast(Report& report, Random& random, kw::Coords at, const char* what) {
+  constexpr int panels = C / 64;
+  constexpr int rows = kCtas > panels ? R * panels / kCtas : R;
+  constexpr int columns = kCtas > panels ? 64 : C / kCtas;
+  const Tensor4 t{3, 4, 200, C};
+  const std::vector<Element> data = to_bf16(random.normals(t.size()));
+  Device<Element> in(data), tiles(kCtas * R * C);
+  running = "multicast_async";
+  launch_clusters(kCtas, multicast_kernel<kCtas, R, C>, kCtas, 128,
+                  tensor_map<In>(t, in.data(), rows, columns), at, tiles.data());
+  std::vector<Element> want;
+  const std::vector<Element> tile = tile_of(t, data, at, R, C);
+  for (int cta = 0; cta < kCtas; ++cta) want.insert(want.end(), tile.begin(), tile.end());
+  report.exact("multicast_async", what, tiles.read(), want);
+}
+
 template <int R, int C>
 void asynchronous(Report& report, Random& random, kw::Coords at, const char* what) {
   const Tensor4 t{3, 4, 200, C};
   const std::vector<Element> data = to_bf16(random.normals(t.size()));
   Device<Element> in(data), tile(R * C);
-  launch(load_kernel<R, C>, 1, 128, tensor_map<In>(t, in.data(), R), at, tile.data());
-  std::vector<Element> loaded;
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c)
-      loaded.push_back(t.has(at.row + r) ? data[t.at(at.batch, at.head, at.row + r, c)]
-                                         : Element{0});
-  report.exact("load_async, wait", what, tile.read(), loaded);
+  running = "load_async, wait";
+  launch(load_kernel<R, C>, 1, 128, tensor_map<In>(t, in.data(), R, C), at, tile.data());
+  report.exact("load_async, wait", what, tile.read(), tile_of(t, data, at, R, C));
 
   const std::vector<Element> from = to_bf16(random.normals(R * C));
   std::vector<Element> stored = data;
@@ -104,7 +154,8 @@ void asynchronous(Report& report, Random& random, kw::Coords at, const char* wha
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c)
       if (t.has(at.row + r)) stored[t.at(at.batch, at.head, at.row + r, c)] = from[r * C + c];
-  launch(store_kernel<R, C>, 1, 128, source.data(), tensor_map<Out>(t, out.data(), R), at);
+  running = "store_async";
+  launch(store_kernel<R, C>, 1, 128, source.data(), tensor_map<Out>(t, out.data(), R, C), at);
   report.exact("store_async", what, out.read(), stored);
 }
 
@@ -169,6 +220,13 @@ void test_copies(Report& report) {
   asynchronous<128, 64>(report, random, {1, 3, 130}, "over the end, 128 x 64");
   asynchronous<64, 192>(report, random, {2, 3, 199}, "last row alone, 64 x 192");
   asynchronous<64, 64>(report, random, {1, 2, 256}, "past the end, 64 x 64");
+  multicast<1, 128, 128>(report, random, {1, 2, 64}, "one CTA, 128 x 128");
+  multicast<2, 128, 128>(report, random, {2, 1, 64}, "2 CTAs, inside, 128 x 128");
+  multicast<2, 128, 128>(report, random, {0, 3, 130}, "2 CTAs, over the end, 128 x 128");
+  multicast<2, 64, 256>(report, random, {1, 1, 170}, "2 CTAs, over the end, 64 x 256");
+  multicast<2, 128, 64>(report, random, {2, 2, 8}, "2 CTAs, inside, 128 x 64");
+  multicast<2, 128, 64>(report, random, {2, 3, 150}, "2 CTAs, one half past the end, 128 x 64");
+  multicast<4, 128, 128>(report, random, {0, 1, 120}, "4 CTAs, over the end, 128 x 128");
   registers<64>(report, random, "64 columns");
   registers<128>(report, random, "128 columns");
   registers<192>(report, random, "192 columns");

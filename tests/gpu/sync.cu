@@ -1,20 +1,12 @@
-// Workers, barriers, turns and the queue. Each kernel gives its warps different delays, so that an
-// order which is not enforced comes out wrong: data is read before it is written, or after it is
-// overwritten. Such a test can miss an error; it cannot report one that is not there.
+// Workers, barriers and turns of one thread block. Each kernel gives its warps different delays, so
+// that an order which is not enforced comes out wrong: data is read before it is written, or after
+// it is overwritten.
 #include "conformance.h"
 
 namespace conformance {
 namespace {
 
 constexpr int kUses = 400, kSlots = 3;
-
-// A different delay for every warp and turn, up to some thousand cycles.
-__device__ void dawdle(int turn) {
-  const unsigned mixed = (threadIdx.x / 32 * 2654435761u) ^ (turn * 40503u + blockIdx.x * 97u);
-  const long long end = clock64() + (mixed >> 7) % 3000;
-  while (clock64() < end) {
-  }
-}
 
 // Worker 0 fills slots, worker 1 empties them: what comes out is what went in, in order.
 struct RingShared {
@@ -88,36 +80,6 @@ __global__ void turns_kernel(int* log, int* position) {
   }
 }
 
-// One thread offers, another and four warps take. Everyone notes what it saw; who[w] counts.
-struct QueueShared {
-  kw::Queue<2, 5> blocks;
-};
-__global__ void queue_kernel(unsigned* counter, int count, int* who, int* log) {
-  auto& shared = kw::shared_memory<QueueShared>();
-  kw::init(shared.blocks);
-  int* mine = log + blockIdx.x * 3 * 1024;
-  if (kw::worker_index() == 0) {
-    if (kw::is_thread(0))
-      for (auto [u, w] : kw::offer(shared.blocks, kw::Workspace<2>{counter}, count)) {
-        atomicAdd(who + w, 1);
-        mine[u] = w;
-        dawdle(u);
-      }
-    if (kw::is_thread(1))
-      for (auto [u, w] : kw::take(shared.blocks, count)) {
-        atomicAdd(who + w, 1);
-        mine[1024 + u] = w;
-        dawdle(u);
-      }
-  } else {
-    for (auto [u, w] : kw::take_warp(shared.blocks, count)) {
-      atomicAdd(who + w, 1);
-      mine[2048 + u] = w;
-      dawdle(u);
-    }
-  }
-}
-
 void rings(Report& report) {
   Device<int> out(kUses * 128);
   running = "init, wait, arrive";
@@ -130,6 +92,7 @@ void rings(Report& report) {
 
 void workers(Report& report) {
   Device<int> index(384), thread(384), kept(384);
+  running = "registers_up";
   launch(workers_kernel, 1, 384, index.data(), thread.data(), kept.data());
   std::vector<int> want_index, want_thread, want_kept;
   for (int x = 0; x < 384; ++x) {
@@ -144,36 +107,14 @@ void workers(Report& report) {
 
 void orders(Report& report) {
   Device<int> wrong(256), log(2 * kUses, -1), position(1);
+  running = "sync_worker";
   launch(sync_kernel, 1, 256, wrong.data());
   report.exact("sync_worker", "400 times, two workers", wrong.read(), std::vector<int>(256, 0));
+  running = "take_turn";
   launch(turns_kernel, 1, 256, log.data(), position.data());
   std::vector<int> want;
   for (int t = 0; t < 2 * kUses; ++t) want.push_back(t % 2);
   report.exact("take_turn", "and give_turn: they alternate", log.read(), want);
-}
-
-// `count` blocks over `grid` thread blocks, twice with one counter: the second finds it zeroed.
-void queue(Report& report, int grid, int count, const char* what) {
-  Device<unsigned> counter(2);
-  for (int launches = 0; launches < 2; ++launches) {
-    Device<int> who(std::vector<int>(count + 1)), log(grid * 3 * 1024, -1);
-    launch(queue_kernel, grid, 256, counter.data(), count, who.data(), log.data());
-    std::vector<int> want(count + 1, 1 + 1 + 128), offered, taken, by_warps;
-    want[count] = 0;
-    const std::vector<int> all = log.read();
-    for (int b = 0; b < grid; ++b)
-      for (int u = 0; u < 1024; ++u) {
-        offered.push_back(all[b * 3072 + u]);
-        taken.push_back(all[b * 3072 + 1024 + u]);
-        by_warps.push_back(all[b * 3072 + 2048 + u]);
-      }
-    report.exact("offer", what, who.read(), want);
-    report.exact("take", "the offered order", taken, offered);
-    report.exact("take_warp", "the offered order", by_warps, offered);
-    const std::vector<unsigned> left = counter.read();
-    report.exact("offer", "the counter is zero again", {int(left[0]), int(left[1])},
-                 std::vector<int>{0, 0});
-  }
 }
 
 }  // namespace
@@ -182,9 +123,6 @@ void test_sync(Report& report) {
   workers(report);
   rings(report);
   orders(report);
-  queue(report, 7, 300, "every block once, by everyone");
-  queue(report, 7, 3, "fewer blocks than thread blocks");
-  queue(report, 1, 50, "one thread block");
 }
 
 }  // namespace conformance

@@ -1,17 +1,53 @@
-// launch.h and the project's own runtime, given the same tensors: the same bytes, or both refuse.
+// launch.h and the project's own runtime, given the same tensors: the same bytes and the same
+// launch, or both refuse.
 //
 // Compiled by tests/python/test_make.py against one folder that make wrote, which also generates
 // inputs.h: `fill(Inputs&, Tensors&, Scalars&)` and the list of `changes`, each of which spoils one
 // thing. One line a change: its name, what launch.h says, what the runtime says.
+#include <cstddef>
 #include <cstdio>
 #include <functional>
 #include <map>
 
 #include "launch.h"
+#include "runtime/driver_api.h"
 #include "runtime/pack.h"
+
+// What the runtime declares for itself is what cuda.h declares.
+namespace kw::runtime {
+static_assert(sizeof(CuLaunchConfig) == sizeof(CUlaunchConfig));
+static_assert(offsetof(CuLaunchConfig, block) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(CuLaunchConfig, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(CuLaunchConfig, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(CuLaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(CuLaunchConfig, attribute_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(sizeof(CuLaunchAttribute) == sizeof(CUlaunchAttribute));
+static_assert(offsetof(CuLaunchAttribute, cluster) == offsetof(CUlaunchAttribute, value));
+static_assert(int(launch_cluster_dimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(int(device_cluster_launch) == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+}  // namespace kw::runtime
 
 namespace {
 std::map<const unsigned char*, kw::runtime::TensorMapGeometry> encoded;  // by the map's place
+std::string launched;  // the last launch, without its arguments
+
+std::string launch_of(unsigned grid, unsigned cluster, unsigned threads, unsigned shared) {
+  return "grid " + std::to_string(grid) + " cluster " + std::to_string(cluster) + " threads " +
+         std::to_string(threads) + " shared " + std::to_string(shared);
+}
+}  // namespace
+
+// The stand-in for the driver's launch writes down what it was asked for; every dimension counts.
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void**, void**) {
+  unsigned cluster = 1;
+  for (unsigned n = 0; n < c->numAttrs; ++n) {
+    if (c->attrs[n].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return CUDA_ERROR_INVALID_VALUE;
+    const auto& size = c->attrs[n].value.clusterDim;
+    cluster = size.x * size.y * size.z;
+  }
+  launched = launch_of(c->gridDimX * c->gridDimY * c->gridDimZ, cluster,
+                       c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes);
+  return CUDA_SUCCESS;
 }
 
 // The stand-in for the driver's encoder writes down what it was asked for.
@@ -41,9 +77,12 @@ bool same(const kw::runtime::TensorMapGeometry& a, const kw::runtime::TensorMapG
 }
 
 // What differs between the plan and the packed struct; empty: nothing.
-std::string difference(const made::Plan& plan, kw::runtime::Packed packed,
-                       const kw::runtime::Tensors& tensors) {
-  if (plan.grid != packed.grid) return "the grid";
+std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& spec,
+                       kw::runtime::Packed packed, const kw::runtime::Tensors& tensors) {
+  if (made::launch(nullptr, plan, nullptr) != CUDA_SUCCESS) return "the launch";
+  const std::string ours = launch_of(packed.grid, unsigned(spec.cluster), unsigned(spec.threads),
+                                     unsigned(spec.shared_bytes));
+  if (launched != ours) return launched + " and " + ours;
   if (packed.bytes.size() != sizeof plan.parameters) return "the size";
   for (const auto& t : packed.tensors) {
     if (t.map && !same(*t.map, encoded[plan.parameters + t.offset])) return "the map of " + t.name;
@@ -73,7 +112,7 @@ int main(int, char** argv) {
     const char* wrong = made::make_plan(in, kMultiprocessors, plan);
     const auto packed = kw::runtime::pack(*spec, tensors, scalars, kMultiprocessors, found);
     const std::string ours = packed ? "" : found.all()[0].code;
-    const std::string unlike = wrong || !packed ? "" : difference(plan, *packed, tensors);
+    const std::string unlike = wrong || !packed ? "" : difference(plan, *spec, *packed, tensors);
     std::printf("%s|%s|%s|%s\n", name, wrong ? wrong : "", ours.c_str(), unlike.c_str());
   }
 }

@@ -111,6 +111,27 @@ def test_each_round_has_an_order_of_its_own_and_the_next_run_the_same_ones(monke
     assert orders() == first
 
 
+def test_what_cools_the_card_comes_before_the_product_and_the_others_after_it():
+    class Paced(Cpu):
+        def burst_ms(self, run):
+            run()
+            return self.launch_ms
+    machine, marks = Paced(), []
+
+    def paced(launch_ms):
+        def run():
+            machine.launch_ms = launch_ms
+            machine.launched()
+        return run
+    speeds = {"fast": 1.0, "crawls": 9.0, bench.CUBLAS: 2.0, "close": 1.3, "slow": 1.4}
+    bench.measure([(name, paced(ms)) for name, ms in speeds.items()], machine, marks.append)
+    turns = marks[3 * len(speeds):]
+    assert len(turns) == bench.ROUNDS * len(speeds)
+    for n in range(0, len(turns), len(speeds)):
+        order = turns[n:n + len(speeds)]
+        assert set(order[:2]) == {"crawls", "slow"} and order[2] == bench.CUBLAS
+
+
 SMALL = [peers.Case(function, 2, 2, 64, 32) for function in peers.FUNCTIONS]
 
 

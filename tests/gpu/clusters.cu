@@ -1,0 +1,147 @@
+// Thread blocks of a cluster (CTAs): who is which, waiting for all, and barriers at which an
+// arrival counts in every CTA. Each CTA and warp dawdles differently, so whoever does not wait for
+// the others is seen: it reads what is not yet written or already overwritten.
+//
+// Marks in global memory say who has come how far. `wrong` counts marks that are not as they must
+// be.
+#include "conformance.h"
+
+namespace conformance {
+namespace {
+
+constexpr int kRounds = 200, kWarps = 4;
+
+template <int kCtas>
+__global__ void rank_kernel(int* rank) {
+  rank[blockIdx.x * blockDim.x + threadIdx.x] = kw::cluster<kCtas>();
+}
+
+// Every warp marks its round; after the sync every thread must see the mark of each warp of each
+// CTA of its own cluster.
+template <int kCtas>
+__global__ void sync_cluster_kernel(int* marks, int* wrong) {
+  const int warp = threadIdx.x / 32, mine = blockIdx.x * kWarps + warp;
+  volatile int* cluster = marks + blockIdx.x / kCtas * kCtas * kWarps;
+  int bad = 0;
+  for (int t = 0; t < kRounds; ++t) {
+    dawdle(t);
+    if (threadIdx.x % 32 == 0) *(volatile int*)(marks + mine) = t + 1;
+    kw::sync_cluster();
+    for (int n = 0; n < kCtas * kWarps; ++n) bad += cluster[n] != t + 1;
+    kw::sync_cluster();
+  }
+  wrong[blockIdx.x * blockDim.x + threadIdx.x] = bad;
+}
+
+// Worker 1 of every CTA arrives, a mark by each warp before; worker 0 of every CTA waits, then must
+// see all marks of the cluster. wait_free of the next use of the slot waits for the same arrivals.
+template <int kCtas>
+struct ArriveShared {
+  kw::Barriers<2, kWarps, kCtas> done;
+};
+template <int kCtas>
+__global__ void arrive_kernel(int* marks, int* wrong) {
+  auto& shared = kw::shared_memory<ArriveShared<kCtas>>();
+  kw::init(shared.done);
+  kw::sync_cluster();
+  int* came = marks + blockIdx.x / kCtas * kRounds;
+  int bad = 0;
+  for (int t = 0; t < kRounds; ++t) {
+    if (kw::worker_index() == 1) {
+      dawdle(t);
+      if (threadIdx.x % 32 == 0) {
+        atomicAdd(came + t, 1);
+        __threadfence();
+      }
+      __syncwarp();
+      kw::arrive(shared.done[t]);
+    } else {
+      if (t % 2)
+        kw::wait(shared.done[t]);
+      else
+        kw::wait_free(shared.done[t + 2]);
+      __threadfence();
+      bad += *(volatile int*)(came + t) != kCtas * kWarps;
+    }
+    kw::sync_cluster();
+  }
+  wrong[blockIdx.x * blockDim.x + threadIdx.x] = bad;
+}
+
+// Slots as a kernel uses them, two in turn and without any other sync. Every warp of every CTA has
+// a word a slot in global memory, which it reads late; the filler of a CTA writes the words of the
+// next CTA, so it must wait for the arrivals of that CTA's warps, and they for its own.
+template <int kCtas>
+struct RingShared {
+  kw::Barriers<2, 1, kCtas> full;  // one warp of each CTA
+  kw::Barriers<2, kWarps, kCtas> free;
+};
+template <int kCtas>
+__global__ void ring_kernel(int* slots, int* wrong) {
+  auto& shared = kw::shared_memory<RingShared<kCtas>>();
+  kw::init(shared.full, shared.free);
+  kw::sync_cluster();
+  int* words = slots + blockIdx.x / kCtas * (2 * kCtas * kWarps);
+  const int cta = kw::cluster<kCtas>(), warp = threadIdx.x / 32;
+  int bad = 0;
+  if (warp < kWarps) {  // readers
+    for (int t = 0; t < kRounds; ++t) {
+      kw::wait(shared.full[t]);
+      if (t % 3) dawdle(t);
+      bad += *(volatile int*)(words + (t % 2 * kCtas + cta) * kWarps + warp) != t;
+      __threadfence();  // has read before it gives back
+      __syncwarp();
+      kw::arrive(shared.free[t]);
+    }
+  } else if (warp == kWarps) {  // the filler
+    for (int t = 0; t < kRounds; ++t) {
+      kw::wait_free(shared.free[t]);
+      if (threadIdx.x % 32 == 0) {
+        const int there = (cta + 1) % kCtas;
+        for (int n = 0; n < kWarps; ++n)
+          *(volatile int*)(words + (t % 2 * kCtas + there) * kWarps + n) = t;
+        __threadfence();
+      }
+      __syncwarp();
+      kw::arrive(shared.full[t]);
+    }
+  }
+  wrong[blockIdx.x * blockDim.x + threadIdx.x] = bad;
+  kw::sync_cluster();
+}
+
+template <int kCtas>
+void clusters(Report& report, const char* what) {
+  constexpr int kClusters = 3, kBlocks = kClusters * kCtas;
+  Device<int> rank(kBlocks * 32, -1);
+  running = "cluster";
+  launch_clusters(kCtas, rank_kernel<kCtas>, kBlocks, 32, rank.data());
+  std::vector<int> want;
+  for (int n = 0; n < kBlocks * 32; ++n) want.push_back(n / 32 % kCtas);
+  report.exact("cluster", what, rank.read(), want);
+
+  Device<int> at(kBlocks * kWarps), late(kBlocks * 128, -1);
+  running = "sync_cluster";
+  launch_clusters(kCtas, sync_cluster_kernel<kCtas>, kBlocks, 128, at.data(), late.data());
+  report.exact("sync_cluster", what, late.read(), std::vector<int>(kBlocks * 128, 0));
+
+  Device<int> came(kClusters * kRounds), early(kBlocks * 256, -1);
+  running = "cluster_barrier";
+  launch_clusters(kCtas, arrive_kernel<kCtas>, kBlocks, 256, came.data(), early.data());
+  report.exact("cluster_barrier", what, early.read(), std::vector<int>(kBlocks * 256, 0));
+
+  Device<int> slots(kClusters * 2 * kCtas * kWarps, -1), overwritten(kBlocks * 256, -1);
+  launch_clusters(kCtas, ring_kernel<kCtas>, kBlocks, 256, slots.data(), overwritten.data());
+  report.exact("cluster_barrier", "200 uses of 2 slots", overwritten.read(),
+               std::vector<int>(kBlocks * 256, 0));
+}
+
+}  // namespace
+
+void test_clusters(Report& report) {
+  clusters<1>(report, "3 thread blocks alone");
+  clusters<2>(report, "3 clusters of 2");
+  clusters<4>(report, "3 clusters of 4");
+}
+
+}  // namespace conformance
