@@ -105,16 +105,6 @@ bool open_slot(Machine& m, const Stmt& s, const SharedUse& mine, SharedSlot& the
   return true;
 }
 
-// Bytes count for the phase that the barrier is in when they come.
-bool in_phase(Machine& m, const Stmt& s, const BarrierUse& there, int block) {
-  there.barriers->settle(there.slot);
-  if (there.barriers->slots[there.slot].completed == there.phase) return true;
-  m.faults.raise("exec.phase", &s,
-                 fmt::format("{} sends its part into thread block {}, where {}", cite(s), block,
-                             state_of(there)));
-  return false;
-}
-
 }  // namespace
 
 Next exec_multicast_async(Machine& m, Agent& a, const Stmt& s) {
@@ -124,10 +114,9 @@ Next exec_multicast_async(Machine& m, Agent& a, const Stmt& s) {
   const size_t size = fetched.x.size() / m.ctas;
   const uint32_t part = 1u << a.block->rank;
   for (ThreadBlock* cta : a.block->cluster) {
-    const BarrierUse full = barrier_in(m, a, s, *cta, copy.full);
     SharedSlot& there = cta->arrays[copy.to.array].slots[copy.to.index];
-    if (!full.barriers || !open_slot(m, s, copy.to, there, fetched.of_rows, part, cta->index) ||
-        !in_phase(m, s, full, cta->index))
+    if (!may_reach(m, a, s, *cta) ||
+        !open_slot(m, s, copy.to, there, fetched.of_rows, part, cta->index))
       return Next::on;
     // Which elements are whose does not matter here: all senders fetch the same tile.
     std::copy_n(fetched.x.begin() + a.block->rank * size, size,

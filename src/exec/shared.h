@@ -56,7 +56,7 @@ struct Barriers {
   Barriers() = default;
   Barriers(std::string name, int64_t ring, int64_t arrivals)
       : name(std::move(name)), ring(ring), arrivals(arrivals), slots(ring) {}
-  // Lets outstanding copies arrive and completes the phase if all is there.
+  // Completes the phase if all is there; its copies have arrived then and not before.
   void settle(int64_t slot);
 };
 
