@@ -80,11 +80,11 @@ bool same_place(const Place& a, const Place& b) {
   return a.tensor == b.tensor && a.batch == b.batch && a.head == b.head && a.first == b.first;
 }
 
-// Makes `there` ready for part `part` of the use that `mine` is about to fill; other senders may
-// have opened it before.
-bool open_slot(Machine& m, const Stmt& s, const SharedUse& mine, SharedSlot& there,
-               const Place& rows, uint32_t part, int block) {
-  const bool open = there.multicast == mine.use && there.parts != there.parts_due;
+// Makes `there` ready for a part; the sender of another may have done so. A sender that is at
+// another use than the receiver does not get that far: its own barrier is in another phase.
+bool open_slot(Machine& m, const Stmt& s, SharedSlot& there, const Place& rows, uint32_t part,
+               int block) {
+  const bool open = there.parts != there.parts_due;
   if (open && !(there.parts & part)) {
     if (same_place(there.tile.of_rows, rows)) return true;
     m.faults.raise("exec.multicast", &s,
@@ -96,7 +96,6 @@ bool open_slot(Machine& m, const Stmt& s, const SharedUse& mine, SharedSlot& the
     return false;
   }
   if (!may_fill(m, s, there)) return false;
-  there.multicast = mine.use;
   there.parts = 0;
   there.parts_due = (1u << m.ctas) - 1;
   there.arriving = true;
@@ -115,8 +114,7 @@ Next exec_multicast_async(Machine& m, Agent& a, const Stmt& s) {
   const uint32_t part = 1u << a.block->rank;
   for (ThreadBlock* cta : a.block->cluster) {
     SharedSlot& there = cta->arrays[copy.to.array].slots[copy.to.index];
-    if (!may_reach(m, a, s, *cta) ||
-        !open_slot(m, s, copy.to, there, fetched.of_rows, part, cta->index))
+    if (!may_reach(m, a, s, *cta) || !open_slot(m, s, there, fetched.of_rows, part, cta->index))
       return Next::on;
     // Which elements are whose does not matter here: all senders fetch the same tile.
     std::copy_n(fetched.x.begin() + a.block->rank * size, size,

@@ -24,9 +24,8 @@ struct SharedSlot {
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
   bool arriving = false;
-  // Of a slot that the CTAs of a cluster fill together: the use that they fill, who has sent its
-  // part and who must, a bit for each CTA. One that a single copy fills has no parts.
-  int64_t multicast = -1;
+  // Of a slot that the CTAs of a cluster fill together: who has sent its part and who must, a bit
+  // for each CTA. One that a single copy fills has no parts.
   uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
   const tl::Stmt* writer = nullptr;
