@@ -125,7 +125,7 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
   for (Product& p : a.products)
     if (!p.complete && later-- > pending) {
       p.complete = true;
-      --p.shared->products;
+      for (SharedSlot* slot : p.reads) --slot->products;
     }
   for (Product& p : a.products) {
     if (p.accumulator != *tile) continue;
@@ -138,7 +138,7 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
       return Next::on;
     }
     --p.accumulator->in_flight;
-    --p.operand->in_flight;
+    if (p.operand) --p.operand->in_flight;
   }
   std::erase_if(a.products, [&](const Product& p) { return p.accumulator == *tile; });
   return Next::on;

@@ -45,8 +45,8 @@ struct Loop {
 
 // A product that has been issued.
 struct Product {
-  std::shared_ptr<Tile> accumulator, operand;
-  SharedSlot* shared;
+  std::shared_ptr<Tile> accumulator, operand;  // operand null: the left side is a shared tile
+  std::vector<SharedSlot*> reads;
   const tl::Stmt* stmt;
   bool complete = false;
 };

@@ -80,9 +80,10 @@ void law_include(Check& c) {
 }
 
 void law_element(Check& c) {
-  if (c.stmt.word("t") != "bf16")
-    c.broken("C1", c.stmt.items("t")[0].span,
-             fmt::format("the vocabulary has bf16, the element type is `{}`", c.stmt.word("t")));
+  if (!is_one_of(c.stmt.word("t"), {"bf16", "f16"}))
+    c.broken(
+        "C1", c.stmt.items("t")[0].span,
+        fmt::format("the vocabulary has bf16 and f16, the element type is `{}`", c.stmt.word("t")));
   if (c.facts.element)
     c.broken("C2", c.stmt.span, "a second element type")
         .notes.push_back({"the first is here", c.facts.element->span});

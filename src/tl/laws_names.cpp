@@ -26,6 +26,7 @@ const Wanted* wanted(std::string_view kind) {
       {"barrier", {Category::barrier}, "a barrier"},
       {"accumulator", {Category::accumulator}, "an accumulator"},
       {"operand", {Category::operand}, "an operand"},
+      {"left", {Category::operand, Category::tile, Category::ring}, "an operand or a shared tile"},
       {"row", {Category::row}, "a row vector"},
       {"partial", {Category::partial}, "a partial"},
       {"vector", {Category::row, Category::partial}, "a row vector or a partial"},
