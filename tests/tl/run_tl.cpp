@@ -2,8 +2,8 @@
 //
 // A file asks its questions in its head and then holds cases: whole modules, or edits of a kernel
 // of the corpus (or of the first case of another file here), written like a diff. An expected error
-// stands as a comment on the line that must be blamed; a missing, a misplaced and an extra error all
-// fail. --bless rewrites the expectations.
+// stands as a comment on the line that must be blamed; a missing, a misplaced and an extra error
+// all fail. --bless rewrites the expectations.
 //
 //   # ask: roundtrip verify
 //   # base: attention_fwd
