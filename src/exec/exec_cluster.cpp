@@ -3,6 +3,10 @@
 // A tile that a cluster fetches together is filled part by part, and each part goes to every thread
 // block as soon as its sender asks for it: a slot that is not yet free there is found in use, one
 // that is still read there is found changed under its reader. All senders must mean the same tile.
+//
+// Nobody may reach into a thread block that has not begun or has ended. One schedule cannot show
+// that by itself, so meetings are counted: sync_cluster comes after init and before the first
+// reach, and again after the last one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,19 +17,32 @@ namespace kw::exec {
 
 using tl::Stmt;
 
-BarrierUse barrier_in(Machine& m, const Stmt& s, ThreadBlock& block, const BarrierUse& b) {
-  BarrierUse there = b;
-  there.barriers = &block.barriers[b.barriers->name];
-  const bool running = std::any_of(m.agents.begin(), m.agents.end(),
-                                   [&](const Agent& a) { return a.block == &block && !a.done(); });
-  if (there.barriers->initialised && running) return there;
+bool may_reach(Machine& m, Agent& a, const Stmt& s, const ThreadBlock& block) {
+  if (&block == a.block) return true;
+  a.reached = &s;
+  if (a.met) return true;
   m.faults
-      .raise(running ? "exec.uninitialised" : "exec.exited", &s,
-             fmt::format("{} reaches into thread block {}, which {}", cite(s), block.index,
-                         running ? "has not initialised its barriers" : "has ended"))
-      .hint = "sync_cluster";
-  there.barriers = nullptr;
+      .raise("exec.uninitialised", &s,
+             fmt::format("{} reaches into thread block {}, which may not have initialised its "
+                         "barriers yet",
+                         cite(s), block.index))
+      .hint = "sync_cluster after init";
+  return false;
+}
+
+BarrierUse barrier_in(Machine& m, Agent& a, const Stmt& s, ThreadBlock& block,
+                      const BarrierUse& b) {
+  BarrierUse there = b;
+  there.barriers = may_reach(m, a, s, block) ? &block.barriers[b.barriers->name] : nullptr;
   return there;
+}
+
+bool ctas_agree(Machine& m, const Stmt& s) {
+  const int64_t k = integer_of({m, nullptr, &s}, s.expr("k"));
+  if (k == m.ctas) return true;
+  m.faults.raise("exec.cluster", &s,
+                 fmt::format("{} is for {} CTAs, a cluster has {}", cite(s), k, m.ctas));
+  return false;
 }
 
 // The launch makes the clusters; the number of this one's thread block.
@@ -52,6 +69,8 @@ Next exec_sync_cluster(Machine& m, Agent& a, const Stmt& s) {
         a, s, "",
         fmt::format("{} of the cluster's {} threads and workers have come", b.arrived, expected));
   a.turn.reset();
+  a.met = true;
+  a.reached = nullptr;
   return Next::on;
 }
 
@@ -61,10 +80,12 @@ bool same_place(const Place& a, const Place& b) {
   return a.tensor == b.tensor && a.batch == b.batch && a.head == b.head && a.first == b.first;
 }
 
-// Makes `there` ready for the use that `mine` is about to fill, unless another sender has.
-bool open_slot(Machine& m, const Stmt& s, const SharedUse& mine, SharedSlot& there,
-               const Place& rows, int block) {
-  if (there.multicast == mine.use) {
+// Makes `there` ready for a part; the sender of another may have done so. A sender that is at
+// another use than the receiver does not get that far: its own barrier is in another phase.
+bool open_slot(Machine& m, const Stmt& s, SharedSlot& there, const Place& rows, uint32_t part,
+               int block) {
+  const bool open = there.parts != there.parts_due;
+  if (open && !(there.parts & part)) {
     if (same_place(there.tile.of_rows, rows)) return true;
     m.faults.raise("exec.multicast", &s,
                    fmt::format("{} sends its part of {}[{}, {}, {}] into thread block {}, where "
@@ -75,9 +96,8 @@ bool open_slot(Machine& m, const Stmt& s, const SharedUse& mine, SharedSlot& the
     return false;
   }
   if (!may_fill(m, s, there)) return false;
-  there.multicast = mine.use;
   there.parts = 0;
-  there.parts_due = m.ctas;
+  there.parts_due = (1u << m.ctas) - 1;
   there.arriving = true;
   there.writer = &s;
   there.tile.of_rows = rows;
@@ -88,19 +108,20 @@ bool open_slot(Machine& m, const Stmt& s, const SharedUse& mine, SharedSlot& the
 
 Next exec_multicast_async(Machine& m, Agent& a, const Stmt& s) {
   const TileCopy copy = tile_copy_of(m, a, s);
-  if (!copy.to.slot) return Next::on;
+  if (!copy.to.slot || !ctas_agree(m, s)) return Next::on;
   const Tile fetched = fetch(copy);
-  const size_t part = fetched.x.size() / m.ctas;
+  const size_t size = fetched.x.size() / m.ctas;
+  const uint32_t part = 1u << a.block->rank;
   for (ThreadBlock* cta : a.block->cluster) {
-    if (!barrier_in(m, s, *cta, copy.full).barriers) return Next::on;
     SharedSlot& there = cta->arrays[copy.to.array].slots[copy.to.index];
-    if (!open_slot(m, s, copy.to, there, fetched.of_rows, cta->index)) return Next::on;
+    if (!may_reach(m, a, s, *cta) || !open_slot(m, s, there, fetched.of_rows, part, cta->index))
+      return Next::on;
     // Which elements are whose does not matter here: all senders fetch the same tile.
-    std::copy_n(fetched.x.begin() + a.block->rank * part, part,
-                there.tile.x.begin() + a.block->rank * part);
+    std::copy_n(fetched.x.begin() + a.block->rank * size, size,
+                there.tile.x.begin() + a.block->rank * size);
     there.tile.of_columns = fetched.of_columns;
     there.tile.defined = true;
-    ++there.parts;
+    there.parts |= part;
   }
   announce(m, a, s, copy);
   return Next::on;

@@ -143,6 +143,7 @@ Next take_loop(Machine& m, Agent& a, const Stmt& s, int arrivals) {
   if (!passed(m, a, s, full))
     return m.faults.any() ? Next::on : block_on(a, s, queue->full.name, state_of(full));
   const int64_t w = queue->values[full.slot];
+  if (!may_reach(m, a, s, *a.block->cluster[0])) return Next::on;
   arrive_at(m, a, s, use_of(a.block->cluster[0]->queues[s.expr("q")->text].free, use), arrivals);
   a.loops[&s].use = use;
   const bool more = w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any();
@@ -152,6 +153,7 @@ Next take_loop(Machine& m, Agent& a, const Stmt& s, int arrivals) {
 }  // namespace
 
 Next exec_deal(Machine& m, Agent& a, const Stmt& s) {
+  if (!ctas_agree(m, s)) return Next::on;
   Loop& loop = a.loops[&s];
   if (loop.body_done) ++loop.use;
   const int64_t w = a.block->index / m.ctas + loop.use * m.launch.grid;
@@ -174,6 +176,7 @@ Next exec_offer(Machine& m, Agent& a, const Stmt& s) {
     return m.faults.any() ? Next::on : block_on(a, s, queue->free.name, state_of(free));
   const int64_t w = loop.use == 0 ? a.block->index / m.ctas : words->second[0]++ + m.launch.grid;
   for (ThreadBlock* cta : a.block->cluster) {
+    if (!may_reach(m, a, s, *cta)) return Next::on;
     BlockQueue& theirs = cta->queues[s.expr("q")->text];
     theirs.values[free.slot] = w;
     arrive_at(m, a, s, use_of(theirs.full, loop.use), 1);

@@ -97,14 +97,22 @@ void record_visit(Machine& m, const Tile& a, const Tile& b, bool masked) {
 }
 
 struct Operands {
-  std::shared_ptr<Tile> c, a;
-  SharedSlot* b = nullptr;
+  std::shared_ptr<Tile> c, operand;  // operand null: the left side is in shared memory
+  const Tile* a = nullptr;
+  std::vector<SharedSlot*> reads;  // the right side last
 };
 
-Operands operands_of(Machine& m, Agent& a, const Stmt& s, bool adds) {
-  Operands o{tile_of(m, a, s, "c", Role::accumulator, adds),
-             tile_of(m, a, s, "a", Role::operand, true), nullptr};
-  if (o.c && o.a) o.b = readable_of(m, a, s, "b");
+// reads is empty after a fault.
+Operands operands_of(Machine& m, Agent& agent, const Stmt& s, bool adds) {
+  Operands o{tile_of(m, agent, s, "c", Role::accumulator, adds), nullptr, nullptr, {}};
+  const bool shared = agent.block->arrays.count(word_of(s, "a")) > 0;
+  SharedSlot* left = shared && o.c ? readable_of(m, agent, s, "a") : nullptr;
+  if (left) o.a = &left->tile;
+  if (!shared && o.c) o.operand = tile_of(m, agent, s, "a", Role::operand, true);
+  if (o.operand) o.a = o.operand.get();
+  SharedSlot* right = o.a ? readable_of(m, agent, s, "b") : nullptr;
+  if (right && left) o.reads.push_back(left);
+  if (right) o.reads.push_back(right);
   return o;
 }
 
@@ -124,18 +132,22 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
 
 Next product(Machine& m, Agent& agent, const Stmt& s, bool transpose, bool adds, bool async) {
   const Operands o = operands_of(m, agent, s, adds);
-  if (!o.b || !fits(m, s, *o.c, *o.a, o.b->tile, transpose) ||
-      !contracts_alike(m, s, *o.a, o.b->tile, transpose))
+  if (o.reads.empty()) return Next::on;
+  const Tile& b = o.reads.back()->tile;
+  if (!fits(m, s, *o.c, *o.a, b, transpose) || !contracts_alike(m, s, *o.a, b, transpose))
     return Next::on;
-  compute(m, s, *o.c, *o.a, o.b->tile, transpose, adds);
+  compute(m, s, *o.c, *o.a, b, transpose, adds);
   if (!async) return Next::on;
-  agent.products.push_back({o.c, o.a, o.b, &s});
-  for (Tile* t : {o.c.get(), o.a.get()}) {
+  agent.products.push_back({o.c, o.operand, o.reads, &s});
+  for (Tile* t : {o.c.get(), o.operand.get()}) {
+    if (!t) continue;
     ++t->in_flight;
     t->issued = &s;
   }
-  ++o.b->products;
-  o.b->reader = &s;
+  for (SharedSlot* slot : o.reads) {
+    ++slot->products;
+    slot->reader = &s;
+  }
   return Next::on;
 }
 

@@ -12,6 +12,7 @@ using tl::Stmt;
 
 // Every agent runs it; the first of its thread block makes the barriers ready.
 Next exec_init(Machine& m, Agent& a, const Stmt& s) {
+  a.met = false;
   for (const Item& item : s.items("a")) {
     const std::string& name = item.expr->text;
     if (const auto b = a.block->barriers.find(name); b != a.block->barriers.end())
@@ -43,8 +44,12 @@ Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
     arrive_at(m, a, s, b, a.warps());
     return Next::on;
   }
+  if (a.thread >= 0 || a.guarded())
+    m.faults.raise(
+        "exec.sync", &s,
+        fmt::format("{} is run by one thread: it would arrive in one CTA alone", cite(s)));
   for (ThreadBlock* cta : a.block->cluster)
-    if (const BarrierUse there = barrier_in(m, s, *cta, b); there.barriers)
+    if (const BarrierUse there = barrier_in(m, a, s, *cta, b); there.barriers && !m.faults.any())
       arrive_at(m, a, s, there, a.warps());
   return Next::on;
 }
@@ -120,7 +125,7 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
   for (Product& p : a.products)
     if (!p.complete && later-- > pending) {
       p.complete = true;
-      --p.shared->products;
+      for (SharedSlot* slot : p.reads) --slot->products;
     }
   for (Product& p : a.products) {
     if (p.accumulator != *tile) continue;
@@ -133,7 +138,7 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
       return Next::on;
     }
     --p.accumulator->in_flight;
-    --p.operand->in_flight;
+    if (p.operand) --p.operand->in_flight;
   }
   std::erase_if(a.products, [&](const Product& p) { return p.accumulator == *tile; });
   return Next::on;

@@ -2,8 +2,10 @@
 //
 // After an arrival an agent lets the others run first: whoever was waiting for it uses the freed
 // slot at once, so a release that comes too early meets its consequence on this schedule and is not
-// hidden by luck. When a whole round moves nobody, every agent waits for another: a deadlock,
-// reported with everybody's place and the statements that could have arrived.
+// hidden by luck. For the same reason one CTA of a cluster runs ahead of the others as far as the
+// program lets it: the first one, in every other cluster the last. When a whole round moves nobody,
+// every agent waits for another: a deadlock, reported with everybody's place and the statements
+// that could have arrived.
 #include "exec/machine.h"
 
 #include <fmt/format.h>
@@ -112,14 +114,21 @@ void Machine::add_cluster(int first) {
   for (ThreadBlock* block : cluster) {
     block->cluster = cluster;
     declare_shared_memory(*this, *block);
-    if (!faults.any()) add_agents(*block);
   }
+  const bool last_ahead = first / ctas % 2 == 1;
+  for (int n = 0; n < ctas && !faults.any(); ++n)
+    add_agents(*cluster[last_ahead ? ctas - 1 - n : n]);
 }
 
 bool Machine::start() {
   if (!declare(*this)) return false;
   for (const Stmt& s : kernel->body)
-    if (s.op == Op::cluster) ctas = static_cast<int>(integer_of({*this, nullptr, &s}, s.expr("k")));
+    if (s.op == Op::cluster) {
+      const int64_t k = integer_of({*this, nullptr, &s}, s.expr("k"));
+      if (k < 1 || k > 8)
+        faults.raise("exec.cluster", &s, fmt::format("{} is for {} CTAs: not 1 to 8", cite(s), k));
+      ctas = static_cast<int>(std::clamp<int64_t>(k, 1, 8));
+    }
   for (int n = 0; n < launch.grid && !faults.any(); ++n) add_cluster(n * ctas);
   return !faults.any();
 }
@@ -162,10 +171,16 @@ void Machine::run() {
   if (start()) {
     bool all_done = false;
     while (!all_done && !faults.any()) {
+      const ThreadBlock* ahead = nullptr;  // the first to move of the cluster at hand
       bool moved = false;
       all_done = true;
       for (Agent& a : agents) {
-        if (!a.done()) moved |= turn(a);
+        if (ahead && ahead->cluster[0] != a.block->cluster[0]) ahead = nullptr;
+        const bool behind = ahead && ahead != a.block;
+        if (!a.done() && !behind && turn(a)) {
+          moved = true;
+          ahead = a.block;
+        }
         all_done &= a.done();
         if (faults.any()) break;
       }
@@ -179,7 +194,12 @@ void Machine::run() {
 }
 
 void Machine::report_deadlock() {
-  auto first = std::find_if(agents.begin(), agents.end(), [](auto& a) { return !a.done(); });
+  // Who only waits for the others to end is not to blame, unless all do.
+  auto first = std::find_if(agents.begin(), agents.end(), [](auto& a) {
+    return !a.done() && a.wait.stmt->op != Op::sync_cluster;
+  });
+  if (first == agents.end())
+    first = std::find_if(agents.begin(), agents.end(), [](auto& a) { return !a.done(); });
   faults.agent = first->name();
   Diagnostic& d = faults.raise(
       "exec.deadlock", first->wait.stmt,
@@ -211,6 +231,12 @@ void Machine::check_end() {
                  fmt::format("{} may still read shared memory when the kernel ends",
                              cite(*a.stores.back()->reader)))
           .hint = "end with wait_store by the thread that stored";
+    if (a.reached)
+      faults
+          .raise("exec.exited", a.reached,
+                 fmt::format("{} reaches into another thread block, which may have ended",
+                             cite(*a.reached)))
+          .hint = "end with sync_cluster";
   }
   faults.agent.clear();
   for (auto& block : blocks)

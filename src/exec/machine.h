@@ -39,14 +39,14 @@ struct Frame {
 
 // State of a loop between two runs of its statement.
 struct Loop {
-  int64_t n = 0, use = 0, next = 0;
+  int64_t n = 0, use = 0;
   bool body_done = false;
 };
 
 // A product that has been issued.
 struct Product {
-  std::shared_ptr<Tile> accumulator, operand;
-  SharedSlot* shared;
+  std::shared_ptr<Tile> accumulator, operand;  // operand null: the left side is a shared tile
+  std::vector<SharedSlot*> reads;
   const tl::Stmt* stmt;
   bool complete = false;
 };
@@ -67,8 +67,10 @@ struct Agent {
   std::vector<Product> products;  // issued and not yet named by a wait_group, in order
   std::vector<SharedSlot*> stores_reading, stores;
   std::map<std::pair<const Barriers*, int64_t>, int64_t> waited;  // (barrier, slot) -> phases seen
-  std::optional<int64_t> turn;  // the generation of the named barrier that it waits at
-  bool pause = false;           // let the others run first
+  std::optional<int64_t> turn;        // the generation of the named barrier that it waits at
+  bool met = false;                   // its cluster, since init: the other CTAs are ready
+  const tl::Stmt* reached = nullptr;  // where it last reached into another CTA since it met them
+  bool pause = false;                 // let the others run first
   Wait wait;
 
   bool done() const { return frames.empty(); }
@@ -172,9 +174,15 @@ BarrierUse barrier_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view 
 bool passed(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 bool is_free(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 void arrive_at(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b, int arrivals);
-// The barrier at the same place in another thread block of the cluster, which must be running;
-// barriers is null after a fault.
-BarrierUse barrier_in(Machine& m, const tl::Stmt& s, ThreadBlock& block, const BarrierUse& b);
+// Whether the agent may reach into that thread block of its cluster: the cluster must have met. It
+// must meet once more before it ends (check_end).
+bool may_reach(Machine& m, Agent& a, const tl::Stmt& s, const ThreadBlock& block);
+// The barrier at the same place in another thread block of the cluster; barriers is null after a
+// fault.
+BarrierUse barrier_in(Machine& m, Agent& a, const tl::Stmt& s, ThreadBlock& block,
+                      const BarrierUse& b);
+// Faults where a number of CTAs, `k`, is not the cluster's.
+bool ctas_agree(Machine& m, const tl::Stmt& s);
 std::string state_of(const BarrierUse& b);
 
 // Global coordinates of a tile's first element, as ints or as reals.

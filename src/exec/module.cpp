@@ -206,21 +206,22 @@ void declare_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
 }
 
 void declare_cluster_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
+  if (!ctas_agree(m, s)) return;
   declare_barrier(m, block, s);
   for (const Item& d : s.items("d")) {
     Barriers& b = block.barriers[d.name];
-    b.arrivals *= positive(m, s, s.expr("k"));
+    b.arrivals *= m.ctas;
     b.in_cluster = true;
   }
 }
 
 void declare_queue(Machine& m, ThreadBlock& block, const Stmt& s) {
+  if (!ctas_agree(m, s)) return;
   const int64_t ring = positive(m, s, s.expr("n"));
   for (const Item& d : s.items("d"))
-    block.queues[d.name] = {
-        Barriers(d.name, ring, 1),
-        Barriers(d.name, ring, positive(m, s, s.expr("a")) * positive(m, s, s.expr("k"))),
-        std::vector<int64_t>(ring)};
+    block.queues[d.name] = {Barriers(d.name, ring, 1),
+                            Barriers(d.name, ring, positive(m, s, s.expr("a")) * m.ctas),
+                            std::vector<int64_t>(ring)};
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "exec/machine.h"
 
 namespace kw::exec {
@@ -13,12 +16,12 @@ using tl::Stmt;
 
 void Barriers::settle(int64_t at) {
   BarrierSlot& slot = slots[at];
-  std::erase_if(slot.copies, [](SharedSlot* copy) {
-    if (copy->parts < copy->parts_due) return false;
-    copy->arriving = false;
-    return true;
+  const bool came = std::all_of(slot.copies.begin(), slot.copies.end(), [](const SharedSlot* copy) {
+    return copy->parts == copy->parts_due;
   });
-  if (slot.arrived != arrivals || !slot.copies.empty()) return;
+  if (slot.arrived != arrivals || !came) return;
+  for (SharedSlot* copy : slot.copies) copy->arriving = false;
+  slot.copies.clear();
   slot.arrived = 0;
   ++slot.completed;
 }
@@ -112,8 +115,9 @@ std::string state_of(const BarrierUse& b) {
       "{}",
       b.use, b.barriers->name, b.phase, b.slot, slot.arrived, b.barriers->arrivals, slot.completed);
   for (const SharedSlot* copy : slot.copies)
-    if (copy->parts < copy->parts_due)
-      text += fmt::format(" and {} of the {} parts of a tile", copy->parts, copy->parts_due);
+    if (copy->parts != copy->parts_due)
+      text += fmt::format(" and {} of the {} parts of a tile", std::popcount(copy->parts),
+                          std::popcount(copy->parts_due));
   return text;
 }
 

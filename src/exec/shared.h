@@ -24,10 +24,9 @@ struct SharedSlot {
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
   bool arriving = false;
-  // Of a slot that the CTAs of a cluster fill together: the use that they fill, how many have sent
-  // their part, and how many must. One that a single copy fills has no parts.
-  int64_t multicast = -1;
-  int parts = 0, parts_due = 0;
+  // Of a slot that the CTAs of a cluster fill together: who has sent its part and who must, a bit
+  // for each CTA. One that a single copy fills has no parts.
+  uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
   const tl::Stmt* writer = nullptr;
   const tl::Stmt* reader = nullptr;
@@ -56,7 +55,7 @@ struct Barriers {
   Barriers() = default;
   Barriers(std::string name, int64_t ring, int64_t arrivals)
       : name(std::move(name)), ring(ring), arrivals(arrivals), slots(ring) {}
-  // Lets outstanding copies arrive and completes the phase if all is there.
+  // Completes the phase if all is there; its copies have arrived then and not before.
   void settle(int64_t slot);
 };
 

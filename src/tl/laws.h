@@ -10,6 +10,7 @@
 //   laws_declarations.cpp  the head, arguments, shared memory, functions, the kernel, its budgets
 //   laws_control.cpp       workers, threads, loops, branches, steps, values
 //   laws_copies.cpp        copies: shapes, element types, barriers
+//   laws_cluster.cpp       clusters: their meetings, dealt blocks, one number of CTAs
 //   laws_products.cpp      products: shapes, operand and accumulator
 //   laws_maps.cpp          maps and row vectors
 //   laws_sync.cpp          barriers and queues: who fills, who waits, how many arrive

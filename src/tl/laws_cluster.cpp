@@ -34,12 +34,14 @@ void law_cluster(Check& c) {
   if (!in_kernel_itself(c)) return;
   // C3: after the last init, and at the very end.
   const std::vector<Stmt>& body = c.parents[0]->body;
-  const auto last_init =
-      std::find_if(body.rbegin(), body.rend(), [](const Stmt& s) { return s.op == Op::init; });
-  const bool first = last_init == body.rend() ||
-                     (last_init != body.rbegin() && (last_init - 1)->op == Op::sync_cluster);
-  if (!first)
-    c.broken("C3", last_init->span,
+  const Stmt* not_met = nullptr;  // an init after which the cluster has not met yet
+  for (const Stmt& s : body) {
+    if (s.op == Op::worker) break;
+    if (s.op == Op::init) not_met = &s;
+    if (s.op == Op::sync_cluster) not_met = nullptr;
+  }
+  if (not_met)
+    c.broken("C3", not_met->span,
              "no sync_cluster follows: another CTA may use a barrier that is not initialised")
         .notes.push_back({"the cluster is declared here", c.stmt.span});
   if (body.back().op != Op::sync_cluster)
@@ -49,7 +51,7 @@ void law_cluster(Check& c) {
 }
 
 void law_sync_cluster(Check& c) {
-  if (!c.facts.cluster) c.broken("C1", c.stmt.span, "this kernel declares no cluster");
+  if (!c.facts.cluster) c.broken("C1", c.stmt.span, "no cluster is declared before it");
   if (!in_kernel_itself(c))
     c.broken("C2", c.stmt.span, "not every thread of the kernel comes here");
 }
@@ -67,14 +69,22 @@ void law_deal(Check& c) {
 }
 
 void judge_ctas(const Facts& facts, Diagnostics& diagnostics) {
+  if (!facts.deals.empty() && !facts.queues.empty()) {
+    Diagnostic& d = diagnostics.error(
+        "deal.C4", facts.deals[0]->span,
+        fmt::format("blocks are dealt here, and `{}` hands some out", facts.queues.begin()->first));
+    d.hint = "both count the same blocks, in another order";
+    d.notes.push_back({"the queue is here", facts.queues.begin()->second.symbol.span});
+  }
   for (const CtasUse& use : facts.ctas_uses) {
     if (use.ctas == facts.ctas) continue;
     const std::string code = fmt::format("{}.{}", word(use.stmt->op), use.label);
     Diagnostic& d = diagnostics.error(
         code, use.stmt->expr("k")->span,
         facts.cluster
-            ? fmt::format("{} CTAs here, {} in a cluster", use.ctas, facts.ctas)
-            : fmt::format("{} CTAs here, and the kernel declares no cluster: it is 1", use.ctas));
+            ? fmt::format("the number of CTAs is {} here and {} in a cluster", use.ctas, facts.ctas)
+            : fmt::format("the number of CTAs is {} here, and 1 in a kernel without a cluster",
+                          use.ctas));
     if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
     if (facts.cluster) d.notes.push_back({"the cluster is declared here", facts.cluster->span});
   }

@@ -7,6 +7,11 @@
 namespace kw::tl {
 namespace {
 
+std::string box(int64_t rows, int64_t columns, int64_t parts) {
+  const std::string tile = fmt::format("tiles of {} x {}", rows, columns);
+  return parts == 1 ? tile : fmt::format("{} of {}", parts == 2 ? "halves" : "parts", tile);
+}
+
 // The tensor's last dimension is what a row of the tile holds; the copy engine's box is part of the
 // tensor map, so one tensor moves in tiles of one shape.
 void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas = 1) {
@@ -27,9 +32,8 @@ void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas =
   const MovedTensor& one = first->second;
   if (!fresh && (one.rows != *rows || one.columns != *columns || one.ctas != ctas))
     c.broken("C3", c.stmt.span,
-             fmt::format("`{}` moves in tiles of {} x {} in {} parts here, of {} x {} in {} "
-                         "elsewhere",
-                         tensor.name, *rows, *columns, ctas, one.rows, one.columns, one.ctas))
+             fmt::format("`{}` moves in {} here, in {} elsewhere", tensor.name,
+                         box(*rows, *columns, ctas), box(one.rows, one.columns, one.ctas)))
         .notes.push_back({"elsewhere is here", first->second.stmt->span});
 }
 
@@ -109,7 +113,7 @@ void law_multicast_async(Check& c) {
   const int64_t ctas = c.constant(c.stmt.expr("k")).value_or(1);
   const Symbol* freed = fills_slot(c, ctas);
   const Symbol& tile = *c.find(c.stmt.expr("d"));
-  if (freed && !freed->ctas)
+  if (freed && freed->category == Category::barrier && !freed->ctas)
     c.broken("C8", c.stmt.span,
              fmt::format("slots of `{}` are filled in every CTA, `{}` tells of this one alone",
                          tile.name, freed->name))
@@ -118,6 +122,7 @@ void law_multicast_async(Check& c) {
   // The device function divides by panels of 64 columns first, then by rows.
   const int64_t panels = c.extent(&tile, 1).value_or(64) / 64,
                 rows = c.extent(&tile, 0).value_or(8);
+  if (ctas < 1 || panels < 1) return;  // ring.C1, cluster.C1
   const bool by_panels = ctas <= panels && panels % ctas == 0;
   const bool by_rows = ctas > panels && ctas % panels == 0 && rows % (ctas / panels * 8) == 0;
   if (!by_panels && !by_rows)

@@ -80,9 +80,10 @@ void law_include(Check& c) {
 }
 
 void law_element(Check& c) {
-  if (c.stmt.word("t") != "bf16")
-    c.broken("C1", c.stmt.items("t")[0].span,
-             fmt::format("the vocabulary has bf16, the element type is `{}`", c.stmt.word("t")));
+  if (!is_one_of(c.stmt.word("t"), {"bf16", "f16"}))
+    c.broken(
+        "C1", c.stmt.items("t")[0].span,
+        fmt::format("the vocabulary has bf16 and f16, the element type is `{}`", c.stmt.word("t")));
   if (c.facts.element)
     c.broken("C2", c.stmt.span, "a second element type")
         .notes.push_back({"the first is here", c.facts.element->span});
@@ -217,6 +218,9 @@ void law_cluster_barrier(Check& c) {
 void law_queue(Check& c) {
   const int64_t n = slots(c, "C1");
   for (const Item& d : c.stmt.items("d")) {
+    if (!c.facts.queues.empty())
+      c.broken("C5", d.span, fmt::format("`{}` is a second queue", d.name))
+          .notes.push_back({"the first is here", c.facts.queues.begin()->second.symbol.span});
     c.facts.queues[d.name] = {
         symbol_of(c.stmt, d, c.scope), c.constant(c.stmt.expr("a")), {}, {}, 0};
     c.facts.shared_bytes += (2 * 8 + 4) * n;

@@ -19,9 +19,14 @@
 namespace kw::tl {
 namespace {
 
+// A use of a ring that a product reads: k_s[t + 1] is ("k_s", "t + 1").
+struct RingUse {
+  std::string ring, use;
+};
 struct Flight {
   const Stmt* issue;
-  std::string accumulator, operand, ring, use;
+  std::string accumulator, left;
+  std::vector<RingUse> reads;
   bool operator==(const Flight& o) const { return issue == o.issue; }
 };
 
@@ -181,13 +186,12 @@ class Flow {
             code(f, "C6"), s.span,
             fmt::format("`{}` touches `{}`, whose product is in flight", word(s.op), f.accumulator),
             "the product is issued here", f.issue->span);
-      const bool writes = (s.op == Op::reshape && base(s.expr("p")) == f.operand) ||
-                          (s.op == Op::load && base(s.expr("d")) == f.operand);
+      const bool writes = (s.op == Op::reshape && base(s.expr("p")) == f.left) ||
+                          (s.op == Op::load && base(s.expr("d")) == f.left);
       if (writes)
-        broken(
-            code(f, "C7"), s.span,
-            fmt::format("`{}` writes `{}`, which a product in flight reads", word(s.op), f.operand),
-            "the product is issued here", f.issue->span);
+        broken(code(f, "C7"), s.span,
+               fmt::format("`{}` writes `{}`, which a product in flight reads", word(s.op), f.left),
+               "the product is issued here", f.issue->span);
     }
   }
 
@@ -199,9 +203,10 @@ class Flow {
   }
 
   void issue(const Stmt& s, State& state) {
-    const ExprPtr& b = s.expr("b");
-    Flight f{&s, base(s.expr("c")), base(s.expr("a")), base(b),
-             b->kind == ExprKind::index ? print(b->args[1]) : ""};
+    Flight f{&s, base(s.expr("c")), base(s.expr("a")), {}};
+    for (const char* side : {"a", "b"})
+      if (const ExprPtr& tile = s.expr(side); tile->kind == ExprKind::index)
+        f.reads.push_back({base(tile), print(tile->args[1])});
     if (flag_branch_)
       broken(code(f, "C5"), s.span,
              fmt::format("the product of `{}` depends on `{}`", f.accumulator,
@@ -232,14 +237,16 @@ class Flow {
 
   void arrive(const Stmt& s, const State& state) {
     const ExprPtr& b = s.expr("b");
-    for (const Flight& f : state.flights) {
-      const auto freed = facts_.freed_by.find(f.ring);
-      if (freed != facts_.freed_by.end() && freed->second == base(b) && f.use == print(b->args[1]))
-        broken("arrive.C2", s.span,
-               fmt::format("`{}[{}]` is given back while the product of `{}` reads it", f.ring,
-                           f.use, f.accumulator),
-               "the product is issued here", f.issue->span);
-    }
+    for (const Flight& f : state.flights)
+      for (const RingUse& read : f.reads) {
+        const auto freed = facts_.freed_by.find(read.ring);
+        if (freed != facts_.freed_by.end() && freed->second == base(b) &&
+            read.use == print(b->args[1]))
+          broken("arrive.C2", s.span,
+                 fmt::format("`{}[{}]` is given back while the product of `{}` reads it", read.ring,
+                             read.use, f.accumulator),
+                 "the product is issued here", f.issue->span);
+      }
   }
 
   // ---- tiles on their way out

@@ -26,6 +26,7 @@ const Wanted* wanted(std::string_view kind) {
       {"barrier", {Category::barrier}, "a barrier"},
       {"accumulator", {Category::accumulator}, "an accumulator"},
       {"operand", {Category::operand}, "an operand"},
+      {"left", {Category::operand, Category::tile, Category::ring}, "an operand or a shared tile"},
       {"row", {Category::row}, "a row vector"},
       {"partial", {Category::partial}, "a partial"},
       {"vector", {Category::row, Category::partial}, "a row vector or a partial"},
@@ -107,7 +108,7 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
   Diagnostic& d = c.broken(
       "C1", span, fmt::format("{} is due here, `{}` is {}", want.text, s->name, word(s->category)));
   if (s->span.known()) d.notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
-  if (want.kind == "operand" && s->category == Category::accumulator)
+  if ((want.kind == "operand" || want.kind == "left") && s->category == Category::accumulator)
     d.hint =
         fmt::format("reshape it first: declare an operand p and write `reshape p = {}`", s->name);
   return false;

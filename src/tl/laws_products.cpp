@@ -53,6 +53,11 @@ void law_gemm_async(Check& c) {
   agree(c, "C3", "columns", e.c, e.columns, "rows", e.b, e.b_rows,
         "the tile is read transposed: a [64, K] @ b [N, K].T");
   widths_exist(c, e);
+  const std::optional<int64_t> rows = c.extent(&e.a, 0);
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("a")->span,
+             fmt::format("`{}` has {} rows, a worker multiplies 64", e.a.name, *rows))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
 }
 
 void law_gemm_add_async(Check& c) {

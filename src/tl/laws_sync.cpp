@@ -83,6 +83,9 @@ void law_wait_free(Check& c) {
 }
 void law_arrive(Check& c) {
   const bool one = c.by_one_thread();
+  if (const Symbol* b = c.find(c.stmt.expr("b")); one && b->ctas)
+    c.broken("C3", c.stmt.span, fmt::format("one thread arrives at `{}`", b->name))
+        .notes.push_back({fmt::format("`{}` is declared here", b->name), b->span});
   const bool math = c.inside(Op::workers) != nullptr;
   const int64_t agents = math ? c.facts.workers() : 1;
   facts_of(c, c.stmt.expr("b"))
@@ -255,7 +258,7 @@ class Judge {
 
   // barrier.C3
   void arrivals(const BarrierFacts& b) {
-    if (facts_.incomplete) return;
+    if (facts_.incomplete || !facts_.workers_are_known()) return;
     int64_t arrive = 0;
     std::string how;
     Span first;

@@ -58,10 +58,10 @@ struct Symbol {
   bool written = false;           // tensors: `out`
   ExprPtr extent;                 // tile q_s[WORKERS]: how many
   ExprPtr count;                  // slots of a ring, barrier or queue; words of a workspace
-  ExprPtr arrivals;               // of a barrier; takers of a queue; of one CTA where there are more
-  ExprPtr ctas;                   // of a cluster's barrier or queue: how many; else null
-  ExprPtr value;                  // initial value, where one is written
-  std::vector<Item> params;       // of a def or step
+  ExprPtr arrivals;          // of a barrier; takers of a queue; of one CTA where there are more
+  ExprPtr ctas;              // of a cluster's barrier or queue: how many; else null
+  ExprPtr value;             // initial value, where one is written
+  std::vector<Item> params;  // of a def or step
   std::vector<std::string> fields;  // of a record
   Interval range;                   // of an integer
   const Stmt* stmt = nullptr;       // the declaring statement, inside the program

@@ -1,8 +1,9 @@
 // Runs the tests that are TL text: run_tl [--bless] FILE...
 //
 // A file asks its questions in its head and then holds cases: whole modules, or edits of a kernel
-// of the corpus, written like a diff. An expected error stands as a comment on the line that must
-// be blamed; a missing, a misplaced and an extra error all fail. --bless rewrites the expectations.
+// of the corpus (or of the first case of another file here), written like a diff. An expected error
+// stands as a comment on the line that must be blamed; a missing, a misplaced and an extra error
+// all fail. --bless rewrites the expectations.
 //
 //   # ask: roundtrip verify
 //   # base: attention_fwd
@@ -285,8 +286,13 @@ class Runner {
     expect("  " + line.substr(indent(line)), at);
   }
 
+  // A kernel of the corpus, or the first case of a file of tests/tl.
   static Lines base(const std::string& name) {
-    return split(read(std::string(KW_SOURCE_DIR) + "/tests/corpus/sm90_" + name + ".tl"));
+    const std::string tests = std::string(KW_SOURCE_DIR) + "/tests/";
+    const Lines corpus = split(read(tests + "corpus/sm90_" + name + ".tl"));
+    if (!corpus.empty()) return corpus;
+    const File file = parse_file(tests + "tl/" + name + ".tl");
+    return file.cases.empty() ? Lines{} : edited_text(file.cases[0], base(file.base)).lines;
   }
 
   bool bless_;

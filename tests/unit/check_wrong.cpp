@@ -59,7 +59,9 @@ TEST_P(Right, is_accepted) {
   EXPECT_TRUE(tl::verify(*program, d)) << render(d);
 }
 INSTANTIATE_TEST_SUITE_P(Program, Right,
-                         testing::Values("full", "causal", "causal_bn64", "prefix_lm", "alibi"),
+                         testing::Values("full", "causal", "causal_bn64", "prefix_lm", "alibi",
+                                         "alone", "cluster_of_four", "each_fetches", "ping_pong",
+                                         "queue", "swapped"),
                          [](const auto& info) { return info.param; });
 
 class Wrong : public testing::TestWithParam<std::string> {};

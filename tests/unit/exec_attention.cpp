@@ -129,7 +129,7 @@ TEST(Attention, with_linear_biases_is_the_definition) {
   }
 }
 
-TEST(Attention, takes_a_fraction_of_a_second_for_three_by_three_blocks_of_eight_heads) {
+TEST(Attention, takes_a_fraction_of_a_second_for_two_by_three_blocks_of_eight_heads) {
   const Shape s{2, 4, 2, 300, 300};
   const auto p = test::parsed("full", test::text_of("full"));
   const exec::Launch launch = launch_of(s);
@@ -138,7 +138,8 @@ TEST(Attention, takes_a_fraction_of_a_second_for_three_by_three_blocks_of_eight_
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   RecordProperty("seconds", std::to_string(seconds.count()));
   EXPECT_TRUE(got.faults.empty());
-  EXPECT_EQ(got.visits.size(), 2u * 4 * 3 * 2 * 3);  // b, h, row blocks, workers, key blocks
+  EXPECT_EQ(got.visits.size(),
+            2u * 4 * 2 * 2 * 2 * 3);  // b, h, row blocks, CTAs, workers, key blocks
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ std::string fault_of(const std::string& text, const exec::Launch& l) {
 
 const Fault kFaults[] = {
     {"deadlock", "exec.deadlock", "arrive q_free[u]\n", "\n"},
-    {"arrival_out_of_turn", "exec.phase", "arrive q_free[u]", "arrive k_free[t]"},
+    {"arrival_out_of_turn", "exec.phase", "arrive q_free[u]",
+     "arrive q_free[u]\n            arrive q_free[u]"},
     {"endless", "exec.endless", "fill m = -inf\n",
      "fill m = -inf\n            for t, n in down(200000000, 0):\n                count t\n"},
     {"uninitialised_flag", "exec.uninitialised", "raised = raise m, factor, s, slack, scale",
@@ -62,8 +63,8 @@ const Fault kFaults[] = {
     {"index_missing", "exec.shape", "load q_s[me][u] -> q_r", "load q_s[u] -> q_r"},
     {"head_outside", "exec.bounds", "let g = c.h // (H // G)", "let g = c.h"},
     {"division_by_zero", "exec.bounds", "let g = c.h // (H // G)", "let g = c.h // (G - G)"},
-    {"overflow", "exec.overflow", "let i0 = c.m * BM + me * 64",
-     "let i0 = c.m * BM + me * 64, far = 65536 * 65536"},
+    {"overflow", "exec.overflow", "let i0 = c.m * BM + (cta * WORKERS + me) * 64",
+     "let i0 = c.m * BM + (cta * WORKERS + me) * 64, far = 65536 * 65536"},
     {"negative_field", "exec.negative", "return ceil_div(N, BN), N // BN",
      "return ceil_div(N, BN), N - 1000"},
     {"worker_sync_by_one_thread", "exec.sync", "publish\n",
@@ -113,6 +114,33 @@ TEST(Deadlock, names_who_waits_where_and_what_could_have_arrived) {
   EXPECT_NE(text.find("8 of 18 arrivals"), std::string::npos) << text;
   EXPECT_NE(text.find("worker 0, thread 1 waits at"), std::string::npos) << text;
   EXPECT_NE(text.find("this could have arrived: `arrive q_free[u]`"), std::string::npos) << text;
+}
+
+TEST(Deadlock, says_that_a_part_of_a_tile_never_came) {
+  const auto program = test::parsed(
+      "edited",
+      edited("multicast_async v", "if cta == 0:\n                        multicast_async v"));
+  ASSERT_TRUE(program);
+  const exec::Outcome out = exec::run(*program, launch());
+  ASSERT_EQ(out.faults.size(), 1u);
+  const std::string text = render(out.faults[0]);
+  EXPECT_NE(text.find("1 of 1 arrivals in phase 0 and 1 of the 2 parts of a tile"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("of thread block 1 waits at"), std::string::npos) << text;
+}
+
+// Whoever waits for the others to end is not to blame.
+TEST(Deadlock, of_a_cluster_does_not_blame_its_last_meeting) {
+  const auto program = test::parsed(
+      "edited", edited("        thread 0:\n            wait_store\n",
+                       "        wait k_full[t]\n        thread 0:\n            wait_store\n"));
+  ASSERT_TRUE(program);
+  const exec::Outcome out = exec::run(*program, launch());
+  ASSERT_EQ(out.faults.size(), 1u);
+  const std::string text = render(out.faults[0]);
+  EXPECT_EQ(out.faults[0].code, "exec.deadlock");
+  EXPECT_NE(text.find("`wait k_full[t]` waits for ever"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ inline spec::Capture capture_of(const spec::Form& form) {
   spec::Capture c;
   c.form = form;
   const int64_t shapes[][3] = {{1, 64, 64},  {2, 63, 65},   {1, 129, 127}, {2, 200, 77},
-                               {1, 40, 300}, {1, 257, 130}, {2, 130, 257}, {1, 1, 1}};
+                               {1, 40, 520}, {1, 257, 130}, {2, 130, 257}, {1, 1, 1}};
   for (const auto& [b, m, n] : shapes) {
     spec::GoldenCase g;
     g.sizes = {{"B", b}, {"M", m}, {"N", n}};
@@ -74,7 +74,8 @@ inline spec::Capture capture_of(const spec::Form& form) {
     for (size_t a = 0; a < form.arguments.size(); ++a) {
       Draw d{Draw::Kind::normal, a};
       if (form.arguments[a].name == "prefix")
-        d = {Draw::Kind::integer, a, 1, 0, c.cases.size() % 2 ? 20 : n};
+        d = c.cases.size() % 2 ? Draw{Draw::Kind::integer, a, 1, 0, 20}
+                               : Draw{Draw::Kind::integer, a, 1, n / 2, n};
       if (form.arguments[a].name == "slopes") d = {Draw::Kind::uniform, a, 0.5};
       g.draws.arguments[form.arguments[a].name] = d;
     }

@@ -48,8 +48,9 @@ TEST(Lift, statements_know_their_place_in_the_cuda_text) {
   ASSERT_TRUE(program) << render(d);
   EXPECT_EQ(program->find(tl::Op::raise)->span.text(),
             "raised = kw::raise(m, factor, s, args.slack, args.scale);");
-  const Span span = program->find(tl::Op::arg_workspace)->span;
-  EXPECT_EQ(kernel().substr(span.begin, span.end - span.begin), "kw::Workspace<2> counter;");
+  const Span span = program->find(tl::Op::cluster)->span;
+  EXPECT_EQ(kernel().substr(span.begin, span.end - span.begin),
+            "const int cta = kw::cluster<CTAS>();");
   EXPECT_EQ(program->find(tl::Op::map)->expr("f")->span.text(),
             "kw::exp2(kw::fma(x, args.scale, -o))");
 }
@@ -70,7 +71,7 @@ TEST(Lift, refuses_text_that_is_no_statement) {
 
 TEST(Lift, names_the_furthest_point_that_a_statement_reached) {
   expect_error("kw::evict_last)", "0x10ull)",
-               ":95: error[lift.unrecognised]: expected 'kw', found '0x10ull'");
+               ":106: error[lift.unrecognised]: expected 'kw', found '0x10ull'");
 }
 
 TEST(Lift, insists_on_the_canonical_text) {
@@ -95,8 +96,8 @@ TEST(Lift, refuses_other_includes_and_preprocessor_text) {
 }
 
 TEST(Lift, refuses_a_name_that_would_hide_one_of_the_text) {
-  expect_error("const int i0 = c.m * BM + me * 64;",
-               "const int i0 = c.m * BM + me * 64; const int worker = 3;",
+  expect_error("const int i0 = c.m * BM + (cta * WORKERS + me) * 64;",
+               "const int i0 = c.m * BM + (cta * WORKERS + me) * 64; const int worker = 3;",
                "'worker' is a name that every kernel's CUDA text has for itself");
   expect_error("int n = keys.count - 2;", "int keys = keys.count - 2;", "lift.");
 }
@@ -123,7 +124,7 @@ TEST(Lift, says_when_the_vocabulary_is_not_there) {
   Toolchain without = toolchain();
   without.include = "/nowhere";
   EXPECT_FALSE(lift(make_source("k.cu", kernel()), without, d));
-  EXPECT_NE(render(d).find("k.cu:8:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
+  EXPECT_NE(render(d).find("k.cu:10:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
             std::string::npos)
       << render(d);
 }

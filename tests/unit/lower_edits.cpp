@@ -84,6 +84,7 @@ std::string marked(const std::string& patch, char mark) {
 }
 
 const std::string kI3(12, ' '), kI4(16, ' ');
+const std::string kScale = "    scale: f32 = rsqrt(D) * log2e\n";
 
 const std::map<std::string, std::vector<Replacement>>& edits();
 
@@ -101,7 +102,7 @@ TEST(Lower, an_unchanged_program_gives_the_expert_s_own_bytes) {
 
 TEST(Lower, prefix_lm_changes_only_what_it_must) {
   const std::string patch =
-      edited({{"    counter: workspace[2]\n", "    prefix: in i32[B]\n    counter: workspace[2]\n"},
+      edited({{kScale, "    prefix: in i32[B]\n" + kScale},
               {"    return ceil_div(N, BN), N // BN\n",
                "    let last = min(N, max(c.m * BM + BM + N - M, prefix[c.b]))\n"
                "    let whole = min(N, max(c.m * BM + 1 + N - M, prefix[c.b]))\n"
@@ -126,7 +127,7 @@ TEST(Lower, prefix_lm_changes_only_what_it_must) {
 
 TEST(Lower, alibi_adds_lines_and_changes_none) {
   const std::string patch =
-      edited({{"    counter: workspace[2]\n", "    slopes: in f32[H]\n    counter: workspace[2]\n"},
+      edited({{kScale, "    slopes: in f32[H]\n" + kScale},
               {kI3 + "step softmax", kI3 + "let slope = slopes[c.h]\n" + kI3 + "step softmax"},
               {kI4 + "if mixed:\n",
                kI4 + "map_real s[i, j] from (i0, n * BN) = s[i, j] + slope * (j - i)\n" + kI4 +
@@ -140,13 +141,12 @@ TEST(Lower, alibi_adds_lines_and_changes_none) {
 }
 
 TEST(Lower, a_work_order_by_sections_is_an_argument_and_a_function) {
-  const std::string patch = edited(
-      {{"    counter: workspace[2]\n",
-        "    section: size = heads_in_l2(N * D * 4, H // G, B * H)\n    counter: workspace[2]\n"},
-       {"    return w % rows, w // rows % H, w // rows // H\n",
-        "    let per_section = rows * section\n"
-        "    let head = w // per_section * section + w % section\n"
-        "    return rows - 1 - w % per_section // section, head % H, head // H\n"}});
+  const std::string patch =
+      edited({{kScale, "    section: size = heads_in_l2(N * D * 4, H // G, B * H)\n" + kScale},
+              {"    return w % rows, w // rows % H, w // rows // H\n",
+               "    let per_section = rows * section\n"
+               "    let head = w // per_section * section + w % section\n"
+               "    return rows - 1 - w % per_section // section, head % H, head // H\n"}});
   EXPECT_NE(patch.find("+    kw::size section = kw::heads_in_l2(N * D * 4, H / G, B * H);"),
             std::string::npos);
   EXPECT_NE(patch.find("+    return {rows - 1 - w % per_section / args.section, head % args.H, "
@@ -320,19 +320,18 @@ TEST(Lower, a_new_statement_anywhere_leaves_every_other_byte) {
 const std::map<std::string, std::vector<Replacement>>& edits() {
   static const std::map<std::string, std::vector<Replacement>> all = {
       {"softcap",
-       {{"    counter: workspace[2]\n",
-         "    cap: f32\n    inverse_cap: f32\n    counter: workspace[2]\n"},
+       {{kScale, "    cap: f32\n    inverse_cap: f32\n" + kScale},
         {kI4 + "if mixed:\n",
          kI4 + "map s[i, j] = cap * tanh(s[i, j] * inverse_cap)\n" + kI4 + "if mixed:\n"}}},
       {"smaller_blocks_more_stages", {{"BN = 128", "BN = 64"}, {"STAGES = 2", "STAGES = 3"}}},
       {"plain_running_maximum", {{"s, slack, scale", "s, 0.0, scale"}}},
       {"no_turns",
-       {{"toggle PING_PONG = true\n", ""},
+       {{"toggle PING_PONG = false\n", ""},
         {"        if PING_PONG and me == 0:\n            give_turn 0\n", ""},
         {kI4 + "if PING_PONG:\n" + kI4 + "    take_turn me\n", ""},
         {kI4 + "if PING_PONG:\n" + kI4 + "    give_turn 1 - me\n", ""}}},
       {"window",
-       {{"    counter: workspace[2]\n", "    window: i32\n    counter: workspace[2]\n"},
+       {{kScale, "    window: i32\n" + kScale},
         {"record Keys: count, full", "record Keys: count, full, first"},
         {"N // BN\n", "N // BN, max(0, c.m * BM - window) // BN\n"},
         {"down_rolled(keys.count - 1, 0)", "down_rolled(keys.count - 1, keys.first)", 2},
@@ -374,6 +373,29 @@ const std::map<std::string, std::vector<Replacement>>& edits() {
              "wait_group 0: acc\n" + kI4 + "gemm_async s = q_r @ k_s[t + 1].T\n"},
         {kI4 + "wait_group 1: s\n", kI4 + "wait_group 0: s\n"},
         {"softmax(n, mixed)\n" + kI4 + "wait_group 0: acc\n", "softmax(n, mixed)\n"}}},
+      {"queue",
+       {{kScale, "    counter: workspace[2]\n" + kScale},
+        {"record Block",
+         "    queue work: ring(2), takers 2 + 4 * WORKERS of each of CTAS\nrecord Block"},
+        {"k_free, v_free\n    sync", "k_free, v_free, work\n    sync"},
+        {"        for u, w in deal(blocks, CTAS):\n                let",
+         "        for u, w in take(work, blocks):\n                let", 2},
+        {"for u, w in deal(blocks, CTAS):\n            let",
+         "for u, w in take_warp(work, blocks):\n            let"},
+        {"    workers me",
+         "        thread 2:\n            offer work, counter, blocks\n    workers me"}}},
+      {"alone",
+       {{" of each of CTAS\nrecord", "\nrecord"},
+        {"    cluster cta of CTAS\n", ""},
+        {"    sync_cluster\n", "", 2},
+        {"(cta * WORKERS + r)", "r"},
+        {"(cta * WORKERS + me)", "me"},
+        {"multicast_async", "load_async", 2},
+        {" of each of CTAS, arrive", ", arrive", 2},
+        {"deal(blocks, CTAS)", "deal(blocks, 1)", 3}}},
+      {"cluster_of_four", {{"CTAS = 2", "CTAS = 4"}}},
+      {"cluster_of_a_number",
+       {{"cluster cta of CTAS", "cluster rank of 2"}, {"cta * WORKERS", "rank * WORKERS", 2}}},
       {"first_statement", {{"element bf16\n", "param FIRST = 1\nelement bf16\n"}}},
   };
   return all;
