@@ -11,7 +11,7 @@
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
-constexpr int D = 128, DV = 128;                                 // columns of Q and K, of V and O
+constexpr int D = 128, V = 128;                                 // columns of Q and K, of V and O
 constexpr int BM = 256, BN = 128, CTAS = 2;                      // query rows for a cluster of CTAS, keys at a time
 constexpr int Q_SLOTS = 2, STAGES = 2;                           // tiles of Q, and of K and V each, in shared memory
 constexpr int LOAD = 0, MATH = 1, WORKERS = BM / CTAS / 64;      // the loader, the first math worker, how many in a CTA
@@ -34,7 +34,7 @@ struct Args {
 struct Shared {
     kw::Ring<kw::SharedTile<element, 64, D>, Q_SLOTS> q_s[WORKERS]; // Q, and then O
     kw::Ring<kw::SharedTile<element, BN, D>, STAGES> k_s;
-    kw::Ring<kw::SharedTile<element, BN, DV>, STAGES> v_s;
+    kw::Ring<kw::SharedTile<element, BN, V>, STAGES> v_s;
     kw::Barriers<Q_SLOTS, WORKERS> q_full;                       // slots, arrivals a use: one a copy, or one a warp
     kw::Barriers<Q_SLOTS, 4 * WORKERS> o_full;
     kw::Barriers<Q_SLOTS, 1> q_free;
@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
         kw::Operand<element, 64, D> q_r;
         kw::Accumulator<kw::real, 64, BN> s;
         kw::Operand<element, 64, BN> p;
-        kw::Accumulator<kw::real, 64, DV> acc;
+        kw::Accumulator<kw::real, 64, V> acc;
         kw::RowVector<kw::real, 64> m, factor;                   // the reference of the exponentials, and what to multiply earlier terms by
         kw::RowPartial<kw::real, 64> l;                          // the sum of the exponentials
         bool raised;
@@ -119,12 +119,6 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             const Keys keys = key_blocks(args, c);
             const int i0 = c.m * BM + (cta * WORKERS + me) * 64;
 
-            auto scores = [&](int t) {                           // s: the products of Q with key block t, under way
-                kw::wait(shared.k_full[t]);
-                if (PING_PONG) kw::take_turn(me);
-                if (Q_IN_REGISTERS) kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t]));
-                if (!Q_IN_REGISTERS) kw::gemm_async(s, shared.q_s[me][u], kw::transposed(shared.k_s[t]));
-            };
             auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
                 if (mixed) {
                     kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
@@ -137,7 +131,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
                 kw::row_sum(l, s);
             };
             auto advance = [&](int n, bool mixed) {              // t: the key block whose P is at hand; n: the next
-                scores(t + 1);
+                kw::wait(shared.k_full[t + 1]);
+                if (PING_PONG) kw::take_turn(me);
+                if (Q_IN_REGISTERS) kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t + 1]));
+                if (!Q_IN_REGISTERS) kw::gemm_async(s, shared.q_s[me][u], kw::transposed(shared.k_s[t + 1]));
                 kw::wait(shared.v_full[t]);
                 kw::gemm_add_async(acc, p, shared.v_s[t]);
                 if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
@@ -156,7 +153,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
 
             kw::wait(shared.q_full[u]);
             if (Q_IN_REGISTERS) kw::load(shared.q_s[me][u], q_r);
-            scores(t);
+            kw::wait(shared.k_full[t]);
+            if (PING_PONG) kw::take_turn(me);
+            if (Q_IN_REGISTERS) kw::gemm_async(s, q_r, kw::transposed(shared.k_s[t]));
+            if (!Q_IN_REGISTERS) kw::gemm_async(s, shared.q_s[me][u], kw::transposed(shared.k_s[t]));
             if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
             kw::wait_group<0>(s);
             kw::arrive(shared.k_free[t]);

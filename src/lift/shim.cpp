@@ -14,6 +14,7 @@ const char* const kCudaShim = R"(
 #define __align__(n) __attribute__((aligned(n)))
 #define KW_SHIM extern __attribute__((device))
 struct uint3 { unsigned x, y, z; };
+struct uint4 { unsigned x, y, z, w; };
 struct dim3 { unsigned x, y, z; };
 KW_SHIM const uint3 threadIdx, blockIdx;
 KW_SHIM const dim3 blockDim, gridDim;

@@ -185,7 +185,7 @@ bool read_exprs(Reader& r, Field& field) {
   return read_commas(r, field, [&](Item& item) { item.expr = r.expr(kAny); });
 }
 
-bool is_indexed(std::string_view kind) { return kind == "shared" || kind == "barrier"; }
+bool is_indexed(std::string_view kind) { return one_of(kind, {"shared", "barrier", "left"}); }
 
 }  // namespace
 
