@@ -162,13 +162,13 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
   }
   const Tile& tile = slot->tile;
   const auto& shape = to.tensor->data.shape;
-  if (shape.size() != 4 || shape[3] != tile.columns) {
+  if (shape.size() != 4 || shape[3] > tile.columns) {
     m.faults.raise("exec.shape", &s,
                    fmt::format("{} does not have rows of {}", to.name, tile.columns));
     return Next::on;
   }
   for (int r = 0; r < tile.rows && to.row + r < shape[2]; ++r)
-    for (int c = 0; c < tile.columns; ++c)
+    for (int c = 0; c < shape[3]; ++c)
       write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + c,
                     tile.row(r)[c]);
   ++slot->stores;
@@ -194,8 +194,12 @@ Next exec_store(Machine& m, Agent& a, const Stmt& s) {
   const SharedUse to = shared_of(m, a, s, "d");
   if (!from || !to.slot || !may_fill(m, s, *to.slot)) return Next::on;
   Tile& tile = to.slot->tile;
-  if (!same_shape(m, s, *from, tile)) return Next::on;
-  for (size_t k = 0; k < tile.x.size(); ++k) tile.x[k] = round_element(tile.dtype, from->x[k]);
+  // A wider tile keeps what it has in its further columns.
+  if ((from->rows != tile.rows || from->columns > tile.columns) && !same_shape(m, s, *from, tile))
+    return Next::on;
+  for (int r = 0; r < from->rows; ++r)
+    for (int c = 0; c < from->columns; ++c)
+      tile.row(r)[c] = round_element(tile.dtype, from->row(r)[c]);
   tile.of_rows = from->of_rows;
   tile.of_columns = from->of_columns;
   tile.defined = true;

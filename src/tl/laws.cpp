@@ -84,6 +84,9 @@ bool verify(const Program& program, Diagnostics& diagnostics) {
   if (!found.has_errors())
     walk(program.body, [&](const Stmt& s) {
       if (s.op == Op::workers) judge_flow(s, facts, found);
+      if (s.op != Op::worker) return;
+      for (const Stmt& thread : s.body)
+        if (thread.op == Op::thread) judge_storing_thread(thread, facts, found);
     });
   std::vector<Diagnostic> sorted = found.all();
   std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic& a, const Diagnostic& b) {

@@ -77,6 +77,11 @@ struct Facts {
   std::map<std::string, MovedTensor> moved;
   // Which barrier gives a ring's slots back: wait_free before load_async, in one thread.
   std::map<std::string, std::string> freed_by;
+  // Which ring a barrier tells of: load_async and multicast_async arrive there.
+  std::map<std::string, std::string> fills;
+  // Which tile is stored by a thread of the loader once it has waited for the barrier.
+  std::map<std::string, std::string> hands_over;
+  std::map<std::string, ExprPtr> toggles;
   std::set<const Stmt*> flags_set;  // flag statements that some raise sets
 
   // Of the workers block; known unless kernel.C1 is broken.
@@ -138,6 +143,10 @@ void judge_ctas(const Facts& facts, Diagnostics& diagnostics);
 void note_copy(Check& c);
 // Barriers and queues as a whole, after every statement was seen.
 void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics);
+// Of a condition over toggles alone; none if something else decides it.
+std::optional<bool> decided(const Facts& facts, const ExprPtr& condition);
+// laws_stores.cpp. The thread of the loader that stores: what it waits for, and before what.
+void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& diagnostics);
 // laws_flow.cpp. What happens along the paths of a workers block.
 void judge_flow(const Stmt& workers, const Facts& facts, Diagnostics& diagnostics);
 

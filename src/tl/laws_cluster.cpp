@@ -22,8 +22,9 @@ void note_ctas(Check& c, const char* label) {
 
 void law_cluster(Check& c) {
   const std::optional<int64_t> k = c.constant(c.stmt.expr("k"));
-  if (k && *k != 2 && *k != 4 && *k != 8)
-    c.broken("C1", c.stmt.expr("k")->span, fmt::format("a cluster of {} CTAs: not 2, 4 or 8", *k));
+  if (k && *k != 1 && *k != 2 && *k != 4 && *k != 8)
+    c.broken("C1", c.stmt.expr("k")->span,
+             fmt::format("a cluster of {} CTAs: not 1, 2, 4 or 8", *k));
   if (!in_kernel_itself(c))
     c.broken("C2", c.stmt.span, "the cluster is declared outside the kernel's own block");
   if (c.facts.cluster)

@@ -22,7 +22,8 @@ void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas =
       last && last->category == Category::param && last->range.lo == last->range.hi
           ? std::optional(last->range.lo)
           : std::nullopt;
-  if (width != columns)
+  const bool fits = c.stmt.op == Op::store_async ? width && *width <= *columns : width == columns;
+  if (!fits)
     c.broken(
          "C2", c.stmt.span,
          fmt::format("`{}` has {} columns, `{}` has {}", tensor.name,
@@ -39,14 +40,15 @@ void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas =
 
 std::string use_of(const ExprPtr& e) { return e->kind == ExprKind::index ? print(e->args[1]) : ""; }
 
-// The last wait_free before the statement among those that precede it in its blocks.
-const Stmt* wait_free_before(const Check& c, const std::string& use) {
+// The last wait or wait_free of this use before the statement among those that precede it in its
+// blocks.
+const Stmt* waited_before(const Check& c, Op op, const std::string& use) {
   const Stmt* inner = &c.stmt;
   for (auto block = c.parents.rbegin(); block != c.parents.rend(); ++block) {
     const Stmt* found = nullptr;
     for (const Stmt& s : (*block)->body) {
       if (&s == inner) break;
-      if (s.op == Op::wait_free && use_of(s.expr("b")) == use) found = &s;
+      if (s.op == op && use_of(s.expr("b")) == use) found = &s;
     }
     if (found) return found;
     if ((*block)->op == Op::thread) return nullptr;
@@ -87,13 +89,14 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
     c.broken("C4", c.stmt.expr("bar")->span,
              fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use, tile.name, arrival,
                          bar.name));
-  const Stmt* freed = wait_free_before(c, use);
+  const Stmt* freed = waited_before(c, Op::wait_free, use);
   if (!freed)
     c.broken("C5", c.stmt.span,
              fmt::format("nothing waits until slot `{}` of `{}` is free", use, tile.name))
         .hint = "put a wait_free of its barrier before the copy";
   const Symbol* barrier = freed ? c.find(freed->expr("b")) : nullptr;
   if (freed) c.facts.freed_by[tile.name] = barrier ? barrier->name : "";
+  c.facts.fills[bar.name] = tile.name;
   static constexpr std::string_view hints[] = {"evict_first", "evict_normal", "evict_last"};
   if (std::find(std::begin(hints), std::end(hints), c.stmt.word("hint")) == std::end(hints))
     c.broken("C6", c.stmt.items("hint")[0].span,
@@ -138,13 +141,34 @@ void law_store_async(Check& c) {
     c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `in` tensor", tensor.name))
         .notes.push_back({"declared here", tensor.span});
   box_fits(c, tensor, tile);
-  if (!c.inside(Op::workers) || !c.inside(Op::thread))
-    c.broken("C6", c.stmt.span, "the copy stands outside a thread of a worker that stores");
+  if (!c.inside(Op::thread)) {
+    c.broken("C6", c.stmt.span, "every thread of a worker would store");
+    return;
+  }
+  if (!c.inside(Op::worker)) return;  // laws_flow.cpp
+  const std::string use = use_of(c.stmt.expr("s"));
+  const Stmt* waited = waited_before(c, Op::wait, use);
+  if (!waited)
+    c.broken("C4", c.stmt.span,
+             fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
+        .hint = "put a wait for the barrier where the workers arrive before the copy";
+  else if (const Symbol* barrier = c.find(waited->expr("b")))
+    c.facts.hands_over[barrier->name] = tile.name;
 }
 
 void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
 
-void law_store(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+void law_store(Check& c) {
+  const Symbol &from = *c.find(c.stmt.expr("s")), &to = *c.find(c.stmt.expr("d"));
+  const std::optional<int64_t> width = c.extent(&from, 1), room = c.extent(&to, 1);
+  if (!width || !room || *width >= *room) return same_shape(c, from, to);
+  const std::optional<int64_t> rows = c.extent(&from, 0), places = c.extent(&to, 0);
+  if (rows && places && *rows != *places)
+    c.broken(
+         "C2", c.stmt.span,
+         fmt::format("rows of `{}` ({}) and `{}` ({}) differ", from.name, *rows, to.name, *places))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+}
 
 void law_store_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.expr("m"));

@@ -45,9 +45,9 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
   if (rows && (*rows <= 0 || *rows > 256 || *rows % 8))
     c.broken(shape, c.stmt.expr("r")->span,
              fmt::format("{} rows: not a multiple of 8 up to 256", *rows));
-  if (columns && (*columns <= 0 || *columns % 64))
+  if (columns && (*columns <= 0 || *columns % 32))
     c.broken(shape, c.stmt.expr("c")->span,
-             fmt::format("{} columns: not a multiple of 64", *columns));
+             fmt::format("{} columns: not a multiple of 32", *columns));
   if (c.stmt.word("t") != "element")
     c.broken(type, c.stmt.items("t")[0].span,
              fmt::format("a shared tile holds `element`, this one `{}`", c.stmt.word("t")));
@@ -101,7 +101,26 @@ void law_param(Check& c) {
   }
 }
 
+std::optional<bool> decided(const Facts& facts, const ExprPtr& condition) {
+  const Expr& e = *condition;
+  if (e.is_name("true") || e.is_name("false")) return e.is_name("true");
+  if (e.kind == ExprKind::name) {
+    const auto toggle = facts.toggles.find(e.text);
+    return toggle == facts.toggles.end() ? std::nullopt : decided(facts, toggle->second);
+  }
+  if (e.kind == ExprKind::unary && e.text == "not") {
+    const std::optional<bool> x = decided(facts, e.args[0]);
+    return x ? std::optional(!*x) : std::nullopt;
+  }
+  if (e.kind != ExprKind::binary || (e.text != "and" && e.text != "or")) return std::nullopt;
+  const std::optional<bool> x = decided(facts, e.args[0]), y = decided(facts, e.args[1]);
+  const bool settles = e.text == "or";
+  if (x == settles || y == settles) return settles;
+  return x && y ? std::optional(!settles) : std::nullopt;
+}
+
 void law_toggle(Check& c) {
+  for (const Item& d : c.stmt.items("d")) c.facts.toggles[d.name] = d.expr;
   for (const Item& d : c.stmt.items("d"))
     for (const Symbol& s : c.scope.symbols())
       if (d.expr && s.category != Category::toggle && s.category != Category::param &&

@@ -35,6 +35,7 @@ enum class Phase { writable, written, published, visible, leaving, left };
 struct State {
   std::vector<Flight> flights;         // in the order of issue
   std::map<std::string, Phase> tiles;  // by shared tile; writable unless named
+  std::set<std::string> read;          // tiles that some warp may still read: no sync_worker since
   std::set<const Stmt*> unfinished;    // store_async without wait_store after it
 };
 
@@ -101,8 +102,13 @@ class Flow {
         return issue(s, state);
       case Op::wait_group:
         return wait_group(s, state);
+      case Op::wait:
+        return wait(s, state);
       case Op::arrive:
         return arrive(s, state);
+      case Op::load:
+        state.read.insert(base(s.expr("s")));
+        return;
       case Op::store:
         return store(s, state);
       case Op::publish:
@@ -127,6 +133,10 @@ class Flow {
   }
 
   void branch(const Stmt& s, State& state) {
+    if (const std::optional<bool> taken = decided(facts_, s.expr("c"))) {
+      if (*taken) run(s.body, state);
+      return;
+    }
     const bool on_flag = std::any_of(flags_.begin(), flags_.end(), [&](const std::string& f) {
       return mentions(s.expr("c"), f);
     });
@@ -161,6 +171,7 @@ class Flow {
       if (before != phase) out.tiles[tile] = Phase::leaving;  // what may still be on its way, is
     }
     out.unfinished.insert(b.unfinished.begin(), b.unfinished.end());
+    out.read.insert(b.read.begin(), b.read.end());
     return out;
   }
 
@@ -212,6 +223,7 @@ class Flow {
              fmt::format("the product of `{}` depends on `{}`", f.accumulator,
                          print(flag_branch_->expr("c"))),
              "the branch is here", flag_branch_->span);
+    for (const RingUse& read : f.reads) state.read.insert(read.ring);
     state.flights.push_back(std::move(f));
   }
 
@@ -235,8 +247,16 @@ class Flow {
     std::erase_if(state.flights, [&](const Flight& f) { return done.count(f.accumulator) > 0; });
   }
 
-  void arrive(const Stmt& s, const State& state) {
+  // The slot that has been filled anew: what it held before has left.
+  void wait(const Stmt& s, State& state) {
+    const auto filled = facts_.fills.find(base(s.expr("b")));
+    if (filled != facts_.fills.end()) phase(state, filled->second) = Phase::writable;
+  }
+
+  void arrive(const Stmt& s, State& state) {
     const ExprPtr& b = s.expr("b");
+    if (const auto given = facts_.hands_over.find(base(b)); given != facts_.hands_over.end())
+      hand_over(s, given->second, state);
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) {
         const auto freed = facts_.freed_by.find(read.ring);
@@ -250,6 +270,17 @@ class Flow {
   }
 
   // ---- tiles on their way out
+  // To a thread of the loader, which stores it.
+  void hand_over(const Stmt& s, const std::string& tile, State& state) {
+    Phase& p = phase(state, tile);
+    if (p != Phase::published && p != Phase::visible)
+      broken("store_async.C4", s.span,
+             fmt::format(
+                 "`{}` is handed over to be stored: {}", tile,
+                 p == Phase::written ? "it is not published" : "nothing has been stored in it"));
+    p = Phase::leaving;
+  }
+
   void find_storing_thread(const Stmt& block) {
     walk(block.body, [&](const Stmt& s) {
       if (s.op != Op::thread) return;
@@ -270,6 +301,15 @@ class Flow {
                  ? fmt::format("`{}` may still be on its way to global memory", base(s.expr("d")))
                  : fmt::format("only one thread knows that `{}` has left: a sync_worker is missing",
                                base(s.expr("d"))));
+    const std::string tile = base(s.expr("d"));
+    const bool flies = std::any_of(state.flights.begin(), state.flights.end(), [&](auto& f) {
+      return std::any_of(f.reads.begin(), f.reads.end(),
+                         [&](const RingUse& read) { return read.ring == tile; });
+    });
+    if (flies || state.read.count(tile))
+      broken("store.C4", s.span,
+             flies ? fmt::format("a product in flight reads `{}`", tile)
+                   : fmt::format("another warp of this worker may still read `{}`", tile));
     p = Phase::written;
   }
 
@@ -284,6 +324,10 @@ class Flow {
   }
 
   static void sync(State& state) {
+    std::set<std::string> flying;
+    for (const Flight& f : state.flights)
+      for (const RingUse& read : f.reads) flying.insert(read.ring);
+    state.read = std::move(flying);
     for (auto& [tile, p] : state.tiles) {
       if (p == Phase::left)
         p = Phase::writable;

@@ -32,15 +32,16 @@ void agree(Check& check, const char* label, const char* x_of, const Symbol& x,
   d.hint = hint;
 }
 
+// KW_WGMMA lines of cuda/kw/ptx/wgmma.cuh.
+bool is_width(int64_t n) { return n == 256 || (n >= 64 && n <= 192 && n % 16 == 0); }
+
 void widths_exist(Check& check, const Extents& e) {
-  static constexpr int64_t widths[] = {64, 96, 128, 160,
-                                       192};  // KW_WGMMA lines of cuda/kw/ptx/wgmma.cuh
-  if (e.columns && std::find(std::begin(widths), std::end(widths), *e.columns) == std::end(widths))
+  if (e.columns && !is_width(*e.columns))
     check
         .broken("C4", check.stmt.expr("c")->span,
-                fmt::format(
-                    "`{}` has {} columns: the vocabulary multiplies 64, 96, 128, 160 or 192 wide",
-                    e.c.name, *e.columns))
+                fmt::format("`{}` has {} columns: the vocabulary multiplies 64, 80, 96, ... 192 or "
+                            "256 wide",
+                            e.c.name, *e.columns))
         .notes.push_back({fmt::format("`{}` is declared here", e.c.name), e.c.span});
 }
 

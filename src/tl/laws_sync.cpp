@@ -103,28 +103,18 @@ void stands_in_workers(Check& c) {
              fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
 }
 // Under a toggle that is off nothing happens: `if PING_PONG:` with PING_PONG = false.
-bool is_off(const Scope& scope, const ExprPtr& condition) {
-  if (condition->is_name("false")) return true;
-  if (condition->kind == ExprKind::name) {
-    const Symbol* s = scope.find(condition->text);
-    return s && s->category == Category::toggle && s->value && is_off(scope, s->value);
-  }
-  return condition->kind == ExprKind::binary && condition->text == "and" &&
-         (is_off(scope, condition->args[0]) || is_off(scope, condition->args[1]));
-}
 bool never_runs(const Check& c) {
   return std::any_of(c.parents.begin(), c.parents.end(), [&](const Stmt* s) {
-    return s->op == Op::if_ && is_off(c.scope, s->expr("c"));
+    return s->op == Op::if_ && decided(c.facts, s->expr("c")) == false;
   });
 }
-void two_take_turns(Check& c) {
-  if (c.inside(Op::workers) && c.facts.workers_are_known() && c.facts.workers() != 2 &&
-      !never_runs(c))
-    c.broken("C1", c.stmt.span,
-             fmt::format("{} workers: a turn is given between two", c.facts.workers()));
+void workers_take_turns(Check& c) {
+  const int64_t workers = c.facts.workers();
+  if (c.inside(Op::workers) && c.facts.workers_are_known() && workers < 2 && !never_runs(c))
+    c.broken("C1", c.stmt.span, "one worker: it has nobody to take turns with");
   stands_in_workers(c);
   const std::optional<int64_t> number = c.constant(c.stmt.expr("w"));
-  if (number && (*number < 0 || *number > 1))
+  if (number && (*number < 0 || (c.facts.workers_are_known() && *number >= workers)))
     c.broken("C3", c.stmt.expr("w")->span, fmt::format("there is no worker {}", *number));
 }
 
@@ -139,17 +129,26 @@ void law_sync_worker(Check& c) {
         .notes.push_back({"it is declared here", workers->span});
   stands_in_workers(c);
 }
-void law_give_turn(Check& c) { two_take_turns(c); }
-void law_take_turn(Check& c) { two_take_turns(c); }
+void law_give_turn(Check& c) { workers_take_turns(c); }
+void law_take_turn(Check& c) { workers_take_turns(c); }
 
 // C1: the table; C2, C3: laws_flow.cpp.
 void law_wait_group(Check&) {}
 
 void law_publish(Check& c) { stands_in_workers(c); }
 
-// C1 of both: laws_flow.cpp, which knows the thread that stores.
-void law_wait_store_read(Check&) {}
-void law_wait_store(Check&) {}
+namespace {
+// Among the workers laws_flow.cpp knows the thread that stores.
+void waits_for_its_stores(Check& c) {
+  const Stmt* thread = c.inside(Op::worker) ? c.inside(Op::thread) : nullptr;
+  if (!thread) return;
+  bool stores = false;
+  walk(thread->body, [&](const Stmt& s) { stores |= s.op == Op::store_async; });
+  if (!stores) c.broken("C1", c.stmt.span, "this thread stores nothing");
+}
+}  // namespace
+void law_wait_store_read(Check& c) { waits_for_its_stores(c); }
+void law_wait_store(Check& c) { waits_for_its_stores(c); }
 
 namespace {
 

@@ -1,0 +1,80 @@
+// The thread of the loader that stores tiles which the workers hand over.
+//
+//   wait o_full[u]                    the workers have stored it in shared memory and published it
+//   store_async q_s[r][u] -> o[...]
+//   wait_store_read                   the copy engine has read it: the slot may be filled again
+//   arrive q_free[u]
+//   ...
+//   wait_store                        and in the end, all of it is in global memory
+//
+// What the workers do before they arrive is followed in laws_flow.cpp.
+#include <algorithm>
+
+#include "tl/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+std::string base(const ExprPtr& e) {
+  const Expr* b = e.get();
+  while (b->kind == ExprKind::index) b = b->args[0].get();
+  return b->text;
+}
+
+class StoringThread {
+ public:
+  StoringThread(const Facts& facts, Diagnostics& diagnostics)
+      : facts_(facts), diagnostics_(diagnostics) {}
+
+  void run(const std::vector<Stmt>& body) {
+    for (const Stmt& s : body) {
+      if (s.op == Op::store_async) {
+        reading_.insert(&s);
+        unfinished_.insert(&s);
+      }
+      if (s.op == Op::wait_store_read || s.op == Op::wait_store) reading_.clear();
+      if (s.op == Op::wait_store) unfinished_.clear();
+      if (s.op == Op::arrive) gives_back(s);
+      run(s.body);
+    }
+  }
+
+  void ends() {
+    for (const Stmt* s : unfinished_)
+      broken("store_async.C5", s->span,
+             fmt::format("no wait_store follows: the kernel may end before `{}` is written",
+                         base(s->expr("m"))));
+  }
+
+ private:
+  void gives_back(const Stmt& arrive) {
+    for (const Stmt* s : reading_) {
+      const auto freed = facts_.freed_by.find(base(s->expr("s")));
+      if (freed != facts_.freed_by.end() && freed->second == base(arrive.expr("b")))
+        broken("store_async.C7", arrive.span,
+               fmt::format("a slot of `{}` is given back while it may still be on its way out",
+                           base(s->expr("s"))))
+            .notes.push_back({"it is stored here", s->span});
+    }
+  }
+
+  Diagnostic& broken(const char* code, Span span, std::string message) {
+    Diagnostic& d = diagnostics_.error(code, std::move(span), std::move(message));
+    if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
+    return d;
+  }
+
+  const Facts& facts_;
+  Diagnostics& diagnostics_;
+  std::set<const Stmt*> reading_, unfinished_;
+};
+
+}  // namespace
+
+void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& diagnostics) {
+  StoringThread t(facts, diagnostics);
+  t.run(thread.body);
+  t.ends();
+}
+
+}  // namespace kw::tl
