@@ -20,9 +20,10 @@ template <int kWorkers> struct Share {
   const u32 thread = ptx::thread_index() % (kWorkers * 128);
   const int row = thread / 8, chunk = thread % 8;
 };
+// The coordinates are not negative; as u32 they need no sign of 64 bits.
 template <class T, char... Dims>
 KW_DEVICE T* row_of(const Tensor<T, Dims...>& t, Coords at, int row) {
-  return t.data + at.batch * t.stride[0] + at.head * t.stride[1] + (at.row + row) * t.stride[2];
+  return t.data + u32(at.batch) * t.stride[0] + u32(at.head) * t.stride[1] + u32(at.row + row) * t.stride[2];
 }
 }  // namespace detail
 
