@@ -60,7 +60,7 @@ KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...
 #pragma unroll
     for (int panel = 0; panel < C / 64; ++panel)
       if (at.row + mine.row + r < to.extent[2] && (R % mine.rows == 0 || r + mine.row < R))
-        *reinterpret_cast<uint4*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
+        *reinterpret_cast<ptx::Words16*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
     dst += mine.rows * to.stride[2];
   }
 }
