@@ -45,7 +45,7 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
 extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
     const int me = kw::worker_index();
-    const Block c = block_of(args, kw::block_index());
+    const Block c = block_of(args, kw::block_index(args.blocks));
     const Keys keys = key_blocks(args, c);
     const int g = c.h / (args.H / args.G);
     const int i0 = c.m * BM + me * ROWS;
