@@ -65,7 +65,8 @@ void arrive_named(NamedBarrier& b, const Stmt& s, int threads) {
   ++b.generation;
 }
 
-// bar.sync: arrives once, then waits for the others of its generation.
+}  // namespace
+
 Next sync_named(Machine& m, Agent& a, const Stmt& s, int64_t id, int threads) {
   NamedBarrier& b = a.block->named[id];
   if (!a.turn) {
@@ -87,10 +88,9 @@ Next sync_named(Machine& m, Agent& a, const Stmt& s, int64_t id, int threads) {
   return Next::on;
 }
 
-}  // namespace
-
 Next exec_sync_worker(Machine& m, Agent& a, const Stmt& s) {
   const int64_t w = integer_of(context(m, a, s), s.expr("w"));
+  if (!m.faults.any() && !a.turn) publish_at_sync(a);
   return m.faults.any() ? Next::on : sync_named(m, a, s, 8 + w, 128);
 }
 

@@ -84,6 +84,11 @@ SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view ho
       return fault("exec.not_arrived", fmt::format("{} is read before a wait for use {} of {}",
                                                    name, slot.use, slot.filled_by->name));
   }
+  if (slot.synced != slot.copiers)
+    return fault("exec.not_arrived",
+                 fmt::format("{} is read before every worker that copies it has waited for its "
+                             "part and come to a sync",
+                             name));
   if (!slot.tile.defined)
     return fault("exec.uninitialised",
                  fmt::format("{} is read and nothing has filled it yet", name));

@@ -24,6 +24,9 @@ struct SharedSlot {
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
   bool arriving = false;
+  // Of a slot that whole workers copy: the workers that must, those that have waited for their
+  // part, and those that have come to a sync since. All needed before anybody reads it.
+  uint32_t copiers = 0, opened = 0, copied = 0, synced = 0;
   // Of a slot that the CTAs of a cluster fill together: who has sent its part and who must, a bit
   // for each CTA. One that a single copy fills has no parts.
   uint32_t parts = 0, parts_due = 0;

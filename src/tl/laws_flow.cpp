@@ -325,9 +325,9 @@ class Flow {
 
   void copy_out(const Stmt& s, State& state) {
     if (state.unsynced.count(base(s.expr("s"))))
-      broken("copy_out.C5", s.span,
-             fmt::format("other warps may not have stored their rows of `{}` yet",
-                         base(s.expr("s"))));
+      broken(
+          "copy_out.C5", s.span,
+          fmt::format("other warps may not have stored their rows of `{}` yet", base(s.expr("s"))));
     state.read.insert(base(s.expr("s")));
   }
 

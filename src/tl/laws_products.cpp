@@ -76,7 +76,8 @@ namespace {
 void product_fits(Check& c, bool transposed) {
   if (c.inside(Op::plan)) return;
   if (!c.inside(Op::workers_kernel)) {
-    c.broken("C1", c.stmt.span, fmt::format("`{}` stands in a kernel with a loader", word(c.stmt.op)))
+    c.broken("C1", c.stmt.span,
+             fmt::format("`{}` stands in a kernel with a loader", word(c.stmt.op)))
         .hint = "such a kernel says gemm_async or gemm_add_async";
     return;
   }
@@ -84,8 +85,9 @@ void product_fits(Check& c, bool transposed) {
     const Symbol* s = c.find(c.stmt.expr(hole));
     const bool right = s && std::find(ok.begin(), ok.end(), s->category) != ok.end();
     if (!right)
-      c.broken("C2", c.stmt.expr(hole)->span,
-               fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
+      c.broken(
+          "C2", c.stmt.expr(hole)->span,
+          fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
     return right;
   };
   const bool left = is("a", {Category::operand, Category::tile, Category::ring}),
