@@ -64,7 +64,7 @@ __device__ void put_tall(const kw::Operand<T, R, C>& tile, T* to) {
 template <class Tile, class T>
 __device__ void get_tile(Tile& tile, const T* from) {
   for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
-    tile.data[swizzled(n / Tile::columns, n % Tile::columns, Tile::rows)] = from[n];
+    tile.data[swizzled(n / Tile::columns, n % Tile::columns, Tile::rows, Tile::columns)] = from[n];
 }
 
 // ---- copies

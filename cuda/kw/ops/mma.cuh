@@ -58,7 +58,7 @@ KW_DEVICE void multiply_16(Accumulator<real, R, N>& acc, const Left& from, const
     }
   }
 }
-// kUnroll 1: ptxas reads no further ahead than one step. It would read as far as there are registers,
+// kUnroll 2: ptxas reads no further ahead than two steps. It would read as far as there are registers,
 // and what lives around the product would spill.
 template <int kUnroll, class T, int R, int N, int K, class Left>
 KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& from, const SharedTile<T, N, K>& b) {
@@ -73,7 +73,7 @@ KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& fro
 // acc = a @ b.T: a [R, K] in shared memory or in registers, b [N, K] in shared memory.
 template <class T, int R, int N, int K>
 KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
-  detail::multiply_transposed<1>(acc, detail::left(a), b.tile);
+  detail::multiply_transposed<2>(acc, detail::left(a), b.tile);
 }
 template <class T, int R, int N, int K>
 KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
