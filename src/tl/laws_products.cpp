@@ -77,7 +77,8 @@ void product_fits(Check& c, bool transposed) {
   if (c.inside(Op::plan)) return;
   if (!c.inside(Op::workers_kernel)) {
     c.broken("C1", c.stmt.span,
-             fmt::format("`{}` stands in a kernel with a loader", word(c.stmt.op)))
+             fmt::format("`{}` stands neither in a plan nor in a kernel whose workers are alike",
+                         word(c.stmt.op)))
         .hint = "such a kernel says gemm_async or gemm_add_async";
     return;
   }
