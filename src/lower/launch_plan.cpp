@@ -146,20 +146,34 @@ class Planner {
     return e->text;
   }
 
-  // The part of a tile that each thread block of a cluster fetches for all: whole panels of 64
-  // columns, or rows of one panel where there are fewer panels than blocks (multicast_async in
+  // What one copy of a multicast moves: the panels that a thread block of the cluster fetches for
+  // all, or where they cannot be shared out evenly, its rows of one panel (multicast_async in
   // cuda/kw/ops/copies.cuh).
   Box part(const Stmt& s, const Box& tile) {
-    const int64_t k = constant(s.expr("k"), s.span), panels = tile.columns / 64;
-    const Box box = k <= panels ? Box{tile.rows, 64 * (panels / std::max<int64_t>(k, 1))}
-                                : Box{tile.rows * panels / k, 64};
-    if (k < 1 || box.rows * box.columns * k != tile.rows * tile.columns || box.rows % 8 != 0)
-      refuse(
-          "launch.box", s.span,
-          fmt::format("a tile of {}x{} has no {} equal parts of whole panels of 64 columns, or of "
-                      "a multiple of 8 rows of one panel",
-                      tile.rows, tile.columns, k));
-    return box;
+    const int64_t k = std::max<int64_t>(constant(s.expr("k"), s.span), 1),
+                  panel = panel_of(tile.columns), panels = tile.columns / panel;
+    if (panels % k == 0) return {tile.rows, tile.columns / k};
+    if (tile.rows % (8 * k) != 0)
+      refuse("launch.box", s.span,
+             fmt::format("a tile of {}x{} has no {} equal parts of whole panels of {} columns, or "
+                         "of a multiple of 8 rows",
+                         tile.rows, tile.columns, k, panel));
+    return {tile.rows / k, panel};
+  }
+
+  // A shared tile is panels of 64 columns, of 32 where 64 does not divide it.
+  static int64_t panel_of(int64_t columns) { return columns % 64 == 0 ? 64 : 32; }
+
+  // A tensor of fewer columns than the tile it is stored from: its own are moved.
+  Box stored(const std::string& tensor, const Box& tile) {
+    for (const Stmt& s : program_.find(Op::args)->body)
+      for (const Item& d : s.items("d"))
+        if (d.name == tensor && s.op == Op::arg_tiled) {
+          const auto width = plan_.constants.find(s.items("s").back().name);
+          if (width != plan_.constants.end())
+            return {tile.rows, std::min(tile.columns, width->second)};
+        }
+    return tile;
   }
 
   // The box of a tensor map is the shape of what its copies move.
@@ -169,7 +183,9 @@ class Planner {
       const std::string tensor = base_name(s.expr("m"));
       const auto tile = tiles_.find(base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
       if (tile == tiles_.end()) return;
-      const Box box = s.op == Op::multicast_async ? part(s, tile->second) : tile->second;
+      const Box box = s.op == Op::multicast_async ? part(s, tile->second)
+                      : s.op == Op::store_async   ? stored(tensor, tile->second)
+                                                  : tile->second;
       const auto [at, fresh] = boxes_.emplace(tensor, box);
       if (!fresh && at->second != box)
         refuse(

@@ -37,6 +37,7 @@ struct TensorMapGeometry {
   std::array<uint64_t, 5> dims{};
   std::array<uint64_t, 4> strides{};  // bytes, of dims 1 to 4
   std::array<uint32_t, 5> box{};
+  int swizzle = 3;       // CUtensorMapSwizzle
   int l2_promotion = 0;  // CUtensorMapL2promotion
 };
 

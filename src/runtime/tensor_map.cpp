@@ -5,7 +5,7 @@
 namespace kw::runtime {
 namespace {
 
-constexpr int64_t panel_bytes = 128, stride_multiple = 16;
+constexpr int64_t stride_multiple = 16;
 constexpr int64_t largest_stride = int64_t{1} << 40;
 constexpr int64_t largest_dim = int64_t{1} << 32;
 
@@ -40,7 +40,7 @@ int promotion(int bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes ==
 // dimension of extent 1 has no stride that matters: PyTorch leaves anything there.
 std::optional<uint64_t> stride_of(const Argument& argument, const TensorView& tensor, int dim,
                                   Diagnostics& diagnostics) {
-  if (tensor.shape[dim] == 1) return panel_bytes;
+  if (tensor.shape[dim] == 1) return 128;
   const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
   const int64_t stride = tensor.strides[dim];
   if (stride > 0 && stride <= largest_stride / element && stride * element % stride_multiple == 0)
@@ -60,8 +60,10 @@ std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
                                                      const TensorView& tensor,
                                                      Diagnostics& diagnostics) {
   const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
+  // Panels of 128 bytes, of 64 where 128 does not divide a row (SharedTile in
+  // cuda/kw/tile/tiles.cuh).
+  const int64_t columns = tensor.shape[3], panel_bytes = columns * element % 128 == 0 ? 128 : 64;
   const int64_t panel = panel_bytes / element;
-  const int64_t columns = tensor.shape[3];
   if (columns % panel != 0) {
     diagnostics.error(
         "launch.shape", {},
@@ -93,9 +95,10 @@ std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
   map.dims = {static_cast<uint64_t>(panel), static_cast<uint64_t>(tensor.shape[2]),
               static_cast<uint64_t>(columns / panel), static_cast<uint64_t>(tensor.shape[1]),
               static_cast<uint64_t>(tensor.shape[0])};
-  map.strides = {*row, panel_bytes, *head, *batch};
+  map.strides = {*row, static_cast<uint64_t>(panel_bytes), *head, *batch};
   map.box = {static_cast<uint32_t>(panel), static_cast<uint32_t>(argument.box_rows),
              static_cast<uint32_t>(argument.box_columns / panel), 1, 1};
+  map.swizzle = panel_bytes == 128 ? 3 : 2;
   map.l2_promotion = promotion(argument.l2_promotion);
   return map;
 }

@@ -122,17 +122,14 @@ void law_multicast_async(Check& c) {
                          tile.name, freed->name))
         .notes.push_back({fmt::format("`{}` is declared here", freed->name), freed->span});
   note_ctas(c, "C9");
-  // The device function divides by panels of 64 columns first, then by rows.
-  const int64_t panels = c.extent(&tile, 1).value_or(64) / 64,
-                rows = c.extent(&tile, 0).value_or(8);
+  // As the device function shares it out: by panels, else by rows.
+  const int64_t columns = c.extent(&tile, 1).value_or(64), rows = c.extent(&tile, 0).value_or(8),
+                panels = columns / (columns % 64 ? 32 : 64);
   if (ctas < 1 || panels < 1) return;  // ring.C1, cluster.C1
-  const bool by_panels = ctas <= panels && panels % ctas == 0;
-  const bool by_rows = ctas > panels && ctas % panels == 0 && rows % (ctas / panels * 8) == 0;
-  if (!by_panels && !by_rows)
+  if (panels % ctas && rows % (8 * ctas))
     c.broken("C10", c.stmt.span,
-             fmt::format("a tile of {} x {} has no {} equal parts of whole panels (64 columns) or "
-                         "groups of 8 rows",
-                         rows, panels * 64, ctas));
+             fmt::format("a tile of {} x {} has no {} equal parts: {} panels, and groups of 8 rows",
+                         rows, columns, ctas, panels));
 }
 
 void law_store_async(Check& c) {

@@ -30,8 +30,8 @@ TEST(LaunchPlan, of_the_corpus_kernel) {
   const nlohmann::json j = to_json(*plan);
   EXPECT_EQ(j["entry"], "attention_fwd");
   EXPECT_EQ(j["threads"], 384);
-  // Q twice and O for two workers of 64 rows, two stages of K and V, and the barriers.
-  EXPECT_EQ(j["shared_bytes"], 2 * 2 * 16384 + 4 * 32768 + 2 * 16384 + 1024);
+  // Q twice for two workers of 64 rows, two stages of K and V, and the barriers.
+  EXPECT_EQ(j["shared_bytes"], 2 * 2 * 16384 + 4 * 32768 + 1024);
   EXPECT_EQ(j["cluster"], 2);
   EXPECT_EQ(j["grid"], nlohmann::json::parse(R"(["*", 2, ["min", "blocks", ["//", "SMS", 2]]])"));
   const nlohmann::json& a = j["arguments"];
@@ -82,8 +82,8 @@ TEST(LaunchPlan, boxes_of_a_multicast_are_the_parts_that_each_cta_fetches) {
   const auto box = [](int rows, int columns, int ctas) {
     Diagnostics d;
     const std::string text =
-        replaced(replaced(corpus_text(), "tile k_s, v_s: ring(STAGES) of element[BN, D]",
-                          "tile k_s, v_s: ring(STAGES) of element[" + std::to_string(rows) + ", " +
+        replaced(replaced(corpus_text(), "tile k_s: ring(STAGES) of element[BN, D]",
+                          "tile k_s: ring(STAGES) of element[" + std::to_string(rows) + ", " +
                               std::to_string(columns) + "]"),
                  "CTAS = 2", "CTAS = " + std::to_string(ctas));
     const auto plan = plan_of(text, d);
@@ -95,21 +95,22 @@ TEST(LaunchPlan, boxes_of_a_multicast_are_the_parts_that_each_cta_fetches) {
   EXPECT_EQ(box(128, 128, 1), is(128, 128));
   EXPECT_EQ(box(64, 256, 2), is(64, 128));
   EXPECT_EQ(box(128, 64, 2), is(64, 64));   // one panel: each fetches half its rows
-  EXPECT_EQ(box(128, 128, 4), is(64, 64));  // two panels, two parts each
-  EXPECT_EQ(box(128, 192, 2), is(0, 0));    // refused: three panels have no halves
-  EXPECT_EQ(box(24, 64, 2), is(0, 0));      // refused: 12 rows split the swizzle's 8
+  EXPECT_EQ(box(128, 128, 4), is(32, 64));  // two panels: each fetches a quarter of both's rows
+  EXPECT_EQ(box(128, 192, 2), is(64, 64));  // three panels have no halves
+  EXPECT_EQ(box(128, 96, 2), is(64, 32));   // panels of 32 columns
+  EXPECT_EQ(box(24, 64, 2), is(0, 0));  // refused: 12 rows split the swizzle's 8
 }
 
 TEST(LaunchPlan, refuses_what_a_cluster_cannot_do) {
   Diagnostics d;
-  EXPECT_FALSE(plan_of(replaced(corpus_text(), "tile k_s, v_s: ring(STAGES) of element[BN, D]",
-                                "tile k_s, v_s: ring(STAGES) of element[BN, 192]"),
+  EXPECT_FALSE(plan_of(replaced(corpus_text(), "tile k_s: ring(STAGES) of element[BN, D]",
+                                "tile k_s: ring(STAGES) of element[24, 192]"),
                        d));
   EXPECT_EQ(d.all()[0].code, "launch.box");
   EXPECT_EQ(
       d.all()[0].message,
-      "a tile of 128x192 has no 2 equal parts of whole panels of 64 columns, or of a multiple "
-      "of 8 rows of one panel");
+      "a tile of 24x192 has no 2 equal parts of whole panels of 64 columns, or of a multiple of "
+      "8 rows");
   d = {};
   EXPECT_FALSE(plan_of(replaced(corpus_text(), "cluster cta of CTAS", "cluster cta of 16"), d));
   EXPECT_EQ(d.all()[0].code, "launch.cluster");
