@@ -66,6 +66,7 @@ struct Agent {
   std::map<const tl::Stmt*, Loop> loops;
   std::vector<Product> products;  // issued and not yet named by a wait_group, in order
   std::vector<SharedSlot*> stores_reading, stores;
+  std::vector<SharedSlot*> stored;  // by the worker's own store; some may be filled anew since
   std::map<std::pair<const Barriers*, int64_t>, int64_t> waited;  // (barrier, slot) -> phases seen
   std::optional<int64_t> turn;        // the generation of the named barrier that it waits at
   bool met = false;                   // its cluster, since init: the other CTAs are ready

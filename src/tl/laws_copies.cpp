@@ -153,7 +153,7 @@ void law_store_async(Check& c) {
              fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
         .hint = "put a wait for the barrier where the workers arrive before the copy";
   else if (const Symbol* barrier = c.find(waited->expr("b")))
-    c.facts.hands_over[barrier->name] = tile.name;
+    c.facts.hands_over[barrier->name].push_back(&c.stmt);
 }
 
 void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
