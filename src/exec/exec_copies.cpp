@@ -189,6 +189,12 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
     m.faults.raise("exec.sync", &s, fmt::format("{} is run by every thread of a worker", cite(s)));
     return Next::on;
   }
+  if (!slot->filled_by && !slot->published) {
+    m.faults.raise("exec.not_published", &s,
+                   fmt::format("{} may read what was there before: no publish since the store",
+                               cite(s)));
+    return Next::on;
+  }
   const Tile& tile = slot->tile;
   const auto& shape = to.tensor->data.shape;
   if (shape.size() != 4 || shape[3] > tile.columns) {
@@ -233,6 +239,11 @@ Next exec_store(Machine& m, Agent& a, const Stmt& s) {
   tile.of_columns = from->of_columns;
   tile.defined = true;
   to.slot->filled_by = nullptr;
+  to.slot->stored_by = a.index;
+  to.slot->published = false;
+  to.slot->handed_over.clear();
+  if (std::find(a.stored.begin(), a.stored.end(), to.slot) == a.stored.end())
+    a.stored.push_back(to.slot);
   to.slot->writer = &s;
   if (m.kernel->op == tl::Op::workers_kernel) {  // the other threads' rows are there after a sync
     to.slot->copiers = to.slot->copied = to.slot->opened = 1;

@@ -41,6 +41,10 @@ Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
   const BarrierUse b = barrier_of(m, a, s, "b");
   if (!b.barriers) return Next::on;
   if (!b.barriers->in_cluster) {
+    std::erase_if(a.stored, [&](const SharedSlot* slot) {
+      return slot->filled_by || slot->stored_by != a.index;
+    });
+    for (SharedSlot* slot : a.stored) slot->handed_over.push_back({b.barriers, b.slot, b.phase});
     arrive_at(m, a, s, b, a.warps());
     return Next::on;
   }
@@ -144,8 +148,11 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-// Orders shared stores before the copy engine's reads; on one schedule there is nothing to do.
-Next exec_publish(Machine&, Agent&, const Stmt&) { return Next::on; }
+// Orders shared stores before the copy engine's reads.
+Next exec_publish(Machine&, Agent& a, const Stmt&) {
+  for (SharedSlot* slot : a.stored) slot->published = true;
+  return Next::on;
+}
 
 Next exec_wait_store_read(Machine&, Agent& a, const Stmt&) {
   for (SharedSlot* slot : a.stores_reading) --slot->stores;

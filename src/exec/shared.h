@@ -17,6 +17,12 @@ namespace kw::exec {
 
 struct Barriers;
 
+// A barrier's phase: whoever has waited for it has seen what came before the arrival.
+struct Handover {
+  const Barriers* barriers;
+  int64_t slot, phase;
+};
+
 struct SharedSlot {
   Tile tile;
   int64_t use = -1;  // the ring index it was filled under; -1 when not by a copy
@@ -31,6 +37,11 @@ struct SharedSlot {
   // for each CTA. One that a single copy fills has no parts.
   uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
+  // Of a slot that a worker has stored (filled_by is null then): which agent, whether it has
+  // published it, and the phases at which it has arrived since.
+  int stored_by = -1;
+  bool published = false;
+  std::vector<Handover> handed_over;
   const tl::Stmt* writer = nullptr;
   const tl::Stmt* reader = nullptr;
 };

@@ -80,8 +80,8 @@ struct Facts {
   std::map<std::string, std::string> freed_by;
   // Which ring a barrier tells of: load_async and multicast_async arrive there.
   std::map<std::string, std::string> fills;
-  // Which tile is stored by a thread of the loader once it has waited for the barrier.
-  std::map<std::string, std::string> hands_over;
+  // The copies out of a thread of the loader that has waited for the barrier.
+  std::map<std::string, std::vector<const Stmt*>> hands_over;
   std::map<std::string, ExprPtr> toggles;
   std::set<const Stmt*> flags_set;  // flag statements that some raise sets
 

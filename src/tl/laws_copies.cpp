@@ -150,7 +150,7 @@ void law_store_async(Check& c) {
              fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
         .hint = "put a wait for the barrier where the workers arrive before the copy";
   else if (const Symbol* barrier = c.find(waited->expr("b")))
-    c.facts.hands_over[barrier->name] = tile.name;
+    c.facts.hands_over[barrier->name].push_back(&c.stmt);
 }
 
 namespace {
@@ -204,6 +204,12 @@ void law_store(Check& c) {
     c.broken(
          "C2", c.stmt.span,
          fmt::format("rows of `{}` ({}) and `{}` ({}) differ", from.name, *rows, to.name, *places))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+  const int64_t panel = *room % 64 == 0 ? 64 : 32;
+  if (*width % panel != 0)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} columns, `{}` panels of {}", from.name, *width, to.name,
+                         panel))
         .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
 }
 

@@ -265,7 +265,7 @@ class Flow {
   void arrive(const Stmt& s, State& state) {
     const ExprPtr& b = s.expr("b");
     if (const auto given = facts_.hands_over.find(base(b)); given != facts_.hands_over.end())
-      hand_over(s, given->second, state);
+      for (const Stmt* copy : given->second) hand_over(s, base(copy->expr("s")), state);
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) {
         const auto freed = facts_.freed_by.find(read.ring);

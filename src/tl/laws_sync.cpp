@@ -224,7 +224,23 @@ class Judge {
                                          : b.copies.empty() ? b.arrives[0]
                                                 : b.copies[0])
                                 .span});
+    hands_over(b);
     waiting(b);
+  }
+
+  // store_async.C4: only the workers can say that they have stored a tile.
+  void hands_over(const BarrierFacts& b) {
+    const auto copies = facts_.hands_over.find(b.symbol.name);
+    if (copies == facts_.hands_over.end() || facts_.incomplete) return;
+    const bool by_workers =
+        std::any_of(b.arrives.begin(), b.arrives.end(), [](const BarrierUse& a) {
+          return a.agent && a.agent->op == Op::workers;
+        });
+    if (by_workers) return;
+    for (const Stmt* copy : copies->second)
+      broken("store_async.C4", copy->span,
+             fmt::format("it waits for `{}`, where no worker arrives", b.symbol.name))
+          .notes.push_back({fmt::format("`{}` is declared here", b.symbol.name), b.symbol.span});
   }
 
   void waiting(const BarrierFacts& b) {
