@@ -28,6 +28,7 @@ Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
     slot.tile = fetch(copy);
     slot.writer = &s;
     slot.filled_by = nullptr;
+    slot.stored_by = -1;
     slot.use = copy.to.use;
   } else if (slot.tile.of_rows.tensor != copy.place.tensor ||
              slot.tile.of_rows.head != copy.place.head ||
