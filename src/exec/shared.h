@@ -35,7 +35,7 @@ struct SharedSlot {
   uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
   // Of a slot that a worker has stored (filled_by is null then): which agent, whether it has
-  // published it, and the phases at which it has arrived since.
+  // published it, and the phases at which it has arrived after that.
   int stored_by = -1;
   bool published = false;
   std::vector<Handover> handed_over;
