@@ -45,7 +45,7 @@ Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
       return slot->filled_by || slot->stored_by != a.index;
     });
     for (SharedSlot* slot : a.stored)
-      if (slot->published) slot->handed_over.push_back({b.barriers, b.slot, b.phase});
+      slot->handed_over.push_back({b.barriers, b.slot, b.phase, slot->published});
     arrive_at(m, a, s, b, a.warps());
     return Next::on;
   }
