@@ -190,9 +190,9 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
     return Next::on;
   }
   if (!slot->filled_by && !slot->published) {
-    m.faults.raise("exec.not_published", &s,
-                   fmt::format("{} may read what was there before: no publish since the store",
-                               cite(s)));
+    m.faults.raise(
+        "exec.not_published", &s,
+        fmt::format("{} may read what was there before: no publish since the store", cite(s)));
     return Next::on;
   }
   const Tile& tile = slot->tile;

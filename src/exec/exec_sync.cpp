@@ -44,7 +44,8 @@ Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
     std::erase_if(a.stored, [&](const SharedSlot* slot) {
       return slot->filled_by || slot->stored_by != a.index;
     });
-    for (SharedSlot* slot : a.stored) slot->handed_over.push_back({b.barriers, b.slot, b.phase});
+    for (SharedSlot* slot : a.stored)
+      slot->handed_over.push_back({b.barriers, b.slot, b.phase, slot->published});
     arrive_at(m, a, s, b, a.warps());
     return Next::on;
   }

@@ -21,6 +21,7 @@ struct Barriers;
 struct Handover {
   const Barriers* barriers;
   int64_t slot, phase;
+  bool published;  // what was stored, before the arrival
 };
 
 struct SharedSlot {
@@ -38,7 +39,7 @@ struct SharedSlot {
   uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
   // Of a slot that a worker has stored (filled_by is null then): which agent, whether it has
-  // published it, and the phases at which it has arrived since.
+  // published it, and the phases at which it has arrived since the store.
   int stored_by = -1;
   bool published = false;
   std::vector<Handover> handed_over;

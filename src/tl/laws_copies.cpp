@@ -207,9 +207,9 @@ void law_store(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
   const int64_t panel = *room % 64 == 0 ? 64 : 32;
   if (*width % panel != 0)
-    c.broken("C2", c.stmt.span,
-             fmt::format("`{}` has {} columns, `{}` panels of {}", from.name, *width, to.name,
-                         panel))
+    c.broken(
+         "C2", c.stmt.span,
+         fmt::format("`{}` has {} columns, `{}` panels of {}", from.name, *width, to.name, panel))
         .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
 }
 

@@ -233,9 +233,8 @@ class Judge {
     const auto copies = facts_.hands_over.find(b.symbol.name);
     if (copies == facts_.hands_over.end() || facts_.incomplete) return;
     const bool by_workers =
-        std::any_of(b.arrives.begin(), b.arrives.end(), [](const BarrierUse& a) {
-          return a.agent && a.agent->op == Op::workers;
-        });
+        std::any_of(b.arrives.begin(), b.arrives.end(),
+                    [](const BarrierUse& a) { return a.agent && a.agent->op == Op::workers; });
     if (by_workers) return;
     for (const Stmt* copy : copies->second)
       broken("store_async.C4", copy->span,

@@ -62,8 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Program, Right,
                          testing::Values("full", "causal", "causal_bn64", "prefix_lm", "alibi",
                                          "alone", "cluster_of_four", "cluster_of_one",
                                          "each_fetches", "f16", "narrow_output", "ping_pong",
-                                         "q_in_shared_memory", "queue", "swapped",
-                                         "three_workers"),
+                                         "q_in_shared_memory", "queue", "swapped", "three_workers"),
                          [](const auto& info) { return info.param; });
 
 class Wrong : public testing::TestWithParam<std::string> {};

@@ -75,6 +75,8 @@ const Fault kFaults[] = {
     {"copy_of_a_slot_not_handed_over", "exec.not_arrived",
      "store acc -> q_s[me][u]\n            publish\n            arrive o_full[u]",
      "arrive o_full[u]\n            store acc -> q_s[me][u]\n            publish"},
+    {"copy_of_a_slot_of_a_worker_that_did_not_arrive", "exec.not_arrived", "arrive o_full[u]\n",
+     "if me == WORKERS - 1:\n                arrive o_full[u]\n                arrive o_full[u]\n"},
     {"slot_given_back_before_it_has_left", "exec.overwrite",
      "wait_store_read\n                arrive q_free[u]", "arrive q_free[u]"},
     {"unknown_name", "exec.name", "let g = c.h // (H // G)", "let g = heads"},
@@ -138,9 +140,9 @@ TEST(Deadlock, says_that_a_part_of_a_tile_never_came) {
 
 // Whoever waits for the others to end is not to blame.
 TEST(Deadlock, of_a_cluster_does_not_blame_its_last_meeting) {
-  const auto program = test::parsed(
-      "edited", edited("            arrive o_full[u]\n",
-                       "            arrive o_full[u]\n        wait k_full[t]\n"));
+  const auto program =
+      test::parsed("edited", edited("            arrive o_full[u]\n",
+                                    "            arrive o_full[u]\n        wait k_full[t]\n"));
   ASSERT_TRUE(program);
   const exec::Outcome out = exec::run(*program, launch());
   ASSERT_EQ(out.faults.size(), 1u);
