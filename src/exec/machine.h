@@ -70,7 +70,7 @@ struct Agent {
   std::vector<SharedSlot*> copies;
   std::vector<std::vector<SharedSlot*>> commits;
   std::vector<SharedSlot*> unsynced;  // come, or stored, since its last sync
-  std::vector<SharedSlot*> stored;  // by the worker's own store; some may be filled anew since
+  std::vector<SharedSlot*> stored;    // by the worker's own store; some may be filled anew since
   std::map<std::pair<const Barriers*, int64_t>, int64_t> waited;  // (barrier, slot) -> phases seen
   std::optional<int64_t> turn;        // the generation of the named barrier that it waits at
   bool met = false;                   // its cluster, since init: the other CTAs are ready

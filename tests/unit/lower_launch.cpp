@@ -98,7 +98,7 @@ TEST(LaunchPlan, boxes_of_a_multicast_are_the_parts_that_each_cta_fetches) {
   EXPECT_EQ(box(128, 128, 4), is(32, 64));  // two panels: each fetches a quarter of both's rows
   EXPECT_EQ(box(128, 192, 2), is(64, 64));  // three panels have no halves
   EXPECT_EQ(box(128, 96, 2), is(64, 32));   // panels of 32 columns
-  EXPECT_EQ(box(24, 64, 2), is(0, 0));  // refused: 12 rows split the swizzle's 8
+  EXPECT_EQ(box(24, 64, 2), is(0, 0));      // refused: 12 rows split the swizzle's 8
 }
 
 TEST(LaunchPlan, refuses_what_a_cluster_cannot_do) {
