@@ -64,10 +64,10 @@ std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
   // cuda/kw/tile/tiles.cuh).
   const int64_t columns = tensor.shape[3], panel_bytes = columns * element % 128 == 0 ? 128 : 64;
   const int64_t panel = panel_bytes / element;
-  if (columns % panel != 0) {
-    diagnostics.error(
-        "launch.shape", {},
-        fmt::format("{} has {} columns, no multiple of {}", argument.name, columns, panel));
+  if (columns % panel != 0 || argument.box_columns % panel != 0) {
+    diagnostics.error("launch.shape", {},
+                      fmt::format("{} has {} columns and moves {} at a time, no multiples of {}",
+                                  argument.name, columns, argument.box_columns, panel));
     return std::nullopt;
   }
   if (tensor.strides[3] != 1) {

@@ -145,7 +145,7 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
       {R"([{"op":"remove","path":"/arguments/0/dims/0"}])",
        "arguments[0].dims: has 3 entries; a tensor map is over batch, head, row, column"},
       {R"([{"op":"replace","path":"/arguments/0/box/columns","value":100}])",
-       "q.box.columns: is 100; 64 of bf16 make a panel of 128 bytes"},
+       "q.box.columns: is 100; 32 of bf16 make a panel of 64 bytes"},
       {R"([{"op":"replace","path":"/arguments/0/l2_promotion","value":100}])",
        "arguments[0].l2_promotion: is 100, not 0, 64, 128 or 256"},
       {R"([{"op":"replace","path":"/arguments/1/offset","value":64}])",
