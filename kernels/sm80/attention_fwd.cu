@@ -1,10 +1,17 @@
 // Softmax attention forward for Ampere-class GPUs (sm_80 and later), any lengths and strides.
+//
+// A thread block computes BM query rows of one head, ROWS for each of its workers; nobody only loads.
+// The keys of the next block of keys, and the values of this one, are copied while the scores are
+// multiplied and the softmax runs. A worker's warps hold ROWS / 4 query rows each, and what a warp
+// reads of K and V serves all of its rows. Q stays in shared memory: the registers are for the
+// accumulators. Two thread blocks share a multiprocessor, so one multiplies while the other is in its
+// softmax. Tiles for other head dimensions and GPUs: tiles.md.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
-constexpr int D = 128, BN = 64, STAGES = 2;
-constexpr int ROWS = 128, WORKERS = 1, BM = ROWS * WORKERS;      // query rows of a worker, workers of a block
-constexpr int RESIDENT = 2;                                      // blocks on a multiprocessor at a time
+constexpr int D = 128, BN = 64;                                  // head dimension, keys of a block of keys
+constexpr int ROWS = 128, WORKERS = 1, BM = ROWS * WORKERS;      // query rows of a worker, workers, query rows of a thread block
+constexpr int RESIDENT = 2;                                      // thread blocks that share a multiprocessor
 
 struct Args {
     kw::Tensor<const element, 'B', 'H', 'M', 'D'> q;
@@ -19,7 +26,8 @@ struct Args {
 
 struct Shared {
     kw::SharedTile<element, ROWS, D> q_s[WORKERS];               // in the end, the output
-    kw::Ring<kw::SharedTile<element, BN, D>, STAGES> k_s, v_s;
+    kw::Ring<kw::SharedTile<element, BN, D>, 2> k_s;
+    kw::SharedTile<element, BN, D> v_s;
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
@@ -37,7 +45,7 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
 extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
     const int me = kw::worker_index();
-    const Block c = block_of(args, kw::block_index());
+    const Block c = block_of(args, kw::block_index(args.blocks));
     const Keys keys = key_blocks(args, c);
     const int g = c.h / (args.H / args.G);
     const int i0 = c.m * BM + me * ROWS;
@@ -47,45 +55,43 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
     kw::RowVector<kw::real, ROWS> m, factor;                     // the reference of the exponentials, and what to multiply earlier terms by
     kw::RowPartial<kw::real, ROWS> l;                            // the sum of the exponentials
     bool raised;
-    int t = 0;
 
-    auto fetch = [&](int u, int n) {                             // key block n is the u-th of the rings
-        kw::copy_async<WORKERS>(args.k, {c.b, g, n * BN}, shared.k_s[u]);
-        kw::copy_async<WORKERS>(args.v, {c.b, g, n * BN}, shared.v_s[u]);
-    };
-    auto advance = [&](int n, bool mixed) {
-        kw::wait_copies<STAGES - 2>();
-        kw::sync_block();
-        if (n >= STAGES - 1) fetch(t + STAGES - 1, n - (STAGES - 1));
-        kw::commit_copies();
-        kw::gemm(s, shared.q_s[me], kw::transposed(shared.k_s[t]));
+    auto softmax = [&](int n, bool mixed) {                      // s: scores -> exponentials
         if (mixed) {
             kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
         }
         raised = kw::raise(m, factor, s, args.slack, args.scale);
         kw::RowVector<kw::real, ROWS> offset = m;
         kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
-        if (raised) {
-            kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
-            kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, factor);
-        }
         kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
+        kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
         kw::row_sum(l, s);
+    };
+    auto advance = [&](int n, bool mixed) {
+        kw::wait_copies<0>();
+        kw::sync_block();                                        // K of n has come; V and the other K of before have been read
+        kw::copy_async<WORKERS>(args.v, {c.b, g, n * BN}, shared.v_s);
+        kw::commit_copies();
+        if (n >= 1) kw::copy_async<WORKERS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
+        kw::commit_copies();
+        kw::gemm(s, shared.q_s[me], kw::transposed(shared.k_s[n]));
+        softmax(n, mixed);
         kw::reshape(p, s);
-        kw::gemm_add(acc, p, shared.v_s[t]);
+        if (raised) kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, factor);
+        kw::wait_copies<1>();
+        kw::sync_block();                                        // V has come; the next K may still be under way
+        kw::gemm_add(acc, p, shared.v_s);
     };
 
     kw::copy_async<1>(args.q, {c.b, c.h, i0}, shared.q_s[me]);
-    for (int u = 0; u < STAGES - 1; ++u) {
-        if (u < keys.count) fetch(u, keys.count - 1 - u);
-        kw::commit_copies();
-    }
+    kw::copy_async<WORKERS>(args.k, {c.b, g, (keys.count - 1) * BN}, shared.k_s[keys.count - 1]);
+    kw::commit_copies();
     kw::fill(acc, 0.0f);
     kw::fill(l, 0.0f);
     kw::fill(m, kw::minus_infinity);
 
-    for (int n = keys.count - 1; n >= keys.full; --n, ++t) advance(n, true);
-    for (int n = kw::min(keys.count, keys.full) - 1; n >= 0; --n, ++t) advance(n, false);
+    for (int n = keys.count - 1; n >= keys.full; --n) advance(n, true);
+    for (int n = kw::min(keys.count, keys.full) - 1; n >= 0; --n) advance(n, false);
 
     kw::RowVector<kw::real, ROWS> sum = kw::total(l), inverse = sum, lse_r = sum;
     kw::map_rows(inverse, [&](kw::real x) { return x == 0.0f ? 0.0f : kw::reciprocal(x); });

@@ -17,6 +17,7 @@ from torch.export import Dim
 from torch.fx.experimental import symbolic_shapes
 from torch.fx.proxy import TracerBase
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from .problem import Problem, first_line_of, last_line_in
 
@@ -74,33 +75,54 @@ def _is_parameter_like(value):
 
 
 class _Products(TorchDispatchMode):
-    """Collects the sizes that occur as rows or columns of a batched matrix product."""
+    """Which arguments are factors of matrix products, and the rows and columns of the scores.
+
+    A tensor's origins are the arguments that it was computed from, and "product" if a matrix product
+    was on the way. q, k and v come to a product without another before it; a bias does not."""
 
     def __init__(self):
         super().__init__()
-        self.sizes = set()
+        self.sizes, self.factors = set(), set()
+        self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
+
+    def note(self, tensor, origins):
+        self.origins[id(tensor)] = origins
+        self.alive.append(tensor)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        if func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
-            self.sizes |= {int(args[0].shape[-2]), int(args[1].shape[-1])}
-        elif "scaled_dot_product" in str(func):
-            self.sizes |= {int(args[0].shape[2]), int(args[1].shape[2])}
+        given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        origins = set().union(*(self.origins.get(id(x), set()) for x in given))
+        attention = "scaled_dot_product" in str(func)
+        if attention or func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
+            sides = [self.origins.get(id(x), set()) for x in given[:3 if attention else 2]]
+            self.factors |= set().union(*(side for side in sides if "product" not in side))
+            if attention:
+                self.sizes |= {int(args[0].shape[2]), int(args[1].shape[2])}
+            elif "product" not in origins:
+                self.sizes |= {int(args[0].shape[-2]), int(args[1].shape[-1])}
+            origins = origins | {"product"}
+        for x in tree_leaves(out):
+            if isinstance(x, torch.Tensor):
+                self.note(x, origins | self.origins.get(id(x), set()))
         return out
 
 
 def _fake_run(spec, values, as_tensors):
-    """Runs the function on fake tensors; returns the products' sizes."""
+    """Runs the function on fake tensors; returns its products."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     products = _Products()
     fakes = []
-    for value, as_tensor in zip(values, as_tensors):
+    for n, (value, as_tensor) in enumerate(zip(values, as_tensors)):
         if as_tensor:
             value = torch.tensor(value)
-        fakes.append(mode.from_tensor(value) if isinstance(value, torch.Tensor) else value)
+        if isinstance(value, torch.Tensor):
+            value = mode.from_tensor(value)
+            products.note(value, {n})
+        fakes.append(value)
     with torch.no_grad(), mode, products:
         spec.function(*fakes)
-    return products.sizes
+    return products
 
 
 def _explain(spec, error):
@@ -159,7 +181,7 @@ def _without_ones(spec, values, numbers):
 # ---- the trace
 
 
-def _dynamic_dims(value, sequence_sizes):
+def _dynamic_dims(value, sequence_sizes, is_factor):
     """AUTO for a dimension that may vary, None for one that is a constant."""
     if not isinstance(value, torch.Tensor):
         return None
@@ -170,7 +192,7 @@ def _dynamic_dims(value, sequence_sizes):
         head = 2 if value.shape[1] in sequence_sizes and value.shape[2] not in sequence_sizes else 1
         last_two_are_keys = value.shape[3] in sequence_sizes and value.shape[3] == value.shape[2]
         dims.pop(head)
-        if last_two_are_keys:  # a bias [B, H, M, N]
+        if last_two_are_keys and not is_factor:  # a bias [B, H, M, N]
             dims[3] = Dim.AUTO
     return dims
 
@@ -225,14 +247,15 @@ class _Module(torch.nn.Module):
 
 def trace(spec, dtype):
     """Traces spec.function on its example inputs, whose operands are of `dtype`."""
-    numbers, sizes, notes = _choose_numbers(spec, spec.values)
+    numbers, products, notes = _choose_numbers(spec, spec.values)
     values = _without_ones(spec, spec.values, numbers)
     if values is not spec.values:
-        sizes = _fake_run(spec, values, numbers)
+        products = _fake_run(spec, values, numbers)
     is_argument = [number or isinstance(value, torch.Tensor) for number, value in zip(numbers, values)]
     values = [torch.tensor(value) if number else value for number, value in zip(numbers, values)]
     given = tuple(value for value, argument in zip(values, is_argument) if argument)
-    dims = tuple(_dynamic_dims(value, sizes) for value in given)
+    dims = tuple(_dynamic_dims(value, products.sizes, n in products.factors)
+                 for n, value in enumerate(values) if is_argument[n])
     module = _Module(spec.function, list(zip(is_argument, values)))
     recorder = _Recorder(spec.file)
     try:

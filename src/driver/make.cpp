@@ -115,7 +115,7 @@ class Maker {
   }
 
   bool transfer() {
-    transferred_ = transfer::transfer(*source_, capture_->form, diagnostics_);
+    transferred_ = transfer::transfer(*source_, capture_->form, options_.target, diagnostics_);
     if (!transferred_ || !tl::verify(transferred_->program, diagnostics_)) return false;
     std::string rules;
     for (const transfer::AppliedRule& r : transferred_->rules)

@@ -18,6 +18,11 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
 Tile fetch(const TileCopy& copy);
 // Nobody may still read, or wait for, what a slot holds.
 bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
+// Rows of a tensor that whole workers copy: place.tensor and of_rows as above; slot null after a
+// fault.
+TileCopy worker_copy_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view tile, bool out);
+// Writes the tile's rows to the tensor.
+void write_rows(Machine& m, const tl::Stmt& s, const TileCopy& copy);
 // Arrives at the barrier, whose use completes when the slot has been filled.
 void announce(Machine& m, Agent& a, const tl::Stmt& s, const TileCopy& copy);
 

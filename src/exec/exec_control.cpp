@@ -59,7 +59,7 @@ void advance_counter(Machine& m, Agent& a, const Stmt& s, const std::string& nam
   v->x += 1;
 }
 
-Next down_loop(Machine& m, Agent& a, const Stmt& s) {
+Next down_loop(Machine& m, Agent& a, const Stmt& s, bool counts) {
   const Context c = context(m, a, s);
   const bool fresh = !a.loops.count(&s);
   Loop& loop = a.loops[&s];
@@ -67,7 +67,7 @@ Next down_loop(Machine& m, Agent& a, const Stmt& s) {
     loop.n = integer_of(c, s.expr("a"));
   } else {
     --loop.n;
-    advance_counter(m, a, s, s.word("t"));
+    if (counts) advance_counter(m, a, s, s.word("t"));
   }
   return iterate(a, s, loop.n >= integer_of(c, s.expr("b")) && !m.faults.any(),
                  {{s.word("n"), loop.n}});
@@ -75,8 +75,9 @@ Next down_loop(Machine& m, Agent& a, const Stmt& s) {
 
 }  // namespace
 
-Next exec_down(Machine& m, Agent& a, const Stmt& s) { return down_loop(m, a, s); }
-Next exec_down_rolled(Machine& m, Agent& a, const Stmt& s) { return down_loop(m, a, s); }
+Next exec_down(Machine& m, Agent& a, const Stmt& s) { return down_loop(m, a, s, true); }
+Next exec_down_rolled(Machine& m, Agent& a, const Stmt& s) { return down_loop(m, a, s, true); }
+Next exec_descend(Machine& m, Agent& a, const Stmt& s) { return down_loop(m, a, s, false); }
 
 Next exec_range(Machine& m, Agent& a, const Stmt& s) {
   Loop& loop = a.loops[&s];

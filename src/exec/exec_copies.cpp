@@ -109,6 +109,35 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   return copy;
 }
 
+TileCopy worker_copy_of(Machine& m, Agent& a, const Stmt& s, std::string_view tile, bool out) {
+  const Coordinates at = coordinates_of(m, a, s, out);
+  TileCopy copy{
+      at.tensor, {true, at.name, at.batch, at.head, at.row}, shared_of(m, a, s, tile), {}};
+  if (!at.tensor || !copy.to.slot) {
+    copy.to.slot = nullptr;
+    return copy;
+  }
+  const Tile& held = copy.to.slot->tile;
+  const Tensor& t = at.tensor->data;
+  if (t.rank() == 4 && t.shape[3] == held.columns && t.dtype == held.dtype && a.thread < 0 &&
+      !a.guarded())
+    return copy;
+  m.faults.raise("exec.shape", &s,
+                 fmt::format("{}: rows of {} and {} columns, by {}", cite(s), t.shape.back(),
+                             held.columns, a.guarded() ? "one thread" : "a worker"));
+  copy.to.slot = nullptr;
+  return copy;
+}
+
+void write_rows(Machine& m, const Stmt& s, const TileCopy& copy) {
+  const Coordinates to{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
+  Global& g = m.tensors.at(copy.place.tensor);
+  const Tile& tile = copy.to.slot->tile;
+  for (int r = 0; r < tile.rows && to.row + r < g.data.shape[2]; ++r)
+    for (int c = 0; c < tile.columns; ++c)
+      write_element(m, s, g, offset_of(g.data, to, to.row + r) + c, tile.row(r)[c]);
+}
+
 Tile fetch(const TileCopy& copy) {
   Tile tile = copy.to.slot->tile;
   const Tensor& t = copy.tensor->data;
@@ -160,6 +189,12 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
     m.faults.raise("exec.sync", &s, fmt::format("{} is run by every thread of a worker", cite(s)));
     return Next::on;
   }
+  if (!slot->filled_by && !slot->published) {
+    m.faults.raise(
+        "exec.not_published", &s,
+        fmt::format("{} may read what was there before: no publish since the store", cite(s)));
+    return Next::on;
+  }
   const Tile& tile = slot->tile;
   const auto& shape = to.tensor->data.shape;
   if (shape.size() != 4 || shape[3] > tile.columns) {
@@ -204,7 +239,17 @@ Next exec_store(Machine& m, Agent& a, const Stmt& s) {
   tile.of_columns = from->of_columns;
   tile.defined = true;
   to.slot->filled_by = nullptr;
+  to.slot->stored_by = a.index;
+  to.slot->published = false;
+  to.slot->handed_over.clear();
+  if (std::find(a.stored.begin(), a.stored.end(), to.slot) == a.stored.end())
+    a.stored.push_back(to.slot);
   to.slot->writer = &s;
+  if (m.kernel->op == tl::Op::workers_kernel) {  // the other threads' rows are there after a sync
+    to.slot->copiers = to.slot->copied = to.slot->opened = 1;
+    to.slot->synced = 0;
+    a.unsynced.push_back(to.slot);
+  }
   return Next::on;
 }
 

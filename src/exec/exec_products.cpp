@@ -105,9 +105,10 @@ struct Operands {
 // reads is empty after a fault.
 Operands operands_of(Machine& m, Agent& agent, const Stmt& s, bool adds) {
   Operands o{tile_of(m, agent, s, "c", Role::accumulator, adds), nullptr, nullptr, {}};
-  const tl::Expr* base = s.expr("a").get();
-  while (base->kind == tl::ExprKind::index) base = base->args[0].get();
-  const bool shared = agent.block->arrays.count(base->text) > 0;
+  // A register tile is a name alone; a shared one is a name, or a use of it: q_s[me][u].
+  const tl::Expr* named = s.expr("a").get();
+  while (named->kind == tl::ExprKind::index) named = named->args[0].get();
+  const bool shared = agent.block->arrays.count(named->text) > 0;
   SharedSlot* left = shared && o.c ? readable_of(m, agent, s, "a") : nullptr;
   if (left) o.a = &left->tile;
   if (!shared && o.c) o.operand = tile_of(m, agent, s, "a", Role::operand, true);

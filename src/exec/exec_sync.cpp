@@ -41,6 +41,11 @@ Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
   const BarrierUse b = barrier_of(m, a, s, "b");
   if (!b.barriers) return Next::on;
   if (!b.barriers->in_cluster) {
+    std::erase_if(a.stored, [&](const SharedSlot* slot) {
+      return slot->filled_by || slot->stored_by != a.index;
+    });
+    for (SharedSlot* slot : a.stored)
+      slot->handed_over.push_back({b.barriers, b.slot, b.phase, slot->published});
     arrive_at(m, a, s, b, a.warps());
     return Next::on;
   }
@@ -65,7 +70,8 @@ void arrive_named(NamedBarrier& b, const Stmt& s, int threads) {
   ++b.generation;
 }
 
-// bar.sync: arrives once, then waits for the others of its generation.
+}  // namespace
+
 Next sync_named(Machine& m, Agent& a, const Stmt& s, int64_t id, int threads) {
   NamedBarrier& b = a.block->named[id];
   if (!a.turn) {
@@ -87,10 +93,9 @@ Next sync_named(Machine& m, Agent& a, const Stmt& s, int64_t id, int threads) {
   return Next::on;
 }
 
-}  // namespace
-
 Next exec_sync_worker(Machine& m, Agent& a, const Stmt& s) {
   const int64_t w = integer_of(context(m, a, s), s.expr("w"));
+  if (!m.faults.any() && !a.turn) publish_at_sync(a);
   return m.faults.any() ? Next::on : sync_named(m, a, s, 8 + w, 128);
 }
 
@@ -144,8 +149,11 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-// Orders shared stores before the copy engine's reads; on one schedule there is nothing to do.
-Next exec_publish(Machine&, Agent&, const Stmt&) { return Next::on; }
+// Orders shared stores before the copy engine's reads.
+Next exec_publish(Machine&, Agent& a, const Stmt&) {
+  for (SharedSlot* slot : a.stored) slot->published = true;
+  return Next::on;
+}
 
 Next exec_wait_store_read(Machine&, Agent& a, const Stmt&) {
   for (SharedSlot* slot : a.stores_reading) --slot->stores;

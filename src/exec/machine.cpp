@@ -91,6 +91,13 @@ void Machine::add_agents(ThreadBlock& block) {
   if (kernel->op == Op::plan) return add(0, -1);
   const Context c{*this, nullptr, kernel};
   const int64_t workers = integer_of(c, kernel->expr("t")) / 128;
+  if (kernel->op == Op::workers_kernel) {
+    for (int64_t w = 0; w < workers; ++w) {
+      add(w, -1);
+      agents.back().frames.back().scope->names[kernel->word("me")] = Value::integer(w);
+    }
+    return;
+  }
   for (int64_t w = 0; w < workers; ++w) {
     std::vector<int> threads;
     for (const Stmt& s : kernel->body)
@@ -120,6 +127,21 @@ void Machine::add_cluster(int first) {
     add_agents(*cluster[last_ahead ? ctas - 1 - n : n]);
 }
 
+// A kernel that asks for its block_index has one thread block for each.
+int64_t Machine::clusters() {
+  tl::ExprPtr count;
+  tl::walk(kernel->body, [&](const Stmt& s) {
+    for (const tl::Field& f : s.fields)
+      for (const tl::Item& item : f.items)
+        if (item.expr)
+          tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+            if (e->kind == tl::ExprKind::call && e->text == "block_index") count = e->args.at(0);
+            return nullptr;
+          });
+  });
+  return count ? integer_of({*this, nullptr, kernel}, count) : launch.grid;
+}
+
 bool Machine::start() {
   if (!declare(*this)) return false;
   for (const Stmt& s : kernel->body)
@@ -129,7 +151,8 @@ bool Machine::start() {
         faults.raise("exec.cluster", &s, fmt::format("{} is for {} CTAs: not 1 to 8", cite(s), k));
       ctas = static_cast<int>(std::clamp<int64_t>(k, 1, 8));
     }
-  for (int n = 0; n < launch.grid && !faults.any(); ++n) add_cluster(n * ctas);
+  const int64_t grid = clusters();
+  for (int n = 0; n < grid && !faults.any(); ++n) add_cluster(n * ctas);
   return !faults.any();
 }
 

@@ -66,6 +66,11 @@ struct Agent {
   std::map<const tl::Stmt*, Loop> loops;
   std::vector<Product> products;  // issued and not yet named by a wait_group, in order
   std::vector<SharedSlot*> stores_reading, stores;
+  // Copies that this worker takes part in: not yet committed, and by commit, in order.
+  std::vector<SharedSlot*> copies;
+  std::vector<std::vector<SharedSlot*>> commits;
+  std::vector<SharedSlot*> unsynced;  // come, or stored, since its last sync
+  std::vector<SharedSlot*> stored;    // by the worker's own store; some may be filled anew since
   std::map<std::pair<const Barriers*, int64_t>, int64_t> waited;  // (barrier, slot) -> phases seen
   std::optional<int64_t> turn;        // the generation of the named barrier that it waits at
   bool met = false;                   // its cluster, since init: the other CTAs are ready
@@ -107,6 +112,7 @@ struct Machine {
  private:
   bool start();
   void add_cluster(int first);
+  int64_t clusters();
   void add_agents(ThreadBlock& block);
   bool turn(Agent& agent);
   void step(Agent& agent);
@@ -184,6 +190,11 @@ BarrierUse barrier_in(Machine& m, Agent& a, const tl::Stmt& s, ThreadBlock& bloc
 // Faults where a number of CTAs, `k`, is not the cluster's.
 bool ctas_agree(Machine& m, const tl::Stmt& s);
 std::string state_of(const BarrierUse& b);
+
+// bar.sync: arrives once, then waits for the others of its generation (exec_sync.cpp). What a
+// worker has copied becomes visible to the others when it comes (exec_workers.cpp).
+Next sync_named(Machine& m, Agent& a, const tl::Stmt& s, int64_t id, int threads);
+void publish_at_sync(Agent& a);
 
 // Global coordinates of a tile's first element, as ints or as reals.
 struct Origin {

@@ -53,6 +53,7 @@ void declare_toggle(Machine& m, const Stmt& s) {
 void declare_record(Machine& m, const Stmt& s) { m.records[s.word("n")] = &s; }
 void declare_def(Machine& m, const Stmt& s) { m.defs[s.word("n")] = &s; }
 void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
+void declare_workers_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
 
 // ---- the arguments

@@ -84,6 +84,26 @@ SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view ho
       return fault("exec.not_arrived", fmt::format("{} is read before a wait for use {} of {}",
                                                    name, slot.use, slot.filled_by->name));
   }
+  if (slot.synced != slot.copiers)
+    return fault("exec.not_arrived",
+                 fmt::format("{} is read before every worker that copies it has waited for its "
+                             "part and come to a sync",
+                             name));
+  if (!slot.filled_by && slot.stored_by >= 0 && slot.stored_by != a.index) {
+    bool arrived = false, published = false;
+    for (const Handover& h : slot.handed_over) {
+      const auto seen = a.waited.find({h.barriers, h.slot});
+      if (seen == a.waited.end() || seen->second < h.phase) continue;
+      arrived = true;
+      published |= h.published;
+    }
+    if (!arrived)
+      return fault("exec.not_arrived",
+                   fmt::format("{} is read before a wait for the worker that stores it", name));
+    if (!published)
+      return fault("exec.not_published",
+                   fmt::format("{} is read and was not published before it was handed over", name));
+  }
   if (!slot.tile.defined)
     return fault("exec.uninitialised",
                  fmt::format("{} is read and nothing has filled it yet", name));

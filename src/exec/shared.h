@@ -17,6 +17,13 @@ namespace kw::exec {
 
 struct Barriers;
 
+// A barrier's phase: whoever has waited for it has seen what came before the arrival.
+struct Handover {
+  const Barriers* barriers;
+  int64_t slot, phase;
+  bool published;  // what was stored, before the arrival
+};
+
 struct SharedSlot {
   Tile tile;
   int64_t use = -1;  // the ring index it was filled under; -1 when not by a copy
@@ -24,10 +31,18 @@ struct SharedSlot {
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
   bool arriving = false;
+  // Of a slot that whole workers copy: the workers that must, those that have waited for their
+  // part, and those that have come to a sync since. All needed before anybody reads it.
+  uint32_t copiers = 0, opened = 0, copied = 0, synced = 0;
   // Of a slot that the CTAs of a cluster fill together: who has sent its part and who must, a bit
   // for each CTA. One that a single copy fills has no parts.
   uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
+  // Of a slot that a worker has stored (filled_by is null then): which agent, whether it has
+  // published it, and the phases at which it has arrived since the store.
+  int stored_by = -1;
+  bool published = false;
+  std::vector<Handover> handed_over;
   const tl::Stmt* writer = nullptr;
   const tl::Stmt* reader = nullptr;
 };

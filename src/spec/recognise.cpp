@@ -110,24 +110,6 @@ bool set_score(Form& form, Term& term, const ExprPtr& scores,
   return true;
 }
 
-// Head dimensions that the tensor cores and the copies can take.
-bool check_head_dim(const Form& form, const Graph& graph, Diagnostics& diagnostics) {
-  for (const Size* d : {&form.D, &form.Dv}) {
-    const bool fits =
-        d->name.empty() && d->constant % 16 == 0 && d->constant >= 16 && d->constant <= 256;
-    if (fits) continue;
-    const Argument* a =
-        form.argument(d == &form.D ? form.terms[0].q.argument : form.terms[0].v.argument);
-    diagnostics
-        .error("spec.head_dim", a ? a->span : graph.span,
-               fmt::format("the head dimension is {}; kernels take multiples of 16 up to 256",
-                           d->name.empty() ? std::to_string(d->constant) : d->name))
-        .hint = "pad q, k and v with zeros to 64, 128 or 256, and keep the scale of the true size";
-    return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 const Argument* Form::argument(const std::string& name) const {
@@ -174,7 +156,6 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
       !second_output(elements, graph, *parts, *roles, output.names, form, diagnostics))
     return std::nullopt;
   form.terms.push_back(std::move(term));
-  if (!check_head_dim(form, graph, diagnostics)) return std::nullopt;
   return form;
 }
 

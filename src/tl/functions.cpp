@@ -11,7 +11,7 @@ constexpr Function kFunctions[] = {
     {"f32", 1, Returns::real},           {"min", 2, Returns::like_arguments},
     {"max", 2, Returns::like_arguments}, {"abs", 1, Returns::like_arguments},
     {"ceil_div", 2, Returns::integer},   {"heads_in_l2", 3, Returns::integer},
-    {"total", 1, Returns::row},
+    {"total", 1, Returns::row},          {"block_index", 1, Returns::integer},
 };
 
 constexpr Constant kConstants[] = {{"-inf", "minus_infinity"}, {"log2e", "log2e"}, {"ln2", "ln2"}};

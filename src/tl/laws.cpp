@@ -83,7 +83,7 @@ bool verify(const Program& program, Diagnostics& diagnostics) {
   // Paths are followed only where every statement is right by itself.
   if (!found.has_errors())
     walk(program.body, [&](const Stmt& s) {
-      if (s.op == Op::workers) judge_flow(s, facts, found);
+      if (s.op == Op::workers || s.op == Op::workers_kernel) judge_flow(s, facts, found);
       if (s.op != Op::worker) return;
       for (const Stmt& thread : s.body)
         if (thread.op == Op::thread) judge_storing_thread(thread, facts, found);
@@ -115,8 +115,13 @@ const Stmt* Check::inside(Op op) const {
   return nullptr;
 }
 
+const Stmt* Check::workers_block() const {
+  const Stmt* workers = inside(Op::workers);
+  return workers ? workers : inside(Op::workers_kernel);
+}
+
 Agent Check::agent() const {
-  if (const Stmt* workers = inside(Op::workers)) return workers;
+  if (const Stmt* workers = workers_block()) return workers;
   if (inside(Op::worker)) return inside(Op::thread);
   return nullptr;
 }

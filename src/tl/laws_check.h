@@ -65,6 +65,7 @@ struct Facts {
   const Stmt* element = nullptr;
   std::string element_type = "bf16";
   int64_t threads = 0, loader_registers = 0;
+  bool alike = false;  // no worker loads: a workers_kernel
   int64_t shared_bytes = 0;
   bool incomplete = false;  // a statement was refused before its facts were noted
   const Stmt* cluster = nullptr;
@@ -79,14 +80,14 @@ struct Facts {
   std::map<std::string, std::string> freed_by;
   // Which ring a barrier tells of: load_async and multicast_async arrive there.
   std::map<std::string, std::string> fills;
-  // Which tile is stored by a thread of the loader once it has waited for the barrier.
-  std::map<std::string, std::string> hands_over;
+  // The copies out of a thread of the loader that has waited for the barrier.
+  std::map<std::string, std::vector<const Stmt*>> hands_over;
   std::map<std::string, ExprPtr> toggles;
   std::set<const Stmt*> flags_set;  // flag statements that some raise sets
 
   // Of the workers block; known unless kernel.C1 is broken.
   bool workers_are_known() const { return threads > 0; }
-  int64_t workers() const { return threads / 128 - 1; }
+  int64_t workers() const { return threads / 128 - (alike ? 0 : 1); }
 };
 
 class Check {
@@ -103,6 +104,8 @@ class Check {
 
   // The innermost block of this op around the statement, or null.
   const Stmt* inside(Op op) const;
+  // The block that all math workers run: `workers`, or a kernel whose workers are all alike.
+  const Stmt* workers_block() const;
   // The single thread or the workers that run it; null outside.
   Agent agent() const;
   bool by_one_thread() const { return inside(Op::thread) != nullptr; }

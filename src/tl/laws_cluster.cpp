@@ -58,7 +58,7 @@ void law_sync_cluster(Check& c) {
 }
 
 void law_deal(Check& c) {
-  if (!c.inside(Op::workers) && !(c.inside(Op::worker) && c.inside(Op::thread)))
+  if (!c.workers_block() && !(c.inside(Op::worker) && c.inside(Op::thread)))
     c.broken("C1", c.stmt.span, "blocks are dealt outside a worker");
   if (!c.facts.deals.empty() && !equal(c.facts.deals[0]->expr("n"), c.stmt.expr("n")))
     c.broken("C2", c.stmt.span,

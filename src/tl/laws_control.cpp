@@ -41,9 +41,17 @@ void counter_is_var(Check& c) {
 }
 
 void belongs_to_worker(Check& c, const char* label) {
-  if (!c.inside(Op::workers) && !c.inside(Op::plan))
+  if (!c.workers_block() && !c.inside(Op::plan))
     c.broken(label, c.stmt.span,
              fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
+}
+
+// wgmma has 64 rows; what each warp multiplies for itself may be twice as many.
+void worker_holds(Check& c, const std::optional<int64_t>& rows, const char* what) {
+  if (rows && *rows != 64 && !(c.facts.alike && *rows == 128))
+    c.broken("C1", c.stmt.expr("r")->span,
+             fmt::format("a worker holds {}, this {} has {}",
+                         c.facts.alike ? "64 or 128 rows" : "64 rows", what, *rows));
 }
 
 void register_tile_is_possible(Check& c, const char* type) {
@@ -52,9 +60,7 @@ void register_tile_is_possible(Check& c, const char* type) {
   if (c.stmt.word("t") != type)
     c.broken("C1", c.stmt.items("t")[0].span,
              fmt::format("{} holds {}, this one {}", word(c.stmt.op), type, c.stmt.word("t")));
-  if (rows && *rows != 64)
-    c.broken("C1", c.stmt.expr("r")->span,
-             fmt::format("a worker holds 64 rows, this tile has {}", *rows));
+  worker_holds(c, rows, "tile");
   if (columns && (*columns % 16 || *columns <= 0 || *columns > 256))
     c.broken("C2", c.stmt.expr("c")->span,
              fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
@@ -66,9 +72,7 @@ void rows_are_possible(Check& c) {
   if (c.stmt.word("t") != "real")
     c.broken("C1", c.stmt.items("t")[0].span,
              fmt::format("a row vector holds real, this one {}", c.stmt.word("t")));
-  if (rows && *rows != 64)
-    c.broken("C1", c.stmt.expr("r")->span,
-             fmt::format("a worker holds 64 rows, this vector has {}", *rows));
+  worker_holds(c, rows, "vector");
 }
 
 }  // namespace
@@ -107,7 +111,7 @@ void law_thread(Check& c) {
   if (!k || *k < 0 || *k > 3)
     c.broken("C1", c.stmt.expr("k")->span,
              fmt::format("warp `{}`: a worker has warps 0 to 3", print(c.stmt.expr("k"))));
-  if (!c.inside(Op::worker) && !c.inside(Op::workers))
+  if (!c.inside(Op::worker) && !c.workers_block())
     c.broken("C2", c.stmt.span, "a thread of no worker");
   else if (c.inside(Op::thread))
     c.broken("C2", c.stmt.span, "a thread within a thread")
@@ -149,12 +153,13 @@ void law_take(Check& c) {
 }
 
 void law_take_warp(Check& c) {
-  if (!c.inside(Op::workers) || c.inside(Op::thread))
+  if (!c.workers_block() || c.inside(Op::thread))
     c.broken("C1", c.stmt.span, "`take_warp` stands where a single thread runs").hint =
         "a thread takes blocks with take";
   takes(c, 4 * c.facts.workers());
 }
 
+void law_descend(Check&) {}  // its form, and types.C6
 void law_down_rolled(Check& c) { counter_is_var(c); }
 void law_down(Check& c) { counter_is_var(c); }
 
@@ -177,7 +182,7 @@ void law_blocks(Check& c) {
 void law_if_(Check&) {}  // C1: laws_flow.cpp
 
 void law_step(Check& c) {
-  if (!c.inside(Op::workers) || c.inside(Op::step))
+  if (!c.workers_block() || c.inside(Op::step))
     c.broken("C1", c.stmt.span, "the step stands outside the body of a workers block");
   static constexpr std::string_view types[] = {"i32", "index", "bool", "f32"};
   for (const Item& p : c.stmt.items("ps"))

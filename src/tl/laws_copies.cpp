@@ -124,13 +124,13 @@ void law_multicast_async(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", freed->name), freed->span});
   note_ctas(c, "C9");
   const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
-  if (ctas < 1 || !rows || !columns) return;            // cluster.C1
-  if (*columns % panel_columns(*columns) != 0) return;  // ring.C1
+  if (ctas < 1 || !rows || !columns) return;  // cluster.C1
+  const int64_t panel = panel_columns(*columns);
+  if (*columns % panel != 0) return;  // ring.C1
   if (!multicast_box({*rows, *columns}, ctas))
     c.broken("C10", c.stmt.span,
-             fmt::format("a tile of {} x {} has no {} equal parts of whole panels ({} columns) or "
-                         "groups of 8 rows",
-                         *rows, *columns, ctas, panel_columns(*columns)));
+             fmt::format("a tile of {} x {} has no {} equal parts: {} panels, and groups of 8 rows",
+                         *rows, *columns, ctas, *columns / panel));
 }
 
 void law_store_async(Check& c) {
@@ -151,8 +151,48 @@ void law_store_async(Check& c) {
              fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
         .hint = "put a wait for the barrier where the workers arrive before the copy";
   else if (const Symbol* barrier = c.find(waited->expr("b")))
-    c.facts.hands_over[barrier->name] = tile.name;
+    c.facts.hands_over[barrier->name].push_back(&c.stmt);
 }
+
+namespace {
+// A tile and the rows of a tensor that it is copied from or to, by whole workers.
+void copied_by_workers(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+  if (tensor.written != out || tensor.element != "element" || tensor.dims.size() != 4)
+    c.broken("C1", c.stmt.expr("m")->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
+                         tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
+        .notes.push_back({"declared here", tensor.span});
+  const Symbol* last = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[3]) : nullptr;
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  if (last && columns && (last->range.lo != *columns || last->range.hi != *columns))
+    c.broken("C2", c.stmt.span,
+             fmt::format("rows of `{}` have `{}` columns, `{}` has {}", tensor.name, last->name,
+                         tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  const std::optional<int64_t> by = c.constant(c.stmt.expr("k"));
+  if (by && *by != 1 && *by != c.facts.workers())
+    c.broken("C3", c.stmt.expr("k")->span,
+             fmt::format("by {} workers: 1 or all {} copy together", *by, c.facts.workers()));
+  if (!c.inside(Op::workers_kernel) || c.inside(Op::thread))
+    c.broken("C4", c.stmt.span, "not every thread of a worker comes here").hint =
+        "in a kernel with a loader, one thread says load_async or store_async";
+}
+void in_workers_kernel(Check& c) {
+  if (!c.inside(Op::workers_kernel))
+    c.broken("C1", c.stmt.span,
+             fmt::format("`{}` stands outside a kernel whose workers are alike", word(c.stmt.op)));
+}
+}  // namespace
+
+void law_copy_async(Check& c) {
+  copied_by_workers(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
+void law_copy_out(Check& c) {
+  copied_by_workers(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
+}
+void law_commit_copies(Check& c) { in_workers_kernel(c); }
+void law_wait_copies(Check& c) { in_workers_kernel(c); }
+void law_sync_block(Check& c) { in_workers_kernel(c); }
 
 void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
 
@@ -165,6 +205,12 @@ void law_store(Check& c) {
     c.broken(
          "C2", c.stmt.span,
          fmt::format("rows of `{}` ({}) and `{}` ({}) differ", from.name, *rows, to.name, *places))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+  const int64_t panel = panel_columns(*room);
+  if (*width % panel != 0)
+    c.broken(
+         "C2", c.stmt.span,
+         fmt::format("`{}` has {} columns, `{}` panels of {}", from.name, *width, to.name, panel))
         .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
 }
 

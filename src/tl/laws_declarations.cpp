@@ -303,6 +303,22 @@ void law_kernel(Check& c) {
     c.broken("C2", body[n].span, fmt::format("`{}` stands after the workers", word(body[n].op)));
 }
 
+void law_workers_kernel(Check& c) {
+  const std::optional<int64_t> threads = c.constant(c.stmt.expr("t")),
+                               resident = c.constant(c.stmt.expr("r"));
+  if (!threads || *threads % 128 || *threads < 128 || *threads > 1024)
+    c.broken("C1", c.stmt.expr("t")->span,
+             threads ? fmt::format("{} threads: not 1 to 8 workers of 128", *threads)
+                     : "the number of threads is not constant");
+  else
+    c.facts.threads = *threads;
+  if (!resident || *resident < 1 || *resident * threads.value_or(0) > 2048)
+    c.broken("C2", c.stmt.expr("r")->span,
+             fmt::format("`{}` thread blocks of {} threads on a multiprocessor, which has 2048",
+                         print(c.stmt.expr("r")), threads.value_or(0)));
+  c.facts.alike = true;
+}
+
 void law_plan(Check& c) {
   if (c.facts.level == "scheduled")
     c.broken("C1", c.stmt.span, "the module is scheduled: it has a kernel, no plan").hint =

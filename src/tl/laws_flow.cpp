@@ -35,6 +35,7 @@ enum class Phase { writable, written, published, visible, leaving, left };
 struct State {
   std::vector<Flight> flights;         // in the order of issue
   std::map<std::string, Phase> tiles;  // by shared tile; writable unless named
+  std::set<std::string> unsynced;      // tiles stored since the last sync
   std::set<std::string> read;          // tiles that some warp may still read: no sync_worker since
   std::set<const Stmt*> unfinished;    // store_async without wait_store after it
 };
@@ -47,7 +48,7 @@ std::string base(const ExprPtr& e) {
 
 bool is_loop(Op op) {
   return op == Op::deal || op == Op::take || op == Op::take_warp || op == Op::down ||
-         op == Op::down_rolled || op == Op::range;
+         op == Op::down_rolled || op == Op::descend || op == Op::range;
 }
 
 class Flow {
@@ -114,7 +115,14 @@ class Flow {
       case Op::publish:
         return publish(s, state);
       case Op::sync_worker:
+      case Op::sync_block:
         return sync(state);
+      case Op::gemm:
+      case Op::gemm_add:
+        for (const char* side : {"a", "b"}) state.read.insert(base(s.expr(side)));
+        return;
+      case Op::copy_out:
+        return copy_out(s, state);
       case Op::store_async:
         return store_async(s, state);
       case Op::wait_store_read:
@@ -172,6 +180,7 @@ class Flow {
     }
     out.unfinished.insert(b.unfinished.begin(), b.unfinished.end());
     out.read.insert(b.read.begin(), b.read.end());
+    out.unsynced.insert(b.unsynced.begin(), b.unsynced.end());
     return out;
   }
 
@@ -256,7 +265,7 @@ class Flow {
   void arrive(const Stmt& s, State& state) {
     const ExprPtr& b = s.expr("b");
     if (const auto given = facts_.hands_over.find(base(b)); given != facts_.hands_over.end())
-      hand_over(s, given->second, state);
+      for (const Stmt* copy : given->second) hand_over(s, base(copy->expr("s")), state);
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) {
         const auto freed = facts_.freed_by.find(read.ring);
@@ -311,6 +320,15 @@ class Flow {
              flies ? fmt::format("a product in flight reads `{}`", tile)
                    : fmt::format("another warp of this worker may still read `{}`", tile));
     p = Phase::written;
+    state.unsynced.insert(tile);
+  }
+
+  void copy_out(const Stmt& s, State& state) {
+    if (state.unsynced.count(base(s.expr("s"))))
+      broken(
+          "copy_out.C5", s.span,
+          fmt::format("other warps may not have stored their rows of `{}` yet", base(s.expr("s"))));
+    state.read.insert(base(s.expr("s")));
   }
 
   void publish(const Stmt& s, State& state) {
@@ -324,6 +342,7 @@ class Flow {
   }
 
   static void sync(State& state) {
+    state.unsynced.clear();
     std::set<std::string> flying;
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) flying.insert(read.ring);

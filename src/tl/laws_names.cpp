@@ -58,7 +58,7 @@ bool counts_uses(const Check& c, const ExprPtr& index) {
 // uses.C1, uses.C2: the last index of a ring is its use, the first of an array its place.
 void indices_are_possible(Check& c, const Symbol& s, const ExprPtr& e) {
   if (s.category == Category::ring || s.category == Category::barrier) {
-    if (!counts_uses(c, e->args[1]))
+    if (!c.inside(Op::workers_kernel) && !counts_uses(c, e->args[1]))
       c.broken_as("uses", "C1", e->args[1]->span,
                   fmt::format("`{}` is no counter of uses of `{}`", print(e->args[1]), s.name));
   }

@@ -71,13 +71,38 @@ void law_gemm_add_async(Check& c) {
 }
 
 namespace {
-void stands_in_plan(Check& c) {
-  if (!c.inside(Op::plan))
-    c.broken("C1", c.stmt.span, fmt::format("`{}` stands outside a plan", word(c.stmt.op))).hint =
-        "a kernel says gemm_async or gemm_add_async";
+// In a plan nothing is placed yet. In a kernel whose workers are alike each warp multiplies for
+// itself, and the operands must fit.
+void product_fits(Check& c, bool transposed) {
+  if (c.inside(Op::plan)) return;
+  if (!c.inside(Op::workers_kernel)) {
+    c.broken("C1", c.stmt.span,
+             fmt::format("`{}` stands neither in a plan nor in a kernel whose workers are alike",
+                         word(c.stmt.op)))
+        .hint = "such a kernel says gemm_async or gemm_add_async";
+    return;
+  }
+  const auto is = [&](const char* hole, std::initializer_list<Category> ok) {
+    const Symbol* s = c.find(c.stmt.expr(hole));
+    const bool right = s && std::find(ok.begin(), ok.end(), s->category) != ok.end();
+    if (!right)
+      c.broken(
+          "C2", c.stmt.expr(hole)->span,
+          fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
+    return right;
+  };
+  const bool left = is("a", {Category::operand, Category::tile, Category::ring}),
+             right = is("b", {Category::tile, Category::ring});
+  if (!is("c", {Category::accumulator}) || !left || !right) return;
+  const Extents e = extents(c);
+  agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
+        transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");
+  agree(c, "C3", "columns", e.c, e.columns, transposed ? "rows" : "columns", e.b,
+        transposed ? e.b_rows : e.b_columns, transposed ? "the tile is read transposed" : "");
+  agree(c, "C3", "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
 }
 }  // namespace
-void law_gemm(Check& c) { stands_in_plan(c); }
-void law_gemm_add(Check& c) { stands_in_plan(c); }
+void law_gemm(Check& c) { product_fits(c, true); }
+void law_gemm_add(Check& c) { product_fits(c, false); }
 
 }  // namespace kw::tl

@@ -29,6 +29,7 @@ class StoringThread {
   void run(const std::vector<Stmt>& body) {
     for (const Stmt& s : body) {
       if (s.op == Op::store_async) {
+        stores_.push_back(&s);
         reading_.insert(&s);
         unfinished_.insert(&s);
       }
@@ -44,10 +45,18 @@ class StoringThread {
       broken("store_async.C5", s->span,
              fmt::format("no wait_store follows: the kernel may end before `{}` is written",
                          base(s->expr("m"))));
+    for (const Stmt* s : stores_) {
+      const auto freed = facts_.freed_by.find(base(s->expr("s")));
+      if (freed != facts_.freed_by.end() && !given_back_.count(freed->second))
+        broken("store_async.C7", s->span,
+               fmt::format("slots of `{}` are given back at `{}`, where this thread never arrives",
+                           base(s->expr("s")), freed->second));
+    }
   }
 
  private:
   void gives_back(const Stmt& arrive) {
+    given_back_.insert(base(arrive.expr("b")));
     for (const Stmt* s : reading_) {
       const auto freed = facts_.freed_by.find(base(s->expr("s")));
       if (freed != facts_.freed_by.end() && freed->second == base(arrive.expr("b")))
@@ -66,7 +75,9 @@ class StoringThread {
 
   const Facts& facts_;
   Diagnostics& diagnostics_;
+  std::vector<const Stmt*> stores_;
   std::set<const Stmt*> reading_, unfinished_;
+  std::set<std::string> given_back_;  // barriers where the thread arrives
 };
 
 }  // namespace

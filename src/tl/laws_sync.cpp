@@ -86,7 +86,7 @@ void law_arrive(Check& c) {
   if (const Symbol* b = c.find(c.stmt.expr("b")); one && b->ctas)
     c.broken("C3", c.stmt.span, fmt::format("one thread arrives at `{}`", b->name))
         .notes.push_back({fmt::format("`{}` is declared here", b->name), b->span});
-  const bool math = c.inside(Op::workers) != nullptr;
+  const bool math = c.workers_block() != nullptr;
   const int64_t agents = math ? c.facts.workers() : 1;
   facts_of(c, c.stmt.expr("b"))
       .arrives.push_back(use_of(c, c.stmt.expr("b"), agents * (one ? 1 : 4)));
@@ -98,7 +98,7 @@ void note_copy(Check& c) {
 namespace {
 
 void stands_in_workers(Check& c) {
-  if (!c.inside(Op::workers))
+  if (!c.workers_block())
     c.broken("C2", c.stmt.span,
              fmt::format("`{}` stands outside the workers block", word(c.stmt.op)));
 }
@@ -110,7 +110,7 @@ bool never_runs(const Check& c) {
 }
 void workers_take_turns(Check& c) {
   const int64_t workers = c.facts.workers();
-  if (c.inside(Op::workers) && c.facts.workers_are_known() && workers < 2 && !never_runs(c))
+  if (c.workers_block() && c.facts.workers_are_known() && workers < 2 && !never_runs(c))
     c.broken("C1", c.stmt.span, "one worker: it has nobody to take turns with");
   stands_in_workers(c);
   const std::optional<int64_t> number = c.constant(c.stmt.expr("w"));
@@ -121,7 +121,7 @@ void workers_take_turns(Check& c) {
 }  // namespace
 
 void law_sync_worker(Check& c) {
-  const Stmt* workers = c.inside(Op::workers);
+  const Stmt* workers = c.workers_block();
   if (workers && !c.stmt.expr("w")->is_name(workers->word("me")))
     c.broken("C1", c.stmt.expr("w")->span,
              fmt::format("the worker's own number is `{}`, not `{}`", workers->word("me"),
@@ -194,7 +194,7 @@ class Judge {
   }
 
   void initialised(const Symbol& s) {
-    if (program_.find(Op::kernel) && facts_.initialised[s.name].empty())
+    if (program_.kernel() && facts_.initialised[s.name].empty())
       broken("init.C2", s.span, fmt::format("`{}` is never initialised", s.name)).hint =
           fmt::format("add it to the kernel's `init`: init {}", s.name);
   }
@@ -215,7 +215,7 @@ class Judge {
       arrivals(b);  // C3
     const bool waited = !b.waits.empty() || !b.frees.empty(),
                completed = !b.copies.empty() || !b.arrives.empty();
-    if (waited != completed && !facts_.incomplete && program_.find(Op::kernel))
+    if (waited != completed && !facts_.incomplete && program_.kernel())
       broken("barrier.C4", b.symbol.span,
              waited ? fmt::format("`{}` is waited for, nothing completes it", name)
                     : fmt::format("`{}` is completed, nobody waits for it", name))
@@ -224,7 +224,22 @@ class Judge {
                                          : b.copies.empty() ? b.arrives[0]
                                                 : b.copies[0])
                                 .span});
+    hands_over(b);
     waiting(b);
+  }
+
+  // store_async.C4: only the workers can say that they have stored a tile.
+  void hands_over(const BarrierFacts& b) {
+    const auto copies = facts_.hands_over.find(b.symbol.name);
+    if (copies == facts_.hands_over.end() || facts_.incomplete) return;
+    const bool by_workers =
+        std::any_of(b.arrives.begin(), b.arrives.end(),
+                    [](const BarrierUse& a) { return a.agent && a.agent->op == Op::workers; });
+    if (by_workers) return;
+    for (const Stmt* copy : copies->second)
+      broken("store_async.C4", copy->span,
+             fmt::format("it waits for `{}`, where no worker arrives", b.symbol.name))
+          .notes.push_back({fmt::format("`{}` is declared here", b.symbol.name), b.symbol.span});
   }
 
   void waiting(const BarrierFacts& b) {
@@ -296,7 +311,7 @@ class Judge {
 
   void queue(const QueueFacts& q) {
     initialised(q.symbol);
-    if (!program_.find(Op::kernel) || facts_.incomplete) return;
+    if (!program_.kernel() || facts_.incomplete) return;
     if (facts_.workers_are_known() && q.takers && *q.takers != q.counted)
       broken("queue.C2", q.symbol.span,
              fmt::format("`{}` has {} takers, {} take", q.symbol.name, *q.takers, q.counted));

@@ -44,6 +44,10 @@ bool Stmt::has(std::string_view hole) const { return field_of(*this, hole) != nu
 
 const Stmt* Program::find(Op op) const { return find_in(body, op); }
 Stmt* Program::find(Op op) { return find_in(body, op); }
+const Stmt* Program::kernel() const {
+  const Stmt* with_loader = find(Op::kernel);
+  return with_loader ? with_loader : find(Op::workers_kernel);
+}
 
 void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& s : body) {

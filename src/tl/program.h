@@ -68,6 +68,7 @@ struct Program {
 
   // The first statement of this op anywhere in the module (depth first), or null.
   const Stmt* find(Op op) const;
+  const Stmt* kernel() const;  // of either kind, or null
   Stmt* find(Op op);
 };
 

@@ -191,6 +191,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::record:
     case Op::def:
     case Op::kernel:
+    case Op::workers_kernel:
     case Op::plan:
     case Op::step:
       scope.add(heading(stmt));
@@ -230,6 +231,7 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
       }
       return;
     case Op::workers:
+    case Op::workers_kernel:
       return counter("me", kNonNegative);
     case Op::deal:
     case Op::take:
@@ -238,6 +240,7 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
       return counter("w", kNonNegative);
     case Op::down:
     case Op::down_rolled:
+    case Op::descend:
       return counter(
           "n", {interval_of(stmt.expr("b"), scope).lo, interval_of(stmt.expr("a"), scope).hi});
     case Op::range: {

@@ -39,9 +39,11 @@ std::vector<std::string> lines(const tl::Program& program) {
 
 }  // namespace
 
-Edit::Edit(const tl::Program& source, const spec::Form& form, Facts facts, Diagnostics& diagnostics)
+Edit::Edit(const tl::Program& source, const spec::Form& form, std::string_view target, Facts facts,
+           Diagnostics& diagnostics)
     : form(form),
       term(form.terms.front()),
+      target(target),
       facts(std::move(facts)),
       diagnostics(diagnostics),
       result{source, {}, {}, {}, {}},

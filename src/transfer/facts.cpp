@@ -119,14 +119,15 @@ class Finder {
   bool letters();
 };
 
-// s = q_r @ k_s.T and acc += p @ v_s; what was loaded into those tiles is q, k and v.
+// s = q_r @ k_s.T and acc += p @ v_s; what was loaded into those tiles is q, k and v. The left side
+// of the scores may be the shared tile itself.
 bool Finder::products() {
   const Stmt *scores = first(Op::gemm_async), *output = first(Op::gemm_add_async);
   if (!scores || !output) return missing("product of scores and product with the values");
   facts_.score = base(scores->expr("c"));
-  const std::string q_r = base(scores->expr("a"));
-  const Stmt* load = first(Op::load, [&](const Stmt& s) { return base(s.expr("d")) == q_r; });
-  if (load) facts_.q = loaded_into(base(load->expr("s")));
+  const std::string left = base(scores->expr("a"));
+  const Stmt* load = first(Op::load, [&](const Stmt& s) { return base(s.expr("d")) == left; });
+  facts_.q = loaded_into(load ? base(load->expr("s")) : left);
   facts_.k = loaded_into(base(scores->expr("b")));
   facts_.v = loaded_into(base(output->expr("b")));
   if (facts_.q.empty() || facts_.k.empty() || facts_.v.empty())
@@ -232,12 +233,14 @@ bool Finder::letters() {
       for (const tl::Item& d : s->items("s")) out.push_back(d.name);
     return out;
   };
-  const auto q = dims(facts_.q), k = dims(facts_.k);
-  if (q.size() != 4 || k.size() != 4) return missing("q and k of four dimensions");
+  const auto q = dims(facts_.q), k = dims(facts_.k), v = dims(facts_.v);
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4)
+    return missing("q, k and v of four dimensions");
   facts_.batch = q[0];
   facts_.heads = q[1];
   facts_.queries = q[2];
   facts_.dim = q[3];
+  facts_.value_dim = v[3];
   facts_.groups = k[1];
   facts_.keys = k[2];
   return true;

@@ -17,8 +17,9 @@ namespace kw::transfer {
 struct Facts {
   // Arguments: the operands, the outputs, the scale of the exponent.
   std::string q, k, v, o, lse, scale;
-  // Letters of the sizes: batch, query heads, key heads, queries, keys, head dimension.
-  std::string batch, heads, groups, queries, keys, dim;
+  // Letters of the sizes: batch, query heads, key heads, queries, keys; of the constants, the
+  // columns of q and k, and of v and the output.
+  std::string batch, heads, groups, queries, keys, dim, value_dim;
   std::string score;      // the accumulator of the scores
   std::string softmax;    // the step that masks
   std::string block;      // the name of the block in the loop of the math workers

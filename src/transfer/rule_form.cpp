@@ -123,41 +123,6 @@ bool fixed_sizes(Edit& edit) {
   return true;
 }
 
-// The value of an integer param of the program; 0 if it has none of that name.
-int64_t param(const tl::Program& program, const std::string& name) {
-  int64_t value = 0;
-  tl::walk(program.body, [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::param) return;
-    for (const tl::Item& d : s.items("d"))
-      if (d.name == name && d.expr && d.expr->kind == tl::ExprKind::integer)
-        value = std::stoll(d.expr->text);
-  });
-  return value;
-}
-
-bool head_dimension(Edit& edit) {
-  const int64_t d = param(edit.program, edit.facts.dim);
-  for (const spec::Size& size : {edit.form.D, edit.form.Dv}) {
-    if (size.name.empty() && size.constant == d) continue;
-    return edit.refuse("transfer.head_dim", edit.place(nullptr),
-                       fmt::format("the head dimension is {}, the kernel's {} is {}",
-                                   size.name.empty() ? std::to_string(size.constant) : size.name,
-                                   edit.facts.dim, d),
-                       fmt::format("supported is {} for q, k and v", d));
-  }
-  return true;
-}
-
-bool element_type(Edit& edit) {
-  const tl::Stmt* element = edit.program.find(tl::Op::element);
-  if (element && element->word("t") == kw::name(edit.form.dtype)) return true;
-  return edit.refuse(
-      "transfer.dtype", edit.place(nullptr),
-      fmt::format("the function computes in {}, the kernel in {}", kw::name(edit.form.dtype),
-                  element ? element->word("t") : "no element type"),
-      "supported is the kernel's element type");
-}
-
 }  // namespace
 
 bool rule_form(Edit& edit) {
@@ -179,8 +144,7 @@ bool rule_form(Edit& edit) {
                        "supported is masking by float('-inf'), or a mask that keeps a key in "
                        "every row");
   const spec::Term& term = edit.term;
-  return element_type(edit) && head_dimension(edit) &&
-         bind_operand(edit, term.q, edit.facts.q, false) &&
+  return bind_operand(edit, term.q, edit.facts.q, false) &&
          bind_operand(edit, term.k, edit.facts.k, true) &&
          bind_operand(edit, term.v, edit.facts.v, true) && bind_output(edit) && fixed_sizes(edit);
 }

@@ -5,7 +5,7 @@
 //     ->   let rows = ceil_div(M, BM), per_section = section * rows, r = w % per_section
 //          let head = w // per_section * section + r % section
 //          return rows - 1 - r // section, head % H, head // H
-//   with `section: size = heads_in_l2(N * D * 4, H // G, B * H)`
+//   with `section: size = heads_in_l2(N * (D + V) * 2, H // G, B * H)`
 //
 // When     the key range depends on the row (rule_keys). Sections of as many heads as have their
 // keys
@@ -44,9 +44,10 @@ bool declare_section(Edit& edit, const std::string& name) {
   size_t at = 0;
   for (size_t n = 0; n < args.size(); ++n)
     if (args[n].op == tl::Op::arg_size) at = n + 1;
-  return edit.insert({&args, at},
-                     fmt::format("{}: size = heads_in_l2({} * {} * 4, {} // {}, {} * {})", name,
-                                 f.keys, f.dim, f.heads, f.groups, f.batch, f.heads));
+  return edit.insert(
+      {&args, at},
+      fmt::format("{}: size = heads_in_l2({} * ({} + {}) * 2, {} // {}, {} * {})", name, f.keys,
+                  f.dim, f.value_dim, f.heads, f.groups, f.batch, f.heads));
 }
 
 }  // namespace

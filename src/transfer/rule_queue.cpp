@@ -4,7 +4,7 @@
 //   workers
 //     ->   for u, w in take(work, blocks):                in the thread
 //          for u, w in take_warp(work, blocks):           in the workers
-//   with `counter: workspace[2]`, `queue work: ring(1), takers 2 + 4 * WORKERS of each of CTAS`,
+//   with `counter: workspace[2]`, `queue work: ring(1), takers 3 + 4 * WORKERS of each of CTAS`,
 //   `work` in `init`, and a thread of the loader that does nothing but `offer work, counter,
 //   blocks`
 //

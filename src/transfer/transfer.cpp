@@ -11,9 +11,9 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {"form", rule_form},   {"arguments", rule_arguments}, {"scale", rule_scale},
-    {"score", rule_score}, {"mask", rule_mask},           {"keys", rule_keys},
-    {"order", rule_order}, {"queue", rule_queue},
+    {"form", rule_form},   {"tiles", rule_tiles}, {"arguments", rule_arguments},
+    {"scale", rule_scale}, {"score", rule_score}, {"mask", rule_mask},
+    {"keys", rule_keys},   {"order", rule_order}, {"queue", rule_queue},
 };
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -27,14 +27,14 @@ class RuleEngine : public Engine {
   std::string_view name() const override { return "rules"; }
 
   std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
-                                Diagnostics& diagnostics) override {
+                                std::string_view target, Diagnostics& diagnostics) override {
     std::optional<Facts> facts = find_facts(source, diagnostics);
     if (!facts) return std::nullopt;
     if (form.terms.empty()) {
       diagnostics.error("transfer.terms", {}, "the function has no softmax over scores");
       return std::nullopt;
     }
-    Edit edit(source, form, std::move(*facts), diagnostics);
+    Edit edit(source, form, target, std::move(*facts), diagnostics);
     for (const Rule& rule : kRules) {
       const tl::Program before = edit.program;
       if (!rule.apply(edit)) return std::nullopt;
@@ -54,8 +54,8 @@ class RuleEngine : public Engine {
 std::unique_ptr<Engine> rule_engine() { return std::make_unique<RuleEngine>(); }
 
 std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
-                               Diagnostics& diagnostics) {
-  return RuleEngine().propose(source, form, diagnostics);
+                               std::string_view target, Diagnostics& diagnostics) {
+  return RuleEngine().propose(source, form, target, diagnostics);
 }
 
 }  // namespace kw::transfer

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "spec/form.h"
@@ -45,19 +46,20 @@ struct Result {
   int statements_removed = 0, statements_added = 0;
 };
 
-// Something that proposes a program: the rules here, a model elsewhere.
+// Something that proposes a program: the rules here, a model elsewhere. The target (sm_90a) is what
+// it will be compiled for.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
   virtual std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
-                                        Diagnostics& diagnostics) = 0;
+                                        std::string_view target, Diagnostics& diagnostics) = 0;
 };
 
 std::unique_ptr<Engine> rule_engine();
 
 // What the rules propose.
 std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
-                               Diagnostics& diagnostics);
+                               std::string_view target, Diagnostics& diagnostics);
 
 }  // namespace kw::transfer

@@ -175,6 +175,7 @@ void test_products(Report& report) {
     gemm_add<kw::bf16, 128, 128>(report, random, whole);
     gemm_add<kw::bf16, 160, 144>(report, random, whole);
     gemm_add<kw::bf16, 192, 64>(report, random, whole);
+    gemm_add<kw::bf16, 160, 80>(report, random, whole);
     gemm_add<kw::bf16, 256, 80>(report, random, whole);
     gemm_add<kw::f16, 96, 128>(report, random, whole);
     gemm_add<kw::f16, 128, 64>(report, random, whole);

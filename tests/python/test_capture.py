@@ -126,6 +126,35 @@ def attention(q, k, v):
     assert isinstance(shape[1], torch.SymInt) and shape[2] == 96
 
 
+def sizes_of(result):
+    """Of each argument's dimensions: a number, or None for one that varies."""
+    nodes = [n for n in result.program.graph.nodes if n.op == "placeholder"]
+    return [[d if isinstance(d, int) else None for d in n.meta["val"].shape] for n in nodes]
+
+
+@pytest.mark.parametrize("product", ["(q @ k.mT + bias).softmax(-1) @ v",
+                                     "F.scaled_dot_product_attention(q * 2, k, v, attn_mask=bias)",
+                                     "torch.einsum('bhij,bhjd->bhid', (torch.einsum("
+                                     "'bhid,bhjd->bhij', q, k) + bias).softmax(-1), v)"])
+def test_as_many_queries_as_columns_are_told_apart(tmp_path, product):
+    spec = spec_of(tmp_path, f"""
+def attention(q, k, v, bias):
+    return {product}
+""", ", q")
+    spec.values = [torch.randn(2, 4, 64, 64, dtype=torch.bfloat16) for _ in range(4)]
+    assert sizes_of(traced(spec)) == 3 * [[None, 4, None, 64]] + [[None, 4, None, None]]
+
+
+def test_as_many_heads_as_columns_are_told_from_queries(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return (q @ k.mT).softmax(-1) @ v
+""")
+    spec.values = [torch.randn(2, 96, 64, 64, dtype=torch.bfloat16) for _ in range(3)]
+    assert sizes_of(traced(spec)) == 3 * [[None, None, 64, 64]]
+
+
 def run(path, out):
     command = [sys.executable, "-m", "kernelwright.capture", str(path), "--out", str(out)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "python")

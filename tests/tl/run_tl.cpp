@@ -289,8 +289,10 @@ class Runner {
   // A kernel of the corpus, or the first case of a file of tests/tl.
   static Lines base(const std::string& name) {
     const std::string tests = std::string(KW_SOURCE_DIR) + "/tests/";
-    const Lines corpus = split(read(tests + "corpus/sm90_" + name + ".tl"));
-    if (!corpus.empty()) return corpus;
+    for (const std::string& file : {"sm90_" + name, name + "_attention_fwd"}) {
+      const Lines corpus = split(read(tests + "corpus/" + file + ".tl"));
+      if (!corpus.empty()) return corpus;
+    }
     const File file = parse_file(tests + "tl/" + name + ".tl");
     return file.cases.empty() ? Lines{} : edited_text(file.cases[0], base(file.base)).lines;
   }

@@ -45,15 +45,15 @@ TEST(Check, refutes_a_right_program_of_another_spec_and_shows_the_smallest_case)
   EXPECT_EQ(r.counterexample->sizes.at("B"), 1);
   EXPECT_EQ(r.counterexample->sizes.at("M"), 1);
   EXPECT_EQ(r.counterexample->sizes.at("N"), 2);
-  EXPECT_EQ(r.counterexample->line, 73);
+  EXPECT_EQ(r.counterexample->line, 88);
   const std::string text = check::print(r);
-  EXPECT_NE(text.find("first statement that differs (line 73, program.tl:73:21)"),
+  EXPECT_NE(text.find("first statement that differs (line 88, program.tl:88:21)"),
             std::string::npos)
       << text;
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 24);
   const nlohmann::json json = check::to_json(r);
   EXPECT_EQ(json["verdict"], "refuted");
-  EXPECT_EQ(json["counterexample"]["line"], 73);
+  EXPECT_EQ(json["counterexample"]["line"], 88);
 }
 
 TEST(Check, does_not_run_a_program_that_breaks_a_law) {
@@ -63,7 +63,8 @@ TEST(Check, does_not_run_a_program_that_breaks_a_law) {
   Diagnostics d;
   EXPECT_FALSE(tl::parse(make_source("x.tl", text), d));
   text = test::text_of("full");
-  text.replace(text.find("registers 240"), 13, "registers 256");
+  const std::string registers = "WORKER_REGISTERS = 240";
+  text.replace(text.find(registers), registers.size(), "WORKER_REGISTERS = 256");
   const check::Report r = check_text(text, test::capture_of(test::form_of("full")));
   EXPECT_EQ(r.verdict, Verdict::invalid);
   EXPECT_EQ(r.diagnostics.all()[0].code.substr(0, 9), "workers.C");

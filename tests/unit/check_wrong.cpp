@@ -60,8 +60,9 @@ TEST_P(Right, is_accepted) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, Right,
                          testing::Values("full", "causal", "causal_bn64", "prefix_lm", "alibi",
-                                         "alone", "cluster_of_four", "each_fetches", "ping_pong",
-                                         "queue", "swapped"),
+                                         "alone", "cluster_of_four", "cluster_of_one",
+                                         "each_fetches", "f16", "narrow_output", "ping_pong",
+                                         "q_in_shared_memory", "queue", "swapped", "three_workers"),
                          [](const auto& info) { return info.param; });
 
 class Wrong : public testing::TestWithParam<std::string> {};

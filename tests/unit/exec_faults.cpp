@@ -43,7 +43,7 @@ std::string fault_of(const std::string& text, const exec::Launch& l) {
 const Fault kFaults[] = {
     {"deadlock", "exec.deadlock", "arrive q_free[u]\n", "\n"},
     {"arrival_out_of_turn", "exec.phase", "arrive q_free[u]",
-     "arrive q_free[u]\n            arrive q_free[u]"},
+     "arrive q_free[u]\n                arrive q_free[u]"},
     {"endless", "exec.endless", "fill m = -inf\n",
      "fill m = -inf\n            for t, n in down(200000000, 0):\n                count t\n"},
     {"uninitialised_flag", "exec.uninitialised", "raised = raise m, factor, s, slack, scale",
@@ -69,8 +69,16 @@ const Fault kFaults[] = {
      "return ceil_div(N, BN), N - 1000"},
     {"worker_sync_by_one_thread", "exec.sync", "publish\n",
      "thread 0:\n                sync_worker me\n"},
-    {"copy_by_all_threads", "exec.sync", "thread 0:\n                store_async o_s[me]",
-     "if true:\n                store_async o_s[me]"},
+    {"copy_by_all_threads", "exec.sync", "publish\n",
+     "publish\n            store_async q_s[me][u] -> o[c.b, c.h, i0]\n"},
+    {"copy_before_publish", "exec.not_published", "publish\n", "\n"},
+    {"copy_of_a_slot_not_handed_over", "exec.not_arrived",
+     "store acc -> q_s[me][u]\n            publish\n            arrive o_full[u]",
+     "arrive o_full[u]\n            store acc -> q_s[me][u]\n            publish"},
+    {"copy_of_a_slot_of_a_worker_that_did_not_arrive", "exec.not_arrived", "arrive o_full[u]\n",
+     "if me == WORKERS - 1:\n                arrive o_full[u]\n                arrive o_full[u]\n"},
+    {"slot_given_back_before_it_has_left", "exec.overwrite",
+     "wait_store_read\n                arrive q_free[u]", "arrive q_free[u]"},
     {"unknown_name", "exec.name", "let g = c.h // (H // G)", "let g = heads"},
     {"step_with_a_value_too_few", "exec.name", "softmax(n, mixed)", "softmax(n)"},
     {"condition_is_a_number", "exec.type", "if PING_PONG and me == 0:", "if me:"},
@@ -104,8 +112,8 @@ TEST(Launch, that_lacks_an_input_or_disagrees_on_a_size_is_refused) {
 
 TEST(Deadlock, names_who_waits_where_and_what_could_have_arrived) {
   const auto program =
-      test::parsed("edited", edited("barrier q_free: ring(2), arrivals 4 * WORKERS",
-                                    "barrier q_free: ring(2), arrivals 9 * WORKERS"));
+      test::parsed("edited", edited("barrier o_full: ring(Q_SLOTS), arrivals 4 * WORKERS",
+                                    "barrier o_full: ring(Q_SLOTS), arrivals 9 * WORKERS"));
   ASSERT_TRUE(program);
   const exec::Outcome out = exec::run(*program, launch());
   ASSERT_EQ(out.faults.size(), 1u);
@@ -132,9 +140,9 @@ TEST(Deadlock, says_that_a_part_of_a_tile_never_came) {
 
 // Whoever waits for the others to end is not to blame.
 TEST(Deadlock, of_a_cluster_does_not_blame_its_last_meeting) {
-  const auto program = test::parsed(
-      "edited", edited("        thread 0:\n            wait_store\n",
-                       "        wait k_full[t]\n        thread 0:\n            wait_store\n"));
+  const auto program =
+      test::parsed("edited", edited("            arrive o_full[u]\n",
+                                    "            arrive o_full[u]\n        wait k_full[t]\n"));
   ASSERT_TRUE(program);
   const exec::Outcome out = exec::run(*program, launch());
   ASSERT_EQ(out.faults.size(), 1u);

@@ -48,6 +48,11 @@ inline spec::Form form_of(const std::string& name) {
   const ExprPtr causal = binary("<=", at("j"), at("i"));
   Term& t = f.terms[0];
   if (f.name == "causal") t.keep = causal;
+  if (f.name == "f16") {
+    f.dtype = Dtype::f16;
+    for (Argument& a : f.arguments) a.dtype = f.dtype;
+  }
+  if (f.name == "narrow_output") f.Dv = f.arguments[2].dims[3] = {"", 64};
   if (f.name == "prefix_lm") {
     f.arguments.push_back(tensor("prefix", Dtype::i32, {f.B}));
     t.keep = binary("or", causal, binary("<", at("j"), read("prefix", Type::integer, {at("b")})));

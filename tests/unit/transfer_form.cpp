@@ -114,7 +114,11 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
     form.output_dims.clear();
     for (std::string d; in >> d;) form.output_dims.push_back(d);
   } else if (key == "head_dim") {
-    form.D = form.Dv = size_of(rest);
+    std::istringstream in(rest);
+    std::string of_keys, of_values;
+    in >> of_keys;
+    if (!(in >> of_values)) of_values = of_keys;
+    form.D = size_of(of_keys), form.Dv = size_of(of_values);
   } else if (key == "queries") {
     form.M = size_of(rest);
   } else if (key == "keys") {

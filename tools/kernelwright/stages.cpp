@@ -113,7 +113,7 @@ void add_lift(CLI::App& app, Result& result) {
 
 void add_transfer(CLI::App& app, Result& result) {
   struct State {
-    std::string program;
+    std::string program, target = "sm_90a";
     SpecOptions spec;
     Output output;
   };
@@ -123,12 +123,13 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl of plain softmax attention")
       ->required();
   state->spec.add_to(command, false);
+  command->add_option("--target", state->target, "GPU architecture")->capture_default_str();
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
     Diagnostics d;
     const auto [program, capture] = open(state->program, state->spec.request, d);
     std::optional<transfer::Result> changed;
-    if (capture) changed = transfer::transfer(*program, capture->form, d);
+    if (capture) changed = transfer::transfer(*program, capture->form, state->target, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules)
         std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);

@@ -20,9 +20,10 @@ template <int kWorkers> struct Share {
   const u32 thread = ptx::thread_index() % (kWorkers * 128);
   const int row = thread / 8, chunk = thread % 8;
 };
+// The coordinates are not negative; as u32 they need no sign of 64 bits.
 template <class T, char... Dims>
 KW_DEVICE T* row_of(const Tensor<T, Dims...>& t, Coords at, int row) {
-  return t.data + at.batch * t.stride[0] + at.head * t.stride[1] + (at.row + row) * t.stride[2];
+  return t.data + u32(at.batch) * t.stride[0] + u32(at.head) * t.stride[1] + u32(at.row + row) * t.stride[2];
 }
 }  // namespace detail
 
@@ -59,7 +60,7 @@ KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...
 #pragma unroll
     for (int panel = 0; panel < C / 64; ++panel)
       if (at.row + mine.row + r < to.extent[2] && (R % mine.rows == 0 || r + mine.row < R))
-        *reinterpret_cast<uint4*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
+        *reinterpret_cast<ptx::Words16*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
     dst += mine.rows * to.stride[2];
   }
 }

@@ -62,19 +62,25 @@ template <class T, int R, int C> KW_DEVICE void load(const SharedTile<T, R, C>& 
                      to.x[n + 2], to.x[n + 3]);
 }
 namespace detail {
-// A warp's 16 rows and columns, as it holds them in an accumulator, to a tile's `row` and `chunk`.
+// A warp's 16 rows and columns, as it holds them in an accumulator, to a tile's `row` and `chunk`:
+// word by word, and with the one instruction that Hopper has for it.
 template <class Tile>
-KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
+KW_DEVICE void store_words(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
   const u32 lane = threadIdx.x % 32;
-#if __CUDA_ARCH__ >= 900
-  ptx::stmatrix_x4(to.chunk(row + lane % 16, chunk + lane / 16), a, b, c, d);
-#else
   const u32 left = to.chunk(row + lane / 4, chunk) + lane % 4 * 4;
   const u32 right = to.chunk(row + lane / 4, chunk + 1) + lane % 4 * 4;
   ptx::store_shared(left, a);
   ptx::store_shared(left + 8 * 128, b);
   ptx::store_shared(right, c);
   ptx::store_shared(right + 8 * 128, d);
+}
+template <class Tile>
+KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
+#if __CUDA_ARCH__ >= 900
+  const u32 lane = threadIdx.x % 32;
+  ptx::stmatrix_x4(to.chunk(row + lane % 16, chunk + lane / 16), a, b, c, d);
+#else
+  store_words(to, row, chunk, a, b, c, d);
 #endif
 }
 }  // namespace detail

@@ -39,35 +39,45 @@ template <class T, int R, int C> KW_DEVICE LeftShared<T, R, C> left(const Shared
   return {{a, int(ptx::thread_index() % 128 / 32 * 16 + lane % 16), lane / 16}};
 }
 
-template <class T, int R, int N, int K, class Left>
-KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, Left from, const SharedTile<T, N, K>& b) {
-  const int lane = ptx::thread_index() % 32;
-  const LanePlace<T, N, K> place(b, lane / 16 * 8 + lane % 8, lane / 8 % 2);
+// Columns k*16 ... of both operands; the first of them overwrite acc.
+template <bool kFirst, class T, int R, int N, int K, class Left>
+KW_DEVICE void multiply_16(Accumulator<real, R, N>& acc, const Left& from, const LanePlace<T, N, K>& place, int k) {
   const float zero[4] = {};
+  u32 a[R / 64][4];
 #pragma unroll
-  for (int k = 0; k < K / 16; ++k) {
-    u32 a[R / 64][4];
+  for (int r = 0; r < R / 64; ++r) from.get(a[r], r, k);
 #pragma unroll
-    for (int r = 0; r < R / 64; ++r) from.get(a[r], r, k);
+  for (int n = 0; n < N / 16; ++n) {
+    u32 b0, b1, c0, c1;
+    ptx::ldmatrix_x4(place.at(n * 16, k * 2), b0, b1, c0, c1);
 #pragma unroll
-    for (int n = 0; n < N / 16; ++n) {
-      u32 b0, b1, c0, c1;
-      ptx::ldmatrix_x4(place.at(n * 16, k * 2), b0, b1, c0, c1);
-#pragma unroll
-      for (int r = 0; r < R / 64; ++r) {
-        float* d = acc.x + r * (N / 2) + n * 8;
-        ptx::mma(T{}, d, a[r], b0, b1, k ? d : zero);
-        ptx::mma(T{}, d + 4, a[r], c0, c1, k ? d + 4 : zero);
-      }
+    for (int r = 0; r < R / 64; ++r) {
+      float* d = acc.x + r * (N / 2) + n * 8;
+      ptx::mma(T{}, d, a[r], b0, b1, kFirst ? zero : d);
+      ptx::mma(T{}, d + 4, a[r], c0, c1, kFirst ? zero : d + 4);
     }
   }
 }
+// kUnroll 2: ptxas reads no further ahead than two steps. It would read as far as there are registers,
+// and what lives around the product would spill.
+template <int kUnroll, class T, int R, int N, int K, class Left>
+KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& from, const SharedTile<T, N, K>& b) {
+  const int lane = ptx::thread_index() % 32;
+  const LanePlace<T, N, K> place(b, lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  multiply_16<true>(acc, from, place, 0);
+#pragma unroll kUnroll
+  for (int k = 1; k < K / 16; ++k) multiply_16<false>(acc, from, place, k);
+}
 }  // namespace detail
 
-// acc = a @ b.T: a [R, K] in registers or in shared memory, b [N, K] in shared memory.
-template <class A, class T, int R, int N, int K>
-KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const A& a, Transposed<SharedTile<T, N, K>> b) {
-  detail::multiply_transposed(acc, detail::left(a), b.tile);
+// acc = a @ b.T: a [R, K] in shared memory or in registers, b [N, K] in shared memory.
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
+  detail::multiply_transposed<2>(acc, detail::left(a), b.tile);
+}
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
+  detail::multiply_transposed<K / 16>(acc, detail::left(a), b.tile);  // registers have constant numbers
 }
 // acc += a @ b: a [R, K] in registers, b [K, N] in shared memory.
 template <class T, int R, int N, int K>

@@ -14,7 +14,7 @@ template <int kRegisters> KW_DEVICE void registers_up() { ptx::setmaxnreg_inc<kR
 template <int kRegisters> KW_DEVICE void registers_down() { ptx::setmaxnreg_dec<kRegisters>(); }
 
 // The number of this block in its grid.
-KW_DEVICE int block_index() { return blockIdx.x; }
+KW_DEVICE int block_index(int) { return blockIdx.x; }
 
 template <class S> KW_DEVICE S& shared_memory() {
   extern __shared__ __align__(1024) unsigned char kw_dynamic_shared[];

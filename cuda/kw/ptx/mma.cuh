@@ -51,10 +51,13 @@ KW_DEVICE u32 thread_index() {
 KW_DEVICE void store_shared(u32 address, u32 word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
-KW_DEVICE uint4 load_shared_16(u32 address) {
-  uint4 v;
+struct alignas(16) Words16 {
+  u32 x[4];
+};
+KW_DEVICE Words16 load_shared_16(u32 address) {
+  Words16 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "=r"(v.x[0]), "=r"(v.x[1]), "=r"(v.x[2]), "=r"(v.x[3])
                : "r"(address)
                : "memory");
   return v;

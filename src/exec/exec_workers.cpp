@@ -1,0 +1,86 @@
+// Copies by whole workers, and the syncs that make them visible to each other.
+//
+// Each worker that copies a tile brings a part of it. Its part has come when it has waited for the
+// commit, and the others may look when it has then come to a sync; so a tile can be read when all
+// its copiers have. A tile that is copied anew has none of this: whoever still reads it is told.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exec/copies.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
+  const TileCopy copy = worker_copy_of(m, a, s, "d", false);
+  if (!copy.to.slot) return Next::on;
+  SharedSlot& slot = *copy.to.slot;
+  const int64_t by = integer_of(context(m, a, s), s.expr("k"));
+  const uint32_t mine = 1u << (by == 1 ? 0 : a.worker);
+  // The first of the copiers opens the slot; those that follow must mean the same.
+  const bool opens = slot.copied == slot.copiers || (slot.opened & mine);
+  if (opens) {
+    if (!may_fill(m, s, slot)) return Next::on;
+    slot.copiers = by == 1 ? 1 : (1u << by) - 1;
+    slot.copied = slot.synced = slot.opened = 0;
+    slot.tile = fetch(copy);
+    slot.writer = &s;
+    slot.filled_by = nullptr;
+    slot.stored_by = -1;
+    slot.use = copy.to.use;
+  } else if (slot.tile.of_rows.tensor != copy.place.tensor ||
+             slot.tile.of_rows.head != copy.place.head ||
+             slot.tile.of_rows.batch != copy.place.batch ||
+             slot.tile.of_rows.first != copy.place.first) {
+    m.faults.raise("exec.multicast", &s,
+                   fmt::format("{} brings rows from {} of a tile of which another worker brings "
+                               "those from {}",
+                               cite(s), copy.place.first, slot.tile.of_rows.first));
+    return Next::on;
+  }
+  slot.opened |= mine;
+  a.copies.push_back(&slot);
+  return Next::on;
+}
+
+Next exec_commit_copies(Machine&, Agent& a, const Stmt&) {
+  a.commits.push_back(std::move(a.copies));
+  a.copies.clear();
+  return Next::on;
+}
+
+Next exec_wait_copies(Machine& m, Agent& a, const Stmt& s) {
+  const size_t pending = integer_of(context(m, a, s), s.expr("n"));
+  while (a.commits.size() > pending) {
+    for (SharedSlot* slot : a.commits.front()) {
+      slot->copied |= slot->copiers == 1 ? 1u : 1u << a.worker;
+      a.unsynced.push_back(slot);
+    }
+    a.commits.erase(a.commits.begin());
+  }
+  return Next::on;
+}
+
+// What this worker has brought or stored, the others may see after they have come here, too.
+void publish_at_sync(Agent& a) {
+  for (SharedSlot* slot : a.unsynced) slot->synced |= slot->copiers == 1 ? 1u : 1u << a.worker;
+  a.unsynced.clear();
+}
+
+Next exec_sync_block(Machine& m, Agent& a, const Stmt& s) {
+  publish_at_sync(a);
+  const auto all = std::count_if(m.agents.begin(), m.agents.end(),
+                                 [&](const Agent& other) { return other.block == a.block; });
+  return sync_named(m, a, s, 0, static_cast<int>(all) * 128);
+}
+
+Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) {
+  const TileCopy copy = worker_copy_of(m, a, s, "s", true);
+  if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
+  write_rows(m, s, copy);
+  return Next::on;
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,194 @@
+// The element type, the head dimensions, and the tiles that are best for them.
+//
+//   element bf16                            ->   element f16
+//   param D = 128, V = 128                  ->   param D = 64, V = 64
+//   param BM = 256, BN = 128, CTAS = 2      ->   param BM = 384, BN = 128, CTAS = 2
+//   toggle PING_PONG = false                ->   toggle PING_PONG = true
+//
+// When     the form has another 16-bit type than the kernel, or other head dimensions. Their tiles
+//          are measured, not derived: tiles.def has a row for each target and case. A kernel whose
+//          own dimensions the form has keeps its constants: whoever wrote them meant them. Where
+//          the range of keys moves with the row another row may be best: small tiles visit fewer
+//          masked keys.
+// Effect   none: the tiles decide in which order sums are taken, the type what operands round to.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "transfer/bounds.h"
+#include "transfer/rules.h"
+
+namespace kw::transfer {
+namespace {
+
+enum class Keys { any, alike, by_row };
+
+struct Tiles {
+  std::string_view target;
+  int64_t dim, value_dim;
+  Keys keys;
+  const char* constants;
+};
+
+constexpr Tiles kTiles[] = {
+#define TILES(target, d, v, keys, constants) {#target, d, v, Keys::keys, constants},
+#include "transfer/tiles.def"
+#undef TILES
+};
+
+// ---- constants of the program
+
+tl::Item* constant_named(tl::Program& program, const std::string& name) {
+  for (tl::Stmt& s : program.body)
+    if (s.op == tl::Op::param || s.op == tl::Op::toggle)
+      for (tl::Item& d : s.items("d"))
+        if (d.name == name) return &d;
+  return nullptr;
+}
+
+// The value of an integer constant; 0 if there is none of that name.
+int64_t value_of(tl::Program& program, const std::string& name) {
+  const tl::Item* d = constant_named(program, name);
+  const bool known = d && d->expr && d->expr->kind == tl::ExprKind::integer;
+  return known ? std::stoll(d->expr->text) : 0;
+}
+
+bool set_constant(Edit& edit, const std::string& name, const tl::ExprPtr& value) {
+  tl::Item* d = constant_named(edit.program, name);
+  if (!d)
+    return edit.refuse("transfer.kernel", {},
+                       fmt::format("this kernel has no constant {}, which the tiles for other head "
+                                   "dimensions set",
+                                   name),
+                       "the tiles are those of kernels/sm90/attention_fwd.cu");
+  d->expr = value;
+  return true;
+}
+
+bool set_constants(Edit& edit, const std::string& constants) {
+  const auto read = tl::parse_statement("let " + constants, edit.diagnostics);
+  if (!read) return false;
+  for (const tl::Item& d : read->items("d"))
+    if (!set_constant(edit, d.name, d.expr)) return false;
+  return true;
+}
+
+// ---- which row
+
+// Whether the range of keys that a row sees moves with the row: causal masks and windows.
+bool range_moves_with_row(const Edit& edit) {
+  using spec::Kind, spec::Type;
+  const spec::ExprPtr& keep = edit.term.keep;
+  if (!keep) return false;
+  const spec::Size& n = edit.form.N;
+  const spec::ExprPtr keys =
+      n.name.empty() ? spec::integer(n.constant) : spec::leaf(Kind::size, Type::integer, n.name);
+  const spec::ExprPtr i = spec::leaf(Kind::index, Type::integer, "i");
+  const spec::ExprPtr below = kept_below(keep, keys), from = kept_from(keep, keys),
+                      end = below ? highest(below, {i, i}) : nullptr,
+                      first = from ? lowest(from, {i, i}) : nullptr;
+  return (end && spec::mentions(end, Kind::index, "i")) ||
+         (first && spec::mentions(first, Kind::index, "i"));
+}
+
+const Tiles* tiles_for(const Edit& edit, int64_t dim, int64_t value_dim) {
+  const Keys keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
+  for (const Tiles& t : kTiles)
+    if (t.target == edit.target && t.dim == dim && t.value_dim == value_dim &&
+        (t.keys == Keys::any || t.keys == keys))
+      return &t;
+  return nullptr;
+}
+
+// ---- refusal of other head dimensions
+
+struct Dims {
+  int64_t dim, value_dim;
+  bool operator==(const Dims&) const = default;
+};
+
+std::string text_of(const Dims& d) {
+  if (d.dim == d.value_dim) return std::to_string(d.dim);
+  return fmt::format("{} with {} for v", d.dim, d.value_dim);
+}
+
+std::string text_of(const spec::Size& size) {
+  return size.name.empty() ? std::to_string(size.constant) : size.name;
+}
+
+// The kernel's own, and those of the table; ascending, those that differ for v last.
+std::vector<Dims> supported(const Edit& edit, const Dims& own) {
+  std::vector<Dims> out;
+  if (own.dim > 0) out.push_back(own);
+  for (const Tiles& t : kTiles)
+    if (t.target == edit.target) out.push_back({t.dim, t.value_dim});
+  std::sort(out.begin(), out.end(), [](const Dims& a, const Dims& b) {
+    return std::tuple(a.dim != a.value_dim, a.dim, a.value_dim) <
+           std::tuple(b.dim != b.value_dim, b.dim, b.value_dim);
+  });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// How many columns of q, k and v are read for each score and its product.
+int64_t columns(const Dims& d) { return d.dim + d.value_dim; }
+
+bool refuse_head_dimension(Edit& edit, const Dims& own) {
+  const spec::Size &d = edit.form.D, &v = edit.form.Dv;
+  const bool constant = d.name.empty() && v.name.empty();
+  const std::vector<Dims> all = supported(edit, own);
+  const Dims* wider = nullptr;  // the smallest that holds the user's
+  std::vector<std::string> list;
+  for (const Dims& s : all) {
+    list.push_back(text_of(s));
+    const bool holds = constant && s.dim >= d.constant && s.value_dim >= v.constant;
+    if (holds && (!wider || columns(s) < columns(*wider))) wider = &s;
+  }
+  std::string hint = fmt::format("supported are {}", fmt::join(list, ", "));
+  if (wider)
+    hint +=
+        fmt::format("; pad with zeros to {}, and keep the scale of the true size", text_of(*wider));
+  const bool same = text_of(d) == text_of(v);
+  return edit.refuse("transfer.head_dim", edit.place(nullptr),
+                     fmt::format("the head dimension is {}{}, for which this kernel has no tiles",
+                                 text_of(d), same ? "" : ", and " + text_of(v) + " for v"),
+                     hint);
+}
+
+// ---- the two parts
+
+bool element_type(Edit& edit) {
+  tl::Stmt* element = edit.program.find(tl::Op::element);
+  const Dtype type = edit.form.dtype;
+  if (element && (type == Dtype::bf16 || type == Dtype::f16)) {
+    element->items("t").at(0).name = kw::name(type);
+    return true;
+  }
+  return edit.refuse("transfer.dtype", edit.place(nullptr),
+                     fmt::format("the function computes in {}, the kernel in {}", kw::name(type),
+                                 element ? "16 bits" : "no element type"),
+                     "supported are bf16 and f16");
+}
+
+bool head_dimensions(Edit& edit) {
+  const std::string &d = edit.facts.dim, &v = edit.facts.value_dim;
+  const spec::Size &dim = edit.form.D, &value_dim = edit.form.Dv;
+  const Dims own{value_of(edit.program, d), value_of(edit.program, v)};
+  const Dims asked{dim.constant, value_dim.constant};
+  const bool constant = dim.name.empty() && value_dim.name.empty();
+  if (constant && asked == own) return true;
+  const Tiles* tiles = constant ? tiles_for(edit, asked.dim, asked.value_dim) : nullptr;
+  const bool one_letter = d == v && asked.dim != asked.value_dim;
+  if (!tiles || one_letter) return refuse_head_dimension(edit, own);
+  return set_constant(edit, d, tl::integer(asked.dim)) &&
+         set_constant(edit, v, tl::integer(asked.value_dim)) &&
+         set_constants(edit, tiles->constants);
+}
+
+}  // namespace
+
+bool rule_tiles(Edit& edit) { return element_type(edit) && head_dimensions(edit); }
+
+}  // namespace kw::transfer

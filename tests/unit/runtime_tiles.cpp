@@ -1,0 +1,147 @@
+// kernels/sm80/tiles.md: every row of its table, put into the kernel's text, compiles for each of
+// its targets and both element types without a spilled register, and fits the shared memory.
+//
+// All of them when KW_TEST_ALL=1; otherwise each row once, with a target and a type that change
+// from day to day. Without an NVRTC on the machine the tests are skipped, and say so.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "runtime/nvrtc.h"
+
+namespace kw::runtime {
+namespace {
+
+const std::filesystem::path root = KW_SOURCE_DIR;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Row {
+  std::vector<std::string> targets;
+  std::map<std::string, int> constants;  // as the kernel's text names them
+  int shared_kb = 0;
+
+  int bytes() const {  // Q, two stages of K, one of V
+    const auto& c = constants;
+    return 2 * c.at("D") * (c.at("WORKERS") * c.at("ROWS") + 3 * c.at("BN"));
+  }
+};
+
+std::vector<Row> table() {
+  std::vector<Row> rows;
+  std::istringstream lines(text_of(root / "kernels/sm80/tiles.md"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("| sm_", 0) != 0) continue;
+    std::vector<std::string> cells;
+    std::istringstream in(line.substr(1));
+    for (std::string cell; std::getline(in, cell, '|');) cells.push_back(cell);
+    Row row;
+    std::istringstream targets(cells.at(0));
+    for (std::string target; targets >> target;) row.targets.push_back(target);
+    int column = 1;
+    for (const char* name : {"D", "BN", "ROWS", "WORKERS", "RESIDENT"})
+      row.constants[name] = std::stoi(cells.at(column++));
+    row.shared_kb = std::stoi(cells.at(column));
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// The kernel with these constants and this element type; fails where the text has none of a name.
+std::string kernel_with(const std::map<std::string, int>& constants, const std::string& element) {
+  std::string text = text_of(root / "kernels/sm80/attention_fwd.cu");
+  const auto put = [&](const std::string& name, const std::string& value) {
+    const std::regex definition("\\b" + name + " = [^,;]+");
+    EXPECT_TRUE(std::regex_search(text, definition)) << name;
+    text = std::regex_replace(text, definition, name + " = " + value,
+                              std::regex_constants::format_first_only);
+  };
+  for (const auto& [name, value] : constants) put(name, std::to_string(value));
+  put("using element", "kw::" + element);
+  return text;
+}
+
+std::vector<Header> vocabulary() {
+  std::vector<Header> headers;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "cuda"))
+    if (entry.path().extension() == ".cuh")
+      headers.push_back(
+          {std::filesystem::relative(entry.path(), root / "cuda").string(), text_of(entry.path())});
+  return headers;
+}
+
+class Tiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    nvrtc = Nvrtc::find((root / ".venv/bin/python").string(), diagnostics);
+    if (!nvrtc) GTEST_SKIP() << "no NVRTC on this machine: neither PyTorch nor a CUDA toolkit";
+  }
+  bool compiles(const Row& row, const std::string& target, const std::string& element) {
+    const SourcePtr kernel = make_source("attention_fwd.cu", kernel_with(row.constants, element));
+    return nvrtc->compile(kernel, vocabulary(), target, {}, diagnostics).has_value();
+  }
+  std::optional<Nvrtc> nvrtc;
+  Diagnostics diagnostics;
+};
+
+TEST(TilesTable, CoversEveryTargetAndHeadDimensionOnce) {
+  std::map<std::pair<std::string, int>, int> rows;
+  for (const Row& row : table())
+    for (const std::string& target : row.targets) ++rows[{target, row.constants.at("D")}];
+  EXPECT_EQ(rows.size(), 12u);
+  for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90"})
+    for (int dimension : {64, 128, 256})
+      EXPECT_EQ((rows[{target, dimension}]), 1) << target << ", D " << dimension;
+}
+
+TEST(TilesTable, ThreadBlocksThatShareAMultiprocessorFitItsSharedMemory) {
+  const std::map<std::string, int> kb = {
+      {"sm_80", 164}, {"sm_86", 100}, {"sm_89", 100}, {"sm_90", 228}};
+  for (const Row& row : table()) {
+    EXPECT_EQ(row.bytes(), row.shared_kb << 10);
+    for (const std::string& target : row.targets)  // each block takes 1 KB more for the system
+      EXPECT_LE(row.constants.at("RESIDENT") * (row.shared_kb + 1), kb.at(target)) << target;
+  }
+}
+
+TEST(TilesTable, HasTheConstantsThatTheTextHas) {
+  const std::string text = text_of(root / "kernels/sm80/attention_fwd.cu");
+  int as_it_is = 0;
+  for (const Row& row : table()) as_it_is += kernel_with(row.constants, "bf16") == text;
+  EXPECT_EQ(as_it_is, 1);
+}
+
+TEST_F(Tiles, EveryRowCompilesWithoutSpills) {
+  const char* all = std::getenv("KW_TEST_ALL");
+  const auto day = size_t(std::time(nullptr) / 86400);
+  for (const Row& row : table())
+    for (size_t n = 0; n < 2 * row.targets.size(); ++n) {
+      if (!(all && all[0] == '1') && n != day % (2 * row.targets.size())) continue;
+      const std::string &target = row.targets[n / 2], element = n % 2 ? "f16" : "bf16";
+      EXPECT_TRUE(compiles(row, target, element))
+          << target << ", D " << row.constants.at("D") << ", " << element << "\n"
+          << render(diagnostics);
+    }
+}
+
+TEST_F(Tiles, OfTooManyKeysAreRefused) {
+  Row row = table().at(1);
+  row.constants["BN"] = 96;
+  EXPECT_FALSE(compiles(row, "sm_80", "bf16"));
+  EXPECT_EQ(diagnostics.all().at(0).code, "build.spill") << render(diagnostics);
+}
+
+}  // namespace
+}  // namespace kw::runtime
