@@ -4,7 +4,9 @@
     python bench/bench.py --markdown FILE.json    # a stored run as a table; needs no GPU
 
 A folder holds kernel.cubin and launch.json and is named after the function that it computes, one of
-full, causal, prefix_lm and alibi (else FUNCTION=FOLDER). Peers: each backend of
+full, causal, prefix_lm and alibi (else FUNCTION=FOLDER). Kernels for other head dimensions or types
+are named full_d64, causal_d192_128, full_f16 and so on (VARIANTS in peers.py); these cases are run
+only where a folder or --only names them. Peers: each backend of
 scaled_dot_product_attention that runs the case, FlexAttention with its Triton and FLASH backends,
 FlashAttention-4's package where flash_attn.cute can be imported, and an 8192^3 cuBLAS product as the
 measure of the machine. No network is needed.
@@ -23,10 +25,11 @@ The burst figure, what a cool card does, is the median of three timings of 12 ms
 (triton.testing.do_bench, which clears the L2 cache before every launch).
 
 The sustained launches find the L2 cache as their predecessor left it: warm, in name. In each of the
-six cases q, k, v and the output hold 67 MB each, 268 MB together, the cache of an H200 50 MB, so
+six cases of D 128 in bf16 q, k, v and the output hold 67 MB each, 268 MB together, the cache of an H200 50 MB, so
 that little of a launch's input is still there when the next one starts.
 
-TFLOP/s count the unmasked entries only: 4 * D operations each.
+TFLOP/s count the unmasked entries only: 4 * D operations each, 2 * (D + columns of V) where V has
+others.
 
 The work is done by a child process, which writes the JSON after every case. Where it was cut off it
 goes on: a case that is in the file, for the same GPU, versions and cubins, is not run again. A child
@@ -52,7 +55,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
-from peers import (CASES, FUNCTIONS, Inputs, fault, implementations,  # noqa: E402
+from peers import (CASES, KEYS, VARIANTS, Inputs, fault, implementations,  # noqa: E402
                    reference_rows)
 from table import CUBLAS, markdown, print_case  # noqa: E402
 
@@ -276,8 +279,8 @@ def folders_by_function(arguments):
     for argument in arguments:
         function, _, folder = argument.rpartition("=")
         function = function or Path(folder).name
-        if function not in FUNCTIONS:
-            sys.exit(f"{argument}: '{function}' is none of {', '.join(FUNCTIONS)}; "
+        if function not in KEYS:
+            sys.exit(f"{argument}: '{function}' is none of {', '.join(KEYS)}; "
                      "say FUNCTION=FOLDER")
         for file in ("kernel.cubin", "launch.json"):
             if not (Path(folder) / file).exists():
@@ -296,14 +299,21 @@ def signature(environment, folders):
     return digest.hexdigest()[:16]
 
 
+def selected(only, folders):
+    """Cases to run: those that --only names, or the six and what else there is a folder for."""
+    if only:
+        return [case for case in CASES + VARIANTS if case.key in only]
+    return CASES + [case for case in VARIANTS if case.key in folders]
+
+
 def child(arguments, machine=None):
     """Runs every case that the JSON lacks. The marker file says what is being tried."""
     machine = machine or Machine()
     path, folders = Path(arguments.out), folders_by_function(arguments.folders)
     data = json.loads(path.read_text()) if path.exists() else {"cases": {}}
     data["environment"] = environment = machine.environment()
-    for case in [c for c in CASES if not arguments.only or c.function in arguments.only]:
-        mine = folders.get(case.function, [])
+    for case in selected(arguments.only, folders):
+        mine = folders.get(case.key, [])
         key = signature(environment, mine)
         known = data["cases"].get(case.name)
         if not known or known["signature"] != key:
@@ -362,7 +372,8 @@ def main():
     parser.add_argument("--out", default=str(ROOT / "bench/results/bench.json"))
     parser.add_argument("--markdown", metavar="FILE.json",
                         help="print a stored run as a table for a README; needs no GPU")
-    parser.add_argument("--only", action="append", choices=FUNCTIONS, help="cases of this function")
+    parser.add_argument("--only", action="append", choices=KEYS, metavar="FUNCTION",
+                        help="cases of this function")
     parser.add_argument("--marker", help=argparse.SUPPRESS)
     parser.add_argument("--banned", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The six cases of the benchmark, and what computes them: our kernels and every peer.
+"""The cases of the benchmark, and what computes them: our kernels and every peer.
 
 A maker takes a case's Inputs and gives a function without arguments that computes the output as
 [B, H, S, D], or raises where it cannot. `fault` holds an output against fp32 on sampled rows, and
@@ -17,6 +17,7 @@ from table import KNOWN
 
 FUNCTIONS = ("full", "causal", "prefix_lm", "alibi")
 ROW_ERROR_LIMIT = 2e-2    # against fp32; bf16 arithmetic gives about 3e-3
+DTYPES = {"bf16": "bfloat16", "f16": "float16"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,11 +26,29 @@ class Case:
     batch: int
     heads: int
     length: int
-    dim: int = 128
+    dim: int = 128         # columns of Q and K
+    value_dim: int = 0     # of V and the output; 0: dim
+    dtype: str = "bf16"
+
+    @property
+    def columns(self):
+        """Of V and the output."""
+        return self.value_dim or self.dim
+
+    @property
+    def _variant(self):
+        values = f"/{self.columns}" if self.columns != self.dim else ""
+        return f"D{self.dim}{values}" + (f" {self.dtype}" if self.dtype != "bf16" else "")
 
     @property
     def name(self):
-        return f"{self.function} B{self.batch} H{self.heads} S{self.length} D{self.dim}"
+        return f"{self.function} B{self.batch} H{self.heads} S{self.length} {self._variant}"
+
+    @property
+    def key(self):
+        """What a folder of a kernel for it is named after: full, causal_d192_128, full_f16."""
+        variant = self._variant.removeprefix("D128").lower().replace("/", "_").split()
+        return "_".join([self.function, *variant])
 
     @property
     def prefix(self):
@@ -45,12 +64,19 @@ class Case:
 
     @property
     def flop(self):
-        return 4 * self.batch * self.heads * self.dim * self.unmasked
+        return 2 * self.batch * self.heads * (self.dim + self.columns) * self.unmasked
 
 
 CASES = [Case("full", 4, 16, 4096), Case("causal", 4, 16, 4096),
          Case("full", 1, 16, 16384), Case("causal", 1, 16, 16384),
          Case("prefix_lm", 2, 16, 8192), Case("alibi", 2, 16, 8192)]
+# Other head dimensions and types, each for kernels of its own: run where a folder or --only names them.
+VARIANTS = [Case("full", 1, 32, 16384, 64), Case("causal", 1, 32, 16384, 64),
+            Case("full", 1, 16, 16384, 96), Case("causal", 1, 16, 16384, 96),
+            Case("full", 1, 8, 16384, 256), Case("causal", 1, 8, 16384, 256),
+            Case("causal", 1, 128, 8192, 192, 128),
+            Case("full", 1, 16, 16384, dtype="f16"), Case("causal", 1, 16, 16384, dtype="f16")]
+KEYS = tuple(dict.fromkeys(case.key for case in CASES + VARIANTS))
 
 
 # ---- the functions, in fp32 on sampled rows
@@ -61,10 +87,10 @@ class Inputs:
     def __init__(self, case, device):
         import torch
         torch.manual_seed(0)
-        shape = (case.batch, case.length, case.heads, case.dim)
-        self.case, self.device = case, device
-        self.qs, self.ks, self.vs = (torch.randn(shape, device=device).to(torch.bfloat16)
-                                     for _ in range(3))
+        self.case, self.device, self.dtype = case, device, getattr(torch, DTYPES[case.dtype])
+        self.qs, self.ks, self.vs = (
+            torch.randn(case.batch, case.length, case.heads, d, device=device).to(self.dtype)
+            for d in (case.dim, case.dim, case.columns))
         self.q, self.k, self.v = (t.transpose(1, 2).contiguous() for t in (self.qs, self.ks, self.vs))
         self.prefix = torch.full((case.batch,), case.prefix, dtype=torch.int32, device=device)
         head = torch.arange(1, case.heads + 1, dtype=torch.float32, device=device)
@@ -149,7 +175,7 @@ def sdpa(backend_name):
             arguments = {"attn_mask": inputs.keep(j, j)}
         elif inputs.case.function == "alibi":
             bias = inputs.bias(j, j).masked_fill(~inputs.keep(j, j), float("-inf"))
-            arguments = {"attn_mask": bias.to(torch.bfloat16)}
+            arguments = {"attn_mask": bias.to(inputs.dtype)}
 
         def run():
             with sdpa_kernel(backend):

@@ -32,21 +32,6 @@ KW_DEVICE float exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// The same without the special function unit, where that is the bottleneck: the integer nearest to x
-// goes into the exponent, a polynomial makes 2^(the rest in [-1/2, 1/2]); relative error 1.0e-4, below
-// what rounding to 16 bits leaves. 0 for -infinity; nothing above 2^127.
-KW_DEVICE float exp2_by_polynomial(float x) {
-  constexpr float to_integer = 12582912.0f;  // 1.5 * 2^23: the sum's low bits are x rounded
-  x = fmaxf(x, -127.0f);
-  const float whole = x + to_integer, f = x - (whole - to_integer);
-  const float y = __fmaf_rn(__fmaf_rn(__fmaf_rn(0.05500893f, f, 0.24221097f), f, 0.69328293f), f, 1.0f);
-  float z;  // in one piece: ptxas finds no registers for a wgmma beside an accumulator that is int for a while
-  asm("{\n.reg .b32 y, e;\nmov.b32 y, %1;\nmov.b32 e, %2;\nshl.b32 e, e, 23;\nadd.s32 y, y, e;\n"
-      "mov.b32 %0, y;\n}"
-      : "=f"(z)
-      : "f"(y), "f"(whole));
-  return z;
-}
 KW_DEVICE float log2(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/laws_check.h"
+#include "tl/panels.h"
 
 namespace kw::tl {
 namespace {
@@ -122,14 +123,14 @@ void law_multicast_async(Check& c) {
                          tile.name, freed->name))
         .notes.push_back({fmt::format("`{}` is declared here", freed->name), freed->span});
   note_ctas(c, "C9");
-  // As the device function shares it out: by panels, else by rows.
-  const int64_t columns = c.extent(&tile, 1).value_or(64), rows = c.extent(&tile, 0).value_or(8),
-                panels = columns / (columns % 64 ? 32 : 64);
-  if (ctas < 1 || panels < 1) return;  // ring.C1, cluster.C1
-  if (panels % ctas && rows % (8 * ctas))
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (ctas < 1 || !rows || !columns) return;  // cluster.C1
+  const int64_t panel = panel_columns(*columns);
+  if (*columns % panel != 0) return;  // ring.C1
+  if (!multicast_box({*rows, *columns}, ctas))
     c.broken("C10", c.stmt.span,
              fmt::format("a tile of {} x {} has no {} equal parts: {} panels, and groups of 8 rows",
-                         rows, columns, ctas, panels));
+                         *rows, *columns, ctas, *columns / panel));
 }
 
 void law_store_async(Check& c) {
@@ -205,7 +206,7 @@ void law_store(Check& c) {
          "C2", c.stmt.span,
          fmt::format("rows of `{}` ({}) and `{}` ({}) differ", from.name, *rows, to.name, *places))
         .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
-  const int64_t panel = *room % 64 == 0 ? 64 : 32;
+  const int64_t panel = panel_columns(*room);
   if (*width % panel != 0)
     c.broken(
          "C2", c.stmt.span,

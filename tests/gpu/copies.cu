@@ -1,8 +1,8 @@
-// Copies move elements and change none (store rounds to bf16), so all comparisons are exact. What
-// is tested beside the plain move: coordinates of all four dimensions, tiles that hang over the end
-// of the tensor (zeros come, nothing goes), strides with gaps, the swizzle, that a tile may be
-// overwritten after wait_store_read, and that a cluster's CTAs each get the whole of a tile of
-// which each fetches a part.
+// Copies move elements and change none (store rounds to the tile's type), so all comparisons are
+// exact. What is tested beside the plain move: coordinates of all four dimensions, tiles that hang
+// over the end of the tensor (zeros come, nothing goes), strides with gaps, the swizzle, that a
+// tile may be overwritten after wait_store_read, and that a cluster's CTAs each get the whole of a
+// tile of which each fetches a part.
 #include <cuda.h>
 
 #include "conformance.h"
@@ -141,6 +141,22 @@ void multicast(Report& report, Random& random, kw::Coords at, const char* what) 
   report.exact("multicast_async", what, tiles.read(), want);
 }
 
+// From a tile of kWide columns to a tensor that has C.
+template <int R, int C, int kWide>
+void store_narrow(Report& report, Random& random, kw::Coords at, const char* what) {
+  const Tensor4 t{3, 4, 200, C};
+  const std::vector<Element> data = to_bf16(random.normals(t.size())),
+                             from = to_bf16(random.normals(R * kWide));
+  std::vector<Element> stored = data;
+  Device<Element> source(from), out(data);
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      if (t.has(at.row + r)) stored[t.at(at.batch, at.head, at.row + r, c)] = from[r * kWide + c];
+  running = "store_async";
+  launch(store_kernel<R, kWide>, 1, 128, source.data(), tensor_map<Out>(t, out.data(), R, C), at);
+  report.exact("store_async", what, out.read(), stored);
+}
+
 template <int R, int C>
 void asynchronous(Report& report, Random& random, kw::Coords at, const char* what) {
   const Tensor4 t{3, 4, 200, C};
@@ -150,47 +166,60 @@ void asynchronous(Report& report, Random& random, kw::Coords at, const char* wha
   launch(load_kernel<R, C>, 1, 128, tensor_map<In>(t, in.data(), R, C), at, tile.data());
   report.exact("load_async, wait", what, tile.read(), tile_of(t, data, at, R, C));
 
-  const std::vector<Element> from = to_bf16(random.normals(R * C));
-  std::vector<Element> stored = data;
-  Device<Element> source(from), out(data);
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c)
-      if (t.has(at.row + r)) stored[t.at(at.batch, at.head, at.row + r, c)] = from[r * C + c];
-  running = "store_async";
-  launch(store_kernel<R, C>, 1, 128, source.data(), tensor_map<Out>(t, out.data(), R, C), at);
-  report.exact("store_async", what, out.read(), stored);
+  store_narrow<R, C, C>(report, random, at, what);
 }
 
-template <int C>
-__global__ void to_operand(const Element* from, Element* to) {
-  auto& shared = kw::shared_memory<Shared<64, C>>();
-  get_shared(shared.tile, from);
+template <class T, int C>
+__global__ void to_operand(const T* from, T* to) {
+  auto& tile = kw::shared_memory<kw::SharedTile<T, 64, C>>();
+  get_shared(tile, from);
   __syncthreads();
-  kw::Operand<Element, 64, C> q;
-  kw::load(shared.tile, q);
+  kw::Operand<T, 64, C> q;
+  kw::load(tile, q);
   put(q, to);
 }
-template <int C>
-__global__ void from_accumulator(const float* from, Element* to) {
-  auto& shared = kw::shared_memory<Shared<64, C>>();
+// `to` is the tile's contents before, and then after.
+template <class T, int C, int kWide>
+__global__ void from_accumulator(const float* from, T* to) {
+  auto& tile = kw::shared_memory<kw::SharedTile<T, 64, kWide>>();
+  get_shared(tile, to);
   kw::Accumulator<kw::real, 64, C> acc;
   get(acc, from);
-  kw::store(acc, shared.tile);
   __syncthreads();
-  put_shared(shared.tile, to);
+  kw::store(acc, tile);
+  __syncthreads();
+  put_shared(tile, to);
 }
 
-template <int C>
+template <class T>
+std::vector<T> rounded(const std::vector<float>& v) {
+  if constexpr (std::is_same_v<T, kw::bf16>)
+    return to_bf16(v);
+  else
+    return to_f16(v);
+}
+template <class T>
+std::vector<float> widened(const std::vector<T>& v) {
+  std::vector<float> out;
+  for (T x : v) out.push_back(widen(x));
+  return out;
+}
+
+// An accumulator of C columns goes to a tile of kWide.
+template <class T, int C, int kWide = C>
 void registers(Report& report, Random& random, const char* what) {
-  const std::vector<Element> elements = to_bf16(random.normals(64 * C));
-  Device<Element> in(elements), out(64 * C);
-  launch(to_operand<C>, 1, 128, in.data(), out.data());
-  report.exact("load", what, out.read(), elements);
+  const std::vector<T> elements = rounded<T>(random.normals(64 * C));
+  Device<T> in(elements), out(64 * C);
+  launch(to_operand<T, C>, 1, 128, in.data(), out.data());
+  report.exact("load", what, widened(out.read()), widened(elements));
   const std::vector<float> reals = random.normals(64 * C);
+  std::vector<T> want = rounded<T>(random.normals(64 * kWide));
   Device<float> acc(reals);
-  Device<Element> tile(64 * C);
-  launch(from_accumulator<C>, 1, 128, acc.data(), tile.data());
-  report.exact("store", what, tile.read(), to_bf16(reals));
+  Device<T> tile(want);
+  launch(from_accumulator<T, C, kWide>, 1, 128, acc.data(), tile.data());
+  const std::vector<T> stored = rounded<T>(reals);
+  for (int n = 0; n < 64 * C; ++n) want[n / C * kWide + n % C] = stored[n];
+  report.exact("store", what, widened(tile.read()), widened(want));
 }
 
 __global__ void store_rows_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M'> to,
@@ -233,10 +262,15 @@ void test_copies(Report& report) {
   multicast<4, 128, 128>(report, random, {0, 1, 120}, "4 CTAs, over the end, 128 x 128");
   multicast<2, 80, 192>(report, random, {1, 2, 150}, "2 CTAs, over the end, 80 x 192");
   multicast<2, 112, 96>(report, random, {2, 0, 40}, "2 CTAs, inside, 112 x 96");
-  registers<96>(report, random, "96 columns");
-  registers<64>(report, random, "64 columns");
-  registers<128>(report, random, "128 columns");
-  registers<192>(report, random, "192 columns");
+  store_narrow<64, 128, 192>(report, random, {1, 3, 150}, "over the end, 128 of 192 columns");
+  registers<kw::bf16, 96>(report, random, "96 columns");
+  registers<kw::bf16, 64>(report, random, "64 columns");
+  registers<kw::bf16, 128>(report, random, "128 columns");
+  registers<kw::bf16, 192>(report, random, "192 columns");
+  registers<kw::bf16, 128, 192>(report, random, "128 columns, to a tile of 192");
+  registers<kw::bf16, 256>(report, random, "256 columns");
+  registers<kw::f16, 96>(report, random, "96 columns, f16");
+  registers<kw::f16, 64, 128>(report, random, "64 columns, f16, to a tile of 128");
   rows(report, random, {1, 2, 64}, "inside, strides with gaps");
   rows(report, random, {2, 3, 170}, "over the end");
 }

@@ -142,6 +142,42 @@ def test_unmasked_entries_are_those_that_the_mask_keeps(case):
     assert case.unmasked == (case.length ** 2 if keep is None else keep[0].sum())
 
 
+VARIED = [peers.Case("causal", 2, 2, 64, 48, 32), peers.Case("full", 2, 2, 64, 96, dtype="f16"),
+          peers.Case("alibi", 1, 2, 64, 64, dtype="f16")]
+
+
+def test_each_operation_of_wider_keys_than_values_is_counted():
+    case = peers.Case("causal", 1, 128, 8192, 192, 128)
+    assert case.flop == 128 * (8192 * 8193 // 2) * (2 * 192 + 2 * 128)
+    assert peers.Case("full", 4, 16, 4096).flop == 4 * 4 * 16 * 4096**2 * 128
+
+
+def test_every_case_has_a_name_of_its_own_and_variants_have_keys_of_their_own():
+    cases = peers.CASES + peers.VARIANTS
+    assert len({case.name for case in cases}) == len(cases)
+    assert [case.key for case in peers.CASES] == [case.function for case in peers.CASES]
+    assert [case.key for case in peers.VARIANTS] == [
+        "full_d64", "causal_d64", "full_d96", "causal_d96", "full_d256", "causal_d256",
+        "causal_d192_128", "full_f16", "causal_f16"]
+    assert peers.VARIANTS[-3].name == "causal B1 H128 S8192 D192/128"
+
+
+def test_variants_are_run_where_a_folder_or_only_names_them():
+    assert bench.selected(None, {"full": []}) == peers.CASES
+    assert [c.key for c in bench.selected(None, {"full_d64": []})][6:] == ["full_d64"]
+    assert [c.key for c in bench.selected(["causal_d192_128"], {})] == ["causal_d192_128"]
+    assert {c.key for c in bench.selected(["causal"], {"full_d64": []})} == {"causal"}
+
+
+def test_a_folder_is_of_the_case_that_it_is_named_after(tmp_path):
+    for file in ("kernel.cubin", "launch.json"):
+        (tmp_path / "causal_d96").mkdir(exist_ok=True)
+        (tmp_path / "causal_d96" / file).write_text("")
+    folder = str(tmp_path / "causal_d96")
+    assert bench.folders_by_function([folder]) == {"causal_d96": [("", folder)]}
+    assert bench.folders_by_function([f"full_d64={folder}"]) == {"full_d64": [("", folder)]}
+
+
 def right(inputs):
     return peers.sdpa("MATH")(inputs)
 
@@ -164,7 +200,7 @@ def measure(case, makers, banned=None):
     return result, marks
 
 
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.function)
+@pytest.mark.parametrize("case", SMALL + VARIED, ids=lambda case: case.name)
 def test_a_right_implementation_is_timed_in_every_round(case):
     result, _ = measure(case, [("peer", right)])
     row = result["rows"]["peer"]

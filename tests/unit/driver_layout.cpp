@@ -74,6 +74,28 @@ TEST_F(Layout, of_the_corpus_kernel_is_the_compilers) {
   EXPECT_TRUE(compiles(kernel->text, assertions(*plan))) << render(d);
 }
 
+TEST_F(Layout, of_other_head_dimensions_and_f16_is_the_compilers) {
+  const std::pair<const char*, const char*> variants[] = {
+      {"D = 96, V = 96;", "BM = 192, BN = 112, CTAS = 1;"},
+      {"D = 192, V = 128;", "BM = 256, BN = 80, CTAS = 2;"}};
+  for (const auto& [columns, tiles] : variants) {
+    std::string text = corpus()->text;
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      const size_t at = text.find(from);
+      ASSERT_NE(at, std::string::npos) << from;
+      text.replace(at, from.size(), to);
+    };
+    replace("element = kw::bf16", "element = kw::f16");
+    replace("D = 128, V = 128;", columns);
+    replace("BM = 256, BN = 128, CTAS = 2;", tiles);
+    const auto program = lift::lift(make_source("variant.cu", text), with.clang, d);
+    ASSERT_TRUE(program) << render(d);
+    const auto plan = plan_of(*program);
+    ASSERT_TRUE(plan) << render(d);
+    EXPECT_TRUE(compiles(text, assertions(*plan))) << render(d);
+  }
+}
+
 TEST_F(Layout, of_a_kernel_with_more_arguments_is_the_compilers) {
   const auto program = lift::lift(corpus(), with.clang, d);
   ASSERT_TRUE(program) << render(d);

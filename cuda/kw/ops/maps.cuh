@@ -35,19 +35,6 @@ KW_DEVICE void map_real(Accumulator<real, R, C>& t, Origin at, F f, const Vs&...
   for (int n = 0; n < t.count; ++n)
     t.x[n] = f(t.x[n], i[t.row(n)], j + real(t.column(n)), v.x[t.row(n)]...);
 }
-// t = exp2(t * scale - offset). Every kEvery-th element is computed without the special function unit
-// (0: none), to 1.0e-4.
-template <int kEvery, int R, int C>
-KW_DEVICE void map_exp2(Accumulator<real, R, C>& t, real scale, const RowVector<real, R>& offset) {
-#pragma unroll
-  for (int n = 0; n < t.count; ++n) {
-    const real x = fma(t.x[n], scale, -offset.x[t.row(n)]);
-    if constexpr (kEvery == 0)
-      t.x[n] = exp2(x);
-    else
-      t.x[n] = n % kEvery == kEvery - 1 ? exp2_by_polynomial(x) : exp2(x);
-  }
-}
 template <template <class, int> class V, int R, class F, class... Vs>
 KW_DEVICE void map_rows(V<real, R>& t, F f, const Vs&... v) {
 #pragma unroll
