@@ -42,15 +42,17 @@ inline bool copyable(const Tensor& t) {
     if (t.shape[d] > 1 && (t.stride[d] <= 0 || t.stride[d] % 8 != 0 || t.stride[d] > (int64_t(1) << 39))) return false;
   return t.stride[3] == 1;
 }
-// Four dimensions (batch, head, row, column) as the kernel's five (64 columns, row, panel, head,
-// batch). A dimension of extent 1 has no stride that matters.
+// Four dimensions (batch, head, row, column) as the kernel's five (column in a panel, row, panel,
+// head, batch), in boxes of rows x columns. A panel has 64 columns, or where the tensor is no
+// multiple of that, 32. A dimension of extent 1 has no stride that matters.
 inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns) {
+  const int panel = t.shape[3] % 64 == 0 ? 64 : 32;
   const auto bytes = [&](int d) { return t.shape[d] > 1 ? cuuint64_t(t.stride[d]) * 2 : cuuint64_t(128); };
-  const cuuint64_t dims[5] = {64, cuuint64_t(t.shape[2]), cuuint64_t(t.shape[3] / 64), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
-  const cuuint64_t strides[4] = {bytes(2), 128, bytes(1), bytes(0)};
-  const cuuint32_t box[5] = {64, cuuint32_t(rows), cuuint32_t(columns / 64), 1, 1}, step[5] = {1, 1, 1, 1, 1};
+  const cuuint64_t dims[5] = {cuuint64_t(panel), cuuint64_t(t.shape[2]), cuuint64_t(t.shape[3] / panel), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
+  const cuuint64_t strides[4] = {bytes(2), cuuint64_t(panel * 2), bytes(1), bytes(0)};
+  const cuuint32_t box[5] = {cuuint32_t(panel), cuuint32_t(rows), cuuint32_t(columns / panel), 1, 1}, step[5] = {1, 1, 1, 1, 1};
   return cuTensorMapEncodeTiled(reinterpret_cast<CUtensorMap*>(map), type, 5, reinterpret_cast<void*>(t.data), dims, strides, box, step,
-                                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                CU_TENSOR_MAP_INTERLEAVE_NONE, panel == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 }  // namespace detail

@@ -9,9 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tl/panels.h"
+
 namespace kw::lower {
 namespace {
 
+using tl::Box;
 using tl::Expr;
 using tl::ExprKind;
 using tl::ExprPtr;
@@ -25,11 +28,6 @@ int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 // The portable limit: CUDA C++ Programming Guide, "Thread Block Clusters".
 constexpr int64_t kLargestCluster = 8;
-
-struct Box {
-  int64_t rows, columns;
-  bool operator==(const Box&) const = default;
-};
 
 class Planner {
  public:
@@ -59,6 +57,7 @@ class Planner {
     plan_.entry = kernel->word("n");
     plan_.threads = constant(kernel->expr("t"), kernel->span);
     read_shared(*shared);
+    read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
     plan_.parameter_bytes = round_up(offset_, 64);
@@ -146,20 +145,48 @@ class Planner {
     return e->text;
   }
 
-  // The part of a tile that each thread block of a cluster fetches for all: whole panels of 64
-  // columns, or rows of one panel where there are fewer panels than blocks (multicast_async in
-  // cuda/kw/ops/copies.cuh).
-  Box part(const Stmt& s, const Box& tile) {
-    const int64_t k = constant(s.expr("k"), s.span), panels = tile.columns / 64;
-    const Box box = k <= panels ? Box{tile.rows, 64 * (panels / std::max<int64_t>(k, 1))}
-                                : Box{tile.rows * panels / k, 64};
-    if (k < 1 || box.rows * box.columns * k != tile.rows * tile.columns || box.rows % 8 != 0)
-      refuse(
-          "launch.box", s.span,
-          fmt::format("a tile of {}x{} has no {} equal parts of whole panels of 64 columns, or of "
-                      "a multiple of 8 rows of one panel",
-                      tile.rows, tile.columns, k));
-    return box;
+  // The columns of each tiled tensor: they decide its panels, so they are known here.
+  void read_columns(const Stmt& args) {
+    for (const Stmt& s : args.body) {
+      if (s.op != Op::arg_tiled) continue;
+      const std::string last = s.items("s").back().name;
+      const auto columns = plan_.constants.find(last);
+      if (columns == plan_.constants.end())
+        refuse("launch.constant", s.span,
+               fmt::format("'{}' is the number of columns of a tiled tensor; it must be a param",
+                           last));
+      else
+        for (const Item& d : s.items("d")) columns_[d.name] = columns->second;
+    }
+  }
+
+  // What one copy moves: a tile, of which a tensor to be written may have fewer columns, or the
+  // part that each thread block of a cluster fetches for all.
+  Box box_of(const Stmt& s, Box tile, int64_t tensor_columns) {
+    if (s.op == Op::store_async) tile.columns = std::min(tile.columns, tensor_columns);
+    if (s.op != Op::multicast_async) return tile;
+    const int64_t k = constant(s.expr("k"), s.span);
+    const auto part = tl::multicast_box(tile, k);
+    if (!part)
+      refuse("launch.box", s.span,
+             fmt::format("a tile of {}x{} has no {} equal parts of whole panels of {} columns, or "
+                         "of a multiple of 8 rows of each",
+                         tile.rows, tile.columns, k, tl::panel_columns(tile.columns)));
+    return part.value_or(tile);
+  }
+
+  // Both ends of a copy must cut their rows alike, into panels of 64 columns or of 32.
+  void check_panels(const Stmt& s, const std::string& tensor, int64_t tensor_columns,
+                    const std::string& tile, int64_t tile_columns) {
+    const int64_t here = tl::panel_columns(tensor_columns), there = tl::panel_columns(tile_columns);
+    if (tensor_columns % here != 0)
+      refuse("launch.box", s.span,
+             fmt::format("'{}' has {} columns; the copy engine moves panels of 64 or 32", tensor,
+                         tensor_columns));
+    else if (here != there)
+      refuse("launch.box", s.span,
+             fmt::format("'{}' has {} columns, panels of {}; '{}' has {}, panels of {}", tensor,
+                         tensor_columns, here, tile, tile_columns, there));
   }
 
   // The box of a tensor map is the shape of what its copies move.
@@ -168,8 +195,10 @@ class Planner {
       if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
       const std::string tensor = base_name(s.expr("m"));
       const auto tile = tiles_.find(base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
-      if (tile == tiles_.end()) return;
-      const Box box = s.op == Op::multicast_async ? part(s, tile->second) : tile->second;
+      const auto columns = columns_.find(tensor);
+      if (tile == tiles_.end() || columns == columns_.end()) return;
+      check_panels(s, tensor, columns->second, tile->first, tile->second.columns);
+      const Box box = box_of(s, tile->second, columns->second);
       const auto [at, fresh] = boxes_.emplace(tensor, box);
       if (!fresh && at->second != box)
         refuse(
@@ -249,6 +278,7 @@ class Planner {
   LaunchPlan plan_;
   std::string element_ = "bf16";
   std::map<std::string, Box> tiles_, boxes_;
+  std::map<std::string, int64_t> columns_;  // of tiled tensors
   int64_t offset_ = 0;
   bool failed_ = false;
 };

@@ -189,11 +189,11 @@ bool Plan::encode(const Tensors& tensors, Diagnostics& diagnostics) {
     if (!tensor.map) continue;
     const TensorMapGeometry& map = *tensor.map;
     const uint32_t steps[5] = {1, 1, 1, 1, 1};
-    constexpr int no_interleave = 0, swizzle_128b = 3, fill_zeros = 0;
+    constexpr int no_interleave = 0, fill_zeros = 0;
     CuTensorMap encoded;
     if (!cuda.ok(cuda.tensor_map_encode(&encoded, map.dtype, 5, reinterpret_cast<void*>(address),
                                         map.dims.data(), map.strides.data(), map.box.data(), steps,
-                                        no_interleave, swizzle_128b, map.l2_promotion, fill_zeros),
+                                        no_interleave, map.swizzle, map.l2_promotion, fill_zeros),
                  "encoding the tensor map of " + tensor.name, diagnostics))
       return false;
     memcpy(packed_.bytes.data() + tensor.offset, encoded.bytes, sizeof encoded.bytes);

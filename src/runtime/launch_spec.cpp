@@ -111,9 +111,9 @@ void read_tensor_map(const Fields& fields, Argument& argument, const SourcePtr& 
   // 256 is the limit of each side of a box (CUDA Driver API, cuTensorMapEncodeTiled).
   argument.box_rows = inside.integer("rows", 1, 256);
   argument.box_columns = inside.integer("columns", 1, 16384);
-  const int64_t panel = 128 / static_cast<int64_t>(bytes(argument.dtype));
+  const int64_t panel = 64 / static_cast<int64_t>(bytes(argument.dtype));
   if (argument.box_columns % panel != 0)
-    inside.fault("columns", fmt::format("is {}; {} of {} make a panel of 128 bytes",
+    inside.fault("columns", fmt::format("is {}; {} of {} make a panel of 64 bytes",
                                         argument.box_columns, panel, name(argument.dtype)));
 }
 

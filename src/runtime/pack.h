@@ -7,9 +7,9 @@
 //
 // Tensor maps (CUDA Driver API, cuTensorMapEncodeTiled): a tensor [batch, head, row, column] is
 // seen as five dimensions, innermost first: column in a panel of 128 bytes, row, panel, head,
-// batch. With the 128-byte swizzle that is what wgmma reads, and one copy moves a whole tile. The
-// copy engine needs a contiguous last dimension, and 16-byte multiples for the address and every
-// stride.
+// batch. With the 128-byte swizzle that is what wgmma reads, and one copy moves a whole tile. Where
+// a row is no multiple of 128 bytes, panels are of 64 bytes, with the 64-byte swizzle. The copy
+// engine needs a contiguous last dimension, and 16-byte multiples for the address and every stride.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -37,6 +37,7 @@ struct TensorMapGeometry {
   std::array<uint64_t, 5> dims{};
   std::array<uint64_t, 4> strides{};  // bytes, of dims 1 to 4
   std::array<uint32_t, 5> box{};
+  int swizzle = 0;       // CUtensorMapSwizzle
   int l2_promotion = 0;  // CUtensorMapL2promotion
 };
 

@@ -5,7 +5,8 @@
 namespace kw::runtime {
 namespace {
 
-constexpr int64_t panel_bytes = 128, stride_multiple = 16;
+constexpr int64_t wide_panel_bytes = 128, narrow_panel_bytes = 64, stride_multiple = 16;
+constexpr int swizzle_64b = 2, swizzle_128b = 3;  // CUtensorMapSwizzle
 constexpr int64_t largest_stride = int64_t{1} << 40;
 constexpr int64_t largest_dim = int64_t{1} << 32;
 
@@ -40,7 +41,7 @@ int promotion(int bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes ==
 // dimension of extent 1 has no stride that matters: PyTorch leaves anything there.
 std::optional<uint64_t> stride_of(const Argument& argument, const TensorView& tensor, int dim,
                                   Diagnostics& diagnostics) {
-  if (tensor.shape[dim] == 1) return panel_bytes;
+  if (tensor.shape[dim] == 1) return wide_panel_bytes;
   const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
   const int64_t stride = tensor.strides[dim];
   if (stride > 0 && stride <= largest_stride / element && stride * element % stride_multiple == 0)
@@ -54,20 +55,34 @@ std::optional<uint64_t> stride_of(const Argument& argument, const TensorView& te
   return std::nullopt;
 }
 
+// The columns of a panel, or nothing when those of the tensor or of its copies are not whole
+// panels.
+std::optional<int64_t> panel_of(const Argument& argument, const TensorView& tensor,
+                                Diagnostics& diagnostics) {
+  const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
+  const int64_t columns = tensor.shape[3];
+  const bool wide = columns * element % wide_panel_bytes == 0;
+  const int64_t panel = (wide ? wide_panel_bytes : narrow_panel_bytes) / element;
+  if (columns % panel != 0)
+    diagnostics.error(
+        "launch.shape", {},
+        fmt::format("{} has {} columns, no multiple of {}", argument.name, columns, panel));
+  else if (argument.box_columns % panel != 0)
+    diagnostics.error("launch.shape", {},
+                      fmt::format("{} has {} columns, which are panels of {}; one copy moves {}",
+                                  argument.name, columns, panel, argument.box_columns));
+  else
+    return panel;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
                                                      const TensorView& tensor,
                                                      Diagnostics& diagnostics) {
-  const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
-  const int64_t panel = panel_bytes / element;
-  const int64_t columns = tensor.shape[3];
-  if (columns % panel != 0) {
-    diagnostics.error(
-        "launch.shape", {},
-        fmt::format("{} has {} columns, no multiple of {}", argument.name, columns, panel));
-    return std::nullopt;
-  }
+  const std::optional<int64_t> panel = panel_of(argument, tensor, diagnostics);
+  if (!panel) return std::nullopt;
   if (tensor.strides[3] != 1) {
     diagnostics
         .error("launch.stride", {},
@@ -90,12 +105,14 @@ std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
 
   TensorMapGeometry map;
   map.dtype = data_type(tensor.dtype);
-  map.dims = {static_cast<uint64_t>(panel), static_cast<uint64_t>(tensor.shape[2]),
-              static_cast<uint64_t>(columns / panel), static_cast<uint64_t>(tensor.shape[1]),
-              static_cast<uint64_t>(tensor.shape[0])};
+  const uint64_t panel_bytes = static_cast<uint64_t>(*panel) * bytes(tensor.dtype);
+  map.dims = {static_cast<uint64_t>(*panel), static_cast<uint64_t>(tensor.shape[2]),
+              static_cast<uint64_t>(tensor.shape[3] / *panel),
+              static_cast<uint64_t>(tensor.shape[1]), static_cast<uint64_t>(tensor.shape[0])};
   map.strides = {*row, panel_bytes, *head, *batch};
-  map.box = {static_cast<uint32_t>(panel), static_cast<uint32_t>(argument.box_rows),
-             static_cast<uint32_t>(argument.box_columns / panel), 1, 1};
+  map.box = {static_cast<uint32_t>(*panel), static_cast<uint32_t>(argument.box_rows),
+             static_cast<uint32_t>(argument.box_columns / *panel), 1, 1};
+  map.swizzle = panel_bytes == wide_panel_bytes ? swizzle_128b : swizzle_64b;
   map.l2_promotion = promotion(argument.l2_promotion);
   return map;
 }

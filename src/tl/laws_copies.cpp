@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/laws_check.h"
+#include "tl/panels.h"
 
 namespace kw::tl {
 namespace {
@@ -122,17 +123,14 @@ void law_multicast_async(Check& c) {
                          tile.name, freed->name))
         .notes.push_back({fmt::format("`{}` is declared here", freed->name), freed->span});
   note_ctas(c, "C9");
-  // The device function divides by panels of 64 columns first, then by rows.
-  const int64_t panels = c.extent(&tile, 1).value_or(64) / 64,
-                rows = c.extent(&tile, 0).value_or(8);
-  if (ctas < 1 || panels < 1) return;  // ring.C1, cluster.C1
-  const bool by_panels = ctas <= panels && panels % ctas == 0;
-  const bool by_rows = ctas > panels && ctas % panels == 0 && rows % (ctas / panels * 8) == 0;
-  if (!by_panels && !by_rows)
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (ctas < 1 || !rows || !columns) return;            // cluster.C1
+  if (*columns % panel_columns(*columns) != 0) return;  // ring.C1
+  if (!multicast_box({*rows, *columns}, ctas))
     c.broken("C10", c.stmt.span,
-             fmt::format("a tile of {} x {} has no {} equal parts of whole panels (64 columns) or "
+             fmt::format("a tile of {} x {} has no {} equal parts of whole panels ({} columns) or "
                          "groups of 8 rows",
-                         rows, panels * 64, ctas));
+                         *rows, *columns, ctas, panel_columns(*columns)));
 }
 
 void law_store_async(Check& c) {

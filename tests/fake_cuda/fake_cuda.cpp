@@ -188,14 +188,15 @@ int cuEventSynchronize(void*) { return pending_error; }
 int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, 0; }
 // The fake's tensor map holds the address first, as text in the log the rest.
 int cuTensorMapEncodeTiled(void* map, int dtype, uint32_t rank, void* address, const uint64_t* dims,
-                           const uint64_t* strides, const uint32_t* box, const uint32_t*, int, int,
-                           int, int) {
+                           const uint64_t* strides, const uint32_t* box, const uint32_t*, int,
+                           int swizzle, int, int) {
   std::string call = "encode dtype " + std::to_string(dtype) + " dims";
   for (uint32_t i = 0; i < rank; ++i) call += " " + std::to_string(dims[i]);
   call += " strides";
   for (uint32_t i = 0; i + 1 < rank; ++i) call += " " + std::to_string(strides[i]);
   call += " box";
   for (uint32_t i = 0; i < rank; ++i) call += " " + std::to_string(box[i]);
+  call += " swizzle " + std::to_string(swizzle);
   note(call);
   memset(map, 0, 128);
   memcpy(map, &address, sizeof address);

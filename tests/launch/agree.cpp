@@ -56,9 +56,10 @@ CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType ty
                                         const cuuint32_t* box, const cuuint32_t*,
                                         CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
                                         CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill) {
-  if (rank != 5 || swizzle != CU_TENSOR_MAP_SWIZZLE_128B) return CUDA_ERROR_INVALID_VALUE;
+  if (rank != 5) return CUDA_ERROR_INVALID_VALUE;
   auto& g = encoded[reinterpret_cast<const unsigned char*>(map)];
   g.dtype = type;
+  g.swizzle = swizzle;
   g.l2_promotion = promotion;
   for (int d = 0; d < 5; ++d) g.dims[d] = dims[d], g.box[d] = box[d];
   for (int d = 0; d < 4; ++d) g.strides[d] = strides[d];
@@ -72,8 +73,8 @@ namespace {
 constexpr int kMultiprocessors = 132;
 
 bool same(const kw::runtime::TensorMapGeometry& a, const kw::runtime::TensorMapGeometry& b) {
-  return a.dtype == b.dtype && a.l2_promotion == b.l2_promotion && a.dims == b.dims &&
-         a.strides == b.strides && a.box == b.box;
+  return a.dtype == b.dtype && a.swizzle == b.swizzle && a.l2_promotion == b.l2_promotion &&
+         a.dims == b.dims && a.strides == b.strides && a.box == b.box;
 }
 
 // What differs between the plan and the packed struct; empty: nothing.

@@ -30,8 +30,8 @@ TEST(LaunchPlan, of_the_corpus_kernel) {
   const nlohmann::json j = to_json(*plan);
   EXPECT_EQ(j["entry"], "attention_fwd");
   EXPECT_EQ(j["threads"], 384);
-  // Q twice and O for two workers of 64 rows, two stages of K and V, and the barriers.
-  EXPECT_EQ(j["shared_bytes"], 2 * 2 * 16384 + 4 * 32768 + 2 * 16384 + 1024);
+  // Two slots of Q for two workers of 64 rows, two stages of K and V, and the barriers.
+  EXPECT_EQ(j["shared_bytes"], 2 * 2 * 16384 + 4 * 32768 + 1024);
   EXPECT_EQ(j["cluster"], 2);
   EXPECT_EQ(j["grid"], nlohmann::json::parse(R"(["*", 2, ["min", "blocks", ["//", "SMS", 2]]])"));
   const nlohmann::json& a = j["arguments"];
@@ -52,9 +52,10 @@ TEST(LaunchPlan, of_a_kernel_without_clusters_whose_blocks_are_queued) {
   Diagnostics d;
   const auto plan = plan_of(
       "element bf16\n"
+      "param D = 64\n"
       "args:\n"
       "    q: tiled in element[B, H, M, D]\n"
-      "    B, H, M, D: size\n"
+      "    B, H, M: size\n"
       "    counter: workspace[2]\n"
       "shared:\n"
       "    tile q_s: element[128, 64]\n"
@@ -78,38 +79,99 @@ TEST(LaunchPlan, of_a_kernel_without_clusters_whose_blocks_are_queued) {
   EXPECT_EQ(j["shared_bytes"], 16384 + 1024);
 }
 
+// The corpus kernel with other dimensions, key blocks and clusters.
+std::string with(int d, int v, int bn = 128, int ctas = 2) {
+  return replaced(replaced(corpus_text(), "param D = 128, V = 128",
+                           "param D = " + std::to_string(d) + ", V = " + std::to_string(v)),
+                  "BN = 128, CTAS = 2",
+                  "BN = " + std::to_string(bn) + ", CTAS = " + std::to_string(ctas));
+}
+
+using Shape = std::pair<int64_t, int64_t>;
+
+// The box of an argument, or {0, 0} when the plan is refused.
+Shape box(const std::string& text, size_t argument) {
+  Diagnostics d;
+  const auto plan = plan_of(text, d);
+  if (!plan) return {0, 0};
+  return {plan->arguments[argument].box_rows, plan->arguments[argument].box_columns};
+}
+
 TEST(LaunchPlan, boxes_of_a_multicast_are_the_parts_that_each_cta_fetches) {
-  const auto box = [](int rows, int columns, int ctas) {
+  const auto keys = [](int d, int bn, int ctas) { return box(with(d, d, bn, ctas), 1); };
+  EXPECT_EQ(keys(128, 128, 2), Shape(128, 64));
+  EXPECT_EQ(keys(128, 128, 1), Shape(128, 128));
+  EXPECT_EQ(keys(256, 64, 2), Shape(64, 128));
+  EXPECT_EQ(keys(64, 128, 2), Shape(64, 64));   // one panel: each fetches half its rows
+  EXPECT_EQ(keys(128, 128, 4), Shape(32, 64));  // two panels for four: a quarter of the rows
+  EXPECT_EQ(keys(192, 128, 2), Shape(64, 64));  // three panels for two: half the rows
+  EXPECT_EQ(keys(96, 128, 2), Shape(64, 32));   // three panels of 32 columns
+  EXPECT_EQ(keys(96, 112, 1), Shape(112, 96));  // none shares them: all panels at once
+  EXPECT_EQ(keys(64, 24, 2), Shape(0, 0));      // refused: 12 rows split the swizzle's 8
+  EXPECT_EQ(keys(192, 24, 2), Shape(0, 0));     // refused alike, one copy a panel
+}
+
+TEST(LaunchPlan, of_an_output_narrower_than_the_tile_it_leaves_through) {
+  const std::string text = with(192, 128);
+  EXPECT_EQ(box(text, 0), Shape(64, 192));  // Q fills the tile
+  EXPECT_EQ(box(text, 1), Shape(64, 64));   // K: 3 panels, half the rows
+  EXPECT_EQ(box(text, 2), Shape(128, 64));  // V: 2 panels, one for each
+  EXPECT_EQ(box(text, 3), Shape(64, 128));  // O: the first two panels of Q's place
+}
+
+TEST(LaunchPlan, of_panels_of_32_columns_has_tiles_of_the_same_bytes) {
+  Diagnostics d;
+  const auto plan = plan_of(with(96, 96, 112), d);
+  ASSERT_TRUE(plan) << render(d);
+  // Two slots of Q for two workers, two stages of K and V, each at a multiple of 1024; the
+  // barriers.
+  EXPECT_EQ(plan->shared_bytes, 2 * 2 * 64 * 96 * 2 + 4 * 112 * 96 * 2 + 1024);
+  EXPECT_EQ(plan_of(with(96, 96, 24, 1), d)->shared_bytes, 2 * 4 * 12288 + 4 * 5120 + 1024)
+      << "24 rows of 192 bytes are 4608, which the next multiple of 1024 follows";
+}
+
+TEST(LaunchPlan, refuses_an_output_whose_panels_are_not_the_tiles) {
+  const std::pair<std::string, const char*> cases[] = {
+      {with(96, 64), "'o' has 64 columns, panels of 64; 'q_s' has 96, panels of 32"},
+      {with(192, 96), "'o' has 96 columns, panels of 32; 'q_s' has 192, panels of 64"},
+      {with(80, 80, 128, 1), "'q' has 80 columns; the copy engine moves panels of 64 or 32"}};
+  for (const auto& [text, message] : cases) {
     Diagnostics d;
-    const std::string text =
-        replaced(replaced(corpus_text(), "tile k_s, v_s: ring(STAGES) of element[BN, D]",
-                          "tile k_s, v_s: ring(STAGES) of element[" + std::to_string(rows) + ", " +
-                              std::to_string(columns) + "]"),
-                 "CTAS = 2", "CTAS = " + std::to_string(ctas));
-    const auto plan = plan_of(text, d);
-    return plan ? std::pair(plan->arguments[1].box_rows, plan->arguments[1].box_columns)
-                : std::pair<int64_t, int64_t>();
-  };
-  const auto is = [](int64_t rows, int64_t columns) { return std::pair(rows, columns); };
-  EXPECT_EQ(box(128, 128, 2), is(128, 64));
-  EXPECT_EQ(box(128, 128, 1), is(128, 128));
-  EXPECT_EQ(box(64, 256, 2), is(64, 128));
-  EXPECT_EQ(box(128, 64, 2), is(64, 64));   // one panel: each fetches half its rows
-  EXPECT_EQ(box(128, 128, 4), is(64, 64));  // two panels, two parts each
-  EXPECT_EQ(box(128, 192, 2), is(0, 0));    // refused: three panels have no halves
-  EXPECT_EQ(box(24, 64, 2), is(0, 0));      // refused: 12 rows split the swizzle's 8
+    EXPECT_FALSE(plan_of(text, d));
+    ASSERT_FALSE(d.all().empty());
+    EXPECT_EQ(d.all()[0].code, "launch.box");
+    EXPECT_EQ(d.all()[0].message, message);
+  }
+}
+
+TEST(LaunchPlan, refuses_columns_that_are_known_only_at_launch) {
+  Diagnostics d;
+  EXPECT_FALSE(plan_of(
+      replaced(corpus_text(), "q: tiled in element[B, H, M, D]", "q: tiled in element[B, H, D, M]"),
+      d));
+  EXPECT_EQ(d.all()[0].message,
+            "'M' is the number of columns of a tiled tensor; it must be a param");
+}
+
+TEST(LaunchPlan, of_f16_has_tensors_of_f16) {
+  Diagnostics d;
+  const auto plan = plan_of(replaced(corpus_text(), "element bf16", "element f16"), d);
+  ASSERT_TRUE(plan) << render(d);
+  const nlohmann::json j = to_json(*plan);
+  for (int n = 0; n < 4; ++n) EXPECT_EQ(j["arguments"][n]["dtype"], "f16");
+  EXPECT_EQ(j["arguments"][4]["dtype"], "f32");  // lse
+  const std::string h = launch_header(*plan, "k");
+  EXPECT_NE(h.find("CU_TENSOR_MAP_DATA_TYPE_FLOAT16"), std::string::npos);
+  EXPECT_EQ(h.find("BFLOAT16"), std::string::npos);
 }
 
 TEST(LaunchPlan, refuses_what_a_cluster_cannot_do) {
   Diagnostics d;
-  EXPECT_FALSE(plan_of(replaced(corpus_text(), "tile k_s, v_s: ring(STAGES) of element[BN, D]",
-                                "tile k_s, v_s: ring(STAGES) of element[BN, 192]"),
-                       d));
+  EXPECT_FALSE(plan_of(with(192, 128, 24), d));
   EXPECT_EQ(d.all()[0].code, "launch.box");
-  EXPECT_EQ(
-      d.all()[0].message,
-      "a tile of 128x192 has no 2 equal parts of whole panels of 64 columns, or of a multiple "
-      "of 8 rows of one panel");
+  EXPECT_EQ(d.all()[0].message,
+            "a tile of 24x192 has no 2 equal parts of whole panels of 64 columns, or of a multiple "
+            "of 8 rows of each");
   d = {};
   EXPECT_FALSE(plan_of(replaced(corpus_text(), "cluster cta of CTAS", "cluster cta of 16"), d));
   EXPECT_EQ(d.all()[0].code, "launch.cluster");

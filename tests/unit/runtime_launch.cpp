@@ -145,7 +145,7 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
       {R"([{"op":"remove","path":"/arguments/0/dims/0"}])",
        "arguments[0].dims: has 3 entries; a tensor map is over batch, head, row, column"},
       {R"([{"op":"replace","path":"/arguments/0/box/columns","value":100}])",
-       "q.box.columns: is 100; 64 of bf16 make a panel of 128 bytes"},
+       "q.box.columns: is 100; 32 of bf16 make a panel of 64 bytes"},
       {R"([{"op":"replace","path":"/arguments/0/l2_promotion","value":100}])",
        "arguments[0].l2_promotion: is 100, not 0, 64, 128 or 256"},
       {R"([{"op":"replace","path":"/arguments/1/offset","value":64}])",
@@ -232,6 +232,43 @@ TEST_F(Packing, SeesATensorAsPanelsOf128Bytes) {
   EXPECT_EQ(k.strides, (std::array<uint64_t, 4>{512, 128, 256, 256000}));
   EXPECT_EQ(k.box, (std::array<uint32_t, 5>{64, 128, 2, 1, 1}));
   EXPECT_EQ(k.l2_promotion, 3);
+}
+
+// The kernel for D columns, whose copies of K are `box` wide, and K of `type`.
+std::optional<TensorMapGeometry> keys_of(int64_t d, int64_t box, Dtype type,
+                                         Diagnostics& diagnostics) {
+  const Argument argument{.name = "k",
+                          .kind = ArgumentKind::tensor_map,
+                          .dtype = type,
+                          .box_rows = 64,
+                          .box_columns = box};
+  return tensor_map_geometry(argument, contiguous(0x20000, type, {2, 4, 500, d}), diagnostics);
+}
+
+TEST(TensorMap, HasPanelsOf64BytesWhereARowIsNoMultipleOf128) {
+  Diagnostics diagnostics;
+  const auto k = keys_of(96, 32, Dtype::f16, diagnostics);
+  ASSERT_TRUE(k) << render(diagnostics);
+  EXPECT_EQ(k->dtype, 6);
+  EXPECT_EQ(k->dims, (std::array<uint64_t, 5>{32, 500, 3, 4, 2}));
+  EXPECT_EQ(k->strides, (std::array<uint64_t, 4>{192, 64, 96000, 384000}));
+  EXPECT_EQ(k->box, (std::array<uint32_t, 5>{32, 64, 1, 1, 1}));
+  EXPECT_EQ(k->swizzle, 2);  // 64 bytes
+  const auto wide = keys_of(192, 64, Dtype::f16, diagnostics);
+  ASSERT_TRUE(wide) << render(diagnostics);
+  EXPECT_EQ(wide->dims, (std::array<uint64_t, 5>{64, 500, 3, 4, 2}));
+  EXPECT_EQ(wide->strides[1], 128u);
+  EXPECT_EQ(wide->swizzle, 3);
+}
+
+TEST(TensorMap, RefusesColumnsThatAreNoWholePanels) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(keys_of(80, 32, Dtype::bf16, diagnostics));
+  EXPECT_FALSE(keys_of(128, 32, Dtype::bf16, diagnostics));
+  ASSERT_EQ(diagnostics.all().size(), 2u) << render(diagnostics);
+  EXPECT_EQ(diagnostics.all()[0].message, "k has 80 columns, no multiple of 32");
+  EXPECT_EQ(diagnostics.all()[1].message,
+            "k has 128 columns, which are panels of 64; one copy moves 32");
 }
 
 TEST_F(Packing, IgnoresTheStrideOfADimensionOfOne) {
@@ -350,9 +387,10 @@ TEST_F(Launching, LoadsOncePlansOnceAndEnqueuesWithTheAddressesOfTheDay) {
   EXPECT_EQ(log(), "load\nfunction attention_fwd\nshared 230000\n");
   const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
   ASSERT_TRUE(plan) << render(diagnostics);
-  EXPECT_EQ(log(),
-            "encode dtype 9 dims 64 300 2 8 2 strides 256 128 76800 614400 box 64 64 2 1 1\n"
-            "encode dtype 9 dims 64 500 2 2 2 strides 512 128 256 256000 box 64 128 2 1 1\n");
+  EXPECT_EQ(
+      log(),
+      "encode dtype 9 dims 64 300 2 8 2 strides 256 128 76800 614400 box 64 64 2 1 1 swizzle 3\n"
+      "encode dtype 9 dims 64 500 2 2 2 strides 512 128 256 256000 box 64 128 2 1 1 swizzle 3\n");
   const std::string launch = "launch attention_fwd grid 48 cluster 1 threads 384 shared 230000\n";
   EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
   EXPECT_EQ(log(), "allocate 8\nfill 8\n" + launch);
