@@ -167,13 +167,6 @@ def test_what_is_not_there_is_named(tmp_path, captured):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_head_dimension_that_no_kernel_has_leaves_nothing(tmp_path):
-    spec = write_spec(tmp_path, shape="2, 4, 96, 64")
-    run = call("make", spec, cwd=tmp_path)
-    assert_refused(run, re.search(r"error\[([\w.]+)\]", run.stderr)[1], "attention.py:", "64")
-    assert [p.name for p in tmp_path.iterdir()] == ["attention.py"]
-
-
 def test_a_folder_that_make_did_not_write_is_kept(tmp_path, captured):
     mine = tmp_path / "mine"
     mine.mkdir()
