@@ -13,7 +13,7 @@ from kernelwright import capture, goldens
 from kernelwright_cli import assert_refused, call
 
 ALL = os.environ.get("KW_TEST_ALL") == "1"
-QUICK = [(64, 64, "causal", "f16"), (256, 256, "full", "bf16"), (192, 128, "causal", "bf16")]
+QUICK = [(64, 64, "causal", "f16"), (256, 256, "causal", "bf16"), (192, 128, "causal", "bf16")]
 ROWS = list(itertools.product([(64, 64), (96, 96), (128, 128), (256, 256), (192, 128)],
                               ["full", "causal"], ["bf16", "f16"]))
 CASES = [(*dims, keys, dtype) for dims, keys, dtype in ROWS] if ALL else QUICK
@@ -66,9 +66,9 @@ def test_a_row_of_the_table_makes_a_kernel_that_holds(d, v, keys, dtype, tmp_pat
 
 
 def test_a_score_that_needs_more_registers_gets_roomier_tiles(tmp_path):
-    made, said = make(tmp_path, 64, 64, "bf16", "20 * torch.tanh(s / 20)")
+    made, said = make(tmp_path, 96, 96, "bf16", "20 * torch.tanh(s / 20)")
     assert said.count("roomier") == 1 and said.count("\ntransfer ") == 2
-    assert "BM = 384, BN = 96" in (made / "kernel.cu").read_text()
+    assert "BM = 192, BN = 96" in (made / "kernel.cu").read_text()
 
 
 def test_a_head_dimension_without_tiles_is_refused_with_those_that_have_them(tmp_path):
