@@ -47,6 +47,12 @@ std::string size_list(const spec::Form& form) {
   return list;
 }
 
+bool lacks_registers(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.all())
+    if (d.code == "build.spill" || d.code == "build.performance_loss") return true;
+  return false;
+}
+
 class Maker {
  public:
   Maker(const MakeOptions& options, const Say& say, Diagnostics& diagnostics)
@@ -54,8 +60,8 @@ class Maker {
 
   Made run() {
     // One stage after another; each returns false once it has said why.
-    const bool done = find() && capture() && lift() && transfer() && check() && lower() &&
-                      build() && write() && (!options_.gpu || prove());
+    const bool done =
+        find() && capture() && lift() && fit() && write() && (!options_.gpu || prove());
     if (!done && made_.exit == Exit::own_fault) made_.exit = exit_for(diagnostics_);
     return std::move(made_);
   }
@@ -114,9 +120,24 @@ class Maker {
     return true;
   }
 
-  bool transfer() {
-    transferred_ = transfer::transfer(*source_, capture_->form, options_.target, diagnostics_);
-    if (!transferred_ || !tl::verify(transferred_->program, diagnostics_)) return false;
+  // The best tiles may leave too few registers for what the user's score or mask computes: then
+  // roomier ones are next.
+  bool fit() {
+    for (int tried = 0;; ++tried) {
+      attempt_ = {};
+      const bool built = transfer(tried) && check() && lower() && build();
+      if (built || !transferred_ || !transferred_->roomier || !lacks_registers(attempt_)) {
+        for (const Diagnostic& d : attempt_.all()) diagnostics_.add(d);
+        return built;
+      }
+      say("build", fmt::format("{}: too few registers with these tiles; roomier ones next",
+                               options_.target));
+    }
+  }
+
+  bool transfer(int tried) {
+    transferred_ = transfer::transfer(*source_, capture_->form, {options_.target, tried}, attempt_);
+    if (!transferred_ || !tl::verify(transferred_->program, attempt_)) return false;
     std::string rules;
     for (const transfer::AppliedRule& r : transferred_->rules)
       if (rules.find(r.name) == std::string::npos) rules += (rules.empty() ? "" : ", ") + r.name;
@@ -143,9 +164,9 @@ class Maker {
   }
 
   bool lower() {
-    lowered_ = lower::lower(transferred_->program, expert_, tools_->clang, diagnostics_);
+    lowered_ = lower::lower(transferred_->program, expert_, tools_->clang, attempt_);
     if (!lowered_) return false;
-    plan_ = lower::plan_launch(transferred_->program, options_.target, diagnostics_);
+    plan_ = lower::plan_launch(transferred_->program, options_.target, attempt_);
     if (!plan_) return false;
     for (const transfer::Condition& c : transferred_->conditions)
       plan_->requirements.push_back(c.holds);
@@ -159,7 +180,7 @@ class Maker {
   bool build() {
     const SourcePtr kernel = make_source("kernel.cu", lowered_->text);
     built_ = driver::build(*tools_, kernel, options_.target, plan_->entry, plan_->parameter_bytes,
-                           diagnostics_);
+                           attempt_);
     if (!built_) return false;
     say("build", fmt::format("{}, {}: {} registers at entry, 0 spills, {} KB shared",
                              options_.target, built_->compiler, built_->resources.registers,
@@ -215,6 +236,7 @@ class Maker {
   const MakeOptions& options_;
   const Say& say_;
   Diagnostics& diagnostics_;
+  Diagnostics attempt_;  // of the stages that may be gone through again
   Clock clock_;
   Made made_;
   fs::path target_;  // the folder to write

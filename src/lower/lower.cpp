@@ -5,6 +5,8 @@
 // division is no longer provably of non-negative numbers.
 #include "lower/lower.h"
 
+#include <algorithm>
+
 #include "lower/layout.h"
 #include "tl/diff.h"
 #include "tl/scope.h"
@@ -68,6 +70,14 @@ class Lowering {
 
   // ---- a statement of the reference
 
+  // Constants of the same names: the comment beside them says what they are, whatever their values.
+  static bool only_values_differ(const Stmt& now, const Stmt& was) {
+    if (now.op != was.op || (now.op != Op::param && now.op != Op::toggle)) return false;
+    const auto &a = now.items("d"), &b = was.items("d");
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const tl::Item& x, const tl::Item& y) { return x.name == y.name; });
+  }
+
   // The reference's text of a statement's own words with only the differing tokens replaced.
   std::string patched(const std::string& head, const Place& p) {
     const std::vector<Token> now = lex(head, Spelling::cuda);
@@ -81,7 +91,6 @@ class Lowering {
     while (back < shorter - front &&
            now[now.size() - 1 - back].text == old(old_count - 1 - back).text)
       ++back;
-    warn_of_comment(p, "changed");
     const size_t now_kept = now.size() - back, kept = old_count - back;
     std::string out;
     if (front > 0) out = text_.substr(begin(p), old(front - 1).end - begin(p));
@@ -114,6 +123,8 @@ class Lowering {
     std::string head = words(now, scope, p.lambda ? &*p.lambda : nullptr);
     if (!p.braced && head.ends_with(" {")) head.resize(head.size() - 2);
     std::string out = patched(head, p);
+    const bool differs = out != text_.substr(begin(p), head_end(p) - begin(p));
+    if (differs && !only_values_differ(now, was)) warn_of_comment(p, "changed");
     if (row(now.op).holds == Block::none) return out;
     Scope inner(&scope);
     declare_inside(inner, now);

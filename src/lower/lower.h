@@ -24,7 +24,8 @@ struct Lowered {
 
 // Reports and returns nothing if the reference cannot be lifted, if a statement has no CUDA
 // spelling (lower.unspellable, at its place in the program), or if clang refuses the result.
-// Warns (lower.stale_comment) of comments beside changed statements.
+// Warns (lower.stale_comment) of comments beside changed statements, other than constants
+// whose values alone changed.
 std::optional<Lowered> lower(const tl::Program& program, const SourcePtr& reference,
                              const lift::Toolchain& toolchain, Diagnostics& diagnostics);
 

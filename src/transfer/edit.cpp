@@ -39,7 +39,7 @@ std::vector<std::string> lines(const tl::Program& program) {
 
 }  // namespace
 
-Edit::Edit(const tl::Program& source, const spec::Form& form, std::string_view target, Facts facts,
+Edit::Edit(const tl::Program& source, const spec::Form& form, const Target& target, Facts facts,
            Diagnostics& diagnostics)
     : form(form),
       term(form.terms.front()),

@@ -14,12 +14,12 @@ namespace kw::transfer {
 
 class Edit {
  public:
-  Edit(const tl::Program& source, const spec::Form& form, std::string_view target, Facts facts,
+  Edit(const tl::Program& source, const spec::Form& form, const Target& target, Facts facts,
        Diagnostics& diagnostics);
 
   const spec::Form& form;
-  const spec::Term& term;    // the only one
-  const std::string target;  // sm_90a
+  const spec::Term& term;  // the only one
+  const Target target;
   const Facts facts;
   Diagnostics& diagnostics;
   Result result;

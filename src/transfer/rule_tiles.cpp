@@ -93,13 +93,15 @@ bool range_moves_with_row(const Edit& edit) {
          (first && spec::mentions(first, Kind::index, "i"));
 }
 
-const Tiles* tiles_for(const Edit& edit, int64_t dim, int64_t value_dim) {
+// The rows for these dimensions, best first.
+std::vector<const Tiles*> tiles_for(const Edit& edit, int64_t dim, int64_t value_dim) {
   const Keys keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
+  std::vector<const Tiles*> out;
   for (const Tiles& t : kTiles)
-    if (t.target == edit.target && t.dim == dim && t.value_dim == value_dim &&
+    if (t.target == edit.target.name && t.dim == dim && t.value_dim == value_dim &&
         (t.keys == Keys::any || t.keys == keys))
-      return &t;
-  return nullptr;
+      out.push_back(&t);
+  return out;
 }
 
 // ---- refusal of other head dimensions
@@ -123,7 +125,7 @@ std::vector<Dims> supported(const Edit& edit, const Dims& own) {
   std::vector<Dims> out;
   if (own.dim > 0) out.push_back(own);
   for (const Tiles& t : kTiles)
-    if (t.target == edit.target) out.push_back({t.dim, t.value_dim});
+    if (t.target == edit.target.name) out.push_back({t.dim, t.value_dim});
   std::sort(out.begin(), out.end(), [](const Dims& a, const Dims& b) {
     return std::tuple(a.dim != a.value_dim, a.dim, a.value_dim) <
            std::tuple(b.dim != b.value_dim, b.dim, b.value_dim);
@@ -178,13 +180,16 @@ bool head_dimensions(Edit& edit) {
   const Dims own{value_of(edit.program, d), value_of(edit.program, v)};
   const Dims asked{dim.constant, value_dim.constant};
   const bool constant = dim.name.empty() && value_dim.name.empty();
-  if (constant && asked == own) return true;
-  const Tiles* tiles = constant ? tiles_for(edit, asked.dim, asked.value_dim) : nullptr;
+  const std::vector<const Tiles*> tiles =
+      constant ? tiles_for(edit, asked.dim, asked.value_dim) : std::vector<const Tiles*>{};
+  const size_t tried = static_cast<size_t>(edit.target.tried);
+  edit.result.roomier = tried + 1 < tiles.size();
+  if (constant && asked == own && tried == 0) return true;
   const bool one_letter = d == v && asked.dim != asked.value_dim;
-  if (!tiles || one_letter) return refuse_head_dimension(edit, own);
+  if (tried >= tiles.size() || one_letter) return refuse_head_dimension(edit, own);
   return set_constant(edit, d, tl::integer(asked.dim)) &&
          set_constant(edit, v, tl::integer(asked.value_dim)) &&
-         set_constants(edit, tiles->constants);
+         set_constants(edit, tiles[tried]->constants);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class RuleEngine : public Engine {
   std::string_view name() const override { return "rules"; }
 
   std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
-                                std::string_view target, Diagnostics& diagnostics) override {
+                                const Target& target, Diagnostics& diagnostics) override {
     std::optional<Facts> facts = find_facts(source, diagnostics);
     if (!facts) return std::nullopt;
     if (form.terms.empty()) {
@@ -54,7 +54,7 @@ class RuleEngine : public Engine {
 std::unique_ptr<Engine> rule_engine() { return std::make_unique<RuleEngine>(); }
 
 std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
-                               std::string_view target, Diagnostics& diagnostics) {
+                               const Target& target, Diagnostics& diagnostics) {
   return RuleEngine().propose(source, form, target, diagnostics);
 }
 

@@ -44,22 +44,30 @@ struct Result {
   std::vector<Condition> conditions;
   std::vector<std::string> notes;  // what a person should know: a mask that visits every block
   int statements_removed = 0, statements_added = 0;
+  bool roomier = false;  // other tiles leave more registers: Target::tried may be one more
 };
 
-// Something that proposes a program: the rules here, a model elsewhere. The target (sm_90a) is what
-// it will be compiled for.
+// What the program will be compiled for. What a score or a mask computes may need registers that
+// the best tiles do not leave, which only the compiler knows: `tried` is how many tiles were in
+// vain.
+struct Target {
+  std::string name;  // sm_90a
+  int tried = 0;
+};
+
+// Something that proposes a program: the rules here, a model elsewhere.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
   virtual std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
-                                        std::string_view target, Diagnostics& diagnostics) = 0;
+                                        const Target& target, Diagnostics& diagnostics) = 0;
 };
 
 std::unique_ptr<Engine> rule_engine();
 
 // What the rules propose.
 std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
-                               std::string_view target, Diagnostics& diagnostics);
+                               const Target& target, Diagnostics& diagnostics);
 
 }  // namespace kw::transfer

@@ -10,10 +10,10 @@ import os
 import pytest
 
 from kernelwright import capture, goldens
-from kernelwright_cli import assert_refused, call, write_spec
+from kernelwright_cli import assert_refused, call
 
 ALL = os.environ.get("KW_TEST_ALL") == "1"
-QUICK = [(64, 64, "causal", "f16"), (256, 256, "full", "bf16"), (192, 128, "causal", "bf16")]
+QUICK = [(64, 64, "causal", "f16"), (256, 256, "causal", "bf16"), (192, 128, "causal", "bf16")]
 ROWS = list(itertools.product([(64, 64), (96, 96), (128, 128), (256, 256), (192, 128)],
                               ["full", "causal"], ["bf16", "f16"]))
 CASES = [(*dims, keys, dtype) for dims, keys, dtype in ROWS] if ALL else QUICK
@@ -23,8 +23,8 @@ SPEC = """import torch
 
 def attention(q, k, v):
     i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])[None]
-    s = (q @ k.mT * {d}**-0.5){mask}
-    return s.softmax(-1) @ v
+    s = q @ k.mT * {d}**-0.5
+    return ({score}).softmax(-1) @ v
 
 
 def example_inputs():
@@ -33,27 +33,47 @@ def example_inputs():
 """
 
 
-@pytest.mark.parametrize("d, v, keys, dtype", CASES)
-def test_a_row_of_the_table_makes_a_kernel_that_holds(d, v, keys, dtype, tmp_path, monkeypatch):
-    spec, captured, made = tmp_path / "attention.py", tmp_path / "captured", tmp_path / "made"
-    mask = ".masked_fill(j > i, -torch.inf)" if keys == "causal" else ""
-    spec.write_text(SPEC.format(d=d, v=v, mask=mask, dtype=LONG[dtype]))
-    if not ALL:
-        monkeypatch.setattr(goldens, "CASES", goldens.CASES[::8])
-    capture.capture(spec, None, None, captured)
-    run = call("make", captured, "--out", made)
+def captured(folder, d, v, dtype, score):
+    """The specification's file, and the folder of its capture."""
+    spec = folder / "attention.py"
+    spec.write_text(SPEC.format(d=d, v=v, score=score, dtype=LONG[dtype]))
+    with pytest.MonkeyPatch.context() as patch:
+        if not ALL:
+            patch.setattr(goldens, "CASES", goldens.CASES[::16])
+        capture.capture(spec, None, None, folder / "captured")
+    return spec, folder / "captured"
+
+
+def make(folder, *spec):
+    """The folder that `make` wrote, and what it said."""
+    made = folder / "made"
+    run = call("make", captured(folder, *spec)[1], "--out", made)
     assert run.returncode == 0, run.stderr
+    certificate = json.loads((made / "certificate.json").read_text())
+    assert certificate["verdict"] == "holds" and certificate["resources"]["spill_bytes"] == 0
+    return made, run.stderr
+
+
+@pytest.mark.parametrize("d, v, keys, dtype", CASES)
+def test_a_row_of_the_table_makes_a_kernel_that_holds(d, v, keys, dtype, tmp_path):
+    score = "s.masked_fill(j > i, -torch.inf)" if keys == "causal" else "s"
+    made, said = make(tmp_path, d, v, dtype, score)
+    assert "roomier" not in said
     columns = {a["name"]: (a["dims"][-1], a["dtype"])
                for a in json.loads((made / "launch.json").read_text())["arguments"]
                if a["kind"] == "tensor_map"}
     assert columns == {"q": (d, dtype), "k": (d, dtype), "v": (v, dtype), "o": (v, dtype)}
-    certificate = json.loads((made / "certificate.json").read_text())
-    assert certificate["verdict"] == "holds" and certificate["resources"]["spill_bytes"] == 0
+
+
+def test_a_score_that_needs_more_registers_gets_roomier_tiles(tmp_path):
+    made, said = make(tmp_path, 96, 96, "bf16", "20 * torch.tanh(s / 20)")
+    assert said.count("roomier") == 1 and said.count("\ntransfer ") == 2
+    assert "BM = 192, BN = 96" in (made / "kernel.cu").read_text()
 
 
 def test_a_head_dimension_without_tiles_is_refused_with_those_that_have_them(tmp_path):
-    spec = write_spec(tmp_path, shape="2, 4, 96, 100")
-    run = call("make", spec, cwd=tmp_path)
-    assert_refused(run, "transfer.head_dim", f"{spec}:4:", "100", "64, 96, 128, 256",
+    spec, folder = captured(tmp_path, 100, 100, "bf16", "s")
+    run = call("make", folder, "--out", tmp_path / "made")
+    assert_refused(run, "transfer.head_dim", f"{spec.name}:4:", "100", "64, 96, 128, 256",
                    "192 with 128 for v", "pad with zeros to 128")
-    assert [p.name for p in tmp_path.iterdir()] == ["attention.py"]
+    assert not (tmp_path / "made").exists()

@@ -233,6 +233,12 @@ TEST(Lower, warns_of_the_comment_beside_a_changed_statement) {
   EXPECT_EQ(complaints({{"    publish\n", "    publish\n            publish\n"}}), "");
 }
 
+TEST(Lower, the_comment_beside_constants_outlives_their_values) {
+  EXPECT_EQ(complaints({{"toggle PING_PONG = false", "toggle PING_PONG = true"}}), "");
+  EXPECT_EQ(complaints({{"BM = 256, BN = 128", "BM = 128, BN = 64"}}), "");
+  EXPECT_NE(complaints({{"Q_SLOTS", "SLOTS_OF_Q", 5}}), "");
+}
+
 TEST(Lower, names_the_place_of_what_has_no_cuda_spelling) {
   EXPECT_NE(
       complaints({{"    publish\n", "    copy acc -> o\n"}})

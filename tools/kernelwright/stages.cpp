@@ -129,7 +129,7 @@ void add_transfer(CLI::App& app, Result& result) {
     Diagnostics d;
     const auto [program, capture] = open(state->program, state->spec.request, d);
     std::optional<transfer::Result> changed;
-    if (capture) changed = transfer::transfer(*program, capture->form, state->target, d);
+    if (capture) changed = transfer::transfer(*program, capture->form, {state->target}, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules)
         std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);
