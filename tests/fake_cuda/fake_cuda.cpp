@@ -150,7 +150,10 @@ int cuModuleGetFunction(void** f, void*, const char* name) {
   note(std::string("function ") + name);
   return *f = &kernels.emplace_back(Kernel{name}), 0;
 }
-int cuFuncSetAttribute(void*, int, int value) { return note("shared " + std::to_string(value)), 0; }
+int cuFuncSetAttribute(void*, int attribute, int value) {
+  const char* name = attribute == 8 ? "shared " : attribute == 9 ? "carveout " : "attribute? ";
+  return note(name + std::to_string(value)), 0;
+}
 int cuLaunchKernelEx(const LaunchConfig* config, void* f, void** parameters, void**) {
   const Kernel& kernel = *static_cast<Kernel*>(f);
   unsigned cluster = 1;

@@ -39,8 +39,9 @@ void add_build(CLI::App& app, Result& result) {
   command->add_flag("--json", state->output.json, "machine-readable results and findings");
   command->callback([state, &result] {
     Diagnostics d;
-    const auto tools = driver::find_tools(d);
-    const SourcePtr kernel = read_input(state->kernel, d);
+    const bool known = driver::known_target(state->target, d);
+    const auto tools = known ? driver::find_tools(d) : std::nullopt;
+    const SourcePtr kernel = known ? read_input(state->kernel, d) : nullptr;
     std::optional<driver::Built> built;
     if (tools && kernel) {
       // The argument struct's size is known from the program, and the audit holds the cubin to it.

@@ -127,9 +127,12 @@ void add_transfer(CLI::App& app, Result& result) {
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
     Diagnostics d;
-    const auto [program, capture] = open(state->program, state->spec.request, d);
+    Opened opened;
+    if (driver::known_target(state->target, d))
+      opened = open(state->program, state->spec.request, d);
     std::optional<transfer::Result> changed;
-    if (capture) changed = transfer::transfer(*program, capture->form, {state->target}, d);
+    if (opened.capture)
+      changed = transfer::transfer(*opened.program, opened.capture->form, {state->target}, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules)
         std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);
