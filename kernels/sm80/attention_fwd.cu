@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
         kw::sync_block();                                        // K of n has come; V and the other K of before have been read
         kw::copy_async<WORKERS>(args.v, {c.b, g, n * BN}, shared.v_s);
         kw::commit_copies();
-        if (n >= 1) kw::copy_async<WORKERS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
+        if (n > 0) kw::copy_async<WORKERS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
         kw::commit_copies();
         kw::gemm(s, shared.q_s[me], kw::transposed(shared.k_s[n]));
         softmax(n, mixed);

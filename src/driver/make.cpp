@@ -9,6 +9,7 @@
 #include "check/check.h"
 #include "driver/certificate.h"
 #include "driver/proof.h"
+#include "driver/tiles.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
 #include "support/files.h"
@@ -76,7 +77,8 @@ class Maker {
     if (!file) return false;
     expert_path_ = fs::relative(*file, tools_->home.root).string();
     expert_ = make_source(expert_path_, read_source(file->string())->text);
-    return true;
+    tiles_ = find_tiles(tools_->home, options_.tiles, diagnostics_);
+    return tiles_.has_value();
   }
 
   bool capture() {
@@ -136,7 +138,8 @@ class Maker {
   }
 
   bool transfer(int tried) {
-    transferred_ = transfer::transfer(*source_, capture_->form, {options_.target, tried}, attempt_);
+    transferred_ =
+        transfer::transfer(*source_, capture_->form, {options_.target, *tiles_, tried}, attempt_);
     if (!transferred_ || !tl::verify(transferred_->program, attempt_)) return false;
     std::string rules;
     for (const transfer::AppliedRule& r : transferred_->rules)
@@ -243,6 +246,7 @@ class Maker {
   std::optional<Tools> tools_;
   std::string expert_path_;
   SourcePtr expert_;
+  std::optional<std::vector<transfer::Tiles>> tiles_;
   std::optional<spec::Capture> capture_;
   std::optional<tl::Program> source_;
   std::optional<transfer::Result> transferred_;

@@ -15,7 +15,8 @@ namespace kw::driver {
 struct MakeOptions {
   std::string spec, function, dtype;
   std::string target = "sm_90a";
-  std::string out;  // empty: out/NAME
+  std::string tiles;  // a file of the user's tile database, or empty
+  std::string out;    // empty: out/NAME
   bool gpu = false;
 };
 

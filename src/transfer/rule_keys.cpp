@@ -87,28 +87,52 @@ std::string quotient(const std::string& text, const ExprPtr& value, const std::s
   return (sum ? "(" + text + ")" : text) + " // " + tile;
 }
 
-// The record gets a third field, and the loops that visited key blocks down to 0, or masked ones
-// down to the full ones, end there. The loop over full blocks then has nothing to do.
+// The record in keys.count - 1; null for what mentions no number of visited blocks.
+tl::ExprPtr counted(const Edit& edit, const tl::ExprPtr& e) {
+  tl::ExprPtr keys;
+  tl::rewrite(e, [&](const tl::ExprPtr& x) -> tl::ExprPtr {
+    if (x->kind == tl::ExprKind::field && x->text == edit.facts.count_field) keys = x->args[0];
+    return nullptr;
+  });
+  return keys;
+}
+
+// `if n > 0:` before a copy of the keys of n - 1.
+bool asks_for_next_keys(const Edit& edit, const tl::Stmt& s) {
+  if (s.op != tl::Op::if_ || s.expr("c")->text != ">" || s.expr("c")->args[1]->text != "0")
+    return false;
+  return std::any_of(s.body.begin(), s.body.end(), [&](const tl::Stmt& copy) {
+    return copy.op == tl::Op::copy_async && copy.expr("m")->is_name(edit.facts.k);
+  });
+}
+
+// The record gets a third field, and what visited key blocks down to 0 (loops of a loader, copies
+// of the next block's keys), or masked ones down to the full ones, ends there. The loop over full
+// blocks then has nothing to do.
 bool start_at_first(Edit& edit) {
   const tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
-  bool loaders = false, masked = false;
+  bool loads = false, masked = false;
+  tl::ExprPtr visited;  // the record of the loops
   tl::walk(edit.program.body, [&](tl::Stmt& s) {
     if (s.op == tl::Op::record && s.word("n") == def.word("r")) s.items("d").push_back({"first"});
-    if (s.op != tl::Op::down && s.op != tl::Op::down_rolled) return;
-    tl::ExprPtr keys;  // the record in keys.count - 1
-    tl::rewrite(s.expr("a"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-      if (e->kind == tl::ExprKind::field && e->text == edit.facts.count_field) keys = e->args[0];
-      return nullptr;
-    });
+    if (s.op != tl::Op::down && s.op != tl::Op::down_rolled && s.op != tl::Op::descend) return;
+    const tl::ExprPtr keys = counted(edit, s.expr("a"));
     tl::ExprPtr& end = s.items("b").at(0).expr;
     const bool loader = keys && s.op == tl::Op::down_rolled && end->text == "0";
     const bool mask =
         keys && end->kind == tl::ExprKind::field && end->text == edit.facts.full_field;
     if (loader || mask) end = tl::field(keys, "first");
-    loaders = loaders || loader;
+    if (mask) visited = keys;
+    loads = loads || loader;
     masked = masked || mask;
   });
-  return (loaders && masked) ||
+  tl::walk(edit.program.body, [&](tl::Stmt& s) {
+    if (!masked || !asks_for_next_keys(edit, s)) return;
+    tl::ExprPtr& condition = s.items("c").at(0).expr;
+    condition = tl::binary(">", condition->args[0], tl::field(visited, "first"));
+    loads = true;
+  });
+  return (loads && masked) ||
          edit.refuse("transfer.kernel", {},
                      "this kernel's loops over key blocks cannot start past key 0", "");
 }

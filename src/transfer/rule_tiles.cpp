@@ -5,11 +5,11 @@
 //   param BM = 256, BN = 128, CTAS = 2      ->   param BM = 384, BN = 128, CTAS = 2
 //   toggle PING_PONG = false                ->   toggle PING_PONG = true
 //
-// When     the form has another 16-bit type than the kernel, or other head dimensions. Their tiles
-//          are measured, not derived: tiles.def has a row for each target and case. A kernel whose
-//          own dimensions the form has keeps its constants: whoever wrote them meant them. Where
+// When     the form has another 16-bit type than the kernel, other head dimensions, or a case for
+//          which other tiles were measured to be best: Target::tiles has the rows (tiles.h). Where
 //          the range of keys moves with the row another row may be best: small tiles visit fewer
-//          masked keys.
+//          masked keys. A text with constants that stand in no row keeps them for its own head
+//          dimensions: whoever wrote them meant them. Only rows that the user named go before.
 // Effect   none: the tiles decide in which order sums are taken, the type what operands round to.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,21 +22,6 @@
 
 namespace kw::transfer {
 namespace {
-
-enum class Keys { any, alike, by_row };
-
-struct Tiles {
-  std::string_view target;
-  int64_t dim, value_dim;
-  Keys keys;
-  const char* constants;
-};
-
-constexpr Tiles kTiles[] = {
-#define TILES(target, d, v, keys, constants) {#target, d, v, Keys::keys, constants},
-#include "transfer/tiles.def"
-#undef TILES
-};
 
 // ---- constants of the program
 
@@ -55,23 +40,35 @@ int64_t value_of(tl::Program& program, const std::string& name) {
   return known ? std::stoll(d->expr->text) : 0;
 }
 
-bool set_constant(Edit& edit, const std::string& name, const tl::ExprPtr& value) {
+tl::ExprPtr expr_of(const ConstantValue& value) {
+  const int64_t* number = std::get_if<int64_t>(&value);
+  return number ? tl::integer(*number) : tl::name(text_of(value));
+}
+
+// `place` is the row's, for a message.
+bool set_constant(Edit& edit, const std::string& name, const tl::ExprPtr& value,
+                  const std::string& place) {
   tl::Item* d = constant_named(edit.program, name);
   if (!d)
-    return edit.refuse("transfer.kernel", {},
-                       fmt::format("this kernel has no constant {}, which the tiles for other head "
-                                   "dimensions set",
-                                   name),
-                       "the tiles are those of kernels/sm90/attention_fwd.cu");
+    return edit.refuse(
+        "transfer.kernel", {},
+        fmt::format("this kernel has no constant {}, which its tiles set ({})", name, place),
+        "rows are for one kernel's text: see its targets");
   d->expr = value;
   return true;
 }
 
-bool set_constants(Edit& edit, const std::string& constants) {
-  const auto read = tl::parse_statement("let " + constants, edit.diagnostics);
-  if (!read) return false;
-  for (const tl::Item& d : read->items("d"))
-    if (!set_constant(edit, d.name, d.expr)) return false;
+bool set_constants(Edit& edit, const Tiles& tiles) {
+  for (const Constant& c : tiles.constants)
+    if (!set_constant(edit, c.name, expr_of(c.value), tiles.place)) return false;
+  return true;
+}
+
+bool has_constants(tl::Program& program, const std::vector<Constant>& constants) {
+  for (const Constant& c : constants) {
+    const tl::Item* d = constant_named(program, c.name);
+    if (!d || !d->expr || tl::print(d->expr) != text_of(c.value)) return false;
+  }
   return true;
 }
 
@@ -93,23 +90,35 @@ bool range_moves_with_row(const Edit& edit) {
          (first && spec::mentions(first, Kind::index, "i"));
 }
 
-// The rows for these dimensions, best first.
-std::vector<const Tiles*> tiles_for(const Edit& edit, int64_t dim, int64_t value_dim) {
-  const Keys keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
-  std::vector<const Tiles*> out;
-  for (const Tiles& t : kTiles)
-    if (t.target == edit.target.name && t.dim == dim && t.value_dim == value_dim &&
-        (t.keys == Keys::any || t.keys == keys))
-      out.push_back(&t);
-  return out;
-}
-
-// ---- refusal of other head dimensions
-
 struct Dims {
   int64_t dim, value_dim;
   bool operator==(const Dims&) const = default;
 };
+
+// Whether the program's constants for its own dimensions are somebody's own: no row has them, for
+// whatever target.
+bool has_constants_of_its_own(Edit& edit, const Dims& own) {
+  for (const Tiles& t : edit.target.tiles)
+    if (Dims{t.dim, t.value_dim} == own && has_constants(edit.program, t.constants)) return false;
+  return true;
+}
+
+// What to try for these dimensions, best first; null stands for the constants as they are.
+std::vector<const Tiles*> choices(Edit& edit, const Dims& asked, const Dims& own) {
+  const Keys keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
+  std::vector<const Tiles*> users, shipped, out;
+  for (const Tiles& t : edit.target.tiles)
+    if (t.is_for(edit.target.name) && Dims{t.dim, t.value_dim} == asked &&
+        (t.keys == Keys::any || t.keys == keys))
+      (t.users ? users : shipped).push_back(&t);
+  const bool stay = asked == own && (shipped.empty() || has_constants_of_its_own(edit, own));
+  out = users;
+  if (stay) out.push_back(nullptr);
+  out.insert(out.end(), shipped.begin(), shipped.end());
+  return out;
+}
+
+// ---- refusal of other head dimensions
 
 std::string text_of(const Dims& d) {
   if (d.dim == d.value_dim) return std::to_string(d.dim);
@@ -124,8 +133,8 @@ std::string text_of(const spec::Size& size) {
 std::vector<Dims> supported(const Edit& edit, const Dims& own) {
   std::vector<Dims> out;
   if (own.dim > 0) out.push_back(own);
-  for (const Tiles& t : kTiles)
-    if (t.target == edit.target.name) out.push_back({t.dim, t.value_dim});
+  for (const Tiles& t : edit.target.tiles)
+    if (t.is_for(edit.target.name)) out.push_back({t.dim, t.value_dim});
   std::sort(out.begin(), out.end(), [](const Dims& a, const Dims& b) {
     return std::tuple(a.dim != a.value_dim, a.dim, a.value_dim) <
            std::tuple(b.dim != b.value_dim, b.dim, b.value_dim);
@@ -180,16 +189,16 @@ bool head_dimensions(Edit& edit) {
   const Dims own{value_of(edit.program, d), value_of(edit.program, v)};
   const Dims asked{dim.constant, value_dim.constant};
   const bool constant = dim.name.empty() && value_dim.name.empty();
-  const std::vector<const Tiles*> tiles =
-      constant ? tiles_for(edit, asked.dim, asked.value_dim) : std::vector<const Tiles*>{};
+  const auto tiles = constant ? choices(edit, asked, own) : std::vector<const Tiles*>{};
   const size_t tried = static_cast<size_t>(edit.target.tried);
   edit.result.roomier = tried + 1 < tiles.size();
-  if (constant && asked == own && tried == 0) return true;
   const bool one_letter = d == v && asked.dim != asked.value_dim;
   if (tried >= tiles.size() || one_letter) return refuse_head_dimension(edit, own);
-  return set_constant(edit, d, tl::integer(asked.dim)) &&
-         set_constant(edit, v, tl::integer(asked.value_dim)) &&
-         set_constants(edit, tiles[tried]->constants);
+  const Tiles* row = tiles[tried];
+  if (!row) return true;
+  return set_constant(edit, d, tl::integer(asked.dim), row->place) &&
+         set_constant(edit, v, tl::integer(asked.value_dim), row->place) &&
+         set_constants(edit, *row);
 }
 
 }  // namespace

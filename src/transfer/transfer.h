@@ -15,6 +15,7 @@
 #include "spec/form.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
+#include "transfer/tiles.h"
 
 namespace kw::transfer {
 
@@ -47,11 +48,12 @@ struct Result {
   bool roomier = false;  // other tiles leave more registers: Target::tried may be one more
 };
 
-// What the program will be compiled for. What a score or a mask computes may need registers that
-// the best tiles do not leave, which only the compiler knows: `tried` is how many tiles were in
-// vain.
+// What the program will be compiled for, and the tile database: the rows of the user's files first,
+// best first. What a score or a mask computes may need registers that the best tiles do not leave,
+// which only the compiler knows: `tried` is how many tiles were in vain.
 struct Target {
   std::string name;  // sm_90a
+  std::vector<Tiles> tiles;
   int tried = 0;
 };
 

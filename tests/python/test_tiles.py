@@ -1,4 +1,4 @@
-"""`make` for other head dimensions and float16: src/transfer/tiles.def end to end.
+"""`make` for other head dimensions and float16: kernels/sm90/tiles.json end to end.
 
 A few rows with a few golden cases each; every row in both types, and all cases, when
 KW_TEST_ALL=1. Capture runs in this process, so that PyTorch is loaded once."""

@@ -57,7 +57,7 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   ASSERT_NE(rule, std::string::npos) << path << " has no line ---";
   Diagnostics d;
   const spec::Form form = form_of(text.substr(0, rule));
-  const auto result = transfer(kernel(), form, {"sm_90a"}, d);
+  const auto result = transfer(kernel(), form, sm_90a(), d);
   const std::string got = result ? show(*result) : show(d);
   if (std::getenv("KW_WRITE_CASES")) {
     ASSERT_TRUE(write_file(path, text.substr(0, rule + 4) + got));
@@ -69,7 +69,7 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   Diagnostics again;
   EXPECT_TRUE(tl::parse(make_source("again.tl", tl::print(result->program)), again))
       << render(again);
-  const auto second = transfer(kernel(), form, {"sm_90a"}, again);
+  const auto second = transfer(kernel(), form, sm_90a(), again);
   ASSERT_TRUE(second);
   EXPECT_TRUE(tl::equal(second->program, result->program));
 }

@@ -33,7 +33,7 @@ std::string refusal(const std::string& part, const std::string& instead) {
   Diagnostics d;
   const std::string changed = without(kernel_text(), part, instead);
   EXPECT_NE(changed, kernel_text()) << part;
-  EXPECT_FALSE(transfer(read(changed), form_of("score s\nkeep j <= i\n"), {"sm_90a"}, d));
+  EXPECT_FALSE(transfer(read(changed), form_of("score s\nkeep j <= i\n"), sm_90a(), d));
   return d.all().empty() ? "" : d.all()[0].code + ": " + d.all()[0].message;
 }
 
@@ -41,7 +41,7 @@ TEST(Engine, a_form_that_the_source_computes_changes_nothing) {
   const tl::Program source = read(kernel_text());
   Diagnostics d;
   const auto result =
-      rule_engine()->propose(source, form_of("score s / 11.313708498984761\n"), {"sm_90a"}, d);
+      rule_engine()->propose(source, form_of("score s / 11.313708498984761\n"), sm_90a(), d);
   ASSERT_TRUE(result) << render(d);
   EXPECT_TRUE(tl::equal(result->program, source));
   EXPECT_TRUE(result->rules.empty());
@@ -55,7 +55,7 @@ TEST(Engine, places_are_found_whatever_they_are_called) {
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
       text.replace(at, from.size(), to);
   Diagnostics d;
-  const auto result = transfer(read(text), form_of("score s\nkeep j <= i\n"), {"sm_90a"}, d);
+  const auto result = transfer(read(text), form_of("score s\nkeep j <= i\n"), sm_90a(), d);
   ASSERT_TRUE(result) << render(d);
   EXPECT_NE(tl::print(result->program).find("where(j < min(N, i + 1)"), std::string::npos);
 }
@@ -80,7 +80,7 @@ TEST(Engine, bindings_say_which_of_the_user_s_dimensions_is_which) {
       read(kernel_text()),
       form_of(
           "argument lengths i32[B]\ndims b i h d\noutput i b h d\nscore s\nkeep j < lengths[b]\n"),
-      {"sm_90a"}, d);
+      sm_90a(), d);
   ASSERT_TRUE(result) << render(d);
   const auto dims = [&](const std::string& argument) {
     for (const Binding& b : result->bindings)
@@ -99,7 +99,7 @@ TEST(Engine, a_single_key_head_may_be_absent) {
   form.terms[0].k.indices = {expr_of("b"), expr_of("j"), expr_of("d")};
   form.terms[0].v.indices = {expr_of("b"), expr_of("h // 32"), expr_of("j"), expr_of("d")};
   Diagnostics d;
-  const auto result = transfer(read(kernel_text()), form, {"sm_90a"}, d);
+  const auto result = transfer(read(kernel_text()), form, sm_90a(), d);
   ASSERT_TRUE(result) << render(d);
   EXPECT_EQ(result->bindings[1].dims, (std::vector<int>{0, -1, 1, 2}));
   EXPECT_EQ(result->bindings[2].dims, (std::vector<int>{0, 1, 2, 3}));
@@ -108,8 +108,7 @@ TEST(Engine, a_single_key_head_may_be_absent) {
 TEST(Engine, the_source_program_is_left_alone) {
   const tl::Program source = read(kernel_text());
   Diagnostics d;
-  ASSERT_TRUE(
-      transfer(source, form_of("score s * 2.0\nkeep j <= i and i - 9 < j\n"), {"sm_90a"}, d));
+  ASSERT_TRUE(transfer(source, form_of("score s * 2.0\nkeep j <= i and i - 9 < j\n"), sm_90a(), d));
   EXPECT_EQ(tl::print(source), kernel_text());
 }
 
@@ -118,7 +117,7 @@ TEST(Engine, a_refusal_names_the_user_s_line) {
   spec::Form form = form_of("argument doc i32[B, N]\nscore s\nkeep j < doc[b, j]\n");
   form.arguments.back().span = {file, 15, 18};
   Diagnostics d;
-  EXPECT_FALSE(transfer(read(kernel_text()), form, {"sm_90a"}, d));
+  EXPECT_FALSE(transfer(read(kernel_text()), form, sm_90a(), d));
   ASSERT_EQ(d.all().size(), 1u);
   EXPECT_EQ(d.all()[0].code, "transfer.read");
   EXPECT_EQ(d.all()[0].span.place(), "user.py:1:16");

@@ -169,4 +169,11 @@ spec::Form form_of(const std::string& text) {
   return form;
 }
 
+Target sm_90a(int tried) {
+  Diagnostics d;
+  const auto shipped = read_tiles(read_source(KW_SOURCE_DIR "/kernels/sm90/tiles.json"), d);
+  if (!shipped) throw wrong(render(d));
+  return {"sm_90a", shipped->rows, tried};
+}
+
 }  // namespace kw::transfer

@@ -11,11 +11,15 @@
 #include <string>
 
 #include "spec/form.h"
+#include "transfer/transfer.h"
 
 namespace kw::transfer {
 
 // Throws std::runtime_error for a line that it does not understand.
 spec::Form form_of(const std::string& text);
+
+// sm_90a with the rows of kernels/sm90/tiles.json, of which so many were in vain.
+Target sm_90a(int tried = 0);
 
 // An expression over the form's arguments, or over any names if there is none.
 spec::ExprPtr expr_of(const std::string& text, const spec::Form* form = nullptr);

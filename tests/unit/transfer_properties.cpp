@@ -173,7 +173,7 @@ TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
         form_of("argument prefix i32[B]\nargument last i32[B]\nargument window i32\nscore s\n");
     form.terms[0].keep = random.predicate(3);
     Diagnostics d;
-    const auto result = transfer(source, form, {"sm_90a"}, d);
+    const auto result = transfer(source, form, sm_90a(), d);
     ASSERT_TRUE(result) << render(d) << print(form.terms[0].keep);
     const Launch l(random);
     const int64_t tiles = (l.M + kRows - 1) / kRows;
@@ -184,7 +184,7 @@ TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
 
 TEST(Properties, every_block_of_the_output_has_one_number_in_either_order) {
   Diagnostics d;
-  const auto causal = transfer(kernel(), form_of("score s\nkeep j <= i\n"), {"sm_90a"}, d);
+  const auto causal = transfer(kernel(), form_of("score s\nkeep j <= i\n"), sm_90a(), d);
   ASSERT_TRUE(causal) << render(d);
   for (const int64_t section : {1, 4, 8, 64}) {
     const int64_t B = 2, H = 32, M = 1000, rows = 4;

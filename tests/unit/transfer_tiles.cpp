@@ -26,10 +26,24 @@ tl::Program kernel(const std::vector<std::pair<std::string, std::string>>& chang
   return *program;
 }
 
-std::string refusal(const tl::Program& source, const char* form, const char* target) {
+std::string refusal(const tl::Program& source, const char* form, const Target& target) {
   Diagnostics d;
-  EXPECT_FALSE(transfer(source, form_of(form), {target}, d));
+  EXPECT_FALSE(transfer(source, form_of(form), target, d));
   return d.all().empty() ? "" : d.all()[0].message + "\n" + d.all()[0].hint;
+}
+
+// The shipped rows, but another target.
+Target for_target(const char* name) { return {name, sm_90a().tiles}; }
+
+// The shipped rows behind these.
+Target with_users(const std::string& rows) {
+  Diagnostics d;
+  const auto read = read_tiles(make_source("mine.json", "{\"rows\": [" + rows + "]}"), d);
+  EXPECT_TRUE(read) << render(d);
+  Target target = sm_90a();
+  target.tiles.insert(target.tiles.begin(), read->rows.begin(), read->rows.end());
+  for (size_t n = 0; n < read->rows.size(); ++n) target.tiles[n].users = true;
+  return target;
 }
 
 bool has(const Result& result, const std::string& line) {
@@ -42,7 +56,7 @@ std::vector<Result> all_rows(const std::string& dims, const char* keep) {
   do {
     Diagnostics d;
     const auto form = form_of("head_dim " + dims + "\nscore s\n" + keep);
-    auto result = transfer(kernel(), form, {"sm_90a", static_cast<int>(out.size())}, d);
+    auto result = transfer(kernel(), form, sm_90a(static_cast<int>(out.size())), d);
     EXPECT_TRUE(result) << dims << "\n" << render(d);
     if (!result) return out;
     out.push_back(std::move(*result));
@@ -68,7 +82,7 @@ TEST(Tiles, roomier_rows_follow_the_best) {
 }
 
 TEST(Tiles, another_target_has_none_of_this_one_s_rows) {
-  EXPECT_EQ(refusal(kernel(), "head_dim 64\nscore s\n", "sm_80"),
+  EXPECT_EQ(refusal(kernel(), "head_dim 64\nscore s\n", for_target("sm_80")),
             "the head dimension is 64, for which this kernel has no tiles\n"
             "supported are 128; pad with zeros to 128, and keep the scale of the true size; or a "
             "model may be asked");
@@ -76,36 +90,94 @@ TEST(Tiles, another_target_has_none_of_this_one_s_rows) {
 
 TEST(Tiles, the_kernel_s_own_head_dimension_needs_no_row) {
   Diagnostics d;
-  EXPECT_TRUE(transfer(kernel(), form_of("score s\n"), {"sm_80"}, d)) << render(d);
+  EXPECT_TRUE(transfer(kernel(), form_of("score s\n"), for_target("sm_80"), d)) << render(d);
 }
 
 TEST(Tiles, what_the_text_says_of_its_own_head_dimension_stays) {
   const tl::Program source = kernel({{"param D = 128, V = 128", "param D = 64, V = 64"},
                                      {"BM = 256, BN = 128", "BM = 128, BN = 96"}});
   Diagnostics d;
-  const auto own = transfer(source, form_of("head_dim 64\nscore s\nkeep j <= i\n"), {"sm_90a"}, d);
+  const auto own = transfer(source, form_of("head_dim 64\nscore s\nkeep j <= i\n"), sm_90a(), d);
   ASSERT_TRUE(own) << render(d);
   EXPECT_TRUE(has(*own, "param BM = 128, BN = 96, CTAS = 2"));
-  const auto other = transfer(source, form_of("head_dim 128\nscore s\n"), {"sm_90a"}, d);
+  const auto other = transfer(source, form_of("head_dim 128\nscore s\n"), sm_90a(), d);
   ASSERT_TRUE(other) << render(d);
   EXPECT_TRUE(has(*other, "param D = 128, V = 128\nparam BM = 256, BN = 128, CTAS = 2"));
 }
 
+constexpr const char* kMine = R"({"targets": ["sm_90a"], "D": 128, "V": 128, "keys": "by_row",
+    "constants": {"BM": 384, "PING_PONG": true}, "why": "mine"})";
+
+TEST(Tiles, the_user_s_rows_come_before_the_shipped_ones) {
+  Diagnostics d;
+  const auto causal = form_of("score s\nkeep j <= i\n");
+  Target target = with_users(kMine);
+  const auto mine = transfer(kernel(), causal, target, d);
+  ASSERT_TRUE(mine) << render(d);
+  EXPECT_TRUE(has(*mine, "param BM = 384, BN = 128") && has(*mine, "toggle PING_PONG = true"));
+  EXPECT_TRUE(mine->roomier);
+  target.tried = 1;
+  const auto shipped = transfer(kernel(), causal, target, d);
+  ASSERT_TRUE(shipped) << render(d);
+  EXPECT_TRUE(has(*shipped, "param BM = 256, BN = 128") && has(*shipped, "PING_PONG = false"));
+  EXPECT_FALSE(shipped->roomier);
+  const auto full = transfer(kernel(), form_of("score s\n"), with_users(kMine), d);
+  ASSERT_TRUE(full) << render(d);
+  EXPECT_TRUE(has(*full, "param BM = 256, BN = 128")) << "the row is for other keys";
+}
+
+TEST(Tiles, the_user_s_rows_come_before_what_a_text_says_of_its_own) {
+  Diagnostics d;
+  const tl::Program source = kernel({{"BN = 128", "BN = 96"}});
+  const auto causal = form_of("score s\nkeep j <= i\n");
+  const auto mine = transfer(source, causal, with_users(kMine), d);
+  ASSERT_TRUE(mine) << render(d);
+  EXPECT_TRUE(has(*mine, "param BM = 384, BN = 96"));
+  const auto own = transfer(source, causal, sm_90a(), d);
+  ASSERT_TRUE(own) << render(d);
+  EXPECT_TRUE(has(*own, "param BM = 256, BN = 96"));
+}
+
+TEST(Tiles, a_text_with_the_table_s_constants_takes_the_row_of_its_case) {
+  Target target = sm_90a();
+  target.tiles.insert(target.tiles.begin(), target.tiles[7]);
+  target.tiles[0].keys = Keys::by_row;
+  target.tiles[0].constants = {{"BN", 112}};
+  Diagnostics d;
+  const auto causal = transfer(kernel(), form_of("score s\nkeep j <= i\n"), target, d);
+  ASSERT_TRUE(causal) << render(d);
+  EXPECT_TRUE(has(*causal, "param BM = 256, BN = 112"));
+}
+
+TEST(Tiles, the_expert_s_text_has_constants_that_stand_in_the_table) {
+  Target target = sm_90a();
+  for (Tiles& row : target.tiles)
+    if (row.dim == 128) row.constants.push_back({"BN", 8});
+  Diagnostics d;
+  const auto changed = transfer(kernel(), form_of("score s\n"), target, d);
+  const auto plain = transfer(kernel(), form_of("score s\n"), sm_90a(), d);
+  ASSERT_TRUE(changed && plain) << render(d);
+  EXPECT_TRUE(has(*changed, "BN = 128")) << "constants in no row stay";
+  EXPECT_FALSE(plain->roomier) << "the text's constants are those of a row, not one more choice";
+  for (const AppliedRule& rule : plain->rules) EXPECT_NE(rule.name, "tiles");
+}
+
 TEST(Tiles, a_kernel_without_a_constant_of_the_row_is_refused_by_the_constant) {
   const tl::Program source = kernel({{"STAGES", "SLOTS_OF_K"}});
-  EXPECT_EQ(refusal(source, "head_dim 64\nscore s\n", "sm_90a"),
-            "this kernel has no constant STAGES, which the tiles for other head dimensions set\n"
-            "the tiles are those of kernels/sm90/attention_fwd.cu; or a model may be asked");
+  EXPECT_EQ(refusal(source, "head_dim 64\nscore s\n", sm_90a()),
+            "this kernel has no constant STAGES, which its tiles set (" KW_SOURCE_DIR
+            "/kernels/sm90/tiles.json: rows[0])\n"
+            "rows are for one kernel's text: see its targets; or a model may be asked");
 }
 
 TEST(Tiles, one_letter_for_all_columns_takes_one_head_dimension) {
   const tl::Program source =
       kernel({{"param D = 128, V = 128", "param D = 128"}, {", V]", ", D]"}});
   Diagnostics d;
-  const auto same = transfer(source, form_of("head_dim 64\nscore s\n"), {"sm_90a"}, d);
+  const auto same = transfer(source, form_of("head_dim 64\nscore s\n"), sm_90a(), d);
   ASSERT_TRUE(same) << render(d);
   EXPECT_TRUE(has(*same, "param D = 64\n"));
-  EXPECT_NE(refusal(source, "head_dim 192 128\nscore s\n", "sm_90a").find("192, and 128 for v"),
+  EXPECT_NE(refusal(source, "head_dim 192 128\nscore s\n", sm_90a()).find("192, and 128 for v"),
             std::string::npos);
 }
 
@@ -113,7 +185,7 @@ TEST(Tiles, q_may_stay_in_shared_memory) {
   const tl::Program source = kernel({{"gemm_async s = q_r @", "gemm_async s = q_s[me][u] @"},
                                      {"load q_s[me][u] -> q_r", "publish"}});
   Diagnostics d;
-  const auto result = transfer(source, form_of("dims b i h d\nscore s\n"), {"sm_90a"}, d);
+  const auto result = transfer(source, form_of("dims b i h d\nscore s\n"), sm_90a(), d);
   ASSERT_TRUE(result) << render(d);
   EXPECT_EQ(result->bindings[0].argument, "q");
 }

@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "commands.h"
 #include "console.h"
+#include "driver/tiles.h"
 #include "driver/tools.h"
 #include "lift/lift.h"
 #include "lower/lower.h"
@@ -113,7 +114,7 @@ void add_lift(CLI::App& app, Result& result) {
 
 void add_transfer(CLI::App& app, Result& result) {
   struct State {
-    std::string program, target = "sm_90a";
+    std::string program, target = "sm_90a", tiles;
     SpecOptions spec;
     Output output;
   };
@@ -124,15 +125,21 @@ void add_transfer(CLI::App& app, Result& result) {
       ->required();
   state->spec.add_to(command, false);
   command->add_option("--target", state->target, "GPU architecture")->capture_default_str();
+  command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
     Diagnostics d;
     Opened opened;
     if (driver::known_target(state->target, d))
       opened = open(state->program, state->spec.request, d);
-    std::optional<transfer::Result> changed;
+    std::optional<std::vector<transfer::Tiles>> tiles;
     if (opened.capture)
-      changed = transfer::transfer(*opened.program, opened.capture->form, {state->target}, d);
+      if (const auto tools = driver::find_tools(d))
+        tiles = driver::find_tiles(tools->home, state->tiles, d);
+    std::optional<transfer::Result> changed;
+    if (tiles)
+      changed =
+          transfer::transfer(*opened.program, opened.capture->form, {state->target, *tiles}, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules)
         std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);

@@ -1,0 +1,22 @@
+// Where a run's tiles come from: the files of the tile database, in the order in which they count.
+//
+//   1. the file that the user names (--tiles FILE)
+//   2. the file that KERNELWRIGHT_TILES names
+//   3. kernels/<arch>/tiles.json, shipped beside each expert text; a row's targets say which text
+//      it is for
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/home.h"
+#include "transfer/tiles.h"
+
+namespace kw::driver {
+
+// All rows, best first; those of 1 and 2 are marked as the user's. `file` may be empty. Reports
+// tiles.read for a named file that cannot be read, and what read_tiles reports.
+std::optional<std::vector<transfer::Tiles>> find_tiles(const Home& home, const std::string& file,
+                                                       Diagnostics& diagnostics);
+
+}  // namespace kw::driver

@@ -1,0 +1,192 @@
+#include "transfer/tiles.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace kw::transfer {
+namespace {
+
+using Json = nlohmann::ordered_json;  // constants keep the order in which they are written
+
+constexpr const char* kKeys[] = {"any", "alike", "by_row"};
+
+// Reads one database. After a fault it goes on with defaults, so that one reading reports all.
+class Reader {
+ public:
+  Reader(const SourcePtr& source, Diagnostics& diagnostics)
+      : source_(source), diagnostics_(diagnostics) {}
+
+  std::optional<TileDatabase> read() {
+    const size_t before = diagnostics_.all().size();
+    TileDatabase database;
+    if (const std::optional<Json> json = parse()) file(*json, database);
+    if (diagnostics_.all().size() != before) return std::nullopt;
+    return database;
+  }
+
+ private:
+  std::optional<Json> parse() {
+    try {
+      return Json::parse(source_->text);
+    } catch (const Json::parse_error& e) {
+      const size_t size = source_->text.size();
+      const uint32_t at = static_cast<uint32_t>(std::min(e.byte > 0 ? e.byte - 1 : 0, size));
+      const std::string what = e.what();  // "[json.exception.parse_error.101] parse error at ..."
+      const size_t reason = what.rfind(": ");
+      diagnostics_.error(
+          "tiles.syntax", {source_, at, at},
+          "no JSON: " + (reason == std::string::npos ? what : what.substr(reason + 2)));
+      return std::nullopt;
+    }
+  }
+
+  void fault(const std::string& path, const std::string& message) {
+    diagnostics_
+        .error("tiles.field", {},
+               fmt::format("{}: {}{}{}", source_->name, path, path.empty() ? "" : ": ", message))
+        .hint = "docs/tuning.md has the form of a tile database";
+  }
+
+  void file(const Json& json, TileDatabase& database) {
+    if (!json.is_object() || !json.contains("rows") || !json["rows"].is_array())
+      return fault("", "is no object with a list \"rows\"");
+    only(json, "", {"about", "rows"});
+    if (json.contains("about")) database.about = text(json, "", "about");
+    for (size_t n = 0; n < json["rows"].size(); ++n)
+      database.rows.push_back(row(json["rows"][n], fmt::format("rows[{}]", n)));
+  }
+
+  Tiles row(const Json& json, const std::string& path) {
+    Tiles t;
+    t.place = fmt::format("{}: {}", source_->name, path);
+    if (!json.is_object()) {
+      fault(path, "is no object");
+      return t;
+    }
+    only(json, path + ".", {"targets", "D", "V", "keys", "constants", "why"});
+    t.targets = targets(json, path + ".");
+    t.dim = dimension(json, path + ".", "D");
+    t.value_dim = dimension(json, path + ".", "V");
+    t.keys = keys(json, path + ".");
+    t.constants = constants(json, path + ".");
+    t.why = text(json, path + ".", "why");
+    return t;
+  }
+
+  void only(const Json& json, const std::string& path, const std::vector<std::string>& known) {
+    for (const auto& [field, value] : json.items())
+      if (std::find(known.begin(), known.end(), field) == known.end())
+        fault(path + field, fmt::format("is no field here; there are {}", fmt::join(known, ", ")));
+  }
+
+  const Json* get(const Json& json, const std::string& path, const char* field) {
+    const auto found = json.find(field);
+    if (found != json.end()) return &*found;
+    fault(path + field, "is missing");
+    return nullptr;
+  }
+
+  std::string text(const Json& json, const std::string& path, const char* field) {
+    const Json* value = get(json, path, field);
+    if (value && value->is_string()) return value->get<std::string>();
+    if (value) fault(path + field, fmt::format("is {}, not a text", value->dump()));
+    return {};
+  }
+
+  std::vector<std::string> targets(const Json& json, const std::string& path) {
+    const Json* list = get(json, path, "targets");
+    std::vector<std::string> out;
+    if (list && list->is_array())
+      for (const Json& target : *list)
+        if (target.is_string()) out.push_back(target.get<std::string>());
+    if (list && (out.empty() || out.size() != list->size()))
+      fault(path + "targets", fmt::format("is {}, not a list of targets (sm_90a)", list->dump()));
+    return out;
+  }
+
+  int64_t dimension(const Json& json, const std::string& path, const char* field) {
+    const Json* value = get(json, path, field);
+    if (!value) return 0;
+    if (value->is_number_integer() && value->get<int64_t>() > 0) return value->get<int64_t>();
+    fault(path + field, fmt::format("is {}, not a number of columns", value->dump()));
+    return 0;
+  }
+
+  Keys keys(const Json& json, const std::string& path) {
+    const std::string word = text(json, path, "keys");
+    for (const Keys k : {Keys::any, Keys::alike, Keys::by_row})
+      if (word == name(k)) return k;
+    if (!word.empty())
+      fault(path + "keys", fmt::format("is '{}', not one of {}", word, fmt::join(kKeys, ", ")));
+    return Keys::any;
+  }
+
+  std::vector<Constant> constants(const Json& json, const std::string& path) {
+    std::vector<Constant> out;
+    const Json* list = get(json, path, "constants");
+    if (!list) return out;
+    if (!list->is_object()) {
+      fault(path + "constants", "is no object of names and values");
+      return out;
+    }
+    for (const auto& [name, value] : list->items())
+      if (value.is_boolean())
+        out.push_back({name, value.get<bool>()});
+      else if (value.is_number_integer())
+        out.push_back({name, value.get<int64_t>()});
+      else
+        fault(path + "constants." + name,
+              fmt::format("is {}; a constant is a whole number, true or false", value.dump()));
+    return out;
+  }
+
+  const SourcePtr& source_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+const char* name(Keys keys) { return kKeys[static_cast<int>(keys)]; }
+
+std::string text_of(const ConstantValue& value) {
+  if (const bool* toggle = std::get_if<bool>(&value)) return *toggle ? "true" : "false";
+  return std::to_string(std::get<int64_t>(value));
+}
+
+std::string text_of(const std::vector<Constant>& constants) {
+  std::string out;
+  for (const Constant& c : constants)
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", c.name, text_of(c.value));
+  return out;
+}
+
+bool Tiles::is_for(const std::string& target) const {
+  return std::find(targets.begin(), targets.end(), target) != targets.end();
+}
+
+std::optional<TileDatabase> read_tiles(const SourcePtr& source, Diagnostics& diagnostics) {
+  return Reader(source, diagnostics).read();
+}
+
+std::string print(const TileDatabase& database) {
+  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
+  std::string rows;
+  for (const Tiles& t : database.rows) {
+    std::vector<std::string> constants;
+    for (const Constant& c : t.constants)
+      constants.push_back(quoted(c.name) + ": " + text_of(c.value));
+    rows += fmt::format(
+        "{}\n  {{\"targets\": [\"{}\"], \"D\": {}, \"V\": {}, \"keys\": \"{}\",\n   \"constants\": "
+        "{{{}}},\n   \"why\": {}}}",
+        rows.empty() ? "" : ",", fmt::join(t.targets, "\", \""), t.dim, t.value_dim, name(t.keys),
+        fmt::join(constants, ", "), quoted(t.why));
+  }
+  const std::string about =
+      database.about.empty() ? "" : fmt::format(" \"about\": {},\n", quoted(database.about));
+  return "{\n" + about + " \"rows\": [" + rows + (rows.empty() ? "]\n}\n" : "\n ]\n}\n");
+}
+
+}  // namespace kw::transfer
