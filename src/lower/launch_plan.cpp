@@ -64,7 +64,7 @@ class Planner {
     read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
-    plan_.parameter_bytes = round_up(offset_, 64);
+    plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
     if (!failed_) failed_ = !fits_target(plan_, shared_lines_, shared->span, diagnostics_);
@@ -268,6 +268,7 @@ class Planner {
 
   void place(LaunchArgument a, int64_t alignment, int64_t bytes) {
     offset_ = round_up(offset_, alignment);
+    alignment_ = std::max(alignment_, alignment);
     a.offset = offset_;
     a.bytes = bytes;
     offset_ += bytes;
@@ -341,7 +342,7 @@ class Planner {
   std::vector<SharedLine> shared_lines_;
   ExprPtr blocks_;         // of the output
   bool one_each_ = false;  // there is a thread block for each of them
-  int64_t offset_ = 0;
+  int64_t offset_ = 0, alignment_ = 1;  // of the argument struct, which its widest field aligns
   bool failed_ = false;
 };
 

@@ -102,6 +102,7 @@ TEST(LaunchPlan, of_a_kernel_with_a_thread_block_for_each_block_of_the_output) {
   EXPECT_EQ(j["resident"], 2);
   EXPECT_EQ(j["threads"], 128);
   EXPECT_EQ(j["shared_bytes"], (128 + 3 * 64) * 128 * 2);
+  EXPECT_EQ(j["parameter_bytes"], 4 * 56 + 48 + 8 * 4);  // a pointer aligns the struct to 8
   const nlohmann::json& a = j["arguments"];
   for (int n = 0; n < 4; ++n) {
     EXPECT_EQ(a[n]["kind"], "tensor");
