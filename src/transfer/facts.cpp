@@ -201,7 +201,7 @@ bool Finder::softmax_scale() {
   return true;
 }
 
-// for u, w in deal(...): let c = block_of(w); let keys = key_blocks(c)
+// for u, w in deal(...): let c = block_of(w); let keys = key_blocks(c, c.m * BM, BM)
 // or in a kernel whose workers are alike: let c = block_of(block_index(blocks))
 bool Finder::blocks() {
   loop_ = find_if(program_.body, [&](const Stmt& s) {
@@ -209,17 +209,16 @@ bool Finder::blocks() {
            find_if(s.body, [](const Stmt& x) { return x.op == Op::step; }) != nullptr;
   });
   if (!loop_) return missing("loop over blocks, or thread block for each, with the softmax step");
-  std::string keys;
   for (const Stmt& s : loop_->body) {
     if (s.op != Op::let) continue;
     for (const tl::Item& item : s.items("d")) {
-      if (item.expr->kind != ExprKind::call || item.expr->args.size() != 1) continue;
-      if (is_block_number(item.expr->args[0], *loop_)) {
+      if (item.expr->kind != ExprKind::call || item.expr->args.empty()) continue;
+      const ExprPtr& of = item.expr->args[0];
+      if (is_block_number(of, *loop_) && item.expr->args.size() == 1) {
         facts_.block = item.name;
         facts_.block_def = item.expr->text;
-      } else if (!facts_.block.empty() && item.expr->args[0]->is_name(facts_.block)) {
+      } else if (of->is_name(facts_.block) && item.expr->args.size() == 3) {
         facts_.keys_def = item.expr->text;
-        keys = item.name;
       }
     }
   }
