@@ -5,7 +5,7 @@
 // multiplied and the softmax runs. A worker's warps hold ROWS / 4 query rows each, and what a warp
 // reads of K and V serves all of its rows. Q stays in shared memory: the registers are for the
 // accumulators. Two thread blocks share a multiprocessor, so one multiplies while the other is in its
-// softmax. Tiles for other head dimensions and GPUs: tiles.md.
+// softmax. Tiles for other head dimensions and GPUs: tiles.json.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;

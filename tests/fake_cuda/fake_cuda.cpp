@@ -5,7 +5,8 @@
 // of 16-bit elements, with lse[b, h, m] = the first column; all but the first are wrong in one way
 // that a prover must notice. Every call is appended to the file that FAKE_CUDA_LOG names. A GPU
 // that says it has no clusters is FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them
-// FAKE_CUDA_REFUSES_CLUSTERS=1.
+// FAKE_CUDA_REFUSES_CLUSTERS=1. It is of compute capability 9.0, or what FAKE_CUDA_CAPABILITY says
+// (80, 86, 89).
 //
 // The argument struct: x at 0 and y at 56 (rank 4), lse at 112 (rank 3, f32), a pointer to a
 // workspace of one u32 at 160; 168 bytes.
@@ -56,6 +57,13 @@ struct View {
 struct Kernel {
   std::string name;
 };
+int capability() {
+  const char* text = getenv("FAKE_CUDA_CAPABILITY");
+  return text ? atoi(text) : 90;
+}
+int shared_bytes() {  // of a thread block at most
+  return (capability() == 90 ? 227 : capability() == 80 ? 163 : 99) * 1024;
+}
 std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
 
@@ -125,11 +133,11 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
     case 38:
       return *v = 1 << 20, 0;
     case 75:
-      return *v = 9, 0;
+      return *v = capability() / 10, 0;
     case 76:
-      return *v = 0, 0;
+      return *v = capability() % 10, 0;
     case 97:
-      return *v = 232448, 0;
+      return *v = shared_bytes(), 0;
     case 120:
       return *v = getenv("FAKE_CUDA_NO_CLUSTERS") ? 0 : 1, 0;
     default:
