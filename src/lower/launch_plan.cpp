@@ -340,8 +340,8 @@ class Planner {
   std::map<std::string, int64_t> columns_;  // of tiled tensors
   std::set<std::string> copied_by_rows_;    // tensors
   std::vector<SharedLine> shared_lines_;
-  ExprPtr blocks_;         // of the output
-  bool one_each_ = false;  // there is a thread block for each of them
+  ExprPtr blocks_;                      // of the output
+  bool one_each_ = false;               // there is a thread block for each of them
   int64_t offset_ = 0, alignment_ = 1;  // of the argument struct, which its widest field aligns
   bool failed_ = false;
 };

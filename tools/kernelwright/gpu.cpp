@@ -11,6 +11,7 @@
 #include "lift/lift.h"
 #include "lower/launch_plan.h"
 #include "support/process.h"
+#include "support/targets.h"
 
 namespace kw::cli {
 namespace {
@@ -34,7 +35,8 @@ void add_build(CLI::App& app, Result& result) {
   CLI::App* command = app.add_subcommand(
       "build", "Compile a kernel to a cubin with NVRTC and audit it; spills are refused");
   command->add_option("kernel", state->kernel, "KERNEL.cu")->required();
-  command->add_option("--target", state->target, "GPU architecture")->capture_default_str();
+  command->add_option("--target", state->target, "GPU architecture: " + target_names())
+      ->capture_default_str();
   command->add_option("--out", state->output.out, "the .cubin file to write")->required();
   command->add_flag("--json", state->output.json, "machine-readable results and findings");
   command->callback([state, &result] {

@@ -12,6 +12,7 @@
 #include "driver/tools.h"
 #include "lift/lift.h"
 #include "lower/lower.h"
+#include "support/targets.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
 
@@ -124,7 +125,8 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl of plain softmax attention")
       ->required();
   state->spec.add_to(command, false);
-  command->add_option("--target", state->target, "GPU architecture")->capture_default_str();
+  command->add_option("--target", state->target, "GPU architecture: " + target_names())
+      ->capture_default_str();
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
