@@ -454,7 +454,7 @@ def test_a_run_stops_before_the_case_that_may_not_end_within_the_limit(tmp_path,
         now[0] += 30
         return measure_case(*more)
     monkeypatch.setattr(bench, "measure_case", takes_30_seconds)
-    bench.child(arguments(tmp_path, deadline=1000 + 61), Cpu())
+    bench.child(arguments(tmp_path, deadline=1000 + 85), Cpu())
     assert stored_cases(tmp_path) == [c.name for c in SMALL[:2]]
     assert f"stopped before {SMALL[2].name}" in capsys.readouterr().out
     bench.child(arguments(tmp_path, deadline=now[0] + 9), Cpu())  # less than a first case may take
