@@ -7,13 +7,14 @@
 #
 # A FOLDER is what `kernelwright make` wrote. The machine needs compute-sanitizer (CUDA toolkit), the
 # driver, numpy and libkernelwright_launch.so (KERNELWRIGHT_LAUNCH says where). JOBS processes at a
-# time, 4 by default. One line for each kernel and shape; exit status 0: all have 0 errors.
+# time, 4 by default, each within LIMIT seconds (120); SHAPES, lines of M and N, replaces the three.
+# One line for each kernel and shape; exit status 0: all have 0 errors.
 set -u
 here=$(dirname "$0")
 planted=$here/../../build/memcheck
-shapes='1 65
+shapes=${SHAPES:-1 65
 77 129
-300 513'
+300 513}
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
 # The whole log of one run on standard output: tool, folder, M, N.
@@ -27,14 +28,14 @@ log() {
 judge() {
   said=$(log "$@")
   status=$?
-  errors=$(echo "$said" | sed -n 's/.*SUMMARY: \([0-9]*\) .*/\1/p' | tail -1)
+  errors=$(printf '%s\n' "$said" | sed -n 's/.*SUMMARY: \([0-9]*\) .*/\1/p' | tail -1)
   title=$(printf '%-28s M %-4s N %-4s' "$2" "$3" "$4")
   if [ "$status" = 0 ] && [ "$errors" = 0 ]; then
     echo "$title 0 errors"
     return 0
   fi
   printf '%s\n' "$title ${errors:-no count of} errors (exit $status)
-$(echo "$said" | head -20)"
+$(printf '%s\n' "$said" | head -20)"
   return 1
 }
 
@@ -58,9 +59,11 @@ self_test() {
   for folder in "$planted"/*/; do
     [ -e "$folder/kernel.cubin" ] || continue
     tried=$((tried + 1))
-    if log memcheck "${folder%/}" 77 129 | grep 'Invalid __global__ write'; then
+    said=$(log memcheck "${folder%/}" 77 129)
+    if printf '%s\n' "$said" | grep -m 1 'Invalid __global__ write'; then
       echo "found: the store past the end of lse, $folder"
     else
+      printf '%s\n' "$said" | head -20
       echo "NOT found: the store past the end of lse, $folder"
       missed=$((missed + 1))
     fi
