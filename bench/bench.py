@@ -8,17 +8,16 @@ A folder holds kernel.cubin and launch.json and is named after the function that
 what differs from D 128 in bf16: full, causal, prefix_lm, alibi, full_d64, causal_d192_128, full_f16,
 full_ampere and so on (else NAME=FOLDER). A folder of such folders stands for all in it. Every case
 of cases.py that a folder computes is run, or those that --only names; without either all, the peers
-alone. Peers: each backend of
-scaled_dot_product_attention that runs the case, FlexAttention with its Triton and FLASH backends,
-FlashAttention-4's package, and an 8192^3 cuBLAS product as the measure of the machine. A peer that
-cannot be imported is left out, which one line says. No network is needed.
+alone. Peers: each backend of scaled_dot_product_attention that runs the case, FlexAttention with its
+Triton and FLASH backends, FlashAttention-4's package, and an 8192^3 cuBLAS product as the measure of
+the machine. A peer that cannot be imported is left out, which one line says. No network is needed.
 
 A figure is sustained, the median of rounds that each last long enough for the clock to settle; beside
 it stands what a short burst gives. With --burst only bursts are timed, from a card that stays cool.
 Every figure also comes as a share of the cuBLAS product in the same rounds. measuring.py says how
-and why, docs/measuring.md how to read them. --peers fast runs those that have a chance to be the
-fastest, and is as good for the ratio. TFLOP/s count the unmasked entries only: 4 * D operations
-each, 2 * (D + columns of V) where V has others.
+and why, docs/measuring.md how to read them. --peers fast runs only those that have a chance to be
+the fastest, which decide the ratio. TFLOP/s count the unmasked entries only: 4 * D operations each,
+2 * (D + columns of V) where V has others.
 
 The work is done by a child process, which writes the JSON after every case. Where it was cut off, or
 stopped because another case would not end within --limit, it goes on: a case that is in the file, for
@@ -46,6 +45,7 @@ from table import markdown, print_case, summary  # noqa: E402
 
 STEP_LIMIT_SECONDS = 150  # first calls compile for up to a minute
 IMPLEMENTATION_SECONDS = 8  # of a first case, for --limit: compiling and timing
+
 
 # ---- what there is to do
 
