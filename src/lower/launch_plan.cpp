@@ -176,11 +176,6 @@ class Planner {
     plan_.shared_bytes = round_up(offset, 1024);
   }
 
-  static std::string base_name(ExprPtr e) {
-    while (e->kind == ExprKind::index) e = e->args[0];
-    return e->text;
-  }
-
   // The columns of each tiled tensor: they decide its panels, so they are known here.
   void read_columns(const Stmt& args) {
     for (const Stmt& s : args.body) {
@@ -227,8 +222,8 @@ class Planner {
 
   // Threads that copy a tile share out its rows; a row of the tensor is a row of the tile.
   void read_rows(const Stmt& s) {
-    const std::string tensor = base_name(s.expr("m")),
-                      tile = base_name(s.expr(s.op == Op::copy_out ? "s" : "d"));
+    const std::string tensor = tl::base_name(s.expr("m")),
+                      tile = tl::base_name(s.expr(s.op == Op::copy_out ? "s" : "d"));
     const Stmt* declared = nullptr;
     for (const Stmt& a : program_.find(Op::args)->body)
       for (const Item& d : a.items("d"))
@@ -250,8 +245,8 @@ class Planner {
     tl::walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::copy_async || s.op == Op::copy_out) read_rows(s);
       if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
-      const std::string tensor = base_name(s.expr("m"));
-      const auto tile = tiles_.find(base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
+      const std::string tensor = tl::base_name(s.expr("m"));
+      const auto tile = tiles_.find(tl::base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
       const auto columns = columns_.find(tensor);
       if (tile == tiles_.end() || columns == columns_.end()) return;
       check_panels(s, tensor, columns->second, tile->first, tile->second.columns);

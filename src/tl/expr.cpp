@@ -114,6 +114,12 @@ bool equal(const ExprPtr& a, const ExprPtr& b) {
   return true;
 }
 
+std::string base_name(const ExprPtr& e) {
+  const Expr* base = e.get();
+  while (base && base->kind == ExprKind::index) base = base->args[0].get();
+  return base && base->kind == ExprKind::name ? base->text : "";
+}
+
 bool mentions(const ExprPtr& e, std::string_view name) {
   if (!e) return false;
   if (e->is_name(name)) return true;

@@ -51,6 +51,8 @@ ExprPtr where(ExprPtr condition, ExprPtr a, ExprPtr b);
 // Same tree; spans do not count.
 bool equal(const ExprPtr& a, const ExprPtr& b);
 bool mentions(const ExprPtr& e, std::string_view name);
+// k_s of k_s[t + 1], the name under all indices; "" for what has none.
+std::string base_name(const ExprPtr& e);
 ExprPtr rewrite(const ExprPtr& e, const std::function<ExprPtr(const ExprPtr&)>& change);
 
 // TL text with the fewest parentheses.

@@ -127,9 +127,8 @@ Agent Check::agent() const {
 }
 
 const Symbol* Check::find(const ExprPtr& e) const {
-  const Expr* base = e.get();
-  while (base->kind == ExprKind::index) base = base->args[0].get();
-  return base->kind == ExprKind::name ? scope.find(base->text) : nullptr;
+  const std::string base = base_name(e);
+  return base.empty() ? nullptr : scope.find(base);
 }
 
 std::optional<int64_t> Check::constant(const ExprPtr& e) const {

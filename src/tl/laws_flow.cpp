@@ -40,17 +40,6 @@ struct State {
   std::set<const Stmt*> unfinished;    // store_async without wait_store after it
 };
 
-std::string base(const ExprPtr& e) {
-  const Expr* b = e.get();
-  while (b->kind == ExprKind::index) b = b->args[0].get();
-  return b->text;
-}
-
-bool is_loop(Op op) {
-  return op == Op::deal || op == Op::take || op == Op::take_warp || op == Op::down ||
-         op == Op::down_rolled || op == Op::descend || op == Op::range;
-}
-
 class Flow {
  public:
   Flow(const Facts& facts, Diagnostics& diagnostics) : facts_(facts), diagnostics_(diagnostics) {}
@@ -68,7 +57,7 @@ class Flow {
     for (const Stmt* s : state.unfinished)
       broken("store_async.C5", s->span,
              fmt::format("no wait_store follows: the kernel may end before `{}` is written",
-                         base(s->expr("m"))));
+                         base_name(s->expr("m"))));
   }
 
  private:
@@ -108,7 +97,7 @@ class Flow {
       case Op::arrive:
         return arrive(s, state);
       case Op::load:
-        state.read.insert(base(s.expr("s")));
+        state.read.insert(base_name(s.expr("s")));
         return;
       case Op::store:
         return store(s, state);
@@ -119,7 +108,7 @@ class Flow {
         return sync(state);
       case Op::gemm:
       case Op::gemm_add:
-        for (const char* side : {"a", "b"}) state.read.insert(base(s.expr(side)));
+        for (const char* side : {"a", "b"}) state.read.insert(base_name(s.expr(side)));
         return;
       case Op::copy_out:
         return copy_out(s, state);
@@ -206,8 +195,8 @@ class Flow {
             code(f, "C6"), s.span,
             fmt::format("`{}` touches `{}`, whose product is in flight", word(s.op), f.accumulator),
             "the product is issued here", f.issue->span);
-      const bool writes = (s.op == Op::reshape && base(s.expr("p")) == f.left) ||
-                          (s.op == Op::load && base(s.expr("d")) == f.left);
+      const bool writes = (s.op == Op::reshape && base_name(s.expr("p")) == f.left) ||
+                          (s.op == Op::load && base_name(s.expr("d")) == f.left);
       if (writes)
         broken(code(f, "C7"), s.span,
                fmt::format("`{}` writes `{}`, which a product in flight reads", word(s.op), f.left),
@@ -223,10 +212,10 @@ class Flow {
   }
 
   void issue(const Stmt& s, State& state) {
-    Flight f{&s, base(s.expr("c")), base(s.expr("a")), {}};
+    Flight f{&s, base_name(s.expr("c")), base_name(s.expr("a")), {}};
     for (const char* side : {"a", "b"})
       if (const ExprPtr& tile = s.expr(side); tile->kind == ExprKind::index)
-        f.reads.push_back({base(tile), print(tile->args[1])});
+        f.reads.push_back({base_name(tile), print(tile->args[1])});
     if (flag_branch_)
       broken(code(f, "C5"), s.span,
              fmt::format("the product of `{}` depends on `{}`", f.accumulator,
@@ -240,7 +229,7 @@ class Flow {
     const int64_t pending = std::stoll(s.expr("n")->text),
                   flying = static_cast<int64_t>(state.flights.size());
     std::set<std::string> named, completed;
-    for (const Item& a : s.items("a")) named.insert(base(a.expr));
+    for (const Item& a : s.items("a")) named.insert(base_name(a.expr));
     for (int64_t n = 0; n < flying - pending; ++n) completed.insert(state.flights[n].accumulator);
     if (pending >= flying) {
       broken("wait_group.C3", s.span,
@@ -258,18 +247,18 @@ class Flow {
 
   // The slot that has been filled anew: what it held before has left.
   void wait(const Stmt& s, State& state) {
-    const auto filled = facts_.fills.find(base(s.expr("b")));
+    const auto filled = facts_.fills.find(base_name(s.expr("b")));
     if (filled != facts_.fills.end()) phase(state, filled->second) = Phase::writable;
   }
 
   void arrive(const Stmt& s, State& state) {
     const ExprPtr& b = s.expr("b");
-    if (const auto given = facts_.hands_over.find(base(b)); given != facts_.hands_over.end())
-      for (const Stmt* copy : given->second) hand_over(s, base(copy->expr("s")), state);
+    if (const auto given = facts_.hands_over.find(base_name(b)); given != facts_.hands_over.end())
+      for (const Stmt* copy : given->second) hand_over(s, base_name(copy->expr("s")), state);
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) {
         const auto freed = facts_.freed_by.find(read.ring);
-        if (freed != facts_.freed_by.end() && freed->second == base(b) &&
+        if (freed != facts_.freed_by.end() && freed->second == base_name(b) &&
             read.use == print(b->args[1]))
           broken("arrive.C2", s.span,
                  fmt::format("`{}[{}]` is given back while the product of `{}` reads it", read.ring,
@@ -303,14 +292,15 @@ class Flow {
   }
 
   void store(const Stmt& s, State& state) {
-    Phase& p = phase(state, base(s.expr("d")));
+    Phase& p = phase(state, base_name(s.expr("d")));
     if (p == Phase::leaving || p == Phase::left)
-      broken("store.C3", s.span,
-             p == Phase::leaving
-                 ? fmt::format("`{}` may still be on its way to global memory", base(s.expr("d")))
-                 : fmt::format("only one thread knows that `{}` has left: a sync_worker is missing",
-                               base(s.expr("d"))));
-    const std::string tile = base(s.expr("d"));
+      broken(
+          "store.C3", s.span,
+          p == Phase::leaving
+              ? fmt::format("`{}` may still be on its way to global memory", base_name(s.expr("d")))
+              : fmt::format("only one thread knows that `{}` has left: a sync_worker is missing",
+                            base_name(s.expr("d"))));
+    const std::string tile = base_name(s.expr("d"));
     const bool flies = std::any_of(state.flights.begin(), state.flights.end(), [&](auto& f) {
       return std::any_of(f.reads.begin(), f.reads.end(),
                          [&](const RingUse& read) { return read.ring == tile; });
@@ -324,11 +314,11 @@ class Flow {
   }
 
   void copy_out(const Stmt& s, State& state) {
-    if (state.unsynced.count(base(s.expr("s"))))
-      broken(
-          "copy_out.C5", s.span,
-          fmt::format("other warps may not have stored their rows of `{}` yet", base(s.expr("s"))));
-    state.read.insert(base(s.expr("s")));
+    if (state.unsynced.count(base_name(s.expr("s"))))
+      broken("copy_out.C5", s.span,
+             fmt::format("other warps may not have stored their rows of `{}` yet",
+                         base_name(s.expr("s"))));
+    state.read.insert(base_name(s.expr("s")));
   }
 
   void publish(const Stmt& s, State& state) {
@@ -356,7 +346,7 @@ class Flow {
   }
 
   void store_async(const Stmt& s, State& state) {
-    const std::string tile = base(s.expr("s"));
+    const std::string tile = base_name(s.expr("s"));
     Phase& p = phase(state, tile);
     if (p != Phase::visible) {
       const char* why =

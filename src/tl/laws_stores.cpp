@@ -15,12 +15,6 @@
 namespace kw::tl {
 namespace {
 
-std::string base(const ExprPtr& e) {
-  const Expr* b = e.get();
-  while (b->kind == ExprKind::index) b = b->args[0].get();
-  return b->text;
-}
-
 class StoringThread {
  public:
   StoringThread(const Facts& facts, Diagnostics& diagnostics)
@@ -44,25 +38,25 @@ class StoringThread {
     for (const Stmt* s : unfinished_)
       broken("store_async.C5", s->span,
              fmt::format("no wait_store follows: the kernel may end before `{}` is written",
-                         base(s->expr("m"))));
+                         base_name(s->expr("m"))));
     for (const Stmt* s : stores_) {
-      const auto freed = facts_.freed_by.find(base(s->expr("s")));
+      const auto freed = facts_.freed_by.find(base_name(s->expr("s")));
       if (freed != facts_.freed_by.end() && !given_back_.count(freed->second))
         broken("store_async.C7", s->span,
                fmt::format("slots of `{}` are given back at `{}`, where this thread never arrives",
-                           base(s->expr("s")), freed->second));
+                           base_name(s->expr("s")), freed->second));
     }
   }
 
  private:
   void gives_back(const Stmt& arrive) {
-    given_back_.insert(base(arrive.expr("b")));
+    given_back_.insert(base_name(arrive.expr("b")));
     for (const Stmt* s : reading_) {
-      const auto freed = facts_.freed_by.find(base(s->expr("s")));
-      if (freed != facts_.freed_by.end() && freed->second == base(arrive.expr("b")))
+      const auto freed = facts_.freed_by.find(base_name(s->expr("s")));
+      if (freed != facts_.freed_by.end() && freed->second == base_name(arrive.expr("b")))
         broken("store_async.C7", arrive.span,
                fmt::format("a slot of `{}` is given back while it may still be on its way out",
-                           base(s->expr("s"))))
+                           base_name(s->expr("s"))))
             .notes.push_back({"it is stored here", s->span});
     }
   }

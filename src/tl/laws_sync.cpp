@@ -12,11 +12,6 @@
 namespace kw::tl {
 namespace {
 
-bool is_loop(Op op) {
-  return op == Op::deal || op == Op::take || op == Op::take_warp || op == Op::down ||
-         op == Op::down_rolled || op == Op::range;
-}
-
 // Whether a turn of the loop changes a name of the index.
 bool changes(const Stmt& loop, const ExprPtr& index) {
   const auto names = [&](const Stmt& s, std::string_view hole) {

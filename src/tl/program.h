@@ -24,6 +24,7 @@ enum class Op {
 #include "tl/ops.def"
 };
 std::string_view word(Op op);  // "load_async"; "if" for Op::if_, whose name C++ has taken
+bool is_loop(Op op);           // runs its block as often as it says
 inline constexpr int kOps = 0
 #define OP(word, level, where, holds, cuda, tl, after) +1
 #include "tl/ops.def"

@@ -74,6 +74,11 @@ const std::vector<Row>& table() {
 
 const Row& row(Op op) { return table()[static_cast<size_t>(op)]; }
 
+bool is_loop(Op op) {
+  return op == Op::deal || op == Op::take || op == Op::take_warp || op == Op::down ||
+         op == Op::down_rolled || op == Op::descend || op == Op::range;
+}
+
 std::string_view word(Op op) {
   static constexpr std::string_view words[] = {
 #define OP(word, level, where, holds, cuda, tl, after) #word,

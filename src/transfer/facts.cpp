@@ -15,13 +15,6 @@ using tl::Op;
 using tl::Program;
 using tl::Stmt;
 
-// k_s in k_s[t + 1]; "" for what is no name with indices.
-std::string base(const ExprPtr& e) {
-  const tl::Expr* x = e.get();
-  while (x && x->kind == ExprKind::index) x = x->args[0].get();
-  return x && x->kind == ExprKind::name ? x->text : "";
-}
-
 const Stmt* find_if(const std::vector<Stmt>& body, const std::function<bool(const Stmt&)>& test) {
   const Stmt* found = nullptr;
   tl::walk(body, [&](const Stmt& s) {
@@ -33,8 +26,8 @@ const Stmt* find_if(const std::vector<Stmt>& body, const std::function<bool(cons
 bool is_minus_infinity(const ExprPtr& e) { return e->is_name("-inf"); }
 
 bool is_mask(const Stmt& s, const std::string& score) {
-  return s.op == Op::map_at && base(s.expr("t")) == score && s.expr("f")->kind == ExprKind::where &&
-         is_minus_infinity(s.expr("f")->args[2]);
+  return s.op == Op::map_at && tl::base_name(s.expr("t")) == score &&
+         s.expr("f")->kind == ExprKind::where && is_minus_infinity(s.expr("f")->args[2]);
 }
 
 // Where in a step's block `if mixed:` with the mask alone stands, mixed being a parameter of the
@@ -138,9 +131,9 @@ class Finder {
   // The argument that is loaded into a shared tile.
   std::string loaded_into(const std::string& tile) const {
     const Stmt* load = find_if(program_.body, [&](const Stmt& s) {
-      return is_one_of(s.op, kLoads) && base(s.expr("d")) == tile;
+      return is_one_of(s.op, kLoads) && tl::base_name(s.expr("d")) == tile;
     });
-    return load ? base(load->expr("m")) : "";
+    return load ? tl::base_name(load->expr("m")) : "";
   }
 
   bool products();
@@ -158,12 +151,13 @@ bool Finder::products() {
   const Stmt *scores = first({Op::gemm_async, Op::gemm}),
              *output = first({Op::gemm_add_async, Op::gemm_add});
   if (!scores || !output) return missing("product of scores and product with the values");
-  facts_.score = base(scores->expr("c"));
-  const std::string left = base(scores->expr("a"));
-  const Stmt* load = first(Op::load, [&](const Stmt& s) { return base(s.expr("d")) == left; });
-  facts_.q = loaded_into(load ? base(load->expr("s")) : left);
-  facts_.k = loaded_into(base(scores->expr("b")));
-  facts_.v = loaded_into(base(output->expr("b")));
+  facts_.score = tl::base_name(scores->expr("c"));
+  const std::string left = tl::base_name(scores->expr("a"));
+  const Stmt* load =
+      first(Op::load, [&](const Stmt& s) { return tl::base_name(s.expr("d")) == left; });
+  facts_.q = loaded_into(load ? tl::base_name(load->expr("s")) : left);
+  facts_.k = loaded_into(tl::base_name(scores->expr("b")));
+  facts_.v = loaded_into(tl::base_name(output->expr("b")));
   if (facts_.q.empty() || facts_.k.empty() || facts_.v.empty())
     return missing("load of q, of k or of v");
   return true;
@@ -172,8 +166,8 @@ bool Finder::products() {
 bool Finder::outputs() {
   const Stmt *o = first({Op::store_async, Op::copy_out}), *lse = first(Op::store_rows);
   if (!o || !lse) return missing("store of the output and of the log-sum-exp");
-  facts_.o = base(o->expr("m"));
-  facts_.lse = base(lse->expr("m"));
+  facts_.o = tl::base_name(o->expr("m"));
+  facts_.lse = tl::base_name(lse->expr("m"));
   return true;
 }
 
@@ -226,7 +220,8 @@ bool Finder::blocks() {
   const Stmt* store = first(Op::store_rows);
   const tl::Expr *b = field_in(store->expr("b"), facts_.block),
                  *h = field_in(store->expr("h"), facts_.block);
-  const Stmt* load = first(kLoads, [&](const Stmt& s) { return base(s.expr("m")) == facts_.q; });
+  const Stmt* load =
+      first(kLoads, [&](const Stmt& s) { return tl::base_name(s.expr("m")) == facts_.q; });
   const ExprPtr row = load ? meaning_of(load->expr("r")) : nullptr;
   const tl::Expr* m = row ? field_in(row, facts_.block) : nullptr;
   if (!b || !h || !m) return missing("block with a batch, a head and a row of tiles");
