@@ -1,4 +1,4 @@
-"""The cases of the benchmark, and what computes them: our kernels and every peer.
+"""What computes a case of the benchmark: our kernels and every peer.
 
 A maker takes a case's Inputs and gives a function without arguments that computes the output as
 [B, H, S, D], or raises where it cannot. `fault` holds an output against fp32 on sampled rows, and
@@ -8,90 +8,33 @@ Layouts are those that each implementation likes: [B, H, S, D] for PyTorch's own
 FlashAttention-4 and for ours.
 """
 
-import dataclasses
+import importlib
 import json
 import math
 from pathlib import Path
 
 from table import KNOWN
 
-FUNCTIONS = ("full", "causal", "prefix_lm", "alibi")
 ROW_ERROR_LIMIT = 2e-2    # against fp32; bf16 arithmetic gives about 3e-3
 DTYPES = {"bf16": "bfloat16", "f16": "float16"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    function: str
-    batch: int
-    heads: int
-    length: int
-    dim: int = 128         # columns of Q and K
-    value_dim: int = 0     # of V and the output; 0: dim
-    dtype: str = "bf16"
-
-    @property
-    def columns(self):
-        """Of V and the output."""
-        return self.value_dim or self.dim
-
-    @property
-    def _variant(self):
-        values = f"/{self.columns}" if self.columns != self.dim else ""
-        return f"D{self.dim}{values}" + (f" {self.dtype}" if self.dtype != "bf16" else "")
-
-    @property
-    def name(self):
-        return f"{self.function} B{self.batch} H{self.heads} S{self.length} {self._variant}"
-
-    @property
-    def key(self):
-        """What a folder of a kernel for it is named after: full, causal_d192_128, full_f16."""
-        variant = self._variant.removeprefix("D128").lower().replace("/", "_").split()
-        return "_".join([self.function, *variant])
-
-    @property
-    def prefix(self):
-        return self.length // 8
-
-    @property
-    def unmasked(self):
-        """Entries of one head's score matrix that count."""
-        s, p = self.length, self.prefix
-        causal = s * (s + 1) // 2
-        # The first p rows see p keys instead of i + 1.
-        return {"full": s * s, "prefix_lm": causal + p * (p - 1) // 2}.get(self.function, causal)
-
-    @property
-    def flop(self):
-        return 2 * self.batch * self.heads * (self.dim + self.columns) * self.unmasked
-
-
-CASES = [Case("full", 4, 16, 4096), Case("causal", 4, 16, 4096),
-         Case("full", 1, 16, 16384), Case("causal", 1, 16, 16384),
-         Case("prefix_lm", 2, 16, 8192), Case("alibi", 2, 16, 8192)]
-# Other head dimensions and types, each for kernels of its own: run where a folder or --only names them.
-VARIANTS = [Case("full", 1, 32, 16384, 64), Case("causal", 1, 32, 16384, 64),
-            Case("full", 1, 16, 16384, 96), Case("causal", 1, 16, 16384, 96),
-            Case("full", 1, 8, 16384, 256), Case("causal", 1, 8, 16384, 256),
-            Case("causal", 1, 128, 8192, 192, 128),
-            Case("full", 1, 16, 16384, dtype="f16"), Case("causal", 1, 16, 16384, dtype="f16")]
-KEYS = tuple(dict.fromkeys(case.key for case in CASES + VARIANTS))
 
 
 # ---- the functions, in fp32 on sampled rows
 
 class Inputs:
-    """One case's tensors. q, k, v are [B, H, S, D]; qs, ks, vs the same values kept as [B, S, H, D]."""
+    """One case's tensors. q, k, v are [B, H, S, D], where k and v may have fewer heads, each shared by
+    as many of q; qs, ks, vs are the same values kept as [B, S, H, D]."""
 
     def __init__(self, case, device):
         import torch
         torch.manual_seed(0)
         self.case, self.device, self.dtype = case, device, getattr(torch, DTYPES[case.dtype])
         self.qs, self.ks, self.vs = (
-            torch.randn(case.batch, case.length, case.heads, d, device=device).to(self.dtype)
-            for d in (case.dim, case.dim, case.columns))
+            torch.randn(case.batch, case.length, heads, d, device=device).to(self.dtype)
+            for heads, d in ((case.heads, case.dim), (case.groups, case.dim),
+                             (case.groups, case.columns)))
         self.q, self.k, self.v = (t.transpose(1, 2).contiguous() for t in (self.qs, self.ks, self.vs))
+        self.grouped = case.groups != case.heads
         self.prefix = torch.full((case.batch,), case.prefix, dtype=torch.int32, device=device)
         head = torch.arange(1, case.heads + 1, dtype=torch.float32, device=device)
         self.slopes = torch.exp2(-8 * head / case.heads)
@@ -118,13 +61,15 @@ def reference_rows(inputs, count=64):
     s = inputs.case.length
     i = torch.linspace(0, s - 1, min(count, s), device=inputs.device).long().unique()
     j = torch.arange(s, device=inputs.device)
-    scores = inputs.q[:, :, i].float() @ inputs.k.float().transpose(-1, -2) / math.sqrt(inputs.case.dim)
+    shared = inputs.case.heads // inputs.case.groups
+    k, v = (t.float().repeat_interleave(shared, dim=1) for t in (inputs.k, inputs.v))
+    scores = inputs.q[:, :, i].float() @ k.transpose(-1, -2) / math.sqrt(inputs.case.dim)
     bias, keep = inputs.bias(i, j), inputs.keep(i, j)
     if bias is not None:
         scores += bias
     if keep is not None:
         scores.masked_fill_(~keep, float("-inf"))
-    return i, torch.softmax(scores, -1) @ inputs.v.float()
+    return i, torch.softmax(scores, -1) @ v
 
 
 def fault(output, rows, expected, consensus):
@@ -180,7 +125,7 @@ def sdpa(backend_name):
         def run():
             with sdpa_kernel(backend):
                 return torch.nn.functional.scaled_dot_product_attention(
-                    inputs.q, inputs.k, inputs.v, **arguments)
+                    inputs.q, inputs.k, inputs.v, enable_gqa=inputs.grouped, **arguments)
         return run
     return make
 
@@ -201,6 +146,7 @@ def flex(**kernel_options):
             def score(s, b, h, i, j):
                 return s + inputs.slopes[h] * (j - i)
         return lambda: compiled(inputs.q, inputs.k, inputs.v, score_mod=score, block_mask=mask,
+                                enable_gqa=inputs.grouped,
                                 kernel_options=kernel_options or None)
     return make
 
@@ -263,12 +209,36 @@ def fa4(known=False):
     return make
 
 
-def implementations(function, folders):
+PEERS = {
+    "FlashAttention-4": fa4(), KNOWN: fa4(known=True),
+    "FlexAttention FLASH": flex(BACKEND="FLASH"), "FlexAttention Triton": flex(),
+    "SDPA cuDNN": sdpa("CUDNN_ATTENTION"), "SDPA flash": sdpa("FLASH_ATTENTION"),
+    "SDPA efficient": sdpa("EFFICIENT_ATTENTION"), "SDPA math": sdpa("MATH")}
+FAST = ("FlashAttention-4", KNOWN, "FlexAttention FLASH", "SDPA cuDNN")  # the fastest is one of them
+NEEDS = {"FlashAttention-4": "flash_attn.cute", KNOWN: "flash_attn.cute",
+         "FlexAttention FLASH": "flash_attn.cute", "FlexAttention Triton": "triton"}
+
+
+def absent_peers():
+    """{peer: why} of those whose package cannot be imported here."""
+    faults = {}
+    for module in dict.fromkeys(NEEDS.values()):
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # a package that is there and broken raises what it likes
+            faults[module] = f"{module}: {type(error).__name__}: {error}".splitlines()[0][:150]
+    return {peer: faults[module] for peer, module in NEEDS.items() if module in faults}
+
+
+def names_of_peers(case, which):
+    """The peers of a case, in the order of the table; `which` is all or fast."""
+    if case.ampere:
+        return ["SDPA flash"]  # FlashAttention-2: the others are kernels for Hopper, or slower
+    return [name for name in PEERS if (which == "all" or name in FAST)
+            and (name != KNOWN or case.function in ("prefix_lm", "alibi"))]
+
+
+def implementations(case, folders, which="all", absent=()):
     """(name, maker) in the order of the table."""
-    known = [(KNOWN, fa4(known=True))] if function in ("prefix_lm", "alibi") else []
-    return ([(f"ours {name}" if name else "ours", ours(folder)) for name, folder in folders]
-            + [("FlashAttention-4", fa4())] + known
-            + [("FlexAttention FLASH", flex(BACKEND="FLASH")),
-               ("FlexAttention Triton", flex()), ("SDPA cuDNN", sdpa("CUDNN_ATTENTION")),
-               ("SDPA flash", sdpa("FLASH_ATTENTION")),
-               ("SDPA efficient", sdpa("EFFICIENT_ATTENTION")), ("SDPA math", sdpa("MATH"))])
+    return ([(f"ours {label}" if label else "ours", ours(folder)) for label, folder in folders]
+            + [(name, PEERS[name]) for name in names_of_peers(case, which) if name not in absent])

@@ -31,14 +31,14 @@ struct Shared {
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
-struct Keys { kw::index count, full; };                          // key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask
+struct Keys { kw::index count, full; };                          // for some query rows: key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask
 
 __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
     const int rows = kw::ceil_div(args.M, BM);
     return {w % rows, w / rows % args.H, w / rows / args.H};
 }
 
-__device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
+__device__ __forceinline__ Keys key_blocks(const Args& args, Block c, kw::index i0, kw::index rows) {
     return {kw::ceil_div(args.N, BN), args.N / BN};
 }
 
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
     Shared& shared = kw::shared_memory<Shared>();
     const int me = kw::worker_index();
     const Block c = block_of(args, kw::block_index(args.blocks));
-    const Keys keys = key_blocks(args, c);
+    const Keys keys = key_blocks(args, c, c.m * BM, BM);
     const int g = c.h / (args.H / args.G);
     const int i0 = c.m * BM + me * ROWS;
     kw::Accumulator<kw::real, ROWS, BN> s;

@@ -43,14 +43,14 @@ struct Shared {
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
-struct Keys { kw::index count, full; };                          // key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask
+struct Keys { kw::index count, full; };                          // for some query rows: key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask
 
 __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
     const int rows = kw::ceil_div(args.M, BM);
     return {w % rows, w / rows % args.H, w / rows / args.H};
 }
 
-__device__ __forceinline__ Keys key_blocks(const Args& args, Block c) {
+__device__ __forceinline__ Keys key_blocks(const Args& args, Block c, kw::index i0, kw::index rows) {
     return {kw::ceil_div(args.N, BN), args.N / BN};
 }
 
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             int t = 0;
             for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
                 const Block c = block_of(args, w);
-                const Keys keys = key_blocks(args, c);
+                const Keys keys = key_blocks(args, c, c.m * BM, BM);
                 const int g = c.h / (args.H / args.G);
                 kw::wait_free(shared.q_free[u]);
                 for (int r = 0; r < WORKERS; ++r) kw::load_async(args.q, {c.b, c.h, c.m * BM + (cta * WORKERS + r) * 64}, shared.q_s[r][u], shared.q_full[u], kw::evict_first);
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             int t = 0;
             for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
                 const Block c = block_of(args, w);
-                const Keys keys = key_blocks(args, c);
+                const Keys keys = key_blocks(args, c, c.m * BM, BM);
                 const int g = c.h / (args.H / args.G);
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
@@ -116,8 +116,9 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
 
         for (auto [u, w] : kw::deal<CTAS>(args.blocks)) {
             const Block c = block_of(args, w);
-            const Keys keys = key_blocks(args, c);
             const int i0 = c.m * BM + (cta * WORKERS + me) * 64;
+            const Keys keys = key_blocks(args, c, c.m * BM, BM);  // what the cluster loads
+            const Keys mine = key_blocks(args, c, i0, 64);
 
             auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
                 if (mixed) {
@@ -150,6 +151,15 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             kw::fill(acc, 0.0f);
             kw::fill(l, 0.0f);
             kw::fill(m, kw::minus_infinity);
+#pragma unroll 1
+            for (int n = keys.count - 1; n >= mine.count; --n, ++t) { // only others need these
+                kw::wait(shared.k_full[t]);
+                if (PING_PONG) kw::take_turn(me);
+                kw::arrive(shared.k_free[t]);
+                kw::wait(shared.v_full[t]);
+                if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
+                kw::arrive(shared.v_free[t]);
+            }
 
             kw::wait(shared.q_full[u]);
             if (Q_IN_REGISTERS) kw::load(shared.q_s[me][u], q_r);
@@ -160,11 +170,11 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
             kw::wait_group<0>(s);
             kw::arrive(shared.k_free[t]);
-            softmax(keys.count - 1, true);
+            softmax(mine.count - 1, true);
             kw::reshape(p, s);
 
-            for (int n = keys.count - 2; n >= keys.full; --n, ++t) advance(n, true);
-            for (int n = kw::min(keys.count - 1, keys.full) - 1; n >= 0; --n, ++t) advance(n, false);
+            for (int n = mine.count - 2; n >= mine.full; --n, ++t) advance(n, true);
+            for (int n = kw::min(mine.count - 1, mine.full) - 1; n >= 0; --n, ++t) advance(n, false);
 
             kw::wait(shared.v_full[t]);
             kw::gemm_add_async(acc, p, shared.v_s[t]);

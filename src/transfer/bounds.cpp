@@ -26,6 +26,8 @@ bool at_most(const ExprPtr& a, const ExprPtr& b) {
   if (spec::equal(a, b)) return true;
   if (is(a, "min") && (at_most(a->args[0], b) || at_most(a->args[1], b))) return true;
   if (is(b, "max") && (at_most(a, b->args[0]) || at_most(a, b->args[1]))) return true;
+  if (is(a, "max") && at_most(a->args[0], b) && at_most(a->args[1], b)) return true;
+  if (is(b, "min") && at_most(a, b->args[0]) && at_most(a, b->args[1])) return true;
   return range(binary("<=", a, b), {}).is(1);
 }
 

@@ -125,11 +125,15 @@ std::string Edit::hoisted(const spec::ExprPtr& value) const {
 }
 
 std::optional<std::string> Edit::in_block(const spec::ExprPtr& e, const std::string& block) {
-  const auto field = [&](const std::string& f) { return tl::field(tl::name(block), f); };
+  return in_rows(e, block, "");
+}
+
+std::optional<std::string> Edit::in_rows(const spec::ExprPtr& e, const std::string& block,
+                                         const std::string& first_row) {
   Spelling how;
-  how.indices["b"] = field(facts.batch_field);
-  how.indices["h"] = field(facts.head_field);
-  how.indices["i0"] = tl::binary("*", field(facts.row_field), facts.row_tile);
+  how.indices["b"] = tl::field(tl::name(block), facts.batch_field);
+  how.indices["h"] = tl::field(tl::name(block), facts.head_field);
+  if (!first_row.empty()) how.indices["i0"] = tl::name(first_row);
   const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
   if (!out) return std::nullopt;
   return tl::print(*out);

@@ -54,8 +54,11 @@ class Edit {
 
   // TL text in the math workers' step, with i and j as they stand in a map's body.
   std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
-  // TL text where only a block of the output is known, by the name it has there.
+  // TL text where a block of the output is known, by the name it has there.
   std::optional<std::string> in_block(const spec::ExprPtr& e, const std::string& block);
+  // And where a range of its query rows is known, by the name of the first.
+  std::optional<std::string> in_rows(const spec::ExprPtr& e, const std::string& block,
+                                     const std::string& first_row);
 
  private:
   struct Hoisted {

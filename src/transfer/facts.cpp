@@ -167,7 +167,7 @@ bool Finder::softmax_scale() {
   return true;
 }
 
-// for u, w in deal(...): let c = block_of(w); let keys = key_blocks(c)
+// for u, w in deal(...): let c = block_of(w); let keys = key_blocks(c, c.m * BM, BM)
 bool Finder::blocks() {
   loop_ = find_if(program_.body, [&](const Stmt& s) {
     return hands_out_blocks(s) &&
@@ -175,17 +175,16 @@ bool Finder::blocks() {
   });
   if (!loop_) return missing("loop over blocks with the softmax step");
   const std::string number = loop_->word("w");
-  std::string keys;
   for (const Stmt& s : loop_->body) {
     if (s.op != Op::let) continue;
     for (const tl::Item& item : s.items("d")) {
-      if (item.expr->kind != ExprKind::call || item.expr->args.size() != 1) continue;
-      if (item.expr->args[0]->is_name(number)) {
+      if (item.expr->kind != ExprKind::call || item.expr->args.empty()) continue;
+      const ExprPtr& of = item.expr->args[0];
+      if (of->is_name(number) && item.expr->args.size() == 1) {
         facts_.block = item.name;
         facts_.block_def = item.expr->text;
-      } else if (!facts_.block.empty() && item.expr->args[0]->is_name(facts_.block)) {
+      } else if (of->is_name(facts_.block) && item.expr->args.size() == 3) {
         facts_.keys_def = item.expr->text;
-        keys = item.name;
       }
     }
   }

@@ -3,8 +3,8 @@
 // Found by structure, not by name. The score tile is what a product with a transposed tile writes;
 // the mask is the map_at of that tile to where(condition, s, -inf) under an `if` in a step; the
 // scale is what `raise` is given; the functions block_of and key_blocks are what a loop over blocks
-// calls on its block number and on the result of that. A kernel without such a place is refused
-// (transfer.kernel), naming it.
+// calls on its block number and on the result of that with some of its rows. A kernel without such
+// a place is refused (transfer.kernel), naming it.
 #pragma once
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ struct Facts {
   std::string softmax;    // the step that masks
   std::string block;      // the name of the block in the loop of the math workers
   std::string block_def;  // block number -> block
-  std::string keys_def;   // block -> key range
+  std::string keys_def;   // block, first query row, number of rows -> key range
   std::string row_field, head_field, batch_field;  // of a block
   std::string count_field, full_field;             // of a key range
   tl::ExprPtr row_tile, key_tile;                  // the params BM and BN

@@ -1,22 +1,22 @@
-// Which key blocks are visited for a block of the output, and which of those need no mask.
+// Which key blocks are visited for some query rows, and which of those need no mask.
 //
-//   return ceil_div(N, BN), N // BN
-//     ->   return ceil_div(min(N, c.m * BM + BM), BN), min(N, c.m * BM + 1) // BN
+//   def key_blocks(c: Block, i0: index, rows: index) -> Keys:
+//       return ceil_div(N, BN), N // BN
+//     ->   return ceil_div(min(N, i0 + rows), BN), min(N, i0 + 1) // BN
 //     ->   let kept = prefix[c.b]
-//          return ceil_div(min(N, max(c.m * BM + BM, kept)), BN),
-//                 min(N, max(c.m * BM + 1, kept)) // BN
-//
-//   return ceil_div(N, BN), N // BN
-//     ->   let count = ceil_div(min(N, c.m * BM + BM), BN)
-//          return count, 0, min(count - 1, max(0, c.m * BM - 63) // BN)
-//   with a third field, first, in the record, and loops that end there instead of at 0
+//          return ceil_div(min(N, max(i0 + rows, kept)), BN), min(N, max(i0 + 1, kept)) // BN
+//     ->   return ceil_div(min(N, i0 + rows), BN), 0, min(N - 1, max(0, i0 - 63)) // BN
+//   the last with a third field, first, in the record, loops that end there instead of at 0, and
+//   behind them one that lets the key blocks go by that only other workers need
 //
 // When     the form has a keep predicate. Any predicate implies j < P(i) and is implied by j < F(i)
-//          for some P and F (bounds.h; none is N, and 0). count covers the largest P of the tile's
-//          rows, full lies below the smallest F; max(1, ...) and max(0, ...) stand where intervals
-//          cannot show that they are not needed. Rows past M only make the range larger.
+//          for some P and F (bounds.h; none is N, and 0). count covers the largest P of the rows,
+//          full lies below the smallest F; max(1, ...) and max(0, ...) stand where intervals cannot
+//          show that they are not needed. Rows past M only make the range larger.
 //          A predicate that implies j >= L(i) (a sliding window) starts at the smallest L of the
-//          tile's rows instead; then no visited block counts as full.
+//          rows instead, and no later than at the last key block of any of them; then no visited
+//          block counts as full. The range of a worker's rows lies within that of its cluster's,
+//          because bounds over fewer rows are at least as tight.
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
@@ -36,25 +36,36 @@ using spec::Type;
 
 ExprPtr size(const std::string& name) { return spec::leaf(Kind::size, Type::integer, name); }
 
-// For a tile of rows: past `end` nothing is kept, below `full` everything, before `first` nothing.
+// For some rows: past `end` nothing is kept, below `full` everything, before `first` nothing.
 struct KeyRange {
   ExprPtr end, full;
   ExprPtr first;  // null: from key 0
 };
 
-KeyRange key_range(const Edit& edit) {
-  const ExprPtr keys = size(edit.facts.keys), first = spec::leaf(Kind::index, Type::integer, "i0");
-  const ExprPtr rows = size(tl::print(edit.facts.row_tile)), zero = spec::integer(0);
-  const Rows tile{first, binary("-", binary("+", first, rows), spec::integer(1))};
+// The smaller of e and end - 1; an end that is itself the smaller of two is taken apart, for what e
+// is known to be at most.
+ExprPtr at_most_last(const ExprPtr& end, const ExprPtr& e) {
+  if (end->kind == Kind::binary && end->name == "min")
+    return at_most_last(end->args[0], at_most_last(end->args[1], e));
+  return smaller(e, binary("-", end, spec::integer(1)));
+}
+
+// `count` names how many rows there are from i0.
+KeyRange key_range(const Edit& edit, const std::string& count) {
+  const ExprPtr keys = size(edit.facts.keys), i0 = spec::leaf(Kind::index, Type::integer, "i0");
+  const ExprPtr zero = spec::integer(0);
+  const Rows rows{i0, binary("-", binary("+", i0, size(count)), spec::integer(1))};
   const ExprPtr below = kept_below(edit.keep, keys), all = all_below(edit.keep, keys),
                 from = kept_from(edit.keep, keys);
-  const ExprPtr end = below ? highest(below, tile) : nullptr;
-  const ExprPtr full = all ? lowest(all, tile) : nullptr;
+  const ExprPtr end = below ? highest(below, rows) : nullptr;
+  const ExprPtr full = all ? lowest(all, rows) : nullptr;
   KeyRange out{end ? smaller(keys, end) : keys, full ? larger(zero, smaller(keys, full)) : zero,
-               from ? lowest(from, tile) : nullptr};
-  if (out.first && range(out.first, {}).high <= 0) out.first = nullptr;
+               from ? lowest(from, rows) : nullptr};
+  const ExprPtr least = end ? lowest(below, rows) : keys;  // of the ends of single rows
+  if (out.first && (!least || range(out.first, {}).high <= 0)) out.first = nullptr;
   if (out.first) {
-    out.first = larger(zero, out.first);
+    const ExprPtr first = at_most_last(least, larger(zero, out.first));
+    out.first = larger(zero, at_most_last(keys, first));
     out.full = zero;
   }
   return out;
@@ -87,28 +98,63 @@ std::string quotient(const std::string& text, const ExprPtr& value, const std::s
   return (sum ? "(" + text + ")" : text) + " // " + tile;
 }
 
+bool ends_at(const tl::Stmt& loop, const std::string& field) {
+  const tl::ExprPtr& end = loop.items("b").at(0).expr;
+  return end->kind == tl::ExprKind::field && end->text == field;
+}
+
+// The record in keys.count - 1; null in other loops.
+tl::ExprPtr key_range_of(const tl::Stmt& loop, const Facts& facts) {
+  if (loop.op != tl::Op::down && loop.op != tl::Op::down_rolled) return nullptr;
+  tl::ExprPtr keys;
+  tl::rewrite(loop.expr("a"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+    if (e->kind == tl::ExprKind::field && e->text == facts.count_field) keys = e->args[0];
+    return nullptr;
+  });
+  return keys;
+}
+
+// Behind the count of the last visited key block: the loop that lets those before the worker's
+// first go by, as the one at the start lets those from its last on.
+bool let_others_go_by(Edit& edit) {
+  const Facts& f = edit.facts;
+  bool done = false;
+  tl::walk(edit.program.body, [&](tl::Stmt& blocks) {
+    const tl::Stmt* before = nullptr;
+    for (const tl::Stmt& s : blocks.body)
+      if (key_range_of(s, f) && ends_at(s, f.count_field)) before = &s;
+    if (!before || done) return;
+    tl::Stmt after = *before;
+    const tl::ExprPtr mine = before->expr("b")->args[0], all = key_range_of(*before, f);
+    after.items("a").at(0).expr = tl::binary("-", tl::field(mine, "first"), tl::integer(1));
+    after.items("b").at(0).expr = tl::field(all, "first");
+    for (size_t n = blocks.body.size(); n-- > 0;)
+      if (blocks.body[n].op == tl::Op::count && blocks.body[n].word("t") == after.word("t")) {
+        blocks.body.insert(blocks.body.begin() + n + 1, after);
+        done = true;
+        return;
+      }
+  });
+  return done;
+}
+
 // The record gets a third field, and the loops that visited key blocks down to 0, or masked ones
 // down to the full ones, end there. The loop over full blocks then has nothing to do.
 bool start_at_first(Edit& edit) {
-  const tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
+  const Facts& f = edit.facts;
+  const std::string record = def_named(edit.program, f.keys_def)->word("r");
   bool loaders = false, masked = false;
   tl::walk(edit.program.body, [&](tl::Stmt& s) {
-    if (s.op == tl::Op::record && s.word("n") == def.word("r")) s.items("d").push_back({"first"});
-    if (s.op != tl::Op::down && s.op != tl::Op::down_rolled) return;
-    tl::ExprPtr keys;  // the record in keys.count - 1
-    tl::rewrite(s.expr("a"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-      if (e->kind == tl::ExprKind::field && e->text == edit.facts.count_field) keys = e->args[0];
-      return nullptr;
-    });
-    tl::ExprPtr& end = s.items("b").at(0).expr;
-    const bool loader = keys && s.op == tl::Op::down_rolled && end->text == "0";
-    const bool mask =
-        keys && end->kind == tl::ExprKind::field && end->text == edit.facts.full_field;
-    if (loader || mask) end = tl::field(keys, "first");
+    if (s.op == tl::Op::record && s.word("n") == record) s.items("d").push_back({"first"});
+    const tl::ExprPtr keys = key_range_of(s, f);
+    if (!keys) return;
+    const bool loader = s.op == tl::Op::down_rolled && s.expr("b")->text == "0";
+    const bool mask = ends_at(s, f.full_field);
+    if (loader || mask) s.items("b").at(0).expr = tl::field(keys, "first");
     loaders = loaders || loader;
     masked = masked || mask;
   });
-  return (loaders && masked) ||
+  return (loaders && masked && let_others_go_by(edit)) ||
          edit.refuse("transfer.kernel", {},
                      "this kernel's loops over key blocks cannot start past key 0", "");
 }
@@ -126,32 +172,28 @@ void note_what_is_slow(Edit& edit, const KeyRange& keys) {
 
 bool rule_keys(Edit& edit) {
   if (!edit.keep) return true;
-  const KeyRange keys = key_range(edit);
+  tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
+  const auto& ps = def.items("ps");
+  const std::string block = ps.at(0).name, first_row = ps.at(1).name,
+                    tile = tl::print(edit.facts.key_tile);
+  const KeyRange keys = key_range(edit, ps.at(2).name);
   edit.blocks_differ = keys.end->kind != Kind::size || keys.first;
   edit.rows_differ = spec::mentions(keys.end, Kind::index, "i0") && !keys.first;
-  tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
-  const std::string block = def.items("ps").at(0).name, tile = tl::print(edit.facts.key_tile);
   std::vector<std::string> body;
   const auto text = [&](const ExprPtr& e) -> std::optional<std::string> {
     const ExprPtr named = named_reads(edit, e, block, body);
-    return named ? edit.in_block(named, block) : std::nullopt;
+    return named ? edit.in_rows(named, block, first_row) : std::nullopt;
   };
   const auto end = text(keys.end), full = text(keys.full);
   const auto first = keys.first ? text(keys.first) : std::optional<std::string>("0");
   if (!end || !full || !first) return false;
 
-  std::string count = fmt::format("ceil_div({}, {})", *end, tile);
-  if (range(keys.end, {}).low < 1) count = "max(1, " + count + ")";
-  if (keys.first) {
-    const bool taken = declaration_of_argument(edit.program, "count") != nullptr;
-    const std::string visited = taken ? edit.fresh({"visited"}) : "count";
-    body.push_back(fmt::format("let {} = {}", visited, count));
-    body.push_back(fmt::format("return {0}, 0, min({0} - 1, {1})", visited,
-                               quotient(*first, keys.first, tile)));
-    if (!start_at_first(edit)) return false;
-  } else {
-    body.push_back(fmt::format("return {}, {}", count, quotient(*full, keys.full, tile)));
-  }
+  std::string range_text = fmt::format("ceil_div({}, {})", *end, tile);
+  if (range(keys.end, {}).low < 1) range_text = "max(1, " + range_text + ")";
+  range_text += ", " + quotient(*full, keys.full, tile);
+  if (keys.first) range_text += ", " + quotient(*first, keys.first, tile);
+  body.push_back("return " + range_text);
+  if (keys.first && !start_at_first(edit)) return false;
   note_what_is_slow(edit, keys);
   return edit.replace(def.body, body);
 }

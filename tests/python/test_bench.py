@@ -12,11 +12,13 @@ ROOT = pathlib.Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("bench", ROOT / "bench/bench.py")
 bench = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bench)
-import peers  # noqa: E402  (bench.py put its folder on the path)
+import cases  # noqa: E402  (bench.py put its folder on the path)
+import kernels  # noqa: E402
+import measuring  # noqa: E402
+import peers  # noqa: E402
 import table  # noqa: E402
 
-
-sustained_ms = bench.sustained_ms
+sustained_ms = measuring.sustained_ms
 
 
 class Cpu:
@@ -37,8 +39,17 @@ class Cpu:
     def synchronize(self):
         self.host = max(self.host, self.done_at)
 
+    def forget(self):
+        pass
+
     def leave_if_lost(self):
         bench.Machine.leave_if_lost(self)
+
+    def captured(self, run):
+        def replay():
+            self.replayed = getattr(self, "replayed", 0) + 1
+            return run()
+        return replay
 
     def now_ms(self):
         return self.host
@@ -69,7 +80,7 @@ def few_real_launches(monkeypatch):
     def sustained(run, machine):
         run()
         return sustained_ms(machine.launched, machine)
-    monkeypatch.setattr(bench, "sustained_ms", sustained)
+    monkeypatch.setattr(measuring, "sustained_ms", sustained)
 
 
 @pytest.mark.parametrize("launch_ms", [0.3, 1, 13, 90])
@@ -80,11 +91,11 @@ def test_a_turn_settles_first_then_times_long_enough_without_a_pause_or_a_long_q
     machine.elapsed_ms = lambda first, last: starts.append((first, last)) or elapsed(first, last)
     assert sustained_ms(machine.launched, machine) == pytest.approx(launch_ms)
     [(first, last)] = starts
-    assert first >= bench.SETTLE_MS
-    assert last - first >= bench.STRETCH_MS
+    assert first >= measuring.SETTLE_MS
+    assert last - first >= measuring.STRETCH_MS
     assert round((last - first) / launch_ms) >= (8 if launch_ms <= 25 else 3)
     assert machine.idle_ms == 0
-    assert machine.queued_most <= 2 * max(bench.BATCH_MS, launch_ms) + 1e-6
+    assert machine.queued_most <= 2 * max(measuring.BATCH_MS, launch_ms) + 1e-6
 
 
 def test_the_clock_of_the_settling_does_not_count():
@@ -102,11 +113,11 @@ def test_each_round_has_an_order_of_its_own_and_the_next_run_the_same_ones(monke
 
     def orders():
         marks = []
-        bench.measure(good, Cpu(), marks.append)
-        turns = marks[3 * len(good):]
+        measuring.measure(good, Cpu(), lambda name, why=None: marks.append(name))
+        turns = marks[measuring.BURSTS * len(good):]
         return [tuple(turns[n:n + 8]) for n in range(0, len(turns), 8)]
     first = orders()
-    assert len(first) == bench.ROUNDS == len(set(first))
+    assert len(first) == measuring.ROUNDS == len(set(first))
     assert all(sorted(order) == list("abcdefgh") for order in first)
     assert orders() == first
 
@@ -123,16 +134,31 @@ def test_what_cools_the_card_comes_before_the_product_and_the_others_after_it():
             machine.launch_ms = launch_ms
             machine.launched()
         return run
-    speeds = {"fast": 1.0, "crawls": 9.0, bench.CUBLAS: 2.0, "close": 1.3, "slow": 1.4}
-    bench.measure([(name, paced(ms)) for name, ms in speeds.items()], machine, marks.append)
-    turns = marks[3 * len(speeds):]
-    assert len(turns) == bench.ROUNDS * len(speeds)
-    for n in range(0, len(turns), len(speeds)):
-        order = turns[n:n + len(speeds)]
-        assert set(order[:2]) == {"crawls", "slow"} and order[2] == bench.CUBLAS
+    speeds = {"fast": 1.0, "crawls": 9.0, table.CUBLAS: 2.0, "close": 1.3, "slow": 1.4}
+    times = measuring.measure([(name, paced(ms)) for name, ms in speeds.items()], machine,
+                              lambda name, why=None: marks.append(name))
+    bursts = len(speeds) + 3 * (measuring.BURSTS - 1)  # a slow one has a single burst
+    turns, rounds = marks[bursts:], []
+    while turns:
+        count = len(speeds) if len(rounds) < measuring.SLOW_ROUNDS else 3
+        rounds.append(turns[:count])
+        turns = turns[count:]
+    assert len(rounds) == measuring.ROUNDS
+    for order in rounds:
+        assert set(order[:-3]) == ({"crawls", "slow"} if len(order) > 3 else set())
+        assert order[-3] == table.CUBLAS
+    assert len(times["slow"]["rounds_ms"]) == measuring.SLOW_ROUNDS
 
 
-SMALL = [peers.Case(function, 2, 2, 64, 32) for function in peers.FUNCTIONS]
+def test_with_burst_nothing_but_bursts_is_timed():
+    machine, marks = Cpu(), []
+    times = measuring.measure([("a", lambda: None), ("b", lambda: None)], machine,
+                              lambda name, why=None: marks.append(name), burst=True)
+    assert machine.timed == 0 and len(marks) == 2 * (measuring.ROUNDS + 1)
+    assert times["a"] == {"status": "ok", "rounds_ms": [1.0] * measuring.ROUNDS, "burst_ms": None}
+
+
+SMALL = [cases.Case(function, 2, 2, 64, 32) for function in cases.FUNCTIONS]
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.function)
@@ -142,31 +168,64 @@ def test_unmasked_entries_are_those_that_the_mask_keeps(case):
     assert case.unmasked == (case.length ** 2 if keep is None else keep[0].sum())
 
 
-VARIED = [peers.Case("causal", 2, 2, 64, 48, 32), peers.Case("full", 2, 2, 64, 96, dtype="f16"),
-          peers.Case("alibi", 1, 2, 64, 64, dtype="f16")]
+VARIED = [cases.Case("causal", 2, 2, 64, 48, 32), cases.Case("full", 2, 2, 64, 96, dtype="f16"),
+          cases.Case("alibi", 1, 2, 64, 64, dtype="f16"), cases.Case("causal", 2, 4, 64, 32, key_heads=2)]
 
 
 def test_each_operation_of_wider_keys_than_values_is_counted():
-    case = peers.Case("causal", 1, 128, 8192, 192, 128)
+    case = cases.Case("causal", 1, 128, 8192, 192, 128)
     assert case.flop == 128 * (8192 * 8193 // 2) * (2 * 192 + 2 * 128)
-    assert peers.Case("full", 4, 16, 4096).flop == 4 * 4 * 16 * 4096**2 * 128
+    assert cases.Case("full", 4, 16, 4096).flop == 4 * 4 * 16 * 4096**2 * 128
+    grouped = cases.Case("full", 1, 64, 8192, key_heads=8)
+    assert grouped.flop == 4 * 64 * 8192**2 * 128
 
 
-def test_every_case_has_a_name_of_its_own_and_variants_have_keys_of_their_own():
-    cases = peers.CASES + peers.VARIANTS
-    assert len({case.name for case in cases}) == len(cases)
-    assert [case.key for case in peers.CASES] == [case.function for case in peers.CASES]
-    assert [case.key for case in peers.VARIANTS] == [
-        "full_d64", "causal_d64", "full_d96", "causal_d96", "full_d256", "causal_d256",
-        "causal_d192_128", "full_f16", "causal_f16"]
-    assert peers.VARIANTS[-3].name == "causal B1 H128 S8192 D192/128"
+def test_every_case_has_a_name_of_its_own_and_a_key_for_its_kernel():
+    by_name = {case.name: case for case in cases.CASES}
+    assert len(by_name) == len(cases.CASES)
+    assert cases.KEYS == (
+        "full", "causal", "full_d64", "causal_d64", "full_d96", "causal_d96", "full_d256",
+        "causal_d256", "causal_d192_128", "full_f16", "causal_f16", "prefix_lm", "alibi",
+        "full_ampere", "causal_ampere")
+    assert by_name["causal B1 H128 S8192 D192/128"].key == "causal_d192_128"
+    assert by_name["full B1 H64/8 S8192 D128"].key == "full"
+    assert by_name["causal B16 H16 S1024 D128 graph"].key == "causal"
 
 
-def test_variants_are_run_where_a_folder_or_only_names_them():
-    assert bench.selected(None, {"full": []}) == peers.CASES
-    assert [c.key for c in bench.selected(None, {"full_d64": []})][6:] == ["full_d64"]
-    assert [c.key for c in bench.selected(["causal_d192_128"], {})] == ["causal_d192_128"]
+def test_the_floor_is_lower_where_the_head_dimension_is_256_and_beside_flashattention_2():
+    floors = {case.key: (case.group, case.floor) for case in cases.CASES}
+    assert floors["full"] == floors["causal_d192_128"] == (cases.HOPPER, 1.03)
+    assert floors["causal_d256"] == (cases.HOPPER, 0.98)
+    assert floors["alibi"] == (cases.VARIANTS, 1.03) and floors["full_ampere"] == (cases.AMPERE, 1)
+
+
+def test_a_case_is_run_where_a_folder_or_only_names_it():
+    assert bench.selected(None, {}) == cases.CASES
+    assert {c.key for c in bench.selected(None, {"full_d64": []})} == {"full_d64"}
     assert {c.key for c in bench.selected(["causal"], {"full_d64": []})} == {"causal"}
+    assert len(bench.selected(["causal"], {})) == 4
+
+
+def test_peers_of_an_ampere_class_kernel_are_flashattention_2():
+    full, ampere = (next(c for c in cases.CASES if c.key == key) for key in ("full", "full_ampere"))
+    assert peers.names_of_peers(ampere, "all") == ["SDPA flash"]
+    assert peers.names_of_peers(full, "all") == [n for n in peers.PEERS if n != table.KNOWN]
+    assert peers.names_of_peers(full, "fast") == ["FlashAttention-4", "FlexAttention FLASH",
+                                                  "SDPA cuDNN"]
+
+
+def test_an_absent_peer_is_left_out_with_one_line(monkeypatch, capsys):
+    def nothing(module):
+        raise ModuleNotFoundError(f"No module named '{module}'")
+    monkeypatch.setattr(peers.importlib, "import_module", nothing)
+    absent = peers.absent_peers()
+    names = [n for n, _ in peers.implementations(cases.CASES[0], [("", "x")], "all", absent)]
+    assert names == ["ours", "SDPA cuDNN", "SDPA flash", "SDPA efficient", "SDPA math"]
+    bench.say_what_is_left_out(absent, "all")
+    assert capsys.readouterr().out.splitlines() == [
+        "left out: FlashAttention-4, FlashAttention-4 known, FlexAttention FLASH "
+        "(flash_attn.cute: ModuleNotFoundError: No module named 'flash_attn.cute')",
+        "left out: FlexAttention Triton (triton: ModuleNotFoundError: No module named 'triton')"]
 
 
 def test_a_folder_is_of_the_case_that_it_is_named_after(tmp_path):
@@ -174,8 +233,10 @@ def test_a_folder_is_of_the_case_that_it_is_named_after(tmp_path):
         (tmp_path / "causal_d96").mkdir(exist_ok=True)
         (tmp_path / "causal_d96" / file).write_text("")
     folder = str(tmp_path / "causal_d96")
-    assert bench.folders_by_function([folder]) == {"causal_d96": [("", folder)]}
-    assert bench.folders_by_function([f"full_d64={folder}"]) == {"full_d64": [("", folder)]}
+    assert bench.folders_by_key([folder]) == {"causal_d96": [("", folder)]}
+    assert bench.folders_by_key([f"full_d64={folder}"]) == {"full_d64": [("", folder)]}
+    (tmp_path / "specs").mkdir()  # no kernel
+    assert bench.folders_by_key([str(tmp_path)]) == {"causal_d96": [("", folder)]}
 
 
 def right(inputs):
@@ -194,9 +255,10 @@ def gone(inputs):
     raise RuntimeError("no such backend\nmore")
 
 
-def measure(case, makers, banned=None):
+def measure(case, makers, banned=None, machine=None, burst=False):
     marks = []
-    result = bench.measure_case(case, makers, banned or {}, Cpu(), marks.append)
+    result = measuring.measure_case(case, makers, banned or {}, machine or Cpu(),
+                                    lambda name, why=None: marks.append(name), burst)
     return result, marks
 
 
@@ -204,8 +266,38 @@ def measure(case, makers, banned=None):
 def test_a_right_implementation_is_timed_in_every_round(case):
     result, _ = measure(case, [("peer", right)])
     row = result["rows"]["peer"]
-    assert row["status"] == "ok" and len(row["rounds_ms"]) == bench.ROUNDS
+    assert row["status"] == "ok" and len(row["rounds_ms"]) == measuring.ROUNDS
     assert row["tflops"] == pytest.approx(case.flop / 1e9)
+    assert row["of_cublas"] == pytest.approx(case.flop / (2 * 64**3)) == row["burst_of_cublas"]
+
+
+def test_a_burst_is_compared_with_bursts_of_the_product():
+    result, _ = measure(SMALL[0], [("peer", right)], burst=True)
+    row = result["rows"]["peer"]
+    assert row["of_cublas"] == pytest.approx(SMALL[0].flop / (2 * 64**3))
+    assert "burst_tflops" not in row
+
+
+GRAPH = cases.Case("full", 2, 2, 64, 32, graph=True)
+
+
+def test_a_case_of_short_launches_is_replayed_from_a_graph_and_its_figures_are_for_one():
+    machine = Cpu()
+    result, _ = measure(GRAPH, [("peer", right)], machine=machine)
+    assert machine.replayed == 1 + measuring.ROUNDS  # the bursts of this machine launch nothing
+    assert result["rows"]["peer"]["tflops"] == pytest.approx(
+        GRAPH.flop * measuring.GRAPH_LAUNCHES / 1e9)
+    assert result["rows"][table.CUBLAS]["tflops"] == pytest.approx(2 * 64**3 / 1e9)
+
+
+def test_what_cannot_be_captured_is_listed_so():
+    class Refuses(Cpu):
+        def captured(self, run):
+            raise RuntimeError("operation not permitted when stream is capturing")
+    result, _ = measure(GRAPH, [("peer", right)], machine=Refuses())
+    assert result["rows"]["peer"]["status"] == (
+        "failed: RuntimeError: no CUDA graph: RuntimeError: "
+        "operation not permitted when stream is capturing")
 
 
 def test_a_wrong_one_and_a_failing_one_are_listed_and_not_timed():
@@ -226,11 +318,11 @@ def test_a_lost_context_ends_the_process_with_a_status_of_its_own(monkeypatch):
     monkeypatch.setattr(Cpu, "synchronize", synchronize)
     with pytest.raises(SystemExit) as left:
         measure(SMALL[0], [("gone", gone)])
-    assert left.value.code == bench.CONTEXT_LOST
+    assert left.value.code == measuring.CONTEXT_LOST
 
 
 def test_an_output_that_is_wrong_between_the_sampled_rows_is_found_by_the_others():
-    case = peers.Case("full", 1, 1, 512, 32)
+    case = cases.Case("full", 1, 1, 512, 32)
     rows, _ = peers.reference_rows(peers.Inputs(case, "cpu"))
     hidden = next(i for i in range(case.length) if i not in rows)
 
@@ -247,21 +339,26 @@ def test_an_output_that_is_wrong_between_the_sampled_rows_is_found_by_the_others
 
 def arguments(tmp_path, **more):
     (tmp_path / "banned.json").write_text("{}")
-    return types.SimpleNamespace(folders=[], only=None, out=str(tmp_path / "out.json"),
-                                 marker=str(tmp_path / "marker.json"),
-                                 banned=str(tmp_path / "banned.json"), **more)
+    given = {"folders": [], "only": None, "out": str(tmp_path / "out.json"), "burst": False,
+             "peers": "all", "deadline": 0, "marker": str(tmp_path / "marker.json"),
+             "banned": str(tmp_path / "banned.json")}
+    return types.SimpleNamespace(**{**given, **more})
 
 
 def row(tflops):
-    return {"status": "ok", "tflops": tflops, "burst_tflops": tflops, "spread": [tflops] * 2}
+    return {"status": "ok", "tflops": tflops, "burst_tflops": tflops, "spread": [tflops - 9, tflops],
+            "of_cublas": tflops / 700, "burst_of_cublas": tflops / 800}
 
 
-def result(rows):
-    return {"clocks": {"before": "", "after": ""}, "rows": rows, "date": "2025-01-02"}
+def result(rows, group=cases.HOPPER, floor=1.03):
+    return {"clocks": {"before": "", "after": ""}, "rows": rows, "date": "2025-01-02", "seconds": 9,
+            "group": group, "floor": floor,
+            "environment": {"gpu": "H", "driver": "570", "torch": "2.11", "triton": "absent"}}
 
 
 ALIBI = {"cuBLAS 8192^3": row(700), "ours": row(499), "FlashAttention-4": row(400),
          "FlashAttention-4 known": row(600), "SDPA math": {"status": "failed: no"}}
+FULL = {"cuBLAS 8192^3": row(700), "ours": row(599), "SDPA cuDNN": row(600)}
 
 
 def test_the_ratio_is_to_the_fastest_peer_that_computes_the_same_function(capsys):
@@ -269,6 +366,7 @@ def test_the_ratio_is_to_the_fastest_peer_that_computes_the_same_function(capsys
     out = capsys.readouterr().out.splitlines()[2:]
     lines = {line.split("  ")[1]: line for line in out}
     assert lines["ours"].endswith("1.248") and lines["FlashAttention-4"].endswith("1.000")
+    assert lines["ours"].split()[3:6] == ["0.713", "499", "0.624"]
     assert out[-1].strip() == ("ours / fastest peer = 1.248 (FlashAttention-4 of the same function), "
                                "0.832 (FlashAttention-4 known of all)")
 
@@ -280,46 +378,135 @@ def test_a_case_without_ours_or_without_peers_says_so_instead_of_a_ratio():
         "ours / fastest peer: none, no peer ran"]
 
 
-def test_the_readme_table_comes_from_the_stored_run():
-    data = {"environment": {"gpu": "H", "driver": "570", "torch": "2.11", "triton": "absent"},
-            "cases": {"full": result({"cuBLAS 8192^3": row(700), "ours": row(599),
-                                      "SDPA cuDNN": row(600)}), "alibi": result(ALIBI)}}
-    lines = table.markdown(data).splitlines()
-    assert lines[2] == "| full | 599 | - | - | - | 600 | 700 | 0.99 |"
-    assert lines[3] == "| alibi | 499 | 400 | - | - | - | 700 | 1.24 (0.83) |"
-    assert "H, driver 570; torch 2.11; 2025-01-02." in lines[-1] and "In brackets" in lines[-1]
-    assert len({line.count("|") for line in lines[:4]}) == 1
+def test_the_summary_has_each_groups_smallest_ratio_its_mean_and_what_is_below_its_floor():
+    lines = table.summary({
+        "full": result(FULL), "d256": result(FULL, floor=0.98),
+        "gone": result(FULL | {"ours": {"status": "WRONG: x"}}),
+        "causal": result(FULL | {"ours": row(750)}), "alibi": result(ALIBI, cases.VARIANTS)})
+    assert lines[4].split() == ["gone", "none:", "ours", "is", "WRONG:", "x"]
+    assert lines[6].split(None, 1) == ["alibi", "1.248  FlashAttention-4; 0.713 of cuBLAS"]
+    assert lines[7:] == [
+        "Hopper: 3 rows, smallest 0.998 (d256), geometric mean 1.076; below the floor: "
+        "full 0.998 < 1.03",
+        "Hopper, variants: 1 rows, smallest 1.248 (alibi), geometric mean 1.248; "
+        "below the floor: none"]
+
+
+def run_of(cases, **more):
+    return {"mode": "sustained", "peers": "all", "left_out": {}, "cases": cases, **more}
+
+
+def test_the_readme_tables_come_from_the_stored_runs():
+    parts = [run_of({"full": result(ALIBI)}),
+             run_of({"full": result(FULL), "alibi": result(ALIBI, cases.VARIANTS)}),
+             run_of({"full": result(FULL)}, mode="burst", peers="fast", left_out={"FA": "no"})]
+    lines = table.markdown(parts).splitlines()
+    assert [line for line in lines if line.startswith("| full")] == [
+        "| full | 599 | 590..599 | 0.85 | 600 SDPA cuDNN | 0.99 |"] * 2  # the later part's
+    assert lines[0].startswith("| Hopper, sustained | ours |")
+    assert "| alibi | 499 | 490..499 | 0.71 | 400 FlashAttention-4 | 1.24 (0.83) |" in lines
+    assert {line.count("|") for line in lines if line.startswith("|")} == {7}
+    first, second = [line for line in lines if line.startswith("H, driver")]
+    assert first.startswith("H, driver 570; torch 2.11; 2025-01-02. TFLOP/s of unmasked entries. "
+                            "Sustained, median of five rounds, beside an 8192^3 cuBLAS product of 700")
+    assert "In brackets" in first and "installed" not in first
+    assert "Bursts" in second and "Not installed: FA." in second and "chance" in second
+
+
+def few(monkeypatch, count):
+    monkeypatch.setattr(bench, "implementations", lambda *_: [("peer", right)])
+    monkeypatch.setattr(bench, "CASES", SMALL[:count])
+    monkeypatch.setattr(bench, "absent_peers", dict)
+
+
+def stored_cases(tmp_path):
+    return list(json.loads((tmp_path / "out.json").read_text())["cases"])
 
 
 def test_a_second_run_goes_on_where_the_first_was_cut_off(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(bench, "implementations", lambda function, folders: [("peer", right)])
-    monkeypatch.setattr(bench, "CASES", SMALL[:1])
-    first = Cpu()
+    few(monkeypatch, 1)
+    first, second = Cpu(), Cpu()
     bench.child(arguments(tmp_path), first)
-    monkeypatch.setattr(bench, "CASES", SMALL[:2])
-    second = Cpu()
+    few(monkeypatch, 2)
+    second.environment = lambda: {"gpu": "none", "driver": "another"}
     bench.child(arguments(tmp_path), second)
     assert first.timed == second.timed > 0
-    assert set(json.loads((tmp_path / "out.json").read_text())["cases"]) == {c.name for c in SMALL[:2]}
+    assert stored_cases(tmp_path) == [c.name for c in SMALL[:2]]
     out = capsys.readouterr().out
     assert out.count(SMALL[0].name) == 2 and "cuBLAS" in out
 
 
-def test_a_child_that_dies_is_started_again_without_the_implementation_at_fault(tmp_path,
-                                                                                monkeypatch, capsys):
+def test_figures_of_another_kind_are_not_mixed_into_a_file(tmp_path, monkeypatch):
+    few(monkeypatch, 1)
+    bench.child(arguments(tmp_path), Cpu())
+    with pytest.raises(SystemExit, match="sustained figures and all peers; this one has burst"):
+        bench.parent(arguments(tmp_path, burst=True))
+
+
+def test_a_run_stops_before_the_case_that_may_not_end_within_the_limit(tmp_path, monkeypatch,
+                                                                       capsys):
+    few(monkeypatch, 3)
+    now = [1000.0]
+    monkeypatch.setattr(bench.time, "time", lambda: now[0])
+    measure_case = measuring.measure_case
+
+    def takes_30_seconds(*more):
+        now[0] += 30
+        return measure_case(*more)
+    monkeypatch.setattr(bench, "measure_case", takes_30_seconds)
+    bench.child(arguments(tmp_path, deadline=1000 + 85), Cpu())
+    assert stored_cases(tmp_path) == [c.name for c in SMALL[:2]]
+    assert f"stopped before {SMALL[2].name}" in capsys.readouterr().out
+    bench.child(arguments(tmp_path, deadline=now[0] + 9), Cpu())  # less than a first case may take
+    assert stored_cases(tmp_path) == [c.name for c in SMALL[:2]]
+    bench.child(arguments(tmp_path), Cpu())
+    assert stored_cases(tmp_path) == [c.name for c in SMALL[:3]]
+
+
+@pytest.mark.parametrize("why", [None, "failed: no CUDA graph"])
+def test_a_child_that_dies_is_started_again_without_the_implementation_at_fault(
+        why, tmp_path, monkeypatch, capsys):
     runs = []
 
     def dies_once(args, marker, banned):
         runs.append(json.loads(pathlib.Path(banned).read_text()))
-        pathlib.Path(marker).write_text(json.dumps({"case": "c", "implementation": "peer"}))
+        pathlib.Path(marker).write_text(
+            json.dumps({"case": "c", "implementation": "peer", "why": why}))
         return -11 if len(runs) == 1 else 0
 
     monkeypatch.setattr(bench, "run_child", dies_once)
     assert bench.parent(arguments(tmp_path)) == 0
-    assert runs == [{}, {"c": {"peer": "crashed (exit -11)"}}]
+    assert runs == [{}, {"c": {"peer": why or "crashed (exit -11)"}}]
     assert "going on without it" in capsys.readouterr().out
 
 
 def test_a_folder_of_an_unknown_function_is_refused():
-    with pytest.raises(SystemExit, match="'gpt' is none of full, causal, prefix_lm, alibi"):
-        bench.folders_by_function(["out/gpt"])
+    with pytest.raises(SystemExit, match="'gpt' is none of full, causal, full_d64"):
+        bench.folders_by_key(["out/gpt"])
+
+
+# ---- kernels.py
+
+def test_a_written_specification_computes_the_attention_that_its_case_is_about():
+    by_key = {case.key: case for case in cases.CASES}
+    for key in ("causal_d192_128", "full_f16"):
+        scope = {}
+        exec(kernels.specification(by_key[key]), scope)
+        q, k, v = scope["example_inputs"]()
+        assert (q.shape[3], v.shape[3], q.dtype) == (
+            (192, 128, torch.bfloat16) if key[0] == "c" else (128, 128, torch.float16))
+        q, k, v = (t[:, :, :40].float() for t in (q, k, v))
+        expected = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=key[0] == "c", enable_gqa=True)
+        assert torch.allclose(scope[by_key[key].function](q, k, v), expected, atol=1e-5)
+
+
+def test_make_is_called_for_the_target_of_the_case(tmp_path):
+    calls = {case.key: kernels.command(case, tmp_path)[2:] for case in cases.CASES}
+    assert calls["full"] == [str(ROOT / "examples/full.py"), "--out", str(tmp_path / "full"),
+                             "--target", "sm_90a"]
+    assert calls["causal_ampere"][0] == str(ROOT / "examples/causal.py")
+    assert calls["causal_ampere"][-1] == "sm_90"
+    assert calls["full_d64"][0] == str(tmp_path / "specs/full_d64.py")
+    assert {path.stem for path in (tmp_path / "specs").iterdir()} == {
+        key for key in cases.KEYS if "_d" in key or "f16" in key}

@@ -59,7 +59,7 @@ TEST_P(Right, is_accepted) {
   EXPECT_TRUE(tl::verify(*program, d)) << render(d);
 }
 INSTANTIATE_TEST_SUITE_P(Program, Right,
-                         testing::Values("full", "causal", "causal_bn64", "prefix_lm", "alibi",
+                         testing::Values("full", "causal", "causal_bn80", "prefix_lm", "alibi",
                                          "alone", "cluster_of_four", "cluster_of_one",
                                          "each_fetches", "f16", "narrow_output", "ping_pong",
                                          "q_in_shared_memory", "queue", "swapped", "three_workers"),

@@ -44,7 +44,7 @@ inline spec::Form plain_form() {
 inline spec::Form form_of(const std::string& name) {
   using namespace spec;
   Form f = plain_form();
-  f.name = name.substr(0, name.find("_bn"));  // causal_bn64: other tiles, same form
+  f.name = name.substr(0, name.find("_bn"));  // causal_bn80: other tiles, same form
   const ExprPtr causal = binary("<=", at("j"), at("i"));
   Term& t = f.terms[0];
   if (f.name == "causal") t.keep = causal;

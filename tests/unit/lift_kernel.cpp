@@ -99,7 +99,7 @@ TEST(Lift, refuses_a_name_that_would_hide_one_of_the_text) {
   expect_error("const int i0 = c.m * BM + (cta * WORKERS + me) * 64;",
                "const int i0 = c.m * BM + (cta * WORKERS + me) * 64; const int worker = 3;",
                "'worker' is a name that every kernel's CUDA text has for itself");
-  expect_error("int n = keys.count - 2;", "int keys = keys.count - 2;", "lift.");
+  expect_error("int n = mine.count - 2;", "int mine = mine.count - 2;", "lift.");
 }
 
 TEST(Lift, refuses_names_that_tl_would_read_as_something_else) {

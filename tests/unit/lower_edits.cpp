@@ -104,8 +104,8 @@ TEST(Lower, prefix_lm_changes_only_what_it_must) {
   const std::string patch =
       edited({{kScale, "    prefix: in i32[B]\n" + kScale},
               {"    return ceil_div(N, BN), N // BN\n",
-               "    let last = min(N, max(c.m * BM + BM + N - M, prefix[c.b]))\n"
-               "    let whole = min(N, max(c.m * BM + 1 + N - M, prefix[c.b]))\n"
+               "    let last = min(N, max(i0 + rows + N - M, prefix[c.b]))\n"
+               "    let whole = min(N, max(i0 + 1 + N - M, prefix[c.b]))\n"
                "    return max(ceil_div(last, BN), 1), max(whole, 0) // BN\n"},
               {kI3 + "step softmax", kI3 + "let shift = N - M\n" + kI3 +
                                          "let kept = prefix[c.b]\n" + kI3 + "step softmax"},
@@ -114,9 +114,9 @@ TEST(Lower, prefix_lm_changes_only_what_it_must) {
   EXPECT_EQ(
       marked(patch, '+'),
       "    kw::Tensor<const int, 'B'> prefix;\n"
-      "    const int last = kw::min(args.N, kw::max(c.m * BM + BM + args.N - args.M, "
+      "    const int last = kw::min(args.N, kw::max(i0 + rows + args.N - args.M, "
       "args.prefix(c.b)));\n"
-      "    const int whole = kw::min(args.N, kw::max(c.m * BM + 1 + args.N - args.M, "
+      "    const int whole = kw::min(args.N, kw::max(i0 + 1 + args.N - args.M, "
       "args.prefix(c.b)));\n"
       "    return {kw::max(kw::ceil_div(last, BN), 1), kw::max(whole, 0) / BN};\n"
       "            const int shift = args.N - args.M;\n"
@@ -334,16 +334,16 @@ const std::map<std::string, std::vector<Replacement>>& edits() {
       {"no_turns",
        {{"toggle PING_PONG = false\n", ""},
         {"        if PING_PONG and me == 0:\n            give_turn 0\n", ""},
-        {kI4 + "if PING_PONG:\n" + kI4 + "    take_turn me\n", ""},
-        {kI4 + "if PING_PONG:\n" + kI4 + "    give_turn (me + 1) % WORKERS\n", ""},
+        {kI4 + "if PING_PONG:\n" + kI4 + "    take_turn me\n", "", 2},
+        {kI4 + "if PING_PONG:\n" + kI4 + "    give_turn (me + 1) % WORKERS\n", "", 2},
         {kI3 + "if PING_PONG:\n" + kI3 + "    take_turn me\n", ""},
         {kI3 + "if PING_PONG:\n" + kI3 + "    give_turn (me + 1) % WORKERS\n", ""}}},
       {"window",
        {{kScale, "    window: i32\n" + kScale},
         {"record Keys: count, full", "record Keys: count, full, first"},
-        {"N // BN\n", "N // BN, max(0, c.m * BM - window) // BN\n"},
+        {"N // BN\n", "N // BN, max(0, i0 - window) // BN\n"},
         {"down_rolled(keys.count - 1, 0)", "down_rolled(keys.count - 1, keys.first)", 2},
-        {"keys.full) - 1, 0)", "keys.full) - 1, keys.first)"},
+        {"mine.full) - 1, 0)", "mine.full) - 1, mine.first)"},
         {"where(j < N, ", "where(j < N and j > i - window, "}}},
       {"rename", {{"offset", "reference", 5}}},
       {"move",
@@ -369,8 +369,8 @@ const std::map<std::string, std::vector<Replacement>>& edits() {
        {{kI3 + "fill acc = 0.0\n", kI3 + "fill acc = 0.0\n" + kI3 + "for z in range(MATH):\n" +
                                        kI3 + "    if z == 1:\n" + kI3 + "        fill s = 0.0\n" +
                                        kI3 + "        fill l = 0.0\n"}}},
-      {"rolled", {{"in down(keys.count - 2,", "in down_rolled(keys.count - 2,"}}},
-      {"unrolled", {{"in down_rolled(", "in down(", 2}}},
+      {"rolled", {{"in down(mine.count - 2,", "in down_rolled(mine.count - 2,"}}},
+      {"unrolled", {{"in down_rolled(", "in down(", 3}}},
       {"before_a_directive",
        {{"                for t, n in down_rolled(keys.count - 1, 0):\n                    "
          "wait_free "
