@@ -186,8 +186,7 @@ class Tuner {
       });
     say("space", text);
     for (const auto& [code, times] : found_.refused)
-      if (const tl::Law* law = tl::law(code))
-        say_("", fmt::format("{}: {}", code, law->text), 0);
+      if (const tl::Law* law = tl::law(code)) say_("", fmt::format("{}: {}", code, law->text), 0);
   }
 
   // Lowers and compiles into a folder of the staging area. A process does the compiling: NVRTC
