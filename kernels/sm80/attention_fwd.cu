@@ -5,7 +5,7 @@
 // multiplied and the softmax runs. A worker's warps hold ROWS / 4 query rows each, and what a warp
 // reads of K and V serves all of its rows. Q stays in shared memory: the registers are for the
 // accumulators. Two thread blocks share a multiprocessor, so one multiplies while the other is in its
-// softmax. Tiles for other head dimensions and GPUs: tiles.md.
+// softmax. Tiles for other head dimensions and GPUs: tiles.json.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
         kw::sync_block();                                        // K of n has come; V and the other K of before have been read
         kw::copy_async<WORKERS>(args.v, {c.b, g, n * BN}, shared.v_s);
         kw::commit_copies();
-        if (n >= 1) kw::copy_async<WORKERS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
+        if (n > 0) kw::copy_async<WORKERS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
         kw::commit_copies();
         kw::gemm(s, shared.q_s[me], kw::transposed(shared.k_s[n]));
         softmax(n, mixed);

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "support/targets.h"
+
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
-
-// Each target and its folder of kernels/. A folder's kernels are compiled for all of its targets,
-// and for no other: wgmma is an instruction of sm_90a alone, not of sm_90.
-constexpr std::pair<std::string_view, std::string_view> kTargets[] = {{"sm_90a", "sm90"}};
 
 bool is_home(const fs::path& p) { return fs::exists(p / "cuda" / "kw" / "kw.cuh"); }
 
@@ -58,18 +56,20 @@ fs::path site_packages(const std::string& python) {
   return {};
 }
 
+bool known_target(const std::string& target, Diagnostics& diagnostics) {
+  if (find_target(target)) return true;
+  Diagnostic& d = diagnostics.error(
+      "driver.target", {},
+      fmt::format("no expert kernel for target '{}'; there is one for {}", target, target_names()));
+  for (const TargetLimits& t : targets())
+    d.hint += fmt::format("{}{} is {}", d.hint.empty() ? "" : "; ", t.name, t.gpus);
+  return false;
+}
+
 std::optional<fs::path> corpus_kernel(const Home& home, const std::string& target,
                                       Diagnostics& diagnostics) {
-  std::string have;
-  for (const auto& [name, folder] : kTargets) {
-    if (name == target) return home.kernels() / folder / "attention_fwd.cu";
-    have += (have.empty() ? "" : ", ") + std::string(name);
-  }
-  diagnostics
-      .error("driver.target", {},
-             fmt::format("no expert kernel for target '{}'; there is one for {}", target, have))
-      .hint = "sm_90a is Hopper (H100, H200); the 'a' stands for its own instructions";
-  return std::nullopt;
+  if (!known_target(target, diagnostics)) return std::nullopt;
+  return home.kernels() / find_target(target)->folder / "attention_fwd.cu";
 }
 
 std::vector<std::pair<std::string, std::string>> vocabulary_files(const Home& home) {

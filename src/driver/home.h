@@ -32,8 +32,10 @@ std::string find_python(const Home& home);
 // site-packages of that Python, where libclang and NVRTC may live; empty when it cannot be asked.
 std::filesystem::path site_packages(const std::string& python);
 
-// The expert kernel for a target: sm_90a -> kernels/sm90/attention_fwd.cu. Reports driver.target,
-// naming the targets that there are.
+// Reports driver.target, naming the targets that there are (support/targets.h).
+bool known_target(const std::string& target, Diagnostics& diagnostics);
+
+// The expert kernel for a target: sm_90a -> kernels/sm90/attention_fwd.cu. Reports driver.target.
 std::optional<std::filesystem::path> corpus_kernel(const Home& home, const std::string& target,
                                                    Diagnostics& diagnostics);
 

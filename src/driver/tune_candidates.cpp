@@ -112,26 +112,33 @@ double modelled_cycles(const Candidate& candidate, const std::string& row_tile,
   };
   const double rows = of(row_tile, 64), keys = of(key_tile, 64), cluster = candidate.plan.cluster;
   const double dim = of("D", 128), value_dim = of("V", dim);
-  const double groups = std::max(1.0, rows / cluster / 64);  // of 64 rows, on a multiprocessor
+  // Groups of 64 rows that a multiprocessor works on; a worker has one, or as many as ROWS says.
+  const double groups = std::max(1.0, rows / cluster / 64 * candidate.plan.resident);
+  const double of_a_worker = of("ROWS", 64) / 64;
   // 2048 multiply-adds a cycle; 16 exponentials, and about ten other instructions for each score.
   const double products = (dim + value_dim) / 32, softmax = 9, instructions = 5.5;
   const double block = 300 / keys;  // barriers, waits, the rescale of the output
   // The groups hide each other's waits; in one group the two parts overlap for the most part.
   const double alone = std::max(products, softmax) + 0.3 * std::min(products, softmax) + block;
-  const double busy = std::max({products, instructions, alone / groups});
+  // Without wgmma every warp reads all keys and values from shared memory for its own rows.
+  const bool wgmma = candidate.plan.constants.count("ROWS") == 0;
+  const double operands = wgmma ? 0 : (dim + value_dim) / 32 / of_a_worker;
+  const double busy = std::max({products, instructions, operands, alone / groups});
   // Energy: keys and values from L2 (32 bytes a cycle), operands from shared memory.
   const bool query_in_registers = has(candidate.constants, "Q_IN_REGISTERS");
   const double l2 = (dim + value_dim) / 16 / cluster / groups,
                shared = query_in_registers ? 0 : dim / keys;
-  double cycles = busy + 0.15 * l2 + 0.15 * shared + 0.1 * block;
+  double cycles = busy + 0.15 * l2 + 0.15 * (shared + operands) + 0.1 * block;
   // Masked scores beside the diagonal, as a share of 8192 keys: half of 16k, on average.
   if (candidate.transferred.keys == transfer::Keys::by_row) cycles *= 1 + (rows + keys) / 2 / 8192;
-  // Registers of a thread: the output, the scores, these again as an operand, Q if it is there, and
-  // what else a worker holds; fitted to what spills at D 64 to 256.
-  const double registers =
-      value_dim / 2 + keys / 2 + keys / 4 + (query_in_registers ? dim / 4 : 0) + 28;
+  // Registers of a thread: the output, the scores, for wgmma these again as an operand, Q if it is
+  // there, and what else a worker holds; fitted to what spills at D 64 to 256.
+  const double accumulators = of_a_worker * (value_dim + keys) / 2;
+  const double others = wgmma ? keys / 4 + (query_in_registers ? dim / 4 : 0) + 28 : 60;
+  const double threads = static_cast<double>(candidate.plan.threads * candidate.plan.resident);
+  const double limit = of("WORKER_REGISTERS", std::min(255.0, 65536 / std::max(1.0, threads)));
   constexpr double kProbablySpills = 10;
-  return registers > of("WORKER_REGISTERS", 255) + 2 ? cycles * kProbablySpills : cycles;
+  return accumulators + others > limit + 2 ? cycles * kProbablySpills : cycles;
 }
 
 Kept first_good(size_t count, size_t keep, int jobs,

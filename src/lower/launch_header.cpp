@@ -36,13 +36,17 @@ inline int64_t heads_in_l2(int64_t bytes, int64_t group, int64_t heads) {
 }
 inline bool fits(int64_t x) { return x >= INT32_MIN && x <= INT32_MAX; }
 inline bool aligned(const Tensor& t, int bytes) { return t.data != 0 && t.data % bytes == 0; }
-// What the copy engine can follow: a contiguous last dimension, other strides of 16 bytes a step.
+// What copies can follow: a contiguous last dimension, other strides of 16 bytes a step.
 inline bool copyable(const Tensor& t) {
   for (int d = 0; d < 3; ++d)
     if (t.shape[d] > 1 && (t.stride[d] <= 0 || t.stride[d] % 8 != 0 || t.stride[d] > (int64_t(1) << 39))) return false;
   return t.stride[3] == 1;
 }
-// Four dimensions (batch, head, row, column) as the kernel's five (column in a panel, row, panel,
+)";
+
+// Only for kernels that have tensor maps.
+constexpr const char* kTensorMaps =
+    R"(// Four dimensions (batch, head, row, column) as the kernel's five (column in a panel, row, panel,
 // head, batch), in boxes of rows x columns. A panel has 64 columns, or where the tensor is no
 // multiple of that, 32. A dimension of extent 1 has no stride that matters.
 inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns) {
@@ -55,7 +59,6 @@ inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type
                                 CU_TENSOR_MAP_INTERLEAVE_NONE, panel == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
-}  // namespace detail
 )";
 
 // C++ text of an expression over int64_t and double locals, fully parenthesised.
@@ -163,39 +166,57 @@ std::string fields(const LaunchPlan& plan) {
   return out;
 }
 
+// The address and the strides of a tensor whose rows are copied.
+std::string copy_checks(const std::string& name) {
+  return fmt::format(
+      "  if (!detail::aligned(in.{0}, 16)) return \"{0}: the address must be a multiple of 16 "
+      "bytes\";\n"
+      "  if (!detail::copyable(in.{0})) return \"{0}: the last dimension must be contiguous, other "
+      "strides positive multiples of 8 elements\";\n",
+      name);
+}
+
+std::string pack_map(const LaunchArgument& a, const std::string& at) {
+  return copy_checks(a.name) +
+         fmt::format(
+             "  if (!detail::encode({1}, in.{0}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return "
+             "\"{0}: cuTensorMapEncodeTiled refused it\";\n",
+             a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns);
+}
+
+// A pointer, strides, extents. A dimension of extent 1 has no stride that matters: where rows are
+// copied it is 0, so that every address is a multiple of 16 bytes.
+std::string pack_tensor(const LaunchArgument& a, const std::string& at) {
+  const size_t rank = a.dims.size();
+  std::string out = a.row_alignment
+                        ? copy_checks(a.name)
+                        : fmt::format(
+                              "  if (!detail::aligned(in.{0}, {1})) return \"{0}: the address "
+                              "must be a multiple of {1} bytes\";\n",
+                              a.name, bytes_of(a.type));
+  out += fmt::format("  std::memcpy({}, &in.{}.data, 8);\n", at, a.name);
+  for (size_t d = 0; d < rank; ++d)
+    out += fmt::format(
+        "  {{ const int64_t stride = {5}in.{2}.stride[{3}]; std::memcpy({0} + {1}, &stride, 8); "
+        "}}\n"
+        "  {{ const int32_t extent = int32_t(in.{2}.shape[{3}]); std::memcpy({0} + {4}, &extent, "
+        "4); }}\n",
+        at, 8 + 8 * d, a.name, d, 8 + 8 * rank + 4 * d,
+        a.row_alignment ? fmt::format("in.{}.shape[{}] == 1 ? 0 : ", a.name, d) : "");
+  return out;
+}
+
 std::string packing(const LaunchPlan& plan) {
   std::string out;
   for (const LaunchArgument& a : plan.arguments) {
     const std::string at = fmt::format("plan.parameters + {}", a.offset);
     switch (a.kind) {
       case ArgumentKind::tensor_map:
-        out += fmt::format(
-            "  if (!detail::aligned(in.{0}, 16)) return \"{0}: the address must be a multiple of "
-            "16 "
-            "bytes\";\n"
-            "  if (!detail::copyable(in.{0})) return \"{0}: the last dimension must be contiguous, "
-            "other strides positive multiples of 8 elements\";\n"
-            "  if (!detail::encode({1}, in.{0}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return "
-            "\"{0}: "
-            "cuTensorMapEncodeTiled refused it\";\n",
-            a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns);
+        out += pack_map(a, at);
         break;
-      case ArgumentKind::tensor: {
-        const size_t rank = a.dims.size();
-        out += fmt::format(
-            "  if (!detail::aligned(in.{0}, {1})) return \"{0}: the address must be a multiple of "
-            "{1} "
-            "bytes\";\n"
-            "  std::memcpy({2}, &in.{0}.data, 8);\n",
-            a.name, bytes_of(a.type), at);
-        for (size_t d = 0; d < rank; ++d)
-          out += fmt::format(
-              "  std::memcpy({0} + {1}, &in.{2}.stride[{3}], 8);\n"
-              "  {{ const int32_t extent = int32_t(in.{2}.shape[{3}]); std::memcpy({0} + {4}, "
-              "&extent, 4); }}\n",
-              at, 8 + 8 * d, a.name, d, 8 + 8 * rank + 4 * d);
+      case ArgumentKind::tensor:
+        out += pack_tensor(a, at);
         break;
-      }
       case ArgumentKind::size:
       case ArgumentKind::scalar:
         out += fmt::format("  {{ const {0} value = {0}({1}); std::memcpy({2}, &value, 4); }}\n",
@@ -207,6 +228,26 @@ std::string packing(const LaunchPlan& plan) {
     }
   }
   return out;
+}
+
+// Where thread blocks are to share a multiprocessor, most of its memory must be shared memory: the
+// driver otherwise leaves as much for the L1 cache as one of them can spare.
+std::string load_function(const LaunchPlan& plan) {
+  std::string out = fmt::format(
+      "\ninline CUresult load(const void* cubin, CUfunction* kernel) {{\n"
+      "  CUmodule module;\n  CUresult result = cuModuleLoadData(&module, cubin);\n"
+      "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(kernel, module, \"{}\");\n"
+      "  if (result == CUDA_SUCCESS)\n"
+      "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
+      "{});\n",
+      plan.entry, plan.shared_bytes);
+  if (plan.resident > 1)
+    out += fmt::format(
+        "  if (result == CUDA_SUCCESS)  // {} thread blocks share a multiprocessor\n"
+        "    result = cuFuncSetAttribute(*kernel, "
+        "CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);\n",
+        plan.resident);
+  return out + "  return result;\n}\n";
 }
 
 // A cluster is an attribute of the launch, which only GPUs with clusters know.
@@ -251,6 +292,12 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   for (const auto& [constant, value] : plan.constants)
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;
+  for (const LaunchArgument& a : plan.arguments)
+    if (a.kind == ArgumentKind::tensor_map) {
+      out += kTensorMaps;
+      break;
+    }
+  out += "}  // namespace detail\n";
   out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
   out += fmt::format(
       "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n"
@@ -263,18 +310,13 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "  std::memset(&plan, 0, sizeof plan);\n" +
       checks(plan) + values(plan) + packing(plan) +
       fmt::format(
-          "  const int64_t SMS = multiprocessors;\n  plan.grid = unsigned({});\n  return "
-          "nullptr;\n}}\n",
+          "  [[maybe_unused]] const int64_t SMS = multiprocessors;\n"
+          "  const int64_t grid = {};\n"
+          "  if (grid < 1 || grid > INT32_MAX) return \"the grid must have 1 to 2147483647 thread "
+          "blocks\";\n"
+          "  plan.grid = unsigned(grid);\n  return nullptr;\n}}\n",
           cpp(plan.grid));
-  out += fmt::format(
-      "\ninline CUresult load(const void* cubin, CUfunction* kernel) {{\n"
-      "  CUmodule module;\n  CUresult result = cuModuleLoadData(&module, cubin);\n"
-      "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(kernel, module, \"{}\");\n"
-      "  if (result == CUDA_SUCCESS)\n"
-      "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
-      "{});\n"
-      "  return result;\n}}\n",
-      plan.entry, plan.shared_bytes);
+  out += load_function(plan);
   out += launch_function(plan);
   out += fmt::format("\n}}  // namespace {}\n", name);
   return out;

@@ -1,6 +1,6 @@
 // Reads the facts off the statements: who declares what (args, shared), who moves which tile (the
-// asynchronous copies give the boxes), who hands out blocks (deal or offer gives the grid), how
-// many thread blocks work as one (cluster).
+// asynchronous copies give the boxes), who hands out blocks (deal, offer or block_index gives the
+// grid), how many thread blocks work as one (cluster) or share a multiprocessor (resident).
 #include "lower/launch_plan.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lower/shared_budget.h"
 #include "tl/panels.h"
 
 namespace kw::lower {
@@ -28,6 +29,8 @@ int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 // The portable limit: CUDA C++ Programming Guide, "Thread Block Clusters".
 constexpr int64_t kLargestCluster = 8;
+// What a thread copies at a time (PTX ISA, cp.async).
+constexpr int64_t kChunkBytes = 16;
 
 class Planner {
  public:
@@ -39,30 +42,32 @@ class Planner {
   std::optional<LaunchPlan> run() {
     read_constants();
     const Stmt* kernel = program_.find(Op::kernel);
+    if (!kernel) kernel = program_.find(Op::workers_kernel);
     const Stmt* args = program_.find(Op::args);
     const Stmt* shared = program_.find(Op::shared);
-    const Stmt* blocks = program_.find(Op::deal);
-    if (!blocks) blocks = program_.find(Op::offer);
-    if (!kernel || !args || !shared || !blocks) {
+    if (!kernel || !args || !shared || !find_blocks(*kernel)) {
       const char* missing = !kernel   ? "the kernel is"
                             : !args   ? "args is"
                             : !shared ? "shared is"
-                                      : "both deal and offer are";
-      diagnostics_.error(
-          "launch.incomplete", kernel ? kernel->span : Span{},
-          fmt::format("a launch needs kernel, args, shared, and deal or offer; {} missing",
-                      missing));
+                                      : "all three are";
+      diagnostics_.error("launch.incomplete", kernel ? kernel->span : Span{},
+                         fmt::format("a launch needs kernel, args, shared, and one of deal, offer "
+                                     "and block_index; {} missing",
+                                     missing));
       return std::nullopt;
     }
     plan_.entry = kernel->word("n");
     plan_.threads = constant(kernel->expr("t"), kernel->span);
+    if (kernel->op == Op::workers_kernel)
+      plan_.resident = constant(kernel->expr("r"), kernel->span);
     read_shared(*shared);
     read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
-    plan_.parameter_bytes = round_up(offset_, 64);
-    read_grid(*blocks);
+    plan_.parameter_bytes = round_up(offset_, alignment_);
+    read_grid();
     read_requirements();
+    if (!failed_) failed_ = !fits_target(plan_, shared_lines_, shared->span, diagnostics_);
     if (failed_) return std::nullopt;
     return std::move(plan_);
   }
@@ -102,8 +107,34 @@ class Planner {
     return 1;
   }
 
-  // One cluster for each block of the output, but no more than the GPU runs at a time.
-  void read_grid(const Stmt& blocks) {
+  // How many blocks of the output there are, and who says so.
+  bool find_blocks(const Stmt& kernel) {
+    const Stmt* dealt = program_.find(Op::deal);
+    if (!dealt) dealt = program_.find(Op::offer);
+    if (dealt) blocks_ = dealt->expr("n");
+    const auto in = [&](const ExprPtr& e) {
+      tl::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+        if (x->kind != ExprKind::call || x->text != "block_index") return nullptr;
+        if (one_each_ && tl::print(blocks_) != tl::print(x->args[0]))
+          refuse("launch.grid", kernel.span,
+                 fmt::format("block_index is asked of {} thread blocks here and of {} there",
+                             tl::print(blocks_), tl::print(x->args[0])));
+        blocks_ = x->args[0];
+        one_each_ = true;
+        return nullptr;
+      });
+    };
+    tl::walk(kernel.body, [&](const Stmt& s) {
+      for (const tl::Field& f : s.fields)
+        for (const Item& item : f.items)
+          if (item.expr) in(item.expr);
+    });
+    return blocks_ != nullptr;
+  }
+
+  // One thread block for each block of the output where it asks for its number; else one cluster
+  // for each, but no more than the GPU runs at a time.
+  void read_grid() {
     const Stmt* cluster = program_.find(Op::cluster);
     if (cluster) plan_.cluster = constant(cluster->expr("k"), cluster->span);
     if (plan_.cluster < 1 || plan_.cluster > kLargestCluster)
@@ -112,10 +143,10 @@ class Planner {
           fmt::format("a cluster of {} thread blocks; every GPU with clusters runs 1 to {}",
                       plan_.cluster, kLargestCluster));
     const ExprPtr sms = tl::name("SMS"), k = tl::integer(plan_.cluster);
-    plan_.grid =
-        plan_.cluster == 1
-            ? tl::call("min", {blocks.expr("n"), sms})
-            : tl::binary("*", k, tl::call("min", {blocks.expr("n"), tl::binary("//", sms, k)}));
+    plan_.grid = one_each_ ? blocks_
+                 : plan_.cluster == 1
+                     ? tl::call("min", {blocks_, sms})
+                     : tl::binary("*", k, tl::call("min", {blocks_, tl::binary("//", sms, k)}));
   }
 
   // Tiles are 1024-aligned, barriers 8-aligned; the struct's size is a multiple of 1024.
@@ -123,18 +154,23 @@ class Planner {
     int64_t offset = 0;
     for (const Stmt& s : shared.body) {
       for (const Item& d : s.items("d")) {
+        int64_t bytes = 0;
+        std::string text = fmt::format("{} {}", tl::word(s.op), d.name);
         if (s.op == Op::ring || s.op == Op::tile) {
           const int64_t rows = constant(s.expr("r"), s.span),
                         columns = constant(s.expr("c"), s.span);
           const int64_t slots = s.op == Op::ring ? constant(s.expr("n"), s.span) : 1;
           const int64_t count = d.expr ? constant(d.expr, s.span) : 1;
           tiles_[d.name] = {rows, columns};
-          offset = round_up(offset, 1024) + round_up(rows * columns * 2, 1024) * slots * count;
+          bytes = round_up(rows * columns * 2, 1024) * slots * count;
+          text += fmt::format(", {} of {} x {}", slots * count, rows, columns);
+          offset = round_up(offset, 1024) + bytes;
         } else {
           const int64_t slots = constant(s.expr("n"), s.span);
-          const int64_t bytes = s.op == Op::queue ? slots * 16 + slots * 4 : slots * 8;
-          offset = round_up(offset, 8) + round_up(bytes, 8);
+          bytes = round_up(s.op == Op::queue ? slots * 16 + slots * 4 : slots * 8, 8);
+          offset = round_up(offset, 8) + bytes;
         }
+        shared_lines_.push_back({text, bytes});
       }
     }
     plan_.shared_bytes = round_up(offset, 1024);
@@ -189,9 +225,30 @@ class Planner {
                          tensor_columns, here, tile, tile_columns, there));
   }
 
+  // Threads that copy a tile share out its rows; a row of the tensor is a row of the tile.
+  void read_rows(const Stmt& s) {
+    const std::string tensor = base_name(s.expr("m")),
+                      tile = base_name(s.expr(s.op == Op::copy_out ? "s" : "d"));
+    const Stmt* declared = nullptr;
+    for (const Stmt& a : program_.find(Op::args)->body)
+      for (const Item& d : a.items("d"))
+        if (d.name == tensor) declared = &a;
+    const auto from = tiles_.find(tile);
+    if (!declared || declared->op != Op::arg_tensor || from == tiles_.end()) return;
+    const std::string last = declared->items("s").back().name;
+    const auto columns = plan_.constants.find(last);
+    if (columns == plan_.constants.end() || columns->second != from->second.columns)
+      refuse("launch.box", s.span,
+             fmt::format("rows of '{}' have {} columns, '{}' has {}", tensor,
+                         columns == plan_.constants.end() ? last : std::to_string(columns->second),
+                         tile, from->second.columns));
+    copied_by_rows_.insert(tensor);
+  }
+
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op == Op::copy_async || s.op == Op::copy_out) read_rows(s);
       if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
       const std::string tensor = base_name(s.expr("m"));
       const auto tile = tiles_.find(base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
@@ -211,6 +268,7 @@ class Planner {
 
   void place(LaunchArgument a, int64_t alignment, int64_t bytes) {
     offset_ = round_up(offset_, alignment);
+    alignment_ = std::max(alignment_, alignment);
     a.offset = offset_;
     a.bytes = bytes;
     offset_ += bytes;
@@ -242,6 +300,7 @@ class Planner {
           place(std::move(a), 64, 128);
         } else {
           a.kind = ArgumentKind::tensor;
+          if (copied_by_rows_.count(d.name)) a.row_alignment = kChunkBytes;
           place(std::move(a), 8, round_up(8 + 8 * rank + 4 * rank, 8));
         }
       } else if (s.op == Op::arg_workspace) {
@@ -279,7 +338,11 @@ class Planner {
   std::string element_ = "bf16";
   std::map<std::string, Box> tiles_, boxes_;
   std::map<std::string, int64_t> columns_;  // of tiled tensors
-  int64_t offset_ = 0;
+  std::set<std::string> copied_by_rows_;    // tensors
+  std::vector<SharedLine> shared_lines_;
+  ExprPtr blocks_;                      // of the output
+  bool one_each_ = false;               // there is a thread block for each of them
+  int64_t offset_ = 0, alignment_ = 1;  // of the argument struct, which its widest field aligns
   bool failed_ = false;
 };
 
@@ -343,6 +406,7 @@ nlohmann::json to_json(const LaunchPlan& plan) {
       j["box"] = {{"rows", a.box_rows}, {"columns", a.box_columns}};
       j["l2_promotion"] = 256;
     }
+    if (a.row_alignment) j["row_alignment"] = a.row_alignment;
     if (a.kind == ArgumentKind::scalar) j["dtype"] = a.type;
     if (a.value) j["value"] = prefix(a.value);
     if (a.kind == ArgumentKind::workspace) j["bytes"] = std::stoll(a.dims[0]->text) * 4;
@@ -356,6 +420,7 @@ nlohmann::json to_json(const LaunchPlan& plan) {
           {"shared_bytes", plan.shared_bytes},
           {"parameter_bytes", plan.parameter_bytes},
           {"cluster", plan.cluster},
+          {"resident", plan.resident},
           {"grid", prefix(plan.grid)},
           {"requires", needs},
           {"constants", plan.constants},

@@ -25,6 +25,7 @@ struct LaunchArgument {
   std::vector<tl::ExprPtr> dims;  // of tensors: letters or numbers
   bool written = false;
   int64_t box_rows = 0, box_columns = 0;  // of tensor maps
+  int64_t row_alignment = 0;              // bytes, of tensors that are copied row by row; else 0
   tl::ExprPtr value;                      // of sizes and scalars computed at launch; else null
 };
 
@@ -32,15 +33,17 @@ struct LaunchPlan {
   std::string entry;
   std::string target;  // "sm_90a"
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
-  int64_t cluster = 1;  // thread blocks that share their shared memory
-  tl::ExprPtr grid;     // thread blocks, a multiple of cluster; over sizes, values and SMS
+  int64_t cluster = 1;   // thread blocks that share their shared memory
+  int64_t resident = 1;  // thread blocks that are to share a multiprocessor
+  tl::ExprPtr grid;      // thread blocks, a multiple of cluster; over sizes, values and SMS
   std::map<std::string, int64_t> constants;
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes
 };
 
-// Reports launch.* with the TL statement when the program leaves something open: no kernel, nothing
-// that hands out blocks, a tensor map whose copies differ in shape.
+// Reports launch.* with the TL statement when the program leaves something open (no kernel, nothing
+// that hands out blocks, a tensor map whose copies differ in shape) or takes more shared memory
+// than the target has.
 std::optional<LaunchPlan> plan_launch(const tl::Program& program, const std::string& target,
                                       Diagnostics& diagnostics);
 

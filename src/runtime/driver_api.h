@@ -60,7 +60,10 @@ enum : int {  // CUdevice_attribute
   device_shared_bytes_optin = 97,
   device_cluster_launch = 120,
 };
-enum : int { function_max_dynamic_shared_bytes = 8 };  // CUfunction_attribute
+enum : int {  // CUfunction_attribute
+  function_max_dynamic_shared_bytes = 8,
+  function_shared_carveout = 9,  // percent of what shared memory and L1 cache divide
+};
 
 // member, symbol, parameters
 #define KW_DRIVER_FUNCTIONS(X)                                                              \

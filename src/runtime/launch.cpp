@@ -116,13 +116,19 @@ bool Kernel::check_device(CuDevice device, Diagnostics& diagnostics) {
 
 bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
   const CurrentContext current(*driver_, context_);
-  return driver_->ok(driver_->module_load(&module_, cubin.data()), "loading the cubin",
-                     diagnostics) &&
-         driver_->ok(driver_->module_function(&function_, module_, spec_.entry.c_str()),
-                     "finding " + spec_.entry, diagnostics) &&
-         driver_->ok(driver_->function_set(function_, function_max_dynamic_shared_bytes,
-                                           static_cast<int>(spec_.shared_bytes)),
-                     fmt::format("asking for {} bytes of shared memory", spec_.shared_bytes),
+  if (!driver_->ok(driver_->module_load(&module_, cubin.data()), "loading the cubin",
+                   diagnostics) ||
+      !driver_->ok(driver_->module_function(&function_, module_, spec_.entry.c_str()),
+                   "finding " + spec_.entry, diagnostics) ||
+      !driver_->ok(driver_->function_set(function_, function_max_dynamic_shared_bytes,
+                                         static_cast<int>(spec_.shared_bytes)),
+                   fmt::format("asking for {} bytes of shared memory", spec_.shared_bytes),
+                   diagnostics))
+    return false;
+  // The driver otherwise leaves as much for the L1 cache as one thread block can spare.
+  return spec_.resident == 1 ||
+         driver_->ok(driver_->function_set(function_, function_shared_carveout, 100),
+                     fmt::format("asking for shared memory for {} thread blocks", spec_.resident),
                      diagnostics);
 }
 

@@ -134,10 +134,12 @@ std::optional<Argument> read_argument(const Json& json, size_t index, const Sour
     argument.kind = ArgumentKind::tensor_map;
     read_tensor_map(fields, argument, source, diagnostics);
   } else if (kind == "tensor") {
-    fields.only({"name", "kind", "offset", "dtype", "dims", "access"});
+    fields.only({"name", "kind", "offset", "dtype", "dims", "access", "row_alignment"});
     argument.kind = ArgumentKind::tensor;
     argument.dtype = fields.dtype();
     read_dims(fields, argument);
+    if (fields.get("row_alignment", false))
+      argument.row_alignment = fields.integer("row_alignment", 16, 16);
   } else if (kind == "workspace") {
     fields.only({"name", "kind", "offset", "bytes"});
     argument.kind = ArgumentKind::workspace;
@@ -272,8 +274,8 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
     fields.fault("the file", "is not an object");
     return std::nullopt;
   }
-  fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "cluster", "grid",
-               "requires", "constants", "arguments"});
+  fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "cluster",
+               "resident", "grid", "requires", "constants", "arguments"});
   LaunchSpec spec;
   spec.entry = fields.text("entry");
   spec.target = fields.text("target");
@@ -281,6 +283,7 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
   spec.shared_bytes = fields.integer("shared_bytes", 0, 1 << 20);
   spec.parameter_bytes = fields.integer("parameter_bytes", 1, largest_parameters);
   spec.cluster = fields.integer("cluster", 1, largest_cluster);
+  spec.resident = fields.integer("resident", 1, largest_resident);
   if (const Json* grid = fields.get("grid"))
     if (const auto e = fields.expression(*grid, "grid")) spec.grid = *e;
   read_requirements(fields, spec);

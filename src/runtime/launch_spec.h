@@ -2,7 +2,7 @@
 //
 //   { "entry": "attention_fwd", "target": "sm_90a", "threads": 384, "shared_bytes": 230000,
 //     "parameter_bytes": 704,
-//     "cluster": 2,
+//     "cluster": 2, "resident": 1,
 //     "grid": ["*", 2, ["min", ["*", ["ceil_div", "M", 256], "H", "B"], ["//", "SMS", 2]]],
 //     "requires": [[">=", "M", 1]],
 //     "constants": {"D": 128},
@@ -18,11 +18,14 @@
 //       {"name": "queue", "kind": "workspace", "offset": 640, "bytes": 8} ] }
 //
 // The grid is a number of thread blocks, a multiple of "cluster": so many of them form a cluster,
-// whose blocks reach each other's shared memory (1: every block is alone).
+// whose blocks reach each other's shared memory (1: every block is alone). Of "resident" thread
+// blocks that are to share a multiprocessor, each must find room for its shared memory.
 //
 // The kernel takes one struct of parameter_bytes bytes; each argument is a field at its offset:
 //   tensor_map  128 bytes, 64-aligned: a tensor of four dims (batch, head, row, column)
-//   tensor      { T* data; i64 stride[rank]; i32 extent[rank]; }, 8-aligned; strides in elements
+//   tensor      { T* data; i64 stride[rank]; i32 extent[rank]; }, 8-aligned; strides in elements.
+//               With "row_alignment" its rows are copied so many bytes at a time: a contiguous last
+//               dimension, and multiples of that for the address and the other strides
 //   size        an i32: the size of that name, or "value"
 //   scalar      one number of its dtype: the caller's of that name, or "value"
 //   workspace   a pointer to "bytes" zeroed bytes; the kernel leaves zeros behind
@@ -43,6 +46,8 @@ namespace kw::runtime {
 inline constexpr int64_t largest_parameters = 4096;
 // The portable limit (CUDA C++ Programming Guide, "Thread Block Clusters").
 inline constexpr int64_t largest_cluster = 8;
+// Thread blocks on a multiprocessor (CUDA C++ Programming Guide, compute capability 8.0 and 9.0).
+inline constexpr int64_t largest_resident = 32;
 
 enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace };
 
@@ -55,6 +60,7 @@ struct Argument {
   int64_t box_rows = 0, box_columns = 0;  // tensor_map: what one copy moves
   bool written = false;                   // tensor_map, tensor
   int l2_promotion = 0;                   // tensor_map: 0, 64, 128 or 256 bytes
+  int64_t row_alignment = 0;              // tensor: 16 bytes where rows are copied, else 0
   std::optional<Expression> value;        // size, scalar
   std::optional<Expression> bytes;        // workspace
 
@@ -73,7 +79,7 @@ struct Requirement {
 struct LaunchSpec {
   std::string entry, target;
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
-  int64_t cluster = 1;
+  int64_t cluster = 1, resident = 1;
   Expression grid;
   std::vector<Requirement> requirements;
   Bindings constants;

@@ -227,13 +227,20 @@ void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
     packed.map = tensor_map_geometry(argument, tensor, diagnostics_);
     if (!packed.map) return;
   } else {
-    packed.address_alignment = static_cast<int64_t>(bytes(tensor.dtype));
+    const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
+    packed.address_alignment = argument.row_alignment ? argument.row_alignment : element;
+    std::vector<int64_t> strides = tensor.strides;
+    if (argument.row_alignment) {
+      const auto rows = row_strides(argument, tensor, 0, diagnostics_);
+      if (!rows) return;
+      for (size_t dim = 0; dim < rows->size(); ++dim) strides[dim] = (*rows)[dim] / element;
+    }
     const int64_t rank = static_cast<int64_t>(tensor.shape.size());
     for (int64_t dim = 0; dim < rank; ++dim) {
       if (tensor.shape[dim] > std::numeric_limits<int32_t>::max())
         fault("launch.range", fmt::format("{} has {} in dimension {}, more than 32 bits hold",
                                           argument.name, tensor.shape[dim], dim));
-      store<int64_t>(argument.offset + 8 + 8 * dim, tensor.strides[dim]);
+      store<int64_t>(argument.offset + 8 + 8 * dim, strides[dim]);
       store<int32_t>(argument.offset + 8 + 8 * rank + 4 * dim,
                      static_cast<int32_t>(tensor.shape[dim]));
     }

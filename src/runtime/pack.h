@@ -9,7 +9,8 @@
 // seen as five dimensions, innermost first: column in a panel of 128 bytes, row, panel, head,
 // batch. With the 128-byte swizzle that is what wgmma reads, and one copy moves a whole tile. Where
 // a row is no multiple of 128 bytes, panels are of 64 bytes, with the 64-byte swizzle. The copy
-// engine needs a contiguous last dimension, and 16-byte multiples for the address and every stride.
+// engine needs a contiguous last dimension, and 16-byte multiples for the address and every stride;
+// so do tensors whose rows threads copy 16 bytes at a time ("row_alignment").
 #pragma once
 #include <array>
 #include <cstdint>

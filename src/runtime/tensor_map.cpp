@@ -37,24 +37,6 @@ int data_type(Dtype t) {
 // CUtensorMapL2promotion.
 int promotion(int bytes) { return bytes == 256 ? 3 : bytes == 128 ? 2 : bytes == 64 ? 1 : 0; }
 
-// The stride in bytes of one dimension, or nothing when the copy engine cannot follow it. A
-// dimension of extent 1 has no stride that matters: PyTorch leaves anything there.
-std::optional<uint64_t> stride_of(const Argument& argument, const TensorView& tensor, int dim,
-                                  Diagnostics& diagnostics) {
-  if (tensor.shape[dim] == 1) return wide_panel_bytes;
-  const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
-  const int64_t stride = tensor.strides[dim];
-  if (stride > 0 && stride <= largest_stride / element && stride * element % stride_multiple == 0)
-    return static_cast<uint64_t>(stride * element);
-  diagnostics
-      .error("launch.stride", {},
-             fmt::format("{}: the stride of dimension {} is {} elements of {}; the copy engine "
-                         "takes positive multiples of {} elements",
-                         argument.name, dim, stride, name(tensor.dtype), stride_multiple / element))
-      .hint = fmt::format("pass {}.contiguous()", argument.name);
-  return std::nullopt;
-}
-
 // The columns of a panel, or nothing when those of the tensor or of its copies are not whole
 // panels.
 std::optional<int64_t> panel_of(const Argument& argument, const TensorView& tensor,
@@ -78,23 +60,38 @@ std::optional<int64_t> panel_of(const Argument& argument, const TensorView& tens
 
 }  // namespace
 
+std::optional<std::vector<int64_t>> row_strides(const Argument& argument, const TensorView& tensor,
+                                                int64_t of_one, Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& message) {
+    diagnostics.error("launch.stride", {}, message).hint =
+        fmt::format("pass {}.contiguous()", argument.name);
+    return std::nullopt;
+  };
+  if (tensor.strides.back() != 1)
+    return refuse(fmt::format("{}: the last dimension has stride {}, not 1", argument.name,
+                              tensor.strides.back()));
+  const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
+  std::vector<int64_t> out;
+  for (size_t dim = tensor.shape.size() - 1; dim-- > 0;) {
+    const int64_t stride = tensor.strides[dim];
+    if (tensor.shape[dim] != 1 && (stride <= 0 || stride > largest_stride / element ||
+                                   stride * element % stride_multiple != 0))
+      return refuse(
+          fmt::format("{}: the stride of dimension {} is {} elements of {}; its copies "
+                      "take positive multiples of {} elements",
+                      argument.name, dim, stride, name(tensor.dtype), stride_multiple / element));
+    out.insert(out.begin(), tensor.shape[dim] == 1 ? of_one : stride * element);
+  }
+  return out;
+}
+
 std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
                                                      const TensorView& tensor,
                                                      Diagnostics& diagnostics) {
   const std::optional<int64_t> panel = panel_of(argument, tensor, diagnostics);
   if (!panel) return std::nullopt;
-  if (tensor.strides[3] != 1) {
-    diagnostics
-        .error("launch.stride", {},
-               fmt::format("{}: the last dimension has stride {}, not 1", argument.name,
-                           tensor.strides[3]))
-        .hint = fmt::format("pass {}.contiguous()", argument.name);
-    return std::nullopt;
-  }
-  const auto row = stride_of(argument, tensor, 2, diagnostics);
-  const auto head = stride_of(argument, tensor, 1, diagnostics);
-  const auto batch = stride_of(argument, tensor, 0, diagnostics);
-  if (!row || !head || !batch) return std::nullopt;
+  const auto strides = row_strides(argument, tensor, wide_panel_bytes, diagnostics);
+  if (!strides) return std::nullopt;
   for (const int64_t extent : tensor.shape)
     if (extent > largest_dim) {
       diagnostics.error(
@@ -109,7 +106,8 @@ std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
   map.dims = {static_cast<uint64_t>(*panel), static_cast<uint64_t>(tensor.shape[2]),
               static_cast<uint64_t>(tensor.shape[3] / *panel),
               static_cast<uint64_t>(tensor.shape[1]), static_cast<uint64_t>(tensor.shape[0])};
-  map.strides = {*row, panel_bytes, *head, *batch};
+  const auto stride = [&](int dim) { return static_cast<uint64_t>((*strides)[dim]); };
+  map.strides = {stride(2), panel_bytes, stride(1), stride(0)};
   map.box = {static_cast<uint32_t>(*panel), static_cast<uint32_t>(argument.box_rows),
              static_cast<uint32_t>(argument.box_columns / *panel), 1, 1};
   map.swizzle = panel_bytes == wide_panel_bytes ? swizzle_128b : swizzle_64b;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 namespace kw::transfer {
@@ -9,6 +10,7 @@ namespace {
 
 using tl::ExprKind;
 using tl::ExprPtr;
+using tl::Item;
 using tl::Op;
 using tl::Program;
 using tl::Stmt;
@@ -52,7 +54,20 @@ std::optional<size_t> mask_in(const Stmt& step, const std::string& score) {
   return std::nullopt;
 }
 
-bool hands_out_blocks(const Stmt& s) { return s.op == Op::deal || s.op == Op::take_warp; }
+// Whether the statements in it compute one block of the output, for all blocks or one each.
+bool computes_a_block(const Stmt& s) {
+  return s.op == Op::deal || s.op == Op::take_warp || s.op == Op::workers_kernel;
+}
+
+bool is_one_of(Op op, std::initializer_list<Op> ops) {
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
+
+// A block's number in a loop over blocks, or that of the thread block.
+bool is_block_number(const ExprPtr& e, const Stmt& loop) {
+  if (loop.op != Op::workers_kernel) return e->is_name(loop.word("w"));
+  return e->kind == ExprKind::call && e->text == "block_index";
+}
 
 // c.m in c.m * BM + r * 64: the field of `record` that an expression mentions.
 const tl::Expr* field_in(const ExprPtr& e, const std::string& record) {
@@ -70,6 +85,8 @@ ExprPtr factor_of(const ExprPtr& e, const std::function<bool(const tl::Expr&)>& 
   return nullptr;
 }
 
+constexpr std::initializer_list<Op> kLoads = {Op::load_async, Op::multicast_async, Op::copy_async};
+
 class Finder {
  public:
   Finder(const Program& program, Diagnostics& diagnostics)
@@ -86,26 +103,42 @@ class Finder {
   const Program& program_;
   Diagnostics& diagnostics_;
   Facts facts_;
-  const Stmt* loop_ = nullptr;  // the math workers' loop over blocks
+  const Stmt* loop_ = nullptr;  // where the math workers compute a block
 
   bool missing(const std::string& what) {
     const Span span = program_.body.empty() ? Span{} : program_.body.front().span;
     Diagnostic& d = diagnostics_.error("transfer.kernel", span, "this kernel has no " + what);
     d.hint =
-        "the rules change kernels that are built like kernels/sm90/attention_fwd.cu; a model "
-        "may be asked to change others";
+        "the rules change kernels that are built like kernels/sm90/attention_fwd.cu or "
+        "kernels/sm80/attention_fwd.cu; a model may be asked to change others";
     return false;
   }
 
+  const Stmt* first(std::initializer_list<Op> ops,
+                    const std::function<bool(const Stmt&)>& test = {}) const {
+    return find_if(program_.body,
+                   [&](const Stmt& s) { return is_one_of(s.op, ops) && (!test || test(s)); });
+  }
   const Stmt* first(Op op, const std::function<bool(const Stmt&)>& test = {}) const {
-    return find_if(program_.body, [&](const Stmt& s) { return s.op == op && (!test || test(s)); });
+    return first({op}, test);
+  }
+
+  // What a name stands for: c.m * BM + me * 64 for i0. Anything else stands for itself.
+  ExprPtr meaning_of(const ExprPtr& e) const {
+    const auto defines = [&](const Item& d) { return e->is_name(d.name); };
+    const Stmt* let = first(Op::let, [&](const Stmt& s) {
+      const auto& d = s.items("d");
+      return std::any_of(d.begin(), d.end(), defines);
+    });
+    if (!let) return e;
+    const auto& d = let->items("d");
+    return std::find_if(d.begin(), d.end(), defines)->expr;
   }
 
   // The argument that is loaded into a shared tile.
   std::string loaded_into(const std::string& tile) const {
     const Stmt* load = find_if(program_.body, [&](const Stmt& s) {
-      const bool loads = s.op == Op::load_async || s.op == Op::multicast_async;
-      return loads && base(s.expr("d")) == tile;
+      return is_one_of(s.op, kLoads) && base(s.expr("d")) == tile;
     });
     return load ? base(load->expr("m")) : "";
   }
@@ -122,7 +155,8 @@ class Finder {
 // s = q_r @ k_s.T and acc += p @ v_s; what was loaded into those tiles is q, k and v. The left side
 // of the scores may be the shared tile itself.
 bool Finder::products() {
-  const Stmt *scores = first(Op::gemm_async), *output = first(Op::gemm_add_async);
+  const Stmt *scores = first({Op::gemm_async, Op::gemm}),
+             *output = first({Op::gemm_add_async, Op::gemm_add});
   if (!scores || !output) return missing("product of scores and product with the values");
   facts_.score = base(scores->expr("c"));
   const std::string left = base(scores->expr("a"));
@@ -136,7 +170,7 @@ bool Finder::products() {
 }
 
 bool Finder::outputs() {
-  const Stmt *o = first(Op::store_async), *lse = first(Op::store_rows);
+  const Stmt *o = first({Op::store_async, Op::copy_out}), *lse = first(Op::store_rows);
   if (!o || !lse) return missing("store of the output and of the log-sum-exp");
   facts_.o = base(o->expr("m"));
   facts_.lse = base(lse->expr("m"));
@@ -168,19 +202,19 @@ bool Finder::softmax_scale() {
 }
 
 // for u, w in deal(...): let c = block_of(w); let keys = key_blocks(c, c.m * BM, BM)
+// or in a kernel whose workers are alike: let c = block_of(block_index(blocks))
 bool Finder::blocks() {
   loop_ = find_if(program_.body, [&](const Stmt& s) {
-    return hands_out_blocks(s) &&
+    return computes_a_block(s) &&
            find_if(s.body, [](const Stmt& x) { return x.op == Op::step; }) != nullptr;
   });
-  if (!loop_) return missing("loop over blocks with the softmax step");
-  const std::string number = loop_->word("w");
+  if (!loop_) return missing("loop over blocks, or thread block for each, with the softmax step");
   for (const Stmt& s : loop_->body) {
     if (s.op != Op::let) continue;
     for (const tl::Item& item : s.items("d")) {
       if (item.expr->kind != ExprKind::call || item.expr->args.empty()) continue;
       const ExprPtr& of = item.expr->args[0];
-      if (of->is_name(number) && item.expr->args.size() == 1) {
+      if (is_block_number(of, *loop_) && item.expr->args.size() == 1) {
         facts_.block = item.name;
         facts_.block_def = item.expr->text;
       } else if (of->is_name(facts_.block) && item.expr->args.size() == 3) {
@@ -192,24 +226,25 @@ bool Finder::blocks() {
   const Stmt* store = first(Op::store_rows);
   const tl::Expr *b = field_in(store->expr("b"), facts_.block),
                  *h = field_in(store->expr("h"), facts_.block);
-  const Stmt* load =
-      first(Op::load_async, [&](const Stmt& s) { return base(s.expr("m")) == facts_.q; });
-  const tl::Expr* m = load ? field_in(load->expr("r"), facts_.block) : nullptr;
+  const Stmt* load = first(kLoads, [&](const Stmt& s) { return base(s.expr("m")) == facts_.q; });
+  const ExprPtr row = load ? meaning_of(load->expr("r")) : nullptr;
+  const tl::Expr* m = row ? field_in(row, facts_.block) : nullptr;
   if (!b || !h || !m) return missing("block with a batch, a head and a row of tiles");
   facts_.batch_field = b->text;
   facts_.head_field = h->text;
   facts_.row_field = m->text;
-  facts_.row_tile = factor_of(load->expr("r"), [&](const tl::Expr& e) { return &e == m; });
+  facts_.row_tile = factor_of(row, [&](const tl::Expr& e) { return &e == m; });
   return facts_.row_tile || missing("row tile size in the load of its queries");
 }
 
-// The loaders visit keys.count - 1 ... 0; the other field of the record is where full blocks begin.
+// Key blocks keys.count - 1 ... are visited; the other field of the record is where full ones
+// begin.
 bool Finder::key_loops() {
-  const Stmt* loader = first(Op::down_rolled);
+  const Stmt* visits = first({Op::down_rolled, Op::descend});
   const Stmt* def = first(Op::def, [&](const Stmt& s) { return s.word("n") == facts_.keys_def; });
   const Stmt* record =
       first(Op::record, [&](const Stmt& s) { return def && s.word("n") == def->word("r"); });
-  if (!loader || !record || record->items("d").size() != 2)
+  if (!visits || !record || record->items("d").size() != 2)
     return missing("loop over key blocks, counted by a record of count and full");
   const std::function<std::string(const ExprPtr&)> field = [&](const ExprPtr& e) -> std::string {
     if (e->kind == ExprKind::field) return e->text;
@@ -217,7 +252,7 @@ bool Finder::key_loops() {
       if (const std::string f = field(a); !f.empty()) return f;
     return "";
   };
-  facts_.count_field = field(loader->expr("a"));
+  facts_.count_field = field(visits->expr("a"));
   const auto& fields = record->items("d");
   if (fields[0].name != facts_.count_field)
     return missing("key range whose first field counts the visited blocks");
@@ -279,7 +314,7 @@ Place mask_of(Program& program, const Facts& facts) {
 Place block_lets_end(Program& program, const Facts& facts) {
   Place found{nullptr, 0};
   tl::walk(program.body, [&](Stmt& s) {
-    if (!hands_out_blocks(s) || found.block) return;
+    if (!computes_a_block(s) || found.block) return;
     for (size_t n = 0; n < s.body.size(); ++n)
       if (s.body[n].op == Op::step && s.body[n].word("n") == facts.softmax) found = {&s.body, n};
   });

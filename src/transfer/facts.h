@@ -2,9 +2,10 @@
 //
 // Found by structure, not by name. The score tile is what a product with a transposed tile writes;
 // the mask is the map_at of that tile to where(condition, s, -inf) under an `if` in a step; the
-// scale is what `raise` is given; the functions block_of and key_blocks are what a loop over blocks
-// calls on its block number and on the result of that with some of its rows. A kernel without such
-// a place is refused (transfer.kernel), naming it.
+// scale is what `raise` is given; the functions block_of and key_blocks are what is called on a
+// block's number, and on the result of that with some of its rows. The number is that of a loop
+// over blocks, or that of the thread block where each computes one (block_index). A kernel without
+// such a place is refused (transfer.kernel), naming it.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ struct Facts {
   std::string batch, heads, groups, queries, keys, dim, value_dim;
   std::string score;      // the accumulator of the scores
   std::string softmax;    // the step that masks
-  std::string block;      // the name of the block in the loop of the math workers
+  std::string block;      // the name of the block where the math workers compute it
   std::string block_def;  // block number -> block
   std::string keys_def;   // block, first query row, number of rows -> key range
   std::string row_field, head_field, batch_field;  // of a block
@@ -42,7 +43,7 @@ struct Place {
   size_t at;
 };
 Place mask_of(tl::Program& program, const Facts& facts);
-// After the last of the lets at the head of the math workers' loop over blocks.
+// After the last of the lets before the step that masks: what is computed once for each block.
 Place block_lets_end(tl::Program& program, const Facts& facts);
 
 // The statement of args: that declares this name, or null.

@@ -7,7 +7,8 @@
 //          return ceil_div(min(N, max(i0 + rows, kept)), BN), min(N, max(i0 + 1, kept)) // BN
 //     ->   return ceil_div(min(N, i0 + rows), BN), 0, min(N - 1, max(0, i0 - 63)) // BN
 //   the last with a third field, first, in the record, loops that end there instead of at 0, and
-//   behind them one that lets the key blocks go by that only other workers need
+//   behind them one that lets the key blocks go by that only other workers need; where there is no
+//   loader, the copy of the next block's keys ends there as well
 //
 // When     the form has a keep predicate. Any predicate implies j < P(i) and is implied by j < F(i)
 //          for some P and F (bounds.h; none is N, and 0). count covers the largest P of the rows,
@@ -105,7 +106,8 @@ bool ends_at(const tl::Stmt& loop, const std::string& field) {
 
 // The record in keys.count - 1; null in other loops.
 tl::ExprPtr key_range_of(const tl::Stmt& loop, const Facts& facts) {
-  if (loop.op != tl::Op::down && loop.op != tl::Op::down_rolled) return nullptr;
+  if (loop.op != tl::Op::down && loop.op != tl::Op::down_rolled && loop.op != tl::Op::descend)
+    return nullptr;
   tl::ExprPtr keys;
   tl::rewrite(loop.expr("a"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
     if (e->kind == tl::ExprKind::field && e->text == facts.count_field) keys = e->args[0];
@@ -138,12 +140,29 @@ bool let_others_go_by(Edit& edit) {
   return done;
 }
 
+// Where no loader visits the key blocks, whoever multiplies copies the next block's keys:
+// `if n > 0:` before the copy becomes `if n > keys.first:`.
+bool copy_from_first(Edit& edit, const tl::ExprPtr& keys) {
+  bool done = false;
+  tl::walk(edit.program.body, [&](tl::Stmt& s) {
+    if (s.op != tl::Op::if_ || s.body.size() != 1 || s.body[0].op != tl::Op::copy_async) return;
+    tl::ExprPtr& condition = s.items("c").at(0).expr;
+    if (!s.body[0].expr("m")->is_name(edit.facts.k) || condition->text != ">" ||
+        condition->args[1]->text != "0")
+      return;
+    condition = tl::binary(">", condition->args[0], tl::field(keys, "first"));
+    done = true;
+  });
+  return done;
+}
+
 // The record gets a third field, and the loops that visited key blocks down to 0, or masked ones
 // down to the full ones, end there. The loop over full blocks then has nothing to do.
 bool start_at_first(Edit& edit) {
   const Facts& f = edit.facts;
   const std::string record = def_named(edit.program, f.keys_def)->word("r");
-  bool loaders = false, masked = false;
+  bool loaders = false;
+  tl::ExprPtr masked;  // the record of the loop over masked blocks
   tl::walk(edit.program.body, [&](tl::Stmt& s) {
     if (s.op == tl::Op::record && s.word("n") == record) s.items("d").push_back({"first"});
     const tl::ExprPtr keys = key_range_of(s, f);
@@ -152,9 +171,9 @@ bool start_at_first(Edit& edit) {
     const bool mask = ends_at(s, f.full_field);
     if (loader || mask) s.items("b").at(0).expr = tl::field(keys, "first");
     loaders = loaders || loader;
-    masked = masked || mask;
+    if (mask) masked = keys;
   });
-  return (loaders && masked && let_others_go_by(edit)) ||
+  return (masked && (loaders ? let_others_go_by(edit) : copy_from_first(edit, masked))) ||
          edit.refuse("transfer.kernel", {},
                      "this kernel's loops over key blocks cannot start past key 0", "");
 }

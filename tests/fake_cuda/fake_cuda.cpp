@@ -3,10 +3,11 @@
 // Device memory is host memory, streams are ignored, and a "kernel" is one of the C++ functions
 // below, chosen by the entry's name. Each is a copy y = x over [batch, head, row, column] tensors
 // of 16-bit elements, with lse[b, h, m] = the first column; all but the first are wrong in one way
-// that a prover must notice. With
-// FAKE_CUDA_ATTENTION=1 the entry attention_fwd is attention (fake_attention.h). Every call is
-// appended to the file that FAKE_CUDA_LOG names. A GPU that says it has no clusters is
-// FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them FAKE_CUDA_REFUSES_CLUSTERS=1.
+// that a prover must notice. With FAKE_CUDA_ATTENTION=1 the entry attention_fwd is attention
+// (fake_attention.h). Every call is appended to the file that FAKE_CUDA_LOG names. A GPU that says
+// it has no clusters is FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them
+// FAKE_CUDA_REFUSES_CLUSTERS=1. It is of compute capability 9.0, or what FAKE_CUDA_CAPABILITY says
+// (80, 86, 89).
 //
 // Time is a count: a launch takes half a millisecond, and a millionth of one more for each byte of
 // its dynamic shared memory, so that a test knows which of two kernels is faster.
@@ -62,6 +63,13 @@ struct View {
 struct Kernel {
   std::string name;
 };
+int capability() {
+  const char* text = getenv("FAKE_CUDA_CAPABILITY");
+  return text ? atoi(text) : 90;
+}
+int shared_bytes() {  // of a thread block at most
+  return (capability() == 90 ? 227 : capability() == 80 ? 163 : 99) * 1024;
+}
 std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
 double now_ms = 0;  // what all launches so far have taken
@@ -133,11 +141,11 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
     case 38:
       return *v = 1 << 20, 0;
     case 75:
-      return *v = 9, 0;
+      return *v = capability() / 10, 0;
     case 76:
-      return *v = 0, 0;
+      return *v = capability() % 10, 0;
     case 97:
-      return *v = 232448, 0;
+      return *v = shared_bytes(), 0;
     case 120:
       return *v = getenv("FAKE_CUDA_NO_CLUSTERS") ? 0 : 1, 0;
     default:
@@ -158,7 +166,10 @@ int cuModuleGetFunction(void** f, void*, const char* name) {
   note(std::string("function ") + name);
   return *f = &kernels.emplace_back(Kernel{name}), 0;
 }
-int cuFuncSetAttribute(void*, int, int value) { return note("shared " + std::to_string(value)), 0; }
+int cuFuncSetAttribute(void*, int attribute, int value) {
+  const char* name = attribute == 8 ? "shared " : attribute == 9 ? "carveout " : "attribute? ";
+  return note(name + std::to_string(value)), 0;
+}
 int cuLaunchKernelEx(const LaunchConfig* config, void* f, void** parameters, void**) {
   const Kernel& kernel = *static_cast<Kernel*>(f);
   unsigned cluster = 1;

@@ -1,7 +1,7 @@
 // launch.h and the project's own runtime, given the same tensors: the same bytes and the same
 // launch, or both refuse.
 //
-// Compiled by tests/python/test_make.py against one folder that make wrote, which also generates
+// Compiled by tests/python/agreement.py against one folder that make wrote, which also generates
 // inputs.h: `fill(Inputs&, Tensors&, Scalars&)` and the list of `changes`, each of which spoils one
 // thing. One line a change: its name, what launch.h says, what the runtime says.
 #include <cstddef>
@@ -24,18 +24,29 @@ static_assert(offsetof(CuLaunchConfig, attribute_count) == offsetof(CUlaunchConf
 static_assert(sizeof(CuLaunchAttribute) == sizeof(CUlaunchAttribute));
 static_assert(offsetof(CuLaunchAttribute, cluster) == offsetof(CUlaunchAttribute, value));
 static_assert(int(launch_cluster_dimension) == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+static_assert(int(function_max_dynamic_shared_bytes) ==
+              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+static_assert(int(function_shared_carveout) == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT);
 static_assert(int(device_cluster_launch) == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
 }  // namespace kw::runtime
 
 namespace {
 std::map<const unsigned char*, kw::runtime::TensorMapGeometry> encoded;  // by the map's place
-std::string launched;  // the last launch, without its arguments
+std::string launched;           // the last launch, without its arguments
+std::map<int, int> attributes;  // of the function that was loaded last
 
 std::string launch_of(unsigned grid, unsigned cluster, unsigned threads, unsigned shared) {
   return "grid " + std::to_string(grid) + " cluster " + std::to_string(cluster) + " threads " +
          std::to_string(threads) + " shared " + std::to_string(shared);
 }
 }  // namespace
+
+CUresult CUDAAPI cuModuleLoadData(CUmodule*, const void*) { return CUDA_SUCCESS; }
+CUresult CUDAAPI cuModuleGetFunction(CUfunction*, CUmodule, const char*) { return CUDA_SUCCESS; }
+CUresult CUDAAPI cuFuncSetAttribute(CUfunction, CUfunction_attribute name, int value) {
+  attributes[name] = value;
+  return CUDA_SUCCESS;
+}
 
 // The stand-in for the driver's launch writes down what it was asked for; every dimension counts.
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void**, void**) {
@@ -77,6 +88,16 @@ bool same(const kw::runtime::TensorMapGeometry& a, const kw::runtime::TensorMapG
          a.dims == b.dims && a.strides == b.strides && a.box == b.box;
 }
 
+// What loading asks of the driver is what the runtime asks (Kernel::load_module).
+bool loads_alike(const kw::runtime::LaunchSpec& spec) {
+  CUfunction kernel;
+  if (made::load(nullptr, &kernel) != CUDA_SUCCESS) return false;
+  std::map<int, int> wanted = {
+      {kw::runtime::function_max_dynamic_shared_bytes, int(spec.shared_bytes)}};
+  if (spec.resident > 1) wanted[kw::runtime::function_shared_carveout] = 100;
+  return attributes == wanted;
+}
+
 // What differs between the plan and the packed struct; empty: nothing.
 std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& spec,
                        kw::runtime::Packed packed, const kw::runtime::Tensors& tensors) {
@@ -102,6 +123,7 @@ int main(int, char** argv) {
   kw::Diagnostics d;
   const auto spec = kw::runtime::read_launch_spec(kw::read_source(argv[1]), d);
   if (!spec) return std::fputs(kw::render(d).c_str(), stderr), 2;
+  if (!loads_alike(*spec)) return std::fputs("launch.h loads otherwise\n", stderr), 2;
   for (const auto& [name, spoil] : made::changes()) {
     made::Inputs in{};
     kw::runtime::Tensors tensors;

@@ -45,9 +45,21 @@ def changes_of(launch):
         return name, refused, (f"in.{argument}.{field}{at} = {value}; "
                                f'tensors["{argument}"].{runtime}{at} = {value};')
 
+    def odd(dim, letter):
+        """Dimension `dim` has extent 1 and stride 7 in every tensor that has the letter there."""
+        code = ""
+        for a in launch["arguments"]:
+            if letter not in a.get("dims", []):
+                continue
+            x, copied = a["name"], a["kind"] == "tensor_map" or "row_alignment" in a
+            code += f'in.{x}.shape[{dim}] = 1; tensors["{x}"].shape[{dim}] = 1;'
+            if copied:
+                code += f'in.{x}.stride[{dim}] = 7; tensors["{x}"].strides[{dim}] = 7;'
+        return code
+
     changes = [
         ("nothing", False, ""),
-        both("q has 64 columns", True, "q", "shape", 3, 64),
+        both("q has 32 columns", True, "q", "shape", 3, 32),
         both("k has other keys than v", True, "k", "shape", 2, 161),
         both("o has other heads", True, "o", "shape", 1, 4),
         both("lse has other queries", True, "lse", "shape", 2, 95),
@@ -58,14 +70,12 @@ def changes_of(launch):
         both("q's columns are apart", True, "q", "stride", 3, 2),
         both("k's rows are 132 apart", True, "k", "stride", 2, 132),
         both("v's heads share memory", True, "v", "stride", 1, 0),
-        ("a batch of one, whose stride is odd", False, "".join(
-            f'in.{x}.shape[0] = 1; tensors["{x}"].shape[0] = 1;' + (
-                f'in.{x}.stride[0] = 7; tensors["{x}"].strides[0] = 7;' if kind == "tensor_map" else "")
-            for x, kind, dims in ((a["name"], a["kind"], a.get("dims", [])) for a in launch["arguments"])
-            if "B" in dims)),
+        ("a batch of one, whose stride is odd", False, odd(0, "B")),
         both("k's rows are 1024 apart", False, "k", "stride", 2, 1024),
         both("lse's rows are apart", False, "lse", "stride", 2, 3),
     ]
+    if not any(r[0] == "==" and r[1] == "N" for r in launch["requires"]):
+        changes.append(("one key, whose stride is odd", False, odd(2, "N")))
     if any(a["name"] == "heat" for a in launch["arguments"]):
         changes += [("the factor is not positive", True, 'in.heat = 0; scalars["heat"] = 0;'),
                     ("other queries than the code's", True, "".join(

@@ -85,7 +85,7 @@ def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
 
 # --- lift, lower, build -----------------------------------------------------------------------
 
-TARGETS = {"sm90": ["sm_90a"]}  # of each folder of kernels/ that can be launched
+TARGETS = {"sm90": ["sm_90a"], "sm80": ["sm_80", "sm_90"]}  # for which the texts are as they stand
 KERNELS = [k for folder in TARGETS for k in sorted(ROOT.glob(f"kernels/{folder}/*.cu"))]
 
 
@@ -101,8 +101,23 @@ def test_lift_and_lower_in_a_pipe_give_the_kernel_back(kernel, tmp_path):
 
 
 def test_every_folder_of_kernels_has_its_targets():
-    # Those of sm80 are in its tiles.md, and compiled by tests/unit/runtime_tiles.cpp.
-    assert {p.name for p in ROOT.glob("kernels/*")} == {*TARGETS, "sm80"}
+    assert {p.name for p in ROOT.glob("kernels/*")} == set(TARGETS)
+
+
+def test_more_shared_memory_than_the_target_has_is_refused_with_its_sum(tmp_path):
+    run = call("build", ROOT / "kernels/sm80/attention_fwd.cu", "--target", "sm_86", "--out", tmp_path / "k")
+    assert_refused(run, "launch.shared", "attention_fwd.cu:", "ring k_s, 2 of 64 x 128: 32768 bytes",
+                   "in all, as a multiple of 1024: 81920 bytes", "sm_86 has 102400")
+    assert not (tmp_path / "k").exists()
+
+
+@pytest.mark.parametrize("command", ["make", "transfer", "build"])
+def test_a_target_without_a_kernel_is_refused_with_those_that_have_one(command, tmp_path, captured):
+    words = {"make": [captured], "transfer": [PROGRAM, "--spec", captured],
+             "build": [KERNEL, "--out", tmp_path / "k.cubin"]}[command]
+    run = call(command, *words, "--target", "sm_75", cwd=tmp_path)
+    assert_refused(run, "driver.target", "sm_75", "sm_90a, sm_80, sm_86, sm_89, sm_90", "A100")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kernel, target", [(k, t) for k in KERNELS for t in TARGETS[k.parent.name]])
@@ -159,8 +174,6 @@ def test_a_bad_specification_is_refused_in_the_users_file(name, tmp_path):
 def test_what_is_not_there_is_named(tmp_path, captured):
     refused = [
         (["none.py"], "spec.file", "none.py"),
-        ([captured, "--target", "sm_80"], "driver.target", "sm_80"),
-        ([captured, "--target", "sm_90"], "driver.target", "sm_90a"),
         ([ROOT / "examples/full.py", "--function", "half"], "spec.no_function", "half"),
     ]
     for words, code, fact in refused:

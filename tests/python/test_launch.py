@@ -17,7 +17,7 @@ FAKE = ROOT / "build/tests/fake_cuda"
 def copy_kernel():
     x = {"kind": "tensor", "dtype": "bf16", "dims": ["B", "H", "M", "D"]}
     return {"entry": "copy", "target": "sm_90a", "threads": 128, "shared_bytes": 0,
-            "parameter_bytes": 168, "cluster": 1, "grid": "M", "constants": {"D": 64},
+            "parameter_bytes": 168, "cluster": 1, "resident": 1, "grid": "M", "constants": {"D": 64},
             "arguments": [
                 {"name": "x", "offset": 0, "access": "read", **x},
                 {"name": "y", "offset": 56, "access": "write", **x},

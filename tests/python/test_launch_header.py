@@ -1,5 +1,5 @@
 """launch.h and the runtime agree for every head dimension and element type, not only for those of the
-kernel's text: the plans of its TL with other constants."""
+kernel's text: the plans of its TL with other constants. Both kernels of the corpus."""
 
 import subprocess
 
@@ -8,27 +8,46 @@ import pytest
 from agreement import agreement_of, assert_agree
 from kernelwright_cli import ROOT
 
-TEXT = (ROOT / "tests/corpus/sm90_attention_fwd.tl").read_text()
+CORPUS = {"sm_90a": "sm90", "sm_80": "sm80"}
 
 
-def plan(folder, element, d, v):
+def plan(folder, target, element, columns):
+    """launch.json and launch.h of the target's kernel with other constants."""
+    text = (ROOT / f"tests/corpus/{CORPUS[target]}_attention_fwd.tl").read_text()
+    for old, new in [("element bf16\n", f"element {element}\n"), *columns]:
+        assert old in text
+        text = text.replace(old, new, 1)
     program = folder / "kernel.tl"
-    changed = TEXT.replace("element bf16", f"element {element}", 1)
-    changed = changed.replace("param D = 128, V = 128", f"param D = {d}, V = {v}", 1)
-    assert f"element {element}\n" in changed and f"param D = {d}, V = {v}\n" in changed
-    program.write_text(changed)
-    return subprocess.run([str(ROOT / "build/tests/launch_plan"), program, folder, "made_here"],
-                          text=True, capture_output=True)
+    program.write_text(text)
+    return subprocess.run([str(ROOT / "build/tests/launch_plan"), program, target, folder,
+                           "made_here"], text=True, capture_output=True)
 
 
-@pytest.mark.parametrize("element, d, v", [("f16", 96, 96), ("bf16", 192, 128)])
-def test_launch_h_packs_and_refuses_as_the_runtime_does(element, d, v, tmp_path):
-    run = plan(tmp_path, element, d, v)
+def of_hopper(d, v):
+    return [("param D = 128, V = 128", f"param D = {d}, V = {v}"), ("Q_SLOTS = 2", "Q_SLOTS = 1")]
+
+
+@pytest.mark.parametrize("target, element, columns", [
+    ("sm_90a", "f16", of_hopper(96, 96)), ("sm_90a", "bf16", of_hopper(192, 128)),
+    ("sm_80", "bf16", [("param RESIDENT = 2", "param RESIDENT = 1")]),
+    ("sm_80", "f16", [("param D = 128, BN = 64", "param D = 64, BN = 128")])])
+def test_launch_h_packs_and_refuses_as_the_runtime_does(target, element, columns, tmp_path):
+    run = plan(tmp_path, target, element, columns)
     assert run.returncode == 0, run.stderr
-    assert_agree(agreement_of(tmp_path, tmp_path))
+    said = agreement_of(tmp_path, tmp_path)
+    assert_agree(said)
+    assert said["q lies 8 bytes off"][1:3] == (
+        "q: the address must be a multiple of 16 bytes", "launch.alignment")
+    assert said["k's rows are 132 apart"][2] == "launch.stride"
+
+
+def test_more_thread_blocks_than_a_grid_has_are_refused_by_both(tmp_path):
+    assert plan(tmp_path, "sm_80", "bf16", [("ceil_div(M, BM) * H * B", "M * 67108864 * 16")]).returncode == 0
+    header, runtime = agreement_of(tmp_path, tmp_path)["nothing"][1:3]
+    assert header == "blocks does not fit 32 bits" and runtime == "launch.range"
 
 
 def test_a_head_dimension_that_is_no_whole_panels_is_refused(tmp_path):
-    run = plan(tmp_path, "bf16", 100, 100)
+    run = plan(tmp_path, "sm_90a", "bf16", of_hopper(100, 100))
     assert run.returncode == 2 and "[launch.box]" in run.stderr
     assert "'q' has 100 columns; the copy engine moves panels of 64 or 32" in run.stderr

@@ -44,10 +44,10 @@ def captured(folder, d, v, dtype, score):
     return spec, folder / "captured"
 
 
-def make(folder, *spec):
+def make(folder, *spec, target="sm_90a"):
     """The folder that `make` wrote, and what it said."""
     made = folder / "made"
-    run = call("make", captured(folder, *spec)[1], "--out", made)
+    run = call("make", captured(folder, *spec)[1], "--target", target, "--out", made)
     assert run.returncode == 0, run.stderr
     certificate = json.loads((made / "certificate.json").read_text())
     assert certificate["verdict"] == "holds" and certificate["resources"]["spill_bytes"] == 0
@@ -69,6 +69,19 @@ def test_a_score_that_needs_more_registers_gets_roomier_tiles(tmp_path):
     made, said = make(tmp_path, 96, 96, "bf16", "20 * torch.tanh(s / 20)")
     assert said.count("roomier") == 1 and said.count("\ntransfer ") == 2
     assert "BM = 192, BN = 96" in (made / "kernel.cu").read_text()
+
+
+def test_the_ampere_class_text_has_tiles_with_more_registers_too(tmp_path):
+    dilated = "s.masked_fill((j > i) | ((i - j) % 3 != 0), -torch.inf)"
+    made, said = make(tmp_path, 64, 64, "bf16", dilated, target="sm_80")
+    assert said.count("roomier") == 1
+    assert "D = 64, BN = 96" in (made / "kernel.cu").read_text()
+
+
+def test_a_window_of_the_ampere_class_text_starts_past_key_0(tmp_path):
+    window = "s.masked_fill((i - j).abs() > 20, -torch.inf)"
+    made, said = make(tmp_path, 256, 256, "f16", window, target="sm_89")
+    assert "if (n > keys.first) kw::copy_async" in (made / "kernel.cu").read_text()
 
 
 def test_a_head_dimension_without_tiles_is_refused_with_those_that_have_them(tmp_path):

@@ -33,6 +33,7 @@ TEST(LaunchPlan, of_the_corpus_kernel) {
   // Two slots of Q for two workers of 64 rows, two stages of K and V, and the barriers.
   EXPECT_EQ(j["shared_bytes"], 2 * 2 * 16384 + 4 * 32768 + 1024);
   EXPECT_EQ(j["cluster"], 2);
+  EXPECT_EQ(j["resident"], 1);
   EXPECT_EQ(j["grid"], nlohmann::json::parse(R"(["*", 2, ["min", "blocks", ["//", "SMS", 2]]])"));
   const nlohmann::json& a = j["arguments"];
   EXPECT_EQ(a[0]["name"], "q");
@@ -79,6 +80,79 @@ TEST(LaunchPlan, of_a_kernel_without_clusters_whose_blocks_are_queued) {
   EXPECT_EQ(j["shared_bytes"], 16384 + 1024);
 }
 
+// ---- the kernel whose workers are all alike
+
+std::string ampere_text() {
+  return read_source(KW_SOURCE_DIR "/tests/corpus/sm80_attention_fwd.tl")->text;
+}
+
+std::optional<LaunchPlan> ampere_plan(const std::string& text, const char* target,
+                                      Diagnostics& diagnostics) {
+  const auto program = tl::parse(make_source("k.tl", text), diagnostics);
+  return program ? plan_launch(*program, target, diagnostics) : std::nullopt;
+}
+
+TEST(LaunchPlan, of_a_kernel_with_a_thread_block_for_each_block_of_the_output) {
+  Diagnostics d;
+  const auto plan = ampere_plan(ampere_text(), "sm_80", d);
+  ASSERT_TRUE(plan) << render(d);
+  const nlohmann::json j = to_json(*plan);
+  EXPECT_EQ(j["grid"], "blocks");
+  EXPECT_EQ(j["cluster"], 1);
+  EXPECT_EQ(j["resident"], 2);
+  EXPECT_EQ(j["threads"], 128);
+  EXPECT_EQ(j["shared_bytes"], (128 + 3 * 64) * 128 * 2);
+  EXPECT_EQ(j["parameter_bytes"], 4 * 56 + 48 + 8 * 4);  // a pointer aligns the struct to 8
+  const nlohmann::json& a = j["arguments"];
+  for (int n = 0; n < 4; ++n) {
+    EXPECT_EQ(a[n]["kind"], "tensor");
+    EXPECT_EQ(a[n]["row_alignment"], 16);
+    EXPECT_EQ(a[n]["offset"], 56 * n);  // pointer, four strides, four extents
+  }
+  EXPECT_EQ(a[4]["name"], "lse");
+  EXPECT_FALSE(a[4].contains("row_alignment"));
+}
+
+TEST(LaunchPlan, refuses_rows_that_are_no_rows_of_the_tile_and_two_grids) {
+  Diagnostics d;
+  EXPECT_FALSE(ampere_plan(
+      replaced(ampere_text(), "q_s[WORKERS]: element[ROWS, D]", "q_s[WORKERS]: element[ROWS, 64]"),
+      "sm_80", d));
+  EXPECT_EQ(d.all().at(0).code, "launch.box");
+  EXPECT_EQ(d.all().at(0).message, "rows of 'q' have 128 columns, 'q_s' has 64");
+  d = {};
+  EXPECT_FALSE(ampere_plan(replaced(ampere_text(), "let i0 = c.m * BM + me * ROWS",
+                                    "let i0 = c.m * BM + me * ROWS + block_index(M) * 0"),
+                           "sm_80", d));
+  EXPECT_EQ(d.all().at(0).code, "launch.grid");
+}
+
+TEST(LaunchPlan, refuses_more_shared_memory_than_the_target_has_line_by_line) {
+  const auto refusal = [](const char* constants, const char* target) {
+    Diagnostics d;
+    std::string text = replaced(ampere_text(), "D = 128, BN = 64", constants);
+    if (ampere_plan(text, target, d)) return std::string();
+    EXPECT_EQ(d.all().at(0).code, "launch.shared");
+    std::string out = d.all().at(0).message;
+    for (const Note& note : d.all().at(0).notes) out += "\n" + note.message;
+    return out;
+  };
+  EXPECT_EQ(refusal("D = 128, BN = 64", "sm_80"), "");
+  EXPECT_EQ(refusal("D = 128, BN = 64", "sm_86"),
+            "2 thread blocks that share a multiprocessor take 165888 bytes of shared memory, sm_86 "
+            "has 102400\n"
+            "tile q_s, 1 of 128 x 128: 32768 bytes\n"
+            "ring k_s, 2 of 64 x 128: 32768 bytes\n"
+            "tile v_s, 1 of 64 x 128: 16384 bytes\n"
+            "in all, as a multiple of 1024: 81920 bytes\n"
+            "2 times that and 1024 bytes of the system's each: 165888 bytes");
+  EXPECT_EQ(refusal("D = 256, BN = 128", "sm_80").substr(0, 70),
+            "a thread block takes 262144 bytes of shared memory, sm_80 has 166912\nt");
+  EXPECT_EQ(refusal("D = 256, BN = 64", "sm_89").substr(0, 69),
+            "a thread block takes 163840 bytes of shared memory, sm_89 has 101376\n");
+  EXPECT_EQ(refusal("D = 64, BN = 64", "sm_89"), "");
+}
+
 // The corpus kernel with other dimensions, key blocks and clusters.
 std::string with(int d, int v, int bn = 128, int ctas = 2) {
   return replaced(replaced(corpus_text(), "param D = 128, V = 128",
@@ -92,13 +166,15 @@ using Shape = std::pair<int64_t, int64_t>;
 // The box of an argument, or {0, 0} when the plan is refused.
 Shape box(const std::string& text, size_t argument) {
   Diagnostics d;
-  const auto plan = plan_of(text, d);
+  const auto plan = plan_of(replaced(text, "Q_SLOTS = 2", "Q_SLOTS = 1"), d);
   if (!plan) return {0, 0};
   return {plan->arguments[argument].box_rows, plan->arguments[argument].box_columns};
 }
 
 TEST(LaunchPlan, boxes_of_a_multicast_are_the_parts_that_each_cta_fetches) {
-  const auto keys = [](int d, int bn, int ctas) { return box(with(d, d, bn, ctas), 1); };
+  const auto keys = [](int d, int bn, int ctas) {
+    return box(with(d, std::min(d, 128), bn, ctas), 1);
+  };
   EXPECT_EQ(keys(128, 128, 2), Shape(128, 64));
   EXPECT_EQ(keys(128, 128, 1), Shape(128, 128));
   EXPECT_EQ(keys(256, 64, 2), Shape(64, 128));
@@ -186,9 +262,10 @@ TEST(LaunchPlan, refuses_a_kernel_that_nobody_hands_blocks) {
   Diagnostics d;
   EXPECT_FALSE(plan_of(text, d));
   ASSERT_EQ(d.all().size(), 1u) << render(d);
-  EXPECT_EQ(d.all()[0].message,
-            "a launch needs kernel, args, shared, and deal or offer; both deal and offer are "
-            "missing");
+  EXPECT_EQ(
+      d.all()[0].message,
+      "a launch needs kernel, args, shared, and one of deal, offer and block_index; all three "
+      "are missing");
 }
 
 TEST(LaunchPlan, refuses_tiles_of_two_shapes_from_one_tensor) {
@@ -221,9 +298,21 @@ TEST(LaunchHeader, names_every_argument_and_check) {
     EXPECT_NE(h.find(part), std::string::npos) << part << "\n" << h;
 }
 
+TEST(LaunchHeader, of_a_kernel_that_shares_a_multiprocessor_has_no_tensor_maps) {
+  Diagnostics d;
+  const auto plan = ampere_plan(ampere_text(), "sm_80", d);
+  ASSERT_TRUE(plan) << render(d);
+  const std::string h = launch_header(*plan, "k");
+  EXPECT_NE(h.find("CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT"), std::string::npos);
+  EXPECT_EQ(h.find("TensorMap"), std::string::npos);
+  const auto hopper = plan_of(corpus_text(), d);
+  EXPECT_EQ(launch_header(*hopper, "k").find("CARVEOUT"), std::string::npos);
+}
+
 TEST(LaunchHeader, of_a_kernel_without_clusters_sets_no_attribute) {
   Diagnostics d;
-  const auto plan = plan_of(replaced(corpus_text(), "CTAS = 2", "CTAS = 1"), d);
+  const auto plan = plan_of(
+      replaced(replaced(corpus_text(), "CTAS = 2", "CTAS = 1"), "Q_SLOTS = 2", "Q_SLOTS = 1"), d);
   ASSERT_TRUE(plan) << render(d);
   EXPECT_EQ(launch_header(*plan, "k").find("luster"), std::string::npos);
   EXPECT_EQ(to_json(*plan)["grid"], nlohmann::json({"min", "blocks", "SMS"}));

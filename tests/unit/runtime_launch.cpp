@@ -80,7 +80,7 @@ TEST(Expressions, PrintAsAPersonWritesThem) {
 Json attention() {
   return Json::parse(R"({
     "entry": "attention_fwd", "target": "sm_90a", "threads": 384, "shared_bytes": 230000,
-    "parameter_bytes": 448, "cluster": 1,
+    "parameter_bytes": 448, "cluster": 1, "resident": 1,
     "grid": ["min", ["*", ["ceil_div", "M", 128], "H", "B"], "SMS"],
     "requires": [["==", ["%", "H", "G"], 0]],
     "constants": {"D": 128},
@@ -132,6 +132,10 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
       {R"([{"op":"remove","path":"/cluster"}])", "cluster: is missing"},
       {R"([{"op":"replace","path":"/cluster","value":16}])",
        "cluster: is 16, not an integer from 1 to 8"},
+      {R"([{"op":"replace","path":"/resident","value":33}])",
+       "resident: is 33, not an integer from 1 to 32"},
+      {R"([{"op":"add","path":"/arguments/2/row_alignment","value":8}])",
+       "arguments[2].row_alignment: is 8, not an integer from 16 to 16"},
       {R"([{"op":"replace","path":"/grid","value":["ceil","M"]}])",
        "grid: there is no function 'ceil'"},
       {R"([{"op":"replace","path":"/requires/0/0","value":"="}])",
@@ -271,6 +275,52 @@ TEST(TensorMap, RefusesColumnsThatAreNoWholePanels) {
             "k has 128 columns, which are panels of 64; one copy moves 32");
 }
 
+// The kernel whose threads copy the rows of K themselves.
+Json copied_by_threads() {
+  Json json = attention();
+  json["arguments"][1] = {{"name", "k"},
+                          {"kind", "tensor"},
+                          {"offset", 128},
+                          {"dtype", "bf16"},
+                          {"access", "read"},
+                          {"row_alignment", 16},
+                          {"dims", {"B", "G", "N", "D"}}};
+  return json;
+}
+
+TEST_F(Packing, AsksTheSameOfRowsThatThreadsCopy) {
+  const auto refusal = [&](auto change) {
+    Tensors tensors = attention_tensors();
+    change(tensors["k"]);
+    diagnostics = {};
+    const auto spec = read(copied_by_threads(), diagnostics);
+    const bool packed = spec && pack(*spec, tensors, {{"cap", 30}}, 132, diagnostics).has_value();
+    return packed ? "" : diagnostics.all().at(0).message;
+  };
+  EXPECT_EQ(refusal([](TensorView&) {}), "");
+  EXPECT_EQ(refusal([](TensorView& k) { k.strides[3] = 2; }),
+            "k: the last dimension has stride 2, not 1");
+  EXPECT_EQ(refusal([](TensorView& k) { k.strides[1] = 132; }),
+            "k: the stride of dimension 1 is 132 elements of bf16; its copies take positive "
+            "multiples of 8 elements");
+  EXPECT_EQ(refusal([](TensorView& k) { k.strides[1] = 0; }),
+            "k: the stride of dimension 1 is 0 elements of bf16; its copies take positive "
+            "multiples of 8 elements");
+  EXPECT_EQ(refusal([](TensorView& k) { k.data += 8; }),
+            "k is at address 0x20008, which is no multiple of 16 bytes");
+}
+
+TEST_F(Packing, AStrideThatDoesNotMatterIsPackedAsNoneWhereThreadsCopy) {
+  Tensors tensors = attention_tensors();
+  tensors["k"] = {0x20000, Dtype::bf16, {2, 2, 1, 128}, {512, 256, 7, 1}};
+  const auto spec = read(copied_by_threads(), diagnostics);
+  const auto packed = pack(*spec, tensors, {{"cap", 30}}, 132, diagnostics);
+  ASSERT_TRUE(packed) << render(diagnostics);
+  EXPECT_EQ(field<int64_t>(*packed, 128 + 8), 512);
+  EXPECT_EQ(field<int64_t>(*packed, 128 + 8 + 16), 0);
+  EXPECT_EQ(field<int64_t>(*packed, 128 + 8 + 24), 1);
+}
+
 TEST_F(Packing, IgnoresTheStrideOfADimensionOfOne) {
   Tensors tensors = attention_tensors();
   for (auto& [name, tensor] : tensors) {
@@ -303,7 +353,7 @@ TEST_F(Packing, RefusesEachFaultByTheArgumentsName) {
   EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].strides[3] = 2; })),
             "q: the last dimension has stride 2, not 1");
   EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].strides[2] = 132; })),
-            "q: the stride of dimension 2 is 132 elements of bf16; the copy engine takes positive "
+            "q: the stride of dimension 2 is 132 elements of bf16; its copies take positive "
             "multiples of 8 elements");
   EXPECT_EQ(refusal(changed([](Tensors& t) { t["q"].data += 8; })),
             "q is at address 0x10008, which is no multiple of 16 bytes");
@@ -320,8 +370,13 @@ TEST_F(Packing, RefusesEachFaultByTheArgumentsName) {
   EXPECT_EQ(refusal(attention_tensors(), {{"cap", 30}, {"hat", 1}}), "nothing reads a scalar hat");
 }
 
-TEST_F(Packing, RefusesAGridOfNothing) {
+TEST_F(Packing, RefusesAGridOfNothingAndOneThatIsTooLarge) {
   Json json = attention();
+  json["grid"] = Json::parse(R"(["*", "M", 10000000])");
+  EXPECT_FALSE(pack(*read(json, diagnostics), attention_tensors(), {{"cap", 1}}, 132, diagnostics));
+  EXPECT_EQ(diagnostics.all()[0].message,
+            "grid = M * 10000000 is 3000000000, not an integer from 1 to 2147483647");
+  diagnostics = {};
   json["grid"] = Json::parse(R"(["-", "M", 300])");
   const auto spec = read(json, diagnostics);
   EXPECT_FALSE(pack(*spec, attention_tensors(), {{"cap", 1}}, 132, diagnostics));
@@ -403,6 +458,13 @@ TEST_F(Launching, LoadsOncePlansOnceAndEnqueuesWithTheAddressesOfTheDay) {
   kernel.reset();
   EXPECT_EQ(log(), "free\nfree\nunload\n");
   EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics);
+}
+
+TEST_F(Launching, LeavesSharedMemoryForAllThreadBlocksOfAMultiprocessor) {
+  Json json = attention();
+  json["resident"] = 2;
+  EXPECT_TRUE(load(json)) << render(diagnostics);
+  EXPECT_EQ(log(), "load\nfunction attention_fwd\nshared 230000\ncarveout 100\nunload\n");
 }
 
 TEST_F(Launching, LaunchesClusters) {

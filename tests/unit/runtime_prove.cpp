@@ -45,6 +45,7 @@ class Proving : public testing::Test {
         {"shared_bytes", 0},
         {"parameter_bytes", 168},
         {"cluster", cluster},
+        {"resident", 1},
         {"grid", {"*", cluster, "M"}},
         {"constants", {{"D", 8}}},
         {"arguments",

@@ -1,4 +1,4 @@
-// kernels/sm80/tiles.md: every row of its table, put into the kernel's text, compiles for each of
+// kernels/sm80/tiles.json: every row of it, put into the kernel's text, compiles for each of
 // its targets and both element types without a spilled register, and fits the shared memory.
 //
 // All of them when KW_TEST_ALL=1; otherwise each row once, with a target and a type that change
@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
 #include "runtime/nvrtc.h"
+#include "support/targets.h"
 
 namespace kw::runtime {
 namespace {
@@ -31,7 +33,6 @@ std::string text_of(const std::filesystem::path& path) {
 struct Row {
   std::vector<std::string> targets;
   std::map<std::string, int> constants;  // as the kernel's text names them
-  int shared_kb = 0;
 
   int bytes() const {  // Q, two stages of K, one of V
     const auto& c = constants;
@@ -41,22 +42,21 @@ struct Row {
 
 std::vector<Row> table() {
   std::vector<Row> rows;
-  std::istringstream lines(text_of(root / "kernels/sm80/tiles.md"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("| sm_", 0) != 0) continue;
-    std::vector<std::string> cells;
-    std::istringstream in(line.substr(1));
-    for (std::string cell; std::getline(in, cell, '|');) cells.push_back(cell);
-    Row row;
-    std::istringstream targets(cells.at(0));
-    for (std::string target; targets >> target;) row.targets.push_back(target);
-    int column = 1;
-    for (const char* name : {"D", "BN", "ROWS", "WORKERS", "RESIDENT"})
-      row.constants[name] = std::stoi(cells.at(column++));
-    row.shared_kb = std::stoi(cells.at(column));
-    rows.push_back(row);
+  const auto json = nlohmann::json::parse(text_of(root / "kernels/sm80/tiles.json"));
+  for (const auto& row : json.at("rows")) {
+    rows.push_back({row.at("targets"), row.at("constants")});
+    rows.back().constants["D"] = row.at("D");
   }
   return rows;
+}
+
+// The best row for a target and a head dimension.
+Row row_for(const std::string& target, int dimension) {
+  for (const Row& row : table())
+    for (const std::string& t : row.targets)
+      if (t == target && row.constants.at("D") == dimension) return row;
+  ADD_FAILURE() << target << ", D " << dimension << " has no row";
+  return {};
 }
 
 // The kernel with these constants and this element type; fails where the text has none of a name.
@@ -96,24 +96,25 @@ class Tiles : public testing::Test {
   Diagnostics diagnostics;
 };
 
-TEST(TilesTable, CoversEveryTargetAndHeadDimensionOnce) {
-  std::map<std::pair<std::string, int>, int> rows;
-  for (const Row& row : table())
-    for (const std::string& target : row.targets) ++rows[{target, row.constants.at("D")}];
-  EXPECT_EQ(rows.size(), 12u);
-  for (const char* target : {"sm_80", "sm_86", "sm_89", "sm_90"})
+TEST(TilesTable, CoversEveryTargetAndHeadDimension) {
+  for (const TargetLimits& target : targets()) {
+    if (target.folder != "sm80") continue;
     for (int dimension : {64, 128, 256})
-      EXPECT_EQ((rows[{target, dimension}]), 1) << target << ", D " << dimension;
+      EXPECT_FALSE(row_for(std::string(target.name), dimension).targets.empty());
+  }
 }
 
 TEST(TilesTable, ThreadBlocksThatShareAMultiprocessorFitItsSharedMemory) {
-  const std::map<std::string, int> kb = {
-      {"sm_80", 164}, {"sm_86", 100}, {"sm_89", 100}, {"sm_90", 228}};
-  for (const Row& row : table()) {
-    EXPECT_EQ(row.bytes(), row.shared_kb << 10);
-    for (const std::string& target : row.targets)  // each block takes 1 KB more for the system
-      EXPECT_LE(row.constants.at("RESIDENT") * (row.shared_kb + 1), kb.at(target)) << target;
-  }
+  for (const Row& row : table())
+    for (const std::string& name : row.targets) {
+      const TargetLimits* target = find_target(name);
+      ASSERT_TRUE(target) << name;
+      EXPECT_EQ(target->folder, "sm80") << name;
+      EXPECT_LE(row.bytes(), target->block_shared_bytes) << name;
+      EXPECT_LE(row.constants.at("RESIDENT") * (row.bytes() + reserved_shared_bytes),
+                target->processor_shared_bytes)
+          << name;
+    }
 }
 
 TEST(TilesTable, HasTheConstantsThatTheTextHas) {
@@ -137,7 +138,7 @@ TEST_F(Tiles, EveryRowCompilesWithoutSpills) {
 }
 
 TEST_F(Tiles, OfTooManyKeysAreRefused) {
-  Row row = table().at(1);
+  Row row = row_for("sm_80", 128);
   row.constants["BN"] = 96;
   EXPECT_FALSE(compiles(row, "sm_80", "bf16"));
   EXPECT_EQ(diagnostics.all().at(0).code, "build.spill") << render(diagnostics);

@@ -1,5 +1,6 @@
 // Every file of tests/transfer/<rule>/: a form, a line "---", and what the rules make of the
-// kernel: what each rule took out and put in, or the refusal.
+// kernel: what each rule took out and put in, or the refusal. The kernel is Hopper's, or that of
+// the target which a first line such as "target sm_80" names.
 //
 // KW_WRITE_CASES=1 rewrites the second halves; read the difference before committing it.
 #include <fmt/format.h>
@@ -19,9 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-tl::Program kernel() {
-  Diagnostics d;
-  return *tl::parse(read_source(KW_SOURCE_DIR "/tests/corpus/sm90_attention_fwd.tl"), d);
+// Takes the line of the target off a form's text.
+std::string target_in(std::string& form) {
+  const std::string word = "target ";
+  if (form.rfind(word, 0) != 0) return "sm_90a";
+  const size_t end = form.find('\n');
+  const std::string name = form.substr(word.size(), end - word.size());
+  form.erase(0, end + 1);
+  return name;
 }
 
 std::string prefixed(const std::string& text, const char* prefix) {
@@ -56,8 +62,12 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   const size_t rule = text.find("---\n");
   ASSERT_NE(rule, std::string::npos) << path << " has no line ---";
   Diagnostics d;
-  const spec::Form form = form_of(text.substr(0, rule));
-  const auto result = transfer(kernel(), form, sm_90a(), d);
+  std::string lines = text.substr(0, rule);
+  const std::string name = target_in(lines);
+  const Target target = target_of(name);
+  const tl::Program kernel = kernel_of(name);
+  const spec::Form form = form_of(lines);
+  const auto result = transfer(kernel, form, target, d);
   const std::string got = result ? show(*result) : show(d);
   if (std::getenv("KW_WRITE_CASES")) {
     ASSERT_TRUE(write_file(path, text.substr(0, rule + 4) + got));
@@ -69,7 +79,7 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   Diagnostics again;
   EXPECT_TRUE(tl::parse(make_source("again.tl", tl::print(result->program)), again))
       << render(again);
-  const auto second = transfer(kernel(), form, sm_90a(), again);
+  const auto second = transfer(kernel, form, target, again);
   ASSERT_TRUE(second);
   EXPECT_TRUE(tl::equal(second->program, result->program));
 }

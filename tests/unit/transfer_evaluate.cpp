@@ -79,13 +79,16 @@ std::vector<double> call(const tl::Program& program, const std::string& def, Val
 double mask_keeps(const tl::Program& program, Values values) {
   double keeps = NAN;
   tl::walk(program.body, [&](const tl::Stmt& loop) {
-    if (loop.op != tl::Op::take_warp && loop.op != tl::Op::deal) return;
+    if (loop.op != tl::Op::take_warp && loop.op != tl::Op::deal &&
+        loop.op != tl::Op::workers_kernel)
+      return;
     run_lets(loop.body, values);
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op == tl::Op::if_ && s.body[0].op == tl::Op::map_at)
         keeps = evaluate(s.body[0].expr("f")->args[0], values);
     });
   });
+  if (std::isnan(keeps)) throw std::runtime_error("the program has no mask");
   return keeps;
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "support/targets.h"
 #include "tl/program.h"
 
 namespace kw::transfer {
@@ -169,11 +170,26 @@ spec::Form form_of(const std::string& text) {
   return form;
 }
 
-Target sm_90a(int tried) {
+Target target_of(const std::string& name, int tried) {
+  const TargetLimits* target = find_target(name);
+  if (!target) throw wrong("no target " + name);
   Diagnostics d;
-  const auto shipped = read_tiles(read_source(KW_SOURCE_DIR "/kernels/sm90/tiles.json"), d);
+  const auto shipped = read_tiles(
+      read_source(fmt::format(KW_SOURCE_DIR "/kernels/{}/tiles.json", target->folder)), d);
   if (!shipped) throw wrong(render(d));
-  return {"sm_90a", shipped->rows, tried};
+  return {name, shipped->rows, tried};
+}
+
+Target sm_90a(int tried) { return target_of("sm_90a", tried); }
+
+tl::Program kernel_of(const std::string& target) {
+  Diagnostics d;
+  const auto program =
+      tl::parse(read_source(fmt::format(KW_SOURCE_DIR "/tests/corpus/{}_attention_fwd.tl",
+                                        find_target(target)->folder)),
+                d);
+  if (!program) throw wrong(render(d));
+  return *program;
 }
 
 }  // namespace kw::transfer

@@ -18,8 +18,11 @@ namespace kw::transfer {
 // Throws std::runtime_error for a line that it does not understand.
 spec::Form form_of(const std::string& text);
 
-// sm_90a with the rows of kernels/sm90/tiles.json, of which so many were in vain.
+// A target with the rows beside its kernel's text, of which so many were in vain.
+Target target_of(const std::string& name, int tried = 0);
 Target sm_90a(int tried = 0);
+// The kernel of tests/corpus/ for a target.
+tl::Program kernel_of(const std::string& target);
 
 // An expression over the form's arguments, or over any names if there is none.
 spec::ExprPtr expr_of(const std::string& text, const spec::Form* form = nullptr);

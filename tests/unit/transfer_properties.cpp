@@ -14,16 +14,16 @@
 namespace kw::transfer {
 namespace {
 
-constexpr int kRows = 256, kKeys = 128;  // of a tile: BM and BN
+// A kernel of the corpus: BM, BN, and the query rows of a worker that visits key blocks of its own.
+struct Corpus {
+  const char* target;
+  int rows, keys, worker_rows;
+};
+constexpr Corpus kHopper = {"sm_90a", 256, 128, 64}, kAmpere = {"sm_80", 128, 64, 128};
 
 int64_t setting(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
   return text ? std::atoll(text) : otherwise;
-}
-
-tl::Program kernel() {
-  Diagnostics d;
-  return *tl::parse(read_source(KW_SOURCE_DIR "/tests/corpus/sm90_attention_fwd.tl"), d);
 }
 
 // One launch: sizes and data.
@@ -50,11 +50,11 @@ struct Launch {
     return s;
   }
 
-  Values values(int64_t b, int64_t m) const {
+  Values values(const Corpus& k, int64_t b, int64_t m) const {
     Values v;
-    v.names = {{"M", M},      {"N", N},      {"B", B},          {"H", 32},  {"G", 8},
-               {"BM", kRows}, {"BN", kKeys}, {"D", 128},        {"c.m", m}, {"c.b", b},
-               {"c.h", 0},    {"me", 0},     {"window", window}};
+    v.names = {{"M", M},       {"N", N},       {"B", B},          {"H", 32},  {"G", 8},
+               {"BM", k.rows}, {"BN", k.keys}, {"D", 128},        {"c.m", m}, {"c.b", b},
+               {"c.h", 0},     {"me", 0},      {"window", window}};
     v.read = [this](const std::string& t, const std::vector<int64_t>& at) {
       return double(data.at(t).at(at[0]));
     };
@@ -138,24 +138,24 @@ struct Range {
 };
 
 // What the rules wrote into the kernel for some query rows, evaluated, against the predicate.
-Range check_rows(const tl::Program& p, const spec::ExprPtr& keep, const Launch& l, int64_t b,
-                 int64_t i0, int64_t rows) {
-  Values values = l.values(b, i0 / kRows);
+Range check_rows(const Corpus& k, const tl::Program& p, const spec::ExprPtr& keep, const Launch& l,
+                 int64_t b, int64_t i0, int64_t rows) {
+  Values values = l.values(k, b, i0 / k.rows);
   values.names["i0"] = double(i0);
   values.names["rows"] = double(rows);
   const std::vector<double> range = call(p, "key_blocks", values);
   const Range r{range.size() > 2 ? static_cast<int64_t>(range[2]) : 0,
                 static_cast<int64_t>(range.at(0)), static_cast<int64_t>(range.at(1))};
   const std::string where = print(keep) + " row " + std::to_string(i0);
-  EXPECT_LE(r.count, (l.N + kKeys - 1) / kKeys) << where;
+  EXPECT_LE(r.count, (l.N + k.keys - 1) / k.keys) << where;
   EXPECT_GE(r.full, 0) << where;
-  EXPECT_LE(r.full * kKeys, (l.N / kKeys) * kKeys) << where;  // the ragged last block is masked
+  EXPECT_LE(r.full * k.keys, (l.N / k.keys) * k.keys) << where;  // the ragged last block is masked
   EXPECT_GE(r.first, 0) << where;
   EXPECT_LT(r.first, r.count) << where;
   for (int64_t i = i0; i < std::min(l.M, i0 + rows); i += 5)
     for (int64_t j = 0; j < l.N; j += 3) {
       const bool kept = keeps(keep, l.scope(b, i, j));
-      const int64_t block = j / kKeys;
+      const int64_t block = j / k.keys;
       if (block >= r.count || block < r.first) {
         EXPECT_FALSE(kept) << at(keep, l, b, i, j);
       }
@@ -172,36 +172,45 @@ Range check_rows(const tl::Program& p, const spec::ExprPtr& keep, const Launch& 
 }
 
 // A worker visits key blocks that its cluster loads, and the others go by.
-void check_tile(const tl::Program& p, const spec::ExprPtr& keep, const Launch& l, int64_t b,
-                int64_t m) {
-  const Range all = check_rows(p, keep, l, b, m * kRows, kRows);
-  for (int64_t i0 = m * kRows; i0 < (m + 1) * kRows; i0 += 64) {
-    const Range mine = check_rows(p, keep, l, b, i0, 64);
+void check_tile(const Corpus& k, const tl::Program& p, const spec::ExprPtr& keep, const Launch& l,
+                int64_t b, int64_t m) {
+  const Range all = check_rows(k, p, keep, l, b, m * k.rows, k.rows);
+  for (int64_t i0 = m * k.rows; i0 < (m + 1) * k.rows; i0 += k.worker_rows) {
+    const Range mine = check_rows(k, p, keep, l, b, i0, k.worker_rows);
     EXPECT_GE(mine.first, all.first) << print(keep) << " row " << i0;
     EXPECT_LE(mine.count, all.count) << print(keep) << " row " << i0;
   }
 }
 
-TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
-  Predicates random(setting("KW_SEED", 3));
-  const tl::Program source = kernel();
-  for (int64_t n = setting("KW_CASES", 3000) / 15; n-- > 0;) {
+void check_mask_and_key_range(const Corpus& k, int64_t seed, int64_t predicates) {
+  Predicates random(seed);
+  const tl::Program source = kernel_of(k.target);
+  const Target target = target_of(k.target);
+  for (int64_t n = predicates; n-- > 0;) {
     spec::Form form =
         form_of("argument prefix i32[B]\nargument last i32[B]\nargument window i32\nscore s\n");
     form.terms[0].keep = random.predicate(3);
     Diagnostics d;
-    const auto result = transfer(source, form, sm_90a(), d);
+    const auto result = transfer(source, form, target, d);
     ASSERT_TRUE(result) << render(d) << print(form.terms[0].keep);
     const Launch l(random);
-    const int64_t tiles = (l.M + kRows - 1) / kRows;
-    check_tile(result->program, form.terms[0].keep, l, random.below(l.B), random.below(tiles));
-    if (HasFailure()) return;
+    const int64_t tiles = (l.M + k.rows - 1) / k.rows;
+    check_tile(k, result->program, form.terms[0].keep, l, random.below(l.B), random.below(tiles));
+    if (testing::Test::HasFailure()) return;
   }
+}
+
+TEST(Properties, the_kernel_s_mask_and_key_range_are_the_predicate_s) {
+  check_mask_and_key_range(kHopper, setting("KW_SEED", 3), setting("KW_CASES", 3000) / 15);
+}
+
+TEST(Properties, so_are_those_of_the_kernel_without_a_loader) {
+  check_mask_and_key_range(kAmpere, setting("KW_SEED", 4), setting("KW_CASES", 3000) / 30);
 }
 
 TEST(Properties, every_block_of_the_output_has_one_number_in_either_order) {
   Diagnostics d;
-  const auto causal = transfer(kernel(), form_of("score s\nkeep j <= i\n"), sm_90a(), d);
+  const auto causal = transfer(kernel_of("sm_90a"), form_of("score s\nkeep j <= i\n"), sm_90a(), d);
   ASSERT_TRUE(causal) << render(d);
   for (const int64_t section : {1, 4, 8, 64}) {
     const int64_t B = 2, H = 32, M = 1000, rows = 4;
@@ -209,7 +218,7 @@ TEST(Properties, every_block_of_the_output_has_one_number_in_either_order) {
     double last_row = 1e9;
     for (int64_t w = 0; w < B * H * rows; ++w) {
       Values v;
-      v.names = {{"w", w}, {"M", M}, {"BM", kRows}, {"H", H}, {"section", section}};
+      v.names = {{"w", w}, {"M", M}, {"BM", kHopper.rows}, {"H", H}, {"section", section}};
       const std::vector<double> c = call(causal->program, "block_of", v);
       ++seen.at(static_cast<size_t>((c[2] * H + c[1]) * rows + c[0]));
       if (w % (section * rows) != 0) {

@@ -11,6 +11,7 @@
 #include "lift/lift.h"
 #include "lower/launch_plan.h"
 #include "support/process.h"
+#include "support/targets.h"
 
 namespace kw::cli {
 namespace {
@@ -34,13 +35,15 @@ void add_build(CLI::App& app, Result& result) {
   CLI::App* command = app.add_subcommand(
       "build", "Compile a kernel to a cubin with NVRTC and audit it; spills are refused");
   command->add_option("kernel", state->kernel, "KERNEL.cu")->required();
-  command->add_option("--target", state->target, "GPU architecture")->capture_default_str();
+  command->add_option("--target", state->target, "GPU architecture: " + target_names())
+      ->capture_default_str();
   command->add_option("--out", state->output.out, "the .cubin file to write")->required();
   command->add_flag("--json", state->output.json, "machine-readable results and findings");
   command->callback([state, &result] {
     Diagnostics d;
-    const auto tools = driver::find_tools(d);
-    const SourcePtr kernel = read_input(state->kernel, d);
+    const bool known = driver::known_target(state->target, d);
+    const auto tools = known ? driver::find_tools(d) : std::nullopt;
+    const SourcePtr kernel = known ? read_input(state->kernel, d) : nullptr;
     std::optional<driver::Built> built;
     if (tools && kernel) {
       // The argument struct's size is known from the program, and the audit holds the cubin to it.

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "support/targets.h"
 
 namespace kw::cli {
 
@@ -20,7 +21,8 @@ void add_make(CLI::App& app, Result& result) {
   command->add_option("spec", state->options.spec, "the user's Python file")->required();
   command->add_option("--function", state->options.function, "which function of the file");
   command->add_option("--dtype", state->options.dtype, "bf16 or f16, for fp32 specifications");
-  command->add_option("--target", state->options.target, "GPU architecture")->capture_default_str();
+  command->add_option("--target", state->options.target, "GPU architecture: " + target_names())
+      ->capture_default_str();
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
   command->add_option("--out", state->options.out, "folder to write; default out/NAME");

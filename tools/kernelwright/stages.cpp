@@ -12,6 +12,7 @@
 #include "driver/tools.h"
 #include "lift/lift.h"
 #include "lower/lower.h"
+#include "support/targets.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
 
@@ -124,17 +125,23 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl of plain softmax attention")
       ->required();
   state->spec.add_to(command, false);
-  command->add_option("--target", state->target, "GPU architecture")->capture_default_str();
+  command->add_option("--target", state->target, "GPU architecture: " + target_names())
+      ->capture_default_str();
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
     Diagnostics d;
-    const auto [program, capture] = open(state->program, state->spec.request, d);
-    const auto tools = driver::find_tools(d);
-    const auto tiles = tools ? driver::find_tiles(tools->home, state->tiles, d) : std::nullopt;
+    Opened opened;
+    if (driver::known_target(state->target, d))
+      opened = open(state->program, state->spec.request, d);
+    std::optional<std::vector<transfer::Tiles>> tiles;
+    if (opened.capture)
+      if (const auto tools = driver::find_tools(d))
+        tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;
-    if (capture && tiles)
-      changed = transfer::transfer(*program, capture->form, {state->target, *tiles}, d);
+    if (tiles)
+      changed =
+          transfer::transfer(*opened.program, opened.capture->form, {state->target, *tiles}, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules)
         std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);

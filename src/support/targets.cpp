@@ -1,0 +1,32 @@
+#include "support/targets.h"
+
+namespace kw {
+namespace {
+
+constexpr int64_t operator""_KB(unsigned long long n) { return static_cast<int64_t>(n) * 1024; }
+
+constexpr TargetLimits kTargets[] = {
+    {"sm_90a", "sm90", 227_KB, 228_KB, "Hopper: H100, H200"},
+    {"sm_80", "sm80", 163_KB, 164_KB, "Ampere: A100, A30"},
+    {"sm_86", "sm80", 99_KB, 100_KB, "Ampere: A10, A40, RTX 30"},
+    {"sm_89", "sm80", 99_KB, 100_KB, "Ada: L4, L40S, RTX 40"},
+    {"sm_90", "sm80", 227_KB, 228_KB, "Hopper without its own instructions"},
+};
+
+}  // namespace
+
+std::span<const TargetLimits> targets() { return kTargets; }
+
+const TargetLimits* find_target(std::string_view name) {
+  for (const TargetLimits& t : kTargets)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+std::string target_names() {
+  std::string names;
+  for (const TargetLimits& t : kTargets) names += (names.empty() ? "" : ", ") + std::string(t.name);
+  return names;
+}
+
+}  // namespace kw

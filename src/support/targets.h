@@ -1,0 +1,32 @@
+// The GPU architectures that kernels are compiled for, in one table: which folder of kernels/ has
+// the expert text for it, and what its hardware allows.
+//
+// sm_90a is Hopper with its own instructions (wgmma, TMA), which sm_90 lacks: code for sm_90 and
+// below is the Ampere-class text. A cubin for sm_80 also runs on later minors of 8, slower than one
+// of theirs. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kw {
+
+struct TargetLimits {
+  std::string_view name;           // sm_90a
+  std::string_view folder;         // of kernels/
+  int64_t block_shared_bytes;      // at most for one thread block
+  int64_t processor_shared_bytes;  // of a multiprocessor, for all of its thread blocks
+  std::string_view gpus;
+};
+
+// What the system takes of a multiprocessor's shared memory for each thread block.
+inline constexpr int64_t reserved_shared_bytes = 1024;
+
+std::span<const TargetLimits> targets();
+// Null for a target that is not in the table.
+const TargetLimits* find_target(std::string_view name);
+// "sm_90a, sm_80, ...".
+std::string target_names();
+
+}  // namespace kw
