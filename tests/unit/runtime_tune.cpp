@@ -45,6 +45,7 @@ class Tuning : public testing::Test {
         {"shared_bytes", shared},
         {"parameter_bytes", 168},
         {"cluster", 1},
+        {"resident", 1},
         {"grid", "M"},
         {"constants", {{"D", 8}}},
         {"arguments",
