@@ -27,7 +27,17 @@ SEED = 20240501
 
 
 class InFp64(torch.fx.Interpreter):
-    """Runs a graph with every floating dtype argument, and every floating tensor, in fp64."""
+    """Runs a graph with every floating dtype argument, and every floating tensor, in fp64.
+
+    The default type is fp64 meanwhile: integers times 0.1 have it, and fp32 would round them."""
+
+    def run(self, *args, **kwargs):
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return super().run(*args, **kwargs)
+        finally:
+            torch.set_default_dtype(default)
 
     def run_node(self, node):
         if node.op == "call_function" and "assert" in str(node.target):

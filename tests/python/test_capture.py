@@ -110,6 +110,21 @@ def attention(q, k, v):
     assert own.dtype == torch.bfloat16 and 0 < (own - exact).abs().max() < 0.1
 
 
+def test_the_truth_of_integers_times_a_fraction_is_fp64_too(tmp_path):
+    spec = spec_of(tmp_path, """
+def attention(q, k, v):
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])[None]
+    return (q @ k.mT + (0.1 * (j - i)).to(q.dtype)).softmax(-1) @ v
+""")
+    result = traced(spec)
+    inputs = [torch.randn(1, 4, 5, 64, dtype=torch.bfloat16) for _ in range(3)]
+    truth, _ = goldens._run_case(spec, result, goldens.InFp64(result.program.graph_module), inputs)
+    q, k, v = (x.double() for x in inputs)
+    bias = 0.1 * (torch.arange(5)[None] - torch.arange(5)[:, None]).double()
+    exact = torch.softmax(q @ k.mT + bias, -1) @ v
+    assert (truth - exact).abs().max() < 1e-13 and torch.get_default_dtype() == torch.float32
+
+
 def test_integers_are_drawn_over_their_whole_range():
     prefix = torch.tensor([17, 130], dtype=torch.int32)
     ranges = [goldens._draw_of(prefix, n, 256, False) for n in range(4)]
