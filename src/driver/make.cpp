@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "check/check.h"
@@ -20,19 +19,6 @@
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
-
-class Clock {
- public:
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    last_ = now;
-    return seconds;
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 int count_statements(const tl::Program& program) {
   int count = 0;
@@ -240,7 +226,7 @@ class Maker {
   const Say& say_;
   Diagnostics& diagnostics_;
   Diagnostics attempt_;  // of the stages that may be gone through again
-  Clock clock_;
+  StageClock clock_;
   Made made_;
   fs::path target_;  // the folder to write
   std::optional<Tools> tools_;

@@ -5,6 +5,7 @@
 //
 // Each stage is reported as it ends, with its time. The folder appears whole or not at all.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -18,6 +19,20 @@ struct MakeOptions {
   std::string tiles;  // a file of the user's tile database, or empty
   std::string out;    // empty: out/NAME
   bool gpu = false;
+};
+
+// Seconds since the last lap, for a stage's line.
+class StageClock {
+ public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 // `say` gets a stage's name, what it found in one line, and its seconds.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "driver/tune_shape.h"
 #include "num/npy.h"
 #include "support/files.h"
 
@@ -81,14 +82,14 @@ class ProofWriter {
       : folder_(folder), capture_(capture), transferred_(transferred), diagnostics_(diagnostics) {}
 
   bool run() {
-    read_own_errors();
-    const size_t step = std::max<size_t>(1, capture_.cases.size() / kGoldenCases);
-    bool written = true;
-    for (size_t n = step / 2; n < capture_.cases.size() && written; n += step)
-      written = add_golden(capture_.cases[n]);
+    bool written = add_goldens();
     for (const Shape& shape : kLarge)
       if (written) written = add_large(shape);
-    return written && write_file(folder_ / "prove.json", Json{{"cases", cases_}}.dump(1));
+    return written && write_cases();
+  }
+
+  bool run_for_tuning(const std::map<std::string, int64_t>& letters) {
+    return add_goldens() && add_tuned(letters) && write_cases();
   }
 
  private:
@@ -100,6 +101,16 @@ class ProofWriter {
     if (all.empty()) return;
     std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
     typical_error_ = all[all.size() / 2];
+  }
+
+  bool write_cases() { return write_file(folder_ / "prove.json", Json{{"cases", cases_}}.dump(1)); }
+
+  bool add_goldens() {
+    read_own_errors();
+    const size_t step = std::max<size_t>(1, capture_.cases.size() / kGoldenCases);
+    for (size_t n = step / 2; n < capture_.cases.size(); n += step)
+      if (!add_golden(capture_.cases[n])) return false;
+    return true;
   }
 
   double accepted(double own) const {
@@ -162,6 +173,21 @@ class ProofWriter {
     return write_case(*p, draws, rows, "sampled", shape.timed);
   }
 
+  // The case that is tuned for: inputs of the specification's kind at a size of its own.
+  bool add_tuned(const std::map<std::string, int64_t>& letters) {
+    std::optional<TunedShape> shape = tuned_shape(capture_, letters, diagnostics_);
+    if (!shape) return false;
+    Json one = case_of(shape->problem, shape->draws, "tuned", true);
+    for (const auto& [letter, value] : letters) one["sizes"][letter] = value;
+    const auto size = [&](const char* letter) { return one["sizes"][letter].get<int64_t>(); };
+    const int64_t columns = capture_.form.D.constant + capture_.form.Dv.constant;
+    one["flop"] = 2.0 * columns * size("B") * size("H") * size("M") * size("N") * shape->kept;
+    one["name"] = fmt::format("B{} H{} {}x{}", size("B"), size("H"), size("M"), size("N"));
+    one["layout"] = "BSHD";
+    cases_.push_back(std::move(one));
+    return true;
+  }
+
   struct Rows {
     std::vector<double> index, output, lse, accepted;
     void add(spec::Evaluator& truth, int64_t b, int64_t h, int64_t i, double bound) {
@@ -187,8 +213,7 @@ class ProofWriter {
 
   bool write_case(const spec::Problem& p, const spec::Draws& draws, const Rows& rows,
                   const char* what, bool timed) {
-    const spec::Form& form = capture_.form;
-    const int64_t count = rows.accepted.size(), D = spec::value_of(form.Dv, p.sizes);
+    const int64_t count = rows.accepted.size(), D = spec::value_of(capture_.form.Dv, p.sizes);
     const std::string stem = fmt::format("prove/{}", cases_.size());
     fs::create_directories(folder_ / "prove");
     // LSE in fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
@@ -199,6 +224,20 @@ class ProofWriter {
                        save(stem + ".lse.npy", Dtype::f64, {count}, rows.lse) &&
                        save(stem + ".lse.accepted.npy", Dtype::f64, {count}, lse_accepted);
     if (!saved) return false;
+    const auto golden = [&](const char* output, const std::string& name) {
+      return Json{{"output", output},
+                  {"rows", stem + ".rows.npy"},
+                  {"values", stem + "." + name + ".npy"},
+                  {"accepted", stem + "." + name + ".accepted.npy"}};
+    };
+    cases_.push_back(case_of(p, draws, what, timed));
+    cases_.back()["goldens"] = {golden("o", "o"), golden("lse", "lse")};
+    return true;
+  }
+
+  // A case without goldens; the layouts take turns.
+  Json case_of(const spec::Problem& p, const spec::Draws& draws, const char* what, bool timed) {
+    const spec::Form& form = capture_.form;
     Json sizes = p.sizes;
     for (const auto& [letter, size] :
          {std::pair{"B", form.B}, {"H", form.H}, {"G", form.G}, {"M", form.M}, {"N", form.N}})
@@ -212,22 +251,15 @@ class ProofWriter {
       else
         inputs[b.argument] = to_json(draw->second);
     }
-    const auto golden = [&](const char* output, const std::string& name) {
-      return Json{{"output", output},
-                  {"rows", stem + ".rows.npy"},
-                  {"values", stem + "." + name + ".npy"},
-                  {"accepted", stem + "." + name + ".accepted.npy"}};
-    };
-    cases_.push_back({{"name", fmt::format("{} B{} {}x{}", what, sizes["B"].get<int64_t>(),
-                                           sizes["M"].get<int64_t>(), sizes["N"].get<int64_t>())},
-                      {"seed", draws.seed},
-                      {"sizes", sizes},
-                      {"layout", cases_.size() % 2 ? "BSHD" : "BHSD"},
-                      {"scalars", scalars},
-                      {"inputs", inputs},
-                      {"goldens", {golden("o", "o"), golden("lse", "lse")}},
-                      {"timed", timed}});
-    return true;
+    return {{"name", fmt::format("{} B{} {}x{}", what, sizes["B"].get<int64_t>(),
+                                 sizes["M"].get<int64_t>(), sizes["N"].get<int64_t>())},
+            {"seed", draws.seed},
+            {"sizes", sizes},
+            {"layout", cases_.size() % 2 ? "BSHD" : "BHSD"},
+            {"scalars", scalars},
+            {"inputs", inputs},
+            {"goldens", Json::array()},
+            {"timed", timed}};
   }
 
   const fs::path folder_;
@@ -243,6 +275,12 @@ class ProofWriter {
 bool write_proof(const fs::path& folder, const spec::Capture& capture,
                  const transfer::Result& transferred, Diagnostics& diagnostics) {
   return ProofWriter(folder, capture, transferred, diagnostics).run();
+}
+
+bool write_tuning_cases(const fs::path& folder, const spec::Capture& capture,
+                        const transfer::Result& transferred,
+                        const std::map<std::string, int64_t>& sizes, Diagnostics& diagnostics) {
+  return ProofWriter(folder, capture, transferred, diagnostics).run_for_tuning(sizes);
 }
 
 }  // namespace kw::driver

@@ -7,6 +7,7 @@
 // golden rows stands in for it.
 #pragma once
 #include <filesystem>
+#include <map>
 
 #include "spec/capture.h"
 #include "transfer/transfer.h"
@@ -17,5 +18,13 @@ namespace kw::driver {
 // written.
 bool write_proof(const std::filesystem::path& folder, const spec::Capture& capture,
                  const transfer::Result& transferred, Diagnostics& diagnostics);
+
+// For tuning: the golden cases, and one case that is timed, without goldens, at `sizes`: values for
+// B, H, G, M and N where they are not the specification's own. Its operations count the unmasked
+// entries, of 64 rows as a sample where there is a mask. Reports tune.shape for a size that the
+// user's code fixes.
+bool write_tuning_cases(const std::filesystem::path& folder, const spec::Capture& capture,
+                        const transfer::Result& transferred,
+                        const std::map<std::string, int64_t>& sizes, Diagnostics& diagnostics);
 
 }  // namespace kw::driver

@@ -105,7 +105,7 @@ bool has_constants_of_its_own(Edit& edit, const Dims& own) {
 
 // What to try for these dimensions, best first; null stands for the constants as they are.
 std::vector<const Tiles*> choices(Edit& edit, const Dims& asked, const Dims& own) {
-  const Keys keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
+  const Keys keys = edit.result.keys;
   std::vector<const Tiles*> users, shipped, out;
   for (const Tiles& t : edit.target.tiles)
     if (t.is_for(edit.target.name) && Dims{t.dim, t.value_dim} == asked &&
@@ -189,6 +189,7 @@ bool head_dimensions(Edit& edit) {
   const Dims own{value_of(edit.program, d), value_of(edit.program, v)};
   const Dims asked{dim.constant, value_dim.constant};
   const bool constant = dim.name.empty() && value_dim.name.empty();
+  edit.result.keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
   const auto tiles = constant ? choices(edit, asked, own) : std::vector<const Tiles*>{};
   const size_t tried = static_cast<size_t>(edit.target.tried);
   edit.result.roomier = tried + 1 < tiles.size();
@@ -196,6 +197,7 @@ bool head_dimensions(Edit& edit) {
   if (tried >= tiles.size() || one_letter) return refuse_head_dimension(edit, own);
   const Tiles* row = tiles[tried];
   if (!row) return true;
+  edit.result.tiles = row->place;
   return set_constant(edit, d, tl::integer(asked.dim), row->place) &&
          set_constant(edit, v, tl::integer(asked.value_dim), row->place) &&
          set_constants(edit, *row);

@@ -45,7 +45,9 @@ struct Result {
   std::vector<Condition> conditions;
   std::vector<std::string> notes;  // what a person should know: a mask that visits every block
   int statements_removed = 0, statements_added = 0;
-  bool roomier = false;  // other tiles leave more registers: Target::tried may be one more
+  bool roomier = false;     // other tiles leave more registers: Target::tried may be one more
+  Keys keys = Keys::alike;  // whether the range of keys that a row sees moves with the row
+  std::string tiles;        // the row of the tile database, by its place; empty: the text's own
 };
 
 // What the program will be compiled for, and the tile database: the rows of the user's files first,

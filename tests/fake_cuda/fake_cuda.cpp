@@ -3,10 +3,14 @@
 // Device memory is host memory, streams are ignored, and a "kernel" is one of the C++ functions
 // below, chosen by the entry's name. Each is a copy y = x over [batch, head, row, column] tensors
 // of 16-bit elements, with lse[b, h, m] = the first column; all but the first are wrong in one way
-// that a prover must notice. Every call is appended to the file that FAKE_CUDA_LOG names. A GPU
-// that says it has no clusters is FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them
+// that a prover must notice. With FAKE_CUDA_ATTENTION=1 the entry attention_fwd is attention
+// (fake_attention.h). Every call is appended to the file that FAKE_CUDA_LOG names. A GPU that says
+// it has no clusters is FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them
 // FAKE_CUDA_REFUSES_CLUSTERS=1. It is of compute capability 9.0, or what FAKE_CUDA_CAPABILITY says
 // (80, 86, 89).
+//
+// Time is a count: a launch takes half a millisecond, and a millionth of one more for each byte of
+// its dynamic shared memory, so that a test knows which of two kernels is faster.
 //
 // The argument struct: x at 0 and y at 56 (rank 4), lse at 112 (rank 3, f32), a pointer to a
 // workspace of one u32 at 160; 168 bytes.
@@ -19,6 +23,8 @@
 #include <cstring>
 #include <list>
 #include <string>
+
+#include "fake_attention.h"
 
 namespace {
 
@@ -66,6 +72,7 @@ int shared_bytes() {  // of a thread block at most
 }
 std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
+double now_ms = 0;  // what all launches so far have taken
 
 void copy(const unsigned char* arguments, const std::string& how) {
   static uint16_t launches = 0;
@@ -82,6 +89,7 @@ void copy(const unsigned char* arguments, const std::string& how) {
         for (int c = 0; c < y.extent[3]; ++c) {
           uint16_t bits = reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)];
           if (how == "copy_wrong" && last && c == 0) bits ^= 0x8000;
+          if (how == "copy_large" && last && rows > 16) bits ^= 0x8000;
           if (how == "copy_drift" && m == 0) bits ^= launches & 1;
           if (how == "copy_input") reinterpret_cast<uint16_t*>(x.data)[x.at(b, h, m, c)] = 0;
           reinterpret_cast<uint16_t*>(y.data)[y.at(b, h, m, c)] = bits;
@@ -172,8 +180,10 @@ int cuLaunchKernelEx(const LaunchConfig* config, void* f, void** parameters, voi
        std::to_string(config->shared_bytes));
   if (cluster == 0 || config->grid[0] % cluster != 0) return 1;
   if (cluster > 1 && getenv("FAKE_CUDA_REFUSES_CLUSTERS")) return 912;
-  if (kernel.name.rfind("copy", 0) == 0)
-    copy(static_cast<const unsigned char*>(parameters[0]), kernel.name);
+  const auto* arguments = static_cast<const unsigned char*>(parameters[0]);
+  if (kernel.name.rfind("copy", 0) == 0) copy(arguments, kernel.name);
+  if (kernel.name == "attention_fwd" && getenv("FAKE_CUDA_ATTENTION")) fake::attention(arguments);
+  now_ms += 0.5 + 1e-6 * config->shared_bytes;
   return 0;
 }
 int cuMemAlloc_v2(uint64_t* p, size_t n) {
@@ -184,20 +194,24 @@ int cuMemAlloc_v2(uint64_t* p, size_t n) {
 int cuMemFree_v2(uint64_t p) { return note("free"), free(reinterpret_cast<void*>(p)), 0; }
 int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, void*) {
   note("fill " + std::to_string(n));
+  fake::memory_changed();
   return memset(reinterpret_cast<void*>(p), v, n), 0;
 }
 int cuMemcpyHtoD_v2(uint64_t p, const void* s, size_t n) {
+  fake::memory_changed();
   return memcpy(reinterpret_cast<void*>(p), s, n), 0;
 }
 int cuMemcpyDtoH_v2(void* d, uint64_t p, size_t n) {
   return memcpy(d, reinterpret_cast<void*>(p), n), 0;
 }
-int cuEventCreate(void** e, unsigned) { return *e = reinterpret_cast<void*>(0x3000), 0; }
-int cuEventDestroy_v2(void*) { return 0; }
-int cuEventRecord(void*, void*) { return 0; }
+int cuEventCreate(void** e, unsigned) { return *e = new double(0), 0; }
+int cuEventDestroy_v2(void* e) { return delete static_cast<double*>(e), 0; }
+int cuEventRecord(void* e, void*) { return *static_cast<double*>(e) = now_ms, 0; }
 int cuEventSynchronize(void*) { return pending_error; }
-int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, 0; }
-// The fake's tensor map holds the address first, as text in the log the rest.
+int cuEventElapsedTime(float* ms, void* a, void* b) {
+  return *ms = static_cast<float>(*static_cast<double*>(b) - *static_cast<double*>(a)), 0;
+}
+// The fake's tensor map is a fake::TensorMap; the log has the rest as text.
 int cuTensorMapEncodeTiled(void* map, int dtype, uint32_t rank, void* address, const uint64_t* dims,
                            const uint64_t* strides, const uint32_t* box, const uint32_t*, int,
                            int swizzle, int, int) {
@@ -210,8 +224,10 @@ int cuTensorMapEncodeTiled(void* map, int dtype, uint32_t rank, void* address, c
   call += " swizzle " + std::to_string(swizzle);
   note(call);
   memset(map, 0, 128);
-  memcpy(map, &address, sizeof address);
-  return 0;
+  fake::TensorMap view{static_cast<char*>(address), dtype, {}, {}};
+  for (uint32_t i = 0; i < rank && i < 5; ++i) view.dims[i] = static_cast<int32_t>(dims[i]);
+  for (uint32_t i = 0; i + 1 < rank && i < 4; ++i) view.strides[i] = strides[i];
+  return memcpy(map, &view, sizeof view), 0;
 }
 int cuTensorMapReplaceAddress(void* map, void* address) {
   note("address");

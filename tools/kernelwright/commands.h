@@ -8,6 +8,7 @@ namespace kw::cli {
 using Result = int;
 
 void add_make(CLI::App& app, Result& result);     // make.cpp
+void add_tune(CLI::App& app, Result& result);     // tune.cpp
 void add_capture(CLI::App& app, Result& result);  // stages.cpp: one command a stage
 void add_lift(CLI::App& app, Result& result);
 void add_transfer(CLI::App& app, Result& result);

@@ -8,18 +8,17 @@
 // when a case takes too long. Exit codes: 0 holds, 1 refuted, 2 the input is at fault, 3
 // inconclusive (no GPU, or no golden applied), 70 our own fault.
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "report.h"
 #include "runtime/prove.h"
+#include "support/child.h"
 
 namespace {
 
@@ -37,12 +36,7 @@ struct Options {
 // ---- the child: everything that touches the GPU
 
 void send(int fd, const Json& event) {
-  const std::string line = event.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  for (size_t sent = 0; sent < line.size();) {
-    const ssize_t n = write(fd, line.data() + sent, line.size() - sent);
-    if (n < 0 && errno != EINTR) _exit(static_cast<int>(Exit::own_fault));
-    if (n > 0) sent += n;
-  }
+  send_line(fd, event.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 Json machine(const Driver& driver) {
@@ -151,50 +145,23 @@ class Report {
   std::string running_;
 };
 
-// Reads lines until the child closes its end; false when it was silent for the limit.
-bool listen(int fd, double limit_seconds, Report& report) {
-  std::string pending;
-  char buffer[65536];
-  while (true) {
-    pollfd polled{fd, POLLIN, 0};
-    const int ready = poll(&polled, 1, static_cast<int>(limit_seconds * 1000));
-    if (ready == 0) return false;
-    if (ready < 0 && errno == EINTR) continue;
-    const ssize_t n = read(fd, buffer, sizeof buffer);
-    if (n <= 0) return true;
-    pending.append(buffer, n);
-    for (size_t end; (end = pending.find('\n')) != std::string::npos; pending.erase(0, end + 1))
-      report.take(pending.substr(0, end));
-  }
-}
-
 int supervise(const Options& options, const ProveSpec& spec) {
   Report report(options);
-  int ends[2];
-  if (pipe(ends)) return static_cast<int>(Exit::own_fault);
-  const pid_t child = fork();
-  if (child < 0) return static_cast<int>(Exit::own_fault);
-  if (child == 0) {
-    close(ends[0]);
-    _exit(static_cast<int>(work(options, spec, ends[1])));
-  }
-  close(ends[1]);
-  const bool in_time = listen(ends[0], options.limit_seconds, report);
-  if (!in_time) kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!in_time && !report.running().empty()) {
+  const ChildEnd end =
+      watch_child([&](int fd) { return static_cast<int>(work(options, spec, fd)); },
+                  [&](const std::string& line) { report.take(line); }, options.limit_seconds);
+  if (!end.started) return static_cast<int>(Exit::own_fault);
+  if (end.silent && !report.running().empty()) {
     report.unfinished("prove.hang", fmt::format("did not end within {} s; the process was killed",
                                                 options.limit_seconds));
     return report.finish(Exit::holds, spec.cases.size());
   }
-  if (!in_time || !WIFEXITED(status)) {
+  if (end.silent || end.signal) {
     fprintf(stderr, "error[prove.child]: the process that uses the GPU %s\n",
-            in_time ? strsignal(WTERMSIG(status)) : "did not open it in time");
+            end.signal ? strsignal(end.signal) : "did not open it in time");
     return report.finish(Exit::own_fault, spec.cases.size());
   }
-  return report.finish(static_cast<Exit>(WEXITSTATUS(status)), spec.cases.size());
+  return report.finish(static_cast<Exit>(end.exit_code), spec.cases.size());
 }
 
 std::optional<ProveSpec> read_input(const Options& options, Diagnostics& diagnostics) {

@@ -1,0 +1,24 @@
+// Plain attention for the stand-in driver, so that what `make` and `tune` write can be proven,
+// timed and held against the fp64 goldens on a machine without a GPU.
+//
+// The argument struct is that of kernels/sm90/attention_fwd.cu for full attention: tensor maps of
+// q, k, v and o at 0, 128, 256 and 384, lse (rank 3, f32) at 512. The scale is 1 / sqrt(D).
+#pragma once
+#include <cstdint>
+
+namespace fake {
+
+// What cuTensorMapEncodeTiled leaves in 128 bytes: dims and strides (in bytes) of columns in a
+// panel, rows, panels, heads, batch.
+struct TensorMap {
+  char* data;  // first: the launcher of the tests replaces an address by these bytes alone
+  int32_t dtype, dims[5];
+  int64_t strides[4];
+};
+static_assert(sizeof(TensorMap) <= 128);
+
+// Computes nothing when neither the arguments nor any memory has changed since the last launch.
+void attention(const unsigned char* arguments);
+void memory_changed();
+
+}  // namespace fake

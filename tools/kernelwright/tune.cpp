@@ -1,0 +1,60 @@
+// `kernelwright tune`: which constants of a kernel are best on a GPU.
+#include "driver/tune.h"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "commands.h"
+#include "console.h"
+
+namespace kw::cli {
+
+void add_tune(CLI::App& app, Result& result) {
+  struct State {
+    driver::TuneOptions options;
+    Output output;
+  };
+  auto state = std::make_shared<State>();
+  driver::TuneOptions& o = state->options;
+  o.jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  CLI::App* command = app.add_subcommand(
+      "tune",
+      "Try a kernel's constants: compile the best guesses here, time them on a GPU (here, or "
+      "elsewhere with kernelwright-tune-time), write the winner to a tile database");
+  command->add_option("spec", o.spec, "the user's Python file, or a folder of an earlier run")
+      ->required();
+  command->add_option("--function", o.function, "which function of the file");
+  command->add_option("--dtype", o.dtype, "bf16 or f16, for fp32 specifications");
+  command->add_option("--target", o.target, "GPU architecture")->capture_default_str();
+  command->add_option("--out", o.out, "folder to write; default out/NAME.tune");
+  command->add_option("--tiles", o.tiles,
+                      "the tile database for the winner; default tiles.json in the folder");
+  command->add_option("--times", o.times,
+                      "of an earlier run: the file of times, where it is not in the folder");
+  command->add_option("--shape", o.shape,
+                      "to tune for, as B=1,H=16,G=16,M=16384,N=16384; heads are the "
+                      "specification's where none are named");
+  command->add_option("--jobs", o.jobs, "compilers at a time")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--keep", o.keep, "candidates to time, beside what is used at present")
+      ->check(CLI::Range(1, 99))
+      ->capture_default_str();
+  command->add_flag("--json", state->output.json, "one JSON object a stage");
+  command->callback([state, &result] {
+    Diagnostics diagnostics;
+    const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
+      if (state->output.json)
+        std::cout << nlohmann::json{{"stage", stage}, {"text", text}, {"seconds", s}}.dump()
+                  << "\n";
+      else
+        say_stage(stage, text, s);
+    };
+    result = finish(driver::tune(state->options, say, diagnostics), diagnostics, state->output);
+  });
+}
+
+}  // namespace kw::cli
