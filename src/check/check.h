@@ -50,6 +50,7 @@ struct Counterexample {
   std::map<std::string, int64_t> sizes;
   int64_t heads = 0, key_heads = 0;  // how many the program ran with
   std::string output;                // "o", "lse", "key blocks" or the fault's code
+  bool exact = false;                // in the exact reading, where values do not count
   int64_t b = -1, h = -1, i = -1;    // the row; h is the user's head
   std::vector<double> got, want;     // the worst elements first, at most four
   std::vector<int64_t> columns;      // which they are

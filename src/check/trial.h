@@ -37,18 +37,34 @@ std::optional<exec::Launch> bind(const tl::Program& program, const spec::Form& f
 struct Failure {
   Counterexample what;
   std::optional<Diagnostic> fault;
+  uint8_t opaque = 0;  // exact::Opaque on the path of a difference: it proves nothing
 };
 
 struct Trial {
   bool valid = true;  // false: the case could not be run; `diagnostics` says why
   Diagnostics diagnostics;
   std::optional<Failure> failure;
-  // The first row that is above the accepted error, by less than half of it; and how many are.
   int rows = 0, key_blocks = 0;
   double worst = 0;
+  // Of the exact reading: how probable it is that a difference was missed, and what was opaque.
+  double error_bound = 0;
+  uint8_t opaque = 0;
 };
 
+// Where a failure is; h is a head of the case.
+Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i);
+// Whether the run gave outputs to compare; otherwise the trial says why not.
+bool ran(const Case& c, const exec::Outcome& run, Trial& trial);
+
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
+
+// ---- the exact reading (exec/exact.h, spec/exact.h)
+// A few small cases; they need no goldens.
+std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options);
+// The same, with zero tolerance: every element of every output. `draw` chooses the primes and the
+// seed. A failure that an opaque operation may have made is `uncertain`.
+Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
+                      int draw);
 
 // Skipped and unmasked key blocks against the keep predicate.
 std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::Problem& problem,

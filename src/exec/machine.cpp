@@ -75,7 +75,7 @@ Next block_on(Agent& a, const Stmt& s, const std::string& barrier, const std::st
 }
 
 Machine::Machine(const tl::Program& program, const Launch& launch, Observer* observer)
-    : program(program), launch(launch), observer(observer) {}
+    : program(program), launch(launch), observer(observer), algebra(launch.algebra) {}
 
 // The agents of the kernel's workers: those of a `worker` that holds threads are its threads.
 void Machine::add_agents(ThreadBlock& block) {
@@ -212,8 +212,11 @@ void Machine::run() {
     if (!faults.any()) check_end();
   }
   if (faults.any()) outcome.faults.push_back(faults.first());
-  for (auto& [name, global] : tensors)
-    if (global.writes) outcome.outputs.emplace(name, std::move(global.data));
+  for (auto& [name, global] : tensors) {
+    if (!global.writes) continue;
+    outcome.outputs.emplace(name, std::move(global.data));
+    if (algebra) outcome.exact.emplace(name, std::move(global.exact));
+  }
 }
 
 void Machine::report_deadlock() {
