@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
-#include "check/trial.h"
+#include "check/locator.h"
 #include "spec/exact.h"
 
 namespace kw::check {
@@ -69,26 +70,51 @@ void compare(const Form& form, const spec::Problem& named, const Case& c,
     }
 }
 
+// One draw of a case, ready to run. The launch refers to the algebra.
+struct Drawn {
+  spec::Problem named;
+  std::unique_ptr<Algebra> algebra;
+  exec::Launch launch;
+};
+
+std::optional<Drawn> draw_case(const tl::Program& program, const Form& form, const Case& c,
+                               int draw, Diagnostics& diagnostics) {
+  std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, diagnostics);
+  if (!problem) return std::nullopt;
+  Drawn d{spec::named(form, std::move(*problem)),
+          std::make_unique<Algebra>(draw % Algebra::kChains, c.draws.seed * 64 + draw),
+          {}};
+  std::optional<exec::Launch> launch = bind(program, form, d.named, c, diagnostics);
+  if (!launch) return std::nullopt;
+  d.launch = std::move(*launch);
+  d.launch.algebra = d.algebra.get();
+  d.launch.seed = draw;
+  return d;
+}
+
 }  // namespace
 
 Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
                       int draw) {
   Trial trial;
   trial.valid = false;
-  const Form& form = capture.form;
-  std::optional<spec::Problem> problem =
-      spec::make_problem(form, c.sizes, c.draws, trial.diagnostics);
-  if (!problem) return trial;
-  const spec::Problem named = spec::named(form, std::move(*problem));
-  std::optional<exec::Launch> launch = bind(program, form, named, c, trial.diagnostics);
-  if (!launch) return trial;
-  const Algebra algebra(draw % Algebra::kChains, c.draws.seed * 64 + draw);
-  launch->algebra = &algebra;
-  launch->seed = draw;
-  const exec::Outcome run = exec::run(program, *launch);
+  const auto drawn = draw_case(program, capture.form, c, draw, trial.diagnostics);
+  if (!drawn) return trial;
+  const exec::Outcome run = exec::run(program, drawn->launch);
   if (!ran(c, run, trial)) return trial;
-  compare(form, named, c, run, algebra, trial);
+  compare(capture.form, drawn->named, c, run, *drawn->algebra, trial);
   return trial;
+}
+
+void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c,
+                  int draw, Counterexample& what) {
+  Diagnostics ignored;
+  const auto drawn = draw_case(program, capture.form, c, draw, ignored);
+  if (!drawn) return;
+  const auto locator = make_exact_locator(c, capture.form, drawn->named, drawn->launch);
+  exec::run(program, drawn->launch, locator.get());
+  const Difference found = locator->found();
+  name_statement(program, found.statement, found.text, what);
 }
 
 }  // namespace kw::check

@@ -71,6 +71,7 @@ class View {
   virtual const Tile* tile(const std::string& name) const = 0;  // accumulator or operand, or null
   virtual const Row* row(const std::string& name) const = 0;    // row vector or partial, or null
   virtual double value(const tl::ExprPtr& scalar) const = 0;    // NaN when it has none
+  virtual exact::Element element(const tl::ExprPtr& real) const = 0;  // of the exact reading
   virtual int agent() const = 0;
 };
 

@@ -32,16 +32,21 @@ class AgentView : public View {
   }
   const Row* row(const std::string& name) const override { return get<std::shared_ptr<Row>>(name); }
   double value(const tl::ExprPtr& e) const override {
-    // Looking must not disturb: what cannot be evaluated is no fault of the program.
-    const Faults before = m_.faults;
-    const Value v = evaluate(context(m_, a_, s_), e);
-    const bool failed = m_.faults.any() && !before.any();
-    m_.faults = before;
-    return failed || v.type == Type::none ? std::nan("") : v.x;
+    const Value v = look(e);
+    return v.type == Type::none ? std::nan("") : v.x;
   }
+  exact::Element element(const tl::ExprPtr& e) const override { return look(e).e; }
   int agent() const override { return a_.index; }
 
  private:
+  // Looking must not disturb: what cannot be evaluated is no fault of the program.
+  Value look(const tl::ExprPtr& e) const {
+    const Faults before = m_.faults;
+    Value v = evaluate(context(m_, a_, s_), e);
+    if (m_.faults.any() && !before.any()) v.type = Type::none;
+    m_.faults = before;
+    return v;
+  }
   template <class Pointer>
   typename Pointer::element_type* get(const std::string& name) const {
     Binding* b = a_.scope()->find(name);

@@ -64,78 +64,67 @@ Program::Inputs indices(int64_t b, int64_t h, int64_t i, int64_t j) {
   return in;
 }
 
-// One term of one head: its weights, unnormalised, row by row.
-class Head {
- public:
-  Head(const Form& form, const Term& term, const Problem& named, const Algebra& algebra, int64_t b,
-       int64_t h)
-      : term_(term),
-        algebra_(algebra),
-        b_(b),
-        h_(h),
-        M_(value_of(form.M, named.sizes)),
-        N_(value_of(form.N, named.sizes)),
-        Dv_(form.Dv.constant),
-        score_(term.score, named, algebra) {
-    if (term.keep) keep_.emplace(term.keep, named, algebra);
-    const int64_t D = form.D.constant;
-    const auto q = rows_of(term.q, named, algebra, "i", b, h, M_, D);
-    const auto k = rows_of(term.k, named, algebra, "j", b, h, N_, D);
-    v_ = rows_of(term.v, named, algebra, "j", b, h, N_, Dv_);
-    weights_.resize(M_ * N_);
-    algebra.add_product(int(M_), int(D), int(N_), q.data(), k.data(), true, weights_.data());
+// Turns a row's scores into weights, unnormalised; what their sums with v are multiplied by.
+Element weigh(const Algebra& algebra, ExactScores& s, int64_t i, int64_t N, bool finite_mask,
+              ExactRows& rows) {
+  Element sum;
+  bool any = false;
+  for (int64_t j = 0; j < N; ++j) {
+    Element& w = s.score[i * N + j];
+    const Algebra::Truth kept = s.keep[i * N + j];
+    w = kept.holds ? algebra.exp(w) : Element();
+    for (uint8_t& bits : w.opaque) bits |= kept.opaque;
+    any |= kept.holds;
+    sum = algebra.add(sum, w);
   }
-
-  void add_to(ExactRows& rows) {
-    std::vector<Element> scales;
-    for (int64_t i = 0; i < M_; ++i) scales.push_back(weigh(i, rows));
-    std::vector<Element> sums(M_ * Dv_);
-    algebra_.add_product(int(M_), int(N_), int(Dv_), weights_.data(), v_.data(), false,
-                         sums.data());
-    for (int64_t n = 0; n < M_ * Dv_; ++n)
-      rows.output[n] = algebra_.add(rows.output[n], algebra_.mul(sums[n], scales[n / Dv_]));
+  if (any) {
+    rows.lse[i] = algebra.log(sum);
+    return algebra.reciprocal(sum);
   }
-
- private:
-  // Turns the row's products into weights; what their sums with v are multiplied by.
-  Element weigh(int64_t i, ExactRows& rows) {
-    Element sum;
-    bool any = false;
-    for (int64_t j = 0; j < N_; ++j) {
-      Element& w = weights_[i * N_ + j];
-      const Program::Inputs in = indices(b_, h_, i, j);
-      const Algebra::Truth kept = keep_ ? keep_->holds(in) : Algebra::Truth{true, 0};
-      w = kept.holds ? algebra_.exp(score_.run(in, w)) : Element();
-      for (uint8_t& bits : w.opaque) bits |= kept.opaque;
-      any |= kept.holds;
-      sum = algebra_.add(sum, w);
-    }
-    if (any) {
-      rows.lse[i] = algebra_.log(sum);
-      return algebra_.reciprocal(sum);
-    }
-    rows.uniform[i] = term_.finite_mask;
-    if (!term_.finite_mask) return Element();
-    for (int64_t j = 0; j < N_; ++j) weights_[i * N_ + j] = algebra_.integer(1);
-    return algebra_.reciprocal(algebra_.integer(N_));
-  }
-
-  const Term& term_;
-  const Algebra& algebra_;
-  const int64_t b_, h_, M_, N_, Dv_;
-  ExactProgram score_;
-  std::optional<ExactProgram> keep_;
-  std::vector<Element> v_, weights_;
-};
+  rows.uniform[i] = finite_mask;
+  if (!finite_mask) return Element();
+  for (int64_t j = 0; j < N; ++j) s.score[i * N + j] = algebra.integer(1);
+  return algebra.reciprocal(algebra.integer(N));
+}
 
 }  // namespace
 
+ExactScores exact_scores(const Form& form, const Term& term, const Problem& named,
+                         const Algebra& algebra, int64_t b, int64_t h) {
+  const int64_t M = value_of(form.M, named.sizes), N = value_of(form.N, named.sizes),
+                D = form.D.constant;
+  const auto q = rows_of(term.q, named, algebra, "i", b, h, M, D);
+  const auto k = rows_of(term.k, named, algebra, "j", b, h, N, D);
+  ExactScores out{std::vector<Element>(M * N), std::vector<Algebra::Truth>(M * N),
+                  rows_of(term.v, named, algebra, "j", b, h, N, form.Dv.constant)};
+  algebra.add_product(int(M), int(D), int(N), q.data(), k.data(), true, out.score.data());
+  ExactProgram score(term.score, named, algebra);
+  std::optional<ExactProgram> keep;
+  if (term.keep) keep.emplace(term.keep, named, algebra);
+  for (int64_t n = 0; n < M * N; ++n) {
+    const Program::Inputs in = indices(b, h, n / N, n % N);
+    out.keep[n] = keep ? keep->holds(in) : Algebra::Truth{true, 0};
+    out.score[n] = score.run(in, out.score[n]);
+  }
+  return out;
+}
+
 ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& algebra, int64_t b,
                      int64_t h) {
-  const int64_t M = value_of(form.M, named.sizes), Dv = form.Dv.constant;
+  const int64_t M = value_of(form.M, named.sizes), N = value_of(form.N, named.sizes),
+                Dv = form.Dv.constant;
   ExactRows rows{std::vector<Element>(M * Dv), std::vector<Element>(M, algebra.minus_infinity()),
                  std::vector<bool>(M)};
-  for (const Term& term : form.terms) Head(form, term, named, algebra, b, h).add_to(rows);
+  for (const Term& term : form.terms) {
+    ExactScores s = exact_scores(form, term, named, algebra, b, h);
+    std::vector<Element> factors, sums(M * Dv);
+    for (int64_t i = 0; i < M; ++i)
+      factors.push_back(weigh(algebra, s, i, N, term.finite_mask, rows));
+    algebra.add_product(int(M), int(N), int(Dv), s.score.data(), s.value.data(), false,
+                        sums.data());
+    for (int64_t n = 0; n < M * Dv; ++n)
+      rows.output[n] = algebra.add(rows.output[n], algebra.mul(sums[n], factors[n / Dv]));
+  }
   if (!form.epilogue || form.epilogue->kind == spec::Kind::output) return rows;
   ExactProgram epilogue(form.epilogue, named, algebra);
   for (int64_t n = 0; n < M * Dv; ++n) {

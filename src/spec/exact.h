@@ -19,6 +19,15 @@ Problem named(const Form& form, Problem problem);
 // Why the form has no exact reading (a real becomes an integer, or an index); null when it has one.
 std::optional<std::string> not_exact(const Form& form);
 
+// The scores of one head and whether they count, both [M, N]; and its values, [N, Dv].
+struct ExactScores {
+  std::vector<exact::Element> score;
+  std::vector<exact::Algebra::Truth> keep;
+  std::vector<exact::Element> value;
+};
+ExactScores exact_scores(const Form& form, const Term& term, const Problem& named,
+                         const exact::Algebra& algebra, int64_t b, int64_t h);
+
 // All rows of one head. A row without a key is as Evaluator says.
 struct ExactRows {
   std::vector<exact::Element> output;  // [M, Dv]
