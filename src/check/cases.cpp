@@ -100,7 +100,7 @@ void choose_heads(const Form& form, Case& c, bool all) {
 
 // Several key blocks and rows of tiles, ragged ends, more keys than queries and fewer.
 std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options) {
-  constexpr int64_t kShapes[][3] = {{1, 130, 300}, {2, 65, 129}, {1, 300, 70}};
+  constexpr int64_t kShapes[][3] = {{1, 200, 300}, {2, 65, 129}, {1, 300, 257}};
   std::vector<Case> cases;
   for (const auto& [b, m, n] : kShapes) {
     if (int(cases.size()) >= options.exact_cases) break;

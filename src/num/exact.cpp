@@ -345,7 +345,9 @@ Element Algebra::sqrt(const Element& a) const {
 }
 
 // ---- order, comparisons, and what nothing is known of
+// Zero is in the middle, so that as many numbers are above it as below.
 uint64_t Algebra::order_key(const Element& a) const {
+  if (a.kind == Kind::number && a.x[0] == 0) return prime(0) / 2;
   return hash(residue(a), Stream::ordering, 0);
 }
 

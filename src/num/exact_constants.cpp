@@ -6,11 +6,9 @@
 // two, a decimal of at most six digits, or n / d * sqrt(m) * log2e^k with the least n d m. That a
 // number without meaning is taken for such a one happens for 3 in 1000; it is then 2^-23 off, which
 // the values reading sees and this one does not.
-#include <fmt/format.h>
-
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
 #include <optional>
 
 #include "num/exact.h"
@@ -32,7 +30,9 @@ std::optional<Fraction> as_written(float x) {
   while (bits % 2 == 0) bits /= 2, ++exponent;
   if (exponent >= 0 && exponent < 38) return Fraction{bits << exponent, 1};
   if (exponent < 0 && bits < 4096 && exponent > -60) return Fraction{bits, uint64_t(1) << -exponent};
-  const std::string text = fmt::format("{:e}", x);  // shortest digits that read back as x
+  char buffer[32];  // the shortest digits that read back as x
+  const auto end = std::to_chars(buffer, buffer + 32, x, std::chars_format::scientific).ptr;
+  const std::string text(buffer, end);
   const size_t e = text.find('e');
   std::string digits;
   for (char c : text.substr(0, e))

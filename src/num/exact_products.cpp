@@ -1,5 +1,5 @@
-// Products of matrices of elements: level by level, eight products to a reduction. What a sum
-// depends on is said by row and column: the union, and for degrees a bound.
+// Products of matrices of elements, level by level. What a sum depends on is said by row and column:
+// the union, and for degrees a bound.
 #include <algorithm>
 
 #include "num/exact.h"
@@ -8,8 +8,10 @@ namespace kw::exact {
 
 namespace {
 
-// A matrix's rows [rows][depth], one array a level, and what each row depends on.
+// A matrix's rows, one array a level, and what each row depends on. Rows end in zeros, so that
+// their length is a multiple of eight.
 struct Rows {
+  size_t length = 0;
   std::array<std::vector<uint64_t>, kLevels> x;
   struct Summary {
     bool number = true, zero = true;
@@ -32,30 +34,36 @@ void summarise(Rows::Summary& s, const Element& e) {
   s.exponentials += e.exponentials;
 }
 
-// at(r, k) is an element.
-template <class At>
-Rows rows_of(int rows, int depth, At at) {
+// at(r, k) is an element, plain(e) what a logarithm is as a number.
+template <class At, class Plain>
+Rows rows_of(int rows, int depth, At at, Plain plain) {
   Rows out;
-  for (auto& level : out.x) level.resize(size_t(rows) * depth);
+  out.length = (size_t(depth) + 7) / 8 * 8;
+  for (auto& level : out.x) level.resize(rows * out.length);
   out.summary.resize(rows);
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < depth; ++k) {
-      const Element& e = at(r, k);
+      const Element& given = at(r, k);
+      const Element number = given.kind == Kind::logarithm ? plain(given) : Element();
+      const Element& e = given.kind == Kind::logarithm ? number : given;
       summarise(out.summary[r], e);
-      for (int l = 0; l < kLevels; ++l) out.x[l][size_t(r) * depth + k] = e.x[l];
+      for (int l = 0; l < kLevels; ++l) out.x[l][r * out.length + k] = e.x[l];
     }
   return out;
 }
 
-uint64_t dot(const Modulus& n, int depth, const uint64_t* a, const uint64_t* b) {
-  uint64_t sum = 0;
-  for (int k = 0; k < depth; k += 8) {
+// Eight products are below n * 2^64, for n below 2^61. Their upper words are summed modulo n, which
+// is that sum times 2^64 reduced; their lower words once, at the end.
+uint64_t dot(const Modulus& n, size_t length, const uint64_t* a, const uint64_t* b) {
+  uint64_t upper = 0;
+  Word2 lower = 0;
+  for (size_t k = 0; k < length; k += 8) {
     Word2 part = 0;
-    const int end = std::min(k + 8, depth);
-    for (int d = k; d < end; ++d) part += Word2(a[d]) * b[d];
-    sum = n.add(sum, n.reduce(part));
+    for (int d = 0; d < 8; ++d) part += Word2(a[k + d]) * b[k + d];
+    upper = n.add(upper, static_cast<uint64_t>(part >> 64));
+    lower += static_cast<uint64_t>(part);
   }
-  return sum;
+  return n.add(upper, n.reduce(lower));
 }
 
 template <class T>
@@ -78,10 +86,13 @@ Element dependence(const Rows::Summary& a, const Rows::Summary& b) {
 
 void Algebra::add_product(int rows, int depth, int columns, const Element* a, const Element* b,
                           bool transposed, Element* c) const {
-  const Rows left = rows_of(rows, depth, [&](int r, int k) { return plain(a[r * depth + k]); });
-  const Rows right = rows_of(columns, depth, [&](int j, int k) {
-    return plain(b[transposed ? j * depth + k : k * columns + j]);
-  });
+  const auto number = [&](const Element& logarithm) { return plain(logarithm); };
+  const auto in_a = [&](int r, int k) -> const Element& { return a[size_t(r) * depth + k]; };
+  const auto in_b = [&](int j, int k) -> const Element& {
+    return b[transposed ? size_t(j) * depth + k : size_t(k) * columns + j];
+  };
+  const Rows left = rows_of(rows, depth, in_a, number);
+  const Rows right = rows_of(columns, depth, in_b, number);
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < columns; ++j) {
       const Rows::Summary &x = left.summary[i], &y = right.summary[j];
@@ -89,8 +100,8 @@ void Algebra::add_product(int rows, int depth, int columns, const Element* a, co
       Element sum = dependence(x, y);
       if (!x.number || !y.number) sum.kind = Kind::undefined;
       for (int l = 0; l < kLevels; ++l)
-        sum.x[l] = dot(moduli_[l], depth, &left.x[l][size_t(i) * depth],
-                       &right.x[l][size_t(j) * depth]);
+        sum.x[l] = dot(moduli_[l], left.length, &left.x[l][i * left.length],
+                       &right.x[l][j * right.length]);
       Element& to = c[size_t(i) * columns + j];
       to = add(to, sum);
     }
