@@ -24,6 +24,9 @@ namespace {
 struct Worker {
   exec::Place rows;
   std::map<std::string, const Stmt*> last;  // by tile or vector: the last statement that set it
+  std::string score_tile;                   // by name
+  // The scores as their product left them (no statement) and after each map since.
+  std::vector<std::pair<const Stmt*, std::vector<Element>>> scores;
   std::string reference;
   Element scale;
   std::vector<Element> m_of_p;
@@ -68,11 +71,14 @@ class ExactLocator : public Locator {
       case Op::map_rows:
       case Op::fill:
         w.last[text_of(s, "t")] = &s;
+        if (const Tile* t = v.tile(text_of(s, "t")); t && text_of(s, "t") == w.score_tile)
+          w.scores.emplace_back(&s, t->e);
         break;
       case Op::gemm:
       case Op::gemm_async:
         w.last[text_of(s, "c")] = &s;
-        if (const Tile* t = v.tile(text_of(s, "c"))) on_scores(*t, w);
+        w.score_tile = text_of(s, "c");
+        if (const Tile* t = v.tile(w.score_tile)) on_scores(s, *t, w);
         break;
       case Op::gemm_add:
       case Op::gemm_add_async:
@@ -121,13 +127,39 @@ class ExactLocator : public Locator {
     return it->second;
   }
 
-  void on_scores(const Tile& t, Worker& w) {
+  // Scores of a block; with those of other queries than before, sums start empty.
+  void on_scores(const Stmt& s, const Tile& t, Worker& w) {
     const exec::Place &a = t.of_rows, &b = w.rows;
     if (a.batch != b.batch || a.head != b.head || a.first != b.first) {
       w.summed.clear();
       w.multiplied.clear();
     }
     w.rows = a;
+    w.scores.clear();
+    w.scores.emplace_back(nullptr, t.e);
+    each_row(a, t.rows, [&](int r, int64_t i) {
+      for (int c = 0; c < t.columns && t.of_columns.first + c < N_; ++c) {
+        const int64_t j = t.of_columns.first + c;
+        if (same(t.e[size_t(r) * t.columns + c], scores(a.batch, a.head).product[i * N_ + j]))
+          continue;
+        return differ(s, fmt::format("{}[{}, {}] is not q[{}] . k[{}]; its columns are rows of {}, "
+                                     "head {} of batch {}",
+                                     w.score_tile, r, c, i, j, t.of_columns.tensor,
+                                     t.of_columns.head, t.of_columns.batch));
+      }
+    });
+  }
+
+  // The last map that changed an element of the scores; of one that should have been dropped, the
+  // last that drops any.
+  const Stmt* last_change(const Worker& w, size_t element, bool kept) const {
+    const Stmt* last = nullptr;
+    for (size_t k = 1; k < w.scores.size(); ++k) {
+      const bool changed = !same(w.scores[k].second[element], w.scores[k - 1].second[element]);
+      const bool drops = tl::mentions(w.scores[k].first->expr("f"), "-inf");
+      if (kept ? changed : changed || drops) last = w.scores[k].first;
+    }
+    return last;
   }
 
   // f(r, i) for the rows of a tile that exist.
@@ -154,7 +186,9 @@ class ExactLocator : public Locator {
     Worker& w = workers_[v.agent()];
     const Tile* t = v.tile(text_of(s, "s"));
     if (!t) return;
-    w.scale = v.element(s.expr("e"));
+    // The argument, not what this statement says: that may be what is wrong.
+    w.scale = v.element(tl::name("scale"));
+    if (w.scale.x[0] == 0) w.scale = v.element(s.expr("e"));
     each_row(t->of_rows, t->rows, [&](int r, int64_t i) {
       for (int c = 0; c < t->columns; ++c) {
         const int64_t j = t->of_columns.first + c;
@@ -162,9 +196,11 @@ class ExactLocator : public Locator {
         const Element want = exponent(t->of_rows, i, j);
         if (same(got, want)) continue;
         const bool dropped = want.kind == exact::Kind::minus_infinity;
-        return differ(blamed(w, text_of(s, "s"), s),
-                      fmt::format("for row {} and key {} the score is another formula{}", i, j,
-                                  dropped ? ": the key is dropped" : ""));
+        const Stmt* changed = last_change(w, size_t(r) * t->columns + c, !dropped);
+        return differ(changed ? *changed : s,
+                      fmt::format("for row {} and key {} the score is another formula{}{}", i, j,
+                                  dropped ? ": the key is dropped" : "",
+                                  changed ? "" : "; no map has changed it since its product"));
       }
     });
   }

@@ -95,16 +95,17 @@ ExactScores exact_scores(const Form& form, const Term& term, const Problem& name
                 D = form.D.constant;
   const auto q = rows_of(term.q, named, algebra, "i", b, h, M, D);
   const auto k = rows_of(term.k, named, algebra, "j", b, h, N, D);
-  ExactScores out{std::vector<Element>(M * N), std::vector<Algebra::Truth>(M * N),
+  ExactScores out{std::vector<Element>(M * N), std::vector<Element>(M * N),
+                  std::vector<Algebra::Truth>(M * N),
                   rows_of(term.v, named, algebra, "j", b, h, N, form.Dv.constant)};
-  algebra.add_product(int(M), int(D), int(N), q.data(), k.data(), true, out.score.data());
+  algebra.add_product(int(M), int(D), int(N), q.data(), k.data(), true, out.product.data());
   ExactProgram score(term.score, named, algebra);
   std::optional<ExactProgram> keep;
   if (term.keep) keep.emplace(term.keep, named, algebra);
   for (int64_t n = 0; n < M * N; ++n) {
     const Program::Inputs in = indices(b, h, n / N, n % N);
     out.keep[n] = keep ? keep->holds(in) : Algebra::Truth{true, 0};
-    out.score[n] = score.run(in, out.score[n]);
+    out.score[n] = score.run(in, out.product[n]);
   }
   return out;
 }

@@ -19,9 +19,10 @@ Problem named(const Form& form, Problem problem);
 // Why the form has no exact reading (a real becomes an integer, or an index); null when it has one.
 std::optional<std::string> not_exact(const Form& form);
 
-// The scores of one head and whether they count, both [M, N]; and its values, [N, Dv].
+// The products of one head's queries and keys, its scores and whether they count, all [M, N]; and
+// its values, [N, Dv].
 struct ExactScores {
-  std::vector<exact::Element> score;
+  std::vector<exact::Element> product, score;
   std::vector<exact::Algebra::Truth> keep;
   std::vector<exact::Element> value;
 };
