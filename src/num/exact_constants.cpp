@@ -3,9 +3,9 @@
 // A program's text has fp32 literals, a traced function fp64 ones, and a compiler folds products:
 // 0.088388348 may have been 1 / sqrt(128), 0.0017677669 the same divided by 50. Both sides round to
 // fp32 first and then look for the number that was meant: an integer or a fraction of a power of
-// two, a decimal of at most six digits, or n / d * sqrt(m) * log2e^k with the least n d m. That a
-// number without meaning is taken for such a one happens for 3 in 1000; it is then 2^-23 off, which
-// the values reading sees and this one does not.
+// two, a decimal of at most five digits, or n / d * sqrt(m) * log2e^k with the least n d m. A
+// number without meaning is taken for such a one by 3 in 1000 (a test counts); it is then
+// 2^-23 off, which the values reading covers.
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -21,7 +21,7 @@ struct Fraction {
   uint64_t n = 0, d = 1;
 };
 
-// A short fraction of a power of two, or a decimal of at most six digits.
+// A short fraction of a power of two, or a decimal of at most five digits.
 std::optional<Fraction> as_written(float x) {
   int exponent = 0;
   float mantissa = std::frexp(x, &exponent) * 0x1p24f;
@@ -38,7 +38,7 @@ std::optional<Fraction> as_written(float x) {
   for (char c : text.substr(0, e))
     if (c != '.') digits += c;
   int power = std::atoi(text.c_str() + e + 1) - int(digits.size()) + 1;
-  if (digits.size() > 6 || power > 12 || power < -18) return std::nullopt;
+  if (digits.size() > 5 || power > 12 || power < -18) return std::nullopt;
   Fraction f{std::strtoull(digits.c_str(), nullptr, 10), 1};
   for (; power > 0; --power) f.n *= 10;
   for (; power < 0; ++power) f.d *= 10;
@@ -71,7 +71,7 @@ std::optional<Meant> recognised(float x) {
   if (const auto f = as_written(x)) return Meant{*f};
   constexpr double kLog2e = 1.4426950408889634;
   std::optional<Meant> best;
-  uint64_t limit = 8192;
+  uint64_t limit = 2048;
   for (int k : {0, 1, -1})
     for (int m : {1, 2, 3, 5, 6, 7, 10, 11, 13, 14, 15, 17, 19, 21, 22, 23, 26, 29, 30, 31}) {
       const uint64_t weight = m * (k ? 4 : 1);

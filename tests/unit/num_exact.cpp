@@ -197,6 +197,14 @@ TEST_P(Laws, products_of_matrices_are_sums_of_products) {
   }
 }
 
+TEST(Constants, without_a_meaning_are_seldom_given_one) {
+  const Algebra A(0, 1);
+  int taken = 0;
+  for (int n = 1; n <= 20000; ++n)
+    taken += A.constant(std::exp2(-10 + 20 * std::fmod(n * 0.6180339887498949, 1))).opaque[0] == 0;
+  EXPECT_LT(taken, 100);
+}
+
 TEST(Chains, are_primes_whose_small_primes_are_squares) {
   for (int chain = 0; chain < Algebra::kChains; ++chain) {
     const Algebra A(chain, 1);
