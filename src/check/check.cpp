@@ -136,10 +136,10 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
       check_exact(program, capture, options, report);
     if (!options.values && !report.exact.ran && report.verdict == Verdict::holds) {
       report.verdict = Verdict::inconclusive;
-      report.diagnostics.error("check.readings", {},
-                               "no reading ran: " + (report.exact.not_run.empty()
-                                                         ? "none was asked for"
-                                                         : report.exact.not_run));
+      report.diagnostics.error(
+          "check.readings", {},
+          "no reading ran: " +
+              (report.exact.not_run.empty() ? "none was asked for" : report.exact.not_run));
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -45,7 +45,7 @@ enum class Verdict { holds, refuted, inconclusive, invalid };
 std::string_view name(Verdict v);
 
 struct Options {
-  bool laws = true;  // a program that breaks a law is invalid and does not run
+  bool laws = true;                  // a program that breaks a law is invalid and does not run
   bool values = true, exact = true;  // which readings run
   bool quick = false;                // fewer cases; see quick_options()
   int cases = 64;                    // of the values reading, at most
@@ -79,9 +79,9 @@ struct Counterexample {
 // What the exact reading did.
 struct ExactReport {
   bool ran = false;
-  std::string not_run;     // why not
+  std::string not_run;      // why not
   int cases = 0, runs = 0;  // runs: of all cases, each with primes and a seed of its own
-  int rows = 0;            // compared, in all runs
+  int rows = 0;             // compared, in all runs
   // For a program that differs on one of the cases, the probability that no run of it showed it.
   double error_bound = 1;
   std::string opaque;  // which operations some result depends on: "order, root"

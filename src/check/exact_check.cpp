@@ -50,9 +50,10 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   if (!certain) {
     Diagnostic& d = report.diagnostics.error(
         "check.opaque", failure.what.span,
-        fmt::format("the results differ in the exact reading and depend on what it knows too little "
-                    "about: {}",
-                    exact::opaque_names(failure.opaque)));
+        fmt::format(
+            "the results differ in the exact reading and depend on what it knows too little "
+            "about: {}",
+            exact::opaque_names(failure.opaque)));
     d.hint = "write the operation as the specification does, on the same operands";
   }
   report.counterexample = std::move(failure.what);
@@ -69,9 +70,9 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     return;
   }
   const std::vector<Case> cases = make_exact_cases(capture, options);
-  std::vector<Trial> trials = run_cases(
-      [&](const Case& c) { return run_draws(program, capture, c); }, cases,
-      std::max(options.threads, 1));
+  std::vector<Trial> trials =
+      run_cases([&](const Case& c) { return run_draws(program, capture, c); }, cases,
+                std::max(options.threads, 1));
   exact.ran = true;
   exact.error_bound = 0;
   uint8_t opaque = 0;
@@ -92,8 +93,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     break;
   }
   exact.opaque = exact::opaque_names(opaque);
-  exact.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace kw::check

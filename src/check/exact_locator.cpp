@@ -117,8 +117,7 @@ class ExactLocator : public Locator {
   const spec::ExactScores& scores(int64_t b, int64_t h) {
     const auto [it, fresh] = scores_.try_emplace({b, h});
     if (fresh)
-      it->second =
-          spec::exact_scores(form_, form_.terms[0], named_, algebra_, b, case_.heads[h]);
+      it->second = spec::exact_scores(form_, form_.terms[0], named_, algebra_, b, case_.heads[h]);
     return it->second;
   }
   const spec::ExactRows& rows(int64_t b, int64_t h) {
@@ -215,10 +214,11 @@ class ExactLocator : public Locator {
         const int64_t j = t->of_columns.first + c;
         if (same(t->e[size_t(r) * t->columns + c], weight(t->of_rows, i, j, m->e[r], w.scale)))
           continue;
-        return differ(blamed(w, text_of(s, "s"), s),
-                      fmt::format("for row {} and key {} the weight is another formula, relative to "
-                                  "the reference at hand",
-                                  i, j));
+        return differ(
+            blamed(w, text_of(s, "s"), s),
+            fmt::format("for row {} and key {} the weight is another formula, relative to "
+                        "the reference at hand",
+                        i, j));
       }
     });
   }

@@ -34,9 +34,10 @@ class Comparison {
     Counterexample e = blame(case_, output, b, h, i);
     e.exact = true;
     e.columns = {d};
-    e.message = opaque ? fmt::format("column {} is not the same formula, as far as it can be told: "
-                                     "{} on its path",
-                                     d, exact::opaque_names(opaque))
+    e.message = opaque ? fmt::format(
+                             "column {} is not the same formula, as far as it can be told: "
+                             "{} on its path",
+                             d, exact::opaque_names(opaque))
                        : fmt::format("column {} is another formula than the specification's", d);
     trial_.failure = Failure{std::move(e), std::nullopt, opaque};
     return false;
@@ -49,8 +50,8 @@ class Comparison {
   Trial& trial_;
 };
 
-void compare(const Form& form, const spec::Problem& named, const Case& c,
-             const exec::Outcome& run, const Algebra& algebra, Trial& trial) {
+void compare(const Form& form, const spec::Problem& named, const Case& c, const exec::Outcome& run,
+             const Algebra& algebra, Trial& trial) {
   const Tensor& shape = run.outputs.at("o");
   const std::vector<Element>& o = run.exact.at("o");
   const auto lse = run.exact.find("lse");
@@ -106,8 +107,8 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   return trial;
 }
 
-void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c,
-                  int draw, Counterexample& what) {
+void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c, int draw,
+                  Counterexample& what) {
   Diagnostics ignored;
   const auto drawn = draw_case(program, capture.form, c, draw, ignored);
   if (!drawn) return;

@@ -23,7 +23,6 @@ std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth,
 
 // Of a run in the exact reading.
 std::unique_ptr<Locator> make_exact_locator(const Case& c, const spec::Form& form,
-                                            const spec::Problem& named,
-                                            const exec::Launch& launch);
+                                            const spec::Problem& named, const exec::Launch& launch);
 
 }  // namespace kw::check

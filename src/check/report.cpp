@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-
 #include <nlohmann/json.hpp>
 
 #include "check/check.h"
@@ -69,9 +68,9 @@ std::string print(const Report& r) {
 }
 
 nlohmann::json to_json(const ExactReport& e) {
-  return {{"ran", e.ran},         {"not_run", e.not_run},         {"cases", e.cases},
-          {"runs", e.runs},       {"rows", e.rows},               {"error_bound", e.error_bound},
-          {"opaque", e.opaque},   {"seconds", e.seconds}};
+  return {{"ran", e.ran},       {"not_run", e.not_run}, {"cases", e.cases},
+          {"runs", e.runs},     {"rows", e.rows},       {"error_bound", e.error_bound},
+          {"opaque", e.opaque}, {"seconds", e.seconds}};
 }
 
 nlohmann::json to_json(const Report& r) {

@@ -90,8 +90,8 @@ void locate(const tl::Program& program, const spec::Capture& capture, const Case
             Counterexample& what);
 
 // The same for a difference of the exact reading.
-void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c,
-                  int draw, Counterexample& what);
+void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c, int draw,
+                  Counterexample& what);
 
 // Says that this statement is the first that differs, if there is one.
 void name_statement(const tl::Program& program, const tl::Stmt* statement, const std::string& text,

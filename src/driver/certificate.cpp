@@ -115,8 +115,7 @@ Json certificate(const Tools& tools, const Claim& claim) {
       {"trusted",
        {"the meaning of each function of the device vocabulary (tests/gpu holds them to it)",
         "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"}}};
-  if (claim.report.exact.ran)
-    out["checked"].push_back(exact_facts(claim.report.exact, holds));
+  if (claim.report.exact.ran) out["checked"].push_back(exact_facts(claim.report.exact, holds));
   return out;
 }
 

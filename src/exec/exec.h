@@ -58,7 +58,7 @@ struct Visit {
 struct Outcome {
   std::map<std::string, Tensor> outputs;
   std::map<std::string, std::vector<exact::Element>> exact;  // outputs of the exact reading
-  uint8_t branches = 0;  // exact::Opaque of comparisons that decided what ran
+  uint8_t branches = 0;            // exact::Opaque of comparisons that decided what ran
   std::vector<Diagnostic> faults;  // empty, or one
   std::vector<Visit> visits;       // in the order of execution
   int64_t statements = 0;          // executed

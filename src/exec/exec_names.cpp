@@ -38,7 +38,8 @@ Next declare_register(Machine& m, Agent& a, const Stmt& s, Role role) {
     return Next::on;
   }
   for (const Item& d : s.items("d"))
-    a.scope()->names[d.name] = std::make_shared<Tile>(role, dtype, int(rows), int(columns), m.algebra);
+    a.scope()->names[d.name] =
+        std::make_shared<Tile>(role, dtype, int(rows), int(columns), m.algebra);
   return Next::on;
 }
 

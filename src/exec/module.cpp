@@ -85,9 +85,10 @@ Value scalar_argument(Machine& m, const Stmt& s, const Item& d, bool real) {
     m.faults.raise("exec.launch", &s, fmt::format("argument {} has no value", d.name));
     return {};
   }
-  if (m.algebra && real) return exact_argument(m, d.name, set == m.launch.scalars.end()
-                                                   ? evaluate(head(m, s, true), d.expr)
-                                                   : Value::real(set->second));
+  if (m.algebra && real)
+    return exact_argument(m, d.name,
+                          set == m.launch.scalars.end() ? evaluate(head(m, s, true), d.expr)
+                                                        : Value::real(set->second));
   double v = set == m.launch.scalars.end() ? evaluate(head(m, s, true), d.expr).x : set->second;
   return real ? Value::real(static_cast<float>(v)) : Value::integer(std::llround(v));
 }

@@ -35,7 +35,7 @@ struct Tile {
   int rows = 0, columns = 0;
   std::vector<float> x;           // row-major, rounded to dtype
   std::vector<exact::Element> e;  // in the exact reading, instead
-  bool defined = false;  // every statement writes a tile whole
+  bool defined = false;           // every statement writes a tile whole
   Place of_rows, of_columns;
   bool masked = false;  // scores on which a map that can write -inf has run
   // Products that read or write this register tile and that no wait_group has named yet.

@@ -26,9 +26,9 @@
 // Beside numbers: -inf and +inf, with exp2(-inf) = 0, -inf + x = -inf, -inf * x = -inf (signs of
 // residues are unknown: x is taken as positive unless it is -1 or 0); logarithms, c log2(w) + y,
 // known only by their power; and undefined, which 0 / 0, 1 / 0, 0 * inf and inf - inf are, and what
-// is computed from it (it equals itself). Constants are taken at fp32's precision: a decimal of at most five digits is
-// that fraction, n/d sqrt(m) log2e^k of small n, d, m is that (0.088388348 is sqrt(2) / 16), and
-// anything else is the fp32 number and opaque.
+// is computed from it (it equals itself). Constants are taken at fp32's precision: a decimal of at
+// most five digits is that fraction, n/d sqrt(m) log2e^k of small n, d, m is that (0.088388348 is
+// sqrt(2) / 16), and anything else is the fp32 number and opaque.
 //
 // Error. If two formulas differ, their values agree for few seeds: `degree`, `exponentials` and
 // `exponent_degree` are what error_bound() needs to say how few.

@@ -29,7 +29,8 @@ std::optional<Fraction> as_written(float x) {
   exponent -= 24;
   while (bits % 2 == 0) bits /= 2, ++exponent;
   if (exponent >= 0 && exponent < 38) return Fraction{bits << exponent, 1};
-  if (exponent < 0 && bits < 4096 && exponent > -60) return Fraction{bits, uint64_t(1) << -exponent};
+  if (exponent < 0 && bits < 4096 && exponent > -60)
+    return Fraction{bits, uint64_t(1) << -exponent};
   char buffer[32];  // the shortest digits that read back as x
   const auto end = std::to_chars(buffer, buffer + 32, x, std::chars_format::scientific).ptr;
   const std::string text(buffer, end);

@@ -1,5 +1,5 @@
-// Products of matrices of elements, level by level. What a sum depends on is said by row and column:
-// the union, and for degrees a bound.
+// Products of matrices of elements, level by level. What a sum depends on is said by row and
+// column: the union, and for degrees a bound.
 #include <algorithm>
 
 #include "num/exact.h"

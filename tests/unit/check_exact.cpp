@@ -138,7 +138,8 @@ check::Report check_score(const std::string& lines, const spec::ExprPtr& score,
   const std::string mask = "if mixed:", old = "rsqrt(D) * log2e";
   const size_t at = text.find(mask);
   std::string indented;
-  for (const std::string& line : test::lines_of(lines)) indented += line + "\n" + std::string(16, ' ');
+  for (const std::string& line : test::lines_of(lines))
+    indented += line + "\n" + std::string(16, ' ');
   text.replace(at, mask.size(), indented + mask);
   text.replace(text.find(old), old.size(), scale);
   const auto program = test::parsed("score", text);
@@ -161,10 +162,10 @@ TEST(ExactScores, take_softcap_by_tanh_as_exact) {
 
 TEST(ExactScores, take_sigmoid_through_tanh_and_through_exp_as_one) {
   const auto score = score_of([](spec::ExprPtr s) { return spec::unary("sigmoid", s); });
-  for (const char* line :
-       {"map s[i, j] = reciprocal(1.0 + exp2(-(s[i, j] * rsqrt(D)) * log2e))",
-        "map s[i, j] = 0.5 + 0.5 * tanh(s[i, j] * rsqrt(D) * 0.5)",
-        "map s[i, j] = exp2(s[i, j] * rsqrt(D) * log2e) / (1.0 + exp2(s[i, j] * rsqrt(D) * log2e))"}) {
+  for (const char* line : {"map s[i, j] = reciprocal(1.0 + exp2(-(s[i, j] * rsqrt(D)) * log2e))",
+                           "map s[i, j] = 0.5 + 0.5 * tanh(s[i, j] * rsqrt(D) * 0.5)",
+                           "map s[i, j] = exp2(s[i, j] * rsqrt(D) * log2e) / (1.0 + exp2(s[i, j] * "
+                           "rsqrt(D) * log2e))"}) {
     const check::Report r = check_score(line, score);
     EXPECT_EQ(r.verdict, Verdict::holds) << line << "\n" << check::print(r);
     EXPECT_EQ(r.exact.opaque, "");
@@ -203,10 +204,10 @@ TEST(ExactScores, are_doubtful_where_a_comparison_of_reals_decides_what_runs) {
   const check::Report same = check_score(line, score, exact_only(), "rsqrt(D) * log2e");
   EXPECT_EQ(same.verdict, Verdict::holds) << check::print(same);
   EXPECT_NE(same.exact.opaque.find("order"), std::string::npos);
-  const check::Report other =
-      check_score("if scale < slack:\n    map s[i, j] = s[i, j] * 2.0\n"
-                  "if not (scale < slack):\n    map s[i, j] = s[i, j] * 2.0",
-                  score, exact_only(), "rsqrt(D) * log2e");
+  const check::Report other = check_score(
+      "if scale < slack:\n    map s[i, j] = s[i, j] * 2.0\n"
+      "if not (scale < slack):\n    map s[i, j] = s[i, j] * 2.0",
+      score, exact_only(), "rsqrt(D) * log2e");
   EXPECT_EQ(other.verdict, Verdict::inconclusive);
 }
 
@@ -226,8 +227,7 @@ TEST(ExactCheck, reaches_two_to_the_minus_hundred_and_says_so) {
   o.self_check_step = 0;
   o.cases = 2;
   const auto program = test::parsed("causal", test::text_of("causal"));
-  const check::Report r =
-      check::check(*program, test::capture_of(test::form_of("causal")), o);
+  const check::Report r = check::check(*program, test::capture_of(test::form_of("causal")), o);
   ASSERT_EQ(r.verdict, Verdict::holds) << check::print(r);
   EXPECT_LE(r.exact.error_bound, 0x1p-100);
   EXPECT_GT(r.exact.error_bound, 0);

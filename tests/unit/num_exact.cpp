@@ -1,10 +1,10 @@
 // The exact algebra: what is an identity holds for every seed and chain of primes, and what is none
 // does not; what is opaque says so.
-#include "num/exact.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "num/exact.h"
 
 namespace kw::exact {
 namespace {
