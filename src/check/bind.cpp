@@ -139,13 +139,19 @@ class Binder {
     const auto scalar = problem_.scalars.find(form_.user_name(name));
     const auto size = problem_.sizes.find(name);
     if (scalar != problem_.scalars.end())
-      launch_.scalars[name] = scalar->second;
+      bind_user_scalar(name, scalar->second);
     else if (size != problem_.sizes.end())
       launch_.scalars[name] = double(size->second);
     else if (s.op != Op::arg_size)  // a size may come from a tensor's shape
       return refuse(s,
                     fmt::format("the kernel takes {} and the function has no such argument", name));
     return true;
+  }
+
+  void bind_user_scalar(const std::string& name, double value) {
+    launch_.scalars[name] = value;
+    const spec::Argument* a = form_.argument(form_.user_name(name));
+    if (a && is_float(a->dtype)) launch_.named.insert(name);
   }
 
   const Form& form_;

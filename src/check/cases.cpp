@@ -66,6 +66,15 @@ Case further_case(const spec::Capture& capture, int n) {
   return c;
 }
 
+// Of each group of query heads the first and the last.
+void keep_ends_of_groups(Case& c) {
+  const size_t ratio = c.heads.size() / c.key_heads;
+  std::vector<int64_t> kept;
+  for (size_t h = 0; h < c.heads.size(); ++h)
+    if (h % ratio == 0 || h % ratio == ratio - 1) kept.push_back(c.heads[h]);
+  c.heads = kept;
+}
+
 }  // namespace
 
 void choose_heads(const Form& form, Case& c, bool all) {
@@ -87,6 +96,25 @@ void choose_heads(const Form& form, Case& c, bool all) {
         c.heads.push_back(g * ratio + (kept == 1 ? 0 : r * (ratio - 1) / (kept - 1)));
   }
   c.key_heads = static_cast<int64_t>(groups.size());
+}
+
+// Several key blocks and rows of tiles, ragged ends, more keys than queries and fewer.
+std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options) {
+  constexpr int64_t kShapes[][3] = {{1, 200, 300}, {2, 65, 129}, {1, 300, 257}};
+  std::vector<Case> cases;
+  for (const auto& [b, m, n] : kShapes) {
+    if (int(cases.size()) >= options.exact_cases) break;
+    Case c;
+    c.sizes = resized(capture.form, capture.cases[0].sizes, b, m, n);
+    c.golden = &nearest(capture, c.sizes);
+    c.draws = c.golden->draws;
+    c.exact = false;
+    c.grid = 1 + int(cases.size() % 2);
+    choose_heads(capture.form, c, false);
+    if (spec::heads_are_alike(capture.form)) keep_ends_of_groups(c);
+    cases.push_back(std::move(c));
+  }
+  return cases;
 }
 
 std::vector<Case> make_cases(const spec::Capture& capture, const Options& options) {

@@ -17,17 +17,14 @@
 
 namespace kw::check {
 
-namespace {
-
 // Runs the cases; later ones than a failure need not run.
-std::vector<Trial> run_cases(const tl::Program& program, const spec::Capture& capture,
-                             const std::vector<Case>& cases, int threads) {
+std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases, int threads) {
   std::vector<Trial> trials(cases.size());
   std::atomic<size_t> next{0}, first_bad{cases.size()};
   auto work = [&] {
     for (size_t n = next++; n < cases.size(); n = next++) {
       if (n > first_bad) continue;
-      trials[n] = run_trial(program, capture, cases[n]);
+      trials[n] = run(cases[n]);
       if (trials[n].valid && !trials[n].failure) continue;
       size_t known = first_bad;
       while (n < known && !first_bad.compare_exchange_weak(known, n)) {
@@ -40,6 +37,8 @@ std::vector<Trial> run_cases(const tl::Program& program, const spec::Capture& ca
   for (std::thread& t : pool) t.join();
   return trials;
 }
+
+namespace {
 
 bool can_decide(const spec::Capture& capture, const Options& options, Report& report) {
   auto say = [&](Verdict v, const char* code, const std::string& message) {
@@ -65,7 +64,8 @@ bool can_decide(const spec::Capture& capture, const Options& options, Report& re
 void refute(const tl::Program& program, const spec::Capture& capture, const Options& options,
             Case c, Failure failure, Report& report) {
   report.verdict = Verdict::refuted;
-  if (options.shrink) std::tie(c, failure) = shrink(program, capture, c, std::move(failure));
+  const RunCase run = [&](const Case& smaller) { return run_trial(program, capture, smaller); };
+  if (options.shrink) std::tie(c, failure) = shrink(run, capture, c, std::move(failure));
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
   else
@@ -73,7 +73,38 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.counterexample = std::move(failure.what);
 }
 
+void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
+                  Report& report) {
+  const std::vector<Case> cases = make_cases(capture, options);
+  std::vector<Trial> trials =
+      run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
+                std::max(options.threads, 1));
+  report.verdict = Verdict::holds;
+  for (size_t n = 0; n < trials.size(); ++n) {
+    Trial& t = trials[n];
+    if (!t.valid) {
+      report.verdict = Verdict::invalid;
+      report.diagnostics = std::move(t.diagnostics);
+      return;
+    }
+    ++report.cases;
+    report.rows += t.rows;
+    report.key_blocks += t.key_blocks;
+    report.worst = std::max(report.worst, t.worst);
+    if (!t.failure) continue;
+    return refute(program, capture, options, cases[n], std::move(*t.failure), report);
+  }
+}
+
 }  // namespace
+
+Options quick_options() {
+  Options o;
+  o.quick = true;
+  o.cases = 8;
+  o.exact_cases = 1;
+  return o;
+}
 
 std::string_view name(Verdict v) {
   switch (v) {
@@ -96,24 +127,19 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
     report.verdict = Verdict::invalid;
     return report;
   }
+  report.quick = options.quick;
+  report.values = options.values;
   if (can_decide(capture, options, report)) {
-    const std::vector<Case> cases = make_cases(capture, options);
-    std::vector<Trial> trials = run_cases(program, capture, cases, std::max(options.threads, 1));
     report.verdict = Verdict::holds;
-    for (size_t n = 0; n < trials.size(); ++n) {
-      Trial& t = trials[n];
-      if (!t.valid) {
-        report.verdict = Verdict::invalid;
-        report.diagnostics = std::move(t.diagnostics);
-        break;
-      }
-      ++report.cases;
-      report.rows += t.rows;
-      report.key_blocks += t.key_blocks;
-      report.worst = std::max(report.worst, t.worst);
-      if (!t.failure) continue;
-      refute(program, capture, options, cases[n], std::move(*t.failure), report);
-      break;
+    if (options.values) check_values(program, capture, options, report);
+    if (options.exact && report.verdict == Verdict::holds)
+      check_exact(program, capture, options, report);
+    if (!options.values && !report.exact.ran && report.verdict == Verdict::holds) {
+      report.verdict = Verdict::inconclusive;
+      report.diagnostics.error(
+          "check.readings", {},
+          "no reading ran: " +
+              (report.exact.not_run.empty() ? "none was asked for" : report.exact.not_run));
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

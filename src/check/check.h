@@ -12,6 +12,12 @@
 //     (fp32, scores up to a few hundred); -inf without a key.
 // The evaluator itself is first held against PyTorch's goldens (x = x).
 //
+// What holds so is read again in the exact algebra (num/exact.h), where rounding does not exist and
+// no tolerance is needed: on a few small cases every element of the output and every log-sum must
+// be the very one that the form gives. A difference refutes, unless an opaque operation is on its
+// path: then the check is inconclusive. Each case is drawn until the probability that a difference
+// was missed is at most 2^-100 (docs/soundness.md).
+//
 // Heads. Head counts are constants of a form and sizes of a program. A case runs two groups of
 // heads (the golden ones), each with the key head it shares and up to four of its query heads,
 // through the same program with H and G made smaller, the group's ratio kept where it is at most
@@ -39,17 +45,24 @@ enum class Verdict { holds, refuted, inconclusive, invalid };
 std::string_view name(Verdict v);
 
 struct Options {
-  bool laws = true;  // a program that breaks a law is invalid and does not run
-  int cases = 64;    // at most
+  bool laws = true;                  // a program that breaks a law is invalid and does not run
+  bool values = true, exact = true;  // which readings run
+  bool quick = false;                // fewer cases; see quick_options()
+  int cases = 64;                    // of the values reading, at most
+  int exact_cases = 3;
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
 };
 
+// An edit's first answer, in seconds; the report and the certificate say that it was no more.
+Options quick_options();
+
 struct Counterexample {
   std::map<std::string, int64_t> sizes;
   int64_t heads = 0, key_heads = 0;  // how many the program ran with
   std::string output;                // "o", "lse", "key blocks" or the fault's code
+  bool exact = false;                // in the exact reading, where values do not count
   int64_t b = -1, h = -1, i = -1;    // the row; h is the user's head
   std::vector<double> got, want;     // the worst elements first, at most four
   std::vector<int64_t> columns;      // which they are
@@ -63,13 +76,28 @@ struct Counterexample {
   std::string difference;  // what differs there
 };
 
+// What the exact reading did.
+struct ExactReport {
+  bool ran = false;
+  std::string not_run;      // why not
+  int cases = 0, runs = 0;  // runs: of all cases, each with primes and a seed of its own
+  int rows = 0;             // compared, in all runs
+  // For a program that differs on one of the cases, the probability that no run of it showed it.
+  double error_bound = 1;
+  std::string opaque;  // which operations some result depends on: "order, root"
+  double seconds = 0;
+};
+
 struct Report {
   Verdict verdict = Verdict::inconclusive;
+  bool quick = false;
+  bool values = true;  // ran
   int cases = 0;       // run
   int rows = 0;        // compared
   int key_blocks = 0;  // skipped or unmasked ones, held against the keep predicate
   double worst = 0;    // largest error / allowed over all rows, when it holds
   double seconds = 0;
+  ExactReport exact;
   std::optional<Counterexample> counterexample;
   Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation
 };
@@ -79,5 +107,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
 // One screen for a person; the same facts for a program.
 std::string print(const Report& report);
 nlohmann::json to_json(const Report& report);
+nlohmann::json to_json(const ExactReport& exact);
+std::string print_bound(const ExactReport& exact);  // "below 2^-113"
 
 }  // namespace kw::check

@@ -51,6 +51,8 @@ const Stmt* range_statement(const tl::Program& program) {
   return found;
 }
 
+}  // namespace
+
 void name_statement(const tl::Program& program, const Stmt* statement, const std::string& text,
                     Counterexample& what) {
   if (!statement) return;
@@ -59,8 +61,6 @@ void name_statement(const tl::Program& program, const Stmt* statement, const std
   what.span = statement->span;
   what.difference = text;
 }
-
-}  // namespace
 
 void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
             Counterexample& what) {

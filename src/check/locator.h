@@ -21,4 +21,8 @@ class Locator : public exec::Observer {
 std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth,
                                       const exec::Launch& launch);
 
+// Of a run in the exact reading.
+std::unique_ptr<Locator> make_exact_locator(const Case& c, const spec::Form& form,
+                                            const spec::Problem& named, const exec::Launch& launch);
+
 }  // namespace kw::check

@@ -1,6 +1,7 @@
 // A verdict as one screen of text, and as JSON.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "check/check.h"
@@ -35,27 +36,60 @@ std::string print(const Counterexample& e) {
   return text + fmt::format("):\n    {}\n  {}\n", e.statement, e.difference);
 }
 
+// What the exact reading found, in a line.
+std::string print(const ExactReport& e) {
+  if (!e.not_run.empty()) return fmt::format("  exact: not run: {}\n", e.not_run);
+  if (!e.ran) return "  exact: not run\n";
+  std::string text = fmt::format("  exact: {} case{}, {} runs, {} rows, {:.1f} s", e.cases,
+                                 e.cases == 1 ? "" : "s", e.runs, e.rows, e.seconds);
+  if (e.runs) text += fmt::format("; a difference missed with probability {}", print_bound(e));
+  if (!e.opaque.empty()) text += fmt::format("; opaque: {}", e.opaque);
+  return text + "\n";
+}
+
 }  // namespace
 
+std::string print_bound(const ExactReport& e) {
+  return fmt::format("below 2^{:.0f}", std::ceil(std::log2(e.error_bound)));
+}
+
 std::string print(const Report& r) {
-  std::string text = fmt::format("{}: {} case{}, {} rows, {} key blocks, {:.1f} s", name(r.verdict),
-                                 r.cases, r.cases == 1 ? "" : "s", r.rows, r.key_blocks, r.seconds);
-  if (r.verdict == Verdict::holds) text += fmt::format("; worst row {:.2f}x of accepted", r.worst);
-  text += "\n";
+  std::string text =
+      fmt::format("{}{}, {:.1f} s\n", name(r.verdict), r.quick ? " (quick check)" : "", r.seconds);
+  if (r.values)
+    text += fmt::format("  values: {} case{}, {} rows, {} key blocks", r.cases,
+                        r.cases == 1 ? "" : "s", r.rows, r.key_blocks);
+  if (r.values && r.verdict == Verdict::holds)
+    text += fmt::format("; worst row {:.2f}x of accepted", r.worst);
+  text += r.values ? "\n" : "  values: not run\n";
+  text += print(r.exact);
   if (r.counterexample) text += print(*r.counterexample);
   return text + render(r.diagnostics);
 }
 
+nlohmann::json to_json(const ExactReport& e) {
+  return {{"ran", e.ran},       {"not_run", e.not_run}, {"cases", e.cases},
+          {"runs", e.runs},     {"rows", e.rows},       {"error_bound", e.error_bound},
+          {"opaque", e.opaque}, {"seconds", e.seconds}};
+}
+
 nlohmann::json to_json(const Report& r) {
-  nlohmann::json json = {
-      {"verdict", name(r.verdict)},           {"cases", r.cases}, {"rows", r.rows},
-      {"key_blocks", r.key_blocks},           {"worst", r.worst}, {"seconds", r.seconds},
-      {"diagnostics", to_json(r.diagnostics)}};
+  nlohmann::json json = {{"verdict", name(r.verdict)},
+                         {"effort", r.quick ? "quick" : "default"},
+                         {"values", r.values},
+                         {"cases", r.cases},
+                         {"rows", r.rows},
+                         {"key_blocks", r.key_blocks},
+                         {"worst", r.worst},
+                         {"exact", to_json(r.exact)},
+                         {"seconds", r.seconds},
+                         {"diagnostics", to_json(r.diagnostics)}};
   if (!r.counterexample) return json;
   const Counterexample& e = *r.counterexample;
   json["counterexample"] = {{"sizes", e.sizes},
                             {"heads", e.heads},
                             {"key_heads", e.key_heads},
+                            {"reading", e.exact ? "exact" : "values"},
                             {"output", e.output},
                             {"b", e.b},
                             {"h", e.h},

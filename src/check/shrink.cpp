@@ -20,8 +20,8 @@ std::vector<int64_t> smaller(int64_t x) {
 
 class Shrinker {
  public:
-  Shrinker(const tl::Program& program, const spec::Capture& capture, Case c, Failure failure)
-      : program_(program), capture_(capture), best_(std::move(c)), failure_(std::move(failure)) {}
+  Shrinker(const RunCase& run, const spec::Capture& capture, Case c, Failure failure)
+      : run_(run), capture_(capture), best_(std::move(c)), failure_(std::move(failure)) {}
 
   std::pair<Case, Failure> run() {
     one_block();
@@ -37,7 +37,7 @@ class Shrinker {
  private:
   bool try_case(Case c) {
     if (left_-- <= 0) return false;
-    const Trial trial = run_trial(program_, capture_, c);
+    const Trial trial = run_(c);
     if (!trial.valid || !trial.failure) return false;
     best_ = std::move(c);
     failure_ = *trial.failure;
@@ -75,7 +75,7 @@ class Shrinker {
     return false;
   }
 
-  const tl::Program& program_;
+  const RunCase& run_;
   const spec::Capture& capture_;
   Case best_;
   Failure failure_;
@@ -84,9 +84,9 @@ class Shrinker {
 
 }  // namespace
 
-std::pair<Case, Failure> shrink(const tl::Program& program, const spec::Capture& capture, Case c,
+std::pair<Case, Failure> shrink(const RunCase& run, const spec::Capture& capture, Case c,
                                 Failure failure) {
-  return Shrinker(program, capture, std::move(c), std::move(failure)).run();
+  return Shrinker(run, capture, std::move(c), std::move(failure)).run();
 }
 
 }  // namespace kw::check

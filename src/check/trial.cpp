@@ -40,18 +40,6 @@ class OwnError {
   double typical_ = 0;
 };
 
-Counterexample blame(const Case& c, const char* output, int64_t b, int64_t h, int64_t i) {
-  Counterexample e;
-  e.sizes = c.sizes;
-  e.heads = int64_t(c.heads.size());
-  e.key_heads = c.key_heads;
-  e.output = output;
-  e.b = b;
-  e.h = c.heads[h];
-  e.i = i;
-  return e;
-}
-
 // The elements that are furthest off, at most four.
 void show_worst(Counterexample& e, const double* got, const double* want, int64_t length) {
   std::vector<int64_t> order(length);
@@ -136,6 +124,36 @@ bool is_invalid(const std::string& code) {
 
 }  // namespace
 
+Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i) {
+  Counterexample e;
+  e.sizes = c.sizes;
+  e.heads = int64_t(c.heads.size());
+  e.key_heads = c.key_heads;
+  e.output = output;
+  e.b = b;
+  e.h = c.heads[h];
+  e.i = i;
+  return e;
+}
+
+bool ran(const Case& c, const exec::Outcome& run, Trial& trial) {
+  if (!run.faults.empty() && is_invalid(run.faults[0].code)) {
+    trial.diagnostics.add(run.faults[0]);
+    return false;
+  }
+  if (run.faults.empty() && !run.outputs.count("o")) {
+    trial.diagnostics.error("check.binding", {}, "the program has no output o");
+    return false;
+  }
+  trial.valid = true;
+  if (run.faults.empty()) return true;
+  Counterexample e = blame(c, run.faults[0].code, 0, 0, -1);
+  e.message = run.faults[0].message;
+  e.span = run.faults[0].span;
+  trial.failure = Failure{std::move(e), run.faults[0]};
+  return false;
+}
+
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c) {
   Trial trial;
   trial.valid = false;
@@ -146,22 +164,7 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   const auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;
   const exec::Outcome run = exec::run(program, *launch);
-  if (!run.faults.empty() && is_invalid(run.faults[0].code)) {
-    trial.diagnostics.add(run.faults[0]);
-    return trial;
-  }
-  if (run.faults.empty() && !run.outputs.count("o")) {
-    trial.diagnostics.error("check.binding", {}, "the program has no output o");
-    return trial;
-  }
-  trial.valid = true;
-  if (!run.faults.empty()) {
-    Counterexample e = blame(c, run.faults[0].code.c_str(), 0, 0, -1);
-    e.message = run.faults[0].message;
-    e.span = run.faults[0].span;
-    trial.failure = Failure{std::move(e), run.faults[0]};
-    return trial;
-  }
+  if (!ran(c, run, trial)) return trial;
   std::optional<Counterexample> e = check_blocks(form, *problem, c, run.visits, trial.key_blocks);
   if (!e) e = check_rows(form, *problem, c, run, trial);
   if (e) trial.failure = Failure{std::move(*e), std::nullopt};

@@ -1,5 +1,6 @@
 // One run of a program on one case, judged.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,31 +38,64 @@ std::optional<exec::Launch> bind(const tl::Program& program, const spec::Form& f
 struct Failure {
   Counterexample what;
   std::optional<Diagnostic> fault;
+  uint8_t opaque = 0;  // exact::Opaque on the path of a difference: it proves nothing
 };
 
 struct Trial {
   bool valid = true;  // false: the case could not be run; `diagnostics` says why
   Diagnostics diagnostics;
   std::optional<Failure> failure;
-  // The first row that is above the accepted error, by less than half of it; and how many are.
   int rows = 0, key_blocks = 0;
   double worst = 0;
+  // Of the exact reading: how probable it is that a difference was missed, and what was opaque.
+  double error_bound = 0;
+  uint8_t opaque = 0;
+  int draws = 0;  // that agreed
 };
 
+// Where a failure is; h is a head of the case.
+Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i);
+// Whether the run gave outputs to compare; otherwise the trial says why not.
+bool ran(const Case& c, const exec::Outcome& run, Trial& trial);
+
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
+
+// ---- the exact reading (exec/exact.h, spec/exact.h)
+// A few small cases; they need no goldens.
+std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options);
+// The same, with zero tolerance: every element of every output. `draw` chooses the primes and the
+// seed. A failure that an opaque operation may have made is `uncertain`.
+Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
+                      int draw);
 
 // Skipped and unmasked key blocks against the keep predicate.
 std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::Problem& problem,
                                            const Case& c, const std::vector<exec::Visit>& visits,
                                            int& blocks);
 
-// The smallest case found on which the program still fails, and its failure.
-std::pair<Case, Failure> shrink(const tl::Program& program, const spec::Capture& capture, Case c,
+// The smallest case found on which `run` still fails, and its failure.
+using RunCase = std::function<Trial(const Case&)>;
+std::pair<Case, Failure> shrink(const RunCase& run, const spec::Capture& capture, Case c,
                                 Failure failure);
+
+// Runs cases on several threads. Those after the first that fails may be left out.
+std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases, int threads);
+
+// Runs the exact reading and adds to the report what it found.
+void check_exact(const tl::Program& program, const spec::Capture& capture, const Options& options,
+                 Report& report);
 
 // Runs the failing case again and fills in the first statement whose value differs.
 void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
             Counterexample& what);
+
+// The same for a difference of the exact reading.
+void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c, int draw,
+                  Counterexample& what);
+
+// Says that this statement is the first that differs, if there is one.
+void name_statement(const tl::Program& program, const tl::Stmt* statement, const std::string& text,
+                    Counterexample& what);
 
 // The line of a statement in the program's canonical text, from 1; 0 when it is not of the program.
 int canonical_line(const tl::Program& program, const tl::Stmt* statement);

@@ -33,6 +33,34 @@ Json transfer_facts(const transfer::Result& t) {
           {"conditions", conditions}};
 }
 
+// What the exact reading adds to the checks, or to what was not checked.
+Json exact_facts(const check::ExactReport& exact, bool holds) {
+  return {{"what",
+           "exact: the program and the specification in an algebra without rounding, where every "
+           "element of every output must be the same; docs/soundness.md says what that proves"},
+          {"holds", holds},
+          {"cases", exact.cases},
+          {"runs", exact.runs},
+          {"rows", exact.rows},
+          {"difference_missed_with_probability_below", exact.error_bound},
+          {"opaque", exact.opaque}};
+}
+
+Json not_checked(const check::Report& report) {
+  Json list = {
+      "schedules: one fixed order of the workers was run; races, missing fences and orders that "
+      "only other schedules show were not looked for",
+      "this machine ran no GPU: errors and times on one are kernelwright-prove's and bench's to "
+      "show",
+      "sizes beyond those of the cases, in particular beyond 32-bit offsets",
+      "inputs with NaN or infinities",
+      "approximate instructions (ex2, lg2, rcp) are taken as correctly rounded"};
+  if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
+  if (report.quick)
+    list.push_back("the default check's further cases: this one was quick (--check quick)");
+  return list;
+}
+
 }  // namespace
 
 Json certificate(const Tools& tools, const Claim& claim) {
@@ -41,7 +69,7 @@ Json certificate(const Tools& tools, const Claim& claim) {
   Json seeds = Json::array();
   for (const spec::GoldenCase& c : claim.capture.cases) seeds.push_back(c.draws.seed);
   Diagnostics unused;
-  return {
+  Json out = {
       {"kernelwright", "0.1.0"},
       {"spec",
        {{"file", hashed(claim.capture.source->name, claim.capture.source->text)},
@@ -61,6 +89,7 @@ Json certificate(const Tools& tools, const Claim& claim) {
         {"clang", lift::clang_version(tools.clang, unused).value_or("unknown")}}},
       {"transfer", transfer_facts(claim.transferred)},
       {"verdict", check::name(claim.report.verdict)},
+      {"effort", claim.report.quick ? "quick" : "default"},
       {"checked",
        {{{"what",
           "values: the program on a CPU, every stored value rounded as on the GPU, against the "
@@ -82,17 +111,12 @@ Json certificate(const Tools& tools, const Claim& claim) {
           "cubin: one entry, no global variables, nothing undefined, no spills, no serialised "
           "products"},
          {"holds", true}}}},
-      {"not_checked",
-       {"schedules: one fixed order of the workers was run; races, missing fences and orders that "
-        "only other schedules show were not looked for",
-        "this machine ran no GPU: errors and times on one are kernelwright-prove's and bench's to "
-        "show",
-        "sizes beyond those of the cases, in particular beyond 32-bit offsets",
-        "inputs with NaN or infinities",
-        "approximate instructions (ex2, lg2, rcp) are taken as correctly rounded"}},
+      {"not_checked", not_checked(claim.report)},
       {"trusted",
        {"the meaning of each function of the device vocabulary (tests/gpu holds them to it)",
         "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"}}};
+  if (claim.report.exact.ran) out["checked"].push_back(exact_facts(claim.report.exact, holds));
+  return out;
 }
 
 }  // namespace kw::driver

@@ -19,6 +19,7 @@ struct MakeOptions {
   std::string tiles;  // a file of the user's tile database, or empty
   std::string out;    // empty: out/NAME
   bool gpu = false;
+  bool quick = false;  // check less; the certificate says so
 };
 
 // Seconds since the last lap, for a stage's line.

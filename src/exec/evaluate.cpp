@@ -6,8 +6,7 @@
 
 #include <cmath>
 
-#include "exec/arithmetic.h"
-#include "exec/machine.h"
+#include "exec/exact.h"
 
 namespace kw::exec {
 
@@ -54,6 +53,7 @@ Value element_of(const Context& c, const Expr& e) {
     return fault(
         c, "exec.bounds",
         fmt::format("{}[{}] is outside [{}]", name, fmt::join(at, ", "), fmt::join(t.shape, ", ")));
+  if (is_float(t.dtype) && c.m.algebra) return Value::real(it->second.exact[offset]);
   return is_float(t.dtype) ? Value::real(t.values[offset])
                            : Value::integer(int64_t(t.values[offset]));
 }
@@ -72,7 +72,7 @@ Value make_record(const Context& c, const Stmt& def, const Stmt& returns, const 
   const auto record = c.m.records.find(def.word("r"));
   if (record == c.m.records.end())
     return fault(c, "exec.name", fmt::format("{} is not a record", def.word("r")));
-  Value v{Type::record, 0, record->second, {}};
+  Value v{Type::record, 0, record->second, {}, {}};
   const auto& names = record->second->items("d");
   const auto& values = returns.items("a");
   if (names.size() != values.size())
@@ -131,14 +131,15 @@ Value apply_function(const Context& c, const Expr& e, const std::string& name) {
   if (!fn) return fault(c, "exec.name", fmt::format("{} is not a function of scalars", e.text));
   double x[3] = {};
   Type types[3] = {};
+  Value values[3];
   for (size_t k = 0; k < e.args.size(); ++k) {
     // `and`, `or` and `where` evaluate no more than they need.
     if (k == 1 && ((*fn == Fn::logical_and && x[0] == 0) || (*fn == Fn::logical_or && x[0] != 0)))
-      return Value::boolean(x[0] != 0);
-    const Value v = evaluate(c, e.args[k]);
+      return values[0];
+    values[k] = evaluate(c, e.args[k]);
     if (c.m.faults.any()) return {};
-    x[k] = v.x;
-    types[k] = v.type;
+    x[k] = values[k].x;
+    types[k] = values[k].type;
   }
   const Type type = result_type(*fn, types);
   if (type == Type::none)
@@ -148,8 +149,15 @@ Value apply_function(const Context& c, const Expr& e, const std::string& name) {
   const bool divides = *fn == Fn::floor_div || *fn == Fn::floor_mod || *fn == Fn::ceil_div;
   if (divides && x[1] <= 0)
     return fault(c, "exec.bounds", fmt::format("{} divides by {}", e.text, x[1]));
-  Value v{type, 0, nullptr, {}};
-  apply(*fn, type, 1, &x[0], &x[1], &x[2], &v.x);
+  Value v{type, 0, nullptr, {}, {}};
+  if (c.m.algebra && type != Type::integer) {
+    const Operand in[3] = {{types[0], &x[0], &values[0].e},
+                           {types[1], &x[1], &values[1].e},
+                           {types[2], &x[2], &values[2].e}};
+    exact_apply(*c.m.algebra, *fn, type, 1, in, &v.x, &v.e);
+  } else {
+    apply(*fn, type, 1, &x[0], &x[1], &x[2], &v.x);
+  }
   if (type == Type::integer && !c.wide && std::fabs(v.x) > 2147483647.0)
     return fault(
         c, "exec.overflow",
@@ -175,6 +183,7 @@ Value evaluate(const Context& c, const ExprPtr& e) {
     case ExprKind::integer:
       return Value::integer(std::stoll(e->text));
     case ExprKind::real:
+      if (c.m.algebra) return Value::real(c.m.algebra->constant(std::stof(e->text)));
       return Value::real(std::stof(e->text));
     case ExprKind::name:
       return name_of(c, e->text);
@@ -202,15 +211,17 @@ int64_t integer_of(const Context& c, const ExprPtr& e) {
   return 0;
 }
 
-double real_of(const Context& c, const ExprPtr& e) {
+Value real_of(const Context& c, const ExprPtr& e) {
   const Value v = evaluate(c, e);
-  if (v.type == Type::real || v.type == Type::integer) return static_cast<float>(v.x);
-  fault(c, "exec.type", fmt::format("{} is not a number", tl::print(e)));
-  return 0;
+  if (v.type == Type::integer && c.m.algebra) return Value::real(c.m.algebra->integer(v.x));
+  if (v.type == Type::real && c.m.algebra) return v;
+  if (v.type == Type::real || v.type == Type::integer) return Value::real(float(v.x));
+  return fault(c, "exec.type", fmt::format("{} is not a number", tl::print(e)));
 }
 
 bool condition_of(const Context& c, const ExprPtr& e) {
   const Value v = evaluate(c, e);
+  c.m.outcome.branches |= v.e.opaque[0];
   if (v.type == Type::boolean) return v.x != 0;
   fault(c, "exec.type", fmt::format("{} is not a condition", tl::print(e)));
   return false;

@@ -1,5 +1,6 @@
-// The executor, reading 1: what a TL program computes, on a CPU, with every stored value rounded as
-// the GPU rounds it.
+// The executor: what a TL program computes, on a CPU. Reading 1, values: every stored value is
+// rounded as the GPU rounds it. Reading 2, exact: a real is an element of an algebra
+// (num/exact.h), in which programs that are equal as formulas give equal outputs; see exact.h.
 //
 // It is the meaning of TL, written to be read: one function a statement (exec_<word>), dispatched
 // from ops.def so that a forgotten one does not link, and no code shared with what makes CUDA.
@@ -19,6 +20,7 @@
 //   integers · queue, sync, cluster, launch, name, type, endless
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,11 @@ struct Launch {
   // Clusters (thread blocks, where the kernel declares no cluster); they share the queue and take
   // turns.
   int grid = 1;
+  // The exact reading: real tensors and the scalars in `named` hold the numbers by which this draws
+  // their elements. Null: values.
+  const exact::Algebra* algebra = nullptr;
+  std::set<std::string> named;
+  uint64_t seed = 0;  // of what the exact reading leaves open: references, flags
 };
 
 // One key block that a worker multiplied with its query rows.
@@ -50,6 +57,8 @@ struct Visit {
 
 struct Outcome {
   std::map<std::string, Tensor> outputs;
+  std::map<std::string, std::vector<exact::Element>> exact;  // outputs of the exact reading
+  uint8_t branches = 0;            // exact::Opaque of comparisons that decided what ran
   std::vector<Diagnostic> faults;  // empty, or one
   std::vector<Visit> visits;       // in the order of execution
   int64_t statements = 0;          // executed
@@ -62,6 +71,7 @@ class View {
   virtual const Tile* tile(const std::string& name) const = 0;  // accumulator or operand, or null
   virtual const Row* row(const std::string& name) const = 0;    // row vector or partial, or null
   virtual double value(const tl::ExprPtr& scalar) const = 0;    // NaN when it has none
+  virtual exact::Element element(const tl::ExprPtr& real) const = 0;  // of the exact reading
   virtual int agent() const = 0;
 };
 

@@ -110,15 +110,17 @@ Next exec_multicast_async(Machine& m, Agent& a, const Stmt& s) {
   const TileCopy copy = tile_copy_of(m, a, s);
   if (!copy.to.slot || !ctas_agree(m, s)) return Next::on;
   const Tile fetched = fetch(copy);
-  const size_t size = fetched.x.size() / m.ctas;
+  const size_t size = size_t(fetched.rows) * fetched.columns / m.ctas;
   const uint32_t part = 1u << a.block->rank;
   for (ThreadBlock* cta : a.block->cluster) {
     SharedSlot& there = cta->arrays[copy.to.array].slots[copy.to.index];
     if (!may_reach(m, a, s, *cta) || !open_slot(m, s, there, fetched.of_rows, part, cta->index))
       return Next::on;
     // Which elements are whose does not matter here: all senders fetch the same tile.
-    std::copy_n(fetched.x.begin() + a.block->rank * size, size,
-                there.tile.x.begin() + a.block->rank * size);
+    const auto bring = [&](const auto& from, auto& to) {
+      std::copy_n(from.begin() + a.block->rank * size, size, to.begin() + a.block->rank * size);
+    };
+    m.algebra ? bring(fetched.e, there.tile.e) : bring(fetched.x, there.tile.x);
     there.tile.of_columns = fetched.of_columns;
     there.tile.defined = true;
     there.parts |= part;

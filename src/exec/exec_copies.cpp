@@ -50,17 +50,31 @@ int64_t offset_of(const Tensor& t, const Coordinates& at, int64_t row) {
   return ((at.batch * n[1] + at.head) * n[2] + row) * columns;
 }
 
-void write_element(Machine& m, const Stmt& s, Global& g, int64_t offset, float value) {
+// Element k of a tile or row vector.
+template <class Numbers>
+void write_element(Machine& m, const Stmt& s, Global& g, int64_t offset, const Numbers& from,
+                   size_t k) {
   if (g.written[offset]++)
     m.faults.raise("exec.written_twice", &s,
                    fmt::format("{} writes an element that was written "
                                "before",
                                cite(s)));
-  g.data.values[offset] = round_to(g.data.dtype, value);
+  if (m.algebra)
+    g.exact[offset] = from.e[k];
+  else
+    g.data.values[offset] = round_to(g.data.dtype, from.x[k]);
 }
 
 float round_element(Dtype dtype, float x) {
   return dtype == Dtype::bf16 ? bf16_round(x) : static_cast<float>(round_to(dtype, x));
+}
+
+// Rounded to the tile's type; the exact reading does not round.
+void store_element(Tile& to, size_t k, const Tile& from, size_t n) {
+  if (to.e.empty())
+    to.x[k] = round_element(to.dtype, from.x[n]);
+  else
+    to.e[k] = from.e[n];
 }
 
 bool same_shape(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
@@ -135,21 +149,25 @@ void write_rows(Machine& m, const Stmt& s, const TileCopy& copy) {
   const Tile& tile = copy.to.slot->tile;
   for (int r = 0; r < tile.rows && to.row + r < g.data.shape[2]; ++r)
     for (int c = 0; c < tile.columns; ++c)
-      write_element(m, s, g, offset_of(g.data, to, to.row + r) + c, tile.row(r)[c]);
+      write_element(m, s, g, offset_of(g.data, to, to.row + r) + c, tile,
+                    size_t(r) * tile.columns + c);
 }
 
 Tile fetch(const TileCopy& copy) {
   Tile tile = copy.to.slot->tile;
   const Tensor& t = copy.tensor->data;
+  const bool exact = !tile.e.empty();
   const Coordinates from{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
-  for (int r = 0; r < tile.rows; ++r) {
-    float* row = tile.row(r);
-    if (from.row + r >= t.shape[2]) {
-      std::fill_n(row, tile.columns, 0.0f);
-      continue;
-    }
-    const double* values = t.values.data() + offset_of(t, from, from.row + r);
-    for (int c = 0; c < tile.columns; ++c) row[c] = static_cast<float>(values[c]);
+  std::fill(tile.x.begin(), tile.x.end(), 0.0f);
+  std::fill(tile.e.begin(), tile.e.end(), exact::Element());
+  for (int r = 0; r < tile.rows && from.row + r < t.shape[2]; ++r) {
+    const int64_t offset = offset_of(t, from, from.row + r);
+    if (exact)
+      std::copy_n(copy.tensor->exact.begin() + offset, tile.columns,
+                  tile.e.begin() + size_t(r) * tile.columns);
+    else
+      for (int c = 0; c < tile.columns; ++c)
+        tile.row(r)[c] = static_cast<float>(t.values[offset + c]);
   }
   tile.defined = true;
   tile.of_rows = copy.place;
@@ -204,8 +222,8 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
   }
   for (int r = 0; r < tile.rows && to.row + r < shape[2]; ++r)
     for (int c = 0; c < shape[3]; ++c)
-      write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + c,
-                    tile.row(r)[c]);
+      write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + c, tile,
+                    size_t(r) * tile.columns + c);
   ++slot->stores;
   slot->reader = &s;
   a.stores_reading.push_back(slot);
@@ -218,6 +236,7 @@ Next exec_load(Machine& m, Agent& a, const Stmt& s) {
   const auto to = tile_of(m, a, s, "d", Role::operand, false);
   if (!from || !to || !same_shape(m, s, from->tile, *to)) return Next::on;
   to->x = from->tile.x;
+  to->e = from->tile.e;
   to->of_rows = from->tile.of_rows;
   to->of_columns = from->tile.of_columns;
   to->defined = true;
@@ -234,7 +253,7 @@ Next exec_store(Machine& m, Agent& a, const Stmt& s) {
     return Next::on;
   for (int r = 0; r < from->rows; ++r)
     for (int c = 0; c < from->columns; ++c)
-      tile.row(r)[c] = round_element(tile.dtype, from->row(r)[c]);
+      store_element(tile, size_t(r) * tile.columns + c, *from, size_t(r) * from->columns + c);
   tile.of_rows = from->of_rows;
   tile.of_columns = from->of_columns;
   tile.defined = true;
@@ -265,7 +284,7 @@ Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {
     return Next::on;
   }
   for (int r = 0; r < from->rows && to.row + r < to.tensor->data.shape[2]; ++r)
-    write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r), from->x[r]);
+    write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r), *from, r);
   return Next::on;
 }
 
@@ -274,7 +293,7 @@ Next exec_reshape(Machine& m, Agent& a, const Stmt& s) {
   const auto from = tile_of(m, a, s, "s", Role::accumulator, true);
   const auto to = tile_of(m, a, s, "p", Role::operand, false);
   if (!from || !to || !same_shape(m, s, *from, *to)) return Next::on;
-  for (size_t k = 0; k < to->x.size(); ++k) to->x[k] = round_element(to->dtype, from->x[k]);
+  for (int k = 0; k < to->rows * to->columns; ++k) store_element(*to, k, *from, k);
   to->of_rows = from->of_rows;
   to->of_columns = from->of_columns;
   to->masked = from->masked;

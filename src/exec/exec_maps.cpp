@@ -13,18 +13,20 @@ namespace kw::exec {
 using tl::Stmt;
 
 Next exec_fill(Machine& m, Agent& a, const Stmt& s) {
-  const float v = static_cast<float>(real_of(context(m, a, s), s.expr("v")));
+  const Value v = real_of(context(m, a, s), s.expr("v"));
+  const auto fill = [&](auto& to) {
+    std::fill(to.x.begin(), to.x.end(), static_cast<float>(v.x));
+    std::fill(to.e.begin(), to.e.end(), v.e);
+    to.defined = true;
+  };
   Binding* b = a.scope()->find(word_of(s, "t"));
   if (b && std::holds_alternative<std::shared_ptr<Row>>(*b)) {
-    Row& row = *std::get<std::shared_ptr<Row>>(*b);
-    std::fill(row.x.begin(), row.x.end(), v);
-    row.defined = true;
+    fill(*std::get<std::shared_ptr<Row>>(*b));
     return Next::on;
   }
   const auto tile = tile_of(m, a, s, "t", Role::accumulator, false);
   if (!tile) return Next::on;
-  std::fill(tile->x.begin(), tile->x.end(), v);
-  tile->defined = true;
+  fill(*tile);
   tile->of_rows = tile->of_columns = {};
   return Next::on;
 }

@@ -1,6 +1,7 @@
 // Declarations inside a body: scalars, register tiles, row vectors.
 #include <fmt/format.h>
 
+#include "exec/exact.h"
 #include "exec/exec_ops.h"
 
 namespace kw::exec {
@@ -37,7 +38,8 @@ Next declare_register(Machine& m, Agent& a, const Stmt& s, Role role) {
     return Next::on;
   }
   for (const Item& d : s.items("d"))
-    a.scope()->names[d.name] = std::make_shared<Tile>(role, dtype, int(rows), int(columns));
+    a.scope()->names[d.name] =
+        std::make_shared<Tile>(role, dtype, int(rows), int(columns), m.algebra);
   return Next::on;
 }
 
@@ -55,10 +57,11 @@ void initialise(Machine& m, Agent& a, const Stmt& s, Row& row, const tl::ExprPtr
   const Row& r = **from;
   if (!r.defined)
     m.faults.raise("exec.uninitialised", &s, fmt::format("{} is read and was never set", name));
+  row.defined = true;
+  if (m.algebra) return exact_total(m, r, row);
   // Lanes are added as two butterfly exchanges do: neighbours first.
   for (int k = 0; k < row.rows; ++k)
     row.x[k] = total ? (r.x[4 * k] + r.x[4 * k + 1]) + (r.x[4 * k + 2] + r.x[4 * k + 3]) : r.x[k];
-  row.defined = true;
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ Next exec_row(Machine& m, Agent& a, const Stmt& s) {
   const int64_t rows = integer_of(context(m, a, s), s.expr("r"));
   for (const Item& d : s.items("d")) {
     if (rows < 1 || m.faults.any()) break;
-    const auto row = std::make_shared<Row>(int(rows), 1);
+    const auto row = std::make_shared<Row>(int(rows), 1, m.algebra);
     if (d.expr) initialise(m, a, s, *row, d.expr);
     a.scope()->names[d.name] = row;
   }
@@ -85,7 +88,7 @@ Next exec_partial(Machine& m, Agent& a, const Stmt& s) {
   const int64_t rows = integer_of(context(m, a, s), s.expr("r"));
   for (const Item& d : s.items("d")) {
     if (rows < 1 || m.faults.any()) break;
-    a.scope()->names[d.name] = std::make_shared<Row>(int(rows), 4);
+    a.scope()->names[d.name] = std::make_shared<Row>(int(rows), 4, m.algebra);
   }
   return Next::on;
 }

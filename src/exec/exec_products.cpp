@@ -123,7 +123,11 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
              bool adds) {
   place(m, s, c, a, b, transpose, adds);
   if (!adds) std::fill(c.x.begin(), c.x.end(), 0.0f);
-  if (transpose)
+  if (!adds) std::fill(c.e.begin(), c.e.end(), exact::Element());
+  if (m.algebra)
+    m.algebra->add_product(c.rows, a.columns, c.columns, a.e.data(), b.e.data(), transpose,
+                           c.e.data());
+  else if (transpose)
     multiply(c.rows, a.columns, c.columns, a.x.data(), transposed(b).data(), c.x.data());
   else
     multiply(c.rows, a.columns, c.columns, a.x.data(), b.x.data(), c.x.data());

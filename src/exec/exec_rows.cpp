@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "exec/exact.h"
 #include "exec/exec_ops.h"
 
 namespace kw::exec {
@@ -31,12 +32,40 @@ float maximum(const Tile& t, int r, float start) {
   return start;
 }
 
+// A warp holds 16 rows and raises its references together: only when some row's score exceeds the
+// reference by more than slack (or the reference is still below -slack, where the device's integer
+// comparison cannot tell) are the rows looked at one by one.
+bool raise(const Tile& scores, float slack, float scale, Row& reference, Row& factor) {
+  bool raised = false;
+  for (int warp = 0; warp < scores.rows; warp += 16) {
+    const int end = std::min(warp + 16, scores.rows);
+    bool over = false;
+    for (int r = warp; r < end; ++r) {
+      const float limit = reference.x[r] + slack;
+      over |= !(limit >= 0) || maximum(scores, r, -INFINITY) > limit;
+      factor.x[r] = 1;
+    }
+    raised |= over;
+    for (int r = warp; over && r < end; ++r) {
+      float& now = reference.x[r];
+      const float old = now, top = maximum(scores, r, old);
+      if (!(top - old <= slack)) now = top;
+      if (now != old) factor.x[r] = static_cast<float>(std::exp2(double((old - now) * scale)));
+    }
+  }
+  return raised;
+}
+
 }  // namespace
 
 Next exec_row_max(Machine& m, Agent& a, const Stmt& s) {
   const auto row = row_of(m, a, s, "m", true);
   const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
   if (!row || !tile || !fits(m, s, *row, *tile, 1)) return Next::on;
+  if (m.algebra) {
+    exact_row_max(m, *tile, *row);
+    return Next::on;
+  }
   for (int r = 0; r < row->rows; ++r) row->x[r] = maximum(*tile, r, row->x[r]);
   return Next::on;
 }
@@ -45,6 +74,10 @@ Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
   const auto row = row_of(m, a, s, "l", true);
   const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
   if (!row || !tile || !fits(m, s, *row, *tile, 4)) return Next::on;
+  if (m.algebra) {
+    exact_row_sum(m, *tile, *row);
+    return Next::on;
+  }
   for (int r = 0; r < row->rows; ++r)
     for (int q = 0; q < 4; ++q) {
       const float* x = tile->row(r) + 2 * q;
@@ -59,37 +92,19 @@ Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-// A warp holds 16 rows and raises its references together: only when some row's score exceeds the
-// reference by more than slack (or the reference is still below -slack, where the device's integer
-// comparison cannot tell) are the rows looked at one by one.
 Next exec_raise(Machine& m, Agent& a, const Stmt& s) {
   const auto reference = row_of(m, a, s, "m", true);
   const auto factor = row_of(m, a, s, "r", false);
   const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
   const Context c = context(m, a, s);
-  const float slack = float(real_of(c, s.expr("k"))), scale = float(real_of(c, s.expr("e")));
+  const Value slack = real_of(c, s.expr("k")), scale = real_of(c, s.expr("e"));
   Binding* flag = a.scope()->find(s.word("f"));
   if (!flag || !std::holds_alternative<Value>(*flag))
     m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.word("f")));
   if (m.faults.any() || !fits(m, s, *reference, *tile, 1) || !fits(m, s, *factor, *tile, 1))
     return Next::on;
-  bool raised = false;
-  for (int warp = 0; warp < tile->rows; warp += 16) {
-    const int end = std::min(warp + 16, tile->rows);
-    bool over = false;
-    for (int r = warp; r < end; ++r) {
-      const float limit = reference->x[r] + slack;
-      over |= !(limit >= 0) || maximum(*tile, r, -INFINITY) > limit;
-      factor->x[r] = 1;
-    }
-    raised |= over;
-    for (int r = warp; over && r < end; ++r) {
-      float& now = reference->x[r];
-      const float old = now, top = maximum(*tile, r, old);
-      if (!(top - old <= slack)) now = top;
-      if (now != old) factor->x[r] = static_cast<float>(std::exp2(double((old - now) * scale)));
-    }
-  }
+  const bool raised = m.algebra ? exact_raise(m, *tile, scale.e, *reference, *factor)
+                                : raise(*tile, float(slack.x), float(scale.x), *reference, *factor);
   factor->defined = true;
   std::get<Value>(*flag) = Value::boolean(raised);
   return Next::on;

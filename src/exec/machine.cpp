@@ -32,16 +32,21 @@ class AgentView : public View {
   }
   const Row* row(const std::string& name) const override { return get<std::shared_ptr<Row>>(name); }
   double value(const tl::ExprPtr& e) const override {
-    // Looking must not disturb: what cannot be evaluated is no fault of the program.
-    const Faults before = m_.faults;
-    const Value v = evaluate(context(m_, a_, s_), e);
-    const bool failed = m_.faults.any() && !before.any();
-    m_.faults = before;
-    return failed || v.type == Type::none ? std::nan("") : v.x;
+    const Value v = look(e);
+    return v.type == Type::none ? std::nan("") : v.x;
   }
+  exact::Element element(const tl::ExprPtr& e) const override { return look(e).e; }
   int agent() const override { return a_.index; }
 
  private:
+  // Looking must not disturb: what cannot be evaluated is no fault of the program.
+  Value look(const tl::ExprPtr& e) const {
+    const Faults before = m_.faults;
+    Value v = evaluate(context(m_, a_, s_), e);
+    if (m_.faults.any() && !before.any()) v.type = Type::none;
+    m_.faults = before;
+    return v;
+  }
   template <class Pointer>
   typename Pointer::element_type* get(const std::string& name) const {
     Binding* b = a_.scope()->find(name);
@@ -75,7 +80,7 @@ Next block_on(Agent& a, const Stmt& s, const std::string& barrier, const std::st
 }
 
 Machine::Machine(const tl::Program& program, const Launch& launch, Observer* observer)
-    : program(program), launch(launch), observer(observer) {}
+    : program(program), launch(launch), observer(observer), algebra(launch.algebra) {}
 
 // The agents of the kernel's workers: those of a `worker` that holds threads are its threads.
 void Machine::add_agents(ThreadBlock& block) {
@@ -212,8 +217,11 @@ void Machine::run() {
     if (!faults.any()) check_end();
   }
   if (faults.any()) outcome.faults.push_back(faults.first());
-  for (auto& [name, global] : tensors)
-    if (global.writes) outcome.outputs.emplace(name, std::move(global.data));
+  for (auto& [name, global] : tensors) {
+    if (!global.writes) continue;
+    outcome.outputs.emplace(name, std::move(global.data));
+    if (algebra) outcome.exact.emplace(name, std::move(global.exact));
+  }
 }
 
 void Machine::report_deadlock() {

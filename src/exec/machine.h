@@ -25,7 +25,8 @@ struct Global {
   bool tiled = false, writes = false;
   std::vector<std::string> dims;
   const tl::Stmt* declared = nullptr;
-  std::vector<uint8_t> written;  // of an output, one an element
+  std::vector<uint8_t> written;       // of an output, one an element
+  std::vector<exact::Element> exact;  // in the exact reading
 };
 
 enum class Next { on, entered, again, blocked };  // again: entered, and run me again afterwards
@@ -92,6 +93,8 @@ struct Machine {
   const tl::Program& program;
   const Launch& launch;
   Observer* observer;
+  const exact::Algebra* const algebra;  // null: the values reading
+  uint64_t drawn = 0;                   // what the exact reading has left to chance so far
   Faults faults;
   Outcome outcome;
 
@@ -148,7 +151,7 @@ inline Context context(Machine& m, Agent& a, const tl::Stmt& s) {
 // A scalar's value; after a fault the value means nothing.
 Value evaluate(const Context& c, const tl::ExprPtr& e);
 int64_t integer_of(const Context& c, const tl::ExprPtr& e);
-double real_of(const Context& c, const tl::ExprPtr& e);
+Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);
 
 // A register tile by name, with the role the statement needs and no product in flight on it; null

@@ -8,8 +8,7 @@
 
 #include <algorithm>
 
-#include "exec/arithmetic.h"
-#include "exec/machine.h"
+#include "exec/exact.h"
 
 namespace kw::exec {
 
@@ -24,6 +23,7 @@ struct RowOp {
   Fn fn;
   Type type;
   int out, in[3];
+  int operands;
 };
 
 // A register that is filled anew for each row.
@@ -35,7 +35,11 @@ struct RowInput {
 class Body {
  public:
   Body(Machine& m, Agent& a, const Stmt& s, std::string target, int width, int rows)
-      : c_(context(m, a, s)), target_(std::move(target)), width_(width), rows_(rows) {}
+      : c_(context(m, a, s)),
+        algebra_(m.algebra),
+        target_(std::move(target)),
+        width_(width),
+        rows_(rows) {}
 
   // Coordinates of the first element, when the map has them.
   void place(int64_t i0, int64_t j0, bool real) {
@@ -43,7 +47,7 @@ class Body {
     i0_ = i0;
     coordinate_ = real ? Type::real : Type::integer;
     j_ = make(coordinate_);
-    for (int k = 0; k < width_; ++k) at(j_)[k] = double(j0 + k);
+    for (int k = 0; k < width_; ++k) set(j_, k, double(j0 + k));
   }
 
   // Compiles e; the result is the register it returns.
@@ -52,7 +56,8 @@ class Body {
     if (varies(e)) return compile_varying(e);
     const Value v = evaluate(c_, e);
     const int r = make(v.type);
-    for (int k = 0; k < width_; ++k) at(r)[k] = v.x;
+    registers_[r].x.assign(width_, v.x);
+    if (algebra_) registers_[r].e.assign(width_, v.e);
     return r;
   }
 
@@ -64,21 +69,64 @@ class Body {
   // Runs on row r, whose elements are in element_register().
   void run(int r) {
     for (const RowInput& input : inputs_) {
-      const double v =
-          input.vector ? input.vector->x[size_t(r) * input.vector->lanes] : double(i0_ + r);
-      for (int k = 0; k < width_; ++k) at(input.at)[k] = v;
+      const Row* row = input.vector;
+      if (row && algebra_)
+        registers_[input.at].e.assign(width_, row->e[size_t(r) * row->lanes]);
+      else
+        for (int k = 0; k < width_; ++k)
+          set(input.at, k, row ? row->x[size_t(r) * row->lanes] : double(i0_ + r));
     }
-    for (const RowOp& op : ops_)
-      apply(op.fn, op.type, width_, at(op.in[0]), at(op.in[1]), at(op.in[2]), at(op.out));
+    for (const RowOp& op : ops_) run_op(op);
   }
 
-  double* at(int r) { return registers_[r].data(); }
-  Type type(int r) const { return types_[r]; }
+  // Row r of a tile or row vector of this width, to and from a register.
+  template <class Numbers>
+  void take(const Numbers& from, int r, int to) {
+    if (algebra_)
+      std::copy_n(&from.e[size_t(r) * width_], width_, registers_[to].e.data());
+    else
+      std::copy_n(&from.x[size_t(r) * width_], width_, at(to));
+  }
+  template <class Numbers>
+  void give(int from, Numbers& to, int r) {
+    if (algebra_)
+      std::copy_n(registers_[from].e.data(), width_, &to.e[size_t(r) * width_]);
+    else
+      for (int k = 0; k < width_; ++k)
+        to.x[size_t(r) * width_ + k] = static_cast<float>(at(from)[k]);
+  }
+
+  Type type(int r) const { return registers_[r].type; }
 
  private:
+  struct Register {
+    Type type;
+    std::vector<double> x;
+    std::vector<exact::Element> e;  // of the exact reading
+  };
+
+  double* at(int r) { return registers_[r].x.data(); }
+  Operand operand(int r) const {
+    return {registers_[r].type, registers_[r].x.data(), registers_[r].e.data()};
+  }
+  // An integer, or a coordinate that is real.
+  void set(int r, int k, double value) {
+    registers_[r].x[k] = value;
+    if (algebra_ && registers_[r].type == Type::real)
+      registers_[r].e[k] = algebra_->integer(static_cast<int64_t>(value));
+  }
+
+  void run_op(const RowOp& op) {
+    if (!algebra_)
+      return apply(op.fn, op.type, width_, at(op.in[0]), at(op.in[1]), at(op.in[2]), at(op.out));
+    Operand in[3] = {};
+    for (int k = 0; k < op.operands; ++k) in[k] = operand(op.in[k]);
+    exact_apply(*algebra_, op.fn, op.type, width_, in, at(op.out), registers_[op.out].e.data());
+  }
+
   int make(Type type) {
-    registers_.emplace_back(width_);
-    types_.push_back(type);
+    registers_.push_back({type, std::vector<double>(width_), {}});
+    if (algebra_) registers_.back().e.resize(width_);
     return static_cast<int>(registers_.size()) - 1;
   }
 
@@ -119,7 +167,7 @@ class Body {
     }
     const std::optional<Fn> fn =
         function_named(e->kind == ExprKind::where ? "where" : e->text, e->args.size());
-    RowOp op{fn.value_or(Fn::add), Type::none, 0, {0, 0, 0}};
+    RowOp op{fn.value_or(Fn::add), Type::none, 0, {0, 0, 0}, int(e->args.size())};
     Type types[3] = {};
     for (size_t k = 0; k < e->args.size() && k < 3; ++k) {
       op.in[k] = compile(e->args[k]);
@@ -145,14 +193,14 @@ class Body {
   }
 
   Context c_;
+  const exact::Algebra* algebra_;
   std::string target_;
   int width_, rows_;
   bool placed_ = false;
   int64_t i0_ = 0;
   Type coordinate_ = Type::integer;
   int element_ = -1, j_ = -1;
-  std::vector<std::vector<double>> registers_;
-  std::vector<Type> types_;
+  std::vector<Register> registers_;
   std::vector<RowInput> inputs_;
   std::vector<RowOp> ops_;
 };
@@ -173,10 +221,9 @@ void run_map(Machine& m, Agent& a, const Stmt& s, Tile& target, const std::strin
   const int result = body.compile(s.expr("f"));
   if (!gives_real(m, s, body.type(result))) return;
   for (int r = 0; r < target.rows; ++r) {
-    float* row = target.row(r);
-    std::copy_n(row, target.columns, body.at(element));
+    body.take(target, r, element);
     body.run(r);
-    for (int k = 0; k < target.columns; ++k) row[k] = static_cast<float>(body.at(result)[k]);
+    body.give(result, target, r);
   }
 }
 
@@ -187,10 +234,9 @@ void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::st
   const int result = body.compile(s.expr("f"));
   if (!gives_real(m, s, body.type(result))) return;
   for (int r = 0; r < target.rows; ++r) {
-    float* row = target.x.data() + size_t(r) * target.lanes;
-    std::copy_n(row, target.lanes, body.at(element));
+    body.take(target, r, element);
     body.run(r);
-    for (int k = 0; k < target.lanes; ++k) row[k] = static_cast<float>(body.at(result)[k]);
+    body.give(result, target, r);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "exec/arithmetic.h"
+#include "exec/exact.h"
 #include "exec/machine.h"
 
 namespace kw::exec {
@@ -84,6 +85,10 @@ Value scalar_argument(Machine& m, const Stmt& s, const Item& d, bool real) {
     m.faults.raise("exec.launch", &s, fmt::format("argument {} has no value", d.name));
     return {};
   }
+  if (m.algebra && real)
+    return exact_argument(m, d.name,
+                          set == m.launch.scalars.end() ? evaluate(head(m, s, true), d.expr)
+                                                        : Value::real(set->second));
   double v = set == m.launch.scalars.end() ? evaluate(head(m, s, true), d.expr).x : set->second;
   return real ? Value::real(static_cast<float>(v)) : Value::integer(std::llround(v));
 }
@@ -128,6 +133,7 @@ void bind_input(Machine& m, const Stmt& s, const std::string& name, Global& g) {
           fmt::format("{} is {} in {} and {} elsewhere", g.dims[d], t.shape[d], name, size.x));
   }
   g.data = t;
+  if (m.algebra && is_float(t.dtype)) exact_input(m, g);
 }
 
 void bind_output(Machine& m, const Stmt& s, Global& g) {
@@ -136,6 +142,7 @@ void bind_output(Machine& m, const Stmt& s, Global& g) {
   if (m.faults.any()) return;
   g.data = Tensor(g.data.dtype, shape);
   g.written.assign(g.data.values.size(), 0);
+  if (m.algebra) g.exact.resize(g.data.values.size());
 }
 
 void declare_args(Machine& m, const Stmt& s);
@@ -188,7 +195,7 @@ void declare_tiles(Machine& m, ThreadBlock& block, const Stmt& s, bool ring) {
     if (d.expr) array.members = positive(m, s, d.expr);
     if (ring) array.ring = positive(m, s, s.expr("n"));
     SharedSlot slot;
-    slot.tile = Tile(Role::shared, dtype, int(rows), int(columns));
+    slot.tile = Tile(Role::shared, dtype, int(rows), int(columns), m.algebra);
     array.slots.assign(array.members * array.ring, slot);
     block.arrays[d.name] = std::move(array);
   }
@@ -233,6 +240,11 @@ bool declare(Machine& m) {
   m.constants["-inf"] = Value::real(-INFINITY);
   m.constants["log2e"] = Value::real(1.4426950408889634f);
   m.constants["ln2"] = Value::real(0.6931471805599453f);
+  if (m.algebra) {
+    m.constants["-inf"].e = m.algebra->minus_infinity();
+    m.constants["log2e"].e = m.algebra->log2e();
+    m.constants["ln2"].e = m.algebra->ln2();
+  }
   for (const Stmt& s : m.program.body)
     if (!m.faults.any()) declare_one(m, s);
   if (!m.kernel && !m.faults.any())

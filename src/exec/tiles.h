@@ -4,12 +4,15 @@
 // product passes it on (scores have the query's rows and the key's rows as columns), and a map with
 // global coordinates is held against it: a wrong origin is found where it is written, not three
 // statements later as a wrong number.
+//
+// In the exact reading (exec.h) the numbers are elements of an algebra, `e`, and x is empty.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "num/dtype.h"
+#include "num/exact.h"
 
 namespace kw::tl {
 struct Stmt;
@@ -30,8 +33,9 @@ struct Tile {
   Role role = Role::shared;
   Dtype dtype = Dtype::f32;
   int rows = 0, columns = 0;
-  std::vector<float> x;  // row-major, rounded to dtype
-  bool defined = false;  // every statement writes a tile whole
+  std::vector<float> x;           // row-major, rounded to dtype
+  std::vector<exact::Element> e;  // in the exact reading, instead
+  bool defined = false;           // every statement writes a tile whole
   Place of_rows, of_columns;
   bool masked = false;  // scores on which a map that can write -inf has run
   // Products that read or write this register tile and that no wait_group has named yet.
@@ -39,8 +43,10 @@ struct Tile {
   const tl::Stmt* issued = nullptr;
 
   Tile() = default;
-  Tile(Role role, Dtype dtype, int rows, int columns)
-      : role(role), dtype(dtype), rows(rows), columns(columns), x(size_t(rows) * columns) {}
+  Tile(Role role, Dtype dtype, int rows, int columns, bool exact)
+      : role(role), dtype(dtype), rows(rows), columns(columns) {
+    exact ? e.resize(size_t(rows) * columns) : x.resize(size_t(rows) * columns);
+  }
   float* row(int r) { return x.data() + size_t(r) * columns; }
   const float* row(int r) const { return x.data() + size_t(r) * columns; }
 };
@@ -49,11 +55,14 @@ struct Tile {
 // its share of the row's columns (columns 2c and 2c+1 of every 8), which total() adds up.
 struct Row {
   int rows = 0, lanes = 1;
-  std::vector<float> x;  // [rows][lanes]
+  std::vector<float> x;           // [rows][lanes]
+  std::vector<exact::Element> e;  // in the exact reading, instead
   bool defined = false;
 
   Row() = default;
-  Row(int rows, int lanes) : rows(rows), lanes(lanes), x(size_t(rows) * lanes) {}
+  Row(int rows, int lanes, bool exact) : rows(rows), lanes(lanes) {
+    exact ? e.resize(size_t(rows) * lanes) : x.resize(size_t(rows) * lanes);
+  }
 };
 
 }  // namespace kw::exec

@@ -18,10 +18,12 @@ struct Value {
   double x = 0;            // integers of 32 bits and fp32 reals are exact in it
   const tl::Stmt* record = nullptr;
   std::vector<int64_t> fields;
+  exact::Element e;  // a real's value in the exact reading; what a boolean there depends on
 
-  static Value integer(int64_t v) { return {Type::integer, double(v), nullptr, {}}; }
-  static Value real(double v) { return {Type::real, v, nullptr, {}}; }
-  static Value boolean(bool v) { return {Type::boolean, double(v), nullptr, {}}; }
+  static Value integer(int64_t v) { return {Type::integer, double(v), nullptr, {}, {}}; }
+  static Value real(double v) { return {Type::real, v, nullptr, {}, {}}; }
+  static Value real(const exact::Element& e) { return {Type::real, 0, nullptr, {}, e}; }
+  static Value boolean(bool v) { return {Type::boolean, double(v), nullptr, {}, {}}; }
 };
 
 struct Scope;

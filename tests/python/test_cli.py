@@ -158,6 +158,17 @@ def test_check_json_of_a_right_program(captured):
     assert json.loads(run.stdout)["verdict"] == "holds"
 
 
+def test_a_quick_check_says_that_it_was_one(captured):
+    run = call("check", PROGRAM, "--spec", captured, "--check", "quick", "--json")
+    assert run.returncode == 0, run.stderr
+    facts = json.loads(run.stdout)
+    assert facts["effort"] == "quick" and facts["exact"]["ran"] and facts["exact"]["cases"] == 1
+    assert facts["exact"]["error_bound"] <= 2**-100
+    text = call("check", PROGRAM, "--spec", captured, "--check", "quick")
+    assert text.stdout.startswith("holds (quick check)") and "exact: 1 case" in text.stdout
+    assert call("check", PROGRAM, "--spec", captured, "--check", "hasty").returncode == 2
+
+
 # --- make: bad input --------------------------------------------------------------------------
 
 EXPECTED = re.compile(r"# error (\S+) at line (\d+): (.*)")

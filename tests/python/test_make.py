@@ -95,6 +95,10 @@ def test_the_certificate_names_what_it_is_about(made):
     assert certificate["verdict"] == "holds" and certificate["resources"]["spill_bytes"] == 0
     values = certificate["checked"][0]
     assert values["holds"] and values["cases"] >= 8 and values["worst_error_over_allowed"] <= 1
+    exact = next(c for c in certificate["checked"] if c["what"].startswith("exact"))
+    assert exact["holds"] and exact["cases"] >= 3 and exact["opaque"] == ""
+    assert 0 < exact["difference_missed_with_probability_below"] <= 2**-100
+    assert certificate["effort"] == "default"
     assert any("schedules" in line for line in certificate["not_checked"])
     assert any("no GPU" in line for line in certificate["not_checked"])
 

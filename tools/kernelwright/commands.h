@@ -21,4 +21,7 @@ void add_diff(CLI::App& app, Result& result);  // questions.cpp
 void add_explain(CLI::App& app, Result& result);
 void add_doctor(CLI::App& app, Result& result);
 
+// --check quick|default, for commands that check.
+void add_effort(CLI::App* command, std::string& effort);
+
 }  // namespace kw::cli

@@ -150,12 +150,23 @@ void add_transfer(CLI::App& app, Result& result) {
   });
 }
 
+void add_effort(CLI::App* command, std::string& effort) {
+  command
+      ->add_option("--check", effort,
+                   "quick: fewer cases of the values reading and one of the exact; said in the "
+                   "report and the certificate")
+      ->check(CLI::IsMember({"quick", "default"}))
+      ->capture_default_str();
+}
+
 void add_check(CLI::App& app, Result& result) {
   struct State {
     std::string program;
     SpecOptions spec;
     Output output;
     check::Options options;
+    int cases = 0;
+    std::string effort = "default";
   };
   auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand(
@@ -164,10 +175,14 @@ void add_check(CLI::App& app, Result& result) {
       "counterexample when it means something else");
   command->add_option("program", state->program, "PROGRAM.tl")->required();
   state->spec.add_to(command, false);
-  command->add_option("--cases", state->options.cases, "at most so many")->capture_default_str();
+  CLI::Option* cases =
+      command->add_option("--cases", state->cases, "at most so many of the values reading");
+  add_effort(command, state->effort);
   add_output(command, state->output, "file for the report");
-  command->callback([state, &result] {
+  command->callback([state, cases, &result] {
     Diagnostics d;
+    if (state->effort == "quick") state->options = check::quick_options();
+    if (*cases) state->options.cases = state->cases;
     const auto [program, capture] = open(state->program, state->spec.request, d);
     if (!capture) {
       result = finish(driver::exit_for(d), d, state->output);

@@ -1,0 +1,99 @@
+// The exact reading's part of a check: cases, draws, the error probability, a refutation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "check/trial.h"
+#include "spec/exact.h"
+
+namespace kw::check {
+
+namespace {
+
+constexpr int kMostDraws = 8;
+const double kWanted = std::exp2(-100);
+
+// Draws a case until a difference would have been missed with probability 2^-100 at most. Draws are
+// independent, so their probabilities multiply.
+Trial run_draws(const tl::Program& program, const spec::Capture& capture, const Case& c) {
+  Trial all;
+  all.error_bound = 1;
+  for (int draw = 0; draw < kMostDraws && all.error_bound > kWanted; ++draw) {
+    Trial t = run_exact_trial(program, capture, c, draw);
+    t.draws = draw;
+    if (!t.valid || t.failure) return t;
+    all.error_bound *= t.error_bound;
+    all.rows += t.rows;
+    all.opaque |= t.opaque;
+    ++all.draws;
+  }
+  return all;
+}
+
+void refute(const tl::Program& program, const spec::Capture& capture, const Options& options,
+            Case c, int draw, Failure failure, Report& report) {
+  // A difference that is certain stays so; another failure may not take its place.
+  const bool certain = failure.opaque == 0;
+  const RunCase run = [&](const Case& smaller) {
+    Trial t = run_exact_trial(program, capture, smaller, draw);
+    if (t.failure && certain != (t.failure->opaque == 0)) t.failure.reset();
+    return t;
+  };
+  if (options.shrink) std::tie(c, failure) = shrink(run, capture, c, std::move(failure));
+  report.verdict = certain ? Verdict::refuted : Verdict::inconclusive;
+  if (failure.fault)
+    report.diagnostics.add(*failure.fault);
+  else
+    locate_exact(program, capture, c, draw, failure.what);
+  if (!certain) {
+    Diagnostic& d = report.diagnostics.error(
+        "check.opaque", failure.what.span,
+        fmt::format(
+            "the results differ in the exact reading and depend on what it knows too little "
+            "about: {}",
+            exact::opaque_names(failure.opaque)));
+    d.hint = "write the operation as the specification does, on the same operands";
+  }
+  report.counterexample = std::move(failure.what);
+}
+
+}  // namespace
+
+void check_exact(const tl::Program& program, const spec::Capture& capture, const Options& options,
+                 Report& report) {
+  const auto start = std::chrono::steady_clock::now();
+  ExactReport& exact = report.exact;
+  if (const auto why = spec::not_exact(capture.form)) {
+    exact.not_run = *why;
+    return;
+  }
+  const std::vector<Case> cases = make_exact_cases(capture, options);
+  std::vector<Trial> trials =
+      run_cases([&](const Case& c) { return run_draws(program, capture, c); }, cases,
+                std::max(options.threads, 1));
+  exact.ran = true;
+  exact.error_bound = 0;
+  uint8_t opaque = 0;
+  for (size_t n = 0; n < trials.size(); ++n) {
+    Trial& t = trials[n];
+    if (!t.valid) {
+      report.verdict = Verdict::invalid;
+      report.diagnostics = std::move(t.diagnostics);
+      break;
+    }
+    ++exact.cases;
+    exact.runs += t.draws + (t.failure ? 1 : 0);
+    exact.rows += t.rows;
+    exact.error_bound = std::max(exact.error_bound, t.error_bound);
+    opaque |= t.opaque;
+    if (!t.failure) continue;
+    refute(program, capture, options, cases[n], t.draws, std::move(*t.failure), report);
+    break;
+  }
+  exact.opaque = exact::opaque_names(opaque);
+  exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace kw::check
