@@ -1,0 +1,102 @@
+#include "exec/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "exec/schedule_clocks.h"
+#include "exec/schedule_instances.h"
+
+namespace kw::exec {
+
+using namespace schedule;
+
+namespace {
+
+// Sequences that found every planted bug of a trial: short blocks, because a long one hides a wait
+// that is missing behind others, and long ones after short ones, so that every ring turns over.
+std::vector<std::vector<size_t>> sequences(size_t profiles, bool loops) {
+  const size_t last = profiles - 1, middle = profiles > 3 ? 3 : last, second = profiles > 1 ? 1 : 0;
+  std::vector<std::vector<size_t>> all;
+  if (!loops) {
+    for (size_t n = 0; n < profiles; ++n) all.push_back({n});
+    return all;
+  }
+  return {{0}, {0, 0, middle}, {second, 0, 0, 0}, {last, second, 0, middle, last}};
+}
+
+class Check {
+ public:
+  Check(const tl::Program& program, const ScheduleOptions& options, ScheduleReport& report)
+      : program_(program), options_(options), report_(report) {}
+
+  void run() {
+    profiles_ = find_profiles(program_, options_.params);
+    if (profiles_.fault) return found(*profiles_.fault);
+    if (profiles_.blocks.empty()) {
+      report_.unable = "no launch of the program could be made up";
+      return;
+    }
+    report_.profiles = int(profiles_.blocks.size());
+    report_.agents = int(tables().actors.size());
+    for (const auto& sequence : sequences(profiles_.blocks.size(), profiles_.walker->loops_over_blocks()))
+      for (const Arms arms : {Arms{Arms::mixed, 1}, Arms{Arms::never, 0}, Arms{Arms::always, 0}}) {
+        instance(sequence, arms);
+        if (!report_.holds()) return;
+      }
+  }
+
+ private:
+  Tables& tables() { return profiles_.walker->tables(); }
+
+  void found(Diagnostic d) { report_.findings.push_back(std::move(d)); }
+
+  void instance(const std::vector<size_t>& sequence, Arms arms) {
+    std::vector<Block> blocks;
+    for (size_t n : sequence) blocks.push_back(profiles_.blocks[n]);
+    const Walked walked = profiles_.walker->walk(blocks, arms);
+    if (walked.fault) return found(*walked.fault);
+    if (!tables().divide()) {
+      report_.unable = "a tile is divided into more than 64 parts";
+      return;
+    }
+    std::string words;
+    for (const Block& b : blocks) words += (words.empty() ? "" : "; then ") + b.words;
+    if (arms.which == Arms::mixed) report_.instances.push_back(words);
+    for (const Stream& s : walked.streams) report_.events += int64_t(s.size());
+    Clocks clocks(tables());
+    clocks.run(walked.streams);
+    clocks.finish();
+    if (!clocks.finding()) return;
+    found(*clocks.finding());
+    report_.findings.back().notes.push_back({"found with the blocks " + words, {}});
+  }
+
+  const tl::Program& program_;
+  const ScheduleOptions& options_;
+  ScheduleReport& report_;
+  Profiles profiles_;
+};
+
+}  // namespace
+
+ScheduleReport check_schedules(const tl::Program& program, const ScheduleOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  ScheduleReport report;
+  Check(program, options, report).run();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+std::string print(const ScheduleReport& r) {
+  if (!r.unable.empty()) return "schedules: " + r.unable;
+  std::string text = fmt::format("schedules: {} agents, {} kinds of blocks, {} instances, {} events",
+                                 r.agents, r.profiles, r.instances.size(), r.events);
+  if (r.closed) text += fmt::format("; all sequences of blocks ({} states)", r.states);
+  if (r.period) text += fmt::format(", any number of key blocks (period {})", r.period);
+  if (r.explored) text += fmt::format("; {} states explored{}", r.explored, r.cut ? ", cut" : "");
+  return text + fmt::format(", {:.1f} s", r.seconds);
+}
+
+}  // namespace kw::exec
