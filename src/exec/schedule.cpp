@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "exec/schedule_clocks.h"
+#include "exec/schedule_closure.h"
 #include "exec/schedule_instances.h"
 
 namespace kw::exec {
@@ -45,10 +46,24 @@ class Check {
         instance(sequence, arms);
         if (!report_.holds()) return;
       }
+    if (!profiles_.walker->loops_over_blocks()) {
+      report_.closed = true;
+    } else if (options_.close) {
+      close();
+    }
   }
 
  private:
   Tables& tables() { return profiles_.walker->tables(); }
+
+  void close() {
+    const Closure c = close_over_sequences(profiles_, options_.most_states);
+    report_.closed = c.closed;
+    report_.states = c.states;
+    report_.period = c.period;
+    report_.not_closed = c.why_not;
+    if (c.finding) found(*c.finding);
+  }
 
   void found(Diagnostic d) { report_.findings.push_back(std::move(d)); }
 

@@ -291,6 +291,8 @@ void Clocks::fill(int actor, const Event& e) {
   Event bar = e;
   bar.use = e.bar_use;
   bar.object = e.bar;
+  bar.kind = Kind::expect;
+  bar.region = -1;
   if (!known_ready(actor, bar, e.bar)) return;
   reach(actor, e, ring.cta);
   const int64_t generation = e.bar_use / ring.length;
@@ -516,8 +518,7 @@ void Clocks::finish() {
 // ---- saying it
 std::string Clocks::place(const Event& e) const {
   const bool barrier = e.kind == Kind::wait || e.kind == Kind::wait_free ||
-                       e.kind == Kind::arrive || e.kind == Kind::expect ||
-                       (e.kind == Kind::fill && e.object == e.bar && e.region < 0);
+                       e.kind == Kind::arrive || e.kind == Kind::expect;
   if (!barrier && e.region >= 0) return name(*t_, t_->strands[e.object], e.use);
   const Ring& r = t_->rings[e.object];
   return fmt::format("{}[{}]{}", r.name, e.use,

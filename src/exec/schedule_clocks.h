@@ -17,6 +17,7 @@
 // The state can be copied, and reduced to a fingerprint of everything that the future depends on
 // (schedule_closure.cpp). The first finding ends a run.
 #pragma once
+#include <array>
 #include <optional>
 
 #include "exec/schedule_model.h"
@@ -92,7 +93,8 @@ class Clocks {
   void finish();
 
   const std::optional<Diagnostic>& finding() const { return finding_; }
-  std::array<uint64_t, 2> fingerprint() const;
+  // Of all that the future depends on; inside a block with where everybody stands in `streams`.
+  std::array<uint64_t, 2> fingerprint(const std::vector<Stream>* streams) const;
   // A new stream for everybody: positions restart.
   void rewind();
   // Stop at the next `lap` of this actor; -1: never.
