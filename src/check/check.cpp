@@ -89,6 +89,31 @@ std::string_view name(Verdict v) {
   return "invalid";
 }
 
+namespace {
+
+// The orders of the agents; a finding refutes what the values did not.
+void check_orders(const tl::Program& program, const Options& options, Report& report) {
+  exec::ScheduleOptions schedules;
+  schedules.explore = options.explore_schedules;
+  report.schedules = exec::check_schedules(program, schedules);
+  if (report.verdict != Verdict::holds) return;
+  const exec::ScheduleReport& r = *report.schedules;
+  if (!r.findings.empty()) {
+    report.verdict = Verdict::refuted;
+    for (const Diagnostic& d : r.findings) report.diagnostics.add(d);
+    Counterexample e;
+    e.output = r.findings[0].code;
+    e.message = r.findings[0].message;
+    e.span = r.findings[0].span;
+    report.counterexample = std::move(e);
+  } else if (!r.unable.empty()) {
+    report.verdict = Verdict::inconclusive;
+    report.diagnostics.error("check.schedules", {}, r.unable);
+  }
+}
+
+}  // namespace
+
 Report check(const tl::Program& program, const spec::Capture& capture, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Report report;
@@ -116,6 +141,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
       break;
     }
   }
+  if (options.schedules && report.verdict == Verdict::holds) check_orders(program, options, report);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   report.seconds = seconds.count();
   return report;

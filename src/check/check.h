@@ -10,6 +10,9 @@
 //     function on that row, half an ulp of the output type), relative L2; a row without a key is 0;
 //   - the log of the sum of exponentials, where the program gives it, within 1e-4 + 1e-5 |lse|
 //     (fp32, scores up to a few hundred); -inf without a key.
+// What the one order of a run cannot show is decided next to it, by the schedules reading: no race,
+// no deadlock, no missing fence in any order of the agents. A finding there refutes, too.
+//
 // The evaluator itself is first held against PyTorch's goldens (x = x).
 //
 // Heads. Head counts are constants of a form and sizes of a program. A case runs two groups of
@@ -29,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/schedule.h"
 #include "spec/capture.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
@@ -44,6 +48,8 @@ struct Options {
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
+  bool schedules = true;          // every order in which the agents can run (exec/schedule.h)
+  bool explore_schedules = false;  // and the exhaustive checker beside it
 };
 
 struct Counterexample {
@@ -71,6 +77,7 @@ struct Report {
   double worst = 0;    // largest error / allowed over all rows, when it holds
   double seconds = 0;
   std::optional<Counterexample> counterexample;
+  std::optional<exec::ScheduleReport> schedules;
   Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation
 };
 

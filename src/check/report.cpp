@@ -42,7 +42,8 @@ std::string print(const Report& r) {
                                  r.cases, r.cases == 1 ? "" : "s", r.rows, r.key_blocks, r.seconds);
   if (r.verdict == Verdict::holds) text += fmt::format("; worst row {:.2f}x of accepted", r.worst);
   text += "\n";
-  if (r.counterexample) text += print(*r.counterexample);
+  if (r.schedules) text += "  " + exec::print(*r.schedules) + "\n";
+  if (r.counterexample && !r.counterexample->sizes.empty()) text += print(*r.counterexample);
   return text + render(r.diagnostics);
 }
 
@@ -51,6 +52,7 @@ nlohmann::json to_json(const Report& r) {
       {"verdict", name(r.verdict)},           {"cases", r.cases}, {"rows", r.rows},
       {"key_blocks", r.key_blocks},           {"worst", r.worst}, {"seconds", r.seconds},
       {"diagnostics", to_json(r.diagnostics)}};
+  if (r.schedules) json["schedules"] = exec::to_json(*r.schedules);
   if (!r.counterexample) return json;
   const Counterexample& e = *r.counterexample;
   json["counterexample"] = {{"sizes", e.sizes},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "exec/schedule_clocks.h"
 #include "exec/schedule_closure.h"
@@ -46,11 +47,7 @@ class Check {
         instance(sequence, arms);
         if (!report_.holds()) return;
       }
-    if (!profiles_.walker->loops_over_blocks()) {
-      report_.closed = true;
-    } else if (options_.close) {
-      close();
-    }
+    if (options_.close) close();
   }
 
  private:
@@ -108,10 +105,32 @@ std::string print(const ScheduleReport& r) {
   if (!r.unable.empty()) return "schedules: " + r.unable;
   std::string text = fmt::format("schedules: {} agents, {} kinds of blocks, {} instances, {} events",
                                  r.agents, r.profiles, r.instances.size(), r.events);
-  if (r.closed) text += fmt::format("; all sequences of blocks ({} states)", r.states);
+  if (r.closed && r.states)
+    text += fmt::format("; all sequences of blocks ({} states)", r.states);
   if (r.period) text += fmt::format(", any number of key blocks (period {})", r.period);
   if (r.explored) text += fmt::format("; {} states explored{}", r.explored, r.cut ? ", cut" : "");
   return text + fmt::format(", {:.1f} s", r.seconds);
+}
+
+nlohmann::json to_json(const ScheduleReport& r) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const Diagnostic& d : r.findings) findings.push_back(kw::to_json(d));
+  return {{"holds", r.holds()},
+          {"unable", r.unable},
+          {"findings", findings},
+          {"agents", r.agents},
+          {"instances", r.instances},
+          {"events", r.events},
+          {"kinds_of_blocks", r.profiles},
+          {"all_sequences_of_blocks", r.closed},
+          {"states", r.states},
+          {"not_closed", r.not_closed},
+          {"any_number_of_key_blocks", r.period > 0},
+          {"period", r.period},
+          {"explored_states", r.explored},
+          {"exploration_cut", r.cut},
+          {"queue_states", r.queue_states},
+          {"seconds", r.seconds}};
 }
 
 }  // namespace kw::exec

@@ -17,6 +17,7 @@
 //   or one too many · fence · cluster: a CTA that may not have begun or may have ended · exit: work
 //   under way at the end · uninitialised · stale: another use than the one read · in_flight
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -55,5 +56,6 @@ ScheduleReport check_schedules(const tl::Program& program, const ScheduleOptions
 
 // One line for a person.
 std::string print(const ScheduleReport& report);
+nlohmann::json to_json(const ScheduleReport& report);
 
 }  // namespace kw::exec

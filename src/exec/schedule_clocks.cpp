@@ -33,6 +33,7 @@ Clocks::Clocks(const Tables& tables)
       cells_(tables.total_cells),
       last_use_(tables.actors.size(), std::vector<int64_t>(tables.rings.size(), -1)),
       last_touch_(tables.actors.size(), std::vector<int64_t>(tables.strands.size(), -1)) {
+  stays.assign(tables.actors.size(), 0);
   const Clock zero(tables.actors.size() + tables.slots);
   for (BarrierState& b : barriers_) b.coming = b.done = zero;
   for (NamedState& n : named_) n.coming = n.done = zero;
@@ -67,11 +68,12 @@ void Clocks::run(const std::vector<Stream>& streams) {
   }
   if (finding_ || lapped) return;
   for (size_t a = 0; a < streams.size(); ++a)
-    if (actors_[a].at < streams[a].size()) return deadlock(streams);
+    if (actors_[a].at < streams[a].size() && (ending || !stays[a])) return deadlock(streams);
 }
 
 void Clocks::rewind() {
-  for (ActorState& a : actors_) a.at = 0;
+  for (size_t a = 0; a < actors_.size(); ++a)
+    if (!stays[a]) actors_[a].at = 0;
 }
 
 bool Clocks::step(int actor, const Event& e) {

@@ -97,6 +97,10 @@ class Clocks {
   std::array<uint64_t, 2> fingerprint(const std::vector<Stream>* streams) const;
   // A new stream for everybody: positions restart.
   void rewind();
+  // Who goes on from where it is at a rewind: an agent that has no blocks, and need not end with
+  // them unless this is the end.
+  std::vector<char> stays;
+  bool ending = true;
   // Stop at the next `lap` of this actor; -1: never.
   int lap_of = -1;
   bool lapped = false;

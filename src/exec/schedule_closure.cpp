@@ -18,6 +18,7 @@ using Counts = std::vector<std::array<int64_t, 8>>;  // [actor][counter]
 struct Script {
   Streams before, body, after;
   Counts advance;  // of the counters, by the body
+  std::vector<char> stays;  // who has no blocks
 };
 
 bool same_but_later(const Event& a, const Event& b) {
@@ -60,7 +61,14 @@ class Closer {
   Closer(const Profiles& profiles, int most) : profiles_(profiles), most_(most) {}
 
   Closure run() {
-    if (read_scripts() && tables().divide()) explore();
+    if (!profiles_.walker->loops_over_blocks())
+      whole();
+    else if (read_scripts() && tables().divide())
+      explore();
+    if (out_.closed && profiles_.cut) {
+      out_.closed = false;
+      no("there are more kinds of blocks than were looked at");
+    }
     return std::move(out_);
   }
 
@@ -88,7 +96,11 @@ class Closer {
       script.body.emplace_back();
       script.after.emplace_back();
       script.advance.emplace_back();
-      if (marks == 0) continue;  // an agent without blocks, such as the offerer's in other CTAs
+      script.stays.push_back(marks == 0);
+      if (marks == 0) {  // an agent without blocks: who offers in the other CTAs of a cluster
+        script.body.back() = script.after.back() = s;
+        continue;
+      }
       if (marks != 3) return no("an agent works on another number of blocks than the others");
       if (!is_moved(split[1], split[2], script.advance.back()))
         return no("what an agent does in a block depends on more than the block");
@@ -107,8 +119,7 @@ class Closer {
       scripts_.emplace_back();
       if (!read_script(*profiles_.longest, scripts_.back())) return false;
     }
-    for (size_t n = 0; n < tables().actors.size(); ++n)
-      if (tables().actors[n].warp) lap_of_ = lap_of_ < 0 ? int(n) : lap_of_;
+    find_lap_actor();
     return true;
   }
 
@@ -128,6 +139,7 @@ class Closer {
   // Runs one block of everybody; false when it ends the search.
   bool advance(State& s, const Streams& streams, bool last) {
     s.clocks.rewind();
+    s.clocks.ending = last;
     s.clocks.run(streams);
     if (last) s.clocks.finish();
     if (!s.clocks.finding()) return true;
@@ -142,35 +154,51 @@ class Closer {
     return false;
   }
 
+  bool find_period(const State& from) {
+    State s = from;
+    s.clocks.rewind();
+    return find_turns(std::move(s.clocks), moved(scripts_.back().body, s.counts, false));
+  }
+
   // How many turns of the loop over keys of a long block look like no earlier one, and after how
   // many they repeat.
-  bool find_period(const State& from) {
-    const Script& script = scripts_.back();
-    State s = from;
-    const Streams streams = moved(script.body, s.counts, false);
-    s.clocks.rewind();
-    s.clocks.lap_of = lap_of_;
+  bool find_turns(Clocks clocks, const Streams& streams) {
+    clocks.lap_of = lap_of_;
     std::vector<Fingerprint> laps;
     for (;;) {
-      s.clocks.lapped = false;
-      s.clocks.run(streams);
-      if (s.clocks.finding() || !s.clocks.lapped) break;
-      const Fingerprint now = s.clocks.fingerprint(&streams);
+      clocks.lapped = false;
+      clocks.run(streams);
+      if (clocks.finding() || !clocks.lapped) return false;
+      const Fingerprint now = clocks.fingerprint(&streams);
       const auto before = std::find(laps.begin(), laps.end(), now);
       if (before != laps.end()) {
-        const int period = int(laps.end() - before);
-        if (int(laps.size()) > 8) return false;
-        out_.period = std::max(out_.period, period);
+        out_.turns = std::max(out_.turns, int(laps.size()));
+        out_.period = std::max(out_.period, int(laps.end() - before));
         return true;
       }
       laps.push_back(now);
     }
-    return false;
+  }
+
+  // A kernel whose block is a whole launch has no sequences, but long blocks.
+  void whole() {
+    out_.closed = true;
+    if (!profiles_.longest) return;
+    const Walked walked = profiles_.walker->walk({*profiles_.longest}, {Arms::mixed, 1});
+    if (walked.fault || !tables().divide()) return;
+    find_lap_actor();
+    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > kMostTiles) out_.period = 0;
+  }
+
+  void find_lap_actor() {
+    for (size_t n = 0; n < tables().actors.size(); ++n)
+      if (tables().actors[n].warp) lap_of_ = lap_of_ < 0 ? int(n) : lap_of_;
   }
 
   void explore() {
     State start{Clocks(tables()), Counts(tables().actors.size()), {}};
     for (auto& c : start.counts) c.fill(0);
+    start.clocks.stays = scripts_[0].stays;
     if (!advance(start, scripts_[0].before, false)) return;
     std::set<Fingerprint> seen{start.clocks.fingerprint(nullptr)};
     std::deque<State> queue{start};
@@ -197,7 +225,8 @@ class Closer {
       }
     }
     out_.closed = true;
-    if (!periodic) out_.period = 0;
+    // The turns up to the repetition must all be among the blocks that were tried.
+    if (!periodic || out_.turns > kMostTiles) out_.period = 0;
   }
 
   const Profiles& profiles_;

@@ -20,7 +20,8 @@ namespace kw::exec::schedule {
 struct Closure {
   bool closed = false;
   std::string why_not;
-  int states = 0, period = 0;
+  int states = 0;
+  int period = 0, turns = 0;  // turns of a loop over keys repeat after so many, the first `turns` seen
   std::optional<Diagnostic> finding;
 };
 

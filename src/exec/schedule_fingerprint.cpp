@@ -68,11 +68,10 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
       hash(uint64_t(b.arrived) << 32 | uint32_t(b.missing));
       hash(b.ready >= 0);
       if (b.ready >= 0) knowledge(b.ready, b.ready_at);
-      // Which generations each clock knows, from the latest back.
+      // Which generations each clock knows, from the latest back: C1 asks for all, C2 for all but
+      // one.
       for (const Clock* c : holders)
-        hash(uint64_t(b.completed - int64_t((*c)[actors + ring.first + slot])) > 3
-                 ? 4
-                 : uint64_t(b.completed - int64_t((*c)[actors + ring.first + slot])));
+        hash(uint64_t(std::min<int64_t>(b.completed - (*c)[actors + ring.first + slot], 2)));
       for (const auto* list : {&b.waits, &b.came, &b.came_before})
         for (const auto& [who, when] : *list) {
           hash(uint64_t(who));

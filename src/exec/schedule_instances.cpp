@@ -15,8 +15,8 @@ using tl::Stmt;
 
 namespace {
 
-constexpr int kMostTiles = 8, kMostBlocks = 12, kManyTiles = 20;
-constexpr size_t kMostProfiles = 24;
+constexpr int kMostBlocks = 12, kManyTiles = 24;
+constexpr size_t kMostProfiles = 40;
 
 // Parameters and toggles, before any launch.
 void bind_constants(Machine& m) {
@@ -190,12 +190,15 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
     }
   }
   std::map<std::string, int64_t> sizes;
-  for (const auto& [letter, rows] : units) sizes[letter] = rows * kManyTiles;
+  for (const auto& [letter, rows] : units)
+    for (const auto& [other, most] : units)
+      sizes[letter] = std::max(sizes[letter], most * kManyTiles);
   if (!found.fault) try_launch(sizes, 0, true);
   for (auto& [hash, block] : distinct) found.blocks.push_back(block);
   std::sort(found.blocks.begin(), found.blocks.end(),
             [](const Block& a, const Block& b) { return a.length < b.length; });
-  if (found.blocks.size() > kMostProfiles) found.blocks.resize(kMostProfiles);
+  found.cut = found.blocks.size() > kMostProfiles;
+  if (found.cut) found.blocks.resize(kMostProfiles);
   return found;
 }
 

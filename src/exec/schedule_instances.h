@@ -1,13 +1,16 @@
 // Which blocks a program's instances are made of.
 //
-// Sizes come from the program: a dimension along which tiles are copied is tried at 1 ... 8 tiles,
+// Sizes come from the program: a dimension along which tiles are copied is tried at 1 ... 16 tiles,
 // the others at 1. Every block of every such launch is walked once; blocks whose agents do the same
-// are one *profile*. For full attention those are n = 1 ... 8 key blocks; for causal attention
+// are one *profile*. For full attention those are n = 1 ... 16 key blocks; for causal attention
 // also how many of them each worker skips.
 #pragma once
 #include "exec/schedule_walk.h"
 
 namespace kw::exec::schedule {
+
+// Tiles along a dimension, at most.
+constexpr int kMostTiles = 16;
 
 // The launch with these sizes, declared; null where the program does not fit it.
 std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
@@ -18,6 +21,7 @@ struct Profiles {
   std::vector<Block> blocks;
   std::unique_ptr<Walker> walker;
   std::optional<Diagnostic> fault;
+  bool cut = false;  // there are more
   std::optional<Block> longest;  // of many key blocks, for the period
 };
 Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params);
