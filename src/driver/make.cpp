@@ -160,6 +160,7 @@ class Maker {
     say("check", fmt::format("values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
                              "{3} skipped or unmasked key blocks",
                              report_.cases, report_.rows, report_.worst, report_.key_blocks));
+    if (report_.schedules) say_("", exec::print(*report_.schedules), 0);
     return true;
   }
 

@@ -8,6 +8,7 @@
 
 #include "exec/schedule_clocks.h"
 #include "exec/schedule_closure.h"
+#include "exec/schedule_explore.h"
 #include "exec/schedule_instances.h"
 
 namespace kw::exec {
@@ -26,6 +27,11 @@ std::vector<std::vector<size_t>> sequences(size_t profiles, bool loops) {
     return all;
   }
   return {{0}, {0, 0, middle}, {second, 0, 0, 0}, {last, second, 0, middle, last}};
+}
+
+std::vector<std::vector<size_t>> small_sequences(bool loops) {
+  if (!loops) return {{0}, {1}, {2}};
+  return {{0}, {0, 0}, {1, 0}, {0, 0, 2}};
 }
 
 class Check {
@@ -48,10 +54,40 @@ class Check {
         if (!report_.holds()) return;
       }
     if (options_.close) close();
+    if (report_.holds() && options_.explore) explore_all();
+    if (report_.holds() && program_.find(tl::Op::offer)) explore_counter();
   }
 
  private:
   Tables& tables() { return profiles_.walker->tables(); }
+
+  // Small instances, each worker as one agent and, where that fits, as two.
+  void explore_all() {
+    for (const int agents : {1, 2})
+      for (const auto& sequence : small_sequences(profiles_.walker->loops_over_blocks())) {
+        std::vector<Block> blocks;
+        for (size_t n : sequence)
+          blocks.push_back(profiles_.blocks[std::min(n, profiles_.blocks.size() - 1)]);
+        const Walked walked = profiles_.walker->walk(blocks, {Arms::mixed, 1});
+        const auto small = merge_warps(tables(), walked.streams, agents);
+        if (walked.fault || !small) continue;
+        const Explored e =
+            schedule::explore(small->tables, small->streams, options_.most_explored - report_.explored);
+        report_.explored += e.states;
+        report_.cut |= e.cut;
+        if (e.finding) found(*e.finding);
+        if (e.finding || e.cut) return;
+      }
+  }
+
+  void explore_counter() {
+    for (int clusters = 1; clusters <= 4; ++clusters)
+      for (int blocks = 1; blocks <= 7; ++blocks) {
+        const QueueExplored q = explore_queue(clusters, blocks);
+        report_.queue_states += q.states;
+        if (!q.right) report_.unable = "the counter of the queue hands out blocks wrongly";
+      }
+  }
 
   void close() {
     const Closure c = close_over_sequences(profiles_, options_.most_states);
@@ -99,6 +135,39 @@ ScheduleReport check_schedules(const tl::Program& program, const ScheduleOptions
   Check(program, options, report).run();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
+}
+
+ScheduleAgreement compare_checkers(const tl::Program& program,
+                                   const std::map<std::string, int64_t>& params,
+                                   const std::vector<size_t>& sequence, int agents, int64_t most) {
+  ScheduleAgreement out;
+  Profiles profiles = find_profiles(program, params);
+  if (profiles.fault || profiles.blocks.empty()) {
+    out.walk = profiles.fault ? profiles.fault->code : "no launch";
+    return out;
+  }
+  std::vector<Block> blocks;
+  for (size_t n : sequence)
+    blocks.push_back(profiles.blocks[std::min(n, profiles.blocks.size() - 1)]);
+  const Walked walked = profiles.walker->walk(blocks, {Arms::mixed, 1});
+  if (walked.fault) {
+    out.walk = walked.fault->code;
+    return out;
+  }
+  const auto small = merge_warps(profiles.walker->tables(), walked.streams, agents);
+  if (!small) {
+    out.walk = "warps differ";
+    return out;
+  }
+  Clocks clocks(small->tables);
+  clocks.run(small->streams);
+  clocks.finish();
+  if (clocks.finding()) out.clocks = clocks.finding()->code;
+  const Explored e = schedule::explore(small->tables, small->streams, most);
+  if (e.finding) out.explored = e.finding->code;
+  out.states = e.states;
+  out.cut = e.cut && !e.finding;
+  return out;
 }
 
 std::string print(const ScheduleReport& r) {

@@ -54,6 +54,19 @@ struct ScheduleReport {
 
 ScheduleReport check_schedules(const tl::Program& program, const ScheduleOptions& options = {});
 
+// Both checkers on the same small instances: what each says, for tests that hold them against each
+// other. `agents`: how many agents stand for a worker's four warps.
+struct ScheduleAgreement {
+  std::string clocks, explored;  // codes; empty: nothing found
+  std::string walk;              // what the walk itself refused
+  int64_t states = 0;
+  bool cut = false;
+  bool agree() const { return cut || clocks.empty() == explored.empty(); }
+};
+ScheduleAgreement compare_checkers(const tl::Program& program,
+                                   const std::map<std::string, int64_t>& params,
+                                   const std::vector<size_t>& sequence, int agents, int64_t most);
+
 // One line for a person.
 std::string print(const ScheduleReport& report);
 nlohmann::json to_json(const ScheduleReport& report);

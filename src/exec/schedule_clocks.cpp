@@ -210,7 +210,7 @@ bool Clocks::wait(int actor, const Event& e) {
   if (b.completed <= generation) return false;
   if (generation >= 0) join(clock(actor), b.done);
   b.waits.push_back({actor, clock(actor)[actor]});
-  last_use_[actor][e.object] = std::max(last_use_[actor][e.object], e.use);
+  last_use_[actor][e.object] = e.use;
   return true;
 }
 
@@ -242,7 +242,7 @@ void Clocks::arrive(int actor, const Event& e, int parts) {
     if (d && b.last) d->notes.push_back({"also arrives there: " + cite(*b.last), b.last->span});
     return;
   }
-  if (b.arrived + 1 > ring.arrivals) {
+  if (b.arrived + (parts ? 1 : e.count) > ring.arrivals) {
     blame("schedule.arrival", actor, e,
           fmt::format("{} is arrival {} of {} at {}", cite(*e.stmt), b.arrived + 1, ring.arrivals,
                       place(e)));
@@ -255,7 +255,7 @@ void Clocks::arrive(int actor, const Event& e, int parts) {
   b.missing += parts;
   b.last = e.stmt;
   join(b.coming, clock(actor));
-  last_use_[actor][e.object] = std::max(last_use_[actor][e.object], e.use);
+  last_use_[actor][e.object] = e.use;
   complete(slot, ring);
   ++clock(actor)[actor];
 }
@@ -333,7 +333,8 @@ bool Clocks::sync(int actor, const Event& e) {
       }
     join(n.coming, clock(actor));
     me.waiting = n.generation;
-    if (++n.arrived >= t_->named[e.object].warps) {
+    n.arrived += e.one_thread ? 1 : t_->actors[actor].weight;
+    if (n.arrived >= t_->named[e.object].warps) {
       n.done = std::move(n.coming);
       n.coming.assign(n.done.size(), 0);
       n.arrived = 0;
@@ -395,7 +396,7 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
     mine->open += begun ? 1 : 0;
   });
   if (begun) begun->places.push_back({first, t_->cells[e.region]});
-  last_touch_[actor][e.object] = std::max(last_touch_[actor][e.object], e.use);
+  last_touch_[actor][e.object] = e.use;
 }
 
 void Clocks::write(int actor, const Event& e, Touch touch) {
@@ -433,10 +434,10 @@ void Clocks::write(int actor, const Event& e, Touch touch) {
     }
     cell.write = touch;
     cell.reads.clear();
-    if (!touch.async) actors_[actor].unfenced.push_back({at, 0});
+    if (!touch.async && !touch.open) actors_[actor].unfenced.push_back(at);
   });
   if (touch.open) actors_[actor].copying.places.push_back({first, t_->cells[e.region]});
-  last_touch_[actor][e.object] = std::max(last_touch_[actor][e.object], e.use);
+  last_touch_[actor][e.object] = e.use;
 }
 
 void Clocks::close_reads(int actor, const Begun& b) {
@@ -464,7 +465,7 @@ void Clocks::close_writes(int actor, const Begun& b) {
 
 void Clocks::publish(int actor) {
   const Time now = ++clock(actor)[actor];
-  for (const auto& [at, unused] : actors_[actor].unfenced) {
+  for (int at : actors_[actor].unfenced) {
     Touch& w = cells_[at].write;
     if (w.actor == actor && !w.async && !w.fenced && !w.open) w.fenced = now;
   }

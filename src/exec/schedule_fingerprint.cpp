@@ -47,11 +47,13 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
     }
     hash(bits);
   };
-  // How far each ring and strand has come, and where the others are from there.
+  // Where somebody last was in each ring and strand, and where the others are from there.
   std::vector<int64_t> front(t_->rings.size(), -1), edge(t_->strands.size(), -1);
   for (size_t a = 0; a < actors; ++a) {
-    for (size_t r = 0; r < front.size(); ++r) front[r] = std::max(front[r], last_use_[a][r]);
-    for (size_t s = 0; s < edge.size(); ++s) edge[s] = std::max(edge[s], last_touch_[a][s]);
+    for (size_t r = 0; r < front.size(); ++r)
+      if (front[r] < 0) front[r] = last_use_[a][r];
+    for (size_t s = 0; s < edge.size(); ++s)
+      if (edge[s] < 0) edge[s] = last_touch_[a][s];
   }
   for (size_t a = 0; a < actors; ++a) {
     for (size_t r = 0; r < front.size(); ++r)
@@ -117,7 +119,7 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
     }
     for (const auto* b : {&me.gathering, &me.copying})
       for (const auto& [first, cells] : b->places) hash(uint64_t(first) ^ cells);
-    for (const auto& [at, unused] : me.unfenced) hash(uint64_t(at));
+    for (int at : me.unfenced) hash(uint64_t(at));
     hash(me.reached != nullptr);
     if (me.reached) knowledge(int(a), me.reached_at);
     if (!streams) continue;

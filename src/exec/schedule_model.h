@@ -86,6 +86,7 @@ struct Actor {
   std::string name;
   int cta = 0, worker = 0, unit = 0;  // warp of a worker, thread of the loader
   bool warp = false;
+  int weight = 1;  // warps that it stands for
 };
 
 using Cells = uint64_t;               // of one slot

@@ -144,6 +144,7 @@ void add_check(CLI::App& app, Result& result) {
     SpecOptions spec;
     Output output;
     check::Options options;
+    std::string depth = "default";
   };
   auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand(
@@ -153,9 +154,16 @@ void add_check(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl")->required();
   state->spec.add_to(command, false);
   command->add_option("--cases", state->options.cases, "at most so many")->capture_default_str();
+  command->add_option("--check", state->depth,
+                      "quick: values only; default: and every schedule; full: and the exhaustive "
+                      "checker of schedules")
+      ->check(CLI::IsMember({"quick", "default", "full"}))
+      ->capture_default_str();
   add_output(command, state->output, "file for the report");
   command->callback([state, &result] {
     Diagnostics d;
+    state->options.schedules = state->depth != "quick";
+    state->options.explore_schedules = state->depth == "full";
     const auto [program, capture] = open(state->program, state->spec.request, d);
     if (!capture) {
       result = finish(driver::exit_for(d), d, state->output);
