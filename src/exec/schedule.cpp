@@ -170,6 +170,19 @@ ScheduleAgreement compare_checkers(const tl::Program& program,
   return out;
 }
 
+uint64_t schedule_signature(const tl::Program& program) {
+  const Profiles profiles = find_profiles(program, {});
+  if (profiles.fault || profiles.blocks.empty()) return 0;
+  uint64_t all = 1;
+  for (const Block& block : profiles.blocks)
+    all = all * 31 + signature(profiles.walker->walk({block}, {Arms::never, 0}));
+  for (const auto* arms : {"never", "always"}) {
+    const Arms a{std::string(arms) == "never" ? Arms::never : Arms::always, 0};
+    all = all * 31 + signature(profiles.walker->walk({profiles.blocks.back()}, a));
+  }
+  return all;
+}
+
 std::string print(const ScheduleReport& r) {
   if (!r.unable.empty()) return "schedules: " + r.unable;
   std::string text = fmt::format("schedules: {} agents, {} kinds of blocks, {} instances, {} events",

@@ -67,6 +67,10 @@ ScheduleAgreement compare_checkers(const tl::Program& program,
                                    const std::map<std::string, int64_t>& params,
                                    const std::vector<size_t>& sequence, int agents, int64_t most);
 
+// A number for all that the agents of a program do to shared memory and barriers in the blocks that
+// are looked at: programs with the same one act alike. 0 where nothing can be said.
+uint64_t schedule_signature(const tl::Program& program);
+
 // One line for a person.
 std::string print(const ScheduleReport& report);
 nlohmann::json to_json(const ScheduleReport& report);

@@ -363,7 +363,7 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
     if (finding_) return;
     if (w.who < 0) {
       blame("schedule.uninitialised", actor, e,
-            fmt::format("{} reads {}, and nothing has been written there", cite(*e.stmt),
+            fmt::format("{} may read {} before anything is written there", cite(*e.stmt),
                         place(e)));
     } else if (!knows(c, w)) {
       const bool copied = w.async || w.open;

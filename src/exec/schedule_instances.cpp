@@ -80,21 +80,6 @@ int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
   return least ? *low : *high;
 }
 
-// What the agents do, without where in the tensors it is.
-uint64_t signature(const Walked& walked) {
-  uint64_t h = 1469598103934665603ull;
-  auto mix = [&](uint64_t x) { h = (h ^ x) * 1099511628211ull; };
-  for (const Stream& stream : walked.streams) {
-    mix(stream.size());
-    for (const Event& e : stream) {
-      if (e.kind == Kind::lap) continue;
-      mix(uint64_t(e.kind) << 32 | uint32_t(e.object) << 8 | uint8_t(e.counter));
-      mix(uint64_t(e.use) << 20 ^ uint64_t(e.region) << 8 ^ uint64_t(e.count));
-    }
-  }
-  return h;
-}
-
 }  // namespace
 
 std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
@@ -140,6 +125,22 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
     }
   launch.tensors.clear();
   return sized;
+}
+
+uint64_t signature(const Walked& walked) {
+  uint64_t h = 1469598103934665603ull;
+  auto mix = [&](uint64_t x) { h = (h ^ x) * 1099511628211ull; };
+  for (const Stream& stream : walked.streams) {
+    mix(0xA6E57);
+    for (const Event& e : stream) {
+      if (e.kind == Kind::lap) continue;
+      mix(uint64_t(e.stmt ? int(e.stmt->op) : 0));
+      mix(uint64_t(e.kind) << 32 | uint32_t(e.object) << 8 | uint8_t(e.counter));
+      mix(uint64_t(e.use) << 20 ^ uint64_t(e.region) << 8 ^ uint64_t(e.count));
+      mix(uint64_t(e.bar) << 32 ^ uint64_t(e.bar_use));
+    }
+  }
+  return h;
 }
 
 Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params) {

@@ -24,6 +24,8 @@ struct Profiles {
   bool cut = false;  // there are more
   std::optional<Block> longest;  // of many key blocks, for the period
 };
+// What the agents do, as a number; places in tensors and statements' texts do not count.
+uint64_t signature(const Walked& walked);
 Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params);
 
 }  // namespace kw::exec::schedule

@@ -329,7 +329,8 @@ Next Pen::worker_copy(const Stmt& s) {
   return Next::on;
 }
 
-// The left side is this warp's rows, the right side all of the tile.
+// The right side is all of the tile. Of the left side mma reads this warp's rows; wgmma belongs to
+// all four warps, and nothing says which of them reads which rows.
 Next Pen::product(const Stmt& s, bool async) {
   const bool left_shared = is_tile(s, "a");
   const bool adds = s.op == Op::gemm_add || s.op == Op::gemm_add_async;
@@ -338,7 +339,7 @@ Next Pen::product(const Stmt& s, bool async) {
   writes(s, c);
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
-  if (left_shared) at_tile(kind, s, "a", rows_of_warp(s, "a"));
+  if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));
   at_tile(kind, s, "b", whole(s, "b"));
   if (!async || m_->faults.any()) return Next::on;
   emit(Kind::issue, s);

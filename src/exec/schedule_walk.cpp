@@ -180,8 +180,48 @@ Event& Pen::emit(Kind kind, const Stmt& s) {
   return out_.back();
 }
 
+namespace {
+
+// What all lanes of a warp, or all warps of a worker, do together.
+bool needs_worker(Op op) {
+  switch (op) {
+    case Op::sync_worker:
+    case Op::sync_block:
+    case Op::sync_cluster:
+    case Op::give_turn:
+    case Op::take_turn:
+    case Op::take_warp:
+    case Op::copy_async:
+    case Op::copy_out:
+    case Op::load:
+    case Op::store:
+    case Op::gemm_async:
+    case Op::gemm_add_async:
+    case Op::gemm:
+    case Op::gemm_add:
+    case Op::wait_group:
+    case Op::fill:
+    case Op::map:
+    case Op::map_at:
+    case Op::map_real:
+    case Op::map_rows:
+    case Op::reshape:
+    case Op::raise:
+    case Op::row_max:
+    case Op::row_sum:
+    case Op::store_rows:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 // Every statement is named: a new one does not compile until it says what it touches.
 Next Pen::record(const Stmt& s) {
+  if ((a_.guarded() || a_.thread >= 0) && needs_worker(s.op) && s.op != Op::sync_cluster)
+    blame("exec.sync", s, fmt::format("{} is run by one thread and needs all of its worker", cite(s)));
   switch (s.op) {
     case Op::worker:
     case Op::workers:
