@@ -40,7 +40,7 @@ class Check {
       : program_(program), options_(options), report_(report) {}
 
   void run() {
-    profiles_ = find_profiles(program_, options_.params);
+    profiles_ = find_profiles(program_, options_.params, options_.tiles);
     if (profiles_.fault) return found(*profiles_.fault);
     if (profiles_.blocks.empty()) {
       report_.unable = "no launch of the program could be made up";
@@ -141,7 +141,7 @@ ScheduleAgreement compare_checkers(const tl::Program& program,
                                    const std::map<std::string, int64_t>& params,
                                    const std::vector<size_t>& sequence, int agents, int64_t most) {
   ScheduleAgreement out;
-  Profiles profiles = find_profiles(program, params);
+  Profiles profiles = find_profiles(program, params, 4);
   if (profiles.fault || profiles.blocks.empty()) {
     out.walk = profiles.fault ? profiles.fault->code : "no launch";
     return out;
@@ -171,7 +171,7 @@ ScheduleAgreement compare_checkers(const tl::Program& program,
 }
 
 uint64_t schedule_signature(const tl::Program& program) {
-  const Profiles profiles = find_profiles(program, {});
+  const Profiles profiles = find_profiles(program, {}, 4);
   if (profiles.fault || profiles.blocks.empty()) return 0;
   uint64_t all = 1;
   for (const Block& block : profiles.blocks)

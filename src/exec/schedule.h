@@ -27,6 +27,7 @@ namespace kw::exec {
 
 struct ScheduleOptions {
   bool close = true;          // from the instances to all sequences of blocks
+  int tiles = 16;             // of queries and keys, at most, in the launches that are looked at
   bool explore = false;       // and the exhaustive checker on small instances
   int most_states = 40'000;   // of the closure
   int64_t most_explored = 2'000'000;

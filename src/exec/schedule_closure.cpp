@@ -187,7 +187,7 @@ class Closer {
     const Walked walked = profiles_.walker->walk({*profiles_.longest}, {Arms::mixed, 1});
     if (walked.fault || !tables().divide()) return;
     find_lap_actor();
-    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > kMostTiles) out_.period = 0;
+    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > profiles_.tiles) out_.period = 0;
   }
 
   void find_lap_actor() {
@@ -226,7 +226,7 @@ class Closer {
     }
     out_.closed = true;
     // The turns up to the repetition must all be among the blocks that were tried.
-    if (!periodic || out_.turns > kMostTiles) out_.period = 0;
+    if (!periodic || out_.turns > profiles_.tiles) out_.period = 0;
   }
 
   const Profiles& profiles_;

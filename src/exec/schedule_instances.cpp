@@ -143,8 +143,10 @@ uint64_t signature(const Walked& walked) {
   return h;
 }
 
-Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params) {
+Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params,
+                       int most_tiles) {
   Profiles found;
+  found.tiles = most_tiles;
   Launch none;
   none.params = params;
   Machine constants(program, none, nullptr);
@@ -178,7 +180,7 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       distinct.try_emplace(signature(walked), block);
     }
   };
-  for (int tiles = 1; tiles <= kMostTiles && !found.fault; ++tiles) {
+  for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
     std::set<std::map<std::string, int64_t>> tried;
     for (const bool square : {false, true}) {
       std::map<std::string, int64_t> sizes;

@@ -9,15 +9,13 @@
 
 namespace kw::exec::schedule {
 
-// Tiles along a dimension, at most.
-constexpr int kMostTiles = 16;
-
 // The launch with these sizes, declared; null where the program does not fit it.
 std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
                             int64_t argument, const std::map<std::string, int64_t>& params);
 
-// Blocks that differ, shortest first. Empty with a fault where there is none.
+// Of launches with 1 ... tiles tiles: blocks that differ, shortest first. Empty with a fault where there is none.
 struct Profiles {
+  int tiles = 0;
   std::vector<Block> blocks;
   std::unique_ptr<Walker> walker;
   std::optional<Diagnostic> fault;
@@ -26,6 +24,7 @@ struct Profiles {
 };
 // What the agents do, as a number; places in tensors and statements' texts do not count.
 uint64_t signature(const Walked& walked);
-Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params);
+Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params,
+                       int tiles);
 
 }  // namespace kw::exec::schedule

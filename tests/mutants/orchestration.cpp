@@ -107,6 +107,7 @@ int main(int argc, char** argv) {
     const auto right = exec::run(*program, launch);
     exec::ScheduleOptions options;
     options.close = false;
+    options.tiles = 6;
     if (const auto r = exec::check_schedules(*program, options); !r.holds() || !right.faults.empty()) {
       fmt::print("{}: a false alarm\n", path);
       ++bad;
