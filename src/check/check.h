@@ -48,7 +48,7 @@ struct Options {
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
-  bool schedules = true;          // every order in which the agents can run (exec/schedule.h)
+  bool schedules = true;           // every order in which the agents can run (exec/schedule.h)
   bool explore_schedules = false;  // and the exhaustive checker beside it
 };
 

@@ -48,7 +48,8 @@ class Check {
     }
     report_.profiles = int(profiles_.blocks.size());
     report_.agents = int(tables().actors.size());
-    for (const auto& sequence : sequences(profiles_.blocks.size(), profiles_.walker->loops_over_blocks()))
+    for (const auto& sequence :
+         sequences(profiles_.blocks.size(), profiles_.walker->loops_over_blocks()))
       for (const Arms arms : {Arms{Arms::mixed, 1}, Arms{Arms::never, 0}, Arms{Arms::always, 0}}) {
         instance(sequence, arms);
         if (!report_.holds()) return;
@@ -71,8 +72,8 @@ class Check {
         const Walked walked = profiles_.walker->walk(blocks, {Arms::mixed, 1});
         const auto small = merge_warps(tables(), walked.streams, agents);
         if (walked.fault || !small) continue;
-        const Explored e =
-            schedule::explore(small->tables, small->streams, options_.most_explored - report_.explored);
+        const Explored e = schedule::explore(small->tables, small->streams,
+                                             options_.most_explored - report_.explored);
         report_.explored += e.states;
         report_.cut |= e.cut;
         if (e.finding) found(*e.finding);
@@ -185,10 +186,10 @@ uint64_t schedule_signature(const tl::Program& program) {
 
 std::string print(const ScheduleReport& r) {
   if (!r.unable.empty()) return "schedules: " + r.unable;
-  std::string text = fmt::format("schedules: {} agents, {} kinds of blocks, {} instances, {} events",
-                                 r.agents, r.profiles, r.instances.size(), r.events);
-  if (r.closed && r.states)
-    text += fmt::format("; all sequences of blocks ({} states)", r.states);
+  std::string text =
+      fmt::format("schedules: {} agents, {} kinds of blocks, {} instances, {} events", r.agents,
+                  r.profiles, r.instances.size(), r.events);
+  if (r.closed && r.states) text += fmt::format("; all sequences of blocks ({} states)", r.states);
   if (r.period) text += fmt::format(", any number of key blocks (period {})", r.period);
   if (r.explored) text += fmt::format("; {} states explored{}", r.explored, r.cut ? ", cut" : "");
   return text + fmt::format(", {:.1f} s", r.seconds);

@@ -26,10 +26,10 @@
 namespace kw::exec {
 
 struct ScheduleOptions {
-  bool close = true;          // from the instances to all sequences of blocks
-  int tiles = 16;             // of queries and keys, at most, in the launches that are looked at
-  bool explore = false;       // and the exhaustive checker on small instances
-  int most_states = 40'000;   // of the closure
+  bool close = true;         // from the instances to all sequences of blocks
+  int tiles = 16;            // of queries and keys, at most, in the launches that are looked at
+  bool explore = false;      // and the exhaustive checker on small instances
+  int most_states = 40'000;  // of the closure
   int64_t most_explored = 2'000'000;
   std::map<std::string, int64_t> params;  // overrides of `param`s and toggles
 };
@@ -40,13 +40,13 @@ struct ScheduleReport {
   int agents = 0;
   int64_t events = 0;  // of all instances
   std::vector<std::string> instances;
-  int profiles = 0;        // kinds of blocks
-  int states = 0;          // of the closure, over sequences of blocks
-  bool closed = false;     // all sequences of those kinds of blocks
-  int period = 0;          // key blocks after which a long block repeats; 0: it was not seen to
-  std::string not_closed;  // why not
-  int64_t explored = 0;    // states of the exhaustive checker
-  bool cut = false;        // it stopped at most_explored
+  int profiles = 0;          // kinds of blocks
+  int states = 0;            // of the closure, over sequences of blocks
+  bool closed = false;       // all sequences of those kinds of blocks
+  int period = 0;            // key blocks after which a long block repeats; 0: it was not seen to
+  std::string not_closed;    // why not
+  int64_t explored = 0;      // states of the exhaustive checker
+  bool cut = false;          // it stopped at most_explored
   int64_t queue_states = 0;  // of the counter that hands out blocks, explored over clusters
   double seconds = 0;
 

@@ -86,9 +86,9 @@ bool Clocks::step(int actor, const Event& e) {
       for (int slot = 0; slot < t_->rings[e.object].length; ++slot) {
         BarrierState& b = barriers_[t_->rings[e.object].first + slot];
         if (b.ready >= 0)
-          blame("schedule.uninitialised", actor, e,
-                fmt::format("{} initialises {} once more", cite(*e.stmt),
-                            t_->rings[e.object].name));
+          blame(
+              "schedule.uninitialised", actor, e,
+              fmt::format("{} initialises {} once more", cite(*e.stmt), t_->rings[e.object].name));
         b.ready = actor;
         b.ready_at = clock(actor)[actor];
       }
@@ -169,10 +169,9 @@ bool Clocks::known_ready(int actor, const Event& e, int ring) {
   const BarrierState& b = barriers_[r.first + e.use % r.length];
   if (b.ready >= 0 && clock(actor)[b.ready] >= b.ready_at) return true;
   const bool other = r.cta != t_->actors[actor].cta;
-  if (auto* d = blame(other && b.ready >= 0 ? "schedule.cluster" : "schedule.uninitialised", actor,
-                      e,
-                      fmt::format("{} uses {}, which may not be initialised yet", cite(*e.stmt),
-                                  place(e))))
+  if (auto* d = blame(
+          other && b.ready >= 0 ? "schedule.cluster" : "schedule.uninitialised", actor, e,
+          fmt::format("{} uses {}, which may not be initialised yet", cite(*e.stmt), place(e))))
     d->hint = other ? "sync_cluster after init" : "name it in init";
   return false;
 }
@@ -303,8 +302,7 @@ void Clocks::fill(int actor, const Event& e) {
     blame("schedule.arrival", actor, bar,
           fmt::format("the bytes of {} are for generation {} of {}, of which {} knows {} complete "
                       "ones: they may count for another",
-                      cite(*e.stmt), generation, place(bar), name(*t_, actor),
-                      clock(actor)[self]));
+                      cite(*e.stmt), generation, place(bar), name(*t_, actor), clock(actor)[self]));
     return;
   }
   write(actor, e, {self, Time(generation + 1), actor, 0, true, 0, e.use, e.stmt});
@@ -362,9 +360,9 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
     const Touch& w = cell.write;
     if (finding_) return;
     if (w.who < 0) {
-      blame("schedule.uninitialised", actor, e,
-            fmt::format("{} may read {} before anything is written there", cite(*e.stmt),
-                        place(e)));
+      blame(
+          "schedule.uninitialised", actor, e,
+          fmt::format("{} may read {} before anything is written there", cite(*e.stmt), place(e)));
     } else if (!knows(c, w)) {
       const bool copied = w.async || w.open;
       note(blame(copied ? "schedule.not_arrived" : "schedule.race", actor, e,
@@ -388,7 +386,8 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
     }
     auto mine = std::find_if(cell.reads.begin(), cell.reads.end(),
                              [&](const Touch& r) { return r.actor == actor; });
-    if (mine == cell.reads.end()) mine = cell.reads.insert(cell.reads.end(), Touch{actor, 0, actor});
+    if (mine == cell.reads.end())
+      mine = cell.reads.insert(cell.reads.end(), Touch{actor, 0, actor});
     mine->at = c[actor];
     mine->stmt = e.stmt;
     mine->use = e.use;
@@ -486,9 +485,9 @@ void Clocks::finish() {
     ActorState& me = actors_[a];
     end.stmt = me.stored;
     if (me.unfinished)
-      if (auto* d = blame("schedule.exit", a, end,
-                          fmt::format("{} may not be in global memory when the kernel ends",
-                                      cite(*me.stored))))
+      if (auto* d = blame(
+              "schedule.exit", a, end,
+              fmt::format("{} may not be in global memory when the kernel ends", cite(*me.stored))))
         d->hint = "end with wait_store by the thread that stored";
     for (const auto* begun : {&me.products, &me.commits})
       for (const Begun& b : *begun)
@@ -528,8 +527,7 @@ std::string Clocks::place(const Event& e) const {
                      t_->ctas > 1 ? fmt::format(" of CTA {}", r.cta) : "");
 }
 
-Diagnostic* Clocks::blame(const char* code, int actor, const Event& e,
-                          const std::string& message) {
+Diagnostic* Clocks::blame(const char* code, int actor, const Event& e, const std::string& message) {
   if (finding_) return nullptr;
   Diagnostic d;
   d.code = code;
@@ -567,8 +565,7 @@ void Clocks::deadlock(const std::vector<Stream>& streams) {
       if (b.missing) state += fmt::format(", and {} parts of a tile have not come", b.missing);
     }
     if (!finding_)
-      blame("schedule.deadlock", a, e,
-            fmt::format("{} waits for ever: {}", cite(*e.stmt), state));
+      blame("schedule.deadlock", a, e, fmt::format("{} waits for ever: {}", cite(*e.stmt), state));
     else if (finding_->notes.size() < 12)
       finding_->notes.push_back(
           {fmt::format("{} waits at {}: {}", name(*t_, a), cite(*e.stmt), state), e.stmt->span});

@@ -68,14 +68,14 @@ struct Begun {
   const tl::Stmt* stmt = nullptr;
 };
 struct ActorState {
-  size_t at = 0;            // in its stream
-  int64_t waiting = -1;     // generation of the named barrier it has arrived at
-  Begun gathering, copying; // before issue; before commit
+  size_t at = 0;             // in its stream
+  int64_t waiting = -1;      // generation of the named barrier it has arrived at
+  Begun gathering, copying;  // before issue; before commit
   std::vector<Begun> products, stores, commits;
   bool unfinished = false;  // stores not yet in global memory
   const tl::Stmt* stored = nullptr;
   std::vector<int> unfenced;  // cells with generic writes
-  Time together = 0;  // when its arrival in all CTAs began
+  Time together = 0;          // when its arrival in all CTAs began
   const tl::Stmt* reached = nullptr;
   Time reached_at = 0;
 };

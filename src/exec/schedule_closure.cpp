@@ -17,7 +17,7 @@ using Counts = std::vector<std::array<int64_t, 8>>;  // [actor][counter]
 // What everybody does before the first block, in one, and after the last.
 struct Script {
   Streams before, body, after;
-  Counts advance;  // of the counters, by the body
+  Counts advance;           // of the counters, by the body
   std::vector<char> stays;  // who has no blocks
 };
 
@@ -187,7 +187,8 @@ class Closer {
     const Walked walked = profiles_.walker->walk({*profiles_.longest}, {Arms::mixed, 1});
     if (walked.fault || !tables().divide()) return;
     find_lap_actor();
-    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > profiles_.tiles) out_.period = 0;
+    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > profiles_.tiles)
+      out_.period = 0;
   }
 
   void find_lap_actor() {

@@ -21,7 +21,8 @@ struct Closure {
   bool closed = false;
   std::string why_not;
   int states = 0;
-  int period = 0, turns = 0;  // turns of a loop over keys repeat after so many, the first `turns` seen
+  int period = 0,
+      turns = 0;  // turns of a loop over keys repeat after so many, the first `turns` seen
   std::optional<Diagnostic> finding;
 };
 

@@ -314,8 +314,7 @@ class Explorer {
     for (int a = 0; a < actors_ && !found(); ++a) {
       if (size_t(s[a]) >= streams_[a].size()) continue;
       const Event& e = streams_[a][s[a]];
-      if ((e.kind != Kind::wait && e.kind != Kind::wait_free) ||
-          slot_of(e.object, e.use) != slot)
+      if ((e.kind != Kind::wait && e.kind != Kind::wait_free) || slot_of(e.object, e.use) != slot)
         continue;
       const int64_t generation = e.use / ring.length - (e.kind == Kind::wait_free);
       if (completed > generation + 1)
@@ -452,7 +451,8 @@ class Explorer {
     const Ring& ring = t_.rings[e.bar];
     const int slot = slot_of(e.bar, e.bar_use);
     if (s[completed_ + slot] != e.bar_use / ring.length)
-      return blame("schedule.arrival", fills_[f].actor, e, "its bytes count for another generation");
+      return blame("schedule.arrival", fills_[f].actor, e,
+                   "its bytes count for another generation");
     --s[missing_ + slot];
     complete(s, slot, ring);
   }
@@ -515,8 +515,8 @@ Explored explore(const Tables& tables, const std::vector<Stream>& streams, int64
 QueueExplored explore_queue(int clusters, int blocks) {
   struct State {
     int drawn = 0, gone = 0;
-    uint32_t done = 0;           // blocks worked on
-    std::vector<int> at;         // by cluster: the number in hand; -1 gone
+    uint32_t done = 0;    // blocks worked on
+    std::vector<int> at;  // by cluster: the number in hand; -1 gone
     bool operator<(const State& o) const {
       return std::tie(drawn, gone, done, at) < std::tie(o.drawn, o.gone, o.done, o.at);
     }
@@ -546,8 +546,7 @@ QueueExplored explore_queue(int clusters, int blocks) {
       }
       if (seen.insert(next).second) stack.push_back(next);
     }
-    if (!moved)
-      out.right &= s.drawn == 0 && s.gone == 0 && s.done == (1u << blocks) - 1;
+    if (!moved) out.right &= s.drawn == 0 && s.gone == 0 && s.done == (1u << blocks) - 1;
   }
   return out;
 }

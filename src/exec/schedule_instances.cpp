@@ -112,9 +112,10 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
       for (const Item& d : s.items("d")) launch.tensors[d.name] = t;
     } else if (s.op == Op::arg_i32 || s.op == Op::arg_f32 || s.op == Op::arg_size) {
       for (const Item& d : s.items("d"))
-        if (!d.expr) launch.scalars[d.name] = s.op == Op::arg_size ? double(extent(d.name))
-                                              : s.op == Op::arg_i32 ? double(argument)
-                                                                    : 1.0;
+        if (!d.expr)
+          launch.scalars[d.name] = s.op == Op::arg_size  ? double(extent(d.name))
+                                   : s.op == Op::arg_i32 ? double(argument)
+                                                         : 1.0;
     }
   }
   if (m.faults.any() || !exec::declare(m)) return nullptr;
@@ -162,7 +163,8 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
     const int64_t blocks = blocks_of(program, *sized->machine, false);
     for (int64_t k = 0; k < std::min<int64_t>(blocks, kMostBlocks) && !found.fault; ++k) {
       Block block{sized, many ? blocks - 1 : k, 0, ""};
-      for (const auto& [letter, value] : sizes) block.words += fmt::format("{} {}, ", letter, value);
+      for (const auto& [letter, value] : sizes)
+        block.words += fmt::format("{} {}, ", letter, value);
       if (argument) block.words += fmt::format("i32 {}, ", argument);
       block.words += fmt::format("block {} of {}", block.w, blocks);
       if (!found.walker) {
@@ -189,7 +191,8 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       for (const auto& [letter, rows] : units)
         sizes[letter] = square ? most : letter == "M" ? rows : rows * tiles;
       if (!tried.insert(sizes).second) continue;
-      for (const int64_t argument : {int64_t(0), most / 2, most}) try_launch(sizes, argument, false);
+      for (const int64_t argument : {int64_t(0), most / 2, most})
+        try_launch(sizes, argument, false);
     }
   }
   std::map<std::string, int64_t> sizes;

@@ -13,13 +13,14 @@ namespace kw::exec::schedule {
 std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
                             int64_t argument, const std::map<std::string, int64_t>& params);
 
-// Of launches with 1 ... tiles tiles: blocks that differ, shortest first. Empty with a fault where there is none.
+// Of launches with 1 ... tiles tiles: blocks that differ, shortest first. Empty with a fault where
+// there is none.
 struct Profiles {
   int tiles = 0;
   std::vector<Block> blocks;
   std::unique_ptr<Walker> walker;
   std::optional<Diagnostic> fault;
-  bool cut = false;  // there are more
+  bool cut = false;              // there are more
   std::optional<Block> longest;  // of many key blocks, for the period
 };
 // What the agents do, as a number; places in tensors and statements' texts do not count.

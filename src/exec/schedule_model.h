@@ -50,7 +50,6 @@ enum class Kind : uint8_t {
   give,             // named barrier `object`: arrives
 };
 
-
 struct Event {
   Kind kind;
   int8_t counter = -1;  // of `use` and `bar_use`: -1 none, 0 the blocks, 1... the agent's vars
@@ -89,8 +88,8 @@ struct Actor {
   int weight = 1;  // warps that it stands for
 };
 
-using Cells = uint64_t;               // of one slot
-using Region = std::bitset<512>;      // groups of 4 rows times panels
+using Cells = uint64_t;           // of one slot
+using Region = std::bitset<512>;  // groups of 4 rows times panels
 constexpr int kMostCells = 64;
 
 // What is common to all instances of a program: who there is, and what they share.

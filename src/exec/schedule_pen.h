@@ -46,7 +46,8 @@ class Pen {
   Event& emit(Kind kind, const tl::Stmt& s);
   Event& at_barrier(Kind kind, const tl::Stmt& s, std::string_view hole, int cta);
   Event& at_ring(Kind kind, const tl::Stmt& s, int cta, const std::string& name, int64_t use);
-  Event& at_tile(Kind kind, const tl::Stmt& s, std::string_view hole, const Region& r, int cta = -1);
+  Event& at_tile(Kind kind, const tl::Stmt& s, std::string_view hole, const Region& r,
+                 int cta = -1);
   int8_t counter_of(const tl::ExprPtr& index) const;
   bool is_tile(const tl::Stmt& s, std::string_view hole) const;
   Region whole(const tl::Stmt& s, std::string_view hole);

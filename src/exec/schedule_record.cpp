@@ -55,7 +55,11 @@ bool Pen::is_tile(const Stmt& s, std::string_view hole) const {
 }
 
 const Tables::Shape& Pen::shape(const Stmt& s, std::string_view hole) {
-  return t_.arrays[w_.arrays_.at(base_of(s.expr(hole)))];
+  static const Tables::Shape none;
+  const auto at = w_.arrays_.find(base_of(s.expr(hole)));
+  if (at != w_.arrays_.end()) return t_.arrays[at->second];
+  blame("exec.name", s, fmt::format("{} is not a tile in shared memory", base_of(s.expr(hole))));
+  return none;
 }
 
 int Pen::strand_of(const Stmt& s, std::string_view hole, int cta, int64_t& use) {
@@ -69,6 +73,7 @@ int Pen::strand_of(const Stmt& s, std::string_view hole, int cta, int64_t& use) 
 Event& Pen::at_tile(Kind kind, const Stmt& s, std::string_view hole, const Region& r, int cta) {
   Event& e = emit(kind, s);
   const std::string& name = base_of(s.expr(hole));
+  if (!w_.arrays_.count(name)) return e;  // shape() has said so
   e.object = int16_t(strand_of(s, hole, cta < 0 ? a_.block->rank : cta, e.use));
   e.region = int16_t(t_.region(w_.arrays_.at(name), r));
   if (s.expr(hole)->kind == ExprKind::index) e.counter = counter_of(s.expr(hole)->args.back());
@@ -86,7 +91,8 @@ Region Pen::whole(const Stmt& s, std::string_view hole) {
 // Rows 16 w ... 16 w + 15 of every 64: how ldmatrix, stmatrix and products divide a tile.
 Region Pen::rows_of_warp(const Stmt& s, std::string_view hole, int columns) {
   const Tables::Shape& of = shape(s, hole);
-  const int panels = columns ? std::min(of.panels, (columns + of.columns - 1) / of.columns) : of.panels;
+  const int panels =
+      columns ? std::min(of.panels, (columns + of.columns - 1) / of.columns) : of.panels;
   Region r;
   for (int g = 0; g < of.groups; ++g)
     for (int p = 0; p < panels; ++p)
@@ -203,8 +209,8 @@ Next Pen::meet(const Stmt& s, int cta, int64_t id) {
 }
 
 Next Pen::arrive(const Stmt& s) {
-  const bool in_cluster =
-      a_.block->barriers.count(base_of(s.expr("b"))) && a_.block->barriers[base_of(s.expr("b"))].in_cluster;
+  const bool in_cluster = a_.block->barriers.count(base_of(s.expr("b"))) &&
+                          a_.block->barriers[base_of(s.expr("b"))].in_cluster;
   if (!in_cluster) {
     at_barrier(Kind::arrive, s, "b", a_.block->rank).count = 1;
     return Next::on;
@@ -221,6 +227,8 @@ Next Pen::arrive(const Stmt& s) {
 void Pen::take_turns(const Stmt& s, int64_t u) {
   const std::string& queue = s.expr("q")->text;
   const int rank = a_.block->rank;
+  if (!a_.block->queues.count(queue))
+    return blame("exec.name", s, fmt::format("{} is not a queue", queue));
   Event& full = at_ring(Kind::wait, s, rank, queue + ".full", u);
   full.counter = 0;
   Region all;
@@ -323,6 +331,9 @@ Next Pen::multicast(const Stmt& s) {
 Next Pen::worker_copy(const Stmt& s) {
   const bool in = s.op == Op::copy_async;
   const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
+  if (by < 1 && !m_->faults.any())
+    blame("exec.shape", s, fmt::format("{} is copied by {} workers", cite(s), by));
+  if (m_->faults.any()) return Next::on;
   const char* tile = in ? "d" : "s";
   const Region mine = share(s, tile, by);
   if (mine.any()) at_tile(in ? Kind::copy : Kind::read, s, tile, mine);

@@ -72,8 +72,8 @@ void Pen::raise(const Stmt& s) {
 void Pen::wait_group(const Stmt& s) {
   const int64_t pending = integer_of(context(*m_, a_, s), s.expr("n"));
   emit(Kind::wait_group, s).count = int32_t(pending);
-  int64_t later = std::count_if(flights_.begin(), flights_.end(),
-                                [](const Flight& f) { return !f.complete; });
+  int64_t later =
+      std::count_if(flights_.begin(), flights_.end(), [](const Flight& f) { return !f.complete; });
   for (Flight& f : flights_)
     if (!f.complete && later-- > pending) f.complete = true;
   for (const Item& item : s.items("a")) {

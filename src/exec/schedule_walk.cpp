@@ -220,8 +220,11 @@ bool needs_worker(Op op) {
 
 // Every statement is named: a new one does not compile until it says what it touches.
 Next Pen::record(const Stmt& s) {
-  if ((a_.guarded() || a_.thread >= 0) && needs_worker(s.op) && s.op != Op::sync_cluster)
-    blame("exec.sync", s, fmt::format("{} is run by one thread and needs all of its worker", cite(s)));
+  if ((a_.guarded() || a_.thread >= 0) && needs_worker(s.op) && s.op != Op::sync_cluster) {
+    blame("exec.sync", s,
+          fmt::format("{} is run by one thread and needs all of its worker", cite(s)));
+    return Next::on;
+  }
   switch (s.op) {
     case Op::worker:
     case Op::workers:

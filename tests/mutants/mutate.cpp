@@ -133,9 +133,8 @@ class Mutator {
           std::rotate(b.begin() + n, b.begin() + n + 1, b.begin() + n + by + 1);
         });
       if (n >= by)
-        add(fmt::format("earlier {}", word), path, n, [&](auto& b) {
-          std::rotate(b.begin() + n - by, b.begin() + n, b.begin() + n + 1);
-        });
+        add(fmt::format("earlier {}", word), path, n,
+            [&](auto& b) { std::rotate(b.begin() + n - by, b.begin() + n, b.begin() + n + 1); });
     }
   }
 
@@ -146,7 +145,8 @@ class Mutator {
       auto wrapped = tl::parse_statement(std::string(head) + "\n    sync_cluster\n", d);
       if (!wrapped) continue;
       wrapped->body = {s};
-      add(fmt::format("only {} {}", std::string_view(head).substr(0, std::string_view(head).size() - 1),
+      add(fmt::format("only {} {}",
+                      std::string_view(head).substr(0, std::string_view(head).size() - 1),
                       tl::word(s.op)),
           path, n, [&](auto& b) { b[n] = *wrapped; });
     }
@@ -180,10 +180,11 @@ class Mutator {
       if (!number && !(who && hole == "w")) continue;
       for (int by : {1, -1}) {
         if (number && by < 0 && e->text == "0") continue;
-        const ExprPtr moved = number ? tl::integer(std::stoll(e->text) + by)
-                                     : tl::binary("%", tl::binary("+", e, tl::integer(1)),
-                                                  tl::name("WORKERS"));
-        add(fmt::format("{} {}.{}", number ? fmt::format("{:+}", by) : "next", tl::word(s.op), hole),
+        const ExprPtr moved =
+            number ? tl::integer(std::stoll(e->text) + by)
+                   : tl::binary("%", tl::binary("+", e, tl::integer(1)), tl::name("WORKERS"));
+        add(fmt::format("{} {}.{}", number ? fmt::format("{:+}", by) : "next", tl::word(s.op),
+                        hole),
             path, n, [&](auto& b) { b[n].fields[f].items[0].expr = moved; });
         if (!number) break;
       }
@@ -214,9 +215,8 @@ class Mutator {
 
   void bound(const Path& path, size_t n, const Stmt& s, const char* hole) {
     for (int by : {1, -1})
-      add(fmt::format("{:+} {}.{}", by, tl::word(s.op), hole), path, n, [&](auto& b) {
-        b[n].items(hole)[0].expr = plus(s.expr(hole), by);
-      });
+      add(fmt::format("{:+} {}.{}", by, tl::word(s.op), hole), path, n,
+          [&](auto& b) { b[n].items(hole)[0].expr = plus(s.expr(hole), by); });
   }
 
   void loops(const Path& path, size_t n, const Stmt& s) {
@@ -247,9 +247,8 @@ class Mutator {
     if (s.op == Op::barrier || s.op == Op::cluster_barrier) {
       bound(path, n, s, "a");
       bound(path, n, s, "n");
-      add("doubled arrivals", path, n, [&](auto& b) {
-        b[n].items("a")[0].expr = tl::binary("*", tl::integer(2), s.expr("a"));
-      });
+      add("doubled arrivals", path, n,
+          [&](auto& b) { b[n].items("a")[0].expr = tl::binary("*", tl::integer(2), s.expr("a")); });
     }
     if (s.op == Op::cluster_barrier)
       add("barrier for cluster_barrier", path, n, [&](auto& b) {

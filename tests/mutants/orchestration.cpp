@@ -32,8 +32,8 @@ using namespace kw;
 
 exec::Launch launch_of(const tl::Program& p) {
   exec::Launch l;
-  const std::map<std::string, int64_t> sizes = {{"B", 1}, {"H", 2}, {"G", 1}, {"M", 300}, {"N", 300},
-                                                {"D", 128}, {"V", 128}};
+  const std::map<std::string, int64_t> sizes = {{"B", 1},   {"H", 2},   {"G", 1},  {"M", 300},
+                                                {"N", 300}, {"D", 128}, {"V", 128}};
   const tl::Stmt* args = p.find(tl::Op::args);
   int stream = 0;
   for (const tl::Stmt& s : args->body) {
@@ -41,9 +41,10 @@ exec::Launch launch_of(const tl::Program& p) {
     const tl::Item& access = s.items("t")[0];
     if (access.name == "out") continue;
     std::vector<int64_t> shape;
-    for (const tl::Item& d : s.items("s")) shape.push_back(sizes.count(d.name) ? sizes.at(d.name) : 1);
-    const Dtype dtype = access.type == "element" ? Dtype::bf16
-                                                 : dtype_named(access.type).value_or(Dtype::f32);
+    for (const tl::Item& d : s.items("s"))
+      shape.push_back(sizes.count(d.name) ? sizes.at(d.name) : 1);
+    const Dtype dtype =
+        access.type == "element" ? Dtype::bf16 : dtype_named(access.type).value_or(Dtype::f32);
     for (const tl::Item& d : s.items("d")) {
       Draw draw{Draw::Kind::normal, uint64_t(++stream)};
       l.tensors[d.name] = kw::draw(draw, 3, is_float(dtype) ? dtype : Dtype::f32, shape);
@@ -66,7 +67,8 @@ std::string values(const tl::Program& p, const exec::Launch& l,
 }
 
 struct Tally {
-  int mutants = 0, law = 0, schedules = 0, values = 0, only_schedules = 0, alike = 0, equivalent = 0;
+  int mutants = 0, law = 0, schedules = 0, values = 0, only_schedules = 0, alike = 0,
+      equivalent = 0;
   int compared = 0, cut = 0;
 };
 
@@ -108,7 +110,8 @@ int main(int argc, char** argv) {
     exec::ScheduleOptions options;
     options.close = false;
     options.tiles = 6;
-    if (const auto r = exec::check_schedules(*program, options); !r.holds() || !right.faults.empty()) {
+    if (const auto r = exec::check_schedules(*program, options);
+        !r.holds() || !right.faults.empty()) {
       fmt::print("{}: a false alarm\n", path);
       ++bad;
       continue;
@@ -158,11 +161,14 @@ int main(int argc, char** argv) {
     }
   }
   for (const auto& [kind, t] : classes)
-    fmt::print("{:40} {:5} mutants, {:5} by law, {:5} by schedules, {:4} by values, {:4} alike, {:4} not wrong\n",
-               kind, t.mutants, t.law, t.schedules, t.values, t.alike, t.equivalent);
-  fmt::print("{} classes, {} mutants: {} by law, {} by schedules ({} by no law), {} by values alone, "
-             "{} act alike, {} not wrong; {} comparisons of the checkers, {} cut; {} unexpected\n",
-             classes.size(), all.mutants, all.law, all.schedules, all.only_schedules, all.values,
-             all.alike, all.equivalent, all.compared, all.cut, bad);
+    fmt::print(
+        "{:40} {:5} mutants, {:5} by law, {:5} by schedules, {:4} by values, {:4} alike, {:4} not "
+        "wrong\n",
+        kind, t.mutants, t.law, t.schedules, t.values, t.alike, t.equivalent);
+  fmt::print(
+      "{} classes, {} mutants: {} by law, {} by schedules ({} by no law), {} by values alone, "
+      "{} act alike, {} not wrong; {} comparisons of the checkers, {} cut; {} unexpected\n",
+      classes.size(), all.mutants, all.law, all.schedules, all.only_schedules, all.values,
+      all.alike, all.equivalent, all.compared, all.cut, bad);
   return bad ? 1 : 0;
 }

@@ -1,9 +1,8 @@
 // The schedules reading: right programs in every order, and a wrong program for each finding.
-#include "exec/schedule.h"
-
 #include <gtest/gtest.h>
 
 #include "edited_program.h"
+#include "exec/schedule.h"
 
 namespace kw {
 namespace {
@@ -39,8 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
                          testing::Values("full", "sm80", "causal", "causal_bn80", "prefix_lm",
                                          "alibi", "alone", "cluster_of_four", "cluster_of_one",
                                          "each_fetches", "f16", "narrow_output", "ping_pong",
-                                         "q_in_shared_memory", "queue", "swapped",
-                                         "three_workers"),
+                                         "q_in_shared_memory", "queue", "swapped", "three_workers"),
                          [](const auto& info) { return info.param; });
 
 TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
@@ -70,9 +68,11 @@ void PrintTo(const Wrong& w, std::ostream* out) { *out << w.name; }
 
 const Wrong kWrong[] = {
     {"not_arrived", "schedule.not_arrived", "full",
-     "            wait v_full[t]\n            gemm_add_async acc += p @ v_s[t]\n            row sum",
+     "            wait v_full[t]\n            gemm_add_async acc += p @ v_s[t]\n            row "
+     "sum",
      "            gemm_add_async acc += p @ v_s[t]\n            row sum"},
-    {"overwrite", "schedule.overwrite", "full", "wait_group 1: s\n                arrive k_free[t + 1]",
+    {"overwrite", "schedule.overwrite", "full",
+     "wait_group 1: s\n                arrive k_free[t + 1]",
      "arrive k_free[t + 1]\n                wait_group 1: s"},
     {"store_over_what_another_warp_reads", "schedule.race", "q_in_shared_memory",
      "            sync_worker me\n", "\n"},
@@ -83,10 +83,10 @@ const Wrong kWrong[] = {
      "arrive o_full[u]\n            store acc -> q_s[me][u]\n            publish"},
     {"deadlock", "schedule.deadlock", "full", "arrive q_free[u]\n", "\n"},
     {"two_phases_behind", "schedule.phase", "full", "wait q_full[u]", "wait q_full[u + 2]"},
-    {"may_wait_for_ever", "schedule.phase", "full",
-     "            wait q_full[u]\n", "            arrive k_free[t]\n            wait q_full[u]\n"},
-    {"arrival_for_another_phase", "schedule.arrival", "full", "                    wait_free v_free[t]\n",
-     "\n"},
+    {"may_wait_for_ever", "schedule.phase", "full", "            wait q_full[u]\n",
+     "            arrive k_free[t]\n            wait q_full[u]\n"},
+    {"arrival_for_another_phase", "schedule.arrival", "full",
+     "                    wait_free v_free[t]\n", "\n"},
     {"arrival_too_many", "schedule.arrival", "full", "arrive q_free[u]",
      "arrive q_free[u]\n                arrive q_free[u]"},
     {"a_turn_given_twice", "schedule.arrival", "ping_pong",
@@ -97,9 +97,10 @@ const Wrong kWrong[] = {
     {"fence_before_the_store", "schedule.fence", "full",
      "store acc -> q_s[me][u]\n            publish\n",
      "publish\n            store acc -> q_s[me][u]\n"},
-    {"cluster_begins_apart", "schedule.cluster", "full", "    sync_cluster\n    worker", "    worker"},
-    {"cluster_ends_apart", "schedule.cluster", "full", "            arrive o_full[u]\n    sync_cluster\n",
-     "            arrive o_full[u]\n"},
+    {"cluster_begins_apart", "schedule.cluster", "full", "    sync_cluster\n    worker",
+     "    worker"},
+    {"cluster_ends_apart", "schedule.cluster", "full",
+     "            arrive o_full[u]\n    sync_cluster\n", "            arrive o_full[u]\n"},
     {"store_on_its_way", "schedule.exit", "full", "            wait_store\n", "\n"},
     {"not_initialised", "schedule.uninitialised", "full", "init q_full, o_full,", "init q_full,"},
     {"register_not_written", "schedule.uninitialised", "full", "            fill l = 0.0\n", "\n"},
@@ -112,7 +113,8 @@ const Wrong kWrong[] = {
     {"sm80_sync_before_the_wait", "schedule.not_arrived", "sm80",
      "        wait_copies 1\n        sync_block\n", "        sync_block\n        wait_copies 1\n"},
     {"sm80_copy_before_the_sync", "schedule.not_arrived", "sm80",
-     "        wait_copies 0\n        sync_block\n        copy_async v[c.b, g, n * BN] -> v_s by WORKERS\n",
+     "        wait_copies 0\n        sync_block\n        copy_async v[c.b, g, n * BN] -> v_s by "
+     "WORKERS\n",
      "        copy_async v[c.b, g, n * BN] -> v_s by WORKERS\n        wait_copies 0\n        "
      "sync_block\n"},
     {"takers", "schedule.arrival", "queue", "takers 3 +", "takers 2 +"},
@@ -136,7 +138,8 @@ TEST(Trace, names_both_statements_with_their_lines) {
   ASSERT_EQ(r.findings.size(), 1u);
   const std::string text = render(r.findings[0]);
   EXPECT_NE(text.find("`multicast_async k"), std::string::npos) << text;
-  EXPECT_NE(text.find("the reader: `gemm_async s = q_r @ k_s[t + 1].T`"), std::string::npos) << text;
+  EXPECT_NE(text.find("the reader: `gemm_async s = q_r @ k_s[t + 1].T`"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("worker 1, warp"), std::string::npos) << text;
 }
 
@@ -169,7 +172,8 @@ INSTANTIATE_TEST_SUITE_P(Edit, Checkers, testing::ValuesIn(kWrong),
 TEST(Checkers, agree_that_right_programs_are_right) {
   const auto program = test::parsed("full", test::text_of("full"));
   for (const auto& sequence : {std::vector<size_t>{0}, {0, 0}, {1, 0}, {0, 0, 2}}) {
-    const auto a = exec::compare_checkers(*program, {{"CTAS", 1}, {"BM", 64}}, sequence, 1, 1'000'000);
+    const auto a =
+        exec::compare_checkers(*program, {{"CTAS", 1}, {"BM", 64}}, sequence, 1, 1'000'000);
     EXPECT_EQ(a.clocks, "");
     EXPECT_EQ(a.explored, "");
     EXPECT_FALSE(a.cut);

@@ -154,9 +154,10 @@ void add_check(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl")->required();
   state->spec.add_to(command, false);
   command->add_option("--cases", state->options.cases, "at most so many")->capture_default_str();
-  command->add_option("--check", state->depth,
-                      "quick: values only; default: and every schedule; full: and the exhaustive "
-                      "checker of schedules")
+  command
+      ->add_option("--check", state->depth,
+                   "quick: values only; default: and every schedule; full: and the exhaustive "
+                   "checker of schedules")
       ->check(CLI::IsMember({"quick", "default", "full"}))
       ->capture_default_str();
   add_output(command, state->output, "file for the report");
