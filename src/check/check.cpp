@@ -98,12 +98,20 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
 
 }  // namespace
 
-Options quick_options() {
+Options options_for(Effort effort) {
   Options o;
-  o.quick = true;
-  o.cases = 8;
-  o.exact_cases = 1;
+  o.effort = effort;
+  if (effort == Effort::quick) {
+    o.cases = 8;
+    o.exact_cases = 1;
+    o.schedules = false;
+  }
+  o.explore_schedules = effort == Effort::full;
   return o;
+}
+
+std::string_view name(Effort e) {
+  return e == Effort::quick ? "quick" : e == Effort::full ? "full" : "default";
 }
 
 std::string_view name(Verdict v) {
@@ -120,6 +128,31 @@ std::string_view name(Verdict v) {
   return "invalid";
 }
 
+namespace {
+
+// The orders of the agents; a finding refutes what the values did not.
+void check_orders(const tl::Program& program, const Options& options, Report& report) {
+  exec::ScheduleOptions schedules;
+  schedules.explore = options.explore_schedules;
+  report.schedules = exec::check_schedules(program, schedules);
+  if (report.verdict != Verdict::holds) return;
+  const exec::ScheduleReport& r = *report.schedules;
+  if (!r.findings.empty()) {
+    report.verdict = Verdict::refuted;
+    for (const Diagnostic& d : r.findings) report.diagnostics.add(d);
+    Counterexample e;
+    e.output = r.findings[0].code;
+    e.message = r.findings[0].message;
+    e.span = r.findings[0].span;
+    report.counterexample = std::move(e);
+  } else if (!r.unable.empty()) {
+    report.verdict = Verdict::inconclusive;
+    report.diagnostics.error("check.schedules", {}, r.unable);
+  }
+}
+
+}  // namespace
+
 Report check(const tl::Program& program, const spec::Capture& capture, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Report report;
@@ -127,7 +160,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
     report.verdict = Verdict::invalid;
     return report;
   }
-  report.quick = options.quick;
+  report.effort = options.effort;
   report.values = options.values;
   if (can_decide(capture, options, report)) {
     report.verdict = Verdict::holds;
@@ -142,6 +175,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
               (report.exact.not_run.empty() ? "none was asked for" : report.exact.not_run));
     }
   }
+  if (options.schedules && report.verdict == Verdict::holds) check_orders(program, options, report);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   report.seconds = seconds.count();
   return report;

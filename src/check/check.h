@@ -10,6 +10,9 @@
 //     function on that row, half an ulp of the output type), relative L2; a row without a key is 0;
 //   - the log of the sum of exponentials, where the program gives it, within 1e-4 + 1e-5 |lse|
 //     (fp32, scores up to a few hundred); -inf without a key.
+// What the one order of a run cannot show is decided next to it, by the schedules reading: no race,
+// no deadlock, no missing fence in any order of the agents. A finding there refutes, too.
+//
 // The evaluator itself is first held against PyTorch's goldens (x = x).
 //
 // What holds so is read again in the exact algebra (num/exact.h), where rounding does not exist and
@@ -35,6 +38,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/schedule.h"
 #include "spec/capture.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
@@ -44,19 +48,25 @@ namespace kw::check {
 enum class Verdict { holds, refuted, inconclusive, invalid };
 std::string_view name(Verdict v);
 
+// quick: an edit's first answer, in seconds: few cases, no schedules. full: and the exhaustive
+// checker of schedules. The report and the certificate say which it was.
+enum class Effort { quick, usual, full };
+std::string_view name(Effort e);  // "quick", "default", "full"
+
 struct Options {
+  Effort effort = Effort::usual;
   bool laws = true;                  // a program that breaks a law is invalid and does not run
   bool values = true, exact = true;  // which readings run
-  bool quick = false;                // fewer cases; see quick_options()
   int cases = 64;                    // of the values reading, at most
   int exact_cases = 3;
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
+  bool schedules = true;           // every order in which the agents can run (exec/schedule.h)
+  bool explore_schedules = false;  // and the exhaustive checker beside it
 };
 
-// An edit's first answer, in seconds; the report and the certificate say that it was no more.
-Options quick_options();
+Options options_for(Effort effort);
 
 struct Counterexample {
   std::map<std::string, int64_t> sizes;
@@ -90,7 +100,7 @@ struct ExactReport {
 
 struct Report {
   Verdict verdict = Verdict::inconclusive;
-  bool quick = false;
+  Effort effort = Effort::usual;
   bool values = true;  // ran
   int cases = 0;       // run
   int rows = 0;        // compared
@@ -99,6 +109,7 @@ struct Report {
   double seconds = 0;
   ExactReport exact;
   std::optional<Counterexample> counterexample;
+  std::optional<exec::ScheduleReport> schedules;
   Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation
 };
 

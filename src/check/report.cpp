@@ -54,8 +54,9 @@ std::string print_bound(const ExactReport& e) {
 }
 
 std::string print(const Report& r) {
-  std::string text =
-      fmt::format("{}{}, {:.1f} s\n", name(r.verdict), r.quick ? " (quick check)" : "", r.seconds);
+  std::string text = fmt::format(
+      "{}{}, {:.1f} s\n", name(r.verdict),
+      r.effort == Effort::usual ? "" : fmt::format(" ({} check)", name(r.effort)), r.seconds);
   if (r.values)
     text += fmt::format("  values: {} case{}, {} rows, {} key blocks", r.cases,
                         r.cases == 1 ? "" : "s", r.rows, r.key_blocks);
@@ -63,7 +64,8 @@ std::string print(const Report& r) {
     text += fmt::format("; worst row {:.2f}x of accepted", r.worst);
   text += r.values ? "\n" : "  values: not run\n";
   text += print(r.exact);
-  if (r.counterexample) text += print(*r.counterexample);
+  text += r.schedules ? "  " + exec::print(*r.schedules) + "\n" : "  schedules: not run\n";
+  if (r.counterexample && !r.counterexample->sizes.empty()) text += print(*r.counterexample);
   return text + render(r.diagnostics);
 }
 
@@ -75,7 +77,7 @@ nlohmann::json to_json(const ExactReport& e) {
 
 nlohmann::json to_json(const Report& r) {
   nlohmann::json json = {{"verdict", name(r.verdict)},
-                         {"effort", r.quick ? "quick" : "default"},
+                         {"effort", name(r.effort)},
                          {"values", r.values},
                          {"cases", r.cases},
                          {"rows", r.rows},
@@ -84,6 +86,7 @@ nlohmann::json to_json(const Report& r) {
                          {"exact", to_json(r.exact)},
                          {"seconds", r.seconds},
                          {"diagnostics", to_json(r.diagnostics)}};
+  if (r.schedules) json["schedules"] = exec::to_json(*r.schedules);
   if (!r.counterexample) return json;
   const Counterexample& e = *r.counterexample;
   json["counterexample"] = {{"sizes", e.sizes},

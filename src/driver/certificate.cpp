@@ -48,17 +48,33 @@ Json exact_facts(const check::ExactReport& exact, bool holds) {
 
 Json not_checked(const check::Report& report) {
   Json list = {
-      "schedules: one fixed order of the workers was run; races, missing fences and orders that "
-      "only other schedules show were not looked for",
       "this machine ran no GPU: errors and times on one are kernelwright-prove's and bench's to "
       "show",
       "sizes beyond those of the cases, in particular beyond 32-bit offsets",
       "inputs with NaN or infinities",
       "approximate instructions (ex2, lg2, rcp) are taken as correctly rounded"};
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
-  if (report.quick)
+  list.push_back(
+      report.schedules
+          ? "schedules: that a fingerprint of a state holds all that its future depends on is "
+            "argued "
+            "and tested by mutants, not proved; register reallocation and the fences that wgmma "
+            "needs for its registers are not modelled"
+          : "schedules: one fixed order of the agents was run; races, missing fences and orders "
+            "that "
+            "only other schedules show were not looked for");
+  if (report.effort == check::Effort::quick)
     list.push_back("the default check's further cases: this one was quick (--check quick)");
   return list;
+}
+
+Json schedules_of(const check::Report& report) {
+  Json facts = report.schedules ? exec::to_json(*report.schedules) : Json::object();
+  facts["what"] =
+      "schedules: in every order of the agents no race, deadlock, missing fence or early read, so "
+      "one outcome";
+  if (!report.schedules) facts["holds"] = false;
+  return facts;
 }
 
 }  // namespace
@@ -89,7 +105,7 @@ Json certificate(const Tools& tools, const Claim& claim) {
         {"clang", lift::clang_version(tools.clang, unused).value_or("unknown")}}},
       {"transfer", transfer_facts(claim.transferred)},
       {"verdict", check::name(claim.report.verdict)},
-      {"effort", claim.report.quick ? "quick" : "default"},
+      {"effort", name(claim.report.effort)},
       {"checked",
        {{{"what",
           "values: the program on a CPU, every stored value rounded as on the GPU, against the "
@@ -104,6 +120,7 @@ Json certificate(const Tools& tools, const Claim& claim) {
         {{"what", "key blocks: skipped ones keep nothing, unmasked ones keep everything"},
          {"holds", holds},
          {"blocks", claim.report.key_blocks}},
+        schedules_of(claim.report),
         {{"what", "laws of TL: the program obeys every numbered law"}, {"holds", true}},
         {{"what", "lens: lifting kernel.cu gives kernel.tl back, token for token"},
          {"holds", true}},

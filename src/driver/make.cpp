@@ -138,8 +138,7 @@ class Maker {
   }
 
   bool check() {
-    report_ = check::check(transferred_->program, *capture_,
-                           options_.quick ? check::quick_options() : check::Options());
+    report_ = check::check(transferred_->program, *capture_, check::options_for(options_.effort));
     if (report_.verdict != check::Verdict::holds) {
       made_.explanation = check::print(report_);
       made_.exit = report_.verdict == check::Verdict::refuted        ? Exit::refuted
@@ -148,15 +147,16 @@ class Maker {
       return false;
     }
     const check::ExactReport& exact = report_.exact;
-    say("check",
-        fmt::format("values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; {3} "
-                    "skipped or unmasked key blocks; {4}{5}",
-                    report_.cases, report_.rows, report_.worst, report_.key_blocks,
-                    exact.ran ? fmt::format("exact {0}/{0} cases, {1} rows, a difference missed "
-                                            "with probability {2}",
-                                            exact.cases, exact.rows, check::print_bound(exact))
-                              : "exact not run: " + exact.not_run,
-                    report_.quick ? "; quick" : ""));
+    say("check", fmt::format("values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
+                             "{3} skipped or unmasked key blocks",
+                             report_.cases, report_.rows, report_.worst, report_.key_blocks));
+    say_("",
+         exact.ran ? fmt::format("exact {0}/{0} cases, {1} rows, a difference missed with "
+                                 "probability {2}",
+                                 exact.cases, exact.rows, check::print_bound(exact))
+                   : "exact: not run: " + exact.not_run,
+         0);
+    say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
     return true;
   }
 

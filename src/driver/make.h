@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "check/check.h"
 #include "driver/tools.h"
 
 namespace kw::driver {
@@ -19,7 +20,7 @@ struct MakeOptions {
   std::string tiles;  // a file of the user's tile database, or empty
   std::string out;    // empty: out/NAME
   bool gpu = false;
-  bool quick = false;  // check less; the certificate says so
+  check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
 };
 
 // Seconds since the last lap, for a stage's line.

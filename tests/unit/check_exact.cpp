@@ -223,7 +223,7 @@ TEST(ExactScores, do_not_run_where_an_integer_is_computed_from_a_real) {
 
 // ---- the report
 TEST(ExactCheck, reaches_two_to_the_minus_hundred_and_says_so) {
-  check::Options o = check::quick_options();
+  check::Options o = check::options_for(check::Effort::quick);
   o.self_check_step = 0;
   o.cases = 2;
   const auto program = test::parsed("causal", test::text_of("causal"));

@@ -19,7 +19,8 @@ check::Options quick() {
   o.laws = false;  // what running finds; the laws are asked apart
   o.self_check_step = 0;
   o.shrink = false;
-  o.exact = false;  // check_exact.cpp
+  o.exact = false;      // check_exact.cpp
+  o.schedules = false;  // tests/unit/exec_schedules.cpp
   return o;
 }
 
@@ -65,6 +66,25 @@ INSTANTIATE_TEST_SUITE_P(Program, Right,
                                          "each_fetches", "f16", "narrow_output", "ping_pong",
                                          "q_in_shared_memory", "queue", "swapped", "three_workers"),
                          [](const auto& info) { return info.param; });
+
+TEST(Schedules, refute_what_the_one_order_of_a_run_does_not_show) {
+  std::string text = test::text_of("full");
+  const std::string publish = "            publish\n";
+  text.replace(text.find(publish), publish.size(),
+               "            thread 0:\n                publish\n");
+  const auto program = test::parsed("published_by_one_thread", text);
+  ASSERT_TRUE(program);
+  check::Options options = quick();
+  options.cases = 3;
+  const spec::Capture capture = test::capture_of(test::form_of("full"));
+  EXPECT_EQ(check::check(*program, capture, options).verdict, check::Verdict::holds);
+  options.schedules = true;
+  const check::Report report = check::check(*program, capture, options);
+  EXPECT_EQ(report.verdict, check::Verdict::refuted);
+  ASSERT_TRUE(report.counterexample);
+  EXPECT_EQ(report.counterexample->output, "schedule.fence");
+  EXPECT_NE(check::print(report).find("publish"), std::string::npos);
+}
 
 class Wrong : public testing::TestWithParam<std::string> {};
 TEST_P(Wrong, is_refused) {

@@ -2,6 +2,8 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
+#include "check/check.h"
+
 namespace kw::cli {
 
 // The exit code of the command that ran; main returns it.
@@ -21,7 +23,7 @@ void add_diff(CLI::App& app, Result& result);  // questions.cpp
 void add_explain(CLI::App& app, Result& result);
 void add_doctor(CLI::App& app, Result& result);
 
-// --check quick|default, for commands that check.
-void add_effort(CLI::App* command, std::string& effort);
+// --check quick|default|full, for commands that check.
+void add_effort(CLI::App* command, check::Effort& effort);
 
 }  // namespace kw::cli

@@ -14,7 +14,6 @@ namespace kw::cli {
 void add_make(CLI::App& app, Result& result) {
   struct State {
     driver::MakeOptions options;
-    std::string effort = "default";
     Output output;
   };
   auto state = std::make_shared<State>();
@@ -27,12 +26,11 @@ void add_make(CLI::App& app, Result& result) {
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
   command->add_option("--out", state->options.out, "folder to write; default out/NAME");
-  add_effort(command, state->effort);
+  add_effort(command, state->options.effort);
   command->add_flag("--gpu", state->options.gpu, "also prove on this machine's GPU");
   command->add_flag("--json", state->output.json, "one JSON object a stage");
   command->callback([state, &result] {
     Diagnostics diagnostics;
-    state->options.quick = state->effort == "quick";
     const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
       if (state->output.json)
         std::cout << nlohmann::json{{"stage", stage}, {"text", text}, {"seconds", s}}.dump()

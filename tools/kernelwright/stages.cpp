@@ -150,13 +150,17 @@ void add_transfer(CLI::App& app, Result& result) {
   });
 }
 
-void add_effort(CLI::App* command, std::string& effort) {
+void add_effort(CLI::App* command, check::Effort& effort) {
+  const std::map<std::string, check::Effort> efforts = {{"quick", check::Effort::quick},
+                                                        {"default", check::Effort::usual},
+                                                        {"full", check::Effort::full}};
   command
       ->add_option("--check", effort,
-                   "quick: fewer cases of the values reading and one of the exact; said in the "
-                   "report and the certificate")
-      ->check(CLI::IsMember({"quick", "default"}))
-      ->capture_default_str();
+                   "quick: few cases, no schedules; full: and the exhaustive checker of schedules; "
+                   "said in the report and the certificate")
+      ->transform(CLI::Transformer(efforts))
+      ->default_str("default")
+      ->option_text("quick|default|full [default]");
 }
 
 void add_check(CLI::App& app, Result& result) {
@@ -166,7 +170,7 @@ void add_check(CLI::App& app, Result& result) {
     Output output;
     check::Options options;
     int cases = 0;
-    std::string effort = "default";
+    check::Effort effort = check::Effort::usual;
   };
   auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand(
@@ -181,7 +185,7 @@ void add_check(CLI::App& app, Result& result) {
   add_output(command, state->output, "file for the report");
   command->callback([state, cases, &result] {
     Diagnostics d;
-    if (state->effort == "quick") state->options = check::quick_options();
+    state->options = check::options_for(state->effort);
     if (*cases) state->options.cases = state->cases;
     const auto [program, capture] = open(state->program, state->spec.request, d);
     if (!capture) {

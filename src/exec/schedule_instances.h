@@ -1,0 +1,31 @@
+// Which blocks a program's instances are made of.
+//
+// Sizes come from the program: a dimension along which tiles are copied is tried at 1 ... 16 tiles,
+// the others at 1. Every block of every such launch is walked once; blocks whose agents do the same
+// are one *profile*. For full attention those are n = 1 ... 16 key blocks; for causal attention
+// also how many of them each worker skips.
+#pragma once
+#include "exec/schedule_walk.h"
+
+namespace kw::exec::schedule {
+
+// The launch with these sizes, declared; null where the program does not fit it.
+std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
+                            int64_t argument, const std::map<std::string, int64_t>& params);
+
+// Of launches with 1 ... tiles tiles: blocks that differ, shortest first. Empty with a fault where
+// there is none.
+struct Profiles {
+  int tiles = 0;
+  std::vector<Block> blocks;
+  std::unique_ptr<Walker> walker;
+  std::optional<Diagnostic> fault;
+  bool cut = false;              // there are more
+  std::optional<Block> longest;  // of many key blocks, for the period
+};
+// What the agents do, as a number; places in tensors and statements' texts do not count.
+uint64_t signature(const Walked& walked);
+Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params,
+                       int tiles);
+
+}  // namespace kw::exec::schedule

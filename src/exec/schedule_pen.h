@@ -1,0 +1,93 @@
+// Who writes down one agent's events while walking it. Internal to schedule_*.cpp.
+#pragma once
+#include <random>
+#include <set>
+
+#include "exec/schedule_walk.h"
+
+namespace kw::exec::schedule {
+
+// A register tile or row vector of one agent, and whether a product owns it.
+struct Register {
+  bool defined = false;
+  const tl::Stmt* in_flight = nullptr;
+};
+
+class Pen {
+ public:
+  Pen(Walker& walker, int actor, ThreadBlock& block, const std::vector<Block>& sequence, Arms arms);
+  // Walks to the end, or to a fault of the machine at hand.
+  Stream run();
+  Machine& machine() { return *m_; }
+
+ private:
+  // schedule_walk.cpp: control
+  void step();
+  Next record(const tl::Stmt& s);
+  Next control(const tl::Stmt& s);
+  Next thread(const tl::Stmt& s);
+  Next loop_over_blocks(const tl::Stmt& s);
+  Next offer(const tl::Stmt& s);
+  int64_t begin_block(const tl::Stmt& s, int64_t u);
+
+  // schedule_record.cpp: what statements touch and whom they wait for
+  Next synchronise(const tl::Stmt& s);
+  Next copies(const tl::Stmt& s);
+  Next init(const tl::Stmt& s);
+  Next arrive(const tl::Stmt& s);
+  Next turn(const tl::Stmt& s, Kind kind, int64_t id, int warps);
+  Next meet(const tl::Stmt& s, int cta, int64_t id);
+  Next load_async(const tl::Stmt& s);
+  Next multicast(const tl::Stmt& s);
+  Next worker_copy(const tl::Stmt& s);
+  Next product(const tl::Stmt& s, bool async);
+  void take_turns(const tl::Stmt& s, int64_t u);
+
+  Event& emit(Kind kind, const tl::Stmt& s);
+  Event& at_barrier(Kind kind, const tl::Stmt& s, std::string_view hole, int cta);
+  Event& at_ring(Kind kind, const tl::Stmt& s, int cta, const std::string& name, int64_t use);
+  Event& at_tile(Kind kind, const tl::Stmt& s, std::string_view hole, const Region& r,
+                 int cta = -1);
+  int8_t counter_of(const tl::ExprPtr& index) const;
+  bool is_tile(const tl::Stmt& s, std::string_view hole) const;
+  Region whole(const tl::Stmt& s, std::string_view hole);
+  Region rows_of_warp(const tl::Stmt& s, std::string_view hole, int columns = 0);
+  Region share(const tl::Stmt& s, std::string_view hole, int64_t by);
+  Region part(const tl::Stmt& s, std::string_view hole, int rank);
+  const Tables::Shape& shape(const tl::Stmt& s, std::string_view hole);
+  int strand_of(const tl::Stmt& s, std::string_view hole, int cta, int64_t& use);
+
+  // schedule_registers.cpp: this agent's registers
+  Next registers(const tl::Stmt& s);
+  void declare(const tl::Stmt& s);
+  void raise(const tl::Stmt& s);
+  void wait_group(const tl::Stmt& s);
+  void reads(const tl::Stmt& s, const tl::ExprPtr& e);
+  void reads(const tl::Stmt& s, const std::string& name, bool operand = false);
+  void writes(const tl::Stmt& s, const std::string& name);
+  void blame(const char* code, const tl::Stmt& s, const std::string& message,
+             const tl::Stmt* other = nullptr);
+
+  Walker& w_;
+  Tables& t_;
+  const std::vector<Block>& sequence_;
+  Arms arms_;
+  std::mt19937_64 random_;
+  Machine* m_;
+  Agent a_;
+  int actor_, warp_;
+  Stream out_;
+  std::string block_counter_;
+  std::vector<std::string> vars_;
+  std::map<std::string, Register> registers_;
+  std::map<std::string, int> columns_;  // of accumulators
+  struct Flight {
+    std::string accumulator, left;
+    const tl::Stmt* stmt;
+    bool complete = false;
+  };
+  std::vector<Flight> flights_;
+  friend class Walker;
+};
+
+}  // namespace kw::exec::schedule

@@ -1,0 +1,146 @@
+// An agent's own registers: read only once written, and left alone while a product owns them. This
+// is a matter of one agent's order alone, so the walk decides it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exec/exec_ops.h"
+#include "exec/schedule_pen.h"
+
+namespace kw::exec::schedule {
+
+using tl::ExprPtr;
+using tl::Item;
+using tl::Op;
+using tl::Stmt;
+
+void Pen::blame(const char* code, const Stmt& s, const std::string& message, const Stmt* other) {
+  Diagnostic& d = m_->faults.raise(code, &s, message);
+  if (other) d.notes.push_back({"the product was issued here: " + cite(*other), other->span});
+}
+
+void Pen::reads(const Stmt& s, const std::string& name, bool operand) {
+  const auto at = registers_.find(name);
+  if (at == registers_.end()) return;
+  if (at->second.in_flight && !operand)
+    blame("schedule.in_flight", s,
+          fmt::format("{} reads {} while {} is in flight", cite(s), name,
+                      cite(*at->second.in_flight)),
+          at->second.in_flight);
+  if (!at->second.defined)
+    blame("schedule.uninitialised", s,
+          fmt::format("{} reads {}, which was never written", cite(s), name));
+}
+
+void Pen::reads(const Stmt& s, const ExprPtr& e) {
+  if (e->kind == tl::ExprKind::name) reads(s, e->text);
+  for (const ExprPtr& arg : e->args) reads(s, arg);
+}
+
+void Pen::writes(const Stmt& s, const std::string& name) {
+  const auto at = registers_.find(name);
+  if (at == registers_.end()) return;
+  if (at->second.in_flight)
+    blame("schedule.in_flight", s,
+          fmt::format("{} writes {} while {} is in flight", cite(s), name,
+                      cite(*at->second.in_flight)),
+          at->second.in_flight);
+  at->second.defined = true;
+}
+
+void Pen::declare(const Stmt& s) {
+  for (const Item& d : s.items("d")) {
+    if (d.expr) reads(s, d.expr);
+    registers_[d.name] = {d.expr != nullptr, nullptr};
+    if (s.op == Op::accumulator)
+      columns_[d.name] = int(integer_of(context(*m_, a_, s), s.expr("c")));
+  }
+}
+
+// Either arm: the data decides, so nothing may depend on it. Warps decide apart.
+void Pen::raise(const Stmt& s) {
+  for (const char* hole : {"s", "m"}) reads(s, word_of(s, hole));
+  for (const char* hole : {"m", "r"}) writes(s, word_of(s, hole));
+  const bool taken = arms_.which == Arms::mixed ? random_() % 2 : arms_.which == Arms::always;
+  Binding* flag = a_.scope()->find(s.word("f"));
+  if (!flag || !std::holds_alternative<Value>(*flag))
+    return blame("exec.name", s, fmt::format("{} is not a flag", s.word("f")));
+  std::get<Value>(*flag) = Value::boolean(taken);
+}
+
+// All but the latest n are done, and the named accumulators may be touched again.
+void Pen::wait_group(const Stmt& s) {
+  const int64_t pending = integer_of(context(*m_, a_, s), s.expr("n"));
+  emit(Kind::wait_group, s).count = int32_t(pending);
+  int64_t later =
+      std::count_if(flights_.begin(), flights_.end(), [](const Flight& f) { return !f.complete; });
+  for (Flight& f : flights_)
+    if (!f.complete && later-- > pending) f.complete = true;
+  for (const Item& item : s.items("a")) {
+    const std::string& name = item.expr ? item.expr->text : item.name;
+    for (const Flight& f : flights_) {
+      if (f.accumulator != name) continue;
+      if (!f.complete)
+        blame("schedule.in_flight", s,
+              fmt::format("{} names {}, and {} is among the latest {}", cite(s), name,
+                          cite(*f.stmt), pending),
+              f.stmt);
+      registers_[name].in_flight = nullptr;
+    }
+    std::erase_if(flights_, [&](const Flight& f) { return f.accumulator == name; });
+  }
+  for (auto& [name, r] : registers_) {  // operands of products that are no more
+    const bool owned = std::any_of(flights_.begin(), flights_.end(), [&](const Flight& f) {
+      return f.left == name || f.accumulator == name;
+    });
+    if (!owned) r.in_flight = nullptr;
+  }
+}
+
+Next Pen::registers(const Stmt& s) {
+  switch (s.op) {
+    case Op::accumulator:
+    case Op::operand:
+    case Op::row:
+    case Op::partial:
+      declare(s);
+      break;
+    case Op::wait_group:
+      wait_group(s);
+      break;
+    case Op::raise:
+      raise(s);
+      break;
+    case Op::fill:
+      writes(s, word_of(s, "t"));
+      break;
+    case Op::map:
+    case Op::map_at:
+    case Op::map_real:
+    case Op::map_rows:
+      reads(s, word_of(s, "t"));
+      reads(s, s.expr("f"));
+      writes(s, word_of(s, "t"));
+      break;
+    case Op::reshape:
+      reads(s, word_of(s, "s"));
+      writes(s, word_of(s, "p"));
+      break;
+    case Op::row_max:
+      reads(s, word_of(s, "s"));
+      reads(s, word_of(s, "m"));
+      break;
+    case Op::row_sum:
+      reads(s, word_of(s, "s"));
+      reads(s, word_of(s, "l"));
+      break;
+    case Op::store_rows:
+      reads(s, word_of(s, "s"));
+      break;
+    default:
+      break;
+  }
+  return Next::on;
+}
+
+}  // namespace kw::exec::schedule

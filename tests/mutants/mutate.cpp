@@ -1,0 +1,281 @@
+#include "mutate.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <set>
+
+namespace kw::test {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Item;
+using tl::Op;
+using tl::Program;
+using tl::Stmt;
+
+namespace {
+
+// Statements that order agents or move tiles.
+bool orchestrates(Op op) {
+  switch (op) {
+    case Op::wait:
+    case Op::wait_free:
+    case Op::arrive:
+    case Op::sync_worker:
+    case Op::sync_block:
+    case Op::sync_cluster:
+    case Op::give_turn:
+    case Op::take_turn:
+    case Op::wait_group:
+    case Op::publish:
+    case Op::wait_store_read:
+    case Op::wait_store:
+    case Op::commit_copies:
+    case Op::wait_copies:
+    case Op::load_async:
+    case Op::multicast_async:
+    case Op::store_async:
+    case Op::copy_async:
+    case Op::copy_out:
+    case Op::load:
+    case Op::store:
+    case Op::offer:
+    case Op::count:
+    case Op::gemm_async:
+    case Op::gemm_add_async:
+    case Op::gemm:
+    case Op::gemm_add:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_product(Op op) {
+  return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm || op == Op::gemm_add;
+}
+
+ExprPtr plus(const ExprPtr& e, int by) {
+  return by > 0 ? tl::binary("+", e, tl::integer(by)) : tl::binary("-", e, tl::integer(-by));
+}
+
+class Mutator {
+ public:
+  explicit Mutator(const Program& program) : program_(program) {
+    tl::walk(program.body, [&](const Stmt& s) {
+      if (s.op == Op::barrier || s.op == Op::cluster_barrier)
+        for (const Item& d : s.items("d")) barriers_.push_back(d.name);
+    });
+  }
+
+  std::vector<Mutant> run() {
+    visit({});
+    return std::move(out_);
+  }
+
+ private:
+  using Path = std::vector<size_t>;
+
+  static std::vector<Stmt>& body_at(Program& p, const Path& path) {
+    std::vector<Stmt>* body = &p.body;
+    for (size_t n : path) body = &(*body)[n].body;
+    return *body;
+  }
+
+  // A mutant whose block at `path` is changed by f; n is the statement that is blamed.
+  void add(const std::string& kind, const Path& path, size_t n,
+           const std::function<void(std::vector<Stmt>&)>& f) {
+    Program p = program_;
+    const Stmt& was = body_at(p, path)[n];
+    const std::string where =
+        fmt::format("{}: {}", was.span.known() ? was.span.start().line : 0, tl::print_head(was));
+    f(body_at(p, path));
+    if (tl::equal(p, program_)) return;
+    out_.push_back({kind, where, std::move(p)});
+  }
+
+  void visit(const Path& path) {
+    Program copy = program_;
+    const std::vector<Stmt> body = body_at(copy, path);
+    for (size_t n = 0; n < body.size(); ++n) {
+      statement(path, n, body);
+      if (body[n].op == Op::def) continue;
+      Path inside = path;
+      inside.push_back(n);
+      visit(inside);
+    }
+  }
+
+  void statement(const Path& path, size_t n, const std::vector<Stmt>& body) {
+    const Stmt& s = body[n];
+    const std::string word(tl::word(s.op));
+    if (orchestrates(s.op)) {
+      if (!is_product(s.op)) {
+        add("drop " + word, path, n, [&](auto& b) { b.erase(b.begin() + n); });
+        add("twice " + word, path, n, [&](auto& b) { b.insert(b.begin() + n, Stmt(b[n])); });
+      }
+      move(path, n, body);
+      guard(path, n, s);
+      indices(path, n, s);
+      exchange(path, n, s);
+    }
+    loops(path, n, s);
+    declarations(path, n, s);
+  }
+
+  // Past one, two and three neighbours, both ways.
+  void move(const Path& path, size_t n, const std::vector<Stmt>& body) {
+    const std::string word(tl::word(body[n].op));
+    for (size_t by = 1; by <= 3; ++by) {
+      if (n + by < body.size())
+        add(fmt::format("later {}", word), path, n, [&](auto& b) {
+          std::rotate(b.begin() + n, b.begin() + n + 1, b.begin() + n + by + 1);
+        });
+      if (n >= by)
+        add(fmt::format("earlier {}", word), path, n,
+            [&](auto& b) { std::rotate(b.begin() + n - by, b.begin() + n, b.begin() + n + 1); });
+    }
+  }
+
+  // By one agent only.
+  void guard(const Path& path, size_t n, const Stmt& s) {
+    Diagnostics d;
+    for (const char* head : {"if cta == 0:", "if cta == 1:", "if me == 0:", "thread 0:"}) {
+      auto wrapped = tl::parse_statement(std::string(head) + "\n    sync_cluster\n", d);
+      if (!wrapped) continue;
+      wrapped->body = {s};
+      add(fmt::format("only {} {}",
+                      std::string_view(head).substr(0, std::string_view(head).size() - 1),
+                      tl::word(s.op)),
+          path, n, [&](auto& b) { b[n] = *wrapped; });
+    }
+  }
+
+  // The use of a ring off by one and by two; another barrier.
+  void indices(const Path& path, size_t n, const Stmt& s) {
+    for (size_t f = 0; f < s.fields.size(); ++f) {
+      const std::string& hole = s.fields[f].hole;
+      if (s.fields[f].items.empty() || !s.fields[f].items[0].expr) continue;
+      const ExprPtr e = s.fields[f].items[0].expr;
+      if (e->kind == ExprKind::index && hole != "m" && hole != "f") {
+        for (int by : {1, -1, 2}) {
+          std::vector<ExprPtr> args(e->args.begin() + 1, e->args.end());
+          args.back() = plus(args.back(), by);
+          const ExprPtr moved = tl::index(e->args[0], args);
+          add(fmt::format("use {:+} {}.{}", by, tl::word(s.op), hole), path, n,
+              [&](auto& b) { b[n].fields[f].items[0].expr = moved; });
+        }
+        if (hole == "b" || hole == "bar")
+          for (const std::string& other : barriers_) {
+            if (!e->args[0]->is_name(other) && s.op != Op::gemm_async && !is_product(s.op)) {
+              const ExprPtr there = tl::index(tl::name(other), {e->args.back()});
+              add(fmt::format("other barrier {}", tl::word(s.op)), path, n,
+                  [&](auto& b) { b[n].fields[f].items[0].expr = there; });
+            }
+          }
+      }
+      const bool number = (s.op == Op::wait_group || s.op == Op::wait_copies) && hole == "n";
+      const bool who = (s.op == Op::give_turn || s.op == Op::take_turn || s.op == Op::sync_worker);
+      if (!number && !(who && hole == "w")) continue;
+      for (int by : {1, -1}) {
+        if (number && by < 0 && e->text == "0") continue;
+        const ExprPtr moved =
+            number ? tl::integer(std::stoll(e->text) + by)
+                   : tl::binary("%", tl::binary("+", e, tl::integer(1)), tl::name("WORKERS"));
+        add(fmt::format("{} {}.{}", number ? fmt::format("{:+}", by) : "next", tl::word(s.op),
+                        hole),
+            path, n, [&](auto& b) { b[n].fields[f].items[0].expr = moved; });
+        if (!number) break;
+      }
+    }
+  }
+
+  // One statement for another that looks like it.
+  void exchange(const Path& path, size_t n, const Stmt& s) {
+    const auto become = [&](Op op) {
+      add(fmt::format("{} for {}", tl::word(op), tl::word(s.op)), path, n,
+          [&](auto& b) { b[n].op = op; });
+    };
+    if (s.op == Op::wait) {
+      become(Op::wait_free);
+      become(Op::arrive);
+    }
+    if (s.op == Op::wait_free) become(Op::wait);
+    if (s.op == Op::arrive) become(Op::wait);
+    if (s.op == Op::wait_store) become(Op::wait_store_read);
+    if (s.op == Op::give_turn) become(Op::take_turn);
+    if (s.op == Op::take_turn) become(Op::give_turn);
+    if (s.op == Op::multicast_async)
+      add("load_async for multicast_async", path, n, [&](auto& b) {
+        b[n].op = Op::load_async;
+        std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == "k"; });
+      });
+  }
+
+  void bound(const Path& path, size_t n, const Stmt& s, const char* hole) {
+    for (int by : {1, -1})
+      add(fmt::format("{:+} {}.{}", by, tl::word(s.op), hole), path, n,
+          [&](auto& b) { b[n].items(hole)[0].expr = plus(s.expr(hole), by); });
+  }
+
+  void loops(const Path& path, size_t n, const Stmt& s) {
+    switch (s.op) {
+      case Op::down:
+      case Op::down_rolled:
+      case Op::descend:
+        bound(path, n, s, "a");
+        bound(path, n, s, "b");
+        break;
+      case Op::range:
+        bound(path, n, s, "b");
+        break;
+      case Op::deal:
+      case Op::take:
+      case Op::take_warp:
+        bound(path, n, s, "n");
+        break;
+      case Op::call:
+        add("drop call", path, n, [&](auto& b) { b.erase(b.begin() + n); });
+        break;
+      default:
+        break;
+    }
+  }
+
+  void declarations(const Path& path, size_t n, const Stmt& s) {
+    if (s.op == Op::barrier || s.op == Op::cluster_barrier) {
+      bound(path, n, s, "a");
+      bound(path, n, s, "n");
+      add("doubled arrivals", path, n,
+          [&](auto& b) { b[n].items("a")[0].expr = tl::binary("*", tl::integer(2), s.expr("a")); });
+    }
+    if (s.op == Op::cluster_barrier)
+      add("barrier for cluster_barrier", path, n, [&](auto& b) {
+        b[n].op = Op::barrier;
+        std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == "k"; });
+      });
+    if (s.op == Op::ring) bound(path, n, s, "n");
+    if (s.op == Op::queue) {
+      bound(path, n, s, "a");
+      bound(path, n, s, "n");
+    }
+    if (s.op == Op::init)
+      for (size_t k = 0; k < s.items("a").size(); ++k)
+        add("init lacks one", path, n, [&](auto& b) {
+          auto& items = b[n].items("a");
+          items.erase(items.begin() + k);
+        });
+    if (s.op == Op::var) bound(path, n, s, "d");
+  }
+
+  const Program& program_;
+  std::vector<std::string> barriers_;
+  std::vector<Mutant> out_;
+};
+
+}  // namespace
+
+std::vector<Mutant> mutants_of(const Program& program) { return Mutator(program).run(); }
+
+}  // namespace kw::test

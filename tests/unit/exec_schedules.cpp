@@ -1,0 +1,185 @@
+// The schedules reading: right programs in every order, and a wrong program for each finding.
+#include <gtest/gtest.h>
+
+#include "edited_program.h"
+#include "exec/schedule.h"
+
+namespace kw {
+namespace {
+
+exec::ScheduleReport report_of(const std::string& text, bool close = false) {
+  const auto program = test::parsed("edited", text);
+  if (!program) return {};
+  exec::ScheduleOptions options;
+  options.close = close;
+  return exec::check_schedules(*program, options);
+}
+
+std::string edited(const std::string& base, const std::string& from, const std::string& to) {
+  std::string text = base == "sm80"
+                         ? read_source(KW_SOURCE_DIR "/tests/corpus/sm80_attention_fwd.tl")->text
+                         : test::text_of(base);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string code_of(const exec::ScheduleReport& r) {
+  return !r.unable.empty() ? r.unable : r.findings.empty() ? "(none)" : r.findings[0].code;
+}
+
+class RightInEveryOrder : public testing::TestWithParam<std::string> {};
+TEST_P(RightInEveryOrder, holds) {
+  const exec::ScheduleReport r = report_of(edited(GetParam(), "element", "element"));
+  EXPECT_EQ(code_of(r), "(none)") << render(r.findings.empty() ? Diagnostic{} : r.findings[0]);
+  EXPECT_GT(r.events, 1000);
+}
+INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
+                         testing::Values("full", "sm80", "causal", "causal_bn80", "prefix_lm",
+                                         "alibi", "alone", "cluster_of_four", "cluster_of_one",
+                                         "each_fetches", "f16", "narrow_output", "ping_pong",
+                                         "q_in_shared_memory", "queue", "swapped", "three_workers"),
+                         [](const auto& info) { return info.param; });
+
+TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
+  for (const char* name : {"full", "ping_pong", "queue"}) {
+    const exec::ScheduleReport r = report_of(test::text_of(name), true);
+    EXPECT_EQ(code_of(r), "(none)");
+    EXPECT_TRUE(r.closed) << name << ": " << r.not_closed;
+    EXPECT_GT(r.states, 50);
+    EXPECT_GT(r.period, 0) << name;
+  }
+}
+
+TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {
+  const exec::ScheduleReport r = report_of(
+      edited("full", "            fill acc = 0.0\n",
+             "            if u > 0:\n                sync_worker me\n            fill acc = 0.0\n"),
+      true);
+  EXPECT_EQ(code_of(r), "(none)");
+  EXPECT_FALSE(r.closed);
+  EXPECT_FALSE(r.not_closed.empty());
+}
+
+struct Wrong {
+  const char *name, *code, *base, *from, *to;
+};
+void PrintTo(const Wrong& w, std::ostream* out) { *out << w.name; }
+
+const Wrong kWrong[] = {
+    {"not_arrived", "schedule.not_arrived", "full",
+     "            wait v_full[t]\n            gemm_add_async acc += p @ v_s[t]\n            row "
+     "sum",
+     "            gemm_add_async acc += p @ v_s[t]\n            row sum"},
+    {"overwrite", "schedule.overwrite", "full",
+     "wait_group 1: s\n                arrive k_free[t + 1]",
+     "arrive k_free[t + 1]\n                wait_group 1: s"},
+    {"store_over_what_another_warp_reads", "schedule.race", "q_in_shared_memory",
+     "            sync_worker me\n", "\n"},
+    {"product_of_one_thread", "exec.sync", "sm80", "        gemm_add acc += p @ v_s\n",
+     "        thread 0:\n            gemm_add acc += p @ v_s\n"},
+    {"race_of_a_store_before_its_handover", "schedule.race", "full",
+     "store acc -> q_s[me][u]\n            publish\n            arrive o_full[u]",
+     "arrive o_full[u]\n            store acc -> q_s[me][u]\n            publish"},
+    {"deadlock", "schedule.deadlock", "full", "arrive q_free[u]\n", "\n"},
+    {"two_phases_behind", "schedule.phase", "full", "wait q_full[u]", "wait q_full[u + 2]"},
+    {"may_wait_for_ever", "schedule.phase", "full", "            wait q_full[u]\n",
+     "            arrive k_free[t]\n            wait q_full[u]\n"},
+    {"arrival_for_another_phase", "schedule.arrival", "full",
+     "                    wait_free v_free[t]\n", "\n"},
+    {"arrival_too_many", "schedule.arrival", "full", "arrive q_free[u]",
+     "arrive q_free[u]\n                arrive q_free[u]"},
+    {"a_turn_given_twice", "schedule.arrival", "ping_pong",
+     "give_turn (me + 1) % WORKERS\n            wait_group 0: s",
+     "give_turn (me + 1) % WORKERS\n                give_turn (me + 1) % WORKERS\n            "
+     "wait_group 0: s"},
+    {"fence", "schedule.fence", "full", "            publish\n", "\n"},
+    {"fence_before_the_store", "schedule.fence", "full",
+     "store acc -> q_s[me][u]\n            publish\n",
+     "publish\n            store acc -> q_s[me][u]\n"},
+    {"cluster_begins_apart", "schedule.cluster", "full", "    sync_cluster\n    worker",
+     "    worker"},
+    {"cluster_ends_apart", "schedule.cluster", "full",
+     "            arrive o_full[u]\n    sync_cluster\n", "            arrive o_full[u]\n"},
+    {"store_on_its_way", "schedule.exit", "full", "            wait_store\n", "\n"},
+    {"not_initialised", "schedule.uninitialised", "full", "init q_full, o_full,", "init q_full,"},
+    {"register_not_written", "schedule.uninitialised", "full", "            fill l = 0.0\n", "\n"},
+    {"in_flight", "schedule.in_flight", "full", "                wait_group 0: acc\n", "\n"},
+    {"stale", "schedule.stale", "full", "gemm_add_async acc += p @ v_s[t]\n                if",
+     "gemm_add_async acc += p @ v_s[t + 2]\n                if"},
+    {"sm80_not_waited", "schedule.not_arrived", "sm80", "        wait_copies 0\n", "\n"},
+    {"sm80_sync_missing", "schedule.uninitialised", "sm80",
+     "        wait_copies 1\n        sync_block\n", "        wait_copies 1\n"},
+    {"sm80_sync_before_the_wait", "schedule.not_arrived", "sm80",
+     "        wait_copies 1\n        sync_block\n", "        sync_block\n        wait_copies 1\n"},
+    {"sm80_copy_before_the_sync", "schedule.not_arrived", "sm80",
+     "        wait_copies 0\n        sync_block\n        copy_async v[c.b, g, n * BN] -> v_s by "
+     "WORKERS\n",
+     "        copy_async v[c.b, g, n * BN] -> v_s by WORKERS\n        wait_copies 0\n        "
+     "sync_block\n"},
+    {"takers", "schedule.arrival", "queue", "takers 3 +", "takers 2 +"},
+};
+
+class InSomeOrder : public testing::TestWithParam<Wrong> {};
+TEST_P(InSomeOrder, is_found) {
+  const Wrong& w = GetParam();
+  const exec::ScheduleReport r = report_of(edited(w.base, w.from, w.to));
+  EXPECT_EQ(code_of(r), w.code) << render(r.findings.empty() ? Diagnostic{} : r.findings[0]);
+  if (r.findings.empty()) return;
+  EXPECT_TRUE(r.findings[0].span.known() || std::string(w.code) == "schedule.exit");
+}
+INSTANTIATE_TEST_SUITE_P(Edit, InSomeOrder, testing::ValuesIn(kWrong),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Trace, names_both_statements_with_their_lines) {
+  const exec::ScheduleReport r =
+      report_of(edited("full", "wait_group 1: s\n                arrive k_free[t + 1]",
+                       "arrive k_free[t + 1]\n                wait_group 1: s"));
+  ASSERT_EQ(r.findings.size(), 1u);
+  const std::string text = render(r.findings[0]);
+  EXPECT_NE(text.find("`multicast_async k"), std::string::npos) << text;
+  EXPECT_NE(text.find("the reader: `gemm_async s = q_r @ k_s[t + 1].T`"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("worker 1, warp"), std::string::npos) << text;
+}
+
+// What one agent a worker would not show: three warps have not published.
+TEST(Warps, are_agents_of_their_own) {
+  EXPECT_EQ(code_of(report_of(edited("full", "            publish\n",
+                                     "            thread 0:\n                publish\n"))),
+            "schedule.fence");
+}
+
+class Checkers : public testing::TestWithParam<Wrong> {};
+TEST_P(Checkers, agree_on_small_instances) {
+  const Wrong& w = GetParam();
+  const auto program = test::parsed(w.name, edited(w.base, w.from, w.to));
+  ASSERT_TRUE(program);
+  for (const auto& sequence : {std::vector<size_t>{0}, {0, 0, 2}}) {
+    const std::map<std::string, int64_t> small =
+        std::string(w.base) == "sm80" || std::string(w.base) == "ping_pong"
+            ? std::map<std::string, int64_t>{}
+            : std::map<std::string, int64_t>{{"CTAS", 1}, {"BM", 64}};
+    const bool one = sequence.size() > 1 && small.empty();
+    const auto a = exec::compare_checkers(*program, small, one ? std::vector<size_t>{0} : sequence,
+                                          1, 300'000);
+    EXPECT_TRUE(a.agree()) << w.name << ": '" << a.clocks << "' and '" << a.explored << "'";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Edit, Checkers, testing::ValuesIn(kWrong),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Checkers, agree_that_right_programs_are_right) {
+  const auto program = test::parsed("full", test::text_of("full"));
+  for (const auto& sequence : {std::vector<size_t>{0}, {0, 0}, {1, 0}, {0, 0, 2}}) {
+    const auto a =
+        exec::compare_checkers(*program, {{"CTAS", 1}, {"BM", 64}}, sequence, 1, 1'000'000);
+    EXPECT_EQ(a.clocks, "");
+    EXPECT_EQ(a.explored, "");
+    EXPECT_FALSE(a.cut);
+    EXPECT_GT(a.states, 100);
+  }
+}
+
+}  // namespace
+}  // namespace kw
