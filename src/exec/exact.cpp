@@ -164,12 +164,14 @@ void exact_row_max(Machine& m, const Tile& tile, Row& reference) {
 
 bool exact_raise(Machine& m, const Tile& scores, const Element& scale, Row& reference,
                  Row& factor) {
+  // Whole tiles stay as they are, or no `if not raised:` would ever run.
+  const bool quiet = by_chance(m);
   bool raised = false;
   for (int r = 0; r < scores.rows; ++r) {
     factor.e[r] = m.algebra->integer(1);
     if (!has_scores(scores, r)) continue;
     const Element old = reference.e[r];
-    if (old.kind != exact::Kind::minus_infinity && by_chance(m)) continue;
+    if (old.kind != exact::Kind::minus_infinity && (quiet || by_chance(m))) continue;
     reference.e[r] = any_reference(m);
     factor.e[r] = m.algebra->exp2(m.algebra->mul(m.algebra->sub(old, reference.e[r]), scale));
     raised = true;

@@ -125,6 +125,25 @@ TEST(Exact, sees_one_element_of_one_key_block_among_4096_keys) {
   EXPECT_EQ(t.failure->opaque, 0);
 }
 
+TEST(Exact, runs_both_arms_of_a_branch_on_raised) {
+  const spec::Capture capture = one_head();
+  const std::string rescale = "reshape p = s\n                if raised:";
+  for (const char* arm : {"if raised:", "if not raised:"}) {
+    std::string text = test::text_of("full");
+    text.replace(text.find(rescale), rescale.size(),
+                 std::string("reshape p = s\n                ") + arm +
+                     "\n                    map acc[i, j] = acc[i, j] + 1.0\n" +
+                     "                if raised:");
+    const auto program = test::parsed("arm", text);
+    ASSERT_TRUE(program);
+    bool refuted = false;
+    for (int draw = 0; draw < 3 && !refuted; ++draw)
+      refuted = bool(
+          check::run_exact_trial(*program, capture, case_of(capture, 1, 65, 520), draw).failure);
+    EXPECT_TRUE(refuted) << arm;
+  }
+}
+
 // ---- score maps
 spec::ExprPtr score_of(const std::function<spec::ExprPtr(spec::ExprPtr)>& f) {
   return f(test::form_of("full").terms[0].score);
