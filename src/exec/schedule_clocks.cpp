@@ -208,7 +208,7 @@ bool Clocks::wait(int actor, const Event& e) {
   }
   if (b.completed <= generation) return false;
   if (generation >= 0) join(clock(actor), b.done);
-  b.waits.push_back({actor, clock(actor)[actor]});
+  b.waits.push_back({actor, clock(actor)[actor], e.stmt});
   last_use_[actor][e.object] = e.use;
   return true;
 }
@@ -264,7 +264,7 @@ void Clocks::complete(int slot, const Ring& ring) {
   if (b.arrived != ring.arrivals || b.missing != 0) return;
   const int self = int(t_->actors.size()) + slot;
   b.coming[self] = Time(b.completed + 1);
-  for (const auto& [who, when] : b.waits)
+  for (const auto& [who, when, waiter] : b.waits)
     if (b.coming[who] < when && !finding_) {
       Diagnostic d;
       d.code = "schedule.phase";
@@ -273,6 +273,7 @@ void Clocks::complete(int slot, const Ring& ring) {
           "{} may complete generation {} of {} while {} still waits for the one before: with one "
           "bit of phase it may wait for ever",
           cite(*b.last), b.completed, ring.name, name(*t_, who));
+      d.notes.push_back({"the wait: " + cite(*waiter), waiter->span});
       finding_ = d;
     }
   b.waits.clear();
@@ -323,13 +324,16 @@ bool Clocks::sync(int actor, const Event& e) {
     // there or has been told. `done` is what the last generation knew.
     for (size_t k = 0; n.generation > 0 && k < n.done.size(); ++k)
       if (k < t_->actors.size() && n.done[k] > clock(actor)[k]) {
-        blame("schedule.arrival", actor, e,
-              fmt::format("{} may come to {} before the others have passed it the last time: it "
-                          "would count for an earlier turn",
-                          cite(*e.stmt), t_->named[e.object].name));
+        auto* d = blame(
+            "schedule.arrival", actor, e,
+            fmt::format("{} may come to {} before the others have passed it the last time: it "
+                        "would count for an earlier turn",
+                        cite(*e.stmt), t_->named[e.object].name));
+        if (d && n.last) d->notes.push_back({"who came last: " + cite(*n.last), n.last->span});
         return true;
       }
     join(n.coming, clock(actor));
+    n.last = e.stmt;
     me.waiting = n.generation;
     n.arrived += e.one_thread ? 1 : t_->actors[actor].weight;
     if (n.arrived >= t_->named[e.object].warps) {

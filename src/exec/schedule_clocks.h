@@ -51,7 +51,12 @@ struct BarrierState {
   int ready = -1;                // who initialised it
   Time ready_at = 0;
   Clock coming, done;
-  std::vector<std::pair<int, Time>> waits;  // for the latest generation
+  struct Waited {
+    int who;
+    Time at;
+    const tl::Stmt* stmt;
+  };
+  std::vector<Waited> waits;  // for the latest generation
   // Who has arrived in this generation and the last, and when: an arrival in all CTAs of a cluster
   // is one moment, so knowing it in one CTA is knowing it in all.
   std::vector<std::pair<int, Time>> came, came_before;
@@ -61,6 +66,7 @@ struct NamedState {
   int64_t generation = 0;
   int arrived = 0;
   Clock coming, done;
+  const tl::Stmt* last = nullptr;
 };
 // What an agent has begun: cells, and how the access is closed.
 struct Begun {

@@ -56,6 +56,7 @@ bool others_notice(Kind k) {
     case Kind::wait_store_read:
     case Kind::wait_store:
     case Kind::ready:
+    case Kind::publish:
       return true;
     default:
       return false;
@@ -250,6 +251,10 @@ class Explorer {
         if (r == 1) return true;
         break;
       }
+      case Kind::publish:
+        for (int c = 0; c < t_.total_cells; ++c)
+          if (s[unfenced_ + c] == a + 1) s[unfenced_ + c] = 0;
+        break;
       case Kind::ready:
         for (int k = 0; k < t_.rings[e.object].length; ++k)
           s[ready_ + t_.rings[e.object].first + k] = 1;
@@ -383,10 +388,6 @@ class Explorer {
             s[tag_ + c] = int16_t(e.use);
             s[unfenced_ + c] = int16_t(a + 1);
           });
-          break;
-        case Kind::publish:
-          for (int c = 0; c < t_.total_cells; ++c)
-            if (s[unfenced_ + c] == a + 1) s[unfenced_ + c] = 0;
           break;
         default:
           break;

@@ -74,7 +74,11 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
       // one.
       for (const Clock* c : holders)
         hash(uint64_t(std::min<int64_t>(b.completed - (*c)[actors + ring.first + slot], 2)));
-      for (const auto* list : {&b.waits, &b.came, &b.came_before})
+      for (const auto& waited : b.waits) {
+        hash(uint64_t(waited.who));
+        knowledge(waited.who, waited.at);
+      }
+      for (const auto* list : {&b.came, &b.came_before})
         for (const auto& [who, when] : *list) {
           hash(uint64_t(who));
           knowledge(who, when);
