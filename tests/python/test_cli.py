@@ -163,6 +163,7 @@ def test_a_quick_check_says_that_it_was_one(captured):
     assert run.returncode == 0, run.stderr
     facts = json.loads(run.stdout)
     assert facts["effort"] == "quick" and facts["exact"]["ran"] and facts["exact"]["cases"] == 1
+    assert "schedules" not in facts
     assert facts["exact"]["error_bound"] <= 2**-100
     text = call("check", PROGRAM, "--spec", captured, "--check", "quick")
     assert text.stdout.startswith("holds (quick check)") and "exact: 1 case" in text.stdout
