@@ -10,15 +10,6 @@
 namespace kw::spec {
 namespace {
 
-Program::Inputs inputs(int64_t b, int64_t h, int64_t i, int64_t j) {
-  Program::Inputs in{};
-  in[Program::b] = static_cast<double>(b);
-  in[Program::h] = static_cast<double>(h);
-  in[Program::i] = static_cast<double>(i);
-  in[Program::j] = static_cast<double>(j);
-  return in;
-}
-
 // Four partial sums, so that the additions overlap.
 double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t count) {
   double sum[4] = {};
@@ -113,7 +104,7 @@ Evaluator::Access Evaluator::access(const Operand& operand, const char* row) con
 
 double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   TermState& t = terms_[term];
-  Program::Inputs in = inputs(b, h, i, j);
+  Program::Inputs in = Program::at(b, h, i, j);
   in[Program::score] = dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride,
                            t.k.at(b, h) + j * t.k.row_stride, t.k.d_stride, D_);
   return t.score->run(in);
@@ -121,7 +112,7 @@ double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
 
 bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   TermState& t = terms_[term];
-  return !t.keep || t.keep->run(inputs(b, h, i, j)) != 0;
+  return !t.keep || t.keep->run(Program::at(b, h, i, j)) != 0;
 }
 
 double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
@@ -153,7 +144,7 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
     }
   }
   if (!epilogue_ || form_.epilogue->kind == Kind::output) return lse;
-  Program::Inputs in = inputs(b, h, i, 0);
+  Program::Inputs in = Program::at(b, h, i, 0);
   for (int64_t d = 0; d < Dv_; ++d) {
     in[Program::d] = static_cast<double>(d);
     in[Program::output] = output[d];

@@ -55,15 +55,6 @@ std::vector<Element> rows_of(const Operand& operand, const Problem& named, const
   return out;
 }
 
-Program::Inputs indices(int64_t b, int64_t h, int64_t i, int64_t j) {
-  Program::Inputs in{};
-  in[Program::b] = static_cast<double>(b);
-  in[Program::h] = static_cast<double>(h);
-  in[Program::i] = static_cast<double>(i);
-  in[Program::j] = static_cast<double>(j);
-  return in;
-}
-
 // Turns a row's scores into weights, unnormalised; what their sums with v are multiplied by.
 Element weigh(const Algebra& algebra, ExactScores& s, int64_t i, int64_t N, bool finite_mask,
               ExactRows& rows) {
@@ -103,7 +94,7 @@ ExactScores exact_scores(const Form& form, const Term& term, const Problem& name
   std::optional<ExactProgram> keep;
   if (term.keep) keep.emplace(term.keep, named, algebra);
   for (int64_t n = 0; n < M * N; ++n) {
-    const Program::Inputs in = indices(b, h, n / N, n % N);
+    const Program::Inputs in = Program::at(b, h, n / N, n % N);
     out.keep[n] = keep ? keep->holds(in) : Algebra::Truth{true, 0};
     out.score[n] = score.run(in, out.product[n]);
   }
@@ -129,7 +120,7 @@ ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& alge
   if (!form.epilogue || form.epilogue->kind == spec::Kind::output) return rows;
   ExactProgram epilogue(form.epilogue, named, algebra);
   for (int64_t n = 0; n < M * Dv; ++n) {
-    Program::Inputs in = indices(b, h, n / Dv, 0);
+    Program::Inputs in = Program::at(b, h, n / Dv, 0);
     in[Program::d] = static_cast<double>(n % Dv);
     rows.output[n] = epilogue.run(in, rows.output[n]);
   }

@@ -78,6 +78,15 @@ double Program::read(const Step& step) const {
   return step.tensor->values[offset];
 }
 
+Program::Inputs Program::at(int64_t b, int64_t h, int64_t i, int64_t j) {
+  Inputs in{};
+  in[Program::b] = static_cast<double>(b);
+  in[Program::h] = static_cast<double>(h);
+  in[Program::i] = static_cast<double>(i);
+  in[Program::j] = static_cast<double>(j);
+  return in;
+}
+
 double Program::run(const Inputs& inputs) {
   for (size_t n = 0; n < steps_.size(); ++n) {
     const Step& s = steps_[n];

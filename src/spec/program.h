@@ -17,6 +17,7 @@ class Program {
  public:
   enum Slot { b, h, i, j, d, score, output, kSlots };
   using Inputs = std::array<double, kSlots>;
+  static Inputs at(int64_t b, int64_t h, int64_t i, int64_t j);  // the other inputs are 0
 
   // Every read must be of a tensor, and every name be known, in the problem.
   Program(const ExprPtr& e, const Problem& problem);

@@ -32,7 +32,13 @@ int finish(Exit exit, const Diagnostics& diagnostics, const Output& output) {
   return static_cast<int>(exit);
 }
 
-void say_stage(const std::string& stage, const std::string& text, double seconds) {
+void say_stage(const std::string& stage, const std::string& text, double seconds,
+               const Output& output) {
+  if (output.json) {
+    std::cout << nlohmann::json{{"stage", stage}, {"text", text}, {"seconds", seconds}}.dump()
+              << "\n";
+    return;
+  }
   std::cerr << (seconds > 0 ? fmt::format("{:<9} {}  [{:.1f} s]\n", stage, text, seconds)
                             : fmt::format("{:<9} {}\n", stage, text))
             << std::flush;

@@ -21,8 +21,10 @@ bool give(const Output& output, const std::string& text, Diagnostics& diagnostic
 // Prints the diagnostics (if any) and returns the exit code as a number.
 int finish(Exit exit, const Diagnostics& diagnostics, const Output& output);
 
-// One line of progress on standard error: "capture   prefix_lm: ...   1.2 s".
-void say_stage(const std::string& stage, const std::string& text, double seconds);
+// One line of progress on standard error: "capture   prefix_lm: ...   1.2 s". With --json, an object
+// {"stage", "text", "seconds"} on standard output instead.
+void say_stage(const std::string& stage, const std::string& text, double seconds,
+               const Output& output);
 
 // "cannot read 'x': No such file or directory", as a diagnostic; null on failure.
 SourcePtr read_input(const std::string& path, Diagnostics& diagnostics);

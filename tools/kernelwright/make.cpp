@@ -3,7 +3,6 @@
 
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "console.h"
@@ -32,11 +31,7 @@ void add_make(CLI::App& app, Result& result) {
   command->callback([state, &result] {
     Diagnostics diagnostics;
     const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
-      if (state->output.json)
-        std::cout << nlohmann::json{{"stage", stage}, {"text", text}, {"seconds", s}}.dump()
-                  << "\n";
-      else
-        say_stage(stage, text, s);
+      say_stage(stage, text, s, state->output);
     };
     const driver::Made made = driver::make(state->options, say, diagnostics);
     if (!made.explanation.empty()) std::cerr << made.explanation;

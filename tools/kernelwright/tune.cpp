@@ -2,9 +2,7 @@
 #include "driver/tune.h"
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "commands.h"
@@ -47,11 +45,7 @@ void add_tune(CLI::App& app, Result& result) {
   command->callback([state, &result] {
     Diagnostics diagnostics;
     const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
-      if (state->output.json)
-        std::cout << nlohmann::json{{"stage", stage}, {"text", text}, {"seconds", s}}.dump()
-                  << "\n";
-      else
-        say_stage(stage, text, s);
+      say_stage(stage, text, s, state->output);
     };
     result = finish(driver::tune(state->options, say, diagnostics), diagnostics, state->output);
   });
