@@ -8,6 +8,10 @@
 // registers, or where they are needed for wide outputs, in shared memory; O leaves through the place
 // where its Q came. Blocks of the output are dealt out in turn, and the next block's loads run under
 // the end of this one.
+//
+// Where the softmax decides the speed, nobody looks at a block's scores before they become exponentials
+// (CHECK_LATE): almost always the reference of their row can stand. Their sum says afterwards whether it
+// could, before anything is done with them; if not, the warp computes its scores once more.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
@@ -18,6 +22,7 @@ constexpr int LOAD = 0, MATH = 1, WORKERS = BM / CTAS / 64;      // the loader, 
 constexpr int LOADER_REGISTERS = 24, WORKER_REGISTERS = 240;     // of each thread
 constexpr bool Q_IN_REGISTERS = true;
 constexpr bool PING_PONG = false;                                // the math workers take turns at issuing their products
+constexpr bool CHECK_LATE = true;                                // blocks without a mask: exponentials first, then whether their reference could stand
 
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
@@ -109,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
         kw::Operand<element, 64, BN> p;
         kw::Accumulator<kw::real, 64, V> acc;
         kw::RowVector<kw::real, 64> m, factor;                   // the reference of the exponentials, and what to multiply earlier terms by
-        kw::RowPartial<kw::real, 64> l;                          // the sum of the exponentials
+        kw::RowPartial<kw::real, 64> l, fresh;                   // the sum of the exponentials, and of one block's
         bool raised;
         int t = 0;
         if (PING_PONG && me == 0) kw::give_turn(0);
@@ -120,16 +125,19 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             const Keys keys = key_blocks(args, c, c.m * BM, BM);  // what the cluster loads
             const Keys mine = key_blocks(args, c, i0, 64);
 
-            auto softmax = [&](int n, bool mixed) {              // s: scores -> exponentials
+            auto softmax = [&](int n, bool mixed, bool late) {   // s: scores -> exponentials
                 if (mixed) {
                     kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
                 }
-                raised = kw::raise(m, factor, s, args.slack, args.scale);
+                if (!late) raised = kw::raise(m, factor, s, args.slack, args.scale);
                 kw::RowVector<kw::real, 64> offset = m;
                 kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
                 kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
-                kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
-                kw::row_sum(l, s);
+                if (!late) kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
+                kw::fill(fresh, 0.0f);
+                kw::row_sum(fresh, s);
+                if (late) raised = kw::exceeds(m, fresh, 4096.0f);
+                if (!late || !raised) kw::add(l, fresh);
             };
             auto advance = [&](int n, bool mixed) {              // t: the key block whose P is at hand; n: the next
                 kw::wait(shared.k_full[t + 1]);
@@ -140,8 +148,14 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
                 kw::gemm_add_async(acc, p, shared.v_s[t]);
                 if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
                 kw::wait_group<1>(s);
-                kw::arrive(shared.k_free[t + 1]);
-                softmax(n, mixed);
+                if (!CHECK_LATE) kw::arrive(shared.k_free[t + 1]);
+                softmax(n, mixed, CHECK_LATE && !mixed);
+                if (CHECK_LATE && !mixed && raised) {            // rare: the scores again, and their maximum first
+                    if (Q_IN_REGISTERS) kw::gemm(s, q_r, kw::transposed(shared.k_s[t + 1]));
+                    if (!Q_IN_REGISTERS) kw::gemm(s, shared.q_s[me][u], kw::transposed(shared.k_s[t + 1]));
+                    softmax(n, mixed, false);
+                }
+                if (CHECK_LATE) kw::arrive(shared.k_free[t + 1]);
                 kw::wait_group<0>(acc);
                 kw::arrive(shared.v_free[t]);
                 kw::reshape(p, s);
@@ -170,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WORKERS), 1) attentio
             if (PING_PONG) kw::give_turn((me + 1) % WORKERS);
             kw::wait_group<0>(s);
             kw::arrive(shared.k_free[t]);
-            softmax(mine.count - 1, true);
+            softmax(mine.count - 1, true, false);
             kw::reshape(p, s);
 
             for (int n = mine.count - 2; n >= mine.full; --n, ++t) advance(n, true);

@@ -30,7 +30,9 @@ struct Worker {
   std::string reference;
   Element scale;
   std::vector<Element> m_of_p;
-  std::vector<std::pair<int64_t, int64_t>> summed, multiplied;  // keys: first, count
+  using Keys = std::vector<std::pair<int64_t, int64_t>>;  // first, count
+  std::map<std::string, Keys> summed;                     // by partial
+  Keys multiplied;
 };
 
 class ExactLocator : public Locator {
@@ -71,6 +73,7 @@ class ExactLocator : public Locator {
       case Op::map_rows:
       case Op::fill:
         w.last[text_of(s, "t")] = &s;
+        if (s.op == Op::fill) w.summed.erase(text_of(s, "t"));
         if (const Tile* t = v.tile(text_of(s, "t")); t && text_of(s, "t") == w.score_tile)
           w.scores.emplace_back(&s, t->e);
         break;
@@ -92,9 +95,16 @@ class ExactLocator : public Locator {
         break;
       case Op::row_sum:
         if (const Tile* t = v.tile(text_of(s, "s")))
-          w.summed.push_back({t->of_columns.first, t->columns});
+          w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
         check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
         break;
+      case Op::add: {
+        const Worker::Keys& more = w.summed[text_of(s, "p")];
+        Worker::Keys& all = w.summed[text_of(s, "l")];
+        all.insert(all.end(), more.begin(), more.end());
+        check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
+        break;
+      }
       case Op::reshape:
         if (const Row* m = v.row(w.reference)) w.m_of_p = m->e;
         break;
@@ -229,14 +239,14 @@ class ExactLocator : public Locator {
     if (!l || !m) return;
     each_row(w.rows, l->rows, [&](int r, int64_t i) {
       Element want, got;
-      for (const auto& [first, keys] : w.summed)
+      for (const auto& [first, keys] : w.summed[name])
         for (int64_t j = first; j < first + keys; ++j)
           want = algebra_.add(want, weight(w.rows, i, j, m->e[r], w.scale));
       for (int lane = 0; lane < l->lanes; ++lane)
         got = algebra_.add(got, l->e[size_t(r) * l->lanes + lane]);
       if (!same(got, want))
         differ(s, fmt::format("for row {} the sum is not that of the weights of its {} keys", i,
-                              w.summed.size() * (w.summed.empty() ? 0 : w.summed[0].second)));
+                              w.summed[name].size() * (w.summed[name].empty() ? 0 : w.summed[name][0].second)));
     });
   }
 

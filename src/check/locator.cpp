@@ -40,7 +40,9 @@ struct Worker {
   std::string reference;      // m, by name
   double scale = 0;           // of the exponents: the program's argument
   std::vector<float> m_of_p;  // m when the operand was made
-  std::vector<std::pair<int64_t, int64_t>> summed, multiplied;  // keys: first, count
+  using Keys = std::vector<std::pair<int64_t, int64_t>>;  // first, count
+  std::map<std::string, Keys> summed;                     // by partial
+  Keys multiplied;
 };
 
 class SoftmaxLocator : public Locator {
@@ -75,6 +77,7 @@ class SoftmaxLocator : public Locator {
       case Op::map_rows:
       case Op::fill:
         w.last_map[text_of(s, "t")] = &s;
+        if (s.op == Op::fill) w.summed.erase(text_of(s, "t"));
         if (const Tile* tile = v.tile(text_of(s, "t")); tile && text_of(s, "t") == w.score_tile)
           w.scores.emplace_back(&s, tile->x);
         break;
@@ -86,16 +89,28 @@ class SoftmaxLocator : public Locator {
         on_gemm_add(s, v, w);
         break;
       case Op::wait_group:
-        check_product(s, v);
+        check_product(text_of(s, "a"), v);
+        break;
+      case Op::gemm:
+        w.product[text_of(s, "c")] = &s;
+        w.last_map.erase(text_of(s, "c"));
+        check_product(text_of(s, "c"), v);
         break;
       case Op::raise:
         w.reference = text_of(s, "m");
         break;
       case Op::row_sum:
         if (const Tile* t = v.tile(text_of(s, "s")))
-          w.summed.push_back({t->of_columns.first, t->columns});
+          w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
         check_sum(s, text_of(s, "l"), v);
         break;
+      case Op::add: {
+        const Worker::Keys& more = w.summed[text_of(s, "p")];
+        Worker::Keys& all = w.summed[text_of(s, "l")];
+        all.insert(all.end(), more.begin(), more.end());
+        check_sum(s, text_of(s, "l"), v);
+        break;
+      }
       case Op::reshape:
         if (const Row* m = v.row(w.reference)) w.m_of_p = m->x;
         break;
@@ -116,6 +131,9 @@ class SoftmaxLocator : public Locator {
     const auto it = w.last_map.find(name);
     return it == w.last_map.end() ? &otherwise : it->second;
   }
+
+  // Exponentials that a reference cannot hold, which `exceeds` is there to tell.
+  static bool overflows(double got, double want) { return std::isinf(got) && want > 3e38; }
 
   // The scores of a block have come; with those of other queries than before, sums start empty.
   void on_scores(const Tile& t, Worker& w) {
@@ -159,9 +177,8 @@ class SoftmaxLocator : public Locator {
   }
 
   // After the wait for a product: scores, or the accumulator.
-  void check_product(const Stmt& s, const View& v) {
+  void check_product(const std::string& name, const View& v) {
     Worker& w = worker(v);
-    const std::string name = text_of(s, "a");
     const Tile* t = v.tile(name);
     const auto product = w.product.find(name);
     if (!t || product == w.product.end()) return;
@@ -232,7 +249,7 @@ class SoftmaxLocator : public Locator {
       for (int c = 0; c < t->columns; ++c) {
         const double want = weight(b, h, i, t->of_columns.first + c, m->x[r], w.scale);
         const double got = t->row(r)[c];
-        if (std::fabs(got - want) <= 1e-3 * want + 1e-5) continue;
+        if (std::fabs(got - want) <= 1e-3 * want + 1e-5 || overflows(got, want)) continue;
         return differ(blamed,
                       fmt::format("for row {} and key {} the weight is {:.5g} and should be "
                                   "{:.5g}, relative to m = {:.5g}",
@@ -252,10 +269,10 @@ class SoftmaxLocator : public Locator {
     rows.of_rows = w.rows;
     each_row(rows, [&](int r, int64_t b, int64_t h, int64_t i) {
       double want = 0, got = 0;
-      for (const auto& [first, keys] : w.summed)
+      for (const auto& [first, keys] : w.summed[name])
         for (int64_t j = first; j < first + keys; ++j) want += weight(b, h, i, j, m->x[r], w.scale);
       for (int lane = 0; lane < l->lanes; ++lane) got += l->x[size_t(r) * l->lanes + lane];
-      if (std::fabs(got - want) <= 2e-3 * want + 1e-5) return;
+      if (std::fabs(got - want) <= 2e-3 * want + 1e-5 || overflows(got, want)) return;
       differ(blamed, fmt::format("for row {} the sum of weights is {:.5g} and should be {:.5g}, "
                                  "relative to m = {:.5g}",
                                  i, got, want, m->x[r]));

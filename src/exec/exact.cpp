@@ -179,4 +179,13 @@ bool exact_raise(Machine& m, const Tile& scores, const Element& scale, Row& refe
   return raised || by_chance(m);
 }
 
+void exact_add(Machine& m, const Row& more, Row& sum) {
+  for (size_t n = 0; n < sum.e.size(); ++n) sum.e[n] = m.algebra->add(sum.e[n], more.e[n]);
+}
+
+bool exact_exceeds(Machine& m, const Row& reference) {
+  const auto none = [](const Element& x) { return x.kind == exact::Kind::minus_infinity; };
+  return std::any_of(reference.e.begin(), reference.e.end(), none) || by_chance(m);
+}
+
 }  // namespace kw::exec

@@ -8,6 +8,7 @@
 //     launch's seed, with the matching factor, because no result may depend on it. Only a row whose
 //     reference is -inf must be raised by its first score that is not. The flag is set where a row
 //     was raised, and otherwise by chance, as "it may say so needlessly": both arms run;
+//   - `exceeds` holds where a reference is -inf, and otherwise by chance;
 //   - a branch on a comparison of reals that is opaque is noted in Outcome::branches.
 #pragma once
 #include "exec/arithmetic.h"
@@ -37,5 +38,7 @@ void exact_row_max(Machine& m, const Tile& tile, Row& reference);
 // True: the flag is set.
 bool exact_raise(Machine& m, const Tile& scores, const exact::Element& scale, Row& reference,
                  Row& factor);
+void exact_add(Machine& m, const Row& more, Row& sum);
+bool exact_exceeds(Machine& m, const Row& reference);
 
 }  // namespace kw::exec

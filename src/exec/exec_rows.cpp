@@ -92,21 +92,66 @@ Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+namespace {
+// Null: a fault was reported.
+Value* flag_of(Machine& m, Agent& a, const Stmt& s) {
+  Binding* flag = a.scope()->find(s.word("f"));
+  if (flag && std::holds_alternative<Value>(*flag)) return &std::get<Value>(*flag);
+  m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.word("f")));
+  return nullptr;
+}
+}  // namespace
+
+Next exec_add(Machine& m, Agent& a, const Stmt& s) {
+  const auto sum = row_of(m, a, s, "l", true);
+  const auto more = row_of(m, a, s, "p", true);
+  if (!sum || !more) return Next::on;
+  if (sum->rows != more->rows || sum->lanes != 4 || more->lanes != 4) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{}: partials of {} and of {} rows", cite(s), sum->rows, more->rows));
+    return Next::on;
+  }
+  if (m.algebra)
+    exact_add(m, *more, *sum);
+  else
+    for (size_t n = 0; n < sum->x.size(); ++n) sum->x[n] += more->x[n];
+  return Next::on;
+}
+
+Next exec_exceeds(Machine& m, Agent& a, const Stmt& s) {
+  const auto reference = row_of(m, a, s, "m", true);
+  const auto share = row_of(m, a, s, "l", true);
+  const float limit = float(real_of(context(m, a, s), s.expr("k")).x);
+  Value* flag = flag_of(m, a, s);
+  if (m.faults.any()) return Next::on;
+  if (reference->rows != share->rows || reference->lanes != 1 || share->lanes != 4) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{}: a row vector of {} rows and a partial of {} rows", cite(s),
+                               reference->rows, share->rows));
+    return Next::on;
+  }
+  bool over = m.algebra && exact_exceeds(m, *reference);
+  for (int r = 0; !m.algebra && r < reference->rows; ++r) {
+    over |= reference->x[r] == -INFINITY;
+    for (int lane = 0; lane < 4; ++lane) over |= !(share->x[4 * size_t(r) + lane] <= limit);
+  }
+  *flag = Value::boolean(over);
+  return Next::on;
+}
+
 Next exec_raise(Machine& m, Agent& a, const Stmt& s) {
   const auto reference = row_of(m, a, s, "m", true);
   const auto factor = row_of(m, a, s, "r", false);
   const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
   const Context c = context(m, a, s);
   const Value slack = real_of(c, s.expr("k")), scale = real_of(c, s.expr("e"));
-  Binding* flag = a.scope()->find(s.word("f"));
-  if (!flag || !std::holds_alternative<Value>(*flag))
-    m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.word("f")));
+  Value* flag = flag_of(m, a, s);
   if (m.faults.any() || !fits(m, s, *reference, *tile, 1) || !fits(m, s, *factor, *tile, 1))
     return Next::on;
   const bool raised = m.algebra ? exact_raise(m, *tile, scale.e, *reference, *factor)
                                 : raise(*tile, float(slack.x), float(scale.x), *reference, *factor);
   factor->defined = true;
-  std::get<Value>(*flag) = Value::boolean(raised);
+  *flag = Value::boolean(raised);
   return Next::on;
 }
 

@@ -60,7 +60,7 @@ class Pen {
   // schedule_registers.cpp: this agent's registers
   Next registers(const tl::Stmt& s);
   void declare(const tl::Stmt& s);
-  void raise(const tl::Stmt& s);
+  void set_flag(const tl::Stmt& s);
   void wait_group(const tl::Stmt& s);
   void reads(const tl::Stmt& s, const tl::ExprPtr& e);
   void reads(const tl::Stmt& s, const std::string& name, bool operand = false);

@@ -58,9 +58,7 @@ void Pen::declare(const Stmt& s) {
 }
 
 // Either arm: the data decides, so nothing may depend on it. Warps decide apart.
-void Pen::raise(const Stmt& s) {
-  for (const char* hole : {"s", "m"}) reads(s, word_of(s, hole));
-  for (const char* hole : {"m", "r"}) writes(s, word_of(s, hole));
+void Pen::set_flag(const Stmt& s) {
   const bool taken = arms_.which == Arms::mixed ? random_() % 2 : arms_.which == Arms::always;
   Binding* flag = a_.scope()->find(s.word("f"));
   if (!flag || !std::holds_alternative<Value>(*flag))
@@ -109,7 +107,13 @@ Next Pen::registers(const Stmt& s) {
       wait_group(s);
       break;
     case Op::raise:
-      raise(s);
+      for (const char* hole : {"s", "m"}) reads(s, word_of(s, hole));
+      for (const char* hole : {"m", "r"}) writes(s, word_of(s, hole));
+      set_flag(s);
+      break;
+    case Op::exceeds:
+      for (const char* hole : {"m", "l"}) reads(s, word_of(s, hole));
+      set_flag(s);
       break;
     case Op::fill:
       writes(s, word_of(s, "t"));
@@ -132,6 +136,10 @@ Next Pen::registers(const Stmt& s) {
       break;
     case Op::row_sum:
       reads(s, word_of(s, "s"));
+      reads(s, word_of(s, "l"));
+      break;
+    case Op::add:
+      reads(s, word_of(s, "p"));
       reads(s, word_of(s, "l"));
       break;
     case Op::store_rows:

@@ -207,8 +207,10 @@ bool needs_worker(Op op) {
     case Op::map_rows:
     case Op::reshape:
     case Op::raise:
+    case Op::exceeds:
     case Op::row_max:
     case Op::row_sum:
+    case Op::add:
     case Op::store_rows:
       return true;
     default:
@@ -286,8 +288,10 @@ Next Pen::record(const Stmt& s) {
     case Op::map_rows:
     case Op::reshape:
     case Op::raise:
+    case Op::exceeds:
     case Op::row_max:
     case Op::row_sum:
+    case Op::add:
       return registers(s);
     case Op::include:
     case Op::element:

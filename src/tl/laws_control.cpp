@@ -121,7 +121,8 @@ void law_thread(Check& c) {
       Op::take_warp,      Op::sync_worker, Op::give_turn, Op::take_turn,   Op::wait_group,
       Op::publish,        Op::load,        Op::store,     Op::store_rows,  Op::gemm_async,
       Op::gemm_add_async, Op::fill,        Op::map,       Op::map_at,      Op::map_real,
-      Op::map_rows,       Op::reshape,     Op::raise,     Op::row_max,     Op::row_sum,
+      Op::map_rows,       Op::reshape,     Op::raise,     Op::exceeds,     Op::row_max,
+      Op::row_sum,        Op::add,
       Op::step,           Op::call,        Op::init,      Op::sync_cluster};
   walk(c.stmt.body, [&](const Stmt& s) {
     if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))

@@ -69,13 +69,21 @@ void law_reshape(Check& c) {
   }
 }
 
-void law_raise(Check& c) {
+namespace {
+void sets_flag(Check& c) {
   const Symbol* flag = named(c, "f");
   if (flag && (!flag->stmt || flag->stmt->op != Op::flag))
     c.broken("C1", c.stmt.items("f")[0].span,
              fmt::format("a flag is due here, `{}` is {}", flag->name, word(flag->category)));
   else if (flag)
     c.facts.flags_set.insert(flag->stmt);
+}
+}  // namespace
+
+void law_exceeds(Check& c) { sets_flag(c); }
+
+void law_raise(Check& c) {
+  sets_flag(c);
   const Symbol *m = c.find(c.stmt.expr("m")), *factor = c.find(c.stmt.expr("r"));
   if (m == factor)
     c.broken("C2", c.stmt.expr("r")->span,
@@ -84,5 +92,6 @@ void law_raise(Check& c) {
 
 void law_row_max(Check&) {}  // C1: the table
 void law_row_sum(Check&) {}  // likewise
+void law_add(Check&) {}      // likewise
 
 }  // namespace kw::tl

@@ -71,15 +71,14 @@ void law_gemm_add_async(Check& c) {
 }
 
 namespace {
-// In a plan nothing is placed yet. In a kernel whose workers are alike each warp multiplies for
-// itself, and the operands must fit.
+// In a plan nothing is placed yet. In a kernel each warp multiplies for itself, and the operands
+// must fit. Where workers also have gemm_async, it is what may stand under a branch on a flag.
 void product_fits(Check& c, bool transposed) {
   if (c.inside(Op::plan)) return;
-  if (!c.inside(Op::workers_kernel)) {
+  if (!c.inside(Op::workers_kernel) && !c.workers_block()) {
     c.broken("C1", c.stmt.span,
-             fmt::format("`{}` stands neither in a plan nor in a kernel whose workers are alike",
-                         word(c.stmt.op)))
-        .hint = "such a kernel says gemm_async or gemm_add_async";
+             fmt::format("`{}` stands neither in a plan nor among workers that multiply",
+                         word(c.stmt.op)));
     return;
   }
   const auto is = [&](const char* hole, std::initializer_list<Category> ok) {

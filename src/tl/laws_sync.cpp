@@ -159,7 +159,7 @@ class Judge {
     judge_ctas(facts_, diagnostics_);
     walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
-        broken("flag.C1", s.span, fmt::format("no raise sets `{}`", s.word("d")));
+        broken("flag.C1", s.span, fmt::format("no raise or exceeds sets `{}`", s.word("d")));
     });
     if (facts_.shared && facts_.shared_bytes > 227 * 1024)
       broken(

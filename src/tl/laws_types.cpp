@@ -261,6 +261,7 @@ Type due(const Stmt& s, const std::string& hole) {
   if (s.op == Op::if_ || s.op == Op::toggle) return kBoolean;
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
+  if (s.op == Op::exceeds && hole == "k") return kReal;
   if (is_map(s.op) && hole == "f") return kReal;
   if (s.op == Op::row && hole == "d") return kRow;
   return kInteger;

@@ -331,6 +331,7 @@ void test_ampere(Report& report) {
   copies_out<1, 64, 256>(report, random, 100, "64x256, over the end");
   copies_out<2, 48, 64>(report, random, 99, "48x64, two workers");
   for (bool whole : {true, false}) {
+    products<kw::bf16, 64, 96, 96>(report, random, whole);  // panels of 32 columns
     products<kw::bf16, 64, 64, 64>(report, random, whole);
     products<kw::bf16, 64, 64, 256>(report, random, whole);
     products<kw::bf16, 128, 64, 128>(report, random, whole);

@@ -33,6 +33,20 @@ __global__ void raise_kernel(const float* t, const float* m0, float slack, float
   put_rows(factor, factor_out);
 }
 
+// Lane 0 to 3 of a row holds shares[0] to shares[3] of it.
+__global__ void exceeds_kernel(const float* m0, const float* shares, float limit, int* over,
+                               float* sum) {
+  kw::RowVector<kw::real, 64> m;
+  kw::RowPartial<kw::real, 64> l, twice;
+  get_rows(m, m0);
+  for (int r = 0; r < 2; ++r)
+    l.x[r] = shares[fragment_row(threadIdx.x, 2 * r) * 4 + threadIdx.x % 4];
+  over[threadIdx.x] = kw::exceeds(m, l, limit);
+  twice = l;
+  kw::add(twice, l);
+  put_rows(kw::total(twice), sum);
+}
+
 template <int C>
 void reductions(Report& report, Random& random, bool whole) {
   const std::vector<float> t = whole ? random.integers(64 * C, -50, 50) : random.normals(64 * C);
@@ -126,10 +140,37 @@ void raises(Report& report, Random& random, int kind, const char* what) {
     report.exact("raise", "the flag is clear where none was", got, std::vector<int>(128, 0));
 }
 
+// Each warp has 16 rows: in turn nothing is amiss in them, one share is above the limit, one is
+// infinite, one is no number, one row has no reference. One share in a lane that is not the first.
+void excesses(Report& report, Random& random) {
+  const float kinds[] = {4096.0f, 4097.0f, INFINITY, NAN, 1.0f};
+  for (int kind = 0; kind < 5; ++kind) {
+    std::vector<float> m = random.normals(64), shares = random.integers(256, 0, 100);
+    std::vector<int> want(128, 0);
+    const int warp = kind % 4, row = warp * 16 + random.integer(0, 15);
+    shares[row * 4 + 1 + kind % 3] = kinds[kind];
+    if (kind == 4) m[row] = -INFINITY;
+    for (int lane = 0; lane < 32; ++lane) want[warp * 32 + lane] = kind > 0;
+    Device<float> dm(m), dl(shares), sum(256);
+    Device<int> over(128);
+    launch(exceeds_kernel, 1, 128, dm.data(), dl.data(), 4096.0f, over.data(), sum.data());
+    report.exact("exceeds", "in the warp with the row, and in no other", over.read(), want);
+    if (kind == 2 || kind == 3) continue;
+    std::vector<float> twice;
+    for (int r = 0; r < 64; ++r) {
+      float of_row = 0;
+      for (int lane = 0; lane < 4; ++lane) of_row += 2 * shares[r * 4 + lane];
+      twice.insert(twice.end(), 4, of_row);
+    }
+    report.exact("add", "whole numbers, all four lanes", sum.read(), twice);
+  }
+}
+
 }  // namespace
 
 void test_rows(Report& report) {
   Random random(3);
+  excesses(report, random);
   reductions<128>(report, random, true);
   reductions<96>(report, random, false);
   raises<128>(report, random, 0, "first scores");

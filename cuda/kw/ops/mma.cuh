@@ -16,7 +16,9 @@ template <class T, int R, int C> struct LanePlace {
   KW_DEVICE LanePlace(const SharedTile<T, R, C>& tile, int row, int chunk) : first(tile.chunk(row, chunk)) {}
   // `rows` further down (a multiple of 8) and `chunks` to the right (a multiple of 2).
   KW_DEVICE u32 at(int rows, int chunks) const {
-    return (first ^ (chunks % 8 << 4)) + chunks / 8 * (R * 128) + rows * 128;
+    using Tile = SharedTile<T, R, C>;
+    constexpr int in_panel = Tile::panel / 8;
+    return (first ^ (chunks % in_panel << 4)) + chunks / in_panel * Tile::panel_bytes + rows * Tile::pitch;
   }
 };
 // Where a product takes its left operand from: 16 rows and 16 columns at a time.

@@ -31,6 +31,11 @@ template <int R, int C> KW_DEVICE void row_sum(RowPartial<real, R>& l, const Acc
     l.x[r] = a + b;
   }
 }
+// l += p, each lane its share.
+template <int R> KW_DEVICE void add(RowPartial<real, R>& l, const RowPartial<real, R>& p) {
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) l.x[r] += p.x[r];
+}
 template <int R> KW_DEVICE RowVector<real, R> total(const RowPartial<real, R>& l) {
   RowVector<real, R> v;
 #pragma unroll
@@ -72,6 +77,16 @@ KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Ac
     if (m.x[r] != old.x[r]) factor.x[r] = exp2((old.x[r] - m.x[r]) * scale);
   }
   return true;
+}
+
+// Whether some row of the warp needs another reference than m: it has none yet, or a lane's share of
+// exponentials that were taken relative to it is above limit (or no number). Alike in every lane.
+template <int R>
+KW_DEVICE bool exceeds(const RowVector<real, R>& m, const RowPartial<real, R>& l, real limit) {
+  bool over = false;
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) over |= !(l.x[r] <= limit) || m.x[r] == minus_infinity;
+  return __any_sync(0xffffffffu, over);
 }
 
 }  // namespace kw
