@@ -14,9 +14,9 @@ int Tables::region(int array, const Region& r) {
 }
 
 int Tables::work(const Work& w) {
-  const auto at = std::find(works.begin(), works.end(), w);
-  if (at == works.end()) works.push_back(w);
-  return int(at == works.end() ? works.size() - 1 : at - works.begin());
+  const size_t at = size_t(std::find(works.begin(), works.end(), w) - works.begin());
+  if (at == works.size()) works.push_back(w);
+  return int(at);
 }
 
 bool Tables::divide() {
