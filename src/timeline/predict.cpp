@@ -13,6 +13,7 @@ namespace kw::timeline {
 namespace {
 
 constexpr int kMostSimulated = 6;
+constexpr int64_t kMostShown = 1024;  // queries or keys in a picture
 
 // Simulates a kind: alone, and among blocks of its own kind.
 bool simulate_kind(LaunchModel& launch, LaunchModel::Kind& kind, Diagnostics& diagnostics) {
@@ -62,10 +63,10 @@ int simulate_kinds(LaunchModel& launch, Diagnostics& diagnostics) {
 }
 
 // When the last slot is done, and how long all work together.
-struct Span2 {
+struct Work {
   double end = 0, work = 0;
 };
-Span2 run_blocks(LaunchModel& launch) {
+Work run_blocks(LaunchModel& launch) {
   const auto& kinds = launch.kinds();
   const auto& blocks = launch.blocks();
   const size_t slots = std::min<size_t>(launch.slots(), blocks.size());
@@ -88,7 +89,7 @@ Span2 run_blocks(LaunchModel& launch) {
       free.push({busy[slot], slot});
     }
   }
-  Span2 out;
+  Work out;
   for (size_t slot = 0; slot < slots; ++slot) {
     out.end = std::max(out.end, busy[slot] + drain[slot]);
     out.work += busy[slot] + drain[slot];
@@ -130,7 +131,7 @@ std::optional<Prediction> predict(const tl::Program& program, const Gpu& gpu, co
   p.heat = heat;
   p.simulated = simulate_kinds(*launch, diagnostics);
   if (!p.simulated) return std::nullopt;
-  const Span2 span = run_blocks(*launch);
+  const Work span = run_blocks(*launch);
   p.cycles = span.end;
   p.blocks = int64_t(launch->blocks().size());
   p.slots = std::min(launch->slots(), p.blocks);
@@ -159,9 +160,12 @@ std::optional<Prediction> predict(const tl::Program& program, const Gpu& gpu, co
 
 std::optional<Timeline> pipeline(const tl::Program& program, const Gpu& gpu, const Shape& shape,
                                  int blocks, Diagnostics& diagnostics) {
-  const auto launch = LaunchModel::make(program, gpu, shape, diagnostics);
+  Shape small = shape;
+  while (small.count("M") && small.count("N") && std::max(small["M"], small["N"]) > kMostShown)
+    for (const char* size : {"M", "N"}) small[size] = std::max<int64_t>(1, small[size] / 2);
+  const auto launch = LaunchModel::make(program, gpu, small, diagnostics);
   if (!launch) return std::nullopt;
-  return launch->simulate(launch->kinds().front().first, launch->loops() ? blocks : 1, true,
+  return launch->simulate(launch->kinds().back().first, launch->loops() ? blocks : 1, true,
                           diagnostics);
 }
 

@@ -47,8 +47,8 @@ struct Prediction {
 std::optional<Prediction> predict(const tl::Program& program, const Gpu& gpu, const Shape& shape,
                                   Heat heat, Diagnostics& diagnostics);
 
-// One cluster over `blocks` blocks of the middle of the launch, recorded. Where blocks of the shape
-// are longer than `turns` key blocks, ones of a smaller shape are shown.
+// One cluster over `blocks` of the longest blocks of the launch, recorded. With more than 1024
+// queries or keys both are halved until a picture can hold a block; its turns are all alike.
 std::optional<Timeline> pipeline(const tl::Program& program, const Gpu& gpu, const Shape& shape,
                                  int blocks, Diagnostics& diagnostics);
 
