@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace kw::timeline {
@@ -10,7 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLeft = 150, kTop = 64, kRow = 34, kBarHeight = 24, kPixels = 0.08;  // a cycle
+constexpr double kLeft = 150, kTop = 64, kRow = 34, kBarHeight = 24, kPixels = 0.12;  // a cycle
+constexpr double kShown = 14000;  // cycles of a picture
 constexpr double kLegendColumn = 430;
 constexpr size_t kMostLegend = 18;
 
@@ -81,31 +83,42 @@ std::string text_at(double x, double y, const std::string& text, const char* mor
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, more, escaped(text));
 }
 
-std::string draw_bar(const Bar& bar, double y, Colours& colours) {
-  const double x = kLeft + bar.begin * kPixels, width = (bar.end - bar.begin) * kPixels;
+// The cycles that a picture shows.
+struct Window {
+  double from, to;
+  double x(double cycles) const { return kLeft + (cycles - from) * kPixels; }
+};
+
+// The end of a block and the beginning of the next, where there are two.
+Window window_of(const Timeline& timeline) {
+  const double middle = timeline.marks.size() > 2 ? timeline.marks[1] : timeline.end / 2;
+  const double from = std::max(0.0, std::min(middle + kShown / 2, timeline.end) - kShown);
+  return {from, std::min(from + kShown, timeline.end)};
+}
+
+std::string draw_bar(const Bar& bar, double y, const Window& window, Colours& colours) {
+  const double x = window.x(std::max(bar.begin, window.from));
+  const double width = window.x(std::min(bar.end, window.to)) - x;
   const std::string text = text_of(bar);
   std::string out = fmt::format(
       "<g><title>{}: {:.0f} to {:.0f}</title><rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" "
       "height=\"{}\" fill=\"{}\"/>",
       escaped(text), bar.begin, bar.end, x, y, std::max(width, 0.4), kBarHeight, colours.of(bar));
-  const size_t fits = size_t(std::max(0.0, width - 4) / 5.2);  // of the 9 px font
+  const size_t fits = size_t(std::max(0.0, width - 4) / 5.6);  // of the 9 px font
   if (fits >= 4)
     out += fmt::format("<text x=\"{:.2f}\" y=\"{:.1f}\" class=\"s\">{}</text>", x + 2, y + 16,
                        escaped(text.size() <= fits ? text : text.substr(0, fits - 1) + "…"));
   return out + "</g>\n";
 }
 
-// A line and a number every so many cycles, a round number that is at least 80 pixels.
-std::string draw_axis(double end, double bottom) {
-  double step = 100;
-  for (int n = 0; step * kPixels < 80; ++n) step *= n % 3 == 1 ? 2.5 : 2;
+// A line and a number every thousand cycles.
+std::string draw_axis(const Window& window, double bottom) {
   std::string out;
-  for (double t = 0; t <= end; t += step) {
-    const double x = kLeft + t * kPixels;
+  for (double t = std::ceil(window.from / 1000) * 1000; t <= window.to; t += 1000) {
     out += fmt::format(
-        "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#e3e6e8\"/>\n", x,
-        kTop - 8, bottom);
-    out += text_at(x + 3, kTop - 12, fmt::format("{:.0f}", t), " class=\"a\"");
+        "<line x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\" stroke=\"#e3e6e8\"/>\n",
+        window.x(t), kTop - 8, bottom);
+    out += text_at(window.x(t) + 3, kTop - 12, fmt::format("{:.0f}", t), " class=\"a\"");
   }
   return out;
 }
@@ -150,6 +163,7 @@ std::string to_trace(const Timeline& timeline, double mhz) {
 }
 
 std::string to_svg(const Timeline& timeline, const std::string& title) {
+  const Window window = window_of(timeline);
   std::vector<double> y(timeline.tracks.size(), -1);
   double bottom = kTop;
   std::string labels, bars;
@@ -161,9 +175,10 @@ std::string to_svg(const Timeline& timeline, const std::string& title) {
   }
   Colours colours;
   for (const Bar& bar : timeline.bars)
-    if (y[bar.track] >= 0) bars += draw_bar(bar, y[bar.track], colours);
+    if (y[bar.track] >= 0 && bar.end > window.from && bar.begin < window.to)
+      bars += draw_bar(bar, y[bar.track], window, colours);
   const std::string legend = draw_legend(colours, bottom + 30);
-  const double width = std::max(kLeft + timeline.end * kPixels + 24, 3 * kLegendColumn);
+  const double width = std::max(window.x(window.to) + 24, 3 * kLegendColumn);
   const double height = bottom + 40 + double((kMostLegend + 2) / 3 + 1) * 18;
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
@@ -172,7 +187,7 @@ std::string to_svg(const Timeline& timeline, const std::string& title) {
              "<style>.s{{font-size:9px}}.a{{font-size:9px;fill:#78909c}}</style>\n"
              "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
              width, height) +
-         text_at(8, 22, title, " font-weight=\"bold\"") + draw_axis(timeline.end, bottom) + labels +
+         text_at(8, 22, title, " font-weight=\"bold\"") + draw_axis(window, bottom) + labels +
          bars + legend + "</svg>\n";
 }
 

@@ -11,8 +11,9 @@ namespace kw::timeline {
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 std::string to_trace(const Timeline& timeline, double mhz);
 
-// The tracks of CTA 0, time to the right; a bar holds its statement's text where it fits, and
-// always as its title. Well-formed XML, no scripts, no fonts of its own.
+// The tracks of CTA 0, time to the right, 14,000 cycles about where the second block begins; a bar
+// holds its statement's text where it fits, and always as its title. Well-formed XML, no scripts,
+// no fonts of its own.
 std::string to_svg(const Timeline& timeline, const std::string& title);
 
 }  // namespace kw::timeline

@@ -130,4 +130,15 @@ std::optional<Gpu> find_gpu(const std::string& folder, const std::string& name,
   return read_gpu(name, source, diagnostics);
 }
 
+std::optional<double> product_rate(const Gpu& gpu, bool async, const std::string& dtype,
+                                   Diagnostics& diagnostics) {
+  const std::string kind = (async ? "wgmma." : "mma.") + dtype;
+  const auto at = gpu.tensor_flop.find(kind);
+  if (at != gpu.tensor_flop.end()) return at->second;
+  diagnostics.error(
+      "timeline.gpu", {},
+      fmt::format("the program multiplies by {}, which {} does not have", kind, gpu.name));
+  return std::nullopt;
+}
+
 }  // namespace kw::timeline

@@ -49,4 +49,9 @@ std::optional<Gpu> read_gpu(const std::string& name, const SourcePtr& source,
 std::optional<Gpu> find_gpu(const std::string& folder, const std::string& name,
                             Diagnostics& diagnostics);
 
+// FLOP for each cycle of a multiprocessor: of wgmma (`async`) or mma. Reports timeline.gpu where
+// the GPU has no such product of this type.
+std::optional<double> product_rate(const Gpu& gpu, bool async, const std::string& dtype,
+                                   Diagnostics& diagnostics);
+
 }  // namespace kw::timeline

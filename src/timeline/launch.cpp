@@ -61,23 +61,51 @@ std::unique_ptr<LaunchModel> LaunchModel::make(const tl::Program& program, const
     diagnostics.add(*launch->walker_->fault());
     return nullptr;
   }
-  launch->read_program();
-  return launch->survey(diagnostics) ? std::move(launch) : nullptr;
+  const bool good = launch->read_program(diagnostics) && launch->survey(diagnostics);
+  return good ? std::move(launch) : nullptr;
 }
 
-void LaunchModel::read_program() {
+// Of a thread block, tiles alone: barriers are a few hundred bytes.
+int64_t LaunchModel::shared_bytes() const {
+  const Tables& t = walker_->tables();
+  int64_t bytes = 0;
+  for (const Strand& s : t.strands) {
+    const Tables::Shape& shape = t.arrays[s.array];
+    if (s.cta == 0) bytes += int64_t(s.length) * shape.rows * shape.panels * shape.columns * 2;
+  }
+  return bytes;
+}
+
+// As many thread blocks share a multiprocessor as its shared memory holds, 1 KB each for the
+// system.
+bool LaunchModel::read_program(Diagnostics& diagnostics) {
   exec::Machine& m = *sized_->machine;
   if (const Stmt* element = program_.find(Op::element)) dtype_ = element->word("t");
   if (program_.find(Op::deal)) order_ = Order::dealt;
   const Stmt& kernel = *program_.kernel();
   if (kernel.op == Op::workers_kernel)
     resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
+  tl::walk(kernel.body, [&](const Stmt& s) {
+    const bool async = s.op == Op::gemm_async || s.op == Op::gemm_add_async;
+    if ((async || s.op == Op::gemm || s.op == Op::gemm_add) && !diagnostics.has_errors())
+      product_rate(gpu_, async, dtype_, diagnostics);
+  });
+  if (diagnostics.has_errors()) return false;
+  const int64_t fit = gpu_.shared_bytes / (shared_bytes() + 1024);
+  if (fit < 1) {
+    diagnostics.error("timeline.gpu", kernel.span,
+                      fmt::format("a thread block needs {} bytes of shared memory and {} has {}",
+                                  shared_bytes() + 1024, gpu_.name, gpu_.shared_bytes));
+    return false;
+  }
+  resident_ = int(std::min<int64_t>(resident_, fit));
   slots_ = int64_t(gpu_.multiprocessors) / walker_->tables().ctas * resident_;
   for (const auto& [name, tensor] : m.tensors) {
     double elements = 1;
     for (const int64_t extent : tensor.data.shape) elements *= double(extent);
     tensor_bytes_ += elements * (tensor.data.dtype == Dtype::f32 ? 4 : 2);
   }
+  return true;
 }
 
 // How often each loop of each agent goes round in block w. Of a worker one warp is asked.

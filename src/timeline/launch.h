@@ -36,7 +36,8 @@ class LaunchModel {
   LaunchModel(const tl::Program& program, const Gpu& gpu) : program_(program), gpu_(gpu) {}
   bool survey(Diagnostics& diagnostics);
   std::vector<int64_t> turns(int64_t w, Diagnostics& diagnostics);
-  void read_program();
+  bool read_program(Diagnostics& diagnostics);
+  int64_t shared_bytes() const;
   exec::schedule::Block block(int64_t w) const { return {sized_, w, 0, ""}; }
 
   const tl::Program& program_;

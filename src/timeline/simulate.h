@@ -36,6 +36,7 @@ struct Track {
   int cta = 0;
 };
 
+// Its statements are those of the program, which must outlive it.
 struct Timeline {
   std::vector<Track> tracks;
   std::vector<Bar> bars;

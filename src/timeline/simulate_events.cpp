@@ -283,15 +283,9 @@ void Simulation::store(int agent, const Event& e) {
 }
 
 double Simulation::flop_per_cycle(bool async) {
-  const std::string kind = (async ? "wgmma." : "mma.") + o_.dtype;
-  const auto at = gpu_.tensor_flop.find(kind);
-  if (at != gpu_.tensor_flop.end()) return at->second;
-  if (!failed_)
-    diagnostics_.error(
-        "timeline.gpu", {},
-        fmt::format("the program multiplies by {}, which {} does not have", kind, gpu_.name));
-  failed_ = true;
-  return 1;
+  const auto rate = product_rate(gpu_, async, o_.dtype, diagnostics_);
+  failed_ = !rate;
+  return rate.value_or(1);
 }
 
 }  // namespace kw::timeline
