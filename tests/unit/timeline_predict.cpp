@@ -6,6 +6,7 @@
 
 #include "timeline/cost.h"
 #include "timeline/draw.h"
+#include "timeline/pipes.h"
 #include "timeline/predict.h"
 
 namespace kw::timeline {
@@ -135,6 +136,19 @@ TEST(Simulation, who_waits_for_ever_is_named) {
   ASSERT_EQ(d.all().size(), 1u);
   EXPECT_EQ(d.all()[0].code, "timeline.deadlock");
   EXPECT_NE(d.all()[0].message.find("worker 1"), std::string::npos);
+}
+
+TEST(Pipes, what_two_warps_need_at_once_is_shared_and_nothing_else) {
+  Pipes pipes;
+  pipes.add(0, {.issue = 100});
+  EXPECT_DOUBLE_EQ(pipes.next(), 100);
+  pipes.add(1, {.issue = 100});
+  EXPECT_DOUBLE_EQ(pipes.next(), 200);
+  pipes.add(2, {.issue = 0, .mufu = 150});  // it asks for no issue slots
+  EXPECT_DOUBLE_EQ(pipes.next(), 150);
+  pipes.advance(150);
+  EXPECT_EQ(pipes.finished(), std::vector<int>{2});
+  EXPECT_DOUBLE_EQ(pipes.next(), 200);
 }
 
 // ---- costs of statements
