@@ -140,6 +140,10 @@ void bind_output(Machine& m, const Stmt& s, Global& g) {
   std::vector<int64_t> shape;
   for (const std::string& dim : g.dims) shape.push_back(integer_of(head(m, s), tl::name(dim)));
   if (m.faults.any()) return;
+  if (m.launch.shapes_only) {
+    g.data.shape = shape;
+    return;
+  }
   g.data = Tensor(g.data.dtype, shape);
   g.written.assign(g.data.values.size(), 0);
   if (m.algebra) g.exact.resize(g.data.values.size());

@@ -81,6 +81,7 @@ bool Clocks::step(int actor, const Event& e) {
   switch (e.kind) {
     case Kind::mark:
     case Kind::lap:
+    case Kind::compute:
       break;
     case Kind::ready:
       for (int slot = 0; slot < t_->rings[e.object].length; ++slot) {

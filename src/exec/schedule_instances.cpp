@@ -59,7 +59,8 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   return units;
 }
 
-// How many blocks a launch has, as its loops see it: those who disagree are found by running.
+}  // namespace
+
 int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
   std::vector<int64_t> counts;
   const Stmt* kernel = program.kernel();
@@ -80,13 +81,12 @@ int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
   return least ? *low : *high;
 }
 
-}  // namespace
-
 std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
                             int64_t argument, const std::map<std::string, int64_t>& params) {
   auto sized = std::make_shared<Sized>();
   Launch& launch = sized->launch;
   launch.params = params;
+  launch.shapes_only = true;
   sized->machine = std::make_unique<Machine>(program, launch, nullptr);
   Machine& m = *sized->machine;
   bind_constants(m);
@@ -98,6 +98,9 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
     if (at != m.constants.end()) return int64_t(at->second.x);
     return sizes.count(letter) ? sizes.at(letter) : 1;
   };
+  auto integer_named = [&](const std::string& name) {
+    return sizes.count(name) ? sizes.at(name) : argument;
+  };
   for (const Stmt& s : args ? args->body : std::vector<Stmt>{}) {
     if (s.op == Op::arg_tiled || s.op == Op::arg_tensor) {
       const Item& access = s.items("t")[0];
@@ -107,23 +110,25 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
       const auto dtype = access.type == "element" ? m.element
                          : access.type == "real"  ? Dtype::f32
                                                   : dtype_named(access.type).value_or(Dtype::f32);
-      Tensor t(dtype, shape);
-      if (!is_float(dtype)) std::fill(t.values.begin(), t.values.end(), double(argument));
-      for (const Item& d : s.items("d")) launch.tensors[d.name] = t;
+      Tensor t;
+      t.dtype = dtype;
+      t.shape = shape;
+      const bool values = dtype == Dtype::f32 || !is_float(dtype);
+      for (const Item& d : s.items("d")) {
+        if (values) t = Tensor(dtype, shape);
+        if (!is_float(dtype))
+          std::fill(t.values.begin(), t.values.end(), double(integer_named(d.name)));
+        launch.tensors[d.name] = t;
+      }
     } else if (s.op == Op::arg_i32 || s.op == Op::arg_f32 || s.op == Op::arg_size) {
       for (const Item& d : s.items("d"))
         if (!d.expr)
           launch.scalars[d.name] = s.op == Op::arg_size  ? double(extent(d.name))
-                                   : s.op == Op::arg_i32 ? double(argument)
+                                   : s.op == Op::arg_i32 ? double(integer_named(d.name))
                                                          : 1.0;
     }
   }
   if (m.faults.any() || !exec::declare(m)) return nullptr;
-  for (auto& [name, g] : m.tensors)  // nobody looks at the values of tiles
-    if (g.tiled || g.data.values.size() > 65536) {
-      g.data.values = {};
-      g.written = {};
-    }
   launch.tensors.clear();
   return sized;
 }

@@ -9,9 +9,14 @@
 
 namespace kw::exec::schedule {
 
-// The launch with these sizes, declared; null where the program does not fit it.
+// The launch with these sizes, declared; null where the program does not fit it. Integer arguments
+// are those that `sizes` names, else `argument`.
 std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
                             int64_t argument, const std::map<std::string, int64_t>& params);
+
+// How many blocks a launch has, as its loops see it, the least or the most of them: those who
+// disagree are found by running.
+int64_t blocks_of(const tl::Program& program, Machine& m, bool least);
 
 // Of launches with 1 ... tiles tiles: blocks that differ, shortest first. Empty with a fault where
 // there is none.

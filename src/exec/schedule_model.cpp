@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kw::exec::schedule {
 
 int Tables::region(int array, const Region& r) {
@@ -9,6 +11,12 @@ int Tables::region(int array, const Region& r) {
     if (regions[n].array == array && regions[n].region == r) return int(n);
   regions.push_back({array, r});
   return int(regions.size()) - 1;
+}
+
+int Tables::work(const Work& w) {
+  const size_t at = size_t(std::find(works.begin(), works.end(), w) - works.begin());
+  if (at == works.size()) works.push_back(w);
+  return int(at);
 }
 
 bool Tables::divide() {

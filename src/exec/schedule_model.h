@@ -48,6 +48,7 @@ enum class Kind : uint8_t {
   publish,          // generic writes before it are seen by the copy engine and the tensor cores
   sync,             // named barrier `object`: arrives and waits
   give,             // named barrier `object`: arrives
+  compute,          // on its own registers, `work`; only where the walk measures
 };
 
 struct Event {
@@ -57,6 +58,7 @@ struct Event {
   int16_t object = -1;  // ring of barriers, strand of tiles, named barrier
   int16_t region = -1;  // Tables::regions
   int16_t bar = -1;
+  int16_t work = -1;  // Tables::works: of compute and issue, where the walk measures
   int32_t count = 0;
   int64_t use = 0, bar_use = 0;
   const tl::Stmt* stmt = nullptr;
@@ -110,10 +112,18 @@ struct Tables {
     Region region;
   };
   std::vector<Use> regions;
+  // What a statement computes: elements of a register tile or vector, or a product rows x columns
+  // over `depth`.
+  struct Work {
+    int rows = 0, columns = 1, depth = 0;
+    bool operator==(const Work&) const = default;
+  };
+  std::vector<Work> works;
   std::vector<Cells> cells;  // of each region, once divide() has run
   int slots = 0, total_cells = 0;
 
   int region(int array, const Region& r);
+  int work(const Work& w);
   // Divides every array into the cells that its regions are unions of. False: more than 64.
   bool divide();
 };

@@ -62,6 +62,8 @@ class Pen {
   void declare(const tl::Stmt& s);
   void set_flag(const tl::Stmt& s);
   void wait_group(const tl::Stmt& s);
+  void compute(const tl::Stmt& s, const std::string& name, int depth = 0);
+  void shorten(const tl::Stmt& s);
   void reads(const tl::Stmt& s, const tl::ExprPtr& e);
   void reads(const tl::Stmt& s, const std::string& name, bool operand = false);
   void writes(const tl::Stmt& s, const std::string& name);
@@ -80,7 +82,7 @@ class Pen {
   std::string block_counter_;
   std::vector<std::string> vars_;
   std::map<std::string, Register> registers_;
-  std::map<std::string, int> columns_;  // of accumulators
+  std::map<std::string, Tables::Work> extents_;  // of register tiles and vectors
   struct Flight {
     std::string accumulator, left;
     const tl::Stmt* stmt;

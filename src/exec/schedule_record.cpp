@@ -297,7 +297,7 @@ Next Pen::copies(const Stmt& s) {
       break;
     case Op::store:
       reads(s, word_of(s, "s"));
-      at_tile(Kind::write, s, "d", rows_of_warp(s, "d", columns_[word_of(s, "s")]));
+      at_tile(Kind::write, s, "d", rows_of_warp(s, "d", extents_[word_of(s, "s")].columns));
       break;
     default:
       return product(s, s.op == Op::gemm_async || s.op == Op::gemm_add_async);
@@ -352,8 +352,13 @@ Next Pen::product(const Stmt& s, bool async) {
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));
   at_tile(kind, s, "b", whole(s, "b"));
+  const Tables::Shape& shape_of_left = left_shared ? shape(s, "a") : Tables::Shape{};
+  const int depth =
+      left_shared ? shape_of_left.panels * shape_of_left.columns : extents_[left].columns;
+  if (!async) compute(s, c, depth);
   if (!async || m_->faults.any()) return Next::on;
   emit(Kind::issue, s);
+  compute(s, c, depth);
   flights_.push_back({c, left_shared ? "" : left, &s});
   registers_[c].in_flight = &s;
   if (!left_shared) registers_[left].in_flight = &s;

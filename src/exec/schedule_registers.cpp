@@ -52,9 +52,23 @@ void Pen::declare(const Stmt& s) {
   for (const Item& d : s.items("d")) {
     if (d.expr) reads(s, d.expr);
     registers_[d.name] = {d.expr != nullptr, nullptr};
-    if (s.op == Op::accumulator)
-      columns_[d.name] = int(integer_of(context(*m_, a_, s), s.expr("c")));
+    const Context c = context(*m_, a_, s);
+    const bool tile = s.op == Op::accumulator || s.op == Op::operand;
+    extents_[d.name] = {int(integer_of(c, s.expr("r"))), tile ? int(integer_of(c, s.expr("c"))) : 1,
+                        0};
+    if (d.expr) compute(s, d.name);
   }
+}
+
+// What the statement computes: elements of `name`, or a product into it.
+void Pen::compute(const Stmt& s, const std::string& name, int depth) {
+  if (!w_.measure) return;
+  Tables::Work work = extents_[name];
+  work.depth = depth;
+  Event& e = out_.empty() || out_.back().kind != Kind::issue || out_.back().stmt != &s
+                 ? emit(Kind::compute, s)
+                 : out_.back();
+  e.work = int16_t(t_.work(work));
 }
 
 // Either arm: the data decides, so nothing may depend on it. Warps decide apart.
@@ -110,6 +124,7 @@ Next Pen::registers(const Stmt& s) {
       for (const char* hole : {"s", "m"}) reads(s, word_of(s, hole));
       for (const char* hole : {"m", "r"}) writes(s, word_of(s, hole));
       set_flag(s);
+      compute(s, word_of(s, "s"));
       break;
     case Op::exceeds:
       for (const char* hole : {"m", "l"}) reads(s, word_of(s, hole));
@@ -117,6 +132,7 @@ Next Pen::registers(const Stmt& s) {
       break;
     case Op::fill:
       writes(s, word_of(s, "t"));
+      compute(s, word_of(s, "t"));
       break;
     case Op::map:
     case Op::map_at:
@@ -125,18 +141,22 @@ Next Pen::registers(const Stmt& s) {
       reads(s, word_of(s, "t"));
       reads(s, s.expr("f"));
       writes(s, word_of(s, "t"));
+      compute(s, word_of(s, "t"));
       break;
     case Op::reshape:
       reads(s, word_of(s, "s"));
       writes(s, word_of(s, "p"));
+      compute(s, word_of(s, "s"));
       break;
     case Op::row_max:
       reads(s, word_of(s, "s"));
       reads(s, word_of(s, "m"));
+      compute(s, word_of(s, "s"));
       break;
     case Op::row_sum:
       reads(s, word_of(s, "s"));
       reads(s, word_of(s, "l"));
+      compute(s, word_of(s, "s"));
       break;
     case Op::add:
       reads(s, word_of(s, "p"));
@@ -144,6 +164,7 @@ Next Pen::registers(const Stmt& s) {
       break;
     case Op::store_rows:
       reads(s, word_of(s, "s"));
+      compute(s, word_of(s, "s"));
       break;
     default:
       break;

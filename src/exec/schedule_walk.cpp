@@ -345,12 +345,24 @@ Next Pen::control(const Stmt& s) {
     case Op::down_rolled:
     case Op::down:
     case Op::descend:
-      emit(Kind::lap, s);
+      emit(Kind::lap, s).count = 0;
+      if (w_.brief) shorten(s);
       break;
     default:
       break;
   }
   return execute(*m_, a_, s);
+}
+
+// Before the second turn: all that are left at once, and the counter with them.
+void Pen::shorten(const Stmt& s) {
+  const auto at = a_.loops.find(&s);
+  if (at == a_.loops.end()) return;
+  const int64_t left = at->second.n - integer_of(context(*m_, a_, s), s.expr("b"));
+  out_.back().count = int32_t(left + 1);
+  at->second.n -= left;
+  Binding* counter = s.op == Op::descend ? nullptr : a_.scope()->find(s.word("t"));
+  if (Value* value = counter ? std::get_if<Value>(counter) : nullptr) value->x += double(left);
 }
 
 Next Pen::thread(const Stmt& s) {

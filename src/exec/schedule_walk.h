@@ -53,6 +53,12 @@ class Walker {
   // Of all actors; of one warp a worker only, where the others say the same (`one_warp`).
   Walked walk(const std::vector<Block>& sequence, Arms arms, bool one_warp = false);
 
+  // For a reading of time: also what every statement computes, as events of its own.
+  bool measure = false;
+  // The body of a loop over key blocks once, and its `lap` with the number of turns in `count`: how
+  // often a block goes round, without going round.
+  bool brief = false;
+
   Tables& tables() { return tables_; }
   std::optional<Diagnostic> fault() const { return fault_; }
   bool loops_over_blocks() const { return loops_; }

@@ -14,7 +14,8 @@ MAY_INCLUDE = {
     "lower": {"support", "tl", "lift"},
     "check": {"support", "num", "tl", "spec", "exec"},
     "transfer": {"support", "num", "tl", "spec"},
-    "driver": {"support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "timeline": {"support", "num", "tl", "exec"},
+    "driver": {"timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
 }
 
 

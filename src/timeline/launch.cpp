@@ -1,0 +1,170 @@
+#include "timeline/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "exec/schedule_explore.h"
+
+namespace kw::timeline {
+
+using namespace exec::schedule;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+// Sizes that the program asks its caller for, and integers that it takes as they are.
+bool fits(const tl::Program& program, const Shape& shape, Diagnostics& diagnostics) {
+  std::vector<std::string> sizes, integers;
+  if (const Stmt* args = program.find(Op::args))
+    for (const Stmt& s : args->body) {
+      const bool integer_tensor = s.op == Op::arg_tensor && s.items("t")[0].type == "i32";
+      for (const tl::Item& d : s.has("d") ? s.items("d") : std::vector<tl::Item>{}) {
+        if (s.op == Op::arg_size && !d.expr) sizes.push_back(d.name);
+        if (integer_tensor || (s.op == Op::arg_i32 && !d.expr)) integers.push_back(d.name);
+      }
+    }
+  const auto refuse = [&](const std::string& message) {
+    diagnostics.error("timeline.shape", {}, message).hint =
+        fmt::format("the program has the sizes {}{}{}", fmt::join(sizes, ", "),
+                    integers.empty() ? "" : " and the integers ", fmt::join(integers, ", "));
+    return false;
+  };
+  for (const std::string& size : sizes)
+    if (!shape.count(size)) return refuse(fmt::format("the shape says nothing of {}", size));
+  for (const auto& [name, value] : shape)
+    if (std::find(sizes.begin(), sizes.end(), name) == sizes.end() &&
+        std::find(integers.begin(), integers.end(), name) == integers.end())
+      return refuse(fmt::format("the shape says {} = {}, which the program has not", name, value));
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<LaunchModel> LaunchModel::make(const tl::Program& program, const Gpu& gpu,
+                                               const Shape& shape, Diagnostics& diagnostics) {
+  if (!program.kernel()) {
+    diagnostics.error("timeline.shape", {}, "the program has no kernel: a plan takes no time");
+    return nullptr;
+  }
+  if (!fits(program, shape, diagnostics)) return nullptr;
+  std::unique_ptr<LaunchModel> launch(new LaunchModel(program, gpu));
+  launch->sized_ = size(program, shape, 0, {});
+  if (!launch->sized_) {
+    diagnostics.error("timeline.shape", {}, "the program does not fit the shape");
+    return nullptr;
+  }
+  launch->sized_->end = blocks_of(program, *launch->sized_->machine, true);
+  launch->walker_ = std::make_unique<Walker>(program, launch->block(0));
+  if (launch->walker_->fault()) {
+    diagnostics.add(*launch->walker_->fault());
+    return nullptr;
+  }
+  const bool good = launch->read_program(diagnostics) && launch->survey(diagnostics);
+  return good ? std::move(launch) : nullptr;
+}
+
+// Of a thread block, tiles alone: barriers are a few hundred bytes.
+int64_t LaunchModel::shared_bytes() const {
+  const Tables& t = walker_->tables();
+  int64_t bytes = 0;
+  for (const Strand& s : t.strands) {
+    const Tables::Shape& shape = t.arrays[s.array];
+    if (s.cta == 0) bytes += int64_t(s.length) * shape.rows * shape.panels * shape.columns * 2;
+  }
+  return bytes;
+}
+
+// As many thread blocks share a multiprocessor as its shared memory holds, 1 KB each for the
+// system.
+bool LaunchModel::read_program(Diagnostics& diagnostics) {
+  exec::Machine& m = *sized_->machine;
+  if (const Stmt* element = program_.find(Op::element)) dtype_ = element->word("t");
+  if (program_.find(Op::deal)) order_ = Order::dealt;
+  const Stmt& kernel = *program_.kernel();
+  if (kernel.op == Op::workers_kernel)
+    resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
+  tl::walk(kernel.body, [&](const Stmt& s) {
+    const bool async = s.op == Op::gemm_async || s.op == Op::gemm_add_async;
+    if ((async || s.op == Op::gemm || s.op == Op::gemm_add) && !diagnostics.has_errors())
+      product_rate(gpu_, async, dtype_, diagnostics);
+  });
+  if (diagnostics.has_errors()) return false;
+  const int64_t fit = gpu_.shared_bytes / (shared_bytes() + 1024);
+  if (fit < 1) {
+    diagnostics.error("timeline.gpu", kernel.span,
+                      fmt::format("a thread block needs {} bytes of shared memory and {} has {}",
+                                  shared_bytes() + 1024, gpu_.name, gpu_.shared_bytes));
+    return false;
+  }
+  resident_ = int(std::min<int64_t>(resident_, fit));
+  slots_ = int64_t(gpu_.multiprocessors) / walker_->tables().ctas * resident_;
+  for (const auto& [name, tensor] : m.tensors) {
+    double elements = 1;
+    for (const int64_t extent : tensor.data.shape) elements *= double(extent);
+    tensor_bytes_ += elements * (tensor.data.dtype == Dtype::f32 ? 4 : 2);
+  }
+  return true;
+}
+
+// How often each loop of each agent goes round in block w. Of a worker one warp is asked.
+std::vector<int64_t> LaunchModel::turns(int64_t w, Diagnostics& diagnostics) {
+  const Walked walked = walker_->walk({block(w)}, {Arms::never, 0}, true);
+  if (walked.fault) diagnostics.add(*walked.fault);
+  std::vector<int64_t> turns;
+  for (const Stream& stream : walked.streams)
+    for (const Event& e : stream)
+      if (e.kind == exec::schedule::Kind::lap) turns.push_back(e.count);
+  return turns;
+}
+
+bool LaunchModel::survey(Diagnostics& diagnostics) {
+  const int64_t blocks = blocks_of(program_, *sized_->machine, false);
+  std::map<std::vector<int64_t>, int> seen;
+  walker_->brief = true;
+  for (int64_t w = 0; w < blocks; ++w) {
+    const std::vector<int64_t> t = turns(w, diagnostics);
+    if (diagnostics.has_errors()) return false;
+    const auto [at, fresh] = seen.try_emplace(t, int(kinds_.size()));
+    if (fresh) {
+      kinds_.push_back({w});
+      for (const int64_t n : t) kinds_.back().turns += n;
+    }
+    kind_of_.push_back(at->second);
+  }
+  walker_->brief = false;
+  std::vector<int> order(kinds_.size()), place(kinds_.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = int(n);
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return kinds_[a].turns < kinds_[b].turns; });
+  std::vector<Kind> sorted;
+  for (size_t n = 0; n < order.size(); ++n) {
+    place[order[n]] = int(n);
+    sorted.push_back(kinds_[order[n]]);
+  }
+  kinds_ = sorted;
+  for (int& kind : kind_of_) kind = place[kind];
+  return true;
+}
+
+std::optional<Timeline> LaunchModel::simulate(int64_t w, int repeat, bool record,
+                                              Diagnostics& diagnostics) {
+  walker_->measure = true;
+  const Walked walked = walker_->walk(std::vector<Block>(repeat, block(w)), {Arms::never, 0});
+  walker_->measure = false;
+  if (walked.fault) {
+    diagnostics.add(*walked.fault);
+    return std::nullopt;
+  }
+  const auto small = merge_warps(walker_->tables(), walked.streams, 1);
+  if (!small) {
+    diagnostics.error("timeline.warps", {},
+                      "the warps of a worker do not do the same: they have no common timeline");
+    return std::nullopt;
+  }
+  return timeline::simulate(small->tables, small->streams, gpu_, {dtype_, resident_, record},
+                            diagnostics);
+}
+
+}  // namespace kw::timeline
