@@ -7,6 +7,7 @@
 
 #include "check/check.h"
 #include "driver/certificate.h"
+#include "driver/cpu_self_test.h"
 #include "driver/proof.h"
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
@@ -138,6 +139,7 @@ class Maker {
   }
 
   bool check() {
+    if (!may_certify(attempt_)) return false;
     report_ = check::check(transferred_->program, *capture_, check::options_for(options_.effort));
     if (report_.verdict != check::Verdict::holds) {
       made_.explanation = check::print(report_);
@@ -157,6 +159,7 @@ class Maker {
                    : "exact: not run: " + exact.not_run,
          0);
     say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
+    if (const std::string doubt = cpu_doubt(); !doubt.empty()) say_("", doubt, 0);
     return true;
   }
 

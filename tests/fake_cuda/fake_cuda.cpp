@@ -136,8 +136,14 @@ int cuDeviceGet(int* d, int ordinal) { return *d = ordinal, ordinal == 0 ? 0 : 1
 int cuDeviceGetName(char* s, int n, int) { return snprintf(s, n, "Fake GPU"), 0; }
 int cuDeviceGetAttribute(int* v, int attribute, int) {
   switch (attribute) {
+    case 13:  // kHz
+      return *v = 1980000, 0;
     case 16:
       return *v = 132, 0;
+    case 36:
+      return *v = 3201000, 0;
+    case 37:
+      return *v = 6144, 0;
     case 38:
       return *v = 1 << 20, 0;
     case 75:

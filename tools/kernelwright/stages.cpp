@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "commands.h"
 #include "console.h"
+#include "driver/cpu_self_test.h"
 #include "driver/tiles.h"
 #include "driver/tools.h"
 #include "lift/lift.h"
@@ -192,7 +193,13 @@ void add_check(CLI::App& app, Result& result) {
       result = finish(driver::exit_for(d), d, state->output);
       return;
     }
+    if (!driver::may_certify(d)) {
+      result = finish(Exit::inconclusive, d, state->output);
+      return;
+    }
     const check::Report report = check::check(*program, *capture, state->options);
+    if (const std::string doubt = driver::cpu_doubt(); !doubt.empty())
+      std::cerr << "note: " << doubt << "\n";
     give(state->output, state->output.json ? check::to_json(report).dump(1) : check::print(report),
          d);
     const Exit exit = report.verdict == check::Verdict::holds          ? Exit::holds
