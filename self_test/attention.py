@@ -9,11 +9,11 @@ import torch
 
 
 def attention(q, k, v):
-    """q, k and v [B, 1, S, 128]; any B and S."""
+    """q, k and v [B, S, 128]; any B and S."""
     scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
+    seen = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool, device=q.device).tril()
     return scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v
 
 
 def example_inputs():
-    return tuple(torch.randn(2, 1, 256, 128, dtype=torch.bfloat16) for _ in range(3))
+    return tuple(torch.randn(2, 256, 128, dtype=torch.bfloat16) for _ in range(3))

@@ -44,9 +44,9 @@ class Writer {
     folder_ = folder.path();
     if (!make_right_kernel() || !read_edits() || !write_kernel("right", text_)) return false;
     kernels_.push_back({{"name", "right"}, {"about", "no bug"}, {"expect", "holds"}});
-    for (const Edit& edit : edits_) {
-      const std::optional<std::string> text = apply_edit(edit, text_, diagnostics_);
-      if (!text || !write_kernel(edit.name, *text)) return false;
+    for (const auto& [edit, text] : planted_) {
+      if (!options_.only.empty() && !wanted(edit.name)) continue;
+      if (!write_kernel(edit.name, text)) return false;
       Json entry = {{"name", edit.name}, {"about", edit.about}, {"expect", "refuted"}};
       if (edit.head.count("from")) entry["from"] = std::stoll(edit.head.at("from"));
       kernels_.push_back(entry);
@@ -80,23 +80,27 @@ class Writer {
     return lowered && plan_;
   }
 
+  bool wanted(const std::string& name) const {
+    return std::find(options_.only.begin(), options_.only.end(), name) != options_.only.end();
+  }
+
+  // All of them, whichever are asked for: an edit that the text has outgrown is found early.
   bool read_edits() {
     std::vector<fs::path> files;
     for (const auto& file : fs::directory_iterator(tools_.home.root / "self_test"))
       if (file.path().extension() == ".edit") files.push_back(file.path());
     std::sort(files.begin(), files.end());
-    std::vector<std::string> wanted = options_.only;
     for (const fs::path& file : files) {
-      const auto at = std::find(wanted.begin(), wanted.end(), file.stem().string());
-      if (!options_.only.empty() && at == wanted.end()) continue;
-      if (at != wanted.end()) wanted.erase(at);
-      std::optional<Edit> edit = read_edit(file.string(), diagnostics_);
-      if (!edit) return false;
-      edits_.push_back(std::move(*edit));
+      const std::optional<Edit> edit = read_edit(file.string(), diagnostics_);
+      const auto text = edit ? apply_edit(*edit, text_, diagnostics_) : std::nullopt;
+      if (!text) return false;
+      planted_.emplace_back(*edit, *text);
     }
-    for (const std::string& name : wanted)
-      diagnostics_.error("self_test.name", {}, fmt::format("there is no planted bug '{}'", name));
-    return wanted.empty();
+    for (const std::string& name : options_.only)
+      if (std::none_of(planted_.begin(), planted_.end(),
+                       [&](const auto& p) { return p.first.name == name; }))
+        diagnostics_.error("self_test.name", {}, fmt::format("there is no planted bug '{}'", name));
+    return !diagnostics_.has_errors();
   }
 
   bool write_kernel(const std::string& name, const std::string& text) {
@@ -124,7 +128,7 @@ class Writer {
   std::optional<transfer::Result> transferred_;
   std::optional<lower::LaunchPlan> plan_;
   std::string text_;  // of the right kernel
-  std::vector<Edit> edits_;
+  std::vector<std::pair<Edit, std::string>> planted_;
   Json kernels_ = Json::array();
 };
 

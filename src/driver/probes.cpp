@@ -166,12 +166,16 @@ class Prober {
 
 }  // namespace
 
+bool values_are_linear(const spec::Form& form) {
+  return !form.epilogue || form.epilogue->kind == spec::Kind::output;
+}
+
 bool can_probe(const spec::Form& form, int64_t keys) {
   const spec::Term& term = form.terms.at(0);
   const int64_t N = constant_or(form.N, keys), M = queries_for(form, keys);
   const int64_t elements = form.H.constant * M * (form.D.constant + form.Dv.constant) +
                            form.G.constant * N * (form.D.constant + form.Dv.constant);
-  return form.terms.size() == 1 && !form.epilogue && !term.finite_mask &&
+  return form.terms.size() == 1 && values_are_linear(form) && !term.finite_mask &&
          constant_or(form.B, 1) == 1 && term.q.argument != term.k.argument &&
          term.k.argument != term.v.argument && N >= form.Dv.constant && elements <= 2 * kLargest;
 }

@@ -30,6 +30,9 @@ struct Probe {
   std::vector<double> accepted, lse_accepted;
 };
 
+// Whether nothing is done to the output after the sum over the values.
+bool values_are_linear(const spec::Form& form);
+
 // Whether sizes can be chosen: the operands' lengths are free or fixed, the output is no function
 // of more than its row, and the tensors fit (2^26 elements).
 bool can_probe(const spec::Form& form, int64_t keys);

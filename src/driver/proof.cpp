@@ -75,7 +75,10 @@ class ProofWriter {
     bool written = true;
     for (const int64_t keys : lengths)
       if (written) written = add_probes(keys);
-    return written && write_cases();
+    if (written && cases_.empty())
+      diagnostics_.error("self_test.probes", {},
+                         "there is no probe of this function at these sizes");
+    return written && !cases_.empty() && write_cases();
   }
 
   bool run_for_tuning(const std::map<std::string, int64_t>& letters) {
@@ -256,7 +259,7 @@ class ProofWriter {
     };
     cases_.push_back(case_of(p, draws, what, timed));
     // Values with their signs changed give outputs with their signs changed, to the bit.
-    if (timed && !capture_.form.epilogue)
+    if (timed && values_are_linear(capture_.form))
       cases_.back()["signs"] = {{"input", "v"}, {"outputs", {"o"}}};
     cases_.back()["goldens"] = {golden("o", "o"), golden("lse", "lse")};
     return true;

@@ -24,11 +24,14 @@ void reorder(Tensor& tensor, const std::vector<int>& dims) {
 }  // namespace
 
 bool to_user_order(Tensor& tensor, const std::string& name, const transfer::Result& transferred) {
-  for (const transfer::Binding& b : transferred.bindings)
-    if (b.user == name && !std::is_sorted(b.dims.begin(), b.dims.end())) {
-      reorder(tensor, b.dims);
-      return true;
-    }
+  for (const transfer::Binding& b : transferred.bindings) {
+    if (b.user != name) continue;
+    std::vector<int> dims = b.dims;
+    std::erase(dims, -1);  // a dimension of 1 that the user's tensor lacks moves nothing
+    if (std::is_sorted(dims.begin(), dims.end())) continue;
+    reorder(tensor, dims);
+    return true;
+  }
   return false;
 }
 

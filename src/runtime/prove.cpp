@@ -40,7 +40,6 @@ class Observer {
     if (!allocate() || !make_plan()) return seen(Exit::bad_input);
     for (int n = 0; n < asked_.launches; ++n)
       if (!launch_once(n)) return seen(Exit::refuted);
-    check_inputs();
     if (asked_.timed && !findings_.has_errors() && !time()) return seen(Exit::refuted);
     return seen(Exit::holds);
   }
@@ -72,7 +71,7 @@ class Observer {
   bool poison_outputs();
   bool launch_once(int n);
   bool read_output(TensorOnGpu& output, std::string& bytes);
-  void check_inputs();
+  bool inputs_unchanged();
   bool time();
   bool timed_launch(const Guarded* flush, float& ms);
   bool check_timed(const std::vector<bool>& signs, int64_t groups);
@@ -150,6 +149,7 @@ bool Observer::launch_once(int n) {
       return false;
     }
   }
+  if ((n == 0 || n == asked_.launches - 1) && !inputs_unchanged()) return false;
   // The next launch would start from what this one left: it could hang, and so could other cases'.
   lost_ = !kernel_.workspaces_are_zero(findings_);
   return !lost_;
@@ -162,13 +162,17 @@ bool Observer::read_output(TensorOnGpu& output, std::string& bytes) {
          (findings_.all().size() > before && findings_.all().back().code == "prove.guard");
 }
 
-void Observer::check_inputs() {
+bool Observer::inputs_unchanged() {
+  bool unchanged = true;
   for (const TensorOnGpu& t : tensors_) {
     if (t.argument->written) continue;
     std::string now;
     t.memory->read(now, findings_);
-    if (now != t.bytes) finding("prove.input", t.argument->name + ": the kernel changed its input");
+    if (now == t.bytes) continue;
+    finding("prove.input", t.argument->name + ": the kernel changed its input");
+    unchanged = false;
   }
+  return unchanged;
 }
 
 // One launch between two events, after L2 was overwritten or, warm, after a launch that warmed it.
@@ -335,8 +339,8 @@ CaseResult judge_case(const LaunchSpec& launch, const ProveCase& asked, const Pr
                        : judged                ? Exit::holds
                                                : Exit::inconclusive;
   facts["verdict"] = verdict_name(verdict);
-  facts["findings"] = *seen.findings;
-  for (const Json& finding : to_json(findings)) facts["findings"].push_back(finding);
+  facts["findings"] = to_json(findings);
+  for (const Json& finding : *seen.findings) facts["findings"].push_back(finding);
   return {verdict, seen.context_lost, std::make_shared<Json>(std::move(facts))};
 }
 
