@@ -58,6 +58,10 @@ class Maker {
   void say(const std::string& stage, const std::string& text) { say_(stage, text, clock_.lap()); }
 
   bool find() {
+    if (!may_certify(diagnostics_)) {
+      made_.exit = Exit::inconclusive;
+      return false;
+    }
     tools_ = find_tools(diagnostics_);
     if (!tools_) return false;
     const auto file = corpus_kernel(tools_->home, options_.target, diagnostics_);
@@ -139,7 +143,6 @@ class Maker {
   }
 
   bool check() {
-    if (!may_certify(attempt_)) return false;
     report_ = check::check(transferred_->program, *capture_, check::options_for(options_.effort));
     if (report_.verdict != check::Verdict::holds) {
       made_.explanation = check::print(report_);

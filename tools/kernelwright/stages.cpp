@@ -186,15 +186,15 @@ void add_check(CLI::App& app, Result& result) {
   add_output(command, state->output, "file for the report");
   command->callback([state, cases, &result] {
     Diagnostics d;
+    if (!driver::may_certify(d)) {
+      result = finish(Exit::inconclusive, d, state->output);
+      return;
+    }
     state->options = check::options_for(state->effort);
     if (*cases) state->options.cases = state->cases;
     const auto [program, capture] = open(state->program, state->spec.request, d);
     if (!capture) {
       result = finish(driver::exit_for(d), d, state->output);
-      return;
-    }
-    if (!driver::may_certify(d)) {
-      result = finish(Exit::inconclusive, d, state->output);
       return;
     }
     const check::Report report = check::check(*program, *capture, state->options);
