@@ -30,7 +30,7 @@ struct Shape {
 constexpr Shape kLarge[] = {
     {2, 1000, 777, false}, {1, 333, 1111, false}, {3, 513, 257, false}, {2, 4096, 4096, true}};
 
-constexpr int64_t kProbed[] = {512, 8192};  // keys
+constexpr int64_t kProbed[] = {512, 4096};  // keys
 constexpr int kRepeated = 20;               // launches that must give the same bits
 
 const char* kind_name(Draw::Kind kind) {

@@ -10,16 +10,6 @@
 namespace kw {
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
-
 // Whether `from` begins at line `at`; later lines keep their own indentation relative to the first.
 bool begins_at(const std::vector<std::string>& lines, size_t at,
                const std::vector<std::string>& from, size_t& indent) {
@@ -45,6 +35,16 @@ bool apply_hunk(const Edit::Hunk& hunk, std::vector<std::string>& lines) {
 }
 
 }  // namespace
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
 
 std::optional<Edit> read_edit(const std::string& path, Diagnostics& diagnostics) {
   const SourcePtr source = read_source(path);

@@ -14,6 +14,8 @@
 
 namespace kw::test {
 
+using kw::lines_of;
+
 struct Edit : kw::Edit {
   std::string base = "full";
 };
