@@ -1,5 +1,6 @@
 #include "driver/certificate.h"
 
+#include "driver/cpu_self_test.h"
 #include "support/files.h"
 
 namespace kw::driver {
@@ -53,6 +54,7 @@ Json not_checked(const check::Report& report) {
       "sizes beyond those of the cases, in particular beyond 32-bit offsets",
       "inputs with NaN or infinities",
       "approximate instructions (ex2, lg2, rcp) are taken as correctly rounded"};
+  if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
   if (!report.schedules)
     list.push_back(

@@ -7,6 +7,7 @@
 
 #include "check/check.h"
 #include "driver/certificate.h"
+#include "driver/cpu_self_test.h"
 #include "driver/proof.h"
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
@@ -57,6 +58,10 @@ class Maker {
   void say(const std::string& stage, const std::string& text) { say_(stage, text, clock_.lap()); }
 
   bool find() {
+    if (!may_certify(diagnostics_)) {
+      made_.exit = Exit::inconclusive;
+      return false;
+    }
     tools_ = find_tools(diagnostics_);
     if (!tools_) return false;
     const auto file = corpus_kernel(tools_->home, options_.target, diagnostics_);
@@ -157,6 +162,7 @@ class Maker {
                    : "exact: not run: " + exact.not_run,
          0);
     say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
+    if (const std::string doubt = cpu_doubt(); !doubt.empty()) say_("", doubt, 0);
     return true;
   }
 

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "driver/probes.h"
 #include "driver/tune_shape.h"
+#include "driver/user_order.h"
 #include "num/npy.h"
 #include "support/files.h"
 
@@ -28,11 +30,8 @@ struct Shape {
 constexpr Shape kLarge[] = {
     {2, 1000, 777, false}, {1, 333, 1111, false}, {3, 513, 257, false}, {2, 4096, 4096, true}};
 
-const transfer::Binding* binding_of(const transfer::Result& transferred, const std::string& user) {
-  for (const transfer::Binding& b : transferred.bindings)
-    if (b.user == user) return &b;
-  return nullptr;
-}
+constexpr int64_t kProbed[] = {512, 4096};  // keys
+constexpr int kRepeated = 20;               // launches that must give the same bits
 
 const char* kind_name(Draw::Kind kind) {
   switch (kind) {
@@ -48,31 +47,13 @@ const char* kind_name(Draw::Kind kind) {
   return "";
 }
 
-Json to_json(const Draw& d) {
-  return {{"kind", kind_name(d.kind)},
-          {"stream", d.stream},
-          {"scale", d.scale},
-          {"low", d.low},
-          {"high", d.high},
+Json to_json(const runtime::Contents& contents) {
+  const Draw& d = contents.draw;
+  if (contents.window >= 0)
+    return {{"kind", "window"}, {"from", contents.window}, {"value", d.value}};
+  return {{"kind", kind_name(d.kind)}, {"stream", d.stream}, {"scale", d.scale},
+          {"mean", contents.mean},     {"low", d.low},       {"high", d.high},
           {"value", d.value}};
-}
-
-// The GPU draws in the kernel's order of dimensions; the user's may be another. Puts what is drawn
-// for the kernel where the user's tensor has it.
-void to_user_order(Tensor& tensor, const std::vector<int>& dims) {
-  const int rank = tensor.rank();
-  std::vector<int64_t> kernel_shape(rank), stride(rank, 1);
-  for (int d = rank - 2; d >= 0; --d) stride[d] = stride[d + 1] * tensor.shape[d + 1];
-  for (int k = 0; k < rank; ++k) kernel_shape[k] = tensor.shape[dims[k]];
-  std::vector<double> moved(tensor.values.size());
-  std::vector<int64_t> at(rank, 0);
-  for (const double value : tensor.values) {
-    int64_t to = 0;
-    for (int k = 0; k < rank; ++k) to += at[k] * stride[dims[k]];
-    moved[to] = value;
-    for (int k = rank - 1; k >= 0 && ++at[k] == kernel_shape[k]; --k) at[k] = 0;
-  }
-  tensor.values = std::move(moved);
 }
 
 class ProofWriter {
@@ -85,7 +66,19 @@ class ProofWriter {
     bool written = add_goldens();
     for (const Shape& shape : kLarge)
       if (written) written = add_large(shape);
+    for (const int64_t keys : kProbed)
+      if (written) written = add_probes(keys);
     return written && write_cases();
+  }
+
+  bool run_for_self_test(const std::vector<int64_t>& lengths) {
+    bool written = true;
+    for (const int64_t keys : lengths)
+      if (written) written = add_probes(keys);
+    if (written && cases_.empty())
+      diagnostics_.error("self_test.probes", {},
+                         "there is no probe of this function at these sizes");
+    return written && !cases_.empty() && write_cases();
   }
 
   bool run_for_tuning(const std::map<std::string, int64_t>& letters) {
@@ -124,12 +117,8 @@ class ProofWriter {
     std::optional<spec::Problem> p = spec::make_problem(capture_.form, sizes, draws, diagnostics_);
     if (!p) return p;
     same = true;
-    for (auto& [name, tensor] : p->tensors) {
-      const transfer::Binding* b = binding_of(transferred_, name);
-      if (!b || std::is_sorted(b->dims.begin(), b->dims.end())) continue;
-      to_user_order(tensor, b->dims);
-      same = false;
-    }
+    for (auto& [name, tensor] : p->tensors)
+      if (to_user_order(tensor, name, transferred_)) same = false;
     return p;
   }
 
@@ -144,7 +133,9 @@ class ProofWriter {
         for (int64_t i = 0; i < truth.queries(); ++i)
           rows.add(truth, b, h, i,
                    accepted(same ? golden.own_error.at({b, h, i}) : typical_error_));
-    return write_case(*p, golden.draws, rows, "golden", false);
+    if (!write_case(*p, golden.draws, rows, "golden", false)) return false;
+    cases_.back()["launches"] = kRepeated;
+    return true;
   }
 
   bool add_large(const Shape& shape) {
@@ -170,7 +161,43 @@ class ProofWriter {
                                        pick.integer(3 * n + 2, 0, truth.queries() - 1)};
       if (seen.insert(at).second) rows.add(truth, at[0], at[1], at[2], accepted(typical_error_));
     }
-    return write_case(*p, draws, rows, "sampled", shape.timed);
+    if (!write_case(*p, draws, rows, "sampled", shape.timed)) return false;
+    if (shape.timed) cases_.back()["flop"] = operations(truth);
+    return true;
+  }
+
+  // Multiplications and additions over unmasked entries, of which 64 even rows are a sample.
+  double operations(spec::Evaluator& truth) const {
+    constexpr int64_t kRows = 64;
+    int64_t kept = 0;
+    for (int64_t n = 0; n < kRows; ++n)
+      for (int64_t j = 0; j < truth.keys(); ++j)
+        kept += truth.keep(0, n % truth.batches(), n % truth.heads(),
+                           (2 * n + 1) * truth.queries() / (2 * kRows), j);
+    const int64_t columns = capture_.form.D.constant + capture_.form.Dv.constant;
+    return 2.0 * columns * static_cast<double>(truth.batches() * truth.heads() * truth.queries()) *
+           static_cast<double>(kept) / kRows;
+  }
+
+  bool add_probes(int64_t keys) {
+    if (!can_probe(capture_.form, keys)) return true;
+    const auto add = [&](const Probe& probe) {
+      const Rows rows{probe.index, probe.output, probe.lse, probe.accepted, probe.lse_accepted};
+      if (!write_case(probe.problem, probe.draws, rows, "probe", false)) return false;
+      Json& one = cases_.back();
+      one["name"] = "probe " + probe.name;
+      for (const transfer::Binding& b : transferred_.bindings) {
+        const spec::Term& term = capture_.form.terms[0];
+        if (b.user == term.v.argument) one["inputs"][b.argument] = to_json(probe.values);
+        if (b.user == term.q.argument) {
+          Json& scale = one["inputs"][b.argument]["scale"];
+          scale = probe.query_scale * scale.get<double>();
+        }
+      }
+      if (probe.window) one["goldens"][0]["rule"] = "window";
+      return true;
+    };
+    return for_each_probe(capture_, transferred_, keys, add, diagnostics_);
   }
 
   // The case that is tuned for: inputs of the specification's kind at a size of its own.
@@ -189,13 +216,15 @@ class ProofWriter {
   }
 
   struct Rows {
-    std::vector<double> index, output, lse, accepted;
+    std::vector<double> index, output, lse, accepted, lse_accepted;
     void add(spec::Evaluator& truth, int64_t b, int64_t h, int64_t i, double bound) {
       const int64_t D = truth.value_dim();
       output.resize(output.size() + D);
       lse.push_back(truth.row(b, h, i, &output[output.size() - D]));
       for (int64_t x : {b, h, i}) index.push_back(x);
       accepted.push_back(bound);
+      // In fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
+      lse_accepted.push_back(1e-4);
     }
   };
 
@@ -216,13 +245,11 @@ class ProofWriter {
     const int64_t count = rows.accepted.size(), D = spec::value_of(capture_.form.Dv, p.sizes);
     const std::string stem = fmt::format("prove/{}", cases_.size());
     fs::create_directories(folder_ / "prove");
-    // LSE in fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
-    std::vector<double> lse_accepted(count, 1e-4);
     const bool saved = save(stem + ".rows.npy", Dtype::i64, {count, 3}, rows.index) &&
                        save(stem + ".o.npy", Dtype::f64, {count, D}, rows.output) &&
                        save(stem + ".o.accepted.npy", Dtype::f64, {count}, rows.accepted) &&
                        save(stem + ".lse.npy", Dtype::f64, {count}, rows.lse) &&
-                       save(stem + ".lse.accepted.npy", Dtype::f64, {count}, lse_accepted);
+                       save(stem + ".lse.accepted.npy", Dtype::f64, {count}, rows.lse_accepted);
     if (!saved) return false;
     const auto golden = [&](const char* output, const std::string& name) {
       return Json{{"output", output},
@@ -231,6 +258,9 @@ class ProofWriter {
                   {"accepted", stem + "." + name + ".accepted.npy"}};
     };
     cases_.push_back(case_of(p, draws, what, timed));
+    // Values with their signs changed give outputs with their signs changed, to the bit.
+    if (timed && values_are_linear(capture_.form))
+      cases_.back()["signs"] = {{"input", "v"}, {"outputs", {"o"}}};
     cases_.back()["goldens"] = {golden("o", "o"), golden("lse", "lse")};
     return true;
   }
@@ -249,7 +279,7 @@ class ProofWriter {
       if (p.scalars.count(b.user))
         scalars[b.argument] = p.scalars.at(b.user);
       else
-        inputs[b.argument] = to_json(draw->second);
+        inputs[b.argument] = to_json(runtime::Contents{draw->second});
     }
     return {{"name", fmt::format("{} B{} {}x{}", what, sizes["B"].get<int64_t>(),
                                  sizes["M"].get<int64_t>(), sizes["N"].get<int64_t>())},
@@ -281,6 +311,12 @@ bool write_tuning_cases(const fs::path& folder, const spec::Capture& capture,
                         const transfer::Result& transferred,
                         const std::map<std::string, int64_t>& sizes, Diagnostics& diagnostics) {
   return ProofWriter(folder, capture, transferred, diagnostics).run_for_tuning(sizes);
+}
+
+bool write_self_test_cases(const fs::path& folder, const spec::Capture& capture,
+                           const transfer::Result& transferred, const std::vector<int64_t>& lengths,
+                           Diagnostics& diagnostics) {
+  return ProofWriter(folder, capture, transferred, diagnostics).run_for_self_test(lengths);
 }
 
 }  // namespace kw::driver

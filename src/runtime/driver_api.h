@@ -54,6 +54,8 @@ enum : int { launch_cluster_dimension = 4 };  // CUlaunchAttributeID
 enum : int {  // CUdevice_attribute
   device_multiprocessor_count = 16,
   device_clock_khz = 13,
+  device_memory_clock_khz = 36,
+  device_memory_bus_bits = 37,
   device_l2_bytes = 38,
   device_capability_major = 75,
   device_capability_minor = 76,

@@ -28,6 +28,7 @@ class Guarded {
   // The tensor's first byte, aligned to 256.
   CuDevicePointer data() const { return base_ + band; }
   const std::string& name() const { return name_; }
+  int64_t bytes() const { return bytes_; }
 
   // Canary everywhere; then `contents` (of the tensor's size) inside the bands.
   bool poison(Diagnostics& diagnostics) const;

@@ -1,15 +1,15 @@
 #include "runtime/prove.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
 
-#include "num/compare.h"
 #include "runtime/guarded.h"
+#include "runtime/judge.h"
 #include "runtime/strided.h"
 
 namespace kw::runtime {
@@ -24,35 +24,43 @@ struct TensorOnGpu {
   std::string bytes;  // of an input what was drawn; of an output what the first launch gave
 };
 
-// One case from its allocation to its verdict.
-class Prover {
+// The launches of one case.
+class Observer {
  public:
-  Prover(const Kernel& kernel, const ProveCase& asked, const ProveOptions& options)
+  Observer(const Kernel& kernel, const ProveCase& asked, const ProveOptions& options, char* keep)
       : kernel_(kernel),
         driver_(kernel.driver()),
         asked_(asked),
         options_(options),
+        keep_(keep),
         seed_(options.seed.value_or(asked.seed)),
         current_(driver_, kernel.context()) {}
 
-  CaseResult run() {
-    facts_ = {{"name", asked_.name}, {"seed", seed_}, {"goldens", Json::array()}};
-    if (!allocate() || !make_plan()) return result(Exit::bad_input);
-    for (const bool first : {true, false})
-      if (!launch_once(first)) return result(Exit::refuted);
-    check_inputs();
-    const bool judged = compare_goldens();
-    if (asked_.timed && !findings_.has_errors() && !time()) return result(Exit::refuted);
-    return result(findings_.has_errors() ? Exit::refuted
-                  : judged               ? Exit::holds
-                                         : Exit::inconclusive);
+  Observation run() {
+    if (!allocate() || !make_plan()) return seen(Exit::bad_input);
+    for (int n = 0; n < asked_.launches; ++n)
+      if (!launch_once(n)) return seen(Exit::refuted);
+    if (asked_.timed && !findings_.has_errors() && !time()) return seen(Exit::refuted);
+    return seen(Exit::holds);
   }
 
  private:
-  CaseResult result(Exit verdict) {
-    facts_["verdict"] = verdict_name(verdict);
-    facts_["findings"] = to_json(findings_);
-    return {verdict, lost_, std::make_shared<Json>(std::move(facts_))};
+  Observation seen(Exit end) {
+    Observation out{end,
+                    lost_,
+                    std::make_shared<Json>(to_json(findings_)),
+                    std::make_shared<Json>(std::move(time_)),
+                    {},
+                    {}};
+    for (TensorOnGpu& t : tensors_)
+      if (t.argument->written && !t.bytes.empty()) out.memory.push_back(std::move(t.bytes));
+    for (const std::string& bytes : out.memory) {
+      out.outputs.push_back(bytes);
+      if (!keep_) continue;
+      memcpy(keep_, bytes.data(), bytes.size());
+      keep_ += bytes.size();
+    }
+    return out;
   }
   void finding(const char* code, std::string message) {
     findings_.error(code, {}, std::move(message));
@@ -61,32 +69,30 @@ class Prover {
   bool make_plan();
   bool finish(bool enqueued);
   bool poison_outputs();
-  bool launch_once(bool first);
-  bool read_output(TensorOnGpu& output, bool first);
-  void scan(const TensorOnGpu& output);
-  void check_inputs();
-  bool compare_goldens();
-  Json compare(const Golden& golden, const TensorOnGpu& output);
-  double row_or_element_error(const Golden& golden, const TensorOnGpu& output, int64_t row);
-  bool golden_has_nan(const std::string& output) const;
+  bool launch_once(int n);
+  bool read_output(TensorOnGpu& output, std::string& bytes);
+  bool inputs_unchanged();
   bool time();
-  std::optional<std::vector<float>> timed_launches(int count);
+  bool timed_launch(const Guarded* flush, float& ms);
+  bool check_timed(const std::vector<bool>& signs, int64_t groups);
+  TensorOnGpu* signed_tensor();
 
   const Kernel& kernel_;
   const Driver& driver_;
   const ProveCase& asked_;
   const ProveOptions& options_;
+  char* keep_;
   const uint64_t seed_;
   const CurrentContext current_;
   Diagnostics findings_;
-  Json facts_;
+  Json time_;
   std::vector<TensorOnGpu> tensors_;  // in launch.json's order
   std::unique_ptr<Plan> plan_;
   std::vector<uint64_t> addresses_;
   bool lost_ = false;
 };
 
-bool Prover::allocate() {
+bool Observer::allocate() {
   for (const Argument& a : kernel_.spec().arguments) {
     if (!a.is_tensor()) continue;
     TensorOnGpu t{&a};
@@ -104,7 +110,7 @@ bool Prover::allocate() {
   return true;
 }
 
-bool Prover::make_plan() {
+bool Observer::make_plan() {
   Tensors views;
   for (const TensorOnGpu& t : tensors_)
     views[t.argument->name] = {t.memory->data(), t.layout.dtype, t.layout.shape, t.layout.strides};
@@ -113,7 +119,7 @@ bool Prover::make_plan() {
 }
 
 // Waits for what was enqueued; an error here is the kernel's.
-bool Prover::finish(bool enqueued) {
+bool Observer::finish(bool enqueued) {
   const CuResult status = enqueued ? driver_.context_synchronize() : 0;
   if (enqueued && status == 0) return true;
   lost_ = true;
@@ -121,203 +127,225 @@ bool Prover::finish(bool enqueued) {
   return false;
 }
 
-bool Prover::poison_outputs() {
+bool Observer::poison_outputs() {
   for (const TensorOnGpu& t : tensors_)
     if (t.argument->written && !t.memory->poison(findings_)) return false;
   return true;
 }
 
 // False when nothing more can be learnt from this case.
-bool Prover::launch_once(bool first) {
+bool Observer::launch_once(int n) {
   if (!poison_outputs() || !finish(plan_->enqueue(addresses_, nullptr, findings_))) return false;
-  for (TensorOnGpu& t : tensors_)
-    if (t.argument->written && !read_output(t, first)) return false;
+  for (TensorOnGpu& t : tensors_) {
+    if (!t.argument->written) continue;
+    std::string bytes;
+    if (!read_output(t, bytes)) return false;
+    if (n == 0)
+      t.bytes = std::move(bytes);
+    else if (bytes != t.bytes) {
+      finding("prove.repeat",
+              fmt::format("{}: launch {} on the same inputs gave other bits than launch 1",
+                          t.argument->name, n + 1));
+      return false;
+    }
+  }
+  if ((n == 0 || n == asked_.launches - 1) && !inputs_unchanged()) return false;
   // The next launch would start from what this one left: it could hang, and so could other cases'.
   lost_ = !kernel_.workspaces_are_zero(findings_);
   return !lost_;
 }
 
-bool Prover::read_output(TensorOnGpu& output, bool first) {
-  std::string bytes;
+// A broken guard band is a finding, and the bytes are read all the same.
+bool Observer::read_output(TensorOnGpu& output, std::string& bytes) {
   const size_t before = findings_.all().size();
-  if (!output.memory->read(bytes, findings_) && findings_.all().size() > before &&
-      findings_.all().back().code != "prove.guard")
+  return output.memory->read(bytes, findings_) ||
+         (findings_.all().size() > before && findings_.all().back().code == "prove.guard");
+}
+
+bool Observer::inputs_unchanged() {
+  bool unchanged = true;
+  for (const TensorOnGpu& t : tensors_) {
+    if (t.argument->written) continue;
+    std::string now;
+    t.memory->read(now, findings_);
+    if (now == t.bytes) continue;
+    finding("prove.input", t.argument->name + ": the kernel changed its input");
+    unchanged = false;
+  }
+  return unchanged;
+}
+
+// One launch between two events, after L2 was overwritten or, warm, after a launch that warmed it.
+bool Observer::timed_launch(const Guarded* flush, float& ms) {
+  CuEvent events[2] = {};
+  for (CuEvent& event : events) driver_.event_create(&event, 0);
+  bool enqueued = true;
+  if (flush)
+    driver_.fill_bytes(flush->data(), 0x5a, flush->bytes(), nullptr);
+  else
+    enqueued = plan_->enqueue(addresses_, nullptr, findings_);
+  driver_.event_record(events[0], nullptr);
+  enqueued = enqueued && plan_->enqueue(addresses_, nullptr, findings_);
+  driver_.event_record(events[1], nullptr);
+  const bool timed =
+      finish(enqueued) && driver_.ok(driver_.event_elapsed(&ms, events[0], events[1]),
+                                     "reading a launch's time", findings_);
+  for (CuEvent event : events) driver_.event_destroy(event);
+  return timed;
+}
+
+TensorOnGpu* Observer::signed_tensor() {
+  for (TensorOnGpu& t : tensors_)
+    if (t.argument->name == asked_.signed_input) return &t;
+  return nullptr;
+}
+
+// What was timed is judged: the bits of the first launch, but for the signs that were changed.
+bool Observer::check_timed(const std::vector<bool>& signs, int64_t groups) {
+  for (TensorOnGpu& t : tensors_) {
+    if (!t.argument->written) continue;
+    std::string now;
+    if (!read_output(t, now)) return false;
+    const auto& changed = asked_.signed_outputs;
+    const bool flips = std::find(changed.begin(), changed.end(), t.argument->name) != changed.end();
+    const bool right =
+        flips ? differs_in_signs_only({t.argument->name, t.layout, t.bytes}, now, signs, groups)
+              : now == t.bytes;
+    if (right) continue;
+    const std::string source =
+        !asked_.signed_input.empty() ? "the signs of " + asked_.signed_input : "its inputs";
+    finding("prove.replay", t.argument->name +
+                                (flips ? ": a timed launch does not follow "
+                                       : ": a timed launch gave other bits than "
+                                         "launch 1 gave for ") +
+                                source);
     return false;
-  if (first) {
-    output.bytes = std::move(bytes);
-    scan(output);
-  } else if (bytes != output.bytes) {
-    finding("prove.repeat", output.argument->name + ": a second launch gave other bits");
   }
   return true;
 }
 
-// Row-major index as "[1, 0, 77, 3]".
-std::string index_text(const Strided& layout, int64_t n) {
-  std::vector<int64_t> index(layout.shape.size());
-  for (size_t d = index.size(); d-- > 0; n /= layout.shape[d]) index[d] = n % layout.shape[d];
-  return fmt::format("[{}]", fmt::join(index, ", "));
-}
-
-// Looks for elements that were never written and for NaNs. Types of one byte have no value to
-// spare for a canary.
-void Prover::scan(const TensorOnGpu& output) {
-  const int64_t size = static_cast<int64_t>(bytes(output.layout.dtype));
-  if (size == 1) return;
-  const std::string canary = canaries(size);
-  int64_t unwritten = 0, nans = 0, first_unwritten = -1, first_nan = -1;
-  for (int64_t n = 0; n < output.layout.count(); ++n) {
-    const int64_t at = output.layout.position(n);
-    if (memcmp(output.bytes.data() + at * size, canary.data(), size) == 0) {
-      if (unwritten++ == 0) first_unwritten = n;
-    } else if (std::isnan(element(output.bytes, output.layout.dtype, at))) {
-      if (nans++ == 0) first_nan = n;
+// Every timed launch has inputs that no launch before it had, in the same memory, and outputs full
+// of canaries: what it does not compute itself shows. Which signs change is the system's entropy.
+bool Observer::time() {
+  constexpr int warm_up = 3, launches = 20;
+  int device_l2 = 0;
+  driver_.device_attribute(&device_l2, device_l2_bytes, 0);
+  std::unique_ptr<Guarded> flush;
+  if (options_.cold &&
+      !(flush = Guarded::allocate(driver_, "the L2 flush", 4 * int64_t{device_l2}, findings_)))
+    return false;
+  TensorOnGpu* changing = signed_tensor();
+  const int64_t groups = changing ? changing->layout.shape[1] : 1;
+  std::random_device entropy;
+  std::vector<float> times;
+  for (int n = 0; n < warm_up + launches; ++n) {
+    std::vector<bool> signs(changing ? changing->layout.shape[0] * groups : 0);
+    for (size_t k = 0; k < signs.size(); ++k) signs[k] = entropy() & 1;
+    if (changing) {
+      std::string bytes = changing->bytes;
+      change_signs(bytes, changing->layout, signs);
+      if (!changing->memory->fill(bytes, findings_)) return false;
     }
+    float ms = 0;
+    if (!poison_outputs() || !timed_launch(flush.get(), ms) || !check_timed(signs, groups))
+      return false;
+    if (n >= warm_up) times.push_back(ms);
   }
-  const std::string& name = output.argument->name;
-  if (unwritten)
-    finding("prove.unwritten",
-            fmt::format("{}: {} of {} elements were not written, the first at {}", name, unwritten,
-                        output.layout.count(), index_text(output.layout, first_unwritten)));
-  if (nans && !golden_has_nan(name))
-    finding("prove.nan", fmt::format("{}: {} of {} elements are NaN, the first at {}", name, nans,
-                                     output.layout.count(), index_text(output.layout, first_nan)));
+  std::sort(times.begin(), times.end());
+  int facts[5] = {};
+  const int attributes[5] = {device_capability_major, device_capability_minor, device_clock_khz,
+                             device_memory_clock_khz, device_memory_bus_bits};
+  for (int k = 0; k < 5; ++k) driver_.device_attribute(&facts[k], attributes[k], 0);
+  int processors = 0;
+  driver_.device_attribute(&processors, device_multiprocessor_count, 0);
+  const Peaks peaks = peaks_of(10 * facts[0] + facts[1], processors, facts[2], facts[3], facts[4]);
+  time_ = {{"l2", options_.cold ? "cold" : "warm"},
+           {"launches", launches},
+           {"inputs_changed", changing != nullptr},
+           {"median_ms", times[launches / 2]},
+           {"min_ms", times.front()},
+           {"peak_flops", peaks.flops},
+           {"peak_bytes", peaks.bytes}};
+  return true;
 }
 
-bool Prover::golden_has_nan(const std::string& output) const {
-  for (const Golden& golden : asked_.goldens)
+bool any_nan(const ProveCase& asked, const std::string& output) {
+  for (const Golden& golden : asked.goldens)
     if (golden.output == output)
       for (const double value : golden.values.values)
         if (std::isnan(value)) return true;
   return false;
 }
 
-void Prover::check_inputs() {
-  for (const TensorOnGpu& t : tensors_) {
-    if (t.argument->written) continue;
-    std::string now;
-    t.memory->read(now, findings_);
-    if (now != t.bytes) finding("prove.input", t.argument->name + ": the kernel changed its input");
-  }
-}
-
-// False when there was nothing to compare with.
-bool Prover::compare_goldens() {
-  if (options_.seed && *options_.seed != asked_.seed) return false;
-  for (const Golden& golden : asked_.goldens)
-    for (const TensorOnGpu& t : tensors_)
-      if (t.argument->name == golden.output) facts_["goldens"].push_back(compare(golden, t));
-  return !asked_.goldens.empty();
-}
-
-// Relative L2 of a row, or the absolute error of an element; infinity where the classes (finite,
-// infinite, NaN) differ.
-double Prover::row_or_element_error(const Golden& golden, const TensorOnGpu& output, int64_t row) {
-  const Strided& layout = output.layout;
-  const int64_t dims = golden.rows.shape[1];
-  const int64_t columns =
-      dims < static_cast<int64_t>(layout.shape.size()) ? layout.shape.back() : 1;
-  int64_t at = 0;
-  for (int64_t d = 0; d < dims; ++d)
-    at += static_cast<int64_t>(golden.rows.values[row * dims + d]) * layout.strides[d];
-  const double* truth = golden.values.values.data() + row * columns;
-  std::vector<double> got;
-  for (int64_t c = 0; c < columns; ++c)
-    got.push_back(element(output.bytes, layout.dtype, at + c * layout.strides.back()));
-  if (golden.values.shape.size() == 2) return row_error(got.data(), truth, columns);
-  if (std::isfinite(*truth) && std::isfinite(got[0])) return std::abs(got[0] - *truth);
-  const bool same = got[0] == *truth || (std::isnan(got[0]) && std::isnan(*truth));
-  return same ? 0 : std::numeric_limits<double>::infinity();
-}
-
-Json Prover::compare(const Golden& golden, const TensorOnGpu& output) {
-  const int64_t rows = golden.rows.shape[0], dims = golden.rows.shape[1];
-  int64_t worst = -1, outside = 0;
-  double worst_ratio = -1, worst_error = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const double error = row_or_element_error(golden, output, r);
-    const double accepted = golden.accepted.values[r];
-    const bool within = error <= accepted;  // false for a NaN on either side
-    outside += !within;
-    double ratio = error == 0 ? 0 : error / accepted;
-    if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();
-    if (ratio > worst_ratio) {
-      worst = r;
-      worst_ratio = ratio;
-      worst_error = error;
-    }
-  }
-  std::vector<int64_t> index;
-  for (int64_t d = 0; worst >= 0 && d < dims; ++d)
-    index.push_back(static_cast<int64_t>(golden.rows.values[worst * dims + d]));
-  if (outside)
-    finding("prove.error",
-            fmt::format(
-                "{}: {} of {} sampled {} are further from the truth than accepted; the worst "
-                "at [{}]: error {:.3g}, accepted {:.3g}",
-                golden.output, outside, rows, golden.values.shape.size() == 2 ? "rows" : "elements",
-                fmt::join(index, ", "), worst_error, golden.accepted.values[worst]));
-  // JSON has no infinity: nlohmann writes null for one.
-  return {{"output", golden.output},
-          {"rows", rows},
-          {"worst_ratio", worst_ratio},
-          {"worst_error", worst_error},
-          {"accepted", worst >= 0 ? golden.accepted.values[worst] : 0.0},
-          {"worst_index", index}};
-}
-
-// Milliseconds of each launch, from events around it.
-std::optional<std::vector<float>> Prover::timed_launches(int count) {
-  int device_l2 = 0;
-  driver_.device_attribute(&device_l2, device_l2_bytes, 0);
-  const int64_t flush_bytes = 4 * int64_t{device_l2};
-  std::unique_ptr<Guarded> flush;
-  if (options_.cold &&
-      !(flush = Guarded::allocate(driver_, "the L2 flush", flush_bytes, findings_)))
-    return std::nullopt;
-  std::vector<CuEvent> events(2 * count);
-  for (CuEvent& event : events) driver_.event_create(&event, 0);
-  bool enqueued = true;
-  for (int i = 0; i < count && enqueued; ++i) {
-    if (flush)
-      driver_.fill_bytes(flush->data(), static_cast<unsigned char>(i), flush_bytes, nullptr);
-    driver_.event_record(events[2 * i], nullptr);
-    enqueued = plan_->enqueue(addresses_, nullptr, findings_);
-    driver_.event_record(events[2 * i + 1], nullptr);
-  }
-  std::vector<float> times(count);
-  const bool finished = finish(enqueued);
-  for (int i = 0; i < count && finished; ++i)
-    if (!driver_.ok(driver_.event_elapsed(&times[i], events[2 * i], events[2 * i + 1]),
-                    "reading a launch's time", findings_))
-      return std::nullopt;
-  for (CuEvent event : events) driver_.event_destroy(event);
-  if (!finished) return std::nullopt;
-  return times;
-}
-
-bool Prover::time() {
-  constexpr int warm_up = 3, launches = 20;
-  if (!poison_outputs() || !timed_launches(warm_up)) return false;
-  std::optional<std::vector<float>> times = timed_launches(launches);
-  if (!times) return false;
-  // What was timed is what was judged: the same bits.
-  for (TensorOnGpu& t : tensors_)
-    if (t.argument->written && !read_output(t, false)) return false;
-  std::sort(times->begin(), times->end());
-  const double median = (*times)[launches / 2];
-  facts_["time"] = {{"l2", options_.cold ? "cold" : "warm"},
-                    {"launches", launches},
-                    {"median_ms", median},
-                    {"min_ms", times->front()}};
-  if (asked_.flop > 0) facts_["time"]["tflops"] = asked_.flop / median / 1e9;
-  return true;
+// The time of a launch is void when no GPU with these peaks can have done it: the operations, and
+// the outputs, which a cold launch writes to DRAM.
+void judge_time(const ProveCase& asked, int64_t written, bool cold, Json& time,
+                Diagnostics& findings) {
+  const double median = time["median_ms"].get<double>(), fastest = time["min_ms"].get<double>();
+  if (asked.flop > 0) time["tflops"] = asked.flop / median / 1e9;
+  const Peaks peaks{time["peak_flops"].get<double>(), time["peak_bytes"].get<double>()};
+  const double floor = floor_ms(peaks, asked.flop, cold ? static_cast<double>(written) : 0);
+  time["floor_ms"] = floor;
+  if (fastest >= floor) return;
+  findings.warning("prove.floor", {},
+                   fmt::format("a launch took {:.4f} ms, and at this GPU's peak it takes {:.4f} ms "
+                               "at least: the time is void",
+                               fastest, floor));
+  time["void"] = true;
 }
 
 }  // namespace
 
+Observation observe_case(const Kernel& kernel, const ProveCase& asked, const ProveOptions& options,
+                         char* keep) {
+  return Observer(kernel, asked, options, keep).run();
+}
+
+int64_t output_bytes(const LaunchSpec& launch, const ProveCase& asked) {
+  int64_t sum = 0;
+  for (const Argument& a : launch.arguments)
+    if (a.is_tensor() && a.written)
+      sum += Strided::of(a.dtype, shape_of(a, launch, asked.sizes), false).bytes();
+  return sum;
+}
+
+CaseResult judge_case(const LaunchSpec& launch, const ProveCase& asked, const ProveOptions& options,
+                      const Observation& seen) {
+  Diagnostics findings;
+  Json facts = {{"name", asked.name},
+                {"seed", options.seed.value_or(asked.seed)},
+                {"goldens", Json::array()}};
+  const bool goldens_apply = !options.seed || *options.seed == asked.seed;
+  std::vector<Output> outputs;
+  for (const Argument& a : launch.arguments)
+    if (a.is_tensor() && a.written && outputs.size() < seen.outputs.size())
+      outputs.push_back(
+          {a.name, Strided::of(a.dtype, shape_of(a, launch, asked.sizes), asked.rows_before_heads),
+           seen.outputs[outputs.size()]});
+  for (const Output& output : outputs) scan_output(output, any_nan(asked, output.name), findings);
+  if (goldens_apply)
+    for (const Golden& golden : asked.goldens)
+      for (const Output& output : outputs)
+        if (golden.output == output.name)
+          facts["goldens"].push_back(compare_golden(golden, output, findings));
+  if (seen.time && !seen.time->is_null()) {
+    facts["time"] = *seen.time;
+    judge_time(asked, output_bytes(launch, asked), options.cold, facts["time"], findings);
+  }
+  const bool faultless = seen.findings->empty() && !findings.has_errors();
+  const bool judged = goldens_apply && !asked.goldens.empty() && findings.all().empty();
+  const Exit verdict = seen.end != Exit::holds ? seen.end
+                       : !faultless            ? Exit::refuted
+                       : judged                ? Exit::holds
+                                               : Exit::inconclusive;
+  facts["verdict"] = verdict_name(verdict);
+  facts["findings"] = to_json(findings);
+  for (const Json& finding : *seen.findings) facts["findings"].push_back(finding);
+  return {verdict, seen.context_lost, std::make_shared<Json>(std::move(facts))};
+}
+
 CaseResult prove_case(const Kernel& kernel, const ProveCase& asked, const ProveOptions& options) {
-  return Prover(kernel, asked, options).run();
+  return judge_case(kernel.spec(), asked, options, observe_case(kernel, asked, options, nullptr));
 }
 
 const char* verdict_name(Exit verdict) {

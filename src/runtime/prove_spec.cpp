@@ -35,7 +35,10 @@ class CaseReader {
         case_.scalars[name] = value.get<double>();
     case_.flop = json.value("flop", 0.0);
     case_.timed = json.value("timed", false);
+    case_.launches = json.value("launches", 2);
+    if (case_.launches < 1) fault(fmt::format("is launched {} times", case_.launches));
     read_inputs(json.at("inputs"));
+    if (json.contains("signs")) read_signs(json["signs"]);
     check_sizes();
     for (const Json& golden : json.at("goldens")) read_golden(golden);
     return std::move(case_);
@@ -47,7 +50,8 @@ class CaseReader {
                        fmt::format("case '{}': {}", case_.name, message));
   }
   void read_inputs(const Json& json);
-  Draw read_draw(const std::string& name, const Json& json);
+  Contents read_contents(const std::string& name, const Json& json);
+  void read_signs(const Json& json);
   void check_sizes();
   void read_golden(const Json& json);
   void check_golden(const Golden& golden, const Argument& output);
@@ -59,27 +63,49 @@ class CaseReader {
   ProveCase case_;
 };
 
-Draw CaseReader::read_draw(const std::string& name, const Json& json) {
-  Draw draw;
+Contents CaseReader::read_contents(const std::string& name, const Json& json) {
+  Contents contents;
+  Draw& draw = contents.draw;
   const std::string kind = json.at("kind").get<std::string>();
   draw.stream = json.value("stream", uint64_t{0});
   if (kind == "normal" || kind == "uniform") {
     draw.kind = kind == "normal" ? Draw::Kind::normal : Draw::Kind::uniform;
     draw.scale = json.value("scale", 1.0);
+    contents.mean = json.value("mean", 0.0);
   } else if (kind == "integer") {
     draw.kind = Draw::Kind::integer;
     draw.low = json.at("low").get<int64_t>();
     draw.high = json.at("high").get<int64_t>();
     if (draw.low > draw.high)
       fault(fmt::format("{} is drawn from {} to {}", name, draw.low, draw.high));
-  } else if (kind == "constant") {
+  } else if (kind == "constant" || kind == "window") {
     draw.kind = Draw::Kind::constant;
     draw.value = json.at("value").get<double>();
+    if (kind == "window" && (contents.window = json.at("from").get<int64_t>()) < 0)
+      fault(fmt::format("{}'s window begins at row {}", name, contents.window));
+    if (kind == "window" && launch_.find(name)->dims.size() < 2)
+      fault(fmt::format("{} is a window, and has {} dimensions", name,
+                        launch_.find(name)->dims.size()));
   } else {
-    fault(
-        fmt::format("{} is drawn as '{}', none of normal, uniform, integer, constant", name, kind));
+    fault(fmt::format("{} is drawn as '{}', none of normal, uniform, integer, constant, window",
+                      name, kind));
   }
-  return draw;
+  return contents;
+}
+
+// Signs are changed for each (batch entry, head), so the tensors have them as first dimensions.
+void CaseReader::read_signs(const Json& json) {
+  const auto good = [&](const std::string& name, bool written) {
+    const Argument* a = launch_.find(name);
+    if (a && a->is_tensor() && a->written == written && a->dims.size() >= 3) return true;
+    fault(fmt::format("signs are of {}, which is no {} of the kernel with heads", name,
+                      written ? "output" : "input"));
+    return false;
+  };
+  case_.signed_input = json.at("input").get<std::string>();
+  case_.signed_outputs = json.at("outputs").get<std::vector<std::string>>();
+  good(case_.signed_input, false);
+  for (const std::string& output : case_.signed_outputs) good(output, true);
 }
 
 void CaseReader::read_inputs(const Json& json) {
@@ -87,7 +113,8 @@ void CaseReader::read_inputs(const Json& json) {
     const Argument* argument = launch_.find(name);
     if (!argument || !argument->is_tensor() || argument->written)
       fault(fmt::format("there is a draw for {}, which is no input of the kernel", name));
-    case_.inputs[name] = read_draw(name, how);
+    else
+      case_.inputs[name] = read_contents(name, how);
   }
   for (const Argument& a : launch_.arguments)
     if (a.is_tensor() && !a.written && !case_.inputs.contains(a.name))
@@ -116,6 +143,10 @@ void CaseReader::read_golden(const Json& json) {
     if (!read) return;
     *tensor = std::move(*read);
   }
+  const std::string rule = json.value("rule", "rows");
+  if (rule != "rows" && rule != "window")
+    fault(fmt::format("{}'s rule is '{}', neither rows nor window", golden.output, rule));
+  golden.window = rule == "window";
   check_golden(golden, *output);
   case_.goldens.push_back(std::move(golden));
 }
@@ -138,6 +169,8 @@ void CaseReader::check_golden(const Golden& golden, const Argument& output) {
   if (golden.accepted.shape != std::vector<int64_t>{rows[0]})
     fault(fmt::format("{}'s accepted errors have shape [{}], its rows say [{}]", golden.output,
                       fmt::join(golden.accepted.shape, ", "), rows[0]));
+  if (golden.window && rows[1] != rank - 1)
+    fault(fmt::format("{}'s golden is of elements, and its rule 'window' of rows", golden.output));
   for (int64_t r = 0; r < rows[0]; ++r)
     for (int64_t d = 0; d < rows[1]; ++d) {
       const double index = golden.rows.values[r * rows[1] + d];

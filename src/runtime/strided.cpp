@@ -21,6 +21,14 @@ double drawn(const Draw& how, const Random& random, int64_t n) {
   return 0;
 }
 
+// Element n of a tensor in row-major order, before it is rounded.
+double content(const Contents& how, const Random& random, const std::vector<int64_t>& shape,
+               int64_t n) {
+  if (how.window < 0) return drawn(how.draw, random, n) + how.mean;
+  const int64_t columns = shape.back(), rows = shape[shape.size() - 2];
+  return n / columns % rows == how.window + n % columns ? how.draw.value : 0;
+}
+
 template <class T>
 void put(char* at, T value) {
   memcpy(at, &value, sizeof value);
@@ -81,14 +89,14 @@ int64_t Strided::position(int64_t n) const {
   return at;
 }
 
-std::string draw_bytes(const Draw& how, uint64_t seed, const Strided& tensor) {
-  const Random random(seed, how.stream);
+std::string draw_bytes(const Contents& how, uint64_t seed, const Strided& tensor) {
+  const Random random(seed, how.draw.stream);
   const int64_t size = static_cast<int64_t>(bytes(tensor.dtype)), count = tensor.count();
   std::string out(tensor.bytes(), '\0');
   const auto fill = [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n)
       encode(out.data() + tensor.position(n) * size, tensor.dtype,
-             round_to(tensor.dtype, drawn(how, random, n)));
+             round_to(tensor.dtype, content(how, random, tensor.shape, n)));
   };
   const int64_t workers = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1,
                                               std::max<int64_t>(count >> 16, 1));
@@ -100,7 +108,15 @@ std::string draw_bytes(const Draw& how, uint64_t seed, const Strided& tensor) {
   return out;
 }
 
-double element(const std::string& all, Dtype dtype, int64_t position) {
+Tensor draw_tensor(const Contents& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape) {
+  Tensor out(dtype, std::move(shape));
+  const Random random(seed, how.draw.stream);
+  for (int64_t n = 0; n < out.count(); ++n)
+    out.values[n] = round_to(dtype, content(how, random, out.shape, n));
+  return out;
+}
+
+double element(std::string_view all, Dtype dtype, int64_t position) {
   const char* at = all.data() + position * static_cast<int64_t>(bytes(dtype));
   switch (dtype) {
     case Dtype::f64:

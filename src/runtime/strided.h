@@ -1,7 +1,12 @@
 // A tensor's elements as bytes in some order of its dimensions: what a kernel reads and writes.
+//
+// Inputs are draws (num/random.h), and for probes two more things: values with a mean, and windows.
+// A window is zero but for an identity: with it as V, the output is some columns of the attention
+// matrix itself.
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "num/random.h"
@@ -21,10 +26,20 @@ struct Strided {
   int64_t position(int64_t n) const;
 };
 
-// The drawn values as bytes in that order. Uses every core: a case has up to 10^8 elements.
-std::string draw_bytes(const Draw& how, uint64_t seed, const Strided& tensor);
+// What an input is filled with: what is drawn, plus `mean`; or with a `window`, over the last two
+// dimensions, draw.value where row == window + column, and zero elsewhere.
+struct Contents {
+  Draw draw;
+  double mean = 0;
+  int64_t window = -1;
+};
+
+// The values as bytes in that order. Uses every core: a case has up to 10^8 elements.
+std::string draw_bytes(const Contents& how, uint64_t seed, const Strided& tensor);
+// The same values for a CPU.
+Tensor draw_tensor(const Contents& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape);
 
 // The value of the element at `position`.
-double element(const std::string& bytes, Dtype dtype, int64_t position);
+double element(std::string_view bytes, Dtype dtype, int64_t position);
 
 }  // namespace kw::runtime

@@ -58,6 +58,8 @@ class Evaluator {
 
   // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores.
   double row(int64_t b, int64_t h, int64_t i, double* output);
+  // Of the row before, keys() numbers: the weights of its values, up to a common factor.
+  const std::vector<double>& weights() const { return weights_; }
 
  private:
   // Where an operand's element at (b, h, row, d) is: base(b, h) + row * row_stride + d * d_stride.

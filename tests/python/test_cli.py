@@ -37,7 +37,8 @@ def edited(tmp_path, old, new):
 
 COMMANDS = {"make": "--target", "capture": "--form", "lift": "--out", "transfer": "--spec",
             "check": "--cases", "lower": "--reference", "build": "--target", "prove": "folder",
-            "bench": "folders", "diff": "b", "explain": "law", "doctor": "--help"}
+            "bench": "folders", "diff": "b", "explain": "law", "doctor": "--help",
+            "self-test": "--write"}
 
 
 def test_help_lists_every_command():

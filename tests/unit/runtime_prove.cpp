@@ -24,6 +24,7 @@ class Proving : public testing::Test {
   void SetUp() override {
     folder = testing::TempDir() + "/kw_prove_" + std::to_string(getpid());
     std::filesystem::create_directories(folder);
+    setenv("XDG_CACHE_HOME", (folder + "/cache").c_str(), 1);
     make("copy");
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
@@ -66,6 +67,7 @@ class Proving : public testing::Test {
                 {"layout", "BSHD"},
                 {"flop", 1e9},
                 {"timed", true},
+                {"signs", {{"input", "x"}, {"outputs", {"y", "lse"}}}},
                 {"inputs", {{"x", {{"kind", "normal"}, {"stream", 4}, {"scale", 0.7}}}}},
                 {"goldens",
                  {{{"output", "y"},
@@ -111,6 +113,31 @@ class Proving : public testing::Test {
     report = Json::parse(result.out, nullptr, false);
     return result;
   }
+  // A self-test of these kernels; what the prover says of it.
+  ProcessResult self_test(const std::vector<std::pair<std::string, std::string>>& kernels) {
+    namespace fs = std::filesystem;
+    const std::string planted = folder + "/planted";
+    fs::remove_all(planted);
+    Json list = Json::array();
+    for (const auto& [name, expect] : kernels) {
+      make(name);
+      fs::create_directories(planted + "/kernels/" + name);
+      for (const char* file : {"/launch.json", "/kernel.cubin"})
+        fs::copy_file(folder + file, planted + "/kernels/" + name + file);
+      list.push_back({{"name", name}, {"expect", expect}});
+    }
+    for (const auto& file : fs::directory_iterator(folder))
+      if (file.path().extension() == ".npy" || file.path().filename() == "prove.json")
+        fs::copy_file(file.path(), planted / file.path().filename());
+    write_file(planted + "/self_test.json", Json{{"kernels", list}}.dump());
+    make("copy");
+    setenv("LD_LIBRARY_PATH", KW_FAKE_CUDA_FOLDER, 1);
+    const ProcessResult result =
+        run_process({KW_PROVE, "--self-test", planted, "--limit", "0.5"}, "", 60);
+    unsetenv("LD_LIBRARY_PATH");
+    return result;
+  }
+
   // The codes of the only case's findings.
   std::vector<std::string> findings() const {
     std::vector<std::string> codes;
@@ -122,7 +149,34 @@ class Proving : public testing::Test {
   Json prove, report;
 };
 
+TEST_F(Proving, NothingHoldsBeforeThePlantedBugsWereCaught) {
+  ProcessResult result = run();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(report["cases"][0]["verdict"], "holds");
+  EXPECT_NE(result.err.find("self-test not run"), std::string::npos) << result.err;
+  // A planted bug that no case shows.
+  result = self_test({{"copy", "holds"}, {"copy_large", "refuted"}});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("copy_large               is wrong, and passed at 0 keys"),
+            std::string::npos)
+      << result.out;
+  result = run();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("self-test failed"), std::string::npos) << result.err;
+  // A right kernel that is refuted, and a list that could not fail.
+  EXPECT_EQ(self_test({{"copy_wrong", "holds"}, {"copy_lse", "refuted"}}).exit_code, 1);
+  EXPECT_EQ(self_test({{"copy", "holds"}}).exit_code, 2);
+  result = self_test({{"copy", "holds"},
+                      {"copy_wrong", "refuted"},
+                      {"copy_hang", "refuted"},
+                      {"copy_fault", "refuted"}});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_NE(result.out.find("prove.hang"), std::string::npos) << result.out;
+  EXPECT_EQ(run().exit_code, 0);
+}
+
 TEST_F(Proving, ARightKernelHoldsAndIsTimed) {
+  EXPECT_EQ(self_test({{"copy", "holds"}, {"copy_wrong", "refuted"}}).exit_code, 0);
   const ProcessResult result = run();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const Json& one = report["cases"][0];
@@ -140,9 +194,10 @@ TEST_F(Proving, ARightKernelHoldsAndIsTimed) {
 TEST_F(Proving, EachWrongKernelIsRefutedByItsOwnFinding) {
   const std::pair<const char*, std::vector<std::string>> cases[] = {
       {"copy_wrong", {"prove.error"}},
-      {"copy_lse", {"prove.error"}},
+      {"copy_lse", {"prove.error", "prove.replay"}},
       {"copy_past", {"prove.guard", "prove.guard"}},
       {"copy_drift", {"prove.repeat"}},
+      {"copy_replay", {"prove.replay"}},
       {"copy_fault", {"prove.fault"}}};
   for (const auto& [kernel, expected] : cases) {
     make(kernel);
@@ -151,10 +206,32 @@ TEST_F(Proving, EachWrongKernelIsRefutedByItsOwnFinding) {
   }
 }
 
+TEST_F(Proving, ALateDifferenceNeedsManyLaunches) {
+  make("copy_late");
+  prove["cases"][0]["timed"] = false;
+  write_prove();
+  run();
+  EXPECT_EQ(report["cases"][0]["verdict"], "holds");
+  prove["cases"][0]["launches"] = 20;
+  write_prove();
+  EXPECT_EQ(run().exit_code, 1);
+  EXPECT_EQ(report["cases"][0]["findings"][0]["message"],
+            "y: launch 5 on the same inputs gave other bits than launch 1");
+}
+
+TEST_F(Proving, ATimeBelowWhatTheGpuCanDoIsVoid) {
+  prove["cases"][0]["flop"] = 1e15;
+  write_prove();
+  EXPECT_EQ(run().exit_code, 3);
+  EXPECT_EQ(findings(), std::vector<std::string>{"prove.floor"});
+  EXPECT_EQ(report["cases"][0]["time"]["void"], true);
+}
+
 TEST_F(Proving, AKernelInClustersIsLaunchedSo) {
   make("copy", 2);
   setenv("FAKE_CUDA_LOG", (folder + "/calls").c_str(), 1);
-  EXPECT_EQ(run().exit_code, 0);
+  run();
+  EXPECT_EQ(report["cases"][0]["verdict"], "holds");
   unsetenv("FAKE_CUDA_LOG");
   EXPECT_NE(read_source(folder + "/calls")->text.find("launch copy grid 10 cluster 2 threads 128"),
             std::string::npos);
@@ -235,7 +312,7 @@ TEST_F(Proving, EachFaultOfProveJsonIsNamed) {
       {R"([{"op":"replace","path":"/cases/0/layout","value":"SBHD"}])",
        "layout is 'SBHD', neither BHSD nor BSHD"},
       {R"([{"op":"replace","path":"/cases/0/inputs/x/kind","value":"zeros"}])",
-       "x is drawn as 'zeros', none of normal, uniform, integer, constant"},
+       "x is drawn as 'zeros', none of normal, uniform, integer, constant, window"},
       {R"([{"op":"add","path":"/cases/0/inputs/y","value":{"kind":"normal"}}])",
        "there is a draw for y, which is no input of the kernel"},
       {R"([{"op":"remove","path":"/cases/0/inputs/x"}])", "nothing says how to draw x"},
@@ -247,6 +324,11 @@ TEST_F(Proving, EachFaultOfProveJsonIsNamed) {
        "y's values have shape [2], its rows and the sizes say [2, 8]"},
       {R"([{"op":"replace","path":"/cases/0/goldens/0/rows","value":"y.npy"}])",
        "y's rows have shape [2, 8] of f64; they are i64 [R, 3] or [R, 4]"},
+      {R"([{"op":"replace","path":"/cases/0/signs/input","value":"y"}])",
+       "signs are of y, which is no input of the kernel with heads"},
+      {R"([{"op":"add","path":"/cases/0/goldens/1/rule","value":"window"}])",
+       "lse's golden is of elements, and its rule 'window' of rows"},
+      {R"([{"op":"add","path":"/cases/0/launches","value":0}])", "is launched 0 times"},
       {R"([{"op":"replace","path":"/cases","value":[]}])", "has no cases"}};
   const Json good = prove;
   for (const auto& [patch, expected] : cases) {
@@ -276,7 +358,7 @@ TEST(StridedTensors, HoldTheGeneratorsValues) {
   for (const auto& [how, dtype] : draws) {
     const Tensor expected = draw(how, 11, dtype, {2, 3, 50, 300});
     const Strided layout = Strided::of(dtype, {2, 3, 50, 300}, true);
-    const std::string bytes = draw_bytes(how, 11, layout);
+    const std::string bytes = draw_bytes({how}, 11, layout);
     for (int64_t n = 0; n < expected.count(); ++n)
       ASSERT_EQ(element(bytes, dtype, layout.position(n)), expected.values[n]) << n;
   }

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   kw::cli::add_explain(app, result);
   kw::cli::add_doctor(app, result);
   kw::cli::add_timeline(app, result);
+  kw::cli::add_self_test(app, result);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

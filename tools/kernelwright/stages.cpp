@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "commands.h"
 #include "console.h"
+#include "driver/cpu_self_test.h"
 #include "driver/tiles.h"
 #include "driver/tools.h"
 #include "lift/lift.h"
@@ -185,6 +186,10 @@ void add_check(CLI::App& app, Result& result) {
   add_output(command, state->output, "file for the report");
   command->callback([state, cases, &result] {
     Diagnostics d;
+    if (!driver::may_certify(d)) {
+      result = finish(Exit::inconclusive, d, state->output);
+      return;
+    }
     state->options = check::options_for(state->effort);
     if (*cases) state->options.cases = state->cases;
     const auto [program, capture] = open(state->program, state->spec.request, d);
@@ -193,6 +198,8 @@ void add_check(CLI::App& app, Result& result) {
       return;
     }
     const check::Report report = check::check(*program, *capture, state->options);
+    if (const std::string doubt = driver::cpu_doubt(); !doubt.empty())
+      std::cerr << "note: " << doubt << "\n";
     give(state->output, state->output.json ? check::to_json(report).dump(1) : check::print(report),
          d);
     const Exit exit = report.verdict == check::Verdict::holds          ? Exit::holds

@@ -1,0 +1,95 @@
+// Captured specs written by hand: the forms of the right programs of tests/wrong, with cases of
+// their own and the user's error taken as zero, so that what is accepted is two halves of an ulp.
+// For the tests and the self-test, which need no Python.
+#pragma once
+#include <string>
+
+#include "spec/capture.h"
+
+namespace kw::check::hand {
+
+inline spec::ExprPtr at(const char* index) {
+  return spec::leaf(spec::Kind::index, spec::Type::integer, index);
+}
+
+inline spec::Argument tensor(const std::string& name, Dtype dtype, std::vector<spec::Size> dims) {
+  spec::Argument a;
+  a.name = name;
+  a.dtype = dtype;
+  a.is_tensor = true;
+  a.dims = std::move(dims);
+  return a;
+}
+
+// Four query heads, two key heads, D 128; any B, M, N.
+inline spec::Form plain_form() {
+  using namespace spec;
+  Form f;
+  f.name = "full";
+  f.B = {"B", 0}, f.M = {"M", 0}, f.N = {"N", 0};
+  f.H = {"", 4}, f.G = {"", 2}, f.D = f.Dv = {"", 128};
+  f.arguments = {tensor("q", Dtype::bf16, {f.B, f.H, f.M, f.D}),
+                 tensor("k", Dtype::bf16, {f.B, f.G, f.N, f.D}),
+                 tensor("v", Dtype::bf16, {f.B, f.G, f.N, f.D})};
+  const ExprPtr group = binary("//", at("h"), integer(2));
+  Term t;
+  t.q = {"q", {at("b"), at("h"), at("i"), at("d")}};
+  t.k = {"k", {at("b"), group, at("j"), at("d")}};
+  t.v = {"v", {at("b"), group, at("j"), at("d")}};
+  t.score = binary("*", leaf(Kind::score, Type::real, "s"), real(0.08838834764831845));
+  f.terms = {t};
+  f.output_dims = {"b", "h", "i", "d"};
+  return f;
+}
+
+inline spec::Form form_of(const std::string& name) {
+  using namespace spec;
+  Form f = plain_form();
+  f.name = name.substr(0, name.find("_bn"));  // causal_bn80: other tiles, same form
+  const ExprPtr causal = binary("<=", at("j"), at("i"));
+  Term& t = f.terms[0];
+  if (f.name == "causal") t.keep = causal;
+  if (f.name == "f16") {
+    f.dtype = Dtype::f16;
+    for (Argument& a : f.arguments) a.dtype = f.dtype;
+  }
+  if (f.name == "narrow_output") f.Dv = f.arguments[2].dims[3] = {"", 64};
+  if (f.name == "prefix_lm") {
+    f.arguments.push_back(tensor("prefix", Dtype::i32, {f.B}));
+    t.keep = binary("or", causal, binary("<", at("j"), read("prefix", Type::integer, {at("b")})));
+  }
+  if (f.name == "alibi") {
+    f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
+    t.keep = causal;
+    t.score = binary("+", t.score,
+                     binary("*", read("slopes", Type::real, {at("h")}),
+                            unary("float", binary("-", at("j"), at("i")))));
+  }
+  return f;
+}
+
+inline spec::Capture capture_of(const spec::Form& form) {
+  spec::Capture c;
+  c.form = form;
+  const int64_t shapes[][3] = {{1, 64, 64},  {2, 63, 65},   {1, 129, 127}, {2, 200, 77},
+                               {1, 40, 520}, {1, 257, 130}, {2, 130, 257}, {1, 1, 1}};
+  for (const auto& [b, m, n] : shapes) {
+    spec::GoldenCase g;
+    g.sizes = {{"B", b}, {"M", m}, {"N", n}};
+    g.draws.seed = 11 + c.cases.size();
+    for (size_t a = 0; a < form.arguments.size(); ++a) {
+      Draw d{Draw::Kind::normal, a};
+      if (form.arguments[a].name == "prefix")
+        d = c.cases.size() % 2 ? Draw{Draw::Kind::integer, a, 1, 0, 20}
+                               : Draw{Draw::Kind::integer, a, 1, n / 2, n};
+      if (form.arguments[a].name == "slopes") d = {Draw::Kind::uniform, a, 0.5};
+      g.draws.arguments[form.arguments[a].name] = d;
+    }
+    g.heads = {0, 3};
+    g.own_error = Tensor(Dtype::f64, {b, form.H.constant, m});
+    c.cases.push_back(std::move(g));
+  }
+  return c;
+}
+
+}  // namespace kw::check::hand
