@@ -1,32 +1,14 @@
 #include "driver/tools.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include "runtime/cubin.h"
+#include "support/files.h"
 #include "support/process.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
-
-// A folder that goes away with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code failed;
-    std::string pattern = (fs::temp_directory_path(failed) / "kernelwright.XXXXXX").string();
-    path_ = mkdtemp(pattern.data()) ? pattern : std::string();
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::string last_lines(const std::string& text, int count) {
   size_t at = text.size();

@@ -259,7 +259,7 @@ TEST(ExactCheck, reaches_two_to_the_minus_hundred_and_says_so) {
   EXPECT_EQ(json["effort"], "quick");
   EXPECT_EQ(json["exact"]["ran"], true);
   EXPECT_LE(json["exact"]["error_bound"], 0x1p-100);
-  EXPECT_NE(check::print(r).find("holds (quick check)"), std::string::npos);
+  EXPECT_NE(check::print(r).find("holds for one order of the agents (quick check)"), std::string::npos);
 }
 
 TEST(ExactCheck, names_the_statement_and_shrinks) {

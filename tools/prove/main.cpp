@@ -19,6 +19,7 @@
 #include "report.h"
 #include "runtime/prove.h"
 #include "support/child.h"
+#include "support/files.h"
 
 namespace {
 
@@ -68,6 +69,12 @@ Exit work(const Options& options, const ProveSpec& spec, int fd) {
   return Exit::holds;
 }
 
+// Which kernel the report is about, for whoever adds it to a certificate.
+std::string cubin_sha256(const std::string& folder) {
+  const SourcePtr cubin = read_source(folder + "/kernel.cubin");
+  return cubin ? sha256(cubin->text) : "";
+}
+
 // ---- the parent
 
 // Gathers the child's events into the report and prints the table as it grows.
@@ -113,6 +120,7 @@ class Report {
     print(fmt::format("{}\n", verdict_name(verdict)));
     if (options_.json)
       fmt::print("{}\n", Json{{"folder", options_.folder},
+                              {"cubin_sha256", cubin_sha256(options_.folder)},
                               {"machine", machine_},
                               {"verdict", verdict_name(verdict)},
                               {"cases", cases_},
