@@ -65,7 +65,7 @@ def spoilt(certificate):
         holder[key] = 7.5 if not isinstance(was, (int, float)) or isinstance(was, bool) else "text"
         yield f"{path} of another type", other
         # Which files and rules there are, and how many cases, differs from kernel to kernel.
-        optional = path[0] == "files" and (path[1].startswith(("kw/", "prove/", "from/")))
+        optional = len(path) == 2 and path[0] == "files" and path[1].startswith(("kw/", "prove/", "from/"))
         if isinstance(key, str) and not optional:
             other = copy.deepcopy(certificate)
             del parent(other, path)[key]
