@@ -65,12 +65,12 @@ std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRe
 
 std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const std::string& target,
                            const std::string& entry, int64_t parameter_bytes,
-                           Diagnostics& diagnostics) {
+                           Diagnostics& diagnostics, const std::vector<std::string>& extra) {
   const std::optional<runtime::Nvrtc> nvrtc = runtime::Nvrtc::find(tools.python, diagnostics);
   if (!nvrtc) return std::nullopt;
   std::vector<runtime::Header> headers;
   for (auto& [name, text] : vocabulary_files(tools.home)) headers.push_back({name, text});
-  const auto compiled = nvrtc->compile(kernel, headers, target, {}, diagnostics);
+  const auto compiled = nvrtc->compile(kernel, headers, target, extra, diagnostics);
   if (!compiled) return std::nullopt;
   runtime::CubinExpectation expected{target, {entry}, compiled->dead_globals, std::nullopt};
   if (parameter_bytes) expected.parameter_bytes = static_cast<int>(parameter_bytes);

@@ -28,7 +28,8 @@
 // are f64. With K one less than the output's rank, each line of `rows` names a row, `values` is
 // [R, columns] and `accepted` [R] is the relative L2 error that is accepted of the row. With K
 // equal to the rank, each line names one element, `values` is [R] and `accepted` [R] an absolute
-// error. Where the truth is infinite or NaN the output must be so too. Paths are relative to the
+// error. With "mask": 65535 values are words, integers: those bits of each element of the output must
+// be the same, whatever number they spell (a KW_EXACT build). Where the truth is infinite or NaN the output must be so too. Paths are relative to the
 // folder.
 #pragma once
 #include <optional>
@@ -43,6 +44,7 @@ namespace kw::runtime {
 struct Golden {
   std::string output;
   Tensor rows, values, accepted;
+  uint32_t mask = 0;  // not 0: values are words, and the output's must be the same in these bits
 };
 
 struct ProveCase {

@@ -1,4 +1,5 @@
-// verify and certify: whether a certificate still holds; what a GPU said, added to it.
+// verify, certify and exact: whether a certificate still holds; what a GPU said, added to it; a
+// build for a GPU that must give the executor's very bits.
 #include "driver/verify.h"
 
 #include <iostream>
@@ -6,6 +7,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "driver/exact_build.h"
 #include "support/files.h"
 
 namespace kw::cli {
@@ -84,6 +86,22 @@ void add_certify(CLI::App& app, Result& result) {
       if (!done) d.error("cli.write", {}, "cannot write into '" + state->folder + "'");
     }
     result = finish(done ? Exit::holds : driver::exit_for(d), d, {});
+  });
+}
+
+void add_exact(CLI::App& app, Result& result) {
+  auto options = std::make_shared<driver::ExactBuildOptions>();
+  CLI::App* command = app.add_subcommand(
+      "exact", "Build a kernel in the small algebra (KW_EXACT), with the words that it must give");
+  command->add_option("folder", options->folder, "a folder that make wrote")->required();
+  command->add_option("--out", options->out, "folder to write, for kernelwright-prove")->required();
+  command->callback([options, &result] {
+    Diagnostics d;
+    const driver::Say say = [](const std::string& stage, const std::string& text, double s) {
+      say_stage(stage, text, s, {});
+    };
+    const Exit exit = driver::exact_build(*options, say, d);
+    result = finish(exit, d, {});
   });
 }
 
