@@ -28,9 +28,9 @@
 // are f64. With K one less than the output's rank, each line of `rows` names a row, `values` is
 // [R, columns] and `accepted` [R] is the relative L2 error that is accepted of the row. With K
 // equal to the rank, each line names one element, `values` is [R] and `accepted` [R] an absolute
-// error. With "mask": 65535 values are words, integers: those bits of each element of the output must
-// be the same, whatever number they spell (a KW_EXACT build). Where the truth is infinite or NaN the output must be so too. Paths are relative to the
-// folder.
+// error. With "mask": 65535 values are words, integers: those bits of each element of the output
+// must be the same, whatever number they spell (a KW_EXACT build). Where the truth is infinite or
+// NaN the output must be so too. Paths are relative to the folder.
 #pragma once
 #include <optional>
 #include <string>
