@@ -12,10 +12,9 @@ breaks='mask_one_more|kernel.cu|s/j < args.N ? x/j <= args.N ? x/
 no_rescaling|kernel.cu|s/if (raised) kw::map(acc/if (false) kw::map(acc/
 other_slot_of_v|kernel.cu|s/gemm_add_async(acc, p, shared.v_s\[t\])/gemm_add_async(acc, p, shared.v_s[t + 1])/
 other_rows_of_q|kernel.cu|s/(cta \* WORKERS + r) \* 64}, shared.q_s/(cta * WORKERS + 1 - r) * 64}, shared.q_s/
-no_wait_for_k|kernel.cu|s/kw::wait(shared.k_full\[t + 1\]);//
 swizzle|kw/tile/tiles.cuh|s/row \* pitch \/ 128 % chunks/row * pitch \/ 128 % (chunks \/ 2)/
 fragment_columns|kw/tile/tiles.cuh|s/n % (C \/ 2) \/ 4 \* 8 + n % 2;/n % (C \/ 2) \/ 4 * 8 + 1 - n % 2;/
-part_of_a_multicast|kw/ops/copies.cuh|s/first = by_panels ? part \*/first = by_panels ? (part ^ 1) */'
+part_of_a_multicast|kw/ops/copies.cuh|s/first = by_panels ? part \*/first = by_panels ? 0 */'
 
 build() {
   rm -rf "$out"
