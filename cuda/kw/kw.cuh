@@ -5,9 +5,14 @@
 #include "ops/async_copies.cuh"
 #include "ops/barriers.cuh"
 #include "ops/copies.cuh"
-#include "ops/gemm.cuh"
 #include "ops/maps.cuh"
-#include "ops/mma.cuh"
 #include "ops/queue.cuh"
-#include "ops/rows.cuh"
 #include "ops/workers.cuh"
+#ifdef KW_EXACT
+#include "exact/products.cuh"
+#include "exact/rows.cuh"
+#else
+#include "ops/gemm.cuh"
+#include "ops/mma.cuh"
+#include "ops/rows.cuh"
+#endif

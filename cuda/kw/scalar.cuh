@@ -5,6 +5,9 @@
 // a non-negative one; both are plain ints for the compiler and facts for whoever proves that a
 // division floors. `floor_div` and `floor_mod` are Python's // and %; a kernel writes C's / and %
 // only where both operands are provably not negative.
+//
+// With -DKW_EXACT `kw::real` is an element of a small algebra instead (exact/real.cuh), and what
+// computes with it stands in exact/: a build to be held against the executor bit for bit.
 #pragma once
 #define KW_DEVICE __device__ __forceinline__
 namespace kw {
@@ -12,7 +15,9 @@ namespace kw {
 using u32 = unsigned int;
 using u64 = unsigned long long;
 using i64 = long long;
+#ifndef KW_EXACT
 using real = float;
+#endif
 using size = int;
 using index = int;
 
@@ -82,4 +87,13 @@ KW_DEVICE int heads_in_l2(i64 bytes, int group, int heads) {
   return a;
 }
 
+#ifndef KW_EXACT
+// What a tensor of floats holds of a real, and what a real is of one.
+KW_DEVICE float to_memory(real x) { return x; }
+template <class T> using Read = T&;
+template <class T> KW_DEVICE T& from_memory(T& x) { return x; }
+#endif
 }  // namespace kw
+#ifdef KW_EXACT
+#include "exact/real.cuh"
+#endif

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import pathlib
+import platform
 import shutil
 import sys
 import time
@@ -29,6 +30,8 @@ def capture(path, function, dtype, out, more_cases=()):
     traced = trace.trace(spec, trace.convert(spec, types[dtype]))
     graph.refuse_operators(traced.program.graph)
     text = graph.to_json(spec, traced)
+    text["asked"] = {"function": function or "", "dtype": dtype or ""}
+    text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
     index, truths, errors = goldens.make(spec, traced, [*goldens.CASES, *more_cases])
     text["seconds"] = {"trace": round(traced_at - started, 3),

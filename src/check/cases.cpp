@@ -4,6 +4,8 @@
 // With standard normal inputs a softmax is flat: a score hardly ever exceeds the running reference
 // by 2^8, so a kernel that forgets to rescale would pass. Every second shape therefore has queries
 // six times as large. (Sharp inputs alone would not do either: they hide mask faults.)
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -76,6 +78,17 @@ void keep_ends_of_groups(Case& c) {
 }
 
 }  // namespace
+
+std::string describe(const Case& c) {
+  std::string text;
+  for (const auto& [name, value] : c.sizes) text += fmt::format("{} {}, ", name, value);
+  text += fmt::format("{} query / {} key heads, grid {}, seed {}", c.heads.size(), c.key_heads,
+                      c.grid, c.draws.seed);
+  for (const auto& [name, draw] : c.draws.arguments)
+    if (c.golden && draw.scale != c.golden->draws.arguments.at(name).scale)
+      text += fmt::format(", {} times {}", name, draw.scale);
+  return text;
+}
 
 void choose_heads(const Form& form, Case& c, bool all) {
   const int64_t H = form.H.constant, G = form.G.constant, ratio = H / G;

@@ -88,6 +88,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
       return;
     }
     ++report.cases;
+    report.shapes.push_back(describe(cases[n]));
     report.rows += t.rows;
     report.key_blocks += t.key_blocks;
     report.worst = std::max(report.worst, t.worst);

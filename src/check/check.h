@@ -48,6 +48,12 @@ namespace kw::check {
 enum class Verdict { holds, refuted, inconclusive, invalid };
 std::string_view name(Verdict v);
 
+// For which launches a verdict "holds" was found: all of them, where the schedules reading closed
+// its instances over every sequence of blocks and number of key blocks; those that it explored,
+// where it could not; or as many as one order of the agents shows, where it did not run.
+enum class Scope { every_launch, explored, one_order };
+std::string_view name(Scope s);  // "every launch", "the launches explored", ...
+
 // quick: an edit's first answer, in seconds: few cases, no schedules. full: and the exhaustive
 // checker of schedules. The report and the certificate say which it was.
 enum class Effort { quick, usual, full };
@@ -89,9 +95,10 @@ struct Counterexample {
 // What the exact reading did.
 struct ExactReport {
   bool ran = false;
-  std::string not_run;      // why not
-  int cases = 0, runs = 0;  // runs: of all cases, each with primes and a seed of its own
-  int rows = 0;             // compared, in all runs
+  std::string not_run;              // why not
+  std::vector<std::string> shapes;  // of the cases that ran, with their seeds
+  int cases = 0, runs = 0;          // runs: of all cases, each with primes and a seed of its own
+  int rows = 0;                     // compared, in all runs
   // For a program that differs on one of the cases, the probability that no run of it showed it.
   double error_bound = 1;
   std::string opaque;  // which operations some result depends on: "order, root"
@@ -101,11 +108,12 @@ struct ExactReport {
 struct Report {
   Verdict verdict = Verdict::inconclusive;
   Effort effort = Effort::usual;
-  bool values = true;  // ran
-  int cases = 0;       // run
-  int rows = 0;        // compared
-  int key_blocks = 0;  // skipped or unmasked ones, held against the keep predicate
-  double worst = 0;    // largest error / allowed over all rows, when it holds
+  bool values = true;               // ran
+  int cases = 0;                    // run
+  std::vector<std::string> shapes;  // of those, with their seeds
+  int rows = 0;                     // compared
+  int key_blocks = 0;               // skipped or unmasked ones, held against the keep predicate
+  double worst = 0;                 // largest error / allowed over all rows, when it holds
   double seconds = 0;
   ExactReport exact;
   std::optional<Counterexample> counterexample;
@@ -114,6 +122,9 @@ struct Report {
 };
 
 Report check(const tl::Program& program, const spec::Capture& capture, const Options& options = {});
+
+Scope scope(const Report& report);
+std::string headline(const Report& report);  // "holds for the launches explored (full check)"
 
 // One screen for a person; the same facts for a program.
 std::string print(const Report& report);

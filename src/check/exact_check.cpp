@@ -84,6 +84,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
       break;
     }
     ++exact.cases;
+    exact.shapes.push_back(describe(cases[n]));
     exact.runs += t.draws + (t.failure ? 1 : 0);
     exact.rows += t.rows;
     exact.error_bound = std::max(exact.error_bound, t.error_bound);

@@ -53,10 +53,27 @@ std::string print_bound(const ExactReport& e) {
   return fmt::format("below 2^{:.0f}", std::ceil(std::log2(e.error_bound)));
 }
 
+Scope scope(const Report& r) {
+  if (!r.schedules) return Scope::one_order;
+  return r.schedules->closed && r.schedules->period > 0 ? Scope::every_launch : Scope::explored;
+}
+
+std::string_view name(Scope s) {
+  return s == Scope::every_launch ? "every launch"
+         : s == Scope::explored   ? "the launches explored"
+                                  : "one order of the agents";
+}
+
+std::string headline(const Report& r) {
+  std::string text(name(r.verdict));
+  if (r.verdict == Verdict::holds && scope(r) != Scope::every_launch)
+    text += fmt::format(" for {}", name(scope(r)));
+  if (r.effort != Effort::usual) text += fmt::format(" ({} check)", name(r.effort));
+  return text;
+}
+
 std::string print(const Report& r) {
-  std::string text = fmt::format(
-      "{}{}, {:.1f} s\n", name(r.verdict),
-      r.effort == Effort::usual ? "" : fmt::format(" ({} check)", name(r.effort)), r.seconds);
+  std::string text = fmt::format("{}, {:.1f} s\n", headline(r), r.seconds);
   if (r.values)
     text += fmt::format("  values: {} case{}, {} rows, {} key blocks", r.cases,
                         r.cases == 1 ? "" : "s", r.rows, r.key_blocks);
@@ -77,6 +94,7 @@ nlohmann::json to_json(const ExactReport& e) {
 
 nlohmann::json to_json(const Report& r) {
   nlohmann::json json = {{"verdict", name(r.verdict)},
+                         {"holds_for", name(scope(r))},
                          {"effort", name(r.effort)},
                          {"values", r.values},
                          {"cases", r.cases},

@@ -22,6 +22,10 @@ struct Case {
   int grid = 1;
 };
 
+// "B 1, M 200, N 300, 8 query / 2 key heads, grid 2, seed 20240502", with what is drawn larger than
+// in the golden cases: enough to run it again.
+std::string describe(const Case& c);
+
 // The cases of a check, goldens first. Reports and returns nothing when the form cannot be checked.
 std::vector<Case> make_cases(const spec::Capture& capture, const Options& options);
 

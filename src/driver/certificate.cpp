@@ -1,26 +1,23 @@
 #include "driver/certificate.h"
 
+#include <fmt/format.h>
+
 #include "driver/cpu_self_test.h"
 #include "support/files.h"
+#include "tl/laws.h"
 
 namespace kw::driver {
+namespace fs = std::filesystem;
 namespace {
 
-using Json = nlohmann::json;
+constexpr char kNoGpu[] =
+    "on a GPU: this machine ran none; errors and times on one are kernelwright-prove's and bench's "
+    "to show";
+constexpr char kOneGpu[] =
+    "on a GPU: sizes and inputs beyond the cases of gpu.json, and other GPUs";
 
-Json hashed(const std::string& name, std::string_view text) {
-  return {{"name", name}, {"sha256", sha256(text)}};
-}
-
-// All files of the vocabulary as one hash: names and texts in order.
-std::string vocabulary_hash(const Home& home) {
-  std::string all;
-  for (const auto& [name, text] : vocabulary_files(home)) all += name + "\n" + text + "\n";
-  return sha256(all);
-}
-
-Json transfer_facts(const transfer::Result& t) {
-  Json rules = Json::array(), bindings = Json::array(), conditions = Json::array();
+Claims transfer_facts(const transfer::Result& t) {
+  Claims rules = Claims::array(), bindings = Claims::array(), conditions = Claims::array();
   for (const transfer::AppliedRule& r : t.rules)
     rules.push_back({{"rule", r.name}, {"before", r.before}, {"after", r.after}});
   for (const transfer::Binding& b : t.bindings)
@@ -34,108 +31,234 @@ Json transfer_facts(const transfer::Result& t) {
           {"conditions", conditions}};
 }
 
-// What the exact reading adds to the checks, or to what was not checked.
-Json exact_facts(const check::ExactReport& exact, bool holds) {
-  return {{"what",
-           "exact: the program and the specification in an algebra without rounding, where every "
-           "element of every output must be the same; docs/soundness.md says what that proves"},
-          {"holds", holds},
-          {"cases", exact.cases},
-          {"runs", exact.runs},
-          {"rows", exact.rows},
-          {"difference_missed_with_probability_below", exact.error_bound},
-          {"opaque", exact.opaque}};
+Claims one_check(const char* id, const char* claim, bool holds, Claims coverage) {
+  return {{"check", id}, {"claim", claim}, {"holds", holds}, {"coverage", std::move(coverage)}};
 }
 
-Json not_checked(const check::Report& report) {
-  Json list = {
-      "this machine ran no GPU: errors and times on one are kernelwright-prove's and bench's to "
-      "show",
-      "sizes beyond those of the cases, in particular beyond 32-bit offsets",
+// Names in a list of the kind "order, root".
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < list.size();) {
+    const size_t comma = std::min(list.find(", ", at), list.size());
+    out.push_back(list.substr(at, comma - at));
+    at = comma + 2;
+  }
+  return out;
+}
+
+Claims exact_check(const check::ExactReport& exact, bool holds) {
+  return one_check(
+      "exact",
+      "the program and the specification in an algebra without rounding, where every element of "
+      "every output must be the same; docs/soundness.md says what that proves",
+      holds,
+      {{"cases", exact.shapes},
+       {"runs", exact.runs},
+       {"rows", exact.rows},
+       {"difference_missed_with_probability_below", exact.error_bound},
+       {"opaque_operations", split(exact.opaque)}});
+}
+
+Claims schedules_check(const exec::ScheduleReport& r) {
+  return one_check(
+      "schedules",
+      "in every order of the agents no race, deadlock, missing fence or early read, so one outcome",
+      r.holds(),
+      {{"agents", r.agents},
+       {"kinds_of_blocks", r.profiles},
+       {"instances", r.instances},
+       {"events", r.events},
+       {"all_sequences_of_blocks", r.closed},
+       {"states", r.states},
+       {"any_number_of_key_blocks", r.period > 0},
+       {"period", r.period},
+       {"not_closed", r.not_closed},
+       {"explored_states", r.explored},
+       {"exploration_cut", r.cut},
+       {"queue_states", r.queue_states}});
+}
+
+}  // namespace
+
+std::string CapturedGraph::sha256() const {
+  nlohmann::json graph = nlohmann::json::parse(text, nullptr, false);
+  if (!graph.is_object()) return kw::sha256(text);
+  for (const char* part : {"seconds", "file", "asked", "made_by"}) graph.erase(part);
+  return kw::sha256(graph.dump());
+}
+
+std::string CapturedGraph::said(const char* part, const char* field) const {
+  const nlohmann::json graph = nlohmann::json::parse(text, nullptr, false);
+  const auto at = graph.is_object() ? graph.find(part) : graph.end();
+  if (at == graph.end() || !at->is_object()) return "";
+  const auto found = at->find(field);
+  return found != at->end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::map<std::string, std::string> file_hashes(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = fs::relative(entry.path(), folder).string();
+    if (!entry.is_regular_file() || name == "certificate.json") continue;
+    const SourcePtr file = read_source(entry.path().string());
+    out[name] = file ? sha256(file->text) : "unreadable";
+  }
+  return out;
+}
+
+Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph) {
+  return {{"file", {{"name", capture.source->name}, {"sha256", sha256(capture.source->text)}}},
+          {"function", graph.said("asked", "function")},
+          {"dtype", graph.said("asked", "dtype")},
+          {"name", capture.form.name},
+          {"form", spec::print(capture.form)},
+          {"graph_sha256", graph.sha256()}};
+}
+
+Claims check_facts(const check::Report& report) {
+  const bool holds = report.verdict == check::Verdict::holds;
+  Claims out = Claims::array();
+  out.push_back(one_check("laws", "the program obeys every numbered law of TL",
+                          report.verdict != check::Verdict::invalid,
+                          {{"laws", tl::laws().size()}}));
+  out.push_back(one_check(
+      "values",
+      "the program on a CPU, every stored value rounded as on the GPU, against the specification "
+      "in fp64; per row at most twice the larger of the user's own error and half a unit in the "
+      "last place",
+      holds,
+      {{"cases", report.shapes},
+       {"rows", report.rows},
+       {"worst_error_over_allowed", report.worst}}));
+  out.push_back(one_check(
+      "key_blocks",
+      "in the same runs, skipped key blocks keep nothing, and unmasked ones keep everything", holds,
+      {{"blocks", report.key_blocks}}));
+  if (report.exact.ran) out.push_back(exact_check(report.exact, holds));
+  if (report.schedules) out.push_back(schedules_check(*report.schedules));
+  return out;
+}
+
+Claims lens_facts(int statements) {
+  return one_check("lens",
+                   "lifting kernel.cu gives kernel.tl back, token for token, and kernel.tl written "
+                   "into from/expert.cu gives kernel.cu",
+                   true, {{"statements", statements}});
+}
+
+Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built) {
+  const runtime::EntryResources& r = built.resources;
+  return one_check("cubin",
+                   "one entry, no global variables, nothing undefined, no spills, no serialised "
+                   "products",
+                   true,
+                   {{"entry", plan.entry},
+                    {"registers_at_entry", r.registers},
+                    {"spill_bytes", r.spill_stores + r.spill_loads},
+                    {"dynamic_shared_bytes", plan.shared_bytes}});
+}
+
+Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler) {
+  Diagnostics unused;
+  const auto or_unknown = [](const std::string& text) { return text.empty() ? "unknown" : text; };
+  return {{"compiler", compiler},
+          {"clang", lift::clang_version(tools.clang, unused).value_or("unknown")},
+          {"python", or_unknown(graph.said("made_by", "python"))},
+          {"torch", or_unknown(graph.said("made_by", "torch"))}};
+}
+
+std::vector<std::string> not_checked(const check::Report& report) {
+  std::vector<std::string> list = {
+      kNoGpu, "sizes beyond those of the cases, in particular beyond 32-bit offsets",
       "inputs with NaN or infinities",
       "approximate instructions (ex2, lg2, rcp) are taken as correctly rounded"};
   if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
-  if (!report.schedules)
+  if (!report.schedules) {
     list.push_back(
         "schedules: one fixed order of the agents was run; races, missing fences and orders that "
         "only other schedules show were not looked for");
-  else
+  } else {
     list.push_back(
         "schedules: that a fingerprint of a state holds all that its future depends on is argued "
         "and tested by mutants, not proved; register reallocation and the fences that wgmma needs "
         "for its registers are not modelled");
-  if (report.schedules && !report.schedules->closed)
-    list.push_back("schedules of launches beyond the instances: " + report.schedules->not_closed);
+    if (!report.schedules->closed)
+      list.push_back("schedules of launches beyond the instances: " + report.schedules->not_closed);
+    else if (!report.schedules->period)
+      list.push_back(
+          "schedules of blocks with more key blocks than the kinds that were looked at: a long one "
+          "was not seen to repeat");
+  }
   if (report.effort == check::Effort::quick)
     list.push_back("the default check's further cases: this one was quick (--check quick)");
   return list;
 }
 
-Json schedules_facts(const exec::ScheduleReport& schedules) {
-  Json facts = exec::to_json(schedules);
-  facts["what"] =
-      "schedules: in every order of the agents no race, deadlock, missing fence or early read, so "
-      "one outcome";
-  return facts;
+Claims certificate(const Tools& tools, const Claim& claim) {
+  Claims checked = check_facts(claim.report);
+  int statements = 0;
+  tl::walk(claim.transferred.program.body, [&](const tl::Stmt&) { ++statements; });
+  checked.push_back(lens_facts(statements));
+  checked.push_back(cubin_facts(claim.plan, claim.built));
+  return {{"schema", kCertificateSchema},
+          {"kernelwright", "0.1.0"},
+          {"verdict", check::name(claim.report.verdict)},
+          {"holds_for", name(scope(claim.report))},
+          {"effort", name(claim.report.effort)},
+          {"target", claim.plan.target},
+          {"not_checked", not_checked(claim.report)},
+          {"checked", std::move(checked)},
+          {"gpu", nullptr},
+          {"trusted",
+           {"the meaning of each function of the device vocabulary (tests/gpu holds them to it)",
+            "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"}},
+          {"spec", spec_facts(claim.capture, claim.graph)},
+          {"expert", {{"name", claim.expert->name}, {"sha256", sha256(claim.expert->text)}}},
+          {"transfer", transfer_facts(claim.transferred)},
+          {"tools", tool_facts(tools, claim.graph, claim.built.compiler)},
+          {"files", file_hashes(claim.folder)}};
 }
 
-}  // namespace
-
-Json certificate(const Tools& tools, const Claim& claim) {
-  const spec::Form& form = claim.capture.form;
-  const bool holds = claim.report.verdict == check::Verdict::holds;
-  Json seeds = Json::array();
-  for (const spec::GoldenCase& c : claim.capture.cases) seeds.push_back(c.draws.seed);
-  Diagnostics unused;
-  Json out = {
-      {"kernelwright", "0.1.0"},
-      {"spec",
-       {{"file", hashed(claim.capture.source->name, claim.capture.source->text)},
-        {"form", spec::print(form)}}},
-      {"expert", hashed(claim.expert->name, claim.expert->text)},
-      {"vocabulary", {{"sha256", vocabulary_hash(tools.home)}}},
-      {"program", hashed("kernel.tl", claim.program_text)},
-      {"kernel", hashed("kernel.cu", claim.kernel_text)},
-      {"cubin", hashed("kernel.cubin", claim.built.cubin)},
-      {"target", claim.plan.target},
-      {"resources",
-       {{"registers_at_entry", claim.built.resources.registers},
-        {"spill_bytes", claim.built.resources.spill_stores + claim.built.resources.spill_loads},
-        {"dynamic_shared_bytes", claim.plan.shared_bytes}}},
-      {"tools",
-       {{"compiler", claim.built.compiler},
-        {"clang", lift::clang_version(tools.clang, unused).value_or("unknown")}}},
-      {"transfer", transfer_facts(claim.transferred)},
-      {"verdict", check::name(claim.report.verdict)},
-      {"effort", name(claim.report.effort)},
-      {"checked",
-       {{{"what",
-          "values: the program on a CPU, every stored value rounded as on the GPU, against the "
-          "specification in fp64; per row at most twice the larger of the user's own error and "
-          "half a unit in the last place"},
-         {"holds", holds},
-         {"cases", claim.report.cases},
-         {"rows", claim.report.rows},
-         {"worst_error_over_allowed", claim.report.worst},
-         {"seeds", seeds}},
-        {{"what", "key blocks: skipped ones keep nothing, unmasked ones keep everything"},
-         {"holds", holds},
-         {"blocks", claim.report.key_blocks}},
-        {{"what", "laws of TL: the program obeys every numbered law"}, {"holds", true}},
-        {{"what", "lens: lifting kernel.cu gives kernel.tl back, token for token"},
-         {"holds", true}},
-        {{"what",
-          "cubin: one entry, no global variables, nothing undefined, no spills, no serialised "
-          "products"},
-         {"holds", true}}}},
-      {"not_checked", not_checked(claim.report)},
-      {"trusted",
-       {"the meaning of each function of the device vocabulary (tests/gpu holds them to it)",
-        "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"}}};
-  if (claim.report.exact.ran) out["checked"].push_back(exact_facts(claim.report.exact, holds));
-  if (claim.report.schedules) out["checked"].push_back(schedules_facts(*claim.report.schedules));
-  return out;
+bool add_proof(Claims& certificate, const std::string& report_text, Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& what) {
+    diagnostics.error("certificate.proof", {}, what).hint =
+        "run kernelwright-prove FOLDER --json on the GPU machine with this very folder";
+    return false;
+  };
+  const Claims report = Claims::parse(report_text, nullptr, false);
+  const bool is_report = report.is_object() && report.value("cubin_sha256", Claims()).is_string() &&
+                         report.value("machine", Claims()).is_object() &&
+                         report.value("verdict", Claims()).is_string() &&
+                         report.value("cases", Claims()).is_array();
+  if (!is_report)
+    return refuse(
+        "the report is not what kernelwright-prove --json writes: it has no cubin_sha256, "
+        "machine, verdict and cases");
+  const std::string about = report["cubin_sha256"], ours = certificate["files"]["kernel.cubin"];
+  if (about != ours)
+    return refuse(
+        fmt::format("the report is about the cubin {:.12}..., the certificate about {:.12}"
+                    "...",
+                    about, ours));
+  Claims cases = Claims::array();
+  for (const Claims& one : report["cases"])
+    cases.push_back(one.is_object() && one.contains("name") ? one["name"] : Claims("unnamed"));
+  // A prover that could not read its input, or failed, has said nothing about the kernel.
+  std::string verdict = report["verdict"];
+  if (verdict != "holds" && verdict != "refuted") verdict = "inconclusive";
+  certificate["gpu"] = {{"report", "gpu.json"},
+                        {"machine", report["machine"]},
+                        {"verdict", verdict},
+                        {"cases", cases}};
+  certificate["files"]["gpu.json"] = sha256(report_text);
+  certificate["verdict"] = verdict;  // make writes only what holds without a GPU
+  Claims left = Claims::array();
+  for (const Claims& sentence : certificate["not_checked"])
+    if (sentence != kNoGpu && sentence != kOneGpu) left.push_back(sentence);
+  left.insert(left.begin(), kOneGpu);
+  certificate["not_checked"] = left;
+  return true;
 }
 
 }  // namespace kw::driver

@@ -1,8 +1,16 @@
 // certificate.json: what exactly was checked, by what, with which seeds, and what was not.
 //
-// It makes a kernel's claim repeatable: every input is named by its hash, every tool by its
-// version. What nobody checked is part of the claim, in words.
+// It makes a kernel's claim repeatable. The folder that it stands in holds all that the claim is
+// about, and what it was made from (`from/`); every file is named with its hash, every tool with
+// its version, every case of every reading with its sizes and seed. What nobody checked is part of
+// the claim, in words. docs/certificate.md explains each field, docs/certificate.schema.json is
+// its exact form, and `kernelwright verify` (verify.h) does all of it again.
+//
+// The certificate is put together from pieces, one function each, so that verify can make one piece
+// again and compare.
 #pragma once
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -13,17 +21,48 @@
 
 namespace kw::driver {
 
+// In the order in which a person reads: verdict first.
+using Claims = nlohmann::ordered_json;
+
+inline constexpr char kCertificateSchema[] = "kernelwright.certificate/1";
+
+// The exported graph as it was written, for what the form does not say.
+struct CapturedGraph {
+  std::string text;  // graph.json
+
+  // SHA-256 of all that the function means: without times, versions and the file's place.
+  std::string sha256() const;
+  // "asked" / "function", "made_by" / "torch", "name": "" where the graph does not say.
+  std::string said(const char* part, const char* field) const;
+};
+
 struct Claim {
   const spec::Capture& capture;
+  const CapturedGraph& graph;
   const SourcePtr& expert;  // the corpus kernel's text
   const transfer::Result& transferred;
   const check::Report& report;
-  const std::string& program_text;  // kernel.tl
-  const std::string& kernel_text;   // kernel.cu
   const lower::LaunchPlan& plan;
   const Built& built;
+  std::filesystem::path folder;  // complete but for the certificate
 };
 
-nlohmann::json certificate(const Tools& tools, const Claim& claim);
+Claims certificate(const Tools& tools, const Claim& claim);
+
+// ---- the pieces
+
+// Every file of a folder by its name in it, but certificate.json, with its hash.
+std::map<std::string, std::string> file_hashes(const std::filesystem::path& folder);
+Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph);
+// The laws and the readings of a check, one object each: "check", "claim", "holds", "coverage".
+Claims check_facts(const check::Report& report);
+Claims lens_facts(int statements);
+Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built);
+Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler);
+std::vector<std::string> not_checked(const check::Report& report);
+
+// Adds what kernelwright-prove --json found to a certificate, and takes back that no GPU ran.
+// Reports certificate.proof when the report is of another cubin, or not one.
+bool add_proof(Claims& certificate, const std::string& report_text, Diagnostics& diagnostics);
 
 }  // namespace kw::driver

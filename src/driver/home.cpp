@@ -74,7 +74,8 @@ std::optional<fs::path> corpus_kernel(const Home& home, const std::string& targe
 
 std::vector<std::pair<std::string, std::string>> vocabulary_files(const Home& home) {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(home.vocabulary()))
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator(home.vocabulary() / "kw"))
     if (entry.is_regular_file())
       files.emplace_back(fs::relative(entry.path(), home.vocabulary()).string(),
                          read_source(entry.path().string())->text);

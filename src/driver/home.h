@@ -14,8 +14,11 @@ namespace kw::driver {
 
 struct Home {
   std::filesystem::path root;
+  std::filesystem::path own_vocabulary = {};  // of a kernel that brings its own kw/
 
-  std::filesystem::path vocabulary() const { return root / "cuda"; }  // holds kw/
+  std::filesystem::path vocabulary() const {  // holds kw/
+    return own_vocabulary.empty() ? root / "cuda" : own_vocabulary;
+  }
   std::filesystem::path kernels() const { return root / "kernels"; }
   std::filesystem::path python() const { return root / "python"; }
 };
@@ -39,7 +42,7 @@ bool known_target(const std::string& target, Diagnostics& diagnostics);
 std::optional<std::filesystem::path> corpus_kernel(const Home& home, const std::string& target,
                                                    Diagnostics& diagnostics);
 
-// Every file under cuda/, as (name that #include spells, text).
+// Every file of kw/, as (name that #include spells, text).
 std::vector<std::pair<std::string, std::string>> vocabulary_files(const Home& home);
 
 }  // namespace kw::driver

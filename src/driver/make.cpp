@@ -73,9 +73,16 @@ class Maker {
   }
 
   bool capture() {
-    capture_ =
-        open_spec(*tools_, {options_.spec, options_.function, options_.dtype, {}}, diagnostics_);
+    captured_ = options_.spec;  // a folder that capture wrote, or a file to capture
+    if (!fs::is_directory(captured_)) {
+      captured_ = scratch_.path() / "capture";
+      capture_ = driver::capture(
+          *tools_, {options_.spec, options_.function, options_.dtype, captured_}, diagnostics_);
+    } else {
+      capture_ = spec::load_capture(captured_, diagnostics_);
+    }
     if (!capture_) return false;
+    graph_.text = read_source((captured_ / "graph.json").string())->text;
     target_ = options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
     if (!target_.has_filename()) target_ = target_.parent_path();  // "out/x/"
     if (!free_to_write()) return false;
@@ -152,9 +159,13 @@ class Maker {
       return false;
     }
     const check::ExactReport& exact = report_.exact;
-    say("check", fmt::format("values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
-                             "{3} skipped or unmasked key blocks",
-                             report_.cases, report_.rows, report_.worst, report_.key_blocks));
+    // What holds for less than every launch says so before anything else.
+    const bool everywhere = check::scope(report_) == check::Scope::every_launch;
+    say("check",
+        fmt::format("{4}values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
+                    "{3} skipped or unmasked key blocks",
+                    report_.cases, report_.rows, report_.worst, report_.key_blocks,
+                    everywhere ? "" : check::headline(report_) + ": "));
     say_("",
          exact.ran ? fmt::format("exact {0}/{0} cases, {1} rows, a difference missed with "
                                  "probability {2}",
@@ -193,27 +204,29 @@ class Maker {
 
   bool write() {
     StagedFolder folder(target_);
-    const std::string program_text = tl::print(transferred_->program);
-    const Claim claim{*capture_,    expert_,        *transferred_, report_,
-                      program_text, lowered_->text, *plan_,        *built_};
-    const nlohmann::json claims = certificate(*tools_, claim);
+    const fs::path from = folder.path() / "from";  // what verify starts from
+    fs::create_directories(from);
     bool written =
+        write_file(from / fs::path(capture_->source->name).filename(), capture_->source->text) &&
+        write_file(from / "graph.json", graph_.text) &&
+        write_file(from / "expert.cu", expert_->text) &&
         write_file(folder.path() / "kernel.cu", lowered_->text) &&
-        write_file(folder.path() / "kernel.tl", program_text) &&
+        write_file(folder.path() / "kernel.tl", tl::print(transferred_->program)) &&
         write_file(folder.path() / "kernel.patch", lowered_->changes.patch) &&
         write_file(folder.path() / "kernel.cubin", built_->cubin) &&
         write_file(folder.path() / "launch.json", to_json(*plan_).dump(1)) &&
-        write_file(folder.path() / "launch.h", lower::launch_header(*plan_, capture_->form.name)) &&
-        write_file(folder.path() / "certificate.json", claims.dump(1));
+        write_file(folder.path() / "launch.h", lower::launch_header(*plan_, capture_->form.name));
     for (const auto& [name, text] : vocabulary_files(tools_->home)) {
       fs::create_directories((folder.path() / name).parent_path());
       written = written && write_file(folder.path() / name, text);
     }
+    if (written && !write_proof(folder.path(), *capture_, *transferred_, diagnostics_))
+      return false;
+    written = written && write_certificate(folder.path());
     if (!written) {
       diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target_.string()));
       return false;
     }
-    if (!write_proof(folder.path(), *capture_, *transferred_, diagnostics_)) return false;
     if (!folder.commit()) {
       diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target_.string()));
       return false;
@@ -224,6 +237,12 @@ class Maker {
         target_.string() +
             "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json}");
     return true;
+  }
+
+  // Last: it names every file.
+  bool write_certificate(const fs::path& folder) {
+    const Claim claim{*capture_, graph_, expert_, *transferred_, report_, *plan_, *built_, folder};
+    return write_file(folder / "certificate.json", certificate(*tools_, claim).dump(1) + "\n");
   }
 
   bool prove() {
@@ -243,6 +262,9 @@ class Maker {
   StageClock clock_;
   Made made_;
   fs::path target_;  // the folder to write
+  TemporaryFolder scratch_;
+  fs::path captured_;  // what capture wrote
+  CapturedGraph graph_;
   std::optional<Tools> tools_;
   std::string expert_path_;
   SourcePtr expert_;

@@ -1,32 +1,14 @@
 #include "driver/tools.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include "runtime/cubin.h"
+#include "support/files.h"
 #include "support/process.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
-
-// A folder that goes away with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code failed;
-    std::string pattern = (fs::temp_directory_path(failed) / "kernelwright.XXXXXX").string();
-    path_ = mkdtemp(pattern.data()) ? pattern : std::string();
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 std::string last_lines(const std::string& text, int count) {
   size_t at = text.size();
@@ -83,12 +65,12 @@ std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRe
 
 std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const std::string& target,
                            const std::string& entry, int64_t parameter_bytes,
-                           Diagnostics& diagnostics) {
+                           Diagnostics& diagnostics, const std::vector<std::string>& extra) {
   const std::optional<runtime::Nvrtc> nvrtc = runtime::Nvrtc::find(tools.python, diagnostics);
   if (!nvrtc) return std::nullopt;
   std::vector<runtime::Header> headers;
   for (auto& [name, text] : vocabulary_files(tools.home)) headers.push_back({name, text});
-  const auto compiled = nvrtc->compile(kernel, headers, target, {}, diagnostics);
+  const auto compiled = nvrtc->compile(kernel, headers, target, extra, diagnostics);
   if (!compiled) return std::nullopt;
   runtime::CubinExpectation expected{target, {entry}, compiled->dead_globals, std::nullopt};
   if (parameter_bytes) expected.parameter_bytes = static_cast<int>(parameter_bytes);

@@ -37,9 +37,10 @@ struct Built {
 
 // Compiles with the device vocabulary from memory and audits the cubin: exactly `entry`, no memory
 // of its own, nothing undefined, `parameter_bytes` of arguments where that is known (not 0).
+// `extra` are further options of NVRTC.
 std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const std::string& target,
                            const std::string& entry, int64_t parameter_bytes,
-                           Diagnostics& diagnostics);
+                           Diagnostics& diagnostics, const std::vector<std::string>& extra = {});
 
 // 70 when a diagnostic's code begins with "internal.", else 2.
 Exit exit_for(const Diagnostics& diagnostics);

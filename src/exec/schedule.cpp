@@ -190,6 +190,7 @@ std::string print(const ScheduleReport& r) {
       fmt::format("schedules: {} agents, {} kinds of blocks, {} instances, {} events", r.agents,
                   r.profiles, r.instances.size(), r.events);
   if (r.closed && r.states) text += fmt::format("; all sequences of blocks ({} states)", r.states);
+  if (!r.closed && !r.not_closed.empty()) text += fmt::format("; only these: {}", r.not_closed);
   if (r.period) text += fmt::format(", any number of key blocks (period {})", r.period);
   if (r.explored) text += fmt::format("; {} states explored{}", r.explored, r.cut ? ", cut" : "");
   return text + fmt::format(", {:.1f} s", r.seconds);

@@ -166,8 +166,11 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
     if (!sized) return;
     sized->end = blocks_of(program, *sized->machine, true);
     const int64_t blocks = blocks_of(program, *sized->machine, false);
-    for (int64_t k = 0; k < std::min<int64_t>(blocks, kMostBlocks) && !found.fault; ++k) {
-      Block block{sized, many ? blocks - 1 : k, 0, ""};
+    // The longest block is the last, or the first where the order is turned round.
+    const int64_t step = many ? std::max<int64_t>(blocks - 1, 1) : 1;
+    const int64_t end = many ? blocks : std::min<int64_t>(blocks, kMostBlocks);
+    for (int64_t k = 0; k < end && !found.fault; k += step) {
+      Block block{sized, k, 0, ""};
       for (const auto& [letter, value] : sizes)
         block.words += fmt::format("{} {}, ", letter, value);
       if (argument) block.words += fmt::format("i32 {}, ", argument);

@@ -69,35 +69,37 @@ struct Element {
   uint32_t exponentials = 0;
 };
 
+// What the executor computes with is virtual: small_algebra.h is another algebra behind it.
 class Algebra {
  public:
   static constexpr int kChains = 3;  // of primes
   Algebra(int chain, uint64_t seed);
+  virtual ~Algebra() = default;
 
   // An input: uniform at each level, by its name.
-  Element draw(uint64_t name) const;
-  Element integer(int64_t value) const;
-  Element constant(double value) const;
-  Element log2e() const { return log2e_; }
-  Element ln2() const { return ln2_; }
+  virtual Element draw(uint64_t name) const;
+  virtual Element integer(int64_t value) const;
+  virtual Element constant(double value) const;
+  virtual Element log2e() const { return log2e_; }
+  virtual Element ln2() const { return ln2_; }
   Element minus_infinity() const;
 
-  Element add(const Element& a, const Element& b) const;
+  virtual Element add(const Element& a, const Element& b) const;
   Element sub(const Element& a, const Element& b) const { return add(a, negate(b)); }
-  Element mul(const Element& a, const Element& b) const;
+  virtual Element mul(const Element& a, const Element& b) const;
   Element div(const Element& a, const Element& b) const { return mul(a, reciprocal(b)); }
-  Element negate(const Element& a) const;
-  Element reciprocal(const Element& a) const;
-  Element exp2(const Element& a) const;
-  Element log2(const Element& a) const;
+  virtual Element negate(const Element& a) const;
+  virtual Element reciprocal(const Element& a) const;
+  virtual Element exp2(const Element& a) const;
+  virtual Element log2(const Element& a) const;
   Element exp(const Element& a) const { return exp2(mul(a, log2e_)); }
   Element log(const Element& a) const { return mul(log2(a), ln2_); }
-  Element tanh(const Element& a) const;
+  virtual Element tanh(const Element& a) const;
   Element sigmoid(const Element& a) const;
   Element sqrt(const Element& a) const;
-  Element rsqrt(const Element& a) const { return reciprocal(sqrt(a)); }
-  Element max(const Element& a, const Element& b) const;
-  Element min(const Element& a, const Element& b) const;
+  virtual Element rsqrt(const Element& a) const { return reciprocal(sqrt(a)); }
+  virtual Element max(const Element& a, const Element& b) const;
+  virtual Element min(const Element& a, const Element& b) const;
   // A function that nothing is known of.
   Element opaque(uint64_t function, const Element& a) const;
 
@@ -106,12 +108,12 @@ class Algebra {
     bool holds;
     uint8_t opaque;
   };
-  Truth equal(const Element& a, const Element& b) const;
-  Truth less(const Element& a, const Element& b) const;
+  virtual Truth equal(const Element& a, const Element& b) const;
+  virtual Truth less(const Element& a, const Element& b) const;
 
   // c[rows][columns] += a[rows][depth] * b[depth][columns], or b[columns][depth] transposed.
-  void add_product(int rows, int depth, int columns, const Element* a, const Element* b,
-                   bool transposed, Element* c) const;
+  virtual void add_product(int rows, int depth, int columns, const Element* a, const Element* b,
+                           bool transposed, Element* c) const;
 
   // A bound of the probability, over the seeds, that two different formulas gave these equal
   // values: see docs/soundness.md.

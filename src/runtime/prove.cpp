@@ -10,6 +10,7 @@
 
 #include "runtime/guarded.h"
 #include "runtime/judge.h"
+#include "runtime/prove_words.h"
 #include "runtime/strided.h"
 
 namespace kw::runtime {
@@ -322,12 +323,15 @@ CaseResult judge_case(const LaunchSpec& launch, const ProveCase& asked, const Pr
       outputs.push_back(
           {a.name, Strided::of(a.dtype, shape_of(a, launch, asked.sizes), asked.rows_before_heads),
            seen.outputs[outputs.size()]});
-  for (const Output& output : outputs) scan_output(output, any_nan(asked, output.name), findings);
+  for (const Output& output : outputs)
+    if (!holds_words(asked, output.name))
+      scan_output(output, any_nan(asked, output.name), findings);
   if (goldens_apply)
     for (const Golden& golden : asked.goldens)
       for (const Output& output : outputs)
         if (golden.output == output.name)
-          facts["goldens"].push_back(compare_golden(golden, output, findings));
+          facts["goldens"].push_back(golden.mask ? compare_words(golden, output, findings)
+                                                 : compare_golden(golden, output, findings));
   if (seen.time && !seen.time->is_null()) {
     facts["time"] = *seen.time;
     judge_time(asked, output_bytes(launch, asked), options.cold, facts["time"], findings);

@@ -131,7 +131,7 @@ void CaseReader::check_sizes() {
 }
 
 void CaseReader::read_golden(const Json& json) {
-  Golden golden{.output = json.at("output").get<std::string>()};
+  Golden golden{.output = json.at("output").get<std::string>(), .mask = json.value("mask", 0u)};
   const Argument* output = launch_.find(golden.output);
   if (!output || !output->is_tensor() || !output->written)
     return fault(

@@ -34,7 +34,8 @@
 // equal to the rank, each line names one element, `values` is [R] and `accepted` [R] an absolute
 // error. Where the truth is infinite or NaN the output must be so too. Paths are relative to the
 // folder. "rule": "window" in a golden of rows has every element compared (see judge.h), and
-// `accepted` is what counts as nothing in a row.
+// `accepted` is what counts as nothing in a row. With "mask": 65535 values are words, integers:
+// those bits of each element must be the same, whatever number they spell (a KW_EXACT build).
 #pragma once
 #include <optional>
 #include <string>
@@ -49,6 +50,7 @@ struct Golden {
   std::string output;
   bool window = false;
   Tensor rows, values, accepted;
+  uint32_t mask = 0;  // not 0: values are words, and the output's must be the same in these bits
 };
 
 struct ProveCase {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -46,6 +47,17 @@ bool StagedFolder::commit() {
   std::error_code ignored;
   fs::remove_all(staging_, ignored);  // after an exchange: the old one
   return true;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::error_code failed;
+  std::string pattern = (fs::temp_directory_path(failed) / "kernelwright.XXXXXX").string();
+  path_ = mkdtemp(pattern.data()) ? pattern : std::string();
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
 }  // namespace kw

@@ -28,6 +28,21 @@ class StagedFolder {
   bool committed_ = false;
 };
 
+// A folder of our own among the system's temporary files, which goes away with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  // Empty where none could be made.
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 // Lower-case hexadecimal SHA-256.
 std::string sha256(std::string_view bytes);
 

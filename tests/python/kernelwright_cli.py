@@ -43,3 +43,8 @@ def write_spec(folder, body="return (q @ k.mT * 128**-0.5).softmax(-1) @ v", mor
     path = folder / "attention.py"
     path.write_text(SPEC.format(body=body, more=more, values=values, shape=shape, dtype=dtype))
     return path
+
+
+def cubin_check(certificate):
+    """What a certificate says of the cubin."""
+    return next(c["coverage"] for c in certificate["checked"] if c["check"] == "cubin")

@@ -167,7 +167,7 @@ def test_a_quick_check_says_that_it_was_one(captured):
     assert "schedules" not in facts
     assert facts["exact"]["error_bound"] <= 2**-100
     text = call("check", PROGRAM, "--spec", captured, "--check", "quick")
-    assert text.stdout.startswith("holds (quick check)") and "exact: 1 case" in text.stdout
+    assert text.stdout.startswith("holds for one order of the agents (quick check)") and "exact: 1 case" in text.stdout
     assert call("check", PROGRAM, "--spec", captured, "--check", "hasty").returncode == 2
 
 

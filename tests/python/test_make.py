@@ -1,10 +1,6 @@
 """What `kernelwright make` leaves in out/NAME, held against everybody who will read it: git, nvcc's
-NVRTC, a C++ compiler, and the runtime. One `make` costs seconds, so a session shares the results.
+NVRTC, a C++ compiler, and the runtime. conftest.py makes it, once a session."""
 
-Two examples are made: prefix-LM, and another that changes from day to day; all when KW_TEST_ALL=1.
-A third specification has numbers as arguments and sizes that its code fixes."""
-
-import datetime
 import hashlib
 import json
 import os
@@ -16,53 +12,12 @@ import subprocess
 import pytest
 
 from agreement import CUDA, agreement_of, assert_agree, namespace
-from kernelwright_cli import KERNEL, ROOT, call, write_spec
-
-OTHERS = ["full", "causal", "alibi"]
-TODAY = OTHERS[datetime.date.today().timetuple().tm_yday % len(OTHERS)]
-EXAMPLES = ["prefix_lm", *(OTHERS if os.environ.get("KW_TEST_ALL") == "1" else [TODAY])]
-NUMBERS = """i = torch.arange(96)[:, None]
-    j = torch.arange(k.shape[2])[None]
-    s = ((q @ k.mT) * heat).masked_fill((j > i) | (j <= i - window), -torch.inf)
-    return s.softmax(-1) @ v"""
-
-
-class Made:
-    def __init__(self, folder, run):
-        self.folder, self.run = folder, run
-
-    def json(self, name):
-        return json.loads((self.folder / name).read_text())
-
-
-@pytest.fixture(scope="session")
-def makes(tmp_path_factory):
-    """Each specification once a session; which of the examples is part of a failure's output."""
-    print(f"examples of this run: {', '.join(EXAMPLES)}")
-    done = {}
-
-    def make(name):
-        if name not in done:
-            top = tmp_path_factory.mktemp(name)
-            spec = ROOT / f"examples/{name}.py"
-            if name == "numbers":
-                spec = write_spec(top, NUMBERS, ", window, heat", ", 32, 0.125")
-            done[name] = Made(top / "made", call("make", spec, "--out", top / "made"))
-        return done[name]
-
-    return make
-
-
-@pytest.fixture(scope="session", params=[*EXAMPLES, "numbers"])
-def made(request, makes):
-    result = makes(request.param)
-    assert result.run.returncode == 0, result.run.stderr
-    return result
+from kernelwright_cli import KERNEL, ROOT, call
 
 
 def test_every_file_is_there(made):
     files = {"kernel.cu", "kernel.tl", "kernel.patch", "kernel.cubin", "launch.h", "launch.json",
-             "prove.json", "certificate.json", "kw", "prove"}
+             "prove.json", "certificate.json", "kw", "prove", "from"}
     assert {p.name for p in made.folder.iterdir()} == files
     assert not list(made.folder.parent.glob(".*"))
 
@@ -86,23 +41,34 @@ def test_the_patch_applies_to_the_experts_file(made, tmp_path):
 
 def test_the_certificate_names_what_it_is_about(made):
     certificate = made.json("certificate.json")
-    for key, name in [("kernel", "kernel.cu"), ("program", "kernel.tl"), ("cubin", "kernel.cubin")]:
-        text = (made.folder / name).read_bytes()
-        assert certificate[key] == {"name": name, "sha256": hashlib.sha256(text).hexdigest()}
-    assert certificate["expert"]["sha256"] == hashlib.sha256(KERNEL.read_bytes()).hexdigest()
+    files = {str(p.relative_to(made.folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+             for p in made.folder.rglob("*") if p.is_file() and p.name != "certificate.json"}
+    assert certificate["files"] == files
+    assert certificate["expert"]["sha256"] == files["from/expert.cu"]
+    assert files["from/expert.cu"] == hashlib.sha256(KERNEL.read_bytes()).hexdigest()
     spec = certificate["spec"]["file"]
     assert spec["sha256"] == hashlib.sha256(open(spec["name"], "rb").read()).hexdigest()
-    assert certificate["verdict"] == "holds" and certificate["resources"]["spill_bytes"] == 0
-    values = certificate["checked"][0]
-    assert values["holds"] and values["cases"] >= 8 and values["worst_error_over_allowed"] <= 1
-    exact = next(c for c in certificate["checked"] if c["what"].startswith("exact"))
-    assert exact["holds"] and exact["cases"] >= 3 and exact["opaque"] == ""
+    assert spec["sha256"] == files["from/" + os.path.basename(spec["name"])]
+    assert certificate["tools"]["torch"].startswith("2.") and certificate["effort"] == "default"
+
+
+def test_the_certificate_says_what_was_checked_and_what_was_not(made):
+    certificate = made.json("certificate.json")
+    window = certificate["spec"]["name"] == "attention"  # its long blocks are not seen to repeat
+    assert certificate["verdict"] == "holds"
+    assert certificate["holds_for"] == ("the launches explored" if window else "every launch")
+    assert ("holds for the launches explored: " in made.run.stderr) == window
+    checked = {c["check"]: c["coverage"] for c in certificate["checked"] if c["holds"]}
+    assert set(checked) == {"laws", "values", "key_blocks", "exact", "schedules", "lens", "cubin"}
+    values, exact, schedules = checked["values"], checked["exact"], checked["schedules"]
+    assert len(values["cases"]) >= 8 and all("seed" in c for c in values["cases"])
+    assert values["worst_error_over_allowed"] <= 1
+    assert len(exact["cases"]) >= 3 and exact["opaque_operations"] == []
     assert 0 < exact["difference_missed_with_probability_below"] <= 2**-100
-    assert certificate["effort"] == "default"
-    schedules = next(c for c in certificate["checked"] if c["what"].startswith("schedules"))
-    assert schedules["holds"] and schedules["all_sequences_of_blocks"]
+    assert schedules["all_sequences_of_blocks"] and schedules["any_number_of_key_blocks"] != window
+    assert checked["cubin"]["spill_bytes"] == 0
     assert any("fingerprint" in line for line in certificate["not_checked"])
-    assert any("no GPU" in line for line in certificate["not_checked"])
+    assert any("on a GPU" in line for line in certificate["not_checked"])
 
 
 def code_of(cubin, entry):

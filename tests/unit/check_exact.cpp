@@ -259,7 +259,32 @@ TEST(ExactCheck, reaches_two_to_the_minus_hundred_and_says_so) {
   EXPECT_EQ(json["effort"], "quick");
   EXPECT_EQ(json["exact"]["ran"], true);
   EXPECT_LE(json["exact"]["error_bound"], 0x1p-100);
-  EXPECT_NE(check::print(r).find("holds (quick check)"), std::string::npos);
+  EXPECT_NE(check::print(r).find("holds for one order of the agents (quick check)"),
+            std::string::npos);
+}
+
+// The schedules of a program whose blocks differ by their place cannot be closed.
+TEST(Scope, is_said_in_the_first_line) {
+  check::Options o = exact_only();
+  o.values = true;
+  o.exact = false;
+  o.cases = 1;
+  const auto report = [&](const std::string& text) {
+    return check::check(*test::parsed("scope", text), test::capture_of(test::form_of("full")), o);
+  };
+  const std::string full = test::text_of("full");
+  const check::Report closed = report(full);
+  EXPECT_EQ(check::scope(closed), check::Scope::every_launch) << check::print(closed);
+  EXPECT_EQ(check::print(closed).rfind("holds, ", 0), 0u);
+  std::string placed = full;
+  placed.insert(placed.find("            fill acc = 0.0\n"),
+                "            if u > 0:\n                sync_worker me\n");
+  const check::Report explored = report(placed);
+  EXPECT_EQ(explored.verdict, Verdict::holds) << check::print(explored);
+  EXPECT_EQ(check::scope(explored), check::Scope::explored);
+  EXPECT_EQ(check::print(explored).rfind("holds for the launches explored, ", 0), 0u);
+  EXPECT_NE(check::print(explored).find("; only these: "), std::string::npos);
+  EXPECT_EQ(check::to_json(explored)["holds_for"], "the launches explored");
 }
 
 TEST(ExactCheck, names_the_statement_and_shrinks) {

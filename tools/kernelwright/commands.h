@@ -19,6 +19,9 @@ void add_lower(CLI::App& app, Result& result);
 void add_build(CLI::App& app, Result& result);  // gpu.cpp
 void add_prove(CLI::App& app, Result& result);
 void add_bench(CLI::App& app, Result& result);
+void add_verify(CLI::App& app, Result& result);  // verify.cpp
+void add_certify(CLI::App& app, Result& result);
+void add_exact(CLI::App& app, Result& result);
 void add_diff(CLI::App& app, Result& result);  // questions.cpp
 void add_explain(CLI::App& app, Result& result);
 void add_doctor(CLI::App& app, Result& result);

@@ -26,6 +26,9 @@ int main(int argc, char** argv) {
   kw::cli::add_build(app, result);
   kw::cli::add_prove(app, result);
   kw::cli::add_bench(app, result);
+  kw::cli::add_verify(app, result);
+  kw::cli::add_certify(app, result);
+  kw::cli::add_exact(app, result);
   kw::cli::add_diff(app, result);
   kw::cli::add_explain(app, result);
   kw::cli::add_doctor(app, result);

@@ -21,6 +21,7 @@
 #include "report.h"
 #include "self_test.h"
 #include "supervise.h"
+#include "support/files.h"
 #include "support/self_test_record.h"
 
 namespace {
@@ -35,6 +36,12 @@ struct Options {
   bool json = false;
   double limit_seconds = 60;
 };
+
+// Which kernel the report is about, for whoever adds it to a certificate.
+std::string cubin_sha256(const std::string& folder) {
+  const SourcePtr cubin = read_source(folder + "/kernel.cubin");
+  return cubin ? sha256(cubin->text) : "";
+}
 
 // Gathers what was judged and prints the table as it grows.
 class Report {
@@ -66,6 +73,7 @@ class Report {
     print(doubt + verdict_name(verdict) + "\n");
     if (options_.json)
       fmt::print("{}\n", Json{{"folder", options_.folder},
+                              {"cubin_sha256", cubin_sha256(options_.folder)},
                               {"machine", machine_},
                               {"prover", build_name()},
                               {"verdict", verdict_name(verdict)},

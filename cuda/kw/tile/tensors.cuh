@@ -17,13 +17,13 @@ template <class T, char... Dims> struct Tensor {
   T* data;
   i64 stride[rank];
   int extent[rank];
-  template <class... Index> KW_DEVICE T& operator()(Index... at) const {
+  template <class... Index> KW_DEVICE Read<T> operator()(Index... at) const {
     static_assert(sizeof...(Index) == rank, "one index a dimension");
     const int i[rank] = {at...};
     i64 offset = 0;
 #pragma unroll
     for (int d = 0; d < rank; ++d) offset += i[d] * stride[d];
-    return data[offset];
+    return from_memory(data[offset]);
   }
 };
 
