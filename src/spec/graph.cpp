@@ -147,17 +147,9 @@ Span Graph::line(int line, int column) const {
   return {source, static_cast<uint32_t>(begin + from), static_cast<uint32_t>(begin + text.size())};
 }
 
-std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics& diagnostics) {
-  const std::filesystem::path path = folder / "graph.json";
-  const SourcePtr text = read_source(path.string());
-  const SourcePtr user = read_source((folder / "source.py").string());
-  if (!text || !user) {
-    diagnostics.error("spec.capture", {},
-                      fmt::format("{} is not a captured spec: it has no {}", folder.string(),
-                                  text ? "source.py" : "graph.json"));
-    return std::nullopt;
-  }
-  const Json json = Json::parse(text->text, nullptr, false);
+std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& user,
+                                 Diagnostics& diagnostics) {
+  const Json json = Json::parse(json_text->text, nullptr, false);
   Graph graph;
   Reader reader{graph, {}};
   try {  // nlohmann::json says what is missing by an exception; it goes no further than here
@@ -173,10 +165,20 @@ std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics
       graph.notes.push_back({n.at("message"), span});
     }
   } catch (const std::exception& error) {
-    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", path.string(), error.what()));
+    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", json_text->name, error.what()));
     return std::nullopt;
   }
   return graph;
+}
+
+std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics& diagnostics) {
+  const SourcePtr text = read_source((folder / "graph.json").string());
+  const SourcePtr user = read_source((folder / "source.py").string());
+  if (text && user) return parse_graph(text, user, diagnostics);
+  diagnostics.error("spec.capture", {},
+                    fmt::format("{} is not a captured spec: it has no {}", folder.string(),
+                                text ? "source.py" : "graph.json"));
+  return std::nullopt;
 }
 
 Type type_of(Dtype dtype) {
