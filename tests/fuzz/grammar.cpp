@@ -1,6 +1,7 @@
 #include "grammar.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <functional>
@@ -54,14 +55,15 @@ class Writer {
     f_.B = dice_.between(1, 2);
     f_.G = dice_.between(1, 2);
     f_.H = f_.G * dice_.one_of<int64_t>({1, 1, 2, 3});
-    f_.D = 16;
+    f_.V = 16 << dice_.once_in(8);
+    f_.D = f_.V == 16 ? 16 : 96;
     f_.M = dice_.one_of<int64_t>({1, 5, 17, 40, 63, 64, 65, 66, 70});
     f_.N = dice_.one_of<int64_t>({1, 2, 15, 16, 17, 31, 32, 33, 40, 47, 50, 64, 70});
     f_.rows_first = dice_.once_in(3);
     if (f_.G == 1 && f_.H > 1)
       f_.heads = dice_.one_of({"broadcast", "repeat", "expand", "sdpa", "own dimension"});
     else if (f_.G == f_.H)
-      f_.heads = "plain";
+      f_.heads = f_.G == 1 && dice_.once_in(3) ? "absent" : "plain";
     else
       f_.heads = dice_.one_of({"repeat", "expand", "sdpa", "own dimension"});
     f_.graph.name = "attention";
@@ -82,25 +84,27 @@ class Writer {
   }
 
   int operand(const std::string& name, const ExprPtr& heads, const ExprPtr& rows) {
-    const Shape shape = f_.rows_first ? Shape{B_, rows, heads, constant(f_.D)}
-                                      : Shape{B_, heads, rows, constant(f_.D)};
     const int64_t length = name == "q" ? 48 : 80;
-    return argument(
-        name, f_.graph.dtype, shape, {Draw::Kind::normal, 0, 1.0},
-        f_.rows_first
-            ? fmt::format("torch.randn(2, {}, {}, {}, dtype=torch.{})", length, heads->integer, f_.D,
-                          f_.graph.dtype == Dtype::f16 ? "float16" : "bfloat16")
-            : fmt::format("torch.randn(2, {}, {}, {}, dtype=torch.{})", heads->integer, length, f_.D,
-                          f_.graph.dtype == Dtype::f16 ? "float16" : "bfloat16"));
+    Shape shape = {B_, heads, rows, constant(name == "v" ? f_.V : f_.D)};
+    std::vector<int64_t> example = {2, heads->integer, length, shape[3]->integer};
+    if (f_.rows_first) std::swap(shape[1], shape[2]), std::swap(example[1], example[2]);
+    if (f_.heads == "absent") shape.erase(shape.begin() + 1), example.erase(example.begin() + 1);
+    return argument(name, f_.graph.dtype, shape, {Draw::Kind::normal, 0, 1.0},
+                    fmt::format("torch.randn({}, dtype=torch.{})", fmt::join(example, ", "),
+                                f_.graph.dtype == Dtype::f16 ? "float16" : "bfloat16"));
   }
 
   // Arguments come first in a graph, so all that may be used are made here, and which.
   void operands() {
+    if (f_.heads == "absent") {
+      f_.rows_first = false;
+      score_rank_ = 3;
+    }
     q_ = operand("q", constant(f_.H), M_);
     k_ = operand("k", constant(f_.G), N_);
     v_ = operand("v", constant(f_.G), N_);
-    f_.prelude = fmt::format("B, M, N = q.shape[0], q.shape[{}], k.shape[{}]", f_.rows_first ? 1 : 2,
-                             f_.rows_first ? 1 : 2);
+    const int rows = f_.rows_first || f_.heads == "absent" ? 1 : 2;
+    f_.prelude = fmt::format("B, M, N = q.shape[0], q.shape[{}], k.shape[{}]", rows, rows);
     choose_score();
     choose_mask();
     i_ = g_.unsqueeze(g_.arange(M_), 1);
@@ -144,7 +148,7 @@ class Writer {
   int over_heads(int x) {
     if (score_rank_ == 5)
       return g_.view("view", x, {constant(f_.G), constant(f_.H / f_.G), constant(1), constant(1)});
-    return g_.view("view", x, {constant(f_.H), constant(1), constant(1)});
+    return g_.view("view", x, {constant(f_.H), constant(1), constant(1)});  // without heads, H is 1
   }
 
   // ---- masks: atoms are chosen before any operator is written, since they may need arguments
@@ -193,7 +197,7 @@ class Writer {
     const auto pick = [&](const char* n) { name = n; };
     const Make i = [this] { return i_; }, j = [this] { return j_; };
     const int64_t c = dice_.between(1, 40), r = dice_.between(2, 6);
-    switch (dice_.below(26)) {
+    switch (dice_.below(27)) {
       case 0:
       case 1:
       case 2:
@@ -201,9 +205,7 @@ class Writer {
         return dice_.once_in(2) ? compare("le", j, i) : compare("ge", i, j);
       case 3:
         pick("causal");
-        return [this] {
-          return g_.triangle("tril", g_.full("ones", {M_, N_}, Dtype::boolean), 0);
-        };
+        return [this] { return g_.triangle("tril", g_.full("ones", {M_, N_}, Dtype::boolean), 0); };
       case 4:
         pick("triangle");
         return [this, c] {
@@ -285,6 +287,13 @@ class Writer {
           const int last = g_.binary("add", node(i_), size(spec::binary("-", N_, M_)));
           return g_.binary("le", j_, last);
         };
+      case 25:
+        pick("some heads");
+        return [this, r] {
+          const int h = over_heads(g_.arange(constant(f_.H)));
+          const int some = g_.integer("eq", g_.integer("remainder", h, r), 0);
+          return g_.binary("logical_or", some, g_.binary("le", j_, i_));
+        };
       case 23: {
         if (!dice_.once_in(3)) return atom(name);
         pick("per row");
@@ -329,7 +338,7 @@ class Writer {
 
   void choose_score() {
     const double c = double(dice_.between(1, 40)) / 4;
-    switch (dice_.below(20)) {
+    switch (dice_.below(21)) {
       case 0:
       case 1:
         f_.score = "softcap";
@@ -380,8 +389,8 @@ class Writer {
       case 9:
         f_.score = "where";
         map_ = [this, c](int s) {
-          const int near = g_.binary("eq", g_.integer("remainder", j_, 3),
-                                     g_.integer("remainder", i_, 3));
+          const int near =
+              g_.binary("eq", g_.integer("remainder", j_, 3), g_.integer("remainder", i_, 3));
           return g_.where(near, node(s), node(g_.binary("mul", s, c / 8)));
         };
         return;
@@ -394,14 +403,14 @@ class Writer {
         return;
       }
       case 11: {
-        if (f_.heads == "own dimension" || !dice_.once_in(3)) {
+        if (f_.heads == "own dimension" || f_.heads == "absent" || !dice_.once_in(3)) {
           f_.score = "plain";
           return;
         }
         f_.score = "relative table";  // a read at each score: refused
-        const int table = argument("bias", Dtype::f32, {constant(f_.H), constant(9)},
-                                   {Draw::Kind::normal, 0, 0.5},
-                                   fmt::format("torch.randn({}, 9)", f_.H));
+        const int table =
+            argument("bias", Dtype::f32, {constant(f_.H), constant(9)},
+                     {Draw::Kind::normal, 0, 0.5}, fmt::format("torch.randn({}, 9)", f_.H));
         map_ = [this, table](int s) {
           const int d = g_.integer("add", g_.clamp(distance(), -4, 4), 4);
           const int h = g_.view("view", g_.arange(constant(f_.H)),
@@ -423,6 +432,13 @@ class Writer {
         f_.score = "sigmoid";
         map_ = [this, c](int s) { return g_.binary("mul", g_.unary("sigmoid", s), c); };
         return;
+      case 15: {
+        f_.score = "temperature of batches";
+        const int t = argument("temperature", Dtype::f32, {B_}, {Draw::Kind::uniform, 0, 2.0},
+                               "torch.tensor([0.5, 1.5])");
+        map_ = [this, t](int s) { return g_.binary("mul", s, over_batch(t)); };
+        return;
+      }
       case 14:
         f_.score = "relu";
         map_ = [this](int s) { return g_.unary("relu", s); };
@@ -440,9 +456,10 @@ class Writer {
   int shared(int x, const ExprPtr& rows) {
     const int64_t times = f_.H / f_.G;
     if (f_.heads == "repeat") return g_.repeat_interleave(x, times, 1);
-    const Shape split = {B_, constant(f_.G), constant(times), rows, constant(f_.D)};
+    const ExprPtr columns = g_.shape(x).back();
+    const Shape split = {B_, constant(f_.G), constant(times), rows, columns};
     return g_.view("reshape", g_.view("expand", g_.unsqueeze(x, 2), split),
-                   {B_, constant(f_.H), rows, constant(f_.D)});
+                   {B_, constant(f_.H), rows, columns});
   }
 
   int masked(int s) {
@@ -454,9 +471,9 @@ class Writer {
       case 2:
         return g_.where(keep, node(s), fuzz::number(-HUGE_VAL));
       case 3:
-        return g_.binary(
-            "add", s, g_.masked_fill(g_.where(keep, fuzz::number(0), fuzz::number(0)),
-                                     g_.unary("logical_not", keep), -HUGE_VAL));
+        return g_.binary("add", s,
+                         g_.masked_fill(g_.where(keep, fuzz::number(0), fuzz::number(0)),
+                                        g_.unary("logical_not", keep), -HUGE_VAL));
       case 4:
         return g_.masked_fill(s, g_.unary("bitwise_not", keep), -30000);
       default:
@@ -467,7 +484,10 @@ class Writer {
   int product(int q, int k) {
     const int64_t place = dice_.below(6);
     const double scale = 1 / std::sqrt(double(f_.D));
-    if (place == 0) q = g_.binary("mul", q, scale);
+    if (place == 0 && dice_.once_in(2))
+      k = g_.binary("mul", k, scale);
+    else if (place == 0)
+      q = g_.binary("mul", q, scale);
     int s = -1;
     if (score_rank_ == 4 && g_.shape(k)[1]->integer == f_.H && dice_.once_in(4))
       s = g_.einsum("bhid,bhjd->bhij", q, k, {B_, constant(f_.H), M_, N_});
@@ -483,7 +503,7 @@ class Writer {
   int normalised(int s, int v) {
     const Dtype t = g_.dtype(v);
     const auto weighted = [&](int p) { return g_.matmul(g_.dtype(p) == t ? p : g_.to(p, t), v); };
-    switch (dice_.below(8)) {
+    switch (dice_.below(9)) {
       case 0: {
         f_.normaliser = "written out";
         const int e = g_.unary("exp", g_.binary("sub", s, g_.reduce("amax", s, true)));
@@ -495,6 +515,13 @@ class Writer {
         const int sum = g_.reduce("sum", e, true);
         const int o = weighted(e);
         return g_.to(g_.binary("div", o, sum), t);
+      }
+      case 3: {
+        f_.normaliser = "powers of two";
+        const int x =
+            g_.binary("mul", g_.binary("sub", s, g_.reduce("amax", s, true)), 1 / std::log(2.0));
+        const int e = g_.unary("exp2", x);
+        return weighted(g_.binary("div", e, g_.reduce("sum", e, true)));
       }
       case 2:
         f_.normaliser = "minus logsumexp";
@@ -522,7 +549,7 @@ class Writer {
     if (map_) s = map_(s);
     s = masked(s);
     int o = normalised(s, v);
-    if (score_rank_ == 5) o = g_.view("reshape", o, {B_, constant(f_.H), M_, constant(f_.D)});
+    if (score_rank_ == 5) o = g_.view("reshape", o, {B_, constant(f_.H), M_, constant(f_.V)});
     output(o);
     if (dice_.once_in(8) && score_rank_ == 4 && !f_.rows_first) {
       f_.normaliser += ", log-sum";
@@ -549,7 +576,8 @@ class Writer {
 
   void finish() {
     std::string names;
-    for (const spec::Argument& a : g_.graph.arguments) names += (names.empty() ? "" : ", ") + a.name;
+    for (const spec::Argument& a : g_.graph.arguments)
+      names += (names.empty() ? "" : ", ") + a.name;
     f_.example += fmt::format("    return {}\n", names);
     f_.graph = std::move(g_.graph);
   }

@@ -84,7 +84,7 @@ bool gives_truth(const std::string& op) {
 }
 
 bool gives_real(const std::string& op) {
-  static const std::set<std::string> ops = {"div",  "exp",     "exp2", "log", "log2",
+  static const std::set<std::string> ops = {"div",  "exp",     "exp2", "log",  "log2",
                                             "tanh", "sigmoid", "sqrt", "rsqrt"};
   return ops.count(op);
 }
@@ -147,7 +147,9 @@ Dtype Builder::promoted(const Value& a, const Value& b) const {
 int Builder::unary(const std::string& op, int a) {
   const bool real = gives_real(op) && !is_float(dtype(a));
   return add(op, {node(a)}, shape(a),
-             op == "logical_not" ? Dtype::boolean : real ? Dtype::f32 : dtype(a));
+             op == "logical_not" ? Dtype::boolean
+             : real              ? Dtype::f32
+                                 : dtype(a));
 }
 
 int Builder::binary(const std::string& op, const Value& a, const Value& b) {
@@ -257,10 +259,10 @@ int Builder::einsum(const std::string& text, int a, int b, Shape shape) {
 int Builder::attention(int q, int k, int v, int mask, bool causal, double scale, bool grouped) {
   Shape s = shape(q);
   s.back() = shape(v).back();
-  const int n = add("scaled_dot_product_attention",
-                    {node(q), node(k), node(v), mask < 0 ? Value{} : node(mask), number(0.0),
-                     truth(causal)},
-                    std::move(s), dtype(q));
+  const int n =
+      add("scaled_dot_product_attention",
+          {node(q), node(k), node(v), mask < 0 ? Value{} : node(mask), number(0.0), truth(causal)},
+          std::move(s), dtype(q));
   if (scale > 0) graph.nodes[n].kwargs["scale"] = number(scale);
   if (grouped) graph.nodes[n].kwargs["enable_gqa"] = truth(true);
   return n;

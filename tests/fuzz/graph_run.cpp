@@ -190,8 +190,8 @@ class Machine {
     const int64_t columns = out.shape.back(), height = out.shape[out.shape.size() - 2];
     for (int64_t k = 0; k < out.count(); ++k) {
       const int64_t distance = k % columns - k / columns % height;
-      const bool kept = n.op == "tril" ? distance <= n.args[1].integer
-                                       : distance >= n.args[1].integer;
+      const bool kept =
+          n.op == "tril" ? distance <= n.args[1].integer : distance >= n.args[1].integer;
       out.values[k] = kept ? x.values[k] : 0;
     }
   }
@@ -304,8 +304,7 @@ class Machine {
   // As PyTorch documents it; a causal mask is aligned at the top left. Weights are rounded as they
   // are where the function's own error is asked for.
   void attention(Tensor& out, const Node& n) const {
-    const Tensor &q = done_[n.args[0].node], &k = done_[n.args[1].node],
-                 &v = done_[n.args[2].node];
+    const Tensor &q = done_[n.args[0].node], &k = done_[n.args[1].node], &v = done_[n.args[2].node];
     const int64_t B = q.shape[0], H = q.shape[1], M = q.shape[2], D = q.shape[3], G = k.shape[1],
                   N = k.shape[2], V = v.shape[3];
     const Value& scale = n.arg(6, "scale");
@@ -319,7 +318,8 @@ class Machine {
       const int64_t b = row / (H * M), h = row / M % H, i = row % M, g = b * G + h / (H / G);
       for (int64_t j = 0; j < N; ++j) {
         s[j] = 0;
-        for (int64_t d = 0; d < D; ++d) s[j] += q.values[row * D + d] * k.values[(g * N + j) * D + d];
+        for (int64_t d = 0; d < D; ++d)
+          s[j] += q.values[row * D + d] * k.values[(g * N + j) * D + d];
         s[j] *= c;
         const double m = mask.values[at_mask[row * N + j]];
         if (masked && !keeps) s[j] += m;
@@ -328,7 +328,8 @@ class Machine {
       softmax_row(s.data(), p.data(), N);
       for (int64_t j = 0; j < N; ++j) {
         const double w = own_types_ ? round_to(n.dtype, p[j]) : p[j];
-        for (int64_t d = 0; d < V; ++d) out.values[row * V + d] += w * v.values[(g * N + j) * V + d];
+        for (int64_t d = 0; d < V; ++d)
+          out.values[row * V + d] += w * v.values[(g * N + j) * V + d];
       }
     }
   }

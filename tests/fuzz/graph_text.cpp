@@ -143,17 +143,18 @@ std::string python_of(const spec::Graph& g, const std::string& sizes, const std:
   std::vector<std::string> arguments, outputs;
   for (const spec::Argument& a : g.arguments) arguments.push_back(a.name);
   for (const int n : g.outputs) outputs.push_back(g.nodes[n].name);
-  std::string text = fmt::format("import torch\nimport torch.nn.functional as F\n\n\ndef {}({}):\n    {}\n",
-                                 g.name, fmt::join(arguments, ", "), sizes);
+  std::string text =
+      fmt::format("import torch\nimport torch.nn.functional as F\n\n\ndef {}({}):\n    {}\n",
+                  g.name, fmt::join(arguments, ", "), sizes);
   for (const Node& n : g.nodes)
     if (n.op != "argument") text += fmt::format("    {} = {}\n", n.name, call_text(g, n));
-  return text + fmt::format("    return {}\n\n\ndef example_inputs():\n{}", fmt::join(outputs, ", "),
-                            example);
+  return text + fmt::format("    return {}\n\n\ndef example_inputs():\n{}",
+                            fmt::join(outputs, ", "), example);
 }
 
 std::string json_of(const spec::Graph& g) {
-  Json out = {{"name", g.name},         {"file", g.name + ".py"},   {"line", 5},
-              {"dtype", name(g.dtype)}, {"arguments", Json::array()}, {"nodes", Json::array()},
+  Json out = {{"name", g.name},           {"file", g.name + ".py"},     {"line", 5},
+              {"dtype", name(g.dtype)},   {"arguments", Json::array()}, {"nodes", Json::array()},
               {"outputs", Json::array()}, {"notes", Json::array()}};
   for (size_t a = 0; a < g.arguments.size(); ++a) {
     const spec::Argument& given = g.arguments[a];

@@ -16,17 +16,19 @@
 namespace kw::fuzz {
 namespace {
 
-// Rows of a tile database for a head dimension of 16. Small tiles give several tiles of queries
+// Rows of a tile database for head dimensions of 16, and of 96 with values of 32. Small tiles give several tiles of queries
 // and keys to inputs of 70 rows.
 transfer::Target small_tiles(const char* target, const std::string& constants) {
-  const std::string text = fmt::format(
-      R"({{"about": "for tests", "rows": [{{"targets": ["{}"], "D": 16, "V": 16, "keys": "any",
-          "constants": {{{}}}, "why": "small"}}]}})",
-      target, constants);
+  std::string rows;
+  for (const auto& [columns, values] : {std::pair(16, 16), {96, 32}})
+    rows += fmt::format(R"({}{{"targets": ["{}"], "D": {}, "V": {}, "keys": "any",
+                              "constants": {{{}}}, "why": "small"}})",
+                        rows.empty() ? "" : ", ", target, columns, values, constants);
+  const std::string text = fmt::format(R"({{"about": "for tests", "rows": [{}]}})", rows);
   Diagnostics d;
-  auto rows = transfer::read_tiles(make_source("tiles.json", text), d);
-  if (!rows) throw std::runtime_error(render(d));
-  return {target, rows->rows, 0};
+  auto read = transfer::read_tiles(make_source("tiles.json", text), d);
+  if (!read) throw std::runtime_error(render(d));
+  return {target, read->rows, 0};
 }
 
 tl::Program kernel(const char* name) {
@@ -63,14 +65,16 @@ std::map<std::string, int64_t> sizes_of(const spec::Form& form, const Function& 
 
 // The user's order of dimensions to b, h, i, d.
 Tensor in_order(const Tensor& t, const Function& f) {
-  if (!f.rows_first) return t;
-  Tensor out(Dtype::f64, {f.B, f.H, f.M, f.D});
+  Tensor out(Dtype::f64, {f.B, f.H, f.M, f.V});
+  if (!f.rows_first) {
+    out.values = t.values;
+    return out;
+  }
   double* to = out.values.data();
   for (int64_t b = 0; b < f.B; ++b)
     for (int64_t h = 0; h < f.H; ++h)
       for (int64_t i = 0; i < f.M; ++i)
-        for (int64_t d = 0; d < f.D; ++d)
-          *to++ = t.values[((b * f.M + i) * f.H + h) * f.D + d];
+        for (int64_t d = 0; d < f.V; ++d) *to++ = t.values[((b * f.M + i) * f.H + h) * f.V + d];
   return out;
 }
 
@@ -78,8 +82,8 @@ Tensor row_errors(const Tensor& own, const Tensor& truth, const Function& f) {
   Tensor out(Dtype::f64, {f.B, f.H, f.M});
   for (int64_t r = 0; r < out.count(); ++r) {
     double norm = 0, off = 0;
-    for (int64_t d = 0; d < f.D; ++d) {
-      const double x = truth.values[r * f.D + d], y = own.values[r * f.D + d];
+    for (int64_t d = 0; d < f.V; ++d) {
+      const double x = truth.values[r * f.V + d], y = own.values[r * f.V + d];
       norm += x * x;
       off += (x - y) * (x - y);
     }
@@ -115,8 +119,8 @@ std::optional<spec::Capture> capture_of(const Function& f, const spec::Form& for
 }
 
 std::string told(const check::Counterexample& e) {
-  return fmt::format("{} b {} h {} i {}: {} (error {:.3g}, allowed {:.3g})", e.output, e.b, e.h, e.i,
-                     e.message, e.error, e.allowed);
+  return fmt::format("{} b {} h {} i {}: {} (error {:.3g}, allowed {:.3g})", e.output, e.b, e.h,
+                     e.i, e.message, e.error, e.allowed);
 }
 
 }  // namespace
@@ -137,7 +141,8 @@ std::optional<spec::Form> form_of(const Function& f, Diagnostics& diagnostics) {
 Judge::Judge() {
   const tl::Program hopper = kernel("sm90"), ampere = kernel("sm80");
   const char* loader = R"("Q_SLOTS": 2, "STAGES": 2, "Q_IN_REGISTERS": true, "PING_PONG": false)";
-  for (const char* tiles : {R"("BM": 64, "BN": 16, "CTAS": 1)", R"("BM": 128, "BN": 32, "CTAS": 2)"})
+  for (const char* tiles :
+       {R"("BM": 64, "BN": 16, "CTAS": 1)", R"("BM": 128, "BN": 32, "CTAS": 2)"})
     kernels_.push_back({hopper, small_tiles("sm_90a", fmt::format("{}, {}", tiles, loader))});
   kernels_.push_back({ampere, small_tiles("sm_80", R"("BN": 16, "ROWS": 64, "WORKERS": 1)")});
 }
@@ -176,10 +181,10 @@ Verdict Judge::judge(const Function& f) const {
   const check::Trial exact = check::run_exact_trial(result->program, *capture, c, 0);
   if (!exact.valid) return end(Outcome::wrong, "exact binding", render(exact.diagnostics));
   if (exact.failure)
-    return end(exact.failure->opaque ? Outcome::inconclusive : Outcome::wrong,
-               exact.failure->opaque ? "opaque: " + exact::opaque_names(exact.failure->opaque)
-                                     : "exact",
-               told(exact.failure->what));
+    return end(
+        exact.failure->opaque ? Outcome::inconclusive : Outcome::wrong,
+        exact.failure->opaque ? "opaque: " + exact::opaque_names(exact.failure->opaque) : "exact",
+        told(exact.failure->what));
   return v;
 }
 

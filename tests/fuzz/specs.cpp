@@ -1,8 +1,8 @@
 // Functions by seed through graph, form, transfer, laws and both readings (judge.h).
 //
 //   spec_fuzz FIRST COUNT [--processes N] [--log FILE]   judge them; counts at the end
-//   spec_fuzz --show SEED                                one of them: Python, form, program, verdict
-//   spec_fuzz --python FOLDER FIRST COUNT                write FOLDER/SEED.py of each
+//   spec_fuzz --show SEED                                one of them: Python, form, program,
+//   verdict spec_fuzz --python FOLDER FIRST COUNT                write FOLDER/SEED.py of each
 //   spec_fuzz --captured FOLDER FIRST COUNT              capture's FOLDER/SEED has the same form
 //
 // With --log a run that was cut goes on where it was: FILE.K has a line for each seed of process K.
@@ -87,7 +87,8 @@ int report(const Options& o) {
       all.add(word[1]);
       if (word[1] != "holds") ++codes[word[1] + " " + word[2]];
       const char* kinds[] = {"mask", "score", "heads", "normaliser", "target"};
-      for (int k = 0; k < 5; ++k) classes[fmt::format("{}: {}", kinds[k], word[3 + k])].add(word[1]);
+      for (int k = 0; k < 5; ++k)
+        classes[fmt::format("{}: {}", kinds[k], word[3 + k])].add(word[1]);
     }
   }
   fmt::print("{:<38} {:>7} {:>7} {:>7} {:>7}\n", "class", "holds", "refused", "inconcl", "wrong");
@@ -172,7 +173,8 @@ int compare_captured(const Options& o) {
     const std::string a = text_of(ours, emitted), b = text_of(theirs, captured);
     refused += !ours && a == b;
     ++(a == b ? same : different);
-    if (a != b) fmt::print("seed {}:\n--- emitted\n{}\n--- captured\n{}\n{}", seed, a, b, render(captured));
+    if (a != b)
+      fmt::print("seed {}:\n--- emitted\n{}\n--- captured\n{}\n{}", seed, a, b, render(captured));
   }
   fmt::print("seeds {} to {}: {} the same ({} of them refused alike), {} different\n", o.first,
              o.first + uint64_t(o.count) - 1, same, refused, different);
