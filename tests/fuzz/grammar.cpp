@@ -565,6 +565,7 @@ class Writer {
     const bool causal = f_.mask == "causal" && dice_.once_in(2);
     f_.score = "plain";
     if (mask_ && !causal) mask = mask_();
+    if (mask >= 0 && g_.rank(mask) < 2) mask = g_.unsqueeze(mask, 0);  // as PyTorch demands
     const double scale = dice_.once_in(3) ? 0.3 : 0;
     output(g_.attention(q, k, v, mask, causal, scale, times > 1));
   }

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 
 #include "check/trial.h"
 #include "graph_run.h"
@@ -16,44 +15,10 @@
 namespace kw::fuzz {
 namespace {
 
-// Rows of a tile database for head dimensions of 16, and of 96 with values of 32. Small tiles give several tiles of queries
-// and keys to inputs of 70 rows.
-transfer::Target small_tiles(const char* target, const std::string& constants) {
-  std::string rows;
-  for (const auto& [columns, values] : {std::pair(16, 16), {96, 32}})
-    rows += fmt::format(R"({}{{"targets": ["{}"], "D": {}, "V": {}, "keys": "any",
-                              "constants": {{{}}}, "why": "small"}})",
-                        rows.empty() ? "" : ", ", target, columns, values, constants);
-  const std::string text = fmt::format(R"({{"about": "for tests", "rows": [{}]}})", rows);
-  Diagnostics d;
-  auto read = transfer::read_tiles(make_source("tiles.json", text), d);
-  if (!read) throw std::runtime_error(render(d));
-  return {target, read->rows, 0};
-}
-
-tl::Program kernel(const char* name) {
-  Diagnostics d;
-  auto p = tl::parse(
-      read_source(fmt::format(KW_SOURCE_DIR "/tests/corpus/{}_attention_fwd.tl", name)), d);
-  if (!p) throw std::runtime_error(render(d));
-  return std::move(*p);
-}
-
 std::string first_code(const Diagnostics& d) {
   for (const Diagnostic& x : d.all())
     if (x.severity == Severity::error) return x.code;
   return "?";
-}
-
-// Narrow tiles break the laws of the widths that copies and products have on a GPU, which the
-// executor does not need; no other law may be broken.
-bool breaks_a_law(const Diagnostics& d) {
-  for (const Diagnostic& x : d.all()) {
-    const bool copy = x.code == "tile.C1" || x.code == "ring.C1";
-    const bool product = x.code == "gemm_async.C4" || x.code == "gemm_add_async.C4";
-    if (x.severity == Severity::error && !copy && !product) return true;
-  }
-  return false;
 }
 
 std::map<std::string, int64_t> sizes_of(const spec::Form& form, const Function& f) {
@@ -136,15 +101,6 @@ std::optional<spec::Form> form_of(const Function& f, Diagnostics& diagnostics) {
       spec::parse_graph(make_source("graph.json", json_of(f.graph)), user, diagnostics);
   if (!graph) return std::nullopt;
   return spec::recognise(std::move(*graph), diagnostics);
-}
-
-Judge::Judge() {
-  const tl::Program hopper = kernel("sm90"), ampere = kernel("sm80");
-  const char* loader = R"("Q_SLOTS": 2, "STAGES": 2, "Q_IN_REGISTERS": true, "PING_PONG": false)";
-  for (const char* tiles :
-       {R"("BM": 64, "BN": 16, "CTAS": 1)", R"("BM": 128, "BN": 32, "CTAS": 2)"})
-    kernels_.push_back({hopper, small_tiles("sm_90a", fmt::format("{}, {}", tiles, loader))});
-  kernels_.push_back({ampere, small_tiles("sm_80", R"("BN": 16, "ROWS": 64, "WORKERS": 1)")});
 }
 
 Verdict Judge::judge(const Function& f) const {

@@ -4,9 +4,8 @@
 #include <string>
 
 #include "grammar.h"
+#include "small_kernels.h"
 #include "spec/capture.h"
-#include "tl/program.h"
-#include "transfer/transfer.h"
 
 namespace kw::fuzz {
 
@@ -20,18 +19,13 @@ struct Verdict {
   std::string target;
 };
 
-// The kernels that are changed, with tiles small enough for small inputs, and their targets.
+// Holds the kernels that are changed.
 class Judge {
  public:
-  Judge();
   Verdict judge(const Function& f) const;
 
  private:
-  struct Kernel {
-    tl::Program program;
-    transfer::Target target;
-  };
-  std::vector<Kernel> kernels_;
+  const std::vector<Kernel> kernels_ = small_kernels();
 };
 
 // What capture would have read; null after refusing.
