@@ -125,6 +125,10 @@ std::string read_header(const std::string& bytes, Header& header) {
       header.shape.push_back(std::strtoll(d.c_str(), &end, 10));
       if (*end != '\0' || header.shape.back() < 0) return "its shape is not a list of sizes";
     }
+  int64_t count = 1;
+  for (const int64_t d : header.shape)
+    if (__builtin_mul_overflow(count, d, &count) || count > int64_t{1} << 48)
+      return "its shape asks for more elements than any file has";
   return {};
 }
 

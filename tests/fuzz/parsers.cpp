@@ -7,7 +7,6 @@
 #include "runtime/cubin.h"
 #include "runtime/launch_spec.h"
 #include "spec/graph.h"
-#include "spec/recognise.h"
 #include "tl/laws.h"
 #include "tl/program.h"
 #include "transfer/tiles.h"
@@ -36,9 +35,9 @@ void tl_text(const std::string& bytes) {
 
 void graph(const std::string& bytes) {
   Diagnostics d;
-  auto g = spec::parse_graph(make_source("graph.json", bytes), make_source("user.py", "x\ny\n"), d);
+  const auto g =
+      spec::parse_graph(make_source("graph.json", bytes), make_source("user.py", "x\ny\n"), d);
   demand(g || d.has_errors(), "what cannot be read is reported");
-  if (g) spec::recognise(std::move(*g), d);
   render(d);
 }
 
