@@ -85,8 +85,9 @@ class Assigner {
   bool name_single(const std::vector<std::string>& single, std::vector<std::string>& shared) {
     if (single.empty()) return true;
     if (single.size() + shared.size() > 2)
-      return refuse("spec.operand", "the output has more dimensions than batch, heads, queries and "
-                                    "head dimension");
+      return refuse("spec.operand",
+                    "the output has more dimensions than batch, heads, queries and "
+                    "head dimension");
     const bool beside_heads =
         !shared.empty() && elements_.extents().at(shared[0])->kind == Kind::number;
     const bool batch_first = beside_heads || single.size() == 2;
