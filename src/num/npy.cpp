@@ -125,20 +125,21 @@ std::string read_header(const std::string& bytes, Header& header) {
       header.shape.push_back(std::strtoll(d.c_str(), &end, 10));
       if (*end != '\0' || header.shape.back() < 0) return "its shape is not a list of sizes";
     }
+  int64_t count = 1;
+  for (const int64_t d : header.shape)
+    if (__builtin_mul_overflow(count, d, &count) || count > int64_t{1} << 48)
+      return "its shape asks for more elements than any file has";
   return {};
 }
 
 }  // namespace
 
-std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& diagnostics,
-                               std::optional<Dtype> as) {
+std::optional<Tensor> parse_npy(const std::string& bytes, const std::string& name,
+                                Diagnostics& diagnostics, std::optional<Dtype> as) {
   const auto refuse = [&](const std::string& why) {
-    diagnostics.error("npy", {}, fmt::format("{}: {}", path.string(), why));
+    diagnostics.error("npy", {}, fmt::format("{}: {}", name, why));
     return std::nullopt;
   };
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return refuse("the file cannot be opened");
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   Header header;
   if (const std::string why = read_header(bytes, header); !why.empty()) return refuse(why);
   if (header.dtype == Dtype::bf16 && as != Dtype::bf16)
@@ -152,6 +153,17 @@ std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& d
   for (int64_t n = 0; n < count; ++n)
     out.values[n] = decode(header.dtype, bytes.data() + header.data + n * size);
   return out;
+}
+
+std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& diagnostics,
+                               std::optional<Dtype> as) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    diagnostics.error("npy", {}, fmt::format("{}: the file cannot be opened", path.string()));
+    return std::nullopt;
+  }
+  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return parse_npy(bytes, path.string(), diagnostics, as);
 }
 
 bool write_npy(const std::filesystem::path& path, const Tensor& tensor) {

@@ -5,6 +5,7 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "num/tensor.h"
 #include "support/diagnostic.h"
@@ -14,6 +15,10 @@ namespace kw {
 // `as` reads the file's `<u2` as bf16 bits; otherwise `<u2` is refused.
 std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& diagnostics,
                                std::optional<Dtype> as = std::nullopt);
+
+// The same from a file's bytes; `name` is for messages.
+std::optional<Tensor> parse_npy(const std::string& bytes, const std::string& name,
+                                Diagnostics& diagnostics, std::optional<Dtype> as = std::nullopt);
 
 // Writes whole or not at all. False, with errno, when it cannot.
 bool write_npy(const std::filesystem::path& path, const Tensor& tensor);

@@ -17,7 +17,7 @@ namespace kw::runtime {
 namespace {
 
 using Program = struct _nvrtcProgram*;
-constexpr int success = 0, compilation_error = 6;
+constexpr int success = 0;
 
 }  // namespace
 

@@ -4,22 +4,31 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 namespace kw::spec {
 namespace {
 
 using Json = nlohmann::json;
 
+// Nothing that PyTorch exports is nested deeper.
+constexpr int kDeepest = 50;
+
+void limit(int depth) {
+  if (depth > kDeepest) throw std::invalid_argument("a value is nested too deeply");
+}
+
 // ["+", "s1", 3] over symbols; see graph.py.
-ExprPtr read_size(const Json& json) {
+ExprPtr read_size(const Json& json, int depth = 0) {
+  limit(depth);
   if (json.is_number_integer()) return integer(json.get<int64_t>());
   if (json.is_number()) return real(json.get<double>());
   if (json.is_string()) return leaf(Kind::size, Type::integer, json.get<std::string>());
   const std::string op = json.at(0);
   if (op == "real") return real(json.at(1).get<double>());
-  ExprPtr out = read_size(json.at(1));
+  ExprPtr out = read_size(json.at(1), depth + 1);
   if (json.size() == 2) return unary(op, out);
-  for (size_t n = 2; n < json.size(); ++n) out = binary(op, out, read_size(json.at(n)));
+  for (size_t n = 2; n < json.size(); ++n) out = binary(op, out, read_size(json.at(n), depth + 1));
   return out;
 }
 
@@ -33,7 +42,8 @@ struct Reader {
   Graph& graph;
   std::map<std::string, int> numbers;  // of nodes, by name
 
-  Value value(const Json& json) const {
+  Value value(const Json& json, int depth = 0) const {
+    limit(depth);
     Value out;
     if (json.is_boolean()) {
       out.kind = Value::Kind::boolean;
@@ -51,7 +61,7 @@ struct Reader {
       out.text = json;
     } else if (json.is_array()) {
       out.kind = Value::Kind::list;
-      for (const Json& item : json) out.list.push_back(value(item));
+      for (const Json& item : json) out.list.push_back(value(item, depth + 1));
     } else if (json.is_object() && json.contains("node")) {
       out.kind = Value::Kind::node;
       out.node = numbers.at(json.at("node"));
@@ -147,17 +157,9 @@ Span Graph::line(int line, int column) const {
   return {source, static_cast<uint32_t>(begin + from), static_cast<uint32_t>(begin + text.size())};
 }
 
-std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics& diagnostics) {
-  const std::filesystem::path path = folder / "graph.json";
-  const SourcePtr text = read_source(path.string());
-  const SourcePtr user = read_source((folder / "source.py").string());
-  if (!text || !user) {
-    diagnostics.error("spec.capture", {},
-                      fmt::format("{} is not a captured spec: it has no {}", folder.string(),
-                                  text ? "source.py" : "graph.json"));
-    return std::nullopt;
-  }
-  const Json json = Json::parse(text->text, nullptr, false);
+std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& user,
+                                 Diagnostics& diagnostics) {
+  const Json json = Json::parse(json_text->text, nullptr, false);
   Graph graph;
   Reader reader{graph, {}};
   try {  // nlohmann::json says what is missing by an exception; it goes no further than here
@@ -173,10 +175,20 @@ std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics
       graph.notes.push_back({n.at("message"), span});
     }
   } catch (const std::exception& error) {
-    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", path.string(), error.what()));
+    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", json_text->name, error.what()));
     return std::nullopt;
   }
   return graph;
+}
+
+std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics& diagnostics) {
+  const SourcePtr text = read_source((folder / "graph.json").string());
+  const SourcePtr user = read_source((folder / "source.py").string());
+  if (text && user) return parse_graph(text, user, diagnostics);
+  diagnostics.error("spec.capture", {},
+                    fmt::format("{} is not a captured spec: it has no {}", folder.string(),
+                                text ? "source.py" : "graph.json"));
+  return std::nullopt;
 }
 
 Type type_of(Dtype dtype) {

@@ -61,6 +61,9 @@ struct Graph {
   Span line(int line, int column = 1) const;
 };
 
+// From the text of graph.json and of the user's file; read_graph() finds both in a folder.
+std::optional<Graph> parse_graph(const SourcePtr& json, const SourcePtr& user,
+                                 Diagnostics& diagnostics);
 std::optional<Graph> read_graph(const std::filesystem::path& folder, Diagnostics& diagnostics);
 
 Type type_of(Dtype dtype);

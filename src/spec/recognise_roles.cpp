@@ -48,8 +48,12 @@ class Assigner {
   }
 
   bool name_indices() {
-    std::vector<std::string> shared;
+    std::vector<std::string> shared, single;
     for (const std::string& x : output_) {
+      if (is_single(x)) {
+        single.push_back(x);
+        continue;
+      }
       const bool q = at_index(parts_.q, x), k = at_index(parts_.k, x), v = at_index(parts_.v, x);
       const char* role = q && !k && !v ? "i" : !q && !k && v ? "d" : nullptr;
       if (!role) {
@@ -67,7 +71,31 @@ class Assigner {
         return false;
       }
     }
-    return name_shared(shared);
+    return name_single(single, shared) && name_shared(shared);
+  }
+
+  // A dimension of one that nothing is read at: a single head, or a batch of one.
+  bool is_single(const std::string& x) const {
+    const ExprPtr& extent = elements_.extents().at(x);
+    return extent->kind == Kind::number && extent->integer == 1 && !at_index(parts_.q, x) &&
+           !at_index(parts_.k, x) && !at_index(parts_.v, x);
+  }
+
+  // Beside a dimension of heads, which is constant, it is the batch; else the first of two is.
+  bool name_single(const std::vector<std::string>& single, std::vector<std::string>& shared) {
+    if (single.empty()) return true;
+    if (single.size() + shared.size() > 2)
+      return refuse("spec.operand",
+                    "the output has more dimensions than batch, heads, queries and "
+                    "head dimension");
+    const bool beside_heads =
+        !shared.empty() && elements_.extents().at(shared[0])->kind == Kind::number;
+    const bool batch_first = beside_heads || single.size() == 2;
+    roles_.index_names[single[0]] = batch_first ? "b" : "h";
+    if (single.size() == 2) roles_.index_names[single[1]] = "h";
+    if (!shared.empty()) roles_.index_names[shared[0]] = batch_first ? "h" : "b";
+    shared.clear();
+    return true;
   }
 
   // Two output indices that only q is read at: the one of constant extent is the head.

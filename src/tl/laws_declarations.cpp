@@ -7,8 +7,6 @@
 namespace kw::tl {
 namespace {
 
-constexpr int64_t kSharedBytes = 227 * 1024;  // CUDA C Programming Guide, compute capability 9.0
-
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }

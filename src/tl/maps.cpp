@@ -84,8 +84,9 @@ bool read_lambda(Reader& r, const Stmt& stmt, Field& field) {
     r.expect(",");
     const ExprPtr given = r.operand(false);
     if (r.failed()) return false;
+    const std::string local = vector;  // clang before 16 captures no structured binding
     body = rewrite(
-        body, [&](const ExprPtr& e) { return e->is_name(vector) ? name(given->text) : nullptr; });
+        body, [&](const ExprPtr& e) { return e->is_name(local) ? name(given->text) : nullptr; });
     vector = given->text;
   }
   if (r.failed()) return false;

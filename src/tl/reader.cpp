@@ -9,6 +9,8 @@
 namespace kw::tl {
 namespace {
 
+constexpr int kDeepest = 200;  // of an expression: far beyond any kernel, far below the stack
+
 std::string quoted(std::string_view text) {
   if (text.empty()) return "the end";
   if (text == "\n") return "the end of the line";
@@ -132,6 +134,7 @@ ExprPtr Reader::operators(int low) {
     e = unary();
   }
   bool compared = false;
+  int joined = 0;  // a + b + c ... is as deep a tree as parentheses make
   while (e && !failed()) {
     const std::string op = operator_here();
     const int p = op.empty() ? 0 : precedence(op);
@@ -141,6 +144,10 @@ ExprPtr Reader::operators(int low) {
       return nullptr;
     }
     compared = p == kComparison;
+    if (++joined == kDeepest) {
+      fail("the expression has too many operators");
+      return nullptr;
+    }
     ++at;
     ExprPtr right = operators(p + 1);
     e = right ? placed(combine(op, e, right), first) : nullptr;
@@ -149,7 +156,6 @@ ExprPtr Reader::operators(int low) {
 }
 
 ExprPtr Reader::unary() {
-  constexpr int kDeepest = 200;  // far beyond any kernel, far below the stack
   if (depth_ == kDeepest) {
     fail("the expression is nested too deeply");
     return nullptr;
@@ -198,7 +204,11 @@ ExprPtr Reader::primary() {
 }
 
 ExprPtr Reader::postfix(ExprPtr e, size_t first) {
-  while (e && !failed()) {
+  for (int joined = 0; e && !failed(); ++joined) {
+    if (joined == kDeepest) {
+      fail("the expression has too many indices");
+      break;
+    }
     if (take("[")) {
       std::vector<ExprPtr> indices = list("]");
       if (failed()) break;

@@ -92,7 +92,7 @@ class Mutator {
         fmt::format("{}: {}", was.span.known() ? was.span.start().line : 0, tl::print_head(was));
     f(body_at(p, path));
     if (tl::equal(p, program_)) return;
-    out_.push_back({kind, where, std::move(p)});
+    out_.push_back({kind, where, std::move(p), ""});
   }
 
   void visit(const Path& path) {

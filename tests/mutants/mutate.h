@@ -11,6 +11,7 @@ struct Mutant {
   std::string kind;   // "drop wait_free"
   std::string where;  // the statement as it was, with its line in the canonical text
   tl::Program program;
+  std::string now;  // the statement as it is, where it is still there: numerical mutants
 };
 
 // Every mutant of every class.

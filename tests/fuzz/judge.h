@@ -1,0 +1,34 @@
+// One function of the grammar through everything: graph, form, transfer, laws, both readings.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "grammar.h"
+#include "small_kernels.h"
+#include "spec/capture.h"
+
+namespace kw::fuzz {
+
+enum class Outcome { holds, refused, inconclusive, wrong };
+const char* name(Outcome o);
+
+struct Verdict {
+  Outcome outcome = Outcome::holds;
+  std::string code;    // of a refusal; what was opaque; which reading was wrong
+  std::string detail;  // for a person
+  std::string target;
+};
+
+// Holds the kernels that are changed.
+class Judge {
+ public:
+  Verdict judge(const Function& f) const;
+
+ private:
+  const std::vector<Kernel> kernels_ = small_kernels();
+};
+
+// What capture would have read; null after refusing.
+std::optional<spec::Form> form_of(const Function& f, Diagnostics& diagnostics);
+
+}  // namespace kw::fuzz

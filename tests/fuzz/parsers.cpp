@@ -1,0 +1,85 @@
+#include "parsers.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "num/npy.h"
+#include "runtime/cubin.h"
+#include "runtime/launch_spec.h"
+#include "spec/graph.h"
+#include "tl/laws.h"
+#include "tl/program.h"
+#include "transfer/tiles.h"
+
+namespace kw::fuzz {
+namespace {
+
+// A promise that does not hold: libFuzzer keeps the input.
+void demand(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "not true: %s\n", what);
+  std::abort();
+}
+
+void tl_text(const std::string& bytes) {
+  Diagnostics d;
+  const auto program = tl::parse(make_source("input.tl", bytes), d);
+  demand(program || d.has_errors(), "what cannot be read is reported");
+  if (!program) return;
+  const std::string text = tl::print(*program);
+  const auto again = tl::parse(make_source("printed.tl", text), d);
+  demand(again && tl::equal(*program, *again), "printing gives text that reads back the same");
+  tl::verify(*program, d);
+  render(d);
+}
+
+void graph(const std::string& bytes) {
+  Diagnostics d;
+  const auto g =
+      spec::parse_graph(make_source("graph.json", bytes), make_source("user.py", "x\ny\n"), d);
+  demand(g || d.has_errors(), "what cannot be read is reported");
+  render(d);
+}
+
+void cubin(const std::string& bytes) {
+  Diagnostics d;
+  runtime::audit_cubin(bytes, {"sm_90a", {"attention_fwd"}, {}, 64}, d);
+  render(d);
+}
+
+void npy(const std::string& bytes) {
+  Diagnostics d;
+  const auto t = parse_npy(bytes, "input.npy", d, Dtype::bf16);
+  demand(!t || t->count() == element_count(t->shape), "a tensor has the elements of its shape");
+}
+
+void launch(const std::string& bytes) {
+  Diagnostics d;
+  runtime::read_launch_spec(make_source("launch.json", bytes), d);
+  render(d);
+}
+
+void tiles(const std::string& bytes) {
+  Diagnostics d;
+  const auto read = transfer::read_tiles(make_source("tiles.json", bytes), d);
+  demand(read || d.has_errors(), "what cannot be read is reported");
+  if (!read) return;
+  const auto again = transfer::read_tiles(make_source("tiles.json", transfer::print(*read)), d);
+  demand(again && again->rows.size() == read->rows.size(), "printing gives rows that read back");
+}
+
+}  // namespace
+
+const std::vector<Parser>& parsers() {
+  static const std::vector<Parser> all = {{"tl", tl_text}, {"graph", graph},   {"cubin", cubin},
+                                          {"npy", npy},    {"launch", launch}, {"tiles", tiles}};
+  return all;
+}
+
+const Parser* find_parser(std::string_view name) {
+  for (const Parser& p : parsers())
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+}  // namespace kw::fuzz
