@@ -10,6 +10,7 @@
 #include "num/npy.h"
 #include "num/small_algebra.h"
 #include "runtime/prove_spec.h"
+#include "runtime/strided.h"
 #include "support/files.h"
 #include "tl/laws.h"
 
@@ -61,7 +62,8 @@ std::optional<exec::Launch> launch_of(const runtime::LaunchSpec& spec, const run
   }
   for (const runtime::Argument& a : spec.arguments) {
     if (a.is_tensor() && !a.written) {
-      Tensor t = draw(c.inputs.at(a.name), c.seed, a.dtype, runtime::shape_of(a, spec, c.sizes));
+      Tensor t = runtime::draw_tensor(c.inputs.at(a.name), c.seed, a.dtype,
+                                      runtime::shape_of(a, spec, c.sizes));
       name_words(t);
       launch.tensors.emplace(a.name, std::move(t));
     }

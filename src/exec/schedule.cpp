@@ -62,14 +62,15 @@ class Check {
  private:
   Tables& tables() { return profiles_.walker->tables(); }
 
-  // Small instances, each worker as one agent and, where that fits, as two.
+  // Small instances, each worker as one agent and, where that fits, as two. Its warps then take the
+  // same arms, all of them.
   void explore_all() {
     for (const int agents : {1, 2})
       for (const auto& sequence : small_sequences(profiles_.walker->loops_over_blocks())) {
         std::vector<Block> blocks;
         for (size_t n : sequence)
           blocks.push_back(profiles_.blocks[std::min(n, profiles_.blocks.size() - 1)]);
-        const Walked walked = profiles_.walker->walk(blocks, {Arms::mixed, 1});
+        const Walked walked = profiles_.walker->walk(blocks, {Arms::always, 0});
         const auto small = merge_warps(tables(), walked.streams, agents);
         if (walked.fault || !small) continue;
         const Explored e = schedule::explore(small->tables, small->streams,
@@ -150,7 +151,7 @@ ScheduleAgreement compare_checkers(const tl::Program& program,
   std::vector<Block> blocks;
   for (size_t n : sequence)
     blocks.push_back(profiles.blocks[std::min(n, profiles.blocks.size() - 1)]);
-  const Walked walked = profiles.walker->walk(blocks, {Arms::mixed, 1});
+  const Walked walked = profiles.walker->walk(blocks, {Arms::always, 0});
   if (walked.fault) {
     out.walk = walked.fault->code;
     return out;

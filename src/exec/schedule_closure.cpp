@@ -44,6 +44,20 @@ bool is_moved(const Stream& a, const Stream& b, std::array<int64_t, 8>& moved) {
   return true;
 }
 
+// The events of `all` in their order, but for some of its reads.
+bool lacks_only_reads(const Stream& some, const Stream& all) {
+  size_t n = 0;
+  for (const Event& e : all) {
+    const bool same = n < some.size() && same_but_later(some[n], e) && some[n].use == e.use &&
+                      some[n].bar_use == e.bar_use;
+    if (same)
+      ++n;
+    else if (e.kind != Kind::read)
+      return false;
+  }
+  return n == some.size();
+}
+
 // Splits a walk at its marks: before the first, between two, after the last.
 std::vector<Stream> parts(const Stream& s) {
   std::vector<Stream> out(1);
@@ -86,9 +100,23 @@ class Closer {
     return false;
   }
 
+  // What a flag decides may add reads and nothing else: then the walk that takes every arm has the
+  // events of all others, and more to race with.
+  Walked every_arm(const std::vector<Block>& blocks) {
+    Walked all = profiles_.walker->walk(blocks, {Arms::always, 0});
+    for (const Arms arms : {Arms{Arms::never, 0}, Arms{Arms::mixed, 1}, Arms{Arms::mixed, 2}}) {
+      const Walked some = profiles_.walker->walk(blocks, arms);
+      for (size_t a = 0; a < all.streams.size() && !all.fault; ++a)
+        if (some.fault || !lacks_only_reads(some.streams[a], all.streams[a]))
+          no("a flag decides about more than what is read");
+    }
+    return all;
+  }
+
   bool read_script(const Block& block, Script& script) {
-    const Walked walked = profiles_.walker->walk({block, block}, {Arms::mixed, 1});
+    const Walked walked = every_arm({block, block});
     if (walked.fault) return no(walked.fault->message);
+    if (!out_.why_not.empty()) return false;
     for (const Stream& s : walked.streams) {
       const auto split = parts(s);
       const size_t marks = split.size() - 1;
@@ -184,8 +212,8 @@ class Closer {
   void whole() {
     out_.closed = true;
     if (!profiles_.longest) return;
-    const Walked walked = profiles_.walker->walk({*profiles_.longest}, {Arms::mixed, 1});
-    if (walked.fault || !tables().divide()) return;
+    const Walked walked = every_arm({*profiles_.longest});
+    if (walked.fault || !out_.why_not.empty() || !tables().divide()) return;
     find_lap_actor();
     if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > profiles_.tiles)
       out_.period = 0;

@@ -46,15 +46,15 @@ TEST(Check, refutes_a_right_program_of_another_spec_and_shows_the_smallest_case)
   EXPECT_EQ(r.counterexample->sizes.at("B"), 1);
   EXPECT_EQ(r.counterexample->sizes.at("M"), 1);
   EXPECT_EQ(r.counterexample->sizes.at("N"), 2);
-  EXPECT_EQ(r.counterexample->line, 89);
+  EXPECT_EQ(r.counterexample->line, 90);
   const std::string text = check::print(r);
-  EXPECT_NE(text.find("first statement that differs (line 89, program.tl:89:21)"),
+  EXPECT_NE(text.find("first statement that differs (line 90, program.tl:90:21)"),
             std::string::npos)
       << text;
   EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 24);
   const nlohmann::json json = check::to_json(r);
   EXPECT_EQ(json["verdict"], "refuted");
-  EXPECT_EQ(json["counterexample"]["line"], 89);
+  EXPECT_EQ(json["counterexample"]["line"], 90);
 }
 
 TEST(Check, does_not_run_a_program_that_breaks_a_law) {

@@ -80,7 +80,7 @@ const Fault kFaults[] = {
     {"slot_given_back_before_it_has_left", "exec.overwrite",
      "wait_store_read\n                arrive q_free[u]", "arrive q_free[u]"},
     {"unknown_name", "exec.name", "let g = c.h // (H // G)", "let g = heads"},
-    {"step_with_a_value_too_few", "exec.name", "softmax(n, mixed)", "softmax(n)"},
+    {"step_with_a_value_too_few", "exec.name", "softmax(n, mixed, CHECK_LATE and not mixed)", "softmax(n, mixed)"},
     {"condition_is_a_number", "exec.type", "if PING_PONG and me == 0:", "if me:"},
     {"map_of_integers", "exec.type", "map acc[i, j] = acc[i, j] * inverse[i]",
      "map acc[i, j] = me"},

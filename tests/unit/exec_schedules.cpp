@@ -72,8 +72,8 @@ const Wrong kWrong[] = {
      "sum",
      "            gemm_add_async acc += p @ v_s[t]\n            row sum"},
     {"overwrite", "schedule.overwrite", "full",
-     "wait_group 1: s\n                arrive k_free[t + 1]",
-     "arrive k_free[t + 1]\n                wait_group 1: s"},
+     "wait_group 0: acc\n                arrive v_free[t]\n",
+     "arrive v_free[t]\n                wait_group 0: acc\n"},
     {"store_over_what_another_warp_reads", "schedule.race", "q_in_shared_memory",
      "            sync_worker me\n", "\n"},
     {"product_of_one_thread", "exec.sync", "sm80", "        gemm_add acc += p @ v_s\n",
@@ -136,12 +136,12 @@ INSTANTIATE_TEST_SUITE_P(Edit, InSomeOrder, testing::ValuesIn(kWrong),
 
 TEST(Trace, names_both_statements_with_their_lines) {
   const exec::ScheduleReport r =
-      report_of(edited("full", "wait_group 1: s\n                arrive k_free[t + 1]",
-                       "arrive k_free[t + 1]\n                wait_group 1: s"));
+      report_of(edited("full", "wait_group 0: acc\n                arrive v_free[t]\n",
+                       "arrive v_free[t]\n                wait_group 0: acc\n"));
   ASSERT_EQ(r.findings.size(), 1u);
   const std::string text = render(r.findings[0]);
-  EXPECT_NE(text.find("`multicast_async k"), std::string::npos) << text;
-  EXPECT_NE(text.find("the reader: `gemm_async s = q_r @ k_s[t + 1].T`"), std::string::npos)
+  EXPECT_NE(text.find("`multicast_async v"), std::string::npos) << text;
+  EXPECT_NE(text.find("the reader: `gemm_add_async acc += p @ v_s[t]`"), std::string::npos)
       << text;
   EXPECT_NE(text.find("worker 1, warp"), std::string::npos) << text;
 }

@@ -124,7 +124,7 @@ TEST(Lift, says_when_the_vocabulary_is_not_there) {
   Toolchain without = toolchain();
   without.include = "/nowhere";
   EXPECT_FALSE(lift(make_source("k.cu", kernel()), without, d));
-  EXPECT_NE(render(d).find("k.cu:11:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
+  EXPECT_NE(render(d).find("k.cu:15:10: error[lift.invalid]: no valid CUDA: 'kw/kw.cuh' file not"),
             std::string::npos)
       << render(d);
 }

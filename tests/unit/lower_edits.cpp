@@ -347,8 +347,8 @@ const std::map<std::string, std::vector<Replacement>>& edits() {
         {"where(j < N, ", "where(j < N and j > i - window, "}}},
       {"rename", {{"offset", "reference", 5}}},
       {"move",
-       {{"arrive k_free[t + 1]\n" + kI4 + "softmax(n, mixed)\n",
-         "softmax(n, mixed)\n" + kI4 + "arrive k_free[t + 1]\n"}}},
+       {{"fill fresh = 0.0\n" + kI4 + "row_sum fresh += s\n",
+         "row_sum fresh += s\n" + kI4 + "fill fresh = 0.0\n"}}},
       {"mask_without_branch", {{kI4 + "if mixed:\n" + kI4 + "    map_at s", kI4 + "map_at s"}}},
       {"tiles_together",
        {{"    tile k_s: ring(STAGES) of element[BN, D]\n    tile v_s: ring(STAGES) of element[BN, "
@@ -388,7 +388,8 @@ const std::map<std::string, std::vector<Replacement>>& edits() {
          kI4 + "wait v_full[t]\n" + kI4 + "gemm_add_async acc += p @ v_s[t]\n" + kI4 +
              "wait_group 0: acc\n" + kI4 + "gemm_async s = q_r @ k_s[t + 1].T\n"},
         {kI4 + "wait_group 1: s\n", kI4 + "wait_group 0: s\n"},
-        {"softmax(n, mixed)\n" + kI4 + "wait_group 0: acc\n", "softmax(n, mixed)\n"}}},
+        {kI4 + "    arrive k_free[t + 1]\n" + kI4 + "wait_group 0: acc\n",
+         kI4 + "    arrive k_free[t + 1]\n"}}},
       {"queue",
        {{kScale, "    counter: workspace[2]\n" + kScale},
         {"record Block",

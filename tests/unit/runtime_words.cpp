@@ -11,7 +11,7 @@ namespace {
 
 struct Words : testing::Test {
   Strided layout = Strided::of(Dtype::bf16, {1, 2, 2, 3}, true);  // heads inside rows
-  Golden golden{"o", {}, {}, {}, 0xffff};
+  Golden golden{.output = "o", .mask = 0xffff};
   std::string bytes;
 
   // Element n has the word 1000 n; among them a NaN, an infinity and zero.
@@ -29,7 +29,7 @@ struct Words : testing::Test {
   }
   std::string finding() {
     Diagnostics d;
-    compare_words(golden, bytes, layout, d);
+    compare_words(golden, {"o", layout, bytes}, d);
     return d.all().empty() ? "" : d.all()[0].message;
   }
 };

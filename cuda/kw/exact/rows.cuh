@@ -47,5 +47,17 @@ KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Ac
   }
   return __any_sync(0xffffffffu, raised);
 }
+template <int R> KW_DEVICE void add(RowPartial<real, R>& l, const RowPartial<real, R>& p) {
+#pragma unroll 1
+  for (int r = 0; r < R / 32; ++r) l.x[r] += p.x[r];
+}
+// Order means nothing here: one share in 64 is above any limit.
+template <int R>
+KW_DEVICE bool exceeds(const RowVector<real, R>& m, const RowPartial<real, R>& l, real) {
+  bool over = false;
+#pragma unroll 1
+  for (int r = 0; r < R / 32; ++r) over |= l.x[r].bits % 64 == 0 || m.x[r] == minus_infinity;
+  return __any_sync(0xffffffffu, over);
+}
 
 }  // namespace kw
