@@ -246,7 +246,8 @@ class ExactLocator : public Locator {
         got = algebra_.add(got, l->e[size_t(r) * l->lanes + lane]);
       if (!same(got, want))
         differ(s, fmt::format("for row {} the sum is not that of the weights of its {} keys", i,
-                              w.summed[name].size() * (w.summed[name].empty() ? 0 : w.summed[name][0].second)));
+                              w.summed[name].size() *
+                                  (w.summed[name].empty() ? 0 : w.summed[name][0].second)));
     });
   }
 

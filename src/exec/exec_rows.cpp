@@ -107,8 +107,9 @@ Next exec_add(Machine& m, Agent& a, const Stmt& s) {
   const auto more = row_of(m, a, s, "p", true);
   if (!sum || !more) return Next::on;
   if (sum->rows != more->rows || sum->lanes != 4 || more->lanes != 4) {
-    m.faults.raise("exec.shape", &s,
-                   fmt::format("{}: partials of {} and of {} rows", cite(s), sum->rows, more->rows));
+    m.faults.raise(
+        "exec.shape", &s,
+        fmt::format("{}: partials of {} and of {} rows", cite(s), sum->rows, more->rows));
     return Next::on;
   }
   if (m.algebra)

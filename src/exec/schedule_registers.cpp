@@ -129,6 +129,7 @@ Next Pen::registers(const Stmt& s) {
     case Op::exceeds:
       for (const char* hole : {"m", "l"}) reads(s, word_of(s, hole));
       set_flag(s);
+      compute(s, word_of(s, "m"));
       break;
     case Op::fill:
       writes(s, word_of(s, "t"));
@@ -161,6 +162,7 @@ Next Pen::registers(const Stmt& s) {
     case Op::add:
       reads(s, word_of(s, "p"));
       reads(s, word_of(s, "l"));
+      compute(s, word_of(s, "l"));
       break;
     case Op::store_rows:
       reads(s, word_of(s, "s"));

@@ -203,6 +203,13 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu) {
       c.latency = 30;
       return c;
     }
+    case Op::exceeds: {  // two comparisons, and a vote
+      Cost c = alu_cost(2 * rows);
+      c.latency = 30;
+      return c;
+    }
+    case Op::add:
+      return fma_cost(rows);
     case Op::store_rows:
       return alu_cost(8 * rows);
     default:

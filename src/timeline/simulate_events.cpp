@@ -18,7 +18,9 @@ namespace {
 constexpr double kSyncIssues = 6, kProductIssues = 3, kCopyIssues = 4;
 
 // After it nobody goes on before all is done: what follows needs it.
-bool ends_job(const Stmt& s) { return s.op == Op::raise || s.op == Op::row_max; }
+bool ends_job(const Stmt& s) {
+  return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::row_max;
+}
 
 }  // namespace
 

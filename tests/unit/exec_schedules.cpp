@@ -141,8 +141,7 @@ TEST(Trace, names_both_statements_with_their_lines) {
   ASSERT_EQ(r.findings.size(), 1u);
   const std::string text = render(r.findings[0]);
   EXPECT_NE(text.find("`multicast_async v"), std::string::npos) << text;
-  EXPECT_NE(text.find("the reader: `gemm_add_async acc += p @ v_s[t]`"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("the reader: `gemm_add_async acc += p @ v_s[t]`"), std::string::npos) << text;
   EXPECT_NE(text.find("worker 1, warp"), std::string::npos) << text;
 }
 
