@@ -68,7 +68,7 @@ def test_a_row_of_the_table_makes_a_kernel_that_holds(d, v, keys, dtype, tmp_pat
 def test_a_score_that_needs_more_registers_gets_roomier_tiles(tmp_path):
     made, said = make(tmp_path, 96, 96, "bf16", "20 * torch.tanh(s / 20)")
     assert said.count("roomier") == 1 and said.count("\ntransfer ") == 2
-    assert "BM = 192, BN = 96" in (made / "kernel.cu").read_text()
+    assert "BM = 384, BN = 96" in (made / "kernel.cu").read_text()
 
 
 def test_the_ampere_class_text_has_tiles_with_more_registers_too(tmp_path):
