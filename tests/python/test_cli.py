@@ -142,7 +142,7 @@ def test_a_broken_program_is_refused_with_its_law_and_a_caret(tmp_path, captured
 
 
 def test_a_program_that_means_something_else_is_refuted_with_one_screen(tmp_path, captured):
-    path = edited(tmp_path, "l[i] = l[i] * factor[i]", "l[i] = l[i]")
+    path = edited(tmp_path, "l[i] = l[i] * factor[i]", "l[i] = l[i] * 1.0")
     run = call("check", path, "--spec", captured)
     assert run.returncode == 1, run.stderr
     said = run.stdout + run.stderr
