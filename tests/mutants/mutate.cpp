@@ -115,18 +115,20 @@ class Mutator {
         add("drop " + word, path, n, [&](auto& b) { b.erase(b.begin() + n); });
         add("twice " + word, path, n, [&](auto& b) { b.insert(b.begin() + n, Stmt(b[n])); });
       }
-      move(path, n, body);
+      move(path, n, body, word);
       guard(path, n, s);
       indices(path, n, s);
       exchange(path, n, s);
     }
+    // A statement alone under a toggle moves with it.
+    if (s.op == Op::if_ && s.body.size() == 1 && orchestrates(s.body[0].op))
+      move(path, n, body, fmt::format("{} under if", tl::word(s.body[0].op)));
     loops(path, n, s);
     declarations(path, n, s);
   }
 
   // Past one, two and three neighbours, both ways.
-  void move(const Path& path, size_t n, const std::vector<Stmt>& body) {
-    const std::string word(tl::word(body[n].op));
+  void move(const Path& path, size_t n, const std::vector<Stmt>& body, const std::string& word) {
     for (size_t by = 1; by <= 3; ++by) {
       if (n + by < body.size())
         add(fmt::format("later {}", word), path, n, [&](auto& b) {

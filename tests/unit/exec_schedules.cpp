@@ -61,6 +61,16 @@ TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {
   EXPECT_FALSE(r.not_closed.empty());
 }
 
+// A flag may add reads; of what else it decides about, one walk does not speak for all.
+TEST(AllSequences, are_not_claimed_where_a_flag_decides_about_more_than_reads) {
+  const std::string again = "                        gemm s = q_r @ k_s[t + 1].T\n";
+  const exec::ScheduleReport r = report_of(
+      edited("full", again, "                        wait k_full[t + 1]\n" + again), true);
+  EXPECT_EQ(code_of(r), "(none)");
+  EXPECT_FALSE(r.closed);
+  EXPECT_EQ(r.not_closed, "a flag decides about more than what is read");
+}
+
 struct Wrong {
   const char *name, *code, *base, *from, *to;
 };
@@ -121,6 +131,13 @@ const Wrong kWrong[] = {
      "        copy_async v[c.b, g, n * BN] -> v_s by WORKERS\n        wait_copies 0\n        "
      "sync_block\n"},
     {"takers", "schedule.arrival", "queue", "takers 3 +", "takers 2 +"},
+    // Under `if raised`, which not all warps take.
+    {"scores_once_more_of_the_next_tile", "schedule.stale", "full",
+     "                        gemm s = q_r @ k_s[t + 1].T\n",
+     "                        gemm s = q_r @ k_s[t + 2].T\n"},
+    {"warps_with_a_raised_row_meet", "schedule.deadlock", "full",
+     "                if raised:\n                    map acc",
+     "                if raised:\n                    sync_worker me\n                    map acc"},
 };
 
 class InSomeOrder : public testing::TestWithParam<Wrong> {};
