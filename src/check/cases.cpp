@@ -3,7 +3,9 @@
 //
 // With standard normal inputs a softmax is flat: a score hardly ever exceeds the running reference
 // by 2^8, so a kernel that forgets to rescale would pass. Every second shape therefore has queries
-// six times as large. (Sharp inputs alone would not do either: they hide mask faults.)
+// six times as large. (Sharp inputs alone would not do either: they hide mask faults.) A kernel whose
+// reference never rises again is right until exponentials overflow, which takes 2^128: every fourth
+// shape has queries a hundred times as large, and blocks without a mask that follow the first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,11 +62,14 @@ Case further_case(const spec::Capture& capture, int n) {
   Case c;
   c.sizes = resized(capture.form, capture.cases[0].sizes, pick.integer(3 * n, 1, 2),
                     any(kQueries, 1), any(kKeys, 2));
+  if (n % 4 == 1) c.sizes = resized(capture.form, c.sizes, 1, 300, 400);
   c.golden = &nearest(capture, c.sizes);
   c.draws = c.golden->draws;
   c.draws.seed += 1000 + n;
   c.exact = false;
-  if (n % 2 == 0) c.draws.arguments[capture.form.terms[0].q.argument].scale *= 6;
+  double& scale = c.draws.arguments[capture.form.terms[0].q.argument].scale;
+  if (n % 2 == 0) scale *= 6;
+  if (n % 4 == 1) scale *= 100;
   return c;
 }
 

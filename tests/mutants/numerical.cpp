@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace kw::test {
 
@@ -30,14 +31,14 @@ struct Variant {
 // What is easily written for what.
 const std::map<std::string, std::vector<std::string>>& confusions() {
   static const std::map<std::string, std::vector<std::string>> table = {
-      {"i", {"j"}},         {"j", {"i"}},       {"i0", {"0"}},          {"M", {"N"}},
-      {"N", {"M"}},         {"BM", {"BN"}},     {"BN", {"BM"}},         {"H", {"G", "B"}},
-      {"G", {"H"}},         {"n", {"t"}},       {"g", {"c.h"}},         {"ln2", {"log2e"}},
-      {"log2e", {"ln2"}},   {"-inf", {"0.0"}},  {"true", {"false"}},    {"false", {"true"}},
-      {"me", {"0"}},        {"cta", {"0"}},     {"scale", {"slack"}},   {"m", {"l"}},
-      {"mine", {"keys"}},   {"keys", {"mine"}}, {"offset", {"factor"}}, {"factor", {"inverse"}},
-      {"rows", {"BM"}},     {"kept", {"N"}},    {"slope", {"scale"}},   {"D", {"BN"}},
-      {"WORKERS", {"CTAS"}}};
+      {"i", {"j"}},          {"j", {"i"}},        {"i0", {"0"}},          {"M", {"N"}},
+      {"N", {"M"}},          {"BM", {"BN"}},      {"BN", {"BM"}},         {"H", {"G", "B"}},
+      {"G", {"H"}},          {"n", {"t"}},        {"g", {"c.h"}},         {"ln2", {"log2e"}},
+      {"log2e", {"ln2"}},    {"-inf", {"0.0"}},   {"true", {"false"}},    {"false", {"true"}},
+      {"me", {"0"}},         {"cta", {"0"}},      {"scale", {"slack"}},   {"m", {"l"}},
+      {"mine", {"keys"}},    {"keys", {"mine"}},  {"offset", {"factor"}}, {"factor", {"inverse"}},
+      {"rows", {"BM"}},      {"kept", {"N"}},     {"slope", {"scale"}},   {"D", {"BN"}},
+      {"WORKERS", {"CTAS"}}, {"mixed", {"late"}}, {"late", {"mixed"}},    {"fresh", {"l"}}};
   return table;
 }
 
@@ -161,6 +162,7 @@ bool computes(Op op) {
     case Op::map_real:
     case Op::map_rows:
     case Op::raise:
+    case Op::exceeds:
     case Op::row:
     case Op::row_max:
     case Op::row_sum:
@@ -192,8 +194,10 @@ bool drops(Op op) {
     case Op::map_real:
     case Op::map_rows:
     case Op::raise:
+    case Op::exceeds:
     case Op::row_max:
     case Op::row_sum:
+    case Op::add:
     case Op::reshape:
     case Op::store_rows:
     case Op::call:
@@ -209,7 +213,7 @@ class Mutator {
   explicit Mutator(const Program& program) : program_(program) {
     tl::walk(program.body, [&](const Stmt& s) {
       if (s.op == Op::toggle)
-        for (const tl::Item& d : s.items("d")) toggles_.push_back(d.name);
+        for (const tl::Item& d : s.items("d")) toggles_[d.name] = d.expr->text == "true";
     });
   }
 
@@ -246,21 +250,34 @@ class Mutator {
     Program copy = program_;
     const std::vector<Stmt> body = body_at(copy, path);
     for (size_t n = 0; n < body.size(); ++n) {
-      if (is_switch(body[n])) continue;
-      if (computes(body[n].op)) expressions(path, n, body[n]);
-      statement(path, n, body);
+      if (!is_switch(body[n])) {
+        if (computes(body[n].op)) expressions(path, n, body[n]);
+        statement(path, n, body);
+      }
       Path inside = path;
       inside.push_back(n);
       visit(inside);
     }
   }
 
-  // What is under a switch is another kernel where the switch is the other way.
-  bool is_switch(const Stmt& s) const {
-    return s.op == Op::if_ && std::any_of(toggles_.begin(), toggles_.end(), [&](const auto& t) {
-             return tl::mentions(s.expr("c"), t);
-           });
+  // True or false where a toggle alone decides it; nothing where it does not.
+  std::optional<bool> decided(const ExprPtr& e) const {
+    if (e->kind == ExprKind::name) {
+      const auto found = toggles_.find(e->text);
+      return found == toggles_.end() ? std::nullopt : std::optional(found->second);
+    }
+    if (e->kind == ExprKind::unary && e->text == "not") {
+      const auto inner = decided(e->args[0]);
+      return inner ? std::optional(!*inner) : std::nullopt;
+    }
+    if (e->kind != ExprKind::binary || e->text != "and") return std::nullopt;
+    const auto a = decided(e->args[0]), b = decided(e->args[1]);
+    if (a == false || b == false) return false;
+    return a && b ? std::optional(true) : std::nullopt;
   }
+
+  // The other way it is another kernel. What is under it may be computed wrongly as all else.
+  bool is_switch(const Stmt& s) const { return s.op == Op::if_ && decided(s.expr("c")); }
 
   void expressions(const Path& path, size_t n, const Stmt& s) {
     for (size_t f = 0; f < s.fields.size(); ++f) {
@@ -306,7 +323,7 @@ class Mutator {
   }
 
   const Program& program_;
-  std::vector<std::string> toggles_;
+  std::map<std::string, bool> toggles_;
   std::vector<Mutant> out_;
 };
 

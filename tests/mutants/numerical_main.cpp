@@ -95,10 +95,11 @@ tl::Program with(tl::Program p, const Constants& constants) {
 
 // Ragged and whole tiles, one and several of them, more keys than queries and fewer, one of each.
 std::vector<check::Case> cases_of(const spec::Capture& capture) {
-  constexpr int64_t kShapes[][3] = {{1, 5, 40}, {2, 80, 33},  {1, 100, 17}, {1, 64, 32},
-                                    {1, 1, 1},  {1, 70, 100}, {1, 300, 230}};
-  // Moderate scores; references that rise; masked keys far above those that are kept.
-  constexpr double kScales[] = {1, 6, 1, 100, 1, 6, 1};
+  constexpr int64_t kShapes[][3] = {{1, 5, 40}, {2, 80, 33},  {1, 100, 17},  {1, 64, 32},
+                                    {1, 1, 1},  {1, 70, 100}, {1, 300, 230}, {1, 300, 300}};
+  // Moderate scores; references that rise; masked keys far above those that are kept; exponentials
+  // that overflow where the reference stays.
+  constexpr double kScales[] = {1, 6, 1, 100, 1, 6, 1, 100};
   std::vector<check::Case> out;
   for (const auto& [b, m, n] : kShapes) {
     check::Case c;
@@ -106,11 +107,12 @@ std::vector<check::Case> cases_of(const spec::Capture& capture) {
     c.sizes = {{"B", b}, {"M", m}, {"N", n}};
     c.draws = c.golden->draws;
     c.draws.seed += out.size();
-    if (c.draws.arguments.count("prefix")) c.draws.arguments["prefix"].high = n;
+    if (c.draws.arguments.count("prefix"))
+      c.draws.arguments["prefix"].high = out.size() == 7 ? 40 : n;
     c.draws.arguments["q"].scale *= kScales[out.size()];
     c.exact = false;
     c.grid = 1 + int(out.size() % 2);
-    check::choose_heads(capture.form, c, m < 300);
+    check::choose_heads(capture.form, c, m < 200);
     out.push_back(std::move(c));
   }
   return out;
