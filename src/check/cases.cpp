@@ -3,9 +3,10 @@
 //
 // With standard normal inputs a softmax is flat: a score hardly ever exceeds the running reference
 // by 2^8, so a kernel that forgets to rescale would pass. Every second shape therefore has queries
-// six times as large. (Sharp inputs alone would not do either: they hide mask faults.) A kernel whose
-// reference never rises again is right until exponentials overflow, which takes 2^128: every fourth
-// shape has queries a hundred times as large, and blocks without a mask that follow the first.
+// six times as large. (Sharp inputs alone would not do either: they hide mask faults.) A kernel
+// whose reference never rises again is right until exponentials overflow, which takes 2^128: every
+// fourth shape has queries a hundred times as large, and blocks without a mask that follow the
+// first.
 #include <fmt/format.h>
 
 #include <algorithm>
