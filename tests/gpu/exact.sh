@@ -41,7 +41,9 @@ build() {
 
 run() {
   failed=0
-  for folder in "$out"/sm_*/*; do
+  gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
+  case $gpu in 8?) gpu=80 ;; esac # what is compiled for 8.0 runs on 8.6 and 8.9
+  for folder in "$out/sm_$gpu"*/*; do
     ${PROVE:-build/kernelwright-prove} "$folder" || failed=1
   done
   for folder in "$out"/broken/*; do
