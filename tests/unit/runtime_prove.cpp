@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -148,6 +149,36 @@ class Proving : public testing::Test {
   std::string folder;
   Json prove, report;
 };
+
+// Words must be the same: there is no threshold for planted bugs to show wrong.
+TEST_F(Proving, WordsHoldWithoutASelfTestUnlessNumbersStandBesideThem) {
+  Diagnostics diagnostics;
+  Tensor y = *read_npy(folder + "/y.npy", diagnostics),
+         lse = *read_npy(folder + "/lse.npy", diagnostics);
+  const auto to_bits = [](Tensor& t, int shift) {
+    for (double& v : t.values) v = std::bit_cast<uint32_t>(static_cast<float>(v)) >> shift;
+  };
+  to_bits(y, 16);
+  to_bits(lse, 0);
+  write_npy(folder + "/y.npy", y);
+  write_npy(folder + "/lse.npy", lse);
+  Json& goldens = prove["cases"][0]["goldens"];
+  goldens[0]["mask"] = 0xffff;
+  goldens[1]["mask"] = 0xffffffff;
+  write_prove();
+  EXPECT_EQ(run().exit_code, 0);
+  y.values[3] = static_cast<uint32_t>(y.values[3]) ^ 1;
+  write_npy(folder + "/y.npy", y);
+  EXPECT_EQ(run().exit_code, 1);
+  EXPECT_EQ(findings(), std::vector<std::string>{"prove.words"});
+  y.values[3] = static_cast<uint32_t>(y.values[3]) ^ 1;
+  write_npy(folder + "/y.npy", y);
+  prove["cases"].push_back(prove["cases"][0]);
+  prove["cases"][1]["goldens"] = Json::array();
+  prove["cases"][1]["name"] = "no goldens";
+  write_prove();
+  EXPECT_EQ(run().exit_code, 3);
+}
 
 TEST_F(Proving, NothingHoldsBeforeThePlantedBugsWereCaught) {
   ProcessResult result = run();
