@@ -189,7 +189,11 @@ Element Algebra::exp2(const Element& a) const {
       if (c == one || c == moduli_[1].negate(one)) {
         e.x[0] = moduli_[0].mul(power, c == one ? a.x[0] : moduli_[0].inverse(a.x[0]));
       } else {
-        e.x[0] = hash(residue(a), Stream::log_power, 0);
+        // The one of w and -w that is a square has powers modulo q. Which one a power of 1 is, is
+        // not known, so a difference says nothing.
+        const Modulus &p = moduli_[0], &q = moduli_[1];
+        const uint64_t square = p.root(p.mul(a.x[0], a.x[0]));
+        e.x[0] = p.mul(power, p.power(square, q.from(c)));
         e.opaque[0] |= Opaque::logarithms;
       }
       e.x[1] = hash(e.x[0], Stream::exponential, 1);

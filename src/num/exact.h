@@ -16,7 +16,8 @@
 //     exp2(x * log2e), log(x) is log2(x) * ln2, and ln2 * log2e = 1;
 //   - tanh(x) = 2 / (1 + exp2(-2 log2e x)) - 1, hence sigmoid through either; tanh.approx is tanh;
 //   - rsqrt(x) sqrt(x) = 1; sqrt(x) sqrt(x) = x for integers whose primes are at most 31.
-//   - max and min choose one of their operands by a total order; abs(x) = max(x, -x).
+//   - max and min choose one of their operands by a total order; abs(x) = max(x, -x). Integers below
+//     2^31 are in their own order, and what is chosen between two of them is known.
 // Not identities here: what holds for reals because of order (max(2 x, 2 y) = 2 max(x, y), m >= s),
 // a third exponential on top of another two, erf and other functions, roots of further numbers.
 // These are *opaque*: functions of the operand's residue by a keyed hash, equal on equal operands.
@@ -25,7 +26,7 @@
 //
 // Beside numbers: -inf and +inf, with exp2(-inf) = 0, -inf + x = -inf, -inf * x = -inf (signs of
 // residues are unknown: x is taken as positive unless it is -1 or 0); logarithms, c log2(w) + y,
-// known only by their power; and undefined, which 0 / 0, 1 / 0, 0 * inf and inf - inf are, and what
+// known only by their power, whose sums are log2((w^2)^c (v^2)^d) / 2 where c and d differ; and undefined, which 0 / 0, 1 / 0, 0 * inf and inf - inf are, and what
 // is computed from it (it equals itself). Constants are taken at fp32's precision: a decimal of at
 // most five digits is that fraction, n/d sqrt(m) log2e^k of small n, d, m is that (0.088388348 is
 // sqrt(2) / 16), and anything else is the fp32 number and opaque.
@@ -35,6 +36,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +55,7 @@ enum Opaque : uint8_t {
   root = 4,         // a square root that is not taught
   constant = 8,     // a decimal that is no known number
   nested = 16,      // an exponential on top of two others
-  logarithms = 32,  // a logarithm used as a number, or a sum of unlike ones
+  logarithms = 32,  // a logarithm used as a number
   branch = 64,      // a statement ran because of an opaque comparison
 };
 std::string opaque_names(uint8_t bits);  // "order, root"
@@ -130,6 +132,8 @@ class Algebra {
   Element undefined(const Element& a, const Element& b) const;
   Element log_sum(const Element& a, const Element& b) const;
   Element log_multiple(const Element& log, const Element& by) const;
+  std::optional<int64_t> small_integer(const Element& a) const;
+  uint8_t order_of(const Element& a, const Element& b) const;  // the bit, or 0 for two integers
   bool above(const Element& a, const Element& b) const;
   uint64_t order_key(const Element& a) const;
   uint64_t power_of(int level, uint64_t exponent) const;  // of the level's generator

@@ -37,7 +37,17 @@ Element Algebra::log_sum(const Element& a, const Element& b) const {
     return e;
   }
   const bool same = a.x[2] == b.x[2];
-  if (!same && a.x[2] != q.negate(b.x[2])) return add(plain(a), plain(b));
+  if (!same && a.x[2] != q.negate(b.x[2])) {  // squares have powers modulo q
+    const auto squared = [&](const Element& x) {
+      return moduli_[0].power(moduli_[0].mul(x.x[0], x.x[0]), q.from(x.x[2]));
+    };
+    e.x[0] = moduli_[0].mul(squared(log), squared(other));
+    e.x[2] = q.into((q.n() + 1) / 2);
+    e.numerator = saturating<uint16_t>(uint64_t(log.numerator) + log.denominator + other.numerator +
+                                       other.denominator);
+    e.exponentials = saturating<uint32_t>(uint64_t(e.exponentials) + 2);
+    return e;
+  }
   const uint64_t w = same ? other.x[0] : moduli_[0].inverse(other.x[0]);
   e.x[0] = moduli_[0].mul(log.x[0], w);
   const uint64_t up = same ? other.numerator : other.denominator;
@@ -107,9 +117,29 @@ Element Algebra::sqrt(const Element& a) const {
 }
 
 // ---- order, comparisons, and what nothing is known of
-// Zero is in the middle, so that as many numbers are above it as below.
+// The integer that a number is at every level: then it is that one, as another formula's residues
+// are so small, and alike, with probability 2^-80.
+std::optional<int64_t> Algebra::small_integer(const Element& a) const {
+  if (a.kind != Kind::number) return std::nullopt;
+  std::optional<int64_t> value;
+  for (int l = 0; l < kLevels; ++l) {
+    const uint64_t x = moduli_[l].from(a.x[l]), minus = moduli_[l].n() - x;
+    constexpr uint64_t kBelow = uint64_t(1) << 31;
+    if (x >= kBelow && minus >= kBelow) return std::nullopt;
+    const int64_t here = x < kBelow ? int64_t(x) : -int64_t(minus);
+    if (value && *value != here) return std::nullopt;
+    value = here;
+  }
+  return value;
+}
+
+uint8_t Algebra::order_of(const Element& a, const Element& b) const {
+  return small_integer(a) && small_integer(b) ? 0 : Opaque::order;
+}
+
+// Zero is in the middle, so that as many numbers are above it as below, and integers around it.
 uint64_t Algebra::order_key(const Element& a) const {
-  if (a.kind == Kind::number && a.x[0] == 0) return prime(0) / 2;
+  if (const std::optional<int64_t> n = small_integer(a)) return prime(0) / 2 + *n;
   return hash(residue(a), Stream::ordering, 0);
 }
 
@@ -127,7 +157,7 @@ Element Algebra::max(const Element& a, const Element& b) const {
   if (a.kind == b.kind && a.x == b.x) return a;
   Element e = above(a, b) ? a : b;
   depend(e, a, b);
-  for (uint8_t& bits : e.opaque) bits |= a.opaque[0] | b.opaque[0] | Opaque::order;
+  for (uint8_t& bits : e.opaque) bits |= a.opaque[0] | b.opaque[0] | order_of(a, b);
   return e;
 }
 
@@ -170,7 +200,7 @@ Algebra::Truth Algebra::less(const Element& a, const Element& b) const {
     return {a.kind != b.kind && (a.kind == Kind::minus_infinity || b.kind == Kind::plus_infinity),
             opaque};
   if (equal(a, b).holds) return {false, opaque};
-  return {above(b, a), uint8_t(opaque | Opaque::order)};
+  return {above(b, a), uint8_t(opaque | order_of(a, b))};
 }
 
 }  // namespace kw::exact

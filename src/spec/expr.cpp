@@ -108,6 +108,25 @@ ExprPtr float_of(const ExprPtr& a) {
 
 }  // namespace
 
+namespace {
+// floor(n / d) of an integer n and a positive integer d, as n // d. A quotient written as n * (1 /
+// d) is one where 1 / d is exact.
+ExprPtr floor_of(const ExprPtr& a) {
+  if (a->kind != Kind::binary || (a->name != "*" && a->name != "/")) return nullptr;
+  const bool product = a->name == "*";
+  const bool first = product && a->args[0]->kind == Kind::number;
+  ExprPtr n = a->args[first ? 1 : 0];
+  const ExprPtr& by = a->args[first ? 0 : 1];
+  if (n->kind == Kind::unary && n->name == "float") n = n->args[0];
+  if (n->type != Type::integer || by->kind != Kind::number) return nullptr;
+  const double d = product ? 1 / constant(by).value_or(0) : constant(by).value_or(0);
+  int exponent = 0;
+  if (!(d >= 1 && d <= 1 << 30) || d != std::floor(d)) return nullptr;
+  if (product && std::frexp(d, &exponent) != 0.5) return nullptr;
+  return unary("float", binary("//", n, integer(static_cast<int64_t>(d))));
+}
+}  // namespace
+
 ExprPtr unary(const std::string& op, ExprPtr a) {
   if (a->type == Type::boolean && op != "not") {
     if (op == "float") return float_of(a);
@@ -121,6 +140,7 @@ ExprPtr unary(const std::string& op, ExprPtr a) {
   if (op == "not") simpler = push_not(a);
   if (op == "-") simpler = push_minus(a);
   if (op == "float") simpler = float_of(a);
+  if (op == "floor") simpler = floor_of(a);
   if (op == "int" && a->type == Type::integer) simpler = a;
   if (op == "abs" && a->kind == Kind::unary && a->name == "-") simpler = unary("abs", a->args[0]);
   if (op == "abs" && a->type == Type::integer && !linear(a).terms.empty() &&

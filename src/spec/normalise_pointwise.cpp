@@ -29,6 +29,14 @@ ExprPtr unary_of(Elements& g, const Node& n, const Indices& at) {
   return unary(n.op == "neg" ? "-" : n.op, operand(g, n, 0, at));
 }
 
+ExprPtr log1p(Elements& g, const Node& n, const Indices& at) {
+  return unary("log", binary("+", operand(g, n, 0, at), integer(1)));
+}
+
+ExprPtr expm1(Elements& g, const Node& n, const Indices& at) {
+  return binary("-", unary("exp", operand(g, n, 0, at)), integer(1));
+}
+
 ExprPtr binary_of(Elements& g, const Node& n, const Indices& at) {
   return binary(symbol(n.op), operand(g, n, 0, at), operand(g, n, 1, at));
 }
@@ -178,6 +186,8 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"exp", unary_of},
       {"exp2", unary_of},
       {"log", unary_of},
+      {"log1p", log1p},
+      {"expm1", expm1},
       {"log2", unary_of},
       {"sqrt", unary_of},
       {"rsqrt", unary_of},

@@ -95,6 +95,18 @@ TEST_P(Laws, logarithms_are_known_by_their_powers) {
   same(A.exp(A.log(y)), y);
   differ(A.log2(y), A.log(y));
   differ(A.log2(x), A.log2(y));
+  // Sums of unlike multiples: the log-sum of a row whose scores are multiples of log(i + 1).
+  const Element c = any(), d = any();
+  const Element unlike = A.add(A.mul(c, A.log2(x)), A.mul(d, A.log2(y)));
+  EXPECT_EQ(unlike.opaque[0], 0);
+  same(unlike, A.add(A.mul(d, A.log2(y)), A.mul(c, A.log2(x))));
+  same(A.add(unlike, A.log2(k)), A.add(A.mul(c, A.log2(x)), A.add(A.log2(k), A.mul(d, A.log2(y)))));
+  same(A.sub(unlike, A.mul(d, A.log2(y))), A.mul(c, A.log2(x)));
+  const Element powers = A.mul(A.exp2(A.mul(c, A.log2(x))), A.exp2(A.mul(d, A.log2(y))));
+  EXPECT_TRUE(A.equal(A.exp2(unlike), powers).holds);
+  EXPECT_EQ(A.equal(A.exp2(unlike), y).opaque, Opaque::logarithms);
+  differ(unlike, A.add(A.mul(d, A.log2(x)), A.mul(c, A.log2(y))));
+  differ(unlike, A.mul(A.add(c, d), A.log2(A.mul(x, y))));
   EXPECT_EQ(A.log2(A.integer(0)).kind, Kind::minus_infinity);
   // As a number it is opaque.
   const Element used = A.mul(A.log2(x), A.log2(y));
@@ -161,6 +173,15 @@ TEST_P(Laws, order_is_total_and_opaque) {
   EXPECT_EQ(A.max(x, x).opaque[0], 0);
   const Element opposite = A.max(A.negate(x), A.negate(y));
   EXPECT_TRUE(A.equal(A.min(x, y), A.negate(opposite)).holds);
+  // Integers have their own order, which is known; beside another number it is any.
+  const auto at = [&](int64_t n) { return A.integer(n); };
+  EXPECT_TRUE(A.less(at(-3), at(2)).holds && !A.less(at(2), at(-3)).holds);
+  EXPECT_EQ(A.less(at(-3), at(2)).opaque, 0);
+  same(A.max(at(-3), A.negate(at(-3))), at(3));
+  same(A.max(at(70000), A.sub(at(9), at(4))), at(70000));
+  EXPECT_EQ(A.max(at(3), x).opaque[0], Opaque::order);
+  EXPECT_EQ(A.max(A.max(at(1), x), at(2)).x, A.max(at(1), A.max(x, at(2))).x);
+  EXPECT_EQ(A.max(A.constant(0.5), at(1)).opaque[0], Opaque::order);
   // Both signs occur, so that both arms of a ReLU run.
   int positive = 0;
   for (int n = 0; n < 100; ++n) positive += A.less(A.integer(0), any()).holds;

@@ -1,8 +1,13 @@
-// `kernelwright make`: all stages, live.
+// `kernelwright make`: all stages, live, of one specification or of several in turn.
 #include "driver/make.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <vector>
 
 #include "commands.h"
 #include "console.h"
@@ -10,32 +15,64 @@
 
 namespace kw::cli {
 
+namespace {
+namespace fs = std::filesystem;
+
+// Of several ends, the one that says most.
+Exit worse(Exit a, Exit b) {
+  for (const Exit end : {Exit::own_fault, Exit::refuted, Exit::bad_input, Exit::inconclusive})
+    if (a == end || b == end) return end;
+  return Exit::holds;
+}
+
+}  // namespace
+
 void add_make(CLI::App& app, Result& result) {
   struct State {
+    std::vector<std::string> specs;
     driver::MakeOptions options;
     Output output;
   };
   auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand("make", "A kernel from a specification: every stage");
-  command->add_option("spec", state->options.spec, "the user's Python file")->required();
+  command->add_option("spec", state->specs, "the user's Python file, or several")->required();
   command->add_option("--function", state->options.function, "which function of the file");
   command->add_option("--dtype", state->options.dtype, "bf16 or f16, for fp32 specifications");
   command->add_option("--target", state->options.target, "GPU architecture: " + target_names())
       ->capture_default_str();
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
-  command->add_option("--out", state->options.out, "folder to write; default out/NAME");
+  command->add_option(
+      "--out", state->options.out,
+      "folder to write; default out/NAME. Of several specifications, the folder of theirs");
   add_effort(command, state->options.effort);
   command->add_flag("--gpu", state->options.gpu, "also prove on this machine's GPU");
   command->add_flag("--json", state->output.json, "one JSON object a stage");
   command->callback([state, &result] {
-    Diagnostics diagnostics;
     const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
       say_stage(stage, text, s, state->output);
     };
-    const driver::Made made = driver::make(state->options, say, diagnostics);
-    if (!made.explanation.empty()) std::cerr << made.explanation;
-    result = finish(made.exit, diagnostics, state->output);
+    std::vector<std::string> failed;
+    Exit end = Exit::holds;
+    for (const std::string& spec : state->specs) {
+      driver::MakeOptions options = state->options;
+      options.spec = spec;
+      if (state->specs.size() > 1 && !options.out.empty())
+        options.out = fs::path(options.out) / fs::path(spec).stem();
+      Diagnostics diagnostics;
+      const driver::Made made = driver::make(options, say, diagnostics);
+      if (!made.explanation.empty()) std::cerr << made.explanation;
+      finish(made.exit, diagnostics, state->output);
+      end = worse(end, made.exit);
+      if (made.exit != Exit::holds)
+        failed.push_back(fmt::format("{} ({})", spec, static_cast<int>(made.exit)));
+    }
+    if (state->specs.size() > 1)
+      say("made",
+          fmt::format("{} of {}{}", state->specs.size() - failed.size(), state->specs.size(),
+                      failed.empty() ? "" : fmt::format("; not {}", fmt::join(failed, ", "))),
+          0);
+    result = static_cast<int>(end);
   });
 }
 

@@ -1,0 +1,22 @@
+"""A window on an image: keys within RADIUS rows and columns of the query's own place, WIDTH pixels a row.
+"""
+
+import torch
+
+WIDTH, RADIUS = 32, 6
+
+
+def grid_window(q, k, v):
+    """q [B, 16, M, 128], k and v [B, 16, N, 128]; any B, M and N."""
+    i = torch.arange(q.shape[2], device=q.device)[:, None]
+    j = torch.arange(k.shape[2], device=q.device)
+    keep = ((i // WIDTH - j // WIDTH).abs() <= RADIUS) & ((i % WIDTH - j % WIDTH).abs() <= RADIUS)
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~keep, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def example_inputs():
+    q = torch.randn(2, 16, 1024, 128, dtype=torch.bfloat16)
+    k = torch.randn(2, 16, 1024, 128, dtype=torch.bfloat16)
+    v = torch.randn(2, 16, 1024, 128, dtype=torch.bfloat16)
+    return q, k, v
