@@ -9,7 +9,7 @@ def kerple(q, k, v, r1, r2):
     i = torch.arange(q.shape[2], device=q.device)[:, None]
     j = torch.arange(k.shape[2], device=q.device)
     distance = (i - j).clamp(min=0)
-    bias = -r1[:, None, None] * torch.log(1.0 + r2[:, None, None] * distance)
+    bias = -r1[:, None, None] * torch.log1p(r2[:, None, None] * distance)
     scores = q @ k.mT * q.shape[-1] ** -0.5 + bias
     return scores.masked_fill(j > i, -torch.inf).softmax(-1).to(v.dtype) @ v
 

@@ -16,7 +16,8 @@
 //     exp2(x * log2e), log(x) is log2(x) * ln2, and ln2 * log2e = 1;
 //   - tanh(x) = 2 / (1 + exp2(-2 log2e x)) - 1, hence sigmoid through either; tanh.approx is tanh;
 //   - rsqrt(x) sqrt(x) = 1; sqrt(x) sqrt(x) = x for integers whose primes are at most 31.
-//   - max and min choose one of their operands by a total order; abs(x) = max(x, -x). Integers below
+//   - max and min choose one of their operands by a total order; abs(x) = max(x, -x). Integers
+//   below
 //     2^31 are in their own order, and what is chosen between two of them is known.
 // Not identities here: what holds for reals because of order (max(2 x, 2 y) = 2 max(x, y), m >= s),
 // a third exponential on top of another two, erf and other functions, roots of further numbers.
@@ -26,10 +27,11 @@
 //
 // Beside numbers: -inf and +inf, with exp2(-inf) = 0, -inf + x = -inf, -inf * x = -inf (signs of
 // residues are unknown: x is taken as positive unless it is -1 or 0); logarithms, c log2(w) + y,
-// known only by their power, whose sums are log2((w^2)^c (v^2)^d) / 2 where c and d differ; and undefined, which 0 / 0, 1 / 0, 0 * inf and inf - inf are, and what
-// is computed from it (it equals itself). Constants are taken at fp32's precision: a decimal of at
-// most five digits is that fraction, n/d sqrt(m) log2e^k of small n, d, m is that (0.088388348 is
-// sqrt(2) / 16), and anything else is the fp32 number and opaque.
+// known only by their power, whose sums are log2((w^2)^c (v^2)^d) / 2 where c and d differ; and
+// undefined, which 0 / 0, 1 / 0, 0 * inf and inf - inf are, and what is computed from it (it equals
+// itself). Constants are taken at fp32's precision: a decimal of at most five digits is that
+// fraction, n/d sqrt(m) log2e^k of small n, d, m is that (0.088388348 is sqrt(2) / 16), and
+// anything else is the fp32 number and opaque.
 //
 // Error. If two formulas differ, their values agree for few seeds: `degree`, `exponentials` and
 // `exponent_degree` are what error_bound() needs to say how few.

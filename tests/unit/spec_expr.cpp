@@ -82,6 +82,15 @@ TEST(Expr, quotient_and_remainder_join_again) {
   EXPECT_EQ(print(b * integer(32) + r + integer(4) * g), "h + b * 32");
 }
 
+TEST(Expr, the_floor_of_a_quotient_of_integers_is_one_where_it_is_exact) {
+  const ExprPtr one = integer(1);
+  EXPECT_EQ(print(unary("floor", (i + one) / real(8192))), "(i + 1) // 8192");
+  EXPECT_EQ(print(unary("floor", i * real(0.125))), "i // 8");
+  EXPECT_EQ(print(unary("floor", unary("float", i) / real(8))), "i // 8");
+  for (const ExprPtr& not_exact : {i * real(1.0 / 3), i * real(2.5), s / real(8), i * real(-0.5)})
+    EXPECT_EQ(print(unary("floor", not_exact)).substr(0, 5), "floor") << print(not_exact);
+}
+
 TEST(Expr, parentheses_stand_only_where_they_are_needed) {
   EXPECT_EQ(print(s - (s - s * s)), "s - (s - s * s)");
   EXPECT_EQ(print(binary("//", i - j, integer(4))), "(i - j) // 4");
