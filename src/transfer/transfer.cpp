@@ -12,7 +12,7 @@ struct Rule {
 
 constexpr Rule kRules[] = {
     {"form", rule_form},   {"tiles", rule_tiles}, {"arguments", rule_arguments},
-    {"scale", rule_scale}, {"score", rule_score}, {"mask", rule_mask},
+    {"scale", rule_scale}, {"score", rule_score}, {"normaliser", rule_normaliser}, {"epilogue", rule_epilogue}, {"mask", rule_mask},
     {"keys", rule_keys},   {"order", rule_order}, {"queue", rule_queue},
 };
 
