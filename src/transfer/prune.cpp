@@ -73,15 +73,15 @@ std::string written_by(const Stmt& s) {
 }
 
 bool mentions(const Stmt& s, const std::string& name) {
-  const char* own = declares(s);
+  // Statements that name a vector or a flag by a word; other words name fields and functions.
+  const bool by_word = s.op == Op::fill || s.op == Op::raise || s.op == Op::exceeds;
   for (const tl::Field& field : s.fields)
-    for (const Item& item : field.items) {
-      if (item.expr && tl::mentions(item.expr, name)) return true;
-      const bool declared = own && field.hole == own;
-      if (!declared && !item.expr && item.name == name) return true;
-    }
+    for (const Item& item : field.items)
+      if (item.expr ? tl::mentions(item.expr, name) : by_word && item.name == name) return true;
   return false;
 }
+
+void Pruner::suspect(const ExprPtr& e) { collect_names(e, suspects_); }
 
 void Pruner::gone(const Stmt& s) {
   for (const tl::Field& field : s.fields)

@@ -22,6 +22,8 @@ class Pruner {
   void decide(const std::string& toggle, bool value);
   // Parameters of steps for which every call has the same constant, or that no statement reads.
   void settle_parameters();
+  // What this expression mentions, it does not any more.
+  void suspect(const tl::ExprPtr& e);
   // Names that were mentioned by what is gone and have no reader any more, with all that writes
   // them.
   void prune();

@@ -52,7 +52,7 @@ bool rule_epilogue(Edit& edit) {
     return edit.refuse("transfer.kernel", {}, "this kernel has no map of its output", "");
   const tl::ExprPtr before = map->expr("f");
   const std::string tile = tl::base_name(map->expr("t"));
-  const ExprPtr value = hoist_parts(edit, edit.epilogue, "gate", Hoist::sizes);
+  const ExprPtr value = hoist_parts(edit, edit.epilogue, "gain", Hoist::sizes);
   if (!value) return false;
   const bool integers = needs_integer_coordinates(value), at = has_coordinate(value);
   const auto body = edit.in_output_map(value, before, at && !integers);

@@ -216,8 +216,9 @@ void mask_by_zero(Edit& edit) {
 }
 
 // The output is not divided any more.
-void drop_division(Edit& edit) {
+void drop_division(Edit& edit, Pruner& pruner) {
   Stmt* map = output_map_of(edit.program);
+  pruner.suspect(map->expr("f"));
   map->items("f").at(0).expr =
       tl::index(tl::name(tl::base_name(map->expr("t"))), {tl::name("i"), tl::name("j")});
 }
@@ -241,7 +242,7 @@ bool write_weights(Edit& edit, bool divided) {
   if (divided) {
     sum_directly(edit, pruner);
   } else {
-    drop_division(edit);
+    drop_division(edit, pruner);
     const ExprPtr o = spec::leaf(Kind::output, Type::real, "o");
     if (weight.of_row)
       edit.epilogue = spec::rewrite(edit.epilogue ? edit.epilogue : o, [&](const ExprPtr& e) {
