@@ -216,9 +216,7 @@ class ProofWriter {
   }
 
   // Weights without a softmax have no log-sum-exp.
-  bool gives_lse() const {
-    return capture_.form.terms[0].normaliser == spec::Normaliser::softmax;
-  }
+  bool gives_lse() const { return capture_.form.terms[0].normaliser == spec::Normaliser::softmax; }
 
   struct Rows {
     std::vector<double> index, output, lse, accepted, lse_accepted;

@@ -203,7 +203,8 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
                     i = r % shape[2];
       const double lse = evaluator.row(b, h, i, row.data());
       const double* truth = &golden.truth.values[r * shape[3]];
-      if (lse == -HUGE_VAL && unspecified(capture.form.terms[0].normaliser, truth, shape[3])) continue;
+      if (lse == -HUGE_VAL && unspecified(capture.form.terms[0].normaliser, truth, shape[3]))
+        continue;
       const double error = row_error(row.data(), truth, shape[3]);
       if (error <= kAllowed) continue;
       diagnostics

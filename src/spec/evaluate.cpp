@@ -126,8 +126,7 @@ Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i)
     if (!(weights_[j] <= highest)) highest = weights_[j];
   }
   const bool none_kept = highest == -HUGE_VAL;
-  const double sink =
-      terms_[t].sink ? terms_[t].sink->run(Program::at(b, h, i, 0)) : -HUGE_VAL;
+  const double sink = terms_[t].sink ? terms_[t].sink->run(Program::at(b, h, i, 0)) : -HUGE_VAL;
   if (!(sink <= highest)) highest = sink;
   Total total;
   for (int64_t j = 0; j < N_; ++j) {

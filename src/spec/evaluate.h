@@ -1,8 +1,8 @@
 // What a form means: fp64, one row at a time, written to be read.
 //
-// A row whose every key is dropped, or whose weights' sum is 0, gives 0 and a logsumexp of -inf, unless the user's mask was a
-// large finite number, when it is the mean of v. Inputs are tensors of the user's own shapes and
-// types, held exactly in fp64.
+// A row whose every key is dropped, or whose weights' sum is 0, gives 0 and a logsumexp of -inf,
+// unless the user's mask was a large finite number, when it is the mean of v. Inputs are tensors of
+// the user's own shapes and types, held exactly in fp64.
 #pragma once
 #include <cmath>
 #include <map>

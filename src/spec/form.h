@@ -4,9 +4,9 @@
 //   o[b, h, i, :] = epilogue( sum_j P(i, j) v[b, h // (H // G), j, :] ),
 //   P = normaliser over j of score(s[i, j]) where keep, s[i, j] = q[b, h, i, :] . k[b, ..., j, :]
 //
-// score includes the scale. Without a normaliser the score itself is the weight. Several terms (two softmaxes) are a list: capture and form hold what no
-// rule can transfer yet. Sizes are symbols ("B", "M") or constants; head counts and head
-// dimensions are always constants.
+// score includes the scale. Without a normaliser the score itself is the weight. Several terms (two
+// softmaxes) are a list: capture and form hold what no rule can transfer yet. Sizes are symbols
+// ("B", "M") or constants; head counts and head dimensions are always constants.
 #pragma once
 #include <optional>
 #include <string>

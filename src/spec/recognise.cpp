@@ -104,8 +104,7 @@ bool set_score(Form& form, Term& term, const ExprPtr& scores,
   split.keep = simplify_bounds(split.keep, extents);
   if (no_key_kept(split.keep, softmax, diagnostics)) return false;
   // Beside a sink a row without a key is no uniform softmax: the sink takes it.
-  const bool certain =
-      !split.finite || term.sink || every_row_keeps(split.keep, form, extents);
+  const bool certain = !split.finite || term.sink || every_row_keeps(split.keep, form, extents);
   if (!certain && split.added) {
     // Added to the score, the number shifts a row without a key as a whole: nothing is dropped.
     form.notes.push_back(

@@ -2,8 +2,9 @@
 //
 // The output's element is an expression of one sum over keys; that sum's body is a weight times an
 // element of v; the weight is a softmax over the same keys, a share of their sum, or a function of
-// one score; the score holds one sum over the head dimension, of q times k. Each step is looked for by what it means: which index
-// is the query, the key, the head is decided by what depends on what, never by position.
+// one score; the score holds one sum over the head dimension, of q times k. Each step is looked for
+// by what it means: which index is the query, the key, the head is decided by what depends on what,
+// never by position.
 #pragma once
 #include "spec/normalise.h"
 
@@ -20,8 +21,8 @@ struct Parts {
   int contraction = -1, product = -1;  // nodes: P v, q k
   int softmax = -1;                    // the softmax or sum that normalises; P v if nothing does
   Normaliser normaliser = Normaliser::softmax;
-  ExprPtr epilogue;                                  // over Kind::output and the output's indices
-  ExprPtr q, k, v;                                   // reads of arguments
+  ExprPtr epilogue;    // over Kind::output and the output's indices
+  ExprPtr q, k, v;     // reads of arguments
   ExprPtr normalised;  // what is normalised, with the product as a read
   ExprPtr scores;      // the same over Kind::score
   ExprPtr sink;        // of a softmax: one logit more, or null

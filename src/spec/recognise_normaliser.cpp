@@ -72,9 +72,10 @@ class NormaliserFinder {
   }
   bool not_attention() {
     if (refused_) return false;
-    return refuse("spec.not_attention", contraction_span(),
-                  "what multiplies v is neither a softmax over the keys nor computed from one score",
-                  "normalise the scores with torch.softmax(..., dim=-1)");
+    return refuse(
+        "spec.not_attention", contraction_span(),
+        "what multiplies v is neither a softmax over the keys nor computed from one score",
+        "normalise the scores with torch.softmax(..., dim=-1)");
   }
   Span contraction_span() const { return elements_.node(parts_.contraction).span; }
   bool is(const ExprPtr& e, Reduction r) const {
@@ -136,20 +137,20 @@ bool NormaliserFinder::split_sink(const ExprPtr& weight, const ExprPtr& probe,
   const ExprPtr keys = elements_.extents().at("j");
   const Linear more =
       add(linear(elements_.extent(parts_.softmax)), linear(keys), -1);  // logits beside the keys
-  ExprPtr place = parts_.key;  // of key j among the logits
+  ExprPtr place = parts_.key;                                           // of key j among the logits
   for (const ExprPtr& a : weight->args)
     if (mentions(a, Kind::index, "j")) place = a;
   const Linear shift = add(linear(place), linear(parts_.key), -1);
   const bool readable = more.is_constant() && shift.is_constant() && shift.constant >= 0 &&
                         shift.constant <= more.constant && more.constant <= 1;
   if (!readable)
-    return refuse("spec.softmax_axis", elements_.node(parts_.softmax).span,
-                  fmt::format("softmax runs over {} logits, and the product with v takes {} of them",
-                              print(elements_.extent(parts_.softmax)), print(keys)),
-                  "supported are the keys and at most one logit more, the sink");
+    return refuse(
+        "spec.softmax_axis", elements_.node(parts_.softmax).span,
+        fmt::format("softmax runs over {} logits, and the product with v takes {} of them",
+                    print(elements_.extent(parts_.softmax)), print(keys)),
+        "supported are the keys and at most one logit more, the sink");
   std::vector<ExprPtr> dropped;
-  parts_.normalised =
-      without_shift(known(replace(at_probe, probe, place)), real(1), dropped);
+  parts_.normalised = without_shift(known(replace(at_probe, probe, place)), real(1), dropped);
   if (more.constant == 0) return true;
   std::vector<ExprPtr> from_sink;
   const ExprPtr at = shift.constant == 0 ? keys : integer(0);
@@ -238,10 +239,11 @@ bool NormaliserFinder::extra_logit(const std::vector<ExprPtr>& extras,
   const bool same = dropped.size() == from_extra.size() &&
                     std::equal(dropped.begin(), dropped.end(), from_extra.begin(), equal);
   return (extras.size() == 1 && same && reduced_reads(parts_.sink).empty()) ||
-         refuse("spec.not_attention", contraction_span(),
-                "what is added to the sum of the exponentials is not one exponential, shifted by the "
-                "same maximum as the scores are",
-                "supported is exp(x - m) / (exp(sink - m) + exp(x - m).sum(-1, keepdim=True))");
+         refuse(
+             "spec.not_attention", contraction_span(),
+             "what is added to the sum of the exponentials is not one exponential, shifted by the "
+             "same maximum as the scores are",
+             "supported is exp(x - m) / (exp(sink - m) + exp(x - m).sum(-1, keepdim=True))");
 }
 
 // exp(x - logsumexp(x))
@@ -295,8 +297,8 @@ ExprPtr NormaliserFinder::without_shift(const ExprPtr& e, const ExprPtr& factor,
     return unary("-", without_shift(e->args[0], unary("-", factor), dropped));
   if (is_binary(e, "+") || is_binary(e, "-")) {
     const ExprPtr a = without_shift(e->args[0], factor, dropped);
-    const ExprPtr b = without_shift(
-        e->args[1], e->name == "-" ? unary("-", factor) : factor, dropped);
+    const ExprPtr b =
+        without_shift(e->args[1], e->name == "-" ? unary("-", factor) : factor, dropped);
     return binary(e->name, a, b);
   }
   if (is_shift(e)) {
@@ -311,9 +313,8 @@ ExprPtr NormaliserFinder::without_shift(const ExprPtr& e, const ExprPtr& factor,
 
 // And where it stands under a choice, where(keep, x - max, -inf).
 ExprPtr NormaliserFinder::without_maximum(const ExprPtr& x) const {
-  return rewrite(x, [&](const ExprPtr& e) -> ExprPtr {
-    return is(e, Reduction::max) ? real(0) : nullptr;
-  });
+  return rewrite(
+      x, [&](const ExprPtr& e) -> ExprPtr { return is(e, Reduction::max) ? real(0) : nullptr; });
 }
 
 }  // namespace

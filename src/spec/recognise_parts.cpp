@@ -1,11 +1,11 @@
-// Finds the contraction with v and the product of q and k, from the output inward; what stands between
-// them is recognise_normaliser.cpp's.
+// Finds the contraction with v and the product of q and k, from the output inward; what stands
+// between them is recognise_normaliser.cpp's.
+#include "spec/recognise_parts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "spec/recognise_parts.h"
 
 namespace kw::spec {
 namespace {

@@ -14,8 +14,8 @@ ExprPtr product(const std::vector<ExprPtr>& factors, double constant);
 ExprPtr replace(const ExprPtr& e, const ExprPtr& what, const ExprPtr& by);
 bool is_argument_read(const ExprPtr& e);
 
-// From `weighted`, what the contraction sums: sets v, normaliser, sink, what is normalised, and what
-// of the epilogue is left when the division by a sum of weights is taken out of it.
+// From `weighted`, what the contraction sums: sets v, normaliser, sink, what is normalised, and
+// what of the epilogue is left when the division by a sum of weights is taken out of it.
 bool find_normaliser(Elements& elements, Parts& parts, const ExprPtr& weighted,
                      Diagnostics& diagnostics);
 

@@ -302,8 +302,7 @@ bool second_output(Elements& elements, const Graph& graph, const Parts& parts, c
   const ExprPtr one = integer(1);
   if (!behind && !(parts.sink && equal(at_logit(binary("+", parts.key, one)), parts.normalised)))
     return refuse();
-  if (parts.sink &&
-      !equal(at_logit(behind ? elements.extents().at("j") : integer(0)), parts.sink))
+  if (parts.sink && !equal(at_logit(behind ? elements.extents().at("j") : integer(0)), parts.sink))
     return refuse();
   form.returns_lse = true;
   return !elements.failed();

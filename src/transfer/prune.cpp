@@ -173,9 +173,8 @@ bool Pruner::settle_parameter(Stmt& step, size_t n) {
 
 bool Pruner::is_read(const std::string& name) const {
   bool read = false;
-  tl::walk(program_.body, [&](const Stmt& s) {
-    read = read || (mentions(s, name) && written_by(s) != name);
-  });
+  tl::walk(program_.body,
+           [&](const Stmt& s) { read = read || (mentions(s, name) && written_by(s) != name); });
   return read;
 }
 

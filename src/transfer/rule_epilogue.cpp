@@ -2,7 +2,8 @@
 //
 //   map acc[i, j] = acc[i, j] * inverse[i]   ->   map acc[i, j] = acc[i, j] * inverse[i] * gate
 //   with `let gate = reciprocal(1.0 + exp2(-gates[c.h] * log2e))`
-//                                            ->   map_real acc[i, j] from (i0, 0) = acc[i, j] * reciprocal(i + 1.0)
+//                                            ->   map_real acc[i, j] from (i0, 0) = acc[i, j] *
+//                                            reciprocal(i + 1.0)
 //
 // When     the epilogue is more than the output itself: a function of it, of the row's number, and
 //          of what the batch entry and the head choose. What depends on the head dimension is
@@ -22,8 +23,7 @@ using spec::Kind;
 
 bool is_element(const tl::Stmt& map) {
   const tl::ExprPtr& e = map.expr("f");
-  return e->kind == tl::ExprKind::index &&
-         tl::base_name(e) == tl::base_name(map.expr("t"));
+  return e->kind == tl::ExprKind::index && tl::base_name(e) == tl::base_name(map.expr("t"));
 }
 
 // A map that leaves the output as it is goes.
@@ -48,8 +48,7 @@ bool rule_epilogue(Edit& edit) {
                                    print(edit.form.epilogue)),
                        "supported is one for each row, such as o * scales[h]");
   tl::Stmt* map = output_map_of(edit.program);
-  if (!map)
-    return edit.refuse("transfer.kernel", {}, "this kernel has no map of its output", "");
+  if (!map) return edit.refuse("transfer.kernel", {}, "this kernel has no map of its output", "");
   const tl::ExprPtr before = map->expr("f");
   const std::string tile = tl::base_name(map->expr("t"));
   const ExprPtr value = hoist_parts(edit, edit.epilogue, "gain", Hoist::sizes);
@@ -58,9 +57,12 @@ bool rule_epilogue(Edit& edit) {
   const auto body = edit.in_output_map(value, before, at && !integers);
   if (!body) return false;
   const std::string from = at ? fmt::format(" from ({}, 0)", tl::print(edit.facts.i0)) : "";
-  const auto written = tl::parse_statement(
-      fmt::format("map{} {}[i, j]{} = {}", !at ? "" : integers ? "_at" : "_real", tile, from, *body),
-      edit.diagnostics);
+  const auto written = tl::parse_statement(fmt::format("map{} {}[i, j]{} = {}",
+                                                       !at        ? ""
+                                                       : integers ? "_at"
+                                                                  : "_real",
+                                                       tile, from, *body),
+                                           edit.diagnostics);
   if (!written) return false;
   *output_map_of(edit.program) = *written;  // the lets may have moved it
   return true;

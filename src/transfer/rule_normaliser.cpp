@@ -8,8 +8,8 @@
 // A sink, one logit more in each row:
 //   fill m = -inf                                  ->   fill m = sink
 //   row sum = total(l), inverse = sum              ->   row sum = total(l)
-//                                                       map_rows sum[i] = sum[i] + exp2((sink - m[i]) * scale)
-//                                                       row inverse = sum
+//                                                       map_rows sum[i] = sum[i] + exp2((sink -
+//                                                       m[i]) * scale) row inverse = sum
 //   with `let sink = sinks[c.h] * unscale`
 //
 // When     the form's normaliser is none or sum; or it is a softmax with a sink. The reference of a
@@ -95,8 +95,8 @@ class Powers {
 
   // s * 0.125  ->  s * scale, if no exponential took it.
   ExprPtr write_factor(const ExprPtr& e) {
-    const bool factor = is(e, "*") && spec::mentions(e->args[0], Kind::score) &&
-                        e->args[1]->kind == Kind::number;
+    const bool factor =
+        is(e, "*") && spec::mentions(e->args[0], Kind::score) && e->args[1]->kind == Kind::number;
     if (factor && !taken_) take(plain_ = e->args[1], false);
     if (factor && plain_ && spec::equal(e->args[1], plain_))
       return spec::binary("*", e->args[0], name(edit_.facts.scale));
@@ -261,9 +261,8 @@ bool write_weights(Edit& edit, bool divided) {
 std::optional<std::string> sink_text(Edit& edit) {
   if (const auto c = spec::constant(edit.sink); c && *c == 0) return "0.0";
   if (!edit.unscale.empty() || declare_unscale(edit)) {
-    const ExprPtr value = edit.unscale.empty()
-                              ? edit.sink
-                              : spec::binary("*", edit.sink, name(edit.unscale));
+    const ExprPtr value =
+        edit.unscale.empty() ? edit.sink : spec::binary("*", edit.sink, name(edit.unscale));
     const ExprPtr hoisted = edit.hoist(value, {"sink"});
     if (hoisted) return hoisted->name;
   }
@@ -300,9 +299,9 @@ bool write_sink(Edit& edit) {
                     beyond = *sink == "0.0" ? fmt::format("-{}[i]", reference)
                                             : fmt::format("({} - {}[i])", *sink, reference);
   rows.block->insert(rows.block->begin() + rows.at, first);
-  return edit.insert({rows.block, rows.at + 1},
-                     fmt::format("map_rows {0}[i] = {0}[i] + exp2({1} * {2})", sum, beyond,
-                                 edit.facts.scale));
+  return edit.insert(
+      {rows.block, rows.at + 1},
+      fmt::format("map_rows {0}[i] = {0}[i] + exp2({1} * {2})", sum, beyond, edit.facts.scale));
 }
 
 }  // namespace

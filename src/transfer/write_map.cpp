@@ -44,8 +44,7 @@ bool exact_coordinates(Edit& edit) {
 
 }  // namespace
 
-ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name,
-                    Hoist what) {
+ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name, Hoist what) {
   const bool worth = spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index) ||
                      (what == Hoist::sizes && computes_from_sizes(e));
   if (worth && !varies_in_a_block(e)) {
