@@ -1,5 +1,5 @@
 # relu_weights: bf16, 4 heads, D 64; any B, M, N
-#   weight  relu(s * 0.125) / float(N)
+#   weight  relu(s * 0.125) * (1 / N)
 #   keep    j <= i
 import torch
 

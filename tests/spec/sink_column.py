@@ -13,7 +13,7 @@ def sink_column(q, k, v, sinks):
     s = s.masked_fill(future, -torch.inf)
     column = sinks[:, None, None].expand(q.shape[0], -1, q.shape[2], 1)
     s = torch.cat([column, s], -1)
-    return s.softmax(-1)[..., 1:] @ v, s.logsumexp(-1)
+    return s.softmax(-1)[..., 1:].to(v.dtype) @ v, s.logsumexp(-1)
 
 
 def example_inputs():

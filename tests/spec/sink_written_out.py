@@ -9,7 +9,8 @@ def sink_written_out(q, k, v, sinks):
     s, sinks = q @ k.mT * 0.125, sinks.view(1, -1, 1, 1)
     m = torch.maximum(s.amax(-1, keepdim=True), sinks)
     p = torch.exp(s - m)
-    return p @ v / (p.sum(-1, keepdim=True) + torch.exp(sinks - m))
+    total = p.sum(-1, keepdim=True) + torch.exp(sinks - m)
+    return (p / total).to(v.dtype) @ v
 
 
 def example_inputs():

@@ -5,7 +5,7 @@ import torch
 def two_sinks(q, k, v, sinks):
     columns = sinks[None, :, None, :].expand(q.shape[0], -1, q.shape[2], -1)
     weights = torch.cat([q @ k.mT, columns], -1).softmax(-1)
-    return weights[..., :-2] @ v
+    return weights[..., :-2].to(v.dtype) @ v
 
 
 def example_inputs():
