@@ -11,6 +11,8 @@
 // Effect   one rounding in f32 for each operation, before the output is rounded.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "transfer/prune.h"
 #include "transfer/rules.h"
 #include "transfer/write_map.h"
@@ -35,6 +37,17 @@ void drop_identity(Edit& edit) {
   pruner.remove([&](const tl::Stmt& s) { return tl::print_head(s) == text; });
 }
 
+// What the output alone needs is computed beside it: held from the block's start, it would take a
+// register all along. `first`: the first of its lets.
+void move_lets(Edit& edit, size_t first) {
+  const Place end = block_lets_end(edit.program, edit.facts);
+  std::vector<tl::Stmt>& block = *end.block;
+  const tl::Stmt* map = output_map_of(edit.program);
+  if (first >= end.at || map < block.data() || map >= block.data() + block.size()) return;
+  const auto from = block.begin() + first, to = block.begin() + end.at;
+  std::rotate(from, to, block.begin() + (map - block.data()));
+}
+
 }  // namespace
 
 bool rule_epilogue(Edit& edit) {
@@ -51,6 +64,7 @@ bool rule_epilogue(Edit& edit) {
   if (!map) return edit.refuse("transfer.kernel", {}, "this kernel has no map of its output", "");
   const tl::ExprPtr before = map->expr("f");
   const std::string tile = tl::base_name(map->expr("t"));
+  const size_t first_let = block_lets_end(edit.program, edit.facts).at;
   const ExprPtr value = hoist_parts(edit, edit.epilogue, "gain", Hoist::sizes);
   if (!value) return false;
   const bool integers = needs_integer_coordinates(value), at = has_coordinate(value);
@@ -65,6 +79,7 @@ bool rule_epilogue(Edit& edit) {
                                            edit.diagnostics);
   if (!written) return false;
   *output_map_of(edit.program) = *written;  // the lets may have moved it
+  move_lets(edit, first_let);
   return true;
 }
 
