@@ -7,6 +7,7 @@ user's code fixes it, and then the line that did is noted.
 """
 
 import dataclasses
+import math
 import re
 import traceback
 
@@ -235,6 +236,24 @@ class _Recorder:
         symbolic_shapes.ShapeEnv._set_replacement = self.replace
 
 
+class _LogarithmsOfSizes:
+    """While tracing: math.log of a size is a tensor of one number, a function of the size. PyTorch
+    would ask for the size's value, and so fix it."""
+
+    def __enter__(self):
+        self.log = math.log
+
+        def log(x, *base):
+            if isinstance(x, torch.SymInt) and not base:
+                return torch.scalar_tensor(x, dtype=torch.float32).log()
+            return self.log(x, *base)
+
+        math.log = log
+
+    def __exit__(self, *_):
+        math.log = self.log
+
+
 class _Module(torch.nn.Module):
     def __init__(self, function, constants):
         super().__init__()
@@ -259,7 +278,7 @@ def trace(spec, dtype):
     module = _Module(spec.function, list(zip(is_argument, values)))
     recorder = _Recorder(spec.file)
     try:
-        with torch.no_grad(), recorder:
+        with torch.no_grad(), recorder, _LogarithmsOfSizes():
             program = torch.export.export(module, given, dynamic_shapes=(dims,), strict=False)
     except Exception as error:
         raise _explain(spec, error) from None

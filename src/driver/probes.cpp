@@ -178,7 +178,8 @@ bool can_probe(const spec::Form& form, int64_t keys) {
   const int64_t N = constant_or(form.N, keys), M = queries_for(form, keys);
   const int64_t elements = form.H.constant * M * (form.D.constant + form.Dv.constant) +
                            form.G.constant * N * (form.D.constant + form.Dv.constant);
-  return form.terms.size() == 1 && values_are_linear(form) && !term.finite_mask &&
+  const bool shares = term.normaliser == spec::Normaliser::softmax && !term.sink;  // that sum to 1
+  return form.terms.size() == 1 && values_are_linear(form) && shares && !term.finite_mask &&
          constant_or(form.B, 1) == 1 && term.q.argument != term.k.argument &&
          term.k.argument != term.v.argument && N >= form.Dv.constant && elements <= 2 * kLargest;
 }

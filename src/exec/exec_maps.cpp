@@ -51,6 +51,15 @@ bool is_true_origin(Machine& m, const Stmt& s, const Tile& t, const Origin& at) 
   return false;
 }
 
+// Whether a map by coordinates drops: scores become -inf, or weights 0.
+bool drops(const tl::ExprPtr& body) {
+  if (tl::mentions(body, "-inf")) return true;
+  const auto is_zero = [](const tl::ExprPtr& e) {
+    return e->kind == tl::ExprKind::real && e->text == "0.0";
+  };
+  return body->kind == tl::ExprKind::where && (is_zero(body->args[1]) || is_zero(body->args[2]));
+}
+
 Next placed_map(Machine& m, Agent& a, const Stmt& s, bool real) {
   const auto tile = tile_of(m, a, s, "t", Role::accumulator, true);
   if (!tile) return Next::on;
@@ -58,7 +67,7 @@ Next placed_map(Machine& m, Agent& a, const Stmt& s, bool real) {
   const Origin at{integer_of(c, s.expr("i0")), integer_of(c, s.expr("j0")), real};
   if (m.faults.any() || !is_true_origin(m, s, *tile, at)) return Next::on;
   run_map(m, a, s, *tile, word_of(s, "t"), at);
-  if (tl::mentions(s.expr("f"), "-inf")) tile->masked = true;
+  if (drops(s.expr("f"))) tile->masked = true;
   return Next::on;
 }
 

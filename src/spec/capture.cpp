@@ -162,10 +162,13 @@ void note_rows_without_a_key(Capture& capture) {
   }
 }
 
-// A row without a key is unspecified by a softmax (NaN) or zero by other means.
-bool unspecified(const double* row, int64_t length) {
+// A row without a key is unspecified by a softmax (NaN) or zero by other means; one whose weights'
+// sum is 0 likewise. Weights without a sum are never unspecified.
+bool unspecified(Normaliser normaliser, const double* row, int64_t length) {
+  if (normaliser == Normaliser::none) return false;
   const bool nan = std::all_of(row, row + length, [](double x) { return std::isnan(x); });
-  return nan || std::all_of(row, row + length, [](double x) { return x == 0; });
+  return nan || (normaliser == Normaliser::softmax &&
+                 std::all_of(row, row + length, [](double x) { return x == 0; }));
 }
 
 }  // namespace
@@ -200,7 +203,8 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
                     i = r % shape[2];
       const double lse = evaluator.row(b, h, i, row.data());
       const double* truth = &golden.truth.values[r * shape[3]];
-      if (lse == -HUGE_VAL && unspecified(truth, shape[3])) continue;
+      if (lse == -HUGE_VAL && unspecified(capture.form.terms[0].normaliser, truth, shape[3]))
+        continue;
       const double error = row_error(row.data(), truth, shape[3]);
       if (error <= kAllowed) continue;
       diagnostics

@@ -72,6 +72,8 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
     state.v = access(t.v, "j");
     state.score = std::make_unique<Program>(t.score, problem);
     if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
+    if (t.sink) state.sink = std::make_unique<Program>(t.sink, problem);
+    state.normaliser = t.normaliser;
     state.finite_mask = t.finite_mask;
     terms_.push_back(std::move(state));
   }
@@ -115,31 +117,55 @@ bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   return !t.keep || t.keep->run(Program::at(b, h, i, j)) != 0;
 }
 
+// exp(score - the row's maximum), and of the sink likewise.
+Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i) {
+  double highest = -HUGE_VAL;
+  for (int64_t j = 0; j < N_; ++j) {
+    weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
+    // Written so that a NaN becomes the maximum, and with it the row.
+    if (!(weights_[j] <= highest)) highest = weights_[j];
+  }
+  const bool none_kept = highest == -HUGE_VAL;
+  const double sink = terms_[t].sink ? terms_[t].sink->run(Program::at(b, h, i, 0)) : -HUGE_VAL;
+  if (!(sink <= highest)) highest = sink;
+  Total total;
+  for (int64_t j = 0; j < N_; ++j) {
+    if (none_kept)
+      weights_[j] = terms_[t].finite_mask ? 1 : 0;
+    else
+      weights_[j] = std::exp(weights_[j] - highest);
+    total.sum += weights_[j];
+  }
+  if (highest == -HUGE_VAL) return total;
+  if (terms_[t].sink) total.sum += std::exp(sink - highest);
+  total.lse = highest + std::log(total.sum);
+  return total;
+}
+
+// The scores themselves.
+Evaluator::Total Evaluator::plain_weights(int t, int64_t b, int64_t h, int64_t i) {
+  Total total;
+  for (int64_t j = 0; j < N_; ++j) {
+    weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : 0;
+    total.sum += weights_[j];
+  }
+  if (terms_[t].normaliser == Normaliser::none) total.sum = 1;
+  return total;
+}
+
 double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
   std::fill(output, output + Dv_, 0.0);
   double lse = -HUGE_VAL;
   for (size_t term = 0; term < terms_.size(); ++term) {
     const int t = static_cast<int>(term);
-    double highest = -HUGE_VAL, sum = 0;
-    for (int64_t j = 0; j < N_; ++j) {
-      weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
-      // Written so that a NaN becomes the maximum, and with it the row.
-      if (!(weights_[j] <= highest)) highest = weights_[j];
-    }
-    const bool none_kept = highest == -HUGE_VAL;
-    for (int64_t j = 0; j < N_; ++j) {
-      if (none_kept)
-        weights_[j] = terms_[t].finite_mask ? 1 : 0;
-      else
-        weights_[j] = std::exp(weights_[j] - highest);
-      sum += weights_[j];
-    }
-    if (!none_kept) lse = highest + std::log(sum);
+    const bool softmax = terms_[t].normaliser == Normaliser::softmax;
+    const Total total = softmax ? exponentials(t, b, h, i) : plain_weights(t, b, h, i);
+    lse = total.lse;
     const Access& v = terms_[t].v;
     const double* values = v.at(b, h);
     for (int64_t j = 0; j < N_; ++j) {
-      if (weights_[j] == 0) continue;
-      const double p = weights_[j] / sum;
+      if (weights_[j] == 0 || total.sum == 0) continue;
+      const double p = weights_[j] / total.sum;
       for (int64_t d = 0; d < Dv_; ++d) output[d] += p * values[j * v.row_stride + d * v.d_stride];
     }
   }

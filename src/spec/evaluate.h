@@ -1,9 +1,10 @@
 // What a form means: fp64, one row at a time, written to be read.
 //
-// A row whose every key is dropped gives 0 and a logsumexp of -inf, unless the user's mask was a
-// large finite number, when it is the mean of v. Inputs are tensors of the user's own shapes and
-// types, held exactly in fp64.
+// A row whose every key is dropped, or whose weights' sum is 0, gives 0 and a logsumexp of -inf,
+// unless the user's mask was a large finite number, when it is the mean of v. Inputs are tensors of
+// the user's own shapes and types, held exactly in fp64.
 #pragma once
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,7 +57,8 @@ class Evaluator {
   double score(int term, int64_t b, int64_t h, int64_t i, int64_t j);
   bool keep(int term, int64_t b, int64_t h, int64_t i, int64_t j);
 
-  // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores.
+  // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores and the
+  // sink, of a softmax.
   double row(int64_t b, int64_t h, int64_t i, double* output);
   // Of the row before, keys() numbers: the weights of its values, up to a common factor.
   const std::vector<double>& weights() const { return weights_; }
@@ -74,9 +76,16 @@ class Evaluator {
 
   struct TermState {
     Access q, k, v;
-    std::unique_ptr<Program> score, keep;
+    std::unique_ptr<Program> score, keep, sink;
+    Normaliser normaliser = Normaliser::softmax;
     bool finite_mask = false;
   };
+  // Of a row's weights_: what they are divided by, and the log of the sum of exponentials.
+  struct Total {
+    double sum = 0, lse = -HUGE_VAL;
+  };
+  Total exponentials(int term, int64_t b, int64_t h, int64_t i);
+  Total plain_weights(int term, int64_t b, int64_t h, int64_t i);
 
   const Form& form_;
   const Problem& problem_;

@@ -21,7 +21,7 @@ Problem named(const Form& form, Problem problem) {
 
 std::optional<std::string> not_exact(const Form& form) {
   for (const Term& t : form.terms)
-    for (const ExprPtr& e : {t.score, t.keep})
+    for (const ExprPtr& e : {t.score, t.keep, t.sink})
       if (e && !ExactProgram::supports(e))
         return "an integer is computed from a real in " + print(e);
   if (form.epilogue && !ExactProgram::supports(form.epilogue))
@@ -55,25 +55,45 @@ std::vector<Element> rows_of(const Operand& operand, const Problem& named, const
   return out;
 }
 
-// Turns a row's scores into weights, unnormalised; what their sums with v are multiplied by.
-Element weigh(const Algebra& algebra, ExactScores& s, int64_t i, int64_t N, bool finite_mask,
-              ExactRows& rows) {
-  Element sum;
+// A row's scores where they are kept, 0 elsewhere; whether any is. `weight` makes a weight of one.
+template <class Weight>
+bool keep_weights(ExactScores& s, int64_t i, int64_t N, const Weight& weight) {
   bool any = false;
   for (int64_t j = 0; j < N; ++j) {
     Element& w = s.score[i * N + j];
     const Algebra::Truth kept = s.keep[i * N + j];
-    w = kept.holds ? algebra.exp(w) : Element();
+    w = kept.holds ? weight(w) : Element();
     for (uint8_t& bits : w.opaque) bits |= kept.opaque;
     any |= kept.holds;
-    sum = algebra.add(sum, w);
   }
-  if (any) {
+  return any;
+}
+
+Element sum_of(const Algebra& algebra, const ExactScores& s, int64_t i, int64_t N) {
+  Element sum;
+  for (int64_t j = 0; j < N; ++j) sum = algebra.add(sum, s.score[i * N + j]);
+  return sum;
+}
+
+// Turns a row's scores into weights, unnormalised; what their sums with v are multiplied by.
+Element weigh(const Algebra& algebra, ExactScores& s, int64_t i, int64_t N, const Term& term,
+              const Element* sink, ExactRows& rows) {
+  if (term.normaliser != Normaliser::softmax) {
+    keep_weights(s, i, N, [](const Element& x) { return x; });
+    if (term.normaliser == Normaliser::none) return algebra.integer(1);
+    const Element sum = sum_of(algebra, s, i, N);
+    const Algebra::Truth nothing = algebra.equal(sum, Element());
+    return nothing.holds ? Element() : algebra.reciprocal(sum);
+  }
+  const bool any = keep_weights(s, i, N, [&](const Element& x) { return algebra.exp(x); });
+  if (any || sink) {
+    Element sum = sum_of(algebra, s, i, N);
+    if (sink) sum = algebra.add(sum, algebra.exp(*sink));
     rows.lse[i] = algebra.log(sum);
     return algebra.reciprocal(sum);
   }
-  rows.uniform[i] = finite_mask;
-  if (!finite_mask) return Element();
+  rows.uniform[i] = term.finite_mask;
+  if (!term.finite_mask) return Element();
   for (int64_t j = 0; j < N; ++j) s.score[i * N + j] = algebra.integer(1);
   return algebra.reciprocal(algebra.integer(N));
 }
@@ -110,8 +130,12 @@ ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& alge
   for (const Term& term : form.terms) {
     ExactScores s = exact_scores(form, term, named, algebra, b, h);
     std::vector<Element> factors, sums(M * Dv);
-    for (int64_t i = 0; i < M; ++i)
-      factors.push_back(weigh(algebra, s, i, N, term.finite_mask, rows));
+    std::optional<ExactProgram> sink;
+    if (term.sink) sink.emplace(term.sink, named, algebra);
+    for (int64_t i = 0; i < M; ++i) {
+      const Element logit = sink ? sink->run(Program::at(b, h, i, 0), {}) : Element();
+      factors.push_back(weigh(algebra, s, i, N, term, sink ? &logit : nullptr, rows));
+    }
     algebra.add_product(int(M), int(N), int(Dv), s.score.data(), s.value.data(), false,
                         sums.data());
     for (int64_t n = 0; n < M * Dv; ++n)

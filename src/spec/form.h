@@ -4,9 +4,9 @@
 //   o[b, h, i, :] = epilogue( sum_j P(i, j) v[b, h // (H // G), j, :] ),
 //   P = normaliser over j of score(s[i, j]) where keep, s[i, j] = q[b, h, i, :] . k[b, ..., j, :]
 //
-// score includes the scale. Several terms (two softmaxes) are a list: capture and form hold what no
-// rule can transfer yet. Sizes are symbols ("B", "M") or constants; head counts and head
-// dimensions are always constants.
+// score includes the scale. Without a normaliser the score itself is the weight. Several terms (two
+// softmaxes) are a list: capture and form hold what no rule can transfer yet. Sizes are symbols
+// ("B", "M") or constants; head counts and head dimensions are always constants.
 #pragma once
 #include <optional>
 #include <string>
@@ -43,7 +43,11 @@ struct Operand {
   std::vector<ExprPtr> indices;
 };
 
-enum class Normaliser { softmax };
+// What makes weights of a row's scores x, over the kept keys:
+//   softmax  exp(x) / sum of exp(x); beside the keys' there may be a sink, a logit without a value
+//   sum      x / sum of x; a row whose sum is 0 gives 0, like one without a key
+//   none     x itself
+enum class Normaliser { softmax, sum, none };
 
 // One  normaliser(score(q k^T), keep) v  term.
 struct Term {
@@ -54,6 +58,7 @@ struct Term {
   // True when dropped entries were a large finite number and some row may keep no key: such a row
   // is a uniform softmax in the user's program, not zero.
   bool finite_mask = false;
+  ExprPtr sink;  // of a softmax: one more logit of each row, over b, h, i; null when there is none
 };
 
 // What a kernel appends to the name of an argument whose own name it uses for something else.

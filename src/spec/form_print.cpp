@@ -42,9 +42,12 @@ std::string print(const Form& form) {
   std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, kw::name(form.dtype),
                                 heads(form), dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
-    out += "  score   " + print(t.score) + "\n";
+    const bool softmax = t.normaliser == Normaliser::softmax;
+    out += (softmax ? "  score   " : "  weight  ") + print(t.score) + "\n";
     if (t.keep) out += "  keep    " + print(t.keep) + "\n";
-    out += "  softmax over j\n";
+    if (softmax) out += "  softmax over j\n";
+    if (t.normaliser == Normaliser::sum) out += "  divided by the sum over j\n";
+    if (t.sink) out += "  sink    " + print(t.sink) + "\n";
     if (t.finite_mask) out += "  a row that keeps no key is a uniform softmax\n";
   }
   if (form.epilogue && form.epilogue->kind != Kind::output)

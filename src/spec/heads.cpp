@@ -19,7 +19,8 @@ bool computes_with_head(const ExprPtr& e) {
 bool heads_are_alike(const Form& form) {
   if (form.epilogue && computes_with_head(form.epilogue)) return false;
   for (const Term& t : form.terms)
-    if (computes_with_head(t.score) || (t.keep && computes_with_head(t.keep))) return false;
+    for (const ExprPtr& e : {t.score, t.keep, t.sink})
+      if (e && computes_with_head(e)) return false;
   return true;
 }
 

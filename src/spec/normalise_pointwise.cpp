@@ -99,7 +99,10 @@ ExprPtr clamp(Elements& g, const Node& n, const Indices& at) {
   ExprPtr x = operand(g, n, 0, at);
   const auto bound = [&](size_t position, const char* name, const char* op) {
     const Value& v = n.arg(position, name);
-    if (v.kind != Value::Kind::none) x = binary(op, x, g.broadcast(v, at));
+    if (v.kind == Value::Kind::none) return;
+    const ExprPtr b = g.broadcast(v, at);
+    const bool zero = x->type == Type::real && b->kind == Kind::number && b->value == 0;
+    x = zero && op == std::string_view("max") ? unary("relu", x) : binary(op, x, b);
   };
   if (n.op != "clamp_max") bound(1, "min", "max");
   if (n.op == "clamp_max") bound(1, "max", "min");

@@ -194,6 +194,47 @@ ExprPtr flip(Elements& g, const Node& n, const Indices& at) {
   return g.element(n.args[0].node, out);
 }
 
+// cat([a, b, ...], dim): the first of them that the index lies in.
+ExprPtr cat(Elements& g, const Node& n, const Indices& at) {
+  const int d = wrap(n.integer(1, "dim", 0), n.rank());
+  const std::vector<Value>& parts = n.args[0].list;
+  ExprPtr end = integer(0);
+  std::vector<ExprPtr> starts;
+  for (const Value& part : parts) {
+    starts.push_back(end);
+    end = binary("+", end, g.node(part.node).shape[d]);
+  }
+  ExprPtr out;
+  for (size_t p = parts.size(); p-- > 0;) {
+    Indices own = at;
+    own[d] = binary("-", at[d], starts[p]);
+    const ExprPtr x = g.element(parts[p].node, own);
+    out = out ? where(binary("<", at[d], starts[p + 1]), x, out) : x;
+  }
+  return out ? out : g.refuse(n, "aten.cat of nothing");
+}
+
+// pad(x, [before, after of the last dimension, then of the one before, ...], value)
+ExprPtr pad(Elements& g, const Node& n, const Indices& at) {
+  const bool constant = n.op == "constant_pad_nd" || n.arg(2, "mode").kind != Value::Kind::text ||
+                        n.arg(2, "mode").text == "constant";
+  if (!constant) return g.refuse(n, "padding by values of the tensor is not read");
+  const Value& given = n.arg(n.op == "pad" ? 3 : 2, "value");
+  const ExprPtr filling = given.kind == Value::Kind::none ? real(0) : given.expr();
+  Indices own = at;
+  ExprPtr inside = boolean(true);
+  const std::vector<Value>& widths = n.args[1].list;
+  for (size_t w = 0; w + 1 < widths.size(); w += 2) {
+    const int d = n.rank() - 1 - static_cast<int>(w / 2);
+    const ExprPtr before = widths[w].expr(), size = g.node(n.args[0].node).shape[d];
+    if (!before) return g.refuse(n, "padding by a tensor's value is not read");
+    own[d] = binary("-", at[d], before);
+    inside = binary("and", inside, binary("<=", before, at[d]));
+    inside = binary("and", inside, binary("<", own[d], size));
+  }
+  return where(inside, g.element(n.args[0].node, own), filling);
+}
+
 }  // namespace
 
 const std::map<std::string_view, ElementOf>& view_operators() {
@@ -224,6 +265,11 @@ const std::map<std::string_view, ElementOf>& view_operators() {
       {"repeat", repeat},
       {"repeat_interleave", repeat_interleave},
       {"flip", flip},
+      {"cat", cat},
+      {"concat", cat},
+      {"concatenate", cat},
+      {"pad", pad},
+      {"constant_pad_nd", pad},
       // The same elements in other memory.
       {"clone", same},
       {"contiguous", same},

@@ -72,17 +72,39 @@ bool every_row_keeps(const ExprPtr& keep, const Form& form,
          with_key(leaf(Kind::index, Type::integer, "i"));
 }
 
+bool no_key_kept(const ExprPtr& keep, const Node& at, Diagnostics& diagnostics) {
+  if (keep->kind != Kind::number || keep->integer) return false;
+  diagnostics.error("spec.operand", at.span, "no query keeps any key");
+  return true;
+}
+
+// The weights without a softmax: 0 where a key is dropped, whatever the mask was written with.
+bool set_weight(Term& term, const ExprPtr& weight, const std::map<std::string, ExprPtr>& extents,
+                const Node& contraction, Diagnostics& diagnostics) {
+  const Score split = split_weight(weight);
+  const ExprPtr keep = simplify_bounds(split.keep, extents);
+  if (no_key_kept(keep, contraction, diagnostics)) return false;
+  if (mentions(split.value, Kind::infinity)) {
+    diagnostics
+        .error("spec.operand", contraction.span,
+               "an infinity in the scores does not become a weight of 0, so it is not a mask")
+        .hint = "mask the weights: torch.where(keep, weights, 0.0)";
+    return false;
+  }
+  term.score = split.value;
+  if (keep->kind != Kind::number) term.keep = keep;
+  return true;
+}
+
 // The score map and the predicate of the term, and how finite masks are read.
 bool set_score(Form& form, Term& term, const ExprPtr& scores,
                const std::map<std::string, ExprPtr>& extents, const Node& softmax,
                Diagnostics& diagnostics) {
   Score split = split_score(scores);
   split.keep = simplify_bounds(split.keep, extents);
-  if (split.keep->kind == Kind::number && !split.keep->integer) {
-    diagnostics.error("spec.operand", softmax.span, "no query keeps any key");
-    return false;
-  }
-  const bool certain = !split.finite || every_row_keeps(split.keep, form, extents);
+  if (no_key_kept(split.keep, softmax, diagnostics)) return false;
+  // Beside a sink a row without a key is no uniform softmax: the sink takes it.
+  const bool certain = !split.finite || term.sink || every_row_keeps(split.keep, form, extents);
   if (!certain && split.added) {
     // Added to the score, the number shifts a row without a key as a whole: nothing is dropped.
     form.notes.push_back(
@@ -151,7 +173,12 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   form.epilogue = roles->rename(parts->epilogue);
   const ExprPtr scores = roles->rename(parts->scores);
   const Node& softmax = graph.nodes[parts->softmax];
-  if (!set_score(form, term, scores, roles->extents, softmax, diagnostics)) return std::nullopt;
+  term.normaliser = parts->normaliser;
+  if (parts->sink) term.sink = roles->rename(parts->sink);
+  const bool set = term.normaliser == Normaliser::softmax
+                       ? set_score(form, term, scores, roles->extents, softmax, diagnostics)
+                       : set_weight(term, scores, roles->extents, softmax, diagnostics);
+  if (!set) return std::nullopt;
   if (graph.outputs.size() > 1 &&
       !second_output(elements, graph, *parts, *roles, output.names, form, diagnostics))
     return std::nullopt;

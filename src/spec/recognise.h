@@ -1,9 +1,10 @@
 // From index expressions to the attention form.
 //
-// The output's element is an expression of one sum over keys; that sum's body is a normalised score
-// times an element of v; the normalised score is a softmax over the same keys; its body holds one
-// sum over the head dimension, of q times k. Each step is looked for by what it means: which index
-// is the query, the key, the head is decided by what depends on what, never by position.
+// The output's element is an expression of one sum over keys; that sum's body is a weight times an
+// element of v; the weight is a softmax over the same keys, a share of their sum, or a function of
+// one score; the score holds one sum over the head dimension, of q times k. Each step is looked for
+// by what it means: which index is the query, the key, the head is decided by what depends on what,
+// never by position.
 #pragma once
 #include "spec/normalise.h"
 
@@ -17,11 +18,14 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics);
 
 // The parts of one attention term before its indices have their names.
 struct Parts {
-  int contraction = -1, softmax = -1, product = -1;  // nodes: P v, softmax, q k
-  ExprPtr epilogue;                                  // over Kind::output and the output's indices
-  ExprPtr q, k, v;                                   // reads of arguments
-  ExprPtr normalised;  // what the softmax normalises, with the product as a read
-  ExprPtr scores;      // the same over Kind::score: what is normalised
+  int contraction = -1, product = -1;  // nodes: P v, q k
+  int softmax = -1;                    // the softmax or sum that normalises; P v if nothing does
+  Normaliser normaliser = Normaliser::softmax;
+  ExprPtr epilogue;    // over Kind::output and the output's indices
+  ExprPtr q, k, v;     // reads of arguments
+  ExprPtr normalised;  // what is normalised, with the product as a read
+  ExprPtr scores;      // the same over Kind::score
+  ExprPtr sink;        // of a softmax: one logit more, or null
   ExprPtr key, dim;    // fresh indices, "j" and "d"
 };
 std::optional<Parts> find_parts(Elements& elements, const Indices& output,
@@ -35,6 +39,8 @@ struct Score {
   bool added = false;   // and it was added, so the score still counts in a row without a key
 };
 Score split_score(const ExprPtr& e);
+// The same for weights: what is dropped is 0, or a function that is 0 of a dropped score.
+Score split_weight(const ExprPtr& e);
 
 // Facts about indices that hold in every launch: 0 <= index < its extent.
 ExprPtr simplify_bounds(const ExprPtr& e, const std::map<std::string, ExprPtr>& extents);

@@ -1,32 +1,33 @@
-// Finds the contraction with v, the softmax and the product of q and k, from the output inward.
+// Finds the contraction with v and the product of q and k, from the output inward; what stands
+// between them is recognise_normaliser.cpp's.
+#include "spec/recognise_parts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "spec/recognise.h"
-
 namespace kw::spec {
 namespace {
 
-// The distinct reads of reduced nodes in e; two reads of one node at other indices are two.
-void reduced_reads(const ExprPtr& e, std::vector<ExprPtr>& out) {
+void collect_reads(const ExprPtr& e, std::vector<ExprPtr>& out) {
   if (Elements::reduced(e) >= 0) {
     for (const ExprPtr& seen : out)
       if (equal(seen, e)) return;
     out.push_back(e);
     return;
   }
-  for (const ExprPtr& a : e->args) reduced_reads(a, out);
+  for (const ExprPtr& a : e->args) collect_reads(a, out);
 }
+
+}  // namespace
 
 std::vector<ExprPtr> reduced_reads(const ExprPtr& e) {
   std::vector<ExprPtr> out;
-  reduced_reads(e, out);
+  collect_reads(e, out);
   return out;
 }
 
-// e as a product of factors and a constant; -x is x times -1, x / y has the factor 1 / y.
 void factors_of(const ExprPtr& e, std::vector<ExprPtr>& out, double& constant) {
   if (e->kind == Kind::number && e->type == Type::real) {
     constant *= e->value;
@@ -58,6 +59,8 @@ bool is_argument_read(const ExprPtr& e) {
   return e->kind == Kind::read && Elements::reduced(e) < 0;
 }
 
+namespace {
+
 class Finder {
  public:
   Finder(Elements& elements, Diagnostics& diagnostics)
@@ -65,7 +68,9 @@ class Finder {
 
   std::optional<Parts> find(const Indices& output) {
     const int out = elements_.graph().outputs[0];
-    if (output_contraction(out, output) && normaliser() && scores()) return parts_;
+    if (output_contraction(out, output) &&
+        find_normaliser(elements_, parts_, weighted_, diagnostics_) && epilogue() && scores())
+      return parts_;
     return std::nullopt;
   }
 
@@ -82,18 +87,18 @@ class Finder {
     const ExprPtr e = elements_.element(out, output);
     if (elements_.failed()) return false;
     const Span span = elements_.node(out).span;
-    std::vector<ExprPtr> sums;
+    std::vector<ExprPtr> sums, pointwise;
     for (const ExprPtr& r : reduced_reads(e)) {
-      if (elements_.reduction(Elements::reduced(r)) == Reduction::sum && holds_softmax(r))
-        sums.push_back(r);
-      else
-        others_.push_back(r);
+      if (elements_.reduction(Elements::reduced(r)) != Reduction::sum) continue;
+      if (weighs_values(r, &Finder::holds_softmax)) sums.push_back(r);
+      if (weighs_values(r, &Finder::holds_score)) pointwise.push_back(r);
     }
+    if (sums.empty()) sums = pointwise;
     if (sums.empty())
       return refuse("spec.not_attention", span,
                     "the output holds no product of a softmax over keys with v, so this is not "
                     "attention",
-                    "attention is softmax(score(q @ k.T)) @ v");
+                    "attention is softmax(score(q @ k.T)) @ v, or f(score(q @ k.T)) @ v");
     if (sums.size() > 1)
       return refuse(
           "spec.several_terms", span,
@@ -105,9 +110,9 @@ class Finder {
     return !elements_.failed();
   }
 
-  // Is a sum the product with v: does its body hold an argument read at the summed index, and a
-  // softmax or an exponential?
-  bool holds_softmax(const ExprPtr& sum) {
+  // Is a sum the product with v: does its body hold an argument read at the summed index, and
+  // something that makes the rest of it weights?
+  bool weighs_values(const ExprPtr& sum, bool (Finder::*makes_weights)(const ExprPtr&)) {
     const int n = Elements::reduced(sum);
     const ExprPtr probe = elements_.index("%probe", elements_.extent(n));
     const ExprPtr body = elements_.body(n, sum->args, probe);
@@ -117,10 +122,30 @@ class Finder {
     const bool reads_v = std::any_of(factors.begin(), factors.end(), [](const ExprPtr& f) {
       return is_argument_read(f) && mentions(f, Kind::index, "%probe");
     });
-    if (!reads_v) return false;
+    return reads_v && (this->*makes_weights)(body);
+  }
+
+  bool holds_softmax(const ExprPtr& body) {
     if (mentions_exponential(body)) return true;
     for (const ExprPtr& r : reduced_reads(body))
       if (elements_.reduction(Elements::reduced(r)) == Reduction::softmax) return true;
+    return false;
+  }
+
+  // A sum of products of arguments, at the summed index.
+  bool holds_score(const ExprPtr& body) {
+    for (const ExprPtr& r : reduced_reads(body)) {
+      const int n = Elements::reduced(r);
+      if (elements_.reduction(n) != Reduction::sum || !mentions(r, Kind::index, "%probe")) continue;
+      const ExprPtr dim = elements_.index("%dim", elements_.extent(n));
+      std::vector<ExprPtr> factors;
+      double constant = 1;
+      factors_of(elements_.body(n, r->args, dim), factors, constant);
+      if (std::count_if(factors.begin(), factors.end(), [](const ExprPtr& f) {
+            return is_argument_read(f) && mentions(f, Kind::index, "%dim");
+          }) == 2)
+        return true;
+    }
     return false;
   }
 
@@ -128,132 +153,12 @@ class Finder {
     return mentions(e, Kind::unary, "exp") || mentions(e, Kind::unary, "exp2");
   }
 
-  // weighted = P * v[...]; P is a softmax over the same keys.
-  bool normaliser() {
-    std::vector<ExprPtr> factors, weights;
-    double constant = 1;
-    factors_of(weighted_, factors, constant);
-    const Span span = elements_.node(parts_.contraction).span;
-    for (const ExprPtr& f : factors) {
-      if (is_argument_read(f) && mentions(f, Kind::index, "j") && !parts_.v)
-        parts_.v = f;
-      else
-        weights.push_back(f);
-    }
-    if (!parts_.v)
-      return refuse("spec.operand", span,
-                    "what the softmax is multiplied by is not an argument of the function, read at "
-                    "the keys",
-                    "compute v outside, and pass it");
-    if (weights.size() == 1 && is_softmax(weights[0])) {
-      parts_.epilogue = replace(parts_.epilogue, leaf(Kind::output, Type::real, "o"),
-                                binary("*", leaf(Kind::output, Type::real, "o"), real(constant)));
-      return softmax(weights[0]);
-    }
-    return written_out(weights, constant);
-  }
-
-  bool is_softmax(const ExprPtr& e) const {
-    const int n = Elements::reduced(e);
-    return n >= 0 && elements_.reduction(n) == Reduction::softmax;
-  }
-
-  bool softmax(const ExprPtr& weight) {
-    parts_.softmax = Elements::reduced(weight);
-    // The softmax runs over the keys if a change of its own index leaves the same body.
-    const ExprPtr probe = elements_.index("%probe", elements_.extent(parts_.softmax));
-    const ExprPtr at_probe = elements_.body(parts_.softmax, weight->args, probe);
-    if (elements_.failed()) return false;
-    if (mentions(at_probe, Kind::index, "j"))
-      return refuse("spec.softmax_axis", elements_.node(parts_.softmax).span,
-                    fmt::format("softmax runs over {}, but the product with v sums over {}",
-                                described(elements_.extent(parts_.softmax)),
-                                described(elements_.extent(parts_.contraction))),
-                    "take the softmax over the dimension of the keys, dim=-1 in q @ k.T");
-    parts_.normalised = replace(at_probe, probe, parts_.key);
-    return true;
-  }
-
-  // A size in the user's words: "the size of dimension 2 of q".
-  std::string described(const ExprPtr& size) const {
-    const std::vector<Argument>& arguments = elements_.graph().arguments;
-    for (size_t a = 0; a < arguments.size(); ++a) {
-      const std::vector<ExprPtr>& shape = elements_.node(static_cast<int>(a)).shape;
-      for (size_t d = 0; d < shape.size(); ++d)
-        if (size->kind == Kind::size && equal(shape[d], size))
-          return fmt::format("an index as long as dimension {} of {}", d, arguments[a].name);
-    }
-    return fmt::format("an index of length {}", print(size));
-  }
-
-  // exp(x - max) / sum(exp(x - max)), or the division after the product with v.
-  bool written_out(const std::vector<ExprPtr>& weights, double constant) {
-    const Span span = elements_.node(parts_.contraction).span;
-    const auto not_softmax = [&] {
-      return refuse("spec.not_attention", span, "what multiplies v is not a softmax over the keys",
-                    "normalise the scores with torch.softmax(..., dim=-1)");
-    };
-    ExprPtr exponential, divisor;
-    for (const ExprPtr& w : weights) {
-      const bool inverse = w->kind == Kind::binary && w->name == "/";
-      if (w->kind == Kind::unary && (w->name == "exp" || w->name == "exp2") && !exponential)
-        exponential = w;
-      else if (inverse && w->args[0]->kind == Kind::unary && !exponential && !divisor) {
-        exponential = w->args[0];
-        divisor = w->args[1];
-      } else if (inverse && !divisor)
-        divisor = w->args[1];
-      else
-        return not_softmax();
-    }
-    if (!exponential || constant != 1) return not_softmax();
-    if (!divisor && minus_logsumexp(exponential->args[0])) return true;
-    if (!divisor && !take_divisor_from_epilogue(divisor)) return not_softmax();
-    const int n = Elements::reduced(divisor);
-    if (n < 0 || elements_.reduction(n) != Reduction::sum) return not_softmax();
-    const ExprPtr probe = elements_.index("%probe", elements_.extent(n));
-    const ExprPtr summed = elements_.body(n, divisor->args, probe);
-    if (!equal(replace(summed, probe, parts_.key), exponential)) return not_softmax();
-    if (mentions(summed, Kind::index, "j"))
-      return refuse("spec.softmax_axis", elements_.node(n).span,
-                    "the exponentials are not summed over the keys");
-    parts_.softmax = n;
-    parts_.normalised = without_maximum(exponential->args[0]);
-    if (exponential->name == "exp2")
-      parts_.normalised = binary("*", parts_.normalised, real(std::log(2.0)));
-    return true;
-  }
-
-  // exp(x - logsumexp(x))
-  bool minus_logsumexp(const ExprPtr& x) {
-    if (x->kind != Kind::binary || x->name != "-") return false;
-    const int n = Elements::reduced(x->args[1]);
-    if (n < 0 || elements_.reduction(n) != Reduction::logsumexp) return false;
-    if (!equal(elements_.body(n, x->args[1]->args, parts_.key), x->args[0])) return false;
-    parts_.softmax = n;
-    parts_.normalised = x->args[0];
-    return true;
-  }
-
-  // epilogue = ... o / sum
-  bool take_divisor_from_epilogue(ExprPtr& divisor) {
-    for (const ExprPtr& r : others_) {
-      const ExprPtr o = leaf(Kind::output, Type::real, "o");
-      const ExprPtr without = replace(parts_.epilogue, binary("/", o, r), o);
-      if (mentions(without, Kind::read, r->name)) continue;
-      parts_.epilogue = without;
-      divisor = r;
-      return true;
-    }
-    return false;
-  }
-
-  // A row's maximum, subtracted for safety, cancels.
-  ExprPtr without_maximum(const ExprPtr& x) const {
-    return rewrite(x, [&](const ExprPtr& e) -> ExprPtr {
-      const int n = Elements::reduced(e);
-      return n >= 0 && elements_.reduction(n) == Reduction::max ? real(0) : nullptr;
-    });
+  bool epilogue() {
+    const std::vector<ExprPtr> rest = reduced_reads(parts_.epilogue);
+    return rest.empty() ||
+           refuse("spec.operator", elements_.node(Elements::reduced(rest[0])).span,
+                  "the output holds a reduction that is not part of one attention term",
+                  "apply it outside");
   }
 
   // normalised = scores over one product of q and k
@@ -297,7 +202,6 @@ class Finder {
   Elements& elements_;
   Diagnostics& diagnostics_;
   Parts parts_;
-  std::vector<ExprPtr> others_;
   ExprPtr weighted_;
 };
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "spec/linear.h"
+
 namespace kw::spec {
 namespace {
 
@@ -287,10 +289,21 @@ bool second_output(Elements& elements, const Graph& graph, const Parts& parts, c
   if (static_cast<int>(at.size()) != node.rank() || graph.outputs.size() > 2) return refuse();
   const ExprPtr e = elements.element(graph.outputs[1], at);
   const int n = Elements::reduced(e);
-  if (n < 0 || elements.reduction(n) != Reduction::logsumexp) return refuse();
-  // The same body as the softmax's, at the same indices.
-  const ExprPtr mine = elements.body(n, e->args, parts.key);
-  if (!equal(mine, parts.normalised)) return refuse();
+  if (n < 0 || elements.reduction(n) != Reduction::logsumexp ||
+      parts.normaliser != Normaliser::softmax)
+    return refuse();
+  // The same body as the softmax's, at the same indices, and as many logits.
+  const Linear more = add(linear(elements.extent(n)), linear(elements.extents().at("j")), -1);
+  const auto at_logit = [&](const ExprPtr& index) {
+    return simplify_bounds(elements.body(n, e->args, index), {{"j", elements.extents().at("j")}});
+  };
+  if (!more.is_constant() || more.constant != (parts.sink ? 1 : 0)) return refuse();
+  const bool behind = equal(at_logit(parts.key), parts.normalised);
+  const ExprPtr one = integer(1);
+  if (!behind && !(parts.sink && equal(at_logit(binary("+", parts.key, one)), parts.normalised)))
+    return refuse();
+  if (parts.sink && !equal(at_logit(behind ? elements.extents().at("j") : integer(0)), parts.sink))
+    return refuse();
   form.returns_lse = true;
   return !elements.failed();
 }

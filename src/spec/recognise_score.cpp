@@ -15,9 +15,9 @@ ExprPtr both(const ExprPtr& a, const ExprPtr& b) { return binary("and", a, b); }
 
 bool is_real(const ExprPtr& e) { return e->type == Type::real; }
 
-Score of_where(const ExprPtr& e) {
+Score of_where(const ExprPtr& e, Score (*split)(const ExprPtr&)) {
   const ExprPtr condition = e->args[0];
-  Score yes = split_score(e->args[1]), no = split_score(e->args[2]);
+  Score yes = split(e->args[1]), no = split(e->args[2]);
   Score out;
   out.finite = yes.finite || no.finite;
   out.added = yes.added || no.added;
@@ -32,6 +32,24 @@ Score of_where(const ExprPtr& e) {
   return out;
 }
 
+// Is this function 0 at x?
+bool vanishes(const ExprPtr& e, double x) {
+  return e->kind == Kind::unary && fold_unary(e->name, x) == 0;
+}
+
+bool is_zero(const ExprPtr& e) {
+  const std::optional<double> value = constant(e);
+  return value && *value == 0;
+}
+
+// Of a product, what either drops; of a quotient, what is divided.
+Score of_product(const ExprPtr& e) {
+  const Score a = split_weight(e->args[0]);
+  if (e->name != "*") return {binary(e->name, a.value, e->args[1]), a.keep};
+  const Score b = split_weight(e->args[1]);
+  return {binary("*", a.value, b.value), both(a.keep, b.keep)};
+}
+
 }  // namespace
 
 Score split_score(const ExprPtr& e) {
@@ -44,7 +62,7 @@ Score split_score(const ExprPtr& e) {
     }
     return out;
   }
-  if (e->kind == Kind::where && is_real(e)) return of_where(e);
+  if (e->kind == Kind::where && is_real(e)) return of_where(e, split_score);
   if (e->kind == Kind::binary && (e->name == "+" || e->name == "-") && is_real(e)) {
     const Score a = split_score(e->args[0]);
     if (e->name == "-") {
@@ -68,6 +86,23 @@ Score split_score(const ExprPtr& e) {
     out.value = binary("*", out.value, e->args[1]);
   }
   return out;
+}
+
+Score split_weight(const ExprPtr& e) {
+  if (is_zero(e)) return {real(0), boolean(false)};
+  // A factor of 1 or 0, where(keep, 1, 0), leaves 1.
+  if (e->kind == Kind::where) return of_where(e, split_weight);
+  const bool power = e->kind == Kind::binary && e->name == "**" && constant(e->args[1]) &&
+                     *constant(e->args[1]) > 0;
+  if (power || (e->kind == Kind::binary && (e->name == "*" || e->name == "/")))
+    return of_product(e);
+  if (vanishes(e, -HUGE_VAL) || vanishes(e, 0)) {
+    Score x{e->args[0], boolean(true)};
+    if (vanishes(e, -HUGE_VAL)) x = split_score(e->args[0]);
+    if (vanishes(e, 0) && x.keep->kind == Kind::number) x = split_weight(e->args[0]);
+    return {unary(e->name, x.value), x.keep};
+  }
+  return {e, boolean(true)};
 }
 
 ExprPtr simplify_bounds(const ExprPtr& e, const std::map<std::string, ExprPtr>& extents) {

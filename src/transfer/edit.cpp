@@ -143,8 +143,20 @@ std::optional<std::string> Edit::in_map(const spec::ExprPtr& e, bool real_coordi
   Spelling how;
   how.real_coordinates = real_coordinates;
   how.score = tl::index(tl::name(facts.score), {tl::name("i"), tl::name("j")});
-  how.indices["i"] = tl::name("i");
   how.indices["j"] = tl::name("j");
+  return spelled(e, std::move(how));
+}
+
+std::optional<std::string> Edit::in_output_map(const spec::ExprPtr& e, const tl::ExprPtr& output,
+                                               bool real_coordinates) {
+  Spelling how;
+  how.real_coordinates = real_coordinates;
+  how.output = output;
+  return spelled(e, std::move(how));
+}
+
+std::optional<std::string> Edit::spelled(const spec::ExprPtr& e, Spelling how) {
+  how.indices["i"] = tl::name("i");
   how.indices["b"] = tl::field(tl::name(facts.block), facts.batch_field);
   how.indices["h"] = tl::field(tl::name(facts.block), facts.head_field);
   const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);

@@ -20,13 +20,13 @@ class Edit {
   const spec::Form& form;
   const spec::Term& term;  // the only one
   const Target target;
-  const Facts facts;
+  Facts facts;  // the name of the step that masks may change
   Diagnostics& diagnostics;
   Result result;
   tl::Program& program;  // result's
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
-  spec::ExprPtr score, keep;
+  spec::ExprPtr score, keep, sink, epilogue;
   Score parts;          // of score; set by the rule about the scale
   std::string unscale;  // the argument 1 / (factor of s); "" when the factor is 1
   // Set by the rule about keys: not every block visits all keys; its range grows with the row.
@@ -54,6 +54,9 @@ class Edit {
 
   // TL text in the math workers' step, with i and j as they stand in a map's body.
   std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
+  // The same for a map of the output, where an element is worth `output` so far.
+  std::optional<std::string> in_output_map(const spec::ExprPtr& e, const tl::ExprPtr& output,
+                                           bool real_coordinates);
   // TL text where a block of the output is known, by the name it has there.
   std::optional<std::string> in_block(const spec::ExprPtr& e, const std::string& block);
   // And where a range of its query rows is known, by the name of the first.
@@ -61,6 +64,7 @@ class Edit {
                                      const std::string& first_row);
 
  private:
+  std::optional<std::string> spelled(const spec::ExprPtr& e, Spelling how);
   struct Hoisted {
     spec::ExprPtr value;
     std::string name;

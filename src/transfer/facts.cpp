@@ -23,11 +23,14 @@ const Stmt* find_if(const std::vector<Stmt>& body, const std::function<bool(cons
   return found;
 }
 
-bool is_minus_infinity(const ExprPtr& e) { return e->is_name("-inf"); }
+// What a dropped score is, or a dropped weight.
+bool is_dropped(const ExprPtr& e) {
+  return e->is_name("-inf") || (e->kind == ExprKind::real && e->text == "0.0");
+}
 
 bool is_mask(const Stmt& s, const std::string& score) {
   return s.op == Op::map_at && tl::base_name(s.expr("t")) == score &&
-         s.expr("f")->kind == ExprKind::where && is_minus_infinity(s.expr("f")->args[2]);
+         s.expr("f")->kind == ExprKind::where && is_dropped(s.expr("f")->args[2]);
 }
 
 // Where in a step's block `if mixed:` with the mask alone stands, mixed being a parameter of the
@@ -302,6 +305,20 @@ Place mask_of(Program& program, const Facts& facts) {
   Place found{nullptr, 0};
   tl::walk(program.body, [&](Stmt& s) {
     if (const auto at = mask_in(s, facts.score); at && !found.block) found = {&s.body, *at};
+  });
+  return found;
+}
+
+Stmt* output_map_of(Program& program) {
+  const Stmt* store = program.find(Op::store);
+  const std::string tile = store ? tl::base_name(store->expr("s")) : "";
+  Stmt* found = nullptr;
+  bool stored = false;
+  tl::walk(program.body, [&](Stmt& s) {
+    stored = stored || s.op == Op::store;
+    if (!stored && is_one_of(s.op, {Op::map, Op::map_at, Op::map_real}) &&
+        tl::base_name(s.expr("t")) == tile)
+      found = &s;
   });
   return found;
 }

@@ -1,11 +1,11 @@
 // Where a kernel does what: the places that a specification changes.
 //
 // Found by structure, not by name. The score tile is what a product with a transposed tile writes;
-// the mask is the map_at of that tile to where(condition, s, -inf) under an `if` in a step; the
-// scale is what `raise` is given; the functions block_of and key_blocks are what is called on a
-// block's number, and on the result of that with some of its rows. The number is that of a loop
-// over blocks, or that of the thread block where each computes one (block_index). A kernel without
-// such a place is refused (transfer.kernel), naming it.
+// the mask is the map_at of that tile to where(condition, s, -inf) or, of weights, 0 under an `if`
+// in a step; the scale is what `raise` is given; the functions block_of and key_blocks are what is
+// called on a block's number, and on the result of that with some of its rows. The number is that
+// of a loop over blocks, or that of the thread block where each computes one (block_index). A
+// kernel without such a place is refused (transfer.kernel), naming it.
 #pragma once
 #include <optional>
 #include <string>
@@ -43,6 +43,8 @@ struct Place {
   size_t at;
 };
 Place mask_of(tl::Program& program, const Facts& facts);
+// The last map of the output before its store; null where there is none.
+tl::Stmt* output_map_of(tl::Program& program);
 // After the last of the lets before the step that masks: what is computed once for each block.
 Place block_lets_end(tl::Program& program, const Facts& facts);
 

@@ -1,4 +1,4 @@
-// What the score and the mask read becomes arguments of the kernel.
+// What the score, the mask, the sink and the epilogue read becomes arguments of the kernel.
 //
 //   prefix: in i32[B]        a tensor, its dims named by the sizes it shares with q and k
 //   S: size                  a size that none of the kernel's letters is
@@ -52,7 +52,7 @@ class Arguments {
   bool apply() {
     const spec::ExprPtr& score = edit_.term.score;
     const spec::ExprPtr& keep = edit_.term.keep;
-    for (const ExprPtr& e : {score, keep}) {
+    for (const ExprPtr& e : {score, keep, edit_.term.sink, edit_.form.epilogue}) {
       bool fine = true;
       walk(e, [&](const spec::Expr& x) {
         if (!fine) return;
@@ -63,6 +63,8 @@ class Arguments {
     }
     edit_.score = renamed(score);
     edit_.keep = keep ? renamed(keep) : nullptr;
+    edit_.sink = edit_.term.sink ? renamed(edit_.term.sink) : nullptr;
+    edit_.epilogue = edit_.form.epilogue ? renamed(edit_.form.epilogue) : nullptr;
     return true;
   }
 

@@ -1,6 +1,6 @@
 // What the rules take for granted, checked: nothing is changed here.
 //
-// The kernel computes one softmax of scores q k^T, times v, for grouped heads, and writes the
+// The kernel computes weights of scores q k^T, times v, for grouped heads, and writes the
 // output and its log-sum-exp. A form that is anything else is refused. Operands in another order of
 // dimensions are only a matter of strides: the binding says which of the user's dimensions is which
 // of the kernel's. Sizes that the user's code fixes become conditions.
@@ -132,11 +132,6 @@ bool rule_form(Edit& edit) {
                        fmt::format("the output is a sum of {} softmax terms, the kernel has one",
                                    form.terms.size()),
                        "supported is one softmax");
-  if (form.epilogue && form.epilogue->kind != Kind::output)
-    return edit.refuse(
-        "transfer.epilogue", edit.place(form.epilogue),
-        fmt::format("the output is {}, o being the attention's", print(form.epilogue)),
-        "supported is the attention's output as it is; apply the rest outside");
   if (edit.term.finite_mask)
     return edit.refuse("transfer.finite_mask", edit.place(edit.term.keep),
                        "scores are masked by a large finite number, and a row may keep no key: "

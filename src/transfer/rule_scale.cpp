@@ -16,6 +16,7 @@
 #include "spec/expr_fold.h"
 #include "transfer/intervals.h"
 #include "transfer/rules.h"
+#include "transfer/write_map.h"
 
 namespace kw::transfer {
 namespace {
@@ -23,29 +24,19 @@ namespace {
 using spec::ExprPtr;
 using spec::Kind;
 
-bool same_for_all_scores(const ExprPtr& e) {
-  return !spec::mentions(e, Kind::index) && !spec::mentions(e, Kind::read);
-}
-
 // Within a few units in the last place of fp64: rsqrt, 1 / sqrt and ** -0.5 differ by one.
 bool is_inverse_root(double c, double d) { return std::fabs(c * std::sqrt(d) - 1) < 1e-15; }
 
-// c * log2e, as TL text.
-std::optional<std::string> scale_text(Edit& edit, const ExprPtr& factor) {
-  if (const auto c = spec::constant(factor)) {
-    if (*c == 1) return "log2e";
-    if (is_inverse_root(*c, double(edit.form.D.constant)))
-      return fmt::format("rsqrt({}) * log2e", edit.facts.dim);
-  }
-  const std::optional<tl::ExprPtr> c = spell(factor, {}, edit.diagnostics);
-  if (!c) return std::nullopt;
-  return tl::print(tl::binary("*", *c, tl::name("log2e")));
-}
-
-void set_scale(Edit& edit, const tl::ExprPtr& value) {
-  for (tl::Stmt& s : args_of(edit.program).body)
-    for (tl::Item& d : s.items("d"))
-      if (d.name == edit.facts.scale) d.expr = value;
+// c, or c * log2e, as TL text.
+std::optional<std::string> scale_text(Edit& edit, const ExprPtr& factor, bool of_powers) {
+  const auto c = spec::constant(factor);
+  if (c && *c == 1) return of_powers ? "log2e" : "1.0";
+  const std::string log2e = of_powers ? " * log2e" : "";
+  if (c && is_inverse_root(*c, double(edit.form.D.constant)))
+    return fmt::format("rsqrt({}){}", edit.facts.dim, log2e);
+  const std::optional<tl::ExprPtr> text = spell(factor, {}, edit.diagnostics);
+  if (!text) return std::nullopt;
+  return tl::print(of_powers ? tl::binary("*", *text, tl::name("log2e")) : *text);
 }
 
 // Makes the factor positive, or part of the core.
@@ -72,16 +63,26 @@ bool settle_factor(Edit& edit) {
 
 }  // namespace
 
+bool same_for_all_scores(const ExprPtr& e) {
+  return !spec::mentions(e, Kind::index) && !spec::mentions(e, Kind::read);
+}
+
+bool set_scale(Edit& edit, const ExprPtr& factor, bool of_powers) {
+  const std::optional<std::string> text = scale_text(edit, factor, of_powers);
+  if (!text) return false;
+  const tl::ExprPtr value = tl::parse_expr(*text, edit.diagnostics);
+  if (!value) return false;
+  for (tl::Stmt& s : args_of(edit.program).body)
+    for (tl::Item& d : s.items("d"))
+      if (d.name == edit.facts.scale) d.expr = value;
+  return true;
+}
+
 bool rule_scale(Edit& edit) {
+  if (edit.term.normaliser != spec::Normaliser::softmax) return true;  // rule_normaliser's
   edit.parts = take_apart(edit.score);
   if (!edit.parts.core) edit.parts.factor = spec::real(0);
-  if (!settle_factor(edit)) return false;
-  const std::optional<std::string> text = scale_text(edit, edit.parts.factor);
-  if (!text) return false;
-  const auto value = tl::parse_statement("let scale = " + *text, edit.diagnostics);
-  if (!value) return false;
-  set_scale(edit, value->items("d").at(0).expr);
-  return true;
+  return settle_factor(edit) && set_scale(edit, edit.parts.factor, true);
 }
 
 }  // namespace kw::transfer

@@ -18,6 +18,7 @@
 
 #include "spec/expr_fold.h"
 #include "transfer/rules.h"
+#include "transfer/write_map.h"
 
 namespace kw::transfer {
 namespace {
@@ -25,14 +26,6 @@ namespace {
 using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
-
-bool has_coordinate(const ExprPtr& e) {
-  return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
-}
-
-bool varies_in_a_block(const ExprPtr& e) {
-  return has_coordinate(e) || spec::mentions(e, Kind::score);
-}
 
 // A node as it stands: the order of factors is chosen here.
 ExprPtr node(const char* op, const ExprPtr& a, const ExprPtr& b) {
@@ -75,31 +68,6 @@ void factors(const ExprPtr& e, ExprPtr& of_block, ExprPtr& of_element) {
   }
 }
 
-std::string first_read(const ExprPtr& e) {
-  if (e->kind == Kind::read) return e->name;
-  for (const ExprPtr& a : e->args)
-    if (std::string name = first_read(a); !name.empty()) return name;
-  return "";
-}
-
-// Replaces the largest parts that depend on the block alone, and read or compute something from the
-// batch or the head, by names of `let`s.
-ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name) {
-  const bool of_block =
-      !varies_in_a_block(e) && (spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index));
-  if (of_block) {
-    const std::string read = first_read(e);
-    return edit.hoist(e, {singular(read), name, read + "_value"});
-  }
-  if (e->args.empty()) return e;
-  spec::Expr out = *e;
-  for (ExprPtr& a : out.args) {
-    a = hoist_parts(edit, a, name);
-    if (!a) return nullptr;
-  }
-  return spec::make(std::move(out));
-}
-
 // bias / c as a sum of addends, each (what depends on the block) * (what depends on the element).
 ExprPtr with_bias(Edit& edit, ExprPtr sum) {
   const ExprPtr unscale =
@@ -117,42 +85,14 @@ ExprPtr with_bias(Edit& edit, ExprPtr sum) {
   return sum;
 }
 
-bool declare_unscale(Edit& edit) {
-  if (const auto c = spec::constant(edit.parts.factor); c && *c == 1) return true;
-  edit.unscale = edit.fresh({"unscale"});
-  std::vector<tl::Stmt>& args = args_of(edit.program).body;
-  const tl::Stmt* scale = declaration_of_argument(edit.program, edit.facts.scale);
-  return edit.insert({&args, static_cast<size_t>(scale - args.data()) + 1},
-                     fmt::format("{}: f32 = log2e / {}", edit.unscale, edit.facts.scale));
-}
-
-bool exact_coordinates(Edit& edit) {
-  for (const std::string& size : {edit.facts.queries, edit.facts.keys})
-    if (!edit.condition(size + " <= 16777216", "the score map computes coordinates as f32"))
-      return false;
-  return true;
-}
-
 }  // namespace
 
 bool rule_score(Edit& edit) {
+  if (edit.term.normaliser != spec::Normaliser::softmax) return true;  // rule_normaliser's
   if (edit.parts.core->kind == Kind::score && !edit.parts.bias) return true;
   ExprPtr value = hoist_parts(edit, edit.parts.core, "weight");
   if (value && edit.parts.bias) value = declare_unscale(edit) ? with_bias(edit, value) : nullptr;
-  if (!value) return false;
-
-  const bool integers = needs_integer_coordinates(value), at = has_coordinate(value);
-  if (at && !integers && !exact_coordinates(edit)) return false;
-  const std::optional<std::string> body = edit.in_map(value, at && !integers);
-  if (!body) return false;
-  const Facts& f = edit.facts;
-  const std::string from =
-      at ? fmt::format(" from ({}, {})", tl::print(f.i0), tl::print(f.j0)) : "";
-  return edit.insert(mask_of(edit.program, f), fmt::format("map{} {}[i, j]{} = {}",
-                                                           !at        ? ""
-                                                           : integers ? "_at"
-                                                                      : "_real",
-                                                           f.score, from, *body));
+  return value && write_score_map(edit, value);
 }
 
 }  // namespace kw::transfer

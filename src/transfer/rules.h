@@ -6,14 +6,16 @@
 
 namespace kw::transfer {
 
-bool rule_form(Edit& edit);       // one softmax over q k^T times v, with the kernel's dims
-bool rule_tiles(Edit& edit);      // element type, head dimensions, and the tiles for them
-bool rule_arguments(Edit& edit);  // tensors and scalars that the score and the mask read
-bool rule_scale(Edit& edit);      // the factor of s
-bool rule_score(Edit& edit);      // what else the score is: bias, softcap
-bool rule_mask(Edit& edit);       // which scores are dropped
-bool rule_keys(Edit& edit);       // which key blocks are visited, which need no mask
-bool rule_order(Edit& edit);      // which blocks of the output come first
-bool rule_queue(Edit& edit);      // who works on which
+bool rule_form(Edit& edit);        // one softmax over q k^T times v, with the kernel's dims
+bool rule_tiles(Edit& edit);       // element type, head dimensions, and the tiles for them
+bool rule_arguments(Edit& edit);   // tensors and scalars that the score and the mask read
+bool rule_scale(Edit& edit);       // the factor of s
+bool rule_score(Edit& edit);       // what else the score is: bias, softcap
+bool rule_normaliser(Edit& edit);  // weights without a softmax, a sink
+bool rule_epilogue(Edit& edit);    // what becomes of the output
+bool rule_mask(Edit& edit);        // which scores are dropped
+bool rule_keys(Edit& edit);        // which key blocks are visited, which need no mask
+bool rule_order(Edit& edit);       // which blocks of the output come first
+bool rule_queue(Edit& edit);       // who works on which
 
 }  // namespace kw::transfer

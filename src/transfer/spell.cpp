@@ -129,7 +129,7 @@ ExprPtr Speller::expr(const spec::ExprPtr& e) {
     case Kind::score:
       return how_.score ? how_.score : refuse(*e, "the score has no value here");
     case Kind::output:
-      return refuse(*e, "the output has no value here");
+      return how_.output ? how_.output : refuse(*e, "the output has no value here");
     case Kind::read: {
       std::vector<ExprPtr> at;
       for (const spec::ExprPtr& index : e->args) at.push_back(expr(index));

@@ -17,6 +17,7 @@ namespace kw::transfer {
 struct Spelling {
   std::map<std::string, tl::ExprPtr> indices;  // what i, j, b, h are here; others are refused
   tl::ExprPtr score;                           // what the raw product is, s[i, j]
+  tl::ExprPtr output;                          // what the output's element is so far
   bool real_coordinates = false;
 };
 

@@ -11,9 +11,10 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {"form", rule_form},   {"tiles", rule_tiles}, {"arguments", rule_arguments},
-    {"scale", rule_scale}, {"score", rule_score}, {"mask", rule_mask},
-    {"keys", rule_keys},   {"order", rule_order}, {"queue", rule_queue},
+    {"form", rule_form},         {"tiles", rule_tiles}, {"arguments", rule_arguments},
+    {"scale", rule_scale},       {"score", rule_score}, {"normaliser", rule_normaliser},
+    {"epilogue", rule_epilogue}, {"mask", rule_mask},   {"keys", rule_keys},
+    {"order", rule_order},       {"queue", rule_queue},
 };
 
 std::string joined(const std::vector<std::string>& lines) {

@@ -128,6 +128,11 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
     form.dtype = dtype_named(rest).value();
   } else if (key == "terms") {
     form.terms.resize(std::stoul(rest), term);
+  } else if (key == "normaliser") {
+    if (rest != "sum" && rest != "none") throw wrong("no such normaliser: " + rest);
+    term.normaliser = rest == "sum" ? spec::Normaliser::sum : spec::Normaliser::none;
+  } else if (key == "sink") {
+    term.sink = expr_of(rest, &form);
   } else if (key == "finite_mask") {
     term.finite_mask = true;
   } else {

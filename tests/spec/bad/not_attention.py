@@ -3,7 +3,7 @@ import torch
 
 
 def not_attention(q, k, v):
-    return torch.relu(q @ k.mT) @ v
+    return (q * k).sum(-1, keepdim=True) * v
 
 
 def example_inputs():
