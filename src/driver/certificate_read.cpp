@@ -96,7 +96,8 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
   std::string why;
   std::optional<Claims> claims = parse_claims(text->text, why);
   if (!claims) {
-    refuse(diagnostics, "certificate.json", fmt::format("{} cannot be read as JSON: {}", name, why), again);
+    refuse(diagnostics, "certificate.json", fmt::format("{} cannot be read as JSON: {}", name, why),
+           again);
     return std::nullopt;
   }
   const Claims version = claims->is_object() ? claims->value("schema", Claims()) : Claims();

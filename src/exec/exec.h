@@ -16,9 +16,9 @@
 //   before written, or a barrier that may not be ready · overwrite: a slot filled while in use ·
 //   in_flight: a product's tile touched early · phase: a barrier used out of its turn · origin:
 //   coordinates that are not true · written_twice, unwritten: outputs · multicast: parts of
-//   different tiles · exited: a reach into a thread block that may have ended · layout, shape: tiles
-//   that do not fit · bounds, negative, overflow: integers · queue, sync, cluster, launch, name,
-//   type, endless
+//   different tiles · exited: a reach into a thread block that may have ended · layout, shape:
+//   tiles that do not fit · bounds, negative, overflow: integers · queue, sync, cluster, launch,
+//   name, type, endless
 #pragma once
 #include <map>
 #include <set>

@@ -93,9 +93,13 @@ void certificate(const std::string& bytes) {
 }  // namespace
 
 const std::vector<Parser>& parsers() {
-  static const std::vector<Parser> all = {
-      {"tl", tl_text},    {"graph", graph}, {"cubin", cubin},            {"npy", npy},
-      {"launch", launch}, {"tiles", tiles}, {"certificate", certificate}};
+  static const std::vector<Parser> all = {{"tl", tl_text},
+                                          {"graph", graph},
+                                          {"cubin", cubin},
+                                          {"npy", npy},
+                                          {"launch", launch},
+                                          {"tiles", tiles},
+                                          {"certificate", certificate}};
   return all;
 }
 

@@ -106,15 +106,16 @@ INSTANTIATE_TEST_SUITE_P(Edit, Faults, testing::ValuesIn(kFaults),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Flag, that_is_stale_names_the_product_that_made_it_so) {
-  const auto program = test::parsed("edited", edited("raised = exceeds m, fresh, 4096.0\n",
-                                                     "fill fresh = 0.0\n"));
+  const auto program =
+      test::parsed("edited", edited("raised = exceeds m, fresh, 4096.0\n", "fill fresh = 0.0\n"));
   ASSERT_TRUE(program);
   const exec::Outcome out = exec::run(*program, launch());
   ASSERT_EQ(out.faults.size(), 1u);
-  EXPECT_NE(render(out.faults[0])
-                .find("raised was decided about scores that `gemm_async s = q_r @ k_s[t + 1].T` has "
-                      "overwritten"),
-            std::string::npos)
+  EXPECT_NE(
+      render(out.faults[0])
+          .find("raised was decided about scores that `gemm_async s = q_r @ k_s[t + 1].T` has "
+                "overwritten"),
+      std::string::npos)
       << render(out.faults[0]);
 }
 
@@ -125,8 +126,8 @@ TEST(Flag, lasts_while_products_go_into_other_tiles) {
   const size_t read = text.find("                if CHECK_LATE and not mixed and raised:");
   ASSERT_NE(read, std::string::npos);
   const auto with = [&](const std::string& tile) {
-    return std::string(text).insert(
-        read, "                gemm " + tile + " = q_r @ k_s[t + 1].T\n");
+    return std::string(text).insert(read,
+                                    "                gemm " + tile + " = q_r @ k_s[t + 1].T\n");
   };
   EXPECT_EQ(fault_of(with("other"), launch()), "(none)");
   EXPECT_EQ(fault_of(with("s"), launch()), "exec.stale");
