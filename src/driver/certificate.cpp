@@ -226,7 +226,8 @@ bool add_proof(Claims& certificate, const std::string& report_text, Diagnostics&
         "run kernelwright-prove FOLDER --json on the GPU machine with this very folder";
     return false;
   };
-  const Claims report = Claims::parse(report_text, nullptr, false);
+  std::string why;
+  const Claims report = parse_claims(report_text, why).value_or(Claims());
   const bool is_report = report.is_object() && report.value("cubin_sha256", Claims()).is_string() &&
                          report.value("machine", Claims()).is_object() &&
                          report.value("verdict", Claims()).is_string() &&

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "check/check.h"
@@ -60,6 +61,11 @@ Claims lens_facts(int statements);
 Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built);
 Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler);
 std::vector<std::string> not_checked(const check::Report& report);
+
+// A JSON text that somebody else may have written. Nothing where it is none, where a number is
+// larger than any double, or where values are nested deeper than any of ours (walking them is
+// recursive); `why` says which.
+std::optional<Claims> parse_claims(const std::string& text, std::string& why);
 
 // Adds what kernelwright-prove --json found to a certificate, and takes back that no GPU ran.
 // Reports certificate.proof when the report is of another cubin, or not one.

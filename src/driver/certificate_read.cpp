@@ -51,7 +51,26 @@ void collect(const Json& was, const Json& is, const std::string& at,
   }
 }
 
+constexpr int kDeepest = 100;  // of an expression in a launch plan; certificates have 5 levels
+
 }  // namespace
+
+std::optional<Claims> parse_claims(const std::string& text, std::string& why) {
+  bool deep = false;
+  const auto not_deeper = [&](int depth, Claims::parse_event_t, Claims&) {
+    deep |= depth > kDeepest;
+    return !deep;
+  };
+  try {  // parse() says where a text ends early, and only by an exception
+    Claims claims = Claims::parse(text, not_deeper);
+    if (!deep) return claims;
+    why = fmt::format("values are nested more than {} deep", kDeepest);
+  } catch (const Claims::exception& error) {
+    why = error.what();
+    why = why.substr(std::min(why.find("] ") + 2, why.size()));
+  }
+  return std::nullopt;
+}
 
 std::string difference(const Json& was, const Json& is) {
   std::vector<std::string> all;
@@ -74,18 +93,14 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
                                        Diagnostics& diagnostics) {
   const std::string& name = text->name;
   const std::string again = "make the kernel again, or take the certificate that make wrote";
-  Claims claims;
-  try {  // parse() says where a text ends early, and only by an exception
-    claims = Claims::parse(text->text);
-  } catch (const Claims::parse_error& error) {
-    const std::string why = error.what();
-    refuse(diagnostics, "certificate.json",
-           fmt::format("{} is not JSON: {}", name,
-                       why.substr(std::min(why.find("] ") + 2, why.size()))),
+  std::string why;
+  std::optional<Claims> claims = parse_claims(text->text, why);
+  if (!claims) {
+    refuse(diagnostics, "certificate.json", fmt::format("{} cannot be read as JSON: {}", name, why),
            again);
     return std::nullopt;
   }
-  const Claims version = claims.is_object() ? claims.value("schema", Claims()) : Claims();
+  const Claims version = claims->is_object() ? claims->value("schema", Claims()) : Claims();
   if (!version.is_string() || version != kCertificateSchema) {
     refuse(diagnostics, "certificate.schema",
            fmt::format("{} has schema {}, and this program reads \"{}\"", name, shown(version),
@@ -93,11 +108,11 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
            "use the kernelwright that made it, or make the kernel again");
     return std::nullopt;
   }
-  if (const auto wrong = mismatch(Json(claims), schema)) {
+  if (const auto wrong = mismatch(Json(*claims), schema)) {
     refuse(diagnostics, "certificate.form", fmt::format("{}: {}", name, *wrong), again);
     return std::nullopt;
   }
-  for (const auto& [file, hash] : claims["files"].items())
+  for (const auto& [file, hash] : (*claims)["files"].items())
     if (file.empty() || file[0] == '/' || file.find("..") != std::string::npos) {
       refuse(diagnostics, "certificate.form",
              fmt::format("{}: /files names '{}', which is not inside the certificate's folder",

@@ -163,7 +163,8 @@ class Verifier {
     for (const Json& c : was_["transfer"]["conditions"])
       if (const tl::ExprPtr condition = tl::parse_expr(c["holds"], d))
         plan_->requirements.push_back(condition);
-    const Json was = Json::parse(text_of("launch.json"), nullptr, false);
+    std::string why;
+    const Json was(parse_claims(text_of("launch.json"), why).value_or(Claims()));
     const std::string differs = difference(was, to_json(*plan_));
     if (!differs.empty()) return add("launch", Standing::changed, "launch.json: " + differs);
     const bool header = text_of("launch.h") ==

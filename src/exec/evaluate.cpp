@@ -24,13 +24,23 @@ Value fault(const Context& c, const std::string& code, const std::string& messag
   return {};
 }
 
+Value flag_of(const Context& c, const std::string& name, const Flag& flag) {
+  if (!flag.set)
+    return fault(c, "exec.uninitialised", fmt::format("{} is read and was never set", name));
+  if (flag.of.stale())
+    return fault(c, "exec.stale",
+                 fmt::format("{} was decided about scores that {} has overwritten: no raise or "
+                             "exceeds has looked at the new ones",
+                             name, cite(*flag.of.scores->latest)));
+  return Value::boolean(flag.holds);
+}
+
 Value name_of(const Context& c, const std::string& name) {
   if (c.scope)
     if (Binding* b = c.scope->find(name)) {
+      if (const Flag* flag = std::get_if<Flag>(b)) return flag_of(c, name, *flag);
       const Value* v = std::get_if<Value>(b);
       if (!v) return fault(c, "exec.type", fmt::format("{} is a tile, not a scalar", name));
-      if (v->type == Type::none)
-        return fault(c, "exec.uninitialised", fmt::format("{} is read and was never set", name));
       return *v;
     }
   const auto it = c.m.constants.find(name);

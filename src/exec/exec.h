@@ -12,12 +12,13 @@
 // What cannot go on, or could not be trusted on another schedule, is a fault: a Diagnostic whose
 // code is "exec.<what>", with the statement and the other place. The first fault ends the run.
 //   deadlock: every agent waits · not_arrived: a tile is read without its wait · stale: its slot
-//   holds another use · uninitialised: read before written, or a barrier that may not be ready ·
-//   overwrite: a slot filled while in use · in_flight: a product's tile touched early · phase: a
-//   barrier used out of its turn · origin: coordinates that are not true · written_twice,
-//   unwritten: outputs · multicast: parts of different tiles · exited: a reach into a thread block
-//   that may have ended · layout, shape: tiles that do not fit · bounds, negative, overflow:
-//   integers · queue, sync, cluster, launch, name, type, endless
+//   holds another use, or a flag was decided about scores that are gone · uninitialised: read
+//   before written, or a barrier that may not be ready · overwrite: a slot filled while in use ·
+//   in_flight: a product's tile touched early · phase: a barrier used out of its turn · origin:
+//   coordinates that are not true · written_twice, unwritten: outputs · multicast: parts of
+//   different tiles · exited: a reach into a thread block that may have ended · layout, shape:
+//   tiles that do not fit · bounds, negative, overflow: integers · queue, sync, cluster, launch,
+//   name, type, endless
 #pragma once
 #include <map>
 #include <set>

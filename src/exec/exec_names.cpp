@@ -22,7 +22,7 @@ Next exec_var(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_flag(Machine&, Agent& a, const Stmt& s) {
-  a.scope()->names[s.word("d")] = Value{};
+  a.scope()->names[s.word("d")] = Flag{};
   return Next::on;
 }
 

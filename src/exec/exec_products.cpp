@@ -132,6 +132,7 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
   else
     multiply(c.rows, a.columns, c.columns, a.x.data(), b.x.data(), c.x.data());
   if (!adds) c.masked = false;
+  if (!adds) *c.scores = {c.scores->products + 1, &s};
   c.defined = true;
   // Each key block is counted where its weights meet their values.
   if (adds) record_visit(m, a, b, a.masked);

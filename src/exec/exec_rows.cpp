@@ -74,6 +74,7 @@ Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
   const auto row = row_of(m, a, s, "l", true);
   const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
   if (!row || !tile || !fits(m, s, *row, *tile, 4)) return Next::on;
+  row->of = Seen(tile->scores);
   if (m.algebra) {
     exact_row_sum(m, *tile, *row);
     return Next::on;
@@ -94,9 +95,9 @@ Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
 
 namespace {
 // Null: a fault was reported.
-Value* flag_of(Machine& m, Agent& a, const Stmt& s) {
+Flag* flag_of(Machine& m, Agent& a, const Stmt& s) {
   Binding* flag = a.scope()->find(s.word("f"));
-  if (flag && std::holds_alternative<Value>(*flag)) return &std::get<Value>(*flag);
+  if (flag && std::holds_alternative<Flag>(*flag)) return &std::get<Flag>(*flag);
   m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.word("f")));
   return nullptr;
 }
@@ -123,7 +124,7 @@ Next exec_exceeds(Machine& m, Agent& a, const Stmt& s) {
   const auto reference = row_of(m, a, s, "m", true);
   const auto share = row_of(m, a, s, "l", true);
   const float limit = float(real_of(context(m, a, s), s.expr("k")).x);
-  Value* flag = flag_of(m, a, s);
+  Flag* flag = flag_of(m, a, s);
   if (m.faults.any()) return Next::on;
   if (reference->rows != share->rows || reference->lanes != 1 || share->lanes != 4) {
     m.faults.raise("exec.shape", &s,
@@ -136,7 +137,7 @@ Next exec_exceeds(Machine& m, Agent& a, const Stmt& s) {
     over |= reference->x[r] == -INFINITY;
     for (int lane = 0; lane < 4; ++lane) over |= !(share->x[4 * size_t(r) + lane] <= limit);
   }
-  *flag = Value::boolean(over);
+  *flag = {true, over, share->of};
   return Next::on;
 }
 
@@ -146,13 +147,13 @@ Next exec_raise(Machine& m, Agent& a, const Stmt& s) {
   const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
   const Context c = context(m, a, s);
   const Value slack = real_of(c, s.expr("k")), scale = real_of(c, s.expr("e"));
-  Value* flag = flag_of(m, a, s);
+  Flag* flag = flag_of(m, a, s);
   if (m.faults.any() || !fits(m, s, *reference, *tile, 1) || !fits(m, s, *factor, *tile, 1))
     return Next::on;
   const bool raised = m.algebra ? exact_raise(m, *tile, scale.e, *reference, *factor)
                                 : raise(*tile, float(slack.x), float(scale.x), *reference, *factor);
   factor->defined = true;
-  *flag = Value::boolean(raised);
+  *flag = {true, raised, Seen(tile->scores)};
   return Next::on;
 }
 

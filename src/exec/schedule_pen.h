@@ -7,10 +7,13 @@
 
 namespace kw::exec::schedule {
 
-// A register tile or row vector of one agent, and whether a product owns it.
+// A register tile or row vector of one agent, whether a product owns it, and which scores a tile
+// holds or a partial has summed.
 struct Register {
   bool defined = false;
   const tl::Stmt* in_flight = nullptr;
+  std::shared_ptr<Scores> scores = std::make_shared<Scores>();
+  Seen of;
 };
 
 class Pen {
@@ -60,7 +63,7 @@ class Pen {
   // schedule_registers.cpp: this agent's registers
   Next registers(const tl::Stmt& s);
   void declare(const tl::Stmt& s);
-  void set_flag(const tl::Stmt& s);
+  void set_flag(const tl::Stmt& s, Seen of);
   void wait_group(const tl::Stmt& s);
   void compute(const tl::Stmt& s, const std::string& name, int depth = 0);
   void shorten(const tl::Stmt& s);

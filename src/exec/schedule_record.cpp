@@ -348,6 +348,7 @@ Next Pen::product(const Stmt& s, bool async) {
   const std::string c = base_of(s.expr("c")), left = base_of(s.expr("a"));
   if (adds) reads(s, c);
   writes(s, c);
+  if (!adds) *registers_[c].scores = {registers_[c].scores->products + 1, &s};
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));

@@ -51,7 +51,7 @@ void Pen::writes(const Stmt& s, const std::string& name) {
 void Pen::declare(const Stmt& s) {
   for (const Item& d : s.items("d")) {
     if (d.expr) reads(s, d.expr);
-    registers_[d.name] = {d.expr != nullptr, nullptr};
+    registers_[d.name] = {.defined = d.expr != nullptr};
     const Context c = context(*m_, a_, s);
     const bool tile = s.op == Op::accumulator || s.op == Op::operand;
     extents_[d.name] = {int(integer_of(c, s.expr("r"))), tile ? int(integer_of(c, s.expr("c"))) : 1,
@@ -72,12 +72,12 @@ void Pen::compute(const Stmt& s, const std::string& name, int depth) {
 }
 
 // Either arm: the data decides, so nothing may depend on it. Warps decide apart.
-void Pen::set_flag(const Stmt& s) {
+void Pen::set_flag(const Stmt& s, Seen of) {
   const bool taken = arms_.which == Arms::mixed ? random_() % 2 : arms_.which == Arms::always;
   Binding* flag = a_.scope()->find(s.word("f"));
-  if (!flag || !std::holds_alternative<Value>(*flag))
+  if (!flag || !std::holds_alternative<Flag>(*flag))
     return blame("exec.name", s, fmt::format("{} is not a flag", s.word("f")));
-  std::get<Value>(*flag) = Value::boolean(taken);
+  std::get<Flag>(*flag) = {true, taken, std::move(of)};
 }
 
 // All but the latest n are done, and the named accumulators may be touched again.
@@ -123,12 +123,12 @@ Next Pen::registers(const Stmt& s) {
     case Op::raise:
       for (const char* hole : {"s", "m"}) reads(s, word_of(s, hole));
       for (const char* hole : {"m", "r"}) writes(s, word_of(s, hole));
-      set_flag(s);
+      set_flag(s, Seen(registers_[word_of(s, "s")].scores));
       compute(s, word_of(s, "s"));
       break;
     case Op::exceeds:
       for (const char* hole : {"m", "l"}) reads(s, word_of(s, hole));
-      set_flag(s);
+      set_flag(s, registers_[word_of(s, "l")].of);
       compute(s, word_of(s, "m"));
       break;
     case Op::fill:
@@ -157,6 +157,7 @@ Next Pen::registers(const Stmt& s) {
     case Op::row_sum:
       reads(s, word_of(s, "s"));
       reads(s, word_of(s, "l"));
+      registers_[word_of(s, "l")].of = Seen(registers_[word_of(s, "s")].scores);
       compute(s, word_of(s, "s"));
       break;
     case Op::add:

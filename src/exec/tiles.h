@@ -8,6 +8,7 @@
 // In the exact reading (exec.h) the numbers are elements of an algebra, `e`, and x is empty.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,30 @@ struct Place {
   int64_t batch = 0, head = 0, first = 0;
 };
 
+// The scores that a register tile holds: another product into it, and they are others.
+struct Scores {
+  int64_t products = 0;
+  const tl::Stmt* latest = nullptr;
+};
+
+// Scores as something else has seen them: a flag, a sum.
+struct Seen {
+  std::shared_ptr<const Scores> scores;  // null: none yet
+  int64_t products = 0;
+
+  Seen() = default;
+  explicit Seen(std::shared_ptr<const Scores> s) : scores(std::move(s)) {
+    products = scores->products;
+  }
+  bool stale() const { return scores && scores->products != products; }
+};
+
+// What `raise` or `exceeds` decided, and about which scores.
+struct Flag {
+  bool set = false, holds = false;
+  Seen of;
+};
+
 enum class Role { accumulator, operand, shared };
 
 struct Tile {
@@ -41,6 +66,7 @@ struct Tile {
   // Products that read or write this register tile and that no wait_group has named yet.
   int in_flight = 0;
   const tl::Stmt* issued = nullptr;
+  std::shared_ptr<Scores> scores = std::make_shared<Scores>();
 
   Tile() = default;
   Tile(Role role, Dtype dtype, int rows, int columns, bool exact)
@@ -58,6 +84,7 @@ struct Row {
   std::vector<float> x;           // [rows][lanes]
   std::vector<exact::Element> e;  // in the exact reading, instead
   bool defined = false;
+  Seen of;  // of a partial: the scores that were summed last
 
   Row() = default;
   Row(int rows, int lanes, bool exact) : rows(rows), lanes(lanes) {

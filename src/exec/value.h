@@ -14,7 +14,7 @@ namespace kw::exec {
 enum class Type { none, integer, real, boolean, record };
 
 struct Value {
-  Type type = Type::none;  // none: declared and not yet set
+  Type type = Type::none;  // none: after a fault
   double x = 0;            // integers of 32 bits and fp32 reals are exact in it
   const tl::Stmt* record = nullptr;
   std::vector<int64_t> fields;
@@ -35,7 +35,7 @@ struct StepClosure {
   std::weak_ptr<Scope> scope;
 };
 
-using Binding = std::variant<Value, std::shared_ptr<Tile>, std::shared_ptr<Row>, StepClosure>;
+using Binding = std::variant<Value, Flag, std::shared_ptr<Tile>, std::shared_ptr<Row>, StepClosure>;
 
 struct Scope {
   std::map<std::string, Binding> names;

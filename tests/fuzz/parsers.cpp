@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
+#include "driver/verify.h"
 #include "num/npy.h"
 #include "runtime/cubin.h"
 #include "runtime/launch_spec.h"
@@ -68,11 +70,36 @@ void tiles(const std::string& bytes) {
   demand(again && again->rows.size() == read->rows.size(), "printing gives rows that read back");
 }
 
+const nlohmann::json& schema() {
+  static const nlohmann::json read = [] {
+    const SourcePtr text = read_source(KW_SOURCE_DIR "/docs/certificate.schema.json");
+    demand(text != nullptr, "the schema is there");
+    return nlohmann::json::parse(text->text);
+  }();
+  return read;
+}
+
+void certificate(const std::string& bytes) {
+  Diagnostics d;
+  const auto read = driver::read_certificate(make_source("certificate.json", bytes), schema(), d);
+  demand(read || d.has_errors(), "what cannot be read is reported");
+  render(d);
+  if (!read) return;
+  const std::string text = read->dump();
+  const auto again = driver::read_certificate(make_source("printed.json", text), schema(), d);
+  demand(again && driver::difference(*read, *again).empty(), "printing gives the same claims");
+}
+
 }  // namespace
 
 const std::vector<Parser>& parsers() {
-  static const std::vector<Parser> all = {{"tl", tl_text}, {"graph", graph},   {"cubin", cubin},
-                                          {"npy", npy},    {"launch", launch}, {"tiles", tiles}};
+  static const std::vector<Parser> all = {{"tl", tl_text},
+                                          {"graph", graph},
+                                          {"cubin", cubin},
+                                          {"npy", npy},
+                                          {"launch", launch},
+                                          {"tiles", tiles},
+                                          {"certificate", certificate}};
   return all;
 }
 

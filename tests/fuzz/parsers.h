@@ -16,7 +16,8 @@ struct Parser {
 // tl: TL text, and the laws on what could be read; what is printed must read back the same.
 // graph: capture's graph.json (that its operators' operands fit is PyTorch's doing, and taken for
 // granted) · cubin: an ELF image · npy · launch: launch.json
-// tiles: tiles.json, which must print and read back the same
+// tiles: tiles.json, which must print and read back the same · certificate: certificate.json by
+// its schema, likewise
 const std::vector<Parser>& parsers();
 const Parser* find_parser(std::string_view name);
 

@@ -2,11 +2,14 @@
 // corpus with small tiles: each must be caught by a law, by the values or by the exact reading; lie
 // in text that is switched off; or stand in the reviewed list of those that compute the same.
 //
-//   numerical_mutants LIST SHARE SEED [--processes N]
+//   numerical_mutants LIST SHARE SEED [--processes N] [--shipped]
 //
-// SHARE in 1000 of all mutants are tried, chosen by SEED; 1000 is all. A line of LIST is
-// "example, or any | class | statement => mutant | reason". Exit code 1: a mutant that nothing
-// explains, or a program that is refused though it is right.
+// With --shipped, of the four examples as `make` lowers them: their head dimension, the shipped
+// tiles.
+// SHARE in 1000 of all mutants are tried, chosen by SEED; 1000 is all, and with the same seed
+// 450-1000 is what 450 leaves out. A line of LIST is "example, or any | class | statement => mutant
+// | reason". Exit code 1: a mutant that nothing explains, or a program that is refused though it is
+// right.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,24 +41,66 @@ struct Subject {
   std::vector<Constants> constants;
 };
 
-// An example's form for a head dimension of 16, and three query heads for each of two key heads:
-// were they two, H // G and G would be the same. `late` leaves rows and tiles without a key.
-spec::Form small_form(const std::string& example) {
+// An example's form with three query heads for each of two key heads: were they two, H // G and G
+// would be the same.
+spec::Form six_heads(const std::string& example) {
   using namespace spec;
   Form f = test::form_of(example);
-  f.D = f.Dv = {"", 16};
-  f.H = {"", 6};
-  for (size_t a = 0; a < 3; ++a) f.arguments[a].dims[3] = f.D;
-  f.arguments[0].dims[1] = f.H;
+  f.H = f.arguments[0].dims[1] = {"", 6};
   if (example == "alibi") f.arguments[3].dims[0] = f.H;
   Term& t = f.terms[0];
   t.k.indices[1] = t.v.indices[1] = binary("//", test::at("h"), integer(3));
+  return f;
+}
+
+// The same for a head dimension of 16. `late` leaves rows and tiles without a key.
+spec::Form small_form(const std::string& example) {
+  using namespace spec;
+  Form f = six_heads(example);
+  f.D = f.Dv = {"", 16};
+  for (size_t a = 0; a < 3; ++a) f.arguments[a].dims[3] = f.D;
+  Term& t = f.terms[0];
   t.score = rewrite(t.score, [](const ExprPtr& e) {
     return e->kind == Kind::number && e->type == Type::real ? real(0.25) : nullptr;
   });
   if (example == "late")
     t.keep = binary("<", binary("+", test::at("j"), integer(70)), test::at("i"));
   return f;
+}
+
+// Read again, so that lines are those of its own text.
+tl::Program program_for(const tl::Program& kernel, const spec::Form& form,
+                        const transfer::Target& target, const std::string& name) {
+  Diagnostics d;
+  auto made = transfer::transfer(kernel, form, target, d);
+  auto program =
+      made ? tl::parse(make_source(name + ".tl", tl::print(made->program)), d) : std::nullopt;
+  if (!program) throw std::runtime_error(render(d));
+  return std::move(*program);
+}
+
+std::vector<Subject> shipped_subjects() {
+  std::vector<Subject> out;
+  const std::vector<fuzz::Kernel> kernels = fuzz::small_kernels();
+  const std::vector<std::array<std::string, 3>> texts = {{"hopper", "sm90", "sm_90a"},
+                                                         {"ampere", "sm80", "sm_80"}};
+  for (const auto& [kernel, folder, target] : texts) {
+    const auto text = std::find_if(kernels.begin(), kernels.end(),
+                                   [&](const fuzz::Kernel& k) { return k.name == kernel; });
+    Diagnostics d;
+    const auto tiles = transfer::read_tiles(
+        read_source(fmt::format(KW_SOURCE_DIR "/kernels/{}/tiles.json", folder)), d);
+    if (!tiles) throw std::runtime_error(render(d));
+    for (const char* example : {"full", "causal", "prefix_lm", "alibi"}) {
+      const spec::Form form = six_heads(example);
+      const std::string name = fmt::format("{} {}", target, example);
+      out.push_back({name,
+                     program_for(text->program, form, {target, tiles->rows, 0}, name),
+                     test::capture_of(form),
+                     {{}}});
+    }
+  }
+  return out;
 }
 
 std::vector<Subject> subjects() {
@@ -70,14 +115,9 @@ std::vector<Subject> subjects() {
     if (!constants.count(k.name)) continue;
     for (const char* example : {"full", "causal", "prefix_lm", "alibi", "late"}) {
       const spec::Form form = small_form(example);
-      Diagnostics d;
-      auto made = transfer::transfer(k.program, form, k.target, d);
-      if (!made) throw std::runtime_error(render(d));
-      // Read again, so that lines are those of its own text.
       const std::string name = fmt::format("{} {}", k.name, example);
-      auto program = tl::parse(make_source(name + ".tl", tl::print(made->program)), d);
-      if (!program) throw std::runtime_error(render(d));
-      out.push_back({name, std::move(*program), test::capture_of(form), constants.at(k.name)});
+      out.push_back({name, program_for(k.program, form, k.target, name), test::capture_of(form),
+                     constants.at(k.name)});
     }
   }
   return out;
@@ -202,14 +242,25 @@ std::set<std::string> read_list(const std::string& path) {
   return known;
 }
 
+// "450", "450-1000".
+struct Share {
+  explicit Share(const std::string& text) {
+    const size_t dash = text.find('-');
+    if (dash != std::string::npos) from = std::stoi(text);
+    to = std::stoi(text.substr(dash == std::string::npos ? 0 : dash + 1));
+  }
+  bool has(int n) const { return from <= n && n < to; }
+  int from = 0, to = 0;
+};
+
 class Run {
  public:
-  Run(const std::string& list, int share, int seed, int part, int parts)
+  Run(const std::string& list, const Share& share, int seed, int part, int parts)
       : known_(read_list(list)), random_(seed), share_(share), part_(part), parts_(parts) {}
 
   // Tallies by class and by program; prints what nothing explains.
-  void all() {
-    for (const Subject& s : subjects()) {
+  void all(const std::vector<Subject>& of) {
+    for (const Subject& s : of) {
       const std::vector<check::Case> cases = cases_of(s.capture);
       if (const Found f = look(s.program, s, cases); f.any() || f.doubt) {
         fmt::print("{}: a false alarm: {}\n", s.name, f.how);
@@ -226,7 +277,7 @@ class Run {
  private:
   void one(const Subject& s, const std::vector<check::Case>& cases, const std::set<int>& lines,
            const test::Mutant& m) {
-    if (int(random_() % 1000) >= share_ || int(count_++ % parts_) != part_) return;
+    if (!share_.has(int(random_() % 1000)) || int(count_++ % parts_) != part_) return;
     Diagnostics ignored;
     const auto mutant = tl::parse(make_source("mutant.tl", tl::print(m.program)), ignored);
     if (!mutant) return;
@@ -247,7 +298,8 @@ class Run {
 
   const std::set<std::string> known_;
   std::mt19937 random_;
-  const int share_, part_, parts_;
+  const Share share_;
+  const int part_, parts_;
   int64_t count_ = 0;
 };
 
@@ -255,13 +307,18 @@ class Run {
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
-  const int parts = argc > 5 ? std::stoi(argv[5]) : 1;
+  int parts = 1;
+  bool shipped = false;
+  for (int n = 4; n < argc; ++n) {
+    shipped |= argv[n] == std::string("--shipped");
+    if (argv[n] == std::string("--processes") && n + 1 < argc) parts = std::stoi(argv[n + 1]);
+  }
   std::vector<std::string> files;
   for (int part = 0; part < parts; ++part) {
     files.push_back(fmt::format("{}/numerical.{}.{}", "/tmp", getpid(), part));
     if (fork() != 0) continue;
-    Run run(argv[1], std::stoi(argv[2]), std::stoi(argv[3]), part, parts);
-    run.all();
+    Run run(argv[1], Share(argv[2]), std::stoi(argv[3]), part, parts);
+    run.all(shipped ? shipped_subjects() : subjects());
     std::fflush(stdout);
     std::ofstream out(files.back());
     for (const auto& [name, t] : run.tallies) {

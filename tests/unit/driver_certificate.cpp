@@ -85,5 +85,20 @@ TEST(Certificate, of_any_text_is_read_or_refused) {
   }
 }
 
+TEST(Certificate, with_a_number_too_large_or_values_too_deep_is_refused) {
+  const Json schema = Json::parse(read_source(KW_SOURCE_DIR "/docs/certificate.schema.json")->text);
+  const auto refusal = [&](const std::string& value) {
+    Diagnostics d;
+    const std::string text = R"({"schema": "kernelwright.certificate/1", "x": )" + value + "}";
+    EXPECT_FALSE(driver::read_certificate(make_source("c", text), schema, d));
+    return render(d);
+  };
+  EXPECT_NE(refusal("1e999").find("number overflow"), std::string::npos);
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_NE(refusal(deep).find("nested more than 100 deep"), std::string::npos);
+  EXPECT_NE(refusal("[[1]]").find("certificate.form"),
+            std::string::npos);  // read, and no such form
+}
+
 }  // namespace
 }  // namespace kw

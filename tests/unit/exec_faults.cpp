@@ -48,6 +48,13 @@ const Fault kFaults[] = {
      "fill m = -inf\n            for t, n in down(200000000, 0):\n                count t\n"},
     {"uninitialised_flag", "exec.uninitialised", "raised = raise m, factor, s, slack, scale",
      "row_max m = s"},
+    {"flag_about_scores_that_are_gone", "exec.stale",
+     "                if late:\n                    raised = exceeds m, fresh, 4096.0\n", "\n"},
+    {"flag_about_a_sum_of_scores_that_are_gone", "exec.stale",
+     "                row_sum fresh += s\n                if late:\n                    raised = "
+     "exceeds m, fresh, 4096.0\n",
+     "                if late:\n                    raised = exceeds m, fresh, 4096.0\n"
+     "                row_sum fresh += s\n"},
     {"uninitialised_row", "exec.uninitialised", "fill l = 0.0\n", "\n"},
     {"stale_slot", "exec.stale", "gemm_add_async acc += p @ v_s[t]\n                if",
      "gemm_add_async acc += p @ v_s[t + 2]\n                if"},
@@ -97,6 +104,34 @@ TEST_P(Faults, is_found) {
 }
 INSTANTIATE_TEST_SUITE_P(Edit, Faults, testing::ValuesIn(kFaults),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Flag, that_is_stale_names_the_product_that_made_it_so) {
+  const auto program =
+      test::parsed("edited", edited("raised = exceeds m, fresh, 4096.0\n", "fill fresh = 0.0\n"));
+  ASSERT_TRUE(program);
+  const exec::Outcome out = exec::run(*program, launch());
+  ASSERT_EQ(out.faults.size(), 1u);
+  EXPECT_NE(
+      render(out.faults[0])
+          .find("raised was decided about scores that `gemm_async s = q_r @ k_s[t + 1].T` has "
+                "overwritten"),
+      std::string::npos)
+      << render(out.faults[0]);
+}
+
+// Of two tiles of scores, each with a flag, one may be on its way while the other is looked at.
+TEST(Flag, lasts_while_products_go_into_other_tiles) {
+  const std::string text =
+      edited("accumulator s: real[64, BN]", "accumulator s, other: real[64, BN]");
+  const size_t read = text.find("                if CHECK_LATE and not mixed and raised:");
+  ASSERT_NE(read, std::string::npos);
+  const auto with = [&](const std::string& tile) {
+    return std::string(text).insert(read,
+                                    "                gemm " + tile + " = q_r @ k_s[t + 1].T\n");
+  };
+  EXPECT_EQ(fault_of(with("other"), launch()), "(none)");
+  EXPECT_EQ(fault_of(with("s"), launch()), "exec.stale");
+}
 
 TEST(Launch, that_lacks_an_input_or_disagrees_on_a_size_is_refused) {
   exec::Launch l = launch();

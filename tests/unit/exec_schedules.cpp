@@ -120,6 +120,8 @@ const Wrong kWrong[] = {
     {"in_flight", "schedule.in_flight", "full", "                wait_group 0: acc\n", "\n"},
     {"stale", "schedule.stale", "full", "gemm_add_async acc += p @ v_s[t]\n                if",
      "gemm_add_async acc += p @ v_s[t + 2]\n                if"},
+    {"flag_about_scores_that_are_gone", "exec.stale", "full",
+     "                if late:\n                    raised = exceeds m, fresh, 4096.0\n", "\n"},
     {"sm80_not_waited", "schedule.not_arrived", "sm80", "        wait_copies 0\n", "\n"},
     {"sm80_sync_missing", "schedule.uninitialised", "sm80",
      "        wait_copies 1\n        sync_block\n", "        wait_copies 1\n"},
