@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "spec/expr_fold.h"
+#include "transfer/coordinates.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -25,14 +26,6 @@ namespace {
 using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
-
-bool has_coordinate(const ExprPtr& e) {
-  return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
-}
-
-bool varies_in_a_block(const ExprPtr& e) {
-  return has_coordinate(e) || spec::mentions(e, Kind::score);
-}
 
 // A node as it stands: the order of factors is chosen here.
 ExprPtr node(const char* op, const ExprPtr& a, const ExprPtr& b) {
@@ -83,18 +76,20 @@ std::string first_read(const ExprPtr& e) {
 }
 
 // Replaces the largest parts that depend on the block alone, and read or compute something from the
-// batch or the head, by names of `let`s.
+// batch or the head, by names of `let`s; b and h themselves are read where they stand.
 ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name) {
+  if (e->kind == Kind::index) return e;
   const bool of_block =
       !varies_in_a_block(e) && (spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index));
   if (of_block) {
     const std::string read = first_read(e);
+    if (read.empty()) return edit.hoist(e, {name});
     return edit.hoist(e, {singular(read), name, read + "_value"});
   }
   if (e->args.empty()) return e;
   spec::Expr out = *e;
   for (ExprPtr& a : out.args) {
-    a = hoist_parts(edit, a, name);
+    a = hoist_parts(edit, a, e->kind == Kind::read ? "place" : name);
     if (!a) return nullptr;
   }
   return spec::make(std::move(out));
