@@ -47,10 +47,10 @@ inline void add_reads(spec::Form& f) {
   using namespace spec;
   Term& t = f.terms[0];
   if (f.name == "documents") {
-    f.arguments.push_back(tensor("mine", Dtype::i32, {f.B, f.M}));
+    f.arguments.push_back(tensor("own", Dtype::i32, {f.B, f.M}));
     f.arguments.push_back(tensor("document", Dtype::i64, {f.B, f.N}));
     t.keep = binary("and", binary("<=", at("j"), at("i")),
-                    binary("==", read("mine", Type::integer, {at("b"), at("i")}),
+                    binary("==", read("own", Type::integer, {at("b"), at("i")}),
                            read("document", Type::integer, {at("b"), at("j")})));
   }
   if (f.name == "pair_bias") {
@@ -108,7 +108,7 @@ inline spec::Capture capture_of(const spec::Form& form) {
         d = c.cases.size() % 2 ? Draw{Draw::Kind::integer, a, 1, 0, 20}
                                : Draw{Draw::Kind::integer, a, 1, n / 2, n};
       if (form.arguments[a].dtype == Dtype::boolean) d = {Draw::Kind::integer, a, 1, 0, 1};
-      if (form.arguments[a].name == "mine" || form.arguments[a].name == "document")
+      if (form.arguments[a].name == "own" || form.arguments[a].name == "document")
         d = {Draw::Kind::integer, a, 1, 0, 2};
       if (form.arguments[a].name == "slopes") d = {Draw::Kind::uniform, a, 0.5};
       g.draws.arguments[form.arguments[a].name] = d;
