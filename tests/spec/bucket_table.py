@@ -1,5 +1,5 @@
 # bucket_table: bf16, 4 heads, D 64; any B, M, N
-#   score   s * 0.125 + table[h, bucket[min(abs(i - j), 31)]]
+#   score   s * 0.125 + table[h, bucket[min(abs(j - i), 31)]]
 #   softmax over j
 import torch
 
