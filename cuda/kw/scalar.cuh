@@ -87,11 +87,26 @@ KW_DEVICE int heads_in_l2(i64 bytes, int group, int heads) {
   return a;
 }
 
+// Elements of tensors that nobody writes while a kernel runs. An int has 32 bits: where an i64 has
+// more, the kernel ends with an error, which its launcher sees.
+KW_DEVICE int from_memory(const int* x) { return __ldg(x); }
+KW_DEVICE bool from_memory(const bool* x) { return __ldg(reinterpret_cast<const unsigned char*>(x)) != 0; }
+KW_DEVICE int from_memory(const i64* x) {
+  const i64 value = __ldg(x);
+  if (value != int(value)) __trap();
+  return int(value);
+}
+
 #ifndef KW_EXACT
 // What a tensor of floats holds of a real, and what a real is of one.
 KW_DEVICE float to_memory(real x) { return x; }
-template <class T> using Read = T&;
-template <class T> KW_DEVICE T& from_memory(T& x) { return x; }
+KW_DEVICE real from_memory(const float* x) { return __ldg(x); }
+KW_DEVICE real from_memory(const bf16* x) { return __uint_as_float(u32(__ldg(&x->bits)) << 16); }
+KW_DEVICE real from_memory(const f16* x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(__ldg(&x->bits)));
+  return y;
+}
 #endif
 }  // namespace kw
 #ifdef KW_EXACT

@@ -53,6 +53,9 @@ def convert(spec, dtype):
         raise Problem("spec.not_attention", f"{spec.name} has {len(operands)} floating arguments of "
                       "three or more dimensions; attention has q, k and v", spec.line)
     types = {spec.values[n].dtype for n in operands}
+    if dtype is None and len(types) > 1:  # a bias or a gate may have another type
+        operands = _factors_among(spec, operands)
+        types = {spec.values[n].dtype for n in operands}
     if dtype is None and torch.float32 in types:
         n = next(n for n in operands if spec.values[n].dtype == torch.float32)
         raise Problem("spec.dtype", f"argument {spec.names[n]} is float32; kernels take bfloat16 or "
@@ -66,6 +69,15 @@ def convert(spec, dtype):
         raise Problem("spec.dtype", f"the operands must share one type, bfloat16 or float16: {listed}",
                       spec.line)
     return types.pop()
+
+
+def _factors_among(spec, operands):
+    """Those that come to a matrix product; all of them if the function does not run."""
+    try:
+        factors = _fake_run(spec, spec.values, [is_number(value) for value in spec.values]).factors
+    except Exception:
+        return operands
+    return [n for n in operands if n in factors] or operands
 
 
 def _is_parameter_like(value):
@@ -162,11 +174,16 @@ def _choose_numbers(spec, values):
         raise _explain(spec, error) from None
 
 
-def _without_ones(spec, values, numbers):
-    """Batch or sequence size 1 in an example would be traced as a constant: try 2 and 3 instead."""
+def _without_ones(spec, values, numbers, factors):
+    """Batch or sequence size 1 in an example would be traced as a constant: try 2 and 3 instead.
+
+    Where q, k and v have a larger batch, a 1 elsewhere is the same for all of it."""
+    batches = {values[n].shape[0] for n in factors if is_operand(values[n])}
     grown = []
-    for value in values:
-        if is_operand(value) and 1 in value.shape:
+    for n, value in enumerate(values):
+        if n not in factors and batches and 1 not in batches:
+            pass
+        elif is_operand(value) and 1 in value.shape:
             shape = [2 if d == 0 and size == 1 else size for d, size in enumerate(value.shape)]
             value = value.new_empty(shape)
         elif isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == 1:
@@ -186,15 +203,11 @@ def _dynamic_dims(value, sequence_sizes, is_factor):
     """AUTO for a dimension that may vary, None for one that is a constant."""
     if not isinstance(value, torch.Tensor):
         return None
-    if not is_operand(value):
+    if not is_operand(value) or not is_factor:  # data, such as a bias [B, H, M, N]
         return {d: Dim.AUTO for d in range(value.dim())}
     dims = {d: Dim.AUTO for d in range(value.dim() - 1)}
     if value.dim() == 4:
-        head = 2 if value.shape[1] in sequence_sizes and value.shape[2] not in sequence_sizes else 1
-        last_two_are_keys = value.shape[3] in sequence_sizes and value.shape[3] == value.shape[2]
-        dims.pop(head)
-        if last_two_are_keys and not is_factor:  # a bias [B, H, M, N]
-            dims[3] = Dim.AUTO
+        dims.pop(2 if value.shape[1] in sequence_sizes and value.shape[2] not in sequence_sizes else 1)
     return dims
 
 
@@ -267,13 +280,13 @@ class _Module(torch.nn.Module):
 def trace(spec, dtype):
     """Traces spec.function on its example inputs, whose operands are of `dtype`."""
     numbers, products, notes = _choose_numbers(spec, spec.values)
-    values = _without_ones(spec, spec.values, numbers)
+    values = _without_ones(spec, spec.values, numbers, products.factors)
     if values is not spec.values:
         products = _fake_run(spec, values, numbers)
     is_argument = [number or isinstance(value, torch.Tensor) for number, value in zip(numbers, values)]
     values = [torch.tensor(value) if number else value for number, value in zip(numbers, values)]
     given = tuple(value for value, argument in zip(values, is_argument) if argument)
-    dims = tuple(_dynamic_dims(value, products.sizes, n in products.factors)
+    dims = tuple(_dynamic_dims(value, products.sizes, not products.factors or n in products.factors)
                  for n, value in enumerate(values) if is_argument[n])
     module = _Module(spec.function, list(zip(is_argument, values)))
     recorder = _Recorder(spec.file)

@@ -42,6 +42,30 @@ inline spec::Form plain_form() {
   return f;
 }
 
+// What is read for each query, each key and each pair.
+inline void add_reads(spec::Form& f) {
+  using namespace spec;
+  Term& t = f.terms[0];
+  if (f.name == "documents") {
+    f.arguments.push_back(tensor("own", Dtype::i32, {f.B, f.M}));
+    f.arguments.push_back(tensor("document", Dtype::i64, {f.B, f.N}));
+    t.keep = binary("and", binary("<=", at("j"), at("i")),
+                    binary("==", read("own", Type::integer, {at("b"), at("i")}),
+                           read("document", Type::integer, {at("b"), at("j")})));
+  }
+  if (f.name == "pair_bias") {
+    f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.H, f.M, f.N}));
+    f.arguments.push_back(tensor("table", Dtype::f32, {f.H, {"", 41}}));
+    f.arguments.push_back(tensor("valid", Dtype::boolean, {f.B, f.N}));
+    const ExprPtr distance = binary("-", at("j"), at("i"));
+    const ExprPtr entry =
+        binary("+", binary("min", binary("max", distance, integer(-20)), integer(20)), integer(20));
+    t.score = binary("+", t.score, read("bias", Type::real, {at("b"), at("h"), at("i"), at("j")}));
+    t.score = binary("+", t.score, read("table", Type::real, {at("h"), entry}));
+    t.keep = read("valid", Type::boolean, {at("b"), at("j")});
+  }
+}
+
 inline spec::Form form_of(const std::string& name) {
   using namespace spec;
   Form f = plain_form();
@@ -65,6 +89,7 @@ inline spec::Form form_of(const std::string& name) {
                      binary("*", read("slopes", Type::real, {at("h")}),
                             unary("float", binary("-", at("j"), at("i")))));
   }
+  add_reads(f);
   return f;
 }
 
@@ -82,6 +107,9 @@ inline spec::Capture capture_of(const spec::Form& form) {
       if (form.arguments[a].name == "prefix")
         d = c.cases.size() % 2 ? Draw{Draw::Kind::integer, a, 1, 0, 20}
                                : Draw{Draw::Kind::integer, a, 1, n / 2, n};
+      if (form.arguments[a].dtype == Dtype::boolean) d = {Draw::Kind::integer, a, 1, 0, 1};
+      if (form.arguments[a].name == "own" || form.arguments[a].name == "document")
+        d = {Draw::Kind::integer, a, 1, 0, 2};
       if (form.arguments[a].name == "slopes") d = {Draw::Kind::uniform, a, 0.5};
       g.draws.arguments[form.arguments[a].name] = d;
     }

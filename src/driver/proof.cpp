@@ -147,7 +147,7 @@ class ProofWriter {
     spec::Draws draws = capture_.cases.front().draws;
     draws.seed += 1000 + shape.M;
     for (auto& [name, draw] : draws.arguments)
-      if (draw.kind == Draw::Kind::integer) draw.high = std::max(shape.M, shape.N);
+      if (capture_.lengths.count(name)) draw.high = std::max(shape.M, shape.N);
     bool same = true;
     std::optional<spec::Problem> p = problem(sizes, draws, same);
     if (!p) return false;

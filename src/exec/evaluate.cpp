@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "exec/exact.h"
+#include "exec/reads.h"
 
 namespace kw::exec {
 
@@ -51,21 +52,18 @@ Value name_of(const Context& c, const std::string& name) {
 // An element of a tensor argument: prefix[b].
 Value element_of(const Context& c, const Expr& e) {
   const std::string& name = e.args[0]->text;
-  const auto it = c.m.tensors.find(name);
-  if (it == c.m.tensors.end() || it->second.tiled || it->second.writes)
-    return fault(c, "exec.name", fmt::format("{} is not a tensor to read from", name));
+  const Global* tensor = readable_tensor(c, name);
+  if (!tensor) return {};
   std::vector<int64_t> at;
   for (size_t k = 1; k < e.args.size(); ++k) at.push_back(integer_of(c, e.args[k]));
   if (c.m.faults.any()) return {};
-  const Tensor& t = it->second.data;
+  const Tensor& t = tensor->data;
   const int64_t offset = t.offset(at);
   if (offset < 0)
     return fault(
         c, "exec.bounds",
         fmt::format("{}[{}] is outside [{}]", name, fmt::join(at, ", "), fmt::join(t.shape, ", ")));
-  if (is_float(t.dtype) && c.m.algebra) return Value::real(it->second.exact[offset]);
-  return is_float(t.dtype) ? Value::real(t.values[offset])
-                           : Value::integer(int64_t(t.values[offset]));
+  return element_at(c, name, *tensor, offset);
 }
 
 Value field_of(const Context& c, const Expr& e) {
@@ -227,6 +225,25 @@ Value real_of(const Context& c, const ExprPtr& e) {
   if (v.type == Type::real && c.m.algebra) return v;
   if (v.type == Type::real || v.type == Type::integer) return Value::real(float(v.x));
   return fault(c, "exec.type", fmt::format("{} is not a number", tl::print(e)));
+}
+
+const Global* readable_tensor(const Context& c, const std::string& name) {
+  const auto it = c.m.tensors.find(name);
+  if (it != c.m.tensors.end() && !it->second.tiled && !it->second.writes) return &it->second;
+  fault(c, "exec.name", fmt::format("{} is not a tensor to read from", name));
+  return nullptr;
+}
+
+Value element_at(const Context& c, const std::string& name, const Global& tensor, int64_t offset) {
+  const Tensor& t = tensor.data;
+  if (is_float(t.dtype) && c.m.algebra) return Value::real(tensor.exact[offset]);
+  const double x = t.values[t.values.size() == 1 ? 0 : offset];
+  if (is_float(t.dtype)) return Value::real(x);
+  if (t.dtype == Dtype::boolean) return Value::boolean(x != 0);
+  if (round_to(Dtype::i32, x) != x)
+    return fault(c, "exec.overflow",
+                 fmt::format("an element of {} is {:.0f}: more than 32 bits", name, x));
+  return Value::integer(int64_t(x));
 }
 
 bool condition_of(const Context& c, const ExprPtr& e) {

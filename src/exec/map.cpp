@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "exec/exact.h"
+#include "exec/reads.h"
 
 namespace kw::exec {
 
@@ -24,6 +26,14 @@ struct RowOp {
   Type type;
   int out, in[3];
   int operands;
+};
+
+// An element of a tensor for each element of the map, at indices in registers.
+struct RowRead {
+  std::string name;
+  const Global* tensor;
+  std::vector<int> at;
+  int out;
 };
 
 // A register that is filled anew for each row.
@@ -76,7 +86,11 @@ class Body {
         for (int k = 0; k < width_; ++k)
           set(input.at, k, row ? row->x[size_t(r) * row->lanes] : double(i0_ + r));
     }
-    for (const RowOp& op : ops_) run_op(op);
+    for (const auto& op : ops_)
+      if (const auto* read = std::get_if<RowRead>(&op))
+        run_read(*read);
+      else
+        run_op(std::get<RowOp>(op));
   }
 
   // Row r of a tile or row vector of this width, to and from a register.
@@ -124,6 +138,23 @@ class Body {
     exact_apply(*algebra_, op.fn, op.type, width_, in, at(op.out), registers_[op.out].e.data());
   }
 
+  // Tiles hang over the edges of tensors: an index outside of a dimension, on either side, reads
+  // its last element.
+  void run_read(const RowRead& read) {
+    const std::vector<int64_t>& shape = read.tensor->data.shape;
+    for (int k = 0; k < width_; ++k) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const auto index = static_cast<int64_t>(at(read.at[d])[k]);
+        const bool inside = index >= 0 && index < shape[d];
+        offset = offset * shape[d] + (inside ? index : shape[d] - 1);
+      }
+      const Value v = element_at(c_, read.name, *read.tensor, offset);
+      registers_[read.out].x[k] = v.x;
+      if (algebra_) registers_[read.out].e[k] = v.e;
+    }
+  }
+
   int make(Type type) {
     registers_.push_back({type, std::vector<double>(width_), {}});
     if (algebra_) registers_.back().e.resize(width_);
@@ -165,6 +196,7 @@ class Body {
             fmt::format("{} is not a row vector of {} rows that was set", tl::print(e), rows_));
       return input(row);
     }
+    if (e->kind == ExprKind::index) return compile_read(*e);
     const std::optional<Fn> fn =
         function_named(e->kind == ExprKind::where ? "where" : e->text, e->args.size());
     RowOp op{fn.value_or(Fn::add), Type::none, 0, {0, 0, 0}, int(e->args.size())};
@@ -181,6 +213,21 @@ class Body {
     op.out = make(op.type);
     ops_.push_back(op);
     return op.out;
+  }
+
+  int compile_read(const Expr& e) {
+    RowRead read{e.args[0]->text, readable_tensor(c_, e.args[0]->text), {}, 0};
+    if (read.tensor && read.tensor->data.shape.size() + 1 != e.args.size())
+      c_.m.faults.raise("exec.type", c_.at,
+                        fmt::format("{} has another number of dimensions", read.name));
+    if (c_.m.faults.any()) return element_register();
+    for (size_t k = 1; k < e.args.size(); ++k) read.at.push_back(compile(e.args[k]));
+    const Dtype dtype = read.tensor->data.dtype;
+    read.out = make(is_float(dtype)           ? Type::real
+                    : dtype == Dtype::boolean ? Type::boolean
+                                              : Type::integer);
+    ops_.push_back(read);
+    return read.out;
   }
 
   void check_divisor(const ExprPtr& e, const RowOp& op) {
@@ -202,7 +249,7 @@ class Body {
   int element_ = -1, j_ = -1;
   std::vector<Register> registers_;
   std::vector<RowInput> inputs_;
-  std::vector<RowOp> ops_;
+  std::vector<std::variant<RowOp, RowRead>> ops_;
 };
 
 bool gives_real(Machine& m, const Stmt& s, Type type) {

@@ -113,11 +113,10 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
       Tensor t;
       t.dtype = dtype;
       t.shape = shape;
-      const bool values = dtype == Dtype::f32 || !is_float(dtype);
       for (const Item& d : s.items("d")) {
-        if (values) t = Tensor(dtype, shape);
-        if (!is_float(dtype))
-          std::fill(t.values.begin(), t.values.end(), double(integer_named(d.name)));
+        if (access.type !=
+            "element")  // one value for all: a bias of all pairs would fill the memory
+          t.values = {is_float(dtype) ? 0.0 : double(integer_named(d.name))};
         launch.tensors[d.name] = t;
       }
     } else if (s.op == Op::arg_i32 || s.op == Op::arg_f32 || s.op == Op::arg_size) {

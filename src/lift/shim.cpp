@@ -42,6 +42,8 @@ KW_SHIM int min(int, int);
 KW_SHIM unsigned max(unsigned, unsigned);
 KW_SHIM unsigned min(unsigned, unsigned);
 KW_SHIM int __vimax3_s32(int, int, int);
+template <class T> __attribute__((device)) T __ldg(const T*);
+KW_SHIM void __trap();
 KW_SHIM int atomicAdd(int*, int);
 KW_SHIM unsigned atomicAdd(unsigned*, unsigned);
 KW_SHIM unsigned atomicInc(unsigned*, unsigned);

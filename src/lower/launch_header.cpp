@@ -145,7 +145,7 @@ std::string values(const LaunchPlan& plan) {
 int bytes_of(const std::string& type) {
   return type == "bf16" || type == "f16"  ? 2
          : type == "i64" || type == "f64" ? 8
-         : type == "u8"                   ? 1
+         : type == "u8" || type == "bool" ? 1
                                           : 4;
 }
 
@@ -194,6 +194,12 @@ std::string pack_tensor(const LaunchArgument& a, const std::string& at) {
                               "  if (!detail::aligned(in.{0}, {1})) return \"{0}: the address "
                               "must be a multiple of {1} bytes\";\n",
                               a.name, bytes_of(a.type));
+  if (!a.written && !a.row_alignment)  // kw::Tensor multiplies 32-bit numbers there
+    out += fmt::format(
+        "  if (in.{0}.stride[{1}] < 0 || (in.{0}.shape[{1}] - 1) * in.{0}.stride[{1}] >> 32) "
+        "return "
+        "\"{0}: the last dimension must span less than 2^32 elements\";\n",
+        a.name, rank - 1);
   out += fmt::format("  std::memcpy({}, &in.{}.data, 8);\n", at, a.name);
   for (size_t d = 0; d < rank; ++d)
     out += fmt::format(

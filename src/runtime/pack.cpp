@@ -54,6 +54,7 @@ class Packer {
   void check_requirements();
   void pack_argument(const Argument& argument);
   void pack_tensor(const Argument& argument, const TensorView& tensor);
+  void check_span(const Argument& argument, const TensorView& tensor);
   void pack_size(const Argument& argument);
   void pack_scalar(const Argument& argument);
   void pack_grid();
@@ -236,6 +237,7 @@ void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
       for (size_t dim = 0; dim < rows->size(); ++dim) strides[dim] = (*rows)[dim] / element;
     }
     const int64_t rank = static_cast<int64_t>(tensor.shape.size());
+    if (!argument.written && !argument.row_alignment) check_span(argument, tensor);
     for (int64_t dim = 0; dim < rank; ++dim) {
       if (tensor.shape[dim] > std::numeric_limits<int32_t>::max())
         fault("launch.range", fmt::format("{} has {} in dimension {}, more than 32 bits hold",
@@ -247,6 +249,17 @@ void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
   }
   check_address(packed, tensor.data, diagnostics_);
   packed_.tensors.push_back(std::move(packed));
+}
+
+// A kernel that reads elements multiplies the last index and its stride in 32 bits.
+void Packer::check_span(const Argument& argument, const TensorView& tensor) {
+  if (tensor.shape.empty()) return;
+  const int64_t stride = tensor.strides.back(), last = tensor.shape.back() - 1;
+  if (stride < 0 || (last > 0 && stride > 0xffffffff / last))
+    fault("launch.range",
+          fmt::format("the last dimension of {} has {} elements {} apart, which span "
+                      "2^32 elements or more",
+                      argument.name, last + 1, stride));
 }
 
 void Packer::pack_size(const Argument& argument) {

@@ -45,7 +45,8 @@ enum Depends { uniform, row, element };
 // Counts one body.
 class Body {
  public:
-  explicit Body(const Stmt& s) : rows_(s.op == Op::map_rows), real_(s.op == Op::map_real) {}
+  explicit Body(const Stmt& s)
+      : target_(s.expr("t")), rows_(s.op == Op::map_rows), real_(s.op == Op::map_real) {}
 
   struct Seen {
     Depends depends = uniform;
@@ -92,13 +93,14 @@ class Body {
     return {uniform, name == "-inf" || name == "log2e" || name == "ln2", false};
   }
 
-  // s[i, j], m[i]; bias[c.h] of a tensor is a scalar.
+  // s[i, j], m[i], and elements of tensors: bias[c.h] is a scalar, table[c.h, j - i + R] is not.
   Seen of_index(const ExprPtr& e) {
+    if (e->args[0]->text == target_->text) return {rows_ ? row : element, true, false};
+    if (e->args.size() == 2 && e->args[1]->is_name("i")) return {row, true, false};
     Depends d = uniform;
-    for (size_t k = 1; k < e->args.size(); ++k) {
-      if (tl::mentions(e->args[k], "i")) d = std::max(d, row);
-      if (tl::mentions(e->args[k], "j")) d = element;
-    }
+    for (size_t k = 1; k < e->args.size(); ++k) d = std::max(d, visit(e->args[k]).depends);
+    // The index is brought inside, multiplied with the stride, made an address; and the load.
+    count(d, {4, 2, 1, 0, 0});
     return {d, true, false};
   }
 
@@ -159,6 +161,7 @@ class Body {
     (d == row && !rows_ ? cost.row : cost.element) += c;
   }
 
+  ExprPtr target_;
   bool rows_, real_, column_ = false;
 };
 

@@ -19,7 +19,8 @@ bool fits(const tl::Program& program, const Shape& shape, Diagnostics& diagnosti
   std::vector<std::string> sizes, integers;
   if (const Stmt* args = program.find(Op::args))
     for (const Stmt& s : args->body) {
-      const bool integer_tensor = s.op == Op::arg_tensor && s.items("t")[0].type == "i32";
+      const std::string type = s.op == Op::arg_tensor ? s.items("t")[0].type : "";
+      const bool integer_tensor = type == "i32" || type == "i64" || type == "bool";
       for (const tl::Item& d : s.has("d") ? s.items("d") : std::vector<tl::Item>{}) {
         if (s.op == Op::arg_size && !d.expr) sizes.push_back(d.name);
         if (integer_tensor || (s.op == Op::arg_i32 && !d.expr)) integers.push_back(d.name);
@@ -103,7 +104,7 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
   for (const auto& [name, tensor] : m.tensors) {
     double elements = 1;
     for (const int64_t extent : tensor.data.shape) elements *= double(extent);
-    tensor_bytes_ += elements * (tensor.data.dtype == Dtype::f32 ? 4 : 2);
+    tensor_bytes_ += elements * double(bytes(tensor.data.dtype));
   }
   return true;
 }

@@ -13,14 +13,17 @@ namespace {
 struct Spelled {
   std::string_view cuda, tl;
 };
-constexpr std::array<Spelled, 7> kTypes = {{{"kw::real", "real"},
-                                            {"float", "f32"},
-                                            {"int", "i32"},
-                                            {"element", "element"},
-                                            {"kw::index", "index"},
-                                            {"kw::size", "size"},
-                                            {"bool", "bool"}}};
-constexpr size_t kElementTypes = 4;  // the first ones
+constexpr std::array<Spelled, 10> kTypes = {{{"kw::real", "real"},
+                                             {"float", "f32"},
+                                             {"int", "i32"},
+                                             {"element", "element"},
+                                             {"bool", "bool"},
+                                             {"kw::i64", "i64"},
+                                             {"kw::bf16", "bf16"},
+                                             {"kw::f16", "f16"},
+                                             {"kw::index", "index"},
+                                             {"kw::size", "size"}}};
+constexpr size_t kElementTypes = 8;  // the first ones
 
 std::string cuda_type(const std::string& tl) {
   for (const Spelled& t : kTypes)

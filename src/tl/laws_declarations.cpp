@@ -159,9 +159,10 @@ void law_arg_tiled(Check& c) {
 
 void law_arg_tensor(Check& c) {
   const Item& access = c.stmt.items("t").at(0);
-  if (!is_one_of(access.type, {"f32", "i32", "element"}))
+  if (!is_one_of(access.type, {"f32", "bf16", "f16", "i32", "i64", "bool", "element"}))
     c.broken("C1", access.span,
-             fmt::format("a tensor holds f32, i32 or element, this one `{}`", access.type));
+             fmt::format("a tensor holds f32, bf16, f16, i32, i64, bool or element, this one `{}`",
+                         access.type));
   dimensions_are_sizes(c, "C2");
 }
 

@@ -114,10 +114,10 @@ class Typing {
         return wrong("types", "C5", e->args[n],
                      fmt::format("an index is an int, `{}` is {}", print(e->args[n]), text(t)));
     }
-    if (s.written || (s.element != "f32" && s.element != "i32"))
+    if (s.written || s.element == "element")
       return wrong("types", "C5", e,
-                   fmt::format("an `in` tensor of f32 or i32 can be read, `{}` is `{} {}`", s.name,
-                               s.written ? "out" : "in", s.element));
+                   fmt::format("an `in` tensor of numbers or bools can be read, `{}` is `{} {}`",
+                               s.name, s.written ? "out" : "in", s.element));
     return s.type;
   }
 

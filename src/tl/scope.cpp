@@ -11,8 +11,10 @@ constexpr int64_t kFar = Interval::kFar;
 constexpr Interval kNonNegative{0, kFar};
 
 Type scalar_type(const std::string& name) {
-  if (name == "i32" || name == "size" || name == "index") return {Type::integer, ""};
-  if (name == "f32" || name == "real" || name == "element") return {Type::real, ""};
+  if (name == "i32" || name == "i64" || name == "size" || name == "index")
+    return {Type::integer, ""};
+  if (name == "f32" || name == "real" || name == "element" || name == "bf16" || name == "f16")
+    return {Type::real, ""};
   if (name == "bool") return {Type::boolean, ""};
   return {Type::record, name};
 }

@@ -82,9 +82,10 @@ bool Edit::condition(const std::string& holds, std::string why) {
 std::string Edit::fresh(std::initializer_list<std::string> candidates) {
   for (const std::string& name : candidates)
     if (!name.empty() && names_.insert(name).second) return name;
+  const auto* base = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const std::string& name) { return !name.empty(); });
   for (int n = 2;; ++n)
-    if (std::string name = fmt::format("{}{}", *candidates.begin(), n); names_.insert(name).second)
-      return name;
+    if (std::string name = fmt::format("{}{}", *base, n); names_.insert(name).second) return name;
 }
 
 bool Edit::insert(Place place, const std::string& text) {

@@ -4,9 +4,8 @@
 //   S: size                  a size that none of the kernel's letters is
 //   window: i32, beta: f32   scalars
 //
-// When     every read's indices depend on the batch and the head alone, so that its value is one
-//          `let` for each block of the output. A read per row or per key would need a vector that
-//          the vocabulary cannot load, and is refused.
+// When     the score or the mask reads it, at any indices. What they read at the batch and the head
+//          alone becomes one `let` for each block of the output; other reads stay where they are.
 // Effect   none: elements are read as they are. Types that the vocabulary cannot read are refused.
 #include <fmt/format.h>
 
@@ -83,7 +82,6 @@ class Arguments {
   std::string letter(const spec::Size& size, const ExprPtr& index);
   bool add(tl::Op after, const std::string& text);
   bool add_before_scale(const std::string& text);
-  bool depends_on_block_only(const spec::Expr& read);
   ExprPtr renamed(const ExprPtr& e) const;
 };
 
@@ -115,22 +113,6 @@ bool Arguments::add_before_scale(const std::string& text) {
   return edit_.insert({&args, static_cast<size_t>(scale - args.data())}, text);
 }
 
-bool Arguments::depends_on_block_only(const spec::Expr& read) {
-  for (const ExprPtr& index : read.args) {
-    for (const char* coordinate : {"j", "i"}) {
-      if (!spec::mentions(index, Kind::index, coordinate)) continue;
-      const bool key = *coordinate == 'j';
-      return edit_.refuse(
-          "transfer.read", place(read),
-          fmt::format("{}[...] is read at {}: a read per {} needs a {} vector, which this kernel's "
-                      "vocabulary lacks",
-                      read.name, print(index), key ? "key" : "query", key ? "column" : "row"),
-          "supported are reads at the batch and the head, such as data[b, h]");
-    }
-  }
-  return true;
-}
-
 // The letter of one dimension: what it is indexed by decides between sizes that are equal.
 std::string Arguments::letter(const spec::Size& size, const ExprPtr& index) {
   const spec::Form& form = edit_.form;
@@ -149,7 +131,6 @@ std::string Arguments::letter(const spec::Size& size, const ExprPtr& index) {
 }
 
 bool Arguments::tensor(const spec::Expr& read) {
-  if (!depends_on_block_only(read)) return false;
   if (names_.contains(read.name)) return true;
   const spec::Argument* a = edit_.form.argument(read.name);
   if (!a || a->dims.size() != read.args.size())
@@ -157,7 +138,7 @@ bool Arguments::tensor(const spec::Expr& read) {
                         fmt::format("{} is read with {} indices, but has {} dimensions", read.name,
                                     read.args.size(), a ? a->dims.size() : 0),
                         "");
-  if (a->dtype != Dtype::i32 && a->dtype != Dtype::f32)
+  if (a->dtype == Dtype::f64 || a->dtype == Dtype::u32 || a->dtype == Dtype::u8)
     return edit_.refuse("transfer.dtype", a->span,
                         fmt::format("{} is {}, which this kernel's vocabulary cannot read",
                                     read.name, name(a->dtype)),

@@ -4,16 +4,14 @@
 
 #include <cmath>
 
+#include "transfer/coordinates.h"
+
 namespace kw::transfer {
 namespace {
 
 using spec::Kind;
 using spec::Type;
 using tl::ExprPtr;
-
-bool has_coordinate(const spec::ExprPtr& e) {
-  return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
-}
 
 bool is_positive_number(const spec::ExprPtr& e) { return e->kind == Kind::number && e->value > 0; }
 

@@ -10,17 +10,7 @@ using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
 
-bool has_coordinate(const ExprPtr& e) {
-  for (const char* index : {"i", "j", "d"})
-    if (spec::mentions(e, Kind::index, index)) return true;
-  return false;
-}
-
 namespace {
-
-bool varies_in_a_block(const ExprPtr& e) {
-  return has_coordinate(e) || spec::mentions(e, Kind::score) || spec::mentions(e, Kind::output);
-}
 
 std::string first_read(const ExprPtr& e) {
   if (e->kind == Kind::read) return e->name;
@@ -45,6 +35,7 @@ bool exact_coordinates(Edit& edit) {
 }  // namespace
 
 ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name, Hoist what) {
+  if (e->kind == Kind::index) return e;
   const bool worth = spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index) ||
                      (what == Hoist::sizes && computes_from_sizes(e));
   if (worth && !varies_in_a_block(e)) {
@@ -55,7 +46,7 @@ ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name, Hoist
   if (e->args.empty()) return e;
   spec::Expr out = *e;
   for (ExprPtr& a : out.args) {
-    a = hoist_parts(edit, a, name, what);
+    a = hoist_parts(edit, a, e->kind == Kind::read ? "place" : name, what);
     if (!a) return nullptr;
   }
   return spec::make(std::move(out));

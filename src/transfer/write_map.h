@@ -1,13 +1,13 @@
 // Writing what an expression of the specification becomes in a map of the scores or of the output.
 #pragma once
+#include "transfer/coordinates.h"
 #include "transfer/edit.h"
 
 namespace kw::transfer {
 
-bool has_coordinate(const spec::ExprPtr& e);  // i, j or d
-
 // Replaces the largest parts that depend on the block alone, and read or compute something from the
-// batch or the head (or, if asked to, from sizes), by names of `let`s. Null after a refusal.
+// batch or the head (or, if asked to, from sizes), by names of `let`s; b and h themselves are read
+// where they stand. Null after a refusal.
 enum class Hoist { reads, sizes };
 spec::ExprPtr hoist_parts(Edit& edit, const spec::ExprPtr& e, const std::string& name,
                           Hoist what = Hoist::reads);

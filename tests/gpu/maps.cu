@@ -1,5 +1,6 @@
 // Maps: every element, its global coordinates and its row's values reach the lambda, and its result
-// the same place. All of it is exact, so the comparisons are bit for bit.
+// the same place; and reads of tensors, inside and outside of them. All of it is exact, so the
+// comparisons are bit for bit.
 #include "conformance.h"
 
 namespace conformance {
@@ -69,6 +70,65 @@ __global__ void reshape_kernel(const float* from, kw::bf16* to) {
   put(p, to);
 }
 
+template <class T>
+__global__ void read_kernel(kw::Tensor<const T, 'H', 'N'> t, const int* h, const int* n,
+                            float* out) {
+  out[threadIdx.x] = float(t(h[threadIdx.x], n[threadIdx.x]));
+}
+
+// Elements inside, and on either side outside of a tensor of 3 x 5 in rows of 7, and of its
+// transpose; `values` says what the elements of `data` are.
+template <class T, class Stored>
+void reads_of(Report& report, const char* type, const std::vector<Stored>& data,
+              const std::vector<float>& values) {
+  Device<Stored> memory(data);
+  const int far = 1 << 30, ends[] = {-far, -1, 0, 1, 2, 3, 4, 5, far};
+  for (const bool transposed : {false, true}) {
+    const int rows = transposed ? 5 : 3, columns = transposed ? 3 : 5;
+    const int down = transposed ? 1 : 7, right = transposed ? 7 : 1;
+    std::vector<int> h, n;
+    std::vector<float> want;
+    for (const int y : ends)
+      for (const int x : ends) {
+        h.push_back(y), n.push_back(x);
+        const int row = y < 0 || y >= rows ? rows - 1 : y;
+        const int column = x < 0 || x >= columns ? columns - 1 : x;
+        want.push_back(values[row * down + column * right]);
+      }
+    Device<int> dh(h), dn(n);
+    Device<float> out(want.size());
+    const kw::Tensor<const T, 'H', 'N'> t{
+        reinterpret_cast<const T*>(memory.data()), {down, right}, {rows, columns}};
+    launch(read_kernel<T>, 1, int(want.size()), t, dh.data(), dn.data(), out.data());
+    report.exact("read", type, out.read(), want);
+  }
+}
+
+void reads(Report& report, Random& random) {
+  const size_t count = 3 * 7;
+  std::vector<int> i32;
+  std::vector<kw::i64> i64;
+  std::vector<unsigned char> flags;
+  std::vector<float> integers, truths;
+  for (size_t k = 0; k < count; ++k) {
+    i32.push_back(random.integer(-100000, 100000));
+    flags.push_back(random.integer(0, 1));
+    i64.push_back(i32.back());
+    integers.push_back(float(i32.back()));
+    truths.push_back(flags.back());
+  }
+  const std::vector<float> f32 = random.normals(count);
+  std::vector<float> bf16, f16;
+  for (const kw::bf16 x : to_bf16(f32)) bf16.push_back(as_float(uint32_t(x.bits) << 16));
+  for (const kw::f16 x : to_f16(f32)) f16.push_back(__half2float(__half(__half_raw{x.bits})));
+  reads_of<int>(report, "i32", i32, integers);
+  reads_of<kw::i64>(report, "i64", i64, integers);
+  reads_of<bool>(report, "bool", flags, truths);
+  reads_of<float>(report, "f32", f32, f32);
+  reads_of<kw::bf16>(report, "bf16", to_bf16(f32), bf16);
+  reads_of<kw::f16>(report, "f16", to_f16(f32), f16);
+}
+
 std::vector<float> four_times(const std::vector<float>& rows) {
   std::vector<float> out;
   for (float x : rows) out.insert(out.end(), 4, x);
@@ -135,6 +195,7 @@ void test_maps(Report& report) {
   maps(report, random);
   fills(report);
   reshapes(report, random);
+  reads(report, random);
 }
 
 }  // namespace conformance

@@ -97,6 +97,21 @@ const Fault kFaults[] = {
     {"sketch", "exec.sketch", "publish\n", "compute s[i, j] = 0.0\n"},
 };
 
+// A tensor with an element that no int holds, read in a map and in scalar code.
+TEST(Reads, of_an_i64_that_no_int_holds_fault) {
+  std::string text =
+      edited("B, H, G, M, N: size", "document: in i64[B, N]\n    B, H, G, M, N: size");
+  const std::string mask = "where(j < N,";
+  text.replace(text.find(mask), mask.size(), "where(document[c.b, j] == 1 and j < N,");
+  exec::Launch l = launch();
+  const Tensor& k = l.tensors.at("k");
+  l.tensors["document"] = Tensor(Dtype::i64, {k.shape[0], k.shape[2]});
+  for (double& x : l.tensors["document"].values) x = 1;
+  EXPECT_EQ(fault_of(text, l), "(none)");
+  l.tensors["document"].values.back() = 2147483648.0;  // the last block is masked
+  EXPECT_EQ(fault_of(text, l), "exec.overflow");
+}
+
 class Faults : public testing::TestWithParam<Fault> {};
 TEST_P(Faults, is_found) {
   const Fault& f = GetParam();

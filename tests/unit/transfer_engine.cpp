@@ -114,12 +114,12 @@ TEST(Engine, the_source_program_is_left_alone) {
 
 TEST(Engine, a_refusal_names_the_user_s_line) {
   const SourcePtr file = make_source("user.py", "def f(q, k, v, doc):\n    return doc\n");
-  spec::Form form = form_of("argument doc i32[B, N]\nscore s\nkeep j < doc[b, j]\n");
+  spec::Form form = form_of("argument doc f64[B, N]\nscore s\nkeep doc[b, j] < 0.5\n");
   form.arguments.back().span = {file, 15, 18};
   Diagnostics d;
   EXPECT_FALSE(transfer(read(kernel_text()), form, sm_90a(), d));
   ASSERT_EQ(d.all().size(), 1u);
-  EXPECT_EQ(d.all()[0].code, "transfer.read");
+  EXPECT_EQ(d.all()[0].code, "transfer.dtype");
   EXPECT_EQ(d.all()[0].span.place(), "user.py:1:16");
   EXPECT_NE(d.all()[0].hint.find("a model may be asked"), std::string::npos);
 }

@@ -146,15 +146,8 @@ KW_DEVICE real min(real a, real b) { return b < a ? b : a; }
 KW_DEVICE real max(real a, real b) { return a < b ? b : a; }
 
 // Memory: of a real, 16-bit tiles keep the first residue, tensors of floats the whole word.
-template <class T> struct ReadAs {
-  using type = T&;
-};
-template <> struct ReadAs<const float> {
-  using type = real;
-};
-template <class T> using Read = typename ReadAs<T>::type;
-template <class T> KW_DEVICE T& from_memory(T& x) { return x; }
-KW_DEVICE real from_memory(const float& x) { return real(x); }
+template <class T> KW_DEVICE real from_memory(const T* x) { return real::stored(x->bits); }
+KW_DEVICE real from_memory(const float* x) { return real(*x); }
 KW_DEVICE float to_memory(real x) { return __builtin_bit_cast(float, x.bits); }
 namespace ptx {
 template <class T> KW_DEVICE unsigned pack(T, real low, real high) {

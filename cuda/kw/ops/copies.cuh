@@ -104,7 +104,7 @@ KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Di
 #pragma unroll
     for (int r = 0; r < R / 32; ++r) {
       const int i = row + r / 2 * 64 + r % 2 * 8;
-      if (i < rows) to(at.batch, at.head, i) = to_memory(from.x[r]);
+      if (i < rows) to.element(at.batch, at.head, i) = to_memory(from.x[r]);
     }
   }
 }

@@ -11,20 +11,35 @@ template <class T, char... Dims> struct TensorMap {
   OpaqueMap map;
 };
 
-// A tensor read and written element by element: a pointer, strides and extents in elements.
+// A tensor read or written element by element: a pointer, strides and extents in elements.
 template <class T, char... Dims> struct Tensor {
   static constexpr int rank = sizeof...(Dims);
   T* data;
   i64 stride[rank];
   int extent[rank];
-  template <class... Index> KW_DEVICE Read<T> operator()(Index... at) const {
+  // What is read. Tiles hang over the edges of tensors: an index outside of a dimension, on either
+  // side, reads its last element, so that nothing outside of the tensor is ever touched. The last
+  // dimension, along which maps read an element for each of theirs, spans less than 2^32 elements.
+  template <class... Index> KW_DEVICE auto operator()(Index... at) const {
+    static_assert(sizeof...(Index) == rank, "one index a dimension");
+    const u32 i[rank] = {u32(at)...};
+    T* from = data;
+#pragma unroll
+    for (int d = 0; d < rank - 1; ++d) from += inside(i[d], d) * stride[d];
+    return from_memory(from + inside(i[rank - 1], rank - 1) * u32(stride[rank - 1]));
+  }
+  // What is written, at indices inside.
+  template <class... Index> KW_DEVICE T& element(Index... at) const {
     static_assert(sizeof...(Index) == rank, "one index a dimension");
     const int i[rank] = {at...};
     i64 offset = 0;
 #pragma unroll
     for (int d = 0; d < rank; ++d) offset += i[d] * stride[d];
-    return from_memory(data[offset]);
+    return data[offset];
   }
+
+ private:
+  KW_DEVICE u32 inside(u32 i, int d) const { return i < u32(extent[d]) ? i : u32(extent[d]) - 1; }
 };
 
 // Words of device memory that are zero when the kernel starts and zero again when it ends; the
