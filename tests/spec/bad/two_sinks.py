@@ -1,4 +1,4 @@
-# error spec.softmax_axis at line 7: at most one logit more
+# error spec.softmax_axis at line 7: logits, and the product with v takes
 import torch
 
 
