@@ -64,7 +64,7 @@ class Tester {
     check::Options options = check::options_for(check::Effort::quick);
     options.laws = false;
     options.shrink = false;
-    options.cases = 8;
+    options.cases = 10;  // the eight shapes of the hand captures, a sharp and a steep one
     options.exact_cases = 1;
     options.self_check_step = 0;
     const check::Report report =
