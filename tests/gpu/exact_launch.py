@@ -57,8 +57,11 @@ class Gpu:
 
 
 def sizes_of(launch, queries, keys):
-    """Every size by name: the small ones, unless the kernel requires another or equal ones."""
-    sizes = {**SIZES, "M": queries, "N": keys, **launch.get("constants", {})}
+    """Every size by name: the small ones, unless the kernel requires another or equal ones. A table
+    has 37 entries."""
+    letters = {d for a in launch["arguments"] for d in a.get("dims", []) if isinstance(d, str)}
+    sizes = {**dict.fromkeys(letters, 37), **SIZES, "M": queries, "N": keys,
+             **launch.get("constants", {})}
     for comparison, left, right in launch.get("requires", []):
         if comparison == "==" and isinstance(left, str) and isinstance(right, (int, str)):
             sizes[left] = sizes.get(right, right)
@@ -66,7 +69,9 @@ def sizes_of(launch, queries, keys):
 
 
 def drawn(dtype, count, keys, random):
-    """`count` elements as bytes: normal numbers, or integers that may count keys."""
+    """`count` elements as bytes: normal numbers, integers that may count keys, or truths."""
+    if dtype == "bool":
+        return random.integers(0, 2, count).astype("u1").tobytes()
     if dtype in ("i32", "i64"):
         return random.integers(0, keys + 1, count).astype({"i32": "<i4", "i64": "<i8"}[dtype]).tobytes()
     numbers = random.standard_normal(count, dtype=np.float32)
