@@ -12,6 +12,7 @@
 #include "driver/user_order.h"
 #include "num/npy.h"
 #include "support/files.h"
+#include "transfer/facts.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -270,6 +271,17 @@ class ProofWriter {
     return true;
   }
 
+  // A size that only an argument has, such as the entries of a table: by the kernel's letter.
+  void name_own_sizes(const transfer::Binding& b, const spec::Problem& p, Json& sizes) const {
+    const auto tensor = p.tensors.find(b.user);
+    const tl::Stmt* declared = transfer::declaration_of_argument(transferred_.program, b.argument);
+    if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
+    const std::vector<tl::Item>& letters = declared->items("s");
+    for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
+      if (b.dims[k] >= 0 && !letters[k].name.empty() && !sizes.contains(letters[k].name))
+        sizes[letters[k].name] = tensor->second.shape[b.dims[k]];
+  }
+
   // A case without goldens; the layouts take turns.
   Json case_of(const spec::Problem& p, const spec::Draws& draws, const char* what, bool timed) {
     const spec::Form& form = capture_.form;
@@ -279,6 +291,7 @@ class ProofWriter {
       sizes[letter] = spec::value_of(size, p.sizes);
     Json inputs = Json::object(), scalars = Json::object();
     for (const transfer::Binding& b : transferred_.bindings) {
+      name_own_sizes(b, p, sizes);
       const auto draw = draws.arguments.find(b.user);
       if (draw == draws.arguments.end()) continue;
       if (p.scalars.count(b.user))

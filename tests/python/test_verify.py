@@ -174,7 +174,7 @@ def test_bad_input_is_refused_with_two_facts_and_what_to_do(copied, tmp_path):
     assert_refused(call("verify", tmp_path / "none.json"), "certificate.file", "none.json", "help:")
     assert_refused(call("verify", tmp_path), "certificate.file", tmp_path, "help:")
     file.write_text(text[: len(text) // 2])
-    assert_refused(call("verify", file), "certificate.json", "not JSON", "line", "help:")
+    assert_refused(call("verify", file), "certificate.json", "cannot be read as JSON", "line", "help:")
     file.write_text(text.replace("certificate/1", "certificate/99"))
     assert_refused(call("verify", file), "certificate.schema", "certificate/99", "certificate/1", "help:")
     file.write_text("[]")
