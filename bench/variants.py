@@ -15,8 +15,6 @@ import dataclasses
 import re
 from pathlib import Path
 
-from statements import STATEMENTS
-
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE_PEERS, EXAMPLES, EIGHT = "Variants", "Variants, other examples", "CuBridge's eight"
 
@@ -45,7 +43,17 @@ class Row:
 
     @property
     def statement(self):
+        from statements import STATEMENTS  # here, since torch takes seconds to import
         return STATEMENTS[self.example]
+
+    @property
+    def compared_with_eager(self):
+        return self.group == EIGHT
+
+    @property
+    def brief(self):
+        """There are too many of them for five rounds each."""
+        return self.group == EIGHT
 
     @property
     def columns(self):
@@ -139,7 +147,9 @@ SIZES = {  # of other examples, where not B 2, H 16, S 8192
     "tree_mask": {"length": 1024, "keys": 9216},
     "share_question": {"document_length": 2048}}
 _shown = {row.key for row in TWELVE}
-VARIANTS = TWELVE + [Row(name, **SIZES.get(name, {})) for name in STATEMENTS if name not in _shown]
+VARIANTS = TWELVE + [Row(name, **SIZES.get(name, {})) for name in
+                     sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+                     if name not in _shown]
 VARIANTS += [Row("relative_bias", "relative table, reach 128", reach=128)]
 
 TOKENS, LENGTHS, HEADS = 16384, (1024, 2048, 4096, 8192), ((32, 32), (64, 8), (128, 8))

@@ -339,7 +339,7 @@ def test_an_output_that_is_wrong_between_the_sampled_rows_is_found_by_the_others
 
 def arguments(tmp_path, **more):
     (tmp_path / "banned.json").write_text("{}")
-    given = {"folders": [], "only": None, "out": str(tmp_path / "out.json"), "burst": False,
+    given = {"folders": [], "only": None, "skip": None, "without": None, "rows": "attention", "out": str(tmp_path / "out.json"), "burst": False,
              "peers": "all", "deadline": 0, "marker": str(tmp_path / "marker.json"),
              "banned": str(tmp_path / "banned.json")}
     return types.SimpleNamespace(**{**given, **more})
@@ -414,9 +414,9 @@ def test_the_readme_tables_come_from_the_stored_runs():
 
 
 def few(monkeypatch, count):
-    monkeypatch.setattr(bench, "implementations", lambda *_: [("peer", right)])
-    monkeypatch.setattr(bench, "CASES", SMALL[:count])
-    monkeypatch.setattr(bench, "absent_peers", dict)
+    monkeypatch.setattr(cases.Case, "makers", lambda *_: [("peer", right)])
+    monkeypatch.setitem(bench.ROWS, "attention", SMALL[:count])
+    monkeypatch.setattr(bench, "absent_peers", lambda needs: {})
 
 
 def stored_cases(tmp_path):
@@ -439,7 +439,7 @@ def test_a_second_run_goes_on_where_the_first_was_cut_off(tmp_path, monkeypatch,
 def test_figures_of_another_kind_are_not_mixed_into_a_file(tmp_path, monkeypatch):
     few(monkeypatch, 1)
     bench.child(arguments(tmp_path), Cpu())
-    with pytest.raises(SystemExit, match="sustained figures and all peers; this one has burst"):
+    with pytest.raises(SystemExit, match="sustained figures and all peers; this one of attention has burst"):
         bench.parent(arguments(tmp_path, burst=True))
 
 
