@@ -42,13 +42,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
 import variant_peers  # noqa: E402
-from cases import CASES  # noqa: E402
 from measuring import Machine, measure_case  # noqa: E402
 from peers import FAST, NEEDS, PEERS, absent_peers  # noqa: E402
 from table import markdown, print_case, summary  # noqa: E402
-from variants import CUBRIDGE, VARIANTS  # noqa: E402
-
-ROWS = {"attention": CASES, "variants": VARIANTS, "cubridge": CUBRIDGE}
+from variants import ROWS  # noqa: E402
 
 STEP_LIMIT_SECONDS = 150  # first calls compile for up to a minute
 IMPLEMENTATION_SECONDS = 8  # of a first case, for --limit: compiling and timing

@@ -15,6 +15,8 @@ import dataclasses
 import re
 from pathlib import Path
 
+from cases import CASES
+
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE_PEERS, EXAMPLES, EIGHT = "Variants", "Variants, other examples", "CuBridge's eight"
 
@@ -173,3 +175,5 @@ def _cell(label, heads, length):
 
 CUBRIDGE = [_cell(label, heads, length)
             for label in EIGHT_ROWS for heads in HEADS for length in LENGTHS]
+
+ROWS = {"attention": CASES, "variants": VARIANTS, "cubridge": CUBRIDGE}  # the tables of bench.py

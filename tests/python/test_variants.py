@@ -95,3 +95,38 @@ def test_kept_entries_are_counted_as_by_brute_force(example):
     batch, heads = inputs.mask_axes
     assert batch or (everything == everything[:1]).all()
     assert heads or (everything == everything[:, :1]).all()
+
+
+# ---- the rows
+
+def test_constants_and_types_are_replaced_where_a_row_asks_for_others():
+    cell = next(row for row in variants.CUBRIDGE if row.example == "global_window")
+    assert "WINDOW, GLOBAL = 64, 16\n" in cell.text and "bfloat16" not in cell.text
+    assert cell.key == "global_window_window64_global16_f16" and cell.spec is None
+    plain = next(row for row in variants.VARIANTS if row.example == "global_window")
+    assert plain.spec == ROOT / "examples/global_window.py" and plain.key == "global_window"
+    with pytest.raises(ValueError, match="no constant WIDTH"):
+        variants.Row("streaming", constants=(("WIDTH", 3),)).text
+
+
+def test_cubridges_cells_have_16k_tokens_and_names_of_their_own():
+    assert len({row.name for row in variants.CUBRIDGE}) == 96
+    assert {row.batch * row.length for row in variants.CUBRIDGE} == {16384}
+    assert {(row.heads, row.groups) for row in variants.CUBRIDGE} == {(32, 32), (64, 8), (128, 8)}
+    assert {row.dtype for row in variants.CUBRIDGE} == {"f16"}
+    assert len({row.name for row in variants.VARIANTS}) == len(variants.VARIANTS)
+
+
+def test_flop_of_the_rows_are_those_of_their_masks():
+    rows = {row.name: row for row in variants.VARIANTS}
+    s = 8192
+    causal = s * (s + 1) // 2
+    for name, entries in {"dilated by 4, causal": causal, "prefix-LM 1024": causal + 1024 * 1023 // 2,
+                          "documents of 1024": 8 * 1024 * 1025 // 2,
+                          "causal window 1024": 1024 * s - 1024 * 1023 // 2}.items():
+        inputs = VariantInputs.__new__(VariantInputs)  # without the tensors
+        inputs.case = row = rows[f"{name} B2 H16 S8192 D128"]
+        from variant_inputs import module_of, words_of
+        inputs.a, _ = words_of(row, module_of(row), "cpu", torch.bfloat16)
+        inputs.keep, inputs.sizes, inputs.device = row.statement.keep(inputs.a), (2, 16, s, s), "cpu"
+        assert inputs.kept == 32 * entries
