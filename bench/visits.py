@@ -120,12 +120,13 @@ class Program:
     def visits(self, b, h, m, cta, me):
         """[(block of keys, whether it is masked)] of one worker."""
         names = {**self.names, "c": types.SimpleNamespace(b=b, h=h, m=m), "cta": cta, "me": me}
+        unknown = {}
         try:
             for name, code in self.before:
                 try:
                     names[name] = eval(code, names)
-                except NameError:  # a slope, a gate: no loop's bound
-                    names.pop(name, None)
+                except NameError as error:  # a slope, a gate: no loop's bound
+                    unknown[name] = error
             found = []
             for bounds, (number, mixed) in self.loops:
                 if bounds is None:
@@ -136,7 +137,7 @@ class Program:
                     names["n"] = n
                     found.append((eval(number, names), bool(eval(mixed, names))))
         except (NameError, TypeError, AttributeError) as error:
-            raise Unreadable(str(error)) from None
+            raise Unreadable(str(unknown.get(getattr(error, "name", None), error))) from None
         return [(self.names["key_block"](names["c"], n), mixed) for n, mixed in found] if (
             self.has_key_block) else found
 
