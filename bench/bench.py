@@ -42,12 +42,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
 import variant_peers  # noqa: E402
-from measuring import Machine, measure_case  # noqa: E402
+from measuring import Machine, first_line, measure_case  # noqa: E402
 from peers import FAST, NEEDS, PEERS, absent_peers  # noqa: E402
 from table import markdown, print_case, summary  # noqa: E402
 from variants import ROWS  # noqa: E402
 
 STEP_LIMIT_SECONDS = 150  # first calls compile for up to a minute
+INPUTS = "inputs and truth"  # as the marker has it
 IMPLEMENTATION_SECONDS = 8  # of a first case, for --limit: compiling and timing
 
 
@@ -180,8 +181,17 @@ def child(arguments, machine=None):
             def mark(implementation, why=None):
                 write_json(arguments.marker,
                            {"case": case.name, "implementation": implementation, "why": why})
+            if INPUTS in banned:
+                print(f"\n{case.name}: not measured, its {INPUTS} {banned[INPUTS]}", flush=True)
+                continue
             started = time.time()
-            result = measure_case(case, makers, banned, machine, mark, arguments.burst)
+            mark(INPUTS)
+            try:
+                result = measure_case(case, makers, banned, machine, mark, arguments.burst)
+            except Exception as error:  # of its inputs or its truth: no peer's fault
+                print(f"\n{case.name}: not measured, {first_line(error)}", flush=True)
+                machine.leave_if_lost()
+                continue
             data["cases"][case.name] = {"signature": key, "environment": environment, **result}
             write_json(arguments.out, data)
             deadline.learn(time.time() - started, len(makers), first=not measured)

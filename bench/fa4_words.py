@@ -10,6 +10,7 @@ def words(a):
     """`a` as statements.py has it: sizes, constants and arguments by name. Needs flash_attn.cute."""
     import cutlass
     import cutlass.cute as cute
+    import torch
     from flash_attn.cute import utils
     integer = cutlass.Int32
     length_of_prefix, slope_step = a.prefix_length, -8.0 / a.H
@@ -75,5 +76,9 @@ def words(a):
     functions = {"prefix": prefix, "prefix_known": prefix_known, "documents": documents,
                  "columns": first_columns, "blocks": blocks, "dilated": dilated, "alibi": alibi,
                  "alibi_known": alibi_known, "capped": capped, "relative": relative}
-    return {name: (function, [getattr(a, t) for t in reads.get(name, []) if hasattr(a, t)] or None)
+
+    def given(name):
+        tensor = getattr(a, name)
+        return tensor.to(torch.int32) if tensor.dtype == torch.int64 else tensor
+    return {name: (function, [given(t) for t in reads.get(name, []) if hasattr(a, t)] or None)
             for name, function in functions.items()}

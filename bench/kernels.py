@@ -75,7 +75,7 @@ def make(case, out, check):
     started = time.monotonic()
     run = subprocess.run(command(case, out, check), capture_output=True, text=True)
     said = run.stderr.strip().splitlines() or ["said nothing"]
-    built = next((line for line in said if line.startswith("build ")), said[-1])
+    built = next((line for line in reversed(said) if line.startswith("build ")), said[-1])
     text = built if run.returncode == 0 else "\n  ".join(["NOT made", *said])
     print(f"{case.key:16} {text}  [{time.monotonic() - started:.0f} s in all]", flush=True)
     return run.returncode == 0

@@ -171,3 +171,26 @@ def test_a_kernel_of_another_text_is_refused(tmp_path, monkeypatch):
     object.__setattr__(inputs, "case", small("causal"))
     with pytest.raises(ValueError, match="another text of causal.py"):
         make(inputs)
+
+
+# ---- precompile.py
+
+def test_every_flexattention_peer_of_a_share_is_called_once_and_a_failure_is_a_line(monkeypatch):
+    import precompile
+    called, said = [], []
+
+    def maker(name):
+        def make(inputs):
+            if name == "FlexAttention FLASH":
+                raise RuntimeError("no such backend\nmore")
+            return lambda: called.append((inputs.case.example, name))
+        return make
+    for name in variant_peers.PEERS:
+        monkeypatch.setitem(variant_peers.PEERS, name, (maker(name), *variant_peers.PEERS[name][1:]))
+    precompile.share([small("softcap"), small("causal")], "all", list(variant_peers.PEERS),
+                     lambda text, flush: said.append(text))
+    triton = "FlexAttention Triton"
+    assert called == [("softcap", triton), ("softcap", f"{triton}, fast tanh"), ("causal", triton)]
+    assert [line for line in said if "no such backend" in line] == [
+        f"{small(name).name}, FlexAttention FLASH: RuntimeError: no such backend"
+        for name in ("softcap", "causal")]
