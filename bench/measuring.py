@@ -14,8 +14,9 @@ fastest, then the cuBLAS product, then the others, so that these all run on a ho
 A burst is what a cool card does: 12 ms after a pause of 250 ms, by triton.testing.do_bench, which
 clears the L2 cache before every launch. Bursts alone keep the card cool all the time.
 
-No ratio rests on those far slower than the fastest: they get two rounds instead of five. CuBridge's
-hundred cells get three rounds, the slow ones among them one, and shorter pauses.
+No ratio rests on those far slower than the fastest: they get two rounds instead of five. Rows that
+come by the dozen (CuBridge's cells, most examples) get three rounds, the slow ones among them one, and
+shorter pauses.
 
 A block mask that an implementation needs is built before it is timed; how long that takes is
 measured apart, and stands in the row with what the row comes to where each launch has its own.
@@ -37,7 +38,7 @@ from peers import fault
 from table import CUBLAS
 
 ROUNDS, SLOW_ROUNDS, BURSTS, BURST_MS, PAUSE_SECONDS = 5, 2, 3, 12, 0.25
-BRIEF_ROUNDS, BRIEF_SLOW_ROUNDS, BRIEF_PAUSE_SECONDS = 3, 1, 0.1  # where there are a hundred cells
+BRIEF_ROUNDS, BRIEF_SLOW_ROUNDS, BRIEF_PAUSE_SECONDS = 3, 1, 0.1  # of rows that come by the dozen
 CONTENDER = 1.35         # times the fastest burst: slower ones cool the card for their neighbours
 SETTLE_MS, STRETCH_MS, FEWEST_LAUNCHES = 150, 200, 3
 BATCH_MS = 10            # launches are queued in batches of this length, two at a time

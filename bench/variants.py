@@ -55,7 +55,7 @@ class Row:
     @property
     def brief(self):
         """There are too many of them for five rounds each."""
-        return self.group == EIGHT
+        return self.group != BESIDE_PEERS
 
     @property
     def columns(self):

@@ -10,15 +10,17 @@ Beside them stands what the mask needs (kept.py): a block of BN keys and a worke
 where an entry of it is kept, and full where all are.
 """
 
-import ast
 import re
 import types
 
 import torch
 
 from kept import kept
+from prepass import words
+from tl_python import ceil_div, expression, lets, parts, where
 
 WORKER_ROWS = 64
+SIZE = re.compile(r"^    (\w+): size = (.*)$", re.M)
 DEF = re.compile(r"^def (\w+)\((.*?)\) -> (\w+):\n((?:    .*\n)+)", re.M)
 LOOP = re.compile(r"^for t, n in down(?:_rolled)?\((.*)\):$")
 STEP = re.compile(r"^step (\w+)\(n: i32, mixed: bool")
@@ -30,38 +32,12 @@ class Unreadable(Exception):
     """A program whose visits cannot be told here: what a pre-pass lists, say."""
 
 
-# ---- TL as Python
-
-def expression(text):
-    return compile(re.sub(r"\btrue\b", "True", re.sub(r"\bfalse\b", "False", text)), "kernel.tl", "eval")
-
-
-def parts(text):
-    """The texts between the commas of a list."""
-    call = ast.parse(f"f({text})", mode="eval").body
-    return [(keyword.arg, ast.unparse(keyword.value)) for keyword in call.keywords] + [
-        (None, ast.unparse(argument)) for argument in call.args]
-
-
-def lets(line):
-    """[(name, code)] of a line `let a = x, b = y`, where y may use a."""
-    return [(name, expression(value)) for name, value in parts(line.removeprefix("let "))]
-
-
-def ceil_div(a, b):
-    return -(-a // b)
-
-
-def where(condition, a, b):
-    return a if condition else b
-
-
 class Program:
     """kernel.tl, as far as it says what is visited."""
 
     def __init__(self, text, sizes, arguments):
-        """`sizes` has B, H, G, M, N; `arguments` the tensors and numbers that the program may read,
-        as lists, by its names for them."""
+        """`sizes` has B, H, G, M, N; `arguments` the numbers and the tensors (prepass.Table) that the
+        program may read, by its names for them."""
         self.names = {"ceil_div": ceil_div, "where": where, "min": min, "max": max, "true": True,
                       "false": False, **arguments, **sizes}
         for line in text.splitlines():
@@ -76,6 +52,11 @@ class Program:
                 self.names[name] = self._function(parameters, result, body)
         self.has_key_block = "key_block" in self.names
         self.lists = "list_blocks" in text
+        try:
+            self._read_sizes(text)
+            self.names.update(words(text, self.names))
+        except (NameError, TypeError, SyntaxError) as error:
+            raise Unreadable(str(error)) from None
         self._read_worker(text)
 
     def _function(self, parameters, result, body):
@@ -91,6 +72,13 @@ class Program:
             found = [eval(code, names) for code in returned]
             return self.names[result](*found) if result in self.names else found[0]
         return call
+
+    def _read_sizes(self, text):
+        for name, value in SIZE.findall(text.partition("\nshared:")[0]):
+            try:
+                self.names[name] = eval(expression(value), dict(self.names))
+            except NameError:  # what the order of blocks needs, say
+                pass
 
     def _read_worker(self, text):
         worker = text.partition("workers me from")[2]
@@ -136,7 +124,7 @@ class Program:
                 for n in range(high, low - 1, -1):
                     names["n"] = n
                     found.append((eval(number, names), bool(eval(mixed, names))))
-        except (NameError, TypeError, AttributeError) as error:
+        except (NameError, TypeError, AttributeError, IndexError, KeyError) as error:
             raise Unreadable(str(unknown.get(getattr(error, "name", None), error))) from None
         return [(self.names["key_block"](names["c"], n), mixed) for n, mixed in found] if (
             self.has_key_block) else found
@@ -146,19 +134,6 @@ def record(fields):
     def make(*values):
         return types.SimpleNamespace(**dict(zip(fields, values)))
     return make
-
-
-class Table:
-    """A tensor as a program reads it: t[c.b, i]."""
-
-    def __init__(self, tensor):
-        self.values = tensor.tolist()
-
-    def __getitem__(self, place):
-        value = self.values
-        for index in place if isinstance(place, tuple) else (place,):
-            value = value[index]
-        return int(value)
 
 
 # ---- counting
@@ -186,20 +161,13 @@ def needed(keep, sizes, width, b, h):
     return torch.cat(some), torch.cat(every), entries
 
 
-def listed(some, every, block):
-    """[(block of keys, masked)] of one block of queries, as a pre-pass lists them: what a worker of it
-    needs, masked where one of them needs a mask."""
-    needs, whole = some[block].any(0), every[block].all(0)
-    return [(n, not whole[n]) for n in needs.nonzero().flatten().tolist()]
-
-
 def counts(program, keep, sizes, differs):
     """What a kernel visits of the heads that are looked at, in blocks of a worker's rows by BN keys:
     {"visited", "masked", "needed", "partly": needed and not full, "blocks": all there are,
     "heads": how many heads, "kept": entries of theirs, "listed": whether a pre-pass says what is visited}. `differs` says whether
     the mask differs between (batch entries, heads). AssertionError where a kept entry is not visited, or
     one without a mask is not kept: such a kernel is wrong."""
-    names, lists = program.names, program.lists
+    names = program.names
     total = dict.fromkeys(("visited", "masked", "needed", "partly", "blocks", "heads", "kept"), 0)
     workers = names["BM"] // WORKER_ROWS
     for b in range(sizes[0] if differs[0] else 1):
@@ -212,14 +180,11 @@ def counts(program, keep, sizes, differs):
             total["partly"] += int((some & ~every).sum())
             for worker in range(len(some)):
                 m, rest = divmod(worker, workers)
-                if lists:
-                    visits = listed(some, every, slice(m * workers, (m + 1) * workers))
-                else:
-                    visits = program.visits(b, h, m, *divmod(rest, names["WORKERS"]))
+                visits = program.visits(b, h, m, *divmod(rest, names["WORKERS"]))
                 hold_against(visits, some[worker], every[worker], worker)
                 total["visited"] += len(visits)
                 total["masked"] += sum(bool(mixed) for _, mixed in visits)
-    return total | {"listed": lists}
+    return total | {"listed": program.lists}
 
 
 def hold_against(visits, some, every, worker):

@@ -28,6 +28,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import sass  # noqa: E402
 import visits  # noqa: E402
 from kept import axes_of, count  # noqa: E402
+from prepass import Table  # noqa: E402
 from table import is_ours  # noqa: E402
 from variants import ROWS  # noqa: E402
 
@@ -57,7 +58,7 @@ def tiles(row, folder):
 def readable(arguments):
     """Numbers, and tensors of whole numbers, which bounds may read."""
     import torch
-    return {name: visits.Table(value) if isinstance(value, torch.Tensor) else value
+    return {name: Table(value) if isinstance(value, torch.Tensor) else value
             for name, (_, value) in arguments.items()
             if not isinstance(value, torch.Tensor) or not value.is_floating_point()}
 
@@ -159,7 +160,7 @@ def main():
         arguments.json.write_text(json.dumps(rows, indent=1))
     print(printed(rows, arguments.markdown))
     if any(row["tiles"]["listed"] for row in rows.values()):
-        print("* as a pre-pass lists them that finds what is needed and no more")
+        print("* a pre-pass lists them")
     return 0
 
 

@@ -194,3 +194,24 @@ def test_every_flexattention_peer_of_a_share_is_called_once_and_a_failure_is_a_l
     assert [line for line in said if "no such backend" in line] == [
         f"{small(name).name}, FlexAttention FLASH: RuntimeError: no such backend"
         for name in ("softcap", "causal")]
+
+
+# ---- a row as bench.py measures it
+
+def test_a_row_is_measured_with_every_peer_that_is_here(monkeypatch):
+    import measuring
+    from test_bench import Cpu
+    monkeypatch.setattr(torch, "compile", lambda function, **more: function)
+    monkeypatch.setattr(measuring, "sustained_ms", lambda run, machine: run() is None or 1.0)
+    rows = small("comb")
+    absent = {n: "x" for n in variant_peers.PEERS if n.startswith("FlashAttention")}
+    result = measuring.measure_case(rows, rows.makers([("", "gone")], "all", absent), {}, Cpu(),
+                                    lambda name, why=None: None, burst=True)
+    found = result["rows"]
+    assert found["ours"]["status"].startswith("failed: FileNotFoundError")
+    kept = VariantInputs(rows, "cpu").kept
+    for name in ("FlexAttention Triton", "FlexAttention Triton, fast tanh"):
+        assert found[name]["status"] == "ok"
+        assert found[name]["tflops"] == pytest.approx(4 * rows.dim * kept / 1e9)
+        assert found[name]["with_mask_tflops"] <= found[name]["tflops"]
+    assert result["group"] == variants.EXAMPLES and result["floor"] == 1.0

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import kept  # noqa: E402
+import prepass  # noqa: E402
 import sass  # noqa: E402
 import visits  # noqa: E402
 import why  # noqa: E402
@@ -146,16 +147,57 @@ def test_bounds_may_read_whole_numbers():
     return ceil_div(kept, BN), 0, 0
 """
     keep = (lambda b, h, i, j: (j < 40) & (i >= 0))
-    assert counts(read, keep, lengths=visits.Table(torch.tensor([40])))["visited"] == 4 * 2
+    assert counts(read, keep, lengths=prepass.Table(torch.tensor([40])))["visited"] == 4 * 2
     with pytest.raises(visits.Unreadable, match="lengths"):
         counts(read, keep)
 
 
-def test_a_list_holds_what_some_worker_needs():
-    lists = CAUSAL.format(full="0") + "list_blocks visits\n"
-    found = counts(lists, causal)
-    assert found["listed"] and found["needed"] == 20
-    assert found["visited"] == 2 * 4 + 2 * 8 and found["masked"] == found["visited"] - 2 * 4
+LISTS = """def first_word(c: Block) -> index:
+    return c.m * list_words
+def key_blocks(c: Block, i0: index, rows: index) -> Keys:
+    let list = first_word(c)
+    return visits[list + where(rows == BM, 0, 2 + (i0 - c.m * BM) // rows)], visits[list + 1], 0
+def key_block(c: Block, n: index) -> index:
+    return visits[first_word(c) + 2 + BM // 64 + n]
+lists attention_lists, threads 512, w of lists:
+    let m = w
+    list_blocks visits[w * list_words] for n in range(0, ceil_div(N, BN)), groups r to s of BM // 64:
+        let i0 = min(M - 1, m * BM + r * 64), i1 = min(M, m * BM + s * 64) - 1
+        let j0 = n * BN, j1 = min(N, j0 + BN) - 1
+        let a = least(part, i0, i1), b = greatest(part, i0, i1)
+        let c = least(part, j0, j1), d = greatest(part, j0, j1)
+        return a <= d and c <= b, {all}
+"""
+ARGS = """args:
+    part: in i32[M]
+    lists: size = ceil_div(M, BM)
+    list_words: size = 2 + BM // 64 + ceil_div(N, BN)
+    section: size = heads_in_l2(N)
+shared:
+"""
+ALL = "a == d and b == c and j0 + BN <= N"
+
+
+def listed(every=ALL):
+    part = torch.arange(250) // 96
+    keep = (lambda b, h, i, j: part[i] == part[j])
+    text = ARGS + PROGRAM.format(functions=LISTS.replace("{all}", every))
+    program = visits.Program(text, {"M": 250, "N": 250, "B": 1, "H": 1, "G": 1},
+                             {"part": prepass.Table(part)})
+    return program, visits.counts(program, keep, SIZES, (False, False))
+
+
+def test_what_a_prepass_lists_is_visited():
+    program, found = listed()
+    assert found["listed"] and found["needed"] == 3 + 6 + 3 + 2
+    # Rows 0..127: blocks 0 to 2 for both workers' rows, 3 to 5 for the second alone.
+    assert [program.names["visits"][k] for k in range(4 + 6)] == [6, 0, 3, 6, 0, 1, 2, 3, 4, 5]
+    assert found["visited"] == 3 + 6 + 3 + 5 and found["masked"] == found["visited"]
+
+
+def test_a_prepass_that_calls_too_much_whole_is_found():
+    with pytest.raises(AssertionError, match="no mask"):
+        listed(every="j0 <= i1")
 
 
 def test_the_experts_own_program_visits_every_block_and_masks_the_last():
