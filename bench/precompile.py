@@ -5,7 +5,8 @@
 
 Each process takes its share of the rows and calls each FlexAttention peer once on the GPU; what is
 compiled stays in PyTorch's cache on the disk (TORCHINDUCTOR_CACHE_DIR), where bench.py finds it. A row
-that fails is told in a line and left to bench.py, which lists why. Nothing is timed here.
+that fails is told in a line and left to bench.py, which lists why. Nothing is timed here. FLASH takes
+part where FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED=1 is set (for bench.py too): else it keeps nothing.
 """
 
 import argparse
@@ -61,6 +62,8 @@ def main():
     rows = selected(arguments.only, {}, arguments.rows, arguments.skip)
     if arguments.part is not None:
         absent = absent_peers(variant_peers.NEEDS)
+        if os.environ.get("FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED") != "1":
+            absent["FlexAttention FLASH"] = "keeps nothing"
         peers = [p for p in variant_peers.PEERS if p not in absent and p not in arguments.without]
         share(rows[arguments.part::arguments.jobs], arguments.peers, peers)
         return 0

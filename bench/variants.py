@@ -5,7 +5,7 @@ how long a prefix or a document is, how far a table reaches. Where a row asks fo
 the example's (a window of 64), or for fp16, the kernel is made from the example's text with these
 replaced, and its folder says so: streaming_sinks128_window1025, relu_f16.
 
-The first twelve rows of VARIANTS are those that several libraries are compared on; then comes a row
+The first rows of VARIANTS, COMPARED, are those that several libraries are compared on; then comes a row
 for each other example. CUBRIDGE are the eight functions of CuBridge (arXiv 2605.05023) at its head
 counts and lengths, 16k tokens in all; the paper's own parameters are not public, ours are below.
 """
@@ -126,7 +126,7 @@ def _beside_peers(example, label="", **more):
     return Row(example, label, group=BESIDE_PEERS, **more)
 
 
-TWELVE = [
+COMPARED = [
     _beside_peers("full"), _beside_peers("causal"),
     _beside_peers("sliding_window", "causal window 1024"),
     _beside_peers("softcap", "softcap 50, causal"),
@@ -148,8 +148,8 @@ SIZES = {  # of other examples, where not B 2, H 16, S 8192
     "sink": {"heads": 64, "key_heads": 8, "dim": 64, "batch": 1},
     "tree_mask": {"length": 1024, "keys": 9216},
     "share_question": {"document_length": 2048}}
-_shown = {row.key for row in TWELVE}
-VARIANTS = TWELVE + [Row(name, **SIZES.get(name, {})) for name in
+_shown = {row.key for row in COMPARED}
+VARIANTS = COMPARED + [Row(name, **SIZES.get(name, {})) for name in
                      sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
                      if name not in _shown]
 VARIANTS += [Row("relative_bias", "relative table, reach 128", reach=128)]

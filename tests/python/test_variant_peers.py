@@ -18,6 +18,7 @@ from test_variants import EXAMPLES, small  # noqa: E402
 from variant_inputs import VariantInputs  # noqa: E402
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without")
 
 
 def fault(inputs, run):
