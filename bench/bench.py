@@ -2,13 +2,15 @@
 
     python bench/kernels.py                     # makes every kernel into out/; needs no GPU
     python bench/bench.py out [--out FILE.json] [--burst] [--peers fast] [--limit SECONDS]
+    python bench/bench.py out --rows variants   # every example; or cubridge: its 96 cells
     python bench/bench.py --markdown FILE.json  # stored runs as tables; needs no GPU
 
 A folder holds kernel.cubin and launch.json and is named after the function that it computes, with
 what differs from D 128 in bf16: full, causal, prefix_lm, alibi, full_d64, causal_d192_128, full_f16,
 full_ampere and so on (else NAME=FOLDER). A folder of such folders stands for all in it. Every case
-of cases.py that a folder computes is run, or those that --only names; without either all, the peers
-alone. Peers: each backend of scaled_dot_product_attention that runs the case, FlexAttention with its
+of cases.py that a folder computes is run, or those that --only names (by folder, or a pattern of the
+case's own name: '*S1024*'), without those that --skip names; without folders or --only all, the
+peers alone. --rows takes other tables, those of variants.py; --without leaves a peer out. Peers: each backend of scaled_dot_product_attention that runs the case, FlexAttention with its
 Triton and FLASH backends, FlashAttention-4's package, and an 8192^3 cuBLAS product as the measure of
 the machine. A peer that cannot be imported is left out, which one line says. No network is needed.
 
@@ -26,6 +28,7 @@ the implementation at fault is listed as crashed, and a new child goes on withou
 """
 
 import argparse
+import fnmatch
 import hashlib
 import json
 import os
@@ -38,34 +41,41 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
-from cases import CASES, KEYS  # noqa: E402
-from measuring import Machine, measure_case  # noqa: E402
-from peers import FAST, PEERS, absent_peers, implementations  # noqa: E402
+import variant_peers  # noqa: E402
+from measuring import Machine, first_line, measure_case  # noqa: E402
+from peers import FAST, NEEDS, PEERS, absent_peers  # noqa: E402
 from table import markdown, print_case, summary  # noqa: E402
+from variants import ROWS  # noqa: E402
 
 STEP_LIMIT_SECONDS = 150  # first calls compile for up to a minute
+INPUTS = "inputs and truth"  # as the marker has it
 IMPLEMENTATION_SECONDS = 8  # of a first case, for --limit: compiling and timing
 
 
 # ---- what there is to do
 
-def kernels_in(argument):
+def keys_of(rows):
+    """Folders that the cases of a table are computed by."""
+    return tuple(dict.fromkeys(case.key for case in ROWS[rows]))
+
+
+def kernels_in(argument, keys):
     """The argument, or where it is a folder of kernels instead of one, all that a case is named after."""
     if "=" in argument or (Path(argument) / "launch.json").exists():
         return [argument]
-    found = [f"{argument}/{key}" for key in KEYS
+    found = [f"{argument}/{key}" for key in keys
              if (Path(argument) / key / "launch.json").exists()]
     return found or [argument]
 
 
-def folders_by_key(arguments):
+def folders_by_key(arguments, rows="attention"):
     """{key of a case: [(label, folder)]}; the label tells several folders of one key apart."""
-    folders = {}
-    for argument in [found for argument in arguments for found in kernels_in(argument)]:
+    folders, keys = {}, keys_of(rows)
+    for argument in [found for argument in arguments for found in kernels_in(argument, keys)]:
         key, _, folder = argument.rpartition("=")
         key = key or Path(folder).name
-        if key not in KEYS:
-            sys.exit(f"{argument}: '{key}' is none of {', '.join(KEYS)}; say NAME=FOLDER")
+        if key not in keys:
+            sys.exit(f"{argument}: '{key}' is none of {', '.join(keys)}; say NAME=FOLDER")
         for file in ("kernel.cubin", "launch.json"):
             if not (Path(folder) / file).exists():
                 sys.exit(f"{folder} has no {file}")
@@ -74,10 +84,20 @@ def folders_by_key(arguments):
             for key, list_ in folders.items()}
 
 
-def selected(only, folders):
-    """Cases to run: those that --only names, or that there is a folder for, or all."""
-    keys = only or folders
-    return [case for case in CASES if not keys or case.key in keys]
+def names(word, case):
+    return word == case.key or fnmatch.fnmatchcase(case.name, word)
+
+
+def selected(only, folders, rows="attention", skip=None):
+    """Cases to run: those that --only names, or that there is a folder for, or all; but for --skip's."""
+    for word in [*(only or []), *(skip or [])]:
+        if not any(names(word, case) for case in ROWS[rows]):
+            sys.exit(f"'{word}' names no case of {rows}: neither one of {', '.join(keys_of(rows))} "
+                     "nor a pattern of a case's name")
+    chosen = (lambda case: any(names(word, case) for word in only)) if only else (
+        lambda case: not folders or case.key in folders)
+    return [case for case in ROWS[rows]
+            if chosen(case) and not any(names(word, case) for word in skip or [])]
 
 
 def signature(environment, folders):
@@ -93,13 +113,14 @@ def signature(environment, folders):
 
 def stored(arguments):
     """The run in the file that --out names, or a new one. Figures of another kind are refused."""
-    kind = {"mode": "burst" if arguments.burst else "sustained", "peers": arguments.peers}
+    kind = {"mode": "burst" if arguments.burst else "sustained", "peers": arguments.peers,
+            "rows": arguments.rows}
     path = Path(arguments.out)
     data = json.loads(path.read_text()) if path.exists() else {**kind, "cases": {}}
-    if {name: data.get(name) for name in kind} != kind:
-        sys.exit(f"{path} holds a run with {data.get('mode')} figures and {data.get('peers')} peers; "
-                 f"this one has {kind['mode']} figures and {kind['peers']} peers: "
-                 "name another file with --out")
+    if {name: data.get(name, "attention") for name in kind} != kind:
+        sys.exit(f"{path} holds a run of {data.get('rows', 'attention')} with {data.get('mode')} "
+                 f"figures and {data.get('peers')} peers; this one of {kind['rows']} has "
+                 f"{kind['mode']} figures and {kind['peers']} peers: name another file with --out")
     return data
 
 
@@ -125,26 +146,32 @@ class Deadline:
         self.seconds = each if first else max(self.seconds, each)
 
 
-def say_what_is_left_out(absent, which):
+def left_out(arguments):
+    """{peer: why} of this run's table."""
+    needs = NEEDS if arguments.rows == "attention" else variant_peers.NEEDS
+    return absent_peers(needs) | {peer: "--without" for peer in arguments.without or []}
+
+
+def say_what_is_left_out(absent, which, rows="attention"):
     for why in dict.fromkeys(absent.values()):
         print(f"left out: {', '.join(p for p in absent if absent[p] == why)} ({why})")
+    slow = [p for p in PEERS if p not in FAST] if rows == "attention" else variant_peers.SLOW
     if which == "fast":
-        print(f"left out by --peers fast: {', '.join(p for p in PEERS if p not in FAST)}",
-              flush=True)
+        print(f"left out by --peers fast: {', '.join(slow)}", flush=True)
 
 
 def child(arguments, machine=None):
     """Runs every case that the JSON lacks. The marker file says what is being tried."""
     machine = machine or Machine()
-    data, folders = stored(arguments), folders_by_key(arguments.folders)
-    environment, data["left_out"] = machine.environment(), absent_peers()
-    say_what_is_left_out(data["left_out"], arguments.peers)
+    data, folders = stored(arguments), folders_by_key(arguments.folders, arguments.rows)
+    environment, data["left_out"] = machine.environment(), left_out(arguments)
+    say_what_is_left_out(data["left_out"], arguments.peers, arguments.rows)
     deadline, measured = Deadline(arguments.deadline), 0
-    for case in selected(arguments.only, folders):
+    for case in selected(arguments.only, folders, arguments.rows, arguments.skip):
         mine = folders.get(case.key, [])
         key = signature(environment, mine)
         if data["cases"].get(case.name, {}).get("signature") != key:
-            makers = implementations(case, mine, arguments.peers, data["left_out"])
+            makers = case.makers(mine, arguments.peers, data["left_out"])
             if not deadline.allows(len(makers)):
                 print(f"\nstopped before {case.name}, which may not end within the limit; the same "
                       f"command goes on with it", flush=True)
@@ -154,8 +181,17 @@ def child(arguments, machine=None):
             def mark(implementation, why=None):
                 write_json(arguments.marker,
                            {"case": case.name, "implementation": implementation, "why": why})
+            if INPUTS in banned:
+                print(f"\n{case.name}: not measured, its {INPUTS} {banned[INPUTS]}", flush=True)
+                continue
             started = time.time()
-            result = measure_case(case, makers, banned, machine, mark, arguments.burst)
+            mark(INPUTS)
+            try:
+                result = measure_case(case, makers, banned, machine, mark, arguments.burst)
+            except Exception as error:  # of its inputs or its truth: no peer's fault
+                print(f"\n{case.name}: not measured, {first_line(error)}", flush=True)
+                machine.leave_if_lost()
+                continue
             data["cases"][case.name] = {"signature": key, "environment": environment, **result}
             write_json(arguments.out, data)
             deadline.learn(time.time() - started, len(makers), first=not measured)
@@ -169,9 +205,10 @@ def run_child(arguments, marker, banned):
     """Exit status of one child, or None when it made no step within the limit and was killed."""
     process = subprocess.Popen(
         [sys.executable, __file__, *arguments.folders, "--out", arguments.out,
-         "--peers", arguments.peers, *["--burst"] * arguments.burst,
+         "--peers", arguments.peers, "--rows", arguments.rows, *["--burst"] * arguments.burst,
          "--deadline", str(arguments.deadline), "--marker", marker, "--banned", banned,
-         *[x for key in arguments.only or [] for x in ("--only", key)]])
+         *[x for option in ("only", "skip", "without") for value in getattr(arguments, option) or []
+           for x in (f"--{option}", value)]])
     started = time.time()
     while True:
         try:
@@ -185,7 +222,8 @@ def run_child(arguments, marker, banned):
 
 
 def parent(arguments):
-    folders_by_key(arguments.folders)
+    folders = folders_by_key(arguments.folders, arguments.rows)
+    selected(arguments.only, folders, arguments.rows, arguments.skip)
     stored(arguments)
     Path(arguments.out).parent.mkdir(parents=True, exist_ok=True)
     banned = {}
@@ -216,8 +254,13 @@ def main():
     parser.add_argument("--out", help="the JSON; default bench/results/{bench,burst}.json")
     parser.add_argument("--markdown", metavar="FILE.json", nargs="+",
                         help="print stored runs as tables for a README; needs no GPU")
-    parser.add_argument("--only", action="append", choices=KEYS, metavar="NAME",
-                        help="cases of this function, head dimension and type")
+    parser.add_argument("--rows", choices=ROWS, default="attention",
+                        help="variants: every example; cubridge: its eight functions, 96 cells")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="cases of this folder, or whose name has this pattern")
+    parser.add_argument("--skip", action="append", metavar="NAME", help="none of these")
+    parser.add_argument("--without", action="append", metavar="PEER",
+                        choices=sorted({*PEERS, *variant_peers.PEERS}))
     parser.add_argument("--burst", action="store_true", help="time bursts only")
     parser.add_argument("--peers", choices=("all", "fast"), default="all",
                         help="fast: those that can be the fastest")
@@ -231,7 +274,8 @@ def main():
         print(markdown([json.loads(Path(file).read_text()) for file in arguments.markdown]))
         return 0
     name = "burst" if arguments.burst else "bench"
-    arguments.out = arguments.out or str(ROOT / f"bench/results/{name}.json")
+    rows = "" if arguments.rows == "attention" else f"{arguments.rows}_"
+    arguments.out = arguments.out or str(ROOT / f"bench/results/{rows}{name}.json")
     if arguments.marker:
         return child(arguments)
     arguments.deadline = started + arguments.limit if arguments.limit else 0

@@ -73,6 +73,16 @@ class Case:
         # The first p rows see p keys instead of i + 1.
         return {"full": s * s, "prefix_lm": causal + p * (p - 1) // 2}.get(self.function, causal)
 
+    def draw(self, device):
+        """The case's tensors. Here, since torch takes seconds to import."""
+        from peers import Inputs
+        return Inputs(self, device)
+
+    def makers(self, folders, which="all", absent=()):
+        """(name, maker) of everything that computes the case, in the order of the table."""
+        from peers import implementations
+        return implementations(self, folders, which, absent)
+
     @property
     def flop(self):
         return 2 * self.batch * self.heads * (self.dim + self.columns) * self.unmasked

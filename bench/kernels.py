@@ -1,11 +1,12 @@
 """Makes the kernels that the benchmark's cases name, on a machine without a GPU.
 
-    python bench/kernels.py [KEY...] [--out out] [--jobs 2]
+    python bench/kernels.py [KEY...] [--rows variants] [--out out] [--jobs 2] [--check quick]
 
-A KEY is that of a case: full, causal_d192_128, full_f16, full_ampere; all without one. Each becomes
-OUT/KEY by `kernelwright make`, from examples/ where D 128 in bf16 is asked for, else from a
-specification that is written to OUT/specs/KEY.py. About a quarter of a minute each. Then, where the
-GPU is: python bench/bench.py OUT. Exit status 1 where one could not be made.
+A KEY is that of a case: full, causal_d192_128, full_f16, full_ampere; all without one. --rows names
+another table of bench.py's. Each becomes OUT/KEY by `kernelwright make`, from examples/ where an
+example's text is what is asked for, else from a specification that is written to OUT/specs/KEY.py.
+About a quarter of a minute each. Then, where the GPU is: python bench/bench.py OUT. Exit status 1 where
+one could not be made.
 """
 
 import argparse
@@ -18,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from cases import CASES, KEYS  # noqa: E402
 from peers import DTYPES  # noqa: E402
+from variants import ROWS, Row  # noqa: E402
 
 SPEC = '''"""{title}, head dimension {dims}, {dtype}: written by bench/kernels.py."""
 
@@ -45,6 +46,8 @@ CAUSAL = '''    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2
 
 def specification(case):
     """The text of a case's own specification, None where an example says the same."""
+    if isinstance(case, Row):
+        return None if case.spec else case.text
     if (case.dim, case.columns, case.dtype) == (128, 128, "bf16"):
         return None
     if case.function not in ("full", "causal"):
@@ -55,23 +58,24 @@ def specification(case):
                        mask=CAUSAL if case.function == "causal" else "")
 
 
-def command(case, out):
+def command(case, out, check="default"):
     """The call of `kernelwright make`; writes the specification if it needs one."""
-    spec, text = ROOT / f"examples/{case.function}.py", specification(case)
+    name = case.example if isinstance(case, Row) else case.function
+    spec, text = ROOT / f"examples/{name}.py", specification(case)
     if text:
         spec = out / f"specs/{case.key}.py"
         spec.parent.mkdir(parents=True, exist_ok=True)
         spec.write_text(text)
     # sm_90 is Hopper without what is Hopper's alone: an Ampere-class kernel that runs there.
     return [str(ROOT / "build/kernelwright"), "make", str(spec), "--out", str(out / case.key),
-            "--target", "sm_90" if case.ampere else "sm_90a"]
+            "--target", "sm_90" if case.ampere else "sm_90a", "--check", check]
 
 
-def make(case, out):
+def make(case, out, check):
     started = time.monotonic()
-    run = subprocess.run(command(case, out), capture_output=True, text=True)
+    run = subprocess.run(command(case, out, check), capture_output=True, text=True)
     said = run.stderr.strip().splitlines() or ["said nothing"]
-    built = next((line for line in said if line.startswith("build ")), said[-1])
+    built = next((line for line in reversed(said) if line.startswith("build ")), said[-1])
     text = built if run.returncode == 0 else "\n  ".join(["NOT made", *said])
     print(f"{case.key:16} {text}  [{time.monotonic() - started:.0f} s in all]", flush=True)
     return run.returncode == 0
@@ -79,15 +83,18 @@ def make(case, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("keys", nargs="*", metavar="KEY", help=", ".join(KEYS))
+    parser.add_argument("keys", nargs="*", metavar="KEY")
+    parser.add_argument("--rows", choices=ROWS, default="attention")
     parser.add_argument("--out", type=Path, default=ROOT / "out")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--check", default="default", help="as of `kernelwright make`")
     arguments = parser.parse_args()
-    if unknown := set(arguments.keys) - set(KEYS):
-        parser.error(f"{', '.join(sorted(unknown))}: none of {', '.join(KEYS)}")
-    cases = {case.key: case for case in CASES if case.key in (arguments.keys or KEYS)}
+    every = {case.key: case for case in ROWS[arguments.rows]}
+    if unknown := set(arguments.keys) - set(every):
+        parser.error(f"{', '.join(sorted(unknown))}: none of {', '.join(every)}")
+    cases = [every[key] for key in arguments.keys or every]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        made = list(pool.map(lambda case: make(case, arguments.out), cases.values()))
+        made = list(pool.map(lambda case: make(case, arguments.out, arguments.check), cases))
     return 0 if all(made) else 1
 
 

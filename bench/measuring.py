@@ -14,7 +14,12 @@ fastest, then the cuBLAS product, then the others, so that these all run on a ho
 A burst is what a cool card does: 12 ms after a pause of 250 ms, by triton.testing.do_bench, which
 clears the L2 cache before every launch. Bursts alone keep the card cool all the time.
 
-No ratio rests on those far slower than the fastest: they get two rounds instead of five.
+No ratio rests on those far slower than the fastest: they get two rounds instead of five. Rows that
+come by the dozen (CuBridge's cells, most examples) get three rounds, the slow ones among them one, and
+shorter pauses.
+
+A block mask that an implementation needs is built before it is timed; how long that takes is
+measured apart, and stands in the row with what the row comes to where each launch has its own.
 
 Cases of short launches time a CUDA graph of GRAPH_LAUNCHES of them, so that neither a host nor the gap
 between two launches counts. The figures are for one launch.
@@ -29,14 +34,16 @@ import subprocess
 import sys
 import time
 
-from peers import Inputs, fault, reference_rows
+from peers import fault
 from table import CUBLAS
 
 ROUNDS, SLOW_ROUNDS, BURSTS, BURST_MS, PAUSE_SECONDS = 5, 2, 3, 12, 0.25
+BRIEF_ROUNDS, BRIEF_SLOW_ROUNDS, BRIEF_PAUSE_SECONDS = 3, 1, 0.1  # of rows that come by the dozen
 CONTENDER = 1.35         # times the fastest burst: slower ones cool the card for their neighbours
 SETTLE_MS, STRETCH_MS, FEWEST_LAUNCHES = 150, 200, 3
 BATCH_MS = 10            # launches are queued in batches of this length, two at a time
 GRAPH_LAUNCHES = 20
+MASKS = 3
 CONTEXT_LOST = 75        # exit status
 
 
@@ -49,6 +56,7 @@ class Machine:
     """Time and clocks of the GPU; a test puts its own in the place of this one."""
 
     device = "cuda"
+    pause_seconds = PAUSE_SECONDS
 
     def synchronize(self):
         import torch
@@ -112,7 +120,7 @@ class Machine:
     def burst_ms(self, run):
         from triton.testing import do_bench
         self.synchronize()
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(self.pause_seconds)
         return do_bench(run, warmup=2, rep=BURST_MS, return_mode="median")
 
     def clocks(self):
@@ -151,10 +159,11 @@ class Machine:
 # ---- who is right
 
 def prepare(case, makers, banned, machine, mark):
-    """Runs every implementation once. Gives the right ones as (name, run), and a row for each other."""
-    inputs = Inputs(case, machine.device)
-    rows, expected = reference_rows(inputs)
-    good, table, consensus = [], {}, None
+    """Runs every implementation once. Gives the right ones as (name, run), a row for each other,
+    what builds the block mask of those that need one, and the FLOP that they do."""
+    inputs = case.draw(machine.device)
+    pick, expected = inputs.sample()
+    good, table, masks, consensus = [], {}, {}, None
     for name, make in makers:
         if name in banned:
             table[name] = {"status": banned[name]}
@@ -162,21 +171,24 @@ def prepare(case, makers, banned, machine, mark):
         mark(name)
         try:
             run = make(inputs)
+            mask = getattr(run, "mask", None)
             if case.graph:
                 run = as_graph(run, machine)
             output = run()
             machine.synchronize()
-            wrong = fault(output, rows, expected, consensus)
+            wrong = fault(output, inputs.shape, pick, expected, consensus)
             if wrong:
                 table[name] = {"status": "WRONG: " + wrong}
                 continue
             consensus = output if consensus is None else consensus
             good.append((name, run))
+            if mask:
+                masks[name] = mask
         except Exception as error:  # a peer's failure is a row of the table
             table[name] = {"status": "failed: " + first_line(error)}
             mark(name, table[name]["status"])
             machine.leave_if_lost()
-    return good, table
+    return good, table, masks, inputs.flop
 
 
 def as_graph(run, machine):
@@ -231,7 +243,7 @@ def by_heat(good, bursts):
     return [[turn for turn in good if place(turn) == n] for n in range(3)]
 
 
-def measure(good, machine, mark, burst=False):
+def measure(good, machine, mark, burst=False, rounds=ROUNDS, slow_rounds=SLOW_ROUNDS):
     """{name: {"rounds_ms", "burst_ms"}}, with `burst` of bursts alone. One that fails drops out."""
     times = {name: {"status": "ok", "rounds_ms": [], "burst_ms": None} for name, _ in good}
 
@@ -253,11 +265,11 @@ def measure(good, machine, mark, burst=False):
         found = [bursts[name], *(timed(name, lambda: machine.burst_ms(run)) for _ in range(more))]
         if not burst and None not in found:
             times[name]["burst_ms"] = statistics.median(found)
-    for n in range(ROUNDS):
+    for n in range(rounds):
         for group in groups:
             shuffle(group)
         for name, run in itertools.chain(*groups):
-            if times[name]["status"] == "ok" and (n < SLOW_ROUNDS or name not in slow):
+            if times[name]["status"] == "ok" and (n < slow_rounds or name not in slow):
                 turn = machine.burst_ms if burst else lambda run: sustained_ms(run, machine)
                 times[name]["rounds_ms"].append(timed(name, lambda: turn(run)))
     return times
@@ -276,18 +288,47 @@ def figures(row, flop, launches):
     return result
 
 
+def mask_ms(build, machine):
+    """Milliseconds that a block mask takes to build, the median of MASKS after a first one: most of it
+    is work of the host."""
+    times = []
+    for _ in range(1 + MASKS):
+        machine.synchronize()
+        started = machine.now_ms()
+        build()
+        machine.synchronize()
+        times.append(machine.now_ms() - started)
+    return statistics.median(times[1:])
+
+
+def with_mask(row, flop, build, machine):
+    """What the row comes to where each launch has a mask of its own."""
+    try:
+        milliseconds = mask_ms(build, machine)
+    except Exception as error:
+        machine.leave_if_lost()
+        return {"mask": "failed: " + first_line(error)}
+    each = statistics.median(row["rounds_ms"]) + milliseconds
+    return {"mask_ms": milliseconds, "with_mask_tflops": flop / each / 1e9}
+
+
 def measure_case(case, makers, banned, machine, mark, burst=False):
     import torch
     torch.set_grad_enabled(False)
     before, started = machine.clocks(), time.monotonic()
     machine.forget()
-    good, table = prepare(case, makers, banned, machine, mark)
+    good, table, masks, flop = prepare(case, makers, banned, machine, mark)
     n = 8192 if machine.device == "cuda" else 64
     a, b = (torch.randn(n, n, device=machine.device).to(torch.bfloat16) for _ in range(2))
-    times = measure([(CUBLAS, lambda: a @ b)] + good, machine, mark, burst)
+    brief = getattr(case, "brief", False)
+    machine.pause_seconds = BRIEF_PAUSE_SECONDS if brief else PAUSE_SECONDS
+    rounds = (BRIEF_ROUNDS, BRIEF_SLOW_ROUNDS) if brief else (ROUNDS, SLOW_ROUNDS)
+    times = measure([(CUBLAS, lambda: a @ b)] + good, machine, mark, burst, *rounds)
     table[CUBLAS] = product = figures(times.pop(CUBLAS), 2 * n ** 3, 1)
     for name, row in times.items():
-        table[name] = row = figures(row, case.flop, GRAPH_LAUNCHES if case.graph else 1)
+        table[name] = row = figures(row, flop, GRAPH_LAUNCHES if case.graph else 1)
+        if name in masks and row["status"] == "ok":
+            row |= with_mask(row, flop, masks[name], machine)
     for row in table.values():
         if row["status"] == product["status"] == "ok":
             row["of_cublas"] = row["tflops"] / product["tflops"]

@@ -12,6 +12,7 @@ import statistics
 import sys
 
 KNOWN = "FlashAttention-4 known"
+TRITON = "FlexAttention Triton"
 CUBLAS = "cuBLAS 8192^3"
 
 
@@ -66,10 +67,17 @@ def print_case(name, result):
         burst = (f"{row['burst_tflops']:5.0f}  {_share(row, 'burst_of_cublas'):>9}  "
                  if beside else "")
         print(f"  {implementation:22} {row['tflops']:9.1f}  {f'{low:.0f}..{high:.0f}':>11}  "
-              f"{_share(row, 'of_cublas'):>9}  {burst}{ratio}".rstrip())
+              f"{_share(row, 'of_cublas'):>9}  {burst}{ratio:5}{_mask(row)}".rstrip())
     for line in ratio_lines(rows):
         print(f"  {line}")
     sys.stdout.flush()
+
+
+def _mask(row):
+    """What building its block mask costs, where it needs one."""
+    if "mask_ms" in row:
+        return f"  {row['with_mask_tflops']:.0f} with its mask, {row['mask_ms']:.2f} ms"
+    return f"  its mask {row['mask']}" if "mask" in row else ""
 
 
 def _share(row, name):
@@ -96,12 +104,23 @@ def summary(cases):
             lines.append(f"  {label:38} {ratio:.3f}  {best[0]}; {_share(row, 'of_cublas')} of cuBLAS")
             ratios.setdefault(result["group"], []).append((ratio, label, result["floor"]))
     for group, found in ratios.items():
+        lines += _beside(TRITON, cases, group)
         mean = statistics.geometric_mean(ratio for ratio, _, _ in found)
         below = [f"{label} {ratio:.3f} < {floor:.2f}" for ratio, label, floor in found
                  if ratio < floor]
         lines.append(f"{group}: {len(found)} rows, smallest {min(found)[0]:.3f} ({min(found)[1]}), "
                      f"geometric mean {mean:.3f}; below the floor: {'; '.join(below) or 'none'}")
     return lines if len(lines) > 2 else []
+
+
+def _beside(peer, cases, group):
+    """A line with the geometric mean of ours over one peer, of a group's rows that it runs."""
+    found = [row["tflops"] / result["rows"][peer]["tflops"]
+             for result in cases.values() if result["group"] == group
+             for name, row in result["rows"].items() if is_ours(name) and row["status"] == "ok"
+             and result["rows"].get(peer, {}).get("status") == "ok"]
+    return [f"{group}: geometric mean {statistics.geometric_mean(found):.3f} of {peer}, "
+            f"{len(found)} rows"] if found else []
 
 
 # ---- markdown

@@ -29,6 +29,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
 from kernelwright import goldens, load, trace  # noqa: E402
+from kernelwright.bindings import to_kernel, to_user  # noqa: E402
 from kernelwright.launch import DTYPES, Kernel  # noqa: E402
 from kernelwright.problem import Problem  # noqa: E402
 
@@ -68,23 +69,6 @@ def judge(output, truth, own, half_ulp):
 
 
 # ---- the kernel's arguments
-
-def to_kernel(tensor, dims):
-    """A view of the user's tensor as the kernel's: dimension k is the user's dims[k], -1 is new."""
-    view = tensor.permute([d for d in dims if d >= 0])
-    for k, d in enumerate(dims):
-        view = view.unsqueeze(k) if d < 0 else view
-    return view
-
-
-def to_user(tensor, dims):
-    """The inverse of to_kernel."""
-    view = tensor
-    for k in reversed(range(len(dims))):
-        view = view.squeeze(k) if dims[k] < 0 else view
-    kept = [d for d in dims if d >= 0]
-    return view.permute([kept.index(d) for d in range(len(kept))])
-
 
 def laid_out(tensor, order):
     """The same tensor with its dimensions in memory in this order; other ranks are contiguous."""

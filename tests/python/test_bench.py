@@ -339,7 +339,7 @@ def test_an_output_that_is_wrong_between_the_sampled_rows_is_found_by_the_others
 
 def arguments(tmp_path, **more):
     (tmp_path / "banned.json").write_text("{}")
-    given = {"folders": [], "only": None, "out": str(tmp_path / "out.json"), "burst": False,
+    given = {"folders": [], "only": None, "skip": None, "without": None, "rows": "attention", "out": str(tmp_path / "out.json"), "burst": False,
              "peers": "all", "deadline": 0, "marker": str(tmp_path / "marker.json"),
              "banned": str(tmp_path / "banned.json")}
     return types.SimpleNamespace(**{**given, **more})
@@ -414,9 +414,9 @@ def test_the_readme_tables_come_from_the_stored_runs():
 
 
 def few(monkeypatch, count):
-    monkeypatch.setattr(bench, "implementations", lambda *_: [("peer", right)])
-    monkeypatch.setattr(bench, "CASES", SMALL[:count])
-    monkeypatch.setattr(bench, "absent_peers", dict)
+    monkeypatch.setattr(cases.Case, "makers", lambda *_: [("peer", right)])
+    monkeypatch.setitem(bench.ROWS, "attention", SMALL[:count])
+    monkeypatch.setattr(bench, "absent_peers", lambda needs: {})
 
 
 def stored_cases(tmp_path):
@@ -439,7 +439,7 @@ def test_a_second_run_goes_on_where_the_first_was_cut_off(tmp_path, monkeypatch,
 def test_figures_of_another_kind_are_not_mixed_into_a_file(tmp_path, monkeypatch):
     few(monkeypatch, 1)
     bench.child(arguments(tmp_path), Cpu())
-    with pytest.raises(SystemExit, match="sustained figures and all peers; this one has burst"):
+    with pytest.raises(SystemExit, match="sustained figures and all peers; this one of attention has burst"):
         bench.parent(arguments(tmp_path, burst=True))
 
 
@@ -504,9 +504,88 @@ def test_a_written_specification_computes_the_attention_that_its_case_is_about()
 def test_make_is_called_for_the_target_of_the_case(tmp_path):
     calls = {case.key: kernels.command(case, tmp_path)[2:] for case in cases.CASES}
     assert calls["full"] == [str(ROOT / "examples/full.py"), "--out", str(tmp_path / "full"),
-                             "--target", "sm_90a"]
+                             "--target", "sm_90a", "--check", "default"]
     assert calls["causal_ampere"][0] == str(ROOT / "examples/causal.py")
-    assert calls["causal_ampere"][-1] == "sm_90"
+    assert calls["causal_ampere"][-3] == "sm_90"
     assert calls["full_d64"][0] == str(tmp_path / "specs/full_d64.py")
     assert {path.stem for path in (tmp_path / "specs").iterdir()} == {
         key for key in cases.KEYS if "_d" in key or "f16" in key}
+
+
+# ---- other tables, what is left out, masks
+
+def test_other_tables_have_folders_and_patterns_of_their_own(tmp_path):
+    for file in ("kernel.cubin", "launch.json"):
+        (tmp_path / "relu_f16").mkdir(exist_ok=True)
+        (tmp_path / "relu_f16" / file).write_text("")
+    folders = bench.folders_by_key([str(tmp_path)], "cubridge")
+    assert list(folders) == ["relu_f16"]
+    assert len(bench.selected(None, folders, "cubridge")) == 12
+    assert len(bench.selected(None, folders, "cubridge", ["*S1024*", "*H32 *"])) == 6
+    assert [c.name for c in bench.selected(["causal window*"], {}, "variants")] == [
+        "causal window 1024 B2 H16 S8192 D128"]
+    with pytest.raises(SystemExit, match="'gpt' names no case of variants"):
+        bench.selected(["gpt"], {}, "variants")
+
+
+def test_a_peer_is_left_out_on_request(monkeypatch):
+    monkeypatch.setattr(bench, "absent_peers", lambda needs: {})
+    given = types.SimpleNamespace(rows="cubridge", without=["PyTorch"])
+    assert bench.left_out(given) == {"PyTorch": "--without"}
+
+
+def test_building_a_mask_is_timed_apart_and_included():
+    def masked(inputs):
+        run = right(inputs)
+
+        def build():
+            machine.host += 3
+        run.mask = build
+        return run
+
+    def broken_mask(inputs):
+        run = right(inputs)
+        run.mask = lambda: 1 / 0
+        return run
+    machine = Cpu()
+    result, _ = measure(SMALL[0], [("peer", masked), ("other", broken_mask)], machine=machine)
+    row = result["rows"]["peer"]
+    assert row["mask_ms"] == 3 and row["with_mask_tflops"] == pytest.approx(row["tflops"] / 4)
+    assert result["rows"]["other"]["mask"].startswith("failed: ZeroDivisionError")
+    assert "with its mask, 3.00 ms" in table._mask(row)
+
+
+def test_a_case_whose_truth_fails_is_left_out_with_a_line(tmp_path, monkeypatch, capsys):
+    few(monkeypatch, 2)
+    measure_case = measuring.measure_case
+
+    def fails_once(case, *more):
+        if case == SMALL[0]:
+            raise MemoryError("too much")
+        return measure_case(case, *more)
+    monkeypatch.setattr(bench, "measure_case", fails_once)
+    bench.child(arguments(tmp_path), Cpu())
+    assert stored_cases(tmp_path) == [SMALL[1].name]
+    assert f"{SMALL[0].name}: not measured, MemoryError: too much" in capsys.readouterr().out
+
+
+def test_a_case_whose_inputs_ended_a_child_is_not_tried_again(tmp_path, monkeypatch, capsys):
+    few(monkeypatch, 2)
+    given = arguments(tmp_path)
+    (tmp_path / "banned.json").write_text(json.dumps({SMALL[0].name: {bench.INPUTS: "crashed"}}))
+    bench.child(given, Cpu())
+    assert stored_cases(tmp_path) == [SMALL[1].name]
+    assert "not measured, its inputs and truth crashed" in capsys.readouterr().out
+    assert json.loads((tmp_path / "marker.json").read_text())["case"] == SMALL[1].name
+
+
+def test_cells_of_a_hundred_get_fewer_rounds():
+    import dataclasses
+
+    @dataclasses.dataclass(frozen=True)
+    class Brief(cases.Case):
+        brief = True
+    machine = Cpu()
+    result, _ = measure(Brief("full", 1, 1, 64, 32), [("peer", right)], machine=machine, burst=True)
+    assert len(result["rows"]["peer"]["rounds_ms"]) == measuring.BRIEF_ROUNDS
+    assert machine.pause_seconds == measuring.BRIEF_PAUSE_SECONDS

@@ -1,0 +1,297 @@
+"""What each example computes, said as its peers want it: which entries are kept, what becomes of a score.
+
+A statement is the second telling of a function of examples/, in the words of FlexAttention: `keep`
+gives its mask_mod, `score` its score_mod, `finish` what is left to do with the output once the
+log-sum-exp is known. Weights without a softmax need the last: a weight f(s) is the exponential of
+log f(s), so softmax weights of log f(s) times the exponential of their log-sum-exp are the f(s)
+themselves. tests/python/test_variants.py holds each statement against its example, weight by weight.
+
+`a` is what a statement may use: the example's constants and arguments by their names, B, H, G, M, N,
+the mask's own numbers, and `tanh`, which a peer may replace by the hardware's.
+
+`tensors` draws the arguments after q, k and v in the example's order: (dimensions, value), where the
+dimensions say which of a tensor's axes are batch entries and heads ("B", "H"), or "" for a number.
+"""
+
+import dataclasses
+import math
+from typing import Callable, Optional
+
+import torch
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    keep: Optional[Callable] = None    # a -> mask_mod(b, h, i, j)
+    score: Optional[Callable] = None   # a -> score_mod(s, b, h, i, j), after the scaling
+    finish: Optional[Callable] = None  # a -> f(output [B, H, M, V] in fp32, lse [B, H, M])
+    tensors: Callable = lambda a: {}   # a -> {name: (dimensions, tensor or number)}
+    capped: bool = False               # has a tanh, for which peers have a faster one
+    layout: str = "bhsd"               # of the example's q, k and v
+    counts_heads: bool = False         # the example computes with the numbers of its heads
+    kernels: dict = dataclasses.field(default_factory=dict)  # {peer: its own words}, variant_peers.py
+
+
+# ---- masks
+
+def causal(a):
+    return lambda b, h, i, j: j <= i
+
+
+def _window(a):
+    return lambda b, h, i, j: (j <= i) & (i - j < a.WINDOW)
+
+
+def _prefix(a):
+    return lambda b, h, i, j: (j <= i) | (j < a.prefix[b])
+
+
+def _causal_blockwise(a):
+    return lambda b, h, i, j: (j <= i) & ((a.block[b, i] == a.block[b, j]) | (a.block[b, i] == a.last))
+
+
+def _block_diffusion(a):
+    length = a.LENGTH
+
+    def keep(b, h, i, j):
+        noisy_i, noisy_j = i < length, j < length
+        block_i, block_j = i % length // 64, j % length // 64
+        itself = (block_i == block_j) & (noisy_i == noisy_j)
+        return (itself | (noisy_i & ~noisy_j & (block_j < block_i))
+                | (~noisy_i & ~noisy_j & (block_j <= block_i)))
+    return keep
+
+
+def _dilated_window(a):
+    return lambda b, h, i, j: (j <= i) & (i - j < a.WINDOW) & ((i - j) % 2 == 0)
+
+
+def _global_window(a):
+    return lambda b, h, i, j: (j <= i) & ((i - j < a.WINDOW) | (j < a.GLOBAL) | (i < a.GLOBAL))
+
+
+def _grid_window(a):
+    width, radius = a.WIDTH, a.RADIUS
+    return lambda b, h, i, j: (((i // width - j // width).abs() <= radius)
+                               & ((i % width - j % width).abs() <= radius))
+
+
+def _longformer(a):
+    return lambda b, h, i, j: ((i - j).abs() < a.WINDOW) | (j < a.GLOBAL) | (i < a.GLOBAL)
+
+
+def _neighborhood(a):
+    half, last = a.KERNEL // 2, a.N - 1 - a.KERNEL // 2
+    return lambda b, h, i, j: (i.clamp(half, last) - j).abs() <= half
+
+
+def _share_question(a):
+    return lambda b, h, i, j: ((j <= i) & (a.document[b, i] == a.document[b, j])
+                               & ((a.part[b, i] == a.part[b, j]) | (a.part[b, j] == 0)))
+
+
+def _streaming(a):
+    return lambda b, h, i, j: (j <= i) & ((j < a.SINKS) | (j > i - a.WINDOW))
+
+
+# ---- scores
+
+def _capped(a):
+    return lambda s, b, h, i, j: 50.0 * a.tanh(s * 0.02)
+
+
+def _log_sigmoid(x):
+    return -torch.log(1 + torch.exp(-x))  # no score is so low that the exponential overflows
+
+
+def _sigmoid(a):
+    log_keys = math.log(a.N)
+    return lambda s, b, h, i, j: _log_sigmoid(s - log_keys)
+
+
+def _comb(a):
+    log_keys = math.log(a.N)
+    return lambda s, b, h, i, j: _log_sigmoid(50.0 * a.tanh(s * 0.02) - log_keys)
+
+
+def _relative_bias(a):
+    reach = a.table.shape[1] // 2
+    return lambda s, b, h, i, j: s + a.table[h, (j - i).clamp(-reach, reach) + reach]
+
+
+def _temperature(a):
+    return lambda s, b, h, i, j: s * (torch.log(torch.floor((i + 1) / 8192.0) + 1.0) * 0.1 + 1.0)
+
+
+# ---- what is done with the output
+
+def _unnormalised(a):
+    return lambda output, lse: output * lse.exp()[..., None]
+
+
+def _over_seen(a):
+    """Over the number of keys that a query sees; a row without a positive score is 0."""
+    seen = torch.arange(1, a.M + 1, device=a.device)
+    return lambda output, lse: (output * (lse.exp() / seen)[..., None]).nan_to_num()
+
+
+def _with_one(a):
+    return lambda output, lse: output * lse.sigmoid()[..., None]
+
+
+def _with_sink(a):
+    return lambda output, lse: output * (lse - a.sinks[:, None]).sigmoid()[..., None]
+
+
+def _gated(a):
+    return lambda output, lse: output * a.gates.sigmoid()[:, None, None]
+
+
+# ---- arguments
+
+def _slopes(a):
+    return {"slopes": ("H", torch.exp2(-8 * torch.arange(1, a.H + 1) / a.H))}
+
+
+def _uniform(*names, low, high):
+    return lambda a: {name: ("H", torch.rand(a.H) * (high - low) + low) for name in names}
+
+
+def _normal(name):
+    return lambda a: {name: ("H", torch.randn(a.H))}
+
+
+def _prefixes(a):
+    return {"prefix": ("B", torch.full((a.B,), a.prefix_length, dtype=torch.int32))}
+
+
+def _documents(a):
+    document = torch.arange(a.M) // a.document_length
+    return {"document": ("B S", document.expand(a.B, a.M).contiguous())}
+
+
+def _lengths(a):
+    """An even spread up to N: N / B, 2 N / B, ..."""
+    return a.N * torch.arange(1, a.B + 1) // a.B
+
+
+def _questions(a):
+    """Documents of a question, which is a quarter of each, and three answers as long."""
+    position, size = torch.arange(a.M, dtype=torch.int32), a.document_length
+    return {"document": ("B S", (position // size).expand(a.B, a.M).contiguous()),
+            "part": ("B S", (position % size // (size // 4)).expand(a.B, a.M).contiguous())}
+
+
+def _blocks(a, count=8):
+    """Blocks of random lengths, at least 1."""
+    ends = 1 + torch.randperm(a.M - 1)[: count - 1]
+    number = torch.zeros(a.M, dtype=torch.int32)
+    number[ends] = 1
+    number = number.cumsum(0, dtype=torch.int32)
+    return {"block": ("B S", number.expand(a.B, a.M).contiguous()), "last": ("", count - 1)}
+
+
+def _intervals(a):
+    start = torch.arange(a.M, dtype=torch.int32) // a.document_length * a.document_length
+    end = (start + a.document_length).clamp(max=a.N)
+    return {name: ("B S", t.expand(a.B, a.M).contiguous())
+            for name, t in (("start", start), ("end", end))}
+
+
+def _tree(a):
+    """A binary tree of M draft tokens behind a prompt of N - M."""
+    ancestor, prompt = torch.zeros(a.M, a.N, dtype=torch.bool), a.N - a.M
+    for node in range(a.M):
+        at = node
+        while at >= 0:
+            ancestor[node, prompt + at] = True
+            at = (at + 1) // 2 - 1
+    return {"ancestor": ("M N", ancestor), "prompt": ("", prompt)}
+
+
+def _decay(a):
+    return {"decay": ("B H S", torch.sigmoid(torch.randn(a.B, a.H, a.M) + 4).log().cumsum(-1))}
+
+
+def _table(a):
+    return {"table": ("H T", torch.randn(a.H, 2 * a.reach + 1))}
+
+
+def _bias(a):
+    return {"bias": ("1 H M N", torch.randn(1, a.H, a.M, a.N).to(a.dtype))}
+
+
+# ---- the forty
+
+STATEMENTS = {
+    "alibi": Statement(
+        causal, lambda a: lambda s, b, h, i, j: s + a.slopes[h] * (j - i), tensors=_slopes,
+        kernels={"score": "alibi", "known": "alibi_known"}),
+    "alibi_heads": Statement(
+        causal, lambda a: lambda s, b, h, i, j: s + torch.exp2((h + 1) * -0.5) * (j - i),
+        counts_heads=True, kernels={"score": "alibi_known"}),
+    "alibi_symmetric": Statement(
+        None, lambda a: lambda s, b, h, i, j: s - a.slopes[h] * (i - j).abs(), tensors=_slopes),
+    "block_causal": Statement(lambda a: lambda b, h, i, j: i // 256 >= j // 256,
+                              kernels={"mask": "blocks"}),
+    "block_diffusion": Statement(_block_diffusion),
+    "bottom_right": Statement(lambda a: lambda b, h, i, j: j <= i + (a.N - a.M),
+                              kernels={"causal": True}),
+    "causal": Statement(causal, layout="bshd", kernels={"causal": True}),
+    "causal_blockwise": Statement(_causal_blockwise, tensors=_blocks),
+    "chunked": Statement(
+        lambda a: lambda b, h, i, j: (j <= i) & (j // a.CHUNK == i // a.CHUNK), _temperature),
+    "comb": Statement(_prefix, _comb, _unnormalised, _prefixes, capped=True),
+    "dense_bias": Statement(None, lambda a: lambda s, b, h, i, j: s + a.bias[0, h, i, j],
+                            tensors=_bias, kernels={"attn_mask": "bias"}),
+    "dilated": Statement(lambda a: lambda b, h, i, j: (j <= i) & ((i - j) % 4 == 0),
+                         kernels={"mask": "dilated"}),
+    "dilated_window": Statement(_dilated_window),
+    "documents": Statement(
+        lambda a: lambda b, h, i, j: (j <= i) & (a.document[b, i] == a.document[b, j]),
+        tensors=_documents, kernels={"mask": "documents", "packed": True}),
+    "fox_decay": Statement(
+        causal, lambda a: lambda s, b, h, i, j: s + (a.decay[b, h, i] - a.decay[b, h, j]),
+        tensors=_decay),
+    "full": Statement(kernels={"causal": False}),
+    "gated_heads": Statement(finish=_gated, tensors=_normal("gates")),
+    "global_window": Statement(_global_window),
+    "grid_window": Statement(_grid_window),
+    "head_windows": Statement(
+        lambda a: lambda b, h, i, j: (j <= i) & (i - j < a.windows[h]),
+        tensors=lambda a: {"windows": ("H", a.N // a.H * torch.arange(1, a.H + 1, dtype=torch.int32))}),
+    "kerple": Statement(
+        causal, lambda a: lambda s, b, h, i, j:
+        s - a.r1[h] * torch.log(1 + a.r2[h] * (i - j).clamp(min=0)),
+        tensors=_uniform("r1", "r2", low=0.1, high=1.1)),
+    "key_lengths": Statement(
+        lambda a: lambda b, h, i, j: j < a.lengths[b],
+        tensors=lambda a: {"lengths": ("B", _lengths(a).to(torch.int32))}),
+    "key_padding": Statement(
+        lambda a: lambda b, h, i, j: a.valid[b, j],
+        tensors=lambda a: {"valid": ("B S", torch.arange(a.N)[None] < _lengths(a)[:, None])}),
+    "log_scale": Statement(
+        causal, lambda a: lambda s, b, h, i, j: s * (a.factors[h] * torch.log(i + 1.0)),
+        tensors=_uniform("factors", low=0.2, high=0.5)),
+    "longformer": Statement(_longformer),
+    "neighborhood": Statement(_neighborhood),
+    "prefix_lm": Statement(_prefix, tensors=_prefixes, kernels={"mask": "prefix",
+                                                                "known": "prefix_known"}),
+    "relative_bias": Statement(None, _relative_bias, tensors=_table, kernels={"score": "relative"}),
+    "relu": Statement(causal, lambda a: lambda s, b, h, i, j: torch.log(s.relu()), _over_seen),
+    "relu_squared": Statement(causal, lambda a: lambda s, b, h, i, j: 2 * torch.log(s.relu())),
+    "row_intervals": Statement(
+        lambda a: lambda b, h, i, j: (a.start[b, i] <= j) & (j < a.end[b, i]), tensors=_intervals),
+    "share_question": Statement(_share_question, tensors=_questions),
+    "sigmoid": Statement(causal, _sigmoid, _unnormalised),
+    "sink": Statement(causal, None, _with_sink, _normal("sinks"), kernels={"sink": "sinks"}),
+    "sliding_window": Statement(_window, kernels={"causal": True, "window": True}),
+    "softcap": Statement(causal, _capped, capped=True, kernels={"causal": True, "cap": 50.0,
+                                                                "score": "capped"}),
+    "softcap_window": Statement(_window, _capped, capped=True,
+                                kernels={"causal": True, "window": True, "cap": 50.0}),
+    "softmax_one": Statement(finish=_with_one),
+    "streaming": Statement(_streaming, kernels={"mask": "columns"}),
+    "tree_mask": Statement(lambda a: lambda b, h, i, j: (j < a.prompt) | a.ancestor[i, j],
+                           tensors=_tree),
+}
