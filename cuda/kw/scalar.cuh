@@ -72,12 +72,14 @@ KW_DEVICE int floor_div(int a, int b) {
 KW_DEVICE int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
 KW_DEVICE int ceil_div(int a, int b) { return floor_div(a + b - 1, b); }
 
-// How many query heads to work on together, so that their keys and values (`bytes` a key head, for
-// K and V together) stay in half of a 64 MB L2: a power of two of key heads, `group` query heads
-// each, and a divisor of `heads`. Evaluated by whoever launches.
-KW_DEVICE int heads_in_l2(i64 bytes, int group, int heads) {
+// How many query heads to work on together: so that their keys and values (`bytes` a key head, for
+// K and V together) stay in half of a 64 MB L2, but so many that they have 200 blocks of the output
+// (`blocks` a query head), about three for each pair of multiprocessors: with fewer, long blocks are
+// left for the end. A power of two of key heads, `group` query heads each, and a divisor of `heads`.
+// Evaluated by whoever launches.
+KW_DEVICE int heads_at_once(i64 bytes, int blocks, int group, int heads) {
   int section = 1;
-  while (section * 2 * bytes <= (32 << 20)) section *= 2;
+  while (section * 2 * bytes <= (32 << 20) || i64(section) * group * blocks < 200) section *= 2;
   int a = section * group, b = heads;
   while (b) {
     const int rest = a % b;

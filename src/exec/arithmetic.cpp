@@ -195,9 +195,9 @@ void apply(Fn fn, Type result, int n, const double* a, const double* b, const do
   }
 }
 
-int64_t heads_in_l2(int64_t bytes, int64_t group, int64_t heads) {
+int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads) {
   int64_t section = 1;
-  while (section * 2 * bytes <= (32 << 20)) section *= 2;
+  while (section * 2 * bytes <= (32 << 20) || section * group * blocks < 200) section *= 2;
   return std::gcd(section * group, heads);
 }
 

@@ -49,8 +49,7 @@ Type result_type(Fn fn, const Type* operands);
 void apply(Fn fn, Type result, int n, const double* a, const double* b, const double* c,
            double* out);
 
-// How many query heads to work on together so that their keys and values stay in half of L2: the
-// vocabulary's heads_in_l2.
-int64_t heads_in_l2(int64_t bytes, int64_t group, int64_t heads);
+// How many query heads to work on together: the vocabulary's heads_at_once.
+int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads);
 
 }  // namespace kw::exec

@@ -177,9 +177,10 @@ Value call_of(const Context& c, const Expr& e) {
   if (const auto def = c.m.defs.find(e.text); def != c.m.defs.end())
     return call_def(c, *def->second, e);
   if (e.text == "block_index" && c.block) return Value::integer(c.block->index);
-  if (e.text == "heads_in_l2" && e.args.size() == 3)
-    return Value::integer(heads_in_l2(integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),
-                                      integer_of(c, e.args[1]), integer_of(c, e.args[2])));
+  if (e.text == "heads_at_once" && e.args.size() == 4)
+    return Value::integer(heads_at_once(integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),
+                                        integer_of(c, e.args[1]), integer_of(c, e.args[2]),
+                                        integer_of(c, e.args[3])));
   return apply_function(c, e, e.text);
 }
 

@@ -29,9 +29,9 @@ inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) &&
 inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 inline int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-inline int64_t heads_in_l2(int64_t bytes, int64_t group, int64_t heads) {
+inline int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads) {
   int64_t section = 1;
-  while (section * 2 * bytes <= (32 << 20)) section *= 2;
+  while (section * 2 * bytes <= (32 << 20) || section * group * blocks < 200) section *= 2;
   return std::gcd(section * group, heads);
 }
 inline bool fits(int64_t x) { return x >= INT32_MIN && x <= INT32_MAX; }

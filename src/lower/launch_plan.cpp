@@ -354,9 +354,14 @@ nlohmann::json prefix(const ExprPtr& e) {
     default:
       break;
   }
-  if (e->kind == ExprKind::call && e->text == "heads_in_l2") {  // see cuda/kw/scalar.cuh
-    const nlohmann::json room = {"floor_pow2", {"max", 1, {"//", 32 << 20, prefix(e->args[0])}}};
-    return {"gcd", {"*", room, prefix(e->args[1])}, prefix(e->args[2])};
+  if (e->kind == ExprKind::call && e->text == "heads_at_once") {  // see cuda/kw/scalar.cuh
+    const nlohmann::json group = prefix(e->args[2]),
+                         fit = {"//", 32 << 20, prefix(e->args[0])},
+                         due = {"ceil_div", 200, {"*", group, prefix(e->args[1])}},
+                         // a power of two: of those up to `fit`, the largest; of those from `due`
+                         // on, the least
+        section = {"floor_pow2", {"max", fit, {"-", {"*", 2, due}, 1}}};
+    return {"gcd", {"*", section, group}, prefix(e->args[3])};
   }
   out.push_back(e->text);
   for (const ExprPtr& a : e->args) out.push_back(prefix(a));

@@ -37,6 +37,10 @@ struct Diagnostic {
 // The exit codes of every command (design: verdicts, not booleans).
 enum class Exit { holds = 0, refuted = 1, bad_input = 2, inconclusive = 3, own_fault = 70 };
 
+// Those that are not `holds`; of several ends, the first of these says most.
+inline constexpr Exit by_gravity[] = {Exit::own_fault, Exit::refuted, Exit::bad_input,
+                                      Exit::inconclusive};
+
 class Diagnostics {
  public:
   // Returns the stored diagnostic so that notes and a hint can be added to it.

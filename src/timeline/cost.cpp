@@ -113,7 +113,7 @@ class Body {
       all_real = all_real && a.real;
     }
     const std::string& f = e->text;
-    out.real = f != "ceil_div" && f != "heads_in_l2" && (all_real || f == "f32");
+    out.real = f != "ceil_div" && f != "heads_at_once" && (all_real || f == "f32");
     if (f == "fma")
       count(out.depends, fma_cost(1));
     else if (f == "exp2" || f == "tanh" || f == "rsqrt")

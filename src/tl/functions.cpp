@@ -10,7 +10,7 @@ constexpr Function kFunctions[] = {
     {"rsqrt", 1, Returns::real},         {"fma", 3, Returns::real},
     {"f32", 1, Returns::real},           {"min", 2, Returns::like_arguments},
     {"max", 2, Returns::like_arguments}, {"abs", 1, Returns::like_arguments},
-    {"ceil_div", 2, Returns::integer},   {"heads_in_l2", 3, Returns::integer},
+    {"ceil_div", 2, Returns::integer},   {"heads_at_once", 4, Returns::integer},
     {"total", 1, Returns::row},          {"block_index", 1, Returns::integer},
 };
 

@@ -54,7 +54,7 @@ Interval of_call(const Expr& e, const Scope& scope) {
     const Interval floor = divide(add(a[0], {-1, -1}), a[1]);
     return add(floor, {1, 1});
   }
-  if (e.text == "heads_in_l2") return {1, kFar};
+  if (e.text == "heads_at_once") return {1, kFar};
   if (e.text == "block_index") return {0, kFar};
   return {};
 }

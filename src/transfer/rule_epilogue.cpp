@@ -67,16 +67,12 @@ bool rule_epilogue(Edit& edit) {
   const size_t first_let = block_lets_end(edit.program, edit.facts).at;
   const ExprPtr value = hoist_parts(edit, edit.epilogue, "gain", Hoist::sizes);
   if (!value) return false;
-  const bool integers = needs_integer_coordinates(value), at = has_coordinate(value);
-  const auto body = edit.in_output_map(value, before, at && !integers);
+  const Coordinates coordinates = coordinates_of(value);
+  if (!exact_coordinates(edit, coordinates)) return false;
+  const auto body = edit.in_output_map(value, before, coordinates == Coordinates::real);
   if (!body) return false;
-  const std::string from = at ? fmt::format(" from ({}, 0)", tl::print(edit.facts.i0)) : "";
-  const auto written = tl::parse_statement(fmt::format("map{} {}[i, j]{} = {}",
-                                                       !at        ? ""
-                                                       : integers ? "_at"
-                                                                  : "_real",
-                                                       tile, from, *body),
-                                           edit.diagnostics);
+  const auto written = tl::parse_statement(
+      map_text(coordinates, tile, tl::print(edit.facts.i0), "0", *body), edit.diagnostics);
   if (!written) return false;
   *output_map_of(edit.program) = *written;  // the lets may have moved it
   move_lets(edit, first_let);

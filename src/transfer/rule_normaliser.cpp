@@ -23,6 +23,7 @@
 #include "spec/expr_fold.h"
 #include "transfer/prune.h"
 #include "transfer/rules.h"
+#include "transfer/scale.h"
 #include "transfer/write_map.h"
 
 namespace kw::transfer {

@@ -25,14 +25,26 @@ bool computes_from_sizes(const ExprPtr& e) {
          spec::mentions(e, Kind::size);
 }
 
-bool exact_coordinates(Edit& edit) {
+}  // namespace
+
+Coordinates coordinates_of(const ExprPtr& value) {
+  if (!has_coordinate(value)) return Coordinates::none;
+  return needs_integer_coordinates(value) ? Coordinates::integer : Coordinates::real;
+}
+
+bool exact_coordinates(Edit& edit, Coordinates coordinates) {
+  if (coordinates != Coordinates::real) return true;
   for (const std::string& size : {edit.facts.queries, edit.facts.keys})
-    if (!edit.condition(size + " <= 16777216", "the score map computes coordinates as f32"))
-      return false;
+    if (!edit.condition(size + " <= 16777216", "a map computes coordinates as f32")) return false;
   return true;
 }
 
-}  // namespace
+std::string map_text(Coordinates coordinates, const std::string& tile, const std::string& i0,
+                     const std::string& j0, const std::string& body) {
+  if (coordinates == Coordinates::none) return fmt::format("map {}[i, j] = {}", tile, body);
+  return fmt::format("map_{} {}[i, j] from ({}, {}) = {}",
+                     coordinates == Coordinates::real ? "real" : "at", tile, i0, j0, body);
+}
 
 ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name, Hoist what) {
   if (e->kind == Kind::index) return e;
@@ -62,18 +74,13 @@ bool declare_unscale(Edit& edit) {
 }
 
 bool write_score_map(Edit& edit, const ExprPtr& value) {
-  const bool integers = needs_integer_coordinates(value), at = has_coordinate(value);
-  if (at && !integers && !exact_coordinates(edit)) return false;
-  const std::optional<std::string> body = edit.in_map(value, at && !integers);
+  const Coordinates coordinates = coordinates_of(value);
+  if (!exact_coordinates(edit, coordinates)) return false;
+  const auto body = edit.in_map(value, coordinates == Coordinates::real);
   if (!body) return false;
   const Facts& f = edit.facts;
-  const std::string from =
-      at ? fmt::format(" from ({}, {})", tl::print(f.i0), tl::print(f.j0)) : "";
-  return edit.insert(mask_of(edit.program, f), fmt::format("map{} {}[i, j]{} = {}",
-                                                           !at        ? ""
-                                                           : integers ? "_at"
-                                                                      : "_real",
-                                                           f.score, from, *body));
+  return edit.insert(mask_of(edit.program, f), map_text(coordinates, f.score, tl::print(f.i0),
+                                                        tl::print(f.j0), *body));
 }
 
 }  // namespace kw::transfer

@@ -12,15 +12,19 @@ enum class Hoist { reads, sizes };
 spec::ExprPtr hoist_parts(Edit& edit, const spec::ExprPtr& e, const std::string& name,
                           Hoist what = Hoist::reads);
 
-// Whether it is the same for all heads, too.
-bool same_for_all_scores(const spec::ExprPtr& e);
-
-// The kernel's argument `scale` becomes this factor, of exponents of 2 times log2e.
-bool set_scale(Edit& edit, const spec::ExprPtr& factor, bool of_powers);
-
 // Declares the argument 1 / (factor of s) behind the scale, and names it in edit.unscale; nothing
 // where the factor is 1.
 bool declare_unscale(Edit& edit);
+
+// How a map is given the numbers of its row and column: as f32, which is exact up to 2^24 (a
+// condition of the launch), or as integers where something is divided.
+enum class Coordinates { none, real, integer };
+Coordinates coordinates_of(const spec::ExprPtr& value);
+bool exact_coordinates(Edit& edit, Coordinates coordinates);
+
+// `map_real t[i, j] from (i0, j0) = body`; `map t[i, j] = body` without coordinates.
+std::string map_text(Coordinates coordinates, const std::string& tile, const std::string& i0,
+                     const std::string& j0, const std::string& body);
 
 // Puts `map s[i, j] = value`, with coordinates where it needs them, before the mask.
 bool write_score_map(Edit& edit, const spec::ExprPtr& value);

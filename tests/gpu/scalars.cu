@@ -104,7 +104,7 @@ __global__ void integers(const int* a, const int* b, int* y, int n) {
     y[3 * n + i] = kw::min(a[i], b[i]);
     y[4 * n + i] = kw::max(a[i], b[i]);
     y[5 * n + i] = kw::abs(a[i]);
-    y[6 * n + i] = kw::heads_in_l2(kw::i64(b[i]) << 12, 1 + b[i] % 8, 8 * (1 + b[i] % 8));
+    y[6 * n + i] = kw::heads_at_once(kw::i64(b[i]) << 12, 1 + b[i] % 77, 1 + b[i] % 8, 8 * (1 + b[i] % 8));
   }
 }
 template <int kDivisor>
@@ -140,9 +140,10 @@ void reals(Report& report, Random& random) {
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-int heads_in_l2(int64_t bytes, int group, int heads) {
+int heads_at_once(int64_t bytes, int blocks, int group, int heads) {
   int64_t section = 1;
   while (2 * section * bytes <= 32 << 20) section *= 2;
+  while (section * group * blocks < 200) section *= 2;
   return int(std::gcd<int64_t>(section * group, heads));
 }
 
@@ -174,11 +175,12 @@ void whole_numbers(Report& report, Random& random) {
     want[3].push_back(std::min(a[i], b[i]));
     want[4].push_back(std::max(a[i], b[i]));
     want[5].push_back(std::abs(a[i]));
-    want[6].push_back(heads_in_l2(int64_t(b[i]) << 12, 1 + b[i] % 8, 8 * (1 + b[i] % 8)));
+    want[6].push_back(
+        heads_at_once(int64_t(b[i]) << 12, 1 + b[i] % 77, 1 + b[i] % 8, 8 * (1 + b[i] % 8)));
   }
   Device<int> da(a), db(b), y(7 * n);
   launch(integers, 1, 256, da.data(), db.data(), y.data(), n);
-  const char* names[] = {"floor_div", "floor_mod", "ceil_div", "min", "max", "abs", "heads_in_l2"};
+  const char* names[] = {"floor_div", "floor_mod", "ceil_div", "min", "max", "abs", "heads_at_once"};
   for (int f = 0; f < 7; ++f)
     report.exact(names[f], "of integers of both signs", part(y.read(), n, f), want[f]);
   divisions_by<64>(report, "by a constant power of two", a);

@@ -42,10 +42,18 @@ TEST(Arithmetic, refuses_operands_that_do_not_go_together) {
   EXPECT_EQ(exec::result_type(Fn::logical_and, integers), Type::none);
 }
 
-TEST(Arithmetic, puts_as_many_heads_in_l2_as_fit_and_divide) {
-  EXPECT_EQ(exec::heads_in_l2(4096 * 512, 4, 64), 64);
-  EXPECT_EQ(exec::heads_in_l2(16384 * 512, 4, 64), 16);
-  EXPECT_EQ(exec::heads_in_l2(int64_t{1} << 31, 4, 66), 2);
+TEST(Arithmetic, takes_as_many_heads_at_once_as_fit_in_l2_and_divide) {
+  EXPECT_EQ(exec::heads_at_once(4096 * 512, 16, 4, 64), 64);
+  EXPECT_EQ(exec::heads_at_once(16384 * 512, 64, 4, 64), 16);
+  EXPECT_EQ(exec::heads_at_once(int64_t{1} << 31, 64, 4, 66), 2);
+}
+
+TEST(Arithmetic, takes_more_heads_at_once_where_they_have_few_blocks) {
+  EXPECT_EQ(exec::heads_at_once(16384 * 1024, 64, 1, 8), 4);
+  EXPECT_EQ(exec::heads_at_once(16384 * 1024, 64, 4, 8), 8);
+  EXPECT_EQ(exec::heads_at_once(16384 * 384, 43, 1, 16), 8);
+  EXPECT_EQ(exec::heads_at_once(int64_t{1} << 31, 100, 1, 8), 2);
+  EXPECT_EQ(exec::heads_at_once(int64_t{1} << 31, 200, 1, 8), 1);
 }
 
 // out[b, h, i] of a plan whose body is `text`.

@@ -18,9 +18,8 @@ namespace kw::cli {
 namespace {
 namespace fs = std::filesystem;
 
-// Of several ends, the one that says most.
 Exit worse(Exit a, Exit b) {
-  for (const Exit end : {Exit::own_fault, Exit::refuted, Exit::bad_input, Exit::inconclusive})
+  for (const Exit end : by_gravity)
     if (a == end || b == end) return end;
   return Exit::holds;
 }

@@ -103,9 +103,8 @@ class Report {
     return !spec.cases.empty();
   }
 
-  // Refuted before bad input before inconclusive before holds.
   Exit worst() const {
-    for (const Exit exit : {Exit::refuted, Exit::bad_input, Exit::inconclusive})
+    for (const Exit exit : by_gravity)
       for (const Json& one : cases_)
         if (one["verdict"] == verdict_name(exit)) return exit;
     return Exit::holds;
