@@ -76,6 +76,8 @@ def words(a):
     functions = {"prefix": prefix, "prefix_known": prefix_known, "documents": documents,
                  "columns": first_columns, "blocks": blocks, "dilated": dilated, "alibi": alibi,
                  "alibi_known": alibi_known, "capped": capped, "relative": relative}
+    if hasattr(a, "table") and a.reach < max(a.M, a.N) - 1:
+        del functions["relative"]  # it clamps no distance, and would read beyond the table
 
     def given(name):
         tensor = getattr(a, name)

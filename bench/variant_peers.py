@@ -148,7 +148,10 @@ def fa4_word(which):
         from flash_attn.cute import flash_attn_func
         statement = inputs.case.statement
         name = statement.kernels[which]
-        function, reads = words(inputs.a)[name]
+        known = words(inputs.a)
+        if name not in known:
+            raise ValueError(f"its word '{name}' says another function than this row")
+        function, reads = known[name]
         is_score = which == "score" or (which == "known" and "score" in statement.kernels)
         if is_score:
             options = {"causal": statement.keep is not None, "score_mod": function}

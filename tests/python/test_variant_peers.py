@@ -1,6 +1,7 @@
 """What the benchmark's peers are told to compute, on a CPU: FlexAttention itself, not compiled, and
 stand-ins for the others, written from their documentation."""
 
+import dataclasses
 import json
 import pathlib
 import sys
@@ -216,3 +217,61 @@ def test_a_row_is_measured_with_every_peer_that_is_here(monkeypatch):
         assert found[name]["tflops"] == pytest.approx(4 * rows.dim * kept / 1e9)
         assert found[name]["with_mask_tflops"] <= found[name]["tflops"]
     assert result["group"] == variants.EXAMPLES and result["floor"] == 1.0
+
+
+# ---- FlashAttention-4's words, with a stand-in for the language that has vectors of one element
+
+class Register:
+    def __init__(self, *_):
+        self.value = None
+
+    def __setitem__(self, place, value):
+        self.value = value
+
+    def load(self):
+        return torch.as_tensor(self.value).reshape(1)
+
+
+@pytest.fixture
+def dsl(monkeypatch, stand_ins):
+    cutlass, cute, utils = (types.ModuleType(n) for n in ("cutlass", "cutlass.cute", "utils"))
+    cutlass.Float32, cutlass.Int32, cutlass.cute = torch.float32, torch.int32, cute
+    cute.jit = lambda function: function
+    cute.full_like = lambda like, value: torch.full_like(like, value)
+    cute.make_rmem_tensor = Register
+    cute.math = types.SimpleNamespace(exp2=lambda x, fastmath: torch.exp2(x),
+                                      tanh=lambda x, fastmath: torch.tanh(x))
+    utils.scalar_to_ssa = lambda x, dtype: torch.as_tensor(x).reshape(1).to(dtype)
+    monkeypatch.setitem(sys.modules, "cutlass", cutlass)
+    monkeypatch.setitem(sys.modules, "cutlass.cute", cute)
+    sys.modules["flash_attn.cute"].utils = utils
+
+
+@pytest.mark.parametrize("example,which", [
+    (name, which) for name in EXAMPLES for which in ("mask", "score", "known")
+    if which in small(name).statement.kernels])
+def test_a_word_of_flashattention_4_is_the_statement(example, which, dsl):
+    from fa4_words import words
+    row = small(example, heads=16 if example == "alibi_heads" else 2)  # whose slopes are for 16
+    row = dataclasses.replace(row, reach=0)  # every distance has its entry
+    inputs = VariantInputs(row, "cpu")
+    statement = row.statement
+    function, reads = words(inputs.a)[statement.kernels[which]]
+    assert all(t.dtype in (torch.int32, torch.float32) for t in reads or [])
+    scores = which == "score" or "score" in statement.kernels
+    ends = torch.tensor([row.batch, row.heads, row.length, row.all_keys])
+    seen = set()
+    for place in (torch.rand(300, 4) * ends).int():
+        b, h, i, j = (x.reshape(1) for x in place)
+        s = torch.randn(1) * 20
+        mine = (inputs.score(s, b, h, i, j) if scores else inputs.keep(b, h, i, j))
+        theirs = (function(s, b, h, i, j, None, reads) if scores else function(b, h, i, j, None, reads))
+        assert torch.allclose(mine.float(), theirs.float(), rtol=1e-5), place
+        seen.add(float(mine))
+    assert len(seen) > 1
+
+
+def test_a_word_that_would_read_beyond_its_table_is_refused(dsl):
+    inputs = VariantInputs(small("relative_bias", reach=100), "cpu")
+    with pytest.raises(ValueError, match="'relative' says another function"):
+        variant_peers.PEERS["FlashAttention-4 score"][0](inputs)
