@@ -56,17 +56,18 @@ def print_case(name, result):
     beside = any("burst_tflops" in row for row in rows.values())
     print(f"\n{name}   (clocks {result['clocks']['before']} -> {result['clocks']['after']}, "
           f"{result['seconds']:.0f} s)")
-    print(f"  {'':22} {'sustained' if beside else 'burst':>9}  {'min..max':>11}  of cuBLAS  "
+    wide = max(22, *map(len, rows))
+    print(f"  {'':{wide}} {'sustained' if beside else 'burst':>9}  {'min..max':>11}  of cuBLAS  "
           + ("burst  of cuBLAS  " if beside else "") + "of the fastest peer")
     for implementation, row in rows.items():
         if row["status"] != "ok":
-            print(f"  {implementation:22} {row['status']}")
+            print(f"  {implementation:{wide}} {row['status']}")
             continue
         low, high = row["spread"]
         ratio = f"{row['tflops'] / best[1]:.3f}" if best and implementation != CUBLAS else ""
         burst = (f"{row['burst_tflops']:5.0f}  {_share(row, 'burst_of_cublas'):>9}  "
                  if beside else "")
-        print(f"  {implementation:22} {row['tflops']:9.1f}  {f'{low:.0f}..{high:.0f}':>11}  "
+        print(f"  {implementation:{wide}} {row['tflops']:9.1f}  {f'{low:.0f}..{high:.0f}':>11}  "
               f"{_share(row, 'of_cublas'):>9}  {burst}{ratio:5}{_mask(row)}".rstrip())
     for line in ratio_lines(rows):
         print(f"  {line}")
@@ -165,7 +166,8 @@ def _listed(values):
     return " and ".join(sorted({str(value) for value in values}))
 
 
-def _footnote(mode, cases, runs):
+def footnote(mode, cases, runs):
+    """On what machine, with which packages and peers, and how, the cases of some runs were measured."""
     every = [result["environment"] for result in cases.values()]
     packages = [name for name in every[0] if name not in ("gpu", "driver")]
     versions = ", ".join(f"{name} {_listed(e[name] for e in every)}" for name in packages
@@ -199,5 +201,5 @@ def markdown(runs):
             title = f"{group}, {mode}"
             lines += _group_table(title, {name: result for name, result in cases.items()
                                           if result["group"] == group})
-        lines += [_footnote(mode, cases, parts), ""] if cases else []
+        lines += [footnote(mode, cases, parts), ""] if cases else []
     return "\n".join(lines).rstrip()

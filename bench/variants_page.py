@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 
 import cubridge_table  # noqa: E402
 import why  # noqa: E402
-from table import CUBLAS, KNOWN, TRITON, fastest_peer  # noqa: E402
+from table import CUBLAS, KNOWN, TRITON, fastest_peer, footnote  # noqa: E402
 from variants import ROWS  # noqa: E402
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
@@ -38,12 +38,11 @@ are kept in part; dark strokes are the kept entries.
 
 
 def read_runs(files):
-    """{mode: {name of a row: its result}} and {mode: the run} of what bench.py wrote."""
-    modes = {}
-    for file in files:
-        run = json.loads(Path(file).read_text())
+    """{mode: {name of a row: its result}} of what bench.py wrote, and the runs."""
+    modes, runs = {}, [json.loads(Path(file).read_text()) for file in files]
+    for run in runs:
         modes.setdefault(run["mode"], {}).update(run["cases"])
-    return modes
+    return modes, runs
 
 
 # ---- one example
@@ -117,8 +116,8 @@ def ratio(mine, other):
     return f"{mine['tflops'] / other:.2f}" if mine["status"] == "ok" and other else "-"
 
 
-def table(modes):
-    """Every row of the table of variants, for each mode."""
+def table(modes, runs=()):
+    """Every row of the table of variants, for each mode, and how they were measured."""
     lines = []
     for mode, cases in modes.items():
         rows = [row for row in ROWS["variants"] if row.name in cases]
@@ -128,6 +127,9 @@ def table(modes):
                   "|---|" + "---:|" * 6]
         for row in rows:
             lines.append(line_of(row, cases[row.name]["rows"], ours(cases[row.name])))
+        if runs:
+            lines += ["", footnote(mode, {row.name: cases[row.name] for row in rows},
+                                   [run for run in runs if run.get("rows") == "variants"])]
         lines.append("")
     return lines or ["No run of `bench/bench.py --rows variants` is given: speeds are not measured.", ""]
 
@@ -150,10 +152,10 @@ def line_of(row, found, mine):
 
 
 def page(out, files, reasons):
-    modes = read_runs(files)
+    modes, runs = read_runs(files)
     _, _, lines = diff(out / "full")
     expert = json.loads((out / "full/certificate.json").read_text())["expert"]["name"]
-    text = [INTRO.format(expert=expert, lines=lines), "## Speed", "", *table(modes)]
+    text = [INTRO.format(expert=expert, lines=lines), "## Speed", "", *table(modes, runs)]
     if reasons:
         rows = why.with_speeds(json.loads(Path(reasons).read_text()),
                                {"cases": modes.get("sustained") or modes.get("burst") or {}})

@@ -70,7 +70,8 @@ CELL = next(row for row in ROWS["cubridge"] if row.label == "Comb" and row.lengt
 
 def run_of(tmp_path, mode, cases):
     path = tmp_path / f"{mode}.json"
-    path.write_text(json.dumps({"mode": mode, "peers": "all", "left_out": {}, "cases": cases}))
+    path.write_text(json.dumps({"mode": mode, "rows": "variants", "peers": "all", "left_out": {},
+                                "cases": cases}))
     return path
 
 
@@ -79,10 +80,11 @@ def test_speeds_and_masks_stand_beside_the_example(tmp_path):
             "FlexAttention FLASH": row(500) | {"mask_ms": 3.0, "with_mask_tflops": 250},
             "FlexAttention Triton": row(300), "FlashAttention-4 known": row(800),
             "SDPA math": {"status": "failed: no"}}
-    modes = variants_page.read_runs([run_of(tmp_path, "sustained", {ROW.name: result(rows)})])
+    modes, runs = variants_page.read_runs([run_of(tmp_path, "sustained", {ROW.name: result(rows)})])
     assert variants_page.speed([ROW], modes) == [
         f"{ROW.name}, sustained: 600 TFLOP/s; fastest peer 500 (FlexAttention FLASH), 1.20x, 250 where "
         "each call has its own mask (3.0 ms)"]
+    assert variants_page.table(modes, runs)[-2].startswith("H, driver 570; torch 2.11; 2025-01-02.")
     assert variants_page.table(modes)[2] == (
         f"| [{ROW.name}](#prefix_lm) | 600 | 500 FlexAttention FLASH | 1.20 (0.75 known) | 2.00 | 3.0 "
         "| 700 |")
