@@ -8,9 +8,10 @@
 A folder holds kernel.cubin and launch.json and is named after the function that it computes, with
 what differs from D 128 in bf16: full, causal, prefix_lm, alibi, full_d64, causal_d192_128, full_f16,
 full_ampere and so on (else NAME=FOLDER). A folder of such folders stands for all in it. Every case
-of cases.py that a folder computes is run, or those that --only names (by folder, or a pattern of the
-case's own name: '*S1024*'), without those that --skip names; without folders or --only all, the
-peers alone. --rows takes other tables, those of variants.py; --without leaves a peer out. Peers: each backend of scaled_dot_product_attention that runs the case, FlexAttention with its
+of cases.py that a folder computes is run, or those that --only names (by folder, by group, or by a
+pattern of the case's own name: '*S1024*'), without those that --skip names; without folders or --only
+all, the peers alone. --rows takes other tables, those of variants.py; --without leaves a peer out.
+Peers: each backend of scaled_dot_product_attention that runs the case, FlexAttention with its
 Triton and FLASH backends, FlashAttention-4's package, and an 8192^3 cuBLAS product as the measure of
 the machine. A peer that cannot be imported is left out, which one line says. No network is needed.
 
@@ -85,7 +86,7 @@ def folders_by_key(arguments, rows="attention"):
 
 
 def names(word, case):
-    return word == case.key or fnmatch.fnmatchcase(case.name, word)
+    return word in (case.key, case.group) or fnmatch.fnmatchcase(case.name, word)
 
 
 def selected(only, folders, rows="attention", skip=None):
@@ -93,7 +94,7 @@ def selected(only, folders, rows="attention", skip=None):
     for word in [*(only or []), *(skip or [])]:
         if not any(names(word, case) for case in ROWS[rows]):
             sys.exit(f"'{word}' names no case of {rows}: neither one of {', '.join(keys_of(rows))} "
-                     "nor a pattern of a case's name")
+                     "nor a pattern of a case's name, nor a group")
     chosen = (lambda case: any(names(word, case) for word in only)) if only else (
         lambda case: not folders or case.key in folders)
     return [case for case in ROWS[rows]
@@ -257,7 +258,7 @@ def main():
     parser.add_argument("--rows", choices=ROWS, default="attention",
                         help="variants: every example; cubridge: its eight functions, 96 cells")
     parser.add_argument("--only", action="append", metavar="NAME",
-                        help="cases of this folder, or whose name has this pattern")
+                        help="cases of this folder or group, or whose name has this pattern")
     parser.add_argument("--skip", action="append", metavar="NAME", help="none of these")
     parser.add_argument("--without", action="append", metavar="PEER",
                         choices=sorted({*PEERS, *variant_peers.PEERS}))

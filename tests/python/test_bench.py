@@ -524,6 +524,7 @@ def test_other_tables_have_folders_and_patterns_of_their_own(tmp_path):
     assert len(bench.selected(None, folders, "cubridge", ["*S1024*", "*H32 *"])) == 6
     assert [c.name for c in bench.selected(["causal window*"], {}, "variants")] == [
         "causal window 1024 B2 H16 S8192 D128"]
+    assert len(bench.selected(["Variants"], {}, "variants")) == 13
     with pytest.raises(SystemExit, match="'gpt' names no case of variants"):
         bench.selected(["gpt"], {}, "variants")
 
