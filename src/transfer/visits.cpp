@@ -1,9 +1,5 @@
 #include "transfer/visits.h"
 
-#include <fmt/format.h>
-
-#include "tl/scope.h"
-
 namespace kw::transfer {
 namespace {
 
@@ -66,24 +62,44 @@ class Numbering {
 
 }  // namespace
 
+bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::Item>& parameters,
+                     const std::string& result, const std::vector<std::string>& body) {
+  std::vector<Stmt>& all = edit.program.body;
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (all[n].op != Op::def || all[n].word("n") != edit.facts.keys_def) continue;
+    Stmt def = all[n];
+    def.items("n").at(0).name = name;
+    def.items("r").at(0).name = result;
+    def.items("ps") = parameters;
+    if (!edit.replace(def.body, body)) return false;
+    all.insert(all.begin() + n, std::move(def));
+    return true;
+  }
+  return false;
+}
+
+bool insert_record(Edit& edit, const std::string& name, const std::vector<std::string>& fields) {
+  const std::string keys = def_named(edit.program, edit.facts.keys_def)->word("r");
+  std::vector<Stmt>& all = edit.program.body;
+  for (size_t n = 0; n < all.size(); ++n) {
+    if (all[n].op != Op::record || all[n].word("n") != keys) continue;
+    Stmt record = all[n];
+    record.items("n").at(0).name = name;
+    record.items("d").clear();
+    for (const std::string& field : fields) record.items("d").push_back({field, "", nullptr, {}});
+    all.insert(all.begin() + n + 1, std::move(record));
+    return true;
+  }
+  return false;
+}
+
 bool number_visits(Edit& edit, const std::vector<std::string>& body) {
   const std::string name = edit.fresh({"key_block", "visited_block"});
   if (!Numbering(edit.facts, name).apply(edit.program.body, ""))
     return edit.refuse("transfer.kernel", {},
                        "this kernel loads or masks keys that are no number of key blocks", "");
-  std::vector<Stmt>& all = edit.program.body;
-  for (size_t n = 0; n < all.size(); ++n) {
-    if (all[n].op != Op::def || all[n].word("n") != edit.facts.keys_def) continue;
-    Stmt def = all[n];
-    const tl::Item block = def.items("ps").at(0);
-    def.items("n").at(0).name = name;
-    def.items("r").at(0).name = "index";
-    def.items("ps") = {block, {"n", "index", nullptr, {}}};
-    if (!edit.replace(def.body, body)) return false;
-    all.insert(all.begin() + n + 1, std::move(def));
-    return true;
-  }
-  return false;
+  const tl::Item block = def_named(edit.program, edit.facts.keys_def)->items("ps").at(0);
+  return insert_function(edit, name, {block, {"n", "index", nullptr, {}}}, "index", body);
 }
 
 }  // namespace kw::transfer

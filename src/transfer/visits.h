@@ -19,10 +19,17 @@
 
 namespace kw::transfer {
 
-// Puts that function behind the one for key ranges and asks it at every load of keys and values and
+// Puts that function before the one for key ranges and asks it at every load of keys and values and
 // every origin of a map of the scores. `body` is TL: lets and a return, in which the block of the
 // output is `block` as key_blocks calls it, and the visit is `n`. To be called after the rules that
 // add maps of the scores. False, with a refusal, where the kernel has such a place in another form.
 bool number_visits(Edit& edit, const std::vector<std::string>& body);
+
+// A function of scalars, before the one for key ranges: its parameters, `index` or a record, and
+// lets and a return.
+bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::Item>& parameters,
+                     const std::string& result, const std::vector<std::string>& body);
+// A record, behind that of key ranges.
+bool insert_record(Edit& edit, const std::string& name, const std::vector<std::string>& fields);
 
 }  // namespace kw::transfer
