@@ -141,7 +141,7 @@ bool end_key_loops(Edit& edit, const KeyFields& fields) {
       end_at(unmasked, tl::field(loops.keys, kFullFrom));
       Stmt again = unmasked;
       again.items("a").at(0).expr = with_field(again.expr("a"), edit.facts.full_field, kFullFrom);
-      end_at(again, fields.first ? tl::field(loops.keys, kFirst) : tl::integer(0));
+      end_at(again, fields.first ? tl::field(value_in(body, loops.keys), kFirst) : tl::integer(0));
       again.body = masked.body;
       body.insert(body.begin() + loops.masked + 2, std::move(again));
     } else if (fields.first) {

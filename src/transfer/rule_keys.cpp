@@ -34,8 +34,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "spec/linear.h"
+#include "tl/intervals.h"
+#include "tl/scope.h"
 #include "transfer/intervals.h"
 #include "transfer/key_loops.h"
 #include "transfer/ranges.h"
@@ -76,16 +80,24 @@ ExprPtr at_most_last(const ExprPtr& end, const ExprPtr& e) {
   return smaller(e, binary("-", end, spec::integer(1)));
 }
 
-// The number of keys in a key block: a constant of the program.
-int64_t keys_of_a_block(const Edit& edit) {
-  int64_t out = 1;
+// The value of an expression of constants in the program; `otherwise` for any other.
+int64_t constant(const tl::Program& program, const tl::ExprPtr& e, int64_t otherwise) {
+  tl::Scope scope;
+  for (const tl::Stmt& s : program.body) tl::declare(scope, s);
+  const tl::Interval value = tl::interval_of(e, scope);
+  return value.lo == value.hi ? value.lo : otherwise;
+}
+
+// The fewest rows for which anybody asks for key blocks.
+int64_t fewest_rows(const Edit& edit) {
+  int64_t fewest = std::numeric_limits<int64_t>::max();
   tl::walk(std::as_const(edit.program.body), [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::param) return;
+    if (s.op != tl::Op::let) return;
     for (const tl::Item& d : s.items("d"))
-      if (edit.facts.key_tile->is_name(d.name) && d.expr->kind == tl::ExprKind::integer)
-        out = std::stoll(d.expr->text);
+      if (d.expr->kind == tl::ExprKind::call && d.expr->text == edit.facts.keys_def)
+        fewest = std::min(fewest, constant(edit.program, d.expr->args[2], 1));
   });
-  return out;
+  return fewest;
 }
 
 // The rows from i0 on, as many as that name says.
@@ -94,14 +106,33 @@ Rows rows_from_i0(const std::string& count) {
   return {i0, binary("-", binary("+", i0, size(count)), spec::integer(1))};
 }
 
-// The spans in which every row keeps everything, of those that may have a whole key block.
+// a - b is less than that, with what is no more in a than in b left out: of a window around a
+// place, the place for the first row and for the last.
+bool is_narrower(const ExprPtr& a, const ExprPtr& b, const Box& box, int64_t than) {
+  spec::Linear width = spec::add(spec::linear(a), spec::linear(b), -1);
+  const auto cancel = [&] {
+    for (const auto& more : width.terms)
+      for (const auto& less : width.terms)
+        if (more.factor == 1 && less.factor == -1 && at_most(more.atom, less.atom)) {
+          const spec::Linear rest = spec::add(width, spec::linear(more.atom), -1);
+          width = spec::add(rest, spec::linear(less.atom));
+          return true;
+        }
+    return false;
+  };
+  while (cancel()) continue;
+  return range(spec::to_expr(width), box).high < double(than);
+}
+
+// The spans in which every row keeps everything, of those that may have a whole key block where
+// there are as many rows as `box` says.
 std::vector<Span> whole_spans(const KeyRanges& kept, const ExprPtr& keys, const Rows& rows,
-                              int64_t tile) {
+                              const Box& box, int64_t tile) {
   std::vector<Span> out;
   for (const KeyBounds& k : kept.whole) {
     const ExprPtr below = k.upper ? lowest(k.upper, rows) : keys,
                   from = k.lower ? highest(k.lower, rows) : zero();
-    if (!below || !from || range(binary("-", below, from), {}).high < tile) continue;
+    if (!below || !from || is_narrower(below, from, box, tile)) continue;
     const Span span{larger(zero(), from), larger(zero(), smaller(keys, below))};
     if (!at_most(span.below, span.from)) out.push_back(span);
   }
@@ -135,10 +166,10 @@ Needed needed_keys(const Edit& edit, const KeyRanges& kept, const std::string& c
   const KeyBounds around = hull(kept.cover);
   const ExprPtr end = around.upper ? highest(around.upper, rows) : nullptr,
                 from = around.lower ? lowest(around.lower, rows) : nullptr;
-  Needed out{end ? smaller(keys, end) : keys,
-             from,
-             whole_spans(kept, keys, rows, keys_of_a_block(edit)),
-             {}};
+  Box box;
+  box.names[count] = {double(fewest_rows(edit)), kInfinity};
+  const int64_t tile = constant(edit.program, edit.facts.key_tile, 1);
+  Needed out{end ? smaller(keys, end) : keys, from, whole_spans(kept, keys, rows, box, tile), {}};
   const ExprPtr least = end ? lowest(around.upper, rows) : keys;  // of the ends of single rows
   if (out.first && (!least || range(out.first, {}).high <= 0)) out.first = nullptr;
   if (out.first) {
@@ -254,8 +285,9 @@ bool Writer::write_hole(const Span& hole) {
   if (!insert_record(edit_, record, {"first", "count"})) return false;
   lets_ = {fmt::format("let {} = {}.{} * {}", first_row_, block_, edit_.facts.row_field,
                        tl::print(edit_.facts.row_tile))};
-  const std::string first = let("first", blocks_before(smaller(size(edit_.facts.keys),
-                                                               larger(spec::integer(1), hole.from)))),
+  const std::string first =
+                        let("first", blocks_before(smaller(size(edit_.facts.keys),
+                                                           larger(spec::integer(1), hole.from)))),
                     again = block_of(larger(zero(), hole.below));
   if (failed_ ||
       !add_function(of, {block}, record, fmt::format("{}, max(0, {} - {})", first, again, first)))
