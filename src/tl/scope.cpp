@@ -130,7 +130,9 @@ Symbol heading(const Stmt& stmt) {
       return s;
     }
     case Op::def: {
-      Symbol s = named(stmt, item, Category::def, {Type::record, stmt.word("r")});
+      const std::string result = stmt.word("r");
+      Symbol s = named(stmt, item, Category::def,
+                       result == "index" ? Type{Type::integer, ""} : Type{Type::record, result});
       s.params = stmt.items("ps");
       return s;
     }

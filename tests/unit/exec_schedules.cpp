@@ -52,6 +52,18 @@ TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
   }
 }
 
+// Where no block visits more than some key blocks, and nothing is said of rows beyond those that
+// were walked.
+TEST(AllSequences, of_any_number_of_keys_are_claimed_where_blocks_stay_short) {
+  const std::string all = "return ceil_div(N, BN), N // BN\n";
+  const auto r = report_of(edited("full", all, "return ceil_div(min(N, 300), BN), 0\n"), true);
+  EXPECT_TRUE(r.closed && r.bounded) << r.not_closed;
+  const auto far = report_of(
+      edited("full", all, "return ceil_div(min(N, 300 + i0 // 90000 * 5000), BN), 0\n"), true);
+  EXPECT_TRUE(far.closed) << far.not_closed;
+  EXPECT_FALSE(far.any_length());
+}
+
 TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {
   const exec::ScheduleReport r = report_of(
       edited("full", "            fill acc = 0.0\n",
