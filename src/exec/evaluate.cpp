@@ -77,6 +77,19 @@ Value field_of(const Context& c, const Expr& e) {
   return fault(c, "exec.name", fmt::format("{} has no field {}", tl::print(e.args[0]), e.text));
 }
 
+// The one value of a function that returns an index.
+Value make_index(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
+  const auto& values = returns.items("a");
+  if (values.size() != 1)
+    return fault(inside, "exec.type",
+                 fmt::format("{} values for the index of {}", values.size(), def.word("n")));
+  const int64_t x = integer_of(inside, values[0].expr);
+  if (x < 0 && !c.m.faults.any())
+    return fault(inside, "exec.negative",
+                 fmt::format("{} is {}: an index is never negative", def.word("n"), x));
+  return Value::integer(x);
+}
+
 Value make_record(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
   const auto record = c.m.records.find(def.word("r"));
   if (record == c.m.records.end())
@@ -113,7 +126,8 @@ Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
       const Value v = run_body(c, def, s.body, scope);
       if (v.type != Type::none) return v;
     } else if (s.op == Op::return_) {
-      return make_record(c, def, s, inside);
+      return def.word("r") == "index" ? make_index(c, def, s, inside)
+                                      : make_record(c, def, s, inside);
     } else {
       return fault(inside, "exec.name", fmt::format("{} stands in a function", cite(s)));
     }

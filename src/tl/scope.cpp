@@ -133,7 +133,9 @@ Symbol heading(const Stmt& stmt) {
       return s;
     }
     case Op::def: {
-      Symbol s = named(stmt, item, Category::def, {Type::record, stmt.word("r")});
+      const std::string result = stmt.word("r");
+      Symbol s = named(stmt, item, Category::def,
+                       result == "index" ? Type{Type::integer, ""} : Type{Type::record, result});
       s.params = stmt.items("ps");
       return s;
     }
@@ -243,7 +245,8 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
       return counter("w", kNonNegative);
     case Op::list_blocks:
       counter("n", {interval_of(stmt.expr("a"), scope).lo, interval_of(stmt.expr("b"), scope).hi});
-      return counter("r", kNonNegative);
+      counter("r", kNonNegative);
+      return counter("s", kNonNegative);
     case Op::deal:
     case Op::take:
     case Op::take_warp:
