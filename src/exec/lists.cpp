@@ -2,7 +2,7 @@
 //
 //   lists attention_lists, threads 512, w of lists:
 //       let i0 = ...
-//       list_blocks visits[w * list_words] for n in range(first, end), r of 4:
+//       list_blocks visits[w * list_words] for n in range(first, end), groups r to s of 4:
 //           let ...
 //           return some, all
 //
@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kCount = 0, kFull = 1, kGroups = 2;
 
 struct Class {
-  bool all = true;         // every group keeps all of the key block
+  bool all = false;        // every group keeps all of the key block
   std::vector<bool> some;  // by group
 };
 
@@ -37,12 +37,16 @@ void bind_lets(const Context& c, const Stmt& s, const ScopePtr& scope) {
     scope->names[d.name] = evaluate({c.m, scope.get(), &s}, d.expr);
 }
 
-// What the block of list_blocks says of key block n and the rows of group r.
-std::pair<bool, bool> some_and_all(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n,
-                                   int64_t r) {
+struct Kept {
+  bool some = false, all = false;
+};
+
+// What the block of list_blocks says of key block n and the rows of groups r to end - 1.
+Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r, int64_t end) {
   const ScopePtr scope = std::make_shared<Scope>(outer);
   scope->names[s.word("n")] = Value::integer(n);
   scope->names[s.word("r")] = Value::integer(r);
+  scope->names[s.word("s")] = Value::integer(end);
   for (const Stmt& inner : s.body) {
     const Context c{m, scope.get(), &inner};
     if (inner.op == Op::let) bind_lets(c, inner, scope);
@@ -51,6 +55,20 @@ std::pair<bool, bool> some_and_all(Machine& m, const Stmt& s, const ScopePtr& ou
   }
   m.faults.raise("exec.type", &s, "the block returns no two conditions");
   return {};
+}
+
+// The groups are asked one by one where all of them together neither keep everything nor nothing.
+Class class_of(Machine& m, const Stmt& s, const ScopePtr& scope, int64_t n, int64_t groups) {
+  const Kept together = kept(m, s, scope, n, 0, groups);
+  Class found{together.some && together.all, std::vector<bool>(groups, together.some)};
+  if (!together.some || together.all || groups == 1) return found;
+  found.all = true;
+  for (int64_t r = 0; r < groups && !m.faults.any(); ++r) {
+    const Kept alone = kept(m, s, scope, n, r, r + 1);
+    found.some[r] = alone.some;
+    found.all &= alone.all;
+  }
+  return found;
 }
 
 // Puts the words of one list behind each other; nothing of a list that does not fit is written.
@@ -81,12 +99,7 @@ void list_blocks(Machine& m, const Stmt& s, const ScopePtr& scope) {
   std::vector<int64_t> full, mixed, values(kGroups + groups, 1);
   std::vector<int64_t> last(groups, -1);  // of the mixed ones, by group
   for (int64_t n = first; n < end && !m.faults.any(); ++n) {
-    Class found;
-    for (int64_t r = 0; r < groups && !m.faults.any(); ++r) {
-      const auto [some, all] = some_and_all(m, s, scope, n, r);
-      found.some.push_back(some);
-      found.all &= all;
-    }
+    const Class found = class_of(m, s, scope, n, groups);
     if (found.all) {
       full.push_back(n);
     } else if (std::find(found.some.begin(), found.some.end(), true) != found.some.end()) {

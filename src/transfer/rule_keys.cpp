@@ -190,7 +190,7 @@ void note_what_is_slow(Edit& edit, const KeyRange& keys) {
 }  // namespace
 
 bool rule_keys(Edit& edit) {
-  if (!edit.keep) return true;
+  if (!edit.keep || edit.listed) return true;
   tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
   const auto& ps = def.items("ps");
   const std::string block = ps.at(0).name, first_row = ps.at(1).name,

@@ -49,6 +49,19 @@ KW_DEVICE void each_of(const Tensor<const T, D...>& t, F f, Index... at) {
   each<0>(t, box, t.data, f);
 }
 
+// A bit for each group that may keep some entry, or kAll where each keeps every one.
+constexpr u32 kAll = 1u << 15;
+template <int Groups, class F> KW_DEVICE u32 class_of(int n, F& keeps) {
+  u32 found = 0;
+  bool all = true;
+  for (int r = 0; r < Groups; ++r) {
+    const Kept kept = keeps(n, r, r + 1);
+    found |= u32(kept.some) << r;
+    all = all && kept.all;
+  }
+  return all ? kAll : found;
+}
+
 }  // namespace detail
 
 // The least and the greatest element of a box, indices from first to last for each dimension. By
@@ -71,11 +84,12 @@ KW_DEVICE int greatest(const Tensor<const T, D...>& t, Index... at) {
 // then those of which some group may keep some, each in ascending order; key block 0 where there
 // are none. A group has no use for visits from its number on. All threads of the block, once.
 //
-//   keeps(n, r)   what group r does with key block n, asked by a whole warp
+//   keeps(n, r, s)   what the groups from r to s - 1, taken together, do with key block n; asked by
+//                    a whole warp, first of all groups, then of each where that does not decide
 template <int Groups, class F>
 KW_DEVICE void list_blocks(const Scratch& out, int at, int first, int end, F keeps) {
+  using detail::kAll;
   constexpr int kChunk = 8192;
-  constexpr u32 kAll = 1u << 15;
   static_assert(Groups >= 1 && Groups <= 15, "a class has a bit for each group and one for all");
   __shared__ unsigned short classes[kChunk];
   const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -88,13 +102,8 @@ KW_DEVICE void list_blocks(const Scratch& out, int at, int first, int end, F kee
       if (pass == 0 || end - first > kChunk) {  // else the classes are still there
         __syncthreads();
         for (int n = from + warp; n < to; n += warps) {
-          u32 found = kAll;
-#pragma unroll
-          for (int r = 0; r < Groups; ++r) {
-            const Kept kept = keeps(n, r);
-            if (kept.some) found |= 1u << r;
-            if (!kept.all) found &= ~kAll;
-          }
+          const Kept kept = keeps(n, 0, Groups);
+          const u32 found = !kept.some ? 0 : kept.all ? kAll : Groups == 1 ? 1 : detail::class_of<Groups>(n, keeps);
           if (lane == 0) classes[n - from] = found;
         }
         __syncthreads();
