@@ -130,7 +130,7 @@ class ListWriter {
           if (d.has(hole))
             for (const tl::Item& item : d.items(hole)) taken = taken || item.name == name;
       };
-      names(s);
+      if (s.op != Op::record) names(s);  // fields are no names
       if (s.op == Op::args || s.op == Op::shared) std::for_each(s.body.begin(), s.body.end(), names);
     }
     return taken ? edit_.fresh({name + "_here"}) : name;
