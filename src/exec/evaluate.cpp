@@ -52,6 +52,7 @@ Value name_of(const Context& c, const std::string& name) {
 // An element of a tensor argument: prefix[b].
 Value element_of(const Context& c, const Expr& e) {
   const std::string& name = e.args[0]->text;
+  if (c.m.scratches.count(name)) return word_of_scratch(c, e);
   const Global* tensor = readable_tensor(c, name);
   if (!tensor) return {};
   std::vector<int64_t> at;
@@ -190,6 +191,7 @@ Value apply_function(const Context& c, const Expr& e, const std::string& name) {
 Value call_of(const Context& c, const Expr& e) {
   if (const auto def = c.m.defs.find(e.text); def != c.m.defs.end())
     return call_def(c, *def->second, e);
+  if (e.text == "least" || e.text == "greatest") return least_or_greatest(c, e);
   if (e.text == "block_index" && c.block) return Value::integer(c.block->index);
   if (e.text == "heads_at_once" && e.args.size() == 4)
     return Value::integer(heads_at_once(integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),

@@ -21,6 +21,7 @@ const Wanted* wanted(std::string_view kind) {
       {"tiled", {Category::tiled}, "a tiled tensor"},
       {"tensor", {Category::tensor}, "a tensor"},
       {"workspace", {Category::workspace}, "a workspace"},
+      {"scratch", {Category::scratch}, "a scratch"},
       {"queue", {Category::queue}, "a queue"},
       {"shared", {Category::tile, Category::ring}, "a shared tile"},
       {"barrier", {Category::barrier}, "a barrier"},

@@ -1,5 +1,7 @@
 #include "transfer/ranges.h"
 
+#include <numeric>
+
 namespace kw::transfer {
 namespace {
 
@@ -86,6 +88,10 @@ void merge_two(std::vector<KeyBounds>& cover) {
 }
 
 }  // namespace
+
+KeyBounds KeyRanges::around() const {
+  return std::accumulate(cover.begin() + 1, cover.end(), cover.at(0), hull);
+}
 
 KeyRanges key_ranges(const ExprPtr& keep, const ExprPtr& keys) {
   const Parts parts = parts_of(keep, keys);

@@ -18,6 +18,8 @@ struct KeyRanges {
   std::vector<KeyBounds> cover;  // one or two
   std::vector<KeyBounds> whole;
   int merged = 0;  // ranges of the cover that were joined although keys may lie between them
+
+  KeyBounds around() const;  // the one range that holds all of cover
 };
 
 KeyRanges key_ranges(const spec::ExprPtr& keep, const spec::ExprPtr& keys);

@@ -150,20 +150,11 @@ std::optional<Span> hole_between(const KeyRanges& kept, const Rows& rows) {
   return Span{from, below};
 }
 
-KeyBounds hull(const std::vector<KeyBounds>& cover) {
-  KeyBounds out = cover.at(0);
-  for (const KeyBounds& k : cover) {
-    out.lower = out.lower && k.lower ? smaller(out.lower, k.lower) : nullptr;
-    out.upper = out.upper && k.upper ? larger(out.upper, k.upper) : nullptr;
-  }
-  return out;
-}
-
 // `count` names how many rows there are from i0.
 Needed needed_keys(const Edit& edit, const KeyRanges& kept, const std::string& count) {
   const ExprPtr keys = size(edit.facts.keys);
   const Rows rows = rows_from_i0(count);
-  const KeyBounds around = hull(kept.cover);
+  const KeyBounds around = kept.around();
   const ExprPtr end = around.upper ? highest(around.upper, rows) : nullptr,
                 from = around.lower ? lowest(around.lower, rows) : nullptr;
   Box box;
@@ -353,7 +344,7 @@ void note_what_is_slow(Edit& edit, const KeyRanges& kept, const Needed& needed) 
 }  // namespace
 
 bool rule_keys(Edit& edit) {
-  if (!edit.keep) return true;
+  if (!edit.keep || edit.listed) return true;
   const tl::Stmt def = *def_named(edit.program, edit.facts.keys_def);
   const KeyRanges kept = key_ranges(edit.keep, size(edit.facts.keys));
   const Needed needed = needed_keys(edit, kept, def.items("ps").at(2).name);
