@@ -5,6 +5,7 @@
 #include "ops/async_copies.cuh"
 #include "ops/barriers.cuh"
 #include "ops/copies.cuh"
+#include "ops/lists.cuh"
 #include "ops/maps.cuh"
 #include "ops/queue.cuh"
 #include "ops/workers.cuh"

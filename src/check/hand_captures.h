@@ -53,6 +53,14 @@ inline void add_reads(spec::Form& f) {
                     binary("==", read("own", Type::integer, {at("b"), at("i")}),
                            read("document", Type::integer, {at("b"), at("j")})));
   }
+  if (f.name == "lists") {
+    const auto block = [](const char* index) { return binary("//", at(index), integer(64)); };
+    f.arguments.push_back(tensor("own", Dtype::i32, {f.B, {"", 16}}));
+    f.arguments.push_back(tensor("kind", Dtype::i64, {f.B, {"", 16}}));
+    t.keep = binary("and", binary("<=", at("j"), at("i")),
+                    binary("==", read("own", Type::integer, {at("b"), block("i")}),
+                           read("kind", Type::integer, {at("b"), block("j")})));
+  }
   if (f.name == "pair_bias") {
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.H, f.M, f.N}));
     f.arguments.push_back(tensor("table", Dtype::f32, {f.H, {"", 41}}));
@@ -110,6 +118,8 @@ inline spec::Capture capture_of(const spec::Form& form) {
       if (form.arguments[a].dtype == Dtype::boolean) d = {Draw::Kind::integer, a, 1, 0, 1};
       if (form.arguments[a].name == "own" || form.arguments[a].name == "document")
         d = {Draw::Kind::integer, a, 1, 0, 2};
+      if (form.name == "lists" && !is_float(form.arguments[a].dtype))
+        d = {Draw::Kind::integer, a, 1, 0, 1};
       if (form.arguments[a].name == "slopes") d = {Draw::Kind::uniform, a, 0.5};
       g.draws.arguments[form.arguments[a].name] = d;
     }

@@ -55,7 +55,7 @@ std::string print_bound(const ExactReport& e) {
 
 Scope scope(const Report& r) {
   if (!r.schedules) return Scope::one_order;
-  return r.schedules->closed && r.schedules->period > 0 ? Scope::every_launch : Scope::explored;
+  return r.schedules->closed && r.schedules->any_length() ? Scope::every_launch : Scope::explored;
 }
 
 std::string_view name(Scope s) {

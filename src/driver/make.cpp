@@ -193,7 +193,7 @@ class Maker {
 
   bool build() {
     const SourcePtr kernel = make_source("kernel.cu", lowered_->text);
-    built_ = driver::build(*tools_, kernel, options_.target, plan_->entry, plan_->parameter_bytes,
+    built_ = driver::build(*tools_, kernel, options_.target, plan_->entries(), plan_->parameter_bytes,
                            attempt_);
     if (!built_) return false;
     say("build", fmt::format("{}, {}: {} registers at entry, 0 spills, {} KB shared",

@@ -64,7 +64,7 @@ std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRe
 }
 
 std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const std::string& target,
-                           const std::string& entry, int64_t parameter_bytes,
+                           const std::vector<std::string>& entries, int64_t parameter_bytes,
                            Diagnostics& diagnostics, const std::vector<std::string>& extra) {
   const std::optional<runtime::Nvrtc> nvrtc = runtime::Nvrtc::find(tools.python, diagnostics);
   if (!nvrtc) return std::nullopt;
@@ -72,13 +72,13 @@ std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const st
   for (auto& [name, text] : vocabulary_files(tools.home)) headers.push_back({name, text});
   const auto compiled = nvrtc->compile(kernel, headers, target, extra, diagnostics);
   if (!compiled) return std::nullopt;
-  runtime::CubinExpectation expected{target, {entry}, compiled->dead_globals, std::nullopt};
+  runtime::CubinExpectation expected{target, entries, compiled->dead_globals, std::nullopt};
   if (parameter_bytes) expected.parameter_bytes = static_cast<int>(parameter_bytes);
   runtime::audit_cubin(compiled->cubin, expected, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   Built built{compiled->cubin, {}, "NVRTC " + nvrtc->version(), compiled->seconds};
   for (const runtime::EntryResources& e : compiled->entries)
-    if (e.entry == entry) built.resources = e;
+    if (e.entry == entries[0]) built.resources = e;
   return built;
 }
 

@@ -39,7 +39,7 @@ struct Built {
 // of its own, nothing undefined, `parameter_bytes` of arguments where that is known (not 0).
 // `extra` are further options of NVRTC.
 std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const std::string& target,
-                           const std::string& entry, int64_t parameter_bytes,
+                           const std::vector<std::string>& entries, int64_t parameter_bytes,
                            Diagnostics& diagnostics, const std::vector<std::string>& extra = {});
 
 // 70 when a diagnostic's code begins with "internal.", else 2.

@@ -212,7 +212,7 @@ class Verifier {
   void cubin() {
     if (!plan_) return add("cubin", Standing::not_rerun, "the launch could not be planned");
     Diagnostics d;
-    const auto built = build(tools_, source_of("kernel.cu"), plan_->target, plan_->entry,
+    const auto built = build(tools_, source_of("kernel.cu"), plan_->target, plan_->entries(),
                              plan_->parameter_bytes, d);
     if (!built) return failed("cubin", d);
     compiler_ = built->compiler;

@@ -52,6 +52,7 @@ Value name_of(const Context& c, const std::string& name) {
 // An element of a tensor argument: prefix[b].
 Value element_of(const Context& c, const Expr& e) {
   const std::string& name = e.args[0]->text;
+  if (c.m.scratches.count(name)) return word_of_scratch(c, e);
   const Global* tensor = readable_tensor(c, name);
   if (!tensor) return {};
   std::vector<int64_t> at;
@@ -74,6 +75,19 @@ Value field_of(const Context& c, const Expr& e) {
       if (names[k].name == e.text) return Value::integer(record.fields[k]);
   }
   return fault(c, "exec.name", fmt::format("{} has no field {}", tl::print(e.args[0]), e.text));
+}
+
+// The one value of a function that returns an index.
+Value make_index(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
+  const auto& values = returns.items("a");
+  if (values.size() != 1)
+    return fault(inside, "exec.type",
+                 fmt::format("{} values for the index of {}", values.size(), def.word("n")));
+  const int64_t x = integer_of(inside, values[0].expr);
+  if (x < 0 && !c.m.faults.any())
+    return fault(inside, "exec.negative",
+                 fmt::format("{} is {}: an index is never negative", def.word("n"), x));
+  return Value::integer(x);
 }
 
 Value make_record(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
@@ -112,7 +126,8 @@ Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
       const Value v = run_body(c, def, s.body, scope);
       if (v.type != Type::none) return v;
     } else if (s.op == Op::return_) {
-      return make_record(c, def, s, inside);
+      return def.word("r") == "index" ? make_index(c, def, s, inside)
+                                      : make_record(c, def, s, inside);
     } else {
       return fault(inside, "exec.name", fmt::format("{} stands in a function", cite(s)));
     }
@@ -176,6 +191,7 @@ Value apply_function(const Context& c, const Expr& e, const std::string& name) {
 Value call_of(const Context& c, const Expr& e) {
   if (const auto def = c.m.defs.find(e.text); def != c.m.defs.end())
     return call_def(c, *def->second, e);
+  if (e.text == "least" || e.text == "greatest") return least_or_greatest(c, e);
   if (e.text == "block_index" && c.block) return Value::integer(c.block->index);
   if (e.text == "heads_at_once" && e.args.size() == 4)
     return Value::integer(heads_at_once(integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),

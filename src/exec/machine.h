@@ -29,6 +29,9 @@ struct Global {
   std::vector<exact::Element> exact;  // in the exact reading
 };
 
+// Words that the pre-pass writes and the kernel reads: no value until it is written.
+using Scratch = std::vector<std::optional<int64_t>>;
+
 enum class Next { on, entered, again, blocked };  // again: entered, and run me again afterwards
 
 struct Frame {
@@ -103,8 +106,10 @@ struct Machine {
   std::map<std::string, Value> constants;  // params, toggles, sizes, scalar arguments
   std::map<std::string, Global> tensors;
   std::map<std::string, std::vector<int64_t>> workspaces;
+  std::map<std::string, Scratch> scratches;
   std::map<std::string, const tl::Stmt*> defs, records;
   const tl::Stmt* kernel = nullptr;
+  const tl::Stmt* lists = nullptr;  // the pre-pass
   int ctas = 1;  // thread blocks of a cluster
 
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
@@ -127,6 +132,9 @@ struct Machine {
 bool declare(Machine& m);
 // Makes the shared memory of one thread block.
 void declare_shared_memory(Machine& m, ThreadBlock& block);
+
+// Runs the pre-pass of a declared module, if it has one.
+void run_lists(Machine& m);
 
 // One function a statement that stands in a body.
 Next execute(Machine& m, Agent& a, const tl::Stmt& s);

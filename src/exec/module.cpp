@@ -55,6 +55,7 @@ void declare_record(Machine& m, const Stmt& s) { m.records[s.word("n")] = &s; }
 void declare_def(Machine& m, const Stmt& s) { m.defs[s.word("n")] = &s; }
 void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_workers_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
+void declare_lists(Machine& m, const Stmt& s) { m.lists = &s; }
 void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
 
 // ---- the arguments
@@ -76,6 +77,14 @@ void declare_arg_tensor(Machine& m, const Stmt& s) { declare_tensor(m, s, false)
 void declare_arg_workspace(Machine& m, const Stmt& s) {
   for (const Item& d : s.items("d"))
     m.workspaces[d.name].assign(integer_of(head(m, s), s.expr("n")), 0);
+}
+
+// The launcher's arithmetic; the device counts its words with ints.
+void declare_arg_scratch(Machine& m, const Stmt& s) {
+  const int64_t words = integer_of(head(m, s, true), s.expr("n"));
+  if (!m.faults.any() && (words < 1 || words > INT32_MAX))
+    m.faults.raise("exec.launch", &s, fmt::format("{} has {} words", s.word("d"), words));
+  if (!m.faults.any()) m.scratches[s.word("d")].assign(words, std::nullopt);
 }
 
 // A scalar argument: what the caller says, or its expression over the values before it.
@@ -253,6 +262,7 @@ bool declare(Machine& m) {
     if (!m.faults.any()) declare_one(m, s);
   if (!m.kernel && !m.faults.any())
     m.faults.raise("exec.name", nullptr, "the module has no kernel and no plan");
+  if (!m.faults.any()) run_lists(m);
   return !m.faults.any();
 }
 

@@ -11,4 +11,10 @@ const Global* readable_tensor(const Context& c, const std::string& name);
 // no int holds is a fault.
 Value element_at(const Context& c, const std::string& name, const Global& tensor, int64_t offset);
 
+// A word of a scratch: `visits[3]`.
+Value word_of_scratch(const Context& c, const tl::Expr& e);
+// least(document, b, b, i0, i1) and greatest: of all elements whose indices lie between those two,
+// of each dimension, ends included. An index outside of a dimension reads its last element.
+Value least_or_greatest(const Context& c, const tl::Expr& e);
+
 }  // namespace kw::exec

@@ -96,6 +96,7 @@ class Check {
     report_.closed = c.closed;
     report_.states = c.states;
     report_.period = c.period;
+    report_.bounded = c.closed && profiles_.longest_is_known;
     report_.not_closed = c.why_not;
     if (c.finding) found(*c.finding);
   }
@@ -192,7 +193,10 @@ std::string print(const ScheduleReport& r) {
                   r.profiles, r.instances.size(), r.events);
   if (r.closed && r.states) text += fmt::format("; all sequences of blocks ({} states)", r.states);
   if (!r.closed && !r.not_closed.empty()) text += fmt::format("; only these: {}", r.not_closed);
-  if (r.period) text += fmt::format(", any number of key blocks (period {})", r.period);
+  if (r.period)
+    text += fmt::format(", any number of key blocks (period {})", r.period);
+  else if (r.bounded)
+    text += ", any number of keys (no block visits more key blocks)";
   if (r.explored) text += fmt::format("; {} states explored{}", r.explored, r.cut ? ", cut" : "");
   return text + fmt::format(", {:.1f} s", r.seconds);
 }
@@ -210,7 +214,7 @@ nlohmann::json to_json(const ScheduleReport& r) {
           {"all_sequences_of_blocks", r.closed},
           {"states", r.states},
           {"not_closed", r.not_closed},
-          {"any_number_of_key_blocks", r.period > 0},
+          {"any_number_of_key_blocks", r.any_length()},
           {"period", r.period},
           {"explored_states", r.explored},
           {"exploration_cut", r.cut},

@@ -44,6 +44,7 @@ struct ScheduleReport {
   int states = 0;            // of the closure, over sequences of blocks
   bool closed = false;       // all sequences of those kinds of blocks
   int period = 0;            // key blocks after which a long block repeats; 0: it was not seen to
+  bool bounded = false;      // a block of many more keys does what one of those kinds does
   std::string not_closed;    // why not
   int64_t explored = 0;      // states of the exhaustive checker
   bool cut = false;          // it stopped at most_explored
@@ -51,6 +52,7 @@ struct ScheduleReport {
   double seconds = 0;
 
   bool holds() const { return findings.empty() && unable.empty(); }
+  bool any_length() const { return period > 0 || bounded; }  // whatever the number of key blocks
 };
 
 ScheduleReport check_schedules(const tl::Program& program, const ScheduleOptions& options = {});

@@ -59,6 +59,24 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   return units;
 }
 
+// The largest number in the functions of the program: a row or key from which on blocks may be of
+// another kind.
+int64_t largest_in_functions(const tl::Program& program) {
+  int64_t largest = 0;
+  const auto look = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+    if (e->kind == tl::ExprKind::integer) largest = std::max<int64_t>(largest, std::stoll(e->text));
+    return nullptr;
+  };
+  for (const Stmt& def : program.body)
+    if (def.op == Op::def)
+      tl::walk(def.body, [&](const Stmt& s) {
+        for (const tl::Field& field : s.fields)
+          for (const Item& item : field.items)
+            if (item.expr) tl::rewrite(item.expr, look);
+      });
+  return largest;
+}
+
 }  // namespace
 
 int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
@@ -160,6 +178,14 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
   if (!program.kernel() || units.empty() || constants.faults.any()) return found;
   // The dimension of the keys is that of two tensors' tiles; the others follow it or stay small.
   std::map<uint64_t, Block> distinct;
+  // Of the block and one that was seen, whether they take a flag's arm or not.
+  auto does_what_is_known = [&](const Block& block, const Walked& walked) {
+    const auto same = distinct.find(signature(walked));
+    if (same == distinct.end()) return false;
+    const Arms arms{Arms::always, 0};
+    return signature(found.walker->walk({block}, arms, true)) ==
+           signature(found.walker->walk({same->second}, arms, true));
+  };
   auto try_launch = [&](std::map<std::string, int64_t> sizes, int64_t argument, bool many) {
     const auto sized = size(program, sizes, argument, params);
     if (!sized) return;
@@ -183,8 +209,10 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       found.fault = walked.fault;
       for (const Stream& s : walked.streams) block.length += int64_t(s.size());
       if (many) {
+        found.longest_is_known = found.longest_is_known && does_what_is_known(block, walked);
+        if (argument) continue;
         if (!found.longest || block.length > found.longest->length) found.longest = block;
-        return;
+        continue;
       }
       distinct.try_emplace(signature(walked), block);
     }
@@ -202,11 +230,16 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
         try_launch(sizes, argument, false);
     }
   }
+  int64_t most = 0;
+  for (const auto& [letter, rows] : units) most = std::max(most, rows * kManyTiles);
   std::map<std::string, int64_t> sizes;
-  for (const auto& [letter, rows] : units)
-    for (const auto& [other, most] : units)
-      sizes[letter] = std::max(sizes[letter], most * kManyTiles);
+  for (const auto& [letter, rows] : units) sizes[letter] = most;
+  found.longest_is_known = largest_in_functions(program) < most;
   if (!found.fault) try_launch(sizes, 0, true);
+  // What an argument says may make blocks longer: a window's width.
+  for (const int64_t argument : {most / 2, most})
+    if (!found.fault && found.longest_is_known) try_launch(sizes, argument, true);
+  found.longest_is_known = found.longest_is_known && found.longest;
   for (auto& [hash, block] : distinct) found.blocks.push_back(block);
   std::sort(found.blocks.begin(), found.blocks.end(),
             [](const Block& a, const Block& b) { return a.length < b.length; });

@@ -25,8 +25,9 @@ struct Profiles {
   std::vector<Block> blocks;
   std::unique_ptr<Walker> walker;
   std::optional<Diagnostic> fault;
-  bool cut = false;              // there are more
-  std::optional<Block> longest;  // of many key blocks, for the period
+  bool cut = false;               // there are more
+  std::optional<Block> longest;   // of many key blocks, for the period
+  bool longest_is_known = false;  // all such do what one of `blocks` does: more are not visited
 };
 // What the agents do, as a number; places in tensors and statements' texts do not count.
 uint64_t signature(const Walked& walked);

@@ -305,6 +305,7 @@ Next Pen::record(const Stmt& s) {
     case Op::arg_i32:
     case Op::arg_f32:
     case Op::arg_workspace:
+    case Op::arg_scratch:
     case Op::shared:
     case Op::ring:
     case Op::tile:
@@ -315,6 +316,8 @@ Next Pen::record(const Stmt& s) {
     case Op::def:
     case Op::kernel:
     case Op::workers_kernel:
+    case Op::lists:
+    case Op::list_blocks:
     case Op::plan:
     case Op::grid:
     case Op::blocks:

@@ -162,6 +162,11 @@ std::string fields(const LaunchPlan& plan) {
     else if (a.kind == ArgumentKind::workspace)
       out += fmt::format("  CUdeviceptr {};  // {} zeroed 32-bit words; the kernel leaves zeros\n",
                          a.name, shape);
+    else if (a.kind == ArgumentKind::scratch)
+      out += fmt::format("  CUdeviceptr {0};  // plan.{0}_bytes bytes, whatever they hold; without them, "
+                         "make_plan says how many\n"
+                         "  int64_t {0}_bytes;\n",
+                         a.name);
   }
   return out;
 }
@@ -231,6 +236,15 @@ std::string packing(const LaunchPlan& plan) {
       case ArgumentKind::workspace:
         out += fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
         break;
+      case ArgumentKind::scratch:
+        out += fmt::format(
+            "  plan.{0}_bytes = 4 * ({1});\n"
+            "  if (!detail::fits({1})) return \"{0} does not fit 2^31 words\";\n"
+            "  if (!in.{0} || in.{0}_bytes < plan.{0}_bytes) return \"{0}: plan.{0}_bytes bytes "
+            "are needed\";\n"
+            "  std::memcpy({2}, &in.{0}, 8);\n",
+            a.name, cpp(a.dims[0]), at);
+        break;
     }
   }
   return out;
@@ -240,13 +254,17 @@ std::string packing(const LaunchPlan& plan) {
 // driver otherwise leaves as much for the L1 cache as one of them can spare.
 std::string load_function(const LaunchPlan& plan) {
   std::string out = fmt::format(
-      "\ninline CUresult load(const void* cubin, CUfunction* kernel) {{\n"
+      "\ninline CUresult load(const void* cubin, CUfunction* kernel{}) {{\n"
       "  CUmodule module;\n  CUresult result = cuModuleLoadData(&module, cubin);\n"
       "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(kernel, module, \"{}\");\n"
       "  if (result == CUDA_SUCCESS)\n"
       "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
       "{});\n",
-      plan.entry, plan.shared_bytes);
+      plan.before ? ", CUfunction* before" : "", plan.entry, plan.shared_bytes);
+  if (plan.before)
+    out += fmt::format(
+        "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(before, module, \"{}\");\n",
+        plan.before->entry);
   if (plan.resident > 1)
     out += fmt::format(
         "  if (result == CUDA_SUCCESS)  // {} thread blocks share a multiprocessor\n"
@@ -259,13 +277,23 @@ std::string load_function(const LaunchPlan& plan) {
 // A cluster is an attribute of the launch, which only GPUs with clusters know.
 std::string launch_function(const LaunchPlan& plan) {
   std::string out = fmt::format(
-      "inline CUresult launch(CUfunction kernel, const Plan& plan, CUstream stream) {{\n"
+      "inline CUresult launch(CUfunction kernel{}, const Plan& plan, CUstream stream) {{\n"
       "  CUlaunchConfig config{{}};\n"
+      "  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;\n"
+      "  config.hStream = stream;\n"
+      "  void* parameters[1] = {{const_cast<unsigned char*>(plan.parameters)}};\n",
+      plan.before ? ", CUfunction before" : "");
+  if (plan.before)
+    out += fmt::format(
+        "  config.gridDimX = plan.grid_before;\n"
+        "  config.blockDimX = {};\n"
+        "  if (const CUresult result = cuLaunchKernelEx(&config, before, parameters, nullptr)) "
+        "return result;\n",
+        plan.before->threads);
+  out += fmt::format(
       "  config.gridDimX = plan.grid;\n"
       "  config.blockDimX = {};\n"
-      "  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;\n"
-      "  config.sharedMemBytes = {};\n"
-      "  config.hStream = stream;\n",
+      "  config.sharedMemBytes = {};\n",
       plan.threads, plan.shared_bytes);
   if (plan.cluster > 1)
     out += fmt::format(
@@ -276,9 +304,7 @@ std::string launch_function(const LaunchPlan& plan) {
         "  config.attrs = &cluster;\n"
         "  config.numAttrs = 1;\n",
         plan.cluster);
-  return out +
-         "  void* parameters[1] = {const_cast<unsigned char*>(plan.parameters)};\n"
-         "  return cuLaunchKernelEx(&config, kernel, parameters, nullptr);\n}\n";
+  return out + "  return cuLaunchKernelEx(&config, kernel, parameters, nullptr);\n}\n";
 }
 
 }  // namespace
@@ -287,14 +313,15 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   std::string out = fmt::format(
       "// How to launch {0} ({1}) from C++: load the cubin, plan once a shape, launch.\n"
       "//\n"
-      "//   CUfunction kernel;  {2}::load(cubin_bytes, &kernel);\n"
+      "//   CUfunction kernel{3};  {2}::load(cubin_bytes, &kernel{4});\n"
       "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, "
       "plan);\n"
-      "//   {2}::launch(kernel, plan, stream);\n"
+      "//   {2}::launch(kernel{3}, plan, stream);\n"
       "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
       "<cstdint>\n"
       "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
-      plan.entry, plan.target, name);
+      plan.entry, plan.target, name, plan.before ? ", before" : "",
+      plan.before ? ", &before" : "");
   for (const auto& [constant, value] : plan.constants)
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;
@@ -307,9 +334,13 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
   out += fmt::format(
       "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n"
-      "  unsigned grid;  // thread blocks, {}\n}};\n",
+      "  unsigned grid;  // thread blocks, {}\n",
       plan.parameter_bytes,
       plan.cluster > 1 ? fmt::format("in clusters of {}", plan.cluster) : "each alone");
+  if (plan.before) out += "  unsigned grid_before;  // of the pre-pass\n";
+  for (const LaunchArgument& a : plan.arguments)
+    if (a.kind == ArgumentKind::scratch) out += fmt::format("  int64_t {}_bytes;\n", a.name);
+  out += "};\n";
   out +=
       "\n// Returns nullptr, or what is wrong with the inputs; then the plan must not be used.\n"
       "inline const char* make_plan(const Inputs& in, int multiprocessors, Plan& plan) {\n"
@@ -320,8 +351,16 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
           "  const int64_t grid = {};\n"
           "  if (grid < 1 || grid > INT32_MAX) return \"the grid must have 1 to 2147483647 thread "
           "blocks\";\n"
-          "  plan.grid = unsigned(grid);\n  return nullptr;\n}}\n",
+          "  plan.grid = unsigned(grid);\n",
           cpp(plan.grid));
+  if (plan.before)
+    out += fmt::format(
+        "  const int64_t grid_before = {};\n"
+        "  if (grid_before < 1 || grid_before > INT32_MAX) return \"the pre-pass must have 1 to "
+        "2147483647 thread blocks\";\n"
+        "  plan.grid_before = unsigned(grid_before);\n",
+        cpp(plan.before->grid));
+  out += "  return nullptr;\n}\n";
   out += load_function(plan);
   out += launch_function(plan);
   out += fmt::format("\n}}  // namespace {}\n", name);

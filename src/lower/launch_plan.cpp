@@ -64,6 +64,9 @@ class Planner {
     read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
+    if (const Stmt* lists = program_.find(Op::lists))
+      plan_.before = PrePass{lists->word("n"), constant(lists->expr("t"), lists->span),
+                             lists->expr("g")};
     plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
@@ -298,8 +301,8 @@ class Planner {
           if (copied_by_rows_.count(d.name)) a.row_alignment = kChunkBytes;
           place(std::move(a), 8, round_up(8 + 8 * rank + 4 * rank, 8));
         }
-      } else if (s.op == Op::arg_workspace) {
-        a.kind = ArgumentKind::workspace;
+      } else if (s.op == Op::arg_workspace || s.op == Op::arg_scratch) {
+        a.kind = s.op == Op::arg_scratch ? ArgumentKind::scratch : ArgumentKind::workspace;
         a.type = "u32";
         a.dims = {s.expr("n")};
         place(std::move(a), 8, 8);
@@ -380,6 +383,8 @@ const char* kind_name(ArgumentKind kind) {
       return "scalar";
     case ArgumentKind::workspace:
       return "workspace";
+    case ArgumentKind::scratch:
+      return "scratch";
   }
   return "";
 }
@@ -410,11 +415,12 @@ nlohmann::json to_json(const LaunchPlan& plan) {
     if (a.kind == ArgumentKind::scalar) j["dtype"] = a.type;
     if (a.value) j["value"] = prefix(a.value);
     if (a.kind == ArgumentKind::workspace) j["bytes"] = std::stoll(a.dims[0]->text) * 4;
+    if (a.kind == ArgumentKind::scratch) j["bytes"] = {"*", prefix(a.dims[0]), 4};
     arguments.push_back(std::move(j));
   }
   nlohmann::json needs = nlohmann::json::array();
   for (const ExprPtr& r : plan.requirements) needs.push_back(prefix(r));
-  return {{"entry", plan.entry},
+  nlohmann::json out = {{"entry", plan.entry},
           {"target", plan.target},
           {"threads", plan.threads},
           {"shared_bytes", plan.shared_bytes},
@@ -425,6 +431,11 @@ nlohmann::json to_json(const LaunchPlan& plan) {
           {"requires", needs},
           {"constants", plan.constants},
           {"arguments", arguments}};
+  if (plan.before)
+    out["before"] = {{"entry", plan.before->entry},
+                     {"threads", plan.before->threads},
+                     {"grid", prefix(plan.before->grid)}};
+  return out;
 }
 
 }  // namespace kw::lower

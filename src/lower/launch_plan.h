@@ -1,6 +1,9 @@
 // How a module's kernel is launched, derived from its TL: grid, clusters, threads, shared memory,
 // the layout of the argument struct, tensor maps, what a caller must respect.
 //
+// A module with a pre-pass is two launches with one argument struct, one after the other in the same
+// stream.
+//
 // One generator serves two readers: launch.json (the project's own runtime) and launch.h (anybody's
 // C++ program). Layouts follow C++'s rules for the structs of the CUDA text: a tensor map is 128
 // bytes, 64-aligned; a tensor is a pointer, strides and extents, 8-aligned; scalars are 4 bytes.
@@ -15,18 +18,25 @@
 
 namespace kw::lower {
 
-enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace };
+enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace, scratch };
 
 struct LaunchArgument {
   std::string name;
   ArgumentKind kind;
   int64_t offset = 0, bytes = 0;
   std::string type;               // element or scalar type: "bf16", "f32", "i32"
-  std::vector<tl::ExprPtr> dims;  // of tensors: letters or numbers
+  std::vector<tl::ExprPtr> dims;  // of tensors: letters or numbers; of words: how many
   bool written = false;
   int64_t box_rows = 0, box_columns = 0;  // of tensor maps
   int64_t row_alignment = 0;              // bytes, of tensors that are copied row by row; else 0
   tl::ExprPtr value;                      // of sizes and scalars computed at launch; else null
+};
+
+// The kernel that runs before.
+struct PrePass {
+  std::string entry;
+  int64_t threads = 0;
+  tl::ExprPtr grid;
 };
 
 struct LaunchPlan {
@@ -39,6 +49,14 @@ struct LaunchPlan {
   std::map<std::string, int64_t> constants;
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes
+  std::optional<PrePass> before;
+
+  // Of the cubin; the kernel's own first.
+  std::vector<std::string> entries() const {
+    std::vector<std::string> all = {entry};
+    if (before) all.push_back(before->entry);
+    return all;
+  }
 };
 
 // Reports launch.* with the TL statement when the program leaves something open (no kernel, nothing

@@ -20,34 +20,47 @@ bool runs_on(const std::string& target, int major, int minor) {
   return major == want_major && (exact ? minor == want_minor : minor >= want_minor);
 }
 
+// One kernel's share of a launch.
+struct Blocks {
+  const std::string& entry;
+  unsigned count;
+  int64_t threads, shared_bytes, cluster;
+};
+
 // One driver call for every launch. A cluster is an attribute of the launch, absent where each
 // block is alone: GPUs without clusters do not know it.
-CuResult launch_blocks(const Driver& cuda, const LaunchSpec& spec, CuFunction function,
-                       unsigned blocks, CuStream stream, void* argument_struct) {
+bool launch_blocks(const Driver& cuda, const Blocks& blocks, CuFunction function, CuStream stream,
+                   void* argument_struct, Diagnostics& diagnostics) {
   CuLaunchAttribute clusters = {};
   clusters.id = launch_cluster_dimension;
-  clusters.cluster = {static_cast<unsigned>(spec.cluster), 1, 1};
-  const CuLaunchConfig config = {{blocks, 1, 1},
-                                 {static_cast<unsigned>(spec.threads), 1, 1},
-                                 static_cast<unsigned>(spec.shared_bytes),
+  clusters.cluster = {static_cast<unsigned>(blocks.cluster), 1, 1};
+  const CuLaunchConfig config = {{blocks.count, 1, 1},
+                                 {static_cast<unsigned>(blocks.threads), 1, 1},
+                                 static_cast<unsigned>(blocks.shared_bytes),
                                  stream,
                                  &clusters,
-                                 spec.cluster > 1 ? 1u : 0u};
-  return cuda.launch(&config, function, &argument_struct, nullptr);
+                                 blocks.cluster > 1 ? 1u : 0u};
+  const std::string in_clusters =
+      blocks.cluster > 1 ? fmt::format(" in clusters of {}", blocks.cluster) : std::string();
+  return cuda.ok(cuda.launch(&config, function, &argument_struct, nullptr),
+                 fmt::format("launching {} with {} blocks of {} threads{}", blocks.entry,
+                             blocks.count, blocks.threads, in_clusters),
+                 diagnostics);
 }
 
-bool check_parameters(const Cubin& cubin, const LaunchSpec& spec, Diagnostics& diagnostics) {
+bool check_parameters(const Cubin& cubin, const std::string& name, int64_t bytes,
+                      Diagnostics& diagnostics) {
   for (const CubinEntry& entry : cubin.entries) {
-    if (entry.name != spec.entry) continue;
-    if (entry.parameter_bytes == spec.parameter_bytes) return true;
+    if (entry.name != name) continue;
+    if (entry.parameter_bytes == bytes) return true;
     diagnostics.error(
         "launch.parameters", {},
-        fmt::format("{} takes {} bytes of arguments in the cubin and {} in launch.json", spec.entry,
-                    entry.parameter_bytes, spec.parameter_bytes));
+        fmt::format("{} takes {} bytes of arguments in the cubin and {} in launch.json", name,
+                    entry.parameter_bytes, bytes));
     return false;
   }
   diagnostics.error("launch.parameters", {},
-                    fmt::format("the cubin has no entry {}, which launch.json names", spec.entry));
+                    fmt::format("the cubin has no entry {}, which launch.json names", name));
   return false;
 }
 
@@ -56,7 +69,10 @@ bool check_parameters(const Cubin& cubin, const LaunchSpec& spec, Diagnostics& d
 std::unique_ptr<Kernel> Kernel::load(std::shared_ptr<const Driver> driver, const std::string& cubin,
                                      LaunchSpec spec, int device, Diagnostics& diagnostics) {
   const std::optional<Cubin> image = read_cubin(cubin, diagnostics);
-  if (!image || !check_parameters(*image, spec, diagnostics)) return nullptr;
+  if (!image || !check_parameters(*image, spec.entry, spec.parameter_bytes, diagnostics) ||
+      (spec.before &&
+       !check_parameters(*image, spec.before->entry, spec.parameter_bytes, diagnostics)))
+    return nullptr;
   std::unique_ptr<Kernel> kernel(new Kernel(std::move(driver), std::move(spec)));
   CuDevice handle = 0;
   const Driver& cuda = kernel->driver();
@@ -120,6 +136,9 @@ bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
                    diagnostics) ||
       !driver_->ok(driver_->module_function(&function_, module_, spec_.entry.c_str()),
                    "finding " + spec_.entry, diagnostics) ||
+      (spec_.before &&
+       !driver_->ok(driver_->module_function(&before_, module_, spec_.before->entry.c_str()),
+                    "finding " + spec_.before->entry, diagnostics)) ||
       !driver_->ok(driver_->function_set(function_, function_max_dynamic_shared_bytes,
                                          static_cast<int>(spec_.shared_bytes)),
                    fmt::format("asking for {} bytes of shared memory", spec_.shared_bytes),
@@ -160,9 +179,10 @@ CuDevicePointer Kernel::workspace(const PackedWorkspace& needed, CuStream stream
   const std::string what = fmt::format("allocating {} bytes for {}", needed.bytes, needed.name);
   if (!driver_->ok(driver_->allocate(&address, needed.bytes), what, diagnostics)) return 0;
   allocated_.push_back(address);
-  if (!driver_->ok(driver_->fill_bytes(address, 0, needed.bytes, stream), what, diagnostics))
+  if (needed.zeroed &&
+      !driver_->ok(driver_->fill_bytes(address, 0, needed.bytes, stream), what, diagnostics))
     return 0;
-  memory = {address, needed.bytes};
+  memory = {address, needed.bytes, needed.zeroed};
   return address;
 }
 
@@ -171,6 +191,7 @@ bool Kernel::workspaces_are_zero(Diagnostics& diagnostics) const {
   const std::lock_guard lock(mutex_);
   bool zero = driver_->ok(driver_->context_synchronize(), "waiting for the launches", diagnostics);
   for (const auto& [key, memory] : workspaces_) {
+    if (!memory.zeroed) continue;
     std::string bytes(memory.bytes, '\0');
     if (!zero || !driver_->ok(driver_->copy_from_device(bytes.data(), memory.address, bytes.size()),
                               "reading a workspace", diagnostics))
@@ -242,12 +263,13 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
     memcpy(bytes + needed.offset, &address, sizeof address);
   }
   const LaunchSpec& spec = kernel_.spec();
-  const std::string clusters =
-      spec.cluster > 1 ? fmt::format(" in clusters of {}", spec.cluster) : std::string();
-  return cuda.ok(launch_blocks(cuda, spec, kernel_.function_, packed_.grid, stream, bytes),
-                 fmt::format("launching {} with {} blocks of {} threads{}", spec.entry,
-                             packed_.grid, spec.threads, clusters),
-                 diagnostics);
+  if (spec.before &&
+      !launch_blocks(cuda, {spec.before->entry, packed_.grid_before, spec.before->threads, 0, 1},
+                     kernel_.before_, stream, bytes, diagnostics))
+    return false;
+  return launch_blocks(
+      cuda, {spec.entry, packed_.grid, spec.threads, spec.shared_bytes, spec.cluster},
+      kernel_.function_, stream, bytes, diagnostics);
 }
 
 }  // namespace kw::runtime

@@ -7,7 +7,8 @@
 //
 // A plan holds the packed argument struct; enqueue copies it, puts the addresses in and launches,
 // so any thread may enqueue any plan. Workspaces belong to the kernel, one set for each stream:
-// launches on one stream follow each other, and each leaves its workspace zeroed for the next. A
+// launches on one stream follow each other, and each leaves its workspace zeroed for the next; a
+// pre-pass and its kernel are two such launches. A
 // CUDA graph replays with the workspace of the stream that it was captured on; a first launch on a
 // stream allocates and so cannot be captured.
 #pragma once
@@ -79,19 +80,20 @@ class Kernel {
       : driver_(std::move(driver)), spec_(std::move(spec)) {}
   bool check_device(CuDevice device, Diagnostics& diagnostics);
   bool load_module(const std::string& cubin, Diagnostics& diagnostics);
-  // Zeroed on `stream` when it is new; 0 when memory is short.
+  // Zeroed on `stream` when it is new and no scratch; 0 when memory is short.
   CuDevicePointer workspace(const PackedWorkspace& needed, CuStream stream,
                             Diagnostics& diagnostics) const;
 
   struct Memory {
     CuDevicePointer address = 0;
     int64_t bytes = 0;
+    bool zeroed = true;
   };
   std::shared_ptr<const Driver> driver_;
   LaunchSpec spec_;
   CuContext context_ = nullptr;
   CuModule module_ = nullptr;
-  CuFunction function_ = nullptr;
+  CuFunction function_ = nullptr, before_ = nullptr;
   int multiprocessors_ = 0;
   mutable std::mutex mutex_;
   mutable std::map<std::pair<CuStream, int64_t>, Memory> workspaces_;  // by stream and offset

@@ -128,7 +128,7 @@ std::optional<Argument> read_argument(const Json& json, size_t index, const Sour
   argument.name = fields.text("name");
   argument.offset = fields.integer("offset", 0, largest_parameters);
   const std::string kind =
-      fields.choice("kind", {"size", "tensor_map", "tensor", "scalar", "workspace"});
+      fields.choice("kind", {"size", "tensor_map", "tensor", "scalar", "workspace", "scratch"});
   if (kind == "tensor_map") {
     fields.only({"name", "kind", "offset", "dtype", "dims", "box", "access", "l2_promotion"});
     argument.kind = ArgumentKind::tensor_map;
@@ -140,9 +140,9 @@ std::optional<Argument> read_argument(const Json& json, size_t index, const Sour
     read_dims(fields, argument);
     if (fields.get("row_alignment", false))
       argument.row_alignment = fields.integer("row_alignment", 16, 16);
-  } else if (kind == "workspace") {
+  } else if (kind == "workspace" || kind == "scratch") {
     fields.only({"name", "kind", "offset", "bytes"});
-    argument.kind = ArgumentKind::workspace;
+    argument.kind = kind == "scratch" ? ArgumentKind::scratch : ArgumentKind::workspace;
     if (const Json* size = fields.get("bytes")) argument.bytes = fields.expression(*size, "bytes");
   } else {
     fields.only({"name", "kind", "offset", "dtype", "value"});
@@ -220,6 +220,20 @@ void read_arguments(const Fields& fields, const SourcePtr& source, Diagnostics& 
       spec.arguments.push_back(std::move(*argument));
 }
 
+void read_before(const Fields& fields, const SourcePtr& source, Diagnostics& diagnostics,
+                 LaunchSpec& spec) {
+  const Json* before = fields.get("before", false);
+  if (!before) return;
+  if (!before->is_object()) return fields.fault("before", "is not an object");
+  const Fields inside(*before, "before.", source, diagnostics);
+  inside.only({"entry", "threads", "grid"});
+  spec.before.emplace();
+  spec.before->entry = inside.text("entry");
+  spec.before->threads = inside.integer("threads", 1, 1024);
+  if (const Json* grid = inside.get("grid"))
+    if (const auto e = inside.expression(*grid, "grid")) spec.before->grid = *e;
+}
+
 }  // namespace
 
 int64_t Argument::size_in_struct() const {
@@ -234,6 +248,7 @@ int64_t Argument::size_in_struct() const {
     case ArgumentKind::scalar:
       return static_cast<int64_t>(kw::bytes(dtype));
     case ArgumentKind::workspace:
+    case ArgumentKind::scratch:
       return 8;
   }
   return 0;
@@ -245,6 +260,7 @@ int64_t Argument::alignment_in_struct() const {
       return 64;
     case ArgumentKind::tensor:
     case ArgumentKind::workspace:
+    case ArgumentKind::scratch:
       return 8;
     case ArgumentKind::size:
     case ArgumentKind::scalar:
@@ -275,7 +291,7 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
     return std::nullopt;
   }
   fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "cluster",
-               "resident", "grid", "requires", "constants", "arguments"});
+               "resident", "grid", "requires", "constants", "arguments", "before"});
   LaunchSpec spec;
   spec.entry = fields.text("entry");
   spec.target = fields.text("target");
@@ -289,6 +305,7 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
   read_requirements(fields, spec);
   read_constants(fields, spec);
   read_arguments(fields, source, diagnostics, spec);
+  read_before(fields, source, diagnostics, spec);
   if (diagnostics.all().size() == before) check_layout(spec, source, diagnostics);
   if (diagnostics.all().size() != before) return std::nullopt;
   return spec;

@@ -15,7 +15,8 @@
 //       {"name": "B", "kind": "size", "offset": 600},
 //       {"name": "scale", "kind": "scalar", "dtype": "f32", "offset": 620,
 //        "value": ["*", ["rsqrt", 128], "log2e"]},
-//       {"name": "queue", "kind": "workspace", "offset": 640, "bytes": 8} ] }
+//       {"name": "queue", "kind": "workspace", "offset": 640, "bytes": 8} ],
+//     "before": {"entry": "attention_lists", "threads": 512, "grid": ["ceil_div", "M", 256]} }
 //
 // The grid is a number of thread blocks, a multiple of "cluster": so many of them form a cluster,
 // whose blocks reach each other's shared memory (1: every block is alone). Of "resident" thread
@@ -29,6 +30,9 @@
 //   size        an i32: the size of that name, or "value"
 //   scalar      one number of its dtype: the caller's of that name, or "value"
 //   workspace   a pointer to "bytes" zeroed bytes; the kernel leaves zeros behind
+//   scratch     a pointer to "bytes" bytes, whatever they hold
+// "before", where it is there, is an entry that is launched first, in the same stream and with the
+// same struct; it is how scratches get their contents.
 // Sizes are the names in dims. Expressions (see expression.h) may read sizes, constants, the
 // scalars that the caller gives, earlier values, and SMS, the number of multiprocessors.
 #pragma once
@@ -49,7 +53,7 @@ inline constexpr int64_t largest_cluster = 8;
 // Thread blocks on a multiprocessor (CUDA C++ Programming Guide, compute capability 8.0 and 9.0).
 inline constexpr int64_t largest_resident = 32;
 
-enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace };
+enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace, scratch };
 
 struct Argument {
   std::string name;
@@ -62,7 +66,7 @@ struct Argument {
   int l2_promotion = 0;                   // tensor_map: 0, 64, 128 or 256 bytes
   int64_t row_alignment = 0;              // tensor: 16 bytes where rows are copied, else 0
   std::optional<Expression> value;        // size, scalar
-  std::optional<Expression> bytes;        // workspace
+  std::optional<Expression> bytes;        // workspace, scratch
 
   bool is_tensor() const {
     return kind == ArgumentKind::tensor_map || kind == ArgumentKind::tensor;
@@ -76,6 +80,13 @@ struct Requirement {
   Expression left, right;
 };
 
+// What is launched before the kernel.
+struct PrePass {
+  std::string entry;
+  int64_t threads = 0;
+  Expression grid;
+};
+
 struct LaunchSpec {
   std::string entry, target;
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
@@ -84,8 +95,15 @@ struct LaunchSpec {
   std::vector<Requirement> requirements;
   Bindings constants;
   std::vector<Argument> arguments;
+  std::optional<PrePass> before;
 
   const Argument* find(std::string_view name) const;
+  // Of the cubin; the kernel's own first.
+  std::vector<std::string> entries() const {
+    std::vector<std::string> all = {entry};
+    if (before) all.push_back(before->entry);
+    return all;
+  }
 };
 
 // Reports launch.json with the place in the text (of a syntax error) or the path of the field, and

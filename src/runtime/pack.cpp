@@ -92,6 +92,7 @@ std::vector<std::string> tensor_names(const LaunchSpec& spec) {
 std::vector<std::string> readable_names(const LaunchSpec& spec) {
   std::vector<std::string> names;
   spec.grid.names(names);
+  if (spec.before) spec.before->grid.names(names);
   for (const Requirement& r : spec.requirements) {
     r.left.names(names);
     r.right.names(names);
@@ -214,6 +215,10 @@ void Packer::pack_argument(const Argument& argument) {
     case ArgumentKind::workspace:
       if (const auto size = integer(*argument.bytes, argument.name, 1, int64_t{1} << 40))
         packed_.workspaces.push_back({argument.name, argument.offset, *size});
+      return;
+    case ArgumentKind::scratch:  // its words are counted by ints
+      if (const auto size = integer(*argument.bytes, argument.name, 1, int64_t{4} << 31))
+        packed_.workspaces.push_back({argument.name, argument.offset, *size, false});
   }
 }
 
@@ -308,6 +313,11 @@ void Packer::pack_grid() {
   const auto blocks = integer(spec_.grid, "grid", 1, std::numeric_limits<int32_t>::max());
   if (!blocks) return;
   packed_.grid = static_cast<uint32_t>(*blocks);
+  if (spec_.before) {
+    const auto before =
+        integer(spec_.before->grid, "before.grid", 1, std::numeric_limits<int32_t>::max());
+    packed_.grid_before = before ? static_cast<uint32_t>(*before) : 0;
+  }
   if (*blocks % spec_.cluster != 0)
     fault("launch.range",
           fmt::format("grid = {} is {}, no multiple of the {} thread blocks of a cluster",

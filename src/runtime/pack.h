@@ -53,13 +53,14 @@ struct PackedTensor {
 struct PackedWorkspace {
   std::string name;
   int64_t offset = 0, bytes = 0;
+  bool zeroed = true;  // a scratch holds anything
 };
 
 struct Packed {
   std::vector<unsigned char> bytes;  // the struct, with zeros where addresses and maps go
   std::vector<PackedTensor> tensors;
   std::vector<PackedWorkspace> workspaces;
-  uint32_t grid = 0;
+  uint32_t grid = 0, grid_before = 0;
 };
 
 // `multiprocessors` is what SMS means. Reports launch.missing, launch.unknown, launch.dtype,

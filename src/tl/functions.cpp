@@ -12,6 +12,7 @@ constexpr Function kFunctions[] = {
     {"max", 2, Returns::like_arguments}, {"abs", 1, Returns::like_arguments},
     {"ceil_div", 2, Returns::integer},   {"heads_at_once", 4, Returns::integer},
     {"total", 1, Returns::row},          {"block_index", 1, Returns::integer},
+    {"least", 0, Returns::range},        {"greatest", 0, Returns::range},
 };
 
 constexpr Constant kConstants[] = {{"-inf", "minus_infinity"}, {"log2e", "log2e"}, {"ln2", "ln2"}};

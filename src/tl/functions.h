@@ -5,11 +5,12 @@
 
 namespace kw::tl {
 
-enum class Returns { integer, real, like_arguments, row };
+// `range`: an int from a tensor and, for each of its dimensions, a first and a last index.
+enum class Returns { integer, real, like_arguments, row, range };
 
 struct Function {
   std::string_view name;
-  int arity;
+  int arity;  // 0: the tensor decides
   Returns returns;
 };
 

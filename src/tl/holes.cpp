@@ -43,7 +43,7 @@ Shape shape_of(std::string_view kind) {
   if (one_of(kind, {"word", "new", "record", "fn", "step"})) return Shape::word;
   if (one_of(kind, {"news", "dims"})) return Shape::list;
   if (one_of(kind, {"expr", "size", "sum", "atom"})) return Shape::expression;
-  if (one_of(kind, {"tensor", "tiled", "workspace", "queue", "accumulator", "operand", "left",
+  if (one_of(kind, {"tensor", "tiled", "workspace", "scratch", "queue", "accumulator", "operand", "left",
                     "row", "partial", "vector", "shared", "barrier"}))
     return Shape::operand;
   if (kind == "exprs") return Shape::exprs;
@@ -188,6 +188,15 @@ bool read_exprs(Reader& r, Field& field) {
   return read_commas(r, field, [&](Item& item) { item.expr = r.expr(kAny); });
 }
 
+// kw::index or a record's name.
+bool read_result(Reader& r, Field& field) {
+  return read_one(r, field, [&](Item& item) {
+    item.name = read_type(r, false);
+    if (!r.failed() && item.name != "index" && cuda_type(item.name) != item.name)
+      r.fail("a function returns an index or a record, no '" + item.name + "'");
+  });
+}
+
 bool is_indexed(std::string_view kind) { return one_of(kind, {"shared", "barrier", "left"}); }
 
 }  // namespace
@@ -217,6 +226,7 @@ bool read_hole(Reader& r, const std::string& kind, const Stmt& stmt, Field& fiel
   if (kind == "string") return read_string(r, field);
   if (kind == "type")
     return read_one(r, field, [&](Item& item) { item.name = read_type(r, true); });
+  if (kind == "result") return read_result(r, field);
   if (kind == "value") return read_value(r, field);
   if (kind == "tiles") return read_tiles(r, field);
   if (kind == "params") return read_params(r, field);
@@ -306,7 +316,7 @@ std::string write_tl_hole(const std::string& kind, const Field& field) {
       break;
   }
   if (kind == "string") return "\"" + field.items[0].name + "\"";
-  if (kind == "type") return field.items[0].name;
+  if (kind == "type" || kind == "result") return field.items[0].name;
   if (kind == "value") {
     const ExprPtr& value = field.items[0].expr;
     return value ? " = " + print(value) : "";
@@ -343,7 +353,7 @@ std::string write_cuda_hole(CudaWriter& w, const std::string& kind, const Stmt& 
   }
   if (kind == "num") return field.items[0].expr->text;
   if (kind == "string") return "\"" + field.items[0].name + "\"";
-  if (kind == "type") return cuda_type(field.items[0].name);
+  if (kind == "type" || kind == "result") return cuda_type(field.items[0].name);
   if (kind == "tiles")
     return commas(field, [&](const Item& i) {
       return i.expr ? i.name + "[" + w.expr(i.expr) + "]" : i.name;

@@ -196,6 +196,15 @@ void law_arg_workspace(Check& c) {
     c.broken("C1", c.stmt.expr("n")->span, "a workspace of no words");
 }
 
+void law_arg_scratch(Check& c) {
+  for (const Symbol& s : c.scope.symbols())
+    if ((s.category == Category::tensor || s.category == Category::scratch) &&
+        mentions(c.stmt.expr("n"), s.name))
+      c.broken("C1", c.stmt.expr("n")->span,
+               fmt::format("the words of `{}` depend on `{}`, which only the device can read",
+                           c.stmt.word("d"), s.name));
+}
+
 void law_shared(Check& c) {
   if (c.facts.shared)
     c.broken("C1", c.stmt.span, "a second block of shared memory")

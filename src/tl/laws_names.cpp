@@ -21,6 +21,7 @@ const Wanted* wanted(std::string_view kind) {
       {"tiled", {Category::tiled}, "a tiled tensor"},
       {"tensor", {Category::tensor}, "a tensor"},
       {"workspace", {Category::workspace}, "a workspace"},
+      {"scratch", {Category::scratch}, "a scratch"},
       {"queue", {Category::queue}, "a queue"},
       {"shared", {Category::tile, Category::ring}, "a shared tile"},
       {"barrier", {Category::barrier}, "a barrier"},
@@ -31,6 +32,7 @@ const Wanted* wanted(std::string_view kind) {
       {"partial", {Category::partial}, "a partial"},
       {"vector", {Category::row, Category::partial}, "a row vector or a partial"},
       {"record", {Category::record}, "a record"},
+      {"result", {Category::record}, "a record or index"},
       {"step", {Category::step}, "a step"},
   };
   for (const Wanted& w : all)
@@ -131,7 +133,9 @@ bool operands_are_right(Check& c) {
   for (const Field& f : c.stmt.fields) {
     const Wanted* want = wanted(kinds[f.hole]);
     if (!want) continue;
-    for (const Item& item : f.items) right = is_of_kind(c, *want, item) && right;
+    for (const Item& item : f.items)
+      if (want->kind != "result" || item.name != "index")
+        right = is_of_kind(c, *want, item) && right;
   }
   return right;
 }

@@ -96,24 +96,63 @@ class Typing {
     if (!s)
       return wrong("names", "C2", base, fmt::format("`{}` is not declared here", print(base)));
     if (s->category == Category::tensor) return of_read(e, *s);
+    if (s->category == Category::scratch) return of_scratch(e, *s);
     if (map_ && s->type.kind == Type::tile) return of_element(e, *s, 2);
     if (map_ && s->type.kind == Type::row) return of_element(e, *s, 1);
     return wrong("types", "C6", e,
                  fmt::format("a value is due here, `{}` is {}", s->name, word(s->category)));
   }
 
-  Type of_read(const ExprPtr& e, const Symbol& s) {
+  // Whether what stands behind the tensor's name is so many ints for each of `dimensions`.
+  bool indexed(const ExprPtr& e, const Symbol& s, size_t dimensions, size_t each) {
     const size_t given = e->args.size() - 1;
-    if (given != s.dims.size())
-      return wrong("types", "C5", e,
-                   fmt::format("`{}` has {} dimensions, it is read with {} indices", s.name,
-                               s.dims.size(), given));
+    if (given != dimensions * each) {
+      wrong("types", "C5", e,
+            fmt::format("`{}` has {} dimensions, it is read with {} indices", s.name, dimensions,
+                        given));
+      return false;
+    }
     for (size_t n = 1; n < e->args.size(); ++n) {
       const Type t = of(e->args[n]);
-      if (t != kInteger && t != kUnknown)
-        return wrong("types", "C5", e->args[n],
-                     fmt::format("an index is an int, `{}` is {}", print(e->args[n]), text(t)));
+      if (t == kInteger || t == kUnknown) continue;
+      wrong("types", "C5", e->args[n],
+            fmt::format("an index is an int, `{}` is {}", print(e->args[n]), text(t)));
+      return false;
     }
+    return true;
+  }
+
+  // What the pre-pass wrote, in the kernel that comes after it.
+  Type of_scratch(const ExprPtr& e, const Symbol& s) {
+    if (!indexed(e, s, 1, 1)) return kUnknown;
+    if (c_.inside(Op::lists))
+      return wrong("lists", "C3", e, fmt::format("`{}` is written here, not read", s.name));
+    return kInteger;
+  }
+
+  // least(document, b, b, i0, i1): over the elements of a box, all of whose indices are given by
+  // their first and their last.
+  Type of_range(const ExprPtr& e) {
+    const Symbol* s = e->args.empty() || e->args[0]->kind != ExprKind::name
+                          ? nullptr
+                          : scope_.find(e->args[0]->text);
+    if (!s || s->category != Category::tensor)
+      return wrong("types", "C4", e, fmt::format("`{}` takes a tensor first", e->text));
+    if (!indexed(e, *s, s->dims.size(), 2)) return kUnknown;
+    if (s->written || (s->type != kInteger && s->type != kBoolean))
+      return wrong("types", "C4", e,
+                   fmt::format("`{}` is of an `in` tensor of ints or bools, `{}` is `{} {}`",
+                               e->text, s->name, s->written ? "out" : "in", s->element));
+    if (!c_.inside(Op::lists))
+      return wrong("lists", "C3", e,
+                   fmt::format("`{}` is computed by all lanes of a warp together, and here they do "
+                               "different things",
+                               e->text));
+    return kInteger;
+  }
+
+  Type of_read(const ExprPtr& e, const Symbol& s) {
+    if (!indexed(e, s, s.dims.size(), 1)) return kUnknown;
     if (s.written || s.element == "element")
       return wrong("types", "C5", e,
                    fmt::format("an `in` tensor of numbers or bools can be read, `{}` is `{} {}`",
@@ -158,6 +197,7 @@ class Typing {
     }
     const Function* f = find_function(e->text);
     if (!f) return wrong("names", "C2", e, fmt::format("no function is called `{}`", e->text));
+    if (f->returns == Returns::range) return of_range(e);
     if (static_cast<size_t>(f->arity) != e->args.size())
       return wrong(
           "types", "C4", e,
@@ -257,7 +297,9 @@ bool is_map(Op op) {
 }
 
 // What an expression hole wants where it is not an int.
-Type due(const Stmt& s, const std::string& hole) {
+Type due(const Check& c, const std::string& hole) {
+  const Stmt& s = c.stmt;
+  if (s.op == Op::return_ && c.inside(Op::list_blocks)) return kBoolean;
   if (s.op == Op::if_ || s.op == Op::toggle) return kBoolean;
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
@@ -288,7 +330,7 @@ void value_fits(Check& c, const std::string& hole, const ExprPtr& e, std::string
   MapBody body{c.stmt.op, ""};
   const bool in_map = is_map(c.stmt.op) && kind == "map";
   if (in_map) body.target = c.stmt.items("t").at(0).expr->text;
-  const Type want = due(c.stmt, hole), got = checked_type(c, e, scope, in_map ? &body : nullptr);
+  const Type want = due(c, hole), got = checked_type(c, e, scope, in_map ? &body : nullptr);
   if (got == kUnknown) return;
   if (got != want)
     c.broken_as("types", "C6", e->span,

@@ -31,7 +31,7 @@ inline constexpr int kOps = 0
     ;
 
 // One entry of a hole. What a kind of hole (ops.def) leaves in it:
-//   word string new news dims type record fn step   name ("bf16", "kw/kw.cuh", "M", "real")
+//   word string new news dims type record result fn step   name ("bf16", "kw/kw.cuh", "M")
 //   inits lets rows values                          name, and expr where there is a value
 //   tiles                                           name, and expr where there are several
 //   params                                          name and type ("i32", "index", a record)

@@ -26,6 +26,7 @@ bool is_argument(const Symbol& s) {
     case Category::tiled:
     case Category::tensor:
     case Category::workspace:
+    case Category::scratch:
       return true;
     default:
       return false;
@@ -267,7 +268,8 @@ ExprPtr Reader::member(std::string_view of) {
     fail("no '" + n + "' in " + (arguments ? "Args" : "Shared"));
     return nullptr;
   }
-  if (s->category != Category::tensor || !take("(")) return name(n);
+  const bool read = s->category == Category::tensor || s->category == Category::scratch;
+  if (!read || !take("(")) return name(n);
   std::vector<ExprPtr> indices = list(")");
   return failed() ? nullptr : index(name(n), std::move(indices));
 }

@@ -72,8 +72,11 @@ Symbol argument(const Stmt& stmt, const Item& item) {
       return named(stmt, item, Category::scalar, {Type::integer, ""});
     case Op::arg_f32:
       return named(stmt, item, Category::scalar, {Type::real, ""});
-    case Op::arg_workspace: {
-      Symbol s = named(stmt, item, Category::workspace);
+    case Op::arg_workspace:
+    case Op::arg_scratch: {
+      const bool scratch = stmt.op == Op::arg_scratch;
+      Symbol s = named(stmt, item, scratch ? Category::scratch : Category::workspace,
+                       scratch ? Type{Type::integer, ""} : Type{});
       s.count = stmt.expr("n");
       return s;
     }
@@ -130,7 +133,9 @@ Symbol heading(const Stmt& stmt) {
       return s;
     }
     case Op::def: {
-      Symbol s = named(stmt, item, Category::def, {Type::record, stmt.word("r")});
+      const std::string result = stmt.word("r");
+      Symbol s = named(stmt, item, Category::def,
+                       result == "index" ? Type{Type::integer, ""} : Type{Type::record, result});
       s.params = stmt.items("ps");
       return s;
     }
@@ -194,6 +199,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::def:
     case Op::kernel:
     case Op::workers_kernel:
+    case Op::lists:
     case Op::plan:
     case Op::step:
       scope.add(heading(stmt));
@@ -235,6 +241,12 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
     case Op::workers:
     case Op::workers_kernel:
       return counter("me", kNonNegative);
+    case Op::lists:
+      return counter("w", kNonNegative);
+    case Op::list_blocks:
+      counter("n", {interval_of(stmt.expr("a"), scope).lo, interval_of(stmt.expr("b"), scope).hi});
+      counter("r", kNonNegative);
+      return counter("s", kNonNegative);
     case Op::deal:
     case Op::take:
     case Op::take_warp:
@@ -300,7 +312,7 @@ void each_expr(const Stmt& stmt, const Scope& scope,
 std::string_view word(Category category) {
   static constexpr std::string_view words[] = {
       "a parameter",   "a toggle",       "a size",        "a scalar argument", "a tiled tensor",
-      "a tensor",      "a workspace",    "a shared tile", "a ring of tiles",   "a barrier",
+      "a tensor",      "a workspace",    "a scratch",     "a shared tile", "a ring of tiles",   "a barrier",
       "a queue",       "a record",       "a function",    "a kernel",          "a step",
       "a local value", "an accumulator", "an operand",    "a row vector",      "a row partial"};
   return words[static_cast<size_t>(category)];

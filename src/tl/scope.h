@@ -26,6 +26,7 @@ enum class Category {
   tiled,      // argument: a tensor moved tile by tile
   tensor,     // argument: a tensor read and written element by element
   workspace,  // argument: words that are zero between launches
+  scratch,    // argument: words that the pre-pass writes and the kernel reads
   tile,       // a shared tile, or an array of them
   ring,       // a shared ring of tiles, or an array of them
   barrier,    // a ring of barriers
@@ -57,7 +58,7 @@ struct Symbol {
   std::vector<std::string> dims;  // tensors: the letters
   bool written = false;           // tensors: `out`
   ExprPtr extent;                 // tile q_s[WORKERS]: how many
-  ExprPtr count;                  // slots of a ring, barrier or queue; words of a workspace
+  ExprPtr count;                  // slots of a ring, barrier or queue; words of a workspace, a scratch
   ExprPtr arrivals;          // of a barrier; takers of a queue; of one CTA where there are more
   ExprPtr ctas;              // of a cluster's barrier or queue: how many; else null
   ExprPtr value;             // initial value, where one is written

@@ -17,6 +17,7 @@ Type of_index(const Expr& e, const Scope& scope) {
     case Category::partial:
       return {Type::real, ""};
     case Category::tensor:
+    case Category::scratch:
     case Category::tile:
     case Category::ring:
       return s->type;
@@ -33,6 +34,7 @@ Type of_call(const Expr& e, const Scope& scope) {
   }
   switch (f->returns) {
     case Returns::integer:
+    case Returns::range:
       return {Type::integer, ""};
     case Returns::real:
       return {Type::real, ""};

@@ -21,16 +21,6 @@ bool is_positive_number(const ExprPtr& e) {
   return e->kind == Kind::number && e->type == spec::Type::integer && e->integer > 0;
 }
 
-// a <= b for all values.
-bool at_most(const ExprPtr& a, const ExprPtr& b) {
-  if (spec::equal(a, b)) return true;
-  if (is(a, "min") && (at_most(a->args[0], b) || at_most(a->args[1], b))) return true;
-  if (is(b, "max") && (at_most(a, b->args[0]) || at_most(a, b->args[1]))) return true;
-  if (is(a, "max") && at_most(a->args[0], b) && at_most(a->args[1], b)) return true;
-  if (is(b, "min") && at_most(a, b->args[0]) && at_most(a, b->args[1])) return true;
-  return range(binary("<=", a, b), {}).is(1);
-}
-
 // The one atom of a sum that mentions j, taken out of it; nothing if there are several or its
 // factor is not +-1.
 std::optional<Linear::Term> take_key_term(Linear& sum) {
@@ -75,32 +65,10 @@ std::optional<KeyBounds> bound_of_comparison(const ExprPtr& e) {
   return bound_on(key->atom, spec::to_expr(rest), false);
 }
 
-// Comparisons of |x| with x over j become two; x == y becomes two; everything else stays.
-ExprPtr split(const ExprPtr& e) {
-  if (!has_key(e) || e->kind != Kind::binary) return e;
-  if (e->name == "==" && e->args[0]->type == spec::Type::integer &&
-      e->args[1]->type == spec::Type::integer)
-    return binary("and", binary("<=", e->args[0], e->args[1]),
-                  binary("<=", e->args[1], e->args[0]));
-  if (e->name != "<" && e->name != "<=") return e;
-  Linear rest = spec::add(spec::linear(e->args[0]), spec::linear(e->args[1]), -1);
-  const std::optional<Linear::Term> key = take_key_term(rest);
-  if (!key || !is(key->atom, "abs")) return e;
-  const ExprPtr x = key->atom->args[0], minus_x = spec::unary("-", x);
-  const ExprPtr r = spec::to_expr(rest), zero = integer(0);
-  if (key->factor == 1)  // |x| + r < 0
-    return binary("and", binary(e->name, binary("+", x, r), zero),
-                  binary(e->name, binary("+", minus_x, r), zero));
-  return binary("or", binary(e->name, binary("-", r, x), zero),  // r - |x| < 0
-                binary(e->name, binary("-", r, minus_x), zero));
-}
-
 ExprPtr min_or_either(const ExprPtr& a, const ExprPtr& b) {
   return !a ? b : !b ? a : smaller(a, b);
 }
 ExprPtr max_or_either(const ExprPtr& a, const ExprPtr& b) { return !a ? b : !b ? a : larger(a, b); }
-ExprPtr max_of_both(const ExprPtr& a, const ExprPtr& b) { return a && b ? larger(a, b) : nullptr; }
-ExprPtr min_of_both(const ExprPtr& a, const ExprPtr& b) { return a && b ? smaller(a, b) : nullptr; }
 
 std::optional<KeyBounds> either(const KeyBounds& a, const KeyBounds& b) {
   if ((!a.lower && !a.upper) || (!b.lower && !b.upper)) return KeyBounds{};
@@ -112,11 +80,6 @@ std::optional<KeyBounds> either(const KeyBounds& a, const KeyBounds& b) {
   if (!a.upper && b.lower && at_most(a.lower, b.upper))
     return KeyBounds{smaller(a.lower, b.lower), nullptr};
   return std::nullopt;
-}
-
-std::optional<KeyBounds> either_way(const KeyBounds& a, const KeyBounds& b) {
-  if (const auto one = either(a, b)) return one;
-  return either(b, a);
 }
 
 // The value of e with i at that end of the rows at which e is largest (up) or smallest.
@@ -133,15 +96,41 @@ ExprPtr extreme_of_sum(const Linear& sum, const Rows& rows, bool up) {
   return spec::to_expr(out);
 }
 
+// A condition without i that holds if e does for some row; null where none is known.
+ExprPtr possible(const ExprPtr& e, const Rows& rows) {
+  if (!has_row(e)) return e;
+  if (is(e, "and") || is(e, "or")) {
+    const ExprPtr a = possible(e->args[0], rows), b = possible(e->args[1], rows);
+    if (is(e, "or")) return a && b ? binary("or", a, b) : nullptr;
+    return a && b ? binary("and", a, b) : a ? a : b;
+  }
+  if ((!is(e, "<") && !is(e, "<=")) || e->args[0]->type != spec::Type::integer ||
+      e->args[1]->type != spec::Type::integer)
+    return nullptr;
+  const Linear rest = spec::add(spec::linear(e->args[0]), spec::linear(e->args[1]), -1);
+  const ExprPtr least = extreme_of_sum(rest, rows, false);
+  return least ? binary(e->name, least, integer(0)) : nullptr;
+}
+
+// where(condition, a, b) of the bounds a and b over the rows where it holds and where it does not.
+ExprPtr extreme_of_choice(const ExprPtr& condition, const ExprPtr& a, const ExprPtr& b,
+                          const Rows& rows, bool up) {
+  if (!has_row(condition)) return spec::where(condition, a, b);
+  const ExprPtr holds = possible(condition, rows),
+                fails = possible(spec::unary("not", condition), rows);
+  // The better arm counts where some row takes it, and else the other alone.
+  if (holds && at_most(up ? b : a, up ? a : b)) return spec::where(holds, a, b);
+  if (fails && at_most(up ? a : b, up ? b : a)) return spec::where(fails, b, a);
+  return up ? larger(a, b) : smaller(a, b);
+}
+
 ExprPtr extreme(const ExprPtr& e, const Rows& rows, bool up) {
   if (!has_row(e)) return e;
   if (e->kind == Kind::index) return up ? rows.last : rows.first;
   if (e->type != spec::Type::integer) return nullptr;
   if (e->kind == Kind::where) {
     const ExprPtr a = extreme(e->args[1], rows, up), b = extreme(e->args[2], rows, up);
-    if (!a || !b) return nullptr;
-    if (!has_row(e->args[0])) return spec::where(e->args[0], a, b);
-    return up ? larger(a, b) : smaller(a, b);
+    return a && b ? extreme_of_choice(e->args[0], a, b, rows, up) : nullptr;
   }
   if (is(e, "min") || is(e, "max")) {
     const ExprPtr a = extreme(e->args[0], rows, up), b = extreme(e->args[1], rows, up);
@@ -163,52 +152,62 @@ ExprPtr extreme(const ExprPtr& e, const Rows& rows, bool up) {
 
 }  // namespace
 
+ExprPtr as_comparisons(const ExprPtr& e) {
+  if (!has_key(e) || e->kind != Kind::binary) return e;
+  if (e->name == "==" && e->args[0]->type == spec::Type::boolean) {
+    const auto fails = [](const ExprPtr& x) { return spec::unary("not", x); };
+    return binary("or", binary("and", e->args[0], e->args[1]),
+                  binary("and", fails(e->args[0]), fails(e->args[1])));
+  }
+  if (e->name == "==" && e->args[0]->type == spec::Type::integer &&
+      e->args[1]->type == spec::Type::integer)
+    return binary("and", binary("<=", e->args[0], e->args[1]),
+                  binary("<=", e->args[1], e->args[0]));
+  if (e->name != "<" && e->name != "<=") return e;
+  Linear rest = spec::add(spec::linear(e->args[0]), spec::linear(e->args[1]), -1);
+  const std::optional<Linear::Term> key = take_key_term(rest);
+  if (!key || !is(key->atom, "abs")) return e;
+  const ExprPtr x = key->atom->args[0], minus_x = spec::unary("-", x);
+  const ExprPtr r = spec::to_expr(rest), zero = integer(0);
+  if (key->factor == 1)  // |x| + r < 0
+    return binary("and", binary(e->name, binary("+", x, r), zero),
+                  binary(e->name, binary("+", minus_x, r), zero));
+  return binary("or", binary(e->name, binary("-", r, x), zero),  // r - |x| < 0
+                binary(e->name, binary("-", r, minus_x), zero));
+}
+
 std::optional<KeyBounds> key_bounds(const ExprPtr& keep, const ExprPtr& keys) {
   if (!keep) return KeyBounds{};
   if (keep->kind == Kind::number)
     return keep->integer ? KeyBounds{} : KeyBounds{nullptr, integer(0)};
   if (!has_key(keep)) return KeyBounds{nullptr, spec::where(keep, keys, integer(0))};
-  const ExprPtr e = split(keep);
+  const ExprPtr e = as_comparisons(keep);
   if (is(e, "and") || is(e, "or")) {
     const auto a = key_bounds(e->args[0], keys), b = key_bounds(e->args[1], keys);
     if (!a || !b) return std::nullopt;
-    if (is(e, "or")) return either_way(*a, *b);
+    if (is(e, "or")) return union_of(*a, *b);
     return KeyBounds{max_or_either(a->lower, b->lower), min_or_either(a->upper, b->upper)};
   }
   if (is(e, "<") || is(e, "<=")) return bound_of_comparison(e);
   return std::nullopt;
 }
 
-ExprPtr kept_below(const ExprPtr& keep, const ExprPtr& keys) {
-  if (const auto exact = key_bounds(keep, keys)) return exact->upper;
-  const ExprPtr e = split(keep);
-  if (is(e, "and"))
-    return min_or_either(kept_below(e->args[0], keys), kept_below(e->args[1], keys));
-  if (is(e, "or")) return max_of_both(kept_below(e->args[0], keys), kept_below(e->args[1], keys));
-  return nullptr;
-}
-
-ExprPtr kept_from(const ExprPtr& keep, const ExprPtr& keys) {
-  if (const auto exact = key_bounds(keep, keys)) return exact->lower;
-  const ExprPtr e = split(keep);
-  if (is(e, "and")) return max_or_either(kept_from(e->args[0], keys), kept_from(e->args[1], keys));
-  if (is(e, "or")) return min_of_both(kept_from(e->args[0], keys), kept_from(e->args[1], keys));
-  return nullptr;
-}
-
-ExprPtr all_below(const ExprPtr& keep, const ExprPtr& keys) {
-  if (const auto exact = key_bounds(keep, keys)) {
-    if (exact->lower) return nullptr;
-    return exact->upper ? exact->upper : keys;
-  }
-  const ExprPtr e = split(keep);
-  if (is(e, "and")) return min_of_both(all_below(e->args[0], keys), all_below(e->args[1], keys));
-  if (is(e, "or")) return max_or_either(all_below(e->args[0], keys), all_below(e->args[1], keys));
-  return nullptr;
+std::optional<KeyBounds> union_of(const KeyBounds& a, const KeyBounds& b) {
+  if (const auto one = either(a, b)) return one;
+  return either(b, a);
 }
 
 ExprPtr highest(const ExprPtr& e, const Rows& rows) { return extreme(e, rows, true); }
 ExprPtr lowest(const ExprPtr& e, const Rows& rows) { return extreme(e, rows, false); }
+
+bool at_most(const ExprPtr& a, const ExprPtr& b) {
+  if (spec::equal(a, b)) return true;
+  if (is(a, "min") && (at_most(a->args[0], b) || at_most(a->args[1], b))) return true;
+  if (is(b, "max") && (at_most(a, b->args[0]) || at_most(a, b->args[1]))) return true;
+  if (is(a, "max") && at_most(a->args[0], b) && at_most(a->args[1], b)) return true;
+  if (is(b, "min") && at_most(a, b->args[0]) && at_most(a, b->args[1])) return true;
+  return range(binary("<=", a, b), {}).is(1);
+}
 
 ExprPtr smaller(const ExprPtr& a, const ExprPtr& b) {
   return at_most(a, b) ? a : at_most(b, a) ? b : binary("min", a, b);

@@ -20,12 +20,10 @@ struct KeyBounds {
 // one such range. A condition on the row alone becomes the bound where(condition, keys, 0).
 std::optional<KeyBounds> key_bounds(const spec::ExprPtr& keep, const spec::ExprPtr& keys);
 
-// keep implies j < kept_below(keep), for any predicate; null when nothing is known.
-spec::ExprPtr kept_below(const spec::ExprPtr& keep, const spec::ExprPtr& keys);
-// j < all_below(keep) implies keep; null when nothing is known.
-spec::ExprPtr all_below(const spec::ExprPtr& keep, const spec::ExprPtr& keys);
-// keep implies j >= kept_from(keep); null when nothing is known.
-spec::ExprPtr kept_from(const spec::ExprPtr& keep, const spec::ExprPtr& keys);
+// The keys of a or b where they are provably one range.
+std::optional<KeyBounds> union_of(const KeyBounds& a, const KeyBounds& b);
+// Comparisons of |x| over j, and x == y, as comparisons joined by and or or; all else stays.
+spec::ExprPtr as_comparisons(const spec::ExprPtr& keep);
 
 // The rows of a tile, first and last.
 struct Rows {
@@ -37,6 +35,8 @@ struct Rows {
 spec::ExprPtr highest(const spec::ExprPtr& e, const Rows& rows);
 spec::ExprPtr lowest(const spec::ExprPtr& e, const Rows& rows);
 
+// a <= b whatever the indices, sizes and arguments; false where that is not known.
+bool at_most(const spec::ExprPtr& a, const spec::ExprPtr& b);
 // min and max that keep one operand where the other provably is not needed.
 spec::ExprPtr smaller(const spec::ExprPtr& a, const spec::ExprPtr& b);
 spec::ExprPtr larger(const spec::ExprPtr& a, const spec::ExprPtr& b);

@@ -5,27 +5,46 @@
 //     ->   return ceil_div(min(N, i0 + rows), BN), min(N, i0 + 1) // BN
 //     ->   let kept = prefix[c.b]
 //          return ceil_div(min(N, max(i0 + rows, kept)), BN), min(N, max(i0 + 1, kept)) // BN
-//     ->   return ceil_div(min(N, i0 + rows), BN), 0, min(N - 1, max(0, i0 - 63)) // BN
-//   the last with a third field, first, in the record, loops that end there instead of at 0, and
-//   behind them one that lets the key blocks go by that only other workers need; where there is no
-//   loader, the copy of the next block's keys ends there as well
+//     ->   let full_from = ceil_div(max(0, i0 + rows - 64), BN)
+//          return ceil_div(min(N, i0 + rows), BN), max(full_from, min(N, i0 + 1) // BN),
+//                 min(N - 1, max(0, i0 - 63)) // BN, full_from
+//   the last, a sliding window, with two more fields in the record and loops that end there
+//   (key_loops.h); and where the kept keys are two ranges, of which one begins at key 0,
+//     ->   def hole_of(c: Block) -> Hole:
+//              let i0 = c.m * BM
+//              let first = ceil_div(min(N, 4), BN)
+//              return first, max(0, max(0, i0 - 511) // BN - first)
+//          def visits_below(c: Block, n: index) -> index:
+//              let hole = hole_of(c)
+//              return n - min(hole.count, max(0, n - hole.first))
+//          def key_blocks ...:
+//              return visits_below(c, ceil_div(min(N, i0 + rows), BN)), ...
+//   and key blocks numbered without those of the hole (visits.h)
 //
-// When     the form has a keep predicate. Any predicate implies j < P(i) and is implied by j < F(i)
-//          for some P and F (bounds.h; none is N, and 0). count covers the largest P of the rows,
-//          full lies below the smallest F; max(1, ...) and max(0, ...) stand where intervals cannot
-//          show that they are not needed. Rows past M only make the range larger.
-//          A predicate that implies j >= L(i) (a sliding window) starts at the smallest L of the
-//          rows instead, and no later than at the last key block of any of them; then no visited
-//          block counts as full. The range of a worker's rows lies within that of its cluster's,
-//          because bounds over fewer rows are at least as tight.
+// When     the form has a keep predicate. Its kept keys lie in one or two ranges and contain some
+//          whole ones (ranges.h); count covers the largest end over the rows, first the smallest
+//          begin, full and full_from lie inside a whole range of every row: the widest, where
+//          several may be. max(1, ...) and max(0, ...) stand where intervals cannot show that they
+//          are not needed. Rows past M only make the range larger.
+//          A worker visits its rows' key blocks of those that its cluster visits: bounds over fewer
+//          rows are at least as tight. For that, `first` also stays below the end of every single
+//          row. The hole is the cluster's, the same for everybody: what of a worker's own hole
+//          lies outside, it masks in vain.
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
-#include "transfer/bounds.h"
+#include "spec/linear.h"
+#include "tl/intervals.h"
+#include "tl/scope.h"
 #include "transfer/intervals.h"
+#include "transfer/key_loops.h"
+#include "transfer/ranges.h"
 #include "transfer/rules.h"
+#include "transfer/visits.h"
 
 namespace kw::transfer {
 namespace {
@@ -36,11 +55,21 @@ using spec::Kind;
 using spec::Type;
 
 ExprPtr size(const std::string& name) { return spec::leaf(Kind::size, Type::integer, name); }
+ExprPtr zero() { return spec::integer(0); }
+bool is_zero(const ExprPtr& e) { return e->kind == Kind::number && e->integer == 0; }
 
-// For some rows: past `end` nothing is kept, below `full` everything, before `first` nothing.
-struct KeyRange {
-  ExprPtr end, full;
+// Keys from ... below - 1.
+struct Span {
+  ExprPtr from, below;
+};
+
+// For some rows: past `end` nothing is kept, before `first` nothing; in each span of `whole`
+// everything. And for all rows of a cluster: nothing in the hole.
+struct Needed {
+  ExprPtr end;
   ExprPtr first;  // null: from key 0
+  std::vector<Span> whole;
+  std::optional<Span> hole;
 };
 
 // The smaller of e and end - 1; an end that is itself the smaller of two is taken apart, for what e
@@ -51,23 +80,94 @@ ExprPtr at_most_last(const ExprPtr& end, const ExprPtr& e) {
   return smaller(e, binary("-", end, spec::integer(1)));
 }
 
+// The value of an expression of constants in the program; `otherwise` for any other.
+int64_t constant(const tl::Program& program, const tl::ExprPtr& e, int64_t otherwise) {
+  tl::Scope scope;
+  for (const tl::Stmt& s : program.body) tl::declare(scope, s);
+  const tl::Interval value = tl::interval_of(e, scope);
+  return value.lo == value.hi ? value.lo : otherwise;
+}
+
+// The fewest rows for which anybody asks for key blocks.
+int64_t fewest_rows(const Edit& edit) {
+  int64_t fewest = std::numeric_limits<int64_t>::max();
+  tl::walk(std::as_const(edit.program.body), [&](const tl::Stmt& s) {
+    if (s.op != tl::Op::let) return;
+    for (const tl::Item& d : s.items("d"))
+      if (d.expr->kind == tl::ExprKind::call && d.expr->text == edit.facts.keys_def)
+        fewest = std::min(fewest, constant(edit.program, d.expr->args[2], 1));
+  });
+  return fewest;
+}
+
+// The rows from i0 on, as many as that name says.
+Rows rows_from_i0(const std::string& count) {
+  const ExprPtr i0 = spec::leaf(Kind::index, Type::integer, "i0");
+  return {i0, binary("-", binary("+", i0, size(count)), spec::integer(1))};
+}
+
+// a - b is less than that, with what is no more in a than in b left out: of a window around a
+// place, the place for the first row and for the last.
+bool is_narrower(const ExprPtr& a, const ExprPtr& b, const Box& box, int64_t than) {
+  spec::Linear width = spec::add(spec::linear(a), spec::linear(b), -1);
+  const auto cancel = [&] {
+    for (const auto& more : width.terms)
+      for (const auto& less : width.terms)
+        if (more.factor == 1 && less.factor == -1 && at_most(more.atom, less.atom)) {
+          const spec::Linear rest = spec::add(width, spec::linear(more.atom), -1);
+          width = spec::add(rest, spec::linear(less.atom));
+          return true;
+        }
+    return false;
+  };
+  while (cancel()) continue;
+  return range(spec::to_expr(width), box).high < double(than);
+}
+
+// The spans in which every row keeps everything, of those that may have a whole key block where
+// there are as many rows as `box` says.
+std::vector<Span> whole_spans(const KeyRanges& kept, const ExprPtr& keys, const Rows& rows,
+                              const Box& box, int64_t tile) {
+  std::vector<Span> out;
+  for (const KeyBounds& k : kept.whole) {
+    const ExprPtr below = k.upper ? lowest(k.upper, rows) : keys,
+                  from = k.lower ? highest(k.lower, rows) : zero();
+    if (!below || !from || is_narrower(below, from, box, tile)) continue;
+    const Span span{larger(zero(), from), larger(zero(), smaller(keys, below))};
+    if (!at_most(span.below, span.from)) out.push_back(span);
+  }
+  // Two are compared where the kernel runs, which costs little, and more are not worth it.
+  if (out.size() > 2) out.resize(2);
+  return out;
+}
+
+// The keys between two ranges, of which the first begins at key 0, for some rows.
+std::optional<Span> hole_between(const KeyRanges& kept, const Rows& rows) {
+  if (kept.cover.size() != 2 || kept.cover[0].lower || !kept.cover[1].lower) return std::nullopt;
+  const ExprPtr from = highest(kept.cover[0].upper, rows),
+                below = lowest(kept.cover[1].lower, rows);
+  if (!from || !below || at_most(below, from)) return std::nullopt;
+  return Span{from, below};
+}
+
 // `count` names how many rows there are from i0.
-KeyRange key_range(const Edit& edit, const std::string& count) {
-  const ExprPtr keys = size(edit.facts.keys), i0 = spec::leaf(Kind::index, Type::integer, "i0");
-  const ExprPtr zero = spec::integer(0);
-  const Rows rows{i0, binary("-", binary("+", i0, size(count)), spec::integer(1))};
-  const ExprPtr below = kept_below(edit.keep, keys), all = all_below(edit.keep, keys),
-                from = kept_from(edit.keep, keys);
-  const ExprPtr end = below ? highest(below, rows) : nullptr;
-  const ExprPtr full = all ? lowest(all, rows) : nullptr;
-  KeyRange out{end ? smaller(keys, end) : keys, full ? larger(zero, smaller(keys, full)) : zero,
-               from ? lowest(from, rows) : nullptr};
-  const ExprPtr least = end ? lowest(below, rows) : keys;  // of the ends of single rows
+Needed needed_keys(const Edit& edit, const KeyRanges& kept, const std::string& count) {
+  const ExprPtr keys = size(edit.facts.keys);
+  const Rows rows = rows_from_i0(count);
+  const KeyBounds around = kept.around();
+  const ExprPtr end = around.upper ? highest(around.upper, rows) : nullptr,
+                from = around.lower ? lowest(around.lower, rows) : nullptr;
+  Box box;
+  box.names[count] = {double(fewest_rows(edit)), kInfinity};
+  const int64_t tile = constant(edit.program, edit.facts.key_tile, 1);
+  Needed out{end ? smaller(keys, end) : keys, from, whole_spans(kept, keys, rows, box, tile), {}};
+  const ExprPtr least = end ? lowest(around.upper, rows) : keys;  // of the ends of single rows
   if (out.first && (!least || range(out.first, {}).high <= 0)) out.first = nullptr;
   if (out.first) {
-    const ExprPtr first = at_most_last(least, larger(zero, out.first));
-    out.first = larger(zero, at_most_last(keys, first));
-    out.full = zero;
+    const ExprPtr first = at_most_last(least, larger(zero(), out.first));
+    out.first = larger(zero(), at_most_last(keys, first));
+  } else {
+    out.hole = hole_between(kept, rows_from_i0(tl::print(edit.facts.row_tile)));
   }
   return out;
 }
@@ -99,122 +199,159 @@ std::string quotient(const std::string& text, const ExprPtr& value, const std::s
   return (sum ? "(" + text + ")" : text) + " // " + tile;
 }
 
-bool ends_at(const tl::Stmt& loop, const std::string& field) {
-  const tl::ExprPtr& end = loop.items("b").at(0).expr;
-  return end->kind == tl::ExprKind::field && end->text == field;
+// Whether e gets larger with i0, not only by a condition.
+bool grows(const ExprPtr& e) {
+  if (e->kind == Kind::index) return e->name == "i0";
+  const size_t skip = e->kind == Kind::where ? 1 : 0;
+  return std::any_of(e->args.begin() + skip, e->args.end(), grows);
 }
 
-// The record in keys.count - 1; null in other loops.
-tl::ExprPtr key_range_of(const tl::Stmt& loop, const Facts& facts) {
-  if (loop.op != tl::Op::down && loop.op != tl::Op::down_rolled && loop.op != tl::Op::descend)
-    return nullptr;
-  tl::ExprPtr keys;
-  tl::rewrite(loop.expr("a"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-    if (e->kind == tl::ExprKind::field && e->text == facts.count_field) keys = e->args[0];
-    return nullptr;
-  });
-  return keys;
+// Writes the functions of key ranges.
+class Writer {
+ public:
+  Writer(Edit& edit, const tl::Stmt& def)
+      : edit_(edit),
+        block_(def.items("ps").at(0).name),
+        first_row_(def.items("ps").at(1).name),
+        tile_(tl::print(edit.facts.key_tile)) {}
+
+  bool write(const Needed& needed);
+
+ private:
+  Edit& edit_;
+  const std::string block_, first_row_, tile_;
+  std::vector<std::string> lets_;  // of the function being written
+  std::string visits_below_;       // the function of that name; "": visits are key blocks
+  bool failed_ = false;
+
+  // TL text of a key's number.
+  std::string text(const ExprPtr& e) {
+    const ExprPtr named = named_reads(edit_, e, block_, lets_);
+    const auto out = named ? edit_.in_rows(named, block_, first_row_) : std::nullopt;
+    failed_ = failed_ || !out;
+    return out.value_or("");
+  }
+
+  // How many key blocks begin before a key; the visits below the one that a key lies in.
+  std::string blocks_before(const ExprPtr& key) {
+    return is_zero(key) ? "0" : fmt::format("ceil_div({}, {})", text(key), tile_);
+  }
+  std::string block_of(const ExprPtr& key) { return quotient(text(key), key, tile_); }
+  std::string visit(const std::string& key_block) {
+    return visits_below_.empty() || key_block == "0"
+               ? key_block
+               : fmt::format("{}({}, {})", visits_below_, block_, key_block);
+  }
+
+  // A `let`, in the function being written, of a name that nothing else has there.
+  std::string let(const char* name, const std::string& value) {
+    const std::string own = declaration_of_argument(edit_.program, name)
+                                ? edit_.fresh({std::string(name) + "_here"})
+                                : name;
+    lets_.push_back("let " + own + " = " + value);
+    return own;
+  }
+
+  bool add_function(const std::string& name, const std::vector<tl::Item>& parameters,
+                    const std::string& result, const std::string& returns);
+  bool write_hole(const Span& hole);
+  std::pair<std::string, std::string> whole_blocks(const Needed& needed);
+};
+
+// Before the function of key ranges.
+bool Writer::add_function(const std::string& name, const std::vector<tl::Item>& parameters,
+                          const std::string& result, const std::string& returns) {
+  lets_.push_back("return " + returns);
+  const bool added = insert_function(edit_, name, parameters, result, lets_);
+  lets_.clear();
+  return added;
 }
 
-// Behind the count of the last visited key block: the loop that lets those before the worker's
-// first go by, as the one at the start lets those from its last on.
-bool let_others_go_by(Edit& edit) {
-  const Facts& f = edit.facts;
-  bool done = false;
-  tl::walk(edit.program.body, [&](tl::Stmt& blocks) {
-    const tl::Stmt* before = nullptr;
-    for (const tl::Stmt& s : blocks.body)
-      if (key_range_of(s, f) && ends_at(s, f.count_field)) before = &s;
-    if (!before || done) return;
-    tl::Stmt after = *before;
-    const tl::ExprPtr mine = before->expr("b")->args[0], all = key_range_of(*before, f);
-    after.items("a").at(0).expr = tl::binary("-", tl::field(mine, "first"), tl::integer(1));
-    after.items("b").at(0).expr = tl::field(all, "first");
-    for (size_t n = blocks.body.size(); n-- > 0;)
-      if (blocks.body[n].op == tl::Op::count && blocks.body[n].word("t") == after.word("t")) {
-        blocks.body.insert(blocks.body.begin() + n + 1, after);
-        done = true;
-        return;
-      }
-  });
-  return done;
+// The key blocks that nobody of a cluster visits, and the visits without them.
+bool Writer::write_hole(const Span& hole) {
+  const std::string record = edit_.fresh({"Hole", "KeyHole"}), of = edit_.fresh({"hole_of"}),
+                    below = edit_.fresh({"visits_below"});
+  const tl::Item block = def_named(edit_.program, edit_.facts.keys_def)->items("ps").at(0);
+  const tl::Item n{"n", "index", nullptr, {}};
+  if (!insert_record(edit_, record, {"first", "count"})) return false;
+  lets_ = {fmt::format("let {} = {}.{} * {}", first_row_, block_, edit_.facts.row_field,
+                       tl::print(edit_.facts.row_tile))};
+  const std::string first =
+                        let("first", blocks_before(smaller(size(edit_.facts.keys),
+                                                           larger(spec::integer(1), hole.from)))),
+                    again = block_of(larger(zero(), hole.below));
+  if (failed_ ||
+      !add_function(of, {block}, record, fmt::format("{}, max(0, {} - {})", first, again, first)))
+    return false;
+  const std::string h = let("hole", fmt::format("{}({})", of, block_));
+  if (!add_function(below, {block, n}, "index",
+                    fmt::format("n - min({0}.count, max(0, n - {0}.first))", h)) ||
+      !number_visits(edit_, {fmt::format("let {} = {}({})", h, of, block_),
+                             fmt::format("return n + where(n < {0}.first, 0, {0}.count)", h)}))
+    return false;
+  visits_below_ = below;
+  return true;
 }
 
-// Where no loader visits the key blocks, whoever multiplies copies the next block's keys:
-// `if n > 0:` before the copy becomes `if n > keys.first:`.
-bool copy_from_first(Edit& edit, const tl::ExprPtr& keys) {
-  bool done = false;
-  tl::walk(edit.program.body, [&](tl::Stmt& s) {
-    if (s.op != tl::Op::if_ || s.body.size() != 1 || s.body[0].op != tl::Op::copy_async) return;
-    tl::ExprPtr& condition = s.items("c").at(0).expr;
-    if (!s.body[0].expr("m")->is_name(edit.facts.k) || condition->text != ">" ||
-        condition->args[1]->text != "0")
-      return;
-    condition = tl::binary(">", condition->args[0], tl::field(keys, "first"));
-    done = true;
-  });
-  return done;
+// Where full - 1 ... full_from end and begin; "0" for the latter where the first span does.
+std::pair<std::string, std::string> Writer::whole_blocks(const Needed& needed) {
+  if (needed.whole.empty()) return {"0", "0"};
+  const Span& a = needed.whole[0];
+  std::string from = blocks_before(a.from), full = block_of(a.below);
+  if (needed.whole.size() > 1) {
+    const Span& b = needed.whole[1];
+    const std::string other = blocks_before(b.from), its = block_of(b.below);
+    const std::string wider =
+        let("wider", fmt::format("{} - {} < {} - {}", full, from, its, other));
+    full = fmt::format("where({}, {}, {})", wider, its, full);
+    from = fmt::format("where({}, {}, {})", wider, other, from);
+  }
+  if (from == "0") return {visit(full), from};
+  from = let("full_from", visit(from));
+  return {fmt::format("max({}, {})", from, visit(full)), from};
 }
 
-// The record gets a third field, and the loops that visited key blocks down to 0, or masked ones
-// down to the full ones, end there. The loop over full blocks then has nothing to do.
-bool start_at_first(Edit& edit) {
-  const Facts& f = edit.facts;
-  const std::string record = def_named(edit.program, f.keys_def)->word("r");
-  bool loaders = false;
-  tl::ExprPtr masked;  // the record of the loop over masked blocks
-  tl::walk(edit.program.body, [&](tl::Stmt& s) {
-    if (s.op == tl::Op::record && s.word("n") == record) s.items("d").push_back({"first"});
-    const tl::ExprPtr keys = key_range_of(s, f);
-    if (!keys) return;
-    const bool loader = s.op == tl::Op::down_rolled && s.expr("b")->text == "0";
-    const bool mask = ends_at(s, f.full_field);
-    if (loader || mask) s.items("b").at(0).expr = tl::field(keys, "first");
-    loaders = loaders || loader;
-    if (mask) masked = keys;
-  });
-  return (masked && (loaders ? let_others_go_by(edit) : copy_from_first(edit, masked))) ||
-         edit.refuse("transfer.kernel", {},
-                     "this kernel's loops over key blocks cannot start past key 0", "");
+bool Writer::write(const Needed& needed) {
+  if (needed.hole && !write_hole(*needed.hole)) return false;
+  std::string count = blocks_before(needed.end);
+  if (range(needed.end, {}).low < 1) count = "max(1, " + count + ")";
+  count = visit(count);
+  const auto [full, full_from] = whole_blocks(needed);
+  std::string returns = count + ", " + full;
+  if (needed.first) returns += ", " + visit(block_of(needed.first));
+  if (full_from != "0") returns += ", " + full_from;
+  lets_.push_back("return " + returns);
+  const KeyFields fields{needed.first != nullptr, full_from != "0"};
+  if (failed_ || ((fields.first || fields.full_from) && !end_key_loops(edit_, fields)))
+    return false;
+  return edit_.replace(def_named(edit_.program, edit_.facts.keys_def)->body, lets_);
 }
 
-void note_what_is_slow(Edit& edit, const KeyRange& keys) {
-  if (keys.full->kind == Kind::number && keys.full->integer == 0)
+void note_what_is_slow(Edit& edit, const KeyRanges& kept, const Needed& needed) {
+  if (needed.whole.empty())
     edit.result.notes.push_back(
         "no key block is known to be kept whole: every visited one is "
         "masked");
-  if (keys.end->kind == Kind::size && keys.full->kind != Kind::size && !keys.first)
+  if (needed.end->kind == Kind::size && !needed.first && !needed.hole &&
+      (needed.whole.empty() || needed.whole[0].below->kind != Kind::size))
     edit.result.notes.push_back("no bound on the kept keys is known: every key block is visited");
+  if (kept.merged)
+    edit.result.notes.push_back(fmt::format(
+        "the kept keys are {} ranges: those around two are visited, with what lies between others",
+        kept.merged + 2));
 }
 
 }  // namespace
 
 bool rule_keys(Edit& edit) {
-  if (!edit.keep) return true;
-  tl::Stmt& def = *def_named(edit.program, edit.facts.keys_def);
-  const auto& ps = def.items("ps");
-  const std::string block = ps.at(0).name, first_row = ps.at(1).name,
-                    tile = tl::print(edit.facts.key_tile);
-  const KeyRange keys = key_range(edit, ps.at(2).name);
-  edit.blocks_differ = keys.end->kind != Kind::size || keys.first;
-  edit.rows_differ = spec::mentions(keys.end, Kind::index, "i0") && !keys.first;
-  std::vector<std::string> body;
-  const auto text = [&](const ExprPtr& e) -> std::optional<std::string> {
-    const ExprPtr named = named_reads(edit, e, block, body);
-    return named ? edit.in_rows(named, block, first_row) : std::nullopt;
-  };
-  const auto end = text(keys.end), full = text(keys.full);
-  const auto first = keys.first ? text(keys.first) : std::optional<std::string>("0");
-  if (!end || !full || !first) return false;
-
-  std::string range_text = fmt::format("ceil_div({}, {})", *end, tile);
-  if (range(keys.end, {}).low < 1) range_text = "max(1, " + range_text + ")";
-  range_text += ", " + quotient(*full, keys.full, tile);
-  if (keys.first) range_text += ", " + quotient(*first, keys.first, tile);
-  body.push_back("return " + range_text);
-  if (keys.first && !start_at_first(edit)) return false;
-  note_what_is_slow(edit, keys);
-  return edit.replace(def.body, body);
+  if (!edit.keep || edit.listed) return true;
+  const tl::Stmt def = *def_named(edit.program, edit.facts.keys_def);
+  const KeyRanges kept = key_ranges(edit.keep, size(edit.facts.keys));
+  const Needed needed = needed_keys(edit, kept, def.items("ps").at(2).name);
+  edit.blocks_differ = needed.end->kind != Kind::size || needed.first || needed.hole;
+  edit.rows_differ = grows(needed.end) && !needed.first && !needed.hole;
+  note_what_is_slow(edit, kept, needed);
+  return Writer(edit, def).write(needed);
 }
 
 }  // namespace kw::transfer

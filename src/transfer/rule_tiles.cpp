@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "transfer/bounds.h"
+#include "transfer/ranges.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -83,11 +83,14 @@ bool range_moves_with_row(const Edit& edit) {
   const spec::ExprPtr keys =
       n.name.empty() ? spec::integer(n.constant) : spec::leaf(Kind::size, Type::integer, n.name);
   const spec::ExprPtr i = spec::leaf(Kind::index, Type::integer, "i");
-  const spec::ExprPtr below = kept_below(keep, keys), from = kept_from(keep, keys),
-                      end = below ? highest(below, {i, i}) : nullptr,
-                      first = from ? lowest(from, {i, i}) : nullptr;
-  return (end && spec::mentions(end, Kind::index, "i")) ||
-         (first && spec::mentions(first, Kind::index, "i"));
+  const auto moves = [&](const spec::ExprPtr& bound) {
+    return bound && spec::mentions(bound, Kind::index, "i");
+  };
+  const KeyRanges kept = key_ranges(keep, keys);
+  return std::any_of(kept.cover.begin(), kept.cover.end(), [&](const KeyBounds& k) {
+    return (k.upper && moves(highest(k.upper, {i, i}))) ||
+           (k.lower && moves(lowest(k.lower, {i, i})));
+  });
 }
 
 struct Dims {

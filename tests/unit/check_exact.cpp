@@ -69,7 +69,7 @@ TEST_P(ExactRight, agrees_to_the_last_bit) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, ExactRight,
                          testing::Values("full", "causal", "causal_bn80", "prefix_lm", "alibi",
-                                         "documents", "pair_bias", "alone", "cluster_of_four",
+                                         "documents", "lists", "pair_bias", "alone", "cluster_of_four",
                                          "cluster_of_one", "each_fetches", "f16", "narrow_output",
                                          "ping_pong", "q_in_shared_memory", "queue", "sm80",
                                          "swapped", "three_workers"),
@@ -97,6 +97,7 @@ TEST_P(ExactWrong, is_another_formula) {
   ASSERT_TRUE(program);
   const spec::Capture capture = test::capture_of(test::form_of(edit.base));
   std::vector<Case> cases = {case_of(capture, 1, 65, 130)};  // enough for most
+  if (edit.base == "lists") cases.push_back(case_of(capture, 2, 320, 320));  // kinds that differ
   for (Case& c : check::make_exact_cases(capture, {})) cases.push_back(std::move(c));
   for (const Case& c : cases) {
     const Trial t = check::run_exact_trial(*program, capture, c, 0);

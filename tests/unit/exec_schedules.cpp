@@ -36,7 +36,7 @@ TEST_P(RightInEveryOrder, holds) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
                          testing::Values("full", "sm80", "causal", "causal_bn80", "prefix_lm",
-                                         "alibi", "documents", "pair_bias", "alone",
+                                         "alibi", "documents", "lists", "pair_bias", "alone",
                                          "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
                                          "narrow_output", "ping_pong", "q_in_shared_memory",
                                          "queue", "swapped", "three_workers"),
@@ -50,6 +50,18 @@ TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
     EXPECT_GT(r.states, 50);
     EXPECT_GT(r.period, 0) << name;
   }
+}
+
+// Where no block visits more than some key blocks, and nothing is said of rows beyond those that
+// were walked.
+TEST(AllSequences, of_any_number_of_keys_are_claimed_where_blocks_stay_short) {
+  const std::string all = "return ceil_div(N, BN), N // BN\n";
+  const auto r = report_of(edited("full", all, "return ceil_div(min(N, 300), BN), 0\n"), true);
+  EXPECT_TRUE(r.closed && r.bounded) << r.not_closed;
+  const auto far = report_of(
+      edited("full", all, "return ceil_div(min(N, 300 + i0 // 90000 * 5000), BN), 0\n"), true);
+  EXPECT_TRUE(far.closed) << far.not_closed;
+  EXPECT_FALSE(far.any_length());
 }
 
 TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {

@@ -18,11 +18,43 @@ double of_call(const tl::Expr& e, const std::vector<double>& a) {
   throw std::runtime_error("no value for a call of " + e.text);
 }
 
+const tl::Stmt* function(const tl::Program* program, const std::string& name) {
+  if (program)
+    for (const tl::Stmt& s : program->body)
+      if (s.op == tl::Op::def && s.word("n") == name) return &s;
+  return nullptr;
+}
+
+// The values that a function of the program returns for a call of it. A record is passed by fields
+// that the callee finds under the same name.
+std::vector<double> called(const tl::Expr& e, const Values& values) {
+  Values inside = values;
+  const auto& ps = function(values.program, e.text)->items("ps");
+  for (size_t n = 0; n < ps.size(); ++n)
+    if (ps[n].type == "index" || ps[n].type == "i32")
+      inside.names[ps[n].name] = evaluate(e.args[n], values);
+  return call(*values.program, e.text, inside);
+}
+
+// A let of what a function returns: its fields, where that is a record.
+bool run_record(const tl::Item& d, Values& values) {
+  const tl::Stmt* def =
+      d.expr->kind == tl::ExprKind::call ? function(values.program, d.expr->text) : nullptr;
+  if (!def || def->word("r") == "index") return false;
+  const std::vector<double> result = called(*d.expr, values);
+  for (const tl::Stmt& s : values.program->body)
+    if (s.op == tl::Op::record && s.word("n") == def->word("r"))
+      for (size_t n = 0; n < result.size(); ++n)
+        values.names[d.name + "." + s.items("d").at(n).name] = result[n];
+  return true;
+}
+
 // The lets of a block, as far as their values are known.
 void run_lets(const std::vector<tl::Stmt>& body, Values& values) {
   for (const tl::Stmt& s : body) {
     if (s.op != tl::Op::let) continue;
     for (const tl::Item& d : s.items("d")) try {
+        if (run_record(d, values)) continue;
         values.names[d.name] = evaluate(d.expr, values);
       } catch (const std::runtime_error&) {  // a record: not needed
       }
@@ -45,6 +77,8 @@ double evaluate(const tl::ExprPtr& e, const Values& values) {
     return values.read(e->args[0]->text, at);
   }
   if (e->kind == tl::ExprKind::field) return named(e->args[0]->text + "." + e->text);
+  if (e->kind == tl::ExprKind::call && function(values.program, e->text))
+    return called(*e, values).at(0);
   for (const tl::ExprPtr& x : e->args) a.push_back(evaluate(x, values));
   switch (e->kind) {
     case tl::ExprKind::integer:
@@ -67,13 +101,26 @@ double evaluate(const tl::ExprPtr& e, const Values& values) {
 
 std::vector<double> call(const tl::Program& program, const std::string& def, Values values) {
   std::vector<double> out;
-  for (const tl::Stmt& s : program.body) {
-    if (s.op != tl::Op::def || s.word("n") != def) continue;
-    run_lets(s.body, values);
-    for (const tl::Item& item : s.body.back().items("a"))
-      out.push_back(evaluate(item.expr, values));
-  }
+  values.program = &program;
+  const tl::Stmt* s = function(&program, def);
+  if (!s) throw std::runtime_error("no function " + def);
+  run_lets(s->body, values);
+  for (const tl::Item& item : s->body.back().items("a")) out.push_back(evaluate(item.expr, values));
   return out;
+}
+
+std::map<std::string, double> fields_of(const tl::Program& program, const std::string& def,
+                                        const Values& values) {
+  const std::vector<double> result = call(program, def, values);
+  std::map<std::string, double> out;
+  for (const tl::Stmt& s : program.body)
+    if (s.op == tl::Op::record && s.word("n") == function(&program, def)->word("r"))
+      for (size_t n = 0; n < result.size(); ++n) out[s.items("d").at(n).name] = result[n];
+  return out;
+}
+
+bool has_function(const tl::Program& program, const std::string& def) {
+  return function(&program, def) != nullptr;
 }
 
 double mask_keeps(const tl::Program& program, Values values) {

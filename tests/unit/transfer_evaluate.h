@@ -12,13 +12,21 @@ namespace kw::transfer {
 struct Values {
   std::map<std::string, double> names;  // "N", "i", "c.m"
   std::function<double(const std::string& tensor, const std::vector<int64_t>& at)> read;
+  const tl::Program* program = nullptr;  // whose functions may be called; call() sets it
 };
 
 // Throws std::runtime_error for a name without a value.
 double evaluate(const tl::ExprPtr& e, const Values& values);
 
-// Runs the lets and the return of a def's body; what it returns.
+// Runs the lets and the return of a def's body, whose parameters have values; what it returns.
 std::vector<double> call(const tl::Program& program, const std::string& def, Values values);
+
+// The same of a function of key ranges: the fields of its record by name.
+std::map<std::string, double> fields_of(const tl::Program& program, const std::string& def,
+                                        const Values& values);
+
+// Whether the program has a function of this name.
+bool has_function(const tl::Program& program, const std::string& def);
 
 // The condition under which the mask of the softmax step keeps a score; its reads are in `values`
 // through the lets of the math workers' loop.

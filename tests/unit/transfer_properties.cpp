@@ -1,11 +1,12 @@
 // Random predicates against what the library says of them. KW_SEED and KW_CASES choose others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
-#include "transfer/bounds.h"
 #include "transfer/intervals.h"
+#include "transfer/ranges.h"
 #include "transfer/transfer.h"
 #include "transfer_evaluate.h"
 #include "transfer_form.h"
@@ -106,8 +107,8 @@ TEST(Properties, bounds_on_the_keys_say_what_the_predicate_says) {
     const spec::ExprPtr keep = random.predicate(3);
     const Launch l(random);
     const auto bounds = key_bounds(keep, keys);
-    const auto below = kept_below(keep, keys), all = all_below(keep, keys),
-               from = kept_from(keep, keys);
+    const KeyRanges ranges = key_ranges(keep, keys);
+    ASSERT_LE(ranges.cover.size(), 2u);
     exact += bounds.has_value();
     for (int sample = 0; sample < 60; ++sample) {
       const int64_t b = random.below(l.B), i = random.below(l.M), j = random.below(l.N);
@@ -119,13 +120,14 @@ TEST(Properties, bounds_on_the_keys_say_what_the_predicate_says) {
                             (!bounds->upper || j < value(bounds->upper));
         ASSERT_EQ(inside, kept) << at(keep, l, b, i, j);
       }
-      if (below && kept) {
-        ASSERT_LT(j, value(below)) << at(keep, l, b, i, j);
+      const auto in = [&](const KeyBounds& k) {
+        return (!k.lower || value(k.lower) <= j) && (!k.upper || j < value(k.upper));
+      };
+      if (kept) {
+        ASSERT_TRUE(std::any_of(ranges.cover.begin(), ranges.cover.end(), in))
+            << at(keep, l, b, i, j);
       }
-      if (from && kept) {
-        ASSERT_GE(j, value(from)) << at(keep, l, b, i, j);
-      }
-      if (all && j < value(all)) {
+      if (std::any_of(ranges.whole.begin(), ranges.whole.end(), in)) {
         ASSERT_TRUE(kept) << at(keep, l, b, i, j);
       }
     }
@@ -133,9 +135,27 @@ TEST(Properties, bounds_on_the_keys_say_what_the_predicate_says) {
   EXPECT_GT(exact, setting("KW_CASES", 3000) / 4);
 }
 
+// Visits count - 1 ... first, of which full - 1 ... full_from without the mask.
 struct Range {
-  int64_t first, count, full;
+  int64_t first, count, full, full_from;
+  std::map<int64_t, int64_t> visit_of;  // key block -> visit
 };
+
+Range range_of(const tl::Program& p, const Values& values) {
+  const auto field = fields_of(p, "key_blocks", values);
+  const auto get = [&](const char* name) {
+    return field.count(name) ? static_cast<int64_t>(field.at(name)) : 0;
+  };
+  Range r{get("first"), get("count"), get("full"), get("full_from"), {}};
+  Values at = values;
+  for (int64_t n = r.first; n < r.count; ++n) {
+    at.names["n"] = double(n);
+    const int64_t block =
+        has_function(p, "key_block") ? static_cast<int64_t>(call(p, "key_block", at).at(0)) : n;
+    EXPECT_TRUE(r.visit_of.emplace(block, n).second) << "key block " << block << " twice";
+  }
+  return r;
+}
 
 // What the rules wrote into the kernel for some query rows, evaluated, against the predicate.
 Range check_rows(const Corpus& k, const tl::Program& p, const spec::ExprPtr& keep, const Launch& l,
@@ -143,30 +163,28 @@ Range check_rows(const Corpus& k, const tl::Program& p, const spec::ExprPtr& kee
   Values values = l.values(k, b, i0 / k.rows);
   values.names["i0"] = double(i0);
   values.names["rows"] = double(rows);
-  const std::vector<double> range = call(p, "key_blocks", values);
-  const Range r{range.size() > 2 ? static_cast<int64_t>(range[2]) : 0,
-                static_cast<int64_t>(range.at(0)), static_cast<int64_t>(range.at(1))};
+  const Range r = range_of(p, values);
   const std::string where = print(keep) + " row " + std::to_string(i0);
-  EXPECT_LE(r.count, (l.N + k.keys - 1) / k.keys) << where;
-  EXPECT_GE(r.full, 0) << where;
-  EXPECT_LE(r.full * k.keys, (l.N / k.keys) * k.keys) << where;  // the ragged last block is masked
-  EXPECT_GE(r.first, 0) << where;
+  for (const auto& [name, value] : fields_of(p, "key_blocks", values))
+    EXPECT_GE(value, 0) << name << " of " << where;
   EXPECT_LT(r.first, r.count) << where;
+  EXPECT_LE(r.visit_of.rbegin()->first, (l.N - 1) / k.keys) << where;
+  EXPECT_GE(r.visit_of.begin()->first, 0) << where;
   for (int64_t i = i0; i < std::min(l.M, i0 + rows); i += 5)
-    for (int64_t j = 0; j < l.N; j += 3) {
-      const bool kept = keeps(keep, l.scope(b, i, j));
-      const int64_t block = j / k.keys;
-      if (block >= r.count || block < r.first) {
+    for (int64_t j = 0; j < (l.N + k.keys - 1) / k.keys * k.keys; j += 3) {
+      const bool kept = j < l.N && keeps(keep, l.scope(b, i, j));
+      const auto visit = r.visit_of.find(j / k.keys);
+      if (visit == r.visit_of.end()) {
         EXPECT_FALSE(kept) << at(keep, l, b, i, j);
-      }
-      if (block < r.full && block >= r.first) {
+      } else if (visit->second < r.full && visit->second >= r.full_from) {
         EXPECT_TRUE(kept) << at(keep, l, b, i, j);
       }
-      if (j % 7 == 0) {
+      if (j % 7 == 0 && j < l.N) {
         values.names["i"] = double(i);
         values.names["j"] = double(j);
         EXPECT_EQ(mask_keeps(p, values) != 0, kept) << at(keep, l, b, i, j);
       }
+      if (testing::Test::HasFailure()) return r;
     }
   return r;
 }

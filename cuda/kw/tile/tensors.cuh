@@ -48,6 +48,15 @@ template <int N> struct Workspace {
   u32* words;
 };
 
+// Words that a pre-pass writes and the kernel after it reads. Who launches makes room for them; the
+// kernel's text only says for how many.
+struct Scratch {
+  int* words;
+  Scratch() = default;
+  KW_DEVICE Scratch(i64) {}
+  KW_DEVICE int operator()(int at) const { return from_memory(words + at); }
+};
+
 // Where a tile of a tensor starts.
 struct Coords {
   int batch, head, row;

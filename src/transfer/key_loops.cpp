@@ -1,0 +1,157 @@
+#include "transfer/key_loops.h"
+
+namespace kw::transfer {
+namespace {
+
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+constexpr const char* kFirst = "first";
+constexpr const char* kFullFrom = "full_from";
+
+bool ends_at(const Stmt& loop, const std::string& field) {
+  const ExprPtr& end = loop.items("b").at(0).expr;
+  return end->kind == tl::ExprKind::field && end->text == field;
+}
+
+void end_at(Stmt& loop, const ExprPtr& end) { loop.items("b").at(0).expr = end; }
+
+// e with the field of one name called otherwise.
+ExprPtr with_field(const ExprPtr& e, const std::string& from, const std::string& to) {
+  return tl::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+    return x->kind == tl::ExprKind::field && x->text == from ? tl::field(x->args[0], to) : nullptr;
+  });
+}
+
+bool is_key_loop(const Stmt& s) {
+  return s.op == Op::down || s.op == Op::down_rolled || s.op == Op::descend;
+}
+
+// keys of keys.count - 1, for loops over key blocks; null for others.
+ExprPtr key_range_of(const Stmt& loop, const Facts& facts) {
+  if (!is_key_loop(loop)) return nullptr;
+  ExprPtr keys;
+  tl::rewrite(loop.expr("a"), [&](const ExprPtr& e) -> ExprPtr {
+    if (e->kind == tl::ExprKind::field && e->text == facts.count_field) keys = e->args[0];
+    return nullptr;
+  });
+  return keys;
+}
+
+// The value of a name in a block, instead of the name: a value that is computed where it is needed
+// takes no register until then.
+ExprPtr value_in(const std::vector<Stmt>& body, const ExprPtr& named) {
+  for (const Stmt& s : body)
+    if (s.op == Op::let)
+      for (const tl::Item& d : s.items("d"))
+        if (named->is_name(d.name)) return d.expr;
+  return named;
+}
+
+// Behind the count of the last visited key block: the loop that lets those before the worker's
+// first go by, as the one at the start lets those from its last on.
+bool let_others_go_by(Edit& edit) {
+  const Facts& f = edit.facts;
+  bool done = false;
+  tl::walk(edit.program.body, [&](Stmt& blocks) {
+    const Stmt* before = nullptr;
+    for (const Stmt& s : blocks.body)
+      if (key_range_of(s, f) && ends_at(s, f.count_field)) before = &s;
+    if (!before || done) return;
+    Stmt after = *before;
+    const ExprPtr mine = value_in(blocks.body, before->expr("b")->args[0]),
+                  all = value_in(blocks.body, key_range_of(*before, f));
+    after.items("a").at(0).expr = tl::binary("-", tl::field(mine, kFirst), tl::integer(1));
+    end_at(after, tl::field(all, kFirst));
+    for (size_t n = blocks.body.size(); n-- > 0;)
+      if (blocks.body[n].op == Op::count && blocks.body[n].word("t") == after.word("t")) {
+        blocks.body.insert(blocks.body.begin() + n + 1, after);
+        done = true;
+        return;
+      }
+  });
+  return done;
+}
+
+// Where no loader visits the key blocks, whoever multiplies copies the next block's keys:
+// `if n > 0:` before the copy becomes `if n > keys.first:`.
+bool copy_from_first(Edit& edit, const ExprPtr& keys) {
+  bool done = false;
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    if (s.op != Op::if_ || s.body.size() != 1 || s.body[0].op != Op::copy_async) return;
+    ExprPtr& condition = s.items("c").at(0).expr;
+    if (!s.body[0].expr("m")->is_name(edit.facts.k) || condition->text != ">" ||
+        condition->args[1]->text != "0")
+      return;
+    condition = tl::binary(">", condition->args[0], tl::field(keys, kFirst));
+    done = true;
+  });
+  return done;
+}
+
+// The two loops of those who multiply, in their block: masked key blocks, then unmasked ones.
+struct Loops {
+  std::vector<Stmt>* block = nullptr;
+  size_t masked = 0;
+  ExprPtr keys;  // their key range
+};
+
+Loops multiplying_loops(Edit& edit) {
+  Loops out;
+  const auto in = [&](std::vector<Stmt>& body) {
+    for (size_t n = 0; n + 1 < body.size(); ++n) {
+      const ExprPtr keys = key_range_of(body[n], edit.facts);
+      if (keys && ends_at(body[n], edit.facts.full_field) && is_key_loop(body[n + 1]) &&
+          body[n].word("n") == body[n + 1].word("n"))
+        out = {&body, n, keys};
+    }
+  };
+  tl::walk(edit.program.body, [&](Stmt& s) { in(s.body); });
+  return out;
+}
+
+// Whether somebody only loads: those loops then begin at the first key block, too.
+bool loaders_end_at_first(Edit& edit) {
+  bool found = false;
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    const ExprPtr keys = key_range_of(s, edit.facts);
+    if (!keys || s.op != Op::down_rolled || s.expr("b")->text != "0") return;
+    end_at(s, tl::field(keys, kFirst));
+    found = true;
+  });
+  return found;
+}
+
+}  // namespace
+
+bool end_key_loops(Edit& edit, const KeyFields& fields) {
+  const std::string record = def_named(edit.program, edit.facts.keys_def)->word("r");
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    if (s.op != Op::record || s.word("n") != record) return;
+    if (fields.first) s.items("d").push_back({kFirst, "", nullptr, {}});
+    if (fields.full_from) s.items("d").push_back({kFullFrom, "", nullptr, {}});
+  });
+  const Loops loops = multiplying_loops(edit);
+  bool done = loops.block != nullptr;
+  if (done) {
+    std::vector<Stmt>& body = *loops.block;
+    Stmt &masked = body[loops.masked], &unmasked = body[loops.masked + 1];
+    if (fields.full_from) {
+      end_at(unmasked, tl::field(loops.keys, kFullFrom));
+      Stmt again = unmasked;
+      again.items("a").at(0).expr = with_field(again.expr("a"), edit.facts.full_field, kFullFrom);
+      end_at(again, fields.first ? tl::field(value_in(body, loops.keys), kFirst) : tl::integer(0));
+      again.body = masked.body;
+      body.insert(body.begin() + loops.masked + 2, std::move(again));
+    } else if (fields.first) {
+      end_at(masked, tl::field(loops.keys, kFirst));
+    }
+  }
+  if (done && fields.first)
+    done = loaders_end_at_first(edit) ? let_others_go_by(edit) : copy_from_first(edit, loops.keys);
+  return done || edit.refuse("transfer.kernel", {},
+                             "this kernel's loops over key blocks cannot start past key 0", "");
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,117 @@
+#include "transfer/ranges.h"
+
+#include <numeric>
+
+namespace kw::transfer {
+namespace {
+
+using spec::ExprPtr;
+
+struct Part {
+  KeyBounds keys;
+  bool whole;  // a key inside is kept, not only: a kept key is inside
+};
+using Parts = std::vector<Part>;
+
+constexpr size_t kParts = 12;  // beyond, those that are no single range are taken for all keys
+
+bool is(const ExprPtr& e, const char* op) { return e->kind == spec::Kind::binary && e->name == op; }
+bool is_all(const KeyBounds& k) { return !k.lower && !k.upper; }
+bool is_from_first(const KeyBounds& k) { return !k.lower; }
+
+// Provably no key in any row.
+bool is_empty(const KeyBounds& k) {
+  const ExprPtr lower = k.lower ? k.lower : spec::integer(0);
+  return k.upper && at_most(k.upper, lower);
+}
+
+KeyBounds both(const KeyBounds& a, const KeyBounds& b) {
+  const auto tighter = [](const ExprPtr& x, const ExprPtr& y, auto choose) {
+    return !x ? y : !y ? x : choose(x, y);
+  };
+  return {tighter(a.lower, b.lower, larger), tighter(a.upper, b.upper, smaller)};
+}
+
+// The smallest range around both.
+KeyBounds hull(const KeyBounds& a, const KeyBounds& b) {
+  return {a.lower && b.lower ? smaller(a.lower, b.lower) : nullptr,
+          a.upper && b.upper ? larger(a.upper, b.upper) : nullptr};
+}
+
+// Ranges that are provably one, as one.
+void join(Parts& parts) {
+  for (size_t a = 0; a < parts.size(); ++a)
+    for (size_t b = a + 1; b < parts.size();) {
+      const std::optional<KeyBounds> one =
+          parts[a].whole == parts[b].whole ? union_of(parts[a].keys, parts[b].keys) : std::nullopt;
+      if (!one) {
+        ++b;
+        continue;
+      }
+      parts[a].keys = *one;
+      parts.erase(parts.begin() + b);
+      b = a + 1;
+    }
+}
+
+Parts parts_of(const ExprPtr& keep, const ExprPtr& keys) {
+  if (const auto exact = key_bounds(keep, keys)) return {{*exact, true}};
+  const ExprPtr e = as_comparisons(keep);
+  if (!is(e, "and") && !is(e, "or")) return {{{}, false}};
+  const Parts a = parts_of(e->args[0], keys), b = parts_of(e->args[1], keys);
+  Parts out;
+  if (is(e, "or")) {
+    out = a;
+    out.insert(out.end(), b.begin(), b.end());
+  } else {
+    for (const Part& x : a)
+      for (const Part& y : b) {
+        const Part part{both(x.keys, y.keys), x.whole && y.whole};
+        if (!is_empty(part.keys)) out.push_back(part);
+      }
+  }
+  join(out);
+  if (out.size() > kParts) return {{{}, false}};
+  return out;
+}
+
+// Two of several ranges become the one around them: rather two that begin at key 0 or end at the
+// last, which have that end in common, and else the last two.
+void merge_two(std::vector<KeyBounds>& cover) {
+  size_t a = cover.size() - 2, b = cover.size() - 1;
+  for (size_t x = 0; x < cover.size(); ++x)
+    for (size_t y = x + 1; y < cover.size(); ++y)
+      if ((!cover[x].lower && !cover[y].lower) || (!cover[x].upper && !cover[y].upper))
+        a = x, b = y;
+  cover[a] = hull(cover[a], cover[b]);
+  cover.erase(cover.begin() + b);
+}
+
+}  // namespace
+
+KeyBounds KeyRanges::around() const {
+  return std::accumulate(cover.begin() + 1, cover.end(), cover.at(0), hull);
+}
+
+KeyRanges key_ranges(const ExprPtr& keep, const ExprPtr& keys) {
+  const Parts parts = parts_of(keep, keys);
+  KeyRanges out;
+  Parts cover = parts;
+  for (const Part& p : parts)
+    if (p.whole) out.whole.push_back(p.keys);
+  for (Part& p : cover) p.whole = false;
+  join(cover);
+  for (const Part& p : cover) {
+    if (is_all(p.keys)) {
+      out.cover = {{}};
+      return out;
+    }
+    out.cover.push_back(p.keys);
+  }
+  if (out.cover.empty()) out.cover = {{nullptr, spec::integer(0)}};
+  for (; out.cover.size() > 2; ++out.merged) merge_two(out.cover);
+  if (out.cover.size() == 2 && is_from_first(out.cover[1])) std::swap(out.cover[0], out.cover[1]);
+  return out;
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,321 @@
+// Key blocks that keep nothing are not visited where it is the data that says so: a pre-pass lists
+// the others.
+//
+//   lists attention_lists, threads 512, w of lists:
+//       ...
+//       list_blocks visits[w * list_words] for n in range(0, end), groups r to s of BM // 64:
+//           let i0 = ..., i1 = ..., j0 = n * BN, j1 = min(N, j0 + BN) - 1
+//           let document_i_least = least(document, b, b, i0, i1), ...
+//           return document_i_least <= document_j_most and ..., ...
+//   def key_blocks(c: Block, i0: index, rows: index) -> Keys:
+//       let list = first_word(c)
+//       return visits[list + where(rows == BM, 0, ...)], visits[list + 1]
+//   def key_block(c: Block, n: index) -> index:
+//       return visits[first_word(c) + ... + n]
+//   with `visits: scratch[lists * list_words]`, and key_block(c, n) * BN for n * BN (visits.h)
+//
+// When     the form's keep predicate reads ints or bools at positions that depend on the row or the
+//          key, and its intervals over a tile (tile_ranges.h) depend on what is read. Where the
+//          kernel asks for the key range of fewer rows than a block has, these are a group of their
+//          own: a worker lets go by what only others need. A predicate that is the same for all rows
+//          has one list for a batch entry, one that is not the same for all heads one for each.
+// Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transfer/bounds.h"
+#include "transfer/coordinates.h"
+#include "transfer/intervals.h"
+#include "transfer/ranges.h"
+#include "transfer/rules.h"
+#include "transfer/tile_ranges.h"
+#include "transfer/visits.h"
+
+namespace kw::transfer {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+using tl::Op;
+using tl::Stmt;
+
+// Warps take a key block each at a time: as many as a thread block can have leave each few.
+constexpr int kThreads = 512;
+
+ExprPtr local(const std::string& name) {
+  return spec::leaf(Kind::argument, spec::Type::integer, name);
+}
+
+bool reads_the_tile(const ExprPtr& e) {
+  bool found = false;
+  spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+    found = found || (x->kind == Kind::read && has_coordinate(x));
+    return nullptr;
+  });
+  return found;
+}
+
+// The number of rows that some worker asks the key range of, where it is not the whole block's.
+tl::ExprPtr rows_of_a_group(const Edit& edit) {
+  tl::ExprPtr rows;
+  tl::walk(edit.program.kernel()->body, [&](const Stmt& s) {
+    if (s.op != Op::let) return;
+    for (const tl::Item& d : s.items("d"))
+      if (d.expr->kind == tl::ExprKind::call && d.expr->text == edit.facts.keys_def &&
+          !tl::equal(d.expr->args.at(2), edit.facts.row_tile))
+        rows = d.expr->args[2];
+  });
+  return rows;
+}
+
+class ListWriter {
+ public:
+  explicit ListWriter(Edit& edit)
+      : edit_(edit),
+        f_(edit.facts),
+        by_row_(spec::mentions(edit.keep, Kind::index, "i")),
+        by_head_(spec::mentions(edit.keep, Kind::index, "h")),
+        group_(by_row_ ? rows_of_a_group(edit) : nullptr),
+        bm_(tl::print(f_.row_tile)),
+        bn_(tl::print(f_.key_tile)) {
+    for (const char* name : {"m", "b", "h", "i0", "i1", "j0", "j1", "n", "w", "r", "s"})
+      locals_[name] = local_name(name);
+    const auto range = [&](const char* low, const char* high) {
+      return WrittenRange{local(locals_[low]), local(locals_[high])};
+    };
+    ranges_.emplace(range("i0", "i1"), range("j0", "j1"),
+                    [this](const std::string& name) { return edit_.fresh({name}); });
+    truth_ = ranges_->truth(edit.keep);
+  }
+
+  // Whether the list would say more than bounds in closed form.
+  bool says_something() const {
+    for (const TileRead& read : ranges_->reads())
+      for (const std::string& name : {read.least, read.most})
+        if (mentions(truth_.some, name) || mentions(truth_.all, name)) return true;
+    return false;
+  }
+
+  bool write() {
+    visits_ = edit_.fresh({"visits", "visited"});
+    lists_ = edit_.fresh({"lists", "lists_of_blocks"});
+    words_ = edit_.fresh({"list_words", "words_of_a_list"});
+    first_word_ = edit_.fresh({"first_word", "first_word_of"});
+    return write_arguments() && write_first_word() && write_pre_pass() && write_key_blocks() &&
+           number_visits(edit_, {fmt::format("return {}[{}({}) + {} + n]", visits_, first_word_,
+                                             block_, header())});
+  }
+
+ private:
+  Edit& edit_;
+  const Facts& f_;
+  const bool by_row_, by_head_;
+  const tl::ExprPtr group_;  // the rows of one group; null: all rows are one
+  const std::string bm_, bn_;
+  std::map<std::string, std::string> locals_;  // what the pre-pass calls its values
+  std::optional<TileRanges> ranges_;
+  WrittenTruth truth_;
+  std::string visits_, lists_, words_, first_word_, block_;
+
+  static bool mentions(const ExprPtr& e, const std::string& name) {
+    return spec::mentions(e, Kind::argument, name);
+  }
+
+  // A local may be called as a local elsewhere, but not as an argument.
+  std::string local_name(const std::string& name) const {
+    bool taken = false;
+    for (const Stmt& s : edit_.program.body) {
+      const auto names = [&](const Stmt& d) {
+        for (const char* hole : {"d", "n"})
+          if (d.has(hole))
+            for (const tl::Item& item : d.items(hole)) taken = taken || item.name == name;
+      };
+      if (s.op != Op::record) names(s);  // fields are no names
+      if (s.op == Op::args || s.op == Op::shared) std::for_each(s.body.begin(), s.body.end(), names);
+    }
+    return taken ? edit_.fresh({name + "_here"}) : name;
+  }
+
+  std::string groups() const {
+    return group_ ? fmt::format("{} // {}", bm_, tl::print(group_)) : "1";
+  }
+  // How many words of a list stand before its key blocks.
+  std::string header() const { return group_ ? "2 + " + groups() : "3"; }
+  std::string rows() const { return fmt::format("ceil_div({}, {})", f_.queries, bm_); }
+
+  bool write_arguments() {
+    std::vector<Stmt>& args = args_of(edit_.program).body;
+    std::string count = f_.batch;
+    if (by_head_) count += " * " + f_.heads;
+    if (by_row_) count = rows() + " * " + count;
+    for (const std::string& text :
+         {fmt::format("{}: size = {}", lists_, count),
+          fmt::format("{}: size = {} + ceil_div({}, {})", words_, header(), f_.keys, bn_),
+          fmt::format("{}: scratch[{} * {}]", visits_, lists_, words_)})
+      if (!edit_.insert({&args, args.size()}, text)) return false;
+    return true;
+  }
+
+  // A block's list: its row block runs fastest, then the head, then the batch entry.
+  bool write_first_word() {
+    std::vector<Stmt>& all = edit_.program.body;
+    for (size_t at = 0; at < all.size(); ++at) {
+      if (all[at].op != Op::def || all[at].word("n") != f_.keys_def) continue;
+      Stmt def = all[at];
+      block_ = def.items("ps").at(0).name;
+      std::string list = block_ + "." + f_.batch_field;
+      if (by_head_) list = fmt::format("({} * {} + {}.{})", list, f_.heads, block_, f_.head_field);
+      if (by_row_) list = fmt::format("({} * {} + {}.{})", list, rows(), block_, f_.row_field);
+      def.items("n").at(0).name = first_word_;
+      def.items("r").at(0).name = "index";
+      def.items("ps").resize(1);
+      if (!edit_.replace(def.body, {fmt::format("return {} * {}", list, words_)})) return false;
+      all.insert(all.begin() + at, std::move(def));
+      return true;
+    }
+    return false;
+  }
+
+  bool write_key_blocks() {
+    Stmt& def = *def_named(edit_.program, f_.keys_def);
+    const std::string i0 = def.items("ps").at(1).name, rows = def.items("ps").at(2).name;
+    const std::string list = local_name("list");
+    std::string count = list;
+    if (group_)
+      count += fmt::format(" + where({0} == {1}, 0, 2 + ({2} - {3}.{4} * {1}) // {0})", rows, bm_,
+                           i0, block_, f_.row_field);
+    return edit_.replace(
+        def.body, {fmt::format("let {} = {}({})", list, first_word_, block_),
+                   fmt::format("return {0}[{1}], {0}[{2} + 1]", visits_, count, list)});
+  }
+
+  // TL text of an expression of the pre-pass.
+  std::optional<std::string> text(const ExprPtr& e) {
+    Spelling how;
+    for (const char* index : {"b", "h"}) how.indices[index] = tl::name(locals_[index]);
+    const std::optional<tl::ExprPtr> out = spell(e, how, edit_.diagnostics);
+    return out ? std::optional(tl::print(*out)) : std::nullopt;
+  }
+
+  // `let NAME = least(document, b, b, i0, i1), ...` for what the two conditions mention, or later
+  // boxes do; in the given place.
+  bool write_reads(std::vector<std::string>& lines) {
+    std::vector<ExprPtr> mentioning = {truth_.some, truth_.all};
+    std::vector<std::string> found;
+    const std::vector<TileRead>& reads = ranges_->reads();
+    for (size_t k = reads.size(); k-- > 0;) {
+      std::string box;
+      for (const WrittenRange& range : reads[k].box)
+        for (const ExprPtr& end : {range.low, range.high}) {
+          const auto index = text(end);
+          if (!index) return false;
+          box += ", " + *index;
+        }
+      for (const auto& [name, function] :
+           {std::pair(reads[k].most, "greatest"), std::pair(reads[k].least, "least")}) {
+        const bool needed = std::any_of(mentioning.begin(), mentioning.end(),
+                                        [&, n = name](const ExprPtr& e) { return mentions(e, n); });
+        if (!needed) continue;
+        found.push_back(fmt::format("let {} = {}({}{})", name, function, reads[k].tensor, box));
+        for (const WrittenRange& range : reads[k].box)
+          mentioning.insert(mentioning.end(), {range.low, range.high});
+      }
+    }
+    lines.insert(lines.end(), found.rbegin(), found.rend());
+    return true;
+  }
+
+  // The key blocks that bounds in closed form leave: from the first to before the end.
+  std::optional<std::pair<std::string, std::string>> closed_range() {
+    const ExprPtr keys = spec::leaf(Kind::size, spec::Type::integer, f_.keys);
+    const ExprPtr tile = local(bm_), first = binary_("*", local(locals_["m"]), tile);
+    const Rows all{first, binary_("-", binary_("+", first, tile), spec::integer(1))};
+    const KeyBounds kept = key_ranges(edit_.keep, keys).around();
+    ExprPtr end = kept.upper ? highest(kept.upper, all) : nullptr,
+            begin = kept.lower ? lowest(kept.lower, all) : nullptr;
+    if (end && reads_the_tile(end)) end = nullptr;
+    if (begin && reads_the_tile(begin)) begin = nullptr;
+    edit_.rows_differ = end && !begin && mentions(end, locals_["m"]);
+    const auto end_text = text(end ? smaller(keys, end) : keys);
+    const auto begin_text = begin ? text(larger(spec::integer(0), begin)) : "0";
+    if (!end_text || !begin_text) return std::nullopt;
+    return std::pair(begin ? fmt::format("({}) // {}", *begin_text, bn_) : "0",
+                     fmt::format("ceil_div({}, {})", *end_text, bn_));
+  }
+  static ExprPtr binary_(const char* op, const ExprPtr& a, const ExprPtr& b) {
+    return spec::binary(op, a, b);
+  }
+
+  // w -> the block of rows, the head and the batch entry, as far as they are told apart.
+  std::vector<std::string> numbers() {
+    std::vector<std::string> lines;
+    std::string rest = locals_["w"];
+    if (by_row_) {
+      lines.push_back(fmt::format("let {} = {} % {}", locals_["m"], rest, rows()));
+      rest = fmt::format("{} // {}", rest, rows());
+    }
+    if (by_head_) {
+      lines.push_back(fmt::format("let {} = {} % {}", locals_["h"], rest, f_.heads));
+      rest = fmt::format("{} // {}", rest, f_.heads);
+    }
+    lines.push_back(fmt::format("let {} = {}", locals_["b"], rest));
+    return lines;
+  }
+
+  // The ends of the tile: the rows of groups r to s - 1, and the keys of block n.
+  std::string rows_of_tile() {
+    const auto& l = locals_;
+    if (!group_)
+      return fmt::format("let {0} = {1} * {2}, {3} = min({4}, {0} + {2}) - 1", l.at("i0"),
+                         l.at("m"), bm_, l.at("i1"), f_.queries);
+    return fmt::format(
+        "let {0} = min({6} - 1, {1} * {2} + {3} * {7}), {4} = min({6}, {1} * {2} + {5} * {7}) - 1",
+        l.at("i0"), l.at("m"), bm_, l.at("r"), l.at("i1"), l.at("s"), f_.queries,
+        tl::print(group_));
+  }
+  std::string keys_of_tile() {
+    const auto& l = locals_;
+    return fmt::format("let {0} = {1} * {2}, {3} = min({4}, {0} + {2}) - 1", l.at("j0"), l.at("n"),
+                       bn_, l.at("j1"), f_.keys);
+  }
+
+  bool write_pre_pass() {
+    const auto some = text(truth_.some), all = text(truth_.all);
+    const auto range = closed_range();
+    std::vector<std::string> inside;
+    if (by_row_) inside.push_back(rows_of_tile());
+    inside.push_back(keys_of_tile());
+    if (!some || !all || !range || !write_reads(inside)) return false;
+    inside.push_back(fmt::format("return {}, ({}) and {} + {} <= {}", *some, *all, locals_["j0"],
+                                 bn_, f_.keys));
+    const Stmt& kernel = *edit_.program.kernel();
+    const std::string name = edit_.fresh({kernel.word("n").substr(0, kernel.word("n").rfind('_')) +
+                                          "_lists"});
+    std::string out =
+        fmt::format("lists {}, threads {}, {} of {}:\n", name, kThreads, locals_["w"], lists_);
+    for (const std::string& line : numbers()) out += "    " + line + "\n";
+    out += fmt::format("    list_blocks {}[{} * {}] for {} in range({}, {}), groups {} to {} of {}:\n",
+                       visits_, locals_["w"], words_, locals_["n"], range->first, range->second,
+                       locals_["r"], locals_["s"], groups());
+    for (const std::string& line : inside) out += "        " + line + "\n";
+    std::vector<Stmt>& program = edit_.program.body;
+    for (size_t at = 0; at < program.size(); ++at)
+      if (program[at].op == kernel.op) return edit_.insert({&program, at}, out);
+    return false;
+  }
+};
+
+}  // namespace
+
+bool rule_lists(Edit& edit) {
+  if (!edit.keep || !reads_the_tile(edit.keep)) return true;
+  ListWriter list(edit);
+  if (!list.says_something()) return true;
+  edit.listed = edit.blocks_differ = true;
+  edit.result.notes.push_back(
+      "which key blocks are visited depends on data: a pre-pass lists them before the kernel");
+  return list.write();
+}
+
+}  // namespace kw::transfer

@@ -1,0 +1,191 @@
+#include "transfer/tile_ranges.h"
+
+#include "spec/linear.h"
+
+namespace kw::transfer {
+namespace {
+
+using spec::binary;
+using spec::ExprPtr;
+using spec::Kind;
+using spec::Linear;
+using spec::Type;
+
+const WrittenRange kUnknown{};
+
+bool depends(const ExprPtr& e, const char* index) { return spec::mentions(e, Kind::index, index); }
+
+// The same for every entry of a tile.
+bool is_one_value(const ExprPtr& e) { return !depends(e, "i") && !depends(e, "j"); }
+
+WrittenTruth anything() { return {spec::boolean(true), spec::boolean(false)}; }
+
+ExprPtr both(const ExprPtr& a, const ExprPtr& b) { return binary("and", a, b); }
+ExprPtr either(const ExprPtr& a, const ExprPtr& b) { return binary("or", a, b); }
+ExprPtr negated(const ExprPtr& a) { return spec::unary("not", a); }
+
+WrittenTruth negated(const WrittenTruth& t) { return {negated(t.all), negated(t.some)}; }
+
+// left <= right, each a sum of its own unknowns.
+WrittenTruth at_most(const WrittenRange& left, const WrittenRange& right) {
+  if (!left.known() || !right.known()) return anything();
+  return {binary("<=", left.low, right.high), binary("<=", left.high, right.low)};
+}
+
+// That left's least is right's greatest and the other way round leaves one value for both.
+WrittenTruth equal(const WrittenRange& left, const WrittenRange& right) {
+  if (!left.known() || !right.known()) return anything();
+  return {both(binary("<=", left.low, right.high), binary("<=", right.low, left.high)),
+          both(binary("==", left.low, right.high), binary("==", left.high, right.low))};
+}
+
+// A sum, its positive terms or its negative ones with their signs turned.
+ExprPtr part_of(const Linear& sum, bool positive) {
+  Linear part;
+  for (const Linear::Term& t : sum.terms)
+    if ((t.factor > 0) == positive) part.terms.push_back({t.atom, positive ? t.factor : -t.factor});
+  if ((sum.constant > 0) == positive) part.constant = positive ? sum.constant : -sum.constant;
+  return spec::to_expr(part);
+}
+
+bool is_positive_number(const ExprPtr& e) {
+  return e->kind == Kind::number && e->type == Type::integer && e->integer > 0;
+}
+
+WrittenRange times(const WrittenRange& a, int64_t factor) {
+  if (!a.known()) return kUnknown;
+  const ExprPtr k = spec::integer(factor);
+  const WrittenRange out{binary("*", a.low, k), binary("*", a.high, k)};
+  return factor >= 0 ? out : WrittenRange{out.high, out.low};
+}
+
+WrittenRange plus(const WrittenRange& a, const WrittenRange& b) {
+  if (!a.known() || !b.known()) return kUnknown;
+  return {binary("+", a.low, b.low), binary("+", a.high, b.high)};
+}
+
+// Within one multiple of d the remainders are a range as well; beyond, they are any.
+WrittenRange modulo(const WrittenRange& a, const ExprPtr& d) {
+  const ExprPtr same = binary("==", binary("//", a.low, d), binary("//", a.high, d));
+  return {spec::where(same, binary("%", a.low, d), spec::integer(0)),
+          spec::where(same, binary("%", a.high, d), binary("-", d, spec::integer(1)))};
+}
+
+}  // namespace
+
+WrittenRange TileRanges::of_read(const spec::Expr& e) {
+  if (e.type == Type::real) return kUnknown;
+  TileRead read{e.name, {}, "", ""};
+  for (const ExprPtr& index : e.args) {
+    read.box.push_back(range(index));
+    if (!read.box.back().known()) return kUnknown;
+    read.by_row = read.by_row || depends(index, "i");
+    read.by_key = read.by_key || depends(index, "j");
+  }
+  const auto same = [&](const TileRead& other) {
+    bool same = other.tensor == read.tensor && other.box.size() == read.box.size();
+    for (size_t d = 0; same && d < read.box.size(); ++d)
+      same = spec::equal(other.box[d].low, read.box[d].low) &&
+             spec::equal(other.box[d].high, read.box[d].high);
+    return same;
+  };
+  const TileRead* known = nullptr;
+  for (const TileRead& other : reads_)
+    if (same(other)) known = &other;
+  if (!known) {
+    const std::string stem =
+        e.name + (read.by_row ? read.by_key ? "_ij" : "_i" : "_j");
+    read.least = name_(stem + "_least");
+    read.most = name_(stem + "_most");
+    reads_.push_back(std::move(read));
+    known = &reads_.back();
+  }
+  return {spec::leaf(Kind::argument, Type::integer, known->least),
+          spec::leaf(Kind::argument, Type::integer, known->most)};
+}
+
+WrittenRange TileRanges::of_sum(const ExprPtr& e) {
+  const Linear sum = spec::linear(e);
+  const ExprPtr constant = spec::integer(sum.constant);
+  std::optional<WrittenRange> out;
+  for (const Linear::Term& t : sum.terms) {
+    const WrittenRange part = times(range(t.atom), t.factor);
+    out = out ? plus(*out, part) : part;
+  }
+  return out ? plus(*out, {constant, constant}) : WrittenRange{constant, constant};
+}
+
+WrittenRange TileRanges::of_binary(const spec::Expr& e) {
+  const WrittenRange a = range(e.args[0]), b = range(e.args[1]);
+  if (!a.known()) return kUnknown;
+  if (e.name == "*" && e.args[0]->kind == Kind::number) return times(b, e.args[0]->integer);
+  if ((e.name == "min" || e.name == "max") && b.known())
+    return {binary(e.name, a.low, b.low), binary(e.name, a.high, b.high)};
+  const ExprPtr& d = e.args[1];
+  if (e.name == "*" && d->kind == Kind::number) return times(a, d->integer);
+  const bool divides = is_positive_number(d) || d->kind == Kind::size;
+  if (e.name == "//" && divides) return {binary("//", a.low, d), binary("//", a.high, d)};
+  if (e.name == "%" && divides) return modulo(a, d);
+  return kUnknown;
+}
+
+WrittenRange TileRanges::range(const ExprPtr& e) {
+  if (e->type == Type::real) return kUnknown;
+  if (e->kind == Kind::index && e->name == "i") return i_;
+  if (e->kind == Kind::index && e->name == "j") return j_;
+  if (is_one_value(e)) return e->type == Type::boolean ? kUnknown : WrittenRange{e, e};
+  if (e->kind == Kind::read) return of_read(*e);
+  if (e->kind == Kind::unary && e->name == "abs") {
+    const WrittenRange a = range(e->args[0]), b = times(a, -1);
+    if (!a.known()) return kUnknown;
+    return {binary("max", spec::integer(0), binary("max", a.low, b.low)),
+            binary("max", a.high, b.high)};
+  }
+  if (e->kind == Kind::unary && e->name == "-") return times(range(e->args[0]), -1);
+  if (e->kind == Kind::binary && (e->name == "+" || e->name == "-")) return of_sum(e);
+  if (e->kind == Kind::binary) return of_binary(*e);
+  if (e->kind == Kind::where) {
+    const WrittenRange a = range(e->args[1]), b = range(e->args[2]);
+    if (!a.known() || !b.known()) return kUnknown;
+    return {binary("min", a.low, b.low), binary("max", a.high, b.high)};
+  }
+  return kUnknown;
+}
+
+// What stands on both sides cancels, and each side is then a sum of positive multiples.
+WrittenTruth TileRanges::compared(const spec::Expr& e) {
+  const ExprPtr &a = e.args[0], &b = e.args[1];
+  if (a->type != Type::integer || b->type != Type::integer) return anything();
+  const Linear sum = spec::add(spec::linear(a), spec::linear(b), -1);
+  const WrittenRange left = range(part_of(sum, true)), right = range(part_of(sum, false));
+  if (e.name == "<=") return at_most(left, right);
+  if (e.name == ">=") return at_most(right, left);
+  if (e.name == "<") return negated(at_most(right, left));
+  if (e.name == ">") return negated(at_most(left, right));
+  return e.name == "==" ? equal(left, right) : negated(equal(left, right));
+}
+
+WrittenTruth TileRanges::truth(const ExprPtr& e) {
+  if (e->type != Type::boolean) return anything();
+  if (is_one_value(e)) return {e, e};
+  if (e->kind == Kind::read) {
+    const WrittenRange bits = of_read(*e);
+    if (!bits.known()) return anything();
+    const ExprPtr zero = spec::integer(0);
+    return {binary(">", bits.high, zero), binary(">", bits.low, zero)};
+  }
+  if (e->kind == Kind::unary && e->name == "not") return negated(truth(e->args[0]));
+  if (e->kind == Kind::where) {
+    const WrittenTruth c = truth(e->args[0]), a = truth(e->args[1]), b = truth(e->args[2]);
+    return {either(both(c.some, a.some), both(negated(c.all), b.some)),
+            both(either(negated(c.some), a.all), either(c.all, b.all))};
+  }
+  if (e->kind != Kind::binary) return anything();
+  if (e->name == "and" || e->name == "or") {
+    const WrittenTruth a = truth(e->args[0]), b = truth(e->args[1]);
+    return {binary(e->name, a.some, b.some), binary(e->name, a.all, b.all)};
+  }
+  return compared(*e);
+}
+
+}  // namespace kw::transfer
