@@ -119,6 +119,11 @@ class Prober {
         fmt::format("{} {} keys", name, keys_), {}, draws_, 1, values, false, {}, {}, {}, {}, {}};
     out.problem.sizes = problem_->sizes;
     out.problem.scalars = problem_->scalars;
+    for (const auto& [name, tensor] : problem_->tensors) {
+      Tensor& shape = out.problem.tensors[name];
+      shape.dtype = tensor.dtype;
+      shape.shape = tensor.shape;
+    }
     for (const Row& row : rows) {
       for (const int64_t x : {int64_t{0}, row.h, row.i}) out.index.push_back(x);
       out.lse.push_back(row.lse);

@@ -21,7 +21,7 @@ namespace kw::driver {
 
 struct Probe {
   std::string name;       // "identity 8192 keys, from 4032"
-  spec::Problem problem;  // its sizes and scalars; the tensors are drawn
+  spec::Problem problem;  // its sizes, scalars and shapes; the tensors are drawn
   spec::Draws draws;      // by the user's names; queries and values below
   double query_scale = 1;
   runtime::Contents values;
