@@ -40,8 +40,7 @@ TEST(Probes, accept_more_of_rows_that_few_keys_share) {
       for (size_t r = 0; r < probe.accepted.size(); ++r) {
         const bool few = function[0] == 'c' && probe.index[3 * r + 2] < 8;
         EXPECT_GE(probe.accepted[r], half * (few ? 1.0 : 0.78)) << function;
-        EXPECT_LE(probe.accepted[r], half * 1.75) << function;
-        if (function[0] == 'f') EXPECT_LE(probe.accepted[r], half * 0.85) << function;
+        EXPECT_LE(probe.accepted[r], half * (function[0] == 'f' ? 0.85 : 1.75)) << function;
       }
     }
 }
