@@ -36,12 +36,22 @@ KeyBounds hull(const KeyBounds& a, const KeyBounds& b) {
           a.upper && b.upper ? larger(a.upper, b.upper) : nullptr};
 }
 
+// Whether every key of a is one of b, in every row.
+bool lies_in(const KeyBounds& a, const KeyBounds& b) {
+  return (!b.lower || (a.lower && at_most(b.lower, a.lower))) &&
+         (!b.upper || (a.upper && at_most(a.upper, b.upper)));
+}
+
+std::optional<KeyBounds> one_of(const KeyBounds& a, const KeyBounds& b) {
+  return lies_in(a, b) ? b : lies_in(b, a) ? a : union_of(a, b);
+}
+
 // Ranges that are provably one, as one.
 void join(Parts& parts) {
   for (size_t a = 0; a < parts.size(); ++a)
     for (size_t b = a + 1; b < parts.size();) {
       const std::optional<KeyBounds> one =
-          parts[a].whole == parts[b].whole ? union_of(parts[a].keys, parts[b].keys) : std::nullopt;
+          parts[a].whole == parts[b].whole ? one_of(parts[a].keys, parts[b].keys) : std::nullopt;
       if (!one) {
         ++b;
         continue;

@@ -124,14 +124,24 @@ bool is_narrower(const ExprPtr& a, const ExprPtr& b, const Box& box, int64_t tha
   return range(spec::to_expr(width), box).high < double(than);
 }
 
+// e with the choices made that `box` decides.
+ExprPtr settled(const ExprPtr& e, const Box& box) {
+  return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+    if (x->kind != Kind::where) return nullptr;
+    const Interval condition = range(x->args[0], box);
+    return condition.is(1) ? x->args[1] : condition.is(0) ? x->args[2] : nullptr;
+  });
+}
+
 // The spans in which every row keeps everything, of those that may have a whole key block where
 // there are as many rows as `box` says.
 std::vector<Span> whole_spans(const KeyRanges& kept, const ExprPtr& keys, const Rows& rows,
                               const Box& box, int64_t tile) {
   std::vector<Span> out;
   for (const KeyBounds& k : kept.whole) {
-    const ExprPtr below = k.upper ? lowest(k.upper, rows) : keys,
-                  from = k.lower ? highest(k.lower, rows) : zero();
+    ExprPtr below = k.upper ? lowest(k.upper, rows) : keys,
+            from = k.lower ? highest(k.lower, rows) : zero();
+    if (below && from) below = settled(below, box), from = settled(from, box);
     if (!below || !from || is_narrower(below, from, box, tile)) continue;
     const Span span{larger(zero(), from), larger(zero(), smaller(keys, below))};
     if (!at_most(span.below, span.from)) out.push_back(span);
