@@ -126,10 +126,18 @@ bool is_narrower(const ExprPtr& a, const ExprPtr& b, const Box& box, int64_t tha
 
 // e with the choices made that `box` decides.
 ExprPtr settled(const ExprPtr& e, const Box& box) {
-  return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+  bool any = false;
+  const ExprPtr chosen = spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
     if (x->kind != Kind::where) return nullptr;
     const Interval condition = range(x->args[0], box);
+    any = any || condition.is(1) || condition.is(0);
     return condition.is(1) ? x->args[1] : condition.is(0) ? x->args[2] : nullptr;
+  });
+  if (!any) return e;
+  return spec::rewrite(chosen, [](const ExprPtr& x) -> ExprPtr {
+    if (x->kind != Kind::binary) return nullptr;
+    if (x->name == "max") return larger(x->args[0], x->args[1]);
+    return x->name == "min" ? smaller(x->args[0], x->args[1]) : nullptr;
   });
 }
 
@@ -320,8 +328,10 @@ std::pair<std::string, std::string> Writer::whole_blocks(const Needed& needed) {
   if (needed.whole.size() > 1) {
     const Span& b = needed.whole[1];
     const std::string other = blocks_before(b.from), its = block_of(b.below);
-    const std::string wider =
-        let("wider", fmt::format("{} - {} < {} - {}", full, from, its, other));
+    const auto width = [](const std::string& end, const std::string& begin) {
+      return begin == "0" ? end : end + " - " + begin;
+    };
+    const std::string wider = let("wider", width(full, from) + " < " + width(its, other));
     full = fmt::format("where({}, {}, {})", wider, its, full);
     from = fmt::format("where({}, {}, {})", wider, other, from);
   }
@@ -354,6 +364,10 @@ void note_what_is_slow(Edit& edit, const KeyRanges& kept, const Needed& needed) 
   if (needed.end->kind == Kind::size && !needed.first && !needed.hole &&
       (needed.whole.empty() || needed.whole[0].below->kind != Kind::size))
     edit.result.notes.push_back("no bound on the kept keys is known: every key block is visited");
+  if (kept.cover.size() == 2 && !needed.hole)
+    edit.result.notes.push_back(
+        "the kept keys are two ranges, of which none begins at key 0: what lies between them is "
+        "visited");
   if (kept.merged)
     edit.result.notes.push_back(fmt::format(
         "the kept keys are {} ranges: those around two are visited, with what lies between others",
