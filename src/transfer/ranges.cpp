@@ -18,7 +18,6 @@ constexpr size_t kParts = 12;  // beyond, those that are no single range are tak
 
 bool is(const ExprPtr& e, const char* op) { return e->kind == spec::Kind::binary && e->name == op; }
 bool is_all(const KeyBounds& k) { return !k.lower && !k.upper; }
-bool is_from_first(const KeyBounds& k) { return !k.lower; }
 
 // Provably no key in any row.
 bool is_empty(const KeyBounds& k) {
@@ -31,12 +30,6 @@ KeyBounds both(const KeyBounds& a, const KeyBounds& b) {
     return !x ? y : !y ? x : choose(x, y);
   };
   return {tighter(a.lower, b.lower, larger), tighter(a.upper, b.upper, smaller)};
-}
-
-// The smallest range around both.
-KeyBounds hull(const KeyBounds& a, const KeyBounds& b) {
-  return {a.lower && b.lower ? smaller(a.lower, b.lower) : nullptr,
-          a.upper && b.upper ? larger(a.upper, b.upper) : nullptr};
 }
 
 // Whether every key of a is one of b, in every row.
@@ -127,6 +120,11 @@ void merge_two(std::vector<KeyBounds>& cover) {
 
 }  // namespace
 
+KeyBounds hull(const KeyBounds& a, const KeyBounds& b) {
+  return {a.lower && b.lower ? smaller(a.lower, b.lower) : nullptr,
+          a.upper && b.upper ? larger(a.upper, b.upper) : nullptr};
+}
+
 KeyRanges key_ranges(const ExprPtr& keep, const ExprPtr& keys) {
   const Parts parts = parts_of(keep, keys);
   KeyRanges out;
@@ -144,7 +142,7 @@ KeyRanges key_ranges(const ExprPtr& keep, const ExprPtr& keys) {
   }
   if (out.cover.empty()) out.cover = {{nullptr, spec::integer(0)}};
   for (; out.cover.size() > 2; ++out.merged) merge_two(out.cover);
-  if (out.cover.size() == 2 && is_from_first(out.cover[1])) std::swap(out.cover[0], out.cover[1]);
+  if (out.cover.size() == 2 && !out.cover[1].lower) std::swap(out.cover[0], out.cover[1]);
   return out;
 }
 

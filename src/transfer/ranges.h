@@ -20,6 +20,9 @@ struct KeyRanges {
   int merged = 0;  // ranges of the cover that were joined although keys may lie between them
 };
 
+// The smallest range around both.
+KeyBounds hull(const KeyBounds& a, const KeyBounds& b);
+
 KeyRanges key_ranges(const spec::ExprPtr& keep, const spec::ExprPtr& keys);
 
 }  // namespace kw::transfer

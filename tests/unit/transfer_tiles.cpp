@@ -82,7 +82,7 @@ TEST(Tiles, every_row_of_the_kernel_without_a_loader_is_lawful) {
         Diagnostics d;
         EXPECT_TRUE(tl::verify(result.program, d)) << target << " " << dims << "\n" << render(d);
       }
-  EXPECT_EQ(all_rows("128", "", "sm_80").size(), 2u);
+  EXPECT_EQ(all_rows("128", "", "sm_80").size(), 3u);
 }
 
 TEST(Tiles, roomier_rows_follow_the_best) {
