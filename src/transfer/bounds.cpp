@@ -74,6 +74,11 @@ std::optional<KeyBounds> either(const KeyBounds& a, const KeyBounds& b) {
   if ((!a.lower && !a.upper) || (!b.lower && !b.upper)) return KeyBounds{};
   if (!a.lower && !b.lower) return KeyBounds{nullptr, larger(a.upper, b.upper)};
   if (!a.upper && !b.upper) return KeyBounds{smaller(a.lower, b.lower), nullptr};
+  // One end in common: one range, whichever of them is empty.
+  if (a.lower && b.lower && spec::equal(a.lower, b.lower))
+    return KeyBounds{a.lower, a.upper && b.upper ? larger(a.upper, b.upper) : nullptr};
+  if (a.upper && b.upper && spec::equal(a.upper, b.upper))
+    return KeyBounds{a.lower && b.lower ? smaller(a.lower, b.lower) : nullptr, a.upper};
   // Up to U, or from L to V: one range if L <= U (and from V down likewise), even if L..V is empty.
   if (!a.lower && b.upper && at_most(b.lower, a.upper))
     return KeyBounds{nullptr, larger(a.upper, b.upper)};

@@ -1,5 +1,7 @@
 #include "transfer/ranges.h"
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace kw::transfer {
@@ -17,7 +19,6 @@ constexpr size_t kParts = 12;  // beyond, those that are no single range are tak
 
 bool is(const ExprPtr& e, const char* op) { return e->kind == spec::Kind::binary && e->name == op; }
 bool is_all(const KeyBounds& k) { return !k.lower && !k.upper; }
-bool is_from_first(const KeyBounds& k) { return !k.lower; }
 
 // Provably no key in any row.
 bool is_empty(const KeyBounds& k) {
@@ -38,12 +39,22 @@ KeyBounds hull(const KeyBounds& a, const KeyBounds& b) {
           a.upper && b.upper ? larger(a.upper, b.upper) : nullptr};
 }
 
+// Whether every key of a is one of b, in every row.
+bool lies_in(const KeyBounds& a, const KeyBounds& b) {
+  return (!b.lower || (a.lower && at_most(b.lower, a.lower))) &&
+         (!b.upper || (a.upper && at_most(a.upper, b.upper)));
+}
+
+std::optional<KeyBounds> one_of(const KeyBounds& a, const KeyBounds& b) {
+  return lies_in(a, b) ? b : lies_in(b, a) ? a : union_of(a, b);
+}
+
 // Ranges that are provably one, as one.
 void join(Parts& parts) {
   for (size_t a = 0; a < parts.size(); ++a)
     for (size_t b = a + 1; b < parts.size();) {
       const std::optional<KeyBounds> one =
-          parts[a].whole == parts[b].whole ? union_of(parts[a].keys, parts[b].keys) : std::nullopt;
+          parts[a].whole == parts[b].whole ? one_of(parts[a].keys, parts[b].keys) : std::nullopt;
       if (!one) {
         ++b;
         continue;
@@ -75,14 +86,41 @@ Parts parts_of(const ExprPtr& keep, const ExprPtr& keys) {
   return out;
 }
 
-// Two of several ranges become the one around them: rather two that begin at key 0 or end at the
-// last, which have that end in common, and else the last two.
+// How many keys lie between two ranges in some rows of a long sequence, where every number that is
+// read is a small one.
+double keys_between(const KeyBounds& a, const KeyBounds& b) {
+  constexpr int64_t kLength = 8192, kValue = 512;
+  double sum = 0;
+  for (int64_t i = kLength / 8; i < kLength; i += kLength / 4) {
+    const auto value = [&](const ExprPtr& e, int64_t otherwise) {
+      if (!e) return double(otherwise);
+      spec::Scope scope;
+      scope.read = [](const std::string&, const std::vector<int64_t>&) { return double(kValue); };
+      spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+        if (x->kind == spec::Kind::size) scope.indices[x->name] = kLength;
+        if (x->kind == spec::Kind::index) scope.indices[x->name] = x->name == "i" ? i : 0;
+        if (x->kind == spec::Kind::argument) scope.scalars[x->name] = double(kValue);
+        return nullptr;
+      });
+      return std::clamp(spec::evaluate(e, scope), 0.0, double(kLength));
+    };
+    const double from_a = value(a.lower, 0), to_a = value(a.upper, kLength),
+                 from_b = value(b.lower, 0), to_b = value(b.upper, kLength);
+    if (from_a < to_a && from_b < to_b)
+      sum += std::max(0.0, std::max(from_a, from_b) - std::min(to_a, to_b));
+  }
+  return sum;
+}
+
+// The two closest of several ranges become the one around them. Closest in an example: which two
+// they are for other lengths changes how many key blocks are visited in vain, and nothing else.
 void merge_two(std::vector<KeyBounds>& cover) {
-  size_t a = cover.size() - 2, b = cover.size() - 1;
+  size_t a = 0, b = 1;
+  double least = std::numeric_limits<double>::infinity();
   for (size_t x = 0; x < cover.size(); ++x)
     for (size_t y = x + 1; y < cover.size(); ++y)
-      if ((!cover[x].lower && !cover[y].lower) || (!cover[x].upper && !cover[y].upper))
-        a = x, b = y;
+      if (const double keys = keys_between(cover[x], cover[y]); keys < least)
+        least = keys, a = x, b = y;
   cover[a] = hull(cover[a], cover[b]);
   cover.erase(cover.begin() + b);
 }
@@ -110,7 +148,7 @@ KeyRanges key_ranges(const ExprPtr& keep, const ExprPtr& keys) {
   }
   if (out.cover.empty()) out.cover = {{nullptr, spec::integer(0)}};
   for (; out.cover.size() > 2; ++out.merged) merge_two(out.cover);
-  if (out.cover.size() == 2 && is_from_first(out.cover[1])) std::swap(out.cover[0], out.cover[1]);
+  if (out.cover.size() == 2 && !out.cover[1].lower) std::swap(out.cover[0], out.cover[1]);
   return out;
 }
 

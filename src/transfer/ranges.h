@@ -19,7 +19,7 @@ struct KeyRanges {
   std::vector<KeyBounds> whole;
   int merged = 0;  // ranges of the cover that were joined although keys may lie between them
 
-  KeyBounds around() const;  // the one range that holds all of cover
+  KeyBounds around() const;  // the smallest range that holds all of cover
 };
 
 KeyRanges key_ranges(const spec::ExprPtr& keep, const spec::ExprPtr& keys);

@@ -5,9 +5,9 @@
 //     ->   return ceil_div(min(N, i0 + rows), BN), min(N, i0 + 1) // BN
 //     ->   let kept = prefix[c.b]
 //          return ceil_div(min(N, max(i0 + rows, kept)), BN), min(N, max(i0 + 1, kept)) // BN
-//     ->   let full_from = ceil_div(max(0, i0 + rows - 64), BN)
+//     ->   let full_from = ceil_div(max(0, i0 + rows - 512), BN)
 //          return ceil_div(min(N, i0 + rows), BN), max(full_from, min(N, i0 + 1) // BN),
-//                 min(N - 1, max(0, i0 - 63)) // BN, full_from
+//                 min(N - 1, max(0, i0 - 511)) // BN, full_from
 //   the last, a sliding window, with two more fields in the record and loops that end there
 //   (key_loops.h); and where the kept keys are two ranges, of which one begins at key 0,
 //     ->   def hole_of(c: Block) -> Hole:
@@ -21,35 +21,25 @@
 //              return visits_below(c, ceil_div(min(N, i0 + rows), BN)), ...
 //   and key blocks numbered without those of the hole (visits.h)
 //
-// When     the form has a keep predicate. Its kept keys lie in one or two ranges and contain some
-//          whole ones (ranges.h); count covers the largest end over the rows, first the smallest
-//          begin, full and full_from lie inside a whole range of every row: the widest, where
-//          several may be. max(1, ...) and max(0, ...) stand where intervals cannot show that they
-//          are not needed. Rows past M only make the range larger.
-//          A worker visits its rows' key blocks of those that its cluster visits: bounds over fewer
-//          rows are at least as tight. For that, `first` also stays below the end of every single
-//          row. The hole is the cluster's, the same for everybody: what of a worker's own hole
-//          lies outside, it masks in vain.
+// When     the form has a keep predicate. What is needed for some rows stands in needed_keys.h;
+//          max(1, ...) and max(0, ...) stand where intervals cannot show that they are not needed.
+//          Rows past M only make the range larger.
+//          The hole is the cluster's, the same for everybody: what of a worker's own hole lies
+//          outside, it masks in vain.
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
-#include "spec/linear.h"
-#include "tl/intervals.h"
-#include "tl/scope.h"
 #include "transfer/intervals.h"
 #include "transfer/key_loops.h"
-#include "transfer/ranges.h"
+#include "transfer/needed_keys.h"
 #include "transfer/rules.h"
 #include "transfer/visits.h"
 
 namespace kw::transfer {
 namespace {
 
-using spec::binary;
 using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
@@ -57,120 +47,6 @@ using spec::Type;
 ExprPtr size(const std::string& name) { return spec::leaf(Kind::size, Type::integer, name); }
 ExprPtr zero() { return spec::integer(0); }
 bool is_zero(const ExprPtr& e) { return e->kind == Kind::number && e->integer == 0; }
-
-// Keys from ... below - 1.
-struct Span {
-  ExprPtr from, below;
-};
-
-// For some rows: past `end` nothing is kept, before `first` nothing; in each span of `whole`
-// everything. And for all rows of a cluster: nothing in the hole.
-struct Needed {
-  ExprPtr end;
-  ExprPtr first;  // null: from key 0
-  std::vector<Span> whole;
-  std::optional<Span> hole;
-};
-
-// The smaller of e and end - 1; an end that is itself the smaller of two is taken apart, for what e
-// is known to be at most.
-ExprPtr at_most_last(const ExprPtr& end, const ExprPtr& e) {
-  if (end->kind == Kind::binary && end->name == "min")
-    return at_most_last(end->args[0], at_most_last(end->args[1], e));
-  return smaller(e, binary("-", end, spec::integer(1)));
-}
-
-// The value of an expression of constants in the program; `otherwise` for any other.
-int64_t constant(const tl::Program& program, const tl::ExprPtr& e, int64_t otherwise) {
-  tl::Scope scope;
-  for (const tl::Stmt& s : program.body) tl::declare(scope, s);
-  const tl::Interval value = tl::interval_of(e, scope);
-  return value.lo == value.hi ? value.lo : otherwise;
-}
-
-// The fewest rows for which anybody asks for key blocks.
-int64_t fewest_rows(const Edit& edit) {
-  int64_t fewest = std::numeric_limits<int64_t>::max();
-  tl::walk(std::as_const(edit.program.body), [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::let) return;
-    for (const tl::Item& d : s.items("d"))
-      if (d.expr->kind == tl::ExprKind::call && d.expr->text == edit.facts.keys_def)
-        fewest = std::min(fewest, constant(edit.program, d.expr->args[2], 1));
-  });
-  return fewest;
-}
-
-// The rows from i0 on, as many as that name says.
-Rows rows_from_i0(const std::string& count) {
-  const ExprPtr i0 = spec::leaf(Kind::index, Type::integer, "i0");
-  return {i0, binary("-", binary("+", i0, size(count)), spec::integer(1))};
-}
-
-// a - b is less than that, with what is no more in a than in b left out: of a window around a
-// place, the place for the first row and for the last.
-bool is_narrower(const ExprPtr& a, const ExprPtr& b, const Box& box, int64_t than) {
-  spec::Linear width = spec::add(spec::linear(a), spec::linear(b), -1);
-  const auto cancel = [&] {
-    for (const auto& more : width.terms)
-      for (const auto& less : width.terms)
-        if (more.factor == 1 && less.factor == -1 && at_most(more.atom, less.atom)) {
-          const spec::Linear rest = spec::add(width, spec::linear(more.atom), -1);
-          width = spec::add(rest, spec::linear(less.atom));
-          return true;
-        }
-    return false;
-  };
-  while (cancel()) continue;
-  return range(spec::to_expr(width), box).high < double(than);
-}
-
-// The spans in which every row keeps everything, of those that may have a whole key block where
-// there are as many rows as `box` says.
-std::vector<Span> whole_spans(const KeyRanges& kept, const ExprPtr& keys, const Rows& rows,
-                              const Box& box, int64_t tile) {
-  std::vector<Span> out;
-  for (const KeyBounds& k : kept.whole) {
-    const ExprPtr below = k.upper ? lowest(k.upper, rows) : keys,
-                  from = k.lower ? highest(k.lower, rows) : zero();
-    if (!below || !from || is_narrower(below, from, box, tile)) continue;
-    const Span span{larger(zero(), from), larger(zero(), smaller(keys, below))};
-    if (!at_most(span.below, span.from)) out.push_back(span);
-  }
-  // Two are compared where the kernel runs, which costs little, and more are not worth it.
-  if (out.size() > 2) out.resize(2);
-  return out;
-}
-
-// The keys between two ranges, of which the first begins at key 0, for some rows.
-std::optional<Span> hole_between(const KeyRanges& kept, const Rows& rows) {
-  if (kept.cover.size() != 2 || kept.cover[0].lower || !kept.cover[1].lower) return std::nullopt;
-  const ExprPtr from = highest(kept.cover[0].upper, rows),
-                below = lowest(kept.cover[1].lower, rows);
-  if (!from || !below || at_most(below, from)) return std::nullopt;
-  return Span{from, below};
-}
-
-// `count` names how many rows there are from i0.
-Needed needed_keys(const Edit& edit, const KeyRanges& kept, const std::string& count) {
-  const ExprPtr keys = size(edit.facts.keys);
-  const Rows rows = rows_from_i0(count);
-  const KeyBounds around = kept.around();
-  const ExprPtr end = around.upper ? highest(around.upper, rows) : nullptr,
-                from = around.lower ? lowest(around.lower, rows) : nullptr;
-  Box box;
-  box.names[count] = {double(fewest_rows(edit)), kInfinity};
-  const int64_t tile = constant(edit.program, edit.facts.key_tile, 1);
-  Needed out{end ? smaller(keys, end) : keys, from, whole_spans(kept, keys, rows, box, tile), {}};
-  const ExprPtr least = end ? lowest(around.upper, rows) : keys;  // of the ends of single rows
-  if (out.first && (!least || range(out.first, {}).high <= 0)) out.first = nullptr;
-  if (out.first) {
-    const ExprPtr first = at_most_last(least, larger(zero(), out.first));
-    out.first = larger(zero(), at_most_last(keys, first));
-  } else {
-    out.hole = hole_between(kept, rows_from_i0(tl::print(edit.facts.row_tile)));
-  }
-  return out;
-}
 
 // Reads become `let`s of the function, named as in the math workers' loop.
 ExprPtr named_reads(Edit& edit, const ExprPtr& e, const std::string& block,
@@ -254,7 +130,7 @@ class Writer {
 
   bool add_function(const std::string& name, const std::vector<tl::Item>& parameters,
                     const std::string& result, const std::string& returns);
-  bool write_hole(const Span& hole);
+  bool write_hole(const KeySpan& hole);
   std::pair<std::string, std::string> whole_blocks(const Needed& needed);
 };
 
@@ -268,7 +144,7 @@ bool Writer::add_function(const std::string& name, const std::vector<tl::Item>& 
 }
 
 // The key blocks that nobody of a cluster visits, and the visits without them.
-bool Writer::write_hole(const Span& hole) {
+bool Writer::write_hole(const KeySpan& hole) {
   const std::string record = edit_.fresh({"Hole", "KeyHole"}), of = edit_.fresh({"hole_of"}),
                     below = edit_.fresh({"visits_below"});
   const tl::Item block = def_named(edit_.program, edit_.facts.keys_def)->items("ps").at(0);
@@ -296,13 +172,15 @@ bool Writer::write_hole(const Span& hole) {
 // Where full - 1 ... full_from end and begin; "0" for the latter where the first span does.
 std::pair<std::string, std::string> Writer::whole_blocks(const Needed& needed) {
   if (needed.whole.empty()) return {"0", "0"};
-  const Span& a = needed.whole[0];
+  const KeySpan& a = needed.whole[0];
   std::string from = blocks_before(a.from), full = block_of(a.below);
   if (needed.whole.size() > 1) {
-    const Span& b = needed.whole[1];
+    const KeySpan& b = needed.whole[1];
     const std::string other = blocks_before(b.from), its = block_of(b.below);
-    const std::string wider =
-        let("wider", fmt::format("{} - {} < {} - {}", full, from, its, other));
+    const auto width = [](const std::string& end, const std::string& begin) {
+      return begin == "0" ? end : end + " - " + begin;
+    };
+    const std::string wider = let("wider", width(full, from) + " < " + width(its, other));
     full = fmt::format("where({}, {}, {})", wider, its, full);
     from = fmt::format("where({}, {}, {})", wider, other, from);
   }
@@ -335,6 +213,10 @@ void note_what_is_slow(Edit& edit, const KeyRanges& kept, const Needed& needed) 
   if (needed.end->kind == Kind::size && !needed.first && !needed.hole &&
       (needed.whole.empty() || needed.whole[0].below->kind != Kind::size))
     edit.result.notes.push_back("no bound on the kept keys is known: every key block is visited");
+  if (kept.cover.size() == 2 && !needed.hole)
+    edit.result.notes.push_back(
+        "the kept keys are two ranges, of which none begins at key 0: what lies between them is "
+        "visited");
   if (kept.merged)
     edit.result.notes.push_back(fmt::format(
         "the kept keys are {} ranges: those around two are visited, with what lies between others",
