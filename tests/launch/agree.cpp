@@ -58,7 +58,7 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void**, v
   }
   launched += launched.empty() ? "" : "; ";
   launched += launch_of(c->gridDimX * c->gridDimY * c->gridDimZ, cluster,
-                       c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes);
+                        c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes);
   return CUDA_SUCCESS;
 }
 
@@ -108,7 +108,7 @@ std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& sp
   if (spec.before)
     ours = launch_of(packed.grid_before, 1, unsigned(spec.before->threads), 0) + "; ";
   ours += launch_of(packed.grid, unsigned(spec.cluster), unsigned(spec.threads),
-                                     unsigned(spec.shared_bytes));
+                    unsigned(spec.shared_bytes));
   if (launched != ours) return launched + " and " + ours;
   if (packed.bytes.size() != sizeof plan.parameters) return "the size";
   for (const auto& t : packed.tensors) {

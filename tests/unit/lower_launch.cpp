@@ -305,8 +305,8 @@ TEST(LaunchPlan, of_a_kernel_with_a_pre_pass) {
   ASSERT_TRUE(plan) << render(d);
   EXPECT_EQ(plan->entries(), (std::vector<std::string>{"attention_fwd", "attention_lists"}));
   const nlohmann::json j = to_json(*plan);
-  EXPECT_EQ(j["before"], nlohmann::json::parse(
-                             R"({"entry": "attention_lists", "threads": 64, "grid": "B"})"));
+  EXPECT_EQ(j["before"],
+            nlohmann::json::parse(R"({"entry": "attention_lists", "threads": 64, "grid": "B"})"));
   for (const nlohmann::json& a : j["arguments"])
     if (a["name"] == "visits") {
       EXPECT_EQ(a["kind"], "scratch");
@@ -322,10 +322,11 @@ TEST(LaunchHeader, of_a_kernel_with_a_pre_pass_launches_both_and_asks_for_memory
   const auto plan = plan_of(listed_text(), d);
   ASSERT_TRUE(plan) << render(d);
   const std::string h = launch_header(*plan, "k");
-  for (const char* part :
-       {"CUfunction* kernel, CUfunction* before)", "cuModuleGetFunction(before, module, "
-        "\"attention_lists\")", "config.gridDimX = plan.grid_before;", "int64_t visits_bytes;",
-        "\"visits: plan.visits_bytes bytes are needed\""})
+  for (const char* part : {"CUfunction* kernel, CUfunction* before)",
+                           "cuModuleGetFunction(before, module, "
+                           "\"attention_lists\")",
+                           "config.gridDimX = plan.grid_before;", "int64_t visits_bytes;",
+                           "\"visits: plan.visits_bytes bytes are needed\""})
     EXPECT_NE(h.find(part), std::string::npos) << part << "\n" << h;
 }
 

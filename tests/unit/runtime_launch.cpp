@@ -147,7 +147,8 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
       {R"([{"op":"replace","path":"/constants/D","value":"x"}])",
        "constants.D: is \"x\", not a number"},
       {R"([{"op":"replace","path":"/arguments/0/kind","value":"map"}])",
-       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, scalar, workspace, scratch"},
+       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, scalar, workspace, "
+       "scratch"},
       {R"([{"op":"replace","path":"/arguments/2/dtype","value":"bf8"}])",
        "arguments[2].dtype: there is no type 'bf8'"},
       {R"([{"op":"remove","path":"/arguments/0/dims/0"}])",
@@ -488,8 +489,8 @@ TEST_F(Launching, LaunchesThePrePassFirstWithMemoryThatNobodyZeroes) {
   Json json = attention();
   json["arguments"][8] = Json::parse(
       R"({"name": "lists", "kind": "scratch", "offset": 328, "bytes": ["*", ["*", "B", "M"], 4]})");
-  json["before"] = Json::parse(
-      R"({"entry": "attention_fwd", "threads": 64, "grid": ["ceil_div", "M", 200]})");
+  json["before"] =
+      Json::parse(R"({"entry": "attention_fwd", "threads": 64, "grid": ["ceil_div", "M", 200]})");
   auto kernel = load(json);
   ASSERT_TRUE(kernel) << render(diagnostics);
   EXPECT_EQ(log(), "load\nfunction attention_fwd\nfunction attention_fwd\nshared 230000\n");
