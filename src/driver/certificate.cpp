@@ -148,14 +148,15 @@ Claims lens_facts(int statements) {
 
 Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built) {
   const runtime::EntryResources& r = built.resources;
-  return one_check("cubin",
-                   "one entry, no global variables, nothing undefined, no spills, no serialised "
-                   "products",
-                   true,
-                   {{"entry", plan.entry},
-                    {"registers_at_entry", r.registers},
-                    {"spill_bytes", r.spill_stores + r.spill_loads},
-                    {"dynamic_shared_bytes", plan.shared_bytes}});
+  return one_check(
+      "cubin",
+      "the module's entries, no global variables, nothing undefined, no spills, no serialised "
+      "products",
+      true,
+      {{"entry", plan.entry},
+       {"registers_at_entry", r.registers},
+       {"spill_bytes", r.spill_stores + r.spill_loads},
+       {"dynamic_shared_bytes", plan.shared_bytes}});
 }
 
 Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler) {

@@ -115,8 +115,8 @@ class Builder {
   }
 
   bool build() {
-    built_ = driver::build(*tools_, make_source("kernel.cu", kernel_), spec_->target, spec_->entries(),
-                           spec_->parameter_bytes, diagnostics_, {"-DKW_EXACT"});
+    built_ = driver::build(*tools_, make_source("kernel.cu", kernel_), spec_->target,
+                           spec_->entries(), spec_->parameter_bytes, diagnostics_, {"-DKW_EXACT"});
     if (built_)
       say_("build", fmt::format("{} with KW_EXACT, {}", spec_->target, built_->compiler),
            clock_.lap());

@@ -105,8 +105,8 @@ class Writer {
 
   bool write_kernel(const std::string& name, const std::string& text) {
     Diagnostics findings;
-    const auto built = build(tools_, make_source(name + ".cu", text), options_.target, plan_->entries(),
-                             plan_->parameter_bytes, findings);
+    const auto built = build(tools_, make_source(name + ".cu", text), options_.target,
+                             plan_->entries(), plan_->parameter_bytes, findings);
     if (!built) {
       for (const Diagnostic& d : findings.all()) diagnostics_.add(d);
       return false;

@@ -193,8 +193,8 @@ class Maker {
 
   bool build() {
     const SourcePtr kernel = make_source("kernel.cu", lowered_->text);
-    built_ = driver::build(*tools_, kernel, options_.target, plan_->entries(), plan_->parameter_bytes,
-                           attempt_);
+    built_ = driver::build(*tools_, kernel, options_.target, plan_->entries(),
+                           plan_->parameter_bytes, attempt_);
     if (!built_) return false;
     say("build", fmt::format("{}, {}: {} registers at entry, 0 spills, {} KB shared",
                              options_.target, built_->compiler, built_->resources.registers,

@@ -46,7 +46,8 @@ struct Launch {
   // their elements. Null: values.
   const exact::Algebra* algebra = nullptr;
   std::set<std::string> named;
-  // Tensors of a 16-bit type have shapes and no values, as nobody will look at them.
+  // Tensors of a 16-bit type have shapes and no values, as nobody will look at them; a pre-pass
+  // writes lists of every shape, whatever the tensors say.
   bool shapes_only = false;
   uint64_t seed = 0;  // of what the exact reading leaves open: references, flags
 };

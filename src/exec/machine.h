@@ -110,7 +110,7 @@ struct Machine {
   std::map<std::string, const tl::Stmt*> defs, records;
   const tl::Stmt* kernel = nullptr;
   const tl::Stmt* lists = nullptr;  // the pre-pass
-  int ctas = 1;  // thread blocks of a cluster
+  int ctas = 1;                     // thread blocks of a cluster
 
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
   std::vector<Agent> agents;

@@ -163,10 +163,11 @@ std::string fields(const LaunchPlan& plan) {
       out += fmt::format("  CUdeviceptr {};  // {} zeroed 32-bit words; the kernel leaves zeros\n",
                          a.name, shape);
     else if (a.kind == ArgumentKind::scratch)
-      out += fmt::format("  CUdeviceptr {0};  // plan.{0}_bytes bytes, whatever they hold; without them, "
-                         "make_plan says how many\n"
-                         "  int64_t {0}_bytes;\n",
-                         a.name);
+      out += fmt::format(
+          "  CUdeviceptr {0};  // plan.{0}_bytes bytes, whatever they hold; without them, "
+          "make_plan says how many\n"
+          "  int64_t {0}_bytes;\n",
+          a.name);
   }
   return out;
 }
@@ -320,8 +321,7 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
       "<cstdint>\n"
       "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
-      plan.entry, plan.target, name, plan.before ? ", before" : "",
-      plan.before ? ", &before" : "");
+      plan.entry, plan.target, name, plan.before ? ", before" : "", plan.before ? ", &before" : "");
   for (const auto& [constant, value] : plan.constants)
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;

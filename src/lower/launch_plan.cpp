@@ -65,8 +65,8 @@ class Planner {
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
     if (const Stmt* lists = program_.find(Op::lists))
-      plan_.before = PrePass{lists->word("n"), constant(lists->expr("t"), lists->span),
-                             lists->expr("g")};
+      plan_.before =
+          PrePass{lists->word("n"), constant(lists->expr("t"), lists->span), lists->expr("g")};
     plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
@@ -421,16 +421,16 @@ nlohmann::json to_json(const LaunchPlan& plan) {
   nlohmann::json needs = nlohmann::json::array();
   for (const ExprPtr& r : plan.requirements) needs.push_back(prefix(r));
   nlohmann::json out = {{"entry", plan.entry},
-          {"target", plan.target},
-          {"threads", plan.threads},
-          {"shared_bytes", plan.shared_bytes},
-          {"parameter_bytes", plan.parameter_bytes},
-          {"cluster", plan.cluster},
-          {"resident", plan.resident},
-          {"grid", prefix(plan.grid)},
-          {"requires", needs},
-          {"constants", plan.constants},
-          {"arguments", arguments}};
+                        {"target", plan.target},
+                        {"threads", plan.threads},
+                        {"shared_bytes", plan.shared_bytes},
+                        {"parameter_bytes", plan.parameter_bytes},
+                        {"cluster", plan.cluster},
+                        {"resident", plan.resident},
+                        {"grid", prefix(plan.grid)},
+                        {"requires", needs},
+                        {"constants", plan.constants},
+                        {"arguments", arguments}};
   if (plan.before)
     out["before"] = {{"entry", plan.before->entry},
                      {"threads", plan.before->threads},

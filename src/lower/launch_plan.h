@@ -1,8 +1,8 @@
 // How a module's kernel is launched, derived from its TL: grid, clusters, threads, shared memory,
 // the layout of the argument struct, tensor maps, what a caller must respect.
 //
-// A module with a pre-pass is two launches with one argument struct, one after the other in the same
-// stream.
+// A module with a pre-pass is two launches with one argument struct, one after the other in the
+// same stream.
 //
 // One generator serves two readers: launch.json (the project's own runtime) and launch.h (anybody's
 // C++ program). Layouts follow C++'s rules for the structs of the CUDA text: a tensor map is 128

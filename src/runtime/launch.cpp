@@ -267,9 +267,9 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
       !launch_blocks(cuda, {spec.before->entry, packed_.grid_before, spec.before->threads, 0, 1},
                      kernel_.before_, stream, bytes, diagnostics))
     return false;
-  return launch_blocks(
-      cuda, {spec.entry, packed_.grid, spec.threads, spec.shared_bytes, spec.cluster},
-      kernel_.function_, stream, bytes, diagnostics);
+  return launch_blocks(cuda,
+                       {spec.entry, packed_.grid, spec.threads, spec.shared_bytes, spec.cluster},
+                       kernel_.function_, stream, bytes, diagnostics);
 }
 
 }  // namespace kw::runtime

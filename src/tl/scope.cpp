@@ -311,10 +311,11 @@ void each_expr(const Stmt& stmt, const Scope& scope,
 
 std::string_view word(Category category) {
   static constexpr std::string_view words[] = {
-      "a parameter",   "a toggle",       "a size",        "a scalar argument", "a tiled tensor",
-      "a tensor",      "a workspace",    "a scratch",     "a shared tile", "a ring of tiles",   "a barrier",
-      "a queue",       "a record",       "a function",    "a kernel",          "a step",
-      "a local value", "an accumulator", "an operand",    "a row vector",      "a row partial"};
+      "a parameter",  "a toggle",      "a size",         "a scalar argument", "a tiled tensor",
+      "a tensor",     "a workspace",   "a scratch",      "a shared tile",     "a ring of tiles",
+      "a barrier",    "a queue",       "a record",       "a function",        "a kernel",
+      "a step",       "a local value", "an accumulator", "an operand",        "a row vector",
+      "a row partial"};
   return words[static_cast<size_t>(category)];
 }
 

@@ -58,7 +58,7 @@ struct Symbol {
   std::vector<std::string> dims;  // tensors: the letters
   bool written = false;           // tensors: `out`
   ExprPtr extent;                 // tile q_s[WORKERS]: how many
-  ExprPtr count;                  // slots of a ring, barrier or queue; words of a workspace, a scratch
+  ExprPtr count;             // slots of a ring, barrier or queue; words of a workspace, a scratch
   ExprPtr arrivals;          // of a barrier; takers of a queue; of one CTA where there are more
   ExprPtr ctas;              // of a cluster's barrier or queue: how many; else null
   ExprPtr value;             // initial value, where one is written

@@ -31,7 +31,8 @@ class Edit {
   std::string unscale;  // the argument 1 / (factor of s); "" when the factor is 1
   // Set by the rule about lists: the key blocks to visit are listed, by a pre-pass.
   bool listed = false;
-  // Set by the rules about lists and keys: not every block visits all keys; its range grows with the row.
+  // Set by the rules about lists and keys: not every block visits all keys; its range grows with
+  // the row.
   bool blocks_differ = false, rows_differ = false;
 
   // The user's line for an expression: its own place or a part's, else the queries' argument.

@@ -17,8 +17,9 @@
 // When     the form's keep predicate reads ints or bools at positions that depend on the row or the
 //          key, and its intervals over a tile (tile_ranges.h) depend on what is read. Where the
 //          kernel asks for the key range of fewer rows than a block has, these are a group of their
-//          own: a worker lets go by what only others need. A predicate that is the same for all rows
-//          has one list for a batch entry, one that is not the same for all heads one for each.
+//          own: a worker lets go by what only others need. A predicate that is the same for all
+//          rows has one list for a batch entry, one that is not the same for all heads one for
+//          each.
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
@@ -132,7 +133,8 @@ class ListWriter {
             for (const tl::Item& item : d.items(hole)) taken = taken || item.name == name;
       };
       if (s.op != Op::record) names(s);  // fields are no names
-      if (s.op == Op::args || s.op == Op::shared) std::for_each(s.body.begin(), s.body.end(), names);
+      if (s.op == Op::args || s.op == Op::shared)
+        std::for_each(s.body.begin(), s.body.end(), names);
     }
     return taken ? edit_.fresh({name + "_here"}) : name;
   }
@@ -185,9 +187,9 @@ class ListWriter {
     if (group_)
       count += fmt::format(" + where({0} == {1}, 0, 2 + ({2} - {3}.{4} * {1}) // {0})", rows, bm_,
                            i0, block_, f_.row_field);
-    return edit_.replace(
-        def.body, {fmt::format("let {} = {}({})", list, first_word_, block_),
-                   fmt::format("return {0}[{1}], {0}[{2} + 1]", visits_, count, list)});
+    return edit_.replace(def.body,
+                         {fmt::format("let {} = {}({})", list, first_word_, block_),
+                          fmt::format("return {0}[{1}], {0}[{2} + 1]", visits_, count, list)});
   }
 
   // TL text of an expression of the pre-pass.
@@ -287,17 +289,18 @@ class ListWriter {
     if (by_row_) inside.push_back(rows_of_tile());
     inside.push_back(keys_of_tile());
     if (!some || !all || !range || !write_reads(inside)) return false;
-    inside.push_back(fmt::format("return {}, ({}) and {} + {} <= {}", *some, *all, locals_["j0"],
-                                 bn_, f_.keys));
+    inside.push_back(
+        fmt::format("return {}, ({}) and {} + {} <= {}", *some, *all, locals_["j0"], bn_, f_.keys));
     const Stmt& kernel = *edit_.program.kernel();
-    const std::string name = edit_.fresh({kernel.word("n").substr(0, kernel.word("n").rfind('_')) +
-                                          "_lists"});
+    const std::string name =
+        edit_.fresh({kernel.word("n").substr(0, kernel.word("n").rfind('_')) + "_lists"});
     std::string out =
         fmt::format("lists {}, threads {}, {} of {}:\n", name, kThreads, locals_["w"], lists_);
     for (const std::string& line : numbers()) out += "    " + line + "\n";
-    out += fmt::format("    list_blocks {}[{} * {}] for {} in range({}, {}), groups {} to {} of {}:\n",
-                       visits_, locals_["w"], words_, locals_["n"], range->first, range->second,
-                       locals_["r"], locals_["s"], groups());
+    out +=
+        fmt::format("    list_blocks {}[{} * {}] for {} in range({}, {}), groups {} to {} of {}:\n",
+                    visits_, locals_["w"], words_, locals_["n"], range->first, range->second,
+                    locals_["r"], locals_["s"], groups());
     for (const std::string& line : inside) out += "        " + line + "\n";
     std::vector<Stmt>& program = edit_.program.body;
     for (size_t at = 0; at < program.size(); ++at)

@@ -93,8 +93,7 @@ WrittenRange TileRanges::of_read(const spec::Expr& e) {
   for (const TileRead& other : reads_)
     if (same(other)) known = &other;
   if (!known) {
-    const std::string stem =
-        e.name + (read.by_row ? read.by_key ? "_ij" : "_i" : "_j");
+    const std::string stem = e.name + (read.by_row ? read.by_key ? "_ij" : "_i" : "_j");
     read.least = name_(stem + "_least");
     read.most = name_(stem + "_most");
     reads_.push_back(std::move(read));

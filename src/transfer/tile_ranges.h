@@ -9,9 +9,9 @@
 //     some   document_i_least <= document_j_most and document_j_least <= document_i_most
 //     all    document_i_least == document_j_most and document_i_most == document_j_least
 //
-// `some` holds wherever the predicate keeps an entry, `all` nowhere where it drops one, whatever the
-// data: each unknown varies independently between its ends (Moore, Interval Analysis, 1966). Sums
-// are taken in linear form first, so that what stands on both sides of a comparison cancels.
+// `some` holds wherever the predicate keeps an entry, `all` nowhere where it drops one, whatever
+// the data: each unknown varies independently between its ends (Moore, Interval Analysis, 1966).
+// Sums are taken in linear form first, so that what stands on both sides of a comparison cancels.
 #pragma once
 #include <functional>
 #include <optional>
@@ -37,15 +37,14 @@ struct WrittenTruth {
 struct TileRead {
   std::string tensor;
   std::vector<WrittenRange> box;
-  std::string least, most;      // the names that stand for its ends
+  std::string least, most;              // the names that stand for its ends
   bool by_row = false, by_key = false;  // what its indices depend on
 };
 
 class TileRanges {
  public:
   // The tile's rows and keys, ends included. `name` gives a name that is free.
-  TileRanges(WrittenRange i, WrittenRange j,
-             std::function<std::string(const std::string&)> name)
+  TileRanges(WrittenRange i, WrittenRange j, std::function<std::string(const std::string&)> name)
       : i_(std::move(i)), j_(std::move(j)), name_(std::move(name)) {}
 
   WrittenTruth truth(const spec::ExprPtr& predicate);

@@ -32,7 +32,7 @@ static_assert(int(device_cluster_launch) == CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
 
 namespace {
 std::map<const unsigned char*, kw::runtime::TensorMapGeometry> encoded;  // by the map's place
-std::string launched;           // the last launch, without its arguments
+std::string launched;           // by one call, without their arguments
 std::map<int, int> attributes;  // of the function that was loaded last
 
 std::string launch_of(unsigned grid, unsigned cluster, unsigned threads, unsigned shared) {
@@ -56,8 +56,9 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void**, v
     const auto& size = c->attrs[n].value.clusterDim;
     cluster = size.x * size.y * size.z;
   }
-  launched = launch_of(c->gridDimX * c->gridDimY * c->gridDimZ, cluster,
-                       c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes);
+  launched += launched.empty() ? "" : "; ";
+  launched += launch_of(c->gridDimX * c->gridDimY * c->gridDimZ, cluster,
+                        c->blockDimX * c->blockDimY * c->blockDimZ, c->sharedMemBytes);
   return CUDA_SUCCESS;
 }
 
@@ -91,7 +92,7 @@ bool same(const kw::runtime::TensorMapGeometry& a, const kw::runtime::TensorMapG
 // What loading asks of the driver is what the runtime asks (Kernel::load_module).
 bool loads_alike(const kw::runtime::LaunchSpec& spec) {
   CUfunction kernel;
-  if (made::load(nullptr, &kernel) != CUDA_SUCCESS) return false;
+  if (made::load_all(&kernel) != CUDA_SUCCESS) return false;
   std::map<int, int> wanted = {
       {kw::runtime::function_max_dynamic_shared_bytes, int(spec.shared_bytes)}};
   if (spec.resident > 1) wanted[kw::runtime::function_shared_carveout] = 100;
@@ -101,9 +102,13 @@ bool loads_alike(const kw::runtime::LaunchSpec& spec) {
 // What differs between the plan and the packed struct; empty: nothing.
 std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& spec,
                        kw::runtime::Packed packed, const kw::runtime::Tensors& tensors) {
-  if (made::launch(nullptr, plan, nullptr) != CUDA_SUCCESS) return "the launch";
-  const std::string ours = launch_of(packed.grid, unsigned(spec.cluster), unsigned(spec.threads),
-                                     unsigned(spec.shared_bytes));
+  launched.clear();
+  if (made::launch_all(plan) != CUDA_SUCCESS) return "the launch";
+  std::string ours;
+  if (spec.before)
+    ours = launch_of(packed.grid_before, 1, unsigned(spec.before->threads), 0) + "; ";
+  ours += launch_of(packed.grid, unsigned(spec.cluster), unsigned(spec.threads),
+                    unsigned(spec.shared_bytes));
   if (launched != ours) return launched + " and " + ours;
   if (packed.bytes.size() != sizeof plan.parameters) return "the size";
   for (const auto& t : packed.tensors) {

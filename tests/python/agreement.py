@@ -31,6 +31,8 @@ def fill_of(launch):
             address += 0x100000
         elif a["kind"] == "workspace":
             lines.append(f"  in.{name} = kWorkspace;")
+        elif a["kind"] == "scratch":
+            lines.append(f"  in.{name} = kWorkspace; in.{name}_bytes = int64_t(1) << 40;")
         elif a["kind"] == "scalar" and "value" not in a:
             value = 0.125 if a["dtype"] == "f32" else 33
             lines.append(f'  in.{name} = {value}; scalars["{name}"] = {value};')
@@ -96,7 +98,12 @@ def agreement_of(made, folder):
     listed = "\n".join(f'    {{"{change}", [](Inputs& in, kw::runtime::Tensors& tensors, '
                        f"kw::runtime::Scalars& scalars) {{ (void)in; (void)tensors; (void)scalars; "
                        f"{code} }}}}," for change, _, code in changes)
+    before = "before" in launch
     (folder / "inputs.h").write_text(f"""namespace {name} {{
+inline CUresult load_all(CUfunction* kernel) {{
+  {"CUfunction before; return load(nullptr, kernel, &before)" if before else "return load(nullptr, kernel)"};
+}}
+inline CUresult launch_all(const Plan& plan) {{ return launch({"nullptr, " * (1 + before)}plan, nullptr); }}
 constexpr CUdeviceptr kWorkspace = 0x900000;
 inline void fill(Inputs& in, kw::runtime::Tensors& tensors, kw::runtime::Scalars& scalars) {{
   (void)scalars;

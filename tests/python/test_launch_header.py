@@ -27,7 +27,16 @@ def of_hopper(d, v):
     return [("param D = 128, V = 128", f"param D = {d}, V = {v}"), ("Q_SLOTS = 2", "Q_SLOTS = 1")]
 
 
+# The kernel with a pre-pass, whose words the caller makes room for.
+LISTED = [("    scale: f32", "    visits: scratch[B * (3 + N)]\n    scale: f32"),
+          ("kernel attention_fwd", """lists attention_lists, threads 64, w of ceil_div(M, 64):
+    list_blocks visits[w * (3 + N)] for n in range(0, N), groups r to s of 1:
+        return true, false
+kernel attention_fwd""")]
+
+
 @pytest.mark.parametrize("target, element, columns", [
+    ("sm_90a", "bf16", LISTED),
     ("sm_90a", "f16", of_hopper(96, 96)), ("sm_90a", "bf16", of_hopper(192, 128)),
     ("sm_80", "bf16", [("param RESIDENT = 2", "param RESIDENT = 1")]),
     ("sm_80", "f16", [("param D = 128, BN = 64", "param D = 64, BN = 128")])])

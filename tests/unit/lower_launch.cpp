@@ -288,6 +288,48 @@ TEST(LaunchPlan, coordinates_as_reals_limit_the_lengths) {
   EXPECT_EQ(tl::print(plan->requirements.back()), "N < 16777216");
 }
 
+// The corpus's kernel with a pre-pass that lists all key blocks.
+std::string listed_text() {
+  const std::string with_scratch =
+      replaced(corpus_text(), "    scale: f32", "    visits: scratch[B * (3 + N)]\n    scale: f32");
+  return replaced(with_scratch, "kernel attention_fwd",
+                  "lists attention_lists, threads 64, w of B:\n"
+                  "    list_blocks visits[w * (3 + N)] for n in range(0, N), groups r to s of 1:\n"
+                  "        return true, false\n"
+                  "kernel attention_fwd");
+}
+
+TEST(LaunchPlan, of_a_kernel_with_a_pre_pass) {
+  Diagnostics d;
+  const auto plan = plan_of(listed_text(), d);
+  ASSERT_TRUE(plan) << render(d);
+  EXPECT_EQ(plan->entries(), (std::vector<std::string>{"attention_fwd", "attention_lists"}));
+  const nlohmann::json j = to_json(*plan);
+  EXPECT_EQ(j["before"],
+            nlohmann::json::parse(R"({"entry": "attention_lists", "threads": 64, "grid": "B"})"));
+  for (const nlohmann::json& a : j["arguments"])
+    if (a["name"] == "visits") {
+      EXPECT_EQ(a["kind"], "scratch");
+      EXPECT_EQ(a["bytes"], nlohmann::json::parse(R"(["*", ["*", "B", ["+", 3, "N"]], 4])"));
+      EXPECT_EQ(a["offset"].get<int64_t>() % 8, 0);
+    }
+  const auto alone = plan_of(corpus_text(), d);
+  EXPECT_FALSE(to_json(*alone).contains("before"));
+}
+
+TEST(LaunchHeader, of_a_kernel_with_a_pre_pass_launches_both_and_asks_for_memory) {
+  Diagnostics d;
+  const auto plan = plan_of(listed_text(), d);
+  ASSERT_TRUE(plan) << render(d);
+  const std::string h = launch_header(*plan, "k");
+  for (const char* part : {"CUfunction* kernel, CUfunction* before)",
+                           "cuModuleGetFunction(before, module, "
+                           "\"attention_lists\")",
+                           "config.gridDimX = plan.grid_before;", "int64_t visits_bytes;",
+                           "\"visits: plan.visits_bytes bytes are needed\""})
+    EXPECT_NE(h.find(part), std::string::npos) << part << "\n" << h;
+}
+
 TEST(LaunchHeader, names_every_argument_and_check) {
   Diagnostics d;
   const auto plan = plan_of(corpus_text(), d);

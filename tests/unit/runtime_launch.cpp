@@ -140,10 +140,15 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
        "grid: there is no function 'ceil'"},
       {R"([{"op":"replace","path":"/requires/0/0","value":"="}])",
        R"(requires: holds ["=",["%","H","G"],0], not [comparison, expression, expression])"},
+      {R"([{"op":"add","path":"/before","value":{"entry":"e","threads":0,"grid":1}}])",
+       "before.threads: is 0, not an integer from 1 to 1024"},
+      {R"([{"op":"add","path":"/before","value":{"entry":"e","threads":32}}])",
+       "before.grid: is missing"},
       {R"([{"op":"replace","path":"/constants/D","value":"x"}])",
        "constants.D: is \"x\", not a number"},
       {R"([{"op":"replace","path":"/arguments/0/kind","value":"map"}])",
-       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, scalar, workspace"},
+       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, scalar, workspace, "
+       "scratch"},
       {R"([{"op":"replace","path":"/arguments/2/dtype","value":"bf8"}])",
        "arguments[2].dtype: there is no type 'bf8'"},
       {R"([{"op":"remove","path":"/arguments/0/dims/0"}])",
@@ -478,6 +483,29 @@ TEST_F(Launching, LeavesSharedMemoryForAllThreadBlocksOfAMultiprocessor) {
   json["resident"] = 2;
   EXPECT_TRUE(load(json)) << render(diagnostics);
   EXPECT_EQ(log(), "load\nfunction attention_fwd\nshared 230000\ncarveout 100\nunload\n");
+}
+
+TEST_F(Launching, LaunchesThePrePassFirstWithMemoryThatNobodyZeroes) {
+  Json json = attention();
+  json["arguments"][8] = Json::parse(
+      R"({"name": "lists", "kind": "scratch", "offset": 328, "bytes": ["*", ["*", "B", "M"], 4]})");
+  json["before"] =
+      Json::parse(R"({"entry": "attention_fwd", "threads": 64, "grid": ["ceil_div", "M", 200]})");
+  auto kernel = load(json);
+  ASSERT_TRUE(kernel) << render(diagnostics);
+  EXPECT_EQ(log(), "load\nfunction attention_fwd\nfunction attention_fwd\nshared 230000\n");
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  ASSERT_TRUE(plan) << render(diagnostics);
+  log();
+  EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
+  EXPECT_EQ(log(),
+            "allocate 2400\n"
+            "launch attention_fwd grid 2 cluster 1 threads 64 shared 0\n"
+            "launch attention_fwd grid 48 cluster 1 threads 384 shared 230000\n");
+  EXPECT_TRUE(kernel->workspaces_are_zero(diagnostics));  // it is none
+  json["before"]["entry"] = "attention_lists";
+  EXPECT_FALSE(load(json));
+  EXPECT_NE(render(diagnostics).find("no entry attention_lists"), std::string::npos);
 }
 
 TEST_F(Launching, LaunchesClusters) {

@@ -38,7 +38,8 @@ const Mask kMasks[] = {
     {"heads", "argument own i32[H, M]\nkeep j // 16 == own[h, i] // 16", 1.3},
     {"pairs", "argument allowed bool[M, N]\nkeep allowed[i, j] or j < 5", 1.05},
     {"table", "argument allowed bool[B, R, C]\nkeep allowed[b, i // 64, j // 64]", 1.2},
-    {"window", "argument own i32[B, N]\nkeep abs(own[b, i] - own[b, j]) <= 2 and i - 200 < j and j <= i",
+    {"window",
+     "argument own i32[B, N]\nkeep abs(own[b, i] - own[b, j]) <= 2 and i - 200 < j and j <= i",
      1.4},
     {"remainder", "argument own i32[B, N]\nkeep own[b, j] % 3 == 1 and j <= i", 2.5},
 };
@@ -51,8 +52,8 @@ struct Data {
 // Runs of equal values, or any, around the numbers that a predicate compares with.
 Data data_of(const spec::Form& form, int64_t M, int64_t N, bool blocky, std::mt19937& random) {
   Data out;
-  out.sizes = {{"B", kBatch}, {"H", kHeads}, {"G", kGroups}, {"M", M}, {"N", N},
-               {"R", (M + 63) / 64}, {"C", (N + 63) / 64}};
+  out.sizes = {{"B", kBatch}, {"H", kHeads},        {"G", kGroups},      {"M", M},
+               {"N", N},      {"R", (M + 63) / 64}, {"C", (N + 63) / 64}};
   const auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
@@ -68,7 +69,9 @@ Data data_of(const spec::Form& form, int64_t M, int64_t N, bool blocky, std::mt1
     } else {
       t = Tensor(a.dtype, shape);
       const bool bits = a.dtype == Dtype::boolean;
-      const int64_t most = bits ? 1 : a.name == "start" || a.name == "end" || a.name == "own" ? N + 3 : 4;
+      const int64_t most = bits                                                      ? 1
+                           : a.name == "start" || a.name == "end" || a.name == "own" ? N + 3
+                                                                                     : 4;
       int64_t value = draw(0, most);
       for (int64_t n = 0; n < t.count(); ++n) {
         const bool next = !blocky || draw(0, 149) == 0;

@@ -50,7 +50,8 @@ void add_build(CLI::App& app, Result& result) {
       const auto program = lift::lift(kernel, tools->clang, d);
       const auto plan = program ? lower::plan_launch(*program, state->target, d) : std::nullopt;
       if (plan)
-        built = driver::build(*tools, kernel, state->target, plan->entries(), plan->parameter_bytes, d);
+        built =
+            driver::build(*tools, kernel, state->target, plan->entries(), plan->parameter_bytes, d);
     }
     const bool good = built && give(state->output, built->cubin, d);
     if (good) {
