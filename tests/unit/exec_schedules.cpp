@@ -52,6 +52,28 @@ TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
   }
 }
 
+// With three key blocks at most, and with as many as an argument says.
+exec::ScheduleReport report_of_window(const char* blocks) {
+  std::string text = test::text_of("full");
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("B, H, G, M, N: size\n", "B, H, G, M, N: size\n    width: i32\n");
+  replace("return ceil_div(N, BN), N // BN",
+          std::string("return min(") + blocks + ", ceil_div(N, BN)), 0");
+  return report_of(text, true);
+}
+
+TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_blocks) {
+  const exec::ScheduleReport r = report_of_window("3");
+  EXPECT_EQ(code_of(r), "(none)");
+  EXPECT_TRUE(r.closed && r.bounded && r.any_length()) << r.not_closed;
+  EXPECT_EQ(r.period, 0);
+  EXPECT_FALSE(report_of_window("max(1, width // BN)").bounded);
+}
+
 TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {
   const exec::ScheduleReport r = report_of(
       edited("full", "            fill acc = 0.0\n",
