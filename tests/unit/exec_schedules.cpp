@@ -36,7 +36,7 @@ TEST_P(RightInEveryOrder, holds) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
                          testing::Values("full", "sm80", "causal", "causal_bn80", "prefix_lm",
-                                         "alibi", "documents", "lists", "pair_bias", "alone",
+                                         "alibi", "documents", "pair_bias", "alone",
                                          "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
                                          "narrow_output", "ping_pong", "q_in_shared_memory",
                                          "queue", "swapped", "three_workers"),
@@ -52,16 +52,28 @@ TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
   }
 }
 
-// Where no block visits more than some key blocks, and nothing is said of rows beyond those that
-// were walked.
-TEST(AllSequences, of_any_number_of_keys_are_claimed_where_blocks_stay_short) {
-  const std::string all = "return ceil_div(N, BN), N // BN\n";
-  const auto r = report_of(edited("full", all, "return ceil_div(min(N, 300), BN), 0\n"), true);
-  EXPECT_TRUE(r.closed && r.bounded) << r.not_closed;
-  const auto far = report_of(
-      edited("full", all, "return ceil_div(min(N, 300 + i0 // 90000 * 5000), BN), 0\n"), true);
-  EXPECT_TRUE(far.closed) << far.not_closed;
-  EXPECT_FALSE(far.any_length());
+// With three key blocks at most, and with as many as an argument says.
+exec::ScheduleReport report_of_window(const char* blocks) {
+  std::string text = test::text_of("full");
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("B, H, G, M, N: size\n", "B, H, G, M, N: size\n    width: i32\n");
+  replace("return ceil_div(N, BN), N // BN",
+          std::string("return min(") + blocks + ", ceil_div(N, BN)), 0");
+  return report_of(text, true);
+}
+
+TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_blocks) {
+  const exec::ScheduleReport r = report_of_window("3");
+  EXPECT_EQ(code_of(r), "(none)");
+  EXPECT_TRUE(r.closed && r.bounded && r.any_length()) << r.not_closed;
+  EXPECT_EQ(r.period, 0);
+  EXPECT_FALSE(report_of_window("max(1, width // BN)").bounded);
+  // What is said of rows beyond those that were walked, nobody has seen.
+  EXPECT_FALSE(report_of_window("3 + i0 // 90000 * 50").any_length());
 }
 
 TEST(AllSequences, are_not_claimed_where_a_block_depends_on_its_place) {
