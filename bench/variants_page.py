@@ -35,6 +35,11 @@ are kept in part; dark strokes are the kept entries.
 
 "Lines" are those of the patch to the expert's file, taken away and added, and the larger of the two as a share of it.
 """
+WHY = """By `bench/why.py`, from the kernels. Tiles: blocks of keys that are visited, over those that have a kept entry (*: a pre-pass
+on the GPU lists them). Masked: visits that apply the mask. Computed: scores for each that is kept. FMA, ALU, MUFU,
+issued, bytes: a thread's instructions a score by unit, and what it reads. Keys: a block's. Binds, next: the units asked for
+longest, each beside the tensor cores. At most, measured: speed over full attention's, were the first unit always
+busy, and as it was measured."""
 
 
 def read_runs(files):
@@ -160,7 +165,7 @@ def page(out, files, reasons):
         rows = why.with_speeds(json.loads(Path(reasons).read_text()),
                                {"cases": modes.get("sustained") or modes.get("burst") or {}})
         text += ["## Why", "", why.printed(rows, markdown=True), "",
-                 "`bench/why.py --help` says what the columns are.", ""]
+                 WHY, ""]
     text += cubridge_table.markdown(modes)
     text += [section(example, out, modes) for example in EXAMPLES]
     return "\n".join(text).rstrip() + "\n"
