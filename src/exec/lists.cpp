@@ -60,14 +60,20 @@ Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r
 // Where nobody looks at values, the data may be any, and so may the lists: what the orders of the
 // agents are tried with are lists of every shape, whatever the predicate would say of some data.
 // The shape goes with the list's number and length: all key blocks full; all mixed; some full and
-// the groups' numbers rising, as below a diagonal, or falling; none.
+// the groups' numbers rising, as below a diagonal, or falling; none. Long lists are full but for
+// the end: turns that repeat stand for any number of them.
 Class class_of_shape(int64_t list, int64_t n, int64_t length, int64_t groups) {
-  const int64_t shape = (list + length + 3) % 5;
-  const bool full = shape == 0 || ((shape == 2 || shape == 3) && n < length / 2);
-  Class found{full && groups > 0, std::vector<bool>(groups, shape != 4)};
-  for (int64_t r = 0; r < groups && !full; ++r) {
-    const int64_t needed = shape == 2 ? (r + 1) * length / groups : (groups - r) * length / groups;
-    if (shape == 2 || shape == 3) found.some[r] = n < needed;
+  constexpr int64_t kLong = 16;
+  const int64_t shape = length > kLong ? 2 : (list + length + 3) % 5;
+  const bool steps = shape == 2 || shape == 3;
+  const int64_t whole = shape == 0       ? length
+                        : !steps         ? 0
+                        : length > kLong ? length - groups
+                                         : length / 2;
+  Class found{n < whole, std::vector<bool>(groups, shape != 4)};
+  for (int64_t r = 0; steps && r < groups; ++r) {
+    const int64_t share = shape == 2 ? r + 1 : groups - r;
+    found.some[r] = n < whole + (length - whole) * share / groups;
   }
   return found;
 }

@@ -50,6 +50,18 @@ ExprPtr Predicates::integer(int depth) {
   }
 }
 
+ExprPtr Predicates::window_and_first() {
+  const auto index = [](const char* name) { return spec::leaf(Kind::index, Type::integer, name); };
+  const auto some = [&](int64_t most) { return spec::integer(below(most)); };
+  const ExprPtr i = index("i"), j = index("j");
+  const ExprPtr below_first = binary("<", j, below(2) ? some(200) : integer(1));
+  const ExprPtr window = binary("and", binary("<", binary("-", i, some(150)), j),
+                                binary("<=", j, binary("+", i, some(100))));
+  const ExprPtr both = binary("or", below_first, window);
+  if (below(3) == 0) return binary("or", both, binary("<", i, some(50)));
+  return below(2) ? both : binary("and", binary("<=", j, i), both);
+}
+
 ExprPtr Predicates::predicate(int depth) {
   if (depth > 0 && below(4)) {
     const ExprPtr a = predicate(depth - 1);

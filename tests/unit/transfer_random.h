@@ -12,6 +12,8 @@ class Predicates {
   explicit Predicates(uint64_t seed) : random_(seed) {}
 
   spec::ExprPtr predicate(int depth);
+  // Keys from 0 on, and a window: with a hole between them in most rows.
+  spec::ExprPtr window_and_first();
   int64_t below(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(random_); }
 
  private:
