@@ -95,7 +95,6 @@ struct Listed {
 
 std::unique_ptr<Listed> listed(const tl::Program& program, const Data& data) {
   auto out = std::make_unique<Listed>();
-  out->launch.shapes_only = true;
   out->launch.tensors = data.tensors;
   out->launch.scalars = {{"H", double(kHeads)}, {"G", double(kGroups)}};
   const auto put = [&](const char* name, int64_t heads, int64_t rows) {
