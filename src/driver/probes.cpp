@@ -14,8 +14,8 @@ namespace {
 constexpr int kRowsAtTheEnd = 16, kRowsAnywhere = 16, kStep = 8;
 constexpr double kSharp = 8;
 // Accepted of a row, in halves of a unit in the last place: a right kernel has 1.0 and 0.53 at
-// most, the latter where many keys share a row. Rounding P moves a row by half a unit if one key has
-// all of it, and by 1 / sqrt(n) of that where n share it equally: that is added.
+// most, the latter where many keys share a row. Rounding P moves a row by half a unit if one key
+// has all of it, and by 1 / sqrt(n) of that where n share it equally: that is added.
 constexpr double kRows = 2, kMean = 0.75;
 constexpr int64_t kLargest = int64_t{1} << 26;
 constexpr uint64_t kSeed = 4000;
@@ -104,8 +104,8 @@ class Prober {
         // An approximate tanh is off by 2^-11 of itself (PTX ISA, tanh.approx.f32).
         if (tanh_ && w > 0) moved += w * std::abs(truth.score(0, 0, row.h, row.i, j));
       }
-      row.length = std::sqrt(std::inner_product(row.weights.begin(), row.weights.end(),
-                                                row.weights.begin(), 0.0));
+      row.length = std::sqrt(
+          std::inner_product(row.weights.begin(), row.weights.end(), row.weights.begin(), 0.0));
       row.nothing = std::ldexp(largest, -14);
       row.accepted_lse = 1e-4 + std::ldexp(std::isfinite(row.lse) ? std::abs(row.lse) : 0, -21) +
                          std::ldexp(moved, -10);

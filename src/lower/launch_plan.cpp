@@ -358,8 +358,7 @@ nlohmann::json prefix(const ExprPtr& e) {
       break;
   }
   if (e->kind == ExprKind::call && e->text == "heads_at_once") {  // see cuda/kw/scalar.cuh
-    const nlohmann::json group = prefix(e->args[2]),
-                         fit = {"//", 32 << 20, prefix(e->args[0])},
+    const nlohmann::json group = prefix(e->args[2]), fit = {"//", 32 << 20, prefix(e->args[0])},
                          due = {"ceil_div", 200, {"*", group, prefix(e->args[1])}},
                          // a power of two: of those up to `fit`, the largest; of those from `due`
                          // on, the least

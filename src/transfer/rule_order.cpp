@@ -47,9 +47,9 @@ bool declare_section(Edit& edit, const std::string& name) {
   return edit.insert(
       {&args, at},
       fmt::format(
-          "{}: size = heads_at_once({} * ({} + {}) * 2, ceil_div({}, {}), {} // {}, {} * {})",
-          name, f.keys, f.dim, f.value_dim, f.queries, tl::print(f.row_tile), f.heads, f.groups,
-          f.batch, f.heads));
+          "{}: size = heads_at_once({} * ({} + {}) * 2, ceil_div({}, {}), {} // {}, {} * {})", name,
+          f.keys, f.dim, f.value_dim, f.queries, tl::print(f.row_tile), f.heads, f.groups, f.batch,
+          f.heads));
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ bool write_score_map(Edit& edit, const ExprPtr& value) {
   const auto body = edit.in_map(value, coordinates == Coordinates::real);
   if (!body) return false;
   const Facts& f = edit.facts;
-  return edit.insert(mask_of(edit.program, f), map_text(coordinates, f.score, tl::print(f.i0),
-                                                        tl::print(f.j0), *body));
+  return edit.insert(mask_of(edit.program, f),
+                     map_text(coordinates, f.score, tl::print(f.i0), tl::print(f.j0), *body));
 }
 
 }  // namespace kw::transfer

@@ -1,11 +1,10 @@
 // Probes: what is asked of a kernel on inputs that do not average errors away.
-#include "driver/probes.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "check/hand_captures.h"
+#include "driver/probes.h"
 #include "num/dtype.h"
 
 namespace kw::driver {

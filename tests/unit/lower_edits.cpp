@@ -141,15 +141,17 @@ TEST(Lower, alibi_adds_lines_and_changes_none) {
 }
 
 TEST(Lower, a_work_order_by_sections_is_an_argument_and_a_function) {
-  const std::string patch =
-      edited({{kScale, "    section: size = heads_at_once(N * D * 4, ceil_div(M, BM), H // G, B * H)\n" + kScale},
-              {"    return w % rows, w // rows % H, w // rows // H\n",
-               "    let per_section = rows * section\n"
-               "    let head = w // per_section * section + w % section\n"
-               "    return rows - 1 - w % per_section // section, head % H, head // H\n"}});
-  EXPECT_NE(patch.find("+    kw::size section = kw::heads_at_once(N * D * 4, kw::ceil_div(M, BM), H "
-                       "/ G, B * H);"),
-            std::string::npos);
+  const std::string patch = edited(
+      {{kScale,
+        "    section: size = heads_at_once(N * D * 4, ceil_div(M, BM), H // G, B * H)\n" + kScale},
+       {"    return w % rows, w // rows % H, w // rows // H\n",
+        "    let per_section = rows * section\n"
+        "    let head = w // per_section * section + w % section\n"
+        "    return rows - 1 - w % per_section // section, head % H, head // H\n"}});
+  EXPECT_NE(
+      patch.find("+    kw::size section = kw::heads_at_once(N * D * 4, kw::ceil_div(M, BM), H "
+                 "/ G, B * H);"),
+      std::string::npos);
   EXPECT_NE(patch.find("+    return {rows - 1 - w % per_section / args.section, head % args.H, "
                        "head / args.H};"),
             std::string::npos)
