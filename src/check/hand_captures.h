@@ -104,13 +104,14 @@ inline spec::Form form_of(const std::string& name) {
 inline spec::Capture capture_of(const spec::Form& form) {
   spec::Capture c;
   c.form = form;
-  const int64_t shapes[][3] = {{1, 64, 64},  {2, 63, 65},   {1, 129, 127}, {2, 200, 77},
-                               {1, 40, 520}, {1, 257, 130}, {2, 130, 257}, {1, 1, 1}};
+  int64_t shapes[][3] = {{1, 64, 64},  {2, 63, 65},   {1, 129, 127}, {2, 200, 77},
+                         {1, 40, 520}, {1, 257, 130}, {2, 130, 257}, {1, 1, 1}};
+  // Lists of several key blocks, some of which nobody needs.
+  if (form.name == "lists") shapes[0][0] = 2, shapes[0][1] = 300, shapes[0][2] = 300;
   for (const auto& [b, m, n] : shapes) {
     spec::GoldenCase g;
     g.sizes = {{"B", b}, {"M", m}, {"N", n}};
-    // Kinds of whole blocks are few numbers: these seeds draw rows of two kinds before keys of one.
-    g.draws.seed = (form.name == "lists" ? 40 : 11) + c.cases.size();
+    g.draws.seed = 11 + c.cases.size();
     for (size_t a = 0; a < form.arguments.size(); ++a) {
       Draw d{Draw::Kind::normal, a};
       if (form.arguments[a].name == "prefix")
