@@ -140,8 +140,12 @@ class Judge {
  public:
   Judge(const spec::Form& form, const Data& data) : keep_(form.terms[0].keep), data_(data) {
     scope_.indices = data.sizes;
-    scope_.read = [this](const std::string& name, const std::vector<int64_t>& at) {
-      return data_.tensors.at(name).at(at);
+    // A query or a key past the end of what it reads gets the last element, as in a kernel's maps.
+    scope_.read = [this](const std::string& name, std::vector<int64_t> at) {
+      const Tensor& tensor = data_.tensors.at(name);
+      for (size_t d = 0; d < at.size(); ++d)
+        if (at[d] < 0 || at[d] >= tensor.shape[d]) at[d] = tensor.shape[d] - 1;
+      return tensor.at(at);
     };
   }
   bool kept(int64_t b, int64_t h, int64_t i, int64_t j) {
