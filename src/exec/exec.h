@@ -46,10 +46,10 @@ struct Launch {
   // their elements. Null: values.
   const exact::Algebra* algebra = nullptr;
   std::set<std::string> named;
-  // Tensors of a 16-bit type have shapes and no values, as nobody will look at them; a pre-pass
-  // writes lists of every shape, whatever the tensors say.
+  // Tensors of a 16-bit type have shapes and no values, as nobody will look at them.
   bool shapes_only = false;
-  uint64_t seed = 0;  // of what the exact reading leaves open: references, flags
+  bool any_lists = false;  // a pre-pass writes lists of every shape, whatever the tensors say
+  uint64_t seed = 0;       // of what the exact reading leaves open: references, flags
 };
 
 // One key block that a worker multiplied with its query rows.

@@ -57,7 +57,7 @@ Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r
   return {};
 }
 
-// Where nobody looks at values, the data may be any, and so may the lists: what the orders of the
+// The data may be any, and so may the lists (Launch::any_lists): what the orders of the
 // agents are tried with are lists of every shape, whatever the predicate would say of some data.
 // The shape goes with the list's number and length: all key blocks full; all mixed; some full and
 // the groups' numbers rising, as below a diagonal, or falling; none. Long lists are full but for
@@ -120,8 +120,8 @@ void list_blocks(Machine& m, const Stmt& s, const ScopePtr& scope, int64_t list)
   std::vector<int64_t> full, mixed, values(kGroups + groups, 1);
   std::vector<int64_t> last(groups, -1);  // of the mixed ones, by group
   for (int64_t n = first; n < end && !m.faults.any(); ++n) {
-    const Class found = m.launch.shapes_only ? class_of_shape(list, n - first, end - first, groups)
-                                             : class_of(m, s, scope, n, groups);
+    const Class found = m.launch.any_lists ? class_of_shape(list, n - first, end - first, groups)
+                                           : class_of(m, s, scope, n, groups);
     if (found.all) {
       full.push_back(n);
     } else if (std::find(found.some.begin(), found.some.end(), true) != found.some.end()) {

@@ -104,7 +104,7 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
   auto sized = std::make_shared<Sized>();
   Launch& launch = sized->launch;
   launch.params = params;
-  launch.shapes_only = true;
+  launch.shapes_only = launch.any_lists = true;
   sized->machine = std::make_unique<Machine>(program, launch, nullptr);
   Machine& m = *sized->machine;
   bind_constants(m);

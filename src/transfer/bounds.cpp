@@ -2,6 +2,7 @@
 
 #include "spec/linear.h"
 #include "transfer/intervals.h"
+#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {
@@ -12,14 +13,8 @@ using spec::integer;
 using spec::Kind;
 using spec::Linear;
 
-bool is(const ExprPtr& e, const char* op) {
-  return (e->kind == Kind::binary || e->kind == Kind::unary) && e->name == op;
-}
 bool has_key(const ExprPtr& e) { return spec::mentions(e, Kind::index, "j"); }
 bool has_row(const ExprPtr& e) { return spec::mentions(e, Kind::index, "i"); }
-bool is_positive_number(const ExprPtr& e) {
-  return e->kind == Kind::number && e->type == spec::Type::integer && e->integer > 0;
-}
 
 // The one atom of a sum that mentions j, taken out of it; nothing if there are several or its
 // factor is not +-1.

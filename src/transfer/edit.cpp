@@ -88,6 +88,21 @@ std::string Edit::fresh(std::initializer_list<std::string> candidates) {
     if (std::string name = fmt::format("{}{}", *base, n); names_.insert(name).second) return name;
 }
 
+std::string Edit::local(const std::string& name) {
+  bool taken = false;
+  const auto look = [&](const tl::Stmt& s) {
+    for (const char* hole : {"d", "n"})
+      if (s.has(hole))
+        for (const tl::Item& item : s.items(hole)) taken = taken || item.name == name;
+  };
+  for (const tl::Stmt& s : program.body) {
+    if (s.op != tl::Op::record) look(s);  // fields are no names
+    if (s.op == tl::Op::args || s.op == tl::Op::shared)
+      std::for_each(s.body.begin(), s.body.end(), look);
+  }
+  return taken ? fresh({name + "_here"}) : name;
+}
+
 bool Edit::insert(Place place, const std::string& text) {
   std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
   if (!s) return false;

@@ -43,6 +43,9 @@ class Edit {
 
   // The first candidate that no name of the program equals, else the first with a number.
   std::string fresh(std::initializer_list<std::string> candidates);
+  // The name for a local of a function, or a new one where the module has that name: a local may be
+  // called as a local elsewhere.
+  std::string local(const std::string& name);
 
   // Puts the statement of this TL text at a place (before what stands there).
   bool insert(Place place, const std::string& text);

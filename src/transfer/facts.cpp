@@ -280,6 +280,17 @@ bool Finder::letters() {
 
 }  // namespace
 
+std::vector<tl::ExprPtr> rows_asked_for(const Program& program, const Facts& facts) {
+  std::vector<tl::ExprPtr> rows;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op != Op::let) return;
+    for (const tl::Item& d : s.items("d"))
+      if (d.expr->kind == tl::ExprKind::call && d.expr->text == facts.keys_def)
+        rows.push_back(d.expr->args.at(2));
+  });
+  return rows;
+}
+
 const Stmt* declaration_of_argument(const Program& program, const std::string& name) {
   const Stmt* args = program.find(Op::args);
   if (!args) return nullptr;

@@ -48,6 +48,9 @@ tl::Stmt* output_map_of(tl::Program& program);
 // After the last of the lets before the step that masks: what is computed once for each block.
 Place block_lets_end(tl::Program& program, const Facts& facts);
 
+// For how many rows, each time that somebody asks for their key range.
+std::vector<tl::ExprPtr> rows_asked_for(const tl::Program& program, const Facts& facts);
+
 // The statement of args: that declares this name, or null.
 const tl::Stmt* declaration_of_argument(const tl::Program& program, const std::string& name);
 

@@ -1,12 +1,13 @@
 #include "transfer/needed_keys.h"
 
+#include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "spec/linear.h"
 #include "tl/intervals.h"
 #include "tl/scope.h"
 #include "transfer/intervals.h"
+#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {
@@ -16,9 +17,7 @@ using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
 
-ExprPtr size(const std::string& name) { return spec::leaf(Kind::size, Type::integer, name); }
 ExprPtr zero() { return spec::integer(0); }
-bool is_zero(const ExprPtr& e) { return e->kind == Kind::number && e->integer == 0; }
 
 // The smaller of e and end - 1; an end that is itself the smaller of two is taken apart, for what e
 // is known to be at most.
@@ -39,12 +38,8 @@ int64_t constant(const tl::Program& program, const tl::ExprPtr& e, int64_t other
 // The fewest rows for which anybody asks for key blocks.
 int64_t fewest_rows(const Edit& edit) {
   int64_t fewest = std::numeric_limits<int64_t>::max();
-  tl::walk(std::as_const(edit.program.body), [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::let) return;
-    for (const tl::Item& d : s.items("d"))
-      if (d.expr->kind == tl::ExprKind::call && d.expr->text == edit.facts.keys_def)
-        fewest = std::min(fewest, constant(edit.program, d.expr->args[2], 1));
-  });
+  for (const tl::ExprPtr& rows : rows_asked_for(edit.program, edit.facts))
+    fewest = std::min(fewest, constant(edit.program, rows, 1));
   return fewest;
 }
 

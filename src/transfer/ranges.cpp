@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "transfer/terms.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -17,7 +19,6 @@ using Parts = std::vector<Part>;
 
 constexpr size_t kParts = 12;  // beyond, those that are no single range are taken for all keys
 
-bool is(const ExprPtr& e, const char* op) { return e->kind == spec::Kind::binary && e->name == op; }
 bool is_all(const KeyBounds& k) { return !k.lower && !k.upper; }
 
 // Provably no key in any row.

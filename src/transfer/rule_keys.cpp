@@ -35,6 +35,7 @@
 #include "transfer/key_loops.h"
 #include "transfer/needed_keys.h"
 #include "transfer/rules.h"
+#include "transfer/terms.h"
 #include "transfer/visits.h"
 
 namespace kw::transfer {
@@ -43,10 +44,6 @@ namespace {
 using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
-
-ExprPtr size(const std::string& name) { return spec::leaf(Kind::size, Type::integer, name); }
-ExprPtr zero() { return spec::integer(0); }
-bool is_zero(const ExprPtr& e) { return e->kind == Kind::number && e->integer == 0; }
 
 // Reads become `let`s of the function, named as in the math workers' loop.
 ExprPtr named_reads(Edit& edit, const ExprPtr& e, const std::string& block,
@@ -121,9 +118,7 @@ class Writer {
 
   // A `let`, in the function being written, of a name that nothing else has there.
   std::string let(const char* name, const std::string& value) {
-    const std::string own = declaration_of_argument(edit_.program, name)
-                                ? edit_.fresh({std::string(name) + "_here"})
-                                : name;
+    const std::string own = edit_.local(name);
     lets_.push_back("let " + own + " = " + value);
     return own;
   }
@@ -155,7 +150,7 @@ bool Writer::write_hole(const KeySpan& hole) {
   const std::string first =
                         let("first", blocks_before(smaller(size(edit_.facts.keys),
                                                            larger(spec::integer(1), hole.from)))),
-                    again = block_of(larger(zero(), hole.below));
+                    again = block_of(larger(spec::integer(0), hole.below));
   if (failed_ ||
       !add_function(of, {block}, record, fmt::format("{}, max(0, {} - {})", first, again, first)))
     return false;

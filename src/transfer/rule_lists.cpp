@@ -30,6 +30,7 @@
 #include "transfer/intervals.h"
 #include "transfer/ranges.h"
 #include "transfer/rules.h"
+#include "transfer/terms.h"
 #include "transfer/tile_ranges.h"
 #include "transfer/visits.h"
 
@@ -59,15 +60,9 @@ bool reads_the_tile(const ExprPtr& e) {
 
 // The number of rows that some worker asks the key range of, where it is not the whole block's.
 tl::ExprPtr rows_of_a_group(const Edit& edit) {
-  tl::ExprPtr rows;
-  tl::walk(edit.program.kernel()->body, [&](const Stmt& s) {
-    if (s.op != Op::let) return;
-    for (const tl::Item& d : s.items("d"))
-      if (d.expr->kind == tl::ExprKind::call && d.expr->text == edit.facts.keys_def &&
-          !tl::equal(d.expr->args.at(2), edit.facts.row_tile))
-        rows = d.expr->args[2];
-  });
-  return rows;
+  for (const tl::ExprPtr& rows : rows_asked_for(edit.program, edit.facts))
+    if (!tl::equal(rows, edit.facts.row_tile)) return rows;
+  return nullptr;
 }
 
 class ListWriter {
@@ -81,7 +76,7 @@ class ListWriter {
         bm_(tl::print(f_.row_tile)),
         bn_(tl::print(f_.key_tile)) {
     for (const char* name : {"m", "b", "h", "i0", "i1", "j0", "j1", "n", "w", "r", "s"})
-      locals_[name] = local_name(name);
+      locals_[name] = edit.local(name);
     const auto range = [&](const char* low, const char* high) {
       return WrittenRange{local(locals_[low]), local(locals_[high])};
     };
@@ -123,22 +118,6 @@ class ListWriter {
     return spec::mentions(e, Kind::argument, name);
   }
 
-  // A local may be called as a local elsewhere, but not as an argument.
-  std::string local_name(const std::string& name) const {
-    bool taken = false;
-    for (const Stmt& s : edit_.program.body) {
-      const auto names = [&](const Stmt& d) {
-        for (const char* hole : {"d", "n"})
-          if (d.has(hole))
-            for (const tl::Item& item : d.items(hole)) taken = taken || item.name == name;
-      };
-      if (s.op != Op::record) names(s);  // fields are no names
-      if (s.op == Op::args || s.op == Op::shared)
-        std::for_each(s.body.begin(), s.body.end(), names);
-    }
-    return taken ? edit_.fresh({name + "_here"}) : name;
-  }
-
   std::string groups() const {
     return group_ ? fmt::format("{} // {}", bm_, tl::print(group_)) : "1";
   }
@@ -161,28 +140,19 @@ class ListWriter {
 
   // A block's list: its row block runs fastest, then the head, then the batch entry.
   bool write_first_word() {
-    std::vector<Stmt>& all = edit_.program.body;
-    for (size_t at = 0; at < all.size(); ++at) {
-      if (all[at].op != Op::def || all[at].word("n") != f_.keys_def) continue;
-      Stmt def = all[at];
-      block_ = def.items("ps").at(0).name;
-      std::string list = block_ + "." + f_.batch_field;
-      if (by_head_) list = fmt::format("({} * {} + {}.{})", list, f_.heads, block_, f_.head_field);
-      if (by_row_) list = fmt::format("({} * {} + {}.{})", list, rows(), block_, f_.row_field);
-      def.items("n").at(0).name = first_word_;
-      def.items("r").at(0).name = "index";
-      def.items("ps").resize(1);
-      if (!edit_.replace(def.body, {fmt::format("return {} * {}", list, words_)})) return false;
-      all.insert(all.begin() + at, std::move(def));
-      return true;
-    }
-    return false;
+    const tl::Item block = def_named(edit_.program, f_.keys_def)->items("ps").at(0);
+    block_ = block.name;
+    std::string list = block_ + "." + f_.batch_field;
+    if (by_head_) list = fmt::format("({} * {} + {}.{})", list, f_.heads, block_, f_.head_field);
+    if (by_row_) list = fmt::format("({} * {} + {}.{})", list, rows(), block_, f_.row_field);
+    return insert_function(edit_, first_word_, {block}, "index",
+                           {fmt::format("return {} * {}", list, words_)});
   }
 
   bool write_key_blocks() {
     Stmt& def = *def_named(edit_.program, f_.keys_def);
     const std::string i0 = def.items("ps").at(1).name, rows = def.items("ps").at(2).name;
-    const std::string list = local_name("list");
+    const std::string list = edit_.local("list");
     std::string count = list;
     if (group_)
       count += fmt::format(" + where({0} == {1}, 0, 2 + ({2} - {3}.{4} * {1}) // {0})", rows, bm_,
@@ -230,9 +200,9 @@ class ListWriter {
 
   // The key blocks that bounds in closed form leave: from the first to before the end.
   std::optional<std::pair<std::string, std::string>> closed_range() {
-    const ExprPtr keys = spec::leaf(Kind::size, spec::Type::integer, f_.keys);
-    const ExprPtr tile = local(bm_), first = binary_("*", local(locals_["m"]), tile);
-    const Rows all{first, binary_("-", binary_("+", first, tile), spec::integer(1))};
+    const ExprPtr keys = size(f_.keys);
+    const ExprPtr tile = local(bm_), first = spec::binary("*", local(locals_["m"]), tile);
+    const Rows all{first, spec::binary("-", spec::binary("+", first, tile), spec::integer(1))};
     const KeyBounds kept = key_ranges(edit_.keep, keys).around();
     ExprPtr end = kept.upper ? highest(kept.upper, all) : nullptr,
             begin = kept.lower ? lowest(kept.lower, all) : nullptr;
@@ -244,9 +214,6 @@ class ListWriter {
     if (!end_text || !begin_text) return std::nullopt;
     return std::pair(begin ? fmt::format("({}) // {}", *begin_text, bn_) : "0",
                      fmt::format("ceil_div({}, {})", *end_text, bn_));
-  }
-  static ExprPtr binary_(const char* op, const ExprPtr& a, const ExprPtr& b) {
-    return spec::binary(op, a, b);
   }
 
   // w -> the block of rows, the head and the batch entry, as far as they are told apart.

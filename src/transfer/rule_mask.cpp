@@ -16,6 +16,7 @@
 #include "transfer/bounds.h"
 #include "transfer/coordinates.h"
 #include "transfer/rules.h"
+#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {
@@ -60,7 +61,7 @@ Parts taken_apart(const ExprPtr& keep, const ExprPtr& keys) {
 // The condition as TL text. What is no range comes first: a comparison before a read would become a
 // branch around it, and the rows of a thread could not share what they read at a key.
 std::optional<std::string> condition(Edit& edit) {
-  const ExprPtr keys = spec::leaf(Kind::size, spec::Type::integer, edit.facts.keys);
+  const ExprPtr keys = size(edit.facts.keys);
   const auto text = [&](const ExprPtr& e) -> std::optional<std::string> {
     const ExprPtr named = without_reads(edit, e);
     return named ? edit.in_map(named, false) : std::nullopt;

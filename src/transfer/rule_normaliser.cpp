@@ -24,6 +24,7 @@
 #include "transfer/prune.h"
 #include "transfer/rules.h"
 #include "transfer/scale.h"
+#include "transfer/terms.h"
 #include "transfer/write_map.h"
 
 namespace kw::transfer {
@@ -34,10 +35,6 @@ using spec::Kind;
 using spec::Type;
 using tl::Op;
 using tl::Stmt;
-
-bool is(const ExprPtr& e, const char* op) {
-  return (e->kind == Kind::binary || e->kind == Kind::unary) && e->name == op;
-}
 
 ExprPtr name(const std::string& text) { return spec::leaf(Kind::argument, Type::real, text); }
 

@@ -61,12 +61,8 @@ bool rule_order(Edit& edit) {
   if (!declare_section(edit, section)) return false;
   tl::Stmt& def = *def_named(edit.program, f.block_def);
   const std::string w = def.items("ps").at(0).name;
-  // A local of a function may be called as a local elsewhere, but not as an argument.
-  const auto local = [&](const std::string& name) {
-    return declaration_of_argument(edit.program, name) ? edit.fresh({name + "_here"}) : name;
-  };
-  const std::string rows = local("rows"), per = local("per_section"), r = local("r"),
-                    head = local("head");
+  const std::string rows = edit.local("rows"), per = edit.local("per_section"), r = edit.local("r"),
+                    head = edit.local("head");
   return edit.replace(
       def.body,
       {fmt::format("let {0} = ceil_div({1}, {2}), {3} = {4} * {0}, {5} = {6} % {3}", rows,

@@ -18,6 +18,7 @@
 
 #include "spec/expr_fold.h"
 #include "transfer/rules.h"
+#include "transfer/terms.h"
 #include "transfer/write_map.h"
 
 namespace kw::transfer {
@@ -35,10 +36,6 @@ ExprPtr node(const char* op, const ExprPtr& a, const ExprPtr& b) {
 }
 
 ExprPtr product(const ExprPtr& a, const ExprPtr& b) { return !a ? b : !b ? a : node("*", a, b); }
-
-bool is(const ExprPtr& e, const char* op) {
-  return (e->kind == Kind::binary || e->kind == Kind::unary) && e->name == op;
-}
 
 struct Addend {
   bool negative;

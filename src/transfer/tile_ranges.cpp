@@ -1,6 +1,8 @@
 #include "transfer/tile_ranges.h"
 
 #include "spec/linear.h"
+#include "transfer/coordinates.h"
+#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {
@@ -16,7 +18,7 @@ const WrittenRange kUnknown{};
 bool depends(const ExprPtr& e, const char* index) { return spec::mentions(e, Kind::index, index); }
 
 // The same for every entry of a tile.
-bool is_one_value(const ExprPtr& e) { return !depends(e, "i") && !depends(e, "j"); }
+bool is_one_value(const ExprPtr& e) { return !has_coordinate(e); }
 
 WrittenTruth anything() { return {spec::boolean(true), spec::boolean(false)}; }
 
@@ -46,10 +48,6 @@ ExprPtr part_of(const Linear& sum, bool positive) {
     if ((t.factor > 0) == positive) part.terms.push_back({t.atom, positive ? t.factor : -t.factor});
   if ((sum.constant > 0) == positive) part.constant = positive ? sum.constant : -sum.constant;
   return spec::to_expr(part);
-}
-
-bool is_positive_number(const ExprPtr& e) {
-  return e->kind == Kind::number && e->type == Type::integer && e->integer > 0;
 }
 
 WrittenRange times(const WrittenRange& a, int64_t factor) {

@@ -95,11 +95,14 @@ struct Listed {
 
 std::unique_ptr<Listed> listed(const tl::Program& program, const Data& data) {
   auto out = std::make_unique<Listed>();
+  out->launch.shapes_only = true;
   out->launch.tensors = data.tensors;
   out->launch.scalars = {{"H", double(kHeads)}, {"G", double(kGroups)}};
   const auto put = [&](const char* name, int64_t heads, int64_t rows) {
     Tensor& t = out->launch.tensors[name];
-    t = Tensor(Dtype::bf16, {kBatch, heads, rows, 128});
+    t.dtype = Dtype::bf16;
+    t.shape = {kBatch, heads, rows, 128};
+    t.values = {0};
   };
   put("q", kHeads, data.sizes.at("M"));
   put("k", kGroups, data.sizes.at("N"));
