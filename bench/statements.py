@@ -51,7 +51,7 @@ def _causal_blockwise(a):
 
 
 def _block_diffusion(a):
-    length = a.LENGTH
+    length = (a.N + 1) // 2
 
     def keep(b, h, i, j):
         noisy_i, noisy_j = i < length, j < length

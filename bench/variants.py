@@ -142,7 +142,6 @@ COMPARED = [
     _beside_peers("comb", "Comb")]
 
 SIZES = {  # of other examples, where not B 2, H 16, S 8192
-    "block_diffusion": {"batch": 16, "length": 1024, "graph": True},  # the example fixes its length
     "bottom_right": {"length": 4096, "keys": 8192},
     "dense_bias": {"length": 4096},
     "sink": {"heads": 64, "key_heads": 8, "dim": 64, "batch": 1},

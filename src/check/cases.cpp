@@ -74,6 +74,27 @@ Case further_case(const spec::Capture& capture, int n) {
   return c;
 }
 
+int64_t scores(const Form& form, const Case& c) {
+  return area(form, c.sizes) * int64_t(c.heads.size());
+}
+
+// A form that fixes its sizes has the same, large, in every case: fewer cases then, of all kinds,
+// and not one with all heads.
+void keep_within(const Form& form, int64_t budget, size_t all_heads, std::vector<Case>& cases) {
+  int64_t total = 0;
+  for (const Case& c : cases) total += scores(form, c);
+  if (total <= budget) return;
+  if (scores(form, cases[all_heads]) > budget / 4) {
+    total -= scores(form, cases[all_heads]);
+    choose_heads(form, cases[all_heads], false);
+    total += scores(form, cases[all_heads]);
+  }
+  const size_t all = cases.size(), least = std::min<size_t>(all, 3);
+  const size_t kept = std::clamp<size_t>(all * budget / std::max<int64_t>(total, 1), least, all);
+  for (size_t n = 0; n < kept; ++n) cases[n] = cases[n * (all - 1) / (kept - 1)];
+  cases.resize(kept);
+}
+
 // Of each group of query heads the first and the last.
 void keep_ends_of_groups(Case& c) {
   const size_t ratio = c.heads.size() / c.key_heads;
@@ -157,6 +178,7 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
     choose_heads(form, cases[n], n == smallest);
     cases[n].grid = 1 + int(n % 3);
   }
+  keep_within(form, options.scores, smallest, cases);
   return cases;
 }
 

@@ -104,6 +104,7 @@ Options options_for(Effort effort) {
   o.effort = effort;
   if (effort == Effort::quick) {
     o.cases = 8;
+    o.scores = 8'000'000;
     o.exact_cases = 1;
     o.schedules = false;
   }

@@ -64,6 +64,7 @@ struct Options {
   bool laws = true;                  // a program that breaks a law is invalid and does not run
   bool values = true, exact = true;  // which readings run
   int cases = 64;                    // of the values reading, at most
+  int64_t scores = 64'000'000;       // of all of them together, above which there are fewer
   int exact_cases = 3;
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none

@@ -105,11 +105,11 @@ std::optional<Shape> parse_shape(const std::string& text, Diagnostics& diagnosti
   while (at < text.size()) {
     const size_t end = std::min(text.find(',', at), text.size());
     const std::string one = text.substr(at, end - at);
-    const size_t equals = one.find('=');
+    const size_t equals = one.find('='), number = equals == std::string::npos ? 0 : equals + 1;
     int64_t value = 0;
-    const char *first = one.data() + equals + 1, *last = one.data() + one.size();
-    if (equals == std::string::npos || equals == 0 ||
-        std::from_chars(first, last, value).ptr != last || first == last || value < 0) {
+    const char *first = one.data() + number, *last = one.data() + one.size();
+    if (number <= 1 || std::from_chars(first, last, value).ptr != last || first == last ||
+        value < 0) {
       diagnostics
           .error("timeline.shape", {}, fmt::format("'{}' is not a name and a whole number", one))
           .hint = "for example B=4,H=16,M=4096";

@@ -15,7 +15,9 @@
 //   with `visits: scratch[lists * list_words]`, and key_block(c, n) * BN for n * BN (visits.h)
 //
 // When     the form's keep predicate reads ints or bools at positions that depend on the row or the
-//          key, and its intervals over a tile (tile_ranges.h) depend on what is read. Where the
+//          key, and its intervals over a tile (tile_ranges.h) depend on what is read; or it reads
+//          nothing, and its intervals leave out a fifth of the tiles that its ranges of keys
+//          (ranges.h) visit: `i % 512 // 64 == j % 512 // 64`. Where the
 //          kernel asks for the key range of fewer rows than a block has, these are a group of their
 //          own: a worker lets go by what only others need. A predicate that is the same for all
 //          rows has one list for a batch entry, one that is not the same for all heads one for
@@ -65,6 +67,40 @@ tl::ExprPtr rows_of_a_group(const Edit& edit) {
   return nullptr;
 }
 
+// Of 16 by 16 tiles of a mask without data, how many its ranges of keys visit, and how many of
+// those its intervals do not.
+struct TilesVisited {
+  int by_ranges = 0, left_out = 0;
+};
+
+TilesVisited visited(const Edit& edit) {
+  constexpr int kTiles = 16, kRows = 128, kLength = kTiles * kRows;
+  const ExprPtr keys = size(edit.facts.keys);
+  const KeyRanges kept_keys = key_ranges(edit.keep, keys);
+  Box box;
+  for (const std::string& name : {edit.facts.keys, edit.facts.queries})
+    box.names[name] = {kLength, kLength};
+  for (const char* index : {"b", "h"}) box.names[index] = {0, 0};
+  TilesVisited out;
+  for (int i = 0; i < kLength; i += kRows) {
+    const Rows rows{spec::integer(i), spec::integer(i + kRows - 1)};
+    for (int j = 0; j < kLength; j += kRows) {
+      const auto holds = [&](const KeyBounds& range) {
+        const ExprPtr from = range.lower ? lowest(range.lower, rows) : nullptr,
+                      below = range.upper ? highest(range.upper, rows) : nullptr;
+        return (!from || transfer::range(from, box).low < j + kRows) &&
+               (!below || transfer::range(below, box).high > j);
+      };
+      if (std::none_of(kept_keys.cover.begin(), kept_keys.cover.end(), holds)) continue;
+      ++out.by_ranges;
+      box.names["i"] = {double(i), double(i + kRows - 1)};
+      box.names["j"] = {double(j), double(j + kRows - 1)};
+      out.left_out += kept(edit.keep, box) == Kept::none;
+    }
+  }
+  return out;
+}
+
 class ListWriter {
  public:
   explicit ListWriter(Edit& edit)
@@ -85,10 +121,11 @@ class ListWriter {
     truth_ = ranges_->truth(edit.keep);
   }
 
-  // Whether the list would say more than bounds in closed form.
+  // Whether the list can leave out or unmask what data says; without any, what coordinates say.
   bool says_something() const {
-    for (const TileRead& read : ranges_->reads())
-      for (const std::string& name : {read.least, read.most})
+    if (!reads_the_tile(edit_.keep)) return !spec::equal(truth_.some, spec::boolean(true));
+    for (const TileValue& value : ranges_->values())
+      for (const std::string& name : {value.least, value.most})
         if (mentions(truth_.some, name) || mentions(truth_.all, name)) return true;
     return false;
   }
@@ -171,31 +208,39 @@ class ListWriter {
   }
 
   // `let NAME = least(document, b, b, i0, i1), ...` for what the two conditions mention, or later
-  // boxes do; in the given place.
-  bool write_reads(std::vector<std::string>& lines) {
+  // values do.
+  bool write_values(std::vector<std::string>& lines) {
     std::vector<ExprPtr> mentioning = {truth_.some, truth_.all};
     std::vector<std::string> found;
-    const std::vector<TileRead>& reads = ranges_->reads();
-    for (size_t k = reads.size(); k-- > 0;) {
-      std::string box;
-      for (const WrittenRange& range : reads[k].box)
-        for (const ExprPtr& end : {range.low, range.high}) {
-          const auto index = text(end);
-          if (!index) return false;
-          box += ", " + *index;
-        }
-      for (const auto& [name, function] :
-           {std::pair(reads[k].most, "greatest"), std::pair(reads[k].least, "least")}) {
+    const std::vector<TileValue>& values = ranges_->values();
+    for (size_t k = values.size(); k-- > 0;) {
+      const TileValue& value = values[k];
+      for (const bool most : {true, false}) {
+        const std::string& name = most ? value.most : value.least;
         const bool needed = std::any_of(mentioning.begin(), mentioning.end(),
-                                        [&, n = name](const ExprPtr& e) { return mentions(e, n); });
+                                        [&](const ExprPtr& e) { return mentions(e, name); });
         if (!needed) continue;
-        found.push_back(fmt::format("let {} = {}({}{})", name, function, reads[k].tensor, box));
-        for (const WrittenRange& range : reads[k].box)
+        const auto is = value.tensor.empty() ? text(most ? value.box[0].high : value.box[0].low)
+                                             : of_elements(value, most ? "greatest" : "least");
+        if (!is) return false;
+        found.push_back(fmt::format("let {} = {}", name, *is));
+        for (const WrittenRange& range : value.box)
           mentioning.insert(mentioning.end(), {range.low, range.high});
       }
     }
     lines.insert(lines.end(), found.rbegin(), found.rend());
     return true;
+  }
+
+  std::optional<std::string> of_elements(const TileValue& value, const char* function) {
+    std::string out = fmt::format("{}({}", function, value.tensor);
+    for (const WrittenRange& range : value.box)
+      for (const ExprPtr& end : {range.low, range.high}) {
+        const auto index = text(end);
+        if (!index) return std::nullopt;
+        out += ", " + *index;
+      }
+    return out + ")";
   }
 
   // The key blocks that bounds in closed form leave: from the first to before the end.
@@ -255,7 +300,7 @@ class ListWriter {
     std::vector<std::string> inside;
     if (by_row_) inside.push_back(rows_of_tile());
     inside.push_back(keys_of_tile());
-    if (!some || !all || !range || !write_reads(inside)) return false;
+    if (!some || !all || !range || !write_values(inside)) return false;
     inside.push_back(
         fmt::format("return {}, ({}) and {} + {} <= {}", *some, *all, locals_["j0"], bn_, f_.keys));
     const Stmt& kernel = *edit_.program.kernel();
@@ -279,12 +324,18 @@ class ListWriter {
 }  // namespace
 
 bool rule_lists(Edit& edit) {
-  if (!edit.keep || !reads_the_tile(edit.keep)) return true;
+  if (!edit.keep) return true;
+  const bool data = reads_the_tile(edit.keep);
+  if (!data) {
+    const TilesVisited tiles = visited(edit);
+    if (5 * tiles.left_out < tiles.by_ranges || tiles.left_out == 0) return true;
+  }
   ListWriter list(edit);
   if (!list.says_something()) return true;
   edit.listed = edit.blocks_differ = true;
-  edit.result.notes.push_back(
-      "which key blocks are visited depends on data: a pre-pass lists them before the kernel");
+  edit.result.notes.push_back(fmt::format(
+      "which key blocks are visited {}: a pre-pass lists them before the kernel",
+      data ? "depends on data" : "is said by intervals over tiles, no range of keys says it"));
   return list.write();
 }
 

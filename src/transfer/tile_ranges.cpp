@@ -1,7 +1,10 @@
 #include "transfer/tile_ranges.h"
 
+#include <algorithm>
+
 #include "spec/linear.h"
 #include "transfer/coordinates.h"
+#include "transfer/intervals.h"
 #include "transfer/terms.h"
 
 namespace kw::transfer {
@@ -71,34 +74,40 @@ WrittenRange modulo(const WrittenRange& a, const ExprPtr& d) {
 
 }  // namespace
 
-WrittenRange TileRanges::of_read(const spec::Expr& e) {
-  if (e.type == Type::real) return kUnknown;
-  TileRead read{e.name, {}, "", ""};
-  for (const ExprPtr& index : e.args) {
-    read.box.push_back(range(index));
-    if (!read.box.back().known()) return kUnknown;
-    read.by_row = read.by_row || depends(index, "i");
-    read.by_key = read.by_key || depends(index, "j");
-  }
-  const auto same = [&](const TileRead& other) {
-    bool same = other.tensor == read.tensor && other.box.size() == read.box.size();
-    for (size_t d = 0; same && d < read.box.size(); ++d)
-      same = spec::equal(other.box[d].low, read.box[d].low) &&
-             spec::equal(other.box[d].high, read.box[d].high);
+// The names of the value's ends; new ones, from the stem and what `e` depends on, unless it has
+// some.
+WrittenRange TileRanges::named(TileValue value, const std::string& stem, const spec::Expr& e) {
+  const auto same = [&](const TileValue& other) {
+    bool same = other.tensor == value.tensor && other.box.size() == value.box.size();
+    for (size_t d = 0; same && d < value.box.size(); ++d)
+      same = spec::equal(other.box[d].low, value.box[d].low) &&
+             spec::equal(other.box[d].high, value.box[d].high);
     return same;
   };
-  const TileRead* known = nullptr;
-  for (const TileRead& other : reads_)
-    if (same(other)) known = &other;
-  if (!known) {
-    const std::string stem = e.name + (read.by_row ? read.by_key ? "_ij" : "_i" : "_j");
-    read.least = name_(stem + "_least");
-    read.most = name_(stem + "_most");
-    reads_.push_back(std::move(read));
-    known = &reads_.back();
+  auto known = std::find_if(values_.begin(), values_.end(), same);
+  if (known == values_.end()) {
+    bool by_row = false, by_key = false;
+    for (const ExprPtr& part : e.args) {
+      by_row = by_row || depends(part, "i");
+      by_key = by_key || depends(part, "j");
+    }
+    const std::string name = stem + (by_row ? by_key ? "_ij" : "_i" : "_j");
+    value.least = name_(name + "_least");
+    value.most = name_(name + "_most");
+    known = values_.insert(values_.end(), std::move(value));
   }
   return {spec::leaf(Kind::argument, Type::integer, known->least),
           spec::leaf(Kind::argument, Type::integer, known->most)};
+}
+
+WrittenRange TileRanges::of_read(const spec::Expr& e) {
+  if (e.type == Type::real) return kUnknown;
+  TileValue read{e.name, {}, "", ""};
+  for (const ExprPtr& index : e.args) {
+    read.box.push_back(range(index));
+    if (!read.box.back().known()) return kUnknown;
+  }
+  return named(std::move(read), e.name, e);
 }
 
 WrittenRange TileRanges::of_sum(const ExprPtr& e) {
@@ -120,9 +129,9 @@ WrittenRange TileRanges::of_binary(const spec::Expr& e) {
     return {binary(e.name, a.low, b.low), binary(e.name, a.high, b.high)};
   const ExprPtr& d = e.args[1];
   if (e.name == "*" && d->kind == Kind::number) return times(a, d->integer);
-  const bool divides = is_positive_number(d) || d->kind == Kind::size;
+  const bool divides = is_one_value(d) && transfer::range(d, {}).low >= 1;
   if (e.name == "//" && divides) return {binary("//", a.low, d), binary("//", a.high, d)};
-  if (e.name == "%" && divides) return modulo(a, d);
+  if (e.name == "%" && divides) return named({"", {modulo(a, d)}, "", ""}, "rest", e);
   return kUnknown;
 }
 

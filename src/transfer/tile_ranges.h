@@ -33,12 +33,12 @@ struct WrittenTruth {
   spec::ExprPtr some, all;
 };
 
-// The elements of a tensor that a tile reads: for each of its dimensions a first and a last index.
-struct TileRead {
+// What has a range in a tile, and names for its ends: the elements of a tensor that the tile reads,
+// for each dimension from a first to a last index; or, without a tensor, a remainder.
+struct TileValue {
   std::string tensor;
-  std::vector<WrittenRange> box;
-  std::string least, most;              // the names that stand for its ends
-  bool by_row = false, by_key = false;  // what its indices depend on
+  std::vector<WrittenRange> box;  // of a remainder its own range
+  std::string least, most;
 };
 
 class TileRanges {
@@ -50,10 +50,11 @@ class TileRanges {
   WrittenTruth truth(const spec::ExprPtr& predicate);
   WrittenRange range(const spec::ExprPtr& integer);
 
-  // What was read so far, each once, in an order in which later boxes may need earlier names.
-  const std::vector<TileRead>& reads() const { return reads_; }
+  // What the ranges so far are made of, each once; later boxes may need earlier names.
+  const std::vector<TileValue>& values() const { return values_; }
 
  private:
+  WrittenRange named(TileValue value, const std::string& stem, const spec::Expr& e);
   WrittenRange of_read(const spec::Expr& e);
   WrittenRange of_binary(const spec::Expr& e);
   WrittenRange of_sum(const spec::ExprPtr& e);
@@ -61,7 +62,7 @@ class TileRanges {
 
   WrittenRange i_, j_;
   std::function<std::string(const std::string&)> name_;
-  std::vector<TileRead> reads_;
+  std::vector<TileValue> values_;
 };
 
 }  // namespace kw::transfer

@@ -1,10 +1,11 @@
 #include "fake_attention.h"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "num/dtype.h"
 
 namespace fake {
 namespace {
@@ -15,16 +16,11 @@ bool changed = true;
 float read(const char* at, int dtype) {
   uint16_t bits;
   memcpy(&bits, at, 2);
-  if (dtype == kBf16) return std::bit_cast<float>(uint32_t{bits} << 16);
-  return static_cast<float>(std::bit_cast<_Float16>(bits));
+  return dtype == kBf16 ? kw::bf16_value(bits) : kw::f16_value(bits);
 }
 
 void write(char* at, int dtype, float x) {
-  uint16_t bits = std::bit_cast<uint16_t>(static_cast<_Float16>(x));
-  if (dtype == kBf16) {  // to nearest, ties to even
-    const uint32_t wide = std::bit_cast<uint32_t>(x);
-    bits = static_cast<uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16);
-  }
+  const uint16_t bits = dtype == kBf16 ? kw::bf16_bits(x) : kw::f16_bits(x);
   memcpy(at, &bits, 2);
 }
 

@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 KEYS = 320
 SMALL = {  # constants and lengths at which every part of a mask shows among KEYS keys
-    "block_diffusion": {"constants": (("LENGTH", 160),)}, "chunked": {"constants": (("CHUNK", 48),)},
+    "chunked": {"constants": (("CHUNK", 48),)},
     "sliding_window": {"constants": (("WINDOW", 33),)}, "softcap_window": {"constants": (("WINDOW", 33),)},
     "dilated_window": {"constants": (("WINDOW", 33),)}, "neighborhood": {"constants": (("KERNEL", 31),)},
     "global_window": {"constants": (("WINDOW", 20), ("GLOBAL", 5))},

@@ -41,6 +41,9 @@ const Mask kMasks[] = {
     {"window",
      "argument own i32[B, N]\nkeep abs(own[b, i] - own[b, j]) <= 2 and i - 200 < j and j <= i",
      1.4},
+    {"three_ranges", "keep j < 4 or 1000 <= j and j < 1010 or j <= i and i - 256 < j", 1.2},
+    {"two_copies",
+     "keep i % 512 // 64 == j % 512 // 64 or 512 <= j and j % 512 // 64 < i % 512 // 64", 2.0},
     {"remainder", "argument own i32[B, N]\nkeep own[b, j] % 3 == 1 and j <= i", 2.5},
 };
 
