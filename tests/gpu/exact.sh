@@ -1,7 +1,8 @@
 #!/bin/sh
 # The lowered kernels themselves, bit for bit: every example as a KW_EXACT build (docs/soundness.md).
 #   tests/gpu/exact.sh build    here; needs no GPU: build/exact/<target>/<example>, and broken kernels
-#                               in build/exact/broken/<name>, which must be refuted
+#                               in build/exact/broken/<name>, which must be refuted. Half a minute
+#                               each; JOBS=N: so many at a time (1)
 #   tests/gpu/exact.sh run      where the GPU is; exit 1 if one differs, or a broken one does not
 set -eu
 cd "$(dirname "$0")/../.."
@@ -16,17 +17,21 @@ swizzle|kw/tile/tiles.cuh|s/row \* pitch \/ 128 % chunks/row * pitch \/ 128 % (c
 fragment_columns|kw/tile/tiles.cuh|s/n % (C \/ 2) \/ 4 \* 8 + n % 2;/n % (C \/ 2) \/ 4 * 8 + 1 - n % 2;/
 part_of_a_multicast|kw/ops/copies.cuh|s/first = by_panels ? part \*/first = by_panels ? 0 */'
 
+one() { # target, example
+  made="$out/made/$1.$2"
+  build/kernelwright make "examples/$2.py" --target "$1" --check quick --out "$made"
+  build/kernelwright exact "$made" --out "$out/$1/$2"
+}
+
 build() {
   rm -rf "$out"
   mkdir -p "$out/made"
-  for target in sm_90a sm_80 sm_90; do
-    for example in full causal prefix_lm alibi; do
-      [ "$target" = sm_90a ] || [ "$example" = full ] || [ "$example" = prefix_lm ] || continue
-      made="$out/made/$target.$example"
-      build/kernelwright make "examples/$example.py" --target "$target" --check quick --out "$made"
-      build/kernelwright exact "$made" --out "$out/$target/$example"
+  {
+    for file in examples/*.py; do echo sm_90a "$(basename "$file" .py)"; done
+    for target in sm_80 sm_90; do
+      for example in full prefix_lm; do echo $target $example; done
     done
-  done
+  } | xargs -P "${JOBS:-1}" -L 1 "$0" one
   echo "$breaks" | while IFS='|' read -r name file expression; do
     folder="$out/made/broken.$name"
     cp -r "$out/made/sm_90a.full" "$folder"
@@ -54,4 +59,4 @@ run() {
   return $failed
 }
 
-"${1:-build}"
+"${@:-build}"
