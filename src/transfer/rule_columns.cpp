@@ -200,6 +200,9 @@ class Hoisting {
       finder.visit(s.expr("f"));
       has_parts_.push_back(!finder.parts.empty());
       if (finder.parts.empty()) return;
+      // Columns first: they are more, and what they are read with is done with when rows are.
+      std::stable_partition(finder.parts.begin(), finder.parts.end(),
+                            [](const Part& p) { return p.along[0] == 'j'; });
       const tl::Symbol* tile = scope.find(edit_.facts.score);
       rows_ = tl::print(tile->shape.at(0));
       columns_ = tl::print(tile->shape.at(1));
