@@ -77,6 +77,13 @@ bool is_given(const ExprPtr& e, const tl::Scope& scope) {
                      [&](const ExprPtr& a) { return is_given(a, scope); });
 }
 
+// A comparison of one costly side with a cheap one is as cheap where it stands: the side is taken.
+bool is_taken_apart(const ExprPtr& e, const tl::Scope& scope) {
+  static const std::set<std::string> comparisons = {"==", "!=", "<", "<=", ">", ">="};
+  return e->kind == ExprKind::binary && comparisons.count(e->text) &&
+         is_costly(e->args[0], scope) != is_costly(e->args[1], scope);
+}
+
 // The tensor that is read first; "" where none is.
 std::string first_read(const ExprPtr& e, const tl::Scope& scope) {
   if (reads_data(*e, scope)) return e->args[0]->text;
@@ -111,7 +118,7 @@ class Finder {
   void visit(const ExprPtr& e) {
     const bool i = mentions_coordinate(e, "i"), j = mentions_coordinate(e, "j");
     if (i != j && e->kind != ExprKind::name && is_costly(e, scope_) && is_given(e, scope_) &&
-        take(e, i ? "i" : "j"))
+        !is_taken_apart(e, scope_) && take(e, i ? "i" : "j"))
       return;
     const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
     for (size_t n = first; n < e->args.size(); ++n) visit(e->args[n]);
