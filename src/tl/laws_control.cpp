@@ -261,14 +261,9 @@ void law_operand(Check& c) { register_tile_is_possible(c, "element"); }
 void law_row(Check& c) {
   rows_are_possible(c);
   belongs_to_worker(c, "C2");
-  for (const Item& d : c.stmt.items("d")) {
-    if (!d.expr) continue;
-    const Symbol* from = d.expr->kind == ExprKind::name ? c.find(d.expr) : nullptr;
-    const bool of_ints = from && from->category == Category::row && from->element == "i32";
-    if (of_ints || c.stmt.word("t") == "i32")
-      c.broken("C3", d.expr->span,
-               fmt::format("`{}` holds ints: set_rows sets them", of_ints ? from->name : d.name));
-  }
+  for (const Item& d : c.stmt.items("d"))
+    if (d.expr && c.stmt.word("t") == "i32")
+      c.broken("C3", d.expr->span, fmt::format("`{}` holds ints: set_rows sets them", d.name));
 }
 
 void law_column(Check& c) {
