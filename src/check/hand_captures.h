@@ -46,12 +46,17 @@ inline spec::Form plain_form() {
 inline void add_reads(spec::Form& f) {
   using namespace spec;
   Term& t = f.terms[0];
-  if (f.name == "documents") {
+  const bool columns = f.name == "columns";
+  if (f.name == "documents" || columns) {
     f.arguments.push_back(tensor("own", Dtype::i32, {f.B, f.M}));
     f.arguments.push_back(tensor("document", Dtype::i64, {f.B, f.N}));
     t.keep = binary("and", binary("<=", at("j"), at("i")),
                     binary("==", read("own", Type::integer, {at("b"), at("i")}),
                            read("document", Type::integer, {at("b"), at("j")})));
+  }
+  if (columns) {
+    f.arguments.push_back(tensor("gate", Dtype::f32, {f.B, f.N}));
+    t.score = binary("+", t.score, read("gate", Type::real, {at("b"), at("j")}));
   }
   if (f.name == "lists") {
     const auto block = [](const char* index) { return binary("//", at(index), integer(64)); };

@@ -1,4 +1,5 @@
-// Element by element: filling, maps, maps that know where the tile lies.
+// Element by element: filling, maps, maps that know where the tile lies, and vectors of what data
+// says at rows or columns.
 //
 // A map with global coordinates says where its tile starts. The tile knows: its rows came with the
 // query, its columns with the keys. The two must agree.
@@ -86,6 +87,27 @@ Next exec_map_rows(Machine& m, Agent& a, const Stmt& s) {
   const auto row = row_of(m, a, s, "t", true);
   if (row) run_row_map(m, a, s, *row, word_of(s, "t"));
   return Next::on;
+}
+
+namespace {
+Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate, const char* first) {
+  const auto vector = row_of(m, a, s, "t", false);
+  const int64_t at = integer_of(context(m, a, s), s.expr(first));
+  if (!vector || m.faults.any()) return Next::on;
+  if (vector->lanes != 1 || vector->column != (s.op == tl::Op::set_columns)) {
+    m.faults.raise("exec.name", &s,
+                   fmt::format("{} sets another kind of vector than {}", cite(s), word_of(s, "t")));
+    return Next::on;
+  }
+  run_setting(m, a, s, *vector, coordinate, at);
+  vector->defined = true;
+  return Next::on;
+}
+}  // namespace
+
+Next exec_set_rows(Machine& m, Agent& a, const Stmt& s) { return set_vector(m, a, s, "i", "i0"); }
+Next exec_set_columns(Machine& m, Agent& a, const Stmt& s) {
+  return set_vector(m, a, s, "j", "j0");
 }
 
 }  // namespace kw::exec

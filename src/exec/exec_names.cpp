@@ -49,7 +49,8 @@ void initialise(Machine& m, Agent& a, const Stmt& s, Row& row, const tl::ExprPtr
   const std::string& name = total ? e->args[0]->text : e->text;
   Binding* b = a.scope()->find(name);
   const auto* from = b ? std::get_if<std::shared_ptr<Row>>(b) : nullptr;
-  if (!from || (*from)->rows != row.rows || (*from)->lanes != (total ? 4 : 1)) {
+  if (!from || (*from)->rows != row.rows || (*from)->lanes != (total ? 4 : 1) ||
+      !(*from)->ints.empty() || !row.ints.empty()) {
     m.faults.raise("exec.shape", &s,
                    fmt::format("{} is not a row vector of {} rows", tl::print(e), row.rows));
     return;
@@ -73,11 +74,29 @@ Next exec_operand(Machine& m, Agent& a, const Stmt& s) {
   return declare_register(m, a, s, Role::operand);
 }
 
+namespace {
+std::shared_ptr<Row> vector_of(Machine& m, const Stmt& s, int64_t count) {
+  if (s.word("t") == "i32") return std::make_shared<Row>(int(count));
+  return std::make_shared<Row>(int(count), 1, m.algebra);
+}
+}  // namespace
+
+Next exec_column(Machine& m, Agent& a, const Stmt& s) {
+  const int64_t columns = integer_of(context(m, a, s), s.expr("c"));
+  for (const Item& d : s.items("d")) {
+    if (columns < 1 || m.faults.any()) break;
+    const auto column = vector_of(m, s, columns);
+    column->column = true;
+    a.scope()->names[d.name] = column;
+  }
+  return Next::on;
+}
+
 Next exec_row(Machine& m, Agent& a, const Stmt& s) {
   const int64_t rows = integer_of(context(m, a, s), s.expr("r"));
   for (const Item& d : s.items("d")) {
     if (rows < 1 || m.faults.any()) break;
-    const auto row = std::make_shared<Row>(int(rows), 1, m.algebra);
+    const auto row = vector_of(m, s, rows);
     if (d.expr) initialise(m, a, s, *row, d.expr);
     a.scope()->names[d.name] = row;
   }
@@ -135,6 +154,11 @@ std::shared_ptr<Row> row_of(Machine& m, Agent& a, const Stmt& s, std::string_vie
   const auto* found = b ? std::get_if<std::shared_ptr<Row>>(b) : nullptr;
   if (!found) {
     m.faults.raise("exec.name", &s, fmt::format("{} is not a row vector", name));
+    return nullptr;
+  }
+  const bool sets = s.op == tl::Op::set_rows || s.op == tl::Op::set_columns;
+  if (!sets && ((*found)->column || !(*found)->ints.empty())) {
+    m.faults.raise("exec.type", &s, fmt::format("{} takes no vector like {}", cite(s), name));
     return nullptr;
   }
   if (defined && !(*found)->defined) {

@@ -216,5 +216,8 @@ struct Origin {
 void run_map(Machine& m, Agent& a, const tl::Stmt& s, Tile& target, const std::string& name,
              std::optional<Origin> origin);
 void run_row_map(Machine& m, Agent& a, const tl::Stmt& s, Row& target, const std::string& name);
+// The body of `s` for every element of a vector; `coordinate`, i or j, is `first` at its first.
+void run_setting(Machine& m, Agent& a, const tl::Stmt& s, Row& target,
+                 const std::string& coordinate, int64_t first);
 
 }  // namespace kw::exec

@@ -2,11 +2,13 @@
 //
 // A body is compiled to a list of row operations over registers of one row's width, then run row by
 // row. What does not depend on the element (arguments, names) is evaluated once; row vectors and i
-// are filled in for each row; j and the element for each column. The arithmetic is apply()'s, the
-// same as everywhere.
+// are filled in for each row; j, column vectors and the element for each column. The arithmetic is
+// apply()'s, the same as everywhere. What sets a vector is one such row: its coordinate, i or j, is
+// what j is to a tile.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <variant>
 
 #include "exec/exact.h"
@@ -53,11 +55,15 @@ class Body {
 
   // Coordinates of the first element, when the map has them.
   void place(int64_t i0, int64_t j0, bool real) {
-    placed_ = true;
+    coordinates_ = {"i", "j"};
     i0_ = i0;
     coordinate_ = real ? Type::real : Type::integer;
-    j_ = make(coordinate_);
-    for (int k = 0; k < width_; ++k) set(j_, k, double(j0 + k));
+    number_columns("j", j0);
+  }
+  // Of a vector, whose elements lie along the width: its only coordinate.
+  void place_along(const std::string& name, int64_t first) {
+    coordinates_ = {name};
+    number_columns(name, first);
   }
 
   // Compiles e; the result is the register it returns.
@@ -80,11 +86,11 @@ class Body {
   void run(int r) {
     for (const RowInput& input : inputs_) {
       const Row* row = input.vector;
-      if (row && algebra_)
-        registers_[input.at].e.assign(width_, row->e[size_t(r) * row->lanes]);
-      else
-        for (int k = 0; k < width_; ++k)
-          set(input.at, k, row ? row->x[size_t(r) * row->lanes] : double(i0_ + r));
+      for (int k = 0; k < width_; ++k)
+        if (row)
+          set_element(input.at, k, *row, r);
+        else
+          set(input.at, k, double(i0_ + r));
     }
     for (const auto& op : ops_)
       if (const auto* read = std::get_if<RowRead>(&op))
@@ -100,6 +106,11 @@ class Body {
       std::copy_n(&from.e[size_t(r) * width_], width_, registers_[to].e.data());
     else
       std::copy_n(&from.x[size_t(r) * width_], width_, at(to));
+  }
+  // The whole register, to a vector.
+  void give_vector(int from, Row& to) {
+    if (to.ints.empty()) return give(from, to, 0);
+    for (int k = 0; k < width_; ++k) to.ints[k] = static_cast<int64_t>(at(from)[k]);
   }
   template <class Numbers>
   void give(int from, Numbers& to, int r) {
@@ -128,6 +139,23 @@ class Body {
     registers_[r].x[k] = value;
     if (algebra_ && registers_[r].type == Type::real)
       registers_[r].e[k] = algebra_->integer(static_cast<int64_t>(value));
+  }
+
+  // Element r of a vector.
+  void set_element(int to, int k, const Row& from, int r) {
+    const size_t at = size_t(r) * from.lanes;
+    if (!from.ints.empty())
+      registers_[to].x[k] = double(from.ints[at]);
+    else if (algebra_)
+      registers_[to].e[k] = from.e[at];
+    else
+      registers_[to].x[k] = from.x[at];
+  }
+
+  void number_columns(const std::string& name, int64_t first) {
+    along_ = name;
+    j_ = make(coordinate_);
+    for (int k = 0; k < width_; ++k) set(j_, k, double(first + k));
   }
 
   void run_op(const RowOp& op) {
@@ -162,7 +190,7 @@ class Body {
   }
 
   bool is_coordinate(const Expr& e) const {
-    return placed_ && e.kind == ExprKind::name && (e.text == "i" || e.text == "j");
+    return e.kind == ExprKind::name && coordinates_.count(e.text);
   }
   const Row* vector(const Expr& e) const {
     if (e.kind != ExprKind::index || e.args[0]->kind != ExprKind::name || !c_.scope) return nullptr;
@@ -180,22 +208,33 @@ class Body {
     return false;
   }
 
+  static Type type_of(const Row& vector) {
+    return vector.ints.empty() ? Type::real : Type::integer;
+  }
+
   int input(const Row* row) {
-    const int r = make(row ? Type::real : coordinate_);
+    const int r = make(row ? type_of(*row) : coordinate_);
     inputs_.push_back({r, row});
+    return r;
+  }
+
+  int compile_vector(const ExprPtr& e, const Row& v) {
+    const int due = v.column ? width_ : rows_;
+    if (!v.defined || v.rows != due || v.lanes != 1 || !e->args[1]->is_name(v.column ? "j" : "i"))
+      c_.m.faults.raise(v.defined ? "exec.shape" : "exec.uninitialised", c_.at,
+                        fmt::format("{} is not a {} vector of {} elements that was set",
+                                    tl::print(e), v.column ? "column" : "row", due));
+    if (c_.m.faults.any()) return element_register();
+    if (!v.column) return input(&v);
+    const int r = make(type_of(v));
+    for (int k = 0; k < width_; ++k) set_element(r, k, v, k);
     return r;
   }
 
   int compile_varying(const ExprPtr& e) {
     if (is_element(*e)) return element_register();
-    if (is_coordinate(*e)) return e->text == "j" ? j_ : input(nullptr);
-    if (const Row* row = vector(*e)) {
-      if (!row->defined || row->rows != rows_ || row->lanes != 1)
-        c_.m.faults.raise(
-            row->defined ? "exec.shape" : "exec.uninitialised", c_.at,
-            fmt::format("{} is not a row vector of {} rows that was set", tl::print(e), rows_));
-      return input(row);
-    }
+    if (is_coordinate(*e)) return e->text == along_ ? j_ : input(nullptr);
+    if (const Row* row = vector(*e)) return compile_vector(e, *row);
     if (e->kind == ExprKind::index) return compile_read(*e);
     const std::optional<Fn> fn =
         function_named(e->kind == ExprKind::where ? "where" : e->text, e->args.size());
@@ -243,7 +282,8 @@ class Body {
   const exact::Algebra* algebra_;
   std::string target_;
   int width_, rows_;
-  bool placed_ = false;
+  std::set<std::string> coordinates_;
+  std::string along_;  // the one that numbers columns
   int64_t i0_ = 0;
   Type coordinate_ = Type::integer;
   int element_ = -1, j_ = -1;
@@ -285,6 +325,21 @@ void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::st
     body.run(r);
     body.give(result, target, r);
   }
+}
+
+void run_setting(Machine& m, Agent& a, const Stmt& s, Row& target, const std::string& coordinate,
+                 int64_t first) {
+  Body body(m, a, s, "", target.rows, 1);
+  body.place_along(coordinate, first);
+  const int result = body.compile(s.expr("f"));
+  const Type due = target.ints.empty() ? Type::real : Type::integer;
+  if (m.faults.any()) return;
+  if (body.type(result) != due) {
+    m.faults.raise("exec.type", &s, "the body of a vector has another type than its elements");
+    return;
+  }
+  body.run(0);
+  body.give_vector(result, target);
 }
 
 }  // namespace kw::exec

@@ -53,9 +53,9 @@ void Pen::declare(const Stmt& s) {
     if (d.expr) reads(s, d.expr);
     registers_[d.name] = {.defined = d.expr != nullptr};
     const Context c = context(*m_, a_, s);
-    const bool tile = s.op == Op::accumulator || s.op == Op::operand;
-    extents_[d.name] = {int(integer_of(c, s.expr("r"))), tile ? int(integer_of(c, s.expr("c"))) : 1,
-                        0};
+    const bool rows = s.op != Op::column, columns = s.has("c");
+    extents_[d.name] = {rows ? int(integer_of(c, s.expr("r"))) : 1,
+                        columns ? int(integer_of(c, s.expr("c"))) : 1, 0};
     if (d.expr) compute(s, d.name);
   }
 }
@@ -114,6 +114,7 @@ Next Pen::registers(const Stmt& s) {
     case Op::accumulator:
     case Op::operand:
     case Op::row:
+    case Op::column:
     case Op::partial:
       declare(s);
       break;
@@ -141,6 +142,11 @@ Next Pen::registers(const Stmt& s) {
     case Op::map_rows:
       reads(s, word_of(s, "t"));
       reads(s, s.expr("f"));
+      writes(s, word_of(s, "t"));
+      compute(s, word_of(s, "t"));
+      break;
+    case Op::set_rows:
+    case Op::set_columns:
       writes(s, word_of(s, "t"));
       compute(s, word_of(s, "t"));
       break;

@@ -205,6 +205,8 @@ bool needs_worker(Op op) {
     case Op::map_at:
     case Op::map_real:
     case Op::map_rows:
+    case Op::set_rows:
+    case Op::set_columns:
     case Op::reshape:
     case Op::raise:
     case Op::exceeds:
@@ -279,6 +281,7 @@ Next Pen::record(const Stmt& s) {
     case Op::accumulator:
     case Op::operand:
     case Op::row:
+    case Op::column:
     case Op::partial:
     case Op::store_rows:
     case Op::fill:
@@ -286,6 +289,8 @@ Next Pen::record(const Stmt& s) {
     case Op::map_at:
     case Op::map_real:
     case Op::map_rows:
+    case Op::set_rows:
+    case Op::set_columns:
     case Op::reshape:
     case Op::raise:
     case Op::exceeds:

@@ -78,11 +78,14 @@ struct Tile {
 };
 
 // One value a row. A row vector has the value in every lane; a partial has four lanes, each with
-// its share of the row's columns (columns 2c and 2c+1 of every 8), which total() adds up.
+// its share of the row's columns (columns 2c and 2c+1 of every 8), which total() adds up. A column
+// vector has one value a column, and is a Row whose rows are the columns.
 struct Row {
   int rows = 0, lanes = 1;
+  bool column = false;
   std::vector<float> x;           // [rows][lanes]
   std::vector<exact::Element> e;  // in the exact reading, instead
+  std::vector<int64_t> ints;      // of a vector of ints, in both readings, instead
   bool defined = false;
   Seen of;  // of a partial: the scores that were summed last
 
@@ -90,6 +93,8 @@ struct Row {
   Row(int rows, int lanes, bool exact) : rows(rows), lanes(lanes) {
     exact ? e.resize(size_t(rows) * lanes) : x.resize(size_t(rows) * lanes);
   }
+  // Of ints.
+  Row(int rows) : rows(rows), ints(rows) {}
 };
 
 }  // namespace kw::exec

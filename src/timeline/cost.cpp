@@ -46,7 +46,10 @@ enum Depends { uniform, row, element };
 class Body {
  public:
   explicit Body(const Stmt& s)
-      : target_(s.expr("t")), rows_(s.op == Op::map_rows), real_(s.op == Op::map_real) {}
+      : target_(s.expr("t")),
+        rows_(s.op == Op::map_rows || s.op == Op::set_rows || s.op == Op::set_columns),
+        sets_(rows_ && s.op != Op::map_rows),
+        real_(s.op == Op::map_real) {}
 
   struct Seen {
     Depends depends = uniform;
@@ -84,6 +87,7 @@ class Body {
 
  private:
   Seen of_name(const std::string& name) {
+    if (sets_ && (name == "i" || name == "j")) return {row, false, false};
     if (!rows_ && name == "i") return {row, real_, false};
     if (!rows_ && name == "j") {
       if (!column_) count(element, real_ ? fma_cost(0.5) : alu_cost(0.5));  // two rows share it
@@ -96,7 +100,11 @@ class Body {
   // s[i, j], m[i], and elements of tensors: bias[c.h] is a scalar, table[c.h, j - i + R] is not.
   Seen of_index(const ExprPtr& e) {
     if (e->args[0]->text == target_->text) return {rows_ ? row : element, true, false};
-    if (e->args.size() == 2 && e->args[1]->is_name("i")) return {row, true, false};
+    if (!sets_ && e->args.size() == 2 && e->args[1]->is_name("i")) return {row, true, false};
+    if (!sets_ && e->args.size() == 2 && e->args[1]->is_name("j")) {
+      count(element, alu_cost(0.5));  // a shuffle, which two rows share
+      return {element, true, false};
+    }
     Depends d = uniform;
     for (size_t k = 1; k < e->args.size(); ++k) d = std::max(d, visit(e->args[k]).depends);
     // The index is brought inside, multiplied with the stride, made an address; and the load.
@@ -162,7 +170,7 @@ class Body {
   }
 
   ExprPtr target_;
-  bool rows_, real_, column_ = false;
+  bool rows_, sets_, real_, column_ = false;
 };
 
 }  // namespace
@@ -189,6 +197,10 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu) {
       c += times(body.row, rows);
       return c;
     }
+    case Op::set_rows:
+      return times(body_cost(s).element, rows);
+    case Op::set_columns:  // a lane of the warp has every 32nd
+      return times(body_cost(s).element, (work.columns + 31) / 32);
     case Op::row:
     case Op::partial:
       return alu_cost(rows);

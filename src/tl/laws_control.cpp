@@ -54,24 +54,30 @@ void worker_holds(Check& c, const std::optional<int64_t>& rows, const char* what
                          c.facts.alike ? "64 or 128 rows" : "64 rows", what, *rows));
 }
 
+void columns_are_possible(Check& c) {
+  const std::optional<int64_t> columns = c.constant(c.stmt.expr("c"));
+  if (columns && (*columns % 16 || *columns <= 0 || *columns > 256))
+    c.broken("C2", c.stmt.expr("c")->span,
+             fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
+}
+
 void register_tile_is_possible(Check& c, const char* type) {
-  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r")),
-                               columns = c.constant(c.stmt.expr("c"));
+  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
   if (c.stmt.word("t") != type)
     c.broken("C1", c.stmt.items("t")[0].span,
              fmt::format("{} holds {}, this one {}", word(c.stmt.op), type, c.stmt.word("t")));
   worker_holds(c, rows, "tile");
-  if (columns && (*columns % 16 || *columns <= 0 || *columns > 256))
-    c.broken("C2", c.stmt.expr("c")->span,
-             fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
+  columns_are_possible(c);
   belongs_to_worker(c, "C3");
 }
 
 void rows_are_possible(Check& c) {
   const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
-  if (c.stmt.word("t") != "real")
+  const bool ints = c.stmt.op == Op::row && c.stmt.word("t") == "i32";
+  if (c.stmt.word("t") != "real" && !ints)
     c.broken("C1", c.stmt.items("t")[0].span,
-             fmt::format("a row vector holds real, this one {}", c.stmt.word("t")));
+             fmt::format("a row vector holds real{}, this one {}",
+                         c.stmt.op == Op::row ? " or i32" : "", c.stmt.word("t")));
   worker_holds(c, rows, "vector");
 }
 
@@ -118,12 +124,12 @@ void law_thread(Check& c) {
         .notes.push_back({"the outer one is here", c.inside(Op::thread)->span});
   // What needs every lane; arrive and wait are right for one thread, too.
   static constexpr Op together[] = {
-      Op::take_warp,      Op::sync_worker, Op::give_turn, Op::take_turn,  Op::wait_group,
-      Op::publish,        Op::load,        Op::store,     Op::store_rows, Op::gemm_async,
-      Op::gemm_add_async, Op::fill,        Op::map,       Op::map_at,     Op::map_real,
-      Op::map_rows,       Op::reshape,     Op::raise,     Op::exceeds,    Op::row_max,
-      Op::row_sum,        Op::add,         Op::step,      Op::call,       Op::init,
-      Op::sync_cluster};
+      Op::take_warp,      Op::sync_worker, Op::give_turn,  Op::take_turn,  Op::wait_group,
+      Op::publish,        Op::load,        Op::store,      Op::store_rows, Op::gemm_async,
+      Op::gemm_add_async, Op::fill,        Op::map,        Op::map_at,     Op::map_real,
+      Op::map_rows,       Op::reshape,     Op::raise,      Op::exceeds,    Op::row_max,
+      Op::row_sum,        Op::add,         Op::step,       Op::call,       Op::init,
+      Op::sync_cluster,   Op::set_rows,    Op::set_columns};
   walk(c.stmt.body, [&](const Stmt& s) {
     if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))
       c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))
@@ -255,6 +261,18 @@ void law_operand(Check& c) { register_tile_is_possible(c, "element"); }
 void law_row(Check& c) {
   rows_are_possible(c);
   belongs_to_worker(c, "C2");
+  for (const Item& d : c.stmt.items("d"))
+    if (d.expr && c.stmt.word("t") == "i32")
+      c.broken("C3", d.expr->span, fmt::format("`{}` holds ints: set_rows sets them", d.name));
+}
+
+void law_column(Check& c) {
+  const std::string& type = c.stmt.word("t");
+  if (type != "real" && type != "i32")
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("a column vector holds real or i32, this one {}", type));
+  columns_are_possible(c);
+  belongs_to_worker(c, "C3");
 }
 
 void law_partial(Check& c) {

@@ -28,17 +28,23 @@ bool scales(const ExprPtr& body, const std::string& partial) {
 
 void law_fill(Check& c) {
   const Symbol* s = named(c, "t");
-  if (s && s->category != Category::accumulator && s->category != Category::row &&
-      s->category != Category::partial)
+  if (s && s->category == Category::row && s->element == "i32")
+    c.broken_as("row", "C3", c.stmt.items("t")[0].span,
+                fmt::format("`{}` holds ints: only set_rows and maps know them", s->name))
+        .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
+  else if (s && s->category != Category::accumulator && s->category != Category::row &&
+           s->category != Category::partial)
     c.broken("C1", c.stmt.items("t")[0].span,
              fmt::format("an accumulator, a row vector or a partial is due here, `{}` is {}",
                          s->name, word(s->category)))
         .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
 }
 
-void law_map(Check&) {}       // C1: the table; C2, C3: laws_types.cpp
-void law_map_at(Check&) {}    // likewise
-void law_map_real(Check&) {}  // likewise
+void law_map(Check&) {}          // C1: the table; C2, C3: laws_types.cpp
+void law_map_at(Check&) {}       // likewise
+void law_map_real(Check&) {}     // likewise
+void law_set_rows(Check&) {}     // likewise
+void law_set_columns(Check&) {}  // likewise
 
 void law_map_rows(Check& c) {
   const Symbol& s = *c.find(c.stmt.expr("t"));

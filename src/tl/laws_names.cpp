@@ -29,6 +29,7 @@ const Wanted* wanted(std::string_view kind) {
       {"operand", {Category::operand}, "an operand"},
       {"left", {Category::operand, Category::tile, Category::ring}, "an operand or a shared tile"},
       {"row", {Category::row}, "a row vector"},
+      {"column", {Category::column}, "a column vector"},
       {"partial", {Category::partial}, "a partial"},
       {"vector", {Category::row, Category::partial}, "a row vector or a partial"},
       {"record", {Category::record}, "a record"},
@@ -105,6 +106,13 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
     return false;
   }
   const auto& ok = want.categories;
+  const bool of_ints = s->category == Category::row && s->element == "i32";
+  if (of_ints && c.stmt.op != Op::set_rows) {
+    c.broken_as("row", "C3", span,
+                fmt::format("`{}` holds ints: only set_rows and maps know them", s->name))
+        .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
+    return false;
+  }
   if (std::find(ok.begin(), ok.end(), s->category) != ok.end())
     return !item.expr || indexed_completely(c, "C1", *s, item.expr);
   Diagnostic& d = c.broken(

@@ -60,6 +60,7 @@ class Typing {
     if (e->text == "true" || e->text == "false") return kBoolean;
     if (map_ && (e->text == "i" || e->text == "j")) {
       if (map_->op == Op::map_at) return kInteger;
+      if (map_->op == (e->text == "i" ? Op::set_rows : Op::set_columns)) return kInteger;
       if (map_->op == Op::map_real) return kReal;
       if (map_->op == Op::map && !scope_.find(e->text)) {
         c_.broken("C3", e->span,
@@ -78,6 +79,9 @@ class Typing {
       case Category::local:
         return s->type;
       case Category::row:
+        if (s->element == "i32" && !map_)
+          return wrong("row", "C3", e,
+                       fmt::format("`{}` holds ints: only set_rows and maps know them", s->name));
         return map_ ? of_whole(e, *s) : kRow;
       default:
         return of_whole(e, *s);
@@ -161,17 +165,40 @@ class Typing {
   }
 
   Type of_element(const ExprPtr& e, const Symbol& s, size_t rank) {
-    const bool own = s.name == map_->target;
-    const bool indexed = e->args.size() == rank + 1 && e->args[1]->is_name("i") &&
+    if (map_->op == Op::set_rows || map_->op == Op::set_columns) {
+      c_.broken("C2", e->span,
+                fmt::format("the body may read tensors, `{}` is {}", s.name, word(s.category)));
+      return kUnknown;
+    }
+    const bool placed = map_->op == Op::map_at || map_->op == Op::map_real;
+    const bool own = s.name == map_->target, column = s.category == Category::column;
+    const bool indexed = e->args.size() == rank + 1 && e->args[1]->is_name(column ? "j" : "i") &&
                          (rank == 1 || e->args[2]->is_name("j"));
-    const bool readable = own || s.category == Category::row;
-    if (indexed && readable) return kReal;
+    const bool readable = own || s.category == Category::row || (column && placed);
+    if (indexed && readable) {
+      if (placed && rank == 1) vector_fits(e, s);
+      return s.element == "i32" ? kInteger : kReal;
+    }
     c_.broken("C2", e->span,
               readable ? fmt::format("`{}` is read as `{}`", s.name,
-                                     rank == 1 ? s.name + "[i]" : s.name + "[i, j]")
+                                     column      ? s.name + "[j]"
+                                     : rank == 1 ? s.name + "[i]"
+                                                 : s.name + "[i, j]")
                        : fmt::format("the body may read `{}` and row vectors, `{}` is {}",
                                      map_->target, s.name, word(s.category)));
     return kUnknown;
+  }
+
+  // As many elements as the tile that is being mapped has columns, or rows.
+  void vector_fits(const ExprPtr& e, const Symbol& s) {
+    const Symbol* tile = scope_.find(map_->target);
+    const bool column = s.category == Category::column;
+    const std::optional<int64_t> due = c_.extent(tile, column ? 1 : 0), has = c_.extent(&s, 0);
+    if (due && has && *due != *has)
+      c_.broken("C3", e->span,
+                fmt::format("`{}` has {} elements, `{}` has {} {}", s.name, *has, map_->target,
+                            *due, column ? "columns" : "rows"))
+          .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
   }
 
   Type of_field(const ExprPtr& e) {
@@ -293,7 +320,8 @@ class Typing {
 };
 
 bool is_map(Op op) {
-  return op == Op::map || op == Op::map_at || op == Op::map_real || op == Op::map_rows;
+  return op == Op::map || op == Op::map_at || op == Op::map_real || op == Op::map_rows ||
+         op == Op::set_rows || op == Op::set_columns;
 }
 
 // What an expression hole wants where it is not an int.
@@ -304,6 +332,10 @@ Type due(const Check& c, const std::string& hole) {
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
   if (s.op == Op::exceeds && hole == "k") return kReal;
+  if ((s.op == Op::set_rows || s.op == Op::set_columns) && hole == "f") {
+    const Symbol* t = c.find(s.expr("t"));
+    return t && t->element == "i32" ? kInteger : kReal;
+  }
   if (is_map(s.op) && hole == "f") return kReal;
   if (s.op == Op::row && hole == "d") return kRow;
   return kInteger;

@@ -8,8 +8,37 @@
 namespace kw::tl {
 namespace {
 
-std::string coordinate_type(Op op) {
-  return op == Op::map_at ? "int" : op == Op::map_real ? "kw::real" : "";
+// `int i, int j` of map_at, `int j` of set_columns: the type of a map's coordinates, and which.
+struct CoordinatesOf {
+  std::string type;
+  std::vector<std::string> names;
+};
+CoordinatesOf coordinates_of(Op op) {
+  switch (op) {
+    case Op::map_at:
+      return {"int", {"i", "j"}};
+    case Op::map_real:
+      return {"kw::real", {"i", "j"}};
+    case Op::set_rows:
+      return {"int", {"i"}};
+    case Op::set_columns:
+      return {"int", {"j"}};
+    default:
+      return {};
+  }
+}
+
+// Whether the lambda is given the element as it is.
+bool has_element(Op op) { return op != Op::set_rows && op != Op::set_columns; }
+
+bool is_column(const Scope& scope, const std::string& vector) {
+  const Symbol* s = scope.find(vector);
+  return s && s->category == Category::column;
+}
+
+bool is_int(const Scope& scope, const std::string& vector) {
+  const Symbol* s = scope.find(vector);
+  return s && s->element == "i32";
 }
 
 std::string target_of(const Stmt& stmt) {
@@ -17,10 +46,15 @@ std::string target_of(const Stmt& stmt) {
   return t->kind == ExprKind::name ? t->text : "";
 }
 
-bool read_real_parameter(Reader& r, std::string& name) {
+bool read_type(Reader& r, const std::string& type) {
+  if (type == "int") return r.expect("int");
   r.expect("kw");
   r.expect("::");
-  r.expect("real");
+  return r.expect("real");
+}
+
+bool read_parameter(Reader& r, const std::string& type, std::string& name) {
+  read_type(r, type);
   name = r.identifier();
   for (const Reader::Parameter& p : r.parameters)
     if (p.name == name) return r.fail("two parameters are called '" + name + "'");
@@ -28,43 +62,41 @@ bool read_real_parameter(Reader& r, std::string& name) {
 }
 
 // `, int i, int j`
-bool read_coordinates(Reader& r, const std::string& type) {
-  for (const char* n : {"i", "j"}) {
-    r.expect(",");
-    if (type == "kw::real") {
-      r.expect("kw");
-      r.expect("::");
-      r.expect("real");
-    } else {
-      r.expect(type);
-    }
+bool read_coordinates(Reader& r, const Stmt& stmt) {
+  const CoordinatesOf all = coordinates_of(stmt.op);
+  for (const std::string& n : all.names) {
+    if (has_element(stmt.op)) r.expect(",");
+    read_type(r, all.type);
     if (!r.expect(n)) return false;
     r.parameters.push_back({n, name(n)});
   }
   return true;
 }
 
-// A row vector's value under a name that no program has, until the vector itself is read.
+// A vector's value under a name that no program has, until the vector itself is read.
 std::string placeholder(size_t k) { return "$" + std::to_string(k); }
 
 bool read_parameters(Reader& r, const Stmt& stmt, Lambda& lambda) {
   const std::string target = target_of(stmt);
   for (const char* t : {"[", "&", "]", "("}) r.expect(t);
-  if (!read_real_parameter(r, lambda.element)) return false;
   const ExprPtr i = name("i"), j = name("j");
-  r.parameters.push_back({lambda.element, stmt.op == Op::map_rows ? index(name(target), {i})
-                                                                  : index(name(target), {i, j})});
-  const std::string type = coordinate_type(stmt.op);
-  if (!type.empty() && !read_coordinates(r, type)) return false;
-  while (r.take(",")) {
+  if (has_element(stmt.op)) {
+    if (!read_parameter(r, "kw::real", lambda.element)) return false;
+    r.parameters.push_back({lambda.element, stmt.op == Op::map_rows ? index(name(target), {i})
+                                                                    : index(name(target), {i, j})});
+  }
+  if (!read_coordinates(r, stmt)) return false;
+  while (has_element(stmt.op) && r.take(",")) {
     const std::string vector = placeholder(lambda.vectors.size());
+    const std::string type = r.peek() == "int" ? "int" : "kw::real";
     std::string parameter;
-    if (!read_real_parameter(r, parameter)) return false;
+    if (!read_parameter(r, type, parameter)) return false;
     lambda.vectors.push_back({vector, parameter});
     r.parameters.push_back({parameter, index(name(vector), {i})});
     Symbol s;
     s.name = vector;
     s.category = Category::row;
+    s.element = type == "int" ? "i32" : "real";
     r.names.add(std::move(s));
   }
   return r.expect(")");
@@ -85,8 +117,11 @@ bool read_lambda(Reader& r, const Stmt& stmt, Field& field) {
     const ExprPtr given = r.operand(false);
     if (r.failed()) return false;
     const std::string local = vector;  // clang before 16 captures no structured binding
-    body = rewrite(
-        body, [&](const ExprPtr& e) { return e->is_name(local) ? name(given->text) : nullptr; });
+    const ExprPtr element =
+        index(name(given->text), {name(is_column(r.names, given->text) ? "j" : "i")});
+    body = rewrite(body, [&](const ExprPtr& e) -> ExprPtr {
+      return e->kind == ExprKind::index && e->args[0]->is_name(local) ? element : nullptr;
+    });
     vector = given->text;
   }
   if (r.failed()) return false;
@@ -141,14 +176,17 @@ bool read_map(Reader& r, const Stmt& stmt, Field& field) {
 
 std::string write_map(CudaWriter& w, const Stmt& stmt, const Field& field, const Lambda* lambda) {
   const ExprPtr& body = field.items.at(0).expr;
-  const std::string type = coordinate_type(stmt.op);
+  const CoordinatesOf coordinates = coordinates_of(stmt.op);
   const std::string target = target_of(stmt);
   const std::vector<std::string> vectors = vectors_of(body, target, w.names);
-  MapBody map{target, stmt.op == Op::map_rows, !type.empty(),
+  MapBody map{target, stmt.op == Op::map_rows, coordinates.names,
               choose_names(target, vectors, body, lambda)};
-  std::string text = "[&](kw::real " + map.lambda.element;
-  if (!type.empty()) text += ", " + type + " i, " + type + " j";
-  for (const auto& [vector, parameter] : map.lambda.vectors) text += ", kw::real " + parameter;
+  std::string parameters;
+  if (has_element(stmt.op)) parameters += ", kw::real " + map.lambda.element;
+  for (const std::string& n : coordinates.names) parameters += ", " + coordinates.type + " " + n;
+  for (const auto& [vector, parameter] : map.lambda.vectors)
+    parameters += (is_int(w.names, vector) ? ", int " : ", kw::real ") + parameter;
+  std::string text = "[&](" + parameters.substr(2);
   w.map = &map;
   text += ") { return " + w.expr(body) + "; }";
   w.map = nullptr;

@@ -1,12 +1,16 @@
-// The hole of the maps: in TL the body alone, in CUDA a lambda and the row vectors it is given.
+// The hole of the maps: in TL the body alone, in CUDA a lambda and the vectors it is given.
 //
 //   map s[i, j] = exp2(fma(s[i, j], scale, -offset[i]))
 //   kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); },
 //   offset)
 //
-// The lambda's parameters are the element, the coordinates i and j where the map has them, and one
-// real for each row vector; the vectors stand in the order of their first mention in the body.
-// What the parameters are called (but for i and j) is the CUDA text's own business.
+//   set_columns d[j] from n * BN = document[c.b, j]
+//   kw::set_columns(d, n * BN, [&](int j) { return args.document(c.b, j); });
+//
+// The lambda's parameters are the element (but of set_rows and set_columns), the coordinates i and
+// j where the map has them, and a real or an int for each row and column vector; the vectors stand
+// in the order of their first mention in the body. What the parameters are called (but for i and j)
+// is the CUDA text's own business.
 #pragma once
 #include "tl/reader.h"
 #include "tl/table.h"

@@ -111,10 +111,11 @@ Symbol shared(const Stmt& stmt, const Item& item) {
 }
 
 Symbol register_tile(const Stmt& stmt, const Item& item) {
-  const bool vector = stmt.op == Op::row || stmt.op == Op::partial;
+  const bool vector = stmt.op != Op::accumulator && stmt.op != Op::operand;
   Symbol s = named(stmt, item, Category::accumulator, {vector ? Type::row : Type::tile, ""});
   if (stmt.op == Op::operand) s.category = Category::operand;
   if (stmt.op == Op::row) s.category = Category::row;
+  if (stmt.op == Op::column) s.category = Category::column;
   if (stmt.op == Op::partial) s.category = Category::partial;
   // While a statement is being read its type may still be to come.
   if (stmt.has("t")) s.element = stmt.word("t");
@@ -175,6 +176,7 @@ Symbol symbol_of(const Stmt& stmt, const Item& item, const Scope& scope) {
     case Op::accumulator:
     case Op::operand:
     case Op::row:
+    case Op::column:
     case Op::partial:
       return register_tile(stmt, item);
     case Op::ring:
@@ -216,6 +218,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::accumulator:
     case Op::operand:
     case Op::row:
+    case Op::column:
     case Op::partial:
       break;
     default:
@@ -311,11 +314,11 @@ void each_expr(const Stmt& stmt, const Scope& scope,
 
 std::string_view word(Category category) {
   static constexpr std::string_view words[] = {
-      "a parameter",  "a toggle",      "a size",         "a scalar argument", "a tiled tensor",
-      "a tensor",     "a workspace",   "a scratch",      "a shared tile",     "a ring of tiles",
-      "a barrier",    "a queue",       "a record",       "a function",        "a kernel",
-      "a step",       "a local value", "an accumulator", "an operand",        "a row vector",
-      "a row partial"};
+      "a parameter",     "a toggle",      "a size",         "a scalar argument", "a tiled tensor",
+      "a tensor",        "a workspace",   "a scratch",      "a shared tile",     "a ring of tiles",
+      "a barrier",       "a queue",       "a record",       "a function",        "a kernel",
+      "a step",          "a local value", "an accumulator", "an operand",        "a row vector",
+      "a column vector", "a row partial"};
   return words[static_cast<size_t>(category)];
 }
 

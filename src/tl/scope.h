@@ -39,6 +39,7 @@ enum class Category {
   accumulator,  // 64 rows in registers ...
   operand,
   row,      // one value a row
+  column,   // one value a column, divided among the lanes of a warp
   partial,  // one value a row, each lane its share
 };
 std::string_view word(Category category);  // "a shared tile", for messages

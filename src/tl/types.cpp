@@ -12,8 +12,10 @@ Type of_index(const Expr& e, const Scope& scope) {
   const Symbol* s = scope.find(e.args[0]->text);
   if (!s) return {};
   switch (s->category) {
-    case Category::accumulator:
     case Category::row:
+    case Category::column:
+      return {s->element == "i32" ? Type::integer : Type::real, ""};
+    case Category::accumulator:
     case Category::partial:
       return {Type::real, ""};
     case Category::tensor:

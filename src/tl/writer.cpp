@@ -9,8 +9,16 @@
 namespace kw::tl {
 namespace {
 
-bool is_vector(const Symbol* s) {
-  return s && (s->category == Category::row || s->category == Category::partial);
+// The coordinate that an element of the vector is read at: i, or j of a column vector; "" for what
+// is no vector.
+const char* coordinate_of(const Symbol* s) {
+  if (s && s->category == Category::column) return "j";
+  return s && (s->category == Category::row || s->category == Category::partial) ? "i" : "";
+}
+
+bool is_element_at(const Expr& e, const std::string& of, const char* coordinate) {
+  return e.kind == ExprKind::index && e.args[0]->is_name(of) && e.args.size() == 2 &&
+         e.args[1]->is_name(coordinate);
 }
 
 bool is_element(const Expr& e, const std::string& of, bool rows) {
@@ -28,10 +36,9 @@ std::vector<std::string> vectors_of(const ExprPtr& body, const std::string& targ
                                     const Scope& scope) {
   std::vector<std::string> out;
   const std::function<void(const ExprPtr&)> visit = [&](const ExprPtr& e) {
-    if (e->kind == ExprKind::index && e->args[0]->kind == ExprKind::name &&
-        is_element(*e, e->args[0]->text, true)) {
+    if (e->kind == ExprKind::index && e->args[0]->kind == ExprKind::name) {
       const std::string& v = e->args[0]->text;
-      if (v != target && is_vector(scope.find(v)) &&
+      if (v != target && is_element_at(*e, v, coordinate_of(scope.find(v))) &&
           std::find(out.begin(), out.end(), v) == out.end())
         out.push_back(v);
     }
@@ -45,7 +52,7 @@ std::string CudaWriter::parameter(const Expr& e) const {
   if (!map) return {};
   if (is_element(e, map->target, map->rows)) return map->lambda.element;
   for (const auto& [vector, parameter] : map->lambda.vectors)
-    if (is_element(e, vector, true)) return parameter;
+    if (is_element_at(e, vector, coordinate_of(names.find(vector)))) return parameter;
   return {};
 }
 
@@ -53,7 +60,9 @@ std::string CudaWriter::name(const std::string& n) {
   if (const Constant* c = find_constant(n)) return "kw::" + std::string(c->cuda);
   if (n == "true" || n == "false") return n;
   if (map && (n == "i" || n == "j")) {
-    if (!map->coordinates) fail("'" + n + "' is a coordinate: only map_at and map_real have them");
+    const auto& has = map->coordinates;
+    if (std::find(has.begin(), has.end(), n) == has.end())
+      fail("'" + n + "' is a coordinate: only map_at and map_real have them");
     return n;
   }
   const Symbol* s = names.find(n);

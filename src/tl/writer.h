@@ -14,9 +14,9 @@ namespace kw::tl {
 // A map whose body is being written: `target[i, j]` or, for row vectors, `target[i]`.
 struct MapBody {
   std::string target;
-  bool rows = false;         // map_rows
-  bool coordinates = false;  // map_at, map_real: i and j are global coordinates
-  Lambda lambda;             // the names of the parameters
+  bool rows = false;                     // map_rows
+  std::vector<std::string> coordinates;  // map_at, map_real: i and j; set_columns: j
+  Lambda lambda;                         // the names of the parameters
 };
 
 class CudaWriter {
@@ -44,8 +44,8 @@ class CudaWriter {
   std::string parameter(const Expr& e) const;
 };
 
-// Row vectors in a map body in the order of their first mention: index nodes v[i] of names that
-// are row vectors in `scope`, but for the map's own target.
+// Vectors in a map body in the order of their first mention: index nodes v[i] of names that are row
+// vectors in `scope`, but for the map's own target, and v[j] of column vectors.
 std::vector<std::string> vectors_of(const ExprPtr& body, const std::string& target,
                                     const Scope& scope);
 

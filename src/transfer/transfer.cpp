@@ -15,6 +15,7 @@ constexpr Rule kRules[] = {
     {"scale", rule_scale},       {"score", rule_score}, {"normaliser", rule_normaliser},
     {"epilogue", rule_epilogue}, {"mask", rule_mask},   {"lists", rule_lists},
     {"keys", rule_keys},         {"order", rule_order}, {"queue", rule_queue},
+    {"columns", rule_columns},
 };
 
 std::string joined(const std::vector<std::string>& lines) {

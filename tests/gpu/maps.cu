@@ -8,7 +8,11 @@ namespace {
 
 constexpr int C = 96;  // not a power of two: panels and columns must not be confused
 
-enum Kind { plain, at_index, at_real };
+enum Kind { plain, at_index, at_real, columns_at, columns_real };
+
+// What a vector of ints and one of reals hold for a coordinate.
+__host__ __device__ int kind_of(int x) { return x * 5 % 11; }
+__host__ __device__ float height_of(int x) { return float(x % 37) * 0.5f; }
 
 template <Kind kKind>
 __global__ void map_kernel(const float* t, const float* v, const float* w, int i0, int j0,
@@ -33,7 +37,50 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
     kw::map_real(
         s, origin,
         [&](kw::real x, kw::real i, kw::real j, kw::real y) { return kw::fma(y, j - i, x); }, a);
+  if constexpr (kKind == columns_at) {
+    kw::ColumnVector<int, C> kind;
+    kw::ColumnVector<kw::real, C> height;
+    kw::RowVector<int, 64> own;
+    kw::set_columns(kind, j0, [&](int j) { return kind_of(j); });
+    kw::set_columns(height, j0, [&](int j) { return height_of(j); });
+    kw::set_rows(own, i0, [&](int i) { return kind_of(i); });
+    kw::map_at(
+        s, origin,
+        [&](kw::real x, int i, int j, int o, int k, kw::real h, kw::real y) {
+          return o == k ? x * y : h + float(i * 1000 + j);
+        },
+        own, kind, height, a);
+  }
+  if constexpr (kKind == columns_real) {
+    kw::ColumnVector<kw::real, C> height;
+    kw::set_columns(height, j0, [&](int j) { return height_of(j); });
+    kw::map_real(
+        s, origin,
+        [&](kw::real x, kw::real i, kw::real j, kw::real h, kw::real y) {
+          return kw::fma(y, j - i, x) + h;
+        },
+        height, a);
+  }
   put(s, out);
+}
+
+// 128 rows, as workers of the Ampere-class kernel may have: what set_rows says at each, and what a
+// map reads of it and of columns.
+__global__ void tall_kernel(int i0, int j0, float* out) {
+  kw::Accumulator<kw::real, 128, C> s;
+  kw::RowVector<int, 128> row;
+  kw::ColumnVector<int, C> column;
+  kw::fill(s, 0.0f);
+  kw::set_rows(row, i0, [&](int i) { return i; });
+  kw::set_columns(column, j0, [&](int j) { return j; });
+  kw::map_at(
+      s, kw::Origin{i0, j0},
+      [&](kw::real x, int i, int j, int r, int c) {
+        return r == i && c == j ? float(r * 1000 + c) : -1.0f;
+      },
+      row, column);
+  for (int n = 0; n < s.count; ++n)
+    out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
 }
 
 __global__ void rows_kernel(const float* v, const float* w, float* vector, float* partial) {
@@ -140,7 +187,7 @@ void maps(Report& report, Random& random) {
                            w = random.normals(64);
   Device<float> dt(t), dv(v), dw(w), out(64 * C);
   const int i0 = 192, j0 = 480;
-  std::vector<float> want[3];
+  std::vector<float> want[5];
   for (int r = 0; r < 64; ++r)
     for (int c = 0; c < C; ++c) {
       const float x = t[r * C + c];
@@ -148,6 +195,9 @@ void maps(Report& report, Random& random) {
       want[plain].push_back(std::fma(x, v[r], w[r]));
       want[at_index].push_back(j % 7 == i % 5 ? x * v[r] : float(i * 1000 + j));
       want[at_real].push_back(std::fma(v[r], float(j - i), x));
+      want[columns_at].push_back(kind_of(i) == kind_of(j) ? x * v[r]
+                                                          : height_of(j) + float(i * 1000 + j));
+      want[columns_real].push_back(std::fma(v[r], float(j - i), x) + height_of(j));
     }
   launch(map_kernel<plain>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
   report.exact("map", "two row vectors", out.read(), want[plain]);
@@ -155,6 +205,16 @@ void maps(Report& report, Random& random) {
   report.exact("map_at", "coordinates and a row vector", out.read(), want[at_index]);
   launch(map_kernel<at_real>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
   report.exact("map_real", "coordinates and a row vector", out.read(), want[at_real]);
+  launch(map_kernel<columns_at>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
+  report.exact("set_columns", "ints and reals, beside rows", out.read(), want[columns_at]);
+  launch(map_kernel<columns_real>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
+  report.exact("set_columns", "in a map of reals", out.read(), want[columns_real]);
+  Device<float> tall(128 * C);
+  std::vector<float> places;
+  for (int r = 0; r < 128; ++r)
+    for (int c = 0; c < C; ++c) places.push_back(float((i0 + r) * 1000 + j0 + c));
+  launch(tall_kernel, 1, 128, i0, j0, tall.data());
+  report.exact("set_rows", "128 rows", tall.read(), places);
 
   Device<float> vector(256), partial(256);
   launch(rows_kernel, 1, 128, dv.data(), dw.data(), vector.data(), partial.data());

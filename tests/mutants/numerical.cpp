@@ -161,6 +161,8 @@ bool computes(Op op) {
     case Op::map_at:
     case Op::map_real:
     case Op::map_rows:
+    case Op::set_rows:
+    case Op::set_columns:
     case Op::raise:
     case Op::exceeds:
     case Op::row:
@@ -193,6 +195,8 @@ bool drops(Op op) {
     case Op::map_at:
     case Op::map_real:
     case Op::map_rows:
+    case Op::set_rows:
+    case Op::set_columns:
     case Op::raise:
     case Op::exceeds:
     case Op::row_max:

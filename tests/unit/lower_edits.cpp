@@ -174,6 +174,26 @@ TEST(Lower, a_map_that_gains_a_vector_keeps_the_parameter_names) {
             "kw::exp2(kw::fma(x, f, -o)); }, factor, offset);\n");
 }
 
+TEST(Lower, vectors_of_columns_and_rows_are_ints_or_reals_of_a_lambda) {
+  const std::string mask = "map_at s[i, j] from (i0, n * BN) = where(j < N, s[i, j], -inf)";
+  const std::string text = edited(
+      {{mask,
+        "column d: i32[BN]\n" + kI4 + "    column x: real[BN]\n" + kI4 + "    row r: i32[64]\n" +
+            kI4 + "    set_columns d[j] from n * BN = j % 48\n" + kI4 +
+            "    set_columns x[j] from n * BN = f32(j) * scale\n" + kI4 +
+            "    set_rows r[i] from i0 = i % 48\n" + kI4 +
+            "    map_at s[i, j] from (i0, n * BN) = where(r[i] // 3 == d[j] // 3, s[i, j] + x[j], "
+            "-inf)"}});
+  for (const char* line :
+       {"kw::ColumnVector<int, BN> d;", "kw::RowVector<int, 64> r;",
+        "kw::set_columns(d, n * BN, [&](int j) { return kw::floor_mod(j, 48); });",
+        "kw::set_columns(x, n * BN, [&](int j) { return float(j) * args.scale; });",
+        "kw::set_rows(r, i0, [&](int i) { return kw::floor_mod(i, 48); });",
+        "[&](kw::real x, int i, int j, int r, int d, kw::real x2) { return kw::floor_div(r, 3) == "
+        "kw::floor_div(d, 3) ? x + x2 : kw::minus_infinity; }, r, d, x);"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST(Lower, a_parameter_never_hides_a_name_of_the_body) {
   const std::string patch =
       edited({{kI3 + "step softmax", kI3 + "let x = f32(c.h)\n" + kI3 + "step softmax"},

@@ -130,9 +130,22 @@ double mask_keeps(const tl::Program& program, Values values) {
         loop.op != tl::Op::workers_kernel)
       return;
     run_lets(loop.body, values);
+    std::map<std::string, tl::ExprPtr> vectors;  // what each is set to
     tl::walk(loop.body, [&](const tl::Stmt& s) {
-      if (s.op == tl::Op::if_ && s.body[0].op == tl::Op::map_at)
-        keeps = evaluate(s.body[0].expr("f")->args[0], values);
+      if (s.op == tl::Op::set_rows || s.op == tl::Op::set_columns)
+        vectors[tl::base_name(s.expr("t"))] = s.expr("f");
+    });
+    tl::walk(loop.body, [&](const tl::Stmt& s) {
+      if (s.op != tl::Op::if_ || s.body.back().op != tl::Op::map_at) return;
+      const tl::ExprPtr condition = s.body.back().expr("f")->args[0];
+      keeps = evaluate(tl::rewrite(condition,
+                                   [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+                                     const auto v = vectors.find(tl::base_name(e));
+                                     return e->kind == tl::ExprKind::index && v != vectors.end()
+                                                ? v->second
+                                                : nullptr;
+                                   }),
+                       values);
     });
   });
   if (std::isnan(keeps)) throw std::runtime_error("the program has no mask");

@@ -25,19 +25,37 @@ KW_DEVICE Span inside(Span s, int extent) {
   return {min(max(s.first, 0), extent - 1), outside ? extent - 1 : s.last};
 }
 
+// An element as an int; `wide` becomes true where it has more than 32 bits. Unlike from_memory it
+// decides nothing, so that several loads can be under way.
+template <class T> KW_DEVICE int read_wide(const T* x, bool&) { return int(from_memory(x)); }
+KW_DEVICE int read_wide(const i64* x, bool& wide) {
+  const i64 value = __ldg(x);
+  wide = wide || value != int(value);
+  return int(value);
+}
+
 // Calls f on this lane's share of a box; lanes follow the last dimension, along which memory mostly
-// does.
+// does. Four elements at a time, the last one again where there are fewer: nobody minds.
 template <int d, class T, char... D, class F>
-KW_DEVICE void each(const Tensor<const T, D...>& t, const Span (&box)[sizeof...(D)], const T* from, F f) {
-  constexpr int rank = sizeof...(D);
+KW_DEVICE void each(const Tensor<const T, D...>& t, const Span (&box)[sizeof...(D)], const T* from, bool& wide,
+                    F& f) {
+  constexpr int rank = sizeof...(D), kAtOnce = 4;
   if constexpr (d == rank - 1) {
-    for (int x = box[d].first + int(threadIdx.x % 32); x <= box[d].last; x += 32)
-      f(int(from_memory(from + x * t.stride[d])));
+    for (int x = box[d].first + int(threadIdx.x % 32); x <= box[d].last; x += 32 * kAtOnce) {
+      int found[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        found[k] = read_wide(from + (min(x, box[d].last - 32 * k) + 32 * k) * t.stride[d], wide);
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) f(found[k]);
+    }
   } else {
-    for (int x = box[d].first; x <= box[d].last; ++x) each<d + 1>(t, box, from + x * t.stride[d], f);
+    for (int x = box[d].first; x <= box[d].last; ++x)
+      each<d + 1>(t, box, from + x * t.stride[d], wide, f);
   }
 }
 
+// f is such that an element counts as often as it is given: a minimum, a maximum.
 template <class T, char... D, class F, class... Index>
 KW_DEVICE void each_of(const Tensor<const T, D...>& t, F f, Index... at) {
   constexpr int rank = sizeof...(D);
@@ -46,7 +64,9 @@ KW_DEVICE void each_of(const Tensor<const T, D...>& t, F f, Index... at) {
   Span box[rank];
 #pragma unroll
   for (int d = 0; d < rank; ++d) box[d] = inside({ends[2 * d], ends[2 * d + 1]}, t.extent[d]);
-  each<0>(t, box, t.data, f);
+  bool wide = false;
+  each<0>(t, box, t.data, wide, f);
+  if (wide) __trap();
 }
 
 // A bit for each group that may keep some entry, or kAll where each keeps every one.

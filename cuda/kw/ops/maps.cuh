@@ -1,5 +1,10 @@
 // Maps: a scalar expression for every element. The lambda takes the element, then (map_at, map_real)
-// its global coordinates, then one value of each row vector that follows.
+// its global coordinates, then one value of each row vector or column vector that follows.
+//
+// What data says at a row or at a key is asked once: set_rows and set_columns put it into vectors,
+// and a map reads those. A thread needs a quarter of a tile's columns and could not hold them all: a
+// warp divides a column vector among its lanes, and a map fetches each element by a shuffle just
+// before the rows that use it. No barrier and no shared memory is involved.
 #pragma once
 #include "../tile/tiles.cuh"
 namespace kw {
@@ -17,28 +22,102 @@ KW_DEVICE void map(Accumulator<real, R, C>& t, F f, const Vs&... v) {
 #pragma unroll
   for (int n = 0; n < t.count; ++n) t.x[n] = f(t.x[n], v.x[t.row(n)]...);
 }
+namespace detail {
+template <class T> KW_DEVICE T from_lane_of(T x, int lane) { return __shfl_sync(~0u, x, lane); }
+#ifdef KW_EXACT
+KW_DEVICE real from_lane_of(real x, int lane) { return real::of(__shfl_sync(~0u, x.bits, lane)); }
+#endif
+
+template <class V> struct IsColumns {
+  static constexpr bool value = false;
+};
+template <class T, int C> struct IsColumns<ColumnVector<T, C>> {
+  static constexpr bool value = true;
+};
+
+// What a vector has for the thread's columns at distance `column` from its first, and of that, what
+// it has for the thread's row r.
+template <class T, int R>
+KW_DEVICE const RowVector<T, R>& at_column(const RowVector<T, R>& v, int, int) {
+  return v;
+}
+template <class T, int C>
+KW_DEVICE T at_column(const ColumnVector<T, C>& v, int first, int column) {
+  return from_lane_of(v.x[column / 32], first + column % 32);
+}
+template <class T, int R> KW_DEVICE T at_row(const RowVector<T, R>& v, int r) { return v.x[r]; }
+template <class T> KW_DEVICE T at_row(T x, int) { return x; }
+
+// A map's lambda with the coordinates of a tile's element n.
+template <class Tile, class F> struct AtIndex {
+  const F& f;
+  int i, j;
+  template <class... X> KW_DEVICE real operator()(real x, int n, X... v) const {
+    return f(x, i + Tile::below(n), j + Tile::column(n), v...);
+  }
+};
+template <class Tile, class F, int Rows> struct AtReal {
+  const F& f;
+  real i[Rows], j;
+  template <class... X> KW_DEVICE real operator()(real x, int n, X... v) const {
+    return f(x, i[Tile::row(n)], j + real(Tile::column(n)), v...);
+  }
+};
+
+template <int R, int C, class F, class... Xs>
+KW_DEVICE void map_column(Accumulator<real, R, C>& t, int k, const F& f, const Xs&... fetched) {
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) {
+    const int n = t.in_row(r, k);
+    t.x[n] = f(t.x[n], n, at_row(fetched, r)...);
+  }
+}
+// Where there are columns it goes from column to column, so that one fetched element serves all rows
+// and few live at once.
+template <int R, int C, class F, class... Vs>
+KW_DEVICE void map_placed(Accumulator<real, R, C>& t, const F& f, const Vs&... v) {
+  if constexpr ((IsColumns<Vs>::value || ...)) {
+#pragma unroll
+    for (int k = 0; k < C / 4; ++k)
+      map_column(t, k, f, at_column(v, t.thread_column(), t.column(t.in_row(0, k)))...);
+  } else {
+#pragma unroll
+    for (int n = 0; n < t.count; ++n) t.x[n] = f(t.x[n], n, v.x[t.row(n)]...);
+  }
+}
+}  // namespace detail
+
 template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_at(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v) {
-  const int i = at.i + t.thread_row(), j = at.j + t.thread_column();
-#pragma unroll
-  for (int n = 0; n < t.count; ++n)
-    t.x[n] = f(t.x[n], i + t.below(n), j + t.column(n), v.x[t.row(n)]...);
+  using Tile = Accumulator<real, R, C>;
+  const detail::AtIndex<Tile, F> placed{f, at.i + t.thread_row(), at.j + t.thread_column()};
+  detail::map_placed(t, placed, v...);
 }
 // Like map_at with coordinates as reals: exact below 2^24, and no conversion for each element.
 template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_real(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v) {
-  real i[R / 32];
+  using Tile = Accumulator<real, R, C>;
+  detail::AtReal<Tile, F, R / 32> placed{f, {}, real(at.j + t.thread_column())};
 #pragma unroll
-  for (int r = 0; r < R / 32; ++r) i[r] = real(at.i + t.thread_row() + r / 2 * 64 + r % 2 * 8);
-  const real j = real(at.j + t.thread_column());
-#pragma unroll
-  for (int n = 0; n < t.count; ++n)
-    t.x[n] = f(t.x[n], i[t.row(n)], j + real(t.column(n)), v.x[t.row(n)]...);
+  for (int r = 0; r < R / 32; ++r) placed.i[r] = real(at.i + t.thread_row() + r / 2 * 64 + r % 2 * 8);
+  detail::map_placed(t, placed, v...);
 }
 template <template <class, int> class V, int R, class F, class... Vs>
 KW_DEVICE void map_rows(V<real, R>& t, F f, const Vs&... v) {
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) t.x[r] = f(t.x[r], v.x[r]...);
+}
+// What f says at each of the worker's rows, of which i0 is the first.
+template <class T, int R, class F> KW_DEVICE void set_rows(RowVector<T, R>& t, int i0, F f) {
+  const int i = i0 + Accumulator<real, R, 16>::thread_row();
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) t.x[r] = f(i + r / 2 * 64 + r % 2 * 8);
+}
+// What f says at each of C columns, of which j0 is the first. Lanes may be asked for columns beyond,
+// which nobody reads.
+template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>& t, int j0, F f) {
+#pragma unroll
+  for (int k = 0; k < (C + 31) / 32; ++k) t.x[k] = f(j0 + k * 32 + int(threadIdx.x % 32));
 }
 
 // From accumulator to operand, rounding to its type, to nearest even.

@@ -55,6 +55,10 @@ template <class T, int R, int C> struct Operand {
 template <class T, int R> struct RowVector {
   T x[R / 32];
 };
+// One value a column, which a warp holds for itself: lane l has every 32nd, from l on.
+template <class T, int C> struct ColumnVector {
+  T x[(C + 31) / 32];
+};
 // One value a row, spread over the row's four lanes: total() closes it to a RowVector.
 template <class T, int R> struct RowPartial {
   T x[R / 32];

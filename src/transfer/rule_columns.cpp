@@ -1,0 +1,281 @@
+// What depends on the key alone, or on the row alone, is computed once and not for every score.
+//
+//   if mixed:                                      ->   if mixed:
+//       map_at s[i, j] from (i0, n * BN) =                  column document_j: i32[BN]
+//           where(document[c.b, i] ==                       set_columns document_j[j] from n * BN =
+//                 document[c.b, j] and                          document[c.b, j]
+//                 j < min(N, i + 1), s[i, j], -inf)         row document_i: i32[64]
+//                                                           set_rows document_i[i] from i0 =
+//                                                               document[c.b, i]
+//                                                           map_at s[i, j] from (i0, n * BN) =
+//                                                               where(document_i[i] ==
+//                                                                 document_j[j] and
+//                                                                 j < min(N, i + 1), s[i, j], -inf)
+//
+// When     a part of a map of the scores by coordinates mentions j and not i, or i and not j,
+// nothing
+//          else that is computed in the step, and reads data, divides by what is no power of two,
+//          or calls a function that is more than an instruction or two. The largest such parts are
+//          taken; equal ones share a vector. Plain arithmetic of coordinates stays: it is cheaper
+//          than a shuffle. So does what mentions both, table[c.h, j - i]. The rows of a map that
+//          every key block runs are set once, where the block of the output begins. Those of a map
+//          under a condition are set beside its columns, in the time that these take: two registers
+//          less through the key loops, which documents on Hopper would spill at 112 keys.
+// Why      each thread would read its 28 to 32 columns one by one, wait for each, and bring each
+// index
+//          into its tensor; of a column vector a lane reads three or four, all at once.
+// Effect   none: the same operations on the same numbers, in the same order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tl/scope.h"
+#include "transfer/rules.h"
+
+namespace kw::transfer {
+namespace {
+
+using tl::Category;
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+bool mentions_coordinate(const ExprPtr& e, const char* coordinate) {
+  return tl::mentions(e, coordinate);
+}
+
+bool is_power_of_two(const ExprPtr& e) {
+  if (e->kind != ExprKind::integer) return false;
+  const int64_t n = std::stoll(e->text);
+  return n > 0 && (n & (n - 1)) == 0;
+}
+
+bool reads_data(const tl::Expr& e, const tl::Scope& scope) {
+  if (e.kind != ExprKind::index || e.args[0]->kind != ExprKind::name) return false;
+  const tl::Symbol* s = scope.find(e.args[0]->text);
+  return s && s->category == Category::tensor;
+}
+
+// Whether e is worth a vector's element: a register or a shuffle.
+bool is_costly(const ExprPtr& e, const tl::Scope& scope) {
+  if (reads_data(*e, scope)) return true;
+  if (e->kind == ExprKind::binary && (e->text == "//" || e->text == "%" || e->text == "/") &&
+      !is_power_of_two(e->args[1]))
+    return true;
+  static const std::set<std::string> functions = {"exp2", "log2", "tanh", "reciprocal", "rsqrt"};
+  if (e->kind == ExprKind::call && functions.count(e->text)) return true;
+  return std::any_of(e->args.begin(), e->args.end(),
+                     [&](const ExprPtr& a) { return is_costly(a, scope); });
+}
+
+// Whether all that e is made of is there before the step runs: no element of a tile or a vector.
+bool is_given(const ExprPtr& e, const tl::Scope& scope) {
+  if (e->kind == ExprKind::index && !reads_data(*e, scope)) return false;
+  return std::all_of(e->args.begin(), e->args.end(),
+                     [&](const ExprPtr& a) { return is_given(a, scope); });
+}
+
+// A comparison of one costly side with a cheap one is as cheap where it stands: the side is taken.
+bool is_taken_apart(const ExprPtr& e, const tl::Scope& scope) {
+  static const std::set<std::string> comparisons = {"==", "!=", "<", "<=", ">", ">="};
+  return e->kind == ExprKind::binary && comparisons.count(e->text) &&
+         is_costly(e->args[0], scope) != is_costly(e->args[1], scope);
+}
+
+// The tensor that is read first; "" where none is.
+std::string first_read(const ExprPtr& e, const tl::Scope& scope) {
+  if (reads_data(*e, scope)) return e->args[0]->text;
+  for (const ExprPtr& a : e->args)
+    if (std::string name = first_read(a, scope); !name.empty()) return name;
+  return "";
+}
+
+// A part of a map that becomes a vector's element.
+struct Part {
+  ExprPtr part;         // as it stands in the map
+  ExprPtr value;        // what the vector's element is: an int or a real, of int coordinates
+  const char* along;    // "i" or "j"
+  std::string element;  // i32 or real
+  std::string read;
+  bool boolean, local;  // local: it mentions a name that only the step has
+};
+
+// The parts of one map, each once.
+class Finder {
+ public:
+  Finder(const tl::Scope& scope, bool real, const std::set<std::string>& step_names)
+      : scope_(&scope), real_(real), step_names_(step_names) {
+    for (const char* name : {"i", "j"}) {
+      tl::Symbol s;
+      s.name = name;
+      s.type = {real ? tl::Type::real : tl::Type::integer, ""};
+      scope_.add(std::move(s));
+    }
+  }
+
+  void visit(const ExprPtr& e) {
+    const bool i = mentions_coordinate(e, "i"), j = mentions_coordinate(e, "j");
+    if (i != j && e->kind != ExprKind::name && is_costly(e, scope_) && is_given(e, scope_) &&
+        !is_taken_apart(e, scope_) && take(e, i ? "i" : "j"))
+      return;
+    const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
+    for (size_t n = first; n < e->args.size(); ++n) visit(e->args[n]);
+  }
+
+  std::vector<Part> parts;
+
+ private:
+  bool take(const ExprPtr& e, const char* along) {
+    const tl::Type type = tl::type_of(e, scope_);
+    const bool boolean = type.kind == tl::Type::boolean;
+    if (!boolean && type.kind != tl::Type::integer && type.kind != tl::Type::real) return false;
+    for (const Part& p : parts)
+      if (tl::equal(p.part, e)) return true;
+    ExprPtr value = boolean ? tl::where(e, tl::integer(1), tl::integer(0)) : e;
+    if (real_)
+      value = tl::rewrite(value, [&](const ExprPtr& x) -> ExprPtr {
+        return x->is_name(along) ? tl::call("f32", {x}) : nullptr;
+      });
+    const bool local = std::any_of(step_names_.begin(), step_names_.end(),
+                                   [&](const std::string& n) { return tl::mentions(e, n); });
+    parts.push_back({e, value, along, type.kind == tl::Type::real ? "real" : "i32",
+                     first_read(e, scope_), boolean, local});
+    return true;
+  }
+
+  tl::Scope scope_;
+  const bool real_;
+  const std::set<std::string>& step_names_;
+};
+
+bool is_placed_map(const Stmt& s, const Facts& facts) {
+  return (s.op == Op::map_at || s.op == Op::map_real) && tl::base_name(s.expr("t")) == facts.score;
+}
+
+// A vector that is there: what it holds, from which coordinate on.
+struct Vector {
+  ExprPtr value, from;
+  const char* along;
+  std::string name;
+};
+
+struct Replacement {
+  ExprPtr part, value;
+};
+
+class Hoisting {
+ public:
+  explicit Hoisting(Edit& edit) : edit_(edit) {}
+
+  bool run() {
+    find();
+    Stmt* step = nullptr;
+    tl::walk(edit_.program.body, [&](Stmt& s) {
+      if (s.op == Op::step && s.word("n") == edit_.facts.softmax) step = &s;
+    });
+    if (maps_.empty() || !step) return true;
+    if (!apply(step->body, {}, false)) return false;
+    const Place end = block_lets_end(edit_.program, edit_.facts);
+    for (size_t n = of_block_.size(); n-- > 0;)
+      if (!edit_.insert(end, of_block_[n])) return false;
+    return true;
+  }
+
+ private:
+  Edit& edit_;
+  std::vector<std::vector<Part>> maps_;  // of every map of the step that has parts, in order
+  std::vector<bool> has_parts_;          // of every map of the step
+  std::string rows_, columns_;           // of the tile, as TL text
+  std::vector<Vector> once_;             // set where the block of the output begins
+  std::vector<std::string> of_block_;    // the statements that do
+  size_t at_ = 0, next_ = 0;
+
+  // Types need scopes, which an edit would make stale: all is found first.
+  void find() {
+    const Stmt* step = nullptr;
+    std::set<std::string> step_names;
+    tl::walk_scoped(edit_.program, [&](const Stmt& s, const tl::Scope& scope) {
+      if (s.op == Op::step) {
+        step = &s;
+        step_names.clear();
+        for (const tl::Item& p : s.items("ps")) step_names.insert(p.name);
+      }
+      if (!step || step->word("n") != edit_.facts.softmax || !is_placed_map(s, edit_.facts)) return;
+      Finder finder(scope, s.op == Op::map_real, step_names);
+      finder.visit(s.expr("f"));
+      has_parts_.push_back(!finder.parts.empty());
+      if (finder.parts.empty()) return;
+      // Columns first: they are more, and what they are read with is done with when rows are.
+      std::stable_partition(finder.parts.begin(), finder.parts.end(),
+                            [](const Part& p) { return p.along[0] == 'j'; });
+      const tl::Symbol* tile = scope.find(edit_.facts.score);
+      rows_ = tl::print(tile->shape.at(0));
+      columns_ = tl::print(tile->shape.at(1));
+      maps_.push_back(std::move(finder.parts));
+    });
+  }
+
+  bool apply(std::vector<Stmt>& block, std::vector<Vector> known, bool conditional) {
+    for (size_t n = 0; n < block.size(); ++n) {
+      if (!is_placed_map(block[n], edit_.facts)) {
+        if (!apply(block[n].body, known, true)) return false;
+        continue;
+      }
+      if (at_ >= has_parts_.size() || !has_parts_[at_++]) continue;
+      std::vector<Replacement> all;
+      for (const Part& p : maps_[next_++]) {
+        const std::string vector = vector_for(p, block, n, known, !conditional);
+        if (vector.empty()) return false;
+        const ExprPtr element = tl::index(tl::name(vector), {tl::name(p.along)});
+        all.push_back({p.part, p.boolean ? tl::binary("!=", element, tl::integer(0)) : element});
+      }
+      ExprPtr& body = block[n].items("f").at(0).expr;
+      body = replaced(body, all);
+    }
+    return true;
+  }
+
+  // The vector's name; it is set before the map block[n], or where the block of the output begins,
+  // unless it is there. "" after a refusal.
+  std::string vector_for(const Part& p, std::vector<Stmt>& block, size_t& n,
+                         std::vector<Vector>& known, bool always) {
+    const bool row = p.along[0] == 'i';
+    const ExprPtr from = block[n].expr(row ? "i0" : "j0");
+    const bool once = row && always && !p.local && tl::equal(from, edit_.facts.i0);
+    std::vector<Vector>& there = once ? once_ : known;
+    for (const Vector& v : there)
+      if (v.along == std::string(p.along) && tl::equal(v.value, p.value) && tl::equal(v.from, from))
+        return v.name;
+    const std::string base = p.read.empty() ? (row ? "query" : "key") : p.read;
+    const std::string name = edit_.fresh({base + "_" + p.along, base + "_at_" + p.along});
+    there.push_back({p.value, from, p.along, name});
+    const std::string texts[] = {
+        fmt::format("{} {}: {}[{}]", row ? "row" : "column", name, p.element,
+                    row ? rows_ : columns_),
+        fmt::format("{} {}[{}] from {} = {}", row ? "set_rows" : "set_columns", name, p.along,
+                    tl::print(from), tl::print(p.value))};
+    for (const std::string& text : texts)
+      if (once)
+        of_block_.push_back(text);
+      else if (!edit_.insert({&block, n++}, text))
+        return "";
+    return name;
+  }
+
+  // From the outside in: a part may stand within another.
+  static ExprPtr replaced(const ExprPtr& e, const std::vector<Replacement>& all) {
+    for (const Replacement& r : all)
+      if (tl::equal(e, r.part)) return r.value;
+    tl::Expr out = *e;
+    for (ExprPtr& a : out.args) a = replaced(a, all);
+    return std::make_shared<const tl::Expr>(std::move(out));
+  }
+};
+
+}  // namespace
+
+bool rule_columns(Edit& edit) { return Hoisting(edit).run(); }
+
+}  // namespace kw::transfer
