@@ -15,7 +15,8 @@
 //          differs within every tile (j - i + N) leaves the map as it is. Several reads are uniform
 //          together. What else the map computes from coordinates stays in both maps.
 //          The element is read at a row that exists: rows past the end may be all that a tile has.
-// Effect   none: the same elements in the same operations.
+// Effect   the same elements; what is multiplied by one is rounded before it is added, as in fp32
+//          without contraction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,9 +70,14 @@ class UniformParts {
     for (const ExprPtr& a : e->args) {
       const ExprPtr one = condition(a);
       if (!one) return nullptr;
-      if (!holds_in(all, one)) all = spec::binary("and", all, one);
+      all = both(all, one);
     }
     return all;
+  }
+
+  // Every conjunct once.
+  static ExprPtr both(const ExprPtr& all, const ExprPtr& one) {
+    return holds_in(all, one) ? all : spec::binary("and", all, one);
   }
 
   static bool reads_at_coordinates(const ExprPtr& e) {
@@ -134,7 +140,7 @@ class Split {
   ExprPtr take(Edit& edit, const ExprPtr& e) {
     if (!UniformParts::reads_at_coordinates(e)) return e;
     if (const ExprPtr when = parts_.condition(e)) {
-      condition = spec::binary("and", condition, when);
+      condition = UniformParts::both(condition, when);
       for (const Part& known : taken)
         if (spec::equal(known.value, e)) return known.name;
       const ExprPtr name = spec::leaf(Kind::argument, e->type, edit.fresh({"everywhere"}));

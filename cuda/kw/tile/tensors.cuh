@@ -26,6 +26,7 @@ template <class T, char... Dims> struct Tensor {
     T* from = data;
 #pragma unroll
     for (int d = 0; d < rank - 1; ++d) from += inside(i[d], d) * stride[d];
+    from = ptx::one_address(from);
     return from_memory(from + inside(i[rank - 1], rank - 1) * u32(stride[rank - 1]));
   }
   // What is written, at indices inside.
@@ -39,7 +40,10 @@ template <class T, char... Dims> struct Tensor {
   }
 
  private:
-  KW_DEVICE u32 inside(u32 i, int d) const { return i < u32(extent[d]) ? i : u32(extent[d]) - 1; }
+  KW_DEVICE u32 inside(u32 i, int d) const {
+    const u32 last = extent[d] - 1;
+    return i < last ? i : last;
+  }
 };
 
 // Words of device memory that are zero when the kernel starts and zero again when it ends; the
