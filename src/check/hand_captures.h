@@ -66,6 +66,16 @@ inline void add_reads(spec::Form& f) {
                     binary("==", read("own", Type::integer, {at("b"), block("i")}),
                            read("kind", Type::integer, {at("b"), block("j")})));
   }
+  if (f.name == "table") {
+    f.arguments.push_back(tensor("table", Dtype::f32, {f.H, {"", 133}}));
+    f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
+    const ExprPtr distance = binary("-", at("j"), at("i"));
+    const ExprPtr entry =
+        binary("+", binary("min", binary("max", distance, integer(-66)), integer(66)), integer(66));
+    t.score = binary("+", t.score, read("table", Type::real, {at("h"), entry}));
+    t.score = binary("+", t.score,
+                     binary("*", read("slopes", Type::real, {at("h")}), unary("float", distance)));
+  }
   if (f.name == "pair_bias") {
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.H, f.M, f.N}));
     f.arguments.push_back(tensor("table", Dtype::f32, {f.H, {"", 41}}));

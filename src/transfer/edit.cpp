@@ -163,6 +163,14 @@ std::optional<std::string> Edit::in_map(const spec::ExprPtr& e, bool real_coordi
   return spelled(e, std::move(how));
 }
 
+std::optional<std::string> Edit::in_tile(const spec::ExprPtr& e, const tl::ExprPtr& i0,
+                                         const tl::ExprPtr& j0) {
+  Spelling how;
+  how.indices["i0"] = i0;
+  how.indices["j0"] = j0;
+  return spelled(e, std::move(how));
+}
+
 std::optional<std::string> Edit::in_output_map(const spec::ExprPtr& e, const tl::ExprPtr& output,
                                                bool real_coordinates) {
   Spelling how;

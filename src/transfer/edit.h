@@ -27,8 +27,9 @@ class Edit {
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
   spec::ExprPtr score, keep, sink, epilogue;
-  Score parts;          // of score; set by the rule about the scale
-  std::string unscale;  // the argument 1 / (factor of s); "" when the factor is 1
+  Score parts;              // of score; set by the rule about the scale
+  spec::ExprPtr score_map;  // what the map of the scores computes; null where there is none
+  std::string unscale;      // the argument 1 / (factor of s); "" when the factor is 1
   // Set by the rule about lists: the key blocks to visit are listed, by a pre-pass.
   bool listed = false;
   // Set by the rules about lists and keys: not every block visits all keys; its range grows with
@@ -63,6 +64,9 @@ class Edit {
   // The same for a map of the output, where an element is worth `output` so far.
   std::optional<std::string> in_output_map(const spec::ExprPtr& e, const tl::ExprPtr& output,
                                            bool real_coordinates);
+  // The same where a tile of scores is known: the indices i0 and j0 are its first row and key.
+  std::optional<std::string> in_tile(const spec::ExprPtr& e, const tl::ExprPtr& i0,
+                                     const tl::ExprPtr& j0);
   // TL text where a block of the output is known, by the name it has there.
   std::optional<std::string> in_block(const spec::ExprPtr& e, const std::string& block);
   // And where a range of its query rows is known, by the name of the first.

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "tl/intervals.h"
+#include "tl/scope.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -310,6 +313,14 @@ Stmt* def_named(Program& program, const std::string& name) {
   for (Stmt& s : program.body)
     if (s.op == Op::def && s.word("n") == name) return &s;
   return nullptr;
+}
+
+std::optional<int64_t> constant(const Program& program, const ExprPtr& e) {
+  tl::Scope scope;
+  for (const Stmt& s : program.body) tl::declare(scope, s);
+  const tl::Interval value = tl::interval_of(e, scope);
+  if (value.lo != value.hi) return std::nullopt;
+  return value.lo;
 }
 
 Place mask_of(Program& program, const Facts& facts) {

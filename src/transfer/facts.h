@@ -51,6 +51,9 @@ Place block_lets_end(tl::Program& program, const Facts& facts);
 // For how many rows, each time that somebody asks for their key range.
 std::vector<tl::ExprPtr> rows_asked_for(const tl::Program& program, const Facts& facts);
 
+// The value of an expression of constants; nothing for any other.
+std::optional<int64_t> constant(const tl::Program& program, const tl::ExprPtr& e);
+
 // The statement of args: that declares this name, or null.
 const tl::Stmt* declaration_of_argument(const tl::Program& program, const std::string& name);
 

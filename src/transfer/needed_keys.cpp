@@ -4,8 +4,6 @@
 #include <limits>
 
 #include "spec/linear.h"
-#include "tl/intervals.h"
-#include "tl/scope.h"
 #include "transfer/intervals.h"
 #include "transfer/terms.h"
 
@@ -27,19 +25,11 @@ ExprPtr at_most_last(const ExprPtr& end, const ExprPtr& e) {
   return smaller(e, binary("-", end, spec::integer(1)));
 }
 
-// The value of an expression of constants in the program; `otherwise` for any other.
-int64_t constant(const tl::Program& program, const tl::ExprPtr& e, int64_t otherwise) {
-  tl::Scope scope;
-  for (const tl::Stmt& s : program.body) tl::declare(scope, s);
-  const tl::Interval value = tl::interval_of(e, scope);
-  return value.lo == value.hi ? value.lo : otherwise;
-}
-
 // The fewest rows for which anybody asks for key blocks.
 int64_t fewest_rows(const Edit& edit) {
   int64_t fewest = std::numeric_limits<int64_t>::max();
   for (const tl::ExprPtr& rows : rows_asked_for(edit.program, edit.facts))
-    fewest = std::min(fewest, constant(edit.program, rows, 1));
+    fewest = std::min(fewest, constant(edit.program, rows).value_or(1));
   return fewest;
 }
 
@@ -121,7 +111,7 @@ Needed needed_keys(const Edit& edit, const KeyRanges& kept, const std::string& c
                 from = around.lower ? lowest(around.lower, rows) : nullptr;
   Box box;
   box.names[count] = {double(fewest_rows(edit)), kInfinity};
-  const int64_t tile = constant(edit.program, edit.facts.key_tile, 1);
+  const int64_t tile = constant(edit.program, edit.facts.key_tile).value_or(1);
   Needed out{end ? smaller(keys, end) : keys, from, whole_spans(kept, keys, rows, box, tile), {}};
   const ExprPtr least = end ? lowest(around.upper, rows) : keys;  // of the ends of single rows
   if (out.first && (!least || range(out.first, {}).high <= 0)) out.first = nullptr;

@@ -78,6 +78,7 @@ bool write_score_map(Edit& edit, const ExprPtr& value) {
   if (!exact_coordinates(edit, coordinates)) return false;
   const auto body = edit.in_map(value, coordinates == Coordinates::real);
   if (!body) return false;
+  edit.score_map = value;
   const Facts& f = edit.facts;
   return edit.insert(mask_of(edit.program, f),
                      map_text(coordinates, f.score, tl::print(f.i0), tl::print(f.j0), *body));

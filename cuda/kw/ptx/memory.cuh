@@ -141,6 +141,13 @@ KW_DEVICE u32 pack(f16, float low, float high) {
   return y;
 }
 
+// The same address, of which the compiler sees no parts: it stays one register pair to which an
+// offset is added in one instruction, and is not spread over the sums of all elements read.
+template <class T> KW_DEVICE T* one_address(T* from) {
+  asm("" : "+l"(from));
+  return from;
+}
+
 // PTX ISA 9.7.20, setmaxnreg: every warp of the warp group runs it; N is a multiple of 8.
 template <int kRegisters> KW_DEVICE void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));

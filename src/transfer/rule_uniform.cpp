@@ -1,0 +1,231 @@
+// What is read at one place for a whole tile of scores is read once.
+//
+//   map_at s[i, j] from (i0, n * BN) = s[i, j] + unscale * table[c.h, min(max(j - i, -R), R) + R]
+//     ->
+//   let uniform = min(max(n * BN + BN - i0 - 1, -R), R) == min(max(n * BN - i0 - 63, -R), R)
+//   if uniform:
+//       let everywhere = unscale * table[c.h, min(max(n * BN - min(M - 1, i0), -R), R) + R]
+//       map s[i, j] = s[i, j] + everywhere
+//   if not uniform:
+//       map_at s[i, j] from (i0, n * BN) = ...
+//
+// When     the map of the scores reads tensors at coordinates, and in some tiles, not in all, the
+//          least and the greatest value of those indices (tile_ranges.h) are the same: a clamped
+//          distance far from the diagonal, a bucket that is wider than a tile. An index that
+//          differs within every tile (j - i + N) leaves the map as it is. Several reads are uniform
+//          together. What else the map computes from coordinates stays in both maps.
+//          The element is read at a row that exists: rows past the end may be all that a tile has.
+// Effect   the same elements; what is multiplied by one is rounded before it is added, as in fp32
+//          without contraction.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "spec/expr_fold.h"
+#include "spec/linear.h"
+#include "transfer/coordinates.h"
+#include "transfer/rules.h"
+#include "transfer/terms.h"
+#include "transfer/tile_ranges.h"
+#include "transfer/write_map.h"
+
+namespace kw::transfer {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+using spec::Linear;
+using spec::Type;
+using tl::Op;
+using tl::Stmt;
+
+ExprPtr coordinate(const char* name) { return spec::leaf(Kind::index, Type::integer, name); }
+
+// A tile's first row and key are the coordinates i0 and j0; `rows` and `keys` count them, as they
+// are written and as numbers.
+struct Tile {
+  ExprPtr rows, keys;
+  int64_t row_count, key_count;
+};
+
+ExprPtr last(const char* first, const ExprPtr& count) {
+  return spec::binary("-", spec::binary("+", coordinate(first), count), spec::integer(1));
+}
+
+class UniformParts {
+ public:
+  explicit UniformParts(const Tile& tile)
+      : tile_(tile),
+        ranges_({coordinate("i0"), last("i0", tile.rows)},
+                {coordinate("j0"), last("j0", tile.keys)},
+                [](const std::string& name) { return name; }) {}
+
+  // Where it holds, e is one value in the tile; null where that is never so, or not known.
+  ExprPtr condition(const ExprPtr& e) {
+    if (!varies_in_a_block(e)) return spec::boolean(true);
+    if (e->type == Type::integer && !reads_at_coordinates(e)) return one_point(e);
+    if (e->args.empty()) return nullptr;
+    ExprPtr all = spec::boolean(true);
+    for (const ExprPtr& a : e->args) {
+      const ExprPtr one = condition(a);
+      if (!one) return nullptr;
+      all = both(all, one);
+    }
+    return all;
+  }
+
+  // Every conjunct once.
+  static ExprPtr both(const ExprPtr& all, const ExprPtr& one) {
+    return holds_in(all, one) ? all : spec::binary("and", all, one);
+  }
+
+  static bool reads_at_coordinates(const ExprPtr& e) {
+    if (e->kind == Kind::read && has_coordinate(e)) return true;
+    return std::any_of(e->args.begin(), e->args.end(), reads_at_coordinates);
+  }
+
+ private:
+  const Tile tile_;
+  TileRanges ranges_;
+
+  // `c` is one of the conjuncts of `all`.
+  static bool holds_in(const ExprPtr& all, const ExprPtr& c) {
+    return spec::equal(all, c) ||
+           (is(all, "and") && (holds_in(all->args[0], c) || holds_in(all->args[1], c)));
+  }
+
+  // Greatest == least, without what stands on both sides.
+  ExprPtr one_point(const ExprPtr& e) {
+    const WrittenRange range = ranges_.range(e);
+    if (!range.known() || spread(e) != 0) return nullptr;
+    const ExprPtr at_most =
+        spec::solved(spec::add(spec::linear(range.high), spec::linear(range.low), -1), false);
+    return at_most->args.empty() ? at_most : spec::binary("==", at_most->args[0], at_most->args[1]);
+  }
+
+  // The least difference between the ends of an integer's range (as TileRanges takes it) that any
+  // tile has; what it does not know counts as any.
+  int64_t spread(const ExprPtr& e) const {
+    if (!has_coordinate(e)) return 0;
+    if (e->kind == Kind::index) return (e->name == "i" ? tile_.row_count : tile_.key_count) - 1;
+    if (e->kind == Kind::where) return std::max(spread(e->args[1]), spread(e->args[2]));
+    if (is(e, "min") || is(e, "max")) return std::min(spread(e->args[0]), spread(e->args[1]));
+    if (is(e, "abs")) return (spread(e->args[0]) + 1) / 2;
+    if (is(e, "//") || is(e, "%")) {
+      const ExprPtr& d = e->args[1];
+      const int64_t width = spread(e->args[0]);
+      if (!is_positive_number(d)) return 0;
+      return is(e, "//") ? width / d->integer : std::min(width, d->integer - 1);
+    }
+    const Linear sum = spec::linear(e);
+    if (sum.terms.size() == 1 && spec::equal(sum.terms[0].atom, e)) return 0;
+    int64_t out = 0;
+    for (const Linear::Term& t : sum.terms) out += std::abs(t.factor) * spread(t.atom);
+    return out;
+  }
+};
+
+// e with the largest parts that read the tile, and are uniform in some tiles, taken out.
+class Split {
+ public:
+  explicit Split(UniformParts& parts) : parts_(parts) {}
+
+  struct Part {
+    ExprPtr value, name;
+  };
+  std::vector<Part> taken;
+  ExprPtr condition = spec::boolean(true);
+
+  ExprPtr take(Edit& edit, const ExprPtr& e) {
+    if (!UniformParts::reads_at_coordinates(e)) return e;
+    if (const ExprPtr when = parts_.condition(e)) {
+      condition = UniformParts::both(condition, when);
+      for (const Part& known : taken)
+        if (spec::equal(known.value, e)) return known.name;
+      const ExprPtr name = spec::leaf(Kind::argument, e->type, edit.fresh({"everywhere"}));
+      taken.push_back({e, name});
+      return name;
+    }
+    if (e->kind == Kind::read) return e;  // its indices alone are not worth a second map
+    spec::Expr out = *e;
+    for (ExprPtr& a : out.args) a = take(edit, a);
+    return spec::make(std::move(out));
+  }
+
+ private:
+  UniformParts& parts_;
+};
+
+// The value at a row and a key that exist.
+ExprPtr at_first(const Edit& edit, const ExprPtr& value) {
+  const ExprPtr row = spec::binary("min", coordinate("i0"),
+                                   spec::binary("-", size(edit.facts.queries), spec::integer(1)));
+  return spec::rewrite(value, [&](const ExprPtr& e) -> ExprPtr {
+    if (e->kind != Kind::index) return nullptr;
+    return e->name == "i" ? row : e->name == "j" ? coordinate("j0") : nullptr;
+  });
+}
+
+ExprPtr as_size(const tl::ExprPtr& e, int64_t value) {
+  return e->kind == tl::ExprKind::integer ? spec::integer(value) : size(tl::print(e));
+}
+
+// The tile of a map of the scores; nothing where its size is no constant.
+std::optional<Tile> tile_of(const Edit& edit) {
+  const Stmt* declared = nullptr;
+  tl::walk(edit.program.body, [&](const Stmt& s) {
+    if (s.op != Op::accumulator) return;
+    for (const tl::Item& d : s.items("d"))
+      if (d.name == edit.facts.score) declared = &s;
+  });
+  const tl::ExprPtr rows = declared->expr("r"), keys = declared->expr("c");
+  const auto row_count = constant(edit.program, rows), key_count = constant(edit.program, keys);
+  if (!row_count || !key_count) return std::nullopt;
+  return Tile{as_size(rows, *row_count), as_size(keys, *key_count), *row_count, *key_count};
+}
+
+std::string indented(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += "\n    " + line;
+  return out;
+}
+
+}  // namespace
+
+bool rule_uniform(Edit& edit) {
+  if (!edit.score_map || !UniformParts::reads_at_coordinates(edit.score_map)) return true;
+  const auto tile = tile_of(edit);
+  if (!tile) return true;
+  UniformParts parts(*tile);
+  Split split(parts);
+  const ExprPtr rest = split.take(edit, edit.score_map);
+  if (split.taken.empty()) return true;
+
+  const Place mask = mask_of(edit.program, edit.facts);
+  const Place map{mask.block, mask.at - 1};  // write_score_map put it there
+  const Stmt written = (*map.block)[map.at];
+  const tl::ExprPtr i0 = written.expr("i0"), j0 = written.expr("j0");
+  const auto text = [&](const ExprPtr& e) { return edit.in_tile(e, i0, j0); };
+
+  std::vector<std::string> once;
+  for (const Split::Part& part : split.taken) {
+    const auto value = text(at_first(edit, part.value));
+    if (!value) return false;
+    once.push_back(fmt::format("let {} = {}", part.name->name, *value));
+  }
+  const Coordinates coordinates = coordinates_of(rest);
+  const auto body = edit.in_map(rest, coordinates == Coordinates::real);
+  const auto condition = text(split.condition);
+  if (!body || !condition || !exact_coordinates(edit, coordinates)) return false;
+  once.push_back(map_text(coordinates, edit.facts.score, tl::print(i0), tl::print(j0), *body));
+
+  const std::string uniform = edit.fresh({"uniform"});
+  map.block->erase(map.block->begin() + map.at);
+  const std::string each = tl::print(written);
+  return edit.insert(map, fmt::format("if not {}:{}", uniform, indented({each}))) &&
+         edit.insert(map, fmt::format("if {}:{}", uniform, indented(once))) &&
+         edit.insert(map, fmt::format("let {} = {}", uniform, *condition));
+}
+
+}  // namespace kw::transfer
