@@ -9,7 +9,7 @@ namespace kw::tl {
 namespace {
 
 std::string coordinate_type(Op op) {
-  return op == Op::map_at ? "int" : op == Op::map_real ? "kw::real" : "";
+  return op == Op::map_at ? "int" : op == Op::map_real ? "kw::coordinate" : "";
 }
 
 std::string target_of(const Stmt& stmt) {
@@ -27,14 +27,14 @@ bool read_real_parameter(Reader& r, std::string& name) {
   return !r.failed();
 }
 
-// `, int i, int j`
+// `, int i, int j`, or kw::coordinate
 bool read_coordinates(Reader& r, const std::string& type) {
   for (const char* n : {"i", "j"}) {
     r.expect(",");
-    if (type == "kw::real") {
+    if (type == "kw::coordinate") {
       r.expect("kw");
       r.expect("::");
-      r.expect("real");
+      r.expect("coordinate");
     } else {
       r.expect(type);
     }

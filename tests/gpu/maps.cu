@@ -32,7 +32,10 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   if constexpr (kKind == at_real)
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::real i, kw::real j, kw::real y) { return kw::fma(y, j - i, x); }, a);
+        [&](kw::real x, kw::coordinate i, kw::coordinate j, kw::real y) {
+          return kw::fma(y, j - i, x + j * i);
+        },
+        a);
   put(s, out);
 }
 
@@ -147,7 +150,7 @@ void maps(Report& report, Random& random) {
       const int i = i0 + r, j = j0 + c;
       want[plain].push_back(std::fma(x, v[r], w[r]));
       want[at_index].push_back(j % 7 == i % 5 ? x * v[r] : float(i * 1000 + j));
-      want[at_real].push_back(std::fma(v[r], float(j - i), x));
+      want[at_real].push_back(std::fma(v[r], float(j - i), std::fma(float(j), float(i), x)));
     }
   launch(map_kernel<plain>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
   report.exact("map", "two row vectors", out.read(), want[plain]);

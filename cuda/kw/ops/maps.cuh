@@ -27,13 +27,10 @@ KW_DEVICE void map_at(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v
 // Like map_at with coordinates as reals: exact below 2^24, and no conversion for each element.
 template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_real(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v) {
-  real i[R / 32];
-#pragma unroll
-  for (int r = 0; r < R / 32; ++r) i[r] = real(at.i + t.thread_row() + r / 2 * 64 + r % 2 * 8);
-  const real j = real(at.j + t.thread_column());
+  const real i = real(at.i + t.thread_row()), j = real(ptx::not_earlier(at.j + t.thread_column()));
 #pragma unroll
   for (int n = 0; n < t.count; ++n)
-    t.x[n] = f(t.x[n], i[t.row(n)], j + real(t.column(n)), v.x[t.row(n)]...);
+    t.x[n] = f(t.x[n], coordinate{i, t.below(n)}, coordinate{j, t.column(n)}, v.x[t.row(n)]...);
 }
 template <template <class, int> class V, int R, class F, class... Vs>
 KW_DEVICE void map_rows(V<real, R>& t, F f, const Vs&... v) {
