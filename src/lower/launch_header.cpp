@@ -202,10 +202,9 @@ std::string pack_tensor(const LaunchArgument& a, const std::string& at) {
                               a.name, bytes_of(a.type));
   if (!a.written && !a.row_alignment)  // kw::Tensor multiplies 32-bit numbers there
     out += fmt::format(
-        "  if (in.{0}.stride[{1}] < 0 || (in.{0}.shape[{1}] - 1) * in.{0}.stride[{1}] >> 32) "
-        "return "
-        "\"{0}: the last dimension must span less than 2^32 elements\";\n",
-        a.name, rank - 1);
+        "  if (in.{0}.shape[{1}] > 1 && in.{0}.stride[{1}] * {2} >> 32) return "
+        "\"{0}: neighbours in the last dimension must be less than 2^32 bytes apart\";\n",
+        a.name, rank - 1, bytes_of(a.type));
   out += fmt::format("  std::memcpy({}, &in.{}.data, 8);\n", at, a.name);
   for (size_t d = 0; d < rank; ++d)
     out += fmt::format(

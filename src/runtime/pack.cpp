@@ -256,15 +256,15 @@ void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
   packed_.tensors.push_back(std::move(packed));
 }
 
-// A kernel that reads elements multiplies the last index and its stride in 32 bits.
+// A kernel that reads elements has the distance of neighbours in 32 bits.
 void Packer::check_span(const Argument& argument, const TensorView& tensor) {
   if (tensor.shape.empty()) return;
-  const int64_t stride = tensor.strides.back(), last = tensor.shape.back() - 1;
-  if (stride < 0 || (last > 0 && stride > 0xffffffff / last))
+  const int64_t stride = tensor.strides.back(), size = static_cast<int64_t>(bytes(tensor.dtype));
+  if (tensor.shape.back() > 1 && (stride < 0 || stride > 0xffffffff / size))
     fault("launch.range",
-          fmt::format("the last dimension of {} has {} elements {} apart, which span "
-                      "2^32 elements or more",
-                      argument.name, last + 1, stride));
+          fmt::format("the elements of {}'s last dimension are {} elements of {} bytes apart, "
+                      "2^32 bytes or more",
+                      argument.name, stride, size));
 }
 
 void Packer::pack_size(const Argument& argument) {

@@ -18,8 +18,9 @@ template <class T, char... Dims> struct Tensor {
   i64 stride[rank];
   int extent[rank];
   // What is read. Tiles hang over the edges of tensors: an index outside of a dimension, on either
-  // side, reads its last element, so that nothing outside of the tensor is ever touched. The last
-  // dimension, along which maps read an element for each of theirs, spans less than 2^32 elements.
+  // side, reads its last element, so that nothing outside of the tensor is ever touched. Along the
+  // last dimension maps read an element for each of theirs: there neighbours are less than 2^32 bytes
+  // apart, so that one 32-bit product, added to the row's address, is all that an element takes.
   template <class... Index> KW_DEVICE auto operator()(Index... at) const {
     static_assert(sizeof...(Index) == rank, "one index a dimension");
     const u32 i[rank] = {u32(at)...};
@@ -27,7 +28,8 @@ template <class T, char... Dims> struct Tensor {
 #pragma unroll
     for (int d = 0; d < rank - 1; ++d) from += inside(i[d], d) * stride[d];
     from = ptx::one_address(from);
-    return from_memory(from + inside(i[rank - 1], rank - 1) * u32(stride[rank - 1]));
+    const u64 bytes = u64(inside(i[rank - 1], rank - 1)) * u32(stride[rank - 1] * sizeof(T));
+    return from_memory(reinterpret_cast<T*>(reinterpret_cast<u64>(from) + bytes));
   }
   // What is written, at indices inside.
   template <class... Index> KW_DEVICE T& element(Index... at) const {
