@@ -36,7 +36,10 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   if constexpr (kKind == at_real)
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::real i, kw::real j, kw::real y) { return kw::fma(y, j - i, x); }, a);
+        [&](kw::real x, kw::coordinate i, kw::coordinate j, kw::real y) {
+          return kw::fma(y, j - i, x + j * i);
+        },
+        a);
   if constexpr (kKind == columns_at) {
     kw::ColumnVector<int, C> kind;
     kw::ColumnVector<kw::real, C> height;
@@ -56,7 +59,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
     kw::set_columns(height, j0, [&](int j) { return height_of(j); });
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::real i, kw::real j, kw::real h, kw::real y) {
+        [&](kw::real x, kw::coordinate i, kw::coordinate j, kw::real h, kw::real y) {
           return kw::fma(y, j - i, x) + h;
         },
         height, a);
@@ -194,7 +197,7 @@ void maps(Report& report, Random& random) {
       const int i = i0 + r, j = j0 + c;
       want[plain].push_back(std::fma(x, v[r], w[r]));
       want[at_index].push_back(j % 7 == i % 5 ? x * v[r] : float(i * 1000 + j));
-      want[at_real].push_back(std::fma(v[r], float(j - i), x));
+      want[at_real].push_back(std::fma(v[r], float(j - i), std::fma(float(j), float(i), x)));
       want[columns_at].push_back(kind_of(i) == kind_of(j) ? x * v[r]
                                                           : height_of(j) + float(i * 1000 + j));
       want[columns_real].push_back(std::fma(v[r], float(j - i), x) + height_of(j));

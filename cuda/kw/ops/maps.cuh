@@ -56,11 +56,11 @@ template <class Tile, class F> struct AtIndex {
     return f(x, i + Tile::below(n), j + Tile::column(n), v...);
   }
 };
-template <class Tile, class F, int Rows> struct AtReal {
+template <class Tile, class F> struct AtReal {
   const F& f;
-  real i[Rows], j;
+  real i, j;
   template <class... X> KW_DEVICE real operator()(real x, int n, X... v) const {
-    return f(x, i[Tile::row(n)], j + real(Tile::column(n)), v...);
+    return f(x, coordinate{i, Tile::below(n)}, coordinate{j, Tile::column(n)}, v...);
   }
 };
 
@@ -97,9 +97,8 @@ KW_DEVICE void map_at(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v
 template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_real(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v) {
   using Tile = Accumulator<real, R, C>;
-  detail::AtReal<Tile, F, R / 32> placed{f, {}, real(at.j + t.thread_column())};
-#pragma unroll
-  for (int r = 0; r < R / 32; ++r) placed.i[r] = real(at.i + t.thread_row() + r / 2 * 64 + r % 2 * 8);
+  const detail::AtReal<Tile, F> placed{f, real(at.i + t.thread_row()),
+                                       real(ptx::not_earlier(at.j + t.thread_column()))};
   detail::map_placed(t, placed, v...);
 }
 template <template <class, int> class V, int R, class F, class... Vs>
