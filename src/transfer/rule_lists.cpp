@@ -44,8 +44,9 @@ using spec::Kind;
 using tl::Op;
 using tl::Stmt;
 
-// Warps take a key block each at a time: as many as a thread block can have leave each few.
-constexpr int kThreads = 1024;
+// Warps take a key block each at a time. Twice as many would have 64 registers a thread, which is too
+// few for predicates with several reads.
+constexpr int kThreads = 512;
 
 ExprPtr local(const std::string& name) {
   return spec::leaf(Kind::argument, spec::Type::integer, name);
