@@ -44,8 +44,8 @@ using spec::Kind;
 using tl::Op;
 using tl::Stmt;
 
-// Warps take a key block each at a time. Twice as many would have 64 registers a thread, which is too
-// few for predicates with several reads.
+// Warps take a key block each at a time. Twice as many would have 64 registers a thread, which is
+// too few for predicates with several reads.
 constexpr int kThreads = 512;
 
 ExprPtr local(const std::string& name) {

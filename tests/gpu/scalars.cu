@@ -35,7 +35,7 @@ __global__ void approximate(Function f, const float* x, float* y, int n) {
   }
 }
 
-std::vector<float> apply(Function f, const std::vector<float>& x) {
+std::vector<float> results_of(Function f, const std::vector<float>& x) {
   Device<float> in(x), out(x.size());
   launch(approximate, int(x.size() + 255) / 256, 256, f, in.data(), out.data(), int(x.size()));
   return out.read();
@@ -78,13 +78,13 @@ void approximations(Report& report, Random& random) {
       want.push_back(row.truth(v));
       bound.push_back(row.bound(v, want.back()));
     }
-    report.close(row.name, row.what, apply(row.f, x), want, bound);
+    report.close(row.name, row.what, results_of(row.f, x), want, bound);
   }
   const float inf = INFINITY;
-  report.exact("exp2", "of -inf, 0, 1, -3, inf", apply(exp2_, {-inf, 0, 1, -3, inf}),
+  report.exact("exp2", "of -inf, 0, 1, -3, inf", results_of(exp2_, {-inf, 0, 1, -3, inf}),
                {0, 1, 2, 0.125f, inf});
-  report.exact("log2", "of 0, 1, 8, inf", apply(log2_, {0, 1, 8, inf}), {-inf, 0, 3, inf});
-  report.exact("reciprocal", "of 1, -4, inf, 0", apply(reciprocal_, {1, -4, inf, 0}),
+  report.exact("log2", "of 0, 1, 8, inf", results_of(log2_, {0, 1, 8, inf}), {-inf, 0, 3, inf});
+  report.exact("reciprocal", "of 1, -4, inf, 0", results_of(reciprocal_, {1, -4, inf, 0}),
                {1, -0.25f, 0, inf});
 }
 
