@@ -31,6 +31,7 @@ struct alignas(2) f16 {
 constexpr float minus_infinity = __builtin_bit_cast(float, 0xff800000u);
 constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
 
+#ifndef KW_EXACT
 // PTX ISA 9.7.3, "Floating Point Instructions": the approximate forms flush subnormals to zero.
 KW_DEVICE float exp2(float x) {
   float y;
@@ -60,6 +61,7 @@ KW_DEVICE float rsqrt(float x) {
 KW_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 KW_DEVICE float min(float a, float b) { return fminf(a, b); }
 KW_DEVICE float max(float a, float b) { return fmaxf(a, b); }
+#endif
 KW_DEVICE int min(int a, int b) { return a < b ? a : b; }
 KW_DEVICE int max(int a, int b) { return a > b ? a : b; }
 KW_DEVICE int abs(int a) { return a < 0 ? -a : a; }

@@ -10,4 +10,5 @@ def test_documents_are_made_checked_and_compiled_without_spills(tmp_path):
     assert " 0 spills" in run.stderr
     kernel = (tmp_path / "made/kernel.cu").read_text()
     assert "kw::Tensor<const kw::i64, 'B', 'M'> document;" in kernel
-    assert "args.document(c.b, i) == args.document(c.b, j) && j < kw::min(args.N, i + 1)" in kernel
+    assert "kw::set_columns(document_j, key_block(args, c, n) * BN" in kernel
+    assert "d == d2 && j < kw::min(args.N, i + 1)" in kernel
