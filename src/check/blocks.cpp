@@ -60,8 +60,8 @@ std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::P
       form.terms[0].keep && spec::mentions(form.terms[0].keep, spec::Kind::index, "h");
   std::set<std::tuple<int64_t, RowTile, int64_t, int64_t, bool>> seen;
   for (const auto& [key, ranges] : tiles) {
-    const int64_t b = std::get<0>(key), head = c.heads[std::get<1>(key)];
-    const RowTile rows = std::get<2>(key);
+    const auto& [b, h, rows] = key;
+    const int64_t head = c.heads[h];
     if (ranges.twice)
       return blame(c, key, {rows.first, 0},
                    fmt::format("rows from {} multiply a key block twice", rows.first));

@@ -91,6 +91,7 @@ void keep_within(const Form& form, int64_t budget, size_t all_heads, std::vector
   }
   const size_t all = cases.size(), least = std::min<size_t>(all, 3);
   const size_t kept = std::clamp<size_t>(all * budget / std::max<int64_t>(total, 1), least, all);
+  if (kept == all) return;
   for (size_t n = 0; n < kept; ++n) cases[n] = cases[n * (all - 1) / (kept - 1)];
   cases.resize(kept);
 }

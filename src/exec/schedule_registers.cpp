@@ -101,11 +101,11 @@ void Pen::wait_group(const Stmt& s) {
     }
     std::erase_if(flights_, [&](const Flight& f) { return f.accumulator == name; });
   }
-  for (auto& entry : registers_) {  // operands of products that are no more
+  for (auto& [name, r] : registers_) {  // operands of products that are no more
     const bool owned = std::any_of(flights_.begin(), flights_.end(), [&](const Flight& f) {
-      return f.left == entry.first || f.accumulator == entry.first;
+      return f.left == name || f.accumulator == name;
     });
-    if (!owned) entry.second.in_flight = nullptr;
+    if (!owned) r.in_flight = nullptr;
   }
 }
 

@@ -18,7 +18,7 @@ CoordinatesOf coordinates_of(Op op) {
     case Op::map_at:
       return {"int", {"i", "j"}};
     case Op::map_real:
-      return {"kw::coordinate", {"i", "j"}};
+      return {"kw::real", {"i", "j"}};
     case Op::set_rows:
       return {"int", {"i"}};
     case Op::set_columns:
@@ -46,7 +46,7 @@ std::string target_of(const Stmt& stmt) {
   return t->kind == ExprKind::name ? t->text : "";
 }
 
-// `int`, `kw::real` or `kw::coordinate`
+// `int` or `kw::real`
 bool read_type(Reader& r, const std::string& type) {
   if (type == "int") return r.expect("int");
   r.expect("kw");
@@ -62,7 +62,7 @@ bool read_parameter(Reader& r, const std::string& type, std::string& name) {
   return !r.failed();
 }
 
-// `, int i, int j`, or kw::coordinate
+// `, int i, int j`, or of type kw::real
 bool read_coordinates(Reader& r, const Stmt& stmt) {
   const CoordinatesOf all = coordinates_of(stmt.op);
   for (const std::string& n : all.names) {

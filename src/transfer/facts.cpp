@@ -294,6 +294,31 @@ std::vector<tl::ExprPtr> rows_asked_for(const Program& program, const Facts& fac
   return rows;
 }
 
+std::vector<std::string> late_toggles(const Program& program, const Facts& facts) {
+  const Stmt* step = nullptr;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op == Op::step && s.word("n") == facts.softmax) step = &s;
+  });
+  std::string parameter;
+  if (step)
+    tl::walk(step->body, [&](const Stmt& s) {
+      if (s.op == Op::if_ && s.body.size() == 1 && s.body[0].op == Op::exceeds)
+        parameter = tl::print(s.expr("c"));
+    });
+  if (parameter.empty()) return {};
+  std::vector<std::string> toggles;
+  const std::vector<tl::Item> parameters = step->items("ps");
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op != Op::call || s.word("n") != facts.softmax) return;
+    for (size_t n = 0; n < parameters.size(); ++n)
+      if (parameters[n].name == parameter)
+        for (const Stmt& t : program.body)
+          if (t.op == Op::toggle && tl::mentions(s.items("a")[n].expr, t.items("d")[0].name))
+            toggles.push_back(t.items("d")[0].name);
+  });
+  return toggles;
+}
+
 const Stmt* declaration_of_argument(const Program& program, const std::string& name) {
   const Stmt* args = program.find(Op::args);
   if (!args) return nullptr;

@@ -48,6 +48,10 @@ tl::Stmt* output_map_of(tl::Program& program);
 // After the last of the lets before the step that masks: what is computed once for each block.
 Place block_lets_end(tl::Program& program, const Facts& facts);
 
+// The toggles with which the step computes weights first, and looks afterwards whether the
+// reference of their row could stand (exceeds).
+std::vector<std::string> late_toggles(const tl::Program& program, const Facts& facts);
+
 // For how many rows, each time that somebody asks for their key range.
 std::vector<tl::ExprPtr> rows_asked_for(const tl::Program& program, const Facts& facts);
 

@@ -12,18 +12,17 @@
 //                                                                 document_j[j] and
 //                                                                 j < min(N, i + 1), s[i, j], -inf)
 //
-// When     a part of a map of the scores by coordinates mentions j and not i, or i and not j,
-// nothing
-//          else that is computed in the step, and reads data, divides by what is no power of two,
-//          or calls a function that is more than an instruction or two. The largest such parts are
-//          taken; equal ones share a vector. Plain arithmetic of coordinates stays: it is cheaper
-//          than a shuffle. So does what mentions both, table[c.h, j - i]. The rows of a map that
-//          every key block runs are set once, where the block of the output begins. Those of a map
-//          under a condition are set beside its columns, in the time that these take: two registers
-//          less through the key loops, which documents on Hopper would spill at 112 keys.
+// When     a part of a map of the scores by coordinates mentions j and not i, or i and not j, and
+//          nothing else that is computed in the step; and it reads data, divides by what is no
+//          power of two, or calls a function that is more than an instruction or two. The largest
+//          such parts are taken; equal ones share a vector. Plain arithmetic of coordinates stays:
+//          it is cheaper than a shuffle. So does what mentions both, table[c.h, j - i]. The rows of
+//          a map that every key block runs are set once, where the block of the output begins.
+//          Those of a map under a condition are set beside its columns, in the time that these
+//          take: two registers less through the key loops, which documents on Hopper would spill at
+//          112 keys.
 // Why      each thread would read its 28 to 32 columns one by one, wait for each, and bring each
-// index
-//          into its tensor; of a column vector a lane reads three or four, all at once.
+//          index into its tensor; of a column vector a lane reads three or four, all at once.
 // Effect   none: the same operations on the same numbers, in the same order.
 #include <fmt/format.h>
 
@@ -41,10 +40,6 @@ using tl::ExprKind;
 using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
-
-bool mentions_coordinate(const ExprPtr& e, const char* coordinate) {
-  return tl::mentions(e, coordinate);
-}
 
 bool is_power_of_two(const ExprPtr& e) {
   if (e->kind != ExprKind::integer) return false;
@@ -116,7 +111,7 @@ class Finder {
   }
 
   void visit(const ExprPtr& e) {
-    const bool i = mentions_coordinate(e, "i"), j = mentions_coordinate(e, "j");
+    const bool i = tl::mentions(e, "i"), j = tl::mentions(e, "j");
     if (i != j && e->kind != ExprKind::name && is_costly(e, scope_) && is_given(e, scope_) &&
         !is_taken_apart(e, scope_) && take(e, i ? "i" : "j"))
       return;

@@ -1,7 +1,7 @@
 // Key blocks that keep nothing are not visited where it is the data that says so: a pre-pass lists
 // the others.
 //
-//   lists attention_lists, threads 1024, w of lists:
+//   lists attention_lists, threads 512, w of lists:
 //       ...
 //       list_blocks visits[w * list_words] for n in range(0, end), groups r to s of BM // 64:
 //           let i0 = ..., i1 = ..., j0 = n * BN, j1 = min(N, j0 + BN) - 1

@@ -145,25 +145,10 @@ Stmt* step_named(tl::Program& program, const std::string& step) {
   return find(program.body, [&](const Stmt& s) { return s.op == Op::step && s.word("n") == step; });
 }
 
-// Blocks are not looked at late any more: the toggles on which that depends are off.
+// Blocks are not looked at late any more.
 void never_check_late(Edit& edit, Pruner& pruner) {
-  Stmt* step = step_named(edit.program, edit.facts.softmax);
-  const Stmt* late = find(step->body, [](const Stmt& s) {
-    return s.op == Op::if_ && s.body.size() == 1 && s.body[0].op == Op::exceeds;
-  });
-  if (!late) return;
-  const std::string parameter = tl::print(late->expr("c"));
-  std::vector<std::string> toggles;
-  const std::vector<tl::Item> parameters = step->items("ps");
-  tl::walk(edit.program.body, [&](const Stmt& s) {
-    if (s.op != Op::call || s.word("n") != edit.facts.softmax) return;
-    for (size_t n = 0; n < parameters.size(); ++n)
-      if (parameters[n].name == parameter)
-        for (const Stmt& t : edit.program.body)
-          if (t.op == Op::toggle && tl::mentions(s.items("a")[n].expr, t.items("d")[0].name))
-            toggles.push_back(t.items("d")[0].name);
-  });
-  for (const std::string& toggle : toggles) pruner.decide(toggle, false);
+  for (const std::string& toggle : late_toggles(edit.program, edit.facts))
+    pruner.decide(toggle, false);
 }
 
 void rename_step(Edit& edit, const std::string& to) {

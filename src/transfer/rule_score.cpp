@@ -7,8 +7,7 @@
 //   with `unscale: f32 = log2e / scale` and `let slope = slopes[c.h] * unscale`
 //
 // When     score = c * core + bias (rule_scale took c), with a core other than s or a bias. The
-// tile
-//          becomes core + bias / c, so that the exponent scale * s is the score times log2e.
+//          tile becomes core + bias / c, so that the exponent scale * s is the score times log2e.
 //          Factors that depend on the block alone are computed once for each block.
 // Effect   bias / c is one rounding more than bias; `unscale` is 1 / c rounded twice. tanh and the
 //          other functions are the device's approximations (tanh: 2^-11 relative). Coordinates are

@@ -8,8 +8,11 @@
 // When     the form has another 16-bit type than the kernel, other head dimensions, or a case for
 //          which other tiles were measured to be best: Target::tiles has the rows (tiles.h). Where
 //          the range of keys moves with the row another row may be best: small tiles visit fewer
-//          masked keys. A text with constants that stand in no row keeps them for its own head
-//          dimensions: whoever wrote them meant them. Only rows that the user named go before.
+//          masked keys. Rows that look at a block late (late_toggles) come last where the scores
+//          fall with the distance on both sides of the row: a key loop meets the side on which they
+//          rise, block after block, and would compute each of them twice. A text with constants
+//          that stand in no row keeps them for its own head dimensions: whoever wrote them meant
+//          them. Only rows that the user named go before.
 // Effect   none: the tiles decide in which order sums are taken, the type what operands round to.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +22,7 @@
 
 #include "transfer/ranges.h"
 #include "transfer/rules.h"
+#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {
@@ -93,6 +97,22 @@ bool range_moves_with_row(const Edit& edit) {
   });
 }
 
+// The distance of a key, to either side.
+bool has_distance(const spec::ExprPtr& e) {
+  using spec::Kind;
+  if (e->kind == Kind::read) return false;  // what a table says is not known
+  if (is(e, "abs") && spec::mentions(e, Kind::index, "i") && spec::mentions(e, Kind::index, "j"))
+    return true;
+  return std::any_of(e->args.begin(), e->args.end(), has_distance);
+}
+
+bool turns_on(const Tiles& tiles, const std::vector<std::string>& toggles) {
+  return std::any_of(tiles.constants.begin(), tiles.constants.end(), [&](const Constant& c) {
+    return c.value == ConstantValue(true) &&
+           std::find(toggles.begin(), toggles.end(), c.name) != toggles.end();
+  });
+}
+
 struct Dims {
   int64_t dim, value_dim;
   bool operator==(const Dims&) const = default;
@@ -114,6 +134,11 @@ std::vector<const Tiles*> choices(Edit& edit, const Dims& asked, const Dims& own
     if (t.is_for(edit.target.name) && Dims{t.dim, t.value_dim} == asked &&
         (t.keys == Keys::any || t.keys == keys))
       (t.users ? users : shipped).push_back(&t);
+  if (keys == Keys::alike && has_distance(edit.term.score)) {
+    const std::vector<std::string> late = late_toggles(edit.program, edit.facts);
+    std::stable_partition(shipped.begin(), shipped.end(),
+                          [&](const Tiles* t) { return !turns_on(*t, late); });
+  }
   const bool stay = asked == own && (shipped.empty() || has_constants_of_its_own(edit, own));
   out = users;
   if (stay) out.push_back(nullptr);

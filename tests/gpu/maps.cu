@@ -36,7 +36,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   if constexpr (kKind == at_real)
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::coordinate i, kw::coordinate j, kw::real y) {
+        [&](kw::real x, kw::real i, kw::real j, kw::real y) {
           return kw::fma(y, j - i, x + j * i);
         },
         a);
@@ -59,7 +59,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
     kw::set_columns(height, j0, [&](int j) { return height_of(j); });
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::coordinate i, kw::coordinate j, kw::real h, kw::real y) {
+        [&](kw::real x, kw::real i, kw::real j, kw::real h, kw::real y) {
           return kw::fma(y, j - i, x) + h;
         },
         height, a);

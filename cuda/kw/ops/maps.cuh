@@ -60,7 +60,7 @@ template <class Tile, class F> struct AtReal {
   const F& f;
   real i, j;
   template <class... X> KW_DEVICE real operator()(real x, int n, X... v) const {
-    return f(x, coordinate{i, Tile::below(n)}, coordinate{j, Tile::column(n)}, v...);
+    return f(x, i + real(Tile::below(n)), j + real(Tile::column(n)), v...);
   }
 };
 

@@ -69,21 +69,6 @@ struct Origin {
   int i, j;
 };
 
-// A coordinate as a real, for map_real: that of the thread's first element, and how far beyond it
-// this one is, which is known when the loops over elements are unrolled. All are ints below 2^24, so
-// sums and differences are exact in any order. A difference is that of the first elements and a
-// constant: column c of a row and column c + 8 of the row 8 below have the same, computed once. (A
-// template over `real`, whose operators are then looked up for it.)
-template <class Real> struct CoordinateOf {
-  Real first;
-  int beyond;
-  KW_DEVICE operator Real() const { return first + Real(beyond); }
-  friend KW_DEVICE Real operator-(CoordinateOf a, CoordinateOf b) {
-    return (a.first - b.first) + Real(a.beyond - b.beyond);
-  }
-};
-using coordinate = CoordinateOf<real>;
-
 template <class Tile, int N> struct Ring {
   Tile slot[N];
   KW_DEVICE Tile& operator[](int t) { return slot[u32(t) % N]; }
