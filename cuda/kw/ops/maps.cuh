@@ -143,7 +143,8 @@ template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>
 
 // What the tensor's rows that row_of names for the tile's rows have at its columns, of which at.j is the
 // first. Pairs are read by one load each where they are words of memory, and all of the tile's columns
-// are the tensor's; element by element, each brought inside, where not.
+// are the tensor's; element by element, each brought inside, where not. A warp decides as one: lanes
+// that part take registers.
 template <class T, int R, int C, class F>
 KW_DEVICE void set_tile(Operand<T, R, C>& t, Origin at, F row_of) {
   using Tile = Accumulator<real, R, C>;
@@ -156,7 +157,7 @@ KW_DEVICE void set_tile(Operand<T, R, C>& t, Origin at, F row_of) {
     words = words && row[r].apart == sizeof(T) && u64(row[r].data + j) % 4 == 0;
     words = words && at.j + C - 1 <= int(row[r].last);
   }
-  if (words) {
+  if (__all_sync(~0u, words)) {
 #pragma unroll
     for (int n = 0; n < t.count; ++n) {
       const T* from = row[Tile::row(2 * n)].data + j + Tile::column(2 * n);
