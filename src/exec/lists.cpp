@@ -185,7 +185,7 @@ Value word_of_scratch(const Context& c, const tl::Expr& e) {
 
 namespace {
 
-// The elements of a dimension that indices from first to last read.
+// The elements of a dimension that indices from first to last read, as one range.
 std::pair<int64_t, int64_t> inside(int64_t first, int64_t last, int64_t extent) {
   const bool outside = first < 0 || last >= extent;
   return {std::clamp<int64_t>(first, 0, extent - 1), outside ? extent - 1 : last};

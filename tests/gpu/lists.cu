@@ -1,6 +1,8 @@
 // The pre-pass: ranges of elements by a warp, and lists of key blocks by a thread block. What a
 // group of rows keeps of a key block is drawn beforehand; the list is made again here, in plain
 // loops. Thread blocks have few warps and many, key blocks fill no chunk, one and several.
+#include <algorithm>
+
 #include "conformance.h"
 
 namespace conformance {
@@ -23,9 +25,6 @@ template <class T> __global__ void range_kernel(Table<T> table, const Box* boxes
   }
 }
 
-// What an index reads: outside of a dimension its last element.
-int read_at(int x, int extent) { return x < 0 || x >= extent ? extent - 1 : x; }
-
 template <class T> void ranges(Report& report, const char* what, int low, int high) {
   constexpr int kRows = 5, kColumns = 300, kStride = 307, kBoxes = 200;
   Random random(3);
@@ -41,9 +40,12 @@ template <class T> void ranges(Report& report, const char* what, int low, int hi
     b.first[1] = random.integer(-edge, kColumns - 1), b.last[1] = random.integer(b.first[1], kColumns - 1 + edge);
     if (n % 5 == 0) b.last[1] = b.first[1];
     int lowest = INT32_MAX, highest = INT32_MIN;
+    // An index outside of a dimension reads its last element, and a range goes up to there.
+    const bool outside = b.first[1] < 0 || b.last[1] >= kColumns;
+    const int from = std::clamp(b.first[1], 0, kColumns - 1), to = outside ? kColumns - 1 : b.last[1];
     for (int i = b.first[0]; i <= b.last[0]; ++i)
-      for (int j = b.first[1]; j <= b.last[1]; ++j) {
-        const int x = values[i * kStride + read_at(j, kColumns)];
+      for (int j = from; j <= to; ++j) {
+        const int x = values[i * kStride + j];
         lowest = std::min(lowest, x), highest = std::max(highest, x);
       }
     least.push_back(lowest), most.push_back(highest);

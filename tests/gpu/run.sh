@@ -8,15 +8,14 @@ out=build/conformance
 run="timeout -k 10 60"
 $run "$out/conformance" || exit $?
 [ "${1:-}" = --breaks ] || exit 0
-missed=0
-while read -r name _ _ function _; do
-  case $name in '#'*) continue ;; esac
-  if $run "$out/breaks/$name/conformance" 2>&1 | grep -q "^$function .*WRONG"; then
-    echo "break $name: found at ${function%,}"
+
+found=$(grep -v '^#' tests/gpu/breaks.txt | tr -s ' ' | cut -d ' ' -f 1,4 | xargs -P "${JOBS:-4}" -L 1 sh -c '
+  if $1 "$2/breaks/$3/conformance" 2>&1 | grep -q "^$4 .*WRONG"; then
+    echo "break $3: found at ${4%,}"
   else
-    echo "break $name: NOT found at ${function%,}"
-    missed=$((missed + 1))
-  fi
-done < tests/gpu/breaks.txt
+    echo "break $3: NOT found at ${4%,}"
+  fi' run "$run" "$out")
+echo "$found"
+missed=$(echo "$found" | grep -c 'NOT found')
 echo "$missed breaks missed"
 [ "$missed" = 0 ]

@@ -22,6 +22,10 @@ def test_make_ends_well(tmp_path, name):
     assert run.returncode == 0, run.stderr
     assert (tmp_path / name / "kernel.cubin").exists()
 
+    run = call("exact", tmp_path / name, "--out", tmp_path / "exact")
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "exact/kernel.cubin").exists()
+
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_says_what_it_is_and_its_shapes(name):

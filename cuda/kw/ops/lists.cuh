@@ -15,8 +15,8 @@ struct Kept {
 
 namespace detail {
 
-// The elements of one dimension that indices from first to last read: an index outside of it, on
-// either side, reads the last one.
+// The elements of one dimension that indices from first to last read, as one range: an index outside
+// of it, on either side, reads the last one, and then all from the first up to there count.
 struct Span {
   int first, last;
 };

@@ -120,7 +120,7 @@ template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_real(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v) {
   using Tile = Accumulator<real, R, C>;
   const detail::AtReal<Tile, F> placed{f, real(at.i + t.thread_row()),
-                                       real(ptx::not_earlier(at.j + t.thread_column()))};
+                                       real(at.j + t.thread_column())};
   detail::map_placed(t, placed, v...);
 }
 template <template <class, int> class V, int R, class F, class... Vs>

@@ -148,13 +148,6 @@ template <class T> KW_DEVICE T* one_address(T* from) {
   return from;
 }
 
-// The same number, computed here and not while the statements before it wait: what is computed from
-// it does not take registers then.
-KW_DEVICE int not_earlier(int x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
-
 // PTX ISA 9.7.20, setmaxnreg: every warp of the warp group runs it; N is a multiple of 8.
 template <int kRegisters> KW_DEVICE void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
