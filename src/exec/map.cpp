@@ -42,7 +42,7 @@ struct RowRead {
 // A register that is filled anew for each row.
 struct RowInput {
   int at;
-  const Row* vector;   // null, and no tile: the row's coordinate i
+  const Row* vector;  // null, and no tile: the row's coordinate i
   const Tile* tile;
 };
 
@@ -235,9 +235,9 @@ class Body {
     const bool fits = t.role == Role::operand && t.rows == rows_ && t.columns == width_ &&
                       e->args.size() == 3 && e->args[1]->is_name("i") && e->args[2]->is_name("j");
     if (!t.defined || !fits)
-      c_.m.faults.raise(t.defined ? "exec.shape" : "exec.uninitialised", c_.at,
-                        fmt::format("{} is not an operand of {} x {} that was set", tl::print(e),
-                                    rows_, width_));
+      c_.m.faults.raise(
+          t.defined ? "exec.shape" : "exec.uninitialised", c_.at,
+          fmt::format("{} is not an operand of {} x {} that was set", tl::print(e), rows_, width_));
     if (c_.m.faults.any()) return element_register();
     const int r = make(Type::real);
     inputs_.push_back({r, nullptr, &t});

@@ -121,7 +121,7 @@ struct Tables {
   };
   std::vector<Work> works;
   std::set<std::string> operands;  // their names: maps read those in registers
-  std::vector<Cells> cells;  // of each region, once divide() has run
+  std::vector<Cells> cells;        // of each region, once divide() has run
   int slots = 0, total_cells = 0;
 
   int region(int array, const Region& r);

@@ -202,8 +202,8 @@ class Typing {
     const char* what = axis ? "columns" : "rows";
     if (due && has && *due != *has)
       c_.broken(map_->op == Op::map ? "C4" : "C3", e->span,
-                fmt::format("`{}` has {} {}, `{}` has {} {}", s.name, *has, both ? what : "elements",
-                            map_->target, *due, what))
+                fmt::format("`{}` has {} {}, `{}` has {} {}", s.name, *has,
+                            both ? what : "elements", map_->target, *due, what))
           .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
   }
 

@@ -109,10 +109,9 @@ class Reading {
     const std::string& type = tensor_of(read, edit_.program)->items("t").at(0).type;
     const std::string name = edit_.fresh({tensor + "_ij", tensor + "_at_ij"});
     known.push_back({read, i0, j0, name});
-    const std::string texts[] = {
-        fmt::format("operand {}: {}[{}]", name, type, shape_),
-        fmt::format("set_tile {}[i, j] from ({}, {}) = {}", name, tl::print(i0), tl::print(j0),
-                    tl::print(read))};
+    const std::string texts[] = {fmt::format("operand {}: {}[{}]", name, type, shape_),
+                                 fmt::format("set_tile {}[i, j] from ({}, {}) = {}", name,
+                                             tl::print(i0), tl::print(j0), tl::print(read))};
     for (const std::string& text : texts)
       if (!edit_.insert({&block, n++}, text)) return "";
     return name;
