@@ -111,6 +111,15 @@ KW_DEVICE real from_memory(const f16* x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(__ldg(&x->bits)));
   return y;
 }
+// Of two elements in a word the low one (0) or the high one (1).
+KW_DEVICE real from_word(bf16, u32 word, int high) {
+  return __uint_as_float(high ? word & 0xffff0000u : word << 16);
+}
+KW_DEVICE real from_word(f16, u32 word, int high) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(static_cast<unsigned short>(word >> 16 * high)));
+  return y;
+}
 #endif
 }  // namespace kw
 #ifdef KW_EXACT

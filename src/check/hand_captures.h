@@ -76,7 +76,7 @@ inline void add_reads(spec::Form& f) {
     t.score = binary("+", t.score,
                      binary("*", read("slopes", Type::real, {at("h")}), unary("float", distance)));
   }
-  if (f.name == "pair_bias") {
+  if (f.name == "pair_bias" || f.name == "pairs") {
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.H, f.M, f.N}));
     f.arguments.push_back(tensor("table", Dtype::f32, {f.H, {"", 41}}));
     f.arguments.push_back(tensor("valid", Dtype::boolean, {f.B, f.N}));

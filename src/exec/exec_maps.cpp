@@ -1,5 +1,5 @@
-// Element by element: filling, maps, maps that know where the tile lies, and vectors of what data
-// says at rows or columns.
+// Element by element: filling, maps, maps that know where the tile lies, and vectors and tiles of
+// what data says at rows, at columns, or at both.
 //
 // A map with global coordinates says where its tile starts. The tile knows: its rows came with the
 // query, its columns with the keys. The two must agree.
@@ -108,6 +108,19 @@ Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate, con
 Next exec_set_rows(Machine& m, Agent& a, const Stmt& s) { return set_vector(m, a, s, "i", "i0"); }
 Next exec_set_columns(Machine& m, Agent& a, const Stmt& s) {
   return set_vector(m, a, s, "j", "j0");
+}
+
+// Where the tile lies is nobody's but the statement's to say: the scores that a map adds it to have
+// their own origin, and a wrong one shows in the values.
+Next exec_set_tile(Machine& m, Agent& a, const Stmt& s) {
+  const auto tile = tile_of(m, a, s, "t", Role::operand, false);
+  if (!tile) return Next::on;
+  const Context c = context(m, a, s);
+  const Origin at{integer_of(c, s.expr("i0")), integer_of(c, s.expr("j0")), false};
+  if (m.faults.any()) return Next::on;
+  run_map(m, a, s, *tile, "", at);
+  tile->defined = true;
+  return Next::on;
 }
 
 }  // namespace kw::exec

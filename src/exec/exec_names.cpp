@@ -31,7 +31,10 @@ namespace {
 Next declare_register(Machine& m, Agent& a, const Stmt& s, Role role) {
   const Context c = context(m, a, s);
   const std::string& type = s.word("t");
-  const Dtype dtype = type == "real" ? Dtype::f32 : m.element;
+  const Dtype dtype = type == "real"   ? Dtype::f32
+                      : type == "bf16" ? Dtype::bf16
+                      : type == "f16"  ? Dtype::f16
+                                       : m.element;
   const int64_t rows = integer_of(c, s.expr("r")), columns = integer_of(c, s.expr("c"));
   if (rows < 1 || columns < 8 || columns % 8 != 0) {
     m.faults.raise("exec.shape", &s, fmt::format("a register tile of {} x {}", rows, columns));

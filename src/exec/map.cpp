@@ -1,8 +1,9 @@
 // Map bodies: one scalar expression for every element of a tile or row vector.
 //
 // A body is compiled to a list of row operations over registers of one row's width, then run row by
-// row. What does not depend on the element (arguments, names) is evaluated once; row vectors and i
-// are filled in for each row; j, column vectors and the element for each column. The arithmetic is
+// row. What does not depend on the element (arguments, names) is evaluated once; row vectors, i and
+// rows of operands are filled in for each row; j, column vectors and the element for each column.
+// The arithmetic is
 // apply()'s, the same as everywhere. What sets a vector is one such row: its coordinate, i or j, is
 // what j is to a tile.
 #include <fmt/format.h>
@@ -41,7 +42,8 @@ struct RowRead {
 // A register that is filled anew for each row.
 struct RowInput {
   int at;
-  const Row* vector;  // null: the row's coordinate i
+  const Row* vector;   // null, and no tile: the row's coordinate i
+  const Tile* tile;
 };
 
 class Body {
@@ -85,6 +87,10 @@ class Body {
   // Runs on row r, whose elements are in element_register().
   void run(int r) {
     for (const RowInput& input : inputs_) {
+      if (input.tile) {
+        take(*input.tile, r, input.at);
+        continue;
+      }
       const Row* row = input.vector;
       for (int k = 0; k < width_; ++k)
         if (row)
@@ -198,11 +204,18 @@ class Body {
     const auto* row = b ? std::get_if<std::shared_ptr<Row>>(b) : nullptr;
     return row ? row->get() : nullptr;
   }
+  // An operand.
+  const Tile* tile(const Expr& e) const {
+    if (e.kind != ExprKind::index || e.args[0]->kind != ExprKind::name || !c_.scope) return nullptr;
+    Binding* b = c_.scope->find(e.args[0]->text);
+    const auto* tile = b ? std::get_if<std::shared_ptr<Tile>>(b) : nullptr;
+    return tile ? tile->get() : nullptr;
+  }
   bool is_element(const Expr& e) const {
     return e.kind == ExprKind::index && e.args[0]->is_name(target_);
   }
   bool varies(const ExprPtr& e) const {
-    if (is_element(*e) || is_coordinate(*e) || vector(*e)) return true;
+    if (is_element(*e) || is_coordinate(*e) || vector(*e) || tile(*e)) return true;
     for (const ExprPtr& arg : e->args)
       if (varies(arg)) return true;
     return false;
@@ -214,7 +227,20 @@ class Body {
 
   int input(const Row* row) {
     const int r = make(row ? type_of(*row) : coordinate_);
-    inputs_.push_back({r, row});
+    inputs_.push_back({r, row, nullptr});
+    return r;
+  }
+
+  int compile_tile(const ExprPtr& e, const Tile& t) {
+    const bool fits = t.role == Role::operand && t.rows == rows_ && t.columns == width_ &&
+                      e->args.size() == 3 && e->args[1]->is_name("i") && e->args[2]->is_name("j");
+    if (!t.defined || !fits)
+      c_.m.faults.raise(t.defined ? "exec.shape" : "exec.uninitialised", c_.at,
+                        fmt::format("{} is not an operand of {} x {} that was set", tl::print(e),
+                                    rows_, width_));
+    if (c_.m.faults.any()) return element_register();
+    const int r = make(Type::real);
+    inputs_.push_back({r, nullptr, &t});
     return r;
   }
 
@@ -235,6 +261,7 @@ class Body {
     if (is_element(*e)) return element_register();
     if (is_coordinate(*e)) return e->text == along_ ? j_ : input(nullptr);
     if (const Row* row = vector(*e)) return compile_vector(e, *row);
+    if (const Tile* operand = tile(*e)) return compile_tile(e, *operand);
     if (e->kind == ExprKind::index) return compile_read(*e);
     const std::optional<Fn> fn =
         function_named(e->kind == ExprKind::where ? "where" : e->text, e->args.size());

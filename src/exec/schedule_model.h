@@ -18,6 +18,7 @@
 #include <bitset>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,7 @@ struct Tables {
     bool operator==(const Work&) const = default;
   };
   std::vector<Work> works;
+  std::set<std::string> operands;  // their names: maps read those in registers
   std::vector<Cells> cells;  // of each region, once divide() has run
   int slots = 0, total_cells = 0;
 

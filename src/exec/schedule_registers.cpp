@@ -56,6 +56,7 @@ void Pen::declare(const Stmt& s) {
     const bool rows = s.op != Op::column, columns = s.has("c");
     extents_[d.name] = {rows ? int(integer_of(c, s.expr("r"))) : 1,
                         columns ? int(integer_of(c, s.expr("c"))) : 1, 0};
+    if (s.op == Op::operand) t_.operands.insert(d.name);
     if (d.expr) compute(s, d.name);
   }
 }
@@ -147,6 +148,7 @@ Next Pen::registers(const Stmt& s) {
       break;
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_tile:
       writes(s, word_of(s, "t"));
       compute(s, word_of(s, "t"));
       break;

@@ -207,6 +207,7 @@ bool needs_worker(Op op) {
     case Op::map_rows:
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_tile:
     case Op::reshape:
     case Op::raise:
     case Op::exceeds:
@@ -291,6 +292,7 @@ Next Pen::record(const Stmt& s) {
     case Op::map_rows:
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_tile:
     case Op::reshape:
     case Op::raise:
     case Op::exceeds:

@@ -45,8 +45,9 @@ enum Depends { uniform, row, element };
 // Counts one body.
 class Body {
  public:
-  explicit Body(const Stmt& s)
+  Body(const Stmt& s, const std::set<std::string>& operands)
       : target_(s.expr("t")),
+        operands_(operands),
         rows_(s.op == Op::map_rows || s.op == Op::set_rows || s.op == Op::set_columns),
         sets_(rows_ && s.op != Op::map_rows),
         real_(s.op == Op::map_real) {}
@@ -101,6 +102,10 @@ class Body {
   Seen of_index(const ExprPtr& e) {
     if (e->args[0]->text == target_->text) return {rows_ ? row : element, true, false};
     if (!sets_ && e->args.size() == 2 && e->args[1]->is_name("i")) return {row, true, false};
+    if (operands_.count(e->args[0]->text)) {
+      count(element, alu_cost(1));  // out of its word
+      return {element, true, false};
+    }
     if (!sets_ && e->args.size() == 2 && e->args[1]->is_name("j")) {
       count(element, alu_cost(0.5));  // a shuffle, which two rows share
       return {element, true, false};
@@ -170,19 +175,21 @@ class Body {
   }
 
   ExprPtr target_;
+  const std::set<std::string>& operands_;
   bool rows_, sets_, real_, column_ = false;
 };
 
 }  // namespace
 
-BodyCost body_cost(const Stmt& map) {
-  Body body(map);
+BodyCost body_cost(const Stmt& map, const std::set<std::string>& operands) {
+  Body body(map, operands);
   body.visit(map.expr("f"));
   return body.cost;
 }
 
 // A lane of the warp has rows / 32 rows (a worker's 64: two) and a quarter of their columns.
-Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu) {
+Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
+                    const std::set<std::string>& operands) {
   const double rows = work.rows / 32.0,
                elements = work.columns > 1 ? rows * work.columns / 4 : rows;
   switch (s.op) {
@@ -192,7 +199,7 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu) {
     case Op::map_at:
     case Op::map_real:
     case Op::map_rows: {
-      const BodyCost body = body_cost(s);
+      const BodyCost body = body_cost(s, operands);
       Cost c = times(body.element, elements);
       c += times(body.row, rows);
       return c;
@@ -201,6 +208,8 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu) {
       return times(body_cost(s).element, rows);
     case Op::set_columns:  // a lane of the warp has every 32nd
       return times(body_cost(s).element, (work.columns + 31) / 32);
+    case Op::set_tile:  // a load for two neighbours, its address that of the row's first
+      return {elements / 2, 0, 0, 0, 0};
     case Op::row:
     case Op::partial:
       return alu_cost(rows);

@@ -23,11 +23,12 @@ struct Cost {
 struct BodyCost {
   Cost element, row;
 };
-// `element` is the target's name; `coordinates` of map_at (ints) and map_real (reals).
-BodyCost body_cost(const tl::Stmt& map);
+// `operands`: names of which an element b[i, j] is in a register.
+BodyCost body_cost(const tl::Stmt& map, const std::set<std::string>& operands = {});
 
 // Of one warp's share of a statement that computes on its own registers.
-Cost statement_cost(const tl::Stmt& s, const exec::schedule::Tables::Work& work, const Gpu& gpu);
+Cost statement_cost(const tl::Stmt& s, const exec::schedule::Tables::Work& work, const Gpu& gpu,
+                    const std::set<std::string>& operands);
 
 // Cycles of one scheduler's pipes.
 struct Demand {

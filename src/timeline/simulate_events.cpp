@@ -206,7 +206,7 @@ bool Simulation::compute(int agent, const Event&) {
   for (bool more = true; more && a.at < stream.size(); ++a.at) {
     const Event& e = stream[a.at];
     if (e.kind != Kind::compute || t_.works[e.work].depth > 0) break;
-    const Demand one = demand(statement_cost(*e.stmt, t_.works[e.work], gpu_), gpu_);
+    const Demand one = demand(statement_cost(*e.stmt, t_.works[e.work], gpu_, t_.operands), gpu_);
     all += one;
     a.pieces.push_back({e.stmt, one.alone() + 1e-9});
     more = !ends_job(*e.stmt);

@@ -124,6 +124,11 @@ bool operands_are_right(Check& c);
 // The names that the statement has just added to `block`, those from number `before` on.
 void names_are_unique(Check& c, const Scope& block, size_t before);
 
+// laws_names.cpp. Whether the symbol is an operand of bf16 or f16, which no product reads; and the
+// report, operand.C4, of what is neither a map nor set_tile and names it.
+bool holds_data(const Symbol& s);
+void data_is_for_maps(Check& c, const Symbol& s, Span span);
+
 // laws_types.cpp. The type of an expression, reporting what does not fit; unknown after a report.
 // `map` is the target of the map whose body e is part of: s[i, j] then is a real.
 struct MapBody {

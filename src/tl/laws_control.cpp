@@ -1,5 +1,7 @@
 // Who does what, in which order: workers and threads, loops, branches, steps; and the values and
 // tiles that a block declares.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "tl/laws_check.h"
@@ -61,11 +63,12 @@ void columns_are_possible(Check& c) {
              fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
 }
 
-void register_tile_is_possible(Check& c, const char* type) {
+void register_tile_is_possible(Check& c, const std::vector<std::string>& types) {
   const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
-  if (c.stmt.word("t") != type)
+  if (std::find(types.begin(), types.end(), c.stmt.word("t")) == types.end())
     c.broken("C1", c.stmt.items("t")[0].span,
-             fmt::format("{} holds {}, this one {}", word(c.stmt.op), type, c.stmt.word("t")));
+             fmt::format("{} holds {}, this one {}", word(c.stmt.op), fmt::join(types, " or "),
+                         c.stmt.word("t")));
   worker_holds(c, rows, "tile");
   columns_are_possible(c);
   belongs_to_worker(c, "C3");
@@ -129,7 +132,7 @@ void law_thread(Check& c) {
       Op::gemm_add_async, Op::fill,        Op::map,        Op::map_at,     Op::map_real,
       Op::map_rows,       Op::reshape,     Op::raise,      Op::exceeds,    Op::row_max,
       Op::row_sum,        Op::add,         Op::step,       Op::call,       Op::init,
-      Op::sync_cluster,   Op::set_rows,    Op::set_columns};
+      Op::sync_cluster,   Op::set_rows,    Op::set_columns, Op::set_tile};
   walk(c.stmt.body, [&](const Stmt& s) {
     if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))
       c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))
@@ -255,8 +258,8 @@ void law_count(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", t.name), s->span});
 }
 
-void law_accumulator(Check& c) { register_tile_is_possible(c, "real"); }
-void law_operand(Check& c) { register_tile_is_possible(c, "element"); }
+void law_accumulator(Check& c) { register_tile_is_possible(c, {"real"}); }
+void law_operand(Check& c) { register_tile_is_possible(c, {"element", "bf16", "f16"}); }
 
 void law_row(Check& c) {
   rows_are_possible(c);

@@ -1,5 +1,7 @@
 // Maps and rows. A body sees one element: its own, and its row's values; what it reads is checked
 // with the types of the expression (laws_types.cpp reports C2 and C3 of the maps).
+#include <algorithm>
+
 #include "tl/laws_check.h"
 
 namespace kw::tl {
@@ -45,6 +47,32 @@ void law_map_at(Check&) {}       // likewise
 void law_map_real(Check&) {}     // likewise
 void law_set_rows(Check&) {}     // likewise
 void law_set_columns(Check&) {}  // likewise
+
+// What the read mentions is judged with the types; here, that it is one, and of neighbours.
+void law_set_tile(Check& c) {
+  const Symbol& t = *c.find(c.stmt.expr("t"));
+  const ExprPtr& body = c.stmt.expr("f");
+  if (!holds_data(t))
+    c.broken("C1", c.stmt.expr("t")->span,
+             fmt::format("an operand of bf16 or f16 is due here, `{}` is of {}", t.name, t.element))
+        .notes.push_back({fmt::format("`{}` is declared here", t.name), t.span});
+  if (body->kind != ExprKind::index) {
+    c.broken("C2", body->span, fmt::format("`{}` is no read of a tensor", print(body)));
+    return;
+  }
+  const Symbol* from = c.find(body->args[0]);
+  if (!from || from->category != Category::tensor) return;  // laws_types.cpp said it
+  if (holds_data(t) && from->element != t.element)
+    c.broken("C2", body->span,
+             fmt::format("`{}` holds {}, `{}` {}", from->name, from->element, t.name, t.element))
+        .notes.push_back({fmt::format("`{}` is declared here", from->name), from->span});
+  const auto mentions_j = [](const ExprPtr& e) { return mentions(e, "j"); };
+  if (!body->args.back()->is_name("j"))
+    c.broken("C3", body->args.back()->span,
+             fmt::format("the last index is `{}`", print(body->args.back())));
+  else if (std::any_of(body->args.begin(), body->args.end() - 1, mentions_j))
+    c.broken("C3", body->span, fmt::format("`{}` has j twice", print(body)));
+}
 
 void law_map_rows(Check& c) {
   const Symbol& s = *c.find(c.stmt.expr("t"));

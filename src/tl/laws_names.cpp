@@ -106,6 +106,10 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
     return false;
   }
   const auto& ok = want.categories;
+  if (holds_data(*s) && c.stmt.op != Op::set_tile) {
+    data_is_for_maps(c, *s, span);
+    return false;
+  }
   const bool of_ints = s->category == Category::row && s->element == "i32";
   if (of_ints && c.stmt.op != Op::set_rows) {
     c.broken_as("row", "C3", span,
@@ -132,6 +136,16 @@ bool is_reserved(std::string_view name) {
 }
 
 }  // namespace
+
+bool holds_data(const Symbol& s) {
+  return s.category == Category::operand && (s.element == "bf16" || s.element == "f16");
+}
+
+void data_is_for_maps(Check& c, const Symbol& s, Span span) {
+  c.broken_as("operand", "C4", span,
+              fmt::format("`{}` holds {}: only set_tile and maps know it", s.name, s.element))
+      .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
+}
 
 bool operands_are_right(Check& c) {
   std::map<std::string, std::string> kinds;

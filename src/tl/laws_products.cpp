@@ -93,6 +93,8 @@ void product_fits(Check& c, bool transposed) {
   const bool left = is("a", {Category::operand, Category::tile, Category::ring}),
              right = is("b", {Category::tile, Category::ring});
   if (!is("c", {Category::accumulator}) || !left || !right) return;
+  const Symbol& a = *c.find(c.stmt.expr("a"));
+  if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.expr("a")->span);
   const Extents e = extents(c);
   agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
         transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");

@@ -61,6 +61,7 @@ class Typing {
     if (map_ && (e->text == "i" || e->text == "j")) {
       if (map_->op == Op::map_at) return kInteger;
       if (map_->op == (e->text == "i" ? Op::set_rows : Op::set_columns)) return kInteger;
+      if (map_->op == Op::set_tile) return kInteger;
       if (map_->op == Op::map_real) return kReal;
       if (map_->op == Op::map && !scope_.find(e->text)) {
         c_.broken("C3", e->span,
@@ -165,7 +166,7 @@ class Typing {
   }
 
   Type of_element(const ExprPtr& e, const Symbol& s, size_t rank) {
-    if (map_->op == Op::set_rows || map_->op == Op::set_columns) {
+    if (map_->op == Op::set_rows || map_->op == Op::set_columns || map_->op == Op::set_tile) {
       c_.broken("C2", e->span,
                 fmt::format("the body may read tensors, `{}` is {}", s.name, word(s.category)));
       return kUnknown;
@@ -174,9 +175,12 @@ class Typing {
     const bool own = s.name == map_->target, column = s.category == Category::column;
     const bool indexed = e->args.size() == rank + 1 && e->args[1]->is_name(column ? "j" : "i") &&
                          (rank == 1 || e->args[2]->is_name("j"));
-    const bool readable = own || s.category == Category::row || (column && placed);
+    const bool data = holds_data(s) && map_->op != Op::map_rows;
+    const bool readable = own || data || s.category == Category::row || (column && placed);
     if (indexed && readable) {
-      if (placed && rank == 1) vector_fits(e, s);
+      if (placed && rank == 1) vector_fits(e, s, column ? 1 : 0);
+      for (size_t axis : {0, 1})
+        if (data) vector_fits(e, s, axis);
       return s.element == "i32" ? kInteger : kReal;
     }
     c_.broken("C2", e->span,
@@ -184,20 +188,22 @@ class Typing {
                                      column      ? s.name + "[j]"
                                      : rank == 1 ? s.name + "[i]"
                                                  : s.name + "[i, j]")
-                       : fmt::format("the body may read `{}` and row vectors, `{}` is {}",
-                                     map_->target, s.name, word(s.category)));
+                       : fmt::format("the body may read `{}` and row vectors, `{}` is {}{}",
+                                     map_->target, s.name, word(s.category),
+                                     s.category == Category::operand ? " of " + s.element : ""));
     return kUnknown;
   }
 
-  // As many elements as the tile that is being mapped has columns, or rows.
-  void vector_fits(const ExprPtr& e, const Symbol& s) {
+  // As many elements as the tile that is being mapped has rows (axis 0) or columns (axis 1).
+  void vector_fits(const ExprPtr& e, const Symbol& s, size_t axis) {
     const Symbol* tile = scope_.find(map_->target);
-    const bool column = s.category == Category::column;
-    const std::optional<int64_t> due = c_.extent(tile, column ? 1 : 0), has = c_.extent(&s, 0);
+    const bool both = s.category == Category::operand;
+    const std::optional<int64_t> due = c_.extent(tile, axis), has = c_.extent(&s, both ? axis : 0);
+    const char* what = axis ? "columns" : "rows";
     if (due && has && *due != *has)
-      c_.broken("C3", e->span,
-                fmt::format("`{}` has {} elements, `{}` has {} {}", s.name, *has, map_->target,
-                            *due, column ? "columns" : "rows"))
+      c_.broken(map_->op == Op::map ? "C4" : "C3", e->span,
+                fmt::format("`{}` has {} {}, `{}` has {} {}", s.name, *has, both ? what : "elements",
+                            map_->target, *due, what))
           .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
   }
 
@@ -321,7 +327,7 @@ class Typing {
 
 bool is_map(Op op) {
   return op == Op::map || op == Op::map_at || op == Op::map_real || op == Op::map_rows ||
-         op == Op::set_rows || op == Op::set_columns;
+         op == Op::set_rows || op == Op::set_columns || op == Op::set_tile;
 }
 
 // What an expression hole wants where it is not an int.

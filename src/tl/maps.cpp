@@ -23,17 +23,24 @@ CoordinatesOf coordinates_of(Op op) {
       return {"int", {"i"}};
     case Op::set_columns:
       return {"int", {"j"}};
+    case Op::set_tile:  // of a row
+      return {"int", {"i"}};
     default:
       return {};
   }
 }
 
 // Whether the lambda is given the element as it is.
-bool has_element(Op op) { return op != Op::set_rows && op != Op::set_columns; }
+bool has_element(Op op) {
+  return op != Op::set_rows && op != Op::set_columns && op != Op::set_tile;
+}
 
-bool is_column(const Scope& scope, const std::string& vector) {
+// What an element of a vector or an operand is read at.
+std::vector<ExprPtr> indices_of(const Scope& scope, const std::string& vector) {
   const Symbol* s = scope.find(vector);
-  return s && s->category == Category::column;
+  if (s && s->category == Category::column) return {name("j")};
+  if (s && s->category == Category::operand) return {name("i"), name("j")};
+  return {name("i")};
 }
 
 bool is_int(const Scope& scope, const std::string& vector) {
@@ -103,13 +110,42 @@ bool read_parameters(Reader& r, const Stmt& stmt, Lambda& lambda) {
   return r.expect(")");
 }
 
+// `args.bias.row(0, c.h, i)`: the elements bias[0, c.h, i, j] for all j.
+ExprPtr read_row(Reader& r) {
+  const size_t first = r.at;
+  r.expect("args");
+  r.expect(".");
+  const std::string tensor = r.identifier();
+  const Symbol* s = r.names.find(tensor);
+  if (!r.failed() && (!s || s->category != Category::tensor))
+    r.fail("no tensor '" + tensor + "' in Args");
+  for (const char* t : {".", "row", "("}) r.expect(t);
+  if (r.failed()) return nullptr;
+  std::vector<ExprPtr> at = r.list(")");
+  if (r.failed()) return nullptr;
+  at.push_back(name("j"));
+  Expr read = *index(name(tensor), std::move(at));
+  read.span = r.span(first);
+  return std::make_shared<const Expr>(std::move(read));
+}
+
+// The other way round. The laws say that it is one read, and its last index j.
+std::string write_row(CudaWriter& w, const ExprPtr& body) {
+  if (body->kind != ExprKind::index || body->args.size() < 2 || !body->args.back()->is_name("j")) {
+    w.fail("'" + print(body) + "' is not what a tensor has along a row");
+    return "";
+  }
+  const std::vector<ExprPtr> at(body->args.begin() + 1, body->args.end() - 1);
+  return w.expr(body->args[0], kPrimary) + ".row(" + w.list(at) + ")";
+}
+
 bool read_lambda(Reader& r, const Stmt& stmt, Field& field) {
   Lambda lambda;
   const size_t first = r.at;
   if (!read_parameters(r, stmt, lambda)) return false;
   r.expect("{");
   r.expect("return");
-  ExprPtr body = r.expr(kAny);
+  ExprPtr body = stmt.op == Op::set_tile ? read_row(r) : r.expr(kAny);
   r.expect(";");
   r.expect("}");
   r.parameters.clear();
@@ -118,8 +154,7 @@ bool read_lambda(Reader& r, const Stmt& stmt, Field& field) {
     const ExprPtr given = r.operand(false);
     if (r.failed()) return false;
     const std::string local = vector;  // clang before 16 captures no structured binding
-    const ExprPtr element =
-        index(name(given->text), {name(is_column(r.names, given->text) ? "j" : "i")});
+    const ExprPtr element = index(name(given->text), indices_of(r.names, given->text));
     body = rewrite(body, [&](const ExprPtr& e) -> ExprPtr {
       return e->kind == ExprKind::index && e->args[0]->is_name(local) ? element : nullptr;
     });
@@ -189,7 +224,8 @@ std::string write_map(CudaWriter& w, const Stmt& stmt, const Field& field, const
     parameters += (is_int(w.names, vector) ? ", int " : ", kw::real ") + parameter;
   std::string text = "[&](" + parameters.substr(2);
   w.map = &map;
-  text += ") { return " + w.expr(body) + "; }";
+  const bool row = stmt.op == Op::set_tile;
+  text += ") { return " + (row ? write_row(w, body) : w.expr(body)) + "; }";
   w.map = nullptr;
   for (const auto& [vector, parameter] : map.lambda.vectors) text += ", " + vector;
   return text;

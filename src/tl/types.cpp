@@ -16,6 +16,7 @@ Type of_index(const Expr& e, const Scope& scope) {
     case Category::column:
       return {s->element == "i32" ? Type::integer : Type::real, ""};
     case Category::accumulator:
+    case Category::operand:
     case Category::partial:
       return {Type::real, ""};
     case Category::tensor:

@@ -32,13 +32,21 @@ void CudaWriter::fail(std::string what) {
   if (problem.empty()) problem = std::move(what);
 }
 
+namespace {
+// v[i], v[j] or, of an operand, b[i, j].
+bool is_element_of(const Expr& e, const std::string& vector, const Symbol* s) {
+  if (s && s->category == Category::operand) return is_element(e, vector, false);
+  return is_element_at(e, vector, coordinate_of(s));
+}
+}  // namespace
+
 std::vector<std::string> vectors_of(const ExprPtr& body, const std::string& target,
                                     const Scope& scope) {
   std::vector<std::string> out;
   const std::function<void(const ExprPtr&)> visit = [&](const ExprPtr& e) {
     if (e->kind == ExprKind::index && e->args[0]->kind == ExprKind::name) {
       const std::string& v = e->args[0]->text;
-      if (v != target && is_element_at(*e, v, coordinate_of(scope.find(v))) &&
+      if (v != target && is_element_of(*e, v, scope.find(v)) &&
           std::find(out.begin(), out.end(), v) == out.end())
         out.push_back(v);
     }
@@ -52,7 +60,7 @@ std::string CudaWriter::parameter(const Expr& e) const {
   if (!map) return {};
   if (is_element(e, map->target, map->rows)) return map->lambda.element;
   for (const auto& [vector, parameter] : map->lambda.vectors)
-    if (is_element_at(e, vector, coordinate_of(names.find(vector)))) return parameter;
+    if (is_element_of(e, vector, names.find(vector))) return parameter;
   return {};
 }
 

@@ -15,7 +15,7 @@ namespace kw::tl {
 struct MapBody {
   std::string target;
   bool rows = false;                     // map_rows
-  std::vector<std::string> coordinates;  // map_at, map_real: i and j; set_columns: j
+  std::vector<std::string> coordinates;  // map_at, map_real: i and j; set_columns: j; ...
   Lambda lambda;                         // the names of the parameters
 };
 
@@ -45,7 +45,7 @@ class CudaWriter {
 };
 
 // Vectors in a map body in the order of their first mention: index nodes v[i] of names that are row
-// vectors in `scope`, but for the map's own target, and v[j] of column vectors.
+// vectors in `scope`, but for the map's own target, v[j] of column vectors, and b[i, j] of operands.
 std::vector<std::string> vectors_of(const ExprPtr& body, const std::string& target,
                                     const Scope& scope);
 

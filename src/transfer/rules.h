@@ -16,6 +16,7 @@ bool rule_epilogue(Edit& edit);    // what becomes of the output
 bool rule_mask(Edit& edit);        // which scores are dropped
 bool rule_lists(Edit& edit);       // which key blocks are visited, where the data says so
 bool rule_keys(Edit& edit);        // which key blocks are visited, which need no mask
+bool rule_pairs(Edit& edit);       // what is read for every score is read two at a time
 bool rule_columns(Edit& edit);     // what is the same for a row or a key is computed once
 bool rule_uniform(Edit& edit);     // what is read once for a tile of scores
 bool rule_order(Edit& edit);       // which blocks of the output come first

@@ -230,6 +230,69 @@ void maps(Report& report, Random& random) {
   report.exact("map_rows", "a partial, lane by lane", partial.read(), four_times(product));
 }
 
+// A tile of R rows and C columns of a tensor, from (i0, j0) on, as a map finds it; a second one in
+// another map, beside a column vector.
+template <class T, int R>
+__global__ void tile_kernel(kw::Tensor<const T, 'H', 'M', 'N'> t, int i0, int j0, float* out) {
+  kw::Accumulator<kw::real, R, C> s;
+  kw::Operand<T, R, C> b;
+  kw::ColumnVector<int, C> column;
+  kw::set_tile(b, kw::Origin{i0, j0}, [&](int i) { return t.row(1, i); });
+  kw::set_columns(column, j0, [&](int j) { return j; });
+  kw::fill(s, 0.0f);
+  kw::map(
+      s, [&](kw::real x, kw::real b) { return x + b; }, b);
+  kw::map_at(
+      s, kw::Origin{i0, j0},
+      [&](kw::real x, int i, int j, kw::real b, int c) { return c == j ? x + b : -1.0f; }, b,
+      column);
+  for (int n = 0; n < s.count; ++n)
+    out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
+}
+
+// Where pairs are words: an even pitch and offset. Where they are none: an odd pitch, an odd offset,
+// columns two apart, an odd origin. Tiles that hang over the last row, over the last column, over
+// both, and one that begins before the first.
+template <class T, int R>
+void tiles_of(Report& report, const char* type, const std::vector<T>& data,
+              const std::vector<float>& values) {
+  struct Case {
+    int offset, pitch, apart, rows, columns, i0, j0;
+  };
+  const Case cases[] = {{0, 200, 1, 150, 200, 0, 96},  {0, 201, 1, 150, 200, 0, 96},
+                        {1, 200, 1, 150, 199, 0, 32},  {0, 400, 2, 150, 200, 0, 96},
+                        {0, 200, 1, 150, 200, 16, 33}, {0, 200, 1, 40, 200, 0, 0},
+                        {0, 200, 1, 150, 200, 0, 160}, {0, 201, 1, 20, 180, 0, 160},
+                        {0, 200, 1, 150, 200, -8, -6}};
+  Device<T> memory(data);
+  Device<float> out(R * C);
+  for (const Case& c : cases) {
+    const kw::i64 head = c.rows * c.pitch;
+    std::vector<float> want;
+    for (int r = 0; r < R; ++r)
+      for (int k = 0; k < C; ++k) {
+        const int i = c.i0 + r, j = c.j0 + k;
+        const int row = i < 0 || i >= c.rows ? c.rows - 1 : i;
+        const int column = j < 0 || j >= c.columns ? c.columns - 1 : j;
+        want.push_back(2 * values[c.offset + head + row * c.pitch + column * c.apart]);
+      }
+    const kw::Tensor<const T, 'H', 'M', 'N'> t{
+        memory.data() + c.offset, {head, c.pitch, c.apart}, {2, c.rows, c.columns}};
+    launch(tile_kernel<T, R>, 1, 128, t, c.i0, c.j0, out.data());
+    report.exact("set_tile", type, out.read(), want);
+  }
+}
+
+void tiles(Report& report, Random& random) {
+  const std::vector<float> f32 = random.normals(2 * 150 * 400 + 1000);
+  std::vector<float> bf16, f16;
+  for (const kw::bf16 x : to_bf16(f32)) bf16.push_back(as_float(uint32_t(x.bits) << 16));
+  for (const kw::f16 x : to_f16(f32)) f16.push_back(__half2float(__half(__half_raw{x.bits})));
+  tiles_of<kw::bf16, 64>(report, "bf16", to_bf16(f32), bf16);
+  tiles_of<kw::f16, 64>(report, "f16", to_f16(f32), f16);
+  tiles_of<kw::bf16, 128>(report, "bf16, 128 rows", to_bf16(f32), bf16);
+}
+
 void fills(Report& report) {
   for (float value : {0.0f, -INFINITY}) {
     Device<float> tile(64 * C, 7), vector(256, 7), partial(256, 7);
@@ -256,6 +319,7 @@ void reshapes(Report& report, Random& random) {
 void test_maps(Report& report) {
   Random random(2);
   maps(report, random);
+  tiles(report, random);
   fills(report);
   reshapes(report, random);
   reads(report, random);

@@ -62,7 +62,7 @@ TEST_P(Right, is_accepted) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, Right,
                          testing::Values("full", "causal", "causal_bn80", "prefix_lm", "alibi",
-                                         "documents", "columns", "lists", "pair_bias", "table",
+                                         "documents", "columns", "lists", "pair_bias", "pairs", "table",
                                          "alone", "cluster_of_four", "cluster_of_one",
                                          "each_fetches", "f16", "narrow_output", "ping_pong",
                                          "q_in_shared_memory", "queue", "swapped", "three_workers"),

@@ -36,7 +36,7 @@ TEST_P(RightInEveryOrder, holds) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
                          testing::Values("full", "sm80", "causal", "causal_bn80", "prefix_lm",
-                                         "alibi", "documents", "columns", "pair_bias", "table",
+                                         "alibi", "documents", "columns", "pair_bias", "pairs", "table",
                                          "alone", "cluster_of_four", "cluster_of_one",
                                          "each_fetches", "f16", "narrow_output", "ping_pong",
                                          "q_in_shared_memory", "queue", "swapped", "three_workers"),

@@ -194,6 +194,21 @@ TEST(Lower, vectors_of_columns_and_rows_are_ints_or_reals_of_a_lambda) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
+TEST(Lower, a_tile_is_set_from_the_rows_of_a_tensor) {
+  const std::string mask = "map_at s[i, j] from (i0, n * BN) = where(j < N, s[i, j], -inf)";
+  const std::string text = edited(
+      {{"B, H, G, M, N: size", "bias: in bf16[H, M, N]\n    B, H, G, M, N: size"},
+       {mask, "operand b: bf16[64, BN]\n" + kI4 +
+                  "    set_tile b[i, j] from (i0, n * BN) = bias[c.h, max(i, 1), j]\n" + kI4 +
+                  "    map s[i, j] = s[i, j] + scale * b[i, j]\n" + kI4 + "    " + mask}});
+  for (const char* line :
+       {"kw::Operand<kw::bf16, 64, BN> b;",
+        "kw::set_tile(b, kw::Origin{i0, n * BN}, "
+        "[&](int i) { return args.bias.row(c.h, kw::max(i, 1)); });",
+        "kw::map(s, [&](kw::real x, kw::real b) { return x + args.scale * b; }, b);"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST(Lower, a_parameter_never_hides_a_name_of_the_body) {
   const std::string patch =
       edited({{kI3 + "step softmax", kI3 + "let x = f32(c.h)\n" + kI3 + "step softmax"},

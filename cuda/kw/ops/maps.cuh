@@ -1,11 +1,16 @@
 // Maps: a scalar expression for every element. The lambda takes the element, then (map_at, map_real)
-// its global coordinates, then one value of each row vector or column vector that follows.
+// its global coordinates, then one value of each row vector, column vector or operand that follows.
 //
 // What data says at a row or at a key is asked once: set_rows and set_columns put it into vectors,
 // and a map reads those. A thread needs a quarter of a tile's columns and could not hold them all: a
 // warp divides a column vector among its lanes, and a map fetches each element by a shuffle just
 // before the rows that use it. No barrier and no shared memory is involved.
+//
+// What 16-bit data says at every pair of a row and a key, set_tile reads two neighbours at a time: a
+// thread's elements lie side by side in twos, as an operand packs them, and a map unpacks each just
+// before it is used.
 #pragma once
+#include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
 namespace kw {
 
@@ -17,11 +22,6 @@ template <template <class, int> class V, int R> KW_DEVICE void fill(V<real, R>& 
   for (int r = 0; r < R / 32; ++r) t.x[r] = v;
 }
 
-template <int R, int C, class F, class... Vs>
-KW_DEVICE void map(Accumulator<real, R, C>& t, F f, const Vs&... v) {
-#pragma unroll
-  for (int n = 0; n < t.count; ++n) t.x[n] = f(t.x[n], v.x[t.row(n)]...);
-}
 namespace detail {
 template <class T> KW_DEVICE T from_lane_of(T x, int lane) { return __shfl_sync(~0u, x, lane); }
 #ifdef KW_EXACT
@@ -35,8 +35,8 @@ template <class T, int C> struct IsColumns<ColumnVector<T, C>> {
   static constexpr bool value = true;
 };
 
-// What a vector has for the thread's columns at distance `column` from its first, and of that, what
-// it has for the thread's row r.
+// What a vector or an operand has for the thread's columns at distance `column` from its first, and of
+// that, what it has for the element x[n] of an accumulator.
 template <class T, int R>
 KW_DEVICE const RowVector<T, R>& at_column(const RowVector<T, R>& v, int, int) {
   return v;
@@ -45,8 +45,18 @@ template <class T, int C>
 KW_DEVICE T at_column(const ColumnVector<T, C>& v, int first, int column) {
   return from_lane_of(v.x[column / 32], first + column % 32);
 }
-template <class T, int R> KW_DEVICE T at_row(const RowVector<T, R>& v, int r) { return v.x[r]; }
-template <class T> KW_DEVICE T at_row(T x, int) { return x; }
+template <class T, int R, int C>
+KW_DEVICE const Operand<T, R, C>& at_column(const Operand<T, R, C>& v, int, int) {
+  return v;
+}
+template <class Tile, class T, int R> KW_DEVICE T element(const RowVector<T, R>& v, int n) {
+  return v.x[Tile::row(n)];
+}
+template <class Tile, class T, int R, int C>
+KW_DEVICE real element(const Operand<T, R, C>& v, int n) {
+  return from_word(T{}, v.x[n / 2], n % 2);
+}
+template <class Tile, class T> KW_DEVICE T element(T x, int) { return x; }
 
 // A map's lambda with the coordinates of a tile's element n.
 template <class Tile, class F> struct AtIndex {
@@ -69,7 +79,7 @@ KW_DEVICE void map_column(Accumulator<real, R, C>& t, int k, const F& f, const X
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
     const int n = t.in_row(r, k);
-    t.x[n] = f(t.x[n], n, at_row(fetched, r)...);
+    t.x[n] = f(t.x[n], n, element<Accumulator<real, R, C>>(fetched, n)...);
   }
 }
 // Where there are columns it goes from column to column, so that one fetched element serves all rows
@@ -82,11 +92,23 @@ KW_DEVICE void map_placed(Accumulator<real, R, C>& t, const F& f, const Vs&... v
       map_column(t, k, f, at_column(v, t.thread_column(), t.column(t.in_row(0, k)))...);
   } else {
 #pragma unroll
-    for (int n = 0; n < t.count; ++n) t.x[n] = f(t.x[n], n, v.x[t.row(n)]...);
+    for (int n = 0; n < t.count; ++n)
+      t.x[n] = f(t.x[n], n, element<Accumulator<real, R, C>>(v, n)...);
   }
+}
+
+// Elements j and j + 1 of a row, packed.
+template <class T> KW_DEVICE u32 pair_at(const TensorRow<T>& row, int j) {
+  return __ldg(&row.at(j)->bits) | u32(__ldg(&row.at(j + 1)->bits)) << 16;
 }
 }  // namespace detail
 
+template <int R, int C, class F, class... Vs>
+KW_DEVICE void map(Accumulator<real, R, C>& t, F f, const Vs&... v) {
+#pragma unroll
+  for (int n = 0; n < t.count; ++n)
+    t.x[n] = f(t.x[n], detail::element<Accumulator<real, R, C>>(v, n)...);
+}
 template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_at(Accumulator<real, R, C>& t, Origin at, F f, const Vs&... v) {
   using Tile = Accumulator<real, R, C>;
@@ -117,6 +139,35 @@ template <class T, int R, class F> KW_DEVICE void set_rows(RowVector<T, R>& t, i
 template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>& t, int j0, F f) {
 #pragma unroll
   for (int k = 0; k < (C + 31) / 32; ++k) t.x[k] = f(j0 + k * 32 + int(threadIdx.x % 32));
+}
+
+// What the tensor's rows that row_of names for the tile's rows have at its columns, of which at.j is the
+// first. Pairs are read by one load each where they are words of memory, and all of the tile's columns
+// are the tensor's; element by element, each brought inside, where not. A warp decides as one: lanes
+// that part take registers.
+template <class T, int R, int C, class F>
+KW_DEVICE void set_tile(Operand<T, R, C>& t, Origin at, F row_of) {
+  using Tile = Accumulator<real, R, C>;
+  const int i = at.i + Tile::thread_row(), j = at.j + Tile::thread_column();
+  TensorRow<const T> row[R / 32];
+  bool words = at.j >= 0;
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) {
+    row[r] = row_of(i + r / 2 * 64 + r % 2 * 8);
+    words = words && row[r].apart == sizeof(T) && u64(row[r].data + j) % 4 == 0;
+    words = words && at.j + C - 1 <= int(row[r].last);
+  }
+  if (__all_sync(~0u, words)) {
+#pragma unroll
+    for (int n = 0; n < t.count; ++n) {
+      const T* from = row[Tile::row(2 * n)].data + j + Tile::column(2 * n);
+      t.x[n] = __ldg(reinterpret_cast<const u32*>(from));
+    }
+  } else {
+#pragma unroll
+    for (int n = 0; n < t.count; ++n)
+      t.x[n] = detail::pair_at(row[Tile::row(2 * n)], j + Tile::column(2 * n));
+  }
 }
 
 // From accumulator to operand, rounding to its type, to nearest even.

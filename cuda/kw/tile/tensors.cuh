@@ -11,6 +11,18 @@ template <class T, char... Dims> struct TensorMap {
   OpaqueMap map;
 };
 
+// A row of a tensor, along its last dimension. There neighbours are less than 2^32 bytes apart, so that
+// one 32-bit product, added to the row's address, is all that an element takes.
+template <class T> struct TensorRow {
+  T* data;
+  u32 apart;  // bytes from one element to the next
+  u32 last;
+  // An element's address; outside of the row, on either side, its last element's.
+  KW_DEVICE T* at(u32 j) const {
+    return reinterpret_cast<T*>(reinterpret_cast<u64>(data) + u64(j < last ? j : last) * apart);
+  }
+};
+
 // A tensor read or written element by element: a pointer, strides and extents in elements.
 template <class T, char... Dims> struct Tensor {
   static constexpr int rank = sizeof...(Dims);
@@ -18,18 +30,17 @@ template <class T, char... Dims> struct Tensor {
   i64 stride[rank];
   int extent[rank];
   // What is read. Tiles hang over the edges of tensors: an index outside of a dimension, on either
-  // side, reads its last element, so that nothing outside of the tensor is ever touched. Along the
-  // last dimension maps read an element for each of theirs: there neighbours are less than 2^32 bytes
-  // apart, so that one 32-bit product, added to the row's address, is all that an element takes.
+  // side, reads its last element, so that nothing outside of the tensor is ever touched.
   template <class... Index> KW_DEVICE auto operator()(Index... at) const {
     static_assert(sizeof...(Index) == rank, "one index a dimension");
     const u32 i[rank] = {u32(at)...};
-    T* from = data;
-#pragma unroll
-    for (int d = 0; d < rank - 1; ++d) from += inside(i[d], d) * stride[d];
-    from = ptx::one_address(from);
-    const u64 bytes = u64(inside(i[rank - 1], rank - 1)) * u32(stride[rank - 1] * sizeof(T));
-    return from_memory(reinterpret_cast<T*>(reinterpret_cast<u64>(from) + bytes));
+    return from_memory(row_of(i).at(i[rank - 1]));
+  }
+  // The row of it that has all of these indices but the last, which it lacks.
+  template <class... Index> KW_DEVICE TensorRow<T> row(Index... at) const {
+    static_assert(sizeof...(Index) == rank - 1, "one index a dimension but for the last");
+    const u32 i[rank] = {u32(at)...};
+    return row_of(i);
   }
   // What is written, at indices inside.
   template <class... Index> KW_DEVICE T& element(Index... at) const {
@@ -42,9 +53,14 @@ template <class T, char... Dims> struct Tensor {
   }
 
  private:
-  KW_DEVICE u32 inside(u32 i, int d) const {
-    const u32 last = extent[d] - 1;
-    return i < last ? i : last;
+  KW_DEVICE TensorRow<T> row_of(const u32 (&i)[rank]) const {
+    T* from = data;
+#pragma unroll
+    for (int d = 0; d < rank - 1; ++d) {
+      const u32 last = extent[d] - 1;
+      from += (i[d] < last ? i[d] : last) * stride[d];
+    }
+    return {ptx::one_address(from), u32(stride[rank - 1] * sizeof(T)), u32(extent[rank - 1] - 1)};
   }
 };
 
