@@ -135,7 +135,7 @@ tl::Program with(tl::Program p, const Constants& constants) {
 
 // Ragged and whole tiles, one and several of them, more keys than queries and fewer, one of each.
 std::vector<check::Case> cases_of(const spec::Capture& capture) {
-  constexpr int64_t kShapes[][3] = {{1, 5, 40}, {2, 80, 33},  {1, 100, 17},  {1, 64, 32},
+  constexpr int64_t kShapes[][3] = {{1, 5, 40}, {2, 80, 33},   {1, 100, 17},  {1, 64, 32},
                                     {1, 1, 1},  {1, 300, 192}, {1, 300, 230}, {1, 300, 300}};
   // Moderate scores; references that rise; masked keys far above those that are kept; exponentials
   // that overflow where the reference stays; a row whose every score lies far below 0.
@@ -152,7 +152,8 @@ std::vector<check::Case> cases_of(const spec::Capture& capture) {
     c.draws.arguments["q"].scale *= kScales[out.size()];
     // In every second case of one batch entry one document, so that some blocks need no mask.
     for (const char* ids : {"own", "document"})
-      if (out.size() % 2 == 1 && b == 1 && c.draws.arguments.count(ids)) c.draws.arguments[ids].high = 0;
+      if (out.size() % 2 == 1 && b == 1 && c.draws.arguments.count(ids))
+        c.draws.arguments[ids].high = 0;
     c.exact = false;
     c.grid = 1 + int(out.size() % 2);
     check::choose_heads(capture.form, c, m < 200);
