@@ -55,7 +55,12 @@ class Maker {
   }
 
  private:
-  void say(const std::string& stage, const std::string& text) { say_(stage, text, clock_.lap()); }
+  void say(const std::string& stage, const std::string& text) {
+    if (later_)
+      later_->push_back({stage, text, clock_.lap()});
+    else
+      say_(stage, text, clock_.lap());
+  }
 
   bool find() {
     if (!may_certify(diagnostics_)) {
@@ -121,17 +126,28 @@ class Maker {
   }
 
   // The best tiles may leave too few registers for what the user's score or mask computes: then
-  // roomier ones are next.
+  // roomier ones are next. Only what fits is checked, which takes longest, and told of as if it had
+  // been lowered and built after that.
   bool fit() {
     for (int tried = 0;; ++tried) {
       attempt_ = {};
-      const bool built = transfer(tried) && check() && lower() && build();
-      if (built || !transferred_ || !transferred_->roomier || !lacks_registers(attempt_)) {
-        for (const Diagnostic& d : attempt_.all()) diagnostics_.add(d);
-        return built;
+      std::vector<Said> lowered_and_built;
+      bool fits = transfer(tried);
+      if (fits) {
+        later_ = &lowered_and_built;
+        fits = lower() && build();
+        later_ = nullptr;
       }
-      say("build", fmt::format("{}: too few registers with these tiles; roomier ones next",
-                               options_.target));
+      if (!fits && transferred_ && transferred_->roomier && lacks_registers(attempt_)) {
+        say("build", fmt::format("{}: too few registers with these tiles; roomier ones next",
+                                 options_.target));
+        continue;
+      }
+      const bool holds = fits && check();
+      if (holds)
+        for (const Said& s : lowered_and_built) say_(s.stage, s.text, s.seconds);
+      for (const Diagnostic& d : attempt_.all()) diagnostics_.add(d);
+      return holds;
     }
   }
 
@@ -255,8 +271,14 @@ class Maker {
     return true;
   }
 
+  struct Said {
+    std::string stage, text;
+    double seconds;
+  };
+
   const MakeOptions& options_;
   const Say& say_;
+  std::vector<Said>* later_ = nullptr;  // where what is said waits; null: it is said at once
   Diagnostics& diagnostics_;
   Diagnostics attempt_;  // of the stages that may be gone through again
   StageClock clock_;

@@ -3,9 +3,8 @@
 // A body is compiled to a list of row operations over registers of one row's width, then run row by
 // row. What does not depend on the element (arguments, names) is evaluated once; row vectors, i and
 // rows of operands are filled in for each row; j, column vectors and the element for each column.
-// The arithmetic is
-// apply()'s, the same as everywhere. What sets a vector is one such row: its coordinate, i or j, is
-// what j is to a tile.
+// The arithmetic is apply()'s, the same as everywhere. What sets a vector is one such row: its
+// coordinate, i or j, is what j is to a tile.
 #include <fmt/format.h>
 
 #include <algorithm>
