@@ -48,9 +48,17 @@ tl::Stmt* output_map_of(tl::Program& program);
 // After the last of the lets before the step that masks: what is computed once for each block.
 Place block_lets_end(tl::Program& program, const Facts& facts);
 
+// The step that masks, facts.softmax; null in a program that lost it.
+tl::Stmt* softmax_step(tl::Program& program, const Facts& facts);
+
+// Of the expressions in maps: the `in` tensor of args: that e is an element of, or null; and
+// whether e is there before the step runs: no element of a tile or a vector is part of it.
+const tl::Stmt* tensor_read(const tl::Expr& e, const tl::Program& program);
+bool is_given(const tl::ExprPtr& e, const tl::Program& program);
+
 // The toggles with which the step computes weights first, and looks afterwards whether the
 // reference of their row could stand (exceeds).
-std::vector<std::string> late_toggles(const tl::Program& program, const Facts& facts);
+std::vector<std::string> late_toggles(tl::Program& program, const Facts& facts);
 
 // For how many rows, each time that somebody asks for their key range.
 std::vector<tl::ExprPtr> rows_asked_for(const tl::Program& program, const Facts& facts);

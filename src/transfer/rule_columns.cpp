@@ -47,43 +47,30 @@ bool is_power_of_two(const ExprPtr& e) {
   return n > 0 && (n & (n - 1)) == 0;
 }
 
-bool reads_data(const tl::Expr& e, const tl::Scope& scope) {
-  if (e.kind != ExprKind::index || e.args[0]->kind != ExprKind::name) return false;
-  const tl::Symbol* s = scope.find(e.args[0]->text);
-  return s && s->category == Category::tensor;
-}
-
 // Whether e is worth a vector's element: a register or a shuffle.
-bool is_costly(const ExprPtr& e, const tl::Scope& scope) {
-  if (reads_data(*e, scope)) return true;
+bool is_costly(const ExprPtr& e, const tl::Program& program) {
+  if (tensor_read(*e, program)) return true;
   if (e->kind == ExprKind::binary && (e->text == "//" || e->text == "%" || e->text == "/") &&
       !is_power_of_two(e->args[1]))
     return true;
   static const std::set<std::string> functions = {"exp2", "log2", "tanh", "reciprocal", "rsqrt"};
   if (e->kind == ExprKind::call && functions.count(e->text)) return true;
   return std::any_of(e->args.begin(), e->args.end(),
-                     [&](const ExprPtr& a) { return is_costly(a, scope); });
-}
-
-// Whether all that e is made of is there before the step runs: no element of a tile or a vector.
-bool is_given(const ExprPtr& e, const tl::Scope& scope) {
-  if (e->kind == ExprKind::index && !reads_data(*e, scope)) return false;
-  return std::all_of(e->args.begin(), e->args.end(),
-                     [&](const ExprPtr& a) { return is_given(a, scope); });
+                     [&](const ExprPtr& a) { return is_costly(a, program); });
 }
 
 // A comparison of one costly side with a cheap one is as cheap where it stands: the side is taken.
-bool is_taken_apart(const ExprPtr& e, const tl::Scope& scope) {
+bool is_taken_apart(const ExprPtr& e, const tl::Program& program) {
   static const std::set<std::string> comparisons = {"==", "!=", "<", "<=", ">", ">="};
   return e->kind == ExprKind::binary && comparisons.count(e->text) &&
-         is_costly(e->args[0], scope) != is_costly(e->args[1], scope);
+         is_costly(e->args[0], program) != is_costly(e->args[1], program);
 }
 
 // The tensor that is read first; "" where none is.
-std::string first_read(const ExprPtr& e, const tl::Scope& scope) {
-  if (reads_data(*e, scope)) return e->args[0]->text;
+std::string first_read(const ExprPtr& e, const tl::Program& program) {
+  if (tensor_read(*e, program)) return e->args[0]->text;
   for (const ExprPtr& a : e->args)
-    if (std::string name = first_read(a, scope); !name.empty()) return name;
+    if (std::string name = first_read(a, program); !name.empty()) return name;
   return "";
 }
 
@@ -100,8 +87,9 @@ struct Part {
 // The parts of one map, each once.
 class Finder {
  public:
-  Finder(const tl::Scope& scope, bool real, const std::set<std::string>& step_names)
-      : scope_(&scope), real_(real), step_names_(step_names) {
+  Finder(const tl::Program& program, const tl::Scope& scope, bool real,
+         const std::set<std::string>& step_names)
+      : program_(program), scope_(&scope), real_(real), step_names_(step_names) {
     for (const char* name : {"i", "j"}) {
       tl::Symbol s;
       s.name = name;
@@ -112,8 +100,8 @@ class Finder {
 
   void visit(const ExprPtr& e) {
     const bool i = tl::mentions(e, "i"), j = tl::mentions(e, "j");
-    if (i != j && e->kind != ExprKind::name && is_costly(e, scope_) && is_given(e, scope_) &&
-        !is_taken_apart(e, scope_) && take(e, i ? "i" : "j"))
+    if (i != j && e->kind != ExprKind::name && is_costly(e, program_) && is_given(e, program_) &&
+        !is_taken_apart(e, program_) && take(e, i ? "i" : "j"))
       return;
     const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
     for (size_t n = first; n < e->args.size(); ++n) visit(e->args[n]);
@@ -136,10 +124,11 @@ class Finder {
     const bool local = std::any_of(step_names_.begin(), step_names_.end(),
                                    [&](const std::string& n) { return tl::mentions(e, n); });
     parts.push_back({e, value, along, type.kind == tl::Type::real ? "real" : "i32",
-                     first_read(e, scope_), boolean, local});
+                     first_read(e, program_), boolean, local});
     return true;
   }
 
+  const tl::Program& program_;
   tl::Scope scope_;
   const bool real_;
   const std::set<std::string>& step_names_;
@@ -166,10 +155,7 @@ class Hoisting {
 
   bool run() {
     find();
-    Stmt* step = nullptr;
-    tl::walk(edit_.program.body, [&](Stmt& s) {
-      if (s.op == Op::step && s.word("n") == edit_.facts.softmax) step = &s;
-    });
+    Stmt* step = softmax_step(edit_.program, edit_.facts);
     if (maps_.empty() || !step) return true;
     if (!apply(step->body, {}, false)) return false;
     const Place end = block_lets_end(edit_.program, edit_.facts);
@@ -198,7 +184,7 @@ class Hoisting {
         for (const tl::Item& p : s.items("ps")) step_names.insert(p.name);
       }
       if (!step || step->word("n") != edit_.facts.softmax || !is_placed_map(s, edit_.facts)) return;
-      Finder finder(scope, s.op == Op::map_real, step_names);
+      Finder finder(edit_.program, scope, s.op == Op::map_real, step_names);
       finder.visit(s.expr("f"));
       has_parts_.push_back(!finder.parts.empty());
       if (finder.parts.empty()) return;

@@ -141,10 +141,6 @@ Stmt* find(std::vector<Stmt>& body, const std::function<bool(const Stmt&)>& test
   return found;
 }
 
-Stmt* step_named(tl::Program& program, const std::string& step) {
-  return find(program.body, [&](const Stmt& s) { return s.op == Op::step && s.word("n") == step; });
-}
-
 // Blocks are not looked at late any more.
 void never_check_late(Edit& edit, Pruner& pruner) {
   for (const std::string& toggle : late_toggles(edit.program, edit.facts))
@@ -161,7 +157,7 @@ void rename_step(Edit& edit, const std::string& to) {
 
 // fill fresh = 0.0; row_sum fresh += s; add l += fresh   ->   row_sum l += s
 void sum_directly(Edit& edit, Pruner& pruner) {
-  Stmt* step = step_named(edit.program, edit.facts.softmax);
+  Stmt* step = softmax_step(edit.program, edit.facts);
   const Stmt* add = find(step->body, [](const Stmt& s) { return s.op == Op::add; });
   if (!add) return;
   const tl::ExprPtr sum = add->expr("l");

@@ -28,22 +28,8 @@ using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
 
-// The `in` tensor that e reads; null where it reads none.
-const Stmt* tensor_of(const ExprPtr& e, const tl::Program& program) {
-  if (e->kind != ExprKind::index || e->args[0]->kind != ExprKind::name) return nullptr;
-  const Stmt* s = declaration_of_argument(program, e->args[0]->text);
-  return s && s->op == Op::arg_tensor && s->items("t").at(0).name == "in" ? s : nullptr;
-}
-
-// Whether e is there before the step runs: no element of a tile or a vector.
-bool is_given(const ExprPtr& e, const tl::Program& program) {
-  if (e->kind == ExprKind::index && !tensor_of(e, program)) return false;
-  return std::all_of(e->args.begin(), e->args.end(),
-                     [&](const ExprPtr& a) { return is_given(a, program); });
-}
-
 bool is_read_in_pairs(const ExprPtr& e, const tl::Program& program) {
-  const Stmt* tensor = tensor_of(e, program);
+  const Stmt* tensor = tensor_read(*e, program);
   if (!tensor || !e->args.back()->is_name("j") || !is_given(e, program)) return false;
   const std::string& type = tensor->items("t").at(0).type;
   const auto mention = [&](const char* coordinate) {
@@ -64,9 +50,8 @@ class Reading {
   explicit Reading(Edit& edit) : edit_(edit) {}
 
   bool run() {
-    Stmt* step = nullptr;
-    tl::walk(edit_.program.body, [&](Stmt& s) {
-      if (s.op == Op::step && s.word("n") == edit_.facts.softmax) step = &s;
+    Stmt* step = softmax_step(edit_.program, edit_.facts);
+    tl::walk(edit_.program.body, [&](const Stmt& s) {
       if (s.op != Op::accumulator) return;
       for (const tl::Item& d : s.items("d"))
         if (d.name == edit_.facts.score)
@@ -106,7 +91,7 @@ class Reading {
     for (const Tile& t : known)
       if (tl::equal(t.read, read) && tl::equal(t.i0, i0) && tl::equal(t.j0, j0)) return t.name;
     const std::string& tensor = read->args[0]->text;
-    const std::string& type = tensor_of(read, edit_.program)->items("t").at(0).type;
+    const std::string& type = tensor_read(*read, edit_.program)->items("t").at(0).type;
     const std::string name = edit_.fresh({tensor + "_ij", tensor + "_at_ij"});
     known.push_back({read, i0, j0, name});
     const std::string texts[] = {fmt::format("operand {}: {}[{}]", name, type, shape_),

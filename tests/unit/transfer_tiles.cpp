@@ -96,7 +96,7 @@ TEST(Tiles, roomier_rows_follow_the_best) {
   EXPECT_TRUE(has(own[1], "BN = 128") && has(own[1], "toggle Q_IN_REGISTERS = false"));
   EXPECT_TRUE(has(own[2], "BN = 112") && has(own[2], "toggle CHECK_LATE = true"));
   EXPECT_TRUE(has(own[3], "BN = 128") && has(own[3], "toggle CHECK_LATE = false"));
-  EXPECT_TRUE(has(own[7], "BN = 64") && has(own[6], "toggle CHECK_LATE = false"));
+  EXPECT_TRUE(has(own[7], "BN = 64") && has(own[7], "toggle CHECK_LATE = false"));
 }
 
 TEST(Tiles, another_target_has_none_of_this_one_s_rows) {
