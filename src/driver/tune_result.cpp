@@ -60,8 +60,7 @@ std::optional<TuneFacts> read_tune_facts(const fs::path& folder, Diagnostics& di
     facts.dtype = json.at("dtype").get<std::string>();
     facts.dim = json.at("D").get<int64_t>();
     facts.value_dim = json.at("V").get<int64_t>();
-    facts.keys = json.at("keys").get<std::string>() == "by_row" ? transfer::Keys::by_row
-                                                                : transfer::Keys::alike;
+    facts.keys = transfer::keys_named(json.at("keys").get<std::string>()).value();
     for (const Json& c : json.at("candidates")) {
       facts.constants.emplace_back();
       for (const auto& [name, value] : c.at("constants").items())
@@ -70,7 +69,7 @@ std::optional<TuneFacts> read_tune_facts(const fs::path& folder, Diagnostics& di
         else
           facts.constants.back().push_back({name, value.get<int64_t>()});
     }
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {  // of the JSON, or of keys without a value
     diagnostics.error("tune.json", {source, 0, 0}, error.what());
     return std::nullopt;
   }

@@ -32,6 +32,7 @@
 #include "transfer/intervals.h"
 #include "transfer/ranges.h"
 #include "transfer/rules.h"
+#include "transfer/sparse.h"
 #include "transfer/terms.h"
 #include "transfer/tile_ranges.h"
 #include "transfer/visits.h"
@@ -52,54 +53,11 @@ ExprPtr local(const std::string& name) {
   return spec::leaf(Kind::argument, spec::Type::integer, name);
 }
 
-bool reads_the_tile(const ExprPtr& e) {
-  bool found = false;
-  spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-    found = found || (x->kind == Kind::read && has_coordinate(x));
-    return nullptr;
-  });
-  return found;
-}
-
 // The number of rows that some worker asks the key range of, where it is not the whole block's.
 tl::ExprPtr rows_of_a_group(const Edit& edit) {
   for (const tl::ExprPtr& rows : rows_asked_for(edit.program, edit.facts))
     if (!tl::equal(rows, edit.facts.row_tile)) return rows;
   return nullptr;
-}
-
-// Of 16 by 16 tiles of a mask without data, how many its ranges of keys visit, and how many of
-// those its intervals do not.
-struct TilesVisited {
-  int by_ranges = 0, left_out = 0;
-};
-
-TilesVisited visited(const Edit& edit) {
-  constexpr int kTiles = 16, kRows = 128, kLength = kTiles * kRows;
-  const ExprPtr keys = size(edit.facts.keys);
-  const KeyRanges kept_keys = key_ranges(edit.keep, keys);
-  Box box;
-  for (const std::string& name : {edit.facts.keys, edit.facts.queries})
-    box.names[name] = {kLength, kLength};
-  for (const char* index : {"b", "h"}) box.names[index] = {0, 0};
-  TilesVisited out;
-  for (int i = 0; i < kLength; i += kRows) {
-    const Rows rows{spec::integer(i), spec::integer(i + kRows - 1)};
-    for (int j = 0; j < kLength; j += kRows) {
-      const auto holds = [&](const KeyBounds& range) {
-        const ExprPtr from = range.lower ? lowest(range.lower, rows) : nullptr,
-                      below = range.upper ? highest(range.upper, rows) : nullptr;
-        return (!from || transfer::range(from, box).low < j + kRows) &&
-               (!below || transfer::range(below, box).high > j);
-      };
-      if (std::none_of(kept_keys.cover.begin(), kept_keys.cover.end(), holds)) continue;
-      ++out.by_ranges;
-      box.names["i"] = {double(i), double(i + kRows - 1)};
-      box.names["j"] = {double(j), double(j + kRows - 1)};
-      out.left_out += kept(edit.keep, box) == Kept::none;
-    }
-  }
-  return out;
 }
 
 class ListWriter {
@@ -327,10 +285,8 @@ class ListWriter {
 bool rule_lists(Edit& edit) {
   if (!edit.keep) return true;
   const bool data = reads_the_tile(edit.keep);
-  if (!data) {
-    const TilesVisited tiles = visited(edit);
-    if (5 * tiles.left_out < tiles.by_ranges || tiles.left_out == 0) return true;
-  }
+  if (!data && !ranges_visit_too_much(edit.keep, size(edit.facts.keys), size(edit.facts.queries)))
+    return true;
   ListWriter list(edit);
   if (!list.says_something()) return true;
   edit.listed = edit.blocks_differ = true;

@@ -1,4 +1,4 @@
-// 16-bit data that is read for every score is read two neighbouring keys at a time.
+// 16-bit data that is read for every score is read before the map, eight neighbours at a time.
 //
 //   map_at s[i, j] from (i0, n * BN) =             ->   operand bias_ij: bf16[64, BN]
 //       s[i, j] + unscale * bias[0, c.h, i, j]          set_tile bias_ij[i, j] from (i0, n * BN) =
@@ -11,8 +11,8 @@
 //          j - i], whose neighbours may lie on both sides of an edge; not what i has no part in,
 //          which the rule columns reads once for a key; and not f32, ints or bools: two of them
 //          are no word, and a tile of them would not fit beside the scores.
-// Why      a thread has its scores in pairs of neighbours: one load brings both, in half the
-//          registers and a quarter of the instructions, and none of them waits for the one before.
+// Why      a thread has its scores in pairs of neighbours, which take half the registers; a load
+//          brings eight elements, and none waits for the one before.
 // Effect   none: the same elements.
 #include <fmt/format.h>
 

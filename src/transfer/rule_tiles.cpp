@@ -7,12 +7,13 @@
 //
 // When     the form has another 16-bit type than the kernel, other head dimensions, or a case for
 //          which other tiles were measured to be best: Target::tiles has the rows (tiles.h). Where
-//          the range of keys moves with the row another row may be best: small tiles visit fewer
-//          masked keys. Rows that look at a block late (late_toggles) come last where the scores
-//          fall with the distance on both sides of the row: a key loop meets the side on which they
-//          rise, block after block, and would compute each of them twice. A text with constants
-//          that stand in no row keeps them for its own head dimensions: whoever wrote them meant
-//          them. Only rows that the user named go before.
+//          the range of keys moves with the row another row may be best, and where a row sees a
+//          part of the keys (sparse.h): small tiles visit fewer masked keys. Rows that look at a
+//          block late (late_toggles) come last where the scores fall with the distance on both
+//          sides of the row: a key loop meets the side on which they rise, block after block, and
+//          would compute each of them twice. A text with constants that stand in no row keeps them
+//          for its own head dimensions: whoever wrote them meant them. Only rows that the user
+//          named go before.
 // Effect   none: the tiles decide in which order sums are taken, the type what operands round to.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +23,7 @@
 
 #include "transfer/ranges.h"
 #include "transfer/rules.h"
+#include "transfer/sparse.h"
 #include "transfer/terms.h"
 
 namespace kw::transfer {
@@ -78,15 +80,14 @@ bool has_constants(tl::Program& program, const std::vector<Constant>& constants)
 
 // ---- which row
 
+spec::ExprPtr expr_of(const spec::Size& s) {
+  return s.name.empty() ? spec::integer(s.constant) : size(s.name);
+}
+
 // Whether the range of keys that a row sees moves with the row: causal masks and windows.
-bool range_moves_with_row(const Edit& edit) {
-  using spec::Kind, spec::Type;
-  const spec::ExprPtr& keep = edit.term.keep;
-  if (!keep) return false;
-  const spec::Size& n = edit.form.N;
-  const spec::ExprPtr keys =
-      n.name.empty() ? spec::integer(n.constant) : spec::leaf(Kind::size, Type::integer, n.name);
-  const spec::ExprPtr i = spec::leaf(Kind::index, Type::integer, "i");
+bool range_moves_with_row(const spec::ExprPtr& keep, const spec::ExprPtr& keys) {
+  using spec::Kind;
+  const spec::ExprPtr i = spec::leaf(Kind::index, spec::Type::integer, "i");
   const auto moves = [&](const spec::ExprPtr& bound) {
     return bound && spec::mentions(bound, Kind::index, "i");
   };
@@ -95,6 +96,13 @@ bool range_moves_with_row(const Edit& edit) {
     return (k.upper && moves(highest(k.upper, {i, i}))) ||
            (k.lower && moves(lowest(k.lower, {i, i})));
   });
+}
+
+Keys keys_of(const Edit& edit) {
+  const spec::ExprPtr &keep = edit.term.keep, keys = expr_of(edit.form.N);
+  if (!keep) return Keys::alike;
+  if (is_sparse(keep, keys, expr_of(edit.form.M))) return Keys::sparse;
+  return range_moves_with_row(keep, keys) ? Keys::by_row : Keys::alike;
 }
 
 // The distance of a key, to either side.
@@ -217,7 +225,7 @@ bool head_dimensions(Edit& edit) {
   const Dims own{value_of(edit.program, d), value_of(edit.program, v)};
   const Dims asked{dim.constant, value_dim.constant};
   const bool constant = dim.name.empty() && value_dim.name.empty();
-  edit.result.keys = range_moves_with_row(edit) ? Keys::by_row : Keys::alike;
+  edit.result.keys = keys_of(edit);
   const auto tiles = constant ? choices(edit, asked, own) : std::vector<const Tiles*>{};
   const size_t tried = static_cast<size_t>(edit.target.tried);
   edit.result.roomier = tried + 1 < tiles.size();

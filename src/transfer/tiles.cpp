@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // constants keep the order in which they are written
 
-constexpr const char* kKeys[] = {"any", "alike", "by_row"};
+constexpr const char* kKeys[] = {"any", "alike", "by_row", "sparse"};
 
 // Reads one database. After a fault it goes on with defaults, so that one reading reports all.
 class Reader {
@@ -117,8 +117,7 @@ class Reader {
 
   Keys keys(const Json& json, const std::string& path) {
     const std::string word = text(json, path, "keys");
-    for (const Keys k : {Keys::any, Keys::alike, Keys::by_row})
-      if (word == name(k)) return k;
+    if (const std::optional<Keys> keys = keys_named(word)) return *keys;
     if (!word.empty())
       fault(path + "keys", fmt::format("is '{}', not one of {}", word, fmt::join(kKeys, ", ")));
     return Keys::any;
@@ -150,6 +149,12 @@ class Reader {
 }  // namespace
 
 const char* name(Keys keys) { return kKeys[static_cast<int>(keys)]; }
+
+std::optional<Keys> keys_named(const std::string& name) {
+  const auto found = std::find(std::begin(kKeys), std::end(kKeys), name);
+  if (found == std::end(kKeys)) return std::nullopt;
+  return static_cast<Keys>(found - std::begin(kKeys));
+}
 
 std::string text_of(const ConstantValue& value) {
   if (const bool* toggle = std::get_if<bool>(&value)) return *toggle ? "true" : "false";

@@ -12,8 +12,8 @@
 //   targets    what the kernel is compiled for
 //   D, V       columns of q and k, and of v and the output
 //   keys       which forms the row is for: `alike` where all rows of a batch entry see the same
-//              keys, `by_row` where the range of keys moves with the row (causal, windows), or
-//              `any`
+//              keys, `by_row` where the range of keys moves with the row (causal), `sparse` where a
+//              row sees a part of the keys (sparse.h: windows, documents), or `any`
 //   constants  values for `param` (numbers) and `toggle` (true, false) of the kernel's text; those
 //              that a row does not name stay
 //   why        what decided: a figure, a ratio, or that nothing was timed
@@ -32,8 +32,9 @@
 namespace kw::transfer {
 
 // Which forms a row is for; of a form itself never `any`.
-enum class Keys { any, alike, by_row };
+enum class Keys { any, alike, by_row, sparse };
 const char* name(Keys keys);
+std::optional<Keys> keys_named(const std::string& name);
 
 using ConstantValue = std::variant<bool, int64_t>;  // of a toggle, of a param
 struct Constant {

@@ -232,7 +232,7 @@ void maps(Report& report, Random& random) {
 
 // A tile of R rows and C columns of a tensor, from (i0, j0) on, as a map finds it; a second one in
 // another map, beside a column vector.
-template <class T, int R>
+template <class T, int R, int C>
 __global__ void tile_kernel(kw::Tensor<const T, 'H', 'M', 'N'> t, int i0, int j0, float* out) {
   kw::Accumulator<kw::real, R, C> s;
   kw::Operand<T, R, C> b;
@@ -250,16 +250,18 @@ __global__ void tile_kernel(kw::Tensor<const T, 'H', 'M', 'N'> t, int i0, int j0
     out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
 }
 
-// Where pairs are words: an even pitch and offset. Where they are none: an odd pitch, an odd offset,
-// columns two apart, an odd origin. Tiles that hang over the last row, over the last column, over
-// both, and one that begins before the first.
-template <class T, int R>
+// Where rows are vectors: a pitch, an offset and an origin that are multiples of 8. Where they are none:
+// another pitch, another offset, columns two apart, another origin. Tiles that hang over the last row,
+// over the last column, over both, and one that begins before the first.
+template <class T, int R, int C>
 void tiles_of(Report& report, const char* type, const std::vector<T>& data,
               const std::vector<float>& values) {
   struct Case {
     int offset, pitch, apart, rows, columns, i0, j0;
   };
   const Case cases[] = {{0, 200, 1, 150, 200, 0, 96},  {0, 201, 1, 150, 200, 0, 96},
+                        {8, 200, 1, 150, 192, 3, 32},  {2, 200, 1, 150, 198, 0, 32},
+                        {0, 204, 1, 150, 200, 0, 96},  {0, 200, 1, 150, 200, 0, 36},
                         {1, 200, 1, 150, 199, 0, 32},  {0, 400, 2, 150, 200, 0, 96},
                         {0, 200, 1, 150, 200, 16, 33}, {0, 200, 1, 40, 200, 0, 0},
                         {0, 200, 1, 150, 200, 0, 160}, {0, 201, 1, 20, 180, 0, 160},
@@ -278,7 +280,7 @@ void tiles_of(Report& report, const char* type, const std::vector<T>& data,
       }
     const kw::Tensor<const T, 'H', 'M', 'N'> t{
         memory.data() + c.offset, {head, c.pitch, c.apart}, {2, c.rows, c.columns}};
-    launch(tile_kernel<T, R>, 1, 128, t, c.i0, c.j0, out.data());
+    launch(tile_kernel<T, R, C>, 1, 128, t, c.i0, c.j0, out.data());
     report.exact("set_tile", type, out.read(), want);
   }
 }
@@ -288,9 +290,10 @@ void tiles(Report& report, Random& random) {
   std::vector<float> bf16, f16;
   for (const kw::bf16 x : to_bf16(f32)) bf16.push_back(as_float(uint32_t(x.bits) << 16));
   for (const kw::f16 x : to_f16(f32)) f16.push_back(__half2float(__half(__half_raw{x.bits})));
-  tiles_of<kw::bf16, 64>(report, "bf16", to_bf16(f32), bf16);
-  tiles_of<kw::f16, 64>(report, "f16", to_f16(f32), f16);
-  tiles_of<kw::bf16, 128>(report, "bf16, 128 rows", to_bf16(f32), bf16);
+  tiles_of<kw::bf16, 64, 96>(report, "bf16", to_bf16(f32), bf16);
+  tiles_of<kw::f16, 64, 96>(report, "f16", to_f16(f32), f16);
+  tiles_of<kw::bf16, 128, 96>(report, "bf16, 128 rows", to_bf16(f32), bf16);
+  tiles_of<kw::bf16, 64, 80>(report, "bf16, no multiple of 32 columns", to_bf16(f32), bf16);
 }
 
 void fills(Report& report) {

@@ -99,6 +99,27 @@ TEST(Tiles, roomier_rows_follow_the_best) {
   EXPECT_TRUE(has(own[7], "BN = 64") && has(own[7], "toggle CHECK_LATE = false"));
 }
 
+TEST(Tiles, a_mask_that_leaves_a_row_a_part_of_the_keys_has_small_tiles) {
+  const std::pair<const char*, bool> masks[] = {
+      {"score s\nkeep j <= i and i - 64 < j\n", true},
+      {"score s\nkeep j < 4 or j <= i and i - 64 < j\n", true},
+      {"score s\nkeep i % 512 // 64 == j % 512 // 64\n", true},
+      {"argument doc i32[B, N]\nscore s\nkeep doc[b, i] == doc[b, j]\n", true},
+      {"argument first i32[B, M]\nscore s\nkeep first[b, i] <= j\n", true},
+      {"score s\nkeep j <= i\n", false},
+      {"argument prefix i32[B]\nscore s\nkeep j <= i or j < prefix[b]\n", false},
+      {"argument seen i32[B, N]\nscore s\nkeep j <= i and seen[b, j] > 0\n", false},
+      {"argument width i32[H]\nscore s\nkeep j <= i and i - width[h] < j\n", false},
+  };
+  for (const auto& [form, sparse] : masks) {
+    Diagnostics d;
+    const auto made = transfer(kernel(), form_of(form), sm_90a(), d);
+    ASSERT_TRUE(made) << form << render(d);
+    EXPECT_EQ(made->keys == Keys::sparse, sparse) << form;
+    EXPECT_EQ(has(*made, "param BM = 128, BN = 128, CTAS = 1"), sparse) << form;
+  }
+}
+
 TEST(Tiles, another_target_has_none_of_this_one_s_rows) {
   EXPECT_EQ(refusal(kernel(), "head_dim 64\nscore s\n", for_target("sm_80")),
             "the head dimension is 64, for which this kernel has no tiles\n"
@@ -187,7 +208,7 @@ TEST(Tiles, a_kernel_without_a_constant_of_the_row_is_refused_by_the_constant) {
   const tl::Program source = kernel({{"STAGES", "SLOTS_OF_K"}});
   EXPECT_EQ(refusal(source, "head_dim 64\nscore s\n", sm_90a()),
             "this kernel has no constant STAGES, which its tiles set (" KW_SOURCE_DIR
-            "/kernels/sm90/tiles.json: rows[0])\n"
+            "/kernels/sm90/tiles.json: rows[2])\n"
             "rows are for one kernel's text: see its targets; or a model may be asked");
 }
 

@@ -6,9 +6,9 @@
 // warp divides a column vector among its lanes, and a map fetches each element by a shuffle just
 // before the rows that use it. No barrier and no shared memory is involved.
 //
-// What 16-bit data says at every pair of a row and a key, set_tile reads two neighbours at a time: a
-// thread's elements lie side by side in twos, as an operand packs them, and a map unpacks each just
-// before it is used.
+// What 16-bit data says at every pair of a row and a key, set_tile reads eight neighbours at a time; the
+// four threads of a row exchange them, so that each has its own in twos, as an operand packs them, and a
+// map unpacks each just before it is used.
 #pragma once
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
@@ -101,6 +101,22 @@ KW_DEVICE void map_placed(Accumulator<real, R, C>& t, const F& f, const Vs&... v
 template <class T> KW_DEVICE u32 pair_at(const TensorRow<T>& row, int j) {
   return __ldg(&row.at(j)->bits) | u32(__ldg(&row.at(j + 1)->bits)) << 16;
 }
+
+// Four threads share a row. Thread q has read 8 neighbours, from column 8 * q on; of every 8 columns it
+// needs those from 2 * q on: word g of thread q and word q of thread g change places.
+KW_DEVICE void exchange(u32 (&words)[4]) {
+#pragma unroll
+  for (u32 bit = 1; bit < 4; bit *= 2) {
+    const bool upper = threadIdx.x & bit;
+#pragma unroll
+    for (u32 n = 0; n < 4; ++n) {
+      if (n & bit) continue;
+      const u32 got = __shfl_xor_sync(~0u, upper ? words[n] : words[n + bit], bit);
+      words[n] = upper ? got : words[n];
+      words[n + bit] = upper ? words[n + bit] : got;
+    }
+  }
+}
 }  // namespace detail
 
 template <int R, int C, class F, class... Vs>
@@ -142,26 +158,36 @@ template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>
 }
 
 // What the tensor's rows that row_of names for the tile's rows have at its columns, of which at.j is the
-// first. Pairs are read by one load each where they are words of memory, and all of the tile's columns
-// are the tensor's; element by element, each brought inside, where not. A warp decides as one: lanes
-// that part take registers.
+// first. Where rows of the tile are 16-byte vectors of memory, and all of its columns are the tensor's,
+// a thread reads 8 neighbours by one load, a quarter of what loads of two take from the cache; else it
+// reads element by element, each brought inside. A warp decides as one: lanes that part take registers.
 template <class T, int R, int C, class F>
 KW_DEVICE void set_tile(Operand<T, R, C>& t, Origin at, F row_of) {
   using Tile = Accumulator<real, R, C>;
   const int i = at.i + Tile::thread_row(), j = at.j + Tile::thread_column();
   TensorRow<const T> row[R / 32];
-  bool words = at.j >= 0;
+  bool vectors = at.j >= 0;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
     row[r] = row_of(i + r / 2 * 64 + r % 2 * 8);
-    words = words && row[r].apart == sizeof(T) && u64(row[r].data + j) % 4 == 0;
-    words = words && at.j + C - 1 <= int(row[r].last);
+    vectors = vectors && row[r].apart == sizeof(T) && u64(row[r].data + at.j) % 16 == 0;
+    vectors = vectors && at.j + C - 1 <= int(row[r].last);
   }
-  if (__all_sync(~0u, words)) {
+  if (__all_sync(~0u, vectors)) {
 #pragma unroll
-    for (int n = 0; n < t.count; ++n) {
-      const T* from = row[Tile::row(2 * n)].data + j + Tile::column(2 * n);
-      t.x[n] = __ldg(reinterpret_cast<const u32*>(from));
+    for (int r = 0; r < R / 32; ++r) {
+      const T* from = row[r].data + at.j;
+#pragma unroll
+      for (int c = 0; c + 32 <= C; c += 32) {
+        const uint4 v = __ldg(reinterpret_cast<const uint4*>(from + c) + threadIdx.x % 4);
+        u32 words[4] = {v.x, v.y, v.z, v.w};
+        detail::exchange(words);
+#pragma unroll
+        for (int n = 0; n < 4; ++n) t.x[Tile::in_row(r, c / 4 + 2 * n) / 2] = words[n];
+      }
+#pragma unroll
+      for (int c = C / 32 * 32; c < C; c += 8)
+        t.x[Tile::in_row(r, c / 4) / 2] = __ldg(reinterpret_cast<const u32*>(row[r].data + j + c));
     }
   } else {
 #pragma unroll

@@ -1,0 +1,80 @@
+#include "transfer/sparse.h"
+
+#include <algorithm>
+
+#include "transfer/coordinates.h"
+#include "transfer/intervals.h"
+#include "transfer/ranges.h"
+#include "transfer/terms.h"
+
+namespace kw::transfer {
+
+using spec::ExprPtr;
+using spec::Kind;
+
+namespace {
+
+bool any_of_args(const ExprPtr& e, bool (*test)(const ExprPtr&)) {
+  return std::any_of(e->args.begin(), e->args.end(), test);
+}
+
+bool is_read_of_the_tile(const ExprPtr& e) { return e->kind == Kind::read && has_coordinate(e); }
+
+bool mentions_row_and_key(const ExprPtr& e) {
+  return spec::mentions(e, Kind::index, "i") && spec::mentions(e, Kind::index, "j");
+}
+
+// A comparison or a read that tells by data which row sees which key.
+bool tells_pairs_apart(const ExprPtr& e) {
+  if (is(e, "and") || is(e, "or") || is(e, "not")) return any_of_args(e, tells_pairs_apart);
+  return reads_the_tile(e) && mentions_row_and_key(e);
+}
+
+bool is_window(const ExprPtr& keep, const ExprPtr& keys) {
+  const ExprPtr i = spec::leaf(Kind::index, spec::Type::integer, "i");
+  const KeyRanges kept = key_ranges(keep, keys);
+  return std::any_of(kept.cover.begin(), kept.cover.end(), [&](const KeyBounds& range) {
+    const ExprPtr first = range.lower ? lowest(range.lower, {i, i}) : nullptr;
+    return first && spec::mentions(first, Kind::index, "i") && !spec::mentions(first, Kind::read);
+  });
+}
+
+}  // namespace
+
+bool reads_the_tile(const ExprPtr& e) {
+  return is_read_of_the_tile(e) || any_of_args(e, reads_the_tile);
+}
+
+bool ranges_visit_too_much(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
+  constexpr int kTiles = 16, kRows = 128, kLength = kTiles * kRows;
+  const KeyRanges ranges = key_ranges(keep, keys);
+  Box box;
+  for (const ExprPtr& size : {keys, queries})
+    if (size->kind == Kind::size) box.names[size->name] = {kLength, kLength};
+  for (const char* index : {"b", "h"}) box.names[index] = {0, 0};
+  int visited = 0, left_out = 0;
+  for (int i = 0; i < kLength; i += kRows) {
+    const Rows rows{spec::integer(i), spec::integer(i + kRows - 1)};
+    for (int j = 0; j < kLength; j += kRows) {
+      const auto holds = [&](const KeyBounds& range) {
+        const ExprPtr from = range.lower ? lowest(range.lower, rows) : nullptr,
+                      below = range.upper ? highest(range.upper, rows) : nullptr;
+        return (!from || transfer::range(from, box).low < j + kRows) &&
+               (!below || transfer::range(below, box).high > j);
+      };
+      if (std::none_of(ranges.cover.begin(), ranges.cover.end(), holds)) continue;
+      ++visited;
+      box.names["i"] = {double(i), double(i + kRows - 1)};
+      box.names["j"] = {double(j), double(j + kRows - 1)};
+      left_out += kept(keep, box) == Kept::none;
+    }
+  }
+  return left_out > 0 && 5 * left_out >= visited;
+}
+
+bool is_sparse(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
+  if (is_window(keep, keys) || tells_pairs_apart(keep)) return true;
+  return !reads_the_tile(keep) && ranges_visit_too_much(keep, keys, queries);
+}
+
+}  // namespace kw::transfer
