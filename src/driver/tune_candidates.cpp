@@ -130,9 +130,11 @@ double modelled_cycles(const Candidate& candidate, const std::string& row_tile,
                shared = query_in_registers ? 0 : dim / keys;
   double cycles = busy + 0.15 * l2 + 0.15 * (shared + operands) + 0.1 * block;
   // Masked scores at the ends of a row's keys, as a share of them: beside the diagonal, of 8192,
-  // the half of 16k; at both ends of what is sparse, of 1024.
+  // the half of 16k; at both ends of a window or what is sparse, of 1024.
   if (candidate.transferred.keys == transfer::Keys::by_row) cycles *= 1 + (rows + keys) / 2 / 8192;
-  if (candidate.transferred.keys == transfer::Keys::sparse) cycles *= 1 + (rows + keys) / 1024;
+  if (candidate.transferred.keys == transfer::Keys::window ||
+      candidate.transferred.keys == transfer::Keys::sparse)
+    cycles *= 1 + (rows + keys) / 1024;
   // Registers of a thread: the output, the scores, for wgmma these again as an operand, Q if it is
   // there, and what else a worker holds; fitted to what spills at D 64 to 256.
   const double accumulators = of_a_worker * (value_dim + keys) / 2;

@@ -26,6 +26,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "transfer/bounds.h"
 #include "transfer/coordinates.h"
@@ -158,48 +159,65 @@ class ListWriter {
                           fmt::format("return {0}[{1}], {0}[{2} + 1]", visits_, count, list)});
   }
 
-  // TL text of an expression of the pre-pass.
-  std::optional<std::string> text(const ExprPtr& e) {
+  // An expression of the pre-pass in TL, and its text.
+  std::optional<tl::ExprPtr> spelled(const ExprPtr& e) {
     Spelling how;
     for (const char* index : {"b", "h"}) how.indices[index] = tl::name(locals_[index]);
-    const std::optional<tl::ExprPtr> out = spell(e, how, edit_.diagnostics);
+    return spell(e, how, edit_.diagnostics);
+  }
+  std::optional<std::string> text(const ExprPtr& e) {
+    const std::optional<tl::ExprPtr> out = spelled(e);
     return out ? std::optional(tl::print(*out)) : std::nullopt;
   }
 
-  // `let NAME = least(document, b, b, i0, i1), ...` for what the two conditions mention, or later
-  // values do.
-  bool write_values(std::vector<std::string>& lines) {
-    std::vector<ExprPtr> mentioning = {truth_.some, truth_.all};
+  // `let NAME = least(document, b, b, i0, i1)` for what the two conditions mention, or later values
+  // do. Elements that one condition mentions once are put there instead: they are looked at only
+  // where it comes to them.
+  bool write_values(std::vector<std::string>& lines, tl::ExprPtr& some, tl::ExprPtr& all) {
+    std::vector<ExprPtr> boxes;
     std::vector<std::string> found;
     const std::vector<TileValue>& values = ranges_->values();
     for (size_t k = values.size(); k-- > 0;) {
       const TileValue& value = values[k];
       for (const bool most : {true, false}) {
         const std::string& name = most ? value.most : value.least;
-        const bool needed = std::any_of(mentioning.begin(), mentioning.end(),
-                                        [&](const ExprPtr& e) { return mentions(e, name); });
-        if (!needed) continue;
-        const auto is = value.tensor.empty() ? text(most ? value.box[0].high : value.box[0].low)
+        const bool in_boxes = std::any_of(boxes.begin(), boxes.end(),
+                                          [&](const ExprPtr& e) { return mentions(e, name); });
+        const int in_conditions = times(some, name) + times(all, name);
+        if (!in_boxes && in_conditions == 0) continue;
+        const auto is = value.tensor.empty() ? spelled(most ? value.box[0].high : value.box[0].low)
                                              : of_elements(value, most ? "greatest" : "least");
         if (!is) return false;
-        found.push_back(fmt::format("let {} = {}", name, *is));
+        if (!value.tensor.empty() && !in_boxes && in_conditions == 1) {
+          const auto put = [&](const tl::ExprPtr& e) { return e->is_name(name) ? *is : nullptr; };
+          some = tl::rewrite(some, put);
+          all = tl::rewrite(all, put);
+        } else {
+          found.push_back(fmt::format("let {} = {}", name, tl::print(*is)));
+        }
         for (const WrittenRange& range : value.box)
-          mentioning.insert(mentioning.end(), {range.low, range.high});
+          boxes.insert(boxes.end(), {range.low, range.high});
       }
     }
     lines.insert(lines.end(), found.rbegin(), found.rend());
     return true;
   }
 
-  std::optional<std::string> of_elements(const TileValue& value, const char* function) {
-    std::string out = fmt::format("{}({}", function, value.tensor);
+  static int times(const tl::ExprPtr& e, const std::string& name) {
+    int count = e->is_name(name);
+    for (const tl::ExprPtr& a : e->args) count += times(a, name);
+    return count;
+  }
+
+  std::optional<tl::ExprPtr> of_elements(const TileValue& value, const char* function) {
+    std::vector<tl::ExprPtr> arguments = {tl::name(value.tensor)};
     for (const WrittenRange& range : value.box)
       for (const ExprPtr& end : {range.low, range.high}) {
-        const auto index = text(end);
+        const auto index = spelled(end);
         if (!index) return std::nullopt;
-        out += ", " + *index;
+        arguments.push_back(*index);
       }
-    return out + ")";
+    return tl::call(function, arguments);
   }
 
   // The key blocks that bounds in closed form leave: from the first to before the end.
@@ -253,15 +271,47 @@ class ListWriter {
                        bn_, l.at("j1"), f_.keys);
   }
 
+  static bool looks_at_elements(const tl::ExprPtr& e) {
+    return (e->kind == tl::ExprKind::call && (e->text == "least" || e->text == "greatest")) ||
+           std::any_of(e->args.begin(), e->args.end(), looks_at_elements);
+  }
+  static bool is_joined_by(const tl::ExprPtr& e, const std::string& op) {
+    return e->kind == tl::ExprKind::binary && e->text == op;
+  }
+  static void collect(const tl::ExprPtr& e, const std::string& op,
+                      std::vector<tl::ExprPtr>& parts) {
+    if (!is_joined_by(e, op)) return parts.push_back(closed_form_first(e));
+    for (const tl::ExprPtr& a : e->args) collect(a, op, parts);
+  }
+
+  // The condition with what coordinates say before what elements say: where that decides, nobody
+  // looks at elements.
+  static tl::ExprPtr closed_form_first(const tl::ExprPtr& e) {
+    for (const char* op : {"and", "or"}) {
+      if (!is_joined_by(e, op)) continue;
+      std::vector<tl::ExprPtr> parts;
+      collect(e, op, parts);
+      std::stable_partition(parts.begin(), parts.end(),
+                            [](const tl::ExprPtr& part) { return !looks_at_elements(part); });
+      return std::accumulate(
+          parts.begin() + 1, parts.end(), parts[0],
+          [&](const tl::ExprPtr& a, const tl::ExprPtr& b) { return tl::binary(op, a, b); });
+    }
+    return e;
+  }
+
   bool write_pre_pass() {
-    const auto some = text(truth_.some), all = text(truth_.all);
+    auto some = spelled(truth_.some), all = spelled(truth_.all);
     const auto range = closed_range();
     std::vector<std::string> inside;
     if (by_row_) inside.push_back(rows_of_tile());
     inside.push_back(keys_of_tile());
-    if (!some || !all || !range || !write_values(inside)) return false;
+    if (!some || !all || !range || !write_values(inside, *some, *all)) return false;
+    const auto condition = [](const tl::ExprPtr& e) { return tl::print(closed_form_first(e)); };
+    const tl::ExprPtr whole =
+        tl::binary("<=", tl::binary("+", tl::name(locals_["j0"]), f_.key_tile), tl::name(f_.keys));
     inside.push_back(
-        fmt::format("return {}, ({}) and {} + {} <= {}", *some, *all, locals_["j0"], bn_, f_.keys));
+        fmt::format("return {}, {}", condition(*some), condition(tl::binary("and", whole, *all))));
     const Stmt& kernel = *edit_.program.kernel();
     const std::string name =
         edit_.fresh({kernel.word("n").substr(0, kernel.word("n").rfind('_')) + "_lists"});

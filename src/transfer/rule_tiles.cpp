@@ -8,12 +8,12 @@
 // When     the form has another 16-bit type than the kernel, other head dimensions, or a case for
 //          which other tiles were measured to be best: Target::tiles has the rows (tiles.h). Where
 //          the range of keys moves with the row another row may be best, and where a row sees a
-//          part of the keys (sparse.h): small tiles visit fewer masked keys. Rows that look at a
-//          block late (late_toggles) come last where the scores fall with the distance on both
-//          sides of the row: a key loop meets the side on which they rise, block after block, and
-//          would compute each of them twice. A text with constants that stand in no row keeps them
-//          for its own head dimensions: whoever wrote them meant them. Only rows that the user
-//          named go before.
+//          window or other parts of the keys (sparse.h): small tiles visit fewer masked keys. Rows
+//          that look at a block late (late_toggles) come last where the scores fall with the
+//          distance on both sides of the row: a key loop meets the side on which they rise, block
+//          after block, and would compute each of them twice. A text with constants that stand in
+//          no row keeps them for its own head dimensions: whoever wrote them meant them. Only rows
+//          that the user named go before.
 // Effect   none: the tiles decide in which order sums are taken, the type what operands round to.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -99,9 +99,11 @@ bool range_moves_with_row(const spec::ExprPtr& keep, const spec::ExprPtr& keys) 
 }
 
 Keys keys_of(const Edit& edit) {
-  const spec::ExprPtr &keep = edit.term.keep, keys = expr_of(edit.form.N);
+  const spec::ExprPtr &keep = edit.term.keep, keys = expr_of(edit.form.N),
+                      queries = expr_of(edit.form.M);
   if (!keep) return Keys::alike;
-  if (is_sparse(keep, keys, expr_of(edit.form.M))) return Keys::sparse;
+  if (is_sparse(keep, keys, queries)) return Keys::sparse;
+  if (windows_of(keep, keys, queries)) return Keys::window;
   return range_moves_with_row(keep, keys) ? Keys::by_row : Keys::alike;
 }
 

@@ -1,6 +1,7 @@
 #include "transfer/sparse.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "transfer/coordinates.h"
 #include "transfer/intervals.h"
@@ -20,26 +21,55 @@ bool any_of_args(const ExprPtr& e, bool (*test)(const ExprPtr&)) {
 
 bool is_read_of_the_tile(const ExprPtr& e) { return e->kind == Kind::read && has_coordinate(e); }
 
+// All sizes of that length, in the first head of the first batch entry.
+Box sizes(const ExprPtr& keys, const ExprPtr& queries, double length) {
+  Box box;
+  for (const ExprPtr& size : {keys, queries})
+    if (size->kind == Kind::size) box.names[size->name] = {length, length};
+  for (const char* index : {"b", "h"}) box.names[index] = {0, 0};
+  return box;
+}
+
 bool mentions_row_and_key(const ExprPtr& e) {
   return spec::mentions(e, Kind::index, "i") && spec::mentions(e, Kind::index, "j");
 }
 
-// A comparison or a read that tells by data which row sees which key.
-bool tells_pairs_apart(const ExprPtr& e) {
-  if (is(e, "and") || is(e, "or") || is(e, "not")) return any_of_args(e, tells_pairs_apart);
-  return reads_the_tile(e) && mentions_row_and_key(e);
+bool reads_at_the_key(const ExprPtr& e) {
+  return (e->kind == Kind::read && spec::mentions(e, Kind::index, "j")) ||
+         any_of_args(e, reads_at_the_key);
 }
 
-bool is_window(const ExprPtr& keep, const ExprPtr& keys) {
+// A comparison or a read that tells by what data says of the key which row sees it.
+bool tells_pairs_apart(const ExprPtr& e) {
+  if (is(e, "and") || is(e, "or") || is(e, "not")) return any_of_args(e, tells_pairs_apart);
+  return reads_at_the_key(e) && mentions_row_and_key(e);
+}
+
+// A range whose first key moves with the row: the number of keys of a row in the middle of many.
+std::optional<double> width_of_window(const KeyBounds& range, Box box) {
+  constexpr int kMiddle = 8192;
   const ExprPtr i = spec::leaf(Kind::index, spec::Type::integer, "i");
-  const KeyRanges kept = key_ranges(keep, keys);
-  return std::any_of(kept.cover.begin(), kept.cover.end(), [&](const KeyBounds& range) {
-    const ExprPtr first = range.lower ? lowest(range.lower, {i, i}) : nullptr;
-    return first && spec::mentions(first, Kind::index, "i") && !spec::mentions(first, Kind::read);
-  });
+  const ExprPtr first = range.lower ? lowest(range.lower, {i, i}) : nullptr,
+                end = range.upper ? highest(range.upper, {i, i}) : nullptr;
+  if (!first || !end || !spec::mentions(first, Kind::index, "i")) return std::nullopt;
+  box.names["i"] = {kMiddle, kMiddle};
+  return transfer::range(end, box).high - transfer::range(first, box).low;
 }
 
 }  // namespace
+
+std::optional<Windows> windows_of(const ExprPtr& keep, const ExprPtr& keys,
+                                  const ExprPtr& queries) {
+  constexpr double kWide = 512;
+  const std::vector<KeyBounds> cover = key_ranges(keep, keys).cover;
+  const Box box = sizes(keys, queries, 16384);
+  for (const KeyBounds& range : cover) {
+    const std::optional<double> width = width_of_window(range, box);
+    if (!width || !std::isfinite(*width)) continue;
+    return cover.size() == 1 && *width > kWide ? Windows::one_wide : Windows::others;
+  }
+  return std::nullopt;
+}
 
 bool reads_the_tile(const ExprPtr& e) {
   return is_read_of_the_tile(e) || any_of_args(e, reads_the_tile);
@@ -48,10 +78,7 @@ bool reads_the_tile(const ExprPtr& e) {
 bool ranges_visit_too_much(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
   constexpr int kTiles = 16, kRows = 128, kLength = kTiles * kRows;
   const KeyRanges ranges = key_ranges(keep, keys);
-  Box box;
-  for (const ExprPtr& size : {keys, queries})
-    if (size->kind == Kind::size) box.names[size->name] = {kLength, kLength};
-  for (const char* index : {"b", "h"}) box.names[index] = {0, 0};
+  Box box = sizes(keys, queries, kLength);
   int visited = 0, left_out = 0;
   for (int i = 0; i < kLength; i += kRows) {
     const Rows rows{spec::integer(i), spec::integer(i + kRows - 1)};
@@ -73,7 +100,7 @@ bool ranges_visit_too_much(const ExprPtr& keep, const ExprPtr& keys, const ExprP
 }
 
 bool is_sparse(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
-  if (is_window(keep, keys) || tells_pairs_apart(keep)) return true;
+  if (windows_of(keep, keys, queries) == Windows::others || tells_pairs_apart(keep)) return true;
   return !reads_the_tile(keep) && ranges_visit_too_much(keep, keys, queries);
 }
 

@@ -1,5 +1,7 @@
 // Masks that let a row see a part of the keys: what is known of them before a kernel has tiles.
 #pragma once
+#include <optional>
+
 #include "spec/expr.h"
 
 namespace kw::transfer {
@@ -13,11 +15,16 @@ bool reads_the_tile(const spec::ExprPtr& e);
 bool ranges_visit_too_much(const spec::ExprPtr& keep, const spec::ExprPtr& keys,
                            const spec::ExprPtr& queries);
 
-// Whether a row sees a part of the keys with a beginning of its own: a window whose first key moves
-// with the row by closed form, pairs that data tells apart (the same document; a row's own range),
-// or blocks as above. The rows of a large tile then visit many keys that only a few of them see. A
-// causal mask is none, nor are the lengths of batch entries, nor a window that a head's data may
-// make wide.
+// Ranges of keys whose first moves with the row, by closed form: one of more than 512 keys, or
+// narrower ones, or one beside other keys. Null where there is none, or where only data says how
+// wide it is.
+enum class Windows { one_wide, others };
+std::optional<Windows> windows_of(const spec::ExprPtr& keep, const spec::ExprPtr& keys,
+                                  const spec::ExprPtr& queries);
+
+// Whether a row sees a part of the keys that is no wide range: such other windows, pairs that data
+// tells apart at the key (the same document), blocks as above. The rows of a large tile then visit
+// many keys that only a few of them see.
 bool is_sparse(const spec::ExprPtr& keep, const spec::ExprPtr& keys, const spec::ExprPtr& queries);
 
 }  // namespace kw::transfer

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // constants keep the order in which they are written
 
-constexpr const char* kKeys[] = {"any", "alike", "by_row", "sparse"};
+constexpr const char* kKeys[] = {"any", "alike", "by_row", "window", "sparse"};
 
 // Reads one database. After a fault it goes on with defaults, so that one reading reports all.
 class Reader {

@@ -12,8 +12,9 @@
 //   targets    what the kernel is compiled for
 //   D, V       columns of q and k, and of v and the output
 //   keys       which forms the row is for: `alike` where all rows of a batch entry see the same
-//              keys, `by_row` where the range of keys moves with the row (causal), `sparse` where a
-//              row sees a part of the keys (sparse.h: windows, documents), or `any`
+//              keys, `by_row` where the range of keys moves with the row (causal), `window` where
+//              that has one window of more than 512 keys, `sparse` where a row sees other parts of
+//              the keys (sparse.h: narrow windows, documents), or `any`
 //   constants  values for `param` (numbers) and `toggle` (true, false) of the kernel's text; those
 //              that a row does not name stay
 //   why        what decided: a figure, a ratio, or that nothing was timed
@@ -32,7 +33,7 @@
 namespace kw::transfer {
 
 // Which forms a row is for; of a form itself never `any`.
-enum class Keys { any, alike, by_row, sparse };
+enum class Keys { any, alike, by_row, window, sparse };
 const char* name(Keys keys);
 std::optional<Keys> keys_named(const std::string& name);
 

@@ -25,11 +25,18 @@ template <class T> __global__ void range_kernel(Table<T> table, const Box* boxes
   }
 }
 
-template <class T> void ranges(Report& report, const char* what, int low, int high) {
-  constexpr int kRows = 5, kColumns = 300, kStride = 307, kBoxes = 200;
+// Of bools, rows of one kind but for one element, so that every element decides for some box. Where the
+// stride is a multiple of 4, most boxes are words of memory.
+template <class T> void ranges(Report& report, const char* what, int low, int high, int kStride = 307) {
+  constexpr int kRows = 21, kColumns = 300, kBoxes = 400;
   Random random(3);
   std::vector<int> values(kRows * kStride);
   for (int& x : values) x = random.integer(low, high);
+  if (high == 1)
+    for (int i = 0; i < kRows; ++i) {
+      std::fill_n(&values[i * kStride], kStride, i / 7 % 2);
+      values[i * kStride + random.integer(0, kColumns - 1)] ^= 1;
+    }
   std::vector<T> table(values.begin(), values.end());
   std::vector<Box> boxes(kBoxes);
   std::vector<int> least, most;
@@ -39,6 +46,10 @@ template <class T> void ranges(Report& report, const char* what, int low, int hi
     b.first[0] = random.integer(0, kRows - 1), b.last[0] = n % 2 ? b.first[0] : random.integer(b.first[0], kRows - 1);
     b.first[1] = random.integer(-edge, kColumns - 1), b.last[1] = random.integer(b.first[1], kColumns - 1 + edge);
     if (n % 5 == 0) b.last[1] = b.first[1];
+    if (kStride % 4 == 0 && n % 4 != 0) {
+      b.first[1] = std::max(b.first[1], 0) / 4 * 4;
+      b.last[1] = std::min(b.first[1] + random.integer(1, 40) * 4, kColumns) - 1;
+    }
     int lowest = INT32_MAX, highest = INT32_MIN;
     // An index outside of a dimension reads its last element, and a range goes up to there.
     const bool outside = b.first[1] < 0 || b.last[1] >= kColumns;
@@ -143,6 +154,7 @@ void test_lists(Report& report) {
   ranges<int>(report, "ints", -1000000, 1000000);
   ranges<kw::i64>(report, "ints of 64 bits", -2000000000, 2000000000);
   ranges<bool>(report, "bools", 0, 1);
+  ranges<bool>(report, "bools in words", 0, 1, 308);
   lists(report, "some of 64 key blocks", 512, 0, 64, 30);
   lists(report, "from the 5th to the 70th", 128, 5, 70, 60);
   lists(report, "none", 512, 0, 40, 0);

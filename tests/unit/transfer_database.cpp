@@ -66,7 +66,7 @@ TEST(TileDatabase, every_wrong_field_is_refused_by_its_path) {
       {{"\"D\": 64", "\"D\": \"64\""}, "D: is \"64\", not a number of columns"},
       {{"\"D\": 64", "\"D\": 0"}, "D: is 0, not a number of columns"},
       {{"\"V\": 64, ", ""}, "V: is missing"},
-      {{"alike", "some"}, "keys: is 'some', not one of any, alike, by_row, sparse"},
+      {{"alike", "some"}, "keys: is 'some', not one of any, alike, by_row, window, sparse"},
       {{"384", "3.5"}, "constants.BM: is 3.5; a constant is a whole number, true or false"},
       {{"\"why\"", "\"reason\""},
        "reason: is no field here; there are targets, D, V, keys, constants, why"},

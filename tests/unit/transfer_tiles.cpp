@@ -105,8 +105,11 @@ TEST(Tiles, a_mask_that_leaves_a_row_a_part_of_the_keys_has_small_tiles) {
       {"score s\nkeep j < 4 or j <= i and i - 64 < j\n", true},
       {"score s\nkeep i % 512 // 64 == j % 512 // 64\n", true},
       {"argument doc i32[B, N]\nscore s\nkeep doc[b, i] == doc[b, j]\n", true},
-      {"argument first i32[B, M]\nscore s\nkeep first[b, i] <= j\n", true},
+      {"argument tree i32[M, N]\nscore s\nkeep tree[i, j] > 0\n", true},
+      {"score s\nkeep j < 4 or j <= i and i - 1024 < j\n", true},
       {"score s\nkeep j <= i\n", false},
+      {"score s\nkeep j <= i and i - 1024 < j\n", false},
+      {"argument first i32[B, M]\nscore s\nkeep first[b, i] <= j\n", false},
       {"argument prefix i32[B]\nscore s\nkeep j <= i or j < prefix[b]\n", false},
       {"argument seen i32[B, N]\nscore s\nkeep j <= i and seen[b, j] > 0\n", false},
       {"argument width i32[H]\nscore s\nkeep j <= i and i - width[h] < j\n", false},
@@ -208,7 +211,7 @@ TEST(Tiles, a_kernel_without_a_constant_of_the_row_is_refused_by_the_constant) {
   const tl::Program source = kernel({{"STAGES", "SLOTS_OF_K"}});
   EXPECT_EQ(refusal(source, "head_dim 64\nscore s\n", sm_90a()),
             "this kernel has no constant STAGES, which its tiles set (" KW_SOURCE_DIR
-            "/kernels/sm90/tiles.json: rows[2])\n"
+            "/kernels/sm90/tiles.json: rows[3])\n"
             "rows are for one kernel's text: see its targets; or a model may be asked");
 }
 

@@ -34,21 +34,60 @@ KW_DEVICE int read_wide(const i64* x, bool& wide) {
   return int(value);
 }
 
-// Calls f on this lane's share of a box; lanes follow the last dimension, along which memory mostly
-// does. Four elements at a time, the last one again where there are fewer: nobody minds.
+// Calls f on this lane's share of one or more rows of a box, which follow each other at `pitch`; lanes
+// follow the last dimension, along which memory mostly does. Four elements of each of kRows rows are
+// under way at a time, the last ones again where there are fewer: nobody minds.
+template <int kRows, class T, class F>
+KW_DEVICE void each_in_rows(Span rows, i64 pitch, Span columns, i64 apart, const T* from, bool& wide, F& f) {
+  constexpr int kAtOnce = 4;
+  for (int x = rows.first; x <= rows.last; x += kRows)
+    for (int y = columns.first + int(threadIdx.x % 32); y <= columns.last; y += 32 * kAtOnce) {
+      int found[kRows * kAtOnce];
+#pragma unroll
+      for (int n = 0; n < kRows * kAtOnce; ++n) {
+        const int row = min(x + n / kAtOnce, rows.last), column = min(y + n % kAtOnce * 32, columns.last);
+        found[n] = read_wide(from + row * pitch + column * apart, wide);
+      }
+#pragma unroll
+      for (int n = 0; n < kRows * kAtOnce; ++n) f(found[n]);
+    }
+}
+// Bools, four to a word, where rows are words of memory: f is given the least and the greatest of each
+// word. False where they are none.
+template <class F>
+KW_DEVICE bool each_word(Span rows, i64 pitch, Span columns, i64 apart, const bool* from, F& f) {
+  constexpr int kRows = 16;
+  const u64 place = u64(from + columns.first) | u64(pitch) | u64(columns.last + 1 - columns.first);
+  if (apart != 1 || place % 4 != 0) return false;
+  for (int x = rows.first; x <= rows.last; x += kRows)
+    for (int y = columns.first + 4 * int(threadIdx.x % 32); y <= columns.last; y += 4 * 32) {
+      u32 found[kRows];
+#pragma unroll
+      for (int n = 0; n < kRows; ++n)
+        found[n] = __ldg(reinterpret_cast<const u32*>(from + min(x + n, rows.last) * pitch + y));
+#pragma unroll
+      for (int n = 0; n < kRows; ++n) {
+        const u32 zero_bytes = (found[n] - 0x01010101u) & ~found[n] & 0x80808080u;
+        f(zero_bytes == 0);
+        f(found[n] != 0);
+      }
+    }
+  return true;
+}
 template <int d, class T, char... D, class F>
 KW_DEVICE void each(const Tensor<const T, D...>& t, const Span (&box)[sizeof...(D)], const T* from, bool& wide,
                     F& f) {
-  constexpr int rank = sizeof...(D), kAtOnce = 4;
+  constexpr int rank = sizeof...(D);
   if constexpr (d == rank - 1) {
-    for (int x = box[d].first + int(threadIdx.x % 32); x <= box[d].last; x += 32 * kAtOnce) {
-      int found[kAtOnce];
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k)
-        found[k] = read_wide(from + (min(x, box[d].last - 32 * k) + 32 * k) * t.stride[d], wide);
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) f(found[k]);
-    }
+    each_in_rows<1>({0, 0}, 0, box[d], t.stride[d], from, wide, f);
+  } else if constexpr (d == rank - 2) {
+    constexpr int kRows = sizeof(T) > 4 ? 4 : 8;
+    if constexpr (sizeof(T) == sizeof(bool))
+      if (each_word(box[d], t.stride[d], box[d + 1], t.stride[d + 1], from, f)) return;
+    if (box[d].first == box[d].last)
+      each<d + 1>(t, box, from + box[d].first * t.stride[d], wide, f);
+    else
+      each_in_rows<kRows>(box[d], t.stride[d], box[d + 1], t.stride[d + 1], from, wide, f);
   } else {
     for (int x = box[d].first; x <= box[d].last; ++x)
       each<d + 1>(t, box, from + x * t.stride[d], wide, f);
