@@ -62,6 +62,13 @@ def means(cases):
     return [f"Measured here, geometric mean: {'; '.join(said)}.", ""] if said else []
 
 
+def not_run(cases):
+    """A sentence with the kernels of FlexAttention that have no cell, or nothing."""
+    run = {name for result in cases.values() for name in result["rows"]}
+    missing = [name for name in FLEX if name not in run]
+    return [f"The best of those that were run; without {', '.join(missing)}.", ""] if missing else []
+
+
 def published():
     names = list(PUBLISHED["CuBridge"])
     lines = ["Published (not measured here), 32/32 heads, 8k, an H100, by CuBridge's authors "
@@ -82,7 +89,8 @@ def markdown(modes):
     cells = {row.name for row in ROWS["cubridge"]}
     measured = {mode: cases for mode, cases in modes.items() if cells & set(cases)}
     for mode, cases in measured.items():
-        lines += [f"One H200, {mode}.", "", *table(cases), "", *means(cases)]
+        here = {name: result for name, result in cases.items() if name in cells}
+        lines += [f"One H200, {mode}.", "", *table(here), "", *means(here), *not_run(here)]
     if not measured:
         lines += ["Not measured: no run of `bench/bench.py --rows cubridge` is given.", ""]
     return lines + published()
