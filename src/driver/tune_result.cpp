@@ -60,7 +60,13 @@ std::optional<TuneFacts> read_tune_facts(const fs::path& folder, Diagnostics& di
     facts.dtype = json.at("dtype").get<std::string>();
     facts.dim = json.at("D").get<int64_t>();
     facts.value_dim = json.at("V").get<int64_t>();
-    facts.keys = transfer::keys_named(json.at("keys").get<std::string>()).value();
+    const std::string keys = json.at("keys").get<std::string>();
+    const std::optional<transfer::Keys> known = transfer::keys_named(keys);
+    if (!known) {
+      diagnostics.error("tune.json", {source, 0, 0}, fmt::format("'{}' names no keys", keys));
+      return std::nullopt;
+    }
+    facts.keys = *known;
     for (const Json& c : json.at("candidates")) {
       facts.constants.emplace_back();
       for (const auto& [name, value] : c.at("constants").items())
@@ -69,7 +75,7 @@ std::optional<TuneFacts> read_tune_facts(const fs::path& folder, Diagnostics& di
         else
           facts.constants.back().push_back({name, value.get<int64_t>()});
     }
-  } catch (const std::exception& error) {  // of the JSON, or of keys without a value
+  } catch (const Json::exception& error) {
     diagnostics.error("tune.json", {source, 0, 0}, error.what());
     return std::nullopt;
   }

@@ -102,8 +102,9 @@ Keys keys_of(const Edit& edit) {
   const spec::ExprPtr &keep = edit.term.keep, keys = expr_of(edit.form.N),
                       queries = expr_of(edit.form.M);
   if (!keep) return Keys::alike;
-  if (is_sparse(keep, keys, queries)) return Keys::sparse;
-  if (windows_of(keep, keys, queries)) return Keys::window;
+  const Seen seen = what_a_row_sees(keep, keys, queries);
+  if (seen == Seen::parts) return Keys::sparse;
+  if (seen == Seen::window) return Keys::window;
   return range_moves_with_row(keep, keys) ? Keys::by_row : Keys::alike;
 }
 

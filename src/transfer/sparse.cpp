@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "transfer/coordinates.h"
 #include "transfer/intervals.h"
@@ -18,8 +19,6 @@ namespace {
 bool any_of_args(const ExprPtr& e, bool (*test)(const ExprPtr&)) {
   return std::any_of(e->args.begin(), e->args.end(), test);
 }
-
-bool is_read_of_the_tile(const ExprPtr& e) { return e->kind == Kind::read && has_coordinate(e); }
 
 // All sizes of that length, in the first head of the first batch entry.
 Box sizes(const ExprPtr& keys, const ExprPtr& queries, double length) {
@@ -56,23 +55,24 @@ std::optional<double> width_of_window(const KeyBounds& range, Box box) {
   return transfer::range(end, box).high - transfer::range(first, box).low;
 }
 
-}  // namespace
-
-std::optional<Windows> windows_of(const ExprPtr& keep, const ExprPtr& keys,
-                                  const ExprPtr& queries) {
+// Of the ranges: `window` where the only one is a wide window, `parts` where one of them is
+// another.
+Seen windows_of(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
   constexpr double kWide = 512;
   const std::vector<KeyBounds> cover = key_ranges(keep, keys).cover;
   const Box box = sizes(keys, queries, 16384);
   for (const KeyBounds& range : cover) {
     const std::optional<double> width = width_of_window(range, box);
     if (!width || !std::isfinite(*width)) continue;
-    return cover.size() == 1 && *width > kWide ? Windows::one_wide : Windows::others;
+    return cover.size() == 1 && *width > kWide ? Seen::window : Seen::parts;
   }
-  return std::nullopt;
+  return Seen::other;
 }
 
+}  // namespace
+
 bool reads_the_tile(const ExprPtr& e) {
-  return is_read_of_the_tile(e) || any_of_args(e, reads_the_tile);
+  return (e->kind == Kind::read && has_coordinate(e)) || any_of_args(e, reads_the_tile);
 }
 
 bool ranges_visit_too_much(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
@@ -99,9 +99,11 @@ bool ranges_visit_too_much(const ExprPtr& keep, const ExprPtr& keys, const ExprP
   return left_out > 0 && 5 * left_out >= visited;
 }
 
-bool is_sparse(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
-  if (windows_of(keep, keys, queries) == Windows::others || tells_pairs_apart(keep)) return true;
-  return !reads_the_tile(keep) && ranges_visit_too_much(keep, keys, queries);
+Seen what_a_row_sees(const ExprPtr& keep, const ExprPtr& keys, const ExprPtr& queries) {
+  const bool data = reads_the_tile(keep);
+  if (tells_pairs_apart(keep) || (!data && ranges_visit_too_much(keep, keys, queries)))
+    return Seen::parts;
+  return windows_of(keep, keys, queries);
 }
 
 }  // namespace kw::transfer

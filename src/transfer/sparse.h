@@ -1,7 +1,5 @@
 // Masks that let a row see a part of the keys: what is known of them before a kernel has tiles.
 #pragma once
-#include <optional>
-
 #include "spec/expr.h"
 
 namespace kw::transfer {
@@ -15,16 +13,12 @@ bool reads_the_tile(const spec::ExprPtr& e);
 bool ranges_visit_too_much(const spec::ExprPtr& keep, const spec::ExprPtr& keys,
                            const spec::ExprPtr& queries);
 
-// Ranges of keys whose first moves with the row, by closed form: one of more than 512 keys, or
-// narrower ones, or one beside other keys. Null where there is none, or where only data says how
-// wide it is.
-enum class Windows { one_wide, others };
-std::optional<Windows> windows_of(const spec::ExprPtr& keep, const spec::ExprPtr& keys,
-                                  const spec::ExprPtr& queries);
-
-// Whether a row sees a part of the keys that is no wide range: such other windows, pairs that data
-// tells apart at the key (the same document), blocks as above. The rows of a large tile then visit
-// many keys that only a few of them see.
-bool is_sparse(const spec::ExprPtr& keep, const spec::ExprPtr& keys, const spec::ExprPtr& queries);
+// What a row sees of the keys: one window of more than 512, whose first key moves with the row by
+// closed form; parts of them: narrower windows or one beside other keys, pairs that data tells
+// apart at the key (the same document), blocks as above; or anything else. Where it sees parts, the
+// rows of a large tile visit many keys that only a few of them see.
+enum class Seen { window, parts, other };
+Seen what_a_row_sees(const spec::ExprPtr& keep, const spec::ExprPtr& keys,
+                     const spec::ExprPtr& queries);
 
 }  // namespace kw::transfer
