@@ -34,6 +34,7 @@ Next declare_register(Machine& m, Agent& a, const Stmt& s, Role role) {
   const Dtype dtype = type == "real"   ? Dtype::f32
                       : type == "bf16" ? Dtype::bf16
                       : type == "f16"  ? Dtype::f16
+                      : type == "bool" ? Dtype::boolean
                                        : m.element;
   const int64_t rows = integer_of(c, s.expr("r")), columns = integer_of(c, s.expr("c"));
   if (rows < 1 || columns < 8 || columns % 8 != 0) {

@@ -87,7 +87,8 @@ class Body {
   void run(int r) {
     for (const RowInput& input : inputs_) {
       if (input.tile) {
-        take(*input.tile, r, input.at);
+        input.tile->of_bools() ? take_bools(*input.tile, r, input.at)
+                               : take(*input.tile, r, input.at);
         continue;
       }
       const Row* row = input.vector;
@@ -112,6 +113,8 @@ class Body {
     else
       std::copy_n(&from.x[size_t(r) * width_], width_, at(to));
   }
+  void take_bools(const Tile& from, int r, int to) { std::copy_n(from.row(r), width_, at(to)); }
+  void give_bools(int from, Tile& to, int r) { std::copy_n(at(from), width_, to.row(r)); }
   // The whole register, to a vector.
   void give_vector(int from, Row& to) {
     if (to.ints.empty()) return give(from, to, 0);
@@ -238,7 +241,7 @@ class Body {
           t.defined ? "exec.shape" : "exec.uninitialised", c_.at,
           fmt::format("{} is not an operand of {} x {} that was set", tl::print(e), rows_, width_));
     if (c_.m.faults.any()) return element_register();
-    const int r = make(Type::real);
+    const int r = make(t.of_bools() ? Type::boolean : Type::real);
     inputs_.push_back({r, nullptr, &t});
     return r;
   }
@@ -318,9 +321,11 @@ class Body {
   std::vector<std::variant<RowOp, RowRead>> ops_;
 };
 
-bool gives_real(Machine& m, const Stmt& s, Type type) {
-  if (type == Type::real || m.faults.any()) return !m.faults.any();
-  m.faults.raise("exec.type", &s, "the body of a map is not a real number");
+bool gives(Machine& m, const Stmt& s, Type type, Type due) {
+  if (type == due || m.faults.any()) return !m.faults.any();
+  m.faults.raise("exec.type", &s,
+                 fmt::format("the body of a map is not a {}",
+                             due == Type::real ? "real number" : "truth value"));
   return false;
 }
 
@@ -332,11 +337,12 @@ void run_map(Machine& m, Agent& a, const Stmt& s, Tile& target, const std::strin
   if (origin) body.place(origin->i, origin->j, origin->real);
   const int element = body.element_register();
   const int result = body.compile(s.expr("f"));
-  if (!gives_real(m, s, body.type(result))) return;
+  const bool bools = target.of_bools();  // which set_tile writes without reading them
+  if (!gives(m, s, body.type(result), bools ? Type::boolean : Type::real)) return;
   for (int r = 0; r < target.rows; ++r) {
-    body.take(target, r, element);
+    if (!bools) body.take(target, r, element);
     body.run(r);
-    body.give(result, target, r);
+    bools ? body.give_bools(result, target, r) : body.give(result, target, r);
   }
 }
 
@@ -345,7 +351,7 @@ void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::st
   Body body(m, a, s, name, target.lanes, target.rows);
   const int element = body.element_register();
   const int result = body.compile(s.expr("f"));
-  if (!gives_real(m, s, body.type(result))) return;
+  if (!gives(m, s, body.type(result), Type::real)) return;
   for (int r = 0; r < target.rows; ++r) {
     body.take(target, r, element);
     body.run(r);

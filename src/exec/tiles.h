@@ -71,8 +71,10 @@ struct Tile {
   Tile() = default;
   Tile(Role role, Dtype dtype, int rows, int columns, bool exact)
       : role(role), dtype(dtype), rows(rows), columns(columns) {
-    exact ? e.resize(size_t(rows) * columns) : x.resize(size_t(rows) * columns);
+    exact && !of_bools() ? e.resize(size_t(rows) * columns) : x.resize(size_t(rows) * columns);
   }
+  // Bools are 0 and 1 in both readings.
+  bool of_bools() const { return dtype == Dtype::boolean; }
   float* row(int r) { return x.data() + size_t(r) * columns; }
   const float* row(int r) const { return x.data() + size_t(r) * columns; }
 };

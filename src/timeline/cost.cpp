@@ -147,7 +147,17 @@ class Body {
     return {d, a.real && b.real, false};
   }
 
+  // i - j or j - i of a map_real: one addition (kw::Coordinate).
+  bool is_distance(const ExprPtr& e) const {
+    const auto coordinate = [](const ExprPtr& x) { return x->is_name("i") || x->is_name("j"); };
+    return real_ && e->text == "-" && coordinate(e->args[0]) && coordinate(e->args[1]);
+  }
+
   Seen of_binary(const ExprPtr& e) {
+    if (is_distance(e)) {
+      count(element, fma_cost(1));
+      return {element, true, false};
+    }
     const Seen a = visit(e->args[0]), b = visit(e->args[1]);
     const Depends d = std::max(a.depends, b.depends);
     const bool real = a.real && b.real;
@@ -208,7 +218,7 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
       return times(body_cost(s).element, rows);
     case Op::set_columns:  // a lane of the warp has every 32nd
       return times(body_cost(s).element, (work.columns + 31) / 32);
-    case Op::set_tile:  // a load for two neighbours, its address that of the row's first
+    case Op::set_tile:  // a load for eight neighbours or more, and what exchanges them
       return {elements / 2, 0, 0, 0, 0};
     case Op::row:
     case Op::partial:

@@ -124,8 +124,8 @@ bool operands_are_right(Check& c);
 // The names that the statement has just added to `block`, those from number `before` on.
 void names_are_unique(Check& c, const Scope& block, size_t before);
 
-// laws_names.cpp. Whether the symbol is an operand of bf16 or f16, which no product reads; and the
-// report, operand.C4, of what is neither a map nor set_tile and names it.
+// laws_names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
+// and the report, operand.C4, of what is neither a map nor set_tile and names it.
 bool holds_data(const Symbol& s);
 void data_is_for_maps(Check& c, const Symbol& s, Span span);
 

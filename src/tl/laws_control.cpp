@@ -259,7 +259,7 @@ void law_count(Check& c) {
 }
 
 void law_accumulator(Check& c) { register_tile_is_possible(c, {"real"}); }
-void law_operand(Check& c) { register_tile_is_possible(c, {"element", "bf16", "f16"}); }
+void law_operand(Check& c) { register_tile_is_possible(c, {"element", "bf16", "f16", "bool"}); }
 
 void law_row(Check& c) {
   rows_are_possible(c);

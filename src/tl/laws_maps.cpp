@@ -54,7 +54,8 @@ void law_set_tile(Check& c) {
   const ExprPtr& body = c.stmt.expr("f");
   if (!holds_data(t))
     c.broken("C1", c.stmt.expr("t")->span,
-             fmt::format("an operand of bf16 or f16 is due here, `{}` is of {}", t.name, t.element))
+             fmt::format("an operand of bf16, f16 or bool is due here, `{}` is of {}", t.name,
+                         t.element))
         .notes.push_back({fmt::format("`{}` is declared here", t.name), t.span});
   if (body->kind != ExprKind::index) {
     c.broken("C2", body->span, fmt::format("`{}` is no read of a tensor", print(body)));

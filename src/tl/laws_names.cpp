@@ -138,7 +138,8 @@ bool is_reserved(std::string_view name) {
 }  // namespace
 
 bool holds_data(const Symbol& s) {
-  return s.category == Category::operand && (s.element == "bf16" || s.element == "f16");
+  return s.category == Category::operand &&
+         (s.element == "bf16" || s.element == "f16" || s.element == "bool");
 }
 
 void data_is_for_maps(Check& c, const Symbol& s, Span span) {

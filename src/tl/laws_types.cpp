@@ -10,6 +10,11 @@ namespace {
 const Type kInteger{Type::integer, ""}, kReal{Type::real, ""}, kBoolean{Type::boolean, ""},
     kRow{Type::row, ""}, kUnknown{};
 
+// What the elements of a vector or a register tile are.
+Type of_elements(const std::string& type) {
+  return type == "i32" ? kInteger : type == "bool" ? kBoolean : kReal;
+}
+
 bool is_declared(const Scope& scope, const std::string& record) {
   const Symbol* s = scope.find(record);
   return s && s->category == Category::record;
@@ -181,7 +186,7 @@ class Typing {
       if (placed && rank == 1) vector_fits(e, s, column ? 1 : 0);
       for (size_t axis : {0, 1})
         if (data) vector_fits(e, s, axis);
-      return s.element == "i32" ? kInteger : kReal;
+      return of_elements(s.element);
     }
     c_.broken("C2", e->span,
               readable ? fmt::format("`{}` is read as `{}`", s.name,
@@ -338,9 +343,9 @@ Type due(const Check& c, const std::string& hole) {
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
   if (s.op == Op::exceeds && hole == "k") return kReal;
-  if ((s.op == Op::set_rows || s.op == Op::set_columns) && hole == "f") {
+  if ((s.op == Op::set_rows || s.op == Op::set_columns || s.op == Op::set_tile) && hole == "f") {
     const Symbol* t = c.find(s.expr("t"));
-    return t && t->element == "i32" ? kInteger : kReal;
+    return of_elements(t ? t->element : "real");
   }
   if (is_map(s.op) && hole == "f") return kReal;
   if (s.op == Op::row && hole == "d") return kRow;

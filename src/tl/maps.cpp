@@ -18,7 +18,7 @@ CoordinatesOf coordinates_of(Op op) {
     case Op::map_at:
       return {"int", {"i", "j"}};
     case Op::map_real:
-      return {"kw::real", {"i", "j"}};
+      return {"kw::Coordinate", {"i", "j"}};
     case Op::set_rows:
       return {"int", {"i"}};
     case Op::set_columns:
@@ -43,9 +43,10 @@ std::vector<ExprPtr> indices_of(const Scope& scope, const std::string& vector) {
   return {name("i")};
 }
 
-bool is_int(const Scope& scope, const std::string& vector) {
+// The lambda's type of a vector's or an operand's element.
+std::string type_of_element(const Scope& scope, const std::string& vector) {
   const Symbol* s = scope.find(vector);
-  return s && s->element == "i32";
+  return s && s->element == "i32" ? "int" : s && s->element == "bool" ? "bool" : "kw::real";
 }
 
 std::string target_of(const Stmt& stmt) {
@@ -53,9 +54,9 @@ std::string target_of(const Stmt& stmt) {
   return t->kind == ExprKind::name ? t->text : "";
 }
 
-// `int` or `kw::real`
+// `int`, `bool`, `kw::real` or `kw::Coordinate`
 bool read_type(Reader& r, const std::string& type) {
-  if (type == "int") return r.expect("int");
+  if (type == "int" || type == "bool") return r.expect(type);
   r.expect("kw");
   r.expect("::");
   return r.expect(type.substr(type.rfind(':') + 1));
@@ -69,7 +70,7 @@ bool read_parameter(Reader& r, const std::string& type, std::string& name) {
   return !r.failed();
 }
 
-// `, int i, int j`, or of type kw::real
+// `, int i, int j`, or of type kw::Coordinate
 bool read_coordinates(Reader& r, const Stmt& stmt) {
   const CoordinatesOf all = coordinates_of(stmt.op);
   for (const std::string& n : all.names) {
@@ -96,7 +97,8 @@ bool read_parameters(Reader& r, const Stmt& stmt, Lambda& lambda) {
   if (!read_coordinates(r, stmt)) return false;
   while (has_element(stmt.op) && r.take(",")) {
     const std::string vector = placeholder(lambda.vectors.size());
-    const std::string type = r.peek() == "int" ? "int" : "kw::real";
+    const bool word = r.peek() == "int" || r.peek() == "bool";
+    const std::string type = word ? std::string(r.peek()) : "kw::real";
     std::string parameter;
     if (!read_parameter(r, type, parameter)) return false;
     lambda.vectors.push_back({vector, parameter});
@@ -104,7 +106,7 @@ bool read_parameters(Reader& r, const Stmt& stmt, Lambda& lambda) {
     Symbol s;
     s.name = vector;
     s.category = Category::row;
-    s.element = type == "int" ? "i32" : "real";
+    s.element = type == "int" ? "i32" : type == "bool" ? "bool" : "real";
     r.names.add(std::move(s));
   }
   return r.expect(")");
@@ -221,7 +223,7 @@ std::string write_map(CudaWriter& w, const Stmt& stmt, const Field& field, const
   if (has_element(stmt.op)) parameters += ", kw::real " + map.lambda.element;
   for (const std::string& n : coordinates.names) parameters += ", " + coordinates.type + " " + n;
   for (const auto& [vector, parameter] : map.lambda.vectors)
-    parameters += (is_int(w.names, vector) ? ", int " : ", kw::real ") + parameter;
+    parameters += ", " + type_of_element(w.names, vector) + " " + parameter;
   std::string text = "[&](" + parameters.substr(2);
   w.map = &map;
   const bool row = stmt.op == Op::set_tile;

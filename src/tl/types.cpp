@@ -14,9 +14,12 @@ Type of_index(const Expr& e, const Scope& scope) {
   switch (s->category) {
     case Category::row:
     case Category::column:
-      return {s->element == "i32" ? Type::integer : Type::real, ""};
-    case Category::accumulator:
     case Category::operand:
+      return {s->element == "i32"    ? Type::integer
+              : s->element == "bool" ? Type::boolean
+                                     : Type::real,
+              ""};
+    case Category::accumulator:
     case Category::partial:
       return {Type::real, ""};
     case Category::tensor:

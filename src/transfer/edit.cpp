@@ -48,6 +48,7 @@ Edit::Edit(const tl::Program& source, const spec::Form& form, const Target& targ
       diagnostics(diagnostics),
       result{source, {}, {}, {}, {}},
       program(result.program),
+      normaliser(term.normaliser),
       names_(names_of(source)) {}
 
 namespace {

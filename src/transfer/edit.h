@@ -27,6 +27,10 @@ class Edit {
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
   spec::ExprPtr score, keep, sink, epilogue;
+  // How scores become weights; and whether, where they are no softmax, the log of their sum is an
+  // output all the same. The form's, until the rule about bounded scores changes it.
+  spec::Normaliser normaliser;
+  bool keeps_lse = false;
   Score parts;              // of score; set by the rule about the scale
   spec::ExprPtr score_map;  // what the map of the scores computes; null where there is none
   std::string unscale;      // the argument 1 / (factor of s); "" when the factor is 1

@@ -12,7 +12,9 @@
 //                                                       m[i]) * scale) row inverse = sum
 //   with `let sink = sinks[c.h] * unscale`
 //
-// When     the form's normaliser is none or sum; or it is a softmax with a sink. The reference of a
+// When     the form's normaliser is none or sum, or its scores are bounded (rule_bounded; the log
+// of
+//          the sum then stays); or it is a softmax with a sink. The reference of a
 //          row then starts at the sink, so that its own power is never above 1.
 // Effect   factors of a weight that are the same for a whole row go to the output, in f32. The
 //          factor of s within an exponential or a sigmoid, times log2e, is `scale`; a sigmoid is
@@ -172,18 +174,32 @@ void sum_directly(Edit& edit, Pruner& pruner) {
 
 // ---- weights without a softmax
 
-// Everything that follows the maximum of a row, and the log of its sum.
+// (m[i] * scale + log2(l[i])) * ln2   ->   log2(l[i]) * ln2
+void log_of_sum_alone(Edit& edit, Pruner& pruner, const std::string& reference) {
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    if (s.op != Op::map_rows || !mentions(s, reference) || !tl::mentions(s.expr("f"), "ln2"))
+      return;
+    pruner.suspect(s.expr("f"));
+    s.items("f").at(0).expr = tl::rewrite(s.expr("f"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+      const bool sum = e->kind == tl::ExprKind::binary && e->text == "+";
+      return sum && tl::mentions(e->args[0], reference) ? e->args[1] : nullptr;
+    });
+  });
+}
+
+// Everything that follows the maximum of a row, and the log of its sum where that is no output.
 void drop_statistics(Edit& edit, Pruner& pruner) {
   never_check_late(edit, pruner);
   pruner.settle_parameters();
   const Stmt* raise = edit.program.find(Op::raise);
   const std::string flag = raise->word("f"), factor = tl::base_name(raise->expr("r"));
+  if (edit.keeps_lse) log_of_sum_alone(edit, pruner, tl::base_name(raise->expr("m")));
   pruner.remove([&](const Stmt& s) {
     const bool rescales = (s.op == Op::map_rows && mentions(s, factor)) ||
                           (s.op == Op::if_ && tl::mentions(s.expr("c"), flag));
     const bool exponentials = is_map_of(s, edit.facts.score);
-    return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::store_rows || rescales ||
-           exponentials;
+    const bool sums = s.op == Op::store_rows && !edit.keeps_lse;
+    return s.op == Op::raise || s.op == Op::exceeds || sums || rescales || exponentials;
   });
 }
 
@@ -287,8 +303,8 @@ bool write_sink(Edit& edit) {
 
 bool rule_normaliser(Edit& edit) {
   if (edit.sink) return write_sink(edit);
-  if (edit.term.normaliser == spec::Normaliser::softmax) return true;
-  return write_weights(edit, edit.term.normaliser == spec::Normaliser::sum);
+  if (edit.normaliser == spec::Normaliser::softmax) return true;
+  return write_weights(edit, edit.normaliser == spec::Normaliser::sum);
 }
 
 }  // namespace kw::transfer

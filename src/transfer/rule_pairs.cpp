@@ -1,4 +1,5 @@
-// 16-bit data that is read for every score is read before the map, eight neighbours at a time.
+// 16-bit data and bools that are read for every score are read before the map, many neighbours at a
+// time.
 //
 //   map_at s[i, j] from (i0, n * BN) =             ->   operand bias_ij: bf16[64, BN]
 //       s[i, j] + unscale * bias[0, c.h, i, j]          set_tile bias_ij[i, j] from (i0, n * BN) =
@@ -6,13 +7,15 @@
 //                                                       map_at s[i, j] from (i0, n * BN) =
 //                                                           s[i, j] + unscale * bias_ij[i, j]
 //
-// When     a map of the scores by coordinates reads a tensor of bf16 or f16 whose last index is j
-//          alone, while i stands in another and j in none. Equal reads share a tile. Not table[c.h,
-//          j - i], whose neighbours may lie on both sides of an edge; not what i has no part in,
-//          which the rule columns reads once for a key; and not f32, ints or bools: two of them
-//          are no word, and a tile of them would not fit beside the scores.
-// Why      a thread has its scores in pairs of neighbours, which take half the registers; a load
-//          brings eight elements, and none waits for the one before.
+// When     a map of the scores by coordinates reads a tensor of bf16, f16 or bool whose last index
+// is
+//          j alone, while i stands in another and j in none. Equal reads share a tile. Not
+//          table[c.h, j - i], whose neighbours may lie on both sides of an edge; not what i has no
+//          part in, which the rule columns reads once for a key; and not f32 or ints: a tile of
+//          them would not fit beside the scores.
+// Why      two numbers take a register, 32 bools one; a load brings 16 bytes, and none waits for
+// the
+//          one before.
 // Effect   none: the same elements.
 #include <fmt/format.h>
 
@@ -36,7 +39,7 @@ bool is_read_in_pairs(const ExprPtr& e, const tl::Program& program) {
     return std::any_of(e->args.begin() + 1, e->args.end() - 1,
                        [&](const ExprPtr& a) { return tl::mentions(a, coordinate); });
   };
-  return (type == "bf16" || type == "f16") && mention("i") && !mention("j");
+  return (type == "bf16" || type == "f16" || type == "bool") && mention("i") && !mention("j");
 }
 
 // A tile that is set, in a block or one around it.

@@ -47,7 +47,7 @@ bool settle_factor(Edit& edit) {
 }  // namespace
 
 bool rule_scale(Edit& edit) {
-  if (edit.term.normaliser != spec::Normaliser::softmax) return true;  // rule_normaliser's
+  if (edit.normaliser != spec::Normaliser::softmax) return true;  // rule_normaliser's
   edit.parts = take_apart(edit.score);
   if (!edit.parts.core) edit.parts.factor = spec::real(0);
   return settle_factor(edit) && set_scale(edit, edit.parts.factor, true);

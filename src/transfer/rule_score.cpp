@@ -84,7 +84,7 @@ ExprPtr with_bias(Edit& edit, ExprPtr sum) {
 }  // namespace
 
 bool rule_score(Edit& edit) {
-  if (edit.term.normaliser != spec::Normaliser::softmax) return true;  // rule_normaliser's
+  if (edit.normaliser != spec::Normaliser::softmax) return true;  // rule_normaliser's
   if (edit.parts.core->kind == Kind::score && !edit.parts.bias) return true;
   ExprPtr value = hoist_parts(edit, edit.parts.core, "weight");
   if (value && edit.parts.bias) value = declare_unscale(edit) ? with_bias(edit, value) : nullptr;

@@ -36,7 +36,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   if constexpr (kKind == at_real)
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::real i, kw::real j, kw::real y) {
+        [&](kw::real x, kw::Coordinate i, kw::Coordinate j, kw::real y) {
           return kw::fma(y, j - i, x + j * i);
         },
         a);
@@ -59,7 +59,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
     kw::set_columns(height, j0, [&](int j) { return height_of(j); });
     kw::map_real(
         s, origin,
-        [&](kw::real x, kw::real i, kw::real j, kw::real h, kw::real y) {
+        [&](kw::real x, kw::Coordinate i, kw::Coordinate j, kw::real h, kw::real y) {
           return kw::fma(y, j - i, x) + h;
         },
         height, a);
@@ -250,11 +250,12 @@ __global__ void tile_kernel(kw::Tensor<const T, 'H', 'M', 'N'> t, int i0, int j0
     out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
 }
 
-// Where rows are vectors: a pitch, an offset and an origin that are multiples of 8. Where they are none:
+// Where rows are vectors: a pitch, an offset and an origin that are multiples of 8, of bools of 16. Where
+// they are none:
 // another pitch, another offset, columns two apart, another origin. Tiles that hang over the last row,
 // over the last column, over both, and one that begins before the first.
-template <class T, int R, int C>
-void tiles_of(Report& report, const char* type, const std::vector<T>& data,
+template <class T, int R, int C, class Stored>
+void tiles_of(Report& report, const char* type, const std::vector<Stored>& data,
               const std::vector<float>& values) {
   struct Case {
     int offset, pitch, apart, rows, columns, i0, j0;
@@ -265,8 +266,9 @@ void tiles_of(Report& report, const char* type, const std::vector<T>& data,
                         {1, 200, 1, 150, 199, 0, 32},  {0, 400, 2, 150, 200, 0, 96},
                         {0, 200, 1, 150, 200, 16, 33}, {0, 200, 1, 40, 200, 0, 0},
                         {0, 200, 1, 150, 200, 0, 160}, {0, 201, 1, 20, 180, 0, 160},
-                        {0, 200, 1, 150, 200, -8, -6}};
-  Device<T> memory(data);
+                        {0, 200, 1, 150, 200, -8, -6},
+                        {0, 208, 1, 150, 200, 0, 96},  {16, 208, 1, 150, 192, 3, 32}};
+  Device<Stored> memory(data);
   Device<float> out(R * C);
   for (const Case& c : cases) {
     const kw::i64 head = c.rows * c.pitch;
@@ -279,7 +281,7 @@ void tiles_of(Report& report, const char* type, const std::vector<T>& data,
         want.push_back(2 * values[c.offset + head + row * c.pitch + column * c.apart]);
       }
     const kw::Tensor<const T, 'H', 'M', 'N'> t{
-        memory.data() + c.offset, {head, c.pitch, c.apart}, {2, c.rows, c.columns}};
+        reinterpret_cast<const T*>(memory.data()) + c.offset, {head, c.pitch, c.apart}, {2, c.rows, c.columns}};
     launch(tile_kernel<T, R, C>, 1, 128, t, c.i0, c.j0, out.data());
     report.exact("set_tile", type, out.read(), want);
   }
@@ -293,6 +295,16 @@ void tiles(Report& report, Random& random) {
   tiles_of<kw::bf16, 64, 96>(report, "bf16", to_bf16(f32), bf16);
   tiles_of<kw::f16, 64, 96>(report, "f16", to_f16(f32), f16);
   tiles_of<kw::bf16, 128, 96>(report, "bf16, 128 rows", to_bf16(f32), bf16);
+  // Whatever is not 0 is true.
+  std::vector<unsigned char> bytes;
+  std::vector<float> bools;
+  for (const float x : f32) {
+    bytes.push_back(x < 0 ? 0 : x < 0.5 ? 1 : x < 1 ? 2 : x < 2 ? 128 : 255);
+    bools.push_back(bytes.back() != 0);
+  }
+  tiles_of<bool, 64, 96>(report, "bool", bytes, bools);
+  tiles_of<bool, 64, 128>(report, "bool, 128 columns", bytes, bools);
+  tiles_of<bool, 128, 160>(report, "bool, 128 rows, no multiple of 128 columns", bytes, bools);
   tiles_of<kw::bf16, 64, 80>(report, "bf16, no multiple of 32 columns", to_bf16(f32), bf16);
 }
 

@@ -137,7 +137,7 @@ TEST(Lower, alibi_adds_lines_and_changes_none) {
             "    kw::Tensor<const float, 'H'> slopes;\n"
             "            const kw::real slope = args.slopes(c.h);\n"
             "                kw::map_real(s, kw::Origin{i0, n * BN}, [&](kw::real x, "
-            "kw::real i, kw::real j) { return x + slope * (j - i); });\n");
+            "kw::Coordinate i, kw::Coordinate j) { return x + slope * (j - i); });\n");
 }
 
 TEST(Lower, a_work_order_by_sections_is_an_argument_and_a_function) {

@@ -135,6 +135,15 @@ struct real {
   friend KW_DEVICE bool operator<=(real a, real b) { return a == b || a < b; }
   friend KW_DEVICE bool operator>=(real a, real b) { return a == b || a > b; }
 };
+// For what only converts to a real, a coordinate.
+KW_DEVICE real operator+(real a, real b);
+KW_DEVICE real operator-(real a, real b);
+KW_DEVICE real operator*(real a, real b);
+KW_DEVICE real operator/(real a, real b);
+KW_DEVICE bool operator<(real a, real b);
+KW_DEVICE bool operator>(real a, real b);
+KW_DEVICE bool operator<=(real a, real b);
+KW_DEVICE bool operator>=(real a, real b);
 
 KW_DEVICE real exp2(real x) { return real::of(exact::power_of_2(x.bits)); }
 KW_DEVICE real log2(real x) { return real::of(exact::logarithm(x.bits)); }

@@ -6,13 +6,26 @@
 // warp divides a column vector among its lanes, and a map fetches each element by a shuffle just
 // before the rows that use it. No barrier and no shared memory is involved.
 //
-// What 16-bit data says at every pair of a row and a key, set_tile reads eight neighbours at a time; the
-// four threads of a row exchange them, so that each has its own in twos, as an operand packs them, and a
-// map unpacks each just before it is used.
+// What 16-bit data or bools say at every pair of a row and a key, set_tile reads by 16 bytes; the four
+// threads of a row exchange them, so that each has its own, in twos as an operand packs them or as bits,
+// and a map unpacks each just before it is used.
 #pragma once
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
 namespace kw {
+
+// A coordinate of an element as a real: that of the thread's first element, and how far this one is
+// from it, which the compiler knows. A difference of two is then one addition for an element, not
+// three: what the first elements differ by, the compiler keeps for all.
+struct Coordinate {
+  real first;
+  int away;
+  KW_DEVICE operator real() const { return first + real(away); }
+  friend KW_DEVICE Coordinate operator-(Coordinate a, Coordinate b) {
+    return {a.first - b.first, a.away - b.away};
+  }
+  friend KW_DEVICE Coordinate operator-(Coordinate a) { return {-a.first, -a.away}; }
+};
 
 template <int R, int C> KW_DEVICE void fill(Accumulator<real, R, C>& t, real v) {
 #pragma unroll
@@ -56,6 +69,10 @@ template <class Tile, class T, int R, int C>
 KW_DEVICE real element(const Operand<T, R, C>& v, int n) {
   return from_word(T{}, v.x[n / 2], n % 2);
 }
+template <class Tile, int R, int C>
+KW_DEVICE bool element(const Operand<bool, R, C>& v, int n) {
+  return v.x[v.word(n)] >> v.bit(n) & 1;
+}
 template <class Tile, class T> KW_DEVICE T element(T x, int) { return x; }
 
 // A map's lambda with the coordinates of a tile's element n.
@@ -70,7 +87,7 @@ template <class Tile, class F> struct AtReal {
   const F& f;
   real i, j;
   template <class... X> KW_DEVICE real operator()(real x, int n, X... v) const {
-    return f(x, i + real(Tile::below(n)), j + real(Tile::column(n)), v...);
+    return f(x, Coordinate{i, Tile::below(n)}, Coordinate{j, Tile::column(n)}, v...);
   }
 };
 
@@ -117,6 +134,42 @@ KW_DEVICE void exchange(u32 (&words)[4]) {
     }
   }
 }
+
+// A bit for each of four bytes that is not 0.
+KW_DEVICE u32 bits_of(u32 bytes) {
+  const u32 ones = (((bytes & 0x7f7f7f7fu) + 0x7f7f7f7fu) | bytes) >> 7 & 0x01010101u;
+  return ones * 0x10204080u >> 28;
+}
+KW_DEVICE u32 bits_of(uint4 v) {
+  return bits_of(v.x) | bits_of(v.y) << 4 | bits_of(v.z) << 8 | bits_of(v.w) << 12;
+}
+
+// Of 16 columns that thread k of a row has looked at, the bits of this one's four, for all k.
+KW_DEVICE u32 exchange_bits(u32 looked_at) {
+  u32 own = 0;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const u32 got = __shfl_sync(~0u, looked_at, k, 4);
+    own |= (got >> threadIdx.x % 4 * 2 & 0x03030303u) << k * 2;
+  }
+  return own;
+}
+
+// The tensor's rows that row_of names for the thread's rows of a tile; and whether 16-byte loads may read
+// the tile: its rows are vectors of memory, and all of its columns are the tensor's. A warp decides as
+// one: lanes that part take registers.
+template <class T, int R, int C, class F>
+KW_DEVICE bool find_rows(TensorRow<const T> (&row)[R / 32], Origin at, const F& row_of) {
+  const int i = at.i + Accumulator<real, R, C>::thread_row();
+  bool vectors = at.j >= 0;
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) {
+    row[r] = row_of(i + r / 2 * 64 + r % 2 * 8);
+    vectors = vectors && row[r].apart == sizeof(T) && u64(row[r].data + at.j) % 16 == 0;
+    vectors = vectors && at.j + C - 1 <= int(row[r].last);
+  }
+  return __all_sync(~0u, vectors);
+}
 }  // namespace detail
 
 template <int R, int C, class F, class... Vs>
@@ -158,22 +211,14 @@ template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>
 }
 
 // What the tensor's rows that row_of names for the tile's rows have at its columns, of which at.j is the
-// first. Where rows of the tile are 16-byte vectors of memory, and all of its columns are the tensor's,
-// a thread reads 8 neighbours by one load, a quarter of what loads of two take from the cache; else it
-// reads element by element, each brought inside. A warp decides as one: lanes that part take registers.
+// first. Where 16-byte loads may, a thread reads 8 neighbours by one, a quarter of what loads of two take
+// from the cache; else element by element, each brought inside.
 template <class T, int R, int C, class F>
 KW_DEVICE void set_tile(Operand<T, R, C>& t, Origin at, F row_of) {
   using Tile = Accumulator<real, R, C>;
-  const int i = at.i + Tile::thread_row(), j = at.j + Tile::thread_column();
+  const int j = at.j + Tile::thread_column();
   TensorRow<const T> row[R / 32];
-  bool vectors = at.j >= 0;
-#pragma unroll
-  for (int r = 0; r < R / 32; ++r) {
-    row[r] = row_of(i + r / 2 * 64 + r % 2 * 8);
-    vectors = vectors && row[r].apart == sizeof(T) && u64(row[r].data + at.j) % 16 == 0;
-    vectors = vectors && at.j + C - 1 <= int(row[r].last);
-  }
-  if (__all_sync(~0u, vectors)) {
+  if (detail::find_rows<T, R, C>(row, at, row_of)) {
 #pragma unroll
     for (int r = 0; r < R / 32; ++r) {
       const T* from = row[r].data + at.j;
@@ -193,6 +238,33 @@ KW_DEVICE void set_tile(Operand<T, R, C>& t, Origin at, F row_of) {
 #pragma unroll
     for (int n = 0; n < t.count; ++n)
       t.x[n] = detail::pair_at(row[Tile::row(2 * n)], j + Tile::column(2 * n));
+  }
+}
+
+// Of bools, 16 neighbours by one load.
+template <int R, int C, class F>
+KW_DEVICE void set_tile(Operand<bool, R, C>& t, Origin at, F row_of) {
+  using Tile = Accumulator<real, R, C>;
+  TensorRow<const bool> row[R / 32];
+  if (detail::find_rows<bool, R, C>(row, at, row_of)) {
+#pragma unroll
+    for (int n = 0; n < R / 32 * t.words; ++n) {
+      const bool* from = row[n / t.words].data + at.j;
+      u32 looked_at = 0;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int c = n % t.words * 128 + half * 64 + threadIdx.x % 4 * 16;
+        if (c < C) looked_at |= detail::bits_of(__ldg(reinterpret_cast<const uint4*>(from + c))) << half * 16;
+      }
+      t.x[n] = detail::exchange_bits(looked_at);
+    }
+  } else {
+    const int j = at.j + Tile::thread_column();
+#pragma unroll
+    for (u32& word : t.x) word = 0;
+#pragma unroll
+    for (int n = 0; n < Tile::count; ++n)
+      t.x[t.word(n)] |= u32(from_memory(row[Tile::row(n)].at(j + Tile::column(n)))) << t.bit(n);
   }
 }
 

@@ -51,6 +51,21 @@ template <class T, int R, int C> struct Operand {
   u32 x[R * C / 256];
 };
 
+// What data says by bools at the same 64 rows: a bit for each of the accumulator's x[n], a word for 128
+// columns of one of the thread's rows.
+template <int R, int C> struct Operand<bool, R, C> {
+  static_assert(R % 64 == 0, "an operand is 64 rows at a time");
+  using Tile = Accumulator<bool, R, C>;
+  static constexpr int columns = C, words = (C + 127) / 128;  // of a row
+  u32 x[R / 32 * words];
+  // Where x[n] has its bit. Of 16 neighbouring columns a thread has four, which lie in pairs 8 apart.
+  static constexpr KW_DEVICE int word(int n) { return Tile::row(n) * words + Tile::column(n) / 128; }
+  static constexpr KW_DEVICE int bit(int n) {
+    const int c = Tile::column(n);
+    return c / 64 % 2 * 16 + c / 8 % 2 * 8 + c / 16 % 4 * 2 + c % 2;
+  }
+};
+
 // One value a row; every lane of the row has it.
 template <class T, int R> struct RowVector {
   T x[R / 32];
