@@ -90,11 +90,15 @@ Next exec_map_rows(Machine& m, Agent& a, const Stmt& s) {
 }
 
 namespace {
-Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate, const char* first) {
+// `first` says where the first element is, for a vector that the statement may set.
+Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate,
+                const std::function<int64_t(const Context&, const Row&)>& first) {
   const auto vector = row_of(m, a, s, "t", false);
-  const int64_t at = integer_of(context(m, a, s), s.expr(first));
   if (!vector || m.faults.any()) return Next::on;
-  if (vector->lanes != 1 || vector->column != (s.op == tl::Op::set_columns)) {
+  const int64_t at = first(context(m, a, s), *vector);
+  if (m.faults.any()) return Next::on;
+  if (vector->lanes != 1 || vector->column != (s.op == tl::Op::set_columns) ||
+      (vector->tile_rows > 0) != (s.op == tl::Op::set_diagonals)) {
     m.faults.raise("exec.name", &s,
                    fmt::format("{} sets another kind of vector than {}", cite(s), word_of(s, "t")));
     return Next::on;
@@ -105,9 +109,19 @@ Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate, con
 }
 }  // namespace
 
-Next exec_set_rows(Machine& m, Agent& a, const Stmt& s) { return set_vector(m, a, s, "i", "i0"); }
+Next exec_set_rows(Machine& m, Agent& a, const Stmt& s) {
+  return set_vector(m, a, s, "i",
+                    [&](const Context& c, const Row&) { return integer_of(c, s.expr("i0")); });
+}
 Next exec_set_columns(Machine& m, Agent& a, const Stmt& s) {
-  return set_vector(m, a, s, "j", "j0");
+  return set_vector(m, a, s, "j",
+                    [&](const Context& c, const Row&) { return integer_of(c, s.expr("j0")); });
+}
+Next exec_set_diagonals(Machine& m, Agent& a, const Stmt& s) {
+  return set_vector(m, a, s, "d", [&](const Context& c, const Row& v) {
+    const int64_t last_row = integer_of(c, s.expr("i0")) + v.tile_rows - 1;
+    return integer_of(c, s.expr("j0")) - last_row;
+  });
 }
 
 // Where the tile lies is nobody's but the statement's to say: the scores that a map adds it to have

@@ -96,6 +96,18 @@ Next exec_column(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+Next exec_diagonal(Machine& m, Agent& a, const Stmt& s) {
+  const Context c = context(m, a, s);
+  const int64_t rows = integer_of(c, s.expr("r")), columns = integer_of(c, s.expr("c"));
+  for (const Item& d : s.items("d")) {
+    if (rows < 1 || columns < 1 || m.faults.any()) break;
+    const auto diagonal = vector_of(m, s, rows + columns - 1);
+    diagonal->tile_rows = int(rows);
+    a.scope()->names[d.name] = diagonal;
+  }
+  return Next::on;
+}
+
 Next exec_row(Machine& m, Agent& a, const Stmt& s) {
   const int64_t rows = integer_of(context(m, a, s), s.expr("r"));
   for (const Item& d : s.items("d")) {

@@ -94,7 +94,7 @@ class Body {
       const Row* row = input.vector;
       for (int k = 0; k < width_; ++k)
         if (row)
-          set_element(input.at, k, *row, r);
+          set_element(input.at, k, *row, row->tile_rows ? k - r + row->tile_rows - 1 : r);
         else
           set(input.at, k, double(i0_ + r));
     }
@@ -197,6 +197,10 @@ class Body {
     return static_cast<int>(registers_.size()) - 1;
   }
 
+  static bool is_distance(const Expr& e) {
+    return e.kind == ExprKind::binary && e.text == "-" && e.args[0]->is_name("j") &&
+           e.args[1]->is_name("i");
+  }
   bool is_coordinate(const Expr& e) const {
     return e.kind == ExprKind::name && coordinates_.count(e.text);
   }
@@ -247,11 +251,17 @@ class Body {
   }
 
   int compile_vector(const ExprPtr& e, const Row& v) {
-    const int due = v.column ? width_ : rows_;
-    if (!v.defined || v.rows != due || v.lanes != 1 || !e->args[1]->is_name(v.column ? "j" : "i"))
-      c_.m.faults.raise(v.defined ? "exec.shape" : "exec.uninitialised", c_.at,
-                        fmt::format("{} is not a {} vector of {} elements that was set",
-                                    tl::print(e), v.column ? "column" : "row", due));
+    const int due = v.tile_rows ? rows_ + width_ - 1 : v.column ? width_ : rows_;
+    const bool fits = v.tile_rows ? v.tile_rows == rows_ && is_distance(*e->args[1])
+                                  : e->args[1]->is_name(v.column ? "j" : "i");
+    if (!v.defined || v.rows != due || v.lanes != 1 || !fits)
+      c_.m.faults.raise(
+          v.defined ? "exec.shape" : "exec.uninitialised", c_.at,
+          fmt::format("{} is not a {} vector of {} elements that was set", tl::print(e),
+                      v.tile_rows ? "diagonal"
+                      : v.column  ? "column"
+                                  : "row",
+                      due));
     if (c_.m.faults.any()) return element_register();
     if (!v.column) return input(&v);
     const int r = make(type_of(v));

@@ -56,7 +56,7 @@ void Pen::declare(const Stmt& s) {
     const bool rows = s.op != Op::column, columns = s.has("c");
     extents_[d.name] = {rows ? int(integer_of(c, s.expr("r"))) : 1,
                         columns ? int(integer_of(c, s.expr("c"))) : 1, 0};
-    if (s.op == Op::operand) t_.operands.insert(d.name);
+    if (s.op == Op::operand || s.op == Op::diagonal) t_.operands.insert(d.name);
     if (d.expr) compute(s, d.name);
   }
 }
@@ -116,6 +116,7 @@ Next Pen::registers(const Stmt& s) {
     case Op::operand:
     case Op::row:
     case Op::column:
+    case Op::diagonal:
     case Op::partial:
       declare(s);
       break;
@@ -148,6 +149,7 @@ Next Pen::registers(const Stmt& s) {
       break;
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_diagonals:
     case Op::set_tile:
       writes(s, word_of(s, "t"));
       compute(s, word_of(s, "t"));

@@ -207,6 +207,7 @@ bool needs_worker(Op op) {
     case Op::map_rows:
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_diagonals:
     case Op::set_tile:
     case Op::reshape:
     case Op::raise:
@@ -283,6 +284,7 @@ Next Pen::record(const Stmt& s) {
     case Op::operand:
     case Op::row:
     case Op::column:
+    case Op::diagonal:
     case Op::partial:
     case Op::store_rows:
     case Op::fill:
@@ -292,6 +294,7 @@ Next Pen::record(const Stmt& s) {
     case Op::map_rows:
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_diagonals:
     case Op::set_tile:
     case Op::reshape:
     case Op::raise:

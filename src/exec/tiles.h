@@ -81,10 +81,12 @@ struct Tile {
 
 // One value a row. A row vector has the value in every lane; a partial has four lanes, each with
 // its share of the row's columns (columns 2c and 2c+1 of every 8), which total() adds up. A column
-// vector has one value a column, and is a Row whose rows are the columns.
+// vector has one value a column, and is a Row whose rows are the columns; a diagonal vector one for
+// each distance of a column and a row of a tile, from the last row and the first column on.
 struct Row {
   int rows = 0, lanes = 1;
   bool column = false;
+  int tile_rows = 0;              // of a diagonal vector
   std::vector<float> x;           // [rows][lanes]
   std::vector<exact::Element> e;  // in the exact reading, instead
   std::vector<int64_t> ints;      // of a vector of ints, in both readings, instead

@@ -48,7 +48,8 @@ class Body {
   Body(const Stmt& s, const std::set<std::string>& operands)
       : target_(s.expr("t")),
         operands_(operands),
-        rows_(s.op == Op::map_rows || s.op == Op::set_rows || s.op == Op::set_columns),
+        rows_(s.op == Op::map_rows || s.op == Op::set_rows || s.op == Op::set_columns ||
+              s.op == Op::set_diagonals),
         sets_(rows_ && s.op != Op::map_rows),
         real_(s.op == Op::map_real) {}
 
@@ -88,7 +89,7 @@ class Body {
 
  private:
   Seen of_name(const std::string& name) {
-    if (sets_ && (name == "i" || name == "j")) return {row, false, false};
+    if (sets_ && (name == "i" || name == "j" || name == "d")) return {row, false, false};
     if (!rows_ && name == "i") return {row, real_, false};
     if (!rows_ && name == "j") {
       if (!column_) count(element, real_ ? fma_cost(0.5) : alu_cost(0.5));  // two rows share it
@@ -218,6 +219,8 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
       return times(body_cost(s).element, rows);
     case Op::set_columns:  // a lane of the warp has every 32nd
       return times(body_cost(s).element, (work.columns + 31) / 32);
+    case Op::set_diagonals:  // likewise of every 24th, of one for each row and column
+      return times(body_cost(s).element, (work.rows + work.columns + 23) / 24);
     case Op::set_tile:  // a load for eight neighbours or more, and what exchanges them
       return {elements / 2, 0, 0, 0, 0};
     case Op::row:

@@ -42,11 +42,12 @@ void law_fill(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
 }
 
-void law_map(Check&) {}          // C1: the table; C2, C3: laws_types.cpp
-void law_map_at(Check&) {}       // likewise
-void law_map_real(Check&) {}     // likewise
-void law_set_rows(Check&) {}     // likewise
-void law_set_columns(Check&) {}  // likewise
+void law_map(Check&) {}            // C1: the table; C2, C3: laws_types.cpp
+void law_map_at(Check&) {}         // likewise
+void law_map_real(Check&) {}       // likewise
+void law_set_rows(Check&) {}       // likewise
+void law_set_columns(Check&) {}    // likewise
+void law_set_diagonals(Check&) {}  // likewise
 
 // What the read mentions is judged with the types; here, that it is one, and of neighbours.
 void law_set_tile(Check& c) {

@@ -30,6 +30,7 @@ const Wanted* wanted(std::string_view kind) {
       {"left", {Category::operand, Category::tile, Category::ring}, "an operand or a shared tile"},
       {"row", {Category::row}, "a row vector"},
       {"column", {Category::column}, "a column vector"},
+      {"diagonal", {Category::diagonal}, "a diagonal vector"},
       {"partial", {Category::partial}, "a partial"},
       {"vector", {Category::row, Category::partial}, "a row vector or a partial"},
       {"record", {Category::record}, "a record"},

@@ -15,6 +15,12 @@ Type of_elements(const std::string& type) {
   return type == "i32" ? kInteger : type == "bool" ? kBoolean : kReal;
 }
 
+// Of the maps, those that set what they do not read.
+bool sets_elements(Op op) {
+  return op == Op::set_rows || op == Op::set_columns || op == Op::set_diagonals ||
+         op == Op::set_tile;
+}
+
 bool is_declared(const Scope& scope, const std::string& record) {
   const Symbol* s = scope.find(record);
   return s && s->category == Category::record;
@@ -63,6 +69,7 @@ class Typing {
   Type of_name(const ExprPtr& e) {
     if (find_constant(e->text)) return kReal;
     if (e->text == "true" || e->text == "false") return kBoolean;
+    if (map_ && map_->op == Op::set_diagonals && e->text == "d") return kInteger;
     if (map_ && (e->text == "i" || e->text == "j")) {
       if (map_->op == Op::map_at) return kInteger;
       if (map_->op == (e->text == "i" ? Op::set_rows : Op::set_columns)) return kInteger;
@@ -171,28 +178,27 @@ class Typing {
   }
 
   Type of_element(const ExprPtr& e, const Symbol& s, size_t rank) {
-    if (map_->op == Op::set_rows || map_->op == Op::set_columns || map_->op == Op::set_tile) {
+    if (sets_elements(map_->op)) {
       c_.broken("C2", e->span,
                 fmt::format("the body may read tensors, `{}` is {}", s.name, word(s.category)));
       return kUnknown;
     }
     const bool placed = map_->op == Op::map_at || map_->op == Op::map_real;
     const bool own = s.name == map_->target, column = s.category == Category::column;
-    const bool indexed = e->args.size() == rank + 1 && e->args[1]->is_name(column ? "j" : "i") &&
-                         (rank == 1 || e->args[2]->is_name("j"));
+    const bool diagonal = s.category == Category::diagonal;
+    std::vector<ExprPtr> at = element_indices(&s);
+    if (own && rank == 2) at = {name("i"), name("j")};
     const bool data = holds_data(s) && map_->op != Op::map_rows;
-    const bool readable = own || data || s.category == Category::row || (column && placed);
-    if (indexed && readable) {
-      if (placed && rank == 1) vector_fits(e, s, column ? 1 : 0);
+    const bool readable =
+        own || data || s.category == Category::row || ((column || diagonal) && placed);
+    if (readable && is_at(*e, at)) {
+      if (placed && rank == 1 && !diagonal) vector_fits(e, s, column ? 1 : 0);
       for (size_t axis : {0, 1})
-        if (data) vector_fits(e, s, axis);
+        if (data || diagonal) vector_fits(e, s, axis);
       return of_elements(s.element);
     }
     c_.broken("C2", e->span,
-              readable ? fmt::format("`{}` is read as `{}`", s.name,
-                                     column      ? s.name + "[j]"
-                                     : rank == 1 ? s.name + "[i]"
-                                                 : s.name + "[i, j]")
+              readable ? fmt::format("`{}` is read as `{}`", s.name, print(index(name(s.name), at)))
                        : fmt::format("the body may read `{}` and row vectors, `{}` is {}{}",
                                      map_->target, s.name, word(s.category),
                                      s.category == Category::operand ? " of " + s.element : ""));
@@ -202,7 +208,7 @@ class Typing {
   // As many elements as the tile that is being mapped has rows (axis 0) or columns (axis 1).
   void vector_fits(const ExprPtr& e, const Symbol& s, size_t axis) {
     const Symbol* tile = scope_.find(map_->target);
-    const bool both = s.category == Category::operand;
+    const bool both = s.category == Category::operand || s.category == Category::diagonal;
     const std::optional<int64_t> due = c_.extent(tile, axis), has = c_.extent(&s, both ? axis : 0);
     const char* what = axis ? "columns" : "rows";
     if (due && has && *due != *has)
@@ -332,7 +338,7 @@ class Typing {
 
 bool is_map(Op op) {
   return op == Op::map || op == Op::map_at || op == Op::map_real || op == Op::map_rows ||
-         op == Op::set_rows || op == Op::set_columns || op == Op::set_tile;
+         sets_elements(op);
 }
 
 // What an expression hole wants where it is not an int.
@@ -343,7 +349,7 @@ Type due(const Check& c, const std::string& hole) {
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
   if (s.op == Op::exceeds && hole == "k") return kReal;
-  if ((s.op == Op::set_rows || s.op == Op::set_columns || s.op == Op::set_tile) && hole == "f") {
+  if (sets_elements(s.op) && hole == "f") {
     const Symbol* t = c.find(s.expr("t"));
     return of_elements(t ? t->element : "real");
   }

@@ -23,6 +23,8 @@ CoordinatesOf coordinates_of(Op op) {
       return {"int", {"i"}};
     case Op::set_columns:
       return {"int", {"j"}};
+    case Op::set_diagonals:  // j - i
+      return {"int", {"d"}};
     case Op::set_tile:  // of a row
       return {"int", {"i"}};
     default:
@@ -32,15 +34,8 @@ CoordinatesOf coordinates_of(Op op) {
 
 // Whether the lambda is given the element as it is.
 bool has_element(Op op) {
-  return op != Op::set_rows && op != Op::set_columns && op != Op::set_tile;
-}
-
-// What an element of a vector or an operand is read at.
-std::vector<ExprPtr> indices_of(const Scope& scope, const std::string& vector) {
-  const Symbol* s = scope.find(vector);
-  if (s && s->category == Category::column) return {name("j")};
-  if (s && s->category == Category::operand) return {name("i"), name("j")};
-  return {name("i")};
+  return op != Op::set_rows && op != Op::set_columns && op != Op::set_diagonals &&
+         op != Op::set_tile;
 }
 
 // The lambda's type of a vector's or an operand's element.
@@ -156,7 +151,7 @@ bool read_lambda(Reader& r, const Stmt& stmt, Field& field) {
     const ExprPtr given = r.operand(false);
     if (r.failed()) return false;
     const std::string local = vector;  // clang before 16 captures no structured binding
-    const ExprPtr element = index(name(given->text), indices_of(r.names, given->text));
+    const ExprPtr element = index(name(given->text), element_indices(r.names.find(given->text)));
     body = rewrite(body, [&](const ExprPtr& e) -> ExprPtr {
       return e->kind == ExprKind::index && e->args[0]->is_name(local) ? element : nullptr;
     });

@@ -7,13 +7,17 @@
 //   set_columns d[j] from n * BN = document[c.b, j]
 //   kw::set_columns(d, n * BN, [&](int j) { return args.document(c.b, j); });
 //
+//   set_diagonals near[d] from (i0, n * BN) = table[c.h, d + 128]
+//   kw::set_diagonals(near, kw::Origin{i0, n * BN}, [&](int d) { return args.table(c.h, d + 128);
+//   });
+//
 //   set_tile b[i, j] from (i0, n * BN) = bias[0, c.h, i, j]
 //   kw::set_tile(b, kw::Origin{i0, n * BN}, [&](int i) { return args.bias.row(0, c.h, i); });
 //
-// The lambda's parameters are the element (but of what sets), the coordinates i and j where the map
-// has them, and a real or an int for each row and column vector and each operand; these stand in
-// the order of their first mention in the body. What the parameters are called (but for i and j) is
-// the CUDA text's own business. That of set_tile gives rows, along which j counts.
+// The lambda's parameters are the element (but of what sets), the coordinates where the map has
+// them, and a value for each vector and each operand; these stand in the order of their first
+// mention in the body. What the parameters are called (but for coordinates) is the CUDA text's own
+// business. That of set_tile gives rows, along which j counts.
 #pragma once
 #include "tl/reader.h"
 #include "tl/table.h"

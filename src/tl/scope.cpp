@@ -116,6 +116,7 @@ Symbol register_tile(const Stmt& stmt, const Item& item) {
   if (stmt.op == Op::operand) s.category = Category::operand;
   if (stmt.op == Op::row) s.category = Category::row;
   if (stmt.op == Op::column) s.category = Category::column;
+  if (stmt.op == Op::diagonal) s.category = Category::diagonal;
   if (stmt.op == Op::partial) s.category = Category::partial;
   // While a statement is being read its type may still be to come.
   if (stmt.has("t")) s.element = stmt.word("t");
@@ -177,6 +178,7 @@ Symbol symbol_of(const Stmt& stmt, const Item& item, const Scope& scope) {
     case Op::operand:
     case Op::row:
     case Op::column:
+    case Op::diagonal:
     case Op::partial:
       return register_tile(stmt, item);
     case Op::ring:
@@ -219,6 +221,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::operand:
     case Op::row:
     case Op::column:
+    case Op::diagonal:
     case Op::partial:
       break;
     default:
@@ -312,13 +315,37 @@ void each_expr(const Stmt& stmt, const Scope& scope,
   }
 }
 
+std::vector<ExprPtr> element_indices(const Symbol* s) {
+  const ExprPtr i = tl::name("i"), j = tl::name("j");
+  if (!s) return {};
+  switch (s->category) {
+    case Category::row:
+    case Category::partial:
+      return {i};
+    case Category::column:
+      return {j};
+    case Category::diagonal:
+      return {tl::binary("-", j, i)};
+    case Category::operand:
+      return {i, j};
+    default:
+      return {};
+  }
+}
+
+bool is_at(const Expr& e, const std::vector<ExprPtr>& indices) {
+  return std::equal(indices.begin(), indices.end(), e.args.begin() + 1, e.args.end(),
+                    [](const ExprPtr& a, const ExprPtr& b) { return equal(a, b); });
+}
+
 std::string_view word(Category category) {
   static constexpr std::string_view words[] = {
-      "a parameter",     "a toggle",      "a size",         "a scalar argument", "a tiled tensor",
-      "a tensor",        "a workspace",   "a scratch",      "a shared tile",     "a ring of tiles",
-      "a barrier",       "a queue",       "a record",       "a function",        "a kernel",
-      "a step",          "a local value", "an accumulator", "an operand",        "a row vector",
-      "a column vector", "a row partial"};
+      "a parameter",     "a toggle",          "a size",       "a scalar argument",
+      "a tiled tensor",  "a tensor",          "a workspace",  "a scratch",
+      "a shared tile",   "a ring of tiles",   "a barrier",    "a queue",
+      "a record",        "a function",        "a kernel",     "a step",
+      "a local value",   "an accumulator",    "an operand",   "a row vector",
+      "a column vector", "a diagonal vector", "a row partial"};
   return words[static_cast<size_t>(category)];
 }
 

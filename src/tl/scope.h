@@ -38,9 +38,10 @@ enum class Category {
   local,        // an int, real, bool or record
   accumulator,  // 64 rows in registers ...
   operand,
-  row,      // one value a row
-  column,   // one value a column, divided among the lanes of a warp
-  partial,  // one value a row, each lane its share
+  row,       // one value a row
+  column,    // one value a column, divided among the lanes of a warp
+  diagonal,  // one value for each distance j - i of a tile, likewise
+  partial,   // one value a row, each lane its share
 };
 std::string_view word(Category category);  // "a shared tile", for messages
 
@@ -108,5 +109,11 @@ void each_expr(const Stmt& stmt, const Scope& scope,
 // The type of an expression's value; unknown where a name is, or where operands disagree. In a map
 // body, elements of accumulators and row vectors are real, the names i and j are what `scope` says.
 Type type_of(const ExprPtr& e, const Scope& scope);
+
+// What an element of a vector or an operand is read at in a map: v[i] of a row, v[j] of a column,
+// v[j - i] of a diagonal vector, b[i, j] of an operand. Empty for anything else.
+std::vector<ExprPtr> element_indices(const Symbol* s);
+// Whether e, an index node, has just these.
+bool is_at(const Expr& e, const std::vector<ExprPtr>& indices);
 
 }  // namespace kw::tl

@@ -14,6 +14,7 @@ Type of_index(const Expr& e, const Scope& scope) {
   switch (s->category) {
     case Category::row:
     case Category::column:
+    case Category::diagonal:
     case Category::operand:
       return {s->element == "i32"    ? Type::integer
               : s->element == "bool" ? Type::boolean

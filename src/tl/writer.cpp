@@ -9,18 +9,6 @@
 namespace kw::tl {
 namespace {
 
-// The coordinate that an element of the vector is read at: i, or j of a column vector; "" for what
-// is no vector.
-const char* coordinate_of(const Symbol* s) {
-  if (s && s->category == Category::column) return "j";
-  return s && (s->category == Category::row || s->category == Category::partial) ? "i" : "";
-}
-
-bool is_element_at(const Expr& e, const std::string& of, const char* coordinate) {
-  return e.kind == ExprKind::index && e.args[0]->is_name(of) && e.args.size() == 2 &&
-         e.args[1]->is_name(coordinate);
-}
-
 bool is_element(const Expr& e, const std::string& of, bool rows) {
   return e.kind == ExprKind::index && e.args[0]->is_name(of) && e.args.size() == (rows ? 2u : 3u) &&
          e.args[1]->is_name("i") && (rows || e.args[2]->is_name("j"));
@@ -33,10 +21,9 @@ void CudaWriter::fail(std::string what) {
 }
 
 namespace {
-// v[i], v[j] or, of an operand, b[i, j].
 bool is_element_of(const Expr& e, const std::string& vector, const Symbol* s) {
-  if (s && s->category == Category::operand) return is_element(e, vector, false);
-  return is_element_at(e, vector, coordinate_of(s));
+  const std::vector<ExprPtr> at = element_indices(s);
+  return e.kind == ExprKind::index && e.args[0]->is_name(vector) && !at.empty() && is_at(e, at);
 }
 }  // namespace
 
@@ -67,11 +54,13 @@ std::string CudaWriter::parameter(const Expr& e) const {
 std::string CudaWriter::name(const std::string& n) {
   if (const Constant* c = find_constant(n)) return "kw::" + std::string(c->cuda);
   if (n == "true" || n == "false") return n;
-  if (map && (n == "i" || n == "j")) {
+  if (map) {
     const auto& has = map->coordinates;
-    if (std::find(has.begin(), has.end(), n) == has.end())
+    if (std::find(has.begin(), has.end(), n) != has.end()) return n;
+    if (n == "i" || n == "j") {
       fail("'" + n + "' is a coordinate: only map_at and map_real have them");
-    return n;
+      return n;
+    }
   }
   const Symbol* s = names.find(n);
   if (!s) {

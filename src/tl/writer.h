@@ -44,9 +44,8 @@ class CudaWriter {
   std::string parameter(const Expr& e) const;
 };
 
-// Vectors in a map body in the order of their first mention: index nodes v[i] of names that are row
-// vectors in `scope`, but for the map's own target, v[j] of column vectors, and b[i, j] of
-// operands.
+// Vectors and operands in a map body in the order of their first mention, but for the map's own
+// target.
 std::vector<std::string> vectors_of(const ExprPtr& body, const std::string& target,
                                     const Scope& scope);
 

@@ -1,5 +1,5 @@
-// A softmax over scores that a function bounds needs no maximum: its weights are exponentials as they
-// are, divided by their sum.
+// A softmax over scores that a function bounds needs no maximum: its weights are exponentials as
+// they are, divided by their sum.
 //
 //   softmax over tanh(s * 0.02) * 50   ->   exp(tanh(s * 0.02) * 50) / sum of that
 //   (the rule about the normaliser writes it)

@@ -1,4 +1,5 @@
-// What depends on the key alone, or on the row alone, is computed once and not for every score.
+// What depends on the key alone, the row alone, or their distance alone, is computed once and not
+// for every score.
 //
 //   if mixed:                                      ->   if mixed:
 //       map_at s[i, j] from (i0, n * BN) =                  column document_j: i32[BN]
@@ -12,17 +13,26 @@
 //                                                                 document_j[j] and
 //                                                                 j < min(N, i + 1), s[i, j], -inf)
 //
-// When     a part of a map of the scores by coordinates mentions j and not i, or i and not j, and
-//          nothing else that is computed in the step; and it reads data, divides by what is no
-//          power of two, or calls a function that is more than an instruction or two. The largest
-//          such parts are taken; equal ones share a vector. Plain arithmetic of coordinates stays:
-//          it is cheaper than a shuffle. So does what mentions both, table[c.h, j - i]. The rows of
-//          a map that every key block runs are set once, where the block of the output begins.
-//          Those of a map under a condition are set beside its columns, in the time that these
-//          take: two registers less through the key loops, which documents on Hopper would spill at
-//          112 keys.
+//   map_at s[i, j] from (i0, n * BN) =             ->   diagonal table_d: real[64, BN]
+//       s[i, j] + unscale * table[c.h, j - i + R]       set_diagonals table_d[d] from (i0, n * BN)
+//       =
+//                                                           unscale * table[c.h, d + R]
+//                                                       map_at s[i, j] from (i0, n * BN) =
+//                                                           s[i, j] + table_d[j - i]
+//
+// When     a part of a map of the scores by coordinates mentions j and not i, or i and not j, or
+// both
+//          as a distance (distance.h), and nothing else that is computed in the step; and it reads
+//          data, divides by what is no power of two, or calls a function that is more than an
+//          instruction or two; of a distance, any function or remainder. The largest such parts are
+//          taken; equal ones share a vector. Plain arithmetic of coordinates stays: it is cheaper
+//          than a shuffle. The rows of a map that every key block runs are set once, where the
+//          block of the output begins. Those of a map under a condition are set beside its columns,
+//          in the time that these take: two registers less through the key loops, which documents
+//          on Hopper would spill at 112 keys.
 // Why      each thread would read its 28 to 32 columns one by one, wait for each, and bring each
-//          index into its tensor; of a column vector a lane reads three or four, all at once.
+//          index into its tensor; of a column vector a lane reads three or four, all at once. Of a
+//          diagonal vector it reads six, and not 64.
 // Effect   none: the same operations on the same numbers, in the same order.
 #include <fmt/format.h>
 
@@ -30,6 +40,7 @@
 #include <set>
 
 #include "tl/scope.h"
+#include "transfer/distance.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -59,6 +70,13 @@ bool is_costly(const ExprPtr& e, const tl::Program& program) {
                      [&](const ExprPtr& a) { return is_costly(a, program); });
 }
 
+// And whether one of a distance's is, which two rows share: also where it is a function or a
+// remainder.
+bool is_more_than_sums(const ExprPtr& e) {
+  const bool more = e->kind == ExprKind::call || e->text == "//" || e->text == "%";
+  return more || std::any_of(e->args.begin(), e->args.end(), is_more_than_sums);
+}
+
 // A comparison of one costly side with a cheap one is as cheap where it stands: the side is taken.
 bool is_taken_apart(const ExprPtr& e, const tl::Program& program) {
   static const std::set<std::string> comparisons = {"==", "!=", "<", "<=", ">", ">="};
@@ -78,7 +96,7 @@ std::string first_read(const ExprPtr& e, const tl::Program& program) {
 struct Part {
   ExprPtr part;         // as it stands in the map
   ExprPtr value;        // what the vector's element is: an int or a real, of int coordinates
-  const char* along;    // "i" or "j"
+  const char* along;    // "i", "j" or "d"
   std::string element;  // i32 or real
   std::string read;
   bool boolean, local;  // local: it mentions a name that only the step has
@@ -100,8 +118,8 @@ class Finder {
 
   void visit(const ExprPtr& e) {
     const bool i = tl::mentions(e, "i"), j = tl::mentions(e, "j");
-    if (i != j && e->kind != ExprKind::name && is_costly(e, program_) && is_given(e, program_) &&
-        !is_taken_apart(e, program_) && take(e, i ? "i" : "j"))
+    if ((i || j) && e->kind != ExprKind::name && is_given(e, program_) &&
+        !is_taken_apart(e, program_) && (i && j ? take_distance(e) : take(e, i ? "i" : "j")))
       return;
     const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
     for (size_t n = first; n < e->args.size(); ++n) visit(e->args[n]);
@@ -111,16 +129,27 @@ class Finder {
 
  private:
   bool take(const ExprPtr& e, const char* along) {
+    if (!is_costly(e, program_)) return false;
+    const ExprPtr of_ints = tl::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+      return real_ && x->is_name(along) ? tl::call("f32", {x}) : nullptr;
+    });
+    return add(e, of_ints, along);
+  }
+
+  bool take_distance(const ExprPtr& e) {
+    if (!is_costly(e, program_) && !is_more_than_sums(e)) return false;
+    const ExprPtr of_ints = over_distance(e, real_);
+    return of_ints && add(e, of_ints, kDistance);
+  }
+
+  // `value` is e of int coordinates.
+  bool add(const ExprPtr& e, ExprPtr value, const char* along) {
     const tl::Type type = tl::type_of(e, scope_);
     const bool boolean = type.kind == tl::Type::boolean;
     if (!boolean && type.kind != tl::Type::integer && type.kind != tl::Type::real) return false;
     for (const Part& p : parts)
       if (tl::equal(p.part, e)) return true;
-    ExprPtr value = boolean ? tl::where(e, tl::integer(1), tl::integer(0)) : e;
-    if (real_)
-      value = tl::rewrite(value, [&](const ExprPtr& x) -> ExprPtr {
-        return x->is_name(along) ? tl::call("f32", {x}) : nullptr;
-      });
+    if (boolean) value = tl::where(value, tl::integer(1), tl::integer(0));
     const bool local = std::any_of(step_names_.begin(), step_names_.end(),
                                    [&](const std::string& n) { return tl::mentions(e, n); });
     parts.push_back({e, value, along, type.kind == tl::Type::real ? "real" : "i32",
@@ -140,9 +169,8 @@ bool is_placed_map(const Stmt& s, const Facts& facts) {
 
 // A vector that is there: what it holds, from which coordinate on.
 struct Vector {
-  ExprPtr value, from;
-  const char* along;
-  std::string name;
+  ExprPtr value;
+  std::string from, along, name;
 };
 
 struct Replacement {
@@ -188,9 +216,9 @@ class Hoisting {
       finder.visit(s.expr("f"));
       has_parts_.push_back(!finder.parts.empty());
       if (finder.parts.empty()) return;
-      // Columns first: they are more, and what they are read with is done with when rows are.
+      // Rows last: they are fewest, and what the others are read with is done with by then.
       std::stable_partition(finder.parts.begin(), finder.parts.end(),
-                            [](const Part& p) { return p.along[0] == 'j'; });
+                            [](const Part& p) { return p.along[0] != 'i'; });
       const tl::Symbol* tile = scope.find(edit_.facts.score);
       rows_ = tl::print(tile->shape.at(0));
       columns_ = tl::print(tile->shape.at(1));
@@ -209,7 +237,10 @@ class Hoisting {
       for (const Part& p : maps_[next_++]) {
         const std::string vector = vector_for(p, block, n, known, !conditional);
         if (vector.empty()) return false;
-        const ExprPtr element = tl::index(tl::name(vector), {tl::name(p.along)});
+        const ExprPtr at = p.along == std::string(kDistance)
+                               ? tl::binary("-", tl::name("j"), tl::name("i"))
+                               : tl::name(p.along);
+        const ExprPtr element = tl::index(tl::name(vector), {at});
         all.push_back({p.part, p.boolean ? tl::binary("!=", element, tl::integer(0)) : element});
       }
       ExprPtr& body = block[n].items("f").at(0).expr;
@@ -218,25 +249,34 @@ class Hoisting {
     return true;
   }
 
+  // How the vectors along i, j or d are declared and set, and what they are called without a read.
+  struct Kind {
+    std::string word, shape, set, from, what;
+  };
+  Kind kind_of(const std::string& along, const std::string& i0, const std::string& j0) const {
+    if (along == "i") return {"row", rows_, "set_rows", i0, "query"};
+    if (along == "j") return {"column", columns_, "set_columns", j0, "key"};
+    return {"diagonal", rows_ + ", " + columns_, "set_diagonals", fmt::format("({}, {})", i0, j0),
+            "distance"};
+  }
+
   // The vector's name; it is set before the map block[n], or where the block of the output begins,
   // unless it is there. "" after a refusal.
   std::string vector_for(const Part& p, std::vector<Stmt>& block, size_t& n,
                          std::vector<Vector>& known, bool always) {
-    const bool row = p.along[0] == 'i';
-    const ExprPtr from = block[n].expr(row ? "i0" : "j0");
-    const bool once = row && always && !p.local && tl::equal(from, edit_.facts.i0);
+    const std::string i0 = tl::print(block[n].expr("i0")), j0 = tl::print(block[n].expr("j0"));
+    const Kind kind = kind_of(p.along, i0, j0);
+    const bool once = kind.from == i0 && always && !p.local && i0 == tl::print(edit_.facts.i0);
     std::vector<Vector>& there = once ? once_ : known;
     for (const Vector& v : there)
-      if (v.along == std::string(p.along) && tl::equal(v.value, p.value) && tl::equal(v.from, from))
-        return v.name;
-    const std::string base = p.read.empty() ? (row ? "query" : "key") : p.read;
+      if (v.along == p.along && tl::equal(v.value, p.value) && v.from == kind.from) return v.name;
+    const std::string base = p.read.empty() ? kind.what : p.read;
     const std::string name = edit_.fresh({base + "_" + p.along, base + "_at_" + p.along});
-    there.push_back({p.value, from, p.along, name});
+    there.push_back({p.value, kind.from, p.along, name});
     const std::string texts[] = {
-        fmt::format("{} {}: {}[{}]", row ? "row" : "column", name, p.element,
-                    row ? rows_ : columns_),
-        fmt::format("{} {}[{}] from {} = {}", row ? "set_rows" : "set_columns", name, p.along,
-                    tl::print(from), tl::print(p.value))};
+        fmt::format("{} {}: {}[{}]", kind.word, name, p.element, kind.shape),
+        fmt::format("{} {}[{}] from {} = {}", kind.set, name, p.along, kind.from,
+                    tl::print(p.value))};
     for (const std::string& text : texts)
       if (once)
         of_block_.push_back(text);

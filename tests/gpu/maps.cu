@@ -250,6 +250,46 @@ __global__ void tile_kernel(kw::Tensor<const T, 'H', 'M', 'N'> t, int i0, int j0
     out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
 }
 
+// What depends on the distance alone, in a tile of R rows and C columns that begins at (i0, j0): a real and
+// an int, beside a column and a row vector; then a real in a map of reals.
+template <int R, int C> __global__ void distance_kernel(int i0, int j0, float* out) {
+  kw::Accumulator<kw::real, R, C> s;
+  kw::DiagonalVector<kw::real, R, C> near;
+  kw::DiagonalVector<int, R, C> kind;
+  kw::ColumnVector<int, C> column;
+  kw::RowVector<int, R> row;
+  kw::set_diagonals(near, kw::Origin{i0, j0}, [&](int d) { return float(d * 8); });
+  kw::set_diagonals(kind, kw::Origin{i0, j0}, [&](int d) { return kw::floor_mod(d, 5); });
+  kw::set_columns(column, j0, [&](int j) { return j; });
+  kw::set_rows(row, i0, [&](int i) { return i; });
+  kw::fill(s, 0.0f);
+  kw::map_at(
+      s, kw::Origin{i0, j0},
+      [&](kw::real x, int i, int j, kw::real d, int k, int c, int r) {
+        return c == j && r == i ? x + d + float(k) : -1e9f;
+      },
+      near, kind, column, row);
+  kw::map_real(
+      s, kw::Origin{i0, j0},
+      [&](kw::real x, kw::Coordinate i, kw::Coordinate j, kw::real d) { return x + d * (j - i); }, near);
+  for (int n = 0; n < s.count; ++n)
+    out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
+}
+
+template <int R, int C> void distances(Report& report, const char* what) {
+  Device<float> out(R * C);
+  for (const auto& [i0, j0] : {std::pair{0, 0}, {64, 384}, {1000, 13}, {-5, 7}}) {
+    std::vector<float> want;
+    for (int r = 0; r < R; ++r)
+      for (int c = 0; c < C; ++c) {
+        const int d = j0 + c - i0 - r;
+        want.push_back(float(d * 8 + ((d % 5) + 5) % 5 + d * 8 * d));
+      }
+    launch(distance_kernel<R, C>, 1, 128, i0, j0, out.data());
+    report.exact("set_diagonals", what, out.read(), want);
+  }
+}
+
 // Where rows are vectors: a pitch, an offset and an origin that are multiples of 8, of bools of 16. Where
 // they are none:
 // another pitch, another offset, columns two apart, another origin. Tiles that hang over the last row,
@@ -335,6 +375,9 @@ void test_maps(Report& report) {
   Random random(2);
   maps(report, random);
   tiles(report, random);
+  distances<64, 96>(report, "64 x 96");
+  distances<64, 128>(report, "64 x 128");
+  distances<128, 48>(report, "128 x 48");
   fills(report);
   reshapes(report, random);
   reads(report, random);

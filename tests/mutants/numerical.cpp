@@ -163,6 +163,7 @@ bool computes(Op op) {
     case Op::map_rows:
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_diagonals:
     case Op::set_tile:
     case Op::raise:
     case Op::exceeds:
@@ -198,6 +199,7 @@ bool drops(Op op) {
     case Op::map_rows:
     case Op::set_rows:
     case Op::set_columns:
+    case Op::set_diagonals:
     case Op::set_tile:
     case Op::raise:
     case Op::exceeds:

@@ -194,6 +194,27 @@ TEST(Lower, vectors_of_columns_and_rows_are_ints_or_reals_of_a_lambda) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
 
+TEST(Lower, vectors_of_distances_are_set_by_a_lambda_of_the_distance) {
+  const std::string mask = "map_at s[i, j] from (i0, n * BN) = where(j < N, s[i, j], -inf)";
+  const std::string text = edited(
+      {{mask,
+        "diagonal near: real[64, BN]\n" + kI4 + "    diagonal kind: i32[64, BN]\n" + kI4 +
+            "    set_diagonals near[d] from (i0, n * BN) = f32(d) * scale\n" + kI4 +
+            "    set_diagonals kind[d] from (i0, n * BN) = d % 4\n" + kI4 +
+            "    map_at s[i, j] from (i0, n * BN) = where(kind[j - i] == 1, s[i, j] + near[j - i], "
+            "-inf)"}});
+  for (const char* line :
+       {"kw::DiagonalVector<kw::real, 64, BN> near;", "kw::DiagonalVector<int, 64, BN> kind;",
+        "kw::set_diagonals(near, kw::Origin{i0, n * BN}, [&](int d) { return float(d) * "
+        "args.scale; "
+        "});",
+        "kw::set_diagonals(kind, kw::Origin{i0, n * BN}, [&](int d) { return kw::floor_mod(d, 4); "
+        "});",
+        "[&](kw::real x, int i, int j, int k, kw::real n) { return k == 1 ? x + n : "
+        "kw::minus_infinity; }, kind, near);"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
 TEST(Lower, a_tile_is_set_from_the_rows_of_a_tensor) {
   const std::string mask = "map_at s[i, j] from (i0, n * BN) = where(j < N, s[i, j], -inf)";
   const std::string text = edited(

@@ -6,6 +6,10 @@
 // warp divides a column vector among its lanes, and a map fetches each element by a shuffle just
 // before the rows that use it. No barrier and no shared memory is involved.
 //
+// What depends on the distance j - i alone, set_diagonals computes for each distance of the tile, some 200,
+// and not for each of its 8192 elements; a map fetches it by a shuffle for the two rows of a thread that
+// have it at the same distance.
+//
 // What 16-bit data or bools say at every pair of a row and a key, set_tile reads by 16 bytes; the four
 // threads of a row exchange them, so that each has its own, in twos as an operand packs them or as bits,
 // and a map unpacks each just before it is used.
@@ -48,6 +52,21 @@ template <class T, int C> struct IsColumns<ColumnVector<T, C>> {
   static constexpr bool value = true;
 };
 
+template <class V> struct IsDiagonals {
+  static constexpr bool value = false;
+};
+template <class T, int R, int C> struct IsDiagonals<DiagonalVector<T, R, C>> {
+  static constexpr bool value = true;
+};
+
+// What a vector has in the diagonal of squares m, for the left (e = 0) or the right one of the thread's
+// columns; anything else has itself.
+template <class V> KW_DEVICE const V& at_diagonal(const V& v, int, int) { return v; }
+template <class T, int R, int C>
+KW_DEVICE T at_diagonal(const DiagonalVector<T, R, C>& v, int m, int e) {
+  return from_lane_of(v.x[m / 3], v.lane() + m % 3 * 8 + e);
+}
+
 // What a vector or an operand has for the thread's columns at distance `column` from its first, and of
 // that, what it has for the element x[n] of an accumulator.
 template <class T, int R>
@@ -62,6 +81,8 @@ template <class T, int R, int C>
 KW_DEVICE const Operand<T, R, C>& at_column(const Operand<T, R, C>& v, int, int) {
   return v;
 }
+KW_DEVICE real at_column(real x, int, int) { return x; }  // of a diagonal, already fetched
+KW_DEVICE int at_column(int x, int, int) { return x; }
 template <class Tile, class T, int R> KW_DEVICE T element(const RowVector<T, R>& v, int n) {
   return v.x[Tile::row(n)];
 }
@@ -99,11 +120,27 @@ KW_DEVICE void map_column(Accumulator<real, R, C>& t, int k, const F& f, const X
     t.x[n] = f(t.x[n], n, element<Accumulator<real, R, C>>(fetched, n)...);
   }
 }
+// The elements in the diagonal of squares m, left or right (e) of the thread's columns: one of each row
+// that the tile has there.
+template <int R, int C, class F, class... Xs>
+KW_DEVICE void map_diagonal(Accumulator<real, R, C>& t, int m, int e, const F& f, const Xs&... fetched) {
+  using Tile = Accumulator<real, R, C>;
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) {
+    const int square = m - (R / 8 - 7) + r / 2 * 8 + r % 2, n = Tile::in_row(r, square * 2 + e);
+    if (square < 0 || square >= C / 8) continue;
+    t.x[n] = f(t.x[n], n, element<Tile>(at_column(fetched, Tile::thread_column(), Tile::column(n)), n)...);
+  }
+}
 // Where there are columns it goes from column to column, so that one fetched element serves all rows
-// and few live at once.
+// and few live at once; where there are diagonals, from one to the next for the same reason.
 template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_placed(Accumulator<real, R, C>& t, const F& f, const Vs&... v) {
-  if constexpr ((IsColumns<Vs>::value || ...)) {
+  if constexpr ((IsDiagonals<Vs>::value || ...)) {
+#pragma unroll
+    for (int k = 0; k < C / 4 + (R / 8 - 7) * 2; ++k)
+      map_diagonal(t, k / 2, k % 2, f, at_diagonal(v, k / 2, k % 2)...);
+  } else if constexpr ((IsColumns<Vs>::value || ...)) {
 #pragma unroll
     for (int k = 0; k < C / 4; ++k)
       map_column(t, k, f, at_column(v, t.thread_column(), t.column(t.in_row(0, k)))...);
@@ -208,6 +245,15 @@ template <class T, int R, class F> KW_DEVICE void set_rows(RowVector<T, R>& t, i
 template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>& t, int j0, F f) {
 #pragma unroll
   for (int k = 0; k < (C + 31) / 32; ++k) t.x[k] = f(j0 + k * 32 + int(threadIdx.x % 32));
+}
+
+// What f says at each distance j - i of the tile that begins at `at`. Lanes may be asked for distances
+// beyond, which nobody reads.
+template <class T, int R, int C, class F>
+KW_DEVICE void set_diagonals(DiagonalVector<T, R, C>& t, Origin at, F f) {
+  const int lowest = t.lowest(at.i, at.j);
+#pragma unroll
+  for (int k = 0; k < (t.squares + 2) / 3; ++k) t.x[k] = f(lowest + k * 24 + int(threadIdx.x % 32));
 }
 
 // What the tensor's rows that row_of names for the tile's rows have at its columns, of which at.j is the

@@ -70,6 +70,24 @@ template <int R, int C> struct Operand<bool, R, C> {
 template <class T, int R> struct RowVector {
   T x[R / 32];
 };
+// One value for each distance j - i of a tile's column and row, which a warp holds for itself. In a square
+// of 8 rows and 8 columns there are 15 distances, of which a thread needs two; squares along a diagonal
+// have the same. x[k] holds those of three neighbouring diagonals of squares: lane l the distance 24 * k + l
+// from the lowest.
+template <class T, int R, int C> struct DiagonalVector {
+  using Tile = Accumulator<T, R, C>;
+  static constexpr int columns = C;
+  static constexpr int below = R / 8 - 7;                // how many squares a thread's last row is below its first
+  static constexpr int squares = C / 8 + below;          // diagonals of squares
+  T x[(squares + 2) / 3];
+  // The lowest distance in a tile at `origin`: of the warp's last row and the tile's first column.
+  static KW_DEVICE int lowest(int i0, int j0) {
+    return j0 - i0 - (Tile::thread_row() - thread_row()) - 8 * below - 7;
+  }
+  static KW_DEVICE int thread_row() { return threadIdx.x % 32 / 4; }  // of a square
+  // Which lane has what the thread needs for the left one of its columns in the first of three squares.
+  static KW_DEVICE int lane() { return Tile::thread_column() - thread_row() + 7; }
+};
 // One value a column, which a warp holds for itself: lane l has every 32nd, from l on.
 template <class T, int C> struct ColumnVector {
   T x[(C + 31) / 32];
