@@ -134,6 +134,11 @@ double mask_keeps(const tl::Program& program, Values values) {
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op == tl::Op::set_rows || s.op == tl::Op::set_columns)
         vectors[tl::base_name(s.expr("t"))] = s.expr("f");
+      if (s.op == tl::Op::set_diagonals)
+        vectors[tl::base_name(s.expr("t"))] =
+            tl::rewrite(s.expr("f"), [](const tl::ExprPtr& e) -> tl::ExprPtr {
+              return e->is_name("d") ? tl::binary("-", tl::name("j"), tl::name("i")) : nullptr;
+            });
     });
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op != tl::Op::if_ || s.body.back().op != tl::Op::map_at) return;
