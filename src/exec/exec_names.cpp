@@ -172,8 +172,9 @@ std::shared_ptr<Row> row_of(Machine& m, Agent& a, const Stmt& s, std::string_vie
     m.faults.raise("exec.name", &s, fmt::format("{} is not a row vector", name));
     return nullptr;
   }
-  const bool sets = s.op == tl::Op::set_rows || s.op == tl::Op::set_columns;
-  if (!sets && ((*found)->column || !(*found)->ints.empty())) {
+  const bool sets =
+      s.op == tl::Op::set_rows || s.op == tl::Op::set_columns || s.op == tl::Op::set_diagonals;
+  if (!sets && ((*found)->column || (*found)->tile_rows || !(*found)->ints.empty())) {
     m.faults.raise("exec.type", &s, fmt::format("{} takes no vector like {}", cite(s), name));
     return nullptr;
   }

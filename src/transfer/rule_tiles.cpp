@@ -9,11 +9,12 @@
 //          which other tiles were measured to be best: Target::tiles has the rows (tiles.h). Where
 //          the range of keys moves with the row another row may be best, and where a row sees a
 //          window or other parts of the keys (sparse.h): small tiles visit fewer masked keys. Rows
-//          that look at a block late (late_toggles) come last where the scores fall with the
-//          distance on both sides of the row: a key loop meets the side on which they rise, block
-//          after block, and would compute each of them twice. A text with constants that stand in
-//          no row keeps them for its own head dimensions: whoever wrote them meant them. Only rows
-//          that the user named go before.
+//          that look at a block late (late_toggles) come last where a score is computed from where
+//          its query and key stand, and rows see no parts: that takes the registers that Q would
+//          have (ALiBi 1.07 to 1.13x, a logarithm of the distance 1.13x), and where scores rise
+//          along the visits, as on one side of a symmetric bias, most blocks would be computed
+//          twice. A text with constants that stand in no row keeps them for its own head
+//          dimensions: whoever wrote them meant them. Only rows that the user named go before.
 // Effect   none: the tiles decide in which order sums are taken, the type what operands round to.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -108,13 +109,12 @@ Keys keys_of(const Edit& edit) {
   return range_moves_with_row(keep, keys) ? Keys::by_row : Keys::alike;
 }
 
-// The distance of a key, to either side.
-bool has_distance(const spec::ExprPtr& e) {
-  using spec::Kind;
-  if (e->kind == Kind::read) return false;  // what a table says is not known
-  if (is(e, "abs") && spec::mentions(e, Kind::index, "i") && spec::mentions(e, Kind::index, "j"))
-    return true;
-  return std::any_of(e->args.begin(), e->args.end(), has_distance);
+// Whether e computes with this coordinate, and not only reads there.
+bool computes_with(const spec::ExprPtr& e, const char* coordinate) {
+  if (e->kind == spec::Kind::read) return false;
+  if (e->kind == spec::Kind::index) return e->name == coordinate;
+  return std::any_of(e->args.begin(), e->args.end(),
+                     [&](const spec::ExprPtr& a) { return computes_with(a, coordinate); });
 }
 
 bool turns_on(const Tiles& tiles, const std::vector<std::string>& toggles) {
@@ -145,7 +145,9 @@ std::vector<const Tiles*> choices(Edit& edit, const Dims& asked, const Dims& own
     if (t.is_for(edit.target.name) && Dims{t.dim, t.value_dim} == asked &&
         (t.keys == Keys::any || t.keys == keys))
       (t.users ? users : shipped).push_back(&t);
-  if (keys == Keys::alike && has_distance(edit.term.score)) {
+  const spec::ExprPtr& score = edit.term.score;
+  const bool of_parts = keys == Keys::sparse || keys == Keys::window;  // rows of their own
+  if (!of_parts && computes_with(score, "i") && computes_with(score, "j")) {
     const std::vector<std::string> late = late_toggles(edit.program, edit.facts);
     std::stable_partition(shipped.begin(), shipped.end(),
                           [&](const Tiles* t) { return !turns_on(*t, late); });
