@@ -1,9 +1,10 @@
 // What operators on the bits of integers simplify to.
 //
-// Bits of coordinates are a way to write arithmetic: i >> 6 is i // 64, i & 63 is i % 64, both exact in
-// two's complement and whatever the sign. They become that, since sums, bounds and intervals know
-// quotients and remainders. Bits of data stay bits, as the user wrote them: a word of a mask is no
-// number. There are many ways to ask for one bit of a word, (w & (1 << n)) != 0, (w >> n) & 1 != 0,
+// Bits of coordinates are a way to write arithmetic: i >> 6 is i // 64, i & 63 is i % 64, both
+// exact in two's complement and whatever the sign. They become that, since sums, bounds and
+// intervals know quotients and remainders. Bits of data stay bits, as the user wrote them: a word
+// of a mask is no number. There are many ways to ask for one bit of a word, (w & (1 << n)) != 0, (w
+// >> n) & 1 != 0,
 // ((w >> n) & 1).bool(), and all become (w >> n) & 1 == 1, which also spares the kernel 1 << 31, a
 // number that its ints do not have.
 #include <bit>

@@ -1,10 +1,10 @@
 // One set of arguments: sizes, and numbers drawn for them.
 //
-// Some sizes belong to an argument alone: a table of blocks has as many as there are blocks, a packed
-// mask as many words as its keys need. What a case says of them is where the user's example stood. With
-// more keys than that, the function would read outside of its argument, which PyTorch refuses; so such a
-// size grows to what the form reads of it. What is read at indices from data cannot be known before the
-// data is: there the size stays.
+// Some sizes belong to an argument alone: a table of blocks has as many as there are blocks, a
+// packed mask as many words as its keys need. What a case says of them is where the user's example
+// stood. With more keys than that, the function would read outside of its argument, which PyTorch
+// refuses; so such a size grows to what the form reads of it. What is read at indices from data
+// cannot be known before the data is: there the size stays.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,11 @@ std::vector<int64_t> indices_below(int64_t extent) {
 int64_t greatest(const ExprPtr& e, const Form& form, const Problem& problem) {
   Program program(e, problem);
   const std::pair<Program::Slot, std::pair<const char*, const Size*>> coordinates[] = {
-      {Program::b, {"b", &form.B}}, {Program::h, {"h", &form.H}}, {Program::i, {"i", &form.M}},
-      {Program::j, {"j", &form.N}}, {Program::d, {"d", &form.Dv}}};
+      {Program::b, {"b", &form.B}},
+      {Program::h, {"h", &form.H}},
+      {Program::i, {"i", &form.M}},
+      {Program::j, {"j", &form.N}},
+      {Program::d, {"d", &form.Dv}}};
   std::vector<Program::Inputs> at = {{}};
   for (const auto& [slot, named] : coordinates) {
     if (!mentions(e, Kind::index, named.first)) continue;
