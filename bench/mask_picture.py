@@ -15,8 +15,9 @@ CELLS, TILE, PIXELS = 64, 8, 3
 FULL, MIXED, KEPT, LINE = "#cfe8cf", "#ffe0b0", "#30506e", "#c8c8c8"
 SIZES = {  # small numbers that show a mask; default: 64 queries and keys
     "block_causal": {"length": 1024},
-    "block_diffusion": {"length": 512},
+    "block_diffusion": {"length": 512}, "block_table": {"length": 1024},
     "bottom_right": {"length": 32, "keys": 64}, "tree_mask": {"length": 32, "keys": 64},
+    "tree_bits": {"length": 32, "keys": 64},
     "chunked": {"constants": (("CHUNK", 20),)}, "sliding_window": {"constants": (("WINDOW", 20),)},
     "softcap_window": {"constants": (("WINDOW", 20),)},
     "dilated_window": {"constants": (("WINDOW", 30),)},

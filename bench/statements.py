@@ -42,6 +42,11 @@ def _window(a):
     return lambda b, h, i, j: (j <= i) & (i - j < a.WINDOW)
 
 
+def _prefix_documents(a):
+    return lambda b, h, i, j: ((a.document[b, i] == a.document[b, j])
+                               & ((j <= i) | (j < a.prefix_end[b, i])))
+
+
 def _prefix(a):
     return lambda b, h, i, j: (j <= i) | (j < a.prefix[b])
 
@@ -209,6 +214,31 @@ def _tree(a):
     return {"ancestor": ("M N", ancestor), "prompt": ("", prompt)}
 
 
+def _words(a):
+    """The same tree, for each batch entry, 32 keys a word."""
+    tree = _tree(a)
+    keep = (torch.arange(a.N) < tree["prompt"][1]) | tree["ancestor"][1]
+    keep = torch.nn.functional.pad(keep.long(), (0, -a.N % 32)).unflatten(1, (-1, 32))
+    words = (keep << torch.arange(32)).sum(-1).to(torch.int32)
+    return {"words": ("B M W", words.expand(a.B, *words.shape).contiguous())}
+
+
+def _block_table(a):
+    """A quarter of the blocks, the first of each row and the diagonal."""
+    rows, columns = -(-a.M // a.BLOCK), -(-a.N // a.BLOCK)
+    table = torch.rand(a.B, a.H, rows, columns) < 0.25
+    table |= torch.eye(rows, columns, dtype=torch.bool)
+    table[..., 0] = True
+    return {"table": ("B H R C", table)}
+
+
+def _prefixes_of_documents(a):
+    """A quarter of each document."""
+    document, size = torch.arange(a.M) // a.document_length, a.document_length
+    return {name: ("B S", t.expand(a.B, a.M).contiguous())
+            for name, t in (("document", document), ("prefix_end", document * size + size // 4))}
+
+
 def _decay(a):
     return {"decay": ("B H S", torch.sigmoid(torch.randn(a.B, a.H, a.M) + 4).log().cumsum(-1))}
 
@@ -221,7 +251,7 @@ def _bias(a):
     return {"bias": ("1 H M N", torch.randn(1, a.H, a.M, a.N).to(a.dtype))}
 
 
-# ---- the forty
+# ---- each example
 
 STATEMENTS = {
     "alibi": Statement(
@@ -235,6 +265,8 @@ STATEMENTS = {
     "block_causal": Statement(lambda a: lambda b, h, i, j: i // 256 >= j // 256,
                               kernels={"mask": "blocks"}),
     "block_diffusion": Statement(_block_diffusion),
+    "block_table": Statement(lambda a: lambda b, h, i, j: a.table[b, h, i // a.BLOCK, j // a.BLOCK],
+                             tensors=_block_table),
     "bottom_right": Statement(lambda a: lambda b, h, i, j: j <= i + (a.N - a.M),
                               kernels={"causal": True}),
     "causal": Statement(causal, layout="bshd", kernels={"causal": True}),
@@ -274,7 +306,9 @@ STATEMENTS = {
         causal, lambda a: lambda s, b, h, i, j: s * (a.factors[h] * torch.log(i + 1.0)),
         tensors=_uniform("factors", low=0.2, high=0.5)),
     "longformer": Statement(_longformer),
+    "mla_prefill": Statement(causal, kernels={"causal": True}),
     "neighborhood": Statement(_neighborhood),
+    "prefix_documents": Statement(_prefix_documents, tensors=_prefixes_of_documents),
     "prefix_lm": Statement(_prefix, tensors=_prefixes, kernels={"mask": "prefix",
                                                                 "known": "prefix_known"}),
     "relative_bias": Statement(None, _relative_bias, tensors=_table, kernels={"score": "relative"}),
@@ -292,6 +326,9 @@ STATEMENTS = {
                                 kernels={"causal": True, "window": True, "cap": 50.0}),
     "softmax_one": Statement(finish=_with_one),
     "streaming": Statement(_streaming, kernels={"mask": "columns"}),
+    "tree_bits": Statement(
+        lambda a: lambda b, h, i, j: (a.words[b, i, j // 32] >> (j % 32)) & 1 == 1, tensors=_words),
     "tree_mask": Statement(lambda a: lambda b, h, i, j: (j < a.prompt) | a.ancestor[i, j],
                            tensors=_tree),
+    "with_lse": Statement(kernels={"causal": False}),
 }

@@ -23,9 +23,10 @@ class VariantInputs:
         torch.manual_seed(0)
         self.case, self.device, self.dtype = row, device, getattr(torch, DTYPES[row.dtype])
         self.qs, self.ks, self.vs = (
-            torch.randn(row.batch, length, heads, row.dim, device=device).to(self.dtype)
-            for length, heads in ((row.length, row.heads), (row.all_keys, row.groups),
-                                  (row.all_keys, row.groups)))
+            torch.randn(row.batch, length, heads, columns, device=device).to(self.dtype)
+            for length, heads, columns in ((row.length, row.heads, row.dim),
+                                           (row.all_keys, row.groups, row.dim),
+                                           (row.all_keys, row.groups, row.columns)))
         self.q, self.k, self.v = (t.transpose(1, 2).contiguous() for t in (self.qs, self.ks, self.vs))
         self.grouped = row.groups != row.heads
         self.module = module_of(row)

@@ -2,7 +2,7 @@
 
 FlexAttention takes every statement, with its Triton backend and with FLASH, which is FlashAttention-4
 with the same functions compiled into it. The others run where they have an option for the function, or
-where fa4_words.py has its mask or score. An unmasked entry costs 4 * D operations for everybody.
+where fa4_words.py has its mask or score. An unmasked entry costs 2 * (D + columns of V) operations for everybody.
 
 A function that a maker gives may have an attribute `mask`, which builds its block mask anew:
 measuring.py times that apart. Ours has none: what it needs, it computes in each launch.

@@ -30,7 +30,8 @@ class Row:
     length: int = 8192       # of queries
     keys: int = 0            # 0: length
     key_heads: int = 0       # 0: heads
-    dim: int = 128
+    dim: int = 128           # columns of Q and K
+    value_dim: int = 0       # of V and the output; 0: dim
     dtype: str = "bf16"
     graph: bool = False
     constants: tuple = ()    # ((name, value), ...) in the place of the example's
@@ -60,7 +61,7 @@ class Row:
     @property
     def columns(self):
         """Of V and the output."""
-        return self.dim
+        return self.value_dim or self.dim
 
     @property
     def groups(self):
@@ -81,7 +82,8 @@ class Row:
     def name(self):
         heads = f"{self.heads}/{self.groups}" if self.groups != self.heads else self.heads
         length = f"S{self.length}" + (f"/{self.keys}" if self.keys else "")
-        return (f"{self.label or self.example} B{self.batch} H{heads} {length} D{self.dim}"
+        values = f"/{self.columns}" if self.columns != self.dim else ""
+        return (f"{self.label or self.example} B{self.batch} H{heads} {length} D{self.dim}{values}"
                 + f" {self.dtype}" * (self.dtype != "bf16") + " graph" * self.graph)
 
     @property
@@ -144,7 +146,9 @@ COMPARED = [
 SIZES = {  # of other examples, where not B 2, H 16, S 8192
     "bottom_right": {"length": 4096, "keys": 8192},
     "dense_bias": {"length": 4096},
+    "mla_prefill": {"dim": 192, "value_dim": 128},
     "sink": {"heads": 64, "key_heads": 8, "dim": 64, "batch": 1},
+    "tree_bits": {"length": 1024, "keys": 9216},
     "tree_mask": {"length": 1024, "keys": 9216},
     "share_question": {"document_length": 2048}}
 _shown = {row.key for row in COMPARED}

@@ -72,6 +72,18 @@ KW_DEVICE int floor_div(int a, int b) {
   return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 KW_DEVICE int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
+// TL's << and >>, by any count: one that is none of the bits of an int moves all of them out. PTX's
+// shl and shr do so; C's << and >> are written where the count is known to be one of 0 to 31.
+KW_DEVICE int shift_left(int a, int count) {
+  int y;
+  asm("shl.b32 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(count));
+  return y;
+}
+KW_DEVICE int shift_right(int a, int count) {
+  int y;
+  asm("shr.s32 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(count));
+  return y;
+}
 KW_DEVICE int ceil_div(int a, int b) { return floor_div(a + b - 1, b); }
 
 // How many query heads to work on together: so that their keys and values (`bytes` a key head, for

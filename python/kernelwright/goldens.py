@@ -77,8 +77,9 @@ def _draw_of(value, index, longest, as_example):
     """How an argument of case `index` is drawn.
 
     Operands are normal. Integers take, in turn, 0 .. the longest size, the example's own range, and
-    a few small values, so that empty and full prefixes both occur; flags take 0 and 1. Other floats
-    spread as in the example. A number keeps the example's value in even cases; in odd ones a float
+    a few small values, so that empty and full prefixes both occur; flags take 0 and 1. Integers beyond
+    any size are words of bits: they take all bits alike, in all words or in each, and the example's own
+    range. Other floats spread as in the example. A number keeps the example's value in even cases; in odd ones a float
     takes three quarters of it, an integer any value up to the longest size.
     """
     odd = index % 2 == 1
@@ -97,6 +98,10 @@ def _draw_of(value, index, longest, as_example):
             return {"kind": "integer", "low": 0, "high": 1}
         if odd or as_example:
             return {"kind": "integer", "low": low, "high": high}
+        if max(-low, high) >= 2**24:
+            alike = -(index // 4 % 2)
+            return {"kind": "integer", "low": -1, "high": 0} if index % 4 == 2 else \
+                {"kind": "integer", "low": alike, "high": alike}
         if index % 4 == 2:
             return {"kind": "integer", "low": min(0, low), "high": 1 + longest // 16}
         return {"kind": "integer", "low": min(0, low), "high": longest, "to_longest": True}

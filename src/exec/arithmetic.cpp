@@ -20,7 +20,9 @@ std::optional<Fn> function_named(std::string_view name, size_t operands) {
       {"==", Fn::equal},        {"!=", Fn::differ},     {"<", Fn::less},
       {"<=", Fn::less_equal},   {">", Fn::greater},     {">=", Fn::greater_equal},
       {"and", Fn::logical_and}, {"or", Fn::logical_or}, {"ceil_div", Fn::ceil_div},
-      {"min", Fn::min},         {"max", Fn::max}};
+      {"min", Fn::min},         {"max", Fn::max},       {"<<", Fn::shift_left},
+      {">>", Fn::shift_right},  {"&", Fn::bit_and},     {"|", Fn::bit_or},
+      {"^", Fn::bit_xor}};
   static const std::map<std::string_view, Fn> one = {
       {"-", Fn::negate},     {"not", Fn::logical_not}, {"abs", Fn::abs},
       {"exp2", Fn::exp2},    {"log2", Fn::log2},       {"tanh", Fn::tanh},
@@ -52,6 +54,11 @@ Type result_type(Fn fn, const Type* t) {
     case Fn::floor_div:
     case Fn::floor_mod:
     case Fn::ceil_div:
+    case Fn::shift_left:
+    case Fn::shift_right:
+    case Fn::bit_and:
+    case Fn::bit_or:
+    case Fn::bit_xor:
       return only(joined(t[0], t[1]) == Type::integer, Type::integer);
     case Fn::equal:
     case Fn::differ:
@@ -128,6 +135,22 @@ void apply_comparison(Fn fn, int n, const double* a, const double* b, double* ou
   }
 }
 
+// Of the 32 bits of an int. A count that is none of them moves all bits out.
+void apply_to_bits(Fn fn, int n, const double* a, const double* b, double* out) {
+  auto go = [&](auto f) {
+    each(n, a, b, out, [f](double x, double y) {
+      return double(f(static_cast<int32_t>(int64_t(x)), static_cast<int32_t>(int64_t(y))));
+    });
+  };
+  const auto within = [](int32_t count) { return count >= 0 && count < 32; };
+  if (fn == Fn::bit_and) go([](int32_t x, int32_t y) { return x & y; });
+  if (fn == Fn::bit_or) go([](int32_t x, int32_t y) { return x | y; });
+  if (fn == Fn::bit_xor) go([](int32_t x, int32_t y) { return x ^ y; });
+  if (fn == Fn::shift_left)
+    go([&](int32_t x, int32_t y) { return within(y) ? int32_t(uint32_t(x) << y) : 0; });
+  if (fn == Fn::shift_right) go([&](int32_t x, int32_t y) { return x >> (within(y) ? y : 31); });
+}
+
 void apply_unary(Fn fn, int n, const double* a, double* out) {
   switch (fn) {
     case Fn::negate:
@@ -168,6 +191,12 @@ void apply(Fn fn, Type result, int n, const double* a, const double* b, const do
       return each(n, a, b, out, [](double x, double y) { return x - std::floor(x / y) * y; });
     case Fn::ceil_div:
       return each(n, a, b, out, [](double x, double y) { return std::floor((x + y - 1) / y); });
+    case Fn::shift_left:
+    case Fn::shift_right:
+    case Fn::bit_and:
+    case Fn::bit_or:
+    case Fn::bit_xor:
+      return apply_to_bits(fn, n, a, b, out);
     // As fminf and fmaxf: a NaN loses against a number.
     case Fn::min:
       return each(n, a, b, out, [](double x, double y) { return std::fmin(x, y); });

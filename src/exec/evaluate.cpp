@@ -183,7 +183,7 @@ Value apply_function(const Context& c, const Expr& e, const std::string& name) {
   } else {
     apply(*fn, type, 1, &x[0], &x[1], &x[2], &v.x);
   }
-  if (type == Type::integer && !c.wide && std::fabs(v.x) > 2147483647.0)
+  if (type == Type::integer && !c.wide && round_to(Dtype::i32, v.x) != v.x)
     return fault(
         c, "exec.overflow",
         fmt::format("{} is {:.0f}: more than 32 bits", tl::print(std::make_shared<Expr>(e)), v.x));

@@ -1,7 +1,5 @@
 #include "spec/evaluate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -21,40 +19,6 @@ double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t cou
 }
 
 }  // namespace
-
-int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes) {
-  if (size.name.empty()) return size.constant;
-  const auto found = sizes.find(size.name);
-  return found == sizes.end() ? -1 : found->second;
-}
-
-std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,
-                                    const Draws& draws, Diagnostics& diagnostics) {
-  Problem out;
-  out.sizes = std::move(sizes);
-  for (const Argument& a : form.arguments) {
-    const auto how = draws.arguments.find(a.name);
-    if (how == draws.arguments.end()) {
-      diagnostics.error("spec.problem", a.span,
-                        fmt::format("nothing says how to draw argument {}", a.name));
-      return std::nullopt;
-    }
-    std::vector<int64_t> shape;
-    for (const Size& d : a.dims) {
-      shape.push_back(value_of(d, out.sizes));
-      if (shape.back() >= 0) continue;
-      diagnostics.error("spec.problem", a.span,
-                        fmt::format("size {} of argument {} has no value", d.name, a.name));
-      return std::nullopt;
-    }
-    Tensor t = draw(how->second, draws.seed, a.dtype, shape);
-    if (a.is_tensor)
-      out.tensors[a.name] = std::move(t);
-    else
-      out.scalars[a.name] = t.values[0];
-  }
-  return out;
-}
 
 Evaluator::Evaluator(const Form& form, const Problem& problem)
     : form_(form),

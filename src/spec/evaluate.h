@@ -31,7 +31,8 @@ struct Draws {
   std::map<std::string, Draw> arguments;
 };
 
-// Arguments from a seed. Null when a size or a draw is missing.
+// Arguments from a seed; sizes that an argument alone has grow to what is read of it (problem.cpp).
+// Null when a size or a draw is missing.
 std::optional<Problem> make_problem(const Form& form, std::map<std::string, int64_t> sizes,
                                     const Draws& draws, Diagnostics& diagnostics);
 

@@ -2,8 +2,8 @@
 //
 // The graph that PyTorch traced is collapsed into these: views, broadcasts, arange, comparisons,
 // where and gathers disappear, and `mask[b, h, i, j]` becomes `(j <= i) or (j < prefix[b])`. Trees
-// are immutable and shared. Integers are mathematical (`//` and `%` floor, as in Python); floats
-// are fp64 when evaluated.
+// are immutable and shared. Integers are mathematical (`//` and `%` floor, as in Python), and their
+// bits are those of the two's complement in 64 bits; floats are fp64 when evaluated.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ enum class Kind {
   output,    // the normalised row element; only inside Form::epilogue
   argument,  // name: a scalar argument of the user's function
   read,      // name: a tensor argument; args: its indices
-  binary,    // name: + - * / // % ** min max == != < <= > >= and or
+  binary,    // name: + - * / // % ** min max == != < <= > >= and or << >> & | ^
   unary,     // name: - not exp exp2 log log2 sqrt rsqrt tanh sigmoid relu abs floor float int ...
   where,     // args: condition, then, else
 };

@@ -1,9 +1,9 @@
 // What a binary node simplifies to.
 //
-// Three families. Integer sums and comparisons go through their linear form. And/or are kept as
+// Four families. Integer sums and comparisons go through their linear form. And/or are kept as
 // sorted lists without repetition, so that the order in which a user wrote a mask does not matter.
 // Real arithmetic only moves constants to the right and signs outward: it never reassociates two
-// unknowns.
+// unknowns. Bits of coordinates become quotients and remainders, bits of data are expr_bits.cpp's.
 #include <algorithm>
 
 #include "spec/expr.h"
@@ -81,8 +81,10 @@ ExprPtr integer_binary(const std::string& op, const ExprPtr& a, const ExprPtr& b
     return to_expr(add({}, linear(x), (is_number(b) ? b : a)->integer));
   }
   if (op == "<" || op == "<=") return solved(add(linear(a), linear(b), -1), op == "<");
+  if (is_bit_operator(op)) return bits_of(op, a, b);
   if (op == "==" || op == "!=") {
     if (equal(a, b)) return boolean(op == "==");
+    if (const ExprPtr tested = bit_test(op == "==", a, b)) return tested;
     const bool swap = is_number(a) || (!is_number(b) && print(b) < print(a));
     return swap ? node(op, Type::boolean, b, a) : node(op, Type::boolean, a, b);
   }
@@ -176,6 +178,11 @@ ExprPtr binary(const std::string& op, ExprPtr a, ExprPtr b) {
   if (op == ">") return binary("<", b, a);
   if (op == ">=") return binary("<=", b, a);
   if (op == "and" || op == "or") return connective(op, a, b);
+  if (a->type == Type::boolean && b->type == Type::boolean) {
+    if (op == "&") return connective("and", a, b);
+    if (op == "|") return connective("or", a, b);
+    if (op == "^") return binary("!=", a, b);
+  }
   if (a->type == Type::boolean && b->type == Type::boolean && (op == "==" || op == "!=")) {
     const ExprPtr both = connective("and", a, b);
     const ExprPtr neither = connective("and", unary("not", a), unary("not", b));

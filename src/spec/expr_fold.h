@@ -24,6 +24,11 @@ enum class Op {
   less_equal,
   logical_and,
   logical_or,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
   negate,
   logical_not,
   exp,
@@ -50,6 +55,12 @@ enum class Op {
 
 Op op_of(Kind kind, const std::string& name);  // invalid when there is no such operator
 double apply(Op op, double a, double b);
+
+bool is_bit_operator(const std::string& op);  // & | ^ << >>
+// What one of these simplifies to, and what a comparison of one bit with a number does; null where
+// the tree stays as it is.
+ExprPtr bits_of(const std::string& op, const ExprPtr& a, const ExprPtr& b);
+ExprPtr bit_test(bool equal, const ExprPtr& a, const ExprPtr& b);
 
 double fold_unary(const std::string& op, double a);
 double fold_binary(const std::string& op, double a, double b);

@@ -8,7 +8,7 @@
 namespace kw::spec {
 namespace {
 
-enum Level { kOr = 1, kAnd, kNot, kCompare, kSum, kProduct, kMinus, kPower, kAtom };
+enum Level { kOr = 1, kAnd, kNot, kCompare, kBits, kSum, kProduct, kMinus, kPower, kAtom };
 
 int level(const Expr& e) {
   if (e.kind == Kind::number) return e.value < 0 ? kMinus : kAtom;
@@ -16,6 +16,8 @@ int level(const Expr& e) {
   if (e.kind != Kind::binary) return kAtom;
   if (e.name == "or") return kOr;
   if (e.name == "and") return kAnd;
+  if (e.name == "&" || e.name == "|" || e.name == "^" || e.name == "<<" || e.name == ">>")
+    return kBits;
   if (e.name == "+" || e.name == "-") return kSum;
   if (e.name == "*" || e.name == "/" || e.name == "//" || e.name == "%") return kProduct;
   if (e.name == "**") return kPower;
@@ -63,6 +65,9 @@ std::string text(const Expr& e) {
     case Kind::binary: {
       if (e.name == "min" || e.name == "max") return e.name + "(" + list(e.args) + ")";
       const int own = level(e);
+      // Nobody remembers how tightly these bind: beside another operator they have parentheses.
+      if (own == kBits)
+        return inside(e.args[0], kMinus) + " " + e.name + " " + inside(e.args[1], kMinus);
       // Left associative; the right operand of - / // % needs parentheses at its own level.
       const bool loose = e.name == "+" || e.name == "*" || e.name == "and" || e.name == "or";
       return inside(e.args[0], own == kPower || own == kCompare ? own + 1 : own) + " " + e.name +

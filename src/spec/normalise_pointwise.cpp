@@ -15,13 +15,15 @@ ExprPtr operand(Elements& g, const Node& n, size_t position, const Indices& at) 
 // ATen's name and ours, where they differ or the node is binary.
 const char* symbol(const std::string& op) {
   static const std::map<std::string_view, const char*> table = {
-      {"mul", "*"},          {"mul_", "*"},          {"remainder", "%"},
-      {"lt", "<"},           {"le", "<="},           {"gt", ">"},
-      {"ge", ">="},          {"eq", "=="},           {"ne", "!="},
-      {"minimum", "min"},    {"maximum", "max"},     {"logical_and", "and"},
-      {"logical_or", "or"},  {"bitwise_and", "and"}, {"bitwise_or", "or"},
-      {"__and__", "and"},    {"__or__", "or"},       {"logical_xor", "!="},
-      {"bitwise_xor", "!="}, {"__xor__", "!="}};
+      {"mul", "*"},         {"mul_", "*"},         {"remainder", "%"},
+      {"lt", "<"},          {"le", "<="},          {"gt", ">"},
+      {"ge", ">="},         {"eq", "=="},          {"ne", "!="},
+      {"minimum", "min"},   {"maximum", "max"},    {"logical_and", "and"},
+      {"logical_or", "or"}, {"logical_xor", "!="}, {"bitwise_and", "&"},
+      {"bitwise_or", "|"},  {"bitwise_xor", "^"},  {"__and__", "&"},
+      {"__or__", "|"},      {"__xor__", "^"},      {"__iand__", "&"},
+      {"__ior__", "|"},     {"__ixor__", "^"},     {"bitwise_left_shift", "<<"},
+      {"__lshift__", "<<"}, {"__rshift__", ">>"},  {"bitwise_right_shift", ">>"}};
   return table.at(op);
 }
 
@@ -110,24 +112,19 @@ ExprPtr clamp(Elements& g, const Node& n, const Indices& at) {
   return x;
 }
 
-// The operands of a logical operator as booleans. Bitwise operators on booleans are the logical
-// ones; on integers they are refused.
-ExprPtr condition(Elements& g, const Node& n, size_t position, const Indices& at) {
-  const ExprPtr x = operand(g, n, position, at);
-  const bool bitwise = n.op.rfind("logical", 0) != 0;
-  if (bitwise && x->type != Type::boolean) {
-    g.refuse(n, fmt::format("aten.{} on integers is not read", n.op));
-    return boolean(false);
-  }
-  return as_type(x, Type::boolean);
-}
-
 ExprPtr logical(Elements& g, const Node& n, const Indices& at) {
-  return binary(symbol(n.op), condition(g, n, 0, at), condition(g, n, 1, at));
+  return binary(symbol(n.op), as_type(operand(g, n, 0, at), Type::boolean),
+                as_type(operand(g, n, 1, at), Type::boolean));
 }
 
 ExprPtr logical_not(Elements& g, const Node& n, const Indices& at) {
-  return unary("not", condition(g, n, 0, at));
+  return unary("not", as_type(operand(g, n, 0, at), Type::boolean));
+}
+
+// All bits turned, which in two's complement is -x - 1.
+ExprPtr bitwise_not(Elements& g, const Node& n, const Indices& at) {
+  const ExprPtr x = operand(g, n, 0, at);
+  return x->type == Type::boolean ? unary("not", x) : binary("-", integer(-1), x);
 }
 
 ExprPtr pow_of(Elements& g, const Node& n, const Indices& at) {
@@ -171,14 +168,21 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"logical_and", logical},
       {"logical_or", logical},
       {"logical_xor", logical},
-      {"bitwise_and", logical},
-      {"bitwise_or", logical},
-      {"bitwise_xor", logical},
-      {"__and__", logical},
-      {"__or__", logical},
-      {"__xor__", logical},
       {"logical_not", logical_not},
-      {"bitwise_not", logical_not},
+      {"bitwise_and", binary_of},
+      {"bitwise_or", binary_of},
+      {"bitwise_xor", binary_of},
+      {"bitwise_left_shift", binary_of},
+      {"bitwise_right_shift", binary_of},
+      {"__and__", binary_of},
+      {"__or__", binary_of},
+      {"__xor__", binary_of},
+      {"__iand__", binary_of},
+      {"__ior__", binary_of},
+      {"__ixor__", binary_of},
+      {"__lshift__", binary_of},
+      {"__rshift__", binary_of},
+      {"bitwise_not", bitwise_not},
       {"where", where_of},
       {"masked_fill", masked_fill},
       {"masked_fill_", masked_fill},

@@ -49,8 +49,9 @@ std::pair<std::string, int> spell(const Expr& e) {
       return {"-" + print_at(a[0], kPrimary), kUnary};
     case ExprKind::binary: {
       const int p = precedence(e.text);
-      const int left = p == kComparison ? p + 1 : p;
-      return {print_at(a[0], left) + " " + e.text + " " + print_at(a[1], p + 1), p};
+      const int left = p == kBits ? kUnary : p == kComparison ? p + 1 : p;
+      return {print_at(a[0], left) + " " + e.text + " " + print_at(a[1], p == kBits ? left : p + 1),
+              p};
     }
   }
   return {};
@@ -151,6 +152,7 @@ int precedence(std::string_view op) {
   if (op == "not") return kNot;
   if (op == "==" || op == "!=" || op == "<" || op == "<=" || op == ">" || op == ">=")
     return kComparison;
+  if (op == "&" || op == "|" || op == "^" || op == "<<" || op == ">>") return kBits;
   if (op == "+" || op == "-") return kSum;
   if (op == "*" || op == "/" || op == "//" || op == "%") return kProduct;
   return 0;

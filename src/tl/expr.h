@@ -20,7 +20,7 @@ enum class ExprKind {
   index,    // args[0] indexed by args[1...]: k_s[t + 1], q_s[me][u] (nested), prefix[b], s[i, j]
   field,    // args[0].text
   call,     // text(args): ceil_div, min, exp2, f32, total, or a def of the module
-  binary,   // text: or and == != < <= > >= + - * / // %
+  binary,   // text: or and == != < <= > >= & | ^ << >> + - * / // %
   unary,    // text: - not
   where,    // where(condition, then, otherwise)
 };

@@ -41,6 +41,20 @@ Interval divide(Interval a, Interval b) {
   return {a.lo == -kFar ? -kFar : lo, a.hi == kFar ? kFar : hi};
 }
 
+// a >> n by one of an int's bits.
+Interval shift_right(Interval a, Interval n) {
+  if (n.lo < 0 || n.hi > 31) return {};
+  return divide(a, {int64_t{1} << n.lo, int64_t{1} << n.hi});
+}
+
+// What a & b, a | b, a ^ b have of a sign; & also has no bit that a side without a sign has not.
+Interval bits(const std::string& op, Interval a, Interval b) {
+  const bool both = a.lo >= 0 && b.lo >= 0;
+  if (op != "&") return both ? Interval{0, kFar} : Interval{};
+  if (a.lo < 0 && b.lo < 0) return {};
+  return {0, both ? std::min(a.hi, b.hi) : a.lo >= 0 ? a.hi : b.hi};
+}
+
 Interval of_call(const Expr& e, const Scope& scope) {
   std::vector<Interval> a;
   for (const ExprPtr& x : e.args) a.push_back(interval_of(x, scope));
@@ -69,6 +83,8 @@ Interval of_binary(const Expr& e, const Scope& scope) {
     const int64_t top = b.hi == kFar ? kFar : std::max<int64_t>(b.hi - 1, 0);
     return {0, a.lo >= 0 ? std::min(a.hi, top) : top};
   }
+  if (e.text == ">>") return shift_right(a, b);
+  if (e.text == "&" || e.text == "|" || e.text == "^") return bits(e.text, a, b);
   return {};
 }
 
@@ -101,6 +117,11 @@ Interval interval_of(const ExprPtr& e, const Scope& scope) {
       return {};
   }
   return {};
+}
+
+bool shifts_within_an_int(const ExprPtr& count, const Scope& scope) {
+  const Interval n = interval_of(count, scope);
+  return n.lo >= 0 && n.hi <= 31;
 }
 
 bool division_truncates_alike(const ExprPtr& a, const ExprPtr& b, const Scope& scope) {

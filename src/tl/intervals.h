@@ -24,5 +24,7 @@ Interval interval_of(const ExprPtr& e, const Scope& scope);
 // Whether C's `a / b` and `a % b` are TL's `a // b` and `a % b`: neither operand can be negative.
 // (A zero divisor is an error in both.)
 bool division_truncates_alike(const ExprPtr& a, const ExprPtr& b, const Scope& scope);
+// Whether a shift by `count` is one that C defines: by 0 to 31.
+bool shifts_within_an_int(const ExprPtr& count, const Scope& scope);
 
 }  // namespace kw::tl

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/laws_check.h"
+#include "tl/precedence.h"
 
 namespace kw::tl {
 namespace {
@@ -326,9 +327,10 @@ class Typing {
                      fmt::format("the divisor of `{}` is {}", print(e), *divisor));
       return a;
     }
+    if (precedence(op) == kBits) return a == kInteger && b == kInteger ? a : disagree("C1", "ints");
     if (op == "/") return a == kReal && b == kReal ? a : disagree("C1", "reals");
     if (a != b || (a != kInteger && a != kReal)) return disagree("C1", "two ints or two reals");
-    return precedence(op) < precedence("+") ? kBoolean : a;
+    return precedence(op) == kComparison ? kBoolean : a;
   }
 
   Check& c_;

@@ -91,7 +91,8 @@ class Lexer {
       const size_t n = word(1);
       return peek(n) == ':' && letter(peek(n + 1)) ? word(n + 1) : n;
     }
-    for (std::string_view two : {"::", "->", "++", "--", "&&", "||", "<=", ">=", "==", "!=", "+="})
+    for (std::string_view two :
+         {"::", "->", "++", "--", "&&", "||", "<=", ">=", "==", "!=", "+=", "<<", ">>"})
       if (here(two)) return 2;
     return !cuda_ && here("//") ? 2 : 1;
   }

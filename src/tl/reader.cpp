@@ -3,11 +3,22 @@
 // gives it back, which is how a name that means something else is noticed.
 #include "tl/reader.h"
 
+#include <algorithm>
+
 #include "tl/functions.h"
 #include "tl/precedence.h"
 
 namespace kw::tl {
 namespace {
+
+// TL's operator behind a function of the vocabulary that stands for one.
+std::string operator_named(std::string_view function) {
+  if (function == "floor_div") return "//";
+  if (function == "floor_mod") return "%";
+  if (function == "shift_left") return "<<";
+  if (function == "shift_right") return ">>";
+  return {};
+}
 
 constexpr int kDeepest = 200;  // of an expression: far beyond any kernel, far below the stack
 
@@ -135,7 +146,8 @@ ExprPtr Reader::operators(int low) {
     e = unary();
   }
   bool compared = false;
-  int joined = 0;  // a + b + c ... is as deep a tree as parentheses make
+  int before = kAny;  // how tightly the last operator bound
+  int joined = 0;     // a + b + c ... is as deep a tree as parentheses make
   while (e && !failed()) {
     const std::string op = operator_here();
     const int p = op.empty() ? 0 : precedence(op);
@@ -144,13 +156,18 @@ ExprPtr Reader::operators(int low) {
       fail("comparisons do not chain: join two with 'and', or write parentheses");
       return nullptr;
     }
+    if (std::min(p, before) > kComparison && (p == kBits || before == kBits)) {
+      fail("an operator on bits stands between two operands without operators: write parentheses");
+      return nullptr;
+    }
     compared = p == kComparison;
+    before = p;
     if (++joined == kDeepest) {
       fail("the expression has too many operators");
       return nullptr;
     }
     ++at;
-    ExprPtr right = operators(p + 1);
+    ExprPtr right = operators(p == kBits ? kUnary : p + 1);
     e = right ? placed(combine(op, e, right), first) : nullptr;
   }
   return failed() ? nullptr : e;
@@ -279,15 +296,15 @@ ExprPtr Reader::vocabulary() {
   if (!expect("::")) return nullptr;
   const std::string n = identifier();
   if (const Constant* c = find_cuda_constant(n)) return name(std::string(c->name));
-  const bool floors = n == "floor_div" || n == "floor_mod";
-  if ((!floors && (!find_function(n) || n == "f32")) || !take("(")) {
+  const std::string op = operator_named(n);
+  if ((op.empty() && (!find_function(n) || n == "f32")) || !take("(")) {
     fail("'kw::" + n + "' is no scalar of the vocabulary");
     return nullptr;
   }
-  if (!floors) return call_of(n);
+  if (op.empty()) return call_of(n);
   std::vector<ExprPtr> a = list(")");
   if (!failed() && a.size() != 2) fail("kw::" + n + " takes two values");
-  return failed() ? nullptr : binary(n == "floor_div" ? "//" : "%", a[0], a[1]);
+  return failed() ? nullptr : binary(op, a[0], a[1]);
 }
 
 ExprPtr Reader::cuda_name() {

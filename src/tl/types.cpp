@@ -1,5 +1,6 @@
 // The type of an expression. Operands that disagree make `unknown`: a law says so, not this.
 #include "tl/functions.h"
+#include "tl/precedence.h"
 #include "tl/scope.h"
 
 namespace kw::tl {
@@ -86,7 +87,7 @@ Type type_of(const ExprPtr& e, const Scope& scope) {
     case ExprKind::where:
       return join(type_of(e->args[1], scope), type_of(e->args[2], scope));
     case ExprKind::binary:
-      if (precedence(e->text) < precedence("+")) return {Type::boolean, ""};
+      if (precedence(e->text) <= kComparison) return {Type::boolean, ""};
       if (e->text == "/") return {Type::real, ""};
       return join(type_of(e->args[0], scope), type_of(e->args[1], scope));
   }

@@ -111,6 +111,11 @@ std::pair<std::string, int> CudaWriter::binary(const Expr& e) {
   if ((e.text == "//" || e.text == "%") && !division_truncates_alike(a, b, names))
     return {(e.text == "//" ? "kw::floor_div(" : "kw::floor_mod(") + list({a, b}) + ")", kPrimary};
   const int p = precedence(e.text);
+  if (p == kBits && real) fail("'" + e.text + "' is for integers, and a side is real");
+  if ((e.text == "<<" || e.text == ">>") && !shifts_within_an_int(b, names))
+    return {(e.text == "<<" ? "kw::shift_left(" : "kw::shift_right(") + list({a, b}) + ")",
+            kPrimary};
+  if (p == kBits) return {expr(a, kUnary) + " " + e.text + " " + expr(b, kUnary), p};
   const std::string op = e.text == "or"    ? "||"
                          : e.text == "and" ? "&&"
                          : e.text == "//"  ? "/"
@@ -120,9 +125,10 @@ std::pair<std::string, int> CudaWriter::binary(const Expr& e) {
     const bool both = e.text == "or" && x->kind == ExprKind::binary && x->text == "and";
     return both ? "(" + expr(x) + ")" : expr(x, low);
   };
-  const int left = p == kComparison ? p + 1 : p;
+  // C's & binds looser than its ==.
+  const int right = p == kComparison ? kSum : p + 1, left = p == kComparison ? kSum : p;
   const std::string first = side(a, left);
-  return {first + " " + op + " " + side(b, p + 1), p};
+  return {first + " " + op + " " + side(b, right), p};
 }
 
 std::pair<std::string, int> CudaWriter::spell(const Expr& e) {

@@ -1,7 +1,8 @@
 // Writes expressions in the CUDA spelling.
 //
 // `//` and `%` become C's `/` and `%` where intervals prove that these floor, kw::floor_div and
-// kw::floor_mod elsewhere, so the choice is canonical and readers can insist on it. `&&` within
+// kw::floor_mod elsewhere, and shifts C's where the count is proved to be one of an int's bits, so
+// the choice is canonical and readers can insist on it. `&&` within
 // `||` gets the parentheses that compilers ask for.
 #pragma once
 #include <string>

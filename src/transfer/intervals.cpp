@@ -65,6 +65,28 @@ Interval modulo(Interval a, Interval b) {
   return {0, std::isinf(b.high) ? std::max(0.0, a.low >= 0 ? a.high : kInfinity) : b.high - 1};
 }
 
+// a >> n and a << n: by a count of 0 to 62, over whose ends they are monotone.
+Interval shifted(Interval a, Interval n, bool left) {
+  if (!(n.low >= 0 && n.high <= 62)) return {};
+  const Interval power{std::exp2(n.low), std::exp2(n.high)};
+  return left ? product(a, power) : quotient(a, power, true);
+}
+
+// a & b has no bit that a side without a sign has not.
+Interval common_bits(Interval a, Interval b) {
+  if (a.is(b.low) && b.is(a.low)) return a;
+  if (a.low < 0 && b.low < 0) return {};
+  return {0, a.low < 0 ? b.high : b.low < 0 ? a.high : std::min(a.high, b.high)};
+}
+
+// a | b and a ^ b of what has no sign: less than the next power of two.
+Interval joined_bits(Interval a, Interval b) {
+  if (a.low < 0 || b.low < 0) return {};
+  const double top = std::max(a.high, b.high);
+  if (std::isinf(top)) return {0, kInfinity};
+  return {0, std::exp2(std::ceil(std::log2(top + 1))) - 1};
+}
+
 Interval linear_range(const spec::Linear& terms, const Box& box) {
   Interval out{double(terms.constant), double(terms.constant)};
   for (const auto& [atom, factor] : terms.terms)
@@ -104,6 +126,9 @@ Interval of_binary(const spec::Expr& e, const Box& box) {
     if (e.name == "*") return product(a, b);
     if (e.name == "//") return quotient(a, b, true);
     if (e.name == "%") return modulo(a, b);
+    if (e.name == "<<" || e.name == ">>") return shifted(a, b, e.name == "<<");
+    if (e.name == "&") return common_bits(a, b);
+    if (e.name == "|" || e.name == "^") return joined_bits(a, b);
     return {};
   }
   if (e.name == "+") return outward(sum(a, b));

@@ -15,6 +15,12 @@ using tl::ExprPtr;
 
 bool is_positive_number(const spec::ExprPtr& e) { return e->kind == Kind::number && e->value > 0; }
 
+// Operators that TL has of integers alone.
+bool is_of_integers(const spec::Expr& e) {
+  return e.name == "//" || e.name == "%" || e.name == "<<" || e.name == ">>" || e.name == "&" ||
+         e.name == "|" || e.name == "^";
+}
+
 class Speller {
  public:
   Speller(const Spelling& how, Diagnostics& diagnostics) : how_(how), diagnostics_(diagnostics) {}
@@ -43,7 +49,8 @@ ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what) {
   failed_ = true;
   Diagnostic& d = diagnostics_.error("transfer.expression", e.span, what);
   d.hint =
-      "supported are + - * / // % min max abs comparisons and or not where, and of reals exp "
+      "supported are + - * / // % << >> & | ^ min max abs comparisons and or not where, and of "
+      "reals exp "
       "exp2 log log2 tanh sigmoid relu rsqrt reciprocal; a model may be asked for more";
   return tl::integer(0);
 }
@@ -102,7 +109,7 @@ ExprPtr Speller::power(const spec::Expr& e) {
 ExprPtr Speller::binary(const spec::Expr& e) {
   const spec::ExprPtr &a = e.args[0], &b = e.args[1];
   if (e.name == "**") return power(e);
-  if ((e.name == "//" || e.name == "%") && (e.type != Type::integer || as_real(a) || as_real(b)))
+  if (is_of_integers(e) && (e.type != Type::integer || as_real(a) || as_real(b)))
     return refuse(e, fmt::format("{} of reals", e.name));
   const bool reals = a->type == Type::real || b->type == Type::real || as_real(a) || as_real(b);
   const ExprPtr x = reals ? real(a) : expr(a), y = reals ? real(b) : expr(b);
@@ -158,9 +165,9 @@ std::optional<ExprPtr> spell(const spec::ExprPtr& e, const Spelling& how,
 }
 
 bool needs_integer_coordinates(const spec::ExprPtr& e) {
-  const bool divides = e->kind == Kind::binary && (e->name == "//" || e->name == "%");
+  const bool of_integers = e->kind == Kind::binary && is_of_integers(*e);
   const bool reads = e->kind == Kind::read;
-  if ((divides || reads) && has_coordinate(e)) return true;
+  if ((of_integers || reads) && has_coordinate(e)) return true;
   for (const spec::ExprPtr& a : e->args)
     if (needs_integer_coordinates(a)) return true;
   return false;

@@ -72,6 +72,26 @@ WrittenRange modulo(const WrittenRange& a, const ExprPtr& d) {
           spec::where(same, binary("%", a.high, d), binary("-", d, spec::integer(1)))};
 }
 
+// a >> n, whose ends are among those of a by those of the count.
+WrittenRange shifted(const WrittenRange& a, const WrittenRange& n) {
+  const auto at = [&](const ExprPtr& x, const ExprPtr& by) { return binary(">>", x, by); };
+  return {binary("min", at(a.low, n.low), at(a.low, n.high)),
+          binary("max", at(a.high, n.low), at(a.high, n.high))};
+}
+
+// a & d, where d has no sign: of one value one, else at most all bits of d.
+WrittenRange masked(const WrittenRange& a, const ExprPtr& d) {
+  const ExprPtr same = binary("==", a.low, a.high), bits = binary("&", a.low, d);
+  return {spec::where(same, bits, spec::integer(0)), spec::where(same, bits, d)};
+}
+
+// The number of values that x & e keeps: 64 where e is 63, the low bits; else nothing.
+std::optional<int64_t> low_bits(const ExprPtr& e) {
+  const int64_t next = e->integer + 1;
+  if (e->kind != Kind::number || e->integer < 1 || (next & (next - 1)) != 0) return std::nullopt;
+  return next;
+}
+
 }  // namespace
 
 // The names of the value's ends; new ones, from the stem and what `e` depends on, unless it has
@@ -131,7 +151,17 @@ WrittenRange TileRanges::of_binary(const spec::Expr& e) {
   if (e.name == "*" && d->kind == Kind::number) return times(a, d->integer);
   const bool divides = is_one_value(d) && transfer::range(d, {}).low >= 1;
   if (e.name == "//" && divides) return {binary("//", a.low, d), binary("//", a.high, d)};
-  if (e.name == "%" && divides) return named({"", {modulo(a, d)}, "", ""}, "rest", e);
+  const auto computed = [&](const WrittenRange& r, const char* stem) {
+    return named({"", {r}, "", ""}, stem, e);
+  };
+  if (e.name == "%" && divides) return computed(modulo(a, d), "rest");
+  if (e.name == ">>" && b.known() && transfer::range(d, {}).low >= 0)
+    return computed(shifted(a, b), "shifted");
+  if (e.name == "&") {  // its low bits are a remainder; others are among those of a mask
+    if (const std::optional<int64_t> values = low_bits(d))
+      return computed(modulo(a, spec::integer(*values)), "rest");
+    if (is_one_value(d) && transfer::range(d, {}).low >= 0) return computed(masked(a, d), "bits");
+  }
   return kUnknown;
 }
 

@@ -193,6 +193,31 @@ class Writer {
     };
   }
 
+  // Bits of coordinates, and of a word that each batch entry has.
+  Make bits(std::string& name, int64_t c) {
+    if (dice_.once_in(2)) {
+      name = "bits of coordinates";
+      return [this, c, op = dice_.one_of({"bitwise_and", "bitwise_or", "bitwise_xor"})] {
+        const int far = g_.integer("bitwise_right_shift", j_, c % 4);
+        return g_.integer("ne", g_.integer("bitwise_and", g_.binary(op, i_, far), c), 0);
+      };
+    }
+    name = "words";
+    const int words =
+        argument("words", Dtype::i32, {B_},
+                 {Draw::Kind::integer, 0, 1, -(int64_t{1} << 31), (int64_t{1} << 31) - 1},
+                 "torch.tensor([-2, 23130], dtype=torch.int32)");
+    return [this, words, whole = dice_.once_in(2)] {
+      const int at = g_.integer("remainder", j_, 32), word = over_batch(words);
+      if (whole) {  // the bit in its place
+        const int bit = g_.binary("bitwise_left_shift", fuzz::whole(1), node(at));
+        return g_.integer("ne", g_.binary("bitwise_and", word, bit), 0);
+      }
+      const int moved = g_.binary("bitwise_right_shift", word, at);
+      return g_.integer("eq", g_.integer("bitwise_and", moved, 1), 1);
+    };
+  }
+
   Make atom(std::string& name) {
     const auto pick = [&](const char* n) { name = n; };
     const Make i = [this] { return i_; }, j = [this] { return j_; };
@@ -253,6 +278,7 @@ class Writer {
           return g_.integer("eq", g_.integer("remainder", g_.binary("sub", i_, j_), r), 0);
         };
       case 16:
+        if (dice_.once_in(2)) return bits(name, c);
         pick("dilated");
         return [this, r] { return g_.integer("ne", g_.integer("remainder", j_, r), 1); };
       case 17:

@@ -4,7 +4,7 @@
 //   width heads      one to one, grouped (repeated, expanded, a dimension of their own, SDPA's),
 //   one for all score      scale (five places), softcap, tanh, slopes, distances, temperatures of
 //   heads and batches, where mask       causal, windows, prefixes, lengths, blocks by //, dilated
-//   by %, gathered limits, rows;
+//   by %, bits, gathered limits, rows;
 //              and, or and not of those; kept by where, masked_fill, an added -inf, SDPA
 //   normaliser torch.softmax, exponentials written out, minus logsumexp; with log-sum or without
 //   sizes      a few query and key rows beyond the tile's edges

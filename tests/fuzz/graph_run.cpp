@@ -74,8 +74,11 @@ const std::map<std::string, double (*)(double, double)>& binary_functions() {
       {"ge", [](double a, double b) { return double(a >= b); }},
       {"eq", [](double a, double b) { return double(a == b); }},
       {"ne", [](double a, double b) { return double(a != b); }},
-      {"bitwise_and", [](double a, double b) { return double(a != 0 && b != 0); }},
-      {"bitwise_or", [](double a, double b) { return double(a != 0 || b != 0); }},
+      {"bitwise_and", [](double a, double b) { return double(int64_t(a) & int64_t(b)); }},
+      {"bitwise_or", [](double a, double b) { return double(int64_t(a) | int64_t(b)); }},
+      {"bitwise_xor", [](double a, double b) { return double(int64_t(a) ^ int64_t(b)); }},
+      {"bitwise_left_shift", [](double a, double b) { return double(int64_t(a) << int64_t(b)); }},
+      {"bitwise_right_shift", [](double a, double b) { return double(int64_t(a) >> int64_t(b)); }},
       {"logical_and", [](double a, double b) { return double(a != 0 && b != 0); }},
       {"logical_or", [](double a, double b) { return double(a != 0 || b != 0); }},
   };

@@ -107,6 +107,15 @@ __global__ void integers(const int* a, const int* b, int* y, int n) {
     y[6 * n + i] = kw::heads_at_once(kw::i64(b[i]) << 12, 1 + b[i] % 77, 1 + b[i] % 8, 8 * (1 + b[i] % 8));
   }
 }
+// Counts on either side of a word's bits.
+__global__ void shifts(const int* a, const int* b, int* y, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    y[i] = kw::shift_left(a[i], b[i]);
+    y[n + i] = kw::shift_right(a[i], b[i]);
+    y[2 * n + i] = kw::shift_left(a[i], 32);
+    y[3 * n + i] = kw::shift_right(a[i], -1);
+  }
+}
 template <int kDivisor>
 __global__ void by_constant(const int* a, int* y, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
@@ -187,6 +196,25 @@ void whole_numbers(Report& report, Random& random) {
   divisions_by<96>(report, "by another constant", a);
 }
 
+void shifts_by_any_count(Report& report, Random& random) {
+  const int n = 4096;
+  std::vector<int> a, b, left, right, nothing(n, 0), sign;
+  for (int i = 0; i < n; ++i) {
+    a.push_back(random.integer(-100000, 100000) * (i % 2 ? 1 : 20011));
+    b.push_back(i % 5 ? random.integer(0, 31) : random.integer(-70, 70));
+    const bool within = b[i] >= 0 && b[i] < 32;
+    left.push_back(within ? int(unsigned(a[i]) << b[i]) : 0);
+    sign.push_back(a[i] < 0 ? -1 : 0);
+    right.push_back(within ? int(floor_of(a[i], int64_t(1) << b[i])) : sign.back());
+  }
+  Device<int> da(a), db(b), y(4 * n);
+  launch(shifts, 1, 256, da.data(), db.data(), y.data(), n);
+  report.exact("shift_left", "by any count", part(y.read(), n, 0), left);
+  report.exact("shift_right", "by any count", part(y.read(), n, 1), right);
+  report.exact("shift_left", "by 32", part(y.read(), n, 2), nothing);
+  report.exact("shift_right", "by -1", part(y.read(), n, 3), sign);
+}
+
 }  // namespace
 
 void test_scalars(Report& report) {
@@ -194,6 +222,7 @@ void test_scalars(Report& report) {
   approximations(report, random);
   reals(report, random);
   whole_numbers(report, random);
+  shifts_by_any_count(report, random);
 }
 
 }  // namespace conformance

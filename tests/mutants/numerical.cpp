@@ -48,13 +48,15 @@ void of_binary(const ExprPtr& e, std::vector<Variant>& out) {
       {"<", {"<=", ">"}}, {"<=", {"<", ">="}}, {">", {">=", "<"}}, {">=", {">", "<="}},
       {"==", {"!="}},     {"!=", {"=="}},      {"and", {"or"}},    {"or", {"and"}},
       {"+", {"-"}},       {"-", {"+"}},        {"//", {"%"}},      {"%", {"//"}},
-      {"*", {"+"}},       {"/", {"*"}}};
+      {"*", {"+"}},       {"/", {"*"}},        {"&", {"|"}},       {"|", {"&"}},
+      {"^", {"|"}},       {"<<", {">>"}},      {">>", {"<<"}}};
   if (const auto found = others.find(e->text); found != others.end())
     for (const std::string& op : found->second)
       out.push_back({fmt::format("{} for {}", op, e->text), tl::binary(op, a, b)});
   out.push_back({"left operand of " + e->text + " alone", a});
   out.push_back({"right operand of " + e->text + " alone", b});
-  if (e->text == "-" || e->text == "//" || e->text == "/" || e->text == "%")
+  if (e->text == "-" || e->text == "//" || e->text == "/" || e->text == "%" || e->text == "<<" ||
+      e->text == ">>")
     out.push_back({"swapped operands of " + e->text, tl::binary(e->text, b, a)});
 }
 

@@ -168,6 +168,21 @@ def test_ours_of_another_order_of_dimensions_is_turned_back(tmp_path, monkeypatc
     assert torch.equal(taken["k"], inputs.k)
 
 
+def test_ours_is_the_output_where_the_example_gives_the_log_sum_too(tmp_path, monkeypatch):
+    dims = [(n, n, [0, 1, 2, 3]) for n in "qkv"] + [("o", "", [0, 1, 2, 3])]
+    kinds = [{"name": n, "kind": "tensor", "dtype": "bf16"} for n in "qkvo"]
+    inputs, _, make = ours("with_lse", dims, kinds, tmp_path, monkeypatch)
+    assert isinstance(inputs.module.with_lse(inputs.q, inputs.k, inputs.v), tuple)
+    assert fault(inputs, make(inputs)) is None
+
+
+def test_values_may_have_other_columns_than_keys():
+    inputs = VariantInputs(small("mla_prefill"), "cpu")
+    assert inputs.k.shape[3] == 192 and inputs.vs.shape[3] == 128 and inputs.shape[3] == 128
+    row = next(row for row in variants.VARIANTS if row.example == "mla_prefill")
+    assert row.name == "mla_prefill B2 H16 S8192 D192/128"
+
+
 def test_a_kernel_of_another_text_is_refused(tmp_path, monkeypatch):
     inputs, _, make = ours("full", [], [], tmp_path, monkeypatch)
     object.__setattr__(inputs, "case", small("causal"))

@@ -26,6 +26,7 @@ SMALL = {  # constants and lengths at which every part of a mask shows among KEY
     "streaming": {"constants": (("SINKS", 4), ("WINDOW", 20))},
     "grid_window": {"constants": (("WIDTH", 16), ("RADIUS", 3))},
     "bottom_right": {"length": 200, "keys": KEYS}, "tree_mask": {"length": 60, "keys": KEYS},
+    "tree_bits": {"length": 60, "keys": KEYS}, "mla_prefill": {"dim": 192, "value_dim": 128},
     "alibi": {"dim": KEYS}, "causal": {"dim": KEYS}}  # these take V to have as many columns as Q
 
 
@@ -91,7 +92,7 @@ def test_kept_entries_are_counted_as_by_brute_force(example):
     mask = kept.kept(inputs.keep, inputs.sizes, torch.arange(inputs.case.length))
     everything = mask.expand(*inputs.sizes)
     assert inputs.kept == everything.sum()
-    assert inputs.flop == 4 * inputs.case.dim * inputs.kept
+    assert inputs.flop == 2 * (inputs.case.dim + inputs.case.columns) * inputs.kept
     batch, heads = inputs.mask_axes
     assert batch or (everything == everything[:1]).all()
     assert heads or (everything == everything[:, :1]).all()

@@ -25,6 +25,18 @@ TEST(Arithmetic, of_integers_floors_and_of_reals_rounds_once_to_fp32) {
   EXPECT_EQ(value(Fn::ceil_div, Type::integer, -7, 2), -3);
   EXPECT_EQ(value(Fn::ceil_div, Type::integer, 7, 2), 4);
   EXPECT_EQ(value(Fn::add, Type::integer, 16777216, 1), 16777217);
+  EXPECT_EQ(value(Fn::bit_and, Type::integer, -1, 1 << 30), 1 << 30);
+  EXPECT_EQ(value(Fn::bit_or, Type::integer, -8, 5), -3);
+  EXPECT_EQ(value(Fn::bit_xor, Type::integer, -1, 5), -6);
+  EXPECT_EQ(value(Fn::shift_right, Type::integer, -7, 1), -4);
+  EXPECT_EQ(value(Fn::shift_right, Type::integer, -2147483648.0, 31), -1);
+  EXPECT_EQ(value(Fn::shift_left, Type::integer, 1, 31), -2147483648.0);
+  EXPECT_EQ(value(Fn::shift_left, Type::integer, 3, 31), -2147483648.0);
+  for (const double count : {-1, 32, 33}) {
+    EXPECT_EQ(value(Fn::shift_left, Type::integer, 5, count), 0);
+    EXPECT_EQ(value(Fn::shift_right, Type::integer, -5, count), -1);
+    EXPECT_EQ(value(Fn::shift_right, Type::integer, 5, count), 0);
+  }
   EXPECT_EQ(value(Fn::add, Type::real, 16777216, 1), 16777216);
   EXPECT_EQ(value(Fn::divide, Type::real, 1, 3), double(1.0f / 3.0f));
   // 1 + 2^-23 squared, minus its own fp32 rounding: only a fused product keeps 2^-46.

@@ -86,6 +86,14 @@ TEST(Lift, refuses_c_division_that_may_not_floor) {
   expect_error("args.N / BN}", "(args.N - args.M) / BN}", "kw::floor_div(args.N - args.M, BN)");
 }
 
+// C's & binds looser than its ==; by a count that is no bit of an int, C's shifts are not defined.
+TEST(Lift, reads_bits_where_c_and_tl_mean_the_same) {
+  expect_error("args.N / BN}", "args.N & BN == 0 ? 1 : 2}", "lift.");
+  expect_error("args.N / BN}", "args.N >> args.M}", "kw::shift_right(args.N, args.M)");
+  expect_error("args.N / BN}", "kw::shift_right(args.N, 3)}", "args.N >> 3");
+  expect_error("args.N / BN}", "args.N + 1 >> 3}", "write parentheses");
+}
+
 TEST(Lift, refuses_other_includes_and_preprocessor_text) {
   expect_error("#include \"kw/kw.cuh\"\n", "#include \"kw/kw.cuh\"\n#include \"kw/scalar.cuh\"\n",
                "only \"kw/kw.cuh\" may be included");

@@ -80,6 +80,39 @@ bool says_unspecified(const Form& form) {
   });
 }
 
+TEST(Problem, a_size_that_an_argument_alone_has_is_what_is_read_of_it) {
+  const auto i = leaf(Kind::index, Type::integer, "i"), j = leaf(Kind::index, Type::integer, "j");
+  Form form;
+  form.B = {"", 1}, form.M = {"M", 0}, form.N = {"N", 0};
+  form.H = form.G = form.D = form.Dv = {"", 1};
+  for (const char* name : {"blocks", "kinds"}) {
+    Argument a;
+    a.name = name, a.dtype = Dtype::i32, a.is_tensor = true;
+    a.dims = {{name == std::string("blocks") ? "L1" : "L2", 0}};
+    form.arguments.push_back(a);
+  }
+  const ExprPtr block = binary(
+      "//", binary("+", binary("-", j, i), leaf(Kind::size, Type::integer, "M")), integer(64));
+  form.terms.resize(1);
+  form.terms[0].keep =
+      binary("<", read("kinds", Type::integer, {read("blocks", Type::integer, {block})}), i);
+  Draws draws;
+  draws.arguments["blocks"] = draws.arguments["kinds"] = {Draw::Kind::integer, 0, 1, 0, 3};
+  for (const auto& [given, due] : {std::pair<int64_t, int64_t>{2, 6}, {9, 9}}) {
+    Diagnostics d;
+    const auto problem =
+        make_problem(form, {{"M", 20}, {"N", 312}, {"L1", given}, {"L2", 4}}, draws, d);
+    ASSERT_TRUE(problem) << render(d);
+    EXPECT_EQ(problem->sizes.at("L1"), due);  // (311 - 0 + 20) // 64, and one more
+    EXPECT_EQ(problem->tensors.at("blocks").count(), due);
+    EXPECT_EQ(problem->sizes.at("L2"), 4);  // its indices are data
+  }
+  Diagnostics d;
+  const auto unknown = make_problem(form, {{"N", 312}, {"L1", 2}, {"L2", 4}}, draws, d);
+  ASSERT_TRUE(unknown);  // of any M
+  EXPECT_EQ(unknown->sizes.at("L1"), 2);
+}
+
 // What the examples' own texts say they are.
 const std::map<std::string, std::string> kExamples = {
     {"full", "  score   s * 0.0883883\n"},

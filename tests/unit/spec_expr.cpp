@@ -129,6 +129,75 @@ TEST(Expr, simplification_never_changes_a_value) {
   }
 }
 
+TEST(Expr, bits_of_coordinates_are_arithmetic_and_those_of_data_stay_bits) {
+  const auto two = [](const char* op, const ExprPtr& a, const ExprPtr& b) {
+    return binary(op, a, b);
+  };
+  const ExprPtr n = two("%", j, integer(32)), bit = two("<<", integer(1), n);
+  const ExprPtr word = read("words", Type::integer, {i, two("//", j, integer(32))});
+  EXPECT_EQ(print(two(">>", i, integer(6))), "i // 64");
+  EXPECT_EQ(print(two("&", i - j, integer(63))), "(i - j) % 64");
+  EXPECT_EQ(print(two("&", i, integer(-64))), "i // 64 * 64");
+  EXPECT_EQ(print(two("<<", i, integer(3))), "i * 8");
+  EXPECT_EQ(print(two("&", integer(7), prefix)), "prefix[b] & 7");
+  EXPECT_EQ(print(two(">>", prefix, integer(3))), "prefix[b] >> 3");
+  EXPECT_EQ(print(two("|", two("^", prefix, i) + j, integer(4))), "(j + (i ^ prefix[b])) | 4");
+  EXPECT_EQ(print(two("&", two("==", i, j), two("<", i, j))), "i < j and i == j");
+  EXPECT_EQ(print(two("^", two("<", i, j), two("<", j, prefix))),
+            print(two("!=", two("<", i, j), two("<", j, prefix))));
+  // One bit, in all the ways in which it is asked for.
+  const std::string asked = "(words[i, j // 32] >> (j % 32)) & 1 == 1";
+  const ExprPtr lowest = two("&", two(">>", word, n), integer(1)), both = two("&", word, bit);
+  for (const ExprPtr& e : {two("==", lowest, integer(1)), two("!=", lowest, integer(0)),
+                           two("!=", both, integer(0)), two("!=", integer(0), two("&", bit, word)),
+                           two("==", both, bit), unary("not", two("==", both, integer(0)))})
+    EXPECT_EQ(print(e), asked);
+  for (const ExprPtr& e : {two("==", lowest, integer(0)), two("!=", lowest, integer(1)),
+                           two("==", integer(0), both), two("!=", both, bit)})
+    EXPECT_EQ(print(e), "(words[i, j // 32] >> (j % 32)) & 1 == 0");
+  // A count that may be beyond the word has another meaning in the two spellings.
+  EXPECT_EQ(print(two("!=", two("&", word, two("<<", integer(1), prefix)), integer(0))),
+            "(1 << prefix[b]) & words[i, j // 32] != 0");
+}
+
+// Of both signs, and by counts on either side of a word's bits.
+TEST(Expr, bits_have_the_value_that_they_have_in_two_s_complement) {
+  std::mt19937_64 random(11);
+  const ExprPtr x = read("x", Type::integer, {}), y = read("y", Type::integer, {});
+  for (int n = 0; n < 4000; ++n) {
+    const int64_t a = int32_t(random()) >> random() % 32, c = int64_t(random() % 80) - 8;
+    const int64_t b = n % 3 == 0   ? (int64_t{1} << random() % 31) - int64_t(random() % 2)
+                      : n % 3 == 1 ? int32_t(random()) >> random() % 32
+                                   : c;
+    Scope at;
+    at.indices = {{"i", a}, {"j", b}};
+    at.read = [&](const std::string& t, const std::vector<int64_t>&) {
+      return double(t == "x" ? a : b);
+    };
+    const auto shift = [](int64_t v, int64_t by, bool left) -> int64_t {
+      if (by < 0 || by > 63) return left ? 0 : v >> 63;
+      return left ? int64_t(uint64_t(v) << by) : v >> by;
+    };
+    const std::pair<const char*, int64_t> all[] = {
+        {"&", a & b}, {"|", a | b}, {"^", a ^ b}, {">>", shift(a, b, false)}};
+    for (const auto& [op, want] : all)
+      for (const ExprPtr& left : {x, i, integer(a)})
+        for (const ExprPtr& right : {y, j, integer(b)})
+          ASSERT_EQ(evaluate(binary(op, left, right), at), double(want))
+              << a << " " << op << " " << b << " as " << print(binary(op, left, right));
+    if (b < 20) {
+      for (const ExprPtr& right : {y, integer(b)})
+        ASSERT_EQ(evaluate(binary("<<", x, right), at), double(shift(a, b, true))) << a << " " << b;
+    }
+    for (const char* op : {"==", "!="}) {
+      const ExprPtr bit = binary("<<", integer(1), binary("%", y, integer(32)));
+      const bool set = a >> ((b % 32 + 32) % 32) & 1;
+      const ExprPtr asked = binary(op, binary("&", x, bit), integer(0));
+      ASSERT_EQ(evaluate(asked, at), (op[0] == '!') == set) << print(asked) << a << " " << b;
+    }
+  }
+}
+
 TEST(Expr, rewrite_rebuilds_and_simplifies) {
   const ExprPtr e = binary("<=", j, i);
   const ExprPtr at_zero =

@@ -38,8 +38,19 @@ TEST(Expr, prints_the_parentheses_it_needs_and_no_others) {
                            "slopes[b, h]",
                            "exp2(fma(s[i, j], scale, -offset[i]))",
                            "1.0e-30",
+                           "(a >> (b % 32)) & 1 == 1",
+                           "(a | b) ^ (-c << 3)",
+                           "a & b == c or not a & b == c",
+                           "f(a & b, a >> b)",
+                           "(a & b) + 1",
                            "(not a) == b"})
     EXPECT_EQ(print(read(text)), text);
+  for (const char* text :
+       {"a & b | c", "a & b & c", "a + b >> c", "a >> b + c", "a * b & c", "a & b * c"}) {
+    Diagnostics d;
+    EXPECT_FALSE(parse_expr(text, d)) << text;
+    EXPECT_NE(render(d).find("write parentheses"), std::string::npos) << render(d);
+  }
   EXPECT_EQ(print(read("((a)) + (b * (c))")), "a + b * c");
 }
 

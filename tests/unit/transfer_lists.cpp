@@ -44,6 +44,10 @@ const Mask kMasks[] = {
     {"three_ranges", "keep j < 4 or 1000 <= j and j < 1010 or j <= i and i - 256 < j", 1.2},
     {"two_copies",
      "keep i % 512 // 64 == j % 512 // 64 or 512 <= j and j % 512 // 64 < i % 512 // 64", 2.0},
+    {"words", "argument words i32[B, M, W]\nkeep (words[b, i, j // 32] >> (j % 32)) & 1 == 1", 1.7},
+    {"clear_bits",
+     "argument words i32[B, W]\nkeep (words[b, j // 32] >> (j % 32)) & 1 == 0 and j <= i", 1.7},
+    {"flags", "argument own i32[B, N]\nkeep own[b, j] & 12 == 0 and j <= i", 8},
     {"remainder", "argument own i32[B, N]\nkeep own[b, j] % 3 == 1 and j <= i", 2.5},
 };
 
@@ -55,8 +59,8 @@ struct Data {
 // Runs of equal values, or any, around the numbers that a predicate compares with.
 Data data_of(const spec::Form& form, int64_t M, int64_t N, bool blocky, std::mt19937& random) {
   Data out;
-  out.sizes = {{"B", kBatch}, {"H", kHeads},        {"G", kGroups},      {"M", M},
-               {"N", N},      {"R", (M + 63) / 64}, {"C", (N + 63) / 64}};
+  out.sizes = {{"B", kBatch}, {"H", kHeads},        {"G", kGroups},       {"M", M},
+               {"N", N},      {"R", (M + 63) / 64}, {"C", (N + 63) / 64}, {"W", (N + 31) / 32}};
   const auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
@@ -77,8 +81,10 @@ Data data_of(const spec::Form& form, int64_t M, int64_t N, bool blocky, std::mt1
                                                                                      : 4;
       int64_t value = draw(0, most);
       for (int64_t n = 0; n < t.count(); ++n) {
-        const bool next = !blocky || draw(0, 149) == 0;
-        if (next && blocky && a.name == "document")
+        const bool next = !blocky || n == 0 || draw(0, 149) == 0;
+        if (next && a.name == "words")
+          value = draw(0, 2) ? -draw(0, 1) : draw(INT32_MIN, INT32_MAX);
+        else if (next && blocky && a.name == "document")
           ++value;  // texts one behind the other
         else if (next)
           value = draw(bits ? 0 : -1, most);

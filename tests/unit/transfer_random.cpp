@@ -30,7 +30,7 @@ ExprPtr Predicates::leaf() {
 ExprPtr Predicates::integer(int depth) {
   if (depth == 0) return leaf();
   const ExprPtr a = integer(depth - 1);
-  switch (below(9)) {
+  switch (below(11)) {
     case 0:
       return binary("min", a, integer(depth - 1));
     case 1:
@@ -45,6 +45,11 @@ ExprPtr Predicates::integer(int depth) {
       return binary("*", a, spec::integer(below(5) - 2));
     case 6:
       return binary("-", a, integer(depth - 1));
+    case 7:
+      return binary(below(2) ? "|" : "^", a, integer(depth - 1));
+    case 8:
+      return below(2) ? binary("&", a, integer(depth - 1))
+                      : binary(below(4) ? ">>" : "<<", a, binary("%", leaf(), spec::integer(9)));
     default:
       return binary("+", a, integer(depth - 1));
   }
