@@ -228,7 +228,7 @@ class ProofWriter {
       for (int64_t x : {b, h, i}) index.push_back(x);
       accepted.push_back(bound);
       // In fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
-      lse_accepted.push_back(1e-4);
+      lse_accepted.push_back(1e-4 + truth.lse_rounding());
     }
   };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "spec/program.h"
+#include "spec/row_map.h"
 
 namespace kw::spec {
 namespace {
@@ -67,9 +68,9 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
       Dv_(form.Dv.constant) {
   for (const Term& t : form.terms) {
     TermState state;
-    state.q = access(t.q, "i");
-    state.k = access(t.k, "j");
-    state.v = access(t.v, "j");
+    state.q = access(t.q, "i", M_, D_);
+    state.k = access(t.k, "j", N_, D_);
+    state.v = access(t.v, "j", N_, Dv_);
     state.score = std::make_unique<Program>(t.score, problem);
     if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
     if (t.sink) state.sink = std::make_unique<Program>(t.sink, problem);
@@ -83,7 +84,13 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
 
 Evaluator::~Evaluator() = default;
 
-Evaluator::Access Evaluator::access(const Operand& operand, const char* row) const {
+const double* Evaluator::Access::at(int64_t b, int64_t h) const {
+  if (mapped) return mapped->at(b, h / h_divisor);
+  return data + b * b_stride + h / h_divisor * h_stride;
+}
+
+Evaluator::Access Evaluator::access(const Operand& operand, const char* row, int64_t rows,
+                                    int64_t columns) const {
   const Tensor& t = problem_.tensors.at(operand.argument);
   Access out;
   out.data = t.values.data();
@@ -101,15 +108,47 @@ Evaluator::Access Evaluator::access(const Operand& operand, const char* row) con
                         : out.d_stride) = stride;
     }
   }
+  if (!operand.row) return out;
+  const Program::Slot slot = row == std::string_view("i") ? Program::i : Program::j;
+  out.mapped = std::make_shared<MappedRows>(*operand.row, problem_, slot, rows, columns);
+  out.row_stride = columns;
+  out.d_stride = 1;
   return out;
 }
 
+double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const TermState& t = terms_[term];
+  return dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride, t.k.at(b, h) + j * t.k.row_stride,
+             t.k.d_stride, D_);
+}
+
+// An element's rounding is below half an ulp, evenly; those of a sum's terms are independent.
+double Evaluator::product_rounding(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const TermState& t = terms_[term];
+  if (!t.q.mapped && !t.k.mapped) return 0;
+  const double *x = t.q.at(b, h) + i * t.q.row_stride, *y = t.k.at(b, h) + j * t.k.row_stride;
+  double squares = 0;
+  for (int64_t d = 0; d < D_; ++d) {
+    const double term = x[d * t.q.d_stride] * y[d * t.k.d_stride];
+    squares += term * term;
+  }
+  return 4 * half_ulp(form_.dtype) * std::sqrt(squares);
+}
+
+double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {
+  const Access& v = terms_[term].v;
+  return v.at(b, h)[j * v.row_stride + d * v.d_stride];
+}
+
 double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
-  TermState& t = terms_[term];
   Program::Inputs in = Program::at(b, h, i, j);
-  in[Program::score] = dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride,
-                           t.k.at(b, h) + j * t.k.row_stride, t.k.d_stride, D_);
-  return t.score->run(in);
+  in[Program::score] = product(term, b, h, i, j);
+  const double score = terms_[term].score->run(in);
+  if (const double off = product_rounding(term, b, h, i, j); off > 0) {
+    in[Program::score] += off;
+    lse_rounding_ = std::max(lse_rounding_, std::fabs(terms_[term].score->run(in) - score));
+  }
+  return score;
 }
 
 bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -120,6 +159,7 @@ bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
 // exp(score - the row's maximum), and of the sink likewise.
 Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i) {
   double highest = -HUGE_VAL;
+  lse_rounding_ = 0;
   for (int64_t j = 0; j < N_; ++j) {
     weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
     // Written so that a NaN becomes the maximum, and with it the row.

@@ -22,6 +22,8 @@ CoordinatesOf coordinates_of(Op op) {
     case Op::set_rows:
       return {"int", {"i"}};
     case Op::set_columns:
+    case Op::sum:
+    case Op::write_row:
       return {"int", {"j"}};
     case Op::set_tile:  // of a row
       return {"int", {"i"}};
@@ -32,7 +34,8 @@ CoordinatesOf coordinates_of(Op op) {
 
 // Whether the lambda is given the element as it is.
 bool has_element(Op op) {
-  return op != Op::set_rows && op != Op::set_columns && op != Op::set_tile;
+  return op != Op::set_rows && op != Op::set_columns && op != Op::set_tile && op != Op::sum &&
+         op != Op::write_row;
 }
 
 // What an element of a vector or an operand is read at.
@@ -49,6 +52,7 @@ bool is_int(const Scope& scope, const std::string& vector) {
 }
 
 std::string target_of(const Stmt& stmt) {
+  if (!stmt.has("t")) return "";
   const ExprPtr& t = stmt.expr("t");
   return t->kind == ExprKind::name ? t->text : "";
 }
