@@ -53,7 +53,7 @@ void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns
       m.faults.raise("exec.written_twice", &s,
                      fmt::format("{} writes an element that was written before", cite(s)));
     if (m.algebra)
-      to.exact[at] = columns.e[j];
+      to.exact[at] = m.algebra->stored(columns.e[j]);
     else
       to.data.values[at] = round_to(to.data.dtype, columns.x[j]);
   }

@@ -122,8 +122,10 @@ double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j) 
              t.k.d_stride, D_);
 }
 
-// An element's rounding is below half an ulp, evenly; those of a sum's terms are independent.
-double Evaluator::product_rounding(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+// An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of any
+// size; there are two elements in each term, and terms are independent.
+double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  constexpr double kOfHalfUlp = 0.58;
   const TermState& t = terms_[term];
   if (!t.q.mapped && !t.k.mapped) return 0;
   const double *x = t.q.at(b, h) + i * t.q.row_stride, *y = t.k.at(b, h) + j * t.k.row_stride;
@@ -132,7 +134,7 @@ double Evaluator::product_rounding(int term, int64_t b, int64_t h, int64_t i, in
     const double term = x[d * t.q.d_stride] * y[d * t.k.d_stride];
     squares += term * term;
   }
-  return 4 * half_ulp(form_.dtype) * std::sqrt(squares);
+  return kOfHalfUlp * half_ulp(form_.dtype) * std::sqrt(squares);
 }
 
 double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {
@@ -143,12 +145,43 @@ double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {
 double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   Program::Inputs in = Program::at(b, h, i, j);
   in[Program::score] = product(term, b, h, i, j);
-  const double score = terms_[term].score->run(in);
-  if (const double off = product_rounding(term, b, h, i, j); off > 0) {
-    in[Program::score] += off;
-    lse_rounding_ = std::max(lse_rounding_, std::fabs(terms_[term].score->run(in) - score));
+  return terms_[term].score->run(in);
+}
+
+// What the deviations of the products make of the row's kept scores.
+void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
+  deviations_.clear();
+  lse_deviation_ = output_deviation_ = 0;
+  if (!terms_[term].q.mapped && !terms_[term].k.mapped) return;
+  deviations_.assign(N_, 0);
+  for (int64_t j = 0; j < N_; ++j) {
+    if (!keep(term, b, h, i, j)) continue;
+    Program::Inputs in = Program::at(b, h, i, j);
+    in[Program::score] =
+        product(term, b, h, i, j) + product_deviation(term, b, h, i, j);
+    deviations_[j] = std::fabs(terms_[term].score->run(in) - score(term, b, h, i, j));
+    lse_deviation_ = std::max(lse_deviation_, deviations_[j]);
   }
-  return score;
+}
+
+// A change of score j by x changes a softmax's output by p[j] x (v[j] - output), a sum of weights by
+// x v[j]; changes are independent.
+double Evaluator::deviation_of_output(int t, int64_t b, int64_t h, double total,
+                                      const double* output) {
+  const Normaliser normaliser = terms_[t].normaliser;
+  double squares = 0, norm = 0;
+  for (int64_t d = 0; d < Dv_; ++d) norm += output[d] * output[d];
+  for (int64_t j = 0; j < N_ && !deviations_.empty(); ++j) {
+    const double weight = normaliser == Normaliser::softmax ? weights_[j] : 1;
+    const double change = deviations_[j] * weight / total;
+    double distance = 0;
+    for (int64_t d = 0; d < Dv_ && change != 0; ++d) {
+      const double x = value(t, b, h, j, d) - (normaliser == Normaliser::none ? 0 : output[d]);
+      distance += x * x;
+    }
+    squares += change * change * distance;
+  }
+  return norm > 0 ? std::sqrt(squares / norm) : 0;
 }
 
 bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -159,7 +192,6 @@ bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
 // exp(score - the row's maximum), and of the sink likewise.
 Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i) {
   double highest = -HUGE_VAL;
-  lse_rounding_ = 0;
   for (int64_t j = 0; j < N_; ++j) {
     weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
     // Written so that a NaN becomes the maximum, and with it the row.
@@ -201,6 +233,7 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
     const bool softmax = terms_[t].normaliser == Normaliser::softmax;
     const Total total = softmax ? exponentials(t, b, h, i) : plain_weights(t, b, h, i);
     lse = total.lse;
+    note_deviations(t, b, h, i);
     const Access& v = terms_[t].v;
     const double* values = v.at(b, h);
     for (int64_t j = 0; j < N_; ++j) {
@@ -208,6 +241,7 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
       const double p = weights_[j] / total.sum;
       for (int64_t d = 0; d < Dv_; ++d) output[d] += p * values[j * v.row_stride + d * v.d_stride];
     }
+    if (total.sum != 0) output_deviation_ = deviation_of_output(t, b, h, total.sum, output);
   }
   if (!epilogue_ || form_.epilogue->kind == Kind::output) return lse;
   Program::Inputs in = Program::at(b, h, i, 0);

@@ -57,10 +57,10 @@ class Evaluator {
   // The scaled score, with everything but the mask; and whether it counts.
   double score(int term, int64_t b, int64_t h, int64_t i, int64_t j);
   bool keep(int term, int64_t b, int64_t h, int64_t i, int64_t j);
-  // What the score is computed from, q . k; and how far off that may be where the rows of q or k are
-  // changed first, and so rounded to the operands' type once more: seven times its deviation.
+  // What the score is computed from, q . k; and its deviation where the rows of q or k are changed
+  // first, and so rounded to the operands' type once more. 0 where they are not.
   double product(int term, int64_t b, int64_t h, int64_t i, int64_t j);
-  double product_rounding(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  double product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j);
   double value(int term, int64_t b, int64_t h, int64_t j, int64_t d);
 
   // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores and the
@@ -68,8 +68,10 @@ class Evaluator {
   double row(int64_t b, int64_t h, int64_t i, double* output);
   // Of the row before, keys() numbers: the weights of its values, up to a common factor.
   const std::vector<double>& weights() const { return weights_; }
-  // And how far off its logsumexp may be for the rounding of changed rows: the most of any score.
-  double lse_rounding() const { return lse_rounding_; }
+  // And the deviations for the rounding of changed rows: of its logsumexp, the most of any score's; of
+  // its output, relative. The user's own error on a row is one draw of the latter.
+  double lse_deviation() const { return lse_deviation_; }
+  double output_deviation() const { return output_deviation_; }
 
  private:
   // Where an operand's element at (b, h, row, d) is: base(b, h) + row * row_stride + d * d_stride.
@@ -100,7 +102,10 @@ class Evaluator {
   std::vector<TermState> terms_;
   std::unique_ptr<Program> epilogue_;
   std::vector<double> weights_;  // of one row
-  double lse_rounding_ = 0;      // likewise
+  std::vector<double> deviations_;  // of its scores; empty where no row is changed
+  double lse_deviation_ = 0, output_deviation_ = 0;
+  void note_deviations(int term, int64_t b, int64_t h, int64_t i);
+  double deviation_of_output(int term, int64_t b, int64_t h, double total, const double* output);
 };
 
 struct Evaluated {

@@ -209,7 +209,7 @@ class Assigner {
         fine = refuse("spec.operand",
                       fmt::format("the rows of {} depend on the {} too: {}", operand.argument,
                                   other[0] == 'h' ? "query head" : other[0] == 'i' ? "query" : "key",
-                                  print(out)),
+                                  print(roles_.rename(e))),
                       "a row is changed once for all that it is multiplied with");
       }
       return rewrite(out, [&](const ExprPtr& x) {
