@@ -4,7 +4,8 @@ A statement is the second telling of a function of examples/, in the words of Fl
 gives its mask_mod, `score` its score_mod, `finish` what is left to do with the output once the
 log-sum-exp is known. Weights without a softmax need the last: a weight f(s) is the exponential of
 log f(s), so softmax weights of log f(s) times the exponential of their log-sum-exp are the f(s)
-themselves. tests/python/test_variants.py holds each statement against its example, weight by weight.
+themselves. `rows` is what becomes of q and k first, as tensors: FlexAttention has no word for it, so peers
+are given the result. tests/python/test_variants.py holds each statement against its example, weight by weight.
 
 `a` is what a statement may use: the example's constants and arguments by their names, B, H, G, M, N,
 the mask's own numbers, and `tanh`, which a peer may replace by the hardware's.
@@ -26,6 +27,7 @@ class Statement:
     score: Optional[Callable] = None   # a -> score_mod(s, b, h, i, j), after the scaling
     finish: Optional[Callable] = None  # a -> f(output [B, H, M, V] in fp32, lse [B, H, M])
     tensors: Callable = lambda a: {}   # a -> {name: (dimensions, tensor or number)}
+    rows: Optional[Callable] = None    # a -> f(q, k), [B, H, S, D], the rows that they become
     capped: bool = False               # has a tanh, for which peers have a faster one
     layout: str = "bhsd"               # of the example's q, k and v
     counts_heads: bool = False         # the example computes with the numbers of its heads
@@ -251,6 +253,62 @@ def _bias(a):
     return {"bias": ("1 H M N", torch.randn(1, a.H, a.M, a.N).to(a.dtype))}
 
 
+# ---- rows of q and k
+
+def _normalised(x, weight):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weight
+
+
+def _turned(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+def _turned_pairs(x, cos, sin):
+    even, odd = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2)
+
+
+def _qk_norm(a):
+    return lambda q, k: (_normalised(q, a.q_weight), _normalised(k, a.k_weight))
+
+
+def _rope(a):
+    return lambda q, k: (_turned(q, a.cos, a.sin), _turned(k, a.cos, a.sin))
+
+
+def _qk_norm_rope(a):
+    cos, sin = a.cos.unsqueeze(1), a.sin.unsqueeze(1)
+    return lambda q, k: (_turned(_normalised(q, a.q_weight), cos, sin),
+                         _turned(_normalised(k, a.k_weight), cos, sin))
+
+
+def _rope_interleaved(a):
+    return lambda q, k: (_turned_pairs(q, a.cos, a.sin), _turned_pairs(k, a.cos, a.sin))
+
+
+def _angles(a, base, columns):
+    """[S, columns]: of each position, an angle for a pair of columns, once or twice."""
+    rates = base ** (-torch.arange(0, a.D, 2) / a.D)
+    return torch.outer(torch.arange(a.N), rates).repeat(1, columns * 2 // a.D)
+
+
+def _weights(a):
+    return {name: ("D", torch.randn(a.D).to(a.dtype)) for name in ("q_weight", "k_weight")}
+
+
+def _tables(base, halves=False, entries=False, dtype=None):
+    """The cosines and sines of positions: one column for each pair, or two; one table or one a batch
+    entry."""
+    def make(a):
+        angles = _angles(a, base, a.D // 2 if halves else a.D)
+        angles = angles.expand(a.B, -1, -1) if entries else angles
+        dims = "B S D" if entries else "S D"
+        return {name: (dims, f(angles).to(dtype or torch.float32))
+                for name, f in (("cos", torch.cos), ("sin", torch.sin))}
+    return make
+
+
 # ---- each example
 
 STATEMENTS = {
@@ -311,9 +369,17 @@ STATEMENTS = {
     "prefix_documents": Statement(_prefix_documents, tensors=_prefixes_of_documents),
     "prefix_lm": Statement(_prefix, tensors=_prefixes, kernels={"mask": "prefix",
                                                                 "known": "prefix_known"}),
+    "qk_norm": Statement(causal, rows=_qk_norm, tensors=_weights, kernels={"causal": True}),
+    "qk_norm_rope": Statement(
+        causal, rows=_qk_norm_rope, kernels={"causal": True},
+        tensors=lambda a: {**_weights(a), **_tables(1000000.0, entries=True)(a)}),
     "relative_bias": Statement(None, _relative_bias, tensors=_table, kernels={"score": "relative"}),
     "relu": Statement(causal, lambda a: lambda s, b, h, i, j: torch.log(s.relu()), _over_seen),
     "relu_squared": Statement(causal, lambda a: lambda s, b, h, i, j: 2 * torch.log(s.relu())),
+    "rope": Statement(causal, rows=_rope, tensors=_tables(10000.0, dtype=torch.bfloat16),
+                      kernels={"causal": True}),
+    "rope_interleaved": Statement(causal, rows=_rope_interleaved, kernels={"causal": True},
+                                  tensors=_tables(10000.0, halves=True)),
     "row_intervals": Statement(
         lambda a: lambda b, h, i, j: (a.start[b, i] <= j) & (j < a.end[b, i]), tensors=_intervals),
     "share_question": Statement(_share_question, tensors=_questions),

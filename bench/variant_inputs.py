@@ -35,7 +35,15 @@ class VariantInputs:
         self.keep = statement.keep and statement.keep(self.a)
         self.score = statement.score and statement.score(self.a)
         self.finish = statement.finish and statement.finish(self.a)
+        self.rows = statement.rows and statement.rows(self.a)
         self.sizes = (row.batch, row.heads, row.length, row.all_keys)
+
+    def changed(self, q, k):
+        """q and k as their rows enter the product, [B, H, S, D]: computed in fp32, or in fp64 of fp64."""
+        if not self.rows:
+            return q, k
+        wide = q.dtype if q.dtype == torch.float64 else torch.float32
+        return tuple(t.to(q.dtype) for t in self.rows(q.to(wide), k.to(wide)))
 
     @property
     def kept(self):
@@ -92,7 +100,7 @@ def words_of(row, module, device, dtype):
     """(a, arguments): what a statement may use, and the arguments after q, k and v in order."""
     constants = {name: value for name, value in vars(module).items() if name.isupper()}
     a = types.SimpleNamespace(
-        B=row.batch, H=row.heads, G=row.groups, M=row.length, N=row.all_keys, dtype=dtype,
+        B=row.batch, D=row.dim, H=row.heads, G=row.groups, M=row.length, N=row.all_keys, dtype=dtype,
         device=device, tanh=torch.tanh, prefix_length=row.prefix_length,
         document_length=row.document_length, reach=row.reach or row.all_keys - 1, **constants)
     arguments = {}

@@ -8,6 +8,7 @@
 #include "ops/lists.cuh"
 #include "ops/maps.cuh"
 #include "ops/queue.cuh"
+#include "ops/row_maps.cuh"
 #include "ops/workers.cuh"
 #ifdef KW_EXACT
 #include "exact/products.cuh"

@@ -91,10 +91,13 @@ class _Products(TorchDispatchMode):
     """Which arguments are factors of matrix products, and the rows and columns of the scores.
 
     A tensor's origins are the arguments that it was computed from, and "product" if a matrix product
-    was on the way. q, k and v come to a product without another before it; a bias does not."""
+    was on the way. q, k and v come to a product without another before it; a bias does not. Of the
+    arguments on one side of a product the factor is that of the most dimensions, the first of several:
+    the others are weights and rotations of its rows."""
 
-    def __init__(self):
+    def __init__(self, values):
         super().__init__()
+        self.ranks = {n: value.dim() for n, value in enumerate(values) if isinstance(value, torch.Tensor)}
         self.sizes, self.factors = set(), set()
         self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
 
@@ -109,7 +112,8 @@ class _Products(TorchDispatchMode):
         attention = "scaled_dot_product" in str(func)
         if attention or func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
             sides = [self.origins.get(id(x), set()) for x in given[:3 if attention else 2]]
-            self.factors |= set().union(*(side for side in sides if "product" not in side))
+            self.factors |= {min(side, key=lambda n: (-self.ranks.get(n, 0), n))
+                             for side in sides if side and "product" not in side}
             if attention:
                 self.sizes |= {int(args[0].shape[2]), int(args[1].shape[2])}
             elif "product" not in origins:
@@ -124,7 +128,7 @@ class _Products(TorchDispatchMode):
 def _fake_run(spec, values, as_tensors):
     """Runs the function on fake tensors; returns its products."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    products = _Products()
+    products = _Products(values)
     fakes = []
     for n, (value, as_tensor) in enumerate(zip(values, as_tensors)):
         if as_tensor:

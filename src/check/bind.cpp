@@ -103,7 +103,7 @@ class Binder {
   bool bind(const Stmt& s) {
     const bool tensor = s.op == Op::arg_tiled || s.op == Op::arg_tensor;
     if (s.op == Op::arg_workspace || s.op == Op::arg_scratch) return true;
-    if (tensor && s.items("t")[0].name == "out") return true;
+    if (tensor && s.items("t")[0].name != "in") return true;
     for (const Item& d : s.items("d"))
       if (tensor ? !launch_.tensors.count(d.name) && !bind_tensor(s, d.name)
                  : !d.expr && !bind_scalar(s, d.name))

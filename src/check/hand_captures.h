@@ -89,6 +89,25 @@ inline void add_reads(spec::Form& f) {
   }
 }
 
+// Rows of q: divided by 1 + their mean square, and weighted; of k: the halves change places, one with its sign.
+inline void add_rows(spec::Form& f) {
+  using namespace spec;
+  Term& t = f.terms[0];
+  f.arguments.push_back(tensor("weight", Dtype::f32, {f.D}));
+  t.keep = binary("<=", at("j"), at("i"));
+  const ExprPtr q = read("q", Type::real, {at("b"), at("h"), at("i"), at("d")});
+  const ExprPtr mean = binary("*", leaf(Kind::total, Type::real, "0"), real(1.0 / 128));
+  const ExprPtr norm = unary("reciprocal", binary("+", mean, real(1)));
+  t.q.row = RowMap{{binary("*", q, q)},
+                   binary("*", binary("*", q, norm), read("weight", Type::real, {at("d")}))};
+  const auto k = [](const ExprPtr& column) {
+    return read("k", Type::real, {at("b"), at("h"), at("j"), column});
+  };
+  const ExprPtr half = integer(64);
+  t.k.row = RowMap{{}, where(binary("<", at("d"), half), unary("-", k(binary("+", at("d"), half))),
+                             k(binary("-", at("d"), half)))};
+}
+
 inline spec::Form form_of(const std::string& name) {
   using namespace spec;
   Form f = plain_form();
@@ -112,6 +131,7 @@ inline spec::Form form_of(const std::string& name) {
                      binary("*", read("slopes", Type::real, {at("h")}),
                             unary("float", binary("-", at("j"), at("i")))));
   }
+  if (f.name == "rows") add_rows(f);
   add_reads(f);
   return f;
 }

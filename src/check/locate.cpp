@@ -74,7 +74,7 @@ void locate(const tl::Program& program, const spec::Capture& capture, const Case
   const auto launch = bind(program, capture.form, *problem, c, ignored);
   if (!launch) return;
   spec::Evaluator evaluator(capture.form, *problem);
-  const std::unique_ptr<Locator> locator = make_locator(c, evaluator, *launch);
+  const std::unique_ptr<Locator> locator = make_locator(c, evaluator);
   exec::run(program, *launch, locator.get());
   const Difference found = locator->found();
   name_statement(program, found.statement, found.text, what);

@@ -17,9 +17,8 @@ class Locator : public exec::Observer {
   virtual Difference found() const = 0;
 };
 
-// All three must outlive it.
-std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth,
-                                      const exec::Launch& launch);
+// Both must outlive it.
+std::unique_ptr<Locator> make_locator(const Case& c, spec::Evaluator& truth);
 
 // Of a run in the exact reading.
 std::unique_ptr<Locator> make_exact_locator(const Case& c, const spec::Form& form,

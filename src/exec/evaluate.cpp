@@ -248,7 +248,8 @@ Value real_of(const Context& c, const ExprPtr& e) {
 
 const Global* readable_tensor(const Context& c, const std::string& name) {
   const auto it = c.m.tensors.find(name);
-  if (it != c.m.tensors.end() && !it->second.tiled && !it->second.writes) return &it->second;
+  const bool known = it != c.m.tensors.end();
+  if (known && !it->second.tiled && !it->second.writes && !it->second.scratch) return &it->second;
   fault(c, "exec.name", fmt::format("{} is not a tensor to read from", name));
   return nullptr;
 }

@@ -23,9 +23,10 @@ namespace kw::exec {
 struct Global {
   Tensor data;
   bool tiled = false, writes = false;
+  bool scratch = false;  // the pre-pass writes it, the kernel reads it
   std::vector<std::string> dims;
   const tl::Stmt* declared = nullptr;
-  std::vector<uint8_t> written;       // of an output, one an element
+  std::vector<uint8_t> written;       // of an output or a scratch, one an element
   std::vector<exact::Element> exact;  // in the exact reading
 };
 
@@ -109,7 +110,8 @@ struct Machine {
   std::map<std::string, Scratch> scratches;
   std::map<std::string, const tl::Stmt*> defs, records;
   const tl::Stmt* kernel = nullptr;
-  const tl::Stmt* lists = nullptr;  // the pre-pass
+  const tl::Stmt* lists = nullptr;  // the pre-pass that lists key blocks
+  const tl::Stmt* rows = nullptr;   // the one over rows of operands
   int ctas = 1;                     // thread blocks of a cluster
 
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
@@ -133,8 +135,9 @@ bool declare(Machine& m);
 // Makes the shared memory of one thread block.
 void declare_shared_memory(Machine& m, ThreadBlock& block);
 
-// Runs the pre-pass of a declared module, if it has one.
+// Run the pre-passes of a declared module, as far as it has them.
 void run_lists(Machine& m);
+void run_rows(Machine& m);
 
 // One function a statement that stands in a body.
 Next execute(Machine& m, Agent& a, const tl::Stmt& s);
@@ -215,6 +218,12 @@ struct Origin {
 // The map body of `s` for every element of the target, which stands in it as `name`.
 void run_map(Machine& m, Agent& a, const tl::Stmt& s, Tile& target, const std::string& name,
              std::optional<Origin> origin);
+// The body of c.at at columns 0 to width - 1: reals, in x or, of the exact reading, in e.
+struct Columns {
+  std::vector<double> x;
+  std::vector<exact::Element> e;
+};
+Columns run_columns(const Context& c, int width);
 void run_row_map(Machine& m, Agent& a, const tl::Stmt& s, Row& target, const std::string& name);
 // The body of `s` for every element of a vector; `coordinate`, i or j, is `first` at its first.
 void run_setting(Machine& m, Agent& a, const tl::Stmt& s, Row& target,

@@ -48,8 +48,10 @@ struct RowInput {
 class Body {
  public:
   Body(Machine& m, Agent& a, const Stmt& s, std::string target, int width, int rows)
-      : c_(context(m, a, s)),
-        algebra_(m.algebra),
+      : Body(context(m, a, s), std::move(target), width, rows) {}
+  Body(const Context& c, std::string target, int width, int rows)
+      : c_(c),
+        algebra_(c.m.algebra),
         target_(std::move(target)),
         width_(width),
         rows_(rows) {}
@@ -129,6 +131,7 @@ class Body {
         to.x[size_t(r) * width_ + k] = static_cast<float>(at(from)[k]);
   }
 
+  Columns columns(int r) { return {std::move(registers_[r].x), std::move(registers_[r].e)}; }
   Type type(int r) const { return registers_[r].type; }
 
  private:
@@ -367,6 +370,15 @@ void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::st
     body.run(r);
     body.give(result, target, r);
   }
+}
+
+Columns run_columns(const Context& c, int width) {
+  Body body(c, "", width, 1);
+  body.place_along("j", 0);
+  const int result = body.compile(c.at->expr("f"));
+  if (!gives(c.m, *c.at, body.type(result), Type::real)) return {};
+  body.run(0);
+  return body.columns(result);
 }
 
 void run_setting(Machine& m, Agent& a, const Stmt& s, Row& target, const std::string& coordinate,

@@ -56,6 +56,7 @@ void declare_def(Machine& m, const Stmt& s) { m.defs[s.word("n")] = &s; }
 void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_workers_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_lists(Machine& m, const Stmt& s) { m.lists = &s; }
+void declare_rows(Machine& m, const Stmt& s) { m.rows = &s; }
 void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
 
 // ---- the arguments
@@ -65,6 +66,7 @@ void declare_tensor(Machine& m, const Stmt& s, bool tiled) {
     Global g;
     g.tiled = tiled;
     g.writes = access.name == "out";
+    g.scratch = access.name == "scratch";
     g.data.dtype = element_type(m, s, access.type);
     g.declared = &s;
     for (const Item& dim : s.items("s")) g.dims.push_back(dim.name);
@@ -183,11 +185,11 @@ void declare_args(Machine& m, const Stmt& s) {
   for (const Stmt& d : s.body)
     if (is_tensor(d)) declare_one(m, d);
   for (auto& [name, g] : m.tensors)
-    if (!g.writes) bind_input(m, *g.declared, name, g);
+    if (!g.writes && !g.scratch) bind_input(m, *g.declared, name, g);
   for (const Stmt& d : s.body)
     if (!is_tensor(d) && !m.faults.any()) declare_one(m, d);
   for (auto& [name, g] : m.tensors)
-    if (g.writes && !m.faults.any()) bind_output(m, *g.declared, g);
+    if ((g.writes || g.scratch) && !m.faults.any()) bind_output(m, *g.declared, g);
 }
 
 // ---- shared memory
@@ -263,6 +265,7 @@ bool declare(Machine& m) {
   if (!m.kernel && !m.faults.any())
     m.faults.raise("exec.name", nullptr, "the module has no kernel and no plan");
   if (!m.faults.any()) run_lists(m);
+  if (!m.faults.any()) run_rows(m);
   return !m.faults.any();
 }
 

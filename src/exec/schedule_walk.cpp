@@ -328,6 +328,10 @@ Next Pen::record(const Stmt& s) {
     case Op::workers_kernel:
     case Op::lists:
     case Op::list_blocks:
+    case Op::rows:
+    case Op::each_row:
+    case Op::sum:
+    case Op::write_row:
     case Op::plan:
     case Op::grid:
     case Op::blocks:

@@ -44,6 +44,24 @@ inline bool copyable(const Tensor& t) {
 }
 )";
 
+// Only for kernels with a pre-pass that writes tensors.
+constexpr const char* kRows =
+    R"(// Rows that follow each other in memory, and a tensor as the kernel has it: pointer, strides, extents.
+inline Tensor contiguous(CUdeviceptr data, const int64_t (&shape)[4]) {
+  Tensor t = {data, {shape[0], shape[1], shape[2], shape[3]}, {0, 0, 0, 1}};
+  for (int d = 2; d >= 0; --d) t.stride[d] = t.stride[d + 1] * t.shape[d + 1];
+  return t;
+}
+inline void put(unsigned char* at, const Tensor& t) {
+  std::memcpy(at, &t.data, 8);
+  std::memcpy(at + 8, t.stride, 32);
+  for (int d = 0; d < 4; ++d) {
+    const int32_t extent = int32_t(t.shape[d]);
+    std::memcpy(at + 40 + 4 * d, &extent, 4);
+  }
+}
+)";
+
 // Only for kernels that have tensor maps.
 constexpr const char* kTensorMaps =
     R"(// Four dimensions (batch, head, row, column) as the kernel's five (column in a panel, row, panel,
@@ -217,6 +235,26 @@ std::string pack_tensor(const LaunchArgument& a, const std::string& at) {
   return out;
 }
 
+// A tensor that a pre-pass writes: rows that follow each other, behind its map where it has one.
+std::string pack_rows(const LaunchArgument& a, const std::string& at) {
+  std::string shape;
+  for (const ExprPtr& d : a.dims) shape += (shape.empty() ? "" : ", ") + cpp(d);
+  std::string out = fmt::format(
+      "  {{\n  const Tensor rows = detail::contiguous(in.{0}, {{{1}}});\n"
+      "  if (!detail::aligned(rows, 16)) return \"{0}: the address must be a multiple of 16 "
+      "bytes\";\n",
+      a.name, shape);
+  std::string to = at;
+  if (a.box_rows) {
+    out += fmt::format(
+        "  if (!detail::encode({1}, rows, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return \"{0}: "
+        "cuTensorMapEncodeTiled refused it\";\n",
+        a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns);
+    to += " + 128";
+  }
+  return out + fmt::format("  detail::put({}, rows);\n  }}\n", to);
+}
+
 std::string packing(const LaunchPlan& plan) {
   std::string out;
   for (const LaunchArgument& a : plan.arguments) {
@@ -237,13 +275,15 @@ std::string packing(const LaunchPlan& plan) {
         out += fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
         break;
       case ArgumentKind::scratch:
+        out += fmt::format("  plan.{}_bytes = {};\n", a.name, cpp(scratch_bytes(a)));
+        if (!a.rows)
+          out += fmt::format("  if (!detail::fits({1})) return \"{0} does not fit 2^31 words\";\n",
+                             a.name, cpp(a.dims[0]));
         out += fmt::format(
-            "  plan.{0}_bytes = 4 * ({1});\n"
-            "  if (!detail::fits({1})) return \"{0} does not fit 2^31 words\";\n"
             "  if (!in.{0} || in.{0}_bytes < plan.{0}_bytes) return \"{0}: plan.{0}_bytes bytes "
-            "are needed\";\n"
-            "  std::memcpy({2}, &in.{0}, 8);\n",
-            a.name, cpp(a.dims[0]), at);
+            "are needed\";\n",
+            a.name);
+        out += a.rows ? pack_rows(a, at) : fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
         break;
     }
   }
@@ -260,11 +300,11 @@ std::string load_function(const LaunchPlan& plan) {
       "  if (result == CUDA_SUCCESS)\n"
       "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
       "{});\n",
-      plan.before ? ", CUfunction* before" : "", plan.entry, plan.shared_bytes);
-  if (plan.before)
+      plan.before.empty() ? "" : ", CUfunction* before", plan.entry, plan.shared_bytes);
+  for (size_t n = 0; n < plan.before.size(); ++n)
     out += fmt::format(
-        "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(before, module, \"{}\");\n",
-        plan.before->entry);
+        "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(before + {}, module, \"{}\");\n", n,
+        plan.before[n].entry);
   if (plan.resident > 1)
     out += fmt::format(
         "  if (result == CUDA_SUCCESS)  // {} thread blocks share a multiprocessor\n"
@@ -282,14 +322,14 @@ std::string launch_function(const LaunchPlan& plan) {
       "  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;\n"
       "  config.hStream = stream;\n"
       "  void* parameters[1] = {{const_cast<unsigned char*>(plan.parameters)}};\n",
-      plan.before ? ", CUfunction before" : "");
-  if (plan.before)
+      plan.before.empty() ? "" : ", const CUfunction* before");
+  for (size_t n = 0; n < plan.before.size(); ++n)
     out += fmt::format(
-        "  config.gridDimX = plan.grid_before;\n"
-        "  config.blockDimX = {};\n"
-        "  if (const CUresult result = cuLaunchKernelEx(&config, before, parameters, nullptr)) "
+        "  config.gridDimX = plan.grid_before[{0}];\n"
+        "  config.blockDimX = {1};\n"
+        "  if (const CUresult result = cuLaunchKernelEx(&config, before[{0}], parameters, nullptr)) "
         "return result;\n",
-        plan.before->threads);
+        n, plan.before[n].threads);
   out += fmt::format(
       "  config.gridDimX = plan.grid;\n"
       "  config.blockDimX = {};\n"
@@ -316,19 +356,21 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "//   CUfunction kernel{3};  {2}::load(cubin_bytes, &kernel{4});\n"
       "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, "
       "plan);\n"
-      "//   {2}::launch(kernel{3}, plan, stream);\n"
+      "//   {2}::launch(kernel{4}, plan, stream);\n"
       "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
       "<cstdint>\n"
       "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
-      plan.entry, plan.target, name, plan.before ? ", before" : "", plan.before ? ", &before" : "");
+      plan.entry, plan.target, name,
+      plan.before.empty() ? "" : fmt::format(", before[{}]", plan.before.size()),
+      plan.before.empty() ? "" : ", before");
   for (const auto& [constant, value] : plan.constants)
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;
-  for (const LaunchArgument& a : plan.arguments)
-    if (a.kind == ArgumentKind::tensor_map) {
-      out += kTensorMaps;
-      break;
-    }
+  const auto any = [&](auto holds) {
+    return std::any_of(plan.arguments.begin(), plan.arguments.end(), holds);
+  };
+  if (any([](const LaunchArgument& a) { return a.box_rows > 0; })) out += kTensorMaps;
+  if (any([](const LaunchArgument& a) { return a.rows; })) out += kRows;
   out += "}  // namespace detail\n";
   out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
   out += fmt::format(
@@ -336,7 +378,9 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "  unsigned grid;  // thread blocks, {}\n",
       plan.parameter_bytes,
       plan.cluster > 1 ? fmt::format("in clusters of {}", plan.cluster) : "each alone");
-  if (plan.before) out += "  unsigned grid_before;  // of the pre-pass\n";
+  if (!plan.before.empty())
+    out += fmt::format("  unsigned grid_before[{}];  // of the pre-pass{}\n", plan.before.size(),
+                       plan.before.size() > 1 ? "es" : "");
   for (const LaunchArgument& a : plan.arguments)
     if (a.kind == ArgumentKind::scratch) out += fmt::format("  int64_t {}_bytes;\n", a.name);
   out += "};\n";
@@ -352,13 +396,13 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
           "blocks\";\n"
           "  plan.grid = unsigned(grid);\n",
           cpp(plan.grid));
-  if (plan.before)
+  for (size_t n = 0; n < plan.before.size(); ++n)
     out += fmt::format(
-        "  const int64_t grid_before = {};\n"
-        "  if (grid_before < 1 || grid_before > INT32_MAX) return \"the pre-pass must have 1 to "
+        "  const int64_t grid_before_{0} = {1};\n"
+        "  if (grid_before_{0} < 1 || grid_before_{0} > INT32_MAX) return \"{2} must have 1 to "
         "2147483647 thread blocks\";\n"
-        "  plan.grid_before = unsigned(grid_before);\n",
-        cpp(plan.before->grid));
+        "  plan.grid_before[{0}] = unsigned(grid_before_{0});\n",
+        n, cpp(plan.before[n].grid), plan.before[n].entry);
   out += "  return nullptr;\n}\n";
   out += load_function(plan);
   out += launch_function(plan);

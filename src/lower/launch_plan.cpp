@@ -64,9 +64,9 @@ class Planner {
     read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
-    if (const Stmt* lists = program_.find(Op::lists))
-      plan_.before =
-          PrePass{lists->word("n"), constant(lists->expr("t"), lists->span), lists->expr("g")};
+    for (const Stmt& s : program_.body)
+      if (s.op == Op::lists || s.op == Op::rows)
+        plan_.before.push_back({s.word("n"), constant(s.expr("t"), s.span), s.expr("g")});
     plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
@@ -280,6 +280,7 @@ class Planner {
       if (s.op == Op::arg_tiled || s.op == Op::arg_tensor) {
         const Item& access = s.items("t")[0];
         a.written = access.name == "out";
+        a.rows = access.name == "scratch";
         a.type = access.type == "element" ? element_ : access.type;
         for (const Item& dim : s.items("s"))
           a.dims.push_back(plan_.constants.count(dim.name) ? tl::integer(plan_.constants[dim.name])
@@ -295,10 +296,12 @@ class Planner {
           }
           a.box_rows = box->second.rows;
           a.box_columns = box->second.columns;
-          place(std::move(a), 64, 128);
+          if (a.rows) a.kind = ArgumentKind::scratch;
+          const bool scratch = a.rows;
+          place(std::move(a), 64, scratch ? 192 : 128);
         } else {
-          a.kind = ArgumentKind::tensor;
-          if (copied_by_rows_.count(d.name)) a.row_alignment = kChunkBytes;
+          a.kind = a.rows ? ArgumentKind::scratch : ArgumentKind::tensor;
+          if (!a.rows && copied_by_rows_.count(d.name)) a.row_alignment = kChunkBytes;
           place(std::move(a), 8, round_up(8 + 8 * rank + 4 * rank, 8));
         }
       } else if (s.op == Op::arg_workspace || s.op == Op::arg_scratch) {
@@ -395,18 +398,26 @@ std::optional<LaunchPlan> plan_launch(const Program& program, const std::string&
   return Planner(program, target, diagnostics).run();
 }
 
+// Words of 4 bytes, or the elements of a tensor, which have 2.
+ExprPtr scratch_bytes(const LaunchArgument& a) {
+  if (!a.rows) return tl::binary("*", a.dims[0], tl::integer(4));
+  ExprPtr out = tl::integer(2);
+  for (const ExprPtr& d : a.dims) out = tl::binary("*", out, d);
+  return out;
+}
+
 nlohmann::json to_json(const LaunchPlan& plan) {
   nlohmann::json arguments = nlohmann::json::array();
   for (const LaunchArgument& a : plan.arguments) {
     nlohmann::json j = {{"name", a.name}, {"kind", kind_name(a.kind)}, {"offset", a.offset}};
     const bool tensor = a.kind == ArgumentKind::tensor_map || a.kind == ArgumentKind::tensor;
-    if (tensor) {
+    if (tensor) j["access"] = a.written ? "write" : "read";
+    if (tensor || a.rows) {
       j["dtype"] = a.type;
-      j["access"] = a.written ? "write" : "read";
       j["dims"] = nlohmann::json::array();
       for (const ExprPtr& d : a.dims) j["dims"].push_back(prefix(d));
     }
-    if (a.kind == ArgumentKind::tensor_map) {
+    if (a.box_rows) {
       j["box"] = {{"rows", a.box_rows}, {"columns", a.box_columns}};
       j["l2_promotion"] = 256;
     }
@@ -414,7 +425,7 @@ nlohmann::json to_json(const LaunchPlan& plan) {
     if (a.kind == ArgumentKind::scalar) j["dtype"] = a.type;
     if (a.value) j["value"] = prefix(a.value);
     if (a.kind == ArgumentKind::workspace) j["bytes"] = std::stoll(a.dims[0]->text) * 4;
-    if (a.kind == ArgumentKind::scratch) j["bytes"] = {"*", prefix(a.dims[0]), 4};
+    if (a.kind == ArgumentKind::scratch) j["bytes"] = prefix(scratch_bytes(a));
     arguments.push_back(std::move(j));
   }
   nlohmann::json needs = nlohmann::json::array();
@@ -430,10 +441,8 @@ nlohmann::json to_json(const LaunchPlan& plan) {
                         {"requires", needs},
                         {"constants", plan.constants},
                         {"arguments", arguments}};
-  if (plan.before)
-    out["before"] = {{"entry", plan.before->entry},
-                     {"threads", plan.before->threads},
-                     {"grid", prefix(plan.before->grid)}};
+  for (const PrePass& p : plan.before)
+    out["before"].push_back({{"entry", p.entry}, {"threads", p.threads}, {"grid", prefix(p.grid)}});
   return out;
 }
 

@@ -1,12 +1,13 @@
 // How a module's kernel is launched, derived from its TL: grid, clusters, threads, shared memory,
 // the layout of the argument struct, tensor maps, what a caller must respect.
 //
-// A module with a pre-pass is two launches with one argument struct, one after the other in the
+// A module with pre-passes is several launches with one argument struct, one after the other in the
 // same stream.
 //
 // One generator serves two readers: launch.json (the project's own runtime) and launch.h (anybody's
 // C++ program). Layouts follow C++'s rules for the structs of the CUDA text: a tensor map is 128
-// bytes, 64-aligned; a tensor is a pointer, strides and extents, 8-aligned; scalars are 4 bytes.
+// bytes, 64-aligned; a tensor is a pointer, strides and extents, 8-aligned; scalars are 4 bytes. A
+// tensor that a pre-pass writes is a scratch: a tensor, behind its map where it is tiled.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -26,13 +27,14 @@ struct LaunchArgument {
   int64_t offset = 0, bytes = 0;
   std::string type;               // element or scalar type: "bf16", "f32", "i32"
   std::vector<tl::ExprPtr> dims;  // of tensors: letters or numbers; of words: how many
+  bool rows = false;              // of a scratch: a tensor, not words
   bool written = false;
   int64_t box_rows = 0, box_columns = 0;  // of tensor maps
   int64_t row_alignment = 0;              // bytes, of tensors that are copied row by row; else 0
   tl::ExprPtr value;                      // of sizes and scalars computed at launch; else null
 };
 
-// The kernel that runs before.
+// A kernel that runs before.
 struct PrePass {
   std::string entry;
   int64_t threads = 0;
@@ -49,15 +51,18 @@ struct LaunchPlan {
   std::map<std::string, int64_t> constants;
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes
-  std::optional<PrePass> before;
+  std::vector<PrePass> before;  // in the order of their launches
 
   // Of the cubin; the kernel's own first.
   std::vector<std::string> entries() const {
     std::vector<std::string> all = {entry};
-    if (before) all.push_back(before->entry);
+    for (const PrePass& p : before) all.push_back(p.entry);
     return all;
   }
 };
+
+// How many bytes a scratch takes.
+tl::ExprPtr scratch_bytes(const LaunchArgument& a);
 
 // Reports launch.* with the TL statement when the program leaves something open (no kernel, nothing
 // that hands out blocks, a tensor map whose copies differ in shape) or takes more shared memory

@@ -101,6 +101,8 @@ class Algebra {
   virtual Element tanh(const Element& a) const;
   Element sigmoid(const Element& a) const;
   Element sqrt(const Element& a) const;
+  // What a 16-bit tensor keeps of it: all, but where elements are as a GPU holds them.
+  virtual Element stored(const Element& a) const { return a; }
   virtual Element rsqrt(const Element& a) const { return reciprocal(sqrt(a)); }
   virtual Element max(const Element& a, const Element& b) const;
   virtual Element min(const Element& a, const Element& b) const;

@@ -23,7 +23,8 @@ Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> sh
       case Draw::Kind::constant:
         break;
     }
-    out.values[n] = round_to(dtype, value);
+    // As PyTorch does: what comes to 16 bits comes through 32.
+    out.values[n] = round_to(dtype, is_float(dtype) ? static_cast<float>(value) : value);
   }
   return out;
 }

@@ -165,6 +165,9 @@ void SmallAlgebra::add_product(int rows, int depth, int columns, const Element* 
     }
 }
 
+// The first residue, which is then taken for both.
+Element SmallAlgebra::stored(const Element& a) const { return draw(bits(a) >> 16); }
+
 Element SmallAlgebra::arbitrary(uint32_t function, const Element& a) const {
   if (!is_number(a)) return of_kind(Kind::undefined);
   uint32_t h = bits(a) ^ function * 0x9e3779b9u;

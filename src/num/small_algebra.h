@@ -36,6 +36,7 @@ class SmallAlgebra : public Algebra {
   Element log2(const Element& a) const override;
   Element tanh(const Element& a) const override { return arbitrary(1, a); }
   Element rsqrt(const Element& a) const override { return arbitrary(2, a); }
+  Element stored(const Element& a) const override;
   Element max(const Element& a, const Element& b) const override;
   Element min(const Element& a, const Element& b) const override;
   Truth equal(const Element& a, const Element& b) const override;

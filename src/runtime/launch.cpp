@@ -48,6 +48,17 @@ bool launch_blocks(const Driver& cuda, const Blocks& blocks, CuFunction function
                  diagnostics);
 }
 
+bool encode_map(const Driver& cuda, const TensorMapGeometry& map, uint64_t address,
+                const std::string& name, CuTensorMap& encoded, Diagnostics& diagnostics) {
+  const uint32_t steps[5] = {1, 1, 1, 1, 1};
+  constexpr int no_interleave = 0, fill_zeros = 0;
+  return cuda.ok(
+      cuda.tensor_map_encode(&encoded, map.dtype, 5, reinterpret_cast<void*>(address),
+                             map.dims.data(), map.strides.data(), map.box.data(), steps,
+                             no_interleave, map.swizzle, map.l2_promotion, fill_zeros),
+      "encoding the tensor map of " + name, diagnostics);
+}
+
 bool check_parameters(const Cubin& cubin, const std::string& name, int64_t bytes,
                       Diagnostics& diagnostics) {
   for (const CubinEntry& entry : cubin.entries) {
@@ -69,10 +80,9 @@ bool check_parameters(const Cubin& cubin, const std::string& name, int64_t bytes
 std::unique_ptr<Kernel> Kernel::load(std::shared_ptr<const Driver> driver, const std::string& cubin,
                                      LaunchSpec spec, int device, Diagnostics& diagnostics) {
   const std::optional<Cubin> image = read_cubin(cubin, diagnostics);
-  if (!image || !check_parameters(*image, spec.entry, spec.parameter_bytes, diagnostics) ||
-      (spec.before &&
-       !check_parameters(*image, spec.before->entry, spec.parameter_bytes, diagnostics)))
-    return nullptr;
+  if (!image) return nullptr;
+  for (const std::string& entry : spec.entries())
+    if (!check_parameters(*image, entry, spec.parameter_bytes, diagnostics)) return nullptr;
   std::unique_ptr<Kernel> kernel(new Kernel(std::move(driver), std::move(spec)));
   CuDevice handle = 0;
   const Driver& cuda = kernel->driver();
@@ -136,14 +146,15 @@ bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
                    diagnostics) ||
       !driver_->ok(driver_->module_function(&function_, module_, spec_.entry.c_str()),
                    "finding " + spec_.entry, diagnostics) ||
-      (spec_.before &&
-       !driver_->ok(driver_->module_function(&before_, module_, spec_.before->entry.c_str()),
-                    "finding " + spec_.before->entry, diagnostics)) ||
       !driver_->ok(driver_->function_set(function_, function_max_dynamic_shared_bytes,
                                          static_cast<int>(spec_.shared_bytes)),
                    fmt::format("asking for {} bytes of shared memory", spec_.shared_bytes),
                    diagnostics))
     return false;
+  for (const PrePass& p : spec_.before)
+    if (!driver_->ok(driver_->module_function(&before_.emplace_back(), module_, p.entry.c_str()),
+                     "finding " + p.entry, diagnostics))
+      return false;
   // The driver otherwise leaves as much for the L1 cache as one thread block can spare.
   return spec_.resident == 1 ||
          driver_->ok(driver_->function_set(function_, function_shared_carveout, 100),
@@ -214,15 +225,8 @@ bool Plan::encode(const Tensors& tensors, Diagnostics& diagnostics) {
     const uint64_t address = tensors.find(tensor.name)->second.data;
     encoded_.push_back(address);
     if (!tensor.map) continue;
-    const TensorMapGeometry& map = *tensor.map;
-    const uint32_t steps[5] = {1, 1, 1, 1, 1};
-    constexpr int no_interleave = 0, fill_zeros = 0;
     CuTensorMap encoded;
-    if (!cuda.ok(cuda.tensor_map_encode(&encoded, map.dtype, 5, reinterpret_cast<void*>(address),
-                                        map.dims.data(), map.strides.data(), map.box.data(), steps,
-                                        no_interleave, map.swizzle, map.l2_promotion, fill_zeros),
-                 "encoding the tensor map of " + tensor.name, diagnostics))
-      return false;
+    if (!encode_map(cuda, *tensor.map, address, tensor.name, encoded, diagnostics)) return false;
     memcpy(packed_.bytes.data() + tensor.offset, encoded.bytes, sizeof encoded.bytes);
   }
   return true;
@@ -260,13 +264,19 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
   for (const PackedWorkspace& needed : packed_.workspaces) {
     const CuDevicePointer address = kernel_.workspace(needed, stream, diagnostics);
     if (!address) return false;
-    memcpy(bytes + needed.offset, &address, sizeof address);
+    memcpy(bytes + needed.pointer(), &address, sizeof address);
+    CuTensorMap map;
+    if (!needed.map) continue;
+    if (!encode_map(cuda, *needed.map, address, needed.name, map, diagnostics)) return false;
+    memcpy(bytes + needed.offset, map.bytes, sizeof map.bytes);
   }
   const LaunchSpec& spec = kernel_.spec();
-  if (spec.before &&
-      !launch_blocks(cuda, {spec.before->entry, packed_.grid_before, spec.before->threads, 0, 1},
-                     kernel_.before_, stream, bytes, diagnostics))
-    return false;
+  for (size_t n = 0; n < spec.before.size(); ++n) {
+    const PrePass& p = spec.before[n];
+    if (!launch_blocks(cuda, {p.entry, packed_.grid_before[n], p.threads, 0, 1}, kernel_.before_[n],
+                       stream, bytes, diagnostics))
+      return false;
+  }
   return launch_blocks(cuda,
                        {spec.entry, packed_.grid, spec.threads, spec.shared_bytes, spec.cluster},
                        kernel_.function_, stream, bytes, diagnostics);

@@ -93,7 +93,8 @@ class Kernel {
   LaunchSpec spec_;
   CuContext context_ = nullptr;
   CuModule module_ = nullptr;
-  CuFunction function_ = nullptr, before_ = nullptr;
+  CuFunction function_ = nullptr;
+  std::vector<CuFunction> before_;  // the entries before it
   int multiprocessors_ = 0;
   mutable std::mutex mutex_;
   mutable std::map<std::pair<CuStream, int64_t>, Memory> workspaces_;  // by stream and offset

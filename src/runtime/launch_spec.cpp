@@ -86,6 +86,9 @@ void read_dims(const Fields& fields, Argument& argument) {
     } else {
       fields.fault("dims", "holds " + dim.dump() + ", neither a name nor a number");
     }
+}
+
+void read_access(const Fields& fields, Argument& argument) {
   argument.written = fields.choice("access", {"read", "write"}) == "write";
 }
 
@@ -132,17 +135,25 @@ std::optional<Argument> read_argument(const Json& json, size_t index, const Sour
   if (kind == "tensor_map") {
     fields.only({"name", "kind", "offset", "dtype", "dims", "box", "access", "l2_promotion"});
     argument.kind = ArgumentKind::tensor_map;
+    read_access(fields, argument);
     read_tensor_map(fields, argument, source, diagnostics);
   } else if (kind == "tensor") {
     fields.only({"name", "kind", "offset", "dtype", "dims", "access", "row_alignment"});
     argument.kind = ArgumentKind::tensor;
     argument.dtype = fields.dtype();
+    read_access(fields, argument);
     read_dims(fields, argument);
     if (fields.get("row_alignment", false))
       argument.row_alignment = fields.integer("row_alignment", 16, 16);
   } else if (kind == "workspace" || kind == "scratch") {
-    fields.only({"name", "kind", "offset", "bytes"});
+    fields.only({"name", "kind", "offset", "bytes", "dtype", "dims", "box", "l2_promotion"});
     argument.kind = kind == "scratch" ? ArgumentKind::scratch : ArgumentKind::workspace;
+    if (json.contains("box")) {
+      read_tensor_map(fields, argument, source, diagnostics);
+    } else if (json.contains("dims")) {
+      argument.dtype = fields.dtype();
+      read_dims(fields, argument);
+    }
     if (const Json* size = fields.get("bytes")) argument.bytes = fields.expression(*size, "bytes");
   } else {
     fields.only({"name", "kind", "offset", "dtype", "value"});
@@ -224,14 +235,17 @@ void read_before(const Fields& fields, const SourcePtr& source, Diagnostics& dia
                  LaunchSpec& spec) {
   const Json* before = fields.get("before", false);
   if (!before) return;
-  if (!before->is_object()) return fields.fault("before", "is not an object");
-  const Fields inside(*before, "before.", source, diagnostics);
-  inside.only({"entry", "threads", "grid"});
-  spec.before.emplace();
-  spec.before->entry = inside.text("entry");
-  spec.before->threads = inside.integer("threads", 1, 1024);
-  if (const Json* grid = inside.get("grid"))
-    if (const auto e = inside.expression(*grid, "grid")) spec.before->grid = *e;
+  if (!before->is_array()) return fields.fault("before", "is not a list");
+  for (size_t n = 0; n < before->size(); ++n) {
+    if (!(*before)[n].is_object()) return fields.fault("before", "holds what is not an object");
+    const Fields inside((*before)[n], fmt::format("before[{}].", n), source, diagnostics);
+    inside.only({"entry", "threads", "grid"});
+    PrePass& pass = spec.before.emplace_back();
+    pass.entry = inside.text("entry");
+    pass.threads = inside.integer("threads", 1, 1024);
+    if (const Json* grid = inside.get("grid"))
+      if (const auto e = inside.expression(*grid, "grid")) pass.grid = *e;
+  }
 }
 
 }  // namespace
@@ -247,8 +261,11 @@ int64_t Argument::size_in_struct() const {
       return 4;
     case ArgumentKind::scalar:
       return static_cast<int64_t>(kw::bytes(dtype));
-    case ArgumentKind::workspace:
     case ArgumentKind::scratch:
+      if (box_rows) return 192;  // a map, and the tensor, to a multiple of 64
+      if (rank) return (8 + 8 * rank + 4 * rank + 7) / 8 * 8;
+      return 8;
+    case ArgumentKind::workspace:
       return 8;
   }
   return 0;
@@ -259,8 +276,9 @@ int64_t Argument::alignment_in_struct() const {
     case ArgumentKind::tensor_map:
       return 64;
     case ArgumentKind::tensor:
-    case ArgumentKind::workspace:
     case ArgumentKind::scratch:
+      return box_rows ? 64 : 8;
+    case ArgumentKind::workspace:
       return 8;
     case ArgumentKind::size:
     case ArgumentKind::scalar:

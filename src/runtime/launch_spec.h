@@ -16,7 +16,7 @@
 //       {"name": "scale", "kind": "scalar", "dtype": "f32", "offset": 620,
 //        "value": ["*", ["rsqrt", 128], "log2e"]},
 //       {"name": "queue", "kind": "workspace", "offset": 640, "bytes": 8} ],
-//     "before": {"entry": "attention_lists", "threads": 512, "grid": ["ceil_div", "M", 256]} }
+//     "before": [{"entry": "attention_lists", "threads": 512, "grid": ["ceil_div", "M", 256]}] }
 //
 // The grid is a number of thread blocks, a multiple of "cluster": so many of them form a cluster,
 // whose blocks reach each other's shared memory (1: every block is alone). Of "resident" thread
@@ -30,9 +30,10 @@
 //   size        an i32: the size of that name, or "value"
 //   scalar      one number of its dtype: the caller's of that name, or "value"
 //   workspace   a pointer to "bytes" zeroed bytes; the kernel leaves zeros behind
-//   scratch     a pointer to "bytes" bytes, whatever they hold
-// "before", where it is there, is an entry that is launched first, in the same stream and with the
-// same struct; it is how scratches get their contents.
+//   scratch     a pointer to "bytes" bytes, whatever they hold. With "dims" it is a tensor in them
+//               whose rows follow each other, and with "box" this stands behind its tensor map
+// "before", where it is there, are entries that are launched first, in this order, in the same stream
+// and with the same struct; they are how scratches get their contents.
 // Sizes are the names in dims. Expressions (see expression.h) may read sizes, constants, the
 // scalars that the caller gives, earlier values, and SMS, the number of multiprocessors.
 #pragma once
@@ -60,8 +61,8 @@ struct Argument {
   ArgumentKind kind = ArgumentKind::size;
   int64_t offset = 0;
   Dtype dtype = Dtype::i32;               // of elements, or of the scalar
-  std::vector<Expression> dims;           // tensor_map, tensor: each a name or a number
-  int64_t box_rows = 0, box_columns = 0;  // tensor_map: what one copy moves
+  std::vector<Expression> dims;           // tensor_map, tensor, scratch: each a name or a number
+  int64_t box_rows = 0, box_columns = 0;  // tensor_map, scratch: what one copy moves
   bool written = false;                   // tensor_map, tensor
   int l2_promotion = 0;                   // tensor_map: 0, 64, 128 or 256 bytes
   int64_t row_alignment = 0;              // tensor: 16 bytes where rows are copied, else 0
@@ -95,13 +96,13 @@ struct LaunchSpec {
   std::vector<Requirement> requirements;
   Bindings constants;
   std::vector<Argument> arguments;
-  std::optional<PrePass> before;
+  std::vector<PrePass> before;
 
   const Argument* find(std::string_view name) const;
   // Of the cubin; the kernel's own first.
   std::vector<std::string> entries() const {
     std::vector<std::string> all = {entry};
-    if (before) all.push_back(before->entry);
+    for (const PrePass& p : before) all.push_back(p.entry);
     return all;
   }
 };

@@ -55,6 +55,7 @@ class Packer {
   void pack_argument(const Argument& argument);
   void pack_tensor(const Argument& argument, const TensorView& tensor);
   void check_span(const Argument& argument, const TensorView& tensor);
+  void pack_scratch(const Argument& argument);
   void pack_size(const Argument& argument);
   void pack_scalar(const Argument& argument);
   void pack_grid();
@@ -92,7 +93,7 @@ std::vector<std::string> tensor_names(const LaunchSpec& spec) {
 std::vector<std::string> readable_names(const LaunchSpec& spec) {
   std::vector<std::string> names;
   spec.grid.names(names);
-  if (spec.before) spec.before->grid.names(names);
+  for (const PrePass& p : spec.before) p.grid.names(names);
   for (const Requirement& r : spec.requirements) {
     r.left.names(names);
     r.right.names(names);
@@ -216,10 +217,34 @@ void Packer::pack_argument(const Argument& argument) {
       if (const auto size = integer(*argument.bytes, argument.name, 1, int64_t{1} << 40))
         packed_.workspaces.push_back({argument.name, argument.offset, *size});
       return;
-    case ArgumentKind::scratch:  // its words are counted by ints
-      if (const auto size = integer(*argument.bytes, argument.name, 1, int64_t{4} << 31))
-        packed_.workspaces.push_back({argument.name, argument.offset, *size, false});
+    case ArgumentKind::scratch:
+      return pack_scratch(argument);
   }
+}
+
+// Words, which are counted by ints; or a tensor whose rows follow each other.
+void Packer::pack_scratch(const Argument& argument) {
+  const int64_t most = argument.dims.empty() ? int64_t{4} << 31 : int64_t{1} << 40;
+  const auto size = integer(*argument.bytes, argument.name, 1, most);
+  if (!size) return;
+  PackedWorkspace packed{argument.name, argument.offset, *size, false, {}};
+  const int64_t rank = static_cast<int64_t>(argument.dims.size());
+  TensorView rows{0, argument.dtype, std::vector<int64_t>(rank), std::vector<int64_t>(rank, 1)};
+  for (int64_t dim = rank; dim-- > 0;) {
+    const auto extent = integer(argument.dims[dim], argument.name, 1, INT32_MAX);
+    if (!extent) return;
+    rows.shape[dim] = *extent;
+    if (dim + 1 < rank) rows.strides[dim] = rows.strides[dim + 1] * rows.shape[dim + 1];
+  }
+  if (argument.box_rows) {
+    packed.map = tensor_map_geometry(argument, rows, diagnostics_);
+    if (!packed.map) return;
+  }
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    store<int64_t>(packed.pointer() + 8 + 8 * dim, rows.strides[dim]);
+    store<int32_t>(packed.pointer() + 8 + 8 * rank + 4 * dim, static_cast<int32_t>(rows.shape[dim]));
+  }
+  packed_.workspaces.push_back(std::move(packed));
 }
 
 void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
@@ -313,10 +338,10 @@ void Packer::pack_grid() {
   const auto blocks = integer(spec_.grid, "grid", 1, std::numeric_limits<int32_t>::max());
   if (!blocks) return;
   packed_.grid = static_cast<uint32_t>(*blocks);
-  if (spec_.before) {
+  for (const PrePass& p : spec_.before) {
     const auto before =
-        integer(spec_.before->grid, "before.grid", 1, std::numeric_limits<int32_t>::max());
-    packed_.grid_before = before ? static_cast<uint32_t>(*before) : 0;
+        integer(p.grid, "the grid of " + p.entry, 1, std::numeric_limits<int32_t>::max());
+    packed_.grid_before.push_back(before ? static_cast<uint32_t>(*before) : 0);
   }
   if (*blocks % spec_.cluster != 0)
     fault("launch.range",

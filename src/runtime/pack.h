@@ -54,13 +54,16 @@ struct PackedWorkspace {
   std::string name;
   int64_t offset = 0, bytes = 0;
   bool zeroed = true;  // a scratch holds anything
+  std::optional<TensorMapGeometry> map;  // of its rows, at the offset; the pointer is behind it
+  int64_t pointer() const { return map ? offset + 128 : offset; }
 };
 
 struct Packed {
   std::vector<unsigned char> bytes;  // the struct, with zeros where addresses and maps go
   std::vector<PackedTensor> tensors;
   std::vector<PackedWorkspace> workspaces;
-  uint32_t grid = 0, grid_before = 0;
+  uint32_t grid = 0;
+  std::vector<uint32_t> grid_before;  // of the entries before, in their order
 };
 
 // `multiprocessors` is what SMS means. Reports launch.missing, launch.unknown, launch.dtype,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "spec/program.h"
+#include "spec/row_map.h"
 
 namespace kw::spec {
 namespace {
@@ -31,9 +32,9 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
       Dv_(form.Dv.constant) {
   for (const Term& t : form.terms) {
     TermState state;
-    state.q = access(t.q, "i");
-    state.k = access(t.k, "j");
-    state.v = access(t.v, "j");
+    state.q = access(t.q, "i", M_, D_);
+    state.k = access(t.k, "j", N_, D_);
+    state.v = access(t.v, "j", N_, Dv_);
     state.score = std::make_unique<Program>(t.score, problem);
     if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
     if (t.sink) state.sink = std::make_unique<Program>(t.sink, problem);
@@ -47,7 +48,13 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
 
 Evaluator::~Evaluator() = default;
 
-Evaluator::Access Evaluator::access(const Operand& operand, const char* row) const {
+const double* Evaluator::Access::at(int64_t b, int64_t h) const {
+  if (mapped) return mapped->at(b, h / h_divisor);
+  return data + b * b_stride + h / h_divisor * h_stride;
+}
+
+Evaluator::Access Evaluator::access(const Operand& operand, const char* row, int64_t rows,
+                                    int64_t columns) const {
   const Tensor& t = problem_.tensors.at(operand.argument);
   Access out;
   out.data = t.values.data();
@@ -65,15 +72,80 @@ Evaluator::Access Evaluator::access(const Operand& operand, const char* row) con
                         : out.d_stride) = stride;
     }
   }
+  if (!operand.row) return out;
+  const Program::Slot slot = row == std::string_view("i") ? Program::i : Program::j;
+  out.mapped = std::make_shared<MappedRows>(*operand.row, problem_, slot, rows, columns);
+  out.row_stride = columns;
+  out.d_stride = 1;
   return out;
 }
 
+double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const TermState& t = terms_[term];
+  return dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride, t.k.at(b, h) + j * t.k.row_stride,
+             t.k.d_stride, D_);
+}
+
+// An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of any
+// size; there are two elements in each term, and terms are independent.
+double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  constexpr double kOfHalfUlp = 0.58;
+  const TermState& t = terms_[term];
+  if (!t.q.mapped && !t.k.mapped) return 0;
+  const double *x = t.q.at(b, h) + i * t.q.row_stride, *y = t.k.at(b, h) + j * t.k.row_stride;
+  double squares = 0;
+  for (int64_t d = 0; d < D_; ++d) {
+    const double term = x[d * t.q.d_stride] * y[d * t.k.d_stride];
+    squares += term * term;
+  }
+  return kOfHalfUlp * half_ulp(form_.dtype) * std::sqrt(squares);
+}
+
+double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {
+  const Access& v = terms_[term].v;
+  return v.at(b, h)[j * v.row_stride + d * v.d_stride];
+}
+
 double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
-  TermState& t = terms_[term];
   Program::Inputs in = Program::at(b, h, i, j);
-  in[Program::score] = dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride,
-                           t.k.at(b, h) + j * t.k.row_stride, t.k.d_stride, D_);
-  return t.score->run(in);
+  in[Program::score] = product(term, b, h, i, j);
+  return terms_[term].score->run(in);
+}
+
+// What the deviations of the products make of the row's kept scores.
+void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
+  deviations_.clear();
+  lse_deviation_ = output_deviation_ = 0;
+  if (!terms_[term].q.mapped && !terms_[term].k.mapped) return;
+  deviations_.assign(N_, 0);
+  for (int64_t j = 0; j < N_; ++j) {
+    if (!keep(term, b, h, i, j)) continue;
+    Program::Inputs in = Program::at(b, h, i, j);
+    in[Program::score] =
+        product(term, b, h, i, j) + product_deviation(term, b, h, i, j);
+    deviations_[j] = std::fabs(terms_[term].score->run(in) - score(term, b, h, i, j));
+    lse_deviation_ = std::max(lse_deviation_, deviations_[j]);
+  }
+}
+
+// A change of score j by x changes a softmax's output by p[j] x (v[j] - output), a sum of weights by
+// x v[j]; changes are independent.
+double Evaluator::deviation_of_output(int t, int64_t b, int64_t h, double total,
+                                      const double* output) {
+  const Normaliser normaliser = terms_[t].normaliser;
+  double squares = 0, norm = 0;
+  for (int64_t d = 0; d < Dv_; ++d) norm += output[d] * output[d];
+  for (int64_t j = 0; j < N_ && !deviations_.empty(); ++j) {
+    const double weight = normaliser == Normaliser::softmax ? weights_[j] : 1;
+    const double change = deviations_[j] * weight / total;
+    double distance = 0;
+    for (int64_t d = 0; d < Dv_ && change != 0; ++d) {
+      const double x = value(t, b, h, j, d) - (normaliser == Normaliser::none ? 0 : output[d]);
+      distance += x * x;
+    }
+    squares += change * change * distance;
+  }
+  return norm > 0 ? std::sqrt(squares / norm) : 0;
 }
 
 bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -125,6 +197,7 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
     const bool softmax = terms_[t].normaliser == Normaliser::softmax;
     const Total total = softmax ? exponentials(t, b, h, i) : plain_weights(t, b, h, i);
     lse = total.lse;
+    note_deviations(t, b, h, i);
     const Access& v = terms_[t].v;
     const double* values = v.at(b, h);
     for (int64_t j = 0; j < N_; ++j) {
@@ -132,6 +205,7 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
       const double p = weights_[j] / total.sum;
       for (int64_t d = 0; d < Dv_; ++d) output[d] += p * values[j * v.row_stride + d * v.d_stride];
     }
+    if (total.sum != 0) output_deviation_ = deviation_of_output(t, b, h, total.sum, output);
   }
   if (!epilogue_ || form_.epilogue->kind == Kind::output) return lse;
   Program::Inputs in = Program::at(b, h, i, 0);

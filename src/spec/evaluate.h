@@ -39,7 +39,8 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
 // The value of a size; -1 for a symbol that `sizes` lacks.
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes);
 
-class Program;  // an expression made ready for many evaluations
+class MappedRows;  // an operand's rows as its product sees them
+class Program;     // an expression made ready for many evaluations
 
 // Refers to the form and the problem: both must outlive it. Not for several threads at once.
 class Evaluator {
@@ -57,23 +58,31 @@ class Evaluator {
   // The scaled score, with everything but the mask; and whether it counts.
   double score(int term, int64_t b, int64_t h, int64_t i, int64_t j);
   bool keep(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  // What the score is computed from, q . k; and its deviation where the rows of q or k are changed
+  // first, and so rounded to the operands' type once more. 0 where they are not.
+  double product(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  double product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  double value(int term, int64_t b, int64_t h, int64_t j, int64_t d);
 
   // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores and the
   // sink, of a softmax.
   double row(int64_t b, int64_t h, int64_t i, double* output);
   // Of the row before, keys() numbers: the weights of its values, up to a common factor.
   const std::vector<double>& weights() const { return weights_; }
+  // And the deviations for the rounding of changed rows: of its logsumexp, the most of any score's; of
+  // its output, relative. The user's own error on a row is one draw of the latter.
+  double lse_deviation() const { return lse_deviation_; }
+  double output_deviation() const { return output_deviation_; }
 
  private:
   // Where an operand's element at (b, h, row, d) is: base(b, h) + row * row_stride + d * d_stride.
   struct Access {
     const double* data = nullptr;
     int64_t b_stride = 0, h_stride = 0, h_divisor = 1, row_stride = 0, d_stride = 0;
-    const double* at(int64_t b, int64_t h) const {
-      return data + b * b_stride + h / h_divisor * h_stride;
-    }
+    std::shared_ptr<MappedRows> mapped;  // where the rows are changed; then they follow each other
+    const double* at(int64_t b, int64_t h) const;
   };
-  Access access(const Operand& operand, const char* row) const;
+  Access access(const Operand& operand, const char* row, int64_t rows, int64_t columns) const;
 
   struct TermState {
     Access q, k, v;
@@ -94,6 +103,10 @@ class Evaluator {
   std::vector<TermState> terms_;
   std::unique_ptr<Program> epilogue_;
   std::vector<double> weights_;  // of one row
+  std::vector<double> deviations_;  // of its scores; empty where no row is changed
+  double lse_deviation_ = 0, output_deviation_ = 0;
+  void note_deviations(int term, int64_t b, int64_t h, int64_t i);
+  double deviation_of_output(int term, int64_t b, int64_t h, double total, const double* output);
 };
 
 struct Evaluated {

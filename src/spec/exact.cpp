@@ -1,6 +1,7 @@
 #include "spec/exact.h"
 
 #include "spec/exact_program.h"
+#include "spec/row_map.h"
 
 namespace kw::spec {
 
@@ -20,10 +21,17 @@ Problem named(const Form& form, Problem problem) {
 }
 
 std::optional<std::string> not_exact(const Form& form) {
-  for (const Term& t : form.terms)
-    for (const ExprPtr& e : {t.score, t.keep, t.sink})
-      if (e && !ExactProgram::supports(e))
-        return "an integer is computed from a real in " + print(e);
+  std::vector<ExprPtr> all;
+  for (const Term& t : form.terms) {
+    all.insert(all.end(), {t.score, t.keep, t.sink});
+    for (const Operand* o : {&t.q, &t.k, &t.v}) {
+      if (!o->row) continue;
+      all.push_back(o->row->element);
+      all.insert(all.end(), o->row->sums.begin(), o->row->sums.end());
+    }
+  }
+  for (const ExprPtr& e : all)
+    if (e && !ExactProgram::supports(e)) return "an integer is computed from a real in " + print(e);
   if (form.epilogue && !ExactProgram::supports(form.epilogue))
     return "an integer is computed from a real in " + print(form.epilogue);
   return std::nullopt;
@@ -34,6 +42,14 @@ namespace {
 // An operand's rows for one batch and head: [rows, D].
 std::vector<Element> rows_of(const Operand& operand, const Problem& named, const Algebra& algebra,
                              const char* row, int64_t b, int64_t h, int64_t rows, int64_t D) {
+  if (operand.row) {
+    int64_t own = h;  // the operand's own head
+    for (const ExprPtr& e : operand.indices)
+      if (e->kind == Kind::binary) own = h / e->args[1]->integer;
+    return exact_mapped_rows(*operand.row, named, algebra,
+                             row == std::string_view("i") ? Program::i : Program::j, b, own, rows,
+                             D);
+  }
   const Tensor& t = named.tensors.at(operand.argument);
   Scope scope;
   scope.indices = {{"b", b}, {"h", h}, {row, 0}, {"d", 0}};

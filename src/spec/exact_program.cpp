@@ -66,6 +66,10 @@ int ExactProgram::compile_real(const ExprPtr& e, const Problem& named) {
     case Kind::output:
       step.what = Step::Do::given;
       break;
+    case Kind::total:
+      step.what = Step::Do::total;
+      step.a = std::stoi(e->name);
+      break;
     case Kind::read:
       step.what = Step::Do::read;
       step.tensor = &named.tensors.at(e->name);
@@ -199,6 +203,9 @@ const ExactProgram::Item& ExactProgram::evaluate(const Program::Inputs& inputs,
         break;
       case Step::Do::given:
         items_[n].real = given;
+        break;
+      case Step::Do::total:
+        items_[n].real = totals.at(s.a);
         break;
       case Step::Do::whole:
         items_[n].integer = s.whole->run(inputs);

@@ -15,6 +15,8 @@ class ExactProgram {
 
   // What the score or the output stands for is given apart from the indices.
   exact::Element run(const Program::Inputs& inputs, const exact::Element& given);
+  // What the sums over a row are, by number.
+  std::vector<exact::Element> totals;
   exact::Algebra::Truth holds(const Program::Inputs& inputs);
 
   // Whether e can be evaluated: no integer is computed from a real.
@@ -28,7 +30,7 @@ class ExactProgram {
     uint8_t opaque = 0;  // of a truth
   };
   struct Step {
-    enum class Do { constant, given, whole, read, choose, apply } what;
+    enum class Do { constant, given, total, whole, read, choose, apply } what;
     Op op = Op::invalid;
     Type type = Type::real;
     int a = -1, b = -1, c = -1;  // steps before this one

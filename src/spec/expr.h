@@ -25,6 +25,7 @@ enum class Kind {
   size,      // name: a symbolic size, "B" "M" "N" ...
   score,     // the raw product q[i] . k[j], before any scale; only inside Form::score
   output,    // the normalised row element; only inside Form::epilogue
+  total,     // name: the number of a sum over an operand's row; only inside RowMap
   argument,  // name: a scalar argument of the user's function
   read,      // name: a tensor argument; args: its indices
   binary,    // name: + - * / // % ** min max == != < <= > >= and or << >> & | ^
@@ -73,6 +74,7 @@ struct Scope {
   // A tensor argument's element; out-of-range indices are the callee's to refuse.
   std::function<double(const std::string&, const std::vector<int64_t>&)> read;
   double score = 0, output = 0;  // what Kind::score and Kind::output stand for
+  std::vector<double> totals;    // and Kind::total, by number
 };
 // Booleans are 0 and 1; integers are exact up to 2^53.
 double evaluate(const ExprPtr& e, const Scope& scope);

@@ -17,6 +17,8 @@ double evaluate(const ExprPtr& e, const Scope& scope) {
       return scope.score;
     case Kind::output:
       return scope.output;
+    case Kind::total:
+      return scope.totals.at(std::stoul(e->name));
     case Kind::argument:
       return scope.scalars.at(e->name);
     case Kind::read: {

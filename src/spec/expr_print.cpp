@@ -49,6 +49,8 @@ std::string text(const Expr& e) {
       return "s";
     case Kind::output:
       return "o";
+    case Kind::total:
+      return "sum" + e.name;
     case Kind::index:
     case Kind::size:
     case Kind::argument:

@@ -36,11 +36,23 @@ struct Argument {
   Span span;
 };
 
+// What a row of an operand becomes before its product: QK-norm, RoPE, a scale for each token.
+// Written in b, h (the operand's own head), i (query row) or j (key), and d, over any arguments; the
+// operand's own is read at any column. A sum is over all columns d of the row, and may mention those
+// before it.
+struct RowMap {
+  std::vector<ExprPtr> sums;  // what Kind::total "0", "1", ... stand for
+  ExprPtr element;            // what is at column d
+};
+// As many sums as one row may need.
+inline constexpr size_t kMostSums = 4;
+
 // How an operand of a contraction is read: argument[indices], with the indices written in b, h, i
 // (query row) or j (key), d. For grouped heads the head index is `h // (H // G)`.
 struct Operand {
   std::string argument;
   std::vector<ExprPtr> indices;
+  std::optional<RowMap> row;  // none: the elements themselves
 };
 
 // What makes weights of a row's scores x, over the kept keys:

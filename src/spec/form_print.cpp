@@ -36,6 +36,15 @@ std::string dims(const Form& form) {
   return fmt::format("D {}, Dv {}", form.D.constant, form.Dv.constant);
 }
 
+// `k[b, h, j, d] = ...`, and the sums that it mentions.
+std::string row(const std::string& name, const Operand& operand) {
+  if (!operand.row) return "";
+  std::string out = fmt::format("  {} row   {}\n", name, print(operand.row->element));
+  for (size_t n = 0; n < operand.row->sums.size(); ++n)
+    out += fmt::format("    sum{}  over d of {}\n", n, print(operand.row->sums[n]));
+  return out;
+}
+
 }  // namespace
 
 std::string print(const Form& form) {
@@ -43,6 +52,7 @@ std::string print(const Form& form) {
                                 heads(form), dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
     const bool softmax = t.normaliser == Normaliser::softmax;
+    for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}}) out += row(name, *o);
     out += (softmax ? "  score   " : "  weight  ") + print(t.score) + "\n";
     if (t.keep) out += "  keep    " + print(t.keep) + "\n";
     if (softmax) out += "  softmax over j\n";

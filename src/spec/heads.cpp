@@ -18,9 +18,16 @@ bool computes_with_head(const ExprPtr& e) {
 
 bool heads_are_alike(const Form& form) {
   if (form.epilogue && computes_with_head(form.epilogue)) return false;
-  for (const Term& t : form.terms)
+  for (const Term& t : form.terms) {
     for (const ExprPtr& e : {t.score, t.keep, t.sink})
       if (e && computes_with_head(e)) return false;
+    for (const Operand* o : {&t.q, &t.k, &t.v}) {
+      if (!o->row) continue;
+      if (computes_with_head(o->row->element)) return false;
+      for (const ExprPtr& sum : o->row->sums)
+        if (computes_with_head(sum)) return false;
+    }
+  }
   return true;
 }
 

@@ -35,6 +35,8 @@ class Elements {
 
   // What the reduced node %n reduces, at index r of the reduced dimension.
   ExprPtr body(int node, const Indices& at, const ExprPtr& r);
+  // The same in factors: the two operands of a product of matrices, or the body alone.
+  std::vector<ExprPtr> factors(int node, const Indices& at, const ExprPtr& r);
   Reduction reduction(int node) const;
   // The extent of the reduced dimension.
   ExprPtr extent(int node);

@@ -1,70 +1,12 @@
-// Composite operators, opened into the operators that PyTorch's documentation defines them by. The
-// new nodes stand at the end of the graph and blame the line of the operator that they replace.
-#include <fmt/format.h>
-
+// Composite operators, opened into the operators that PyTorch's documentation defines them by.
+// Norms are in normalise_norms.cpp.
 #include <cmath>
 
 #include "spec/normalise.h"
+#include "spec/opener.h"
 
 namespace kw::spec {
 namespace {
-
-Value node_value(int node) {
-  Value v;
-  v.kind = Value::Kind::node;
-  v.node = node;
-  return v;
-}
-
-Value number(double x) {
-  Value v;
-  v.kind = Value::Kind::real;
-  v.real = x;
-  return v;
-}
-
-Value whole(int64_t x) {
-  Value v;
-  v.kind = Value::Kind::integer;
-  v.integer = x;
-  v.real = static_cast<double>(x);
-  return v;
-}
-
-// Adds plain operators in the place of one composite node.
-class Opener {
- public:
-  Opener(Graph& graph, int node) : graph_(graph), node_(node), original_(graph.nodes[node]) {}
-
-  const Node& original() const { return original_; }
-  bool is_boolean(int n) const { return graph_.nodes[n].dtype == Dtype::boolean; }
-  const std::vector<ExprPtr>& shape(int n) const { return graph_.nodes[n].shape; }
-
-  int add(const char* op, std::vector<Value> args, std::vector<ExprPtr> shape, Dtype dtype) {
-    return graph_.add(make(op, std::move(args), std::move(shape), dtype));
-  }
-  int add(const char* op, std::vector<Value> args, std::vector<ExprPtr> shape) {
-    return add(op, std::move(args), std::move(shape), original_.dtype);
-  }
-  // The composite node itself becomes this operator.
-  void become(const char* op, std::vector<Value> args) {
-    graph_.nodes[node_] = make(op, std::move(args), original_.shape, original_.dtype);
-  }
-
- private:
-  Node make(const char* op, std::vector<Value> args, std::vector<ExprPtr> shape, Dtype dtype) {
-    Node n{fmt::format("{}_{}", original_.name, op), op, ""};
-    n.args = std::move(args);
-    n.shape = std::move(shape);
-    n.dtype = dtype;
-    n.span = original_.span;
-    return n;
-  }
-
-  Graph& graph_;
-  const int node_;
-  const Node original_;
-};
 
 int repeated_heads(Opener& o, int x, int64_t times) {
   std::vector<ExprPtr> shape = o.shape(x);
@@ -139,6 +81,7 @@ bool open_composites(Graph& graph, Diagnostics& diagnostics) {
     if (op == "scaled_dot_product_attention" && !open_attention(opener, diagnostics)) return false;
     if (op == "baddbmm") open_baddbmm(opener, "bmm");
     if (op == "addmm") open_baddbmm(opener, "mm");
+    if (!open_norm(opener, diagnostics)) return false;
   }
   return true;
 }

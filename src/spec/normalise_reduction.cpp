@@ -37,33 +37,34 @@ Einsum parse_einsum(const Node& n) {
   return out;
 }
 
-ExprPtr matmul_body(Elements& g, const Node& n, const Indices& at, const ExprPtr& r) {
+std::vector<ExprPtr> matmul_factors(Elements& g, const Node& n, const Indices& at,
+                                    const ExprPtr& r) {
   const int ranks[2] = {g.node(n.args[0].node).rank(), g.node(n.args[1].node).rank()};
   if (ranks[0] < 2 || ranks[1] < 2)
-    return g.refuse(n, "a product of a matrix with a vector is not read");
+    return {g.refuse(n, "a product of a matrix with a vector is not read")};
   Indices left = at, right = at;
   left.back() = r;
   right[right.size() - 2] = r;
-  return binary("*", g.broadcast(n.args[0], left), g.broadcast(n.args[1], right));
+  return {g.broadcast(n.args[0], left), g.broadcast(n.args[1], right)};
 }
 
-ExprPtr einsum_body(Elements& g, const Node& n, const Indices& at, const ExprPtr& r) {
+std::vector<ExprPtr> einsum_factors(Elements& g, const Node& n, const Indices& at,
+                                    const ExprPtr& r) {
   const Einsum e = parse_einsum(n);
   if (e.operands.empty() || e.reduced.size() != 1)
-    return g.refuse(n, fmt::format("einsum \"{}\" is not read: it needs two operands, an explicit "
-                                   "result and one summed letter",
-                                   n.args[0].text));
-  ExprPtr product;
+    return {g.refuse(n, fmt::format("einsum \"{}\" is not read: it needs two operands, an explicit "
+                                    "result and one summed letter",
+                                    n.args[0].text))};
+  std::vector<ExprPtr> factors;
   for (size_t o = 0; o < 2; ++o) {
     Indices own;
     for (char c : e.operands[o]) {
       const size_t place = e.result.find(c);
       own.push_back(place == std::string::npos ? r : at[place]);
     }
-    const ExprPtr x = g.broadcast(n.args[1].list[o], own);
-    product = product ? binary("*", product, x) : x;
+    factors.push_back(g.broadcast(n.args[1].list[o], own));
   }
-  return product;
+  return factors;
 }
 
 // The one reduced dimension of a sum, max, softmax or logsumexp; -1 when there are several.
@@ -98,17 +99,22 @@ Reduction Elements::reduction(int number) const {
 }
 
 ExprPtr Elements::body(int number, const Indices& at, const ExprPtr& r) {
+  const std::vector<ExprPtr> of = factors(number, at, r);
+  return of.size() == 2 ? binary("*", of[0], of[1]) : of[0];
+}
+
+std::vector<ExprPtr> Elements::factors(int number, const Indices& at, const ExprPtr& r) {
   const Node& n = node(number);
-  if (is_matmul(n)) return matmul_body(*this, n, at, r);
-  if (n.op == "einsum") return einsum_body(*this, n, at, r);
+  if (is_matmul(n)) return matmul_factors(*this, n, at, r);
+  if (n.op == "einsum") return einsum_factors(*this, n, at, r);
   const int d = dimension(*this, n);
-  if (d < 0) return refuse(n, fmt::format("aten.{} over several dimensions is not read", n.op));
+  if (d < 0) return {refuse(n, fmt::format("aten.{} over several dimensions is not read", n.op))};
   Indices own = at;
   if (reduction(number) == Reduction::softmax || keeps_dimension(*this, n))
     own[d] = r;
   else
     own.insert(own.begin() + d, r);
-  return element(n.args[0].node, own);
+  return {element(n.args[0].node, own)};
 }
 
 ExprPtr Elements::extent(int number) {

@@ -214,6 +214,20 @@ ExprPtr cat(Elements& g, const Node& n, const Indices& at) {
   return out ? out : g.refuse(n, "aten.cat of nothing");
 }
 
+// stack([a, b, ...], dim): the one whose number the index of the new dimension is.
+ExprPtr stack(Elements& g, const Node& n, const Indices& at) {
+  const int d = wrap(n.integer(1, "dim", 0), n.rank());
+  const std::vector<Value>& parts = n.args[0].list;
+  Indices own = at;
+  own.erase(own.begin() + d);
+  ExprPtr out;
+  for (size_t p = parts.size(); p-- > 0;) {
+    const ExprPtr x = g.element(parts[p].node, own);
+    out = out ? where(binary("==", at[d], integer(static_cast<int64_t>(p))), x, out) : x;
+  }
+  return out ? out : g.refuse(n, "aten.stack of nothing");
+}
+
 // pad(x, [before, after of the last dimension, then of the one before, ...], value)
 ExprPtr pad(Elements& g, const Node& n, const Indices& at) {
   const bool constant = n.op == "constant_pad_nd" || n.arg(2, "mode").kind != Value::Kind::text ||
@@ -268,6 +282,7 @@ const std::map<std::string_view, ElementOf>& view_operators() {
       {"cat", cat},
       {"concat", cat},
       {"concatenate", cat},
+      {"stack", stack},
       {"pad", pad},
       {"constant_pad_nd", pad},
       // The same elements in other memory.

@@ -47,6 +47,9 @@ int Program::compile(const ExprPtr& e, const Problem& problem) {
     case Kind::output:
       step = {Step::Do::input, Op::invalid, output};
       break;
+    case Kind::total:
+      step = {Step::Do::input, Op::invalid, totals + std::stoi(e->name)};
+      break;
     case Kind::read:
       step.what = Step::Do::read;
       step.tensor = &problem.tensors.at(e->name);

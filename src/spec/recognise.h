@@ -23,6 +23,7 @@ struct Parts {
   Normaliser normaliser = Normaliser::softmax;
   ExprPtr epilogue;    // over Kind::output and the output's indices
   ExprPtr q, k, v;     // reads of arguments
+  std::optional<RowMap> q_row, k_row, v_row;  // what their rows become first
   ExprPtr normalised;  // what is normalised, with the product as a read
   ExprPtr scores;      // the same over Kind::score
   ExprPtr sink;        // of a softmax: one logit more, or null

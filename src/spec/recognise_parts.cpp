@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "spec/recognise_rows.h"
+
 namespace kw::spec {
 namespace {
 
@@ -68,7 +70,7 @@ class Finder {
 
   std::optional<Parts> find(const Indices& output) {
     const int out = elements_.graph().outputs[0];
-    if (output_contraction(out, output) &&
+    if (output_contraction(out, output) && value_rows(output) &&
         find_normaliser(elements_, parts_, weighted_, diagnostics_) && epilogue() && scores())
       return parts_;
     return std::nullopt;
@@ -106,6 +108,7 @@ class Finder {
     parts_.contraction = Elements::reduced(sums[0]);
     parts_.epilogue = replace(e, sums[0], leaf(Kind::output, Type::real, "o"));
     parts_.key = elements_.index("j", elements_.extent(parts_.contraction));
+    contracted_ = sums[0];
     weighted_ = elements_.body(parts_.contraction, sums[0]->args, parts_.key);
     return !elements_.failed();
   }
@@ -115,14 +118,65 @@ class Finder {
   bool weighs_values(const ExprPtr& sum, bool (Finder::*makes_weights)(const ExprPtr&)) {
     const int n = Elements::reduced(sum);
     const ExprPtr probe = elements_.index("%probe", elements_.extent(n));
-    const ExprPtr body = elements_.body(n, sum->args, probe);
+    const std::vector<ExprPtr> sides = elements_.factors(n, sum->args, probe);
+    if (sides.size() == 2)
+      for (const auto& [value, weight] : {std::pair(sides[1], sides[0]), {sides[0], sides[1]}})
+        if (reads_at(value, "%probe") && !(this->*makes_weights)(value) &&
+            (this->*makes_weights)(weight))
+          return true;
     std::vector<ExprPtr> factors;
     double constant = 1;
+    const ExprPtr body = elements_.body(n, sum->args, probe);
     factors_of(body, factors, constant);
     const bool reads_v = std::any_of(factors.begin(), factors.end(), [](const ExprPtr& f) {
       return is_argument_read(f) && mentions(f, Kind::index, "%probe");
     });
     return reads_v && (this->*makes_weights)(body);
+  }
+
+  // Whether an argument is read at the index.
+  static bool reads_at(const ExprPtr& e, const std::string& index) {
+    if (is_argument_read(e) && mentions(e, Kind::index, index)) return true;
+    return std::any_of(e->args.begin(), e->args.end(),
+                       [&](const ExprPtr& a) { return reads_at(a, index); });
+  }
+
+  // Where the rows of v are changed before the product, what is summed is put as if they were not.
+  bool value_rows(const Indices& output) {
+    std::vector<ExprPtr> sides = elements_.factors(parts_.contraction, contracted_->args, parts_.key);
+    if (sides.size() != 2) return true;
+    for (const bool first : {false, true}) {
+      const ExprPtr &value = sides[first ? 0 : 1], &weight = sides[first ? 1 : 0];
+      if (is_argument_read(value)) return true;
+      if (!reads_at(value, "j") || holds_softmax(value) || holds_score(value)) continue;
+      const std::string column = only_of(value, weight, output);
+      std::vector<ExprPtr> factors;
+      double constant = 1;
+      factors_of(value, factors, constant);
+      const bool alone = std::count_if(factors.begin(), factors.end(), [](const ExprPtr& f) {
+                           return is_argument_read(f) && mentions(f, Kind::index, "j");
+                         }) == 1 &&
+                         std::all_of(factors.begin(), factors.end(), [&](const ExprPtr& f) {
+                           return is_argument_read(f) ? mentions(f, Kind::index, "j")
+                                                      : !mentions(f, Kind::index, "j");
+                         });
+      if (column.empty() || alone) return true;
+      const auto row = read_operand(elements_, value, column, parts_.contraction, diagnostics_);
+      if (!row) return false;
+      parts_.v_row = row->map;
+      weighted_ = binary("*", weight, row->read);
+      return true;
+    }
+    return true;
+  }
+
+  // The output index that one side mentions and the other does not: the column of the values.
+  static std::string only_of(const ExprPtr& value, const ExprPtr& weight, const Indices& output) {
+    for (const ExprPtr& x : output)
+      if (x->kind == Kind::index && mentions(value, Kind::index, x->name) &&
+          !mentions(weight, Kind::index, x->name))
+        return x->name;
+    return "";
   }
 
   bool holds_softmax(const ExprPtr& body) {
@@ -137,16 +191,25 @@ class Finder {
     for (const ExprPtr& r : reduced_reads(body)) {
       const int n = Elements::reduced(r);
       if (elements_.reduction(n) != Reduction::sum || !mentions(r, Kind::index, "%probe")) continue;
-      const ExprPtr dim = elements_.index("%dim", elements_.extent(n));
-      std::vector<ExprPtr> factors;
-      double constant = 1;
-      factors_of(elements_.body(n, r->args, dim), factors, constant);
-      if (std::count_if(factors.begin(), factors.end(), [](const ExprPtr& f) {
-            return is_argument_read(f) && mentions(f, Kind::index, "%dim");
-          }) == 2)
-        return true;
+      const std::vector<ExprPtr> sides =
+          sides_of(n, r->args, elements_.index("%dim", elements_.extent(n)));
+      const auto at_dim = [](const ExprPtr& side) { return reads_at(side, "%dim"); };
+      std::vector<ExprPtr> read;
+      std::copy_if(sides.begin(), sides.end(), std::back_inserter(read), at_dim);
+      if (read.size() == 2 && !equal(read[0], read[1])) return true;
     }
     return false;
+  }
+
+  // What a sum multiplies: the two operands of a product of matrices, or the factors of its body.
+  std::vector<ExprPtr> sides_of(int n, const Indices& at, const ExprPtr& r) {
+    std::vector<ExprPtr> sides = elements_.factors(n, at, r);
+    if (sides.size() == 2) return sides;
+    std::vector<ExprPtr> factors;
+    double constant = 1;
+    factors_of(sides[0], factors, constant);
+    if (constant != 1) factors.push_back(real(constant));
+    return factors;
   }
 
   static bool mentions_exponential(const ExprPtr& e) {
@@ -172,24 +235,12 @@ class Finder {
                                 sums.size()));
     parts_.product = Elements::reduced(sums[0]);
     parts_.dim = elements_.index("d", elements_.extent(parts_.product));
-    const ExprPtr body = elements_.body(parts_.product, sums[0]->args, parts_.dim);
+    const std::vector<ExprPtr> sides = sides_of(parts_.product, sums[0]->args, parts_.dim);
     if (elements_.failed()) return false;
-    std::vector<ExprPtr> factors, outside;
+    std::vector<ExprPtr> outside;
     double constant = 1;
-    factors_of(body, factors, constant);
-    for (const ExprPtr& f : factors) {
-      if (!mentions(f, Kind::index, "d")) {
-        outside.push_back(f);
-        continue;
-      }
-      ExprPtr& operand = mentions(f, Kind::index, "j") ? parts_.k : parts_.q;
-      if (!is_argument_read(f) || operand)
-        return refuse("spec.operand", elements_.node(parts_.product).span,
-                      fmt::format("a factor of the score is not an argument of the function but {}",
-                                  print(f)),
-                      "compute q and k outside, and pass them");
-      operand = f;
-    }
+    for (const ExprPtr& side : sides)
+      if (!operand(side, outside, constant)) return false;
     if (!parts_.q || !parts_.k)
       return refuse("spec.operand", elements_.node(parts_.product).span,
                     "the scores are not a product of one argument read at the queries and one read "
@@ -199,10 +250,34 @@ class Finder {
     return true;
   }
 
+  // A side of the product: what does not depend on the column is a factor of the score.
+  bool operand(const ExprPtr& side, std::vector<ExprPtr>& outside, double& constant) {
+    std::vector<ExprPtr> factors, own;
+    factors_of(side, factors, constant);
+    for (const ExprPtr& f : factors) {
+      const bool fixed = !mentions(f, Kind::index, "d") && reduced_reads(f).empty();
+      (fixed ? outside : own).push_back(f);
+    }
+    if (own.empty()) return true;
+    const ExprPtr rows = product(own, 1);
+    const bool is_key = mentions(rows, Kind::index, "j");
+    ExprPtr& read = is_key ? parts_.k : parts_.q;
+    if (read)
+      return refuse("spec.operand", elements_.node(parts_.product).span,
+                    fmt::format("two factors of the score are read at the {}: {} and {}",
+                                is_key ? "keys" : "queries", print(read), print(rows)),
+                    "compute q and k outside, and pass them");
+    const auto row = read_operand(elements_, rows, "d", parts_.product, diagnostics_);
+    if (!row) return false;
+    read = row->read;
+    (is_key ? parts_.k_row : parts_.q_row) = row->map;
+    return true;
+  }
+
   Elements& elements_;
   Diagnostics& diagnostics_;
   Parts parts_;
-  ExprPtr weighted_;
+  ExprPtr weighted_, contracted_;
 };
 
 }  // namespace

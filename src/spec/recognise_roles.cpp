@@ -38,6 +38,9 @@ class Assigner {
     roles_.v = operand(parts_.v);
     // In v the fresh d is not used; the output's own dimension is called d too.
     if (!check_operands()) return std::nullopt;
+    if (!set_rows(roles_.q, parts_.q_row, "i") || !set_rows(roles_.k, parts_.k_row, "j") ||
+        !set_rows(roles_.v, parts_.v_row, "j"))
+      return std::nullopt;
     for (const std::string& x : output_) form_.output_dims.push_back(roles_.index_names.at(x));
     name_dims();
     return roles_;
@@ -184,9 +187,39 @@ class Assigner {
   }
 
   Operand operand(const ExprPtr& read) const {
-    Operand out{read->name, {}};
+    Operand out{read->name, {}, std::nullopt};
     for (const ExprPtr& a : read->args) out.indices.push_back(roles_.rename(a));
     return out;
+  }
+
+  // What the operand's rows become, with h as the operand's own head.
+  bool set_rows(Operand& operand, const std::optional<RowMap>& given, const char* row) {
+    if (!given) return true;
+    ExprPtr head;  // null: one head
+    for (const ExprPtr& e : operand.indices)
+      if (mentions(e, Kind::index, "h")) head = e;
+    const ExprPtr own = leaf(Kind::index, Type::integer, "own");
+    bool fine = true;
+    const auto renamed = [&](const ExprPtr& e) {
+      ExprPtr out = roles_.rename(e);
+      if (head)
+        out = rewrite(out, [&](const ExprPtr& x) { return equal(x, head) ? own : nullptr; });
+      for (const char* other : {"h", row[0] == 'i' ? "j" : "i"}) {
+        if (!fine || !mentions(out, Kind::index, other)) continue;
+        fine = refuse("spec.operand",
+                      fmt::format("the rows of {} depend on the {} too: {}", operand.argument,
+                                  other[0] == 'h' ? "query head" : other[0] == 'i' ? "query" : "key",
+                                  print(roles_.rename(e))),
+                      "a row is changed once for all that it is multiplied with");
+      }
+      return rewrite(out, [&](const ExprPtr& x) {
+        return equal(x, own) ? leaf(Kind::index, Type::integer, "h") : nullptr;
+      });
+    };
+    RowMap map{{}, renamed(given->element)};
+    for (const ExprPtr& sum : given->sums) map.sums.push_back(renamed(sum));
+    operand.row = std::move(map);
+    return fine;
   }
 
   // q at b, h, i, d; k and v at b, h // (H // G), j, d; each dimension once.

@@ -43,7 +43,7 @@ Shape shape_of(std::string_view kind) {
   if (one_of(kind, {"word", "new", "record", "fn", "step"})) return Shape::word;
   if (one_of(kind, {"news", "dims"})) return Shape::list;
   if (one_of(kind, {"expr", "size", "sum", "atom"})) return Shape::expression;
-  if (one_of(kind, {"tensor", "tiled", "workspace", "scratch", "queue", "accumulator", "operand",
+  if (one_of(kind, {"tensor", "tiled", "filled", "workspace", "scratch", "queue", "accumulator", "operand",
                     "left", "row", "column", "diagonal", "partial", "vector", "shared", "barrier"}))
     return Shape::operand;
   if (kind == "exprs") return Shape::exprs;
@@ -165,11 +165,18 @@ bool read_params(Reader& r, Field& field) {
 bool read_access(Reader& r, Field& field) {
   return read_one(r, field, [&](Item& item) {
     item.name = "out";
-    if (r.take(r.cuda() ? "const" : "in"))
+    const bool scratch = r.cuda() ? r.peek(2) == "scratch" : r.peek() == "scratch";
+    if (r.take(r.cuda() ? "const" : "in")) {
       item.name = "in";
-    else if (!r.cuda())
-      r.take("out") || r.fail("expected 'in' or 'out', found '" + r.peek() + "'");
+    } else if (scratch) {
+      item.name = "scratch";
+      r.at += r.cuda() ? 3 : 1;  // kw::scratch
+      if (r.cuda()) r.expect("<");
+    } else if (!r.cuda()) {
+      r.take("out") || r.fail("expected 'in', 'out' or 'scratch', found '" + r.peek() + "'");
+    }
     item.type = read_type(r, true);
+    if (scratch && r.cuda()) r.expect(">");
   });
 }
 
@@ -360,8 +367,13 @@ std::string write_cuda_hole(CudaWriter& w, const std::string& kind, const Stmt& 
     });
   if (kind == "params")
     return commas(field, [](const Item& i) { return cuda_type(i.type) + " " + i.name; });
-  if (kind == "access")
-    return (field.items[0].name == "in" ? "const " : "") + cuda_type(field.items[0].type);
+  if (kind == "access") {
+    const Item& access = field.items[0];
+    const std::string type = cuda_type(access.type);
+    return access.name == "scratch" ? "kw::scratch<" + type + ">"
+           : access.name == "in"    ? "const " + type
+                                    : type;
+  }
   return write_map(w, stmt, field, lambda);
 }
 

@@ -63,7 +63,8 @@ struct Facts {
   const Stmt* args = nullptr;
   const Stmt* shared = nullptr;
   const Stmt* element = nullptr;
-  const Stmt* lists = nullptr;  // the pre-pass
+  const Stmt* lists = nullptr;  // the pre-pass that lists key blocks
+  const Stmt* rows = nullptr;   // the one over rows
   std::string element_type = "bf16";
   int64_t threads = 0, loader_registers = 0;
   bool alike = false;  // no worker loads: a workers_kernel

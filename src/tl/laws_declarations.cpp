@@ -164,6 +164,12 @@ void law_arg_tensor(Check& c) {
              fmt::format("a tensor holds f32, bf16, f16, i32, i64, bool or element, this one `{}`",
                          access.type));
   dimensions_are_sizes(c, "C2");
+  const std::vector<Item>& dims = c.stmt.items("s");
+  if (access.name != "scratch") return;
+  if (dims.size() != 4 || !c.constant(name(dims.back().name)) || access.type != "element")
+    c.broken("C3", access.span,
+             fmt::format("this one has {} dimensions, the last of them `{}`, and holds `{}`",
+                         dims.size(), dims.back().name, access.type));
 }
 
 namespace {

@@ -20,6 +20,7 @@ const Wanted* wanted(std::string_view kind) {
   static const std::vector<Wanted> all = {
       {"tiled", {Category::tiled}, "a tiled tensor"},
       {"tensor", {Category::tensor}, "a tensor"},
+      {"filled", {Category::tensor, Category::tiled}, "a tensor"},
       {"workspace", {Category::workspace}, "a workspace"},
       {"scratch", {Category::scratch}, "a scratch"},
       {"queue", {Category::queue}, "a queue"},

@@ -27,6 +27,9 @@ bool is_declared(const Scope& scope, const std::string& record) {
   return s && s->category == Category::record;
 }
 
+// Bodies at every column of an operand's row, in the pre-pass.
+bool over_columns(Op op) { return op == Op::sum || op == Op::write_row; }
+
 class Typing {
  public:
   Typing(Check& c, const Scope& scope, const MapBody* map) : c_(c), scope_(scope), map_(map) {}
@@ -75,6 +78,7 @@ class Typing {
       if (map_->op == Op::map_at) return kInteger;
       if (map_->op == (e->text == "i" ? Op::set_rows : Op::set_columns)) return kInteger;
       if (map_->op == Op::set_tile) return kInteger;
+      if (over_columns(map_->op) && e->text == "j") return kInteger;
       if (map_->op == Op::map_real) return kReal;
       if (map_->op == Op::map && !scope_.find(e->text)) {
         c_.broken("C3", e->span,
@@ -171,15 +175,19 @@ class Typing {
 
   Type of_read(const ExprPtr& e, const Symbol& s) {
     if (!indexed(e, s, s.dims.size(), 1)) return kUnknown;
-    if (s.written || s.element == "element")
+    if (s.written || s.scratch || s.element == "element")
       return wrong("types", "C5", e,
                    fmt::format("an `in` tensor of numbers or bools can be read, `{}` is `{} {}`",
-                               s.name, s.written ? "out" : "in", s.element));
+                               s.name,
+                               s.written   ? "out"
+                               : s.scratch ? "scratch"
+                                           : "in",
+                               s.element));
     return s.type;
   }
 
   Type of_element(const ExprPtr& e, const Symbol& s, size_t rank) {
-    if (sets_elements(map_->op)) {
+    if (sets_elements(map_->op) || over_columns(map_->op)) {
       c_.broken("C2", e->span,
                 fmt::format("the body may read tensors, `{}` is {}", s.name, word(s.category)));
       return kUnknown;
@@ -340,7 +348,7 @@ class Typing {
 
 bool is_map(Op op) {
   return op == Op::map || op == Op::map_at || op == Op::map_real || op == Op::map_rows ||
-         sets_elements(op);
+         sets_elements(op) || over_columns(op);
 }
 
 // What an expression hole wants where it is not an int.
@@ -380,7 +388,7 @@ void value_fits(Check& c, const std::string& hole, const ExprPtr& e, std::string
                 const Scope& scope) {
   MapBody body{c.stmt.op, ""};
   const bool in_map = is_map(c.stmt.op) && kind == "map";
-  if (in_map) body.target = c.stmt.items("t").at(0).expr->text;
+  if (in_map && c.stmt.has("t")) body.target = c.stmt.items("t").at(0).expr->text;
   const Type want = due(c, hole), got = checked_type(c, e, scope, in_map ? &body : nullptr);
   if (got == kUnknown) return;
   if (got != want)

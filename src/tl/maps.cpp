@@ -22,6 +22,8 @@ CoordinatesOf coordinates_of(Op op) {
     case Op::set_rows:
       return {"int", {"i"}};
     case Op::set_columns:
+    case Op::sum:
+    case Op::write_row:
       return {"int", {"j"}};
     case Op::set_diagonals:  // j - i
       return {"int", {"d"}};
@@ -35,7 +37,7 @@ CoordinatesOf coordinates_of(Op op) {
 // Whether the lambda is given the element as it is.
 bool has_element(Op op) {
   return op != Op::set_rows && op != Op::set_columns && op != Op::set_diagonals &&
-         op != Op::set_tile;
+         op != Op::set_tile && op != Op::sum && op != Op::write_row;
 }
 
 // The lambda's type of a vector's or an operand's element.
@@ -45,6 +47,7 @@ std::string type_of_element(const Scope& scope, const std::string& vector) {
 }
 
 std::string target_of(const Stmt& stmt) {
+  if (!stmt.has("t")) return "";
   const ExprPtr& t = stmt.expr("t");
   return t->kind == ExprKind::name ? t->text : "";
 }

@@ -88,6 +88,7 @@ Symbol argument(const Stmt& stmt, const Item& item) {
                    scalar_type(access.type));
   s.element = access.type;
   s.written = access.name == "out";
+  s.scratch = access.name == "scratch";
   s.dims = names(stmt.items("s"));
   return s;
 }
@@ -174,6 +175,8 @@ Symbol symbol_of(const Stmt& stmt, const Item& item, const Scope& scope) {
       return valued(stmt, item, scope);
     case Op::flag:
       return named(stmt, item, Category::local, {Type::boolean, ""});
+    case Op::sum:
+      return named(stmt, item, Category::local, {Type::real, ""});
     case Op::accumulator:
     case Op::operand:
     case Op::row:
@@ -204,6 +207,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::kernel:
     case Op::workers_kernel:
     case Op::lists:
+    case Op::rows:
     case Op::plan:
     case Op::step:
       scope.add(heading(stmt));
@@ -217,6 +221,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::let:
     case Op::var:
     case Op::flag:
+    case Op::sum:
     case Op::accumulator:
     case Op::operand:
     case Op::row:
@@ -248,7 +253,11 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
     case Op::workers_kernel:
       return counter("me", kNonNegative);
     case Op::lists:
+    case Op::rows:
       return counter("w", kNonNegative);
+    case Op::each_row:
+      for (const char* place : {"b", "h", "r"}) counter(place, kNonNegative);
+      return;
     case Op::list_blocks:
       counter("n", {interval_of(stmt.expr("a"), scope).lo, interval_of(stmt.expr("b"), scope).hi});
       counter("r", kNonNegative);

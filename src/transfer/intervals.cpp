@@ -186,6 +186,7 @@ Interval range(const ExprPtr& e, const Box& box) {
       return of_name(*e, box);
     case Kind::score:
     case Kind::output:
+    case Kind::total:
       return {};
     case Kind::read:
       return of_read(*e, box);

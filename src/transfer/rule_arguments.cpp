@@ -28,6 +28,9 @@ constexpr std::array<std::string_view, 30> kReserved = {
     "private", "public",   "real",  "register", "short",    "signed",  "static", "struct",
     "switch",  "template", "this",  "union",    "unsigned", "void"};
 
+// An operand's own elements, in its row map, until they have the kernel's name.
+constexpr const char* kOwn = "%own";
+
 void walk(const ExprPtr& e, const std::function<void(const spec::Expr&)>& f) {
   if (!e) return;
   f(*e);
@@ -51,15 +54,12 @@ class Arguments {
   bool apply() {
     const spec::ExprPtr& score = edit_.term.score;
     const spec::ExprPtr& keep = edit_.term.keep;
-    for (const ExprPtr& e : {score, keep, edit_.term.sink, edit_.form.epilogue}) {
-      bool fine = true;
-      walk(e, [&](const spec::Expr& x) {
-        if (!fine) return;
-        if (x.kind == Kind::read) fine = tensor(x);
-        if (x.kind == Kind::argument) fine = scalar(x);
-      });
-      if (!fine) return false;
-    }
+    for (const ExprPtr& e : {score, keep, edit_.term.sink, edit_.form.epilogue})
+      if (!add_arguments(e)) return false;
+    if (!row(edit_.term.q, edit_.facts.q, "i", edit_.q_row) ||
+        !row(edit_.term.k, edit_.facts.k, "j", edit_.k_row) ||
+        !row(edit_.term.v, edit_.facts.v, "j", edit_.v_row))
+      return false;
     edit_.score = renamed(score);
     edit_.keep = keep ? renamed(keep) : nullptr;
     edit_.sink = edit_.term.sink ? renamed(edit_.term.sink) : nullptr;
@@ -76,6 +76,17 @@ class Arguments {
     const spec::Argument* a = edit_.form.argument(read.name);
     return read.span.known() || !a ? read.span : a->span;
   }
+  bool add_arguments(const ExprPtr& e) {
+    bool fine = true;
+    walk(e, [&](const spec::Expr& x) {
+      if (!fine) return;
+      if (x.kind == Kind::read && x.name != kOwn) fine = tensor(x);
+      if (x.kind == Kind::argument) fine = scalar(x);
+    });
+    return fine;
+  }
+  bool row(const spec::Operand& operand, const std::string& argument, const char* row,
+           std::optional<spec::RowMap>& out);
   bool tensor(const spec::Expr& read);
   bool scalar(const spec::Expr& use);
   std::string new_name(const std::string& user);
@@ -84,6 +95,40 @@ class Arguments {
   bool add_before_scale(const std::string& text);
   ExprPtr renamed(const ExprPtr& e) const;
 };
+
+// What an operand's rows become, with its own elements as the kernel's argument has them: [b, h, row,
+// column], whatever the user's order.
+bool Arguments::row(const spec::Operand& operand, const std::string& argument, const char* row,
+                    std::optional<spec::RowMap>& out) {
+  if (!operand.row) return true;
+  size_t column = 0;
+  while (!(operand.indices[column]->kind == Kind::index && operand.indices[column]->name == "d"))
+    ++column;
+  const auto own = [&](const ExprPtr& e) {
+    return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+      if (x->kind != Kind::read || x->name != operand.argument) return nullptr;
+      const auto index = [](const char* name) {
+        return spec::leaf(Kind::index, spec::Type::integer, name);
+      };
+      return spec::read(kOwn, x->type, {index("b"), index("h"), index(row), x->args[column]});
+    });
+  };
+  const auto named = [&](const ExprPtr& e) {
+    return spec::rewrite(renamed(e), [&](const ExprPtr& x) -> ExprPtr {
+      const bool is_own = x->kind == Kind::read && x->name == kOwn;
+      return is_own ? spec::read(argument, x->type, x->args) : nullptr;
+    });
+  };
+  std::vector<ExprPtr> all = operand.row->sums;
+  all.push_back(operand.row->element);
+  for (ExprPtr& e : all) {
+    e = own(e);
+    if (!add_arguments(e)) return false;
+  }
+  for (ExprPtr& e : all) e = named(e);
+  out = spec::RowMap{{all.begin(), all.end() - 1}, all.back()};
+  return true;
+}
 
 std::string Arguments::new_name(const std::string& user) {
   std::string name;
@@ -123,6 +168,8 @@ std::string Arguments::letter(const spec::Size& size, const ExprPtr& index) {
   if (index->kind == Kind::index && index->name == "b" && same(form.B)) return f.batch;
   if (index->kind == Kind::index && index->name == "h" && same(form.H)) return f.heads;
   if (index->kind == Kind::binary && index->name == "//" && same(form.G)) return f.groups;
+  if (index->kind == Kind::index && index->name == "h" && same(form.G)) return f.groups;
+  if (spec::mentions(index, Kind::index, "d") && same(form.D)) return f.dim;
   const auto known = letters_.find(size.name);
   if (!size.name.empty() && known != letters_.end()) return known->second;
   const std::string free = edit_.fresh({"S", "R", "T", "C", "E", "L", "P", "Q", "U", "V", "W"});

@@ -9,6 +9,7 @@ namespace kw::transfer {
 bool rule_form(Edit& edit);        // one softmax over q k^T times v, with the kernel's dims
 bool rule_tiles(Edit& edit);       // element type, head dimensions, and the tiles for them
 bool rule_arguments(Edit& edit);   // tensors and scalars that the score and the mask read
+bool rule_rows(Edit& edit);        // what the rows of q, k and v become first
 bool rule_bounded(Edit& edit);     // a softmax that needs no maximum
 bool rule_scale(Edit& edit);       // the factor of s
 bool rule_score(Edit& edit);       // what else the score is: bias, softcap

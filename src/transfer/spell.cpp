@@ -51,7 +51,7 @@ ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what) {
   d.hint =
       "supported are + - * / // % << >> & | ^ min max abs comparisons and or not where, and of "
       "reals exp "
-      "exp2 log log2 tanh sigmoid relu rsqrt reciprocal; a model may be asked for more";
+      "exp2 log log2 tanh sigmoid relu sqrt rsqrt reciprocal; a model may be asked for more";
   return tl::integer(0);
 }
 
@@ -88,6 +88,7 @@ ExprPtr Speller::unary(const spec::Expr& e) {
   if (e.name == "tanh" || e.name == "exp2" || e.name == "log2" || e.name == "rsqrt" ||
       e.name == "reciprocal")
     return call(e.name.c_str(), x);
+  if (e.name == "sqrt") return call("reciprocal", call("rsqrt", x));  // 0 of 0 too
   if (e.name == "exp") return call("exp2", times(x, "log2e"));
   if (e.name == "log") return times(call("log2", x), "ln2");
   if (e.name == "relu") return tl::call("max", {x, tl::real(0)});
@@ -98,9 +99,12 @@ ExprPtr Speller::unary(const spec::Expr& e) {
   return refuse(e, fmt::format("TL has no {}", e.name));
 }
 
-// A constant to the power of x.
+// A constant to the power of x, or a root.
 ExprPtr Speller::power(const spec::Expr& e) {
   const spec::ExprPtr &base = e.args[0], &x = e.args[1];
+  if (x->kind == Kind::number && x->value == 0.5)
+    return tl::call("reciprocal", {tl::call("rsqrt", {real(base)})});
+  if (x->kind == Kind::number && x->value == -0.5) return tl::call("rsqrt", {real(base)});
   if (!is_positive_number(base)) return refuse(e, "a power whose base is not a positive constant");
   if (base->value == 2) return tl::call("exp2", {real(x)});
   return tl::call("exp2", {tl::binary("*", real(x), tl::real(std::log2(base->value)))});
@@ -135,6 +139,10 @@ ExprPtr Speller::expr(const spec::ExprPtr& e) {
       return how_.score ? how_.score : refuse(*e, "the score has no value here");
     case Kind::output:
       return how_.output ? how_.output : refuse(*e, "the output has no value here");
+    case Kind::total: {
+      const size_t n = std::stoul(e->name);
+      return n < how_.totals.size() ? how_.totals[n] : refuse(*e, "a sum has no value here");
+    }
     case Kind::read: {
       std::vector<ExprPtr> at;
       for (const spec::ExprPtr& index : e->args) at.push_back(expr(index));

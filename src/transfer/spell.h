@@ -18,6 +18,7 @@ struct Spelling {
   std::map<std::string, tl::ExprPtr> indices;  // what i, j, b, h are here; others are refused
   tl::ExprPtr score;                           // what the raw product is, s[i, j]
   tl::ExprPtr output;                          // what the output's element is so far
+  std::vector<tl::ExprPtr> totals;             // what the sums over a row are called
   bool real_coordinates = false;
 };
 

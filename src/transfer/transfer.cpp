@@ -14,6 +14,7 @@ constexpr Rule kRules[] = {
     {"form", rule_form},
     {"tiles", rule_tiles},
     {"arguments", rule_arguments},
+    {"rows", rule_rows},
     {"bounded", rule_bounded},
     {"scale", rule_scale},
     {"score", rule_score},

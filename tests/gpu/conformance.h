@@ -243,6 +243,7 @@ void test_sync(Report&);
 void test_clusters(Report&);
 void test_blocks(Report&);
 void test_lists(Report&);
+void test_row_maps(Report&);
 void test_ampere(Report&);
 
 }  // namespace conformance

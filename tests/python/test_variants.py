@@ -40,7 +40,8 @@ def weights(inputs, keep, score, finish):
     """A statement's weights [B, H, M, N] as FlexAttention defines them, in fp64."""
     row = inputs.case
     b, h, i, j = kept._grid(inputs.sizes, torch.arange(row.length), "cpu")
-    s = inputs.q.double() @ inputs.k.double().mT * row.dim**-0.5
+    q, k = inputs.changed(inputs.q.double(), inputs.k.double())
+    s = q @ k.mT * row.dim**-0.5
     s = score(s, b, h, i, j) if score else s
     if keep:
         s = s.masked_fill(~keep(b, h, i, j).expand(s.shape), -torch.inf)

@@ -306,7 +306,7 @@ TEST(LaunchPlan, of_a_kernel_with_a_pre_pass) {
   EXPECT_EQ(plan->entries(), (std::vector<std::string>{"attention_fwd", "attention_lists"}));
   const nlohmann::json j = to_json(*plan);
   EXPECT_EQ(j["before"],
-            nlohmann::json::parse(R"({"entry": "attention_lists", "threads": 64, "grid": "B"})"));
+            nlohmann::json::parse(R"([{"entry": "attention_lists", "threads": 64, "grid": "B"}])"));
   for (const nlohmann::json& a : j["arguments"])
     if (a["name"] == "visits") {
       EXPECT_EQ(a["kind"], "scratch");
@@ -323,9 +323,9 @@ TEST(LaunchHeader, of_a_kernel_with_a_pre_pass_launches_both_and_asks_for_memory
   ASSERT_TRUE(plan) << render(d);
   const std::string h = launch_header(*plan, "k");
   for (const char* part : {"CUfunction* kernel, CUfunction* before)",
-                           "cuModuleGetFunction(before, module, "
+                           "cuModuleGetFunction(before + 0, module, "
                            "\"attention_lists\")",
-                           "config.gridDimX = plan.grid_before;", "int64_t visits_bytes;",
+                           "config.gridDimX = plan.grid_before[0];", "int64_t visits_bytes;",
                            "\"visits: plan.visits_bytes bytes are needed\""})
     EXPECT_NE(h.find(part), std::string::npos) << part << "\n" << h;
 }

@@ -140,10 +140,10 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
        "grid: there is no function 'ceil'"},
       {R"([{"op":"replace","path":"/requires/0/0","value":"="}])",
        R"(requires: holds ["=",["%","H","G"],0], not [comparison, expression, expression])"},
-      {R"([{"op":"add","path":"/before","value":{"entry":"e","threads":0,"grid":1}}])",
-       "before.threads: is 0, not an integer from 1 to 1024"},
-      {R"([{"op":"add","path":"/before","value":{"entry":"e","threads":32}}])",
-       "before.grid: is missing"},
+      {R"([{"op":"add","path":"/before","value":[{"entry":"e","threads":0,"grid":1}]}])",
+       "before[0].threads: is 0, not an integer from 1 to 1024"},
+      {R"([{"op":"add","path":"/before","value":[{"entry":"e","threads":32}]}])",
+       "before[0].grid: is missing"},
       {R"([{"op":"replace","path":"/constants/D","value":"x"}])",
        "constants.D: is \"x\", not a number"},
       {R"([{"op":"replace","path":"/arguments/0/kind","value":"map"}])",
@@ -490,10 +490,10 @@ TEST_F(Launching, LaunchesThePrePassFirstWithMemoryThatNobodyZeroes) {
   json["arguments"][8] = Json::parse(
       R"({"name": "lists", "kind": "scratch", "offset": 328, "bytes": ["*", ["*", "B", "M"], 4]})");
   json["before"] =
-      Json::parse(R"({"entry": "attention_fwd", "threads": 64, "grid": ["ceil_div", "M", 200]})");
+      Json::parse(R"([{"entry": "attention_fwd", "threads": 64, "grid": ["ceil_div", "M", 200]}])");
   auto kernel = load(json);
   ASSERT_TRUE(kernel) << render(diagnostics);
-  EXPECT_EQ(log(), "load\nfunction attention_fwd\nfunction attention_fwd\nshared 230000\n");
+  EXPECT_EQ(log(), "load\nfunction attention_fwd\nshared 230000\nfunction attention_fwd\n");
   const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
   ASSERT_TRUE(plan) << render(diagnostics);
   log();
@@ -503,7 +503,7 @@ TEST_F(Launching, LaunchesThePrePassFirstWithMemoryThatNobodyZeroes) {
             "launch attention_fwd grid 2 cluster 1 threads 64 shared 0\n"
             "launch attention_fwd grid 48 cluster 1 threads 384 shared 230000\n");
   EXPECT_TRUE(kernel->workspaces_are_zero(diagnostics));  // it is none
-  json["before"]["entry"] = "attention_lists";
+  json["before"][0]["entry"] = "attention_lists";
   EXPECT_FALSE(load(json));
   EXPECT_NE(render(diagnostics).find("no entry attention_lists"), std::string::npos);
 }

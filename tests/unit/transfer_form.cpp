@@ -24,6 +24,7 @@ Type type_of(Dtype t) {
 ExprPtr name_of(const std::string& name, const spec::Form* form) {
   if (name == "s") return spec::leaf(Kind::score, Type::real, "s");
   if (name == "o") return spec::leaf(Kind::output, Type::real, "o");
+  if (name.starts_with("sum")) return spec::leaf(Kind::total, Type::real, name.substr(3));
   if (name.size() == 1 && std::islower(static_cast<unsigned char>(name[0])))
     return spec::leaf(Kind::index, Type::integer, name);
   if (name == "true" || name == "false") return spec::boolean(name == "true");
@@ -96,6 +97,13 @@ std::vector<ExprPtr> indices_of(const std::string& text, const spec::Form& form)
   return out;
 }
 
+// Of "q_row" and "q_sum", what the rows of q become.
+spec::RowMap& row_of(spec::Term& term, const std::string& key) {
+  spec::Operand& operand = key[0] == 'q' ? term.q : key[0] == 'k' ? term.k : term.v;
+  if (!operand.row) operand.row.emplace();
+  return *operand.row;
+}
+
 void read_line(spec::Form& form, const std::string& key, const std::string& rest) {
   spec::Term& term = form.terms.front();
   if (key == "argument") {
@@ -108,6 +116,10 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
     term.keep = expr_of(rest, &form);
   } else if (key == "epilogue") {
     form.epilogue = expr_of(rest, &form);
+  } else if (key == "q_row" || key == "k_row" || key == "v_row") {
+    row_of(term, key).element = expr_of(rest, &form);
+  } else if (key == "q_sum" || key == "k_sum" || key == "v_sum") {
+    row_of(term, key).sums.push_back(expr_of(rest, &form));
   } else if (key == "dims") {
     term.q.indices = indices_of(rest, form);
   } else if (key == "output") {

@@ -64,6 +64,20 @@ template <class T, char... Dims> struct Tensor {
   }
 };
 
+// A tensor that a pre-pass writes, row by row, and the kernel after it reads. Who launches makes room
+// for it: rows follow each other.
+template <class T> struct scratch {};
+template <class T, char... Dims> struct Tensor<scratch<T>, Dims...> : Tensor<const T, Dims...> {
+  KW_DEVICE T* row_to_write(int batch, int head, int row) const {
+    const i64 at = batch * this->stride[0] + head * this->stride[1] + row * this->stride[2];
+    return const_cast<T*>(this->data) + at;
+  }
+  static KW_DEVICE T element_type() { return {}; }
+};
+template <class T, char... Dims> struct TensorMap<scratch<T>, Dims...> : TensorMap<const T, Dims...> {
+  Tensor<scratch<T>, Dims...> rows;
+};
+
 // Words of device memory that are zero when the kernel starts and zero again when it ends; the
 // launcher zeroes them once.
 template <int N> struct Workspace {

@@ -1,10 +1,9 @@
-# error spec.operator at line 7: aten.layer_norm
+# error spec.operator at line 6: aten.mean is over
 import torch
-import torch.nn.functional as F
 
 
-def layer_norm(q, k, v):
-    q = F.layer_norm(q, (64,))
+def norm_over_tokens(q, k, v):
+    v = v - v.mean(2, keepdim=True)
     return (q @ k.mT).softmax(-1) @ v
 
 

@@ -1,0 +1,98 @@
+// The pre-pass over rows: the rows of q, k or v as their product sees them (a norm, a rotation), written
+// once to memory that the kernel then reads in the place of the argument.
+//
+// A warp has a row at a time, and lane l the columns 2l and 2l + 1 of every 64: neighbouring lanes read
+// neighbouring words, and each writes whole ones. Rows that follow each other go to one warp, so that
+// what does not depend on the row (a norm's weights) stays in its registers.
+#pragma once
+#include "../tile/tensors.cuh"
+namespace kw {
+
+// A warp among those of all thread blocks.
+struct Warp {
+  int index, count;
+};
+KW_DEVICE Warp warp_of(int blocks) {
+  const int warps = blockDim.x / 32;
+  return {int(blockIdx.x) * warps + int(threadIdx.x) / 32, blocks * warps};
+}
+
+struct RowPlace {
+  int batch, head, row;
+};
+
+namespace detail {
+// The rows from `place` on that one warp has.
+struct RowsOf {
+  RowPlace place;
+  int heads, rows, left;
+  KW_DEVICE bool operator!=(const RowsOf& end) const { return left != end.left; }
+  KW_DEVICE RowPlace operator*() const { return place; }
+  KW_DEVICE void operator++() {
+    --left;
+    if (++place.row < rows) return;
+    place.row = 0;
+    if (++place.head < heads) return;
+    place.head = 0;
+    ++place.batch;
+  }
+};
+struct RowRange {
+  RowsOf first;
+  KW_DEVICE RowsOf begin() const { return first; }
+  KW_DEVICE RowsOf end() const { return {{}, 0, 0, 0}; }
+};
+
+template <class T, char... D> KW_DEVICE const Tensor<scratch<T>, D...>& rows_of(const Tensor<scratch<T>, D...>& t) {
+  return t;
+}
+template <class T, char... D> KW_DEVICE const Tensor<scratch<T>, D...>& rows_of(const TensorMap<scratch<T>, D...>& t) {
+  return t.rows;
+}
+
+KW_DEVICE real from_lane_across(real x, int lanes) {
+  return __builtin_bit_cast(real, __shfl_xor_sync(~0u, __builtin_bit_cast(u32, x), lanes));
+}
+
+// f at this lane's columns, two neighbours at a time.
+template <int C, class F> KW_DEVICE void each_pair(F f) {
+  static_assert(C % 2 == 0, "columns are read and written two at a time");
+#pragma unroll
+  for (int first = 0; first < C; first += 64) {
+    const int j = first + 2 * int(threadIdx.x % 32);
+    if (C - first >= 64 || j < C) f(j);
+  }
+}
+}  // namespace detail
+
+// This warp's share of the rows of a tensor: as many rows one after the other as everybody has.
+template <class Rows> KW_DEVICE detail::RowRange each_row(const Rows& of, Warp w) {
+  const auto& t = detail::rows_of(of);
+  const int all = t.extent[0] * t.extent[1] * t.extent[2];
+  const int share = (all - 1) / w.count + 1, first = min(w.index * share, all);
+  const int block = first / t.extent[2];
+  return {{{block / t.extent[1], block % t.extent[1], first % t.extent[2]}, t.extent[1], t.extent[2],
+           min(share, all - first)}};
+}
+
+// The sum over the columns of a row, in every lane.
+template <int C, class F> KW_DEVICE real sum(F f) {
+  real total = 0.0f;
+  detail::each_pair<C>([&](int j) {
+    total += f(j);
+    total += f(j + 1);
+  });
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) total += detail::from_lane_across(total, lanes);
+  return total;
+}
+
+// Rounds to the tensor's type, to nearest even.
+template <int C, class Rows, class F> KW_DEVICE void write_row(const Rows& to, RowPlace at, F f) {
+  const auto& t = detail::rows_of(to);
+  auto* const row = t.row_to_write(at.batch, at.head, at.row);
+  const auto zero = decltype(t.element_type()){};
+  detail::each_pair<C>([&](int j) { *reinterpret_cast<u32*>(row + j) = ptx::pack(zero, f(j), f(j + 1)); });
+}
+
+}  // namespace kw

@@ -1,0 +1,129 @@
+// The pre-pass over rows: what the rows of operands become, found before the kernel starts.
+//
+//   rows attention_rows, threads 256, w of blocks:
+//       for b, h, r in each_row(q_rows, w):
+//           sum squares over j < D = q[b, h, r, j] * q[b, h, r, j]
+//           let factor = rsqrt(squares * 0.0078125 + 1e-06)
+//           write_row q_rows[b, h, r] over j < D = q[b, h, r, j] * factor
+//
+// It is a launch of its own, and no row depends on another: one after the other, whichever warp has
+// it. A sum adds up what each lane adds up of its columns, in the order of the device.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "exec/exec_ops.h"
+#include "exec/machine.h"
+
+namespace kw::exec {
+
+using tl::Item;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+constexpr int kLanes = 32;
+
+// Lane l has the columns 2l and 2l + 1 of every 64; lanes at distance 16, 8, ... exchange their sums.
+float total_of(const std::vector<double>& x) {
+  std::array<float, kLanes> lanes{};
+  for (size_t j = 0; j < x.size(); ++j) lanes[j / 2 % kLanes] += static_cast<float>(x[j]);
+  for (int apart = kLanes / 2; apart > 0; apart /= 2)
+    for (int lane = 0; lane < apart; ++lane) lanes[lane] += lanes[lane + apart];
+  return lanes[0];
+}
+
+Value sum_of(Machine& m, const Columns& columns) {
+  if (!m.algebra) return Value::real(total_of(columns.x));
+  exact::Element total;
+  for (const exact::Element& e : columns.e) total = m.algebra->add(total, e);
+  return Value::real(total);
+}
+
+void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns& columns) {
+  const int64_t width = to.data.shape.back();
+  if (width != static_cast<int64_t>(m.algebra ? columns.e.size() : columns.x.size())) {
+    m.faults.raise("exec.shape", &s, fmt::format("{} writes rows of {} columns", cite(s), width));
+    return;
+  }
+  for (int64_t j = 0; j < width; ++j) {
+    const int64_t at = row * width + j;
+    if (to.written[at]++)
+      m.faults.raise("exec.written_twice", &s,
+                     fmt::format("{} writes an element that was written before", cite(s)));
+    if (m.algebra)
+      to.exact[at] = m.algebra->stored(columns.e[j]);
+    else
+      to.data.values[at] = round_to(to.data.dtype, columns.x[j]);
+  }
+}
+
+// Row number `row` of the tensor that the loop is over.
+void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, int64_t row) {
+  const ScopePtr scope = std::make_shared<Scope>(outer);
+  const std::vector<int64_t>& shape = to.data.shape;
+  scope->names[loop.word("b")] = Value::integer(row / shape[2] / shape[1]);
+  scope->names[loop.word("h")] = Value::integer(row / shape[2] % shape[1]);
+  scope->names[loop.word("r")] = Value::integer(row % shape[2]);
+  for (const Stmt& s : loop.body) {
+    if (m.faults.any()) return;
+    const Context c{m, scope.get(), &s};
+    if (s.op == Op::let) {
+      for (const Item& d : s.items("d")) scope->names[d.name] = evaluate(c, d.expr);
+      continue;
+    }
+    const int64_t width = integer_of(c, s.expr("c"));
+    const Columns columns = run_columns(c, static_cast<int>(width));
+    if (m.faults.any()) return;
+    if (s.op == Op::sum) scope->names[s.word("d")] = sum_of(m, columns);
+    if (s.op == Op::write_row) write_row(m, s, to, row, columns);
+  }
+}
+
+void each_row(Machine& m, const Stmt& loop, const ScopePtr& scope) {
+  const auto to = m.tensors.find(tl::base_name(loop.expr("m")));
+  if (to == m.tensors.end() || !to->second.scratch || to->second.data.shape.size() != 4) {
+    m.faults.raise("exec.name", &loop, fmt::format("{} is over no rows to be written", cite(loop)));
+    return;
+  }
+  const std::vector<int64_t>& shape = to->second.data.shape;
+  for (int64_t row = 0; row < shape[0] * shape[1] * shape[2] && !m.faults.any(); ++row)
+    one_row(m, loop, to->second, scope, row);
+}
+
+}  // namespace
+
+void run_rows(Machine& m) {
+  if (m.launch.shapes_only) return;
+  m.faults.agent = "the pre-pass over rows";
+  if (m.rows) {
+    const ScopePtr scope = std::make_shared<Scope>(nullptr);
+    scope->names[m.rows->word("w")] = Value::integer(0);  // a row does not depend on who has it
+    for (const Stmt& s : m.rows->body) {
+      if (m.faults.any()) break;
+      const Context c{m, scope.get(), &s};
+      if (s.op == Op::let)
+        for (const Item& d : s.items("d")) scope->names[d.name] = evaluate(c, d.expr);
+      if (s.op == Op::each_row) each_row(m, s, scope);
+    }
+  }
+  for (const auto& [name, g] : m.tensors)
+    if (g.scratch && !m.faults.any() && (g.written.empty() || !g.written[0]))
+      m.faults.raise("exec.uninitialised", g.declared,
+                     fmt::format("no pre-pass writes the rows of {}", name));
+  m.faults.agent.clear();
+}
+
+namespace {
+Next outside(Machine& m, const Stmt& s) {
+  m.faults.raise("exec.name", &s, fmt::format("{} stands outside the pre-pass over rows", cite(s)));
+  return Next::on;
+}
+}  // namespace
+
+Next exec_each_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s); }
+Next exec_sum(Machine& m, Agent&, const Stmt& s) { return outside(m, s); }
+Next exec_write_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s); }
+
+}  // namespace kw::exec
