@@ -126,6 +126,16 @@ def _relative_bias(a):
     return lambda s, b, h, i, j: s + a.table[h, (j - i).clamp(-reach, reach) + reach]
 
 
+def _t5_buckets(a):
+    """T5 does not scale; where its buckets begin is written out."""
+    def score(s, b, h, i, j):
+        far = (j - i).abs()
+        wide = 8 + sum((far >= first).to(torch.int32) for first in (12, 16, 23, 32, 46, 64, 91))
+        bucket = torch.where(far < 8, far, wide) + torch.where(j > i, 16, 0)
+        return 8.0 * s + a.table[bucket, h]
+    return score
+
+
 def _temperature(a):
     return lambda s, b, h, i, j: s * (torch.log(torch.floor((i + 1) / 8192.0) + 1.0) * 0.1 + 1.0)
 
@@ -392,6 +402,8 @@ STATEMENTS = {
                                 kernels={"causal": True, "window": True, "cap": 50.0}),
     "softmax_one": Statement(finish=_with_one),
     "streaming": Statement(_streaming, kernels={"mask": "columns"}),
+    "t5_buckets": Statement(None, _t5_buckets, tensors=lambda a: {
+        "table": ("T H", torch.randn(a.BUCKETS, a.H))}),
     "tree_bits": Statement(
         lambda a: lambda b, h, i, j: (a.words[b, i, j // 32] >> (j % 32)) & 1 == 1, tensors=_words),
     "tree_mask": Statement(lambda a: lambda b, h, i, j: (j < a.prompt) | a.ancestor[i, j],

@@ -148,6 +148,7 @@ SIZES = {  # of other examples, where not B 2, H 16, S 8192
     "dense_bias": {"length": 4096},
     "mla_prefill": {"dim": 192, "value_dim": 128},
     "sink": {"heads": 64, "key_heads": 8, "dim": 64, "batch": 1},
+    "t5_buckets": {"dim": 64},
     "tree_bits": {"length": 1024, "keys": 9216},
     "tree_mask": {"length": 1024, "keys": 9216},
     "share_question": {"document_length": 2048}}

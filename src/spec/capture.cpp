@@ -171,6 +171,19 @@ bool unspecified(Normaliser normaliser, const double* row, int64_t length) {
                  std::all_of(row, row + length, [](double x) { return x == 0; }));
 }
 
+// The form's integers are exact, PyTorch's are what its roundings make of a real.
+bool refuse_rounding(const Capture& capture, size_t golden, Diagnostics& diagnostics) {
+  diagnostics
+      .error("spec.rounding", capture.form.roundings.front(),
+             fmt::format("an integer is made of a real here, and PyTorch has another one than fp64 "
+                         "in the order as written, in golden case {}",
+                         golden))
+      .hint =
+      "which integer it is depends on how the real was rounded; compute them beforehand and pass "
+      "a table of ints: table[i - j]";
+  return false;
+}
+
 }  // namespace
 
 std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
@@ -207,6 +220,7 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
         continue;
       const double error = row_error(row.data(), truth, shape[3]);
       if (error <= kAllowed) continue;
+      if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
       diagnostics
           .error("internal.form", {},
                  fmt::format(

@@ -6,6 +6,7 @@
 
 #include "spec/expr_fold.h"
 #include "spec/linear.h"
+#include "spec/steps.h"
 
 namespace kw::spec {
 
@@ -142,6 +143,7 @@ ExprPtr unary(const std::string& op, ExprPtr a) {
   if (op == "float") simpler = float_of(a);
   if (op == "floor") simpler = floor_of(a);
   if (op == "int" && a->type == Type::integer) simpler = a;
+  if (op == "int" && a->kind == Kind::unary && a->name == "float") simpler = a->args[0];
   if (op == "abs" && a->kind == Kind::unary && a->name == "-") simpler = unary("abs", a->args[0]);
   if (op == "abs" && a->type == Type::integer && !linear(a).terms.empty() &&
       linear(a).terms.front().factor < 0)
@@ -171,6 +173,9 @@ ExprPtr where(ExprPtr condition, ExprPtr a, ExprPtr b) {
   } else if (type == Type::integer) {
     a = unary("int", a);
     b = unary("int", b);
+    if (const ExprPtr simpler = steps_under(condition, a)) a = simpler;
+    if (const ExprPtr simpler = steps_under(unary("not", condition), b)) b = simpler;
+    if (equal(a, b)) return a;
   }
   Expr e{Kind::where, type, "where"};
   e.args = {std::move(condition), std::move(a), std::move(b)};

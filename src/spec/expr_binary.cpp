@@ -9,6 +9,7 @@
 #include "spec/expr.h"
 #include "spec/expr_fold.h"
 #include "spec/linear.h"
+#include "spec/steps.h"
 
 namespace kw::spec {
 namespace {
@@ -88,6 +89,9 @@ ExprPtr integer_binary(const std::string& op, const ExprPtr& a, const ExprPtr& b
     const bool swap = is_number(a) || (!is_number(b) && print(b) < print(a));
     return swap ? node(op, Type::boolean, b, a) : node(op, Type::boolean, a, b);
   }
+  if ((op == "min" || op == "max") && (is_number(a) || is_number(b)))
+    if (ExprPtr e = clamped_steps(op, is_number(b) ? a : b, (is_number(b) ? b : a)->integer))
+      return e;
   if (op == "//" && is_number(b) && b->integer == 1) return a;
   if (op == "%" && is_number(b) && b->integer == 1) return integer(0);
   if ((op == "min" || op == "max" || op == "//") && equal(a, b)) return op == "//" ? integer(1) : a;

@@ -87,6 +87,9 @@ struct Form {
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
   bool returns_lse = false;
   std::vector<Note> notes;  // e.g. sizes that the user's code fixes, with the line
+  // Where integers are made of reals, by int(), floor() or ceil(): what the form has of them may
+  // differ from PyTorch where PyTorch's own roundings decide.
+  std::vector<Span> roundings;
 
   const Argument* argument(const std::string& name) const;
   // The user's name for a kernel's argument: the same, or without kGiven.

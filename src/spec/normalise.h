@@ -5,7 +5,7 @@
 // element of a reduced node is a `read` of a tensor named "%n" (n is the node's number), and
 // body() gives what is reduced. Composite operators (scaled_dot_product_attention) are first opened
 // into the operators they stand for. One file a family: normalise_views.cpp, _pointwise, _creation,
-// _gather, _reduction, _composite.
+// _gather, _reduction, _rounding, _composite.
 //
 // An operator that no family knows is refused once, by name and line; from then on failed() is true
 // and the expressions mean nothing.
@@ -54,6 +54,9 @@ class Elements {
 
   const Graph& graph() const { return graph_; }
   const Node& node(int n) const { return graph_.nodes[n]; }
+  // A place where an integer was made of a real, whose value may depend on how that was rounded.
+  void note_rounding(const Span& place) { roundings_.push_back(place); }
+  const std::vector<Span>& roundings() const { return roundings_; }
   ExprPtr refuse(const Node& node, const std::string& why, const std::string& hint = {});
   bool failed() const { return failed_; }
 
@@ -63,6 +66,7 @@ class Elements {
   const Graph& graph_;
   Diagnostics& diagnostics_;
   std::map<std::string, ExprPtr> extents_;
+  std::vector<Span> roundings_;
   bool failed_ = false;
 };
 
@@ -76,6 +80,8 @@ const std::map<std::string_view, ElementOf>& pointwise_operators();
 const std::map<std::string_view, ElementOf>& creation_operators();
 const std::map<std::string_view, ElementOf>& gather_operators();
 bool is_reduction(const Node& node);
+// int, floor or ceil of a node's operand: normalise_rounding.cpp.
+ExprPtr whole_of(Elements& g, const Node& n, const Indices& at, const std::string& how);
 
 // Replaces composite operators by the plain ones that they stand for. Returns false after refusing.
 bool open_composites(Graph& graph, Diagnostics& diagnostics);

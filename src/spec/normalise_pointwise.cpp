@@ -82,8 +82,12 @@ ExprPtr as_type(const ExprPtr& x, Type type) {
   return binary("!=", x, x->type == Type::real ? real(0) : integer(0));
 }
 
+ExprPtr rounded(Elements& g, const Node& n, const Indices& at) { return whole_of(g, n, at, n.op); }
+
 ExprPtr cast(Elements& g, const Node& n, const Indices& at) {
-  return as_type(operand(g, n, 0, at), type_of(n.dtype));
+  const ExprPtr x = operand(g, n, 0, at);
+  if (x->type == Type::real && type_of(n.dtype) == Type::integer) return whole_of(g, n, at, "int");
+  return as_type(x, type_of(n.dtype));
 }
 
 ExprPtr where_of(Elements& g, const Node& n, const Indices& at) {
@@ -95,6 +99,14 @@ ExprPtr where_of(Elements& g, const Node& n, const Indices& at) {
 ExprPtr masked_fill(Elements& g, const Node& n, const Indices& at) {
   return where(as_type(operand(g, n, 1, at), Type::boolean), operand(g, n, 2, at),
                operand(g, n, 0, at));
+}
+
+// torch.min(a, b); with one tensor it is a reduction.
+ExprPtr least_of(Elements& g, const Node& n, const Indices& at) {
+  if (n.args.size() != 2 || n.args[1].kind != Value::Kind::node)
+    return g.refuse(n, fmt::format("aten.{} over a dimension is not read", n.op),
+                    "torch.minimum and torch.maximum take two tensors");
+  return binary(n.op, operand(g, n, 0, at), operand(g, n, 1, at));
 }
 
 ExprPtr clamp(Elements& g, const Node& n, const Indices& at) {
@@ -162,6 +174,8 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"ne", binary_of},
       {"minimum", binary_of},
       {"maximum", binary_of},
+      {"min", least_of},
+      {"max", least_of},
       {"clamp", clamp},
       {"clamp_min", clamp},
       {"clamp_max", clamp},
@@ -203,8 +217,8 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"sigmoid", unary_of},
       {"relu", unary_of},
       {"abs", unary_of},
-      {"floor", unary_of},
-      {"ceil", unary_of},
+      {"floor", rounded},
+      {"ceil", rounded},
       {"sin", unary_of},
       {"cos", unary_of},
       {"erf", unary_of},

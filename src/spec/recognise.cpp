@@ -183,6 +183,7 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
       !second_output(elements, graph, *parts, *roles, output.names, form, diagnostics))
     return std::nullopt;
   form.terms.push_back(std::move(term));
+  form.roundings = elements.roundings();
   return form;
 }
 

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "spec/expr_fold.h"
 #include "spec/linear.h"
@@ -95,14 +96,38 @@ class UniformParts {
            (is(all, "and") && (holds_in(all->args[0], c) || holds_in(all->args[1], c)));
   }
 
-  // Greatest == least, without what stands on both sides.
+  // Greatest == least, without what stands on both sides. Of a choice: the condition is decided for
+  // the tile, and what is taken is one value; of a sum with choices: each term is.
   ExprPtr one_point(const ExprPtr& e) {
+    if (!has_coordinate(e)) return spec::boolean(true);
+    if (e->kind == Kind::where) return one_choice(*e);
+    if (const Linear sum = spec::linear(e); sum.terms.size() > 1 && mentions_choice(e)) {
+      ExprPtr all = spec::boolean(true);
+      for (const Linear::Term& t : sum.terms) {
+        const ExprPtr one = one_point(t.atom);
+        if (!one) return nullptr;
+        all = both(all, one);
+      }
+      return all;
+    }
     const WrittenRange range = ranges_.range(e);
     if (!range.known() || spread(e) != 0) return nullptr;
     const ExprPtr at_most =
         spec::solved(spec::add(spec::linear(range.high), spec::linear(range.low), -1), false);
     return at_most->args.empty() ? at_most : spec::binary("==", at_most->args[0], at_most->args[1]);
   }
+
+  ExprPtr one_choice(const spec::Expr& e) {
+    const WrittenTruth c = ranges_.truth(e.args[0]);
+    const ExprPtr yes = one_point(e.args[1]), no = one_point(e.args[2]);
+    const ExprPtr taken = yes ? spec::binary("and", c.all, yes) : spec::boolean(false);
+    const ExprPtr left =
+        no ? spec::binary("and", spec::unary("not", c.some), no) : spec::boolean(false);
+    const ExprPtr one = spec::binary("or", taken, left);
+    return one->kind == Kind::number && !one->integer ? nullptr : one;
+  }
+
+  static bool mentions_choice(const ExprPtr& e) { return spec::mentions(e, Kind::where); }
 
   // The least difference between the ends of an integer's range (as TileRanges takes it) that any
   // tile has; what it does not know counts as any.
@@ -185,6 +210,37 @@ std::optional<Tile> tile_of(const Edit& edit) {
   return Tile{as_size(rows, *row_count), as_size(keys, *key_count), *row_count, *key_count};
 }
 
+// Integers of several operators that stand in e more than twice become names, the largest first.
+struct Named {
+  std::string name;
+  ExprPtr value;
+};
+
+void count_integers(const ExprPtr& e, std::map<std::string, std::pair<int, ExprPtr>>& found) {
+  const bool computed = e->type == Type::integer && !e->args.empty() && e->kind != Kind::where;
+  if (computed && (e->args[0]->args.size() || e->args.back()->args.size())) {
+    auto& [count, value] = found[spec::print(e)];
+    ++count, value = e;
+  }
+  for (const ExprPtr& a : e->args) count_integers(a, found);
+}
+
+std::vector<Named> take_repeated(Edit& edit, ExprPtr& e, const char* stem) {
+  std::vector<Named> out;
+  while (true) {
+    std::map<std::string, std::pair<int, ExprPtr>> found;
+    count_integers(e, found);
+    std::string largest;
+    for (const auto& [text, counted] : found)
+      if (counted.first > 2 && text.size() > largest.size()) largest = text;
+    if (largest.empty()) return out;
+    const ExprPtr value = found.at(largest).second;
+    const ExprPtr name = spec::leaf(Kind::argument, Type::integer, edit.fresh({stem}));
+    out.push_back({name->name, value});
+    e = spec::rewrite(e, [&](const ExprPtr& x) { return spec::equal(x, value) ? name : nullptr; });
+  }
+}
+
 std::string indented(const std::vector<std::string>& lines) {
   std::string out;
   for (const std::string& line : lines) out += "\n    " + line;
@@ -208,14 +264,25 @@ bool rule_uniform(Edit& edit) {
   const tl::ExprPtr i0 = written.expr("i0"), j0 = written.expr("j0");
   const auto text = [&](const ExprPtr& e) { return edit.in_tile(e, i0, j0); };
 
-  std::vector<std::string> once;
+  std::vector<std::string> once, before;
+  const auto name_parts = [&](ExprPtr& e, const char* stem, std::vector<std::string>& lets) {
+    for (const Named& part : take_repeated(edit, e, stem)) {
+      const auto value = text(part.value);
+      if (!value) return false;
+      lets.push_back(fmt::format("let {} = {}", part.name, *value));
+    }
+    return true;
+  };
   for (const Split::Part& part : split.taken) {
-    const auto value = text(at_first(edit, part.value));
+    ExprPtr first = at_first(edit, part.value);
+    if (!name_parts(first, "place", once)) return false;
+    const auto value = text(first);
     if (!value) return false;
     once.push_back(fmt::format("let {} = {}", part.name->name, *value));
   }
   const Coordinates coordinates = coordinates_of(rest);
   const auto body = edit.in_map(rest, coordinates == Coordinates::real);
+  if (!name_parts(split.condition, "end", before)) return false;
   const auto condition = text(split.condition);
   if (!body || !condition || !exact_coordinates(edit, coordinates)) return false;
   once.push_back(map_text(coordinates, edit.facts.score, tl::print(i0), tl::print(j0), *body));
@@ -223,9 +290,12 @@ bool rule_uniform(Edit& edit) {
   const std::string uniform = edit.fresh({"uniform"});
   map.block->erase(map.block->begin() + map.at);
   const std::string each = tl::print(written);
-  return edit.insert(map, fmt::format("if not {}:{}", uniform, indented({each}))) &&
-         edit.insert(map, fmt::format("if {}:{}", uniform, indented(once))) &&
-         edit.insert(map, fmt::format("let {} = {}", uniform, *condition));
+  if (!edit.insert(map, fmt::format("if not {}:{}", uniform, indented({each}))) ||
+      !edit.insert(map, fmt::format("if {}:{}", uniform, indented(once))) ||
+      !edit.insert(map, fmt::format("let {} = {}", uniform, *condition)))
+    return false;
+  return std::all_of(before.rbegin(), before.rend(),
+                     [&](const std::string& let) { return edit.insert(map, let); });
 }
 
 }  // namespace kw::transfer

@@ -21,6 +21,11 @@ bool is_of_integers(const spec::Expr& e) {
          e.name == "|" || e.name == "^";
 }
 
+const char* const kSupported =
+    "supported are + - * / // % << >> & | ^ min max abs comparisons and or not where, and of "
+    "reals exp "
+    "exp2 log log2 tanh sigmoid relu sqrt rsqrt reciprocal; a model may be asked for more";
+
 class Speller {
  public:
   Speller(const Spelling& how, Diagnostics& diagnostics) : how_(how), diagnostics_(diagnostics) {}
@@ -42,16 +47,13 @@ class Speller {
   ExprPtr binary(const spec::Expr& e);
   ExprPtr power(const spec::Expr& e);
   ExprPtr real(const spec::ExprPtr& e);
-  ExprPtr refuse(const spec::Expr& e, const std::string& what);
+  ExprPtr refuse(const spec::Expr& e, const std::string& what,
+                 const std::string& hint = kSupported);
 };
 
-ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what) {
+ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what, const std::string& hint) {
   failed_ = true;
-  Diagnostic& d = diagnostics_.error("transfer.expression", e.span, what);
-  d.hint =
-      "supported are + - * / // % << >> & | ^ min max abs comparisons and or not where, and of "
-      "reals exp "
-      "exp2 log log2 tanh sigmoid relu sqrt rsqrt reciprocal; a model may be asked for more";
+  diagnostics_.error("transfer.expression", e.span, what).hint = hint;
   return tl::integer(0);
 }
 
@@ -95,6 +97,10 @@ ExprPtr Speller::unary(const spec::Expr& e) {
   if (e.name == "sigmoid") {
     const ExprPtr power = call("exp2", times(tl::unary("-", x), "log2e"));
     return call("reciprocal", tl::binary("+", tl::real(1), power));
+  }
+  if (e.name == "int" || e.name == "floor" || e.name == "ceil") {
+    return refuse(e, fmt::format("{} of a real whose value depends on how it was rounded", e.name),
+                  "compute the integers beforehand and pass them as a table of ints: table[i - j]");
   }
   return refuse(e, fmt::format("TL has no {}", e.name));
 }

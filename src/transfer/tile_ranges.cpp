@@ -165,6 +165,24 @@ WrittenRange TileRanges::of_binary(const spec::Expr& e) {
   return kUnknown;
 }
 
+// One side where the condition says so for the whole tile, else both. Of two numbers the greater is
+// taken where some entry takes it, and the less unless every one does.
+WrittenRange TileRanges::of_where(const spec::Expr& e) {
+  const WrittenTruth c = truth(e.args[0]);
+  const WrittenRange a = range(e.args[1]), b = range(e.args[2]);
+  if (!a.known() || !b.known()) return kUnknown;
+  if (e.args[1]->kind == Kind::number && e.args[2]->kind == Kind::number) {
+    const ExprPtr &yes = e.args[1], &no = e.args[2];
+    if (yes->integer > no->integer)
+      return {spec::where(c.all, yes, no), spec::where(c.some, yes, no)};
+    return {spec::where(c.some, yes, no), spec::where(c.all, yes, no)};
+  }
+  const auto end = [&](const char* op, const ExprPtr& x, const ExprPtr& y) {
+    return spec::where(c.all, x, spec::where(c.some, binary(op, x, y), y));
+  };
+  return {end("min", a.low, b.low), end("max", a.high, b.high)};
+}
+
 WrittenRange TileRanges::range(const ExprPtr& e) {
   if (e->type == Type::real) return kUnknown;
   if (e->kind == Kind::index && e->name == "i") return i_;
@@ -180,11 +198,7 @@ WrittenRange TileRanges::range(const ExprPtr& e) {
   if (e->kind == Kind::unary && e->name == "-") return times(range(e->args[0]), -1);
   if (e->kind == Kind::binary && (e->name == "+" || e->name == "-")) return of_sum(e);
   if (e->kind == Kind::binary) return of_binary(*e);
-  if (e->kind == Kind::where) {
-    const WrittenRange a = range(e->args[1]), b = range(e->args[2]);
-    if (!a.known() || !b.known()) return kUnknown;
-    return {binary("min", a.low, b.low), binary("max", a.high, b.high)};
-  }
+  if (e->kind == Kind::where) return of_where(*e);
   return kUnknown;
 }
 

@@ -58,6 +58,7 @@ class TileRanges {
   WrittenRange of_read(const spec::Expr& e);
   WrittenRange of_binary(const spec::Expr& e);
   WrittenRange of_sum(const spec::ExprPtr& e);
+  WrittenRange of_where(const spec::Expr& e);
   WrittenTruth compared(const spec::Expr& e);
 
   WrittenRange i_, j_;

@@ -32,7 +32,7 @@ SMALL = {  # constants and lengths at which every part of a mask shows among KEY
 
 def small(example, **more):
     sizes = {"batch": 2, "heads": 2, "length": KEYS, "prefix_length": 77, "document_length": 64,
-             "reach": 100, "dim": 64 if example == "sink" else 128}
+             "reach": 100, "dim": 64 if example in ("sink", "t5_buckets") else 128}
     return variants.Row(example, **{**sizes, **SMALL.get(example, {}), **more})
 
 

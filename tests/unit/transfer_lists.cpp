@@ -48,6 +48,10 @@ const Mask kMasks[] = {
     {"clear_bits",
      "argument words i32[B, W]\nkeep (words[b, j // 32] >> (j % 32)) & 1 == 0 and j <= i", 1.7},
     {"flags", "argument own i32[B, N]\nkeep own[b, j] & 12 == 0 and j <= i", 8},
+    {"choices",
+     "argument own i32[B, N]\nkeep j <= i + where(own[b, j] < 40, 0, 70) + where(j < 64, 200, "
+     "own[b, i])",
+     8},
     {"remainder", "argument own i32[B, N]\nkeep own[b, j] % 3 == 1 and j <= i", 2.5},
 };
 
