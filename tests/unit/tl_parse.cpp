@@ -80,7 +80,7 @@ TEST(Parse, every_bad_line_is_reported_with_its_column) {
             "k.tl:1:9: error[tl.syntax]: expected an expression, found the end\n"
             "     1 | param D = \n"
             "       |         ^\n"
-            "k.tl:3:8: error[tl.syntax]: expected 'tiled', 'in' or 'out', 'size', 'i32', 'f32', "
+            "k.tl:3:8: error[tl.syntax]: expected 'tiled', 'in', 'out' or 'scratch', 'size', 'i32', 'f32', "
             "'workspace' or 'scratch', found 'sizes'\n"
             "     3 |     N: sizes\n"
             "       |        ^~~~~\n"
