@@ -110,8 +110,11 @@ class _Products(TorchDispatchMode):
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         origins = set().union(*(self.origins.get(id(x), set()) for x in given))
         attention = "scaled_dot_product" in str(func)
-        if attention or func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
-            sides = [self.origins.get(id(x), set()) for x in given[:3 if attention else 2]]
+        plain = func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default)
+        added = func in (torch.ops.aten.baddbmm.default, torch.ops.aten.addmm.default)
+        if attention or plain or added:
+            args = args[1:] if added else args  # what is added comes first
+            sides = [self.origins.get(id(x), set()) for x in args[:3 if attention else 2]]
             self.factors |= {min(side, key=lambda n: (-self.ranks.get(n, 0), n))
                              for side in sides if side and "product" not in side}
             if attention:

@@ -89,7 +89,8 @@ inline void add_reads(spec::Form& f) {
   }
 }
 
-// Rows of q: divided by 1 + their mean square, and weighted; of k: the halves change places, one with its sign.
+// Rows of q: divided by 1 + their mean square, and weighted; of k: the halves change places, one
+// with its sign.
 inline void add_rows(spec::Form& f) {
   using namespace spec;
   Term& t = f.terms[0];
@@ -104,8 +105,9 @@ inline void add_rows(spec::Form& f) {
     return read("k", Type::real, {at("b"), at("h"), at("j"), column});
   };
   const ExprPtr half = integer(64);
-  t.k.row = RowMap{{}, where(binary("<", at("d"), half), unary("-", k(binary("+", at("d"), half))),
-                             k(binary("-", at("d"), half)))};
+  t.k.row = RowMap{{},
+                   where(binary("<", at("d"), half), unary("-", k(binary("+", at("d"), half))),
+                         k(binary("-", at("d"), half)))};
 }
 
 inline spec::Form form_of(const std::string& name) {

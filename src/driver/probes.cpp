@@ -182,7 +182,8 @@ class Prober {
 
 bool values_are_linear(const spec::Form& form) {
   const spec::Term& term = form.terms.at(0);
-  if (term.q.row || term.k.row || term.v.row) return false;  // what is probed is not what is multiplied
+  if (term.q.row || term.k.row || term.v.row)
+    return false;  // what is probed is not what is multiplied
   return !form.epilogue || form.epilogue->kind == spec::Kind::output;
 }
 

@@ -50,11 +50,7 @@ class Body {
   Body(Machine& m, Agent& a, const Stmt& s, std::string target, int width, int rows)
       : Body(context(m, a, s), std::move(target), width, rows) {}
   Body(const Context& c, std::string target, int width, int rows)
-      : c_(c),
-        algebra_(c.m.algebra),
-        target_(std::move(target)),
-        width_(width),
-        rows_(rows) {}
+      : c_(c), algebra_(c.m.algebra), target_(std::move(target)), width_(width), rows_(rows) {}
 
   // Coordinates of the first element, when the map has them.
   void place(int64_t i0, int64_t j0, bool real) {

@@ -25,7 +25,8 @@ namespace {
 
 constexpr int kLanes = 32;
 
-// Lane l has the columns 2l and 2l + 1 of every 64; lanes at distance 16, 8, ... exchange their sums.
+// Lane l has the columns 2l and 2l + 1 of every 64; lanes at distance 16, 8, ... exchange their
+// sums.
 float total_of(const std::vector<double>& x) {
   std::array<float, kLanes> lanes{};
   for (size_t j = 0; j < x.size(); ++j) lanes[j / 2 % kLanes] += static_cast<float>(x[j]);

@@ -283,7 +283,8 @@ std::string packing(const LaunchPlan& plan) {
             "  if (!in.{0} || in.{0}_bytes < plan.{0}_bytes) return \"{0}: plan.{0}_bytes bytes "
             "are needed\";\n",
             a.name);
-        out += a.rows ? pack_rows(a, at) : fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
+        out +=
+            a.rows ? pack_rows(a, at) : fmt::format("  std::memcpy({}, &in.{}, 8);\n", at, a.name);
         break;
     }
   }
@@ -303,8 +304,9 @@ std::string load_function(const LaunchPlan& plan) {
       plan.before.empty() ? "" : ", CUfunction* before", plan.entry, plan.shared_bytes);
   for (size_t n = 0; n < plan.before.size(); ++n)
     out += fmt::format(
-        "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(before + {}, module, \"{}\");\n", n,
-        plan.before[n].entry);
+        "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(before + {}, module, "
+        "\"{}\");\n",
+        n, plan.before[n].entry);
   if (plan.resident > 1)
     out += fmt::format(
         "  if (result == CUDA_SUCCESS)  // {} thread blocks share a multiprocessor\n"
@@ -327,7 +329,8 @@ std::string launch_function(const LaunchPlan& plan) {
     out += fmt::format(
         "  config.gridDimX = plan.grid_before[{0}];\n"
         "  config.blockDimX = {1};\n"
-        "  if (const CUresult result = cuLaunchKernelEx(&config, before[{0}], parameters, nullptr)) "
+        "  if (const CUresult result = cuLaunchKernelEx(&config, before[{0}], parameters, "
+        "nullptr)) "
         "return result;\n",
         n, plan.before[n].threads);
   out += fmt::format(

@@ -51,7 +51,7 @@ struct LaunchPlan {
   std::map<std::string, int64_t> constants;
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes
-  std::vector<PrePass> before;  // in the order of their launches
+  std::vector<PrePass> before;            // in the order of their launches
 
   // Of the cubin; the kernel's own first.
   std::vector<std::string> entries() const {

@@ -52,11 +52,10 @@ bool encode_map(const Driver& cuda, const TensorMapGeometry& map, uint64_t addre
                 const std::string& name, CuTensorMap& encoded, Diagnostics& diagnostics) {
   const uint32_t steps[5] = {1, 1, 1, 1, 1};
   constexpr int no_interleave = 0, fill_zeros = 0;
-  return cuda.ok(
-      cuda.tensor_map_encode(&encoded, map.dtype, 5, reinterpret_cast<void*>(address),
-                             map.dims.data(), map.strides.data(), map.box.data(), steps,
-                             no_interleave, map.swizzle, map.l2_promotion, fill_zeros),
-      "encoding the tensor map of " + name, diagnostics);
+  return cuda.ok(cuda.tensor_map_encode(&encoded, map.dtype, 5, reinterpret_cast<void*>(address),
+                                        map.dims.data(), map.strides.data(), map.box.data(), steps,
+                                        no_interleave, map.swizzle, map.l2_promotion, fill_zeros),
+                 "encoding the tensor map of " + name, diagnostics);
 }
 
 bool check_parameters(const Cubin& cubin, const std::string& name, int64_t bytes,

@@ -32,10 +32,10 @@
 //   workspace   a pointer to "bytes" zeroed bytes; the kernel leaves zeros behind
 //   scratch     a pointer to "bytes" bytes, whatever they hold. With "dims" it is a tensor in them
 //               whose rows follow each other, and with "box" this stands behind its tensor map
-// "before", where it is there, are entries that are launched first, in this order, in the same stream
-// and with the same struct; they are how scratches get their contents.
-// Sizes are the names in dims. Expressions (see expression.h) may read sizes, constants, the
-// scalars that the caller gives, earlier values, and SMS, the number of multiprocessors.
+// "before", where it is there, are entries that are launched first, in this order, in the same
+// stream and with the same struct; they are how scratches get their contents. Sizes are the names
+// in dims. Expressions (see expression.h) may read sizes, constants, the scalars that the caller
+// gives, earlier values, and SMS, the number of multiprocessors.
 #pragma once
 #include <optional>
 #include <string>

@@ -242,7 +242,8 @@ void Packer::pack_scratch(const Argument& argument) {
   }
   for (int64_t dim = 0; dim < rank; ++dim) {
     store<int64_t>(packed.pointer() + 8 + 8 * dim, rows.strides[dim]);
-    store<int32_t>(packed.pointer() + 8 + 8 * rank + 4 * dim, static_cast<int32_t>(rows.shape[dim]));
+    store<int32_t>(packed.pointer() + 8 + 8 * rank + 4 * dim,
+                   static_cast<int32_t>(rows.shape[dim]));
   }
   packed_.workspaces.push_back(std::move(packed));
 }

@@ -53,7 +53,7 @@ struct PackedTensor {
 struct PackedWorkspace {
   std::string name;
   int64_t offset = 0, bytes = 0;
-  bool zeroed = true;  // a scratch holds anything
+  bool zeroed = true;                    // a scratch holds anything
   std::optional<TensorMapGeometry> map;  // of its rows, at the offset; the pointer is behind it
   int64_t pointer() const { return map ? offset + 128 : offset; }
 };

@@ -86,8 +86,8 @@ double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j) 
              t.k.d_stride, D_);
 }
 
-// An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of any
-// size; there are two elements in each term, and terms are independent.
+// An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of
+// any size; there are two elements in each term, and terms are independent.
 double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   constexpr double kOfHalfUlp = 0.58;
   const TermState& t = terms_[term];
@@ -121,15 +121,14 @@ void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
   for (int64_t j = 0; j < N_; ++j) {
     if (!keep(term, b, h, i, j)) continue;
     Program::Inputs in = Program::at(b, h, i, j);
-    in[Program::score] =
-        product(term, b, h, i, j) + product_deviation(term, b, h, i, j);
+    in[Program::score] = product(term, b, h, i, j) + product_deviation(term, b, h, i, j);
     deviations_[j] = std::fabs(terms_[term].score->run(in) - score(term, b, h, i, j));
     lse_deviation_ = std::max(lse_deviation_, deviations_[j]);
   }
 }
 
-// A change of score j by x changes a softmax's output by p[j] x (v[j] - output), a sum of weights by
-// x v[j]; changes are independent.
+// A change of score j by x changes a softmax's output by p[j] x (v[j] - output), a sum of weights
+// by x v[j]; changes are independent.
 double Evaluator::deviation_of_output(int t, int64_t b, int64_t h, double total,
                                       const double* output) {
   const Normaliser normaliser = terms_[t].normaliser;

@@ -69,8 +69,8 @@ class Evaluator {
   double row(int64_t b, int64_t h, int64_t i, double* output);
   // Of the row before, keys() numbers: the weights of its values, up to a common factor.
   const std::vector<double>& weights() const { return weights_; }
-  // And the deviations for the rounding of changed rows: of its logsumexp, the most of any score's; of
-  // its output, relative. The user's own error on a row is one draw of the latter.
+  // And the deviations for the rounding of changed rows: of its logsumexp, the most of any score's;
+  // of its output, relative. The user's own error on a row is one draw of the latter.
   double lse_deviation() const { return lse_deviation_; }
   double output_deviation() const { return output_deviation_; }
 
@@ -102,7 +102,7 @@ class Evaluator {
   int64_t B_, H_, M_, N_, D_, Dv_;
   std::vector<TermState> terms_;
   std::unique_ptr<Program> epilogue_;
-  std::vector<double> weights_;  // of one row
+  std::vector<double> weights_;     // of one row
   std::vector<double> deviations_;  // of its scores; empty where no row is changed
   double lse_deviation_ = 0, output_deviation_ = 0;
   void note_deviations(int term, int64_t b, int64_t h, int64_t i);

@@ -37,9 +37,9 @@ struct Argument {
 };
 
 // What a row of an operand becomes before its product: QK-norm, RoPE, a scale for each token.
-// Written in b, h (the operand's own head), i (query row) or j (key), and d, over any arguments; the
-// operand's own is read at any column. A sum is over all columns d of the row, and may mention those
-// before it.
+// Written in b, h (the operand's own head), i (query row) or j (key), and d, over any arguments;
+// the operand's own is read at any column. A sum is over all columns d of the row, and may mention
+// those before it.
 struct RowMap {
   std::vector<ExprPtr> sums;  // what Kind::total "0", "1", ... stand for
   ExprPtr element;            // what is at column d

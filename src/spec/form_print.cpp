@@ -52,7 +52,8 @@ std::string print(const Form& form) {
                                 heads(form), dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
     const bool softmax = t.normaliser == Normaliser::softmax;
-    for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}}) out += row(name, *o);
+    for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}})
+      out += row(name, *o);
     out += (softmax ? "  score   " : "  weight  ") + print(t.score) + "\n";
     if (t.keep) out += "  keep    " + print(t.keep) + "\n";
     if (softmax) out += "  softmax over j\n";

@@ -1,4 +1,5 @@
-// Means, variances and norms over one dimension, opened into sums: what normalises the rows of q and k.
+// Means, variances and norms over one dimension, opened into sums: what normalises the rows of q
+// and k.
 //
 //   mean(x)                         sum(x) / n
 //   var(x), std(x)                  sum((x - mean(x))^2) / (n - correction), and its root
@@ -28,8 +29,8 @@ class Norm {
     if (affine) dim_ = static_cast<int>(o_.shape(x_).size()) - 1;
     const ExprPtr extent = o_.shape(x_)[dim_];
     if (extent->kind != Kind::number)
-      return refuse(fmt::format("aten.{} is over {} elements, which is no constant", n_.op,
-                                print(extent)));
+      return refuse(
+          fmt::format("aten.{} is over {} elements, which is no constant", n_.op, print(extent)));
     count_ = static_cast<double>(extent->integer);
     if (n_.op == "mean") return mean();
     if (n_.op == "var" || n_.op == "std") return variance();

@@ -21,13 +21,13 @@ struct Parts {
   int contraction = -1, product = -1;  // nodes: P v, q k
   int softmax = -1;                    // the softmax or sum that normalises; P v if nothing does
   Normaliser normaliser = Normaliser::softmax;
-  ExprPtr epilogue;    // over Kind::output and the output's indices
-  ExprPtr q, k, v;     // reads of arguments
+  ExprPtr epilogue;                           // over Kind::output and the output's indices
+  ExprPtr q, k, v;                            // reads of arguments
   std::optional<RowMap> q_row, k_row, v_row;  // what their rows become first
-  ExprPtr normalised;  // what is normalised, with the product as a read
-  ExprPtr scores;      // the same over Kind::score
-  ExprPtr sink;        // of a softmax: one logit more, or null
-  ExprPtr key, dim;    // fresh indices, "j" and "d"
+  ExprPtr normalised;                         // what is normalised, with the product as a read
+  ExprPtr scores;                             // the same over Kind::score
+  ExprPtr sink;                               // of a softmax: one logit more, or null
+  ExprPtr key, dim;                           // fresh indices, "j" and "d"
 };
 std::optional<Parts> find_parts(Elements& elements, const Indices& output,
                                 Diagnostics& diagnostics);

@@ -143,7 +143,8 @@ class Finder {
 
   // Where the rows of v are changed before the product, what is summed is put as if they were not.
   bool value_rows(const Indices& output) {
-    std::vector<ExprPtr> sides = elements_.factors(parts_.contraction, contracted_->args, parts_.key);
+    std::vector<ExprPtr> sides =
+        elements_.factors(parts_.contraction, contracted_->args, parts_.key);
     if (sides.size() != 2) return true;
     for (const bool first : {false, true}) {
       const ExprPtr &value = sides[first ? 0 : 1], &weight = sides[first ? 1 : 0];
@@ -153,13 +154,15 @@ class Finder {
       std::vector<ExprPtr> factors;
       double constant = 1;
       factors_of(value, factors, constant);
-      const bool alone = std::count_if(factors.begin(), factors.end(), [](const ExprPtr& f) {
-                           return is_argument_read(f) && mentions(f, Kind::index, "j");
-                         }) == 1 &&
-                         std::all_of(factors.begin(), factors.end(), [&](const ExprPtr& f) {
-                           return is_argument_read(f) ? mentions(f, Kind::index, "j")
-                                                      : !mentions(f, Kind::index, "j");
-                         });
+      const bool alone =
+          std::count_if(factors.begin(), factors.end(),
+                        [](const ExprPtr& f) {
+                          return is_argument_read(f) && mentions(f, Kind::index, "j");
+                        }) == 1 &&
+          std::all_of(factors.begin(), factors.end(), [&](const ExprPtr& f) {
+            return is_argument_read(f) ? mentions(f, Kind::index, "j")
+                                       : !mentions(f, Kind::index, "j");
+          });
       if (column.empty() || alone) return true;
       const auto row = read_operand(elements_, value, column, parts_.contraction, diagnostics_);
       if (!row) return false;

@@ -208,7 +208,9 @@ class Assigner {
         if (!fine || !mentions(out, Kind::index, other)) continue;
         fine = refuse("spec.operand",
                       fmt::format("the rows of {} depend on the {} too: {}", operand.argument,
-                                  other[0] == 'h' ? "query head" : other[0] == 'i' ? "query" : "key",
+                                  other[0] == 'h'   ? "query head"
+                                  : other[0] == 'i' ? "query"
+                                                    : "key",
                                   print(roles_.rename(e))),
                       "a row is changed once for all that it is multiplied with");
       }

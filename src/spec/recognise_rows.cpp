@@ -1,9 +1,9 @@
 // A side of a product as an operand: which argument it is, and what its rows become.
 //
-// The argument is the one that is read with the most indices: q[b, h, i, d], beside weights w[d] and
-// rotations cos[i, d]. It may be read at any column, at other rows not at all. Sums over the columns
-// (a norm) become numbered totals, the inner ones first, so that a mean within a variance is one of
-// them. What is only read as it is has no row map.
+// The argument is the one that is read with the most indices: q[b, h, i, d], beside weights w[d]
+// and rotations cos[i, d]. It may be read at any column, at other rows not at all. Sums over the
+// columns (a norm) become numbered totals, the inner ones first, so that a mean within a variance
+// is one of them. What is only read as it is has no row map.
 #include "spec/recognise_rows.h"
 
 #include <fmt/format.h>
@@ -60,11 +60,12 @@ class Reader {
       if (n < 0 || refused_) return nullptr;
       const ExprPtr extent = elements_.extent(n), columns = elements_.extents().at(column_);
       if (elements_.reduction(n) != Reduction::sum || !equal(extent, columns))
-        return refuse(n,
-                      fmt::format("a row of q or k is changed by aten.{} over an index of length {}",
-                                  elements_.node(n).op, print(extent)),
-                      "supported are sums and means over the head dimension, as norms take them; "
-                      "compute anything else outside, and pass the result");
+        return refuse(
+            n,
+            fmt::format("a row of q or k is changed by aten.{} over an index of length {}",
+                        elements_.node(n).op, print(extent)),
+            "supported are sums and means over the head dimension, as norms take them; "
+            "compute anything else outside, and pass the result");
       const ExprPtr body =
           with_totals(elements_.body(n, x->args, leaf(Kind::index, Type::integer, column_)));
       return total(n, body);
@@ -99,8 +100,8 @@ class Reader {
                  : -1;
     };
     if (column(first) < 0)
-      return fail(fmt::format("reads {}, of which one dimension is not the head dimension",
-                              print(first)));
+      return fail(
+          fmt::format("reads {}, of which one dimension is not the head dimension", print(first)));
     const auto own = [&](const ExprPtr& r) {
       std::vector<ExprPtr> at = r->args;
       if (column(first) < static_cast<int64_t>(at.size()))
@@ -110,7 +111,8 @@ class Reader {
     out_.read = own(first);
     for (const ExprPtr& r : reads)
       if (r->name == first->name && !equal(own(r), out_.read))
-        return fail(fmt::format("reads {} at two rows: {} and {}", r->name, print(first), print(r)));
+        return fail(
+            fmt::format("reads {} at two rows: {} and {}", r->name, print(first), print(r)));
     return true;
   }
 

@@ -1,5 +1,5 @@
-// The pre-pass over rows: what the rows of an operand become before the kernel reads them. Its warps do
-// not know of each other, and all lanes of a warp are at the same row.
+// The pre-pass over rows: what the rows of an operand become before the kernel reads them. Its
+// warps do not know of each other, and all lanes of a warp are at the same row.
 #include "tl/laws_check.h"
 
 namespace kw::tl {
@@ -44,7 +44,8 @@ void law_rows(Check& c) {
 }
 
 void law_each_row(Check& c) {
-  if (!c.inside(Op::rows)) c.broken("C1", c.stmt.span, "rows are taken outside a pre-pass over rows");
+  if (!c.inside(Op::rows))
+    c.broken("C1", c.stmt.span, "rows are taken outside a pre-pass over rows");
   const Symbol* tensor = c.find(c.stmt.expr("m"));
   if (tensor && !tensor->scratch)
     c.broken("C2", c.stmt.expr("m")->span,
@@ -53,7 +54,8 @@ void law_each_row(Check& c) {
   const std::vector<Stmt>& body = c.stmt.body;
   for (size_t n = 0; n < body.size(); ++n) {
     const bool last = n + 1 == body.size();
-    if (last ? body[n].op == Op::write_row : body[n].op == Op::let || body[n].op == Op::sum) continue;
+    if (last ? body[n].op == Op::write_row : body[n].op == Op::let || body[n].op == Op::sum)
+      continue;
     c.broken("C3", body[n].span,
              fmt::format("`{}` stands {}", word(body[n].op),
                          last ? "where the row is written" : "among lets and sums"));
@@ -73,8 +75,8 @@ void law_write_row(Check& c) {
     here = here && c.stmt.expr(place)->is_name(loop->word(place));
   if (!own || !here)
     c.broken("C2", c.stmt.span,
-             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->expr("m")), loop->word("b"),
-                         loop->word("h"), loop->word("r")));
+             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->expr("m")),
+                         loop->word("b"), loop->word("h"), loop->word("r")));
   columns_agree(c, *loop, "C3");
 }
 

@@ -176,13 +176,13 @@ class Typing {
   Type of_read(const ExprPtr& e, const Symbol& s) {
     if (!indexed(e, s, s.dims.size(), 1)) return kUnknown;
     if (s.written || s.scratch || s.element == "element")
-      return wrong("types", "C5", e,
-                   fmt::format("an `in` tensor of numbers or bools can be read, `{}` is `{} {}`",
-                               s.name,
-                               s.written   ? "out"
-                               : s.scratch ? "scratch"
-                                           : "in",
-                               s.element));
+      return wrong(
+          "types", "C5", e,
+          fmt::format("an `in` tensor of numbers or bools can be read, `{}` is `{} {}`", s.name,
+                      s.written   ? "out"
+                      : s.scratch ? "scratch"
+                                  : "in",
+                      s.element));
     return s.type;
   }
 

@@ -58,7 +58,7 @@ struct Symbol {
   std::string element;            // TL element type of tensors and tiles: element, real, f32, i32
   std::vector<ExprPtr> shape;     // tiles: rows, columns; row vectors: rows
   std::vector<std::string> dims;  // tensors: the letters
-  bool scratch = false;  // of a tensor: the pre-pass writes it
+  bool scratch = false;           // of a tensor: the pre-pass writes it
   bool written = false;           // tensors: `out`
   ExprPtr extent;                 // tile q_s[WORKERS]: how many
   ExprPtr count;             // slots of a ring, barrier or queue; words of a workspace, a scratch

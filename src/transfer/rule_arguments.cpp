@@ -96,8 +96,8 @@ class Arguments {
   ExprPtr renamed(const ExprPtr& e) const;
 };
 
-// What an operand's rows become, with its own elements as the kernel's argument has them: [b, h, row,
-// column], whatever the user's order.
+// What an operand's rows become, with its own elements as the kernel's argument has them: [b, h,
+// row, column], whatever the user's order.
 bool Arguments::row(const spec::Operand& operand, const std::string& argument, const char* row,
                     std::optional<spec::RowMap>& out) {
   if (!operand.row) return true;

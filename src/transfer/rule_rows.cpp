@@ -1,5 +1,5 @@
-// The rows of q, k or v that the function changes before the product are changed by a pre-pass, once,
-// and the kernel loads them in the place of the argument.
+// The rows of q, k or v that the function changes before the product are changed by a pre-pass,
+// once, and the kernel loads them in the place of the argument.
 //
 //   q: tiled in element[B, H, M, D]   ->   q: in bf16[B, H, M, D]
 //                                          q_rows: tiled scratch element[B, H, M, D]
@@ -28,14 +28,15 @@ using tl::Op;
 using tl::Stmt;
 
 constexpr int kThreads = 256;
-// Rows of a thread block: eight for each warp, so that what belongs to no row is fetched once for them.
+// Rows of a thread block: eight for each warp, so that what belongs to no row is fetched once for
+// them.
 constexpr int kRows = 64;
 
 // One operand: the name of its argument in the kernel, and what its rows become.
 struct Operand {
   std::string* argument;
   const std::optional<spec::RowMap>* map;
-  const char* row;                           // the index that numbers its rows
+  const char* row;                              // the index that numbers its rows
   const std::string *heads, *length, *columns;  // the letters of its sizes
 };
 
@@ -101,8 +102,7 @@ class RowWriter {
                    {"h", tl::name(locals_["h"])},
                    {o.row, tl::name(locals_["r"])},
                    {"d", tl::name("j")}};
-    const std::string place =
-        fmt::format("{}, {}, {}", locals_["b"], locals_["h"], locals_["r"]);
+    const std::string place = fmt::format("{}, {}, {}", locals_["b"], locals_["h"], locals_["r"]);
     std::string out = fmt::format("    for {} in each_row({}, {}):\n", place, rows, locals_["w"]);
     const spec::RowMap& map = **o.map;
     int norms = 0;

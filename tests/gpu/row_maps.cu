@@ -16,10 +16,11 @@ using Tiles = kw::TensorMap<kw::scratch<kw::bf16>, 'B', 'H', 'M', 'D'>;
 
 template <int C, class To> __global__ void row_kernel(From from, To to, float* sums) {
   const kw::Warp w = kw::warp_of(gridDim.x);
-  for (auto [b, h, r] : kw::each_row(to, w)) {
+  for (const kw::RowPlace at : kw::each_row(to, w)) {
+    const int b = at.batch, h = at.head, r = at.row;
     const kw::real squares = kw::sum<C>([&](int j) { return from(b, h, r, j) * from(b, h, r, j); });
     sums[((b * from.extent[1] + h) * from.extent[2] + r) * 32 + threadIdx.x % 32] = squares;  // in every lane
-    kw::write_row<C>(to, {b, h, r},
+    kw::write_row<C>(to, at,
                      [&](int j) { return j < C / 2 ? -from(b, h, r, j + C / 2) : from(b, h, r, j - C / 2); });
   }
 }

@@ -105,8 +105,8 @@ std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& sp
   launched.clear();
   if (made::launch_all(plan) != CUDA_SUCCESS) return "the launch";
   std::string ours;
-  if (spec.before)
-    ours = launch_of(packed.grid_before, 1, unsigned(spec.before->threads), 0) + "; ";
+  for (size_t n = 0; n < spec.before.size(); ++n)
+    ours += launch_of(packed.grid_before[n], 1, unsigned(spec.before[n].threads), 0) + "; ";
   ours += launch_of(packed.grid, unsigned(spec.cluster), unsigned(spec.threads),
                     unsigned(spec.shared_bytes));
   if (launched != ours) return launched + " and " + ours;
@@ -115,8 +115,10 @@ std::string difference(const made::Plan& plan, const kw::runtime::LaunchSpec& sp
     if (t.map && !same(*t.map, encoded[plan.parameters + t.offset])) return "the map of " + t.name;
     if (!t.map) std::memcpy(packed.bytes.data() + t.offset, &tensors.find(t.name)->second.data, 8);
   }
-  for (const auto& w : packed.workspaces)
-    std::memcpy(packed.bytes.data() + w.offset, &made::kWorkspace, 8);
+  for (const auto& w : packed.workspaces) {
+    if (w.map && !same(*w.map, encoded[plan.parameters + w.offset])) return "the map of " + w.name;
+    std::memcpy(packed.bytes.data() + w.pointer(), &made::kWorkspace, 8);
+  }
   for (size_t n = 0; n < packed.bytes.size(); ++n)
     if (packed.bytes[n] != plan.parameters[n]) return "byte " + std::to_string(n);
   return "";

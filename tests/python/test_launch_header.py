@@ -50,6 +50,22 @@ def test_launch_h_packs_and_refuses_as_the_runtime_does(target, element, columns
     assert said["k's rows are 132 apart"][2] == "launch.stride"
 
 
+# The kernel whose rows of q a pre-pass writes to memory that the caller makes room for; and both pre-passes.
+ROWED = [("    q: tiled in element[B, H, M, D]", "    q: in bf16[B, H, M, D]\n    q_rows: tiled scratch element[B, H, M, D]"),
+         ("load_async q[", "load_async q_rows["),
+         ("kernel attention_fwd", """rows attention_rows, threads 256, w of B * H:
+    for b, h, r in each_row(q_rows, w):
+        write_row q_rows[b, h, r] over j < D = q[b, h, r, j]
+kernel attention_fwd""")]
+
+
+@pytest.mark.parametrize("edits", [ROWED, LISTED + ROWED])
+def test_launch_h_makes_room_for_rows_as_the_runtime_does(edits, tmp_path):
+    run = plan(tmp_path, "sm_90a", "bf16", edits)
+    assert run.returncode == 0, run.stderr
+    assert_agree(agreement_of(tmp_path, tmp_path))
+
+
 def test_more_thread_blocks_than_a_grid_has_are_refused_by_both(tmp_path):
     assert plan(tmp_path, "sm_80", "bf16", [("ceil_div(M, BM) * H * B", "M * 67108864 * 16")]).returncode == 0
     header, runtime = agreement_of(tmp_path, tmp_path)["nothing"][1:3]
