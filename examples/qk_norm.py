@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 
 def qk_norm(q, k, v, q_weight, k_weight):
-    """q [B, 32, S, 128], k and v [B, 8, S, 128], the weights [128]; any B and S."""
+    """q [B, 32, S, 128], k and v [B, 8, S, 128], q_weight and k_weight [128]; any B and S."""
     q = F.rms_norm(q, (128,), q_weight, eps=1e-6)
     k = F.rms_norm(k, (128,), k_weight, eps=1e-6)
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)

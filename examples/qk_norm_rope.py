@@ -17,7 +17,8 @@ def rotate_half(x):
 
 
 def qk_norm_rope(q, k, v, q_weight, k_weight, cos, sin):
-    """q [B, 32, S, 128], k and v [B, 8, S, 128], weights [128], cos and sin [B, S, 128]; any B and S."""
+    """q [B, 32, S, 128], k and v [B, 8, S, 128], q_weight and k_weight [128], cos and sin [B, S, 128] in
+    fp32; any B and S."""
     q, k = rms_norm(q, q_weight), rms_norm(k, k_weight)
     cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
     q = (q * cos + rotate_half(q) * sin).to(v.dtype)
