@@ -1,10 +1,10 @@
 // Integers that are made of reals: int(), floor() and ceil().
 //
-// Of a quotient of integers they are a division that floors. Of a function of one integer, such as the
-// logarithm of a distance, they are a step function, and where it steps is found by computing it: at
-// numbers in the place of the coordinates every operator folds, one after the other, in fp64 and in the
-// order in which the user wrote them. (Of names, the simplifications would have moved factors about.)
-// What is left as it is, no kernel can compute; whoever meets it says so.
+// Of a quotient of integers they are a division that floors. Of a function of one integer, such as
+// the logarithm of a distance, they are a step function, and where it steps is found by computing
+// it: at numbers in the place of the coordinates every operator folds, one after the other, in fp64
+// and in the order in which the user wrote them. (Of names, the simplifications would have moved
+// factors about.) What is left as it is, no kernel can compute; whoever meets it says so.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +16,8 @@
 namespace kw::spec {
 namespace {
 
-// The one integer through which coordinates come into e; null where there are several, or where other
-// things come in, whose values are not known here. `found` is what is known already.
+// The one integer through which coordinates come into e; null where there are several, or where
+// other things come in, whose values are not known here. `found` is what is known already.
 bool only_integer(const ExprPtr& e, ExprPtr& found) {
   if (e->type == Type::integer && mentions(e, Kind::index)) {
     for (const Kind other : {Kind::size, Kind::argument, Kind::read})

@@ -95,8 +95,8 @@ std::optional<Choice> choice_of(const Linear::Term& t) {
   return Choice{*condition, low, high - low};
 }
 
-// The choices of such a sum, from the one whose condition holds first; nothing if they are not all of
-// one integer in one direction.
+// The choices of such a sum, from the one whose condition holds first; nothing if they are not all
+// of one integer in one direction.
 std::optional<std::vector<Choice>> choices_of(const Linear& sum) {
   std::vector<Choice> out;
   for (const Linear::Term& t : sum.terms) {
@@ -125,7 +125,8 @@ ExprPtr steps_of(const ExprPtr& n, const Function& f) {
   if (inside.empty()) return nullptr;
   int64_t low = inside.front(), high = inside.back();
   if (low != all.front()) low = last_inside(f, low, *(std::find(all.begin(), all.end(), low) - 1));
-  if (high != all.back()) high = last_inside(f, high, *(std::find(all.begin(), all.end(), high) + 1));
+  if (high != all.back())
+    high = last_inside(f, high, *(std::find(all.begin(), all.end(), high) + 1));
   const double first = *f(low), last = *f(high);
   std::vector<Step> steps;
   if (std::fabs(last - first) > kMostSteps || !find_steps(f, low, first, high, last, steps) ||
@@ -147,7 +148,9 @@ ExprPtr clamped_steps(const std::string& op, const ExprPtr& x, int64_t bound) {
   const Linear sum = linear(x);
   const std::optional<std::vector<Choice>> choices = choices_of(sum);
   if (sum.is_constant() || !choices) return nullptr;
-  const auto clamp = [&](int64_t v) { return op == "min" ? std::min(v, bound) : std::max(v, bound); };
+  const auto clamp = [&](int64_t v) {
+    return op == "min" ? std::min(v, bound) : std::max(v, bound);
+  };
   int64_t value = sum.constant;  // behind the rises so far
   for (const Choice& c : *choices) value += c.low;
   Linear out;

@@ -1,9 +1,9 @@
 // Step functions of an integer, as sums of conditions.
-#include "spec/steps.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "spec/steps.h"
 
 namespace kw::spec {
 namespace {
@@ -37,9 +37,9 @@ TEST(Steps, may_fall_and_may_be_by_more_than_one) {
     return n > 0 ? std::nullopt : std::optional(std::floor(std::sqrt(double(-n))) * 3 - 5);
   };
   const ExprPtr n = binary("min", binary("-", j, i), integer(0));
-  const ExprPtr steps = clamped_steps("min", steps_of(n, [&](int64_t x) {
-                                        return x < -900 ? std::optional(85.0) : falling(x);
-                                      }), 40);
+  const ExprPtr steps = clamped_steps(
+      "min", steps_of(n, [&](int64_t x) { return x < -900 ? std::optional(85.0) : falling(x); }),
+      40);
   ASSERT_TRUE(steps);
   for (int64_t d = 0; d < 1200; ++d) {
     const double want = std::min(40.0, d > 900 ? 85 : *falling(-d));
