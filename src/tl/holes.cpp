@@ -43,8 +43,9 @@ Shape shape_of(std::string_view kind) {
   if (one_of(kind, {"word", "new", "record", "fn", "step"})) return Shape::word;
   if (one_of(kind, {"news", "dims"})) return Shape::list;
   if (one_of(kind, {"expr", "size", "sum", "atom"})) return Shape::expression;
-  if (one_of(kind, {"tensor", "tiled", "filled", "workspace", "scratch", "queue", "accumulator", "operand",
-                    "left", "row", "column", "diagonal", "partial", "vector", "shared", "barrier"}))
+  if (one_of(kind, {"tensor", "tiled", "filled", "workspace", "scratch", "queue", "accumulator",
+                    "operand", "left", "row", "column", "diagonal", "partial", "vector", "shared",
+                    "barrier"}))
     return Shape::operand;
   if (kind == "exprs") return Shape::exprs;
   if (one_of(kind, {"inits", "lets", "rows", "values"})) return Shape::valued;

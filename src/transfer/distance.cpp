@@ -1,6 +1,8 @@
 #include "transfer/distance.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace kw::transfer {
@@ -40,6 +42,29 @@ int take_distance(std::vector<Addend>& sum) {
   return 0;
 }
 
+bool is_comparison(const tl::Expr& e) {
+  static const std::set<std::string> operators = {"==", "!=", "<", "<=", ">", ">="};
+  return e.kind == ExprKind::binary && operators.count(e.text);
+}
+
+// A sum in which j and -i stand, or -j and i; null for another. Sums of reals keep their order:
+// there only j - i and i - j themselves.
+ExprPtr of_sum(const ExprPtr& e, bool real) {
+  std::vector<Addend> sum;
+  addends(e, false, sum);
+  const int sign = !real || sum.size() == 2 ? take_distance(sum) : 0;
+  if (!sign) return nullptr;
+  ExprPtr d = tl::name(kDistance);
+  if (real) d = tl::call("f32", {d});
+  ExprPtr out = sign < 0 ? tl::unary("-", d) : d;
+  for (const Addend& a : sum) {
+    const ExprPtr value = over_distance(a.value, real);
+    if (!value) return nullptr;
+    out = tl::binary(a.negative ? "-" : "+", out, value);
+  }
+  return out;
+}
+
 bool has_coordinate(const ExprPtr& e) { return tl::mentions(e, "i") || tl::mentions(e, "j"); }
 
 }  // namespace
@@ -47,21 +72,11 @@ bool has_coordinate(const ExprPtr& e) { return tl::mentions(e, "i") || tl::menti
 ExprPtr over_distance(const ExprPtr& e, bool real) {
   if (tl::mentions(e, kDistance)) return nullptr;
   if (!has_coordinate(e)) return e;
-  std::vector<Addend> sum;
-  addends(e, false, sum);
-  // Sums of reals keep their order: only j - i and i - j themselves.
-  const int sign = !real || sum.size() == 2 ? take_distance(sum) : 0;
-  if (sign) {
-    ExprPtr d = tl::name(kDistance);
-    if (real) d = tl::call("f32", {d});
-    ExprPtr out = sign < 0 ? tl::unary("-", d) : d;
-    for (const Addend& a : sum) {
-      const ExprPtr value = over_distance(a.value, real);
-      if (!value) return nullptr;
-      out = tl::binary(a.negative ? "-" : "+", out, value);
-    }
-    return out;
+  if (is_comparison(*e)) {  // i < j: i - j < 0
+    const ExprPtr apart = of_sum(tl::binary("-", e->args[0], e->args[1]), real);
+    if (apart) return tl::binary(e->text, apart, real ? tl::real(0) : tl::integer(0));
   }
+  if (const ExprPtr sum = of_sum(e, real)) return sum;
   if (e->args.empty()) return nullptr;
   tl::Expr out = *e;
   const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
