@@ -24,12 +24,12 @@
 // both
 //          as a distance (distance.h), and nothing else that is computed in the step; and it reads
 //          data, divides by what is no power of two, or calls a function that is more than an
-//          instruction or two; of a distance, any function. The largest such parts are
-//          taken; equal ones share a vector. Plain arithmetic of coordinates stays: it is cheaper
-//          than a shuffle. The rows of a map that every key block runs are set once, where the
-//          block of the output begins. Those of a map under a condition are set beside its columns,
-//          in the time that these take: two registers less through the key loops, which documents
-//          on Hopper would spill at 112 keys.
+//          instruction or two; of a distance, any function that gives a real. The largest such
+//          parts are taken; equal ones share a vector. Plain arithmetic of coordinates stays: it is
+//          cheaper than a shuffle. The rows of a map that every key block runs are set once, where
+//          the block of the output begins. Those of a map under a condition are set beside its
+//          columns, in the time that these take: two registers less through the key loops, which
+//          documents on Hopper would spill at 112 keys.
 // Why      each thread would read its 28 to 32 columns one by one, wait for each, and bring each
 //          index into its tensor; of a column vector a lane reads three or four, all at once. Of a
 //          diagonal vector it reads six, and not 64.
@@ -70,8 +70,9 @@ bool is_costly(const ExprPtr& e, const tl::Program& program) {
                      [&](const ExprPtr& a) { return is_costly(a, program); });
 }
 
-// And whether one of a distance's is, which two rows share: also where it is any function. (A
-// remainder by a power of two gains 5 % in bursts, and loses 3 % under the power limit.)
+// And whether a real of a distance is, which two rows share: also where it is any function.
+// (Conditions are not: a remainder by a power of two gains 5 % in bursts, and loses 3 % under the
+// power limit.)
 bool calls(const ExprPtr& e) {
   return e->kind == ExprKind::call || std::any_of(e->args.begin(), e->args.end(), calls);
 }
@@ -136,7 +137,8 @@ class Finder {
   }
 
   bool take_distance(const ExprPtr& e) {
-    if (!is_costly(e, program_) && !calls(e)) return false;
+    const bool real = tl::type_of(e, scope_).kind == tl::Type::real;
+    if (!is_costly(e, program_) && !(real && calls(e))) return false;
     const ExprPtr of_ints = over_distance(e, real_);
     return of_ints && add(e, of_ints, kDistance);
   }
