@@ -92,18 +92,6 @@ std::vector<KeySpan> whole_spans(const KeyRanges& kept, const ExprPtr& keys, con
   return out;
 }
 
-// An end that grows with the rows, and one key for a worker whose rows all lie past the last query.
-// A cluster's first row is a query, so it only matters where workers have ranges of their own.
-ExprPtr end_for_queries(const Edit& edit, const ExprPtr& end, const Rows& rows) {
-  const std::vector<tl::ExprPtr> asked = rows_asked_for(edit.program, edit.facts);
-  const bool of_workers = std::any_of(asked.begin(), asked.end(), [&](const tl::ExprPtr& count) {
-    return tl::print(count) != tl::print(edit.facts.row_tile);
-  });
-  if (!of_workers || !spec::mentions(end, Kind::index, rows.first->name)) return end;
-  const ExprPtr is_query = binary("<", rows.first, size(edit.facts.queries));
-  return spec::where(is_query, end, spec::integer(1));
-}
-
 // The keys between two ranges, of which the first begins at key 0, for some rows.
 std::optional<KeySpan> hole_between(const KeyRanges& kept, const Rows& rows) {
   if (kept.cover.size() != 2 || kept.cover[0].lower || !kept.cover[1].lower) return std::nullopt;
@@ -133,7 +121,6 @@ Needed needed_keys(const Edit& edit, const KeyRanges& kept, const std::string& c
     std::erase_if(out.whole, [](const KeySpan& s) { return is_zero(s.from); });
   } else {
     out.hole = hole_between(kept, rows_from_i0(tl::print(edit.facts.row_tile)));
-    if (end && !out.hole) out.end = smaller(keys, end_for_queries(edit, end, rows));
   }
   return out;
 }
