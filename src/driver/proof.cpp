@@ -271,14 +271,16 @@ class ProofWriter {
     return true;
   }
 
-  // A size that only an argument has, such as the entries of a table: by the kernel's letter.
+  // A size that only an argument has, such as the entries of a table: by the kernel's letter, which
+  // may be the user's name of another size.
   void name_own_sizes(const transfer::Binding& b, const spec::Problem& p, Json& sizes) const {
     const auto tensor = p.tensors.find(b.user);
     const tl::Stmt* declared = transfer::declaration_of_argument(transferred_.program, b.argument);
     if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
     const std::vector<tl::Item>& letters = declared->items("s");
+    static const std::set<std::string> of_operands = {"B", "H", "G", "M", "N"};
     for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
-      if (b.dims[k] >= 0 && !letters[k].name.empty() && !sizes.contains(letters[k].name))
+      if (b.dims[k] >= 0 && !letters[k].name.empty() && !of_operands.count(letters[k].name))
         sizes[letters[k].name] = tensor->second.shape[b.dims[k]];
   }
 
