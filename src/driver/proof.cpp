@@ -226,9 +226,9 @@ class ProofWriter {
       output.resize(output.size() + D);
       lse.push_back(truth.row(b, h, i, &output[output.size() - D]));
       for (int64_t x : {b, h, i}) index.push_back(x);
-      accepted.push_back(std::max(bound, 4 * truth.output_deviation()));  // as check/trial.cpp
+      accepted.push_back(std::max(bound, spec::kOutputDeviations * truth.output_deviation()));
       // In fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
-      lse_accepted.push_back(1e-4 + 7 * truth.lse_deviation());
+      lse_accepted.push_back(1e-4 + spec::kScoreDeviations * truth.lse_deviation());
     }
   };
 
@@ -278,9 +278,8 @@ class ProofWriter {
     const tl::Stmt* declared = transfer::declaration_of_argument(transferred_.program, b.argument);
     if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
     const std::vector<tl::Item>& letters = declared->items("s");
-    static const std::set<std::string> of_operands = {"B", "H", "G", "M", "N"};
     for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
-      if (b.dims[k] >= 0 && !letters[k].name.empty() && !of_operands.count(letters[k].name))
+      if (b.dims[k] >= 0 && !letters[k].name.empty())
         sizes[letters[k].name] = tensor->second.shape[b.dims[k]];
   }
 
@@ -288,12 +287,12 @@ class ProofWriter {
   Json case_of(const spec::Problem& p, const spec::Draws& draws, const char* what, bool timed) {
     const spec::Form& form = capture_.form;
     Json sizes = p.sizes;
+    for (const transfer::Binding& b : transferred_.bindings) name_own_sizes(b, p, sizes);
     for (const auto& [letter, size] :
          {std::pair{"B", form.B}, {"H", form.H}, {"G", form.G}, {"M", form.M}, {"N", form.N}})
       sizes[letter] = spec::value_of(size, p.sizes);
     Json inputs = Json::object(), scalars = Json::object();
     for (const transfer::Binding& b : transferred_.bindings) {
-      name_own_sizes(b, p, sizes);
       const auto draw = draws.arguments.find(b.user);
       if (draw == draws.arguments.end()) continue;
       if (p.scalars.count(b.user))

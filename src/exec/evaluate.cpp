@@ -122,7 +122,7 @@ Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
     const Context inside{c.m, scope.get(), &s, c.block, c.wide};
     if (c.m.faults.any()) return {};
     if (s.op == Op::let) {
-      for (const Item& d : s.items("d")) scope->names[d.name] = evaluate(inside, d.expr);
+      bind_lets(inside, s);
     } else if (s.op == Op::if_) {
       if (!condition_of(inside, s.expr("c"))) continue;
       const Value v = run_body(c, def, s.body, scope);
@@ -229,6 +229,10 @@ Value evaluate(const Context& c, const ExprPtr& e) {
     }
   }
   return {};
+}
+
+void bind_lets(const Context& c, const Stmt& let) {
+  for (const Item& d : let.items("d")) c.scope->names[d.name] = evaluate(c, d.expr);
 }
 
 int64_t integer_of(const Context& c, const ExprPtr& e) {

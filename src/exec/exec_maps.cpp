@@ -90,39 +90,34 @@ Next exec_map_rows(Machine& m, Agent& a, const Stmt& s) {
 }
 
 namespace {
-// `first` says where the first element is, for a vector that the statement may set.
-Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate,
-                const std::function<int64_t(const Context&, const Row&)>& first) {
+// The coordinate of the vector's first element: of a diagonal vector that of the last row and the
+// first column.
+int64_t first_of(const Context& c, const Stmt& s, const Row& v) {
+  if (s.op == tl::Op::set_rows) return integer_of(c, s.expr("i0"));
+  const int64_t j0 = integer_of(c, s.expr("j0"));
+  return v.tile_rows ? j0 - (integer_of(c, s.expr("i0")) + v.tile_rows - 1) : j0;
+}
+
+Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate) {
   const auto vector = row_of(m, a, s, "t", false);
   if (!vector || m.faults.any()) return Next::on;
-  const int64_t at = first(context(m, a, s), *vector);
-  if (m.faults.any()) return Next::on;
   if (vector->lanes != 1 || vector->column != (s.op == tl::Op::set_columns) ||
       (vector->tile_rows > 0) != (s.op == tl::Op::set_diagonals)) {
     m.faults.raise("exec.name", &s,
                    fmt::format("{} sets another kind of vector than {}", cite(s), word_of(s, "t")));
     return Next::on;
   }
-  run_setting(m, a, s, *vector, coordinate, at);
+  const int64_t first = first_of(context(m, a, s), s, *vector);
+  if (m.faults.any()) return Next::on;
+  run_setting(m, a, s, *vector, coordinate, first);
   vector->defined = true;
   return Next::on;
 }
 }  // namespace
 
-Next exec_set_rows(Machine& m, Agent& a, const Stmt& s) {
-  return set_vector(m, a, s, "i",
-                    [&](const Context& c, const Row&) { return integer_of(c, s.expr("i0")); });
-}
-Next exec_set_columns(Machine& m, Agent& a, const Stmt& s) {
-  return set_vector(m, a, s, "j",
-                    [&](const Context& c, const Row&) { return integer_of(c, s.expr("j0")); });
-}
-Next exec_set_diagonals(Machine& m, Agent& a, const Stmt& s) {
-  return set_vector(m, a, s, "d", [&](const Context& c, const Row& v) {
-    const int64_t last_row = integer_of(c, s.expr("i0")) + v.tile_rows - 1;
-    return integer_of(c, s.expr("j0")) - last_row;
-  });
-}
+Next exec_set_rows(Machine& m, Agent& a, const Stmt& s) { return set_vector(m, a, s, "i"); }
+Next exec_set_columns(Machine& m, Agent& a, const Stmt& s) { return set_vector(m, a, s, "j"); }
+Next exec_set_diagonals(Machine& m, Agent& a, const Stmt& s) { return set_vector(m, a, s, "d"); }
 
 // Where the tile lies is nobody's but the statement's to say: the scores that a map adds it to have
 // their own origin, and a wrong one shows in the values.

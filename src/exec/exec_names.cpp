@@ -11,7 +11,7 @@ using tl::Item;
 using tl::Stmt;
 
 Next exec_let(Machine& m, Agent& a, const Stmt& s) {
-  for (const Item& d : s.items("d")) a.scope()->names[d.name] = evaluate(context(m, a, s), d.expr);
+  bind_lets(context(m, a, s), s);
   return Next::on;
 }
 

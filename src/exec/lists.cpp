@@ -32,11 +32,6 @@ struct Class {
   std::vector<bool> some;  // by group
 };
 
-void bind_lets(const Context& c, const Stmt& s, const ScopePtr& scope) {
-  for (const Item& d : s.items("d"))
-    scope->names[d.name] = evaluate({c.m, scope.get(), &s}, d.expr);
-}
-
 struct Kept {
   bool some = false, all = false;
 };
@@ -49,7 +44,7 @@ Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r
   scope->names[s.word("s")] = Value::integer(end);
   for (const Stmt& inner : s.body) {
     const Context c{m, scope.get(), &inner};
-    if (inner.op == Op::let) bind_lets(c, inner, scope);
+    if (inner.op == Op::let) bind_lets(c, inner);
     if (inner.op == Op::return_ && inner.items("a").size() == 2)
       return {condition_of(c, inner.items("a")[0].expr), condition_of(c, inner.items("a")[1].expr)};
   }
@@ -152,7 +147,7 @@ void run_lists(Machine& m) {
     scope->names[m.lists->word("w")] = Value::integer(w);
     for (const Stmt& s : m.lists->body) {
       if (m.faults.any()) break;
-      if (s.op == Op::let) bind_lets({m, scope.get(), &s}, s, scope);
+      if (s.op == Op::let) bind_lets({m, scope.get(), &s}, s);
       if (s.op == Op::list_blocks) list_blocks(m, s, scope, w);
     }
   }

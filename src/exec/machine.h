@@ -161,6 +161,8 @@ inline Context context(Machine& m, Agent& a, const tl::Stmt& s) {
 }
 // A scalar's value; after a fault the value means nothing.
 Value evaluate(const Context& c, const tl::ExprPtr& e);
+// Binds the names of a `let` in c.scope, one after the other.
+void bind_lets(const Context& c, const tl::Stmt& let);
 int64_t integer_of(const Context& c, const tl::ExprPtr& e);
 Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);

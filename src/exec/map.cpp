@@ -196,10 +196,6 @@ class Body {
     return static_cast<int>(registers_.size()) - 1;
   }
 
-  static bool is_distance(const Expr& e) {
-    return e.kind == ExprKind::binary && e.text == "-" && e.args[0]->is_name("j") &&
-           e.args[1]->is_name("i");
-  }
   bool is_coordinate(const Expr& e) const {
     return e.kind == ExprKind::name && coordinates_.count(e.text);
   }
@@ -250,17 +246,15 @@ class Body {
   }
 
   int compile_vector(const ExprPtr& e, const Row& v) {
+    const char* kind = v.tile_rows ? "diagonal" : v.column ? "column" : "row";
     const int due = v.tile_rows ? rows_ + width_ - 1 : v.column ? width_ : rows_;
-    const bool fits = v.tile_rows ? v.tile_rows == rows_ && is_distance(*e->args[1])
-                                  : e->args[1]->is_name(v.column ? "j" : "i");
-    if (!v.defined || v.rows != due || v.lanes != 1 || !fits)
-      c_.m.faults.raise(
-          v.defined ? "exec.shape" : "exec.uninitialised", c_.at,
-          fmt::format("{} is not a {} vector of {} elements that was set", tl::print(e),
-                      v.tile_rows ? "diagonal"
-                      : v.column  ? "column"
-                                  : "row",
-                      due));
+    const ExprPtr i = tl::name("i"), j = tl::name("j");
+    const ExprPtr at = v.tile_rows ? tl::binary("-", j, i) : v.column ? j : i;
+    const bool fits = v.rows == due && v.lanes == 1 && (!v.tile_rows || v.tile_rows == rows_);
+    if (!v.defined || !fits || !tl::equal(e->args[1], at))
+      c_.m.faults.raise(v.defined ? "exec.shape" : "exec.uninitialised", c_.at,
+                        fmt::format("{} is not a {} vector of {} elements that was set",
+                                    tl::print(e), kind, due));
     if (c_.m.faults.any()) return element_register();
     if (!v.column) return input(&v);
     const int r = make(type_of(v));

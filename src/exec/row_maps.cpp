@@ -71,7 +71,7 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
     if (m.faults.any()) return;
     const Context c{m, scope.get(), &s};
     if (s.op == Op::let) {
-      for (const Item& d : s.items("d")) scope->names[d.name] = evaluate(c, d.expr);
+      bind_lets(c, s);
       continue;
     }
     const int64_t width = integer_of(c, s.expr("c"));
@@ -104,8 +104,7 @@ void run_rows(Machine& m) {
     for (const Stmt& s : m.rows->body) {
       if (m.faults.any()) break;
       const Context c{m, scope.get(), &s};
-      if (s.op == Op::let)
-        for (const Item& d : s.items("d")) scope->names[d.name] = evaluate(c, d.expr);
+      if (s.op == Op::let) bind_lets(c, s);
       if (s.op == Op::each_row) each_row(m, s, scope);
     }
   }

@@ -120,9 +120,8 @@ struct Tables {
     bool operator==(const Work&) const = default;
   };
   std::vector<Work> works;
-  std::set<std::string>
-      operands;              // their names, and diagonal vectors': maps read those in registers
-  std::vector<Cells> cells;  // of each region, once divide() has run
+  std::set<std::string> operands;  // names of operands and diagonal vectors, which maps read
+  std::vector<Cells> cells;        // of each region, once divide() has run
   int slots = 0, total_cells = 0;
 
   int region(int array, const Region& r);

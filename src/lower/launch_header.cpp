@@ -200,12 +200,16 @@ std::string copy_checks(const std::string& name) {
       name);
 }
 
+// The map of a tensor, which is called so in the header.
+std::string encode_map(const LaunchArgument& a, const std::string& tensor, const std::string& at) {
+  return fmt::format(
+      "  if (!detail::encode({1}, {5}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return \"{0}: "
+      "cuTensorMapEncodeTiled refused it\";\n",
+      a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns, tensor);
+}
+
 std::string pack_map(const LaunchArgument& a, const std::string& at) {
-  return copy_checks(a.name) +
-         fmt::format(
-             "  if (!detail::encode({1}, in.{0}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return "
-             "\"{0}: cuTensorMapEncodeTiled refused it\";\n",
-             a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns);
+  return copy_checks(a.name) + encode_map(a, "in." + a.name, at);
 }
 
 // A pointer, strides, extents. A dimension of extent 1 has no stride that matters: where rows are
@@ -246,10 +250,7 @@ std::string pack_rows(const LaunchArgument& a, const std::string& at) {
       a.name, shape);
   std::string to = at;
   if (a.box_rows) {
-    out += fmt::format(
-        "  if (!detail::encode({1}, rows, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return \"{0}: "
-        "cuTensorMapEncodeTiled refused it\";\n",
-        a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns);
+    out += encode_map(a, "rows", at);
     to += " + 128";
   }
   return out + fmt::format("  detail::put({}, rows);\n  }}\n", to);

@@ -131,10 +131,11 @@ void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
 // by x v[j]; changes are independent.
 double Evaluator::deviation_of_output(int t, int64_t b, int64_t h, double total,
                                       const double* output) {
+  if (deviations_.empty()) return 0;
   const Normaliser normaliser = terms_[t].normaliser;
   double squares = 0, norm = 0;
   for (int64_t d = 0; d < Dv_; ++d) norm += output[d] * output[d];
-  for (int64_t j = 0; j < N_ && !deviations_.empty(); ++j) {
+  for (int64_t j = 0; j < N_; ++j) {
     const double weight = normaliser == Normaliser::softmax ? weights_[j] : 1;
     const double change = deviations_[j] * weight / total;
     double distance = 0;

@@ -39,6 +39,10 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
 // The value of a size; -1 for a symbol that `sizes` lacks.
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes);
 
+// How many deviations (Evaluator) what rounds changed rows may be off: a score or a logsumexp, and
+// a row of the output, of which there are fewer.
+inline constexpr double kScoreDeviations = 7, kOutputDeviations = 4;
+
 class MappedRows;  // an operand's rows as its product sees them
 class Program;     // an expression made ready for many evaluations
 

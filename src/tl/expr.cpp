@@ -158,4 +158,8 @@ int precedence(std::string_view op) {
   return 0;
 }
 
+bool is_comparison(const Expr& e) {
+  return e.kind == ExprKind::binary && precedence(e.text) == kComparison;
+}
+
 }  // namespace kw::tl

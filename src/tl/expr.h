@@ -60,5 +60,6 @@ std::string print(const ExprPtr& e);
 
 // How tightly an operator binds, from 1 (loosest); shared by both spellings' readers and printers.
 int precedence(std::string_view op);
+bool is_comparison(const Expr& e);
 
 }  // namespace kw::tl

@@ -125,6 +125,10 @@ bool operands_are_right(Check& c);
 // The names that the statement has just added to `block`, those from number `before` on.
 void names_are_unique(Check& c, const Scope& block, size_t before);
 
+// laws_lists.cpp. A pre-pass is whole warps (C1); and, by the law `once`, the only one of its kind,
+// `known`, and before the kernel.
+void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known);
+
 // laws_names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
 // and the report, operand.C4, of what is neither a map nor set_tile and names it.
 bool holds_data(const Symbol& s);
@@ -132,17 +136,17 @@ void data_is_for_maps(Check& c, const Symbol& s, Span span);
 
 // laws_types.cpp. The type of an expression, reporting what does not fit; unknown after a report.
 // `map` is the target of the map whose body e is part of: s[i, j] then is a real.
-struct MapBody {
+struct MapTarget {
   Op op;
   std::string target;
 };
-Type checked_type(Check& c, const ExprPtr& e, const Scope& scope, const MapBody* map = nullptr);
+Type checked_type(Check& c, const ExprPtr& e, const Scope& scope, const MapTarget* map = nullptr);
 // Every expression of the statement has the type of its place: types.C6.
 void expressions_have_types(Check& c);
 // A list of values against parameters (of a def or step).
 void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::string& callee, const std::vector<Item>& params,
-                   const std::vector<ExprPtr>& arguments, const Scope& scope, const MapBody* map);
+                   const std::vector<ExprPtr>& arguments, const Scope& scope, const MapTarget* map);
 std::string text(const Type& type);  // "an int"
 
 // laws_cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is

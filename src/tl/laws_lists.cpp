@@ -11,23 +11,26 @@ constexpr int64_t kMostGroups = 15;
 
 }  // namespace
 
-void law_lists(Check& c) {
+void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known) {
   const std::optional<int64_t> threads = c.constant(c.stmt.expr("t"));
   if (!threads || *threads % 32 || *threads < 32 || *threads > 1024)
     c.broken("C1", c.stmt.expr("t")->span,
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
+  if (known)
+    c.broken(once, c.stmt.span, second).notes.push_back({"the first is here", known->span});
+  if (c.facts.threads > 0) c.broken(once, c.stmt.span, "the pre-pass stands behind the kernel");
+  known = &c.stmt;
+}
+
+void law_lists(Check& c) {
+  pre_pass_is_possible(c, "C4", "a second pre-pass", c.facts.lists);
   const std::vector<Stmt>& body = c.stmt.body;
   for (size_t n = 0; n < body.size(); ++n)
     if (body[n].op != (n + 1 == body.size() ? Op::list_blocks : Op::let))
       c.broken("C2", body[n].span,
                fmt::format("`{}` stands {}", word(body[n].op),
                            n + 1 == body.size() ? "where the list is due" : "among the lets"));
-  if (c.facts.lists)
-    c.broken("C4", c.stmt.span, "a second pre-pass")
-        .notes.push_back({"the first is here", c.facts.lists->span});
-  if (c.facts.threads > 0) c.broken("C4", c.stmt.span, "the pre-pass stands behind the kernel");
-  c.facts.lists = &c.stmt;
 }
 
 void law_list_blocks(Check& c) {

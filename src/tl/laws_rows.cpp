@@ -28,19 +28,10 @@ void columns_agree(Check& c, const Stmt& loop, const char* label) {
 }  // namespace
 
 void law_rows(Check& c) {
-  const std::optional<int64_t> threads = c.constant(c.stmt.expr("t"));
-  if (!threads || *threads % 32 || *threads < 32 || *threads > 1024)
-    c.broken("C1", c.stmt.expr("t")->span,
-             threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
-                     : "the number of threads is not constant");
+  pre_pass_is_possible(c, "C3", "a second pre-pass over rows", c.facts.rows);
   for (const Stmt& s : c.stmt.body)
     if (s.op != Op::let && s.op != Op::each_row)
       c.broken("C2", s.span, fmt::format("`{}` stands where rows are taken", word(s.op)));
-  if (c.facts.rows)
-    c.broken("C3", c.stmt.span, "a second pre-pass over rows")
-        .notes.push_back({"the first is here", c.facts.rows->span});
-  if (c.facts.threads > 0) c.broken("C3", c.stmt.span, "the pre-pass stands behind the kernel");
-  c.facts.rows = &c.stmt;
 }
 
 void law_each_row(Check& c) {

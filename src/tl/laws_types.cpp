@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/laws_check.h"
+#include "tl/maps.h"
 #include "tl/precedence.h"
 
 namespace kw::tl {
@@ -10,11 +11,6 @@ namespace {
 
 const Type kInteger{Type::integer, ""}, kReal{Type::real, ""}, kBoolean{Type::boolean, ""},
     kRow{Type::row, ""}, kUnknown{};
-
-// What the elements of a vector or a register tile are.
-Type of_elements(const std::string& type) {
-  return type == "i32" ? kInteger : type == "bool" ? kBoolean : kReal;
-}
 
 // Of the maps, those that set what they do not read.
 bool sets_elements(Op op) {
@@ -32,7 +28,7 @@ bool over_columns(Op op) { return op == Op::sum || op == Op::write_row; }
 
 class Typing {
  public:
-  Typing(Check& c, const Scope& scope, const MapBody* map) : c_(c), scope_(scope), map_(map) {}
+  Typing(Check& c, const Scope& scope, const MapTarget* map) : c_(c), scope_(scope), map_(map) {}
 
   // A record that is not declared has been reported where it is named.
   Type of(const ExprPtr& e) {
@@ -187,7 +183,7 @@ class Typing {
   }
 
   Type of_element(const ExprPtr& e, const Symbol& s, size_t rank) {
-    if (sets_elements(map_->op) || over_columns(map_->op)) {
+    if (!has_element(map_->op)) {
       c_.broken("C2", e->span,
                 fmt::format("the body may read tensors, `{}` is {}", s.name, word(s.category)));
       return kUnknown;
@@ -204,7 +200,7 @@ class Typing {
       if (placed && rank == 1 && !diagonal) vector_fits(e, s, column ? 1 : 0);
       for (size_t axis : {0, 1})
         if (data || diagonal) vector_fits(e, s, axis);
-      return of_elements(s.element);
+      return scalar_type(s.element);
     }
     c_.broken("C2", e->span,
               readable ? fmt::format("`{}` is read as `{}`", s.name, print(index(name(s.name), at)))
@@ -343,12 +339,12 @@ class Typing {
 
   Check& c_;
   const Scope& scope_;
-  const MapBody* map_;
+  const MapTarget* map_;
 };
 
 bool is_map(Op op) {
   return op == Op::map || op == Op::map_at || op == Op::map_real || op == Op::map_rows ||
-         sets_elements(op) || over_columns(op);
+         !has_element(op);
 }
 
 // What an expression hole wants where it is not an int.
@@ -361,7 +357,7 @@ Type due(const Check& c, const std::string& hole) {
   if (s.op == Op::exceeds && hole == "k") return kReal;
   if (sets_elements(s.op) && hole == "f") {
     const Symbol* t = c.find(s.expr("t"));
-    return of_elements(t ? t->element : "real");
+    return scalar_type(t ? t->element : "real");
   }
   if (is_map(s.op) && hole == "f") return kReal;
   if (s.op == Op::row && hole == "d") return kRow;
@@ -386,7 +382,7 @@ bool wants_constant(std::string_view kind) { return kind == "size" || kind == "t
 
 void value_fits(Check& c, const std::string& hole, const ExprPtr& e, std::string_view kind,
                 const Scope& scope) {
-  MapBody body{c.stmt.op, ""};
+  MapTarget body{c.stmt.op, ""};
   const bool in_map = is_map(c.stmt.op) && kind == "map";
   if (in_map && c.stmt.has("t")) body.target = c.stmt.items("t").at(0).expr->text;
   const Type want = due(c, hole), got = checked_type(c, e, scope, in_map ? &body : nullptr);
@@ -421,7 +417,7 @@ std::string text(const Type& type) {
   return "of no type";
 }
 
-Type checked_type(Check& c, const ExprPtr& e, const Scope& scope, const MapBody* map) {
+Type checked_type(Check& c, const ExprPtr& e, const Scope& scope, const MapTarget* map) {
   return Typing(c, scope, map).of(e);
 }
 
@@ -443,7 +439,8 @@ void expressions_have_types(Check& c) {
 
 void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::string& callee, const std::vector<Item>& params,
-                   const std::vector<ExprPtr>& arguments, const Scope& scope, const MapBody* map) {
+                   const std::vector<ExprPtr>& arguments, const Scope& scope,
+                   const MapTarget* map) {
   if (params.size() != arguments.size()) {
     c.broken_as(family, label, span,
                 fmt::format("`{}` takes {} arguments, {} are given", callee, params.size(),

@@ -34,12 +34,6 @@ CoordinatesOf coordinates_of(Op op) {
   }
 }
 
-// Whether the lambda is given the element as it is.
-bool has_element(Op op) {
-  return op != Op::set_rows && op != Op::set_columns && op != Op::set_diagonals &&
-         op != Op::set_tile && op != Op::sum && op != Op::write_row;
-}
-
 // The lambda's type of a vector's or an operand's element.
 std::string type_of_element(const Scope& scope, const std::string& vector) {
   const Symbol* s = scope.find(vector);
@@ -201,6 +195,11 @@ Lambda choose_names(const std::string& target, const std::vector<std::string>& v
 }
 
 }  // namespace
+
+bool has_element(Op op) {
+  return op != Op::set_rows && op != Op::set_columns && op != Op::set_diagonals &&
+         op != Op::set_tile && op != Op::sum && op != Op::write_row;
+}
 
 bool read_map(Reader& r, const Stmt& stmt, Field& field) {
   if (r.cuda()) return read_lambda(r, stmt, field);

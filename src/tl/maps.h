@@ -25,6 +25,10 @@
 
 namespace kw::tl {
 
+// Whether the lambda is given the element as it is: not where a vector, a tile or a row is set, or
+// columns are added up. False of these alone, true of every other statement.
+bool has_element(Op op);
+
 bool read_map(Reader& reader, const Stmt& stmt, Field& field);
 std::string write_map(CudaWriter& writer, const Stmt& stmt, const Field& field,
                       const Lambda* lambda);

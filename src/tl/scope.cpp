@@ -10,15 +10,6 @@ namespace {
 constexpr int64_t kFar = Interval::kFar;
 constexpr Interval kNonNegative{0, kFar};
 
-Type scalar_type(const std::string& name) {
-  if (name == "i32" || name == "i64" || name == "size" || name == "index")
-    return {Type::integer, ""};
-  if (name == "f32" || name == "real" || name == "element" || name == "bf16" || name == "f16")
-    return {Type::real, ""};
-  if (name == "bool") return {Type::boolean, ""};
-  return {Type::record, name};
-}
-
 Symbol named(const Stmt& stmt, const Item& item, Category category, Type type = {}) {
   Symbol s;
   s.name = item.name;
@@ -322,6 +313,15 @@ void each_expr(const Stmt& stmt, const Scope& scope,
       if (!item.name.empty() && item.expr) here.add(symbol_of(stmt, item, here));
     }
   }
+}
+
+Type scalar_type(const std::string& name) {
+  if (name == "i32" || name == "i64" || name == "size" || name == "index")
+    return {Type::integer, ""};
+  if (name == "f32" || name == "real" || name == "element" || name == "bf16" || name == "f16")
+    return {Type::real, ""};
+  if (name == "bool") return {Type::boolean, ""};
+  return {Type::record, name};
 }
 
 std::vector<ExprPtr> element_indices(const Symbol* s) {

@@ -111,6 +111,10 @@ void each_expr(const Stmt& stmt, const Scope& scope,
 // body, elements of accumulators and row vectors are real, the names i and j are what `scope` says.
 Type type_of(const ExprPtr& e, const Scope& scope);
 
+// What a scalar of that type is in an expression: i32, i64, size and index are integers, real, f32
+// and the 16-bit types reals; any other name is a record's.
+Type scalar_type(const std::string& name);
+
 // What an element of a vector or an operand is read at in a map: v[i] of a row, v[j] of a column,
 // v[j - i] of a diagonal vector, b[i, j] of an operand. Empty for anything else.
 std::vector<ExprPtr> element_indices(const Symbol* s);

@@ -17,10 +17,7 @@ Type of_index(const Expr& e, const Scope& scope) {
     case Category::column:
     case Category::diagonal:
     case Category::operand:
-      return {s->element == "i32"    ? Type::integer
-              : s->element == "bool" ? Type::boolean
-                                     : Type::real,
-              ""};
+      return scalar_type(s->element);
     case Category::accumulator:
     case Category::partial:
       return {Type::real, ""};

@@ -1,8 +1,6 @@
 #include "transfer/distance.h"
 
 #include <algorithm>
-#include <set>
-#include <string>
 #include <vector>
 
 namespace kw::transfer {
@@ -42,11 +40,6 @@ int take_distance(std::vector<Addend>& sum) {
   return 0;
 }
 
-bool is_comparison(const tl::Expr& e) {
-  static const std::set<std::string> operators = {"==", "!=", "<", "<=", ">", ">="};
-  return e.kind == ExprKind::binary && operators.count(e.text);
-}
-
 // A sum in which j and -i stand, or -j and i; null for another. Sums of reals keep their order:
 // there only j - i and i - j themselves.
 ExprPtr of_sum(const ExprPtr& e, bool real) {
@@ -72,7 +65,7 @@ bool has_coordinate(const ExprPtr& e) { return tl::mentions(e, "i") || tl::menti
 ExprPtr over_distance(const ExprPtr& e, bool real) {
   if (tl::mentions(e, kDistance)) return nullptr;
   if (!has_coordinate(e)) return e;
-  if (is_comparison(*e)) {  // i < j: i - j < 0
+  if (tl::is_comparison(*e)) {  // i < j: i - j < 0
     const ExprPtr apart = of_sum(tl::binary("-", e->args[0], e->args[1]), real);
     if (apart) return tl::binary(e->text, apart, real ? tl::real(0) : tl::integer(0));
   }

@@ -14,16 +14,15 @@
 //                                                                 j < min(N, i + 1), s[i, j], -inf)
 //
 //   map_at s[i, j] from (i0, n * BN) =             ->   diagonal table_d: real[64, BN]
-//       s[i, j] + unscale * table[c.h, j - i + R]       set_diagonals table_d[d] from (i0, n * BN)
-//       =
+//       s[i, j] + unscale * table[c.h, j - i + R]       set_diagonals table_d[d] from
+//                                                           (i0, n * BN) =
 //                                                           unscale * table[c.h, d + R]
 //                                                       map_at s[i, j] from (i0, n * BN) =
 //                                                           s[i, j] + table_d[j - i]
 //
 // When     a part of a map of the scores by coordinates mentions j and not i, or i and not j, or
-// both
-//          as a distance (distance.h), and nothing else that is computed in the step; and it reads
-//          data, divides by what is no power of two, or calls a function that is more than an
+//          both as a distance (distance.h), and nothing else that is computed in the step; and it
+//          reads data, divides by what is no power of two, or calls a function that is more than an
 //          instruction or two; of a distance, any function that gives a real. The largest such
 //          parts are taken; equal ones share a vector. Plain arithmetic of coordinates stays: it is
 //          cheaper than a shuffle. The rows of a map that every key block runs are set once, where
@@ -79,9 +78,7 @@ bool calls(const ExprPtr& e) {
 
 // A comparison of one costly side with a cheap one is as cheap where it stands: the side is taken.
 bool is_taken_apart(const ExprPtr& e, const tl::Program& program) {
-  static const std::set<std::string> comparisons = {"==", "!=", "<", "<=", ">", ">="};
-  return e->kind == ExprKind::binary && comparisons.count(e->text) &&
-         is_costly(e->args[0], program) != is_costly(e->args[1], program);
+  return tl::is_comparison(*e) && is_costly(e->args[0], program) != is_costly(e->args[1], program);
 }
 
 // The tensor that is read first; "" where none is.
@@ -96,7 +93,7 @@ std::string first_read(const ExprPtr& e, const tl::Program& program) {
 struct Part {
   ExprPtr part;         // as it stands in the map
   ExprPtr value;        // what the vector's element is: an int or a real, of int coordinates
-  const char* along;    // "i", "j" or "d"
+  std::string along;    // "i", "j" or "d"
   std::string element;  // i32 or real
   std::string read;
   bool boolean, local;  // local: it mentions a name that only the step has
@@ -219,7 +216,7 @@ class Hoisting {
       if (finder.parts.empty()) return;
       // Rows last: they are fewest, and what the others are read with is done with by then.
       std::stable_partition(finder.parts.begin(), finder.parts.end(),
-                            [](const Part& p) { return p.along[0] != 'i'; });
+                            [](const Part& p) { return p.along != "i"; });
       const tl::Symbol* tile = scope.find(edit_.facts.score);
       rows_ = tl::print(tile->shape.at(0));
       columns_ = tl::print(tile->shape.at(1));
@@ -238,9 +235,8 @@ class Hoisting {
       for (const Part& p : maps_[next_++]) {
         const std::string vector = vector_for(p, block, n, known, !conditional);
         if (vector.empty()) return false;
-        const ExprPtr at = p.along == std::string(kDistance)
-                               ? tl::binary("-", tl::name("j"), tl::name("i"))
-                               : tl::name(p.along);
+        const ExprPtr at = p.along == kDistance ? tl::binary("-", tl::name("j"), tl::name("i"))
+                                                : tl::name(p.along);
         const ExprPtr element = tl::index(tl::name(vector), {at});
         all.push_back({p.part, p.boolean ? tl::binary("!=", element, tl::integer(0)) : element});
       }

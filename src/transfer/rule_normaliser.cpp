@@ -13,9 +13,8 @@
 //   with `let sink = sinks[c.h] * unscale`
 //
 // When     the form's normaliser is none or sum, or its scores are bounded (rule_bounded; the log
-// of
-//          the sum then stays); or it is a softmax with a sink. The reference of a
-//          row then starts at the sink, so that its own power is never above 1.
+//          of the sum then stays); or it is a softmax with a sink. The reference of a row then
+//          starts at the sink, so that its own power is never above 1.
 // Effect   factors of a weight that are the same for a whole row go to the output, in f32. The
 //          factor of s within an exponential or a sigmoid, times log2e, is `scale`; a sigmoid is
 //          1 / (1 + 2^-x), with the device's approximations. The log-sum-exp is not an output of

@@ -8,14 +8,12 @@
 //                                                           s[i, j] + unscale * bias_ij[i, j]
 //
 // When     a map of the scores by coordinates reads a tensor of bf16, f16 or bool whose last index
-// is
-//          j alone, while i stands in another and j in none. Equal reads share a tile. Not
+//          is j alone, while i stands in another and j in none. Equal reads share a tile. Not
 //          table[c.h, j - i], whose neighbours may lie on both sides of an edge; not what i has no
 //          part in, which the rule columns reads once for a key; and not f32 or ints: a tile of
 //          them would not fit beside the scores.
 // Why      two numbers take a register, 32 bools one; a load brings 16 bytes, and none waits for
-// the
-//          one before.
+//          the one before.
 // Effect   none: the same elements.
 #include <fmt/format.h>
 

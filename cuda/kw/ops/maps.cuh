@@ -127,7 +127,7 @@ KW_DEVICE void map_diagonal(Accumulator<real, R, C>& t, int m, int e, const F& f
   using Tile = Accumulator<real, R, C>;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
-    const int square = m - (R / 8 - 7) + r / 2 * 8 + r % 2, n = Tile::in_row(r, square * 2 + e);
+    const int square = m - DiagonalVector<real, R, C>::below + r / 2 * 8 + r % 2, n = Tile::in_row(r, square * 2 + e);
     if (square < 0 || square >= C / 8) continue;
     t.x[n] = f(t.x[n], n, element<Tile>(at_column(fetched, Tile::thread_column(), Tile::column(n)), n)...);
   }
@@ -138,7 +138,7 @@ template <int R, int C, class F, class... Vs>
 KW_DEVICE void map_placed(Accumulator<real, R, C>& t, const F& f, const Vs&... v) {
   if constexpr ((IsDiagonals<Vs>::value || ...)) {
 #pragma unroll
-    for (int k = 0; k < C / 4 + (R / 8 - 7) * 2; ++k)
+    for (int k = 0; k < DiagonalVector<real, R, C>::squares * 2; ++k)
       map_diagonal(t, k / 2, k % 2, f, at_diagonal(v, k / 2, k % 2)...);
   } else if constexpr ((IsColumns<Vs>::value || ...)) {
 #pragma unroll

@@ -76,7 +76,6 @@ template <class T, int R> struct RowVector {
 // from the lowest.
 template <class T, int R, int C> struct DiagonalVector {
   using Tile = Accumulator<T, R, C>;
-  static constexpr int columns = C;
   static constexpr int below = R / 8 - 7;                // how many squares a thread's last row is below its first
   static constexpr int squares = C / 8 + below;          // diagonals of squares
   T x[(squares + 2) / 3];
