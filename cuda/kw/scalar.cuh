@@ -104,13 +104,31 @@ KW_DEVICE int heads_at_once(i64 bytes, int blocks, int group, int heads) {
 }
 
 // Elements of tensors that nobody writes while a kernel runs. An int has 32 bits: where an i64 has
-// more, the kernel ends with an error, which its launcher sees.
+// more, the kernel ends with an error, which its launcher sees. That is decided where the element
+// becomes an int, not where it is read: several that are read first, and then narrowed together, wait
+// for memory once.
+struct Wide {
+  i64 value;
+  KW_DEVICE bool fits() const { return value == int(value); }
+  KW_DEVICE operator int() const {
+    if (!fits()) __trap();
+    return int(value);
+  }
+};
 KW_DEVICE int from_memory(const int* x) { return __ldg(x); }
 KW_DEVICE bool from_memory(const bool* x) { return __ldg(reinterpret_cast<const unsigned char*>(x)) != 0; }
-KW_DEVICE int from_memory(const i64* x) {
-  const i64 value = __ldg(x);
-  if (value != int(value)) __trap();
-  return int(value);
+KW_DEVICE Wide from_memory(const i64* x) { return {__ldg(x)}; }
+template <int N, class T, class Y> KW_DEVICE void narrow(Y (&to)[N], const T (&from)[N]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) to[n] = from[n];
+}
+template <int N> KW_DEVICE void narrow(int (&to)[N], const Wide (&from)[N]) {
+  bool fit = true;
+#pragma unroll
+  for (int n = 0; n < N; ++n) fit = fit & from[n].fits();
+  if (!fit) __trap();
+#pragma unroll
+  for (int n = 0; n < N; ++n) to[n] = int(from[n].value);
 }
 
 #ifndef KW_EXACT

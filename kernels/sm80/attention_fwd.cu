@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
 
     auto softmax = [&](int n, bool mixed) {                      // s: scores -> exponentials
         if (mixed) {
-            kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { return j < args.N ? x : kw::minus_infinity; });
+            kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, kw::Place i, kw::Place j) { return j < args.N ? x : kw::minus_infinity; });
         }
         raised = kw::raise(m, factor, s, args.slack, args.scale);
         kw::RowVector<kw::real, ROWS> offset = m;

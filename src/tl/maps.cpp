@@ -8,7 +8,8 @@
 namespace kw::tl {
 namespace {
 
-// `int i, int j` of map_at, `int j` of set_columns: the type of a map's coordinates, and which.
+// `kw::Place i, kw::Place j` of map_at, `int j` of set_columns: the type of a map's coordinates,
+// and which.
 struct CoordinatesOf {
   std::string type;
   std::vector<std::string> names;
@@ -16,7 +17,7 @@ struct CoordinatesOf {
 CoordinatesOf coordinates_of(Op op) {
   switch (op) {
     case Op::map_at:
-      return {"int", {"i", "j"}};
+      return {"kw::Place", {"i", "j"}};
     case Op::map_real:
       return {"kw::Coordinate", {"i", "j"}};
     case Op::set_rows:
@@ -46,7 +47,7 @@ std::string target_of(const Stmt& stmt) {
   return t->kind == ExprKind::name ? t->text : "";
 }
 
-// `int`, `bool`, `kw::real` or `kw::Coordinate`
+// `int`, `bool`, `kw::real`, `kw::Place` or `kw::Coordinate`
 bool read_type(Reader& r, const std::string& type) {
   if (type == "int" || type == "bool") return r.expect(type);
   r.expect("kw");
@@ -62,7 +63,7 @@ bool read_parameter(Reader& r, const std::string& type, std::string& name) {
   return !r.failed();
 }
 
-// `, int i, int j`, or of type kw::Coordinate
+// `, kw::Place i, kw::Place j`, or of another type
 bool read_coordinates(Reader& r, const Stmt& stmt) {
   const CoordinatesOf all = coordinates_of(stmt.op);
   for (const std::string& n : all.names) {

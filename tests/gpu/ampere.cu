@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(128) tall_kernel(const float* x, const kw::bf1
   put_tall_rows(kw::total(l), out.sums);
   kw::store_rows(m, rows, {1, 1, 30});
   kw::map_at(s, kw::Origin{1000, 2000},
-             [&](float v, int i, int j) { return v + float(i * 100 + j * 3); });
+             [&](float v, kw::Place i, kw::Place j) { return v + float(i * 100 + j * 3); });
   put_tall(s, out.mapped);
 }
 

@@ -3,16 +3,36 @@
 // comparisons are bit for bit.
 #include "conformance.h"
 
+#include <climits>
+
 namespace conformance {
 namespace {
 
 constexpr int C = 96;  // not a power of two: panels and columns must not be confused
 
-enum Kind { plain, at_index, at_real, columns_at, columns_real };
+enum Kind { plain, at_index, at_bounds, at_real, columns_at, columns_real, kinds };
 
 // What a vector of ints and one of reals hold for a coordinate.
 __host__ __device__ int kind_of(int x) { return x * 5 % 11; }
 __host__ __device__ float height_of(int x) { return float(x % 37) * 0.5f; }
+
+// What a row's data may say of where its keys begin: anything.
+__host__ __device__ int bound_of(int i) {
+  const int bounds[] = {INT_MIN, INT_MAX, i, 500, i + 330, -1};
+  return bounds[i % 6];
+}
+// Every comparison of places, of two and of one with an int, a bit each.
+template <class P> __host__ __device__ int comparisons(P i, P j, int bound) {
+  int bits = 0, n = 0;
+  for (const bool x : {bool(j < bound), bool(j <= bound), bool(j > bound), bool(j >= bound),
+                       bool(j == bound), bool(j != bound), bool(bound < j), bool(bound <= j + 1),
+                       bool(bound > j - 1), bool(bound >= j), bool(i + 290 < j), bool(i + 290 <= j),
+                       bool(i > j - 290), bool(i >= j - 290), bool(j == i + 290), bool(290 - j != -i),
+                       bool(j - i < 300 && i + j > 700), bool(bound < 0 || j < i + 290),
+                       bool(j < 490 || j > 520), bool(bound > 0 && i % 2 == j % 2), bool(bound != 500 && j < i + 300)})
+    bits |= int(x) << n++;
+  return bits;
+}
 
 template <Kind kKind>
 __global__ void map_kernel(const float* t, const float* v, const float* w, int i0, int j0,
@@ -29,10 +49,18 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   if constexpr (kKind == at_index)
     kw::map_at(
         s, origin,
-        [&](kw::real x, int i, int j, kw::real y) {
+        [&](kw::real x, kw::Place i, kw::Place j, kw::real y) {
           return j % 7 == i % 5 ? x * y : float(i * 1000 + j);
         },
         a);
+  if constexpr (kKind == at_bounds) {
+    kw::RowVector<int, 64> bound;
+    kw::set_rows(bound, i0, [&](int i) { return bound_of(i); });
+    kw::map_at(
+        s, origin,
+        [&](kw::real, kw::Place i, kw::Place j, int b) { return float(comparisons(i, j, b)); },
+        bound);
+  }
   if constexpr (kKind == at_real)
     kw::map_real(
         s, origin,
@@ -49,7 +77,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
     kw::set_rows(own, i0, [&](int i) { return kind_of(i); });
     kw::map_at(
         s, origin,
-        [&](kw::real x, int i, int j, int o, int k, kw::real h, kw::real y) {
+        [&](kw::real x, kw::Place i, kw::Place j, int o, int k, kw::real h, kw::real y) {
           return o == k ? x * y : h + float(i * 1000 + j);
         },
         own, kind, height, a);
@@ -74,11 +102,11 @@ __global__ void tall_kernel(int i0, int j0, float* out) {
   kw::RowVector<int, 128> row;
   kw::ColumnVector<int, C> column;
   kw::fill(s, 0.0f);
-  kw::set_rows(row, i0, [&](int i) { return i; });
-  kw::set_columns(column, j0, [&](int j) { return j; });
+  kw::set_rows(row, i0, [&](int i) { return kw::Wide{i}; });  // as from tensors of i64
+  kw::set_columns(column, j0, [&](int j) { return kw::Wide{j}; });
   kw::map_at(
       s, kw::Origin{i0, j0},
-      [&](kw::real x, int i, int j, int r, int c) {
+      [&](kw::real x, kw::Place i, kw::Place j, int r, int c) {
         return r == i && c == j ? float(r * 1000 + c) : -1.0f;
       },
       row, column);
@@ -190,13 +218,14 @@ void maps(Report& report, Random& random) {
                            w = random.normals(64);
   Device<float> dt(t), dv(v), dw(w), out(64 * C);
   const int i0 = 192, j0 = 480;
-  std::vector<float> want[5];
+  std::vector<float> want[kinds];
   for (int r = 0; r < 64; ++r)
     for (int c = 0; c < C; ++c) {
       const float x = t[r * C + c];
       const int i = i0 + r, j = j0 + c;
       want[plain].push_back(std::fma(x, v[r], w[r]));
       want[at_index].push_back(j % 7 == i % 5 ? x * v[r] : float(i * 1000 + j));
+      want[at_bounds].push_back(float(comparisons(i, j, bound_of(i))));
       want[at_real].push_back(std::fma(v[r], float(j - i), std::fma(float(j), float(i), x)));
       want[columns_at].push_back(kind_of(i) == kind_of(j) ? x * v[r]
                                                           : height_of(j) + float(i * 1000 + j));
@@ -206,6 +235,8 @@ void maps(Report& report, Random& random) {
   report.exact("map", "two row vectors", out.read(), want[plain]);
   launch(map_kernel<at_index>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
   report.exact("map_at", "coordinates and a row vector", out.read(), want[at_index]);
+  launch(map_kernel<at_bounds>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
+  report.exact("map_at", "comparisons of places", out.read(), want[at_bounds]);
   launch(map_kernel<at_real>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
   report.exact("map_real", "coordinates and a row vector", out.read(), want[at_real]);
   launch(map_kernel<columns_at>, 1, 128, dt.data(), dv.data(), dw.data(), i0, j0, out.data());
@@ -244,7 +275,7 @@ __global__ void tile_kernel(kw::Tensor<const T, 'H', 'M', 'N'> t, int i0, int j0
       s, [&](kw::real x, kw::real b) { return x + b; }, b);
   kw::map_at(
       s, kw::Origin{i0, j0},
-      [&](kw::real x, int i, int j, kw::real b, int c) { return c == j ? x + b : -1.0f; }, b,
+      [&](kw::real x, kw::Place i, kw::Place j, kw::real b, int c) { return c == j ? x + b : -1.0f; }, b,
       column);
   for (int n = 0; n < s.count; ++n)
     out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
@@ -265,7 +296,7 @@ template <int R, int C> __global__ void distance_kernel(int i0, int j0, float* o
   kw::fill(s, 0.0f);
   kw::map_at(
       s, kw::Origin{i0, j0},
-      [&](kw::real x, int i, int j, kw::real d, int k, int c, int r) {
+      [&](kw::real x, kw::Place i, kw::Place j, kw::real d, int k, int c, int r) {
         return c == j && r == i ? x + d + float(k) : -1e9f;
       },
       near, kind, column, row);

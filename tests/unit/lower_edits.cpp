@@ -111,18 +111,18 @@ TEST(Lower, prefix_lm_changes_only_what_it_must) {
                                          "let kept = prefix[c.b]\n" + kI3 + "step softmax"},
               {"where(j < N, s[i, j], -inf)",
                "where(j < N and (j <= i + shift or j < kept), s[i, j], -inf)"}});
-  EXPECT_EQ(
-      marked(patch, '+'),
-      "    kw::Tensor<const int, 'B'> prefix;\n"
-      "    const int last = kw::min(args.N, kw::max(i0 + rows + args.N - args.M, "
-      "args.prefix(c.b)));\n"
-      "    const int whole = kw::min(args.N, kw::max(i0 + 1 + args.N - args.M, "
-      "args.prefix(c.b)));\n"
-      "    return {kw::max(kw::ceil_div(last, BN), 1), kw::max(whole, 0) / BN};\n"
-      "            const int shift = args.N - args.M;\n"
-      "            const int kept = args.prefix(c.b);\n"
-      "                    kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, int i, int j) { "
-      "return j < args.N && (j <= i + shift || j < kept) ? x : kw::minus_infinity; });\n");
+  EXPECT_EQ(marked(patch, '+'),
+            "    kw::Tensor<const int, 'B'> prefix;\n"
+            "    const int last = kw::min(args.N, kw::max(i0 + rows + args.N - args.M, "
+            "args.prefix(c.b)));\n"
+            "    const int whole = kw::min(args.N, kw::max(i0 + 1 + args.N - args.M, "
+            "args.prefix(c.b)));\n"
+            "    return {kw::max(kw::ceil_div(last, BN), 1), kw::max(whole, 0) / BN};\n"
+            "            const int shift = args.N - args.M;\n"
+            "            const int kept = args.prefix(c.b);\n"
+            "                    kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, kw::Place "
+            "i, kw::Place j) { "
+            "return j < args.N && (j <= i + shift || j < kept) ? x : kw::minus_infinity; });\n");
 }
 
 TEST(Lower, alibi_adds_lines_and_changes_none) {
@@ -189,7 +189,8 @@ TEST(Lower, vectors_of_columns_and_rows_are_ints_or_reals_of_a_lambda) {
         "kw::set_columns(d, n * BN, [&](int j) { return kw::floor_mod(j, 48); });",
         "kw::set_columns(x, n * BN, [&](int j) { return float(j) * args.scale; });",
         "kw::set_rows(r, i0, [&](int i) { return kw::floor_mod(i, 48); });",
-        "[&](kw::real x, int i, int j, int r, int d, kw::real x2) { return kw::floor_div(r, 3) == "
+        "[&](kw::real x, kw::Place i, kw::Place j, int r, int d, kw::real x2) { return "
+        "kw::floor_div(r, 3) == "
         "kw::floor_div(d, 3) ? x + x2 : kw::minus_infinity; }, r, d, x);"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }
@@ -210,7 +211,7 @@ TEST(Lower, vectors_of_distances_are_set_by_a_lambda_of_the_distance) {
         "});",
         "kw::set_diagonals(kind, kw::Origin{i0, n * BN}, [&](int d) { return kw::floor_mod(d, 4); "
         "});",
-        "[&](kw::real x, int i, int j, int k, kw::real n) { return k == 1 ? x + n : "
+        "[&](kw::real x, kw::Place i, kw::Place j, int k, kw::real n) { return k == 1 ? x + n : "
         "kw::minus_infinity; }, kind, near);"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }

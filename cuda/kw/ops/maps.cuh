@@ -16,20 +16,8 @@
 #pragma once
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
+#include "places.cuh"
 namespace kw {
-
-// A coordinate of an element as a real: that of the thread's first element, and how far this one is
-// from it, which the compiler knows. A difference of two is then one addition for an element, not
-// three: what the first elements differ by, the compiler keeps for all.
-struct Coordinate {
-  real first;
-  int away;
-  KW_DEVICE operator real() const { return first + real(away); }
-  friend KW_DEVICE Coordinate operator-(Coordinate a, Coordinate b) {
-    return {a.first - b.first, a.away - b.away};
-  }
-  friend KW_DEVICE Coordinate operator-(Coordinate a) { return {-a.first, -a.away}; }
-};
 
 template <int R, int C> KW_DEVICE void fill(Accumulator<real, R, C>& t, real v) {
 #pragma unroll
@@ -101,7 +89,7 @@ template <class Tile, class F> struct AtIndex {
   const F& f;
   int i, j;
   template <class... X> KW_DEVICE real operator()(real x, int n, X... v) const {
-    return f(x, i + Tile::below(n), j + Tile::column(n), v...);
+    return f(x, Place{i, Tile::below(n)}, Place{j, Tile::column(n)}, v...);
   }
 };
 template <class Tile, class F> struct AtReal {
@@ -237,23 +225,30 @@ KW_DEVICE void map_rows(V<real, R>& t, F f, const Vs&... v) {
 // What f says at each of the worker's rows, of which i0 is the first.
 template <class T, int R, class F> KW_DEVICE void set_rows(RowVector<T, R>& t, int i0, F f) {
   const int i = i0 + Accumulator<real, R, 16>::thread_row();
+  decltype(f(0)) said[R / 32];
 #pragma unroll
-  for (int r = 0; r < R / 32; ++r) t.x[r] = f(i + r / 2 * 64 + r % 2 * 8);
+  for (int r = 0; r < R / 32; ++r) said[r] = f(i + r / 2 * 64 + r % 2 * 8);
+  narrow(t.x, said);
 }
 // What f says at each of C columns, of which j0 is the first. Lanes may be asked for columns beyond,
 // which nobody reads.
 template <class T, int C, class F> KW_DEVICE void set_columns(ColumnVector<T, C>& t, int j0, F f) {
+  decltype(f(0)) said[(C + 31) / 32];
 #pragma unroll
-  for (int k = 0; k < (C + 31) / 32; ++k) t.x[k] = f(j0 + k * 32 + int(threadIdx.x % 32));
+  for (int k = 0; k < (C + 31) / 32; ++k) said[k] = f(j0 + k * 32 + int(threadIdx.x % 32));
+  narrow(t.x, said);
 }
 
 // What f says at each distance j - i of the tile that begins at `at`. Lanes may be asked for distances
 // beyond, which nobody reads.
 template <class T, int R, int C, class F>
 KW_DEVICE void set_diagonals(DiagonalVector<T, R, C>& t, Origin at, F f) {
+  constexpr int kShares = (DiagonalVector<T, R, C>::squares + 2) / 3;
   const int lowest = t.lowest(at.i, at.j);
+  decltype(f(0)) said[kShares];
 #pragma unroll
-  for (int k = 0; k < (t.squares + 2) / 3; ++k) t.x[k] = f(lowest + k * 24 + int(threadIdx.x % 32));
+  for (int k = 0; k < kShares; ++k) said[k] = f(lowest + k * 24 + int(threadIdx.x % 32));
+  narrow(t.x, said);
 }
 
 // What the tensor's rows that row_of names for the tile's rows have at its columns, of which at.j is the
