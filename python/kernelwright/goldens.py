@@ -223,13 +223,13 @@ def _case(spec, traced, interpreter, shapes_at, values, n):
         def drawn(which, shape):
             return draw(hows[which], SEED + n, streams[which], traced.values[streams[which]].dtype, shape)
 
-        shapes = shapes_at(values, [None if traced.values[s].dim() else drawn(which, [])
-                                    for which, s in enumerate(streams)])
         inputs, draws = list(traced.values), []
-        for which, (stream, how, shape) in enumerate(zip(streams, hows, shapes)):
-            inputs[stream] = drawn(which, shape)
-            draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
         try:
+            shapes = shapes_at(values, [None if traced.values[s].dim() else drawn(which, [])
+                                        for which, s in enumerate(streams)])
+            for which, (stream, how, shape) in enumerate(zip(streams, hows, shapes)):
+                inputs[stream] = drawn(which, shape)
+                draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
             with torch.no_grad():
                 truth, own = _run_case(spec, traced, interpreter, inputs)
             if own.shape != truth.shape:

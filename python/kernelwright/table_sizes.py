@@ -24,7 +24,7 @@ def grown(traced, sizes, values, own, placeholders):
     for node in traced.program.graph.nodes:
         shape_or_size = node.meta.get("val")
         if node.op == "placeholder" and node.name in placeholders:
-            known[node] = placeholders[node.name]
+            known[node] = placeholders[node.name].clone()  # an operator may write in place
         elif isinstance(shape_or_size, torch.SymInt):
             known[node] = int(sizes.expr(shape_or_size).subs(values))
         elif node.op == "call_function" and shape_or_size is not None:

@@ -35,7 +35,8 @@ from kernelwright.launch import DTYPES, Kernel  # noqa: E402
 from kernelwright.problem import Problem  # noqa: E402
 from kernelwright.rounded_rows import RoundedRows  # noqa: E402
 
-SHAPES = [(2, 1000, 777), (1, 333, 1111), (3, 130, 515)]  # B, M, N; M alone where N must be equal
+# B, M, N; M alone where N must be equal. The first draws words of bits that are all 0, so it is not the longest.
+SHAPES = [(1, 333, 1111), (2, 1000, 777), (3, 130, 515)]
 HALF_ULP = {torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
 LAYOUTS = {"[B,H,S,D]": (0, 1, 2, 3), "[B,S,H,D]": (0, 2, 1, 3)}  # in the order of the memory
 

@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from kernelwright import goldens, load, trace  # noqa: E402
+from kernelwright.problem import Problem  # noqa: E402
 from kernelwright_cli import ROOT, call  # noqa: E402
 
 SHAPES = [(1, 600, 777), (2, 5, 1111), (1, 3, 2)]
@@ -94,3 +95,11 @@ def example_inputs():
     return q, k, v, torch.randn(4), 1
 """)
     assert shapes_of(path, "t") == [[50], [71], [4]]
+
+
+def test_a_constant_that_is_read_past_its_end_is_the_users_mistake(tmp_path):
+    path = write(tmp_path, "    s = q @ k.mT / 8 + t[j // 16] + torch.tensor([1.0, 2.0, 3.0])[j // 16]",
+                 "torch.randn(3)")
+    with pytest.raises(Problem) as refused:
+        shapes_of(path, "t")
+    assert refused.value.code == "spec.run" and "out of bounds" in str(refused.value)
