@@ -11,7 +11,7 @@ import json
 import numpy as np
 import torch
 
-from . import random
+from . import random, table_sizes
 from .graph import Sizes, number
 from .problem import Problem, first_line_of, last_line_in
 from .trace import is_operand
@@ -52,7 +52,8 @@ class InFp64(torch.fx.Interpreter):
 
 def _symbols(traced, sizes):
     """Symbols of the operands: batch sizes and the others, in the order of the arguments. Symbols
-    that only other arguments have (a table's length) come with the example's value."""
+    that only other arguments have (a table's length) come with the example's value, which is the
+    least of a case (table_sizes.py)."""
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
     given = [value for value, argument in zip(traced.values, traced.is_argument) if argument]
     batch, others, examples = [], [], {}
@@ -145,19 +146,31 @@ def row_errors(own, truth):
     return error.float().numpy()
 
 
-def _run_case(spec, traced, interpreter, inputs):
-    """The truth and the user's own output; `inputs` holds a value for each argument."""
-    given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
+def _constants(traced):
+    """Tensors that became placeholders of the graph, by the placeholder's name, in their order."""
     lifted = {**traced.program.graph_signature.inputs_to_lifted_tensor_constants,
               **traced.program.graph_signature.inputs_to_buffers}
-    constants = []
+    constants = {}
     for node in traced.program.graph.nodes:
         if node.op == "placeholder" and node.name in lifted:
             constant = traced.program.constants.get(lifted[node.name])
-            constants.append(constant if constant is not None
-                             else traced.program.state_dict[lifted[node.name]])
-    in_fp64 = [v.double() if v.is_floating_point() else v for v in constants + given]
-    truth = interpreter.run(*in_fp64)[0]
+            constants[node.name] = (constant if constant is not None
+                                    else traced.program.state_dict[lifted[node.name]])
+    return constants
+
+
+def truth_of(traced, interpreter, inputs):
+    """What the interpreter's graph gives; `inputs` holds a value for each argument."""
+    given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
+    in_fp64 = [v.double() if v.is_floating_point() else v
+               for v in [*_constants(traced).values(), *given]]
+    with torch.no_grad():
+        return interpreter.run(*in_fp64)[0]
+
+
+def _run_case(spec, traced, interpreter, inputs):
+    """The truth and the user's own output."""
+    truth = truth_of(traced, interpreter, inputs)
     own = spec.function(*[v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and
                           not isinstance(e, torch.Tensor) else v
                           for v, e in zip(inputs, spec.values)])
@@ -169,12 +182,19 @@ def run_cases(spec, traced, cases):
     """For each case (index entry, input of each argument, truth, the user's own output)."""
     sizes = Sizes(traced.program.graph)
     symbols = _symbols(traced, sizes)
+    keys = traced.program.graph_signature.user_inputs
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
-    shapes = [[sizes.expr(s) for s in placeholders[key].meta["val"].shape]
-              for key in traced.program.graph_signature.user_inputs]
+    shapes = [[sizes.expr(s) for s in placeholders[key].meta["val"].shape] for key in keys]
     interpreter = InFp64(traced.program.graph_module)
+
+    def shapes_at(values, given):
+        """Of each argument; what was drawn for those that are numbers is given, None for others."""
+        known = {key: value for key, value in zip(keys, given) if value is not None}
+        values = table_sizes.grown(traced, sizes, values, symbols[2], {**_constants(traced), **known})
+        return [[int(s.subs(values)) for s in shape] for shape in shapes]
+
     for n, case in enumerate(cases):
-        yield _case(spec, traced, interpreter, shapes, _sizes_of_case(symbols, case), n)
+        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case), n)
 
 
 def make(spec, traced, cases):
@@ -194,20 +214,22 @@ def make(spec, traced, cases):
     return index, np.concatenate(truths), np.concatenate(errors)
 
 
-def _case(spec, traced, interpreter, shapes, values, n):
+def _case(spec, traced, interpreter, shapes_at, values, n):
     longest = max(values.values(), default=1)
+    streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
-        draws, inputs, position = [], [], 0
-        for stream, (example, is_argument) in enumerate(zip(traced.values, traced.is_argument)):
-            if not is_argument:
-                inputs.append(example)
-                continue
-            how = _draw_of(example, n, longest, as_example)
-            shape = [int(s.subs(values)) for s in shapes[position]]
-            inputs.append(draw(how, SEED + n, stream, example.dtype, shape))
-            draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
-            position += 1
+        hows = [_draw_of(traced.values[s], n, longest, as_example) for s in streams]
+
+        def drawn(which, shape):
+            return draw(hows[which], SEED + n, streams[which], traced.values[streams[which]].dtype, shape)
+
+        inputs, draws = list(traced.values), []
         try:
+            shapes = shapes_at(values, [None if traced.values[s].dim() else drawn(which, [])
+                                        for which, s in enumerate(streams)])
+            for which, (stream, how, shape) in enumerate(zip(streams, hows, shapes)):
+                inputs[stream] = drawn(which, shape)
+                draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
             with torch.no_grad():
                 truth, own = _run_case(spec, traced, interpreter, inputs)
             if own.shape != truth.shape:

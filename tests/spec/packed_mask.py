@@ -17,5 +17,5 @@ def packed_mask(q, k, v, words, level):
 
 def example_inputs():
     q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
-    words = torch.randint(-(2**31), 2**31, (2, 10), dtype=torch.int32)
+    words = torch.randint(-(2**31), 2**31, (2, 3), dtype=torch.int32)
     return q, k, v, words, torch.randint(0, 16, (2, 96))
