@@ -12,6 +12,10 @@ such rows. No constant is wider; a row that is wrong is as far from this truth a
 
 A number that the kernel rounds another way than this, since fp32 lies across a tie, is one of the
 row's many. Factors that are arguments are of 16 bits and stay what they are.
+
+Not followed: a factor of the whole row that is no power of two (`rotated(q) * 0.3`). A kernel leaves it to
+the score (docs/rules.md) and rounds the row without it; here it is rounded with it, to other numbers. Some
+rows of such a kernel may then be called wrong that are not; none is called right that is wrong.
 """
 
 import torch
