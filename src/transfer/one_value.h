@@ -1,8 +1,8 @@
 // What is one value in a whole tile of scores, whatever the sizes and the data.
 //
-// A tile's rows are i = i0 + r with 0 <= r < 64, its keys j = j0 + s with 0 <= s < BN, and where the
-// tile begins is known to be a multiple of something: i0 = c.m * BM + (cta * WORKERS + me) * 64 of
-// 64, n * BN of BN. So an integer is a sum x = i0 + r + ... whose multiples of g, the greatest
+// A tile's rows are i = i0 + r with 0 <= r < 64, its keys j = j0 + s with 0 <= s < BN, and where
+// the tile begins is known to be a multiple of something: i0 = c.m * BM + (cta * WORKERS + me) * 64
+// of 64, n * BN of BN. So an integer is a sum x = i0 + r + ... whose multiples of g, the greatest
 // common divisor of all that is not known, leave a remainder that is; and x // d is one value
 // where r and s never carry that remainder over a multiple of g, which divides d: i // 128 in
 // a tile of 64 rows, j // 128 in one of 128 keys and not of 112. A comparison is where its

@@ -1,7 +1,6 @@
 // What is proved to be one value in every tile, held against tiles: every element of some.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <random>
@@ -43,16 +42,35 @@ bool is_one(const std::string& target, const std::string& text) {
 TEST(OneValue, of_hoppers_tile_blocks_of_its_size_or_a_multiple_are) {
   for (const char* text :
        {"i // 64", "i // 128", "j // 128", "j // 256", "j >> 7", "i // 64 * 64 + 64",
-        "table[c.b, i // 128, j // 256]", "i % 512 // 64", "min(N, i // 64)", "i < 64", "256 <= j", "j > 127", "i // 64 < j // 128",
-        "where(i // 64 == j // 128, i // 192, N)", "(j + M * 128) // 128", "(i + 192) // 64",
-        "j % 1024 < 512", "-(i // 64)", "(128 - i - 1) // 64"})
+        "table[c.b, i // 128, j // 256]", "i % 512 // 64", "min(N, i // 64)", "i < 64", "256 <= j",
+        "j > 127", "i // 64 < j // 128", "where(i // 64 == j // 128, i // 192, N)",
+        "(j + M * 128) // 128", "(i + 192) // 64", "j % 1024 < 512", "-(i // 64)",
+        "(128 - i - 1) // 64"})
     EXPECT_TRUE(is_one("sm_90a", text)) << text;
-  for (const char* text :
-       {"i", "j", "i // 32", "j // 64", "i // 96", "j // 192", "j >> 6", "(i + 1) // 64",
-        "(j + M) // 128", "i % 64", "i < 63", "j <= 128", "j < N", "j <= i", "i // 64 < j // 64",
-        "i // 64 == j", "i % 96 // 32", "(i + j) // 64", "min(i, 64)", "i // N",
-        "table[c.b, i // 128, j]", "i // 64 == 0 and j == 3", "i % 96 < 64"})
-    EXPECT_FALSE(is_one("sm_90a", text)) << text;
+  const std::vector<const char*> others = {"i",
+                                           "j",
+                                           "i // 32",
+                                           "j // 64",
+                                           "i // 96",
+                                           "j // 192",
+                                           "j >> 6",
+                                           "(i + 1) // 64",
+                                           "(j + M) // 128",
+                                           "i % 64",
+                                           "i < 63",
+                                           "j <= 128",
+                                           "j < N",
+                                           "j <= i",
+                                           "i // 64 < j // 64",
+                                           "i // 64 == j",
+                                           "i % 96 // 32",
+                                           "(i + j) // 64",
+                                           "min(i, 64)",
+                                           "i // N",
+                                           "i % 96 < 64",
+                                           "table[c.b, i // 128, j]",
+                                           "i // 64 == 0 and j == 3"};
+  for (const char* text : others) EXPECT_FALSE(is_one("sm_90a", text)) << text;
 }
 
 TEST(OneValue, of_amperes_tile_of_128_rows_and_64_keys_others_are) {
