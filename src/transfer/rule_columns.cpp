@@ -209,6 +209,8 @@ class Hoisting {
         step_names.clear();
         for (const tl::Item& p : s.items("ps")) step_names.insert(p.name);
       }
+      if (step && s.op == Op::let)
+        for (const tl::Item& d : s.items("d")) step_names.insert(d.name);
       if (!step || step->word("n") != edit_.facts.softmax || !is_placed_map(s, edit_.facts)) return;
       Finder finder(edit_.program, scope, s.op == Op::map_real, step_names);
       finder.visit(s.expr("f"));

@@ -72,8 +72,8 @@ std::optional<std::string> condition(Edit& edit) {
     others = text(parts.others);
     if (!others) return std::nullopt;
     edit.result.notes.push_back(
-        "the mask is no range of keys in each row: it is evaluated as it is "
-        "written, for every score of a visited block");
+        "the mask is no range of keys in each row: what of it is not one value in a tile is "
+        "evaluated for every score of a visited block");
     others = "(" + *others + ") and ";
   }
   const auto bounds = key_bounds(parts.ranges, keys);

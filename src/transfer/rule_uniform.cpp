@@ -13,7 +13,8 @@
 //          least and the greatest value of those indices (tile_ranges.h) are the same: a clamped
 //          distance far from the diagonal, a bucket that is wider than a tile. An index that
 //          differs within every tile (j - i + N) leaves the map as it is. Several reads are uniform
-//          together. What else the map computes from coordinates stays in both maps.
+//          together. What else the map computes from coordinates stays in both maps, and so does
+//          what is one value in every tile, which the rule `invariant` takes out of them.
 //          The element is read at a row that exists: rows past the end may be all that a tile has.
 // Effect   the same elements; what is multiplied by one is rounded before it is added, as in fp32
 //          without contraction.
@@ -26,6 +27,7 @@
 #include "spec/expr_fold.h"
 #include "spec/linear.h"
 #include "transfer/coordinates.h"
+#include "transfer/one_value.h"
 #include "transfer/rules.h"
 #include "transfer/terms.h"
 #include "transfer/tile_ranges.h"
@@ -56,11 +58,15 @@ ExprPtr last(const char* first, const ExprPtr& count) {
 
 class UniformParts {
  public:
-  explicit UniformParts(const Tile& tile)
-      : tile_(tile),
+  // `in_every_tile`: whether an expression is one value in each, which needs no condition.
+  UniformParts(const Tile& tile, std::function<bool(const ExprPtr&)> in_every_tile)
+      : in_every_tile(std::move(in_every_tile)),
+        tile_(tile),
         ranges_({coordinate("i0"), last("i0", tile.rows)},
                 {coordinate("j0"), last("j0", tile.keys)},
                 [](const std::string& name) { return name; }) {}
+
+  const std::function<bool(const ExprPtr&)> in_every_tile;
 
   // Where it holds, e is one value in the tile; null where that is never so, or not known.
   ExprPtr condition(const ExprPtr& e) {
@@ -163,7 +169,7 @@ class Split {
   ExprPtr condition = spec::boolean(true);
 
   ExprPtr take(Edit& edit, const ExprPtr& e) {
-    if (!UniformParts::reads_at_coordinates(e)) return e;
+    if (!UniformParts::reads_at_coordinates(e) || parts_.in_every_tile(e)) return e;
     if (const ExprPtr when = parts_.condition(e)) {
       condition = UniformParts::both(condition, when);
       for (const Part& known : taken)
@@ -210,6 +216,19 @@ std::optional<Tile> tile_of(const Edit& edit) {
   return Tile{as_size(rows, *row_count), as_size(keys, *key_count), *row_count, *key_count};
 }
 
+// Of an expression in the map of the scores.
+bool is_one_in_every_tile(Edit& edit, const Stmt& map, const ExprPtr& e) {
+  if (spec::mentions(e, Kind::score) || map.op != Op::map_at) return false;
+  const auto text = edit.in_map(e, false);
+  const auto read = text ? tl::parse_statement("let e = " + *text, edit.diagnostics) : std::nullopt;
+  bool one = false;
+  if (read)
+    with_tile_values(edit.program, edit.facts, map, [&](const TileValues& values) {
+      one = values.is_one(read->items("d").at(0).expr);
+    });
+  return one;
+}
+
 // Integers of several operators that stand in e more than twice become names, the largest first.
 struct Named {
   std::string name;
@@ -253,13 +272,14 @@ bool rule_uniform(Edit& edit) {
   if (!edit.score_map || !UniformParts::reads_at_coordinates(edit.score_map)) return true;
   const auto tile = tile_of(edit);
   if (!tile) return true;
-  UniformParts parts(*tile);
+  const Place mask = mask_of(edit.program, edit.facts);
+  const Place map{mask.block, mask.at - 1};  // write_score_map put it there
+  UniformParts parts(
+      *tile, [&](const ExprPtr& e) { return is_one_in_every_tile(edit, (*map.block)[map.at], e); });
   Split split(parts);
   const ExprPtr rest = split.take(edit, edit.score_map);
   if (split.taken.empty()) return true;
 
-  const Place mask = mask_of(edit.program, edit.facts);
-  const Place map{mask.block, mask.at - 1};  // write_score_map put it there
   const Stmt written = (*map.block)[map.at];
   const tl::ExprPtr i0 = written.expr("i0"), j0 = written.expr("j0");
   const auto text = [&](const ExprPtr& e) { return edit.in_tile(e, i0, j0); };

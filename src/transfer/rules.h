@@ -21,6 +21,7 @@ bool rule_keys(Edit& edit);        // which key blocks are visited, which need n
 bool rule_pairs(Edit& edit);       // what is read for every score is read two at a time
 bool rule_columns(Edit& edit);     // what is the same for a row or a key is computed once
 bool rule_uniform(Edit& edit);     // what is read once for a tile of scores
+bool rule_invariant(Edit& edit);   // what is one value in every tile is computed once for it
 bool rule_order(Edit& edit);       // which blocks of the output come first
 bool rule_queue(Edit& edit);       // who works on which
 

@@ -15,8 +15,8 @@ constexpr Rule kRules[] = {
     {"rows", rule_rows},       {"bounded", rule_bounded},       {"scale", rule_scale},
     {"score", rule_score},     {"normaliser", rule_normaliser}, {"epilogue", rule_epilogue},
     {"mask", rule_mask},       {"lists", rule_lists},           {"keys", rule_keys},
-    {"uniform", rule_uniform}, {"order", rule_order},           {"queue", rule_queue},
-    {"pairs", rule_pairs},     {"columns", rule_columns},
+    {"uniform", rule_uniform}, {"invariant", rule_invariant},   {"order", rule_order},
+    {"queue", rule_queue},     {"pairs", rule_pairs},           {"columns", rule_columns},
 };
 
 std::string joined(const std::vector<std::string>& lines) {

@@ -143,6 +143,9 @@ double mask_keeps(const tl::Program& program, Values values) {
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op != tl::Op::if_ || s.body.back().op != tl::Op::map_at) return;
       const tl::ExprPtr condition = s.body.back().expr("f")->args[0];
+      Values inside = values;
+      inside.program = &program;
+      run_lets(s.body, inside);
       keeps = evaluate(tl::rewrite(condition,
                                    [&](const tl::ExprPtr& e) -> tl::ExprPtr {
                                      const auto v = vectors.find(tl::base_name(e));
@@ -150,7 +153,7 @@ double mask_keeps(const tl::Program& program, Values values) {
                                                 ? v->second
                                                 : nullptr;
                                    }),
-                       values);
+                       inside);
     });
   });
   if (std::isnan(keeps)) throw std::runtime_error("the program has no mask");

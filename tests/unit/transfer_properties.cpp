@@ -179,9 +179,11 @@ Range check_rows(const Corpus& k, const tl::Program& p, const spec::ExprPtr& kee
       } else if (visit->second < r.full && visit->second >= r.full_from) {
         EXPECT_TRUE(kept) << at(keep, l, b, i, j);
       }
-      if (j % 7 == 0 && j < l.N) {
+      if (j % 7 == 0 && j < l.N && visit != r.visit_of.end()) {
         values.names["i"] = double(i);
         values.names["j"] = double(j);
+        values.names["i0"] = double(i / k.worker_rows * k.worker_rows);
+        values.names["n"] = double(visit->second);
         EXPECT_EQ(mask_keeps(p, values) != 0, kept) << at(keep, l, b, i, j);
       }
       if (testing::Test::HasFailure()) return r;

@@ -1,0 +1,212 @@
+// What is one value in every tile of scores is computed before the map, not for every score.
+//
+//   if mixed:                                      ->   if mixed:
+//       map_at s[i, j] from (i0, n * BN) =                  let table_here = table[c.b, c.h,
+//           where(table[c.b, c.h, i // 128,                     min(i0, M - 1) // 128,
+//                       j // 128] and j < i + 1,                n * BN // 128]
+//                 s[i, j], -inf)                            map_at s[i, j] from (i0, n * BN) =
+//                                                               where(j < where(table_here, i + 1,
+//                                                                     0), s[i, j], -inf)
+//
+// When     a part of a map of the scores by integer coordinates mentions i or j, no element of the
+//          tile, and has one value in each tile (one_value.h): a block of the tile's size or a
+//          multiple, a comparison with a bound on such a place. The largest such parts are taken.
+//          What the rows of a tile say alone is computed where the block of the output begins, if
+//          the map is under no condition.
+//          What reads is read at a row that exists: rows past the end may be all that a tile has.
+//          Where the map decides whether to read at all (an arm of where, the right of `and`), the
+//          read's indices are brought into the tensor, as a map brings them. What of a mask's
+//          conjuncts is one value becomes a part of its bound, where it has one: one comparison for
+//          each score.
+// Why      a thread would read one element for each of its 64 scores and bring each index into its
+//          tensor, which takes so many registers that tiles of 128 keys cannot be had.
+// Effect   none: the same operations on the same numbers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transfer/one_value.h"
+#include "transfer/rules.h"
+
+namespace kw::transfer {
+namespace {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+bool has_coordinates(const ExprPtr& e) { return tl::mentions(e, "i") || tl::mentions(e, "j"); }
+
+bool reads(const ExprPtr& e, const tl::Program& program) {
+  return tensor_read(*e, program) ||
+         std::any_of(e->args.begin(), e->args.end(),
+                     [&](const ExprPtr& a) { return reads(a, program); });
+}
+
+// Indices of coordinates as a map has them: outside of a dimension, that of an element inside.
+ExprPtr within_tensors(const ExprPtr& e, const tl::Program& program) {
+  tl::Expr out = *e;
+  for (ExprPtr& a : out.args) a = within_tensors(a, program);
+  if (const Stmt* tensor = tensor_read(*e, program))
+    for (size_t n = 1; n < out.args.size(); ++n) {
+      if (!has_coordinates(out.args[n])) continue;
+      const ExprPtr size = tl::name(tensor->items("s").at(n - 1).name);
+      out.args[n] = tl::call("min", {tl::call("max", {out.args[n], tl::integer(0)}),
+                                     tl::binary("-", size, tl::integer(1))});
+    }
+  return std::make_shared<const tl::Expr>(std::move(out));
+}
+
+// A part of a map's body, and what it is in the tile that begins at the map's origin.
+struct Part {
+  ExprPtr part, value;
+  std::string stem;
+};
+
+// The parts of one map, each once.
+class Finder {
+ public:
+  Finder(const Edit& edit, const Stmt& map, const TileValues& values)
+      : edit_(edit), map_(map), values_(values) {}
+
+  // `guarded`: the map decides whether e is computed.
+  void visit(const ExprPtr& e, bool guarded) {
+    if (!has_coordinates(e) || e->args.empty()) return;
+    if (is_given(e, edit_.program) && values_.is_one(e)) return add(e, guarded);
+    const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
+    for (size_t n = first; n < e->args.size(); ++n) {
+      const bool decides = e->kind == ExprKind::where || e->text == "and" || e->text == "or";
+      visit(e->args[n], guarded || (decides && n > 0));
+    }
+  }
+
+  std::vector<Part> parts;
+
+ private:
+  const Edit& edit_;
+  const Stmt& map_;
+  const TileValues& values_;
+
+  void add(const ExprPtr& e, bool guarded) {
+    for (const Part& known : parts)
+      if (tl::equal(known.part, e)) return;
+    const bool read = reads(e, edit_.program);
+    const ExprPtr i0 = map_.expr("i0");
+    const ExprPtr last = tl::binary("-", tl::name(edit_.facts.queries), tl::integer(1));
+    const ExprPtr row = read ? tl::call("min", {i0, last}) : i0;
+    const ExprPtr inside = guarded ? within_tensors(e, edit_.program) : e;
+    const ExprPtr value = tl::rewrite(inside, [&](const ExprPtr& x) -> ExprPtr {
+      return x->is_name("i") ? row : x->is_name("j") ? map_.expr("j0") : nullptr;
+    });
+    parts.push_back({e, value, stem_of(e)});
+  }
+
+  std::string stem_of(const ExprPtr& e) const {
+    if (tensor_read(*e, edit_.program)) return e->args[0]->text + "_here";
+    return tl::is_comparison(*e) || e->text == "and" || e->text == "or" ? "holds_here" : "here";
+  }
+};
+
+bool is_map(const Stmt& s, const Facts& facts) {
+  return s.op == Op::map_at && tl::base_name(s.expr("t")) == facts.score;
+}
+
+void conjuncts(const ExprPtr& e, std::vector<ExprPtr>& out) {
+  if (e->kind != ExprKind::binary || e->text != "and") return out.push_back(e);
+  for (const ExprPtr& a : e->args) conjuncts(a, out);
+}
+
+// A mask's `one and j < end` as `j < where(one, end, 0)`, for what is one value in every tile: a
+// comparison less for each score. j is never negative.
+ExprPtr with_one_bound(const ExprPtr& body, const TileValues& values, const tl::Program& program) {
+  if (body->kind != ExprKind::where) return body;
+  std::vector<ExprPtr> all, rest;
+  conjuncts(body->args[0], all);
+  const auto is_bound = [](const ExprPtr& e) {
+    return e->kind == ExprKind::binary && e->text == "<" && e->args[0]->is_name("j") &&
+           !tl::mentions(e->args[1], "j");
+  };
+  const auto bound = std::find_if(all.begin(), all.end(), is_bound);
+  if (bound == all.end()) return body;
+  ExprPtr one;
+  for (size_t n = 0; n < all.size(); ++n) {
+    const bool taken = all[n] != *bound && has_coordinates(all[n]) && is_given(all[n], program) &&
+                       values.is_one(all[n]);
+    if (!taken) {
+      rest.push_back(all[n]);
+      continue;
+    }
+    const ExprPtr inside = n == 0 ? all[n] : within_tensors(all[n], program);
+    one = one ? tl::binary("and", one, inside) : inside;
+  }
+  if (!one) return body;
+  ExprPtr condition;
+  for (const ExprPtr& e : rest) {
+    const ExprPtr kept =
+        e == *bound ? tl::binary("<", e->args[0], tl::where(one, e->args[1], tl::integer(0))) : e;
+    condition = condition ? tl::binary("and", condition, kept) : kept;
+  }
+  return tl::where(condition, body->args[1], body->args[2]);
+}
+
+// The map's parts; its body first gets one bound.
+std::vector<Part> take_parts(const Edit& edit, Stmt& map) {
+  std::vector<Part> parts;
+  with_tile_values(edit.program, edit.facts, map, [&](const TileValues& values) {
+    ExprPtr& body = map.items("f").at(0).expr;
+    body = with_one_bound(body, values, edit.program);
+    Finder finder(edit, map, values);
+    finder.visit(body, false);
+    parts = std::move(finder.parts);
+  });
+  return parts;
+}
+
+// From the outside in: a part may stand within another.
+ExprPtr named(const ExprPtr& e, const std::vector<Part>& parts,
+              const std::vector<std::string>& names) {
+  for (size_t n = 0; n < parts.size(); ++n)
+    if (tl::equal(e, parts[n].part)) return tl::name(names[n]);
+  tl::Expr out = *e;
+  for (ExprPtr& a : out.args) a = named(a, parts, names);
+  return std::make_shared<const tl::Expr>(std::move(out));
+}
+
+// Takes the parts out of the maps of a block of statements and of those in it. `of_block`: lets of
+// what is one value in all tiles of a block of the output, which a map that every tile runs needs.
+bool apply(Edit& edit, std::vector<Stmt>& block, bool conditional,
+           std::vector<std::string>& of_block) {
+  for (size_t n = 0; n < block.size(); ++n) {
+    if (!is_map(block[n], edit.facts)) {
+      if (!apply(edit, block[n].body, true, of_block)) return false;
+      continue;
+    }
+    const bool here = conditional || !tl::equal(block[n].expr("i0"), edit.facts.i0);
+    const std::vector<Part> parts = take_parts(edit, block[n]);
+    std::vector<std::string> names, lets;
+    for (const Part& p : parts) {
+      names.push_back(edit.fresh({p.stem}));
+      const std::string let = fmt::format("let {} = {}", names.back(), tl::print(p.value));
+      (here || tl::mentions(p.part, "j") ? lets : of_block).push_back(let);
+    }
+    ExprPtr& body = block[n].items("f").at(0).expr;
+    body = named(body, parts, names);
+    for (const std::string& let : lets)
+      if (!edit.insert({&block, n++}, let)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool rule_invariant(Edit& edit) {
+  Stmt* step = softmax_step(edit.program, edit.facts);
+  std::vector<std::string> of_block;
+  if (step && !apply(edit, step->body, false, of_block)) return false;
+  const Place end = block_lets_end(edit.program, edit.facts);
+  return std::all_of(of_block.rbegin(), of_block.rend(),
+                     [&](const std::string& let) { return edit.insert(end, let); });
+}
+
+}  // namespace kw::transfer
