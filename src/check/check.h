@@ -7,7 +7,8 @@
 //   - every key block that a row skips keeps nothing, and every one without a mask keeps
 //     everything, by the keep predicate evaluated densely;
 //   - every row of the output is within the accepted error, 2 * max(the error of the user's own
-//     function on that row, half an ulp of the output type), relative L2; a row without a key is 0;
+//     function on that row, half an ulp of the output type), relative L2 (of a row that vanishes in
+//     the output's type, relative to the least: num/compare.h); a row without a key is 0;
 //   - the log of the sum of exponentials, where the program gives it, within 1e-4 + 1e-5 |lse|
 //     (fp32, scores up to a few hundred); -inf without a key.
 // What the one order of a run cannot show is decided next to it, by the schedules reading: no race,

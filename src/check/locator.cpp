@@ -184,7 +184,7 @@ class SoftmaxLocator : public Locator {
         const int64_t j = t->of_columns.first + c;
         const double want = truth_.product(0, b, user, i, j), got = t->row(r)[c];
         const double off = 1e-3 * (1 + std::fabs(want)) +
-                           spec::kScoreDeviations * truth_.product_deviation(0, b, user, i, j);
+                           spec::kDeviations * truth_.product_deviation(0, b, user, i, j);
         if (std::fabs(got - want) <= off) continue;
         return differ(product->second,
                       fmt::format("{}[{}, {}] is {:.5g} and q[{}] . k[{}] is {:.5g}; its columns "

@@ -79,10 +79,11 @@ std::optional<Counterexample> check_row(const Truths& truth, const Case& c,
   std::vector<double> want(Dv);
   const double lse = truth.evaluator.row(b, c.heads[h], i, want.data());
   const double* got = &o.values[((b * o.shape[1] + h) * o.shape[2] + i) * Dv];
-  // The user's own error is one draw; of what changed rows add the deviation is known.
-  const double allowed = std::max(accepted_error(truth.own.at(b, c.heads[h], i), truth.form.dtype),
-                                  spec::kOutputDeviations * truth.evaluator.output_deviation());
-  const double error = row_error(got, want.data(), Dv);
+  // The user's own error is of rows that are alike; of what changed rows add here the deviation is
+  // known.
+  const double allowed = accepted_error(truth.own.at(b, c.heads[h], i), truth.form.dtype) +
+                         spec::kDeviations * truth.evaluator.output_deviation();
+  const double error = row_error(got, want.data(), Dv, least_norm(truth.form.dtype, Dv));
   ++trial.rows;
   if (!(error <= allowed)) {
     Counterexample e = blame(c, "o", b, h, i);
@@ -97,7 +98,7 @@ std::optional<Counterexample> check_row(const Truths& truth, const Case& c,
   const bool uniform = lse == -HUGE_VAL && truth.form.terms[0].finite_mask;
   if (row_lse == run.outputs.end() || uniform) return std::nullopt;
   const double got_lse = row_lse->second.values[(b * o.shape[1] + h) * o.shape[2] + i];
-  const double rounding = spec::kScoreDeviations * truth.evaluator.lse_deviation();
+  const double rounding = spec::kDeviations * truth.evaluator.lse_deviation();
   if (lse_agrees(got_lse, lse, rounding)) return std::nullopt;
   Counterexample e = blame(c, "lse", b, h, i);
   e.error = std::fabs(got_lse - lse);

@@ -226,9 +226,9 @@ class ProofWriter {
       output.resize(output.size() + D);
       lse.push_back(truth.row(b, h, i, &output[output.size() - D]));
       for (int64_t x : {b, h, i}) index.push_back(x);
-      accepted.push_back(std::max(bound, spec::kOutputDeviations * truth.output_deviation()));
+      accepted.push_back(bound + spec::kDeviations * truth.output_deviation());
       // In fp32: rounding of a number up to about ten, and of the sum it is the logarithm of.
-      lse_accepted.push_back(1e-4 + spec::kScoreDeviations * truth.lse_deviation());
+      lse_accepted.push_back(1e-4 + spec::kDeviations * truth.lse_deviation());
     }
   };
 

@@ -6,7 +6,11 @@
 
 namespace kw {
 
-double row_error(const double* result, const double* truth, int64_t length) {
+double least_norm(Dtype output, int64_t length) {
+  return std::sqrt(double(length)) * std::ldexp(1.0, output == Dtype::f16 ? -14 : -100);
+}
+
+double row_error(const double* result, const double* truth, int64_t length, double least) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
   for (int64_t n = 0; n < length; ++n) {
@@ -19,7 +23,7 @@ double row_error(const double* result, const double* truth, int64_t length) {
     }
   }
   if (norm == 0) return difference == 0 ? 0 : kInfinity;
-  return std::sqrt(difference / norm);
+  return std::sqrt(difference / std::max(norm, least * least));
 }
 
 Comparison compare_rows(const Tensor& result, const Tensor& truth,

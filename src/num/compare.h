@@ -19,7 +19,13 @@ struct Comparison {
   bool within = true;          // every row's error is at most what is allowed
 };
 
-double row_error(const double* result, const double* truth, int64_t length);
+// A truth whose norm is below `least` is compared as if it had that one.
+double row_error(const double* result, const double* truth, int64_t length, double least = 0);
+
+// The norm of a row below which no kernel can be right in relation to it: f16 has fewer digits
+// below 2^-14, and where outputs are bf16 the kernel's fp32 exponentials below 2^-126 may be zero,
+// which a sum of many, times values, carries to 2^-100 with room to spare.
+double least_norm(Dtype output, int64_t length);
 
 // Rows of the last dimension. `allowed` has one entry for each row, or one for all of them. The
 // shapes must be equal.

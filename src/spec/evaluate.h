@@ -39,9 +39,10 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
 // The value of a size; -1 for a symbol that `sizes` lacks.
 int64_t value_of(const Size& size, const std::map<std::string, int64_t>& sizes);
 
-// How many deviations (Evaluator) what rounds changed rows may be off: a score or a logsumexp, and
-// a row of the output, of which there are fewer.
-inline constexpr double kScoreDeviations = 7, kOutputDeviations = 4;
+// How many standard deviations (Evaluator) the rounding of changed rows may make a score, a
+// logsumexp or a row of the output be off. Checks compare 10^5 rows: of a normal one, 7 are
+// exceeded once in 10^12.
+inline constexpr double kDeviations = 7;
 
 class MappedRows;  // an operand's rows as its product sees them
 class Program;     // an expression made ready for many evaluations

@@ -113,6 +113,19 @@ TEST(Compare, names_the_row_that_uses_most_of_its_allowance) {
   EXPECT_FALSE(c.within);
 }
 
+TEST(Compare, a_row_below_what_the_output_holds_is_compared_as_if_it_were_at_its_edge) {
+  const double zeros[] = {0, 0}, lost[] = {6e-67, -5e-67}, small[] = {1e-20, 1e-20},
+               none[] = {1e-60, 0};
+  const double least = least_norm(Dtype::bf16, 2);
+  EXPECT_LT(row_error(zeros, lost, 2, least), 1e-30);
+  EXPECT_EQ(row_error(zeros, small, 2, least), 1);
+  EXPECT_EQ(row_error(none, zeros, 2, least), HUGE_VAL);
+  EXPECT_EQ(row_error(zeros, lost, 2), 1);
+  const double subnormal[] = {3e-6, 0}, rounded[] = {2.98e-6, 0};
+  EXPECT_LE(row_error(rounded, subnormal, 2, least_norm(Dtype::f16, 2)),
+            accepted_error(0, Dtype::f16));
+}
+
 TEST(Compare, a_row_of_zeros_asks_for_zeros) {
   EXPECT_TRUE(compare_rows(row({0, 0}), row({0, 0}), {0}).within);
   EXPECT_FALSE(compare_rows(row({0, 1e-9}), row({0, 0}), {1}).within);
