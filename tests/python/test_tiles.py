@@ -72,7 +72,7 @@ def test_a_score_that_needs_more_registers_gets_roomier_tiles(tmp_path):
 
 
 def test_the_ampere_class_text_has_tiles_with_more_registers_too(tmp_path):
-    scattered = "s.masked_fill((j > i) | ((i * 5 + j * 7) % 11 > 4), -torch.inf)"
+    scattered = "s.masked_fill((j > i) | (((i * j) % 11 + (i * 5 + j * 7) % 13) % 5 > 2), -torch.inf)"
     made, said = make(tmp_path, 64, 64, "bf16", scattered, target="sm_80")
     assert said.count("roomier") == 1
     assert "D = 64, BN = 96" in (made / "kernel.cu").read_text()
