@@ -65,7 +65,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
     kw::map_real(
         s, origin,
         [&](kw::real x, kw::Coordinate i, kw::Coordinate j, kw::real y) {
-          return kw::fma(y, j - i, x + j * i);
+          return kw::fma(y, j - i, x + j * i) + 3.0f * (j - i) + i * 5.0f;
         },
         a);
   if constexpr (kKind == columns_at) {
@@ -226,7 +226,8 @@ void maps(Report& report, Random& random) {
       want[plain].push_back(std::fma(x, v[r], w[r]));
       want[at_index].push_back(j % 7 == i % 5 ? x * v[r] : float(i * 1000 + j));
       want[at_bounds].push_back(float(comparisons(i, j, bound_of(i))));
-      want[at_real].push_back(std::fma(v[r], float(j - i), std::fma(float(j), float(i), x)));
+      want[at_real].push_back(std::fma(v[r], float(j - i), std::fma(float(j), float(i), x)) +
+                              float(3 * (j - i)) + float(5 * i));
       want[columns_at].push_back(kind_of(i) == kind_of(j) ? x * v[r]
                                                           : height_of(j) + float(i * 1000 + j));
       want[columns_real].push_back(std::fma(v[r], float(j - i), x) + height_of(j));

@@ -5,7 +5,7 @@
 // of reals is one addition; said as numbers, each element takes two or three instructions more.
 //
 //   kw::Place        of map_at: an int, whose comparisons are of the second kind
-//   kw::Coordinate   of map_real: a real, whose differences are
+//   kw::Coordinate   of map_real: a real, whose differences are, and whose multiples read two registers
 #pragma once
 #include "../scalar.cuh"
 namespace kw {
@@ -70,5 +70,17 @@ struct Coordinate {
   }
   friend KW_DEVICE Coordinate operator-(Coordinate a) { return {-a.first, -a.away}; }
 };
+
+// by * of. `x + by * of` is an fma with the number `away` and an addition, which read two registers each,
+// and no addition and an fma of three: beside products on the tensor cores, whose accumulators are
+// read and written all the time, what a loop reads decides how fast it is.
+struct Multiple {
+  real by;
+  Coordinate of;
+  KW_DEVICE operator real() const { return fma(by, real(of.away), by * of.first); }
+};
+KW_DEVICE Multiple operator*(real by, Coordinate of) { return {by, of}; }
+KW_DEVICE Multiple operator*(Coordinate of, real by) { return {by, of}; }
+KW_DEVICE real operator*(Coordinate a, Coordinate b) { return real(a) * real(b); }
 
 }  // namespace kw
