@@ -1,5 +1,5 @@
-// Masks: what people say of which keys a query sees, and and, or and not of it. What a mask is made of
-// is chosen before any operator is written, since it may need arguments: a Make writes it later.
+// Masks: what people say of which keys a query sees, and and, or and not of it. What a mask is made
+// of is chosen before any operator is written, since it may need arguments: a Make writes it later.
 #include <fmt/format.h>
 
 #include "grammar_writer.h"
@@ -153,9 +153,8 @@ Writer::Make Writer::atom(std::string& name) {
                                  "torch.tensor([3, 20, 41, 70], dtype=torch.int32)");
       const int kind = argument("kind", Dtype::i32, {B_}, {Draw::Kind::integer, 0, 1, 0, 3},
                                 "torch.tensor([1, 2], dtype=torch.int32)");
-      return [this, table, kind] {
-        return g_.binary("lt", j_, over_batch(g_.index(table, {kind})));
-      };
+      return
+          [this, table, kind] { return g_.binary("lt", j_, over_batch(g_.index(table, {kind}))); };
     }
     case 22:
       pick("aligned at the end");

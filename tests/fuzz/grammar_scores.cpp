@@ -1,5 +1,5 @@
-// What becomes of a score before the mask: soft caps, slopes, temperatures, tables. It is chosen, with
-// the arguments that it needs, before any operator is written: a Map writes it later.
+// What becomes of a score before the mask: soft caps, slopes, temperatures, tables. It is chosen,
+// with the arguments that it needs, before any operator is written: a Map writes it later.
 #include <fmt/format.h>
 
 #include "grammar_writer.h"
@@ -81,12 +81,12 @@ void Writer::choose_score() {
       }
       f_.score = "relative table";  // a read at each score: refused
       const int table =
-          argument("bias", Dtype::f32, {constant(f_.H), constant(9)},
-                   {Draw::Kind::normal, 0, 0.5}, fmt::format("torch.randn({}, 9)", f_.H));
+          argument("bias", Dtype::f32, {constant(f_.H), constant(9)}, {Draw::Kind::normal, 0, 0.5},
+                   fmt::format("torch.randn({}, 9)", f_.H));
       map_ = [this, table](int s) {
         const int d = g_.integer("add", g_.clamp(distance(), -4, 4), 4);
-        const int h = g_.view("view", g_.arange(constant(f_.H)),
-                              {constant(f_.H), constant(1), constant(1)});
+        const int h =
+            g_.view("view", g_.arange(constant(f_.H)), {constant(f_.H), constant(1), constant(1)});
         return g_.binary("add", s, g_.index(table, {h, d}));
       };
       return;
