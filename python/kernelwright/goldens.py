@@ -218,18 +218,18 @@ def _case(spec, traced, interpreter, shapes_at, values, n):
     longest = max(values.values(), default=1)
     streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
-        hows = [_draw_of(traced.values[s], n, longest, as_example) for s in streams]
+        hows = {s: _draw_of(traced.values[s], n, longest, as_example) for s in streams}
 
-        def drawn(which, shape):
-            return draw(hows[which], SEED + n, streams[which], traced.values[streams[which]].dtype, shape)
+        def drawn(stream, shape):
+            return draw(hows[stream], SEED + n, stream, traced.values[stream].dtype, shape)
 
         inputs, draws = list(traced.values), []
         try:
-            shapes = shapes_at(values, [None if traced.values[s].dim() else drawn(which, [])
-                                        for which, s in enumerate(streams)])
-            for which, (stream, how, shape) in enumerate(zip(streams, hows, shapes)):
-                inputs[stream] = drawn(which, shape)
-                draws.append({"name": spec.names[stream], "stream": stream, "shape": shape, **{k: number(v) for k, v in how.items()}})
+            given = [None if traced.values[s].dim() else drawn(s, []) for s in streams]
+            for stream, shape in zip(streams, shapes_at(values, given)):
+                inputs[stream] = drawn(stream, shape)
+                draws.append({"name": spec.names[stream], "stream": stream, "shape": shape,
+                              **{k: number(v) for k, v in hows[stream].items()}})
             with torch.no_grad():
                 truth, own = _run_case(spec, traced, interpreter, inputs)
             if own.shape != truth.shape:

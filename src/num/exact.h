@@ -17,8 +17,8 @@
 //   - tanh(x) = 2 / (1 + exp2(-2 log2e x)) - 1, hence sigmoid through either; tanh.approx is tanh;
 //   - rsqrt(x) sqrt(x) = 1; sqrt(x) sqrt(x) = x for integers whose primes are at most 31.
 //   - max and min choose one of their operands by a total order; abs(x) = max(x, -x). Integers
-//   below
-//     2^31 are in their own order, and what is chosen between two of them is known.
+//     below 2^31 are in their own order,
+//     and what is chosen between two of them is known.
 // Not identities here: what holds for reals because of order (max(2 x, 2 y) = 2 max(x, y), m >= s),
 // a third exponential on top of another two, erf and other functions, roots of further numbers.
 // These are *opaque*: functions of the operand's residue by a keyed hash, equal on equal operands.

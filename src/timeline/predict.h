@@ -2,12 +2,12 @@
 //
 // 1. Every block of the launch is walked in brief: how often its loops go round. Blocks that go
 //    round alike are one kind.
-// 2. A few kinds are simulated (simulate.h), each as blocks one after the other, so that one
-// block's
-//    loads run under the end of the one before. Others lie between two that were.
-// 3. Blocks go to clusters as the program says: dealt in turn, or to whoever is free first (a
-// queue,
-//    or a grid of single blocks). The last cluster ends the launch.
+// 2. A few kinds are simulated (simulate.h), each as blocks one after the other, so that the loads
+//    of one run under the end of the one before.
+//    Others lie between two that were.
+// 3. Blocks go to clusters as the program says: dealt in turn, or to whoever is free first
+//    (a queue, or a grid of single blocks).
+//    The last cluster ends the launch.
 // 4. Cycles become time by the clock. Where power limits it (Gpu::power), it is what the GPU holds
 //    at full use of the tensor cores, times (their use) ^ -exponent, and at most the highest.
 //

@@ -143,6 +143,14 @@ ExprPtr rewrite(const ExprPtr& e, const std::function<ExprPtr(const ExprPtr&)>& 
   return replaced ? replaced : out;
 }
 
+ExprPtr replace(const ExprPtr& e, const std::vector<Replacement>& all) {
+  for (const Replacement& r : all)
+    if (equal(e, r.part)) return r.value;
+  Expr out = *e;
+  for (ExprPtr& a : out.args) a = replace(a, all);
+  return std::make_shared<const Expr>(std::move(out));
+}
+
 std::string print(const ExprPtr& e) { return print_at(e, 0); }
 std::string print(const ExprPtr& e, int low) { return print_at(e, low); }
 

@@ -53,7 +53,13 @@ bool equal(const ExprPtr& a, const ExprPtr& b);
 bool mentions(const ExprPtr& e, std::string_view name);
 // k_s of k_s[t + 1], the name under all indices; "" for what has none.
 std::string base_name(const ExprPtr& e);
+// From the inside out: a part becomes what `change` says of it, and stays where that is null.
 ExprPtr rewrite(const ExprPtr& e, const std::function<ExprPtr(const ExprPtr&)>& change);
+// From the outside in: what equals a part becomes its value. A part may stand within another.
+struct Replacement {
+  ExprPtr part, value;
+};
+ExprPtr replace(const ExprPtr& e, const std::vector<Replacement>& all);
 
 // TL text with the fewest parentheses.
 std::string print(const ExprPtr& e);

@@ -1,6 +1,5 @@
 #include "tl/maps.h"
 
-#include <algorithm>
 #include <set>
 
 #include "tl/precedence.h"

@@ -1,6 +1,7 @@
 // What changes from element to element of a tile.
 #pragma once
 #include "spec/expr.h"
+#include "tl/expr.h"
 
 namespace kw::transfer {
 
@@ -9,6 +10,11 @@ inline bool has_coordinate(const spec::ExprPtr& e) {
   for (const char* index : {"i", "j", "d"})
     if (spec::mentions(e, spec::Kind::index, index)) return true;
   return false;
+}
+
+// The same of an expression of a map in TL, which depends on i or j.
+inline bool has_coordinate(const tl::ExprPtr& e) {
+  return tl::mentions(e, "i") || tl::mentions(e, "j");
 }
 
 // e is not one value for the whole block: it depends on a coordinate, the score or the output.

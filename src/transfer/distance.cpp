@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "transfer/coordinates.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -57,8 +59,6 @@ ExprPtr of_sum(const ExprPtr& e, bool real) {
   }
   return out;
 }
-
-bool has_coordinate(const ExprPtr& e) { return tl::mentions(e, "i") || tl::mentions(e, "j"); }
 
 }  // namespace
 

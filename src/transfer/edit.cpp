@@ -73,10 +73,9 @@ bool Edit::refuse(std::string code, const Span& where, std::string message, std:
 }
 
 bool Edit::condition(const std::string& holds, std::string why) {
-  // An expression is read as the value of a let.
-  const std::optional<tl::Stmt> read = tl::parse_statement("let condition = " + holds, diagnostics);
+  const tl::ExprPtr read = tl::parse_expr(holds, diagnostics);
   if (!read) return false;
-  result.conditions.push_back({read->items("d").at(0).expr, std::move(why)});
+  result.conditions.push_back({read, std::move(why)});
   return true;
 }
 
@@ -109,6 +108,12 @@ bool Edit::insert(Place place, const std::string& text) {
   if (!s) return false;
   place.block->insert(place.block->begin() + place.at, std::move(*s));
   return true;
+}
+
+bool Edit::insert(Place place, const std::vector<std::string>& texts) {
+  return std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
+    return insert(Place{place.block, place.at++}, text);
+  });
 }
 
 bool Edit::replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts) {

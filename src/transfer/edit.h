@@ -55,6 +55,8 @@ class Edit {
 
   // Puts the statement of this TL text at a place (before what stands there).
   bool insert(Place place, const std::string& text);
+  // The same for several, one after the other.
+  bool insert(Place place, const std::vector<std::string>& texts);
   // Replaces the statements of a block by these.
   bool replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts);
 

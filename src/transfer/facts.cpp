@@ -302,6 +302,19 @@ Stmt* softmax_step(Program& program, const Facts& facts) {
   return step;
 }
 
+bool is_map_of_scores(const Stmt& s, Op op, const Facts& facts) {
+  return s.op == op && tl::base_name(s.expr("t")) == facts.score;
+}
+
+const Stmt* declaration_of_scores(const Program& program, const Facts& facts) {
+  return find_if(program.body, [&](const Stmt& s) {
+    if (s.op != Op::accumulator) return false;
+    const std::vector<tl::Item>& names = s.items("d");
+    return std::any_of(names.begin(), names.end(),
+                       [&](const tl::Item& d) { return d.name == facts.score; });
+  });
+}
+
 const Stmt* tensor_read(const tl::Expr& e, const Program& program) {
   if (e.kind != tl::ExprKind::index || e.args[0]->kind != tl::ExprKind::name) return nullptr;
   const Stmt* s = declaration_of_argument(program, e.args[0]->text);

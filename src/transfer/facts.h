@@ -51,6 +51,10 @@ Place block_lets_end(tl::Program& program, const Facts& facts);
 // The step that masks, facts.softmax; null in a program that lost it.
 tl::Stmt* softmax_step(tl::Program& program, const Facts& facts);
 
+// Whether s is this kind of map (map_at, map_real) of the scores; and what declares their tile.
+bool is_map_of_scores(const tl::Stmt& s, tl::Op op, const Facts& facts);
+const tl::Stmt* declaration_of_scores(const tl::Program& program, const Facts& facts);
+
 // Of the expressions in maps: the `in` tensor of args: that e is an element of, or null; and
 // whether e is there before the step runs: no element of a tile or a vector is part of it.
 const tl::Stmt* tensor_read(const tl::Expr& e, const tl::Program& program);

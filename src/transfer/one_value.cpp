@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "transfer/coordinates.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -23,8 +25,6 @@ Declared declared(const std::string& name, const Scope& scope) {
     if (const tl::Symbol* symbol = s->find_here(name)) return {symbol, s};
   return {};
 }
-
-bool has_coordinates(const ExprPtr& e) { return tl::mentions(e, "i") || tl::mentions(e, "j"); }
 
 int64_t floor_mod(int64_t a, int64_t b) { return (a % b + b) % b; }
 
@@ -58,7 +58,7 @@ int64_t divisor_of(const ExprPtr& e, const Scope& scope) {
 }
 
 std::optional<int64_t> TileValues::constant_of(const ExprPtr& e) const {
-  if (has_coordinates(e)) return std::nullopt;
+  if (has_coordinate(e)) return std::nullopt;
   const tl::Interval value = tl::interval_of(e, scope_);
   if (value.lo != value.hi) return std::nullopt;
   return value.lo;
@@ -88,10 +88,10 @@ std::optional<TileValues::Sum> TileValues::sum_of(const ExprPtr& e) const {
         const auto a = sum_of(e->args[1 - n]);
         return a ? std::optional(times(*a, *k)) : std::nullopt;
       }
-  if (binary && e->text == "%" && has_coordinates(e))
+  if (binary && e->text == "%" && has_coordinate(e))
     if (const auto rest = sum_of_remainder(e->args[0], e->args[1])) return rest;
   if (!is_one(e)) return std::nullopt;
-  return Sum{0, 0, 0, has_coordinates(e) ? 1 : divisor_of(e, scope_)};
+  return Sum{0, 0, 0, has_coordinate(e) ? 1 : divisor_of(e, scope_)};
 }
 
 // x % d, which is x - d * (x // d), where that quotient is one value.
@@ -131,7 +131,7 @@ bool TileValues::is_one_comparison(const Expr& e) const {
 }
 
 bool TileValues::is_one(const ExprPtr& e) const {
-  if (!has_coordinates(e)) return true;
+  if (!has_coordinate(e)) return true;
   if (e->args.empty()) return false;
   const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
   bool all = true;

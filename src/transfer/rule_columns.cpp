@@ -162,17 +162,13 @@ class Finder {
 };
 
 bool is_placed_map(const Stmt& s, const Facts& facts) {
-  return (s.op == Op::map_at || s.op == Op::map_real) && tl::base_name(s.expr("t")) == facts.score;
+  return is_map_of_scores(s, Op::map_at, facts) || is_map_of_scores(s, Op::map_real, facts);
 }
 
 // A vector that is there: what it holds, from which coordinate on.
 struct Vector {
   ExprPtr value;
   std::string from, along, name;
-};
-
-struct Replacement {
-  ExprPtr part, value;
 };
 
 class Hoisting {
@@ -184,10 +180,7 @@ class Hoisting {
     Stmt* step = softmax_step(edit_.program, edit_.facts);
     if (maps_.empty() || !step) return true;
     if (!apply(step->body, {}, false)) return false;
-    const Place end = block_lets_end(edit_.program, edit_.facts);
-    for (size_t n = of_block_.size(); n-- > 0;)
-      if (!edit_.insert(end, of_block_[n])) return false;
-    return true;
+    return edit_.insert(block_lets_end(edit_.program, edit_.facts), of_block_);
   }
 
  private:
@@ -233,7 +226,7 @@ class Hoisting {
         continue;
       }
       if (at_ >= has_parts_.size() || !has_parts_[at_++]) continue;
-      std::vector<Replacement> all;
+      std::vector<tl::Replacement> all;
       for (const Part& p : maps_[next_++]) {
         const std::string vector = vector_for(p, block, n, known, !conditional);
         if (vector.empty()) return false;
@@ -243,7 +236,7 @@ class Hoisting {
         all.push_back({p.part, p.boolean ? tl::binary("!=", element, tl::integer(0)) : element});
       }
       ExprPtr& body = block[n].items("f").at(0).expr;
-      body = replaced(body, all);
+      body = tl::replace(body, all);
     }
     return true;
   }
@@ -272,25 +265,17 @@ class Hoisting {
     const std::string base = p.read.empty() ? kind.what : p.read;
     const std::string name = edit_.fresh({base + "_" + p.along, base + "_at_" + p.along});
     there.push_back({p.value, kind.from, p.along, name});
-    const std::string texts[] = {
+    const std::vector<std::string> texts = {
         fmt::format("{} {}: {}[{}]", kind.word, name, p.element, kind.shape),
         fmt::format("{} {}[{}] from {} = {}", kind.set, name, p.along, kind.from,
                     tl::print(p.value))};
-    for (const std::string& text : texts)
-      if (once)
-        of_block_.push_back(text);
-      else if (!edit_.insert({&block, n++}, text))
-        return "";
+    if (once) {
+      of_block_.insert(of_block_.end(), texts.begin(), texts.end());
+      return name;
+    }
+    if (!edit_.insert({&block, n}, texts)) return "";
+    n += texts.size();
     return name;
-  }
-
-  // From the outside in: a part may stand within another.
-  static ExprPtr replaced(const ExprPtr& e, const std::vector<Replacement>& all) {
-    for (const Replacement& r : all)
-      if (tl::equal(e, r.part)) return r.value;
-    tl::Expr out = *e;
-    for (ExprPtr& a : out.args) a = replaced(a, all);
-    return std::make_shared<const tl::Expr>(std::move(out));
   }
 };
 

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 
+#include "transfer/coordinates.h"
 #include "transfer/one_value.h"
 #include "transfer/rules.h"
 
@@ -35,8 +36,6 @@ using tl::ExprKind;
 using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
-
-bool has_coordinates(const ExprPtr& e) { return tl::mentions(e, "i") || tl::mentions(e, "j"); }
 
 bool reads(const ExprPtr& e, const tl::Program& program) {
   return tensor_read(*e, program) ||
@@ -50,12 +49,16 @@ ExprPtr within_tensors(const ExprPtr& e, const tl::Program& program) {
   for (ExprPtr& a : out.args) a = within_tensors(a, program);
   if (const Stmt* tensor = tensor_read(*e, program))
     for (size_t n = 1; n < out.args.size(); ++n) {
-      if (!has_coordinates(out.args[n])) continue;
+      if (!has_coordinate(out.args[n])) continue;
       const ExprPtr size = tl::name(tensor->items("s").at(n - 1).name);
       out.args[n] = tl::call("min", {tl::call("max", {out.args[n], tl::integer(0)}),
                                      tl::binary("-", size, tl::integer(1))});
     }
   return std::make_shared<const tl::Expr>(std::move(out));
+}
+
+bool is_connective(const tl::Expr& e) {
+  return e.kind == ExprKind::binary && (e.text == "and" || e.text == "or");
 }
 
 // A part of a map's body, and what it is in the tile that begins at the map's origin.
@@ -72,13 +75,12 @@ class Finder {
 
   // `guarded`: the map decides whether e is computed.
   void visit(const ExprPtr& e, bool guarded) {
-    if (!has_coordinates(e) || e->args.empty()) return;
+    if (!has_coordinate(e) || e->args.empty()) return;
     if (is_given(e, edit_.program) && values_.is_one(e)) return add(e, guarded);
     const size_t first = e->kind == ExprKind::index || e->kind == ExprKind::field ? 1 : 0;
-    for (size_t n = first; n < e->args.size(); ++n) {
-      const bool decides = e->kind == ExprKind::where || e->text == "and" || e->text == "or";
+    const bool decides = e->kind == ExprKind::where || is_connective(*e);
+    for (size_t n = first; n < e->args.size(); ++n)
       visit(e->args[n], guarded || (decides && n > 0));
-    }
   }
 
   std::vector<Part> parts;
@@ -104,49 +106,45 @@ class Finder {
 
   std::string stem_of(const ExprPtr& e) const {
     if (tensor_read(*e, edit_.program)) return e->args[0]->text + "_here";
-    return tl::is_comparison(*e) || e->text == "and" || e->text == "or" ? "holds_here" : "here";
+    return tl::is_comparison(*e) || is_connective(*e) ? "holds_here" : "here";
   }
 };
-
-bool is_map(const Stmt& s, const Facts& facts) {
-  return s.op == Op::map_at && tl::base_name(s.expr("t")) == facts.score;
-}
 
 void conjuncts(const ExprPtr& e, std::vector<ExprPtr>& out) {
   if (e->kind != ExprKind::binary || e->text != "and") return out.push_back(e);
   for (const ExprPtr& a : e->args) conjuncts(a, out);
 }
 
+// `all and one`; `all` is null where nothing came before.
+ExprPtr both(const ExprPtr& all, const ExprPtr& one) {
+  return all ? tl::binary("and", all, one) : one;
+}
+
+// `j < end`, of all keys of a row.
+bool is_upper_bound(const ExprPtr& e) {
+  return e->kind == ExprKind::binary && e->text == "<" && e->args[0]->is_name("j") &&
+         !tl::mentions(e->args[1], "j");
+}
+
 // A mask's `one and j < end` as `j < where(one, end, 0)`, for what is one value in every tile: a
 // comparison less for each score. j is never negative.
 ExprPtr with_one_bound(const ExprPtr& body, const TileValues& values, const tl::Program& program) {
   if (body->kind != ExprKind::where) return body;
-  std::vector<ExprPtr> all, rest;
+  std::vector<ExprPtr> all;
   conjuncts(body->args[0], all);
-  const auto is_bound = [](const ExprPtr& e) {
-    return e->kind == ExprKind::binary && e->text == "<" && e->args[0]->is_name("j") &&
-           !tl::mentions(e->args[1], "j");
-  };
-  const auto bound = std::find_if(all.begin(), all.end(), is_bound);
+  const auto bound = std::find_if(all.begin(), all.end(), is_upper_bound);
   if (bound == all.end()) return body;
-  ExprPtr one;
-  for (size_t n = 0; n < all.size(); ++n) {
-    const bool taken = all[n] != *bound && has_coordinates(all[n]) && is_given(all[n], program) &&
-                       values.is_one(all[n]);
-    if (!taken) {
-      rest.push_back(all[n]);
-      continue;
-    }
-    const ExprPtr inside = n == 0 ? all[n] : within_tensors(all[n], program);
-    one = one ? tl::binary("and", one, inside) : inside;
-  }
+  ExprPtr one, condition;
+  std::vector<ExprPtr> rest;
+  for (const ExprPtr& e : all)  // the first is computed always, the others where those before hold
+    if (e != *bound && has_coordinate(e) && is_given(e, program) && values.is_one(e))
+      one = both(one, e == all.front() ? e : within_tensors(e, program));
+    else
+      rest.push_back(e);
   if (!one) return body;
-  ExprPtr condition;
-  for (const ExprPtr& e : rest) {
-    const ExprPtr kept =
-        e == *bound ? tl::binary("<", e->args[0], tl::where(one, e->args[1], tl::integer(0))) : e;
-    condition = condition ? tl::binary("and", condition, kept) : kept;
-  }
+  const ExprPtr end = tl::where(one, (*bound)->args[1], tl::integer(0));
+  for (const ExprPtr& e : rest)
+    condition = both(condition, e == *bound ? tl::binary("<", e->args[0], end) : e);
   return tl::where(condition, body->args[1], body->args[2]);
 }
 
@@ -163,37 +161,28 @@ std::vector<Part> take_parts(const Edit& edit, Stmt& map) {
   return parts;
 }
 
-// From the outside in: a part may stand within another.
-ExprPtr named(const ExprPtr& e, const std::vector<Part>& parts,
-              const std::vector<std::string>& names) {
-  for (size_t n = 0; n < parts.size(); ++n)
-    if (tl::equal(e, parts[n].part)) return tl::name(names[n]);
-  tl::Expr out = *e;
-  for (ExprPtr& a : out.args) a = named(a, parts, names);
-  return std::make_shared<const tl::Expr>(std::move(out));
-}
-
 // Takes the parts out of the maps of a block of statements and of those in it. `of_block`: lets of
 // what is one value in all tiles of a block of the output, which a map that every tile runs needs.
 bool apply(Edit& edit, std::vector<Stmt>& block, bool conditional,
            std::vector<std::string>& of_block) {
   for (size_t n = 0; n < block.size(); ++n) {
-    if (!is_map(block[n], edit.facts)) {
+    if (!is_map_of_scores(block[n], Op::map_at, edit.facts)) {
       if (!apply(edit, block[n].body, true, of_block)) return false;
       continue;
     }
-    const bool here = conditional || !tl::equal(block[n].expr("i0"), edit.facts.i0);
-    const std::vector<Part> parts = take_parts(edit, block[n]);
-    std::vector<std::string> names, lets;
-    for (const Part& p : parts) {
-      names.push_back(edit.fresh({p.stem}));
-      const std::string let = fmt::format("let {} = {}", names.back(), tl::print(p.value));
-      (here || tl::mentions(p.part, "j") ? lets : of_block).push_back(let);
+    const bool always = !conditional && tl::equal(block[n].expr("i0"), edit.facts.i0);
+    std::vector<tl::Replacement> names;
+    std::vector<std::string> lets;
+    for (const Part& p : take_parts(edit, block[n])) {
+      const std::string name = edit.fresh({p.stem});
+      names.push_back({p.part, tl::name(name)});
+      const bool once = always && !tl::mentions(p.part, "j");
+      (once ? of_block : lets).push_back(fmt::format("let {} = {}", name, tl::print(p.value)));
     }
     ExprPtr& body = block[n].items("f").at(0).expr;
-    body = named(body, parts, names);
-    for (const std::string& let : lets)
-      if (!edit.insert({&block, n++}, let)) return false;
+    body = tl::replace(body, names);
+    if (!edit.insert({&block, n}, lets)) return false;
+    n += lets.size();
   }
   return true;
 }
@@ -204,9 +193,7 @@ bool rule_invariant(Edit& edit) {
   Stmt* step = softmax_step(edit.program, edit.facts);
   std::vector<std::string> of_block;
   if (step && !apply(edit, step->body, false, of_block)) return false;
-  const Place end = block_lets_end(edit.program, edit.facts);
-  return std::all_of(of_block.rbegin(), of_block.rend(),
-                     [&](const std::string& let) { return edit.insert(end, let); });
+  return edit.insert(block_lets_end(edit.program, edit.facts), of_block);
 }
 
 }  // namespace kw::transfer

@@ -127,12 +127,11 @@ class ListWriter {
     std::string count = f_.batch;
     if (by_head_) count += " * " + f_.heads;
     if (by_row_) count = rows() + " * " + count;
-    for (const std::string& text :
-         {fmt::format("{}: size = {}", lists_, count),
-          fmt::format("{}: size = {} + ceil_div({}, {})", words_, header(), f_.keys, bn_),
-          fmt::format("{}: scratch[{} * {}]", visits_, lists_, words_)})
-      if (!edit_.insert({&args, args.size()}, text)) return false;
-    return true;
+    const std::vector<std::string> texts = {
+        fmt::format("{}: size = {}", lists_, count),
+        fmt::format("{}: size = {} + ceil_div({}, {})", words_, header(), f_.keys, bn_),
+        fmt::format("{}: scratch[{} * {}]", visits_, lists_, words_)};
+    return edit_.insert({&args, args.size()}, texts);
   }
 
   // A block's list: its row block runs fastest, then the head, then the batch entry.

@@ -91,11 +91,11 @@ bool rule_mask(Edit& edit) {
   if (!edit.keep) return true;
   const std::optional<std::string> keep = condition(edit);
   if (!keep) return false;
-  const auto parsed = tl::parse_statement("let keep = " + *keep, edit.diagnostics);
+  const tl::ExprPtr parsed = tl::parse_expr(*keep, edit.diagnostics);
   if (!parsed) return false;
   const Place place = mask_of(edit.program, edit.facts);
   tl::Item& body = (*place.block)[place.at].body[0].items("f").at(0);
-  body.expr = tl::where(parsed->items("d").at(0).expr, body.expr->args[1], body.expr->args[2]);
+  body.expr = tl::where(parsed, body.expr->args[1], body.expr->args[2]);
   return true;
 }
 

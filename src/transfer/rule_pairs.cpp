@@ -52,12 +52,8 @@ class Reading {
 
   bool run() {
     Stmt* step = softmax_step(edit_.program, edit_.facts);
-    tl::walk(edit_.program.body, [&](const Stmt& s) {
-      if (s.op != Op::accumulator) return;
-      for (const tl::Item& d : s.items("d"))
-        if (d.name == edit_.facts.score)
-          shape_ = tl::print(s.expr("r")) + ", " + tl::print(s.expr("c"));
-    });
+    if (const Stmt* scores = declaration_of_scores(edit_.program, edit_.facts))
+      shape_ = tl::print(scores->expr("r")) + ", " + tl::print(scores->expr("c"));
     return !step || apply(step->body, {});
   }
 
@@ -67,7 +63,7 @@ class Reading {
 
   bool apply(std::vector<Stmt>& block, std::vector<Tile> known) {
     for (size_t n = 0; n < block.size(); ++n) {
-      if (block[n].op != Op::map_at || tl::base_name(block[n].expr("t")) != edit_.facts.score) {
+      if (!is_map_of_scores(block[n], Op::map_at, edit_.facts)) {
         if (!apply(block[n].body, known)) return false;
         continue;
       }
@@ -95,11 +91,12 @@ class Reading {
     const std::string& type = tensor_read(*read, edit_.program)->items("t").at(0).type;
     const std::string name = edit_.fresh({tensor + "_ij", tensor + "_at_ij"});
     known.push_back({read, i0, j0, name});
-    const std::string texts[] = {fmt::format("operand {}: {}[{}]", name, type, shape_),
-                                 fmt::format("set_tile {}[i, j] from ({}, {}) = {}", name,
-                                             tl::print(i0), tl::print(j0), tl::print(read))};
-    for (const std::string& text : texts)
-      if (!edit_.insert({&block, n++}, text)) return "";
+    const std::vector<std::string> texts = {
+        fmt::format("operand {}: {}[{}]", name, type, shape_),
+        fmt::format("set_tile {}[i, j] from ({}, {}) = {}", name, tl::print(i0), tl::print(j0),
+                    tl::print(read))};
+    if (!edit_.insert({&block, n}, texts)) return "";
+    n += texts.size();
     return name;
   }
 };

@@ -1,12 +1,11 @@
 // Blocks of the output that take different times are drawn from a queue.
 //
-//   for u, w in deal(blocks, CTAS):                       in a thread of the loader, and in the
-//   workers
-//     ->   for u, w in take(work, blocks):                in the thread
-//          for u, w in take_warp(work, blocks):           in the workers
+//   for u, w in deal(blocks, CTAS):                  in threads of the loader, and in the workers
+//     ->   for u, w in take(work, blocks):           in the threads
+//          for u, w in take_warp(work, blocks):      in the workers
 //   with `counter: workspace[2]`, `queue work: ring(1), takers 3 + 4 * WORKERS of each of CTAS`,
-//   `work` in `init`, and a thread of the loader that does nothing but `offer work, counter,
-//   blocks`
+//   `work` in `init`, and a thread of the loader that does nothing but
+//   `offer work, counter, blocks`
 //
 // When     not every block visits all keys (rule_keys), and the kernel deals its blocks out. Dealt
 //          in turn, blocks of different length leave some clusters idle while others still have

@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "spec/expr_fold.h"
@@ -58,15 +57,11 @@ ExprPtr last(const char* first, const ExprPtr& count) {
 
 class UniformParts {
  public:
-  // `in_every_tile`: whether an expression is one value in each, which needs no condition.
-  UniformParts(const Tile& tile, std::function<bool(const ExprPtr&)> in_every_tile)
-      : in_every_tile(std::move(in_every_tile)),
-        tile_(tile),
+  explicit UniformParts(const Tile& tile)
+      : tile_(tile),
         ranges_({coordinate("i0"), last("i0", tile.rows)},
                 {coordinate("j0"), last("j0", tile.keys)},
                 [](const std::string& name) { return name; }) {}
-
-  const std::function<bool(const ExprPtr&)> in_every_tile;
 
   // Where it holds, e is one value in the tile; null where that is never so, or not known.
   ExprPtr condition(const ExprPtr& e) {
@@ -157,10 +152,11 @@ class UniformParts {
   }
 };
 
-// e with the largest parts that read the tile, and are uniform in some tiles, taken out.
+// The score with the largest parts that read the tile, and are uniform in some tiles, not in all,
+// taken out.
 class Split {
  public:
-  explicit Split(UniformParts& parts) : parts_(parts) {}
+  Split(Edit& edit, UniformParts parts) : edit_(edit), parts_(std::move(parts)) {}
 
   struct Part {
     ExprPtr value, name;
@@ -168,24 +164,34 @@ class Split {
   std::vector<Part> taken;
   ExprPtr condition = spec::boolean(true);
 
-  ExprPtr take(Edit& edit, const ExprPtr& e) {
-    if (!UniformParts::reads_at_coordinates(e) || parts_.in_every_tile(e)) return e;
+  // Of a part of the score, what is left; `tiles` is null where the map has no integer coordinates.
+  ExprPtr take(const ExprPtr& e, const TileValues* tiles) {
+    if (!UniformParts::reads_at_coordinates(e) || (tiles && is_one(e, *tiles))) return e;
     if (const ExprPtr when = parts_.condition(e)) {
       condition = UniformParts::both(condition, when);
       for (const Part& known : taken)
         if (spec::equal(known.value, e)) return known.name;
-      const ExprPtr name = spec::leaf(Kind::argument, e->type, edit.fresh({"everywhere"}));
+      const ExprPtr name = spec::leaf(Kind::argument, e->type, edit_.fresh({"everywhere"}));
       taken.push_back({e, name});
       return name;
     }
     if (e->kind == Kind::read) return e;  // its indices alone are not worth a second map
     spec::Expr out = *e;
-    for (ExprPtr& a : out.args) a = take(edit, a);
+    for (ExprPtr& a : out.args) a = take(a, tiles);
     return spec::make(std::move(out));
   }
 
  private:
-  UniformParts& parts_;
+  Edit& edit_;
+  UniformParts parts_;
+
+  // In every tile.
+  bool is_one(const ExprPtr& e, const TileValues& tiles) {
+    if (spec::mentions(e, Kind::score)) return false;
+    const auto text = edit_.in_map(e, false);
+    const tl::ExprPtr written = text ? tl::parse_expr(*text, edit_.diagnostics) : nullptr;
+    return written && tiles.is_one(written);
+  }
 };
 
 // The value at a row and a key that exist.
@@ -204,29 +210,11 @@ ExprPtr as_size(const tl::ExprPtr& e, int64_t value) {
 
 // The tile of a map of the scores; nothing where its size is no constant.
 std::optional<Tile> tile_of(const Edit& edit) {
-  const Stmt* declared = nullptr;
-  tl::walk(edit.program.body, [&](const Stmt& s) {
-    if (s.op != Op::accumulator) return;
-    for (const tl::Item& d : s.items("d"))
-      if (d.name == edit.facts.score) declared = &s;
-  });
+  const Stmt* declared = declaration_of_scores(edit.program, edit.facts);
   const tl::ExprPtr rows = declared->expr("r"), keys = declared->expr("c");
   const auto row_count = constant(edit.program, rows), key_count = constant(edit.program, keys);
   if (!row_count || !key_count) return std::nullopt;
   return Tile{as_size(rows, *row_count), as_size(keys, *key_count), *row_count, *key_count};
-}
-
-// Of an expression in the map of the scores.
-bool is_one_in_every_tile(Edit& edit, const Stmt& map, const ExprPtr& e) {
-  if (spec::mentions(e, Kind::score) || map.op != Op::map_at) return false;
-  const auto text = edit.in_map(e, false);
-  const auto read = text ? tl::parse_statement("let e = " + *text, edit.diagnostics) : std::nullopt;
-  bool one = false;
-  if (read)
-    with_tile_values(edit.program, edit.facts, map, [&](const TileValues& values) {
-      one = values.is_one(read->items("d").at(0).expr);
-    });
-  return one;
 }
 
 // Integers of several operators that stand in e more than twice become names, the largest first.
@@ -274,17 +262,19 @@ bool rule_uniform(Edit& edit) {
   if (!tile) return true;
   const Place mask = mask_of(edit.program, edit.facts);
   const Place map{mask.block, mask.at - 1};  // write_score_map put it there
-  UniformParts parts(
-      *tile, [&](const ExprPtr& e) { return is_one_in_every_tile(edit, (*map.block)[map.at], e); });
-  Split split(parts);
-  const ExprPtr rest = split.take(edit, edit.score_map);
+  const Stmt& written = (*map.block)[map.at];
+  Split split(edit, UniformParts(*tile));
+  ExprPtr rest;
+  if (written.op == Op::map_at)
+    with_tile_values(edit.program, edit.facts, written,
+                     [&](const TileValues& tiles) { rest = split.take(edit.score_map, &tiles); });
+  if (!rest) rest = split.take(edit.score_map, nullptr);
   if (split.taken.empty()) return true;
 
-  const Stmt written = (*map.block)[map.at];
   const tl::ExprPtr i0 = written.expr("i0"), j0 = written.expr("j0");
   const auto text = [&](const ExprPtr& e) { return edit.in_tile(e, i0, j0); };
 
-  std::vector<std::string> once, before;
+  std::vector<std::string> once, lines;
   const auto name_parts = [&](ExprPtr& e, const char* stem, std::vector<std::string>& lets) {
     for (const Named& part : take_repeated(edit, e, stem)) {
       const auto value = text(part.value);
@@ -302,20 +292,17 @@ bool rule_uniform(Edit& edit) {
   }
   const Coordinates coordinates = coordinates_of(rest);
   const auto body = edit.in_map(rest, coordinates == Coordinates::real);
-  if (!name_parts(split.condition, "end", before)) return false;
+  if (!name_parts(split.condition, "end", lines)) return false;
   const auto condition = text(split.condition);
   if (!body || !condition || !exact_coordinates(edit, coordinates)) return false;
   once.push_back(map_text(coordinates, edit.facts.score, tl::print(i0), tl::print(j0), *body));
 
   const std::string uniform = edit.fresh({"uniform"});
+  lines.push_back(fmt::format("let {} = {}", uniform, *condition));
+  lines.push_back(fmt::format("if {}:{}", uniform, indented(once)));
+  lines.push_back(fmt::format("if not {}:{}", uniform, indented({tl::print(written)})));
   map.block->erase(map.block->begin() + map.at);
-  const std::string each = tl::print(written);
-  if (!edit.insert(map, fmt::format("if not {}:{}", uniform, indented({each}))) ||
-      !edit.insert(map, fmt::format("if {}:{}", uniform, indented(once))) ||
-      !edit.insert(map, fmt::format("let {} = {}", uniform, *condition)))
-    return false;
-  return std::all_of(before.rbegin(), before.rend(),
-                     [&](const std::string& let) { return edit.insert(map, let); });
+  return edit.insert(map, lines);
 }
 
 }  // namespace kw::transfer

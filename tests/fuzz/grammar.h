@@ -1,13 +1,16 @@
 // Attention functions from a seed: what people write, in the ways in which they write it.
 //
-//   layout     [B, H, M, D] or [B, M, H, D], in and out; [B, M, D] without heads; v of another
-//   width heads      one to one, grouped (repeated, expanded, a dimension of their own, SDPA's),
-//   one for all score      scale (five places), softcap, tanh, slopes, distances, temperatures of
-//   heads and batches, where mask       causal, windows, prefixes, lengths, blocks by //, dilated
-//   by %, bits, gathered limits, rows;
-//              and, or and not of those; kept by where, masked_fill, an added -inf, SDPA
-//   normaliser torch.softmax, exponentials written out, minus logsumexp; with log-sum or without
-//   sizes      a few query and key rows beyond the tile's edges
+//   layout      [B, H, M, D] or [B, M, H, D], in and out; [B, M, D] without heads;
+//               v of another width
+//   heads       one to one, grouped (repeated, expanded, a dimension of their own, SDPA's),
+//               one for all
+//   score       scale (five places), softcap, tanh, slopes, distances, temperatures of heads and
+//               batches, where
+//   mask        causal, windows, prefixes, lengths, blocks by //, dilated by %, bits, gathered
+//               limits, rows; and, or and not of those; kept by where, masked_fill, an added -inf,
+//               SDPA
+//   normaliser  torch.softmax, exponentials written out, minus logsumexp; with log-sum or without
+//   sizes       a few query and key rows beyond the tile's edges
 //
 // Each seed has one function. A few of them ask for what no rule can write, and must be refused.
 #pragma once

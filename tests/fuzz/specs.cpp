@@ -1,9 +1,10 @@
 // Functions by seed through graph, form, transfer, laws and both readings (judge.h).
 //
-//   spec_fuzz FIRST COUNT [--processes N] [--log FILE]   judge them; counts at the end
-//   spec_fuzz --show SEED                                one of them: Python, form, program,
-//   verdict spec_fuzz --python FOLDER FIRST COUNT                write FOLDER/SEED.py of each
-//   spec_fuzz --captured FOLDER FIRST COUNT              capture's FOLDER/SEED has the same form
+//   spec_fuzz FIRST COUNT [--processes N] [--log FILE]
+//                                                judge them; counts at the end
+//   spec_fuzz --show SEED                        one of them: Python, form, program, verdict
+//   spec_fuzz --python FOLDER FIRST COUNT        write FOLDER/SEED.py of each
+//   spec_fuzz --captured FOLDER FIRST COUNT      capture's FOLDER/SEED has the same form
 //
 // With --log a run that was cut goes on where it was: FILE.K has a line for each seed of process K.
 // Exit code 1: something was wrong, or a seed has no verdict.

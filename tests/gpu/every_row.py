@@ -8,9 +8,10 @@ row is left out. The truth is the traced graph run in fp64 on the CPU (python/ke
 goldens.py), where the user's own function runs too, in its own type: a row of the kernel may be off
 by twice the larger of the function's own error and half a unit in the last place. Of a kernel that
 changes rows of q, k or v beforehand the truth may be that of these rows rounded to 16 bits, as a
-product takes them (python/kernelwright/rounded_rows.py). A row that sees no key must be zero. Both layouts in memory are run, [B, H, S, D] and [B, S, H, D], each into an
-output full of NaNs, so that a row nobody writes is seen. The second output, the logarithms of the
-row sums, is not in the user's graph and not looked at: kernelwright-prove does.
+product takes them (python/kernelwright/rounded_rows.py). A row that sees no key must be zero. Both
+layouts in memory are run, [B, H, S, D] and [B, S, H, D], each into an output full of NaNs, so that a
+row nobody writes is seen. The second output, the logarithms of the row sums, is not in the user's
+graph and not looked at: kernelwright-prove does.
 
 Exit status 0: every row holds; 1: one does not, or a launch failed; 2: an argument is at fault.
 """

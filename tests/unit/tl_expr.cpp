@@ -74,6 +74,12 @@ TEST(Expr, rewriting_shares_what_does_not_change) {
   EXPECT_FALSE(mentions(out, "n"));
 }
 
+TEST(Expr, a_part_within_another_is_replaced_only_where_it_stands_alone) {
+  const Replacement inner{read("a"), name("x")}, outer{read("m[a] + 1"), name("y")};
+  for (const auto& parts : {std::vector{inner, outer}, std::vector{outer, inner}})
+    EXPECT_EQ(print(replace(read("f(m[a] + 1, a) * m[a]"), parts)), "f(y, x) * m[x]");
+}
+
 constexpr const char* kModule =
     "param BM = 128, WORKERS = BM // 64\n"
     "args:\n"

@@ -156,9 +156,9 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
 
 ExprPtr expr_of(const std::string& text, const spec::Form* form) {
   Diagnostics d;
-  const auto s = tl::parse_statement("let x = " + text, d);
-  if (!s) throw wrong(render(d));
-  return of(s->items("d").at(0).expr, form);
+  const tl::ExprPtr e = tl::parse_expr(text, d);
+  if (!e) throw wrong(render(d));
+  return of(e, form);
 }
 
 spec::Form form_of(const std::string& text) {

@@ -15,9 +15,9 @@ namespace {
 
 tl::ExprPtr parsed(const std::string& text) {
   Diagnostics d;
-  const auto let = tl::parse_statement("let e = " + text, d);
-  if (!let) throw std::runtime_error(render(d));
-  return let->items("d").at(0).expr;
+  tl::ExprPtr e = tl::parse_expr(text, d);
+  if (!e) throw std::runtime_error(render(d));
+  return e;
 }
 
 // The mask's tile in a kernel of the corpus.

@@ -25,13 +25,13 @@ KW_DEVICE Span inside(Span s, int extent) {
   return {min(max(s.first, 0), extent - 1), outside ? extent - 1 : s.last};
 }
 
-// An element as an int; `wide` becomes true where it has more than 32 bits. Unlike from_memory it
-// decides nothing, so that several loads can be under way.
-template <class T> KW_DEVICE int read_wide(const T* x, bool&) { return int(from_memory(x)); }
-KW_DEVICE int read_wide(const i64* x, bool& wide) {
-  const i64 value = __ldg(x);
-  wide = wide || value != int(value);
-  return int(value);
+// An element as an int; `wide` becomes true where it has more than 32 bits, which ends the kernel once
+// the whole box is read.
+template <class T> KW_DEVICE int read_int(const T* x, bool&) { return int(from_memory(x)); }
+KW_DEVICE int read_int(const i64* x, bool& wide) {
+  const Wide element = from_memory(x);
+  wide = wide || !element.fits();
+  return int(element.value);
 }
 
 // Calls f on this lane's share of one or more rows of a box, which follow each other at `pitch`; lanes
@@ -46,7 +46,7 @@ KW_DEVICE void each_in_rows(Span rows, i64 pitch, Span columns, i64 apart, const
 #pragma unroll
       for (int n = 0; n < kRows * kAtOnce; ++n) {
         const int row = min(x + n / kAtOnce, rows.last), column = min(y + n % kAtOnce * 32, columns.last);
-        found[n] = read_wide(from + row * pitch + column * apart, wide);
+        found[n] = read_int(from + row * pitch + column * apart, wide);
       }
 #pragma unroll
       for (int n = 0; n < kRows * kAtOnce; ++n) f(found[n]);

@@ -1,8 +1,8 @@
 // The coordinates that a map's lambda is given, i and j. A thread's elements stand at distances from
-// its first one that the compiler knows, 0 some 120 columns and 0 or 8 rows; only the first
-// one's own coordinates are computed. Said as such pairs, `j < end` is one comparison with a constant
-// for an element, since `end` less the first column is the same for all of a row, and a difference
-// of reals is one addition; said as numbers, each element takes two or three instructions more.
+// its first one that the compiler knows, 0 to some 120 columns and 0 or 8 rows, or 64 more; only
+// the first one's own coordinates are computed. Said as such pairs, `j < end` is one comparison with
+// a constant for an element, since `end` less the first column is the same for all of a row, and a
+// difference of reals is one addition; said as numbers, each takes two or three instructions more.
 //
 //   kw::Place        of map_at: an int, whose comparisons are of the second kind
 //   kw::Coordinate   of map_real: a real, whose differences are, and whose multiples read two registers
