@@ -113,6 +113,11 @@ TEST(Check, decides_nothing_when_the_evaluator_disagrees_with_the_goldens) {
 TEST(Cases, run_all_heads_where_a_head_is_more_than_a_place) {
   spec::Form form = test::form_of("alibi");
   EXPECT_TRUE(spec::heads_are_alike(form));  // slopes[h]
+  const spec::Form alibi = form;
+  for (spec::Argument& a : form.arguments)
+    if (a.name == "slopes") a.dims[0] = {"L1", 0};  // of as many as its reader says
+  EXPECT_FALSE(spec::heads_are_alike(form));
+  form = alibi;
   form.terms[0].score = spec::binary("*", form.terms[0].score, spec::unary("float", test::at("h")));
   EXPECT_FALSE(spec::heads_are_alike(form));
   form.H = {"", 16};
