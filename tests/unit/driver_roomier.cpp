@@ -1,6 +1,6 @@
-// The last rows of the tile databases: masks and scores that need more registers than the best tiles
-// leave still have a kernel without a spill. What `make` tries after the first row, without its
-// checks: transfer, the laws, lower, NVRTC.
+// The last rows of the tile databases: masks and scores that need more registers than the best
+// tiles leave still have a kernel without a spill. What `make` tries after the first row, without
+// its checks: transfer, the laws, lower, NVRTC.
 //
 // A case is compiled with one row only: the last, which is there for it. The first row must not do
 // (or the case says nothing of the last). Without an NVRTC on the machine the tests are skipped.
@@ -50,8 +50,8 @@ class RoomierTiles : public testing::Test {
     const SourcePtr expert = read_source(fmt::format(KW_SOURCE_DIR "/kernels/{}/attention_fwd.cu",
                                                      find_target(target.name)->folder));
     Diagnostics d;
-    const auto made = transfer::transfer(transfer::kernel_of(target.name),
-                                         transfer::form_of(form), target, d);
+    const auto made =
+        transfer::transfer(transfer::kernel_of(target.name), transfer::form_of(form), target, d);
     if (made) *roomier = made->roomier;
     if (made && tl::verify(made->program, d))
       if (const auto text = lower::lower(made->program, expert, tools->clang, d))
