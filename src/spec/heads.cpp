@@ -10,8 +10,7 @@ namespace {
 
 bool is(const Size& a, const Size& b) { return a.name == b.name && a.constant == b.constant; }
 
-// Whether dimension d of what e reads is the heads'. An operand's own elements are read at its
-// head.
+// Whether dimension d of what e reads is the heads'. An operand's own elements are read at one.
 bool is_heads(const Form& form, const ExprPtr& e, size_t d) {
   for (const Term& t : form.terms)
     for (const Operand* o : {&t.q, &t.k, &t.v})

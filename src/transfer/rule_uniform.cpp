@@ -61,20 +61,13 @@ class UniformParts {
       : tile_(tile),
         ranges_({coordinate("i0"), last("i0", tile.rows)},
                 {coordinate("j0"), last("j0", tile.keys)},
-                [](const std::string& name) { return name; }) {}
+                [this](const std::string& name) { return fmt::format("{}{}", name, ++names_); }) {}
 
-  // Where it holds, e is one value in the tile; null where that is never so, or not known.
+  // Where it holds, e is one value in the tile; null where that is never so, or not known. Nobody
+  // declares the names of remainders here: it says what they stand for.
   ExprPtr condition(const ExprPtr& e) {
-    if (!varies_in_a_block(e)) return spec::boolean(true);
-    if (e->type == Type::integer && !reads_at_coordinates(e)) return one_point(e);
-    if (e->args.empty()) return nullptr;
-    ExprPtr all = spec::boolean(true);
-    for (const ExprPtr& a : e->args) {
-      const ExprPtr one = condition(a);
-      if (!one) return nullptr;
-      all = both(all, one);
-    }
-    return all;
+    const ExprPtr one = named_condition(e);
+    return one ? ranges_.without_names(one) : nullptr;
   }
 
   // Every conjunct once.
@@ -89,7 +82,21 @@ class UniformParts {
 
  private:
   const Tile tile_;
+  int names_ = 0;
   TileRanges ranges_;
+
+  ExprPtr named_condition(const ExprPtr& e) {
+    if (!varies_in_a_block(e)) return spec::boolean(true);
+    if (e->type == Type::integer && !reads_at_coordinates(e)) return one_point(e);
+    if (e->args.empty()) return nullptr;
+    ExprPtr all = spec::boolean(true);
+    for (const ExprPtr& a : e->args) {
+      const ExprPtr one = named_condition(a);
+      if (!one) return nullptr;
+      all = both(all, one);
+    }
+    return all;
+  }
 
   // `c` is one of the conjuncts of `all`.
   static bool holds_in(const ExprPtr& all, const ExprPtr& c) {

@@ -120,6 +120,21 @@ WrittenRange TileRanges::named(TileValue value, const std::string& stem, const s
           spec::leaf(Kind::argument, Type::integer, known->most)};
 }
 
+// The latest first: its ends may have earlier names.
+ExprPtr TileRanges::without_names(ExprPtr e) const {
+  for (size_t k = values_.size(); k-- > 0;) {
+    const TileValue& value = values_[k];
+    if (!value.tensor.empty()) continue;
+    e = spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+      if (x->kind != Kind::argument) return nullptr;
+      return x->name == value.least  ? value.box[0].low
+             : x->name == value.most ? value.box[0].high
+                                     : nullptr;
+    });
+  }
+  return e;
+}
+
 WrittenRange TileRanges::of_read(const spec::Expr& e) {
   if (e.type == Type::real) return kUnknown;
   TileValue read{e.name, {}, "", ""};

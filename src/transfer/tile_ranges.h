@@ -53,6 +53,9 @@ class TileRanges {
   // What the ranges so far are made of, each once; later boxes may need earlier names.
   const std::vector<TileValue>& values() const { return values_; }
 
+  // e with what the names of remainders stand for.
+  spec::ExprPtr without_names(spec::ExprPtr e) const;
+
  private:
   WrittenRange named(TileValue value, const std::string& stem, const spec::Expr& e);
   WrittenRange of_read(const spec::Expr& e);

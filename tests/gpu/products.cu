@@ -156,6 +156,8 @@ void gemm_add(Report& report, Random& random, bool whole) {
 void test_products(Report& report) {
   Random random(5);
   for (bool whole : {true, false}) {
+    gemm<kw::bf16, 32, 256>(report, random, whole);
+    gemm<kw::bf16, 48, 128>(report, random, whole);
     gemm<kw::bf16, 64, 64>(report, random, whole);
     gemm<kw::bf16, 80, 256>(report, random, whole);
     gemm<kw::bf16, 96, 128>(report, random, whole);
@@ -167,8 +169,10 @@ void test_products(Report& report) {
     gemm<kw::bf16, 176, 32>(report, random, whole);
     gemm<kw::bf16, 192, 192>(report, random, whole);
     gemm<kw::bf16, 256, 64>(report, random, whole);
+    gemm<kw::f16, 48, 256>(report, random, whole);
     gemm<kw::f16, 64, 96>(report, random, whole);
     gemm<kw::f16, 128, 64>(report, random, whole);
+    gemm_add<kw::bf16, 32, 64>(report, random, whole);
     gemm_add<kw::bf16, 64, 96>(report, random, whole);
     gemm_add<kw::bf16, 64, 112>(report, random, whole);
     gemm_add<kw::bf16, 96, 80>(report, random, whole);
@@ -176,6 +180,8 @@ void test_products(Report& report) {
     gemm_add<kw::bf16, 160, 144>(report, random, whole);
     gemm_add<kw::bf16, 192, 64>(report, random, whole);
     gemm_add<kw::bf16, 160, 80>(report, random, whole);
+    gemm_add<kw::bf16, 256, 32>(report, random, whole);
+    gemm_add<kw::bf16, 256, 48>(report, random, whole);
     gemm_add<kw::bf16, 256, 80>(report, random, whole);
     gemm_add<kw::f16, 96, 128>(report, random, whole);
     gemm_add<kw::f16, 128, 64>(report, random, whole);

@@ -82,15 +82,16 @@ TEST(Tiles, every_row_of_the_kernel_without_a_loader_is_lawful) {
         Diagnostics d;
         EXPECT_TRUE(tl::verify(result.program, d)) << target << " " << dims << "\n" << render(d);
       }
-  EXPECT_EQ(all_rows("128", "", "sm_80").size(), 3u);
+  EXPECT_EQ(all_rows("128", "", "sm_80").size(), 4u);
 }
 
 TEST(Tiles, roomier_rows_follow_the_best) {
   const std::vector<Result> rows = all_rows("64", "");
-  ASSERT_EQ(rows.size(), 3u);
+  ASSERT_EQ(rows.size(), 4u);
   EXPECT_TRUE(has(rows[0], "param BM = 384, BN = 128, CTAS = 2"));
   EXPECT_TRUE(has(rows[1], "param BM = 384, BN = 96, CTAS = 2"));
   EXPECT_TRUE(has(rows[2], "param BM = 256, BN = 128, CTAS = 2"));
+  EXPECT_TRUE(has(rows[3], "param BM = 256, BN = 96, CTAS = 2"));
   const std::vector<Result> own = all_rows("128", "");
   ASSERT_EQ(own.size(), 8u);
   EXPECT_TRUE(has(own[0], "BN = 128") && has(own[0], "toggle CHECK_LATE = true"));
