@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/compile_log.h"
 #include "runtime/cubin.h"
 #include "support/files.h"
 #include "support/process.h"
@@ -75,6 +76,12 @@ std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const st
   runtime::CubinExpectation expected{target, entries, compiled->dead_globals, std::nullopt};
   if (parameter_bytes) expected.parameter_bytes = static_cast<int>(parameter_bytes);
   runtime::audit_cubin(compiled->cubin, expected, diagnostics);
+  for (const std::string& entry : runtime::unreported(compiled->entries, entries))
+    diagnostics
+        .error("build.unreported", {},
+               fmt::format("NVRTC {} compiled {} and says nothing of its registers and spills",
+                           nvrtc->version(), entry))
+        .hint = "its result may come from a cache: set CUDA_CACHE_DISABLE=1";
   if (diagnostics.has_errors()) return std::nullopt;
   Built built{compiled->cubin, {}, "NVRTC " + nvrtc->version(), compiled->seconds};
   for (const runtime::EntryResources& e : compiled->entries)

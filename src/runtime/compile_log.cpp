@@ -1,5 +1,6 @@
 #include "runtime/compile_log.h"
 
+#include <algorithm>
 #include <regex>
 #include <sstream>
 
@@ -66,6 +67,17 @@ CompileLog parse_compile_log(std::string_view text) {
     }
   }
   return log;
+}
+
+std::vector<std::string> unreported(const std::vector<EntryResources>& reported,
+                                    const std::vector<std::string>& entries) {
+  std::vector<std::string> missing;
+  for (const std::string& entry : entries)
+    if (std::none_of(reported.begin(), reported.end(), [&](const EntryResources& r) {
+          return r.entry == entry && r.registers > 0;
+        }))
+      missing.push_back(entry);
+  return missing;
 }
 
 }  // namespace kw::runtime

@@ -112,9 +112,12 @@ void report_slowness(const CompileLog& log, Diagnostics& diagnostics) {
         "them out of branches";
 }
 
-std::vector<std::string> options_for(const std::string& target,
+// NVRTC keeps its results where a driver is installed, and gives a kept one without a word of its
+// registers and spills.
+std::vector<std::string> options_for(const std::string& target, int version,
                                      const std::vector<std::string>& extra) {
   std::vector<std::string> options = {"-arch=" + target, "-std=c++20", "--ptxas-options=-v"};
+  if (version >= 13) options.push_back("--no-cache");
   options.insert(options.end(), extra.begin(), extra.end());
   return options;
 }
@@ -179,7 +182,9 @@ std::optional<Compiled> Nvrtc::compile(const SourcePtr& kernel, const std::vecto
                       fmt::format("nvrtcCreateProgram: {}", library_->error_string(status)));
     return std::nullopt;
   }
-  const std::vector<std::string> options = options_for(target, extra);
+  int major = 0, minor = 0;
+  library_->version(&major, &minor);
+  const std::vector<std::string> options = options_for(target, major, extra);
   status = library_->compile(program, static_cast<int>(options.size()), pointers(options).data());
 
   Compiled compiled;

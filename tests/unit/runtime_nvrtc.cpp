@@ -213,6 +213,19 @@ TEST(CompileLog, ReadsPtxasRemarksOfLostPerformance) {
   EXPECT_EQ(log.entries[0].spill_loads, 12);
 }
 
+// NVRTC's own cache gave a cubin with an empty log on a machine with a driver: "0 registers, 0 spills".
+TEST(CompileLog, SilenceAboutAnEntryIsNoticed) {
+  const CompileLog log = parse_compile_log(
+      "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"
+      "ptxas info    : Function properties for a\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 16 barriers\n"
+      "ptxas info    : Compiling entry function 'b' for 'sm_90a'\n");
+  EXPECT_EQ(unreported(log.entries, {"a"}), std::vector<std::string>{});
+  EXPECT_EQ(unreported(log.entries, {"a", "b", "c"}), (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(unreported(parse_compile_log("").entries, {"a"}), std::vector<std::string>{"a"});
+}
+
 TEST(DeadGlobals, AreThoseThatOnlyTheirDefinitionNames) {
   EXPECT_EQ(dead_globals("\n.global .align 4 .u32 BM = 128;\n.global .align 4 .u32 used = 1;\n"
                          ".visible .global .align 1 .b8 table[2] = {1, 2};\n"
