@@ -34,6 +34,14 @@ Markup weight(spec::Normaliser n) {
   return {};
 }
 
+// What a row of q, k or v becomes, and the sums over it that this mentions.
+Markup row(const char* name, const spec::RowMap& map) {
+  Markup out = html("each row of {} becomes {}", name, with_signs(spec::print(map.element)));
+  for (size_t n = 0; n < map.sums.size(); ++n)
+    out += html(", sum{} = Σ<sub>d</sub> {}", n, with_signs(spec::print(map.sums[n])));
+  return out;
+}
+
 Markup of_term(const spec::Form& form, const spec::Term& t) {
   const int64_t group = form.G.constant ? form.H.constant / form.G.constant : 1;
   const std::string head = group > 1 ? fmt::format("h // {}", group) : "h";
@@ -45,9 +53,7 @@ Markup of_term(const spec::Form& form, const spec::Term& t) {
                              : html("all of them"));
   if (t.sink) out += line("sink", html("one more logit: {}", with_signs(spec::print(t.sink))));
   for (const auto& [name, operand] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}})
-    if (operand->row)
-      out += line("before", html("a row of {} becomes {}", name,
-                                 with_signs(spec::print(operand->row->element))));
+    if (operand->row) out += line("before", row(name, *operand->row));
   return out;
 }
 

@@ -82,13 +82,14 @@ Markup draw_roofline(const std::vector<Measured>& points, const Roofs& roofs) {
       "tensor cores at the highest clock</text>\n",
       a.x(start), a.y(roofs.bandwidth * start), a.x(ridge), a.y(roofs.peak), a.x(a.x1), a.x(a.x1),
       a.y(roofs.peak) - 6, roofs.peak);
+  int drawn = 0;  // labels stand above and below in turn, as points of one kernel lie close
   for (const Measured& m : points)
     if (m.intensity > 0) {
       const double x = std::clamp(m.intensity, a.x0, a.x1), y = std::clamp(m.tflops, a.y0, a.y1);
       out += html(
           "<circle class=\"point\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.0f} "
           "TFLOP/s</title></circle><text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\">{:.0f}</text>\n",
-          a.x(x), a.y(y), m.name, m.tflops, a.x(x) + 9, a.y(y) + 4, m.tflops);
+          a.x(x), a.y(y), m.name, m.tflops, a.x(x) + 6, a.y(y) + (drawn++ % 2 ? 16 : -7), m.tflops);
     }
   return html(
       "<figure><svg class=\"roofline\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" "

@@ -116,10 +116,13 @@ footer{color:var(--soft);font-size:13px;border-top:1px solid var(--line);padding
 .summary,.limits,.columns{grid-template-columns:minmax(0,1fr);gap:20px} .verdict{font-size:18px} h1{font-size:24px}
 .row,.row.head{grid-template-columns:minmax(0,1fr)} .row:not(.changed) .old,.row .none,.row.head span:first-child{display:none}
 .formula div{grid-template-columns:1fr} .formula{font-size:14px}}
-@media print{:root{color-scheme:light} body{font-size:12px} section,figure{break-inside:auto}
-header,svg,.row code,.share,.swatch,.sign{-webkit-print-color-adjust:exact;print-color-adjust:exact}
-details::details-content{content-visibility:visible;block-size:auto} .same{display:none}
-.row{break-inside:avoid} .wide{overflow:visible} svg.pipeline{min-width:0}}
+@page{margin:12mm}
+@media print{:root{color-scheme:light} body{font-size:12px} section{padding:12px 0} h2,h3,summary{break-after:avoid}
+header,svg,.row code,.share,.swatch,.sign,del,ins,mark,.bar{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.summary{grid-template-columns:2fr 3fr;gap:20px} .limits{grid-template-columns:2fr 1fr;gap:20px}
+.formula div{grid-template-columns:5em 1fr} .formula,.formula dt{font-size:11px} .verdict{font-size:16px} .lines strong{font-size:17px}
+.checked li,.unchecked li,.trusted li,.note,figcaption,.legend{font-size:11.5px}
+.formula,figure,li,tr,.row{break-inside:avoid} .wide{overflow:visible} svg.pipeline{min-width:0}}
 )css");
 }
 
