@@ -124,6 +124,14 @@ bool ran(const Json& certificate, const std::string& check) {
   return false;
 }
 
+// What a proof's first finding says; empty where it has none.
+std::string first_finding(const Json& report) {
+  for (const Json& one : report.value("cases", Json::array()))
+    for (const Json& f : one.is_object() ? one.value("findings", Json::array()) : Json::array())
+      if (f.is_object() && f.contains("message") && f["message"].is_string()) return f["message"];
+  return "";
+}
+
 Markup as_items(const Json& coverage) {
   Markup out;
   for (const auto& [name, value] : coverage.items()) {
@@ -185,9 +193,12 @@ Said say_gpu(const Json& certificate, const Json& report) {
   if (verdict == "holds")
     return {true, "gpu", fmt::format("Holds on {}", where),
             fmt::format("kernelwright-prove ran {} there{}.", cases, error)};
-  if (verdict == "refuted")
+  if (verdict == "refuted") {
+    const std::string finding = report.is_object() ? first_finding(report) : "";
     return {false, "gpu", fmt::format("Wrong on {}", where),
-            fmt::format("kernelwright-prove ran {} there and found a difference{}.", cases, error)};
+            fmt::format("kernelwright-prove ran {} there and found a difference{}{}{}.", cases,
+                        error, finding.empty() ? "" : ": ", finding)};
+  }
   return {false, "gpu", fmt::format("Undecided on {}", where),
           fmt::format("kernelwright-prove ran there and could not decide ({}).", cases)};
 }

@@ -44,7 +44,8 @@ Markup chips(const Facts& f) {
   double best = 0;
   for (const Measured& m : f.measured) best = std::max(best, m.tflops);
   out += f.measured.empty() ? chip("open", "Speed", "not measured")
-                            : chip("good", "Speed", fmt::format("{:.0f} TFLOP/s measured", best));
+                            : chip(c["verdict"] == "holds" ? "good" : "plain", "Speed",
+                                   fmt::format("{:.0f} TFLOP/s measured", best));
   return html("<ul class=\"chips\">\n{}</ul>\n", out);
 }
 

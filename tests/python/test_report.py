@@ -294,8 +294,11 @@ def test_without_a_gpu_the_page_says_that_none_ran_and_nothing_was_measured(fold
 
 
 def test_a_gpus_refutation_turns_the_verdict(copy, tmp_path):
-    tone, words = verdict(certify(copy, tmp_path, verdict="refuted", cases=[case("golden 2", 7.5)]))
+    wrong = case("golden 2", 7.5) | {"findings": [{"code": "prove.row", "message": "row 3 of o differs"}]}
+    tree = certify(copy, tmp_path, verdict="refuted", cases=[wrong])
+    tone, words = verdict(tree)
     assert tone == ["bad"] and "Wrong." in words and "Holds" not in words
+    assert "worst error 7.50 of what is accepted: row 3 of o differs." in text_of(tree)
 
 
 def test_a_gpu_that_could_not_decide_leaves_it_open(copy, tmp_path):
