@@ -18,6 +18,8 @@ DTYPES = {
     torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
 }
 
+MOST_EXAMPLE_INTEGERS, MOST_EXAMPLE_FLAGS = 2**14, 2**18
+
 # Operators that the attention form cannot hold, and what to say about them.
 REFUSED = {
     "spec.scan": ({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp"},
@@ -176,7 +178,24 @@ def to_json(spec, traced):
         "nodes": nodes,
         "outputs": outputs,
         "notes": [{"message": message, "line": line} for message, line in traced.notes],
+        "examples": _examples(spec, traced),
     }
+
+
+def _examples(spec, traced):
+    """What example_inputs() gave, for pictures of the mask: the shape of each tensor, and the values of
+    those that a mask may read where they are few: integers as a list, flags as a text of 0 and 1."""
+    out = {}
+    for name, value, is_argument in zip(spec.names, traced.values, traced.is_argument):
+        if not is_argument or not value.dim():
+            continue
+        numbers = None
+        if value.dtype == torch.bool and value.numel() <= MOST_EXAMPLE_FLAGS:
+            numbers = "".join("01"[flag] for flag in value.reshape(-1).tolist())
+        elif not value.is_floating_point() and value.numel() <= MOST_EXAMPLE_INTEGERS:
+            numbers = value.reshape(-1).tolist()
+        out[name] = {"shape": list(value.shape), "values": numbers}
+    return out
 
 
 def _arguments(spec, traced, sizes):

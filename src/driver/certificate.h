@@ -31,7 +31,8 @@ inline constexpr char kCertificateSchema[] = "kernelwright.certificate/1";
 struct CapturedGraph {
   std::string text;  // graph.json
 
-  // SHA-256 of all that the function means: without times, versions and the file's place.
+  // SHA-256 of all that the function means: without times, versions, the file's place and the
+  // examples, which may be drawn at random.
   std::string sha256() const;
   // "asked" / "function", "made_by" / "torch", "name": "" where the graph does not say.
   std::string said(const char* part, const char* field) const;

@@ -9,6 +9,7 @@
 #include "driver/certificate.h"
 #include "driver/cpu_self_test.h"
 #include "driver/proof.h"
+#include "driver/report.h"
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
@@ -251,14 +252,17 @@ class Maker {
     made_.exit = Exit::holds;
     say("wrote",
         target_.string() +
-            "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json}");
+            "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json, "
+            "report.html}");
     return true;
   }
 
-  // Last: it names every file.
+  // Last: it names every file, but for the page about it.
   bool write_certificate(const fs::path& folder) {
     const Claim claim{*capture_, graph_, expert_, *transferred_, report_, *plan_, *built_, folder};
-    return write_file(folder / "certificate.json", certificate(*tools_, claim).dump(1) + "\n");
+    const Claims claims = certificate(*tools_, claim);
+    return write_file(folder / "certificate.json", claims.dump(1) + "\n") &&
+           write_report(*tools_, folder, claims, {&*source_, &lowered_->lifted});
   }
 
   bool prove() {

@@ -1,7 +1,7 @@
 // make: the stages in order, from a user's function to a folder with its kernel.
 //
 //   out/NAME/  kernel.cu  kernel.tl  kernel.patch  kernel.cubin  kw/  launch.h  launch.json
-//              prove.json  prove/  certificate.json  from/
+//              prove.json  prove/  certificate.json  report.html  from/
 //
 // Each stage is reported as it ends, with its time. The folder appears whole or not at all.
 #pragma once

@@ -264,14 +264,13 @@ std::optional<Lowered> lower(const Program& program, const SourcePtr& reference,
   if (!lifted) return std::nullopt;
   std::optional<std::string> text = Lowering(*lifted, diagnostics).run(program, *lifted);
   if (!text) return std::nullopt;
-  if (*text == reference->text) {
-    if (!gives_back(program, lifted->program, diagnostics)) return std::nullopt;
-  } else {
+  std::optional<Program> back = lifted->program;
+  if (*text != reference->text) {
     const SourcePtr lowered = make_source(reference->name + " (lowered)", *text);
-    const std::optional<Program> back = lift::lift(lowered, toolchain, diagnostics);
-    if (!back || !gives_back(program, *back, diagnostics)) return std::nullopt;
+    back = lift::lift(lowered, toolchain, diagnostics);
   }
-  Lowered out{std::move(*text), {}, 0};
+  if (!back || !gives_back(program, *back, diagnostics)) return std::nullopt;
+  Lowered out{std::move(*text), {}, 0, std::move(*back)};
   out.changes = line_changes(reference->name, reference->text, out.text);
   for (char c : out.text) out.lines += c == '\n';
   return out;

@@ -20,6 +20,7 @@ struct Lowered {
   std::string text;
   LineChanges changes;  // against the reference, whose name the patch uses
   int lines = 0;        // of the text
+  tl::Program lifted;   // from the text: the program, with places in it
 };
 
 // Reports and returns nothing if the reference cannot be lifted, if a statement has no CUDA

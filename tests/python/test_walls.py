@@ -15,7 +15,8 @@ MAY_INCLUDE = {
     "check": {"support", "num", "tl", "spec", "exec"},
     "transfer": {"support", "num", "tl", "spec"},
     "timeline": {"support", "num", "tl", "exec"},
-    "driver": {"timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
+    "driver": {"report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
 }
 
 

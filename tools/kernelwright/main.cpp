@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   kw::cli::add_bench(app, result);
   kw::cli::add_verify(app, result);
   kw::cli::add_certify(app, result);
+  kw::cli::add_report(app, result);
   kw::cli::add_exact(app, result);
   kw::cli::add_diff(app, result);
   kw::cli::add_explain(app, result);

@@ -1,0 +1,307 @@
+// The order of the page is the order of a stranger's questions: can I trust it, what does it
+// compute, what changed, what was checked and what was not; then all details.
+#include "report/page.h"
+
+#include "report/checks.h"
+#include "report/formula.h"
+#include "report/mask_view.h"
+#include "report/style.h"
+
+namespace kw::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text(const Json& json) {
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+Markup section(const char* id, const char* title, const Markup& body) {
+  return html("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, body);
+}
+
+Markup folded(const std::string& title, const Markup& body) {
+  return html("<details><summary>{}</summary>\n{}</details>\n", title, body);
+}
+
+// ---- the top
+
+Markup chip(const char* tone, const std::string& what, const std::string& says) {
+  return html("<li class=\"chip {}\"><b>{}</b> {}</li>\n", tone, what, says);
+}
+
+Markup chips(const Facts& f) {
+  const Json& c = f.certificate;
+  const Json& gpu = c["gpu"];
+  const std::string gpu_verdict = gpu.is_null() ? "" : gpu.value("verdict", "inconclusive");
+  Markup out = chip("plain", "For", c["target"].get<std::string>());
+  out += chip("plain", "Check", c["effort"].get<std::string>());
+  out += gpu.is_null() ? chip("open", "GPU", "not run yet")
+                       : chip(gpu_verdict == "holds"     ? "good"
+                              : gpu_verdict == "refuted" ? "bad"
+                                                         : "unsure",
+                              "GPU", say_gpu(c, f.gpu_report).headline);
+  double best = 0;
+  for (const Measured& m : f.measured) best = std::max(best, m.tflops);
+  out += f.measured.empty() ? chip("open", "Speed", "not measured")
+                            : chip(c["verdict"] == "holds" ? "good" : "plain", "Speed",
+                                   fmt::format("{:.0f} TFLOP/s measured", best));
+  return html("<ul class=\"chips\">\n{}</ul>\n", out);
+}
+
+Markup top(const Facts& f) {
+  const Json& c = f.certificate;
+  const Verdict v = say_verdict(c);
+  const char* sign = v.tone == "good" ? "✓" : v.tone == "bad" ? "✗" : "?";
+  return html(
+      "<header class=\"{}\"><div class=\"inner\"><p class=\"brand\">kernelwright report</p>\n"
+      "<h1>{}</h1>\n<p class=\"verdict\"><span class=\"sign\" aria-hidden=\"true\">{}</span> "
+      "<strong>{}.</strong> {}</p>\n{}</div></header>\n",
+      v.tone, c["spec"]["name"].get<std::string>(), sign, v.word, v.sentence, chips(f));
+}
+
+// ---- what it computes, what changed
+
+Markup mask_figure(const Facts& f) {
+  if (f.masks.pictures.empty())
+    return html("<figure><figcaption>The mask is not drawn: {}.</figcaption></figure>\n",
+                f.masks.absent);
+  const MaskPicture& p = f.masks.pictures[0];
+  return html("<figure>{}{}<figcaption>{}</figcaption></figure>\n", draw_mask(p), mask_legend(p),
+              mask_caption(f.masks, p));
+}
+
+Markup changed_lines(const Facts& f) {
+  const std::string expert = f.certificate["expert"]["name"];
+  if (!f.diff)
+    return html(
+        "<p class=\"absent\">kernel.patch does not lead from from/expert.cu to "
+        "kernel.cu.</p>\n");
+  const Diff& d = *f.diff;
+  const double share = d.lines ? 100.0 * d.changed() / d.lines : 0;
+  if (d.changed() == 0)
+    return html(
+        "<p class=\"lines\"><strong>No line changed.</strong> It is the expert's kernel "
+        "<code>{}</code> as it stands.</p>\n",
+        expert);
+  return html(
+      "<p class=\"lines\"><strong><a href=\"#change\">{} of {} lines changed</a></strong> in "
+      "the expert's kernel <code>{}</code> (+{} −{}); the rest is the expert's, byte for "
+      "byte.</p>\n<div class=\"share\"><span style=\"width:{:.1f}%\"></span></div>\n",
+      d.changed(), d.lines, expert, d.added, d.removed, share);
+}
+
+Markup said(const Said& s) {
+  return html("<li class=\"{}\"><b>{}.</b> {}</li>\n", s.holds ? "yes" : "no", s.headline,
+              s.sentence);
+}
+
+Markup checked(const Facts& f) {
+  const Json& c = f.certificate;
+  Markup out;
+  if (!c["gpu"].is_null()) out += said(say_gpu(c, f.gpu_report));
+  for (const Said& s : say_checks(c)) out += said(s);
+  return html("<ul class=\"checked\">\n{}</ul>\n", out);
+}
+
+Markup rule_names(const Facts& f) {
+  Markup out;
+  std::vector<std::string> seen;
+  for (const Json& rule : f.certificate["transfer"]["rules"]) {
+    const std::string name = rule["rule"];
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    seen.push_back(name);
+    out += html("<li>{}</li>", name);
+  }
+  return out.empty()
+             ? Markup()
+             : html("<ul class=\"rules\"><li class=\"note\">by the rules</li>{}</ul>\n", out);
+}
+
+Markup summary(const Facts& f) {
+  const Markup what =
+      f.form ? formula(*f.form)
+             : html("<pre>{}</pre>\n", f.certificate["spec"]["form"].get<std::string>());
+  const std::string form = f.certificate["spec"]["form"];
+  std::string sizes = form.substr(0, form.find('\n'));
+  sizes = sizes.substr(std::min(sizes.find(": ") + 2, sizes.size()));
+  return html(
+      "<section class=\"summary\"><div class=\"picture\"><h2>What it keeps</h2>\n{}</div>\n"
+      "<div class=\"words\"><h2>What it computes</h2>\n{}<p class=\"note\">{}</p>\n"
+      "<h2>What changed</h2>\n{}{}<h2>What was checked</h2>\n{}</div></section>\n",
+      mask_figure(f), what, sizes, changed_lines(f), rule_names(f), checked(f));
+}
+
+// ---- what nobody checked
+
+Markup limits(const Facts& f) {
+  const Json& c = f.certificate;
+  Markup open, trusted;
+  if (c["gpu"].is_null()) open += said(say_gpu(c, f.gpu_report));
+  for (const Json& line : c["not_checked"]) open += html("<li>{}</li>\n", text(line));
+  for (const Json& line : c["trusted"]) trusted += html("<li>{}</li>\n", text(line));
+  return html(
+      "<section class=\"limits\"><div><h2>What was not checked</h2><ul class=\"unchecked\">\n"
+      "{}</ul></div>\n<div><h2>What is trusted</h2><p class=\"note\">A fault here could hide "
+      "from every check.</p><ul class=\"trusted\">\n{}</ul></div></section>\n",
+      open, trusted);
+}
+
+// ---- the details
+
+Markup change(const Facts& f) {
+  if (!f.diff) return {};
+  const Markup tl = f.new_tl.empty()
+                        ? html(
+                              "<p class=\"absent\">No TL beside the lines: the kernels "
+                              "could not be lifted here.</p>\n")
+                        : Markup();
+  return section("change", "The change, line by line",
+                 tl + diff_table(*f.diff, f.old_tl, f.new_tl));
+}
+
+Markup function(const Facts& f) {
+  return section(
+      "function", "Your function",
+      html("<div class=\"columns\"><div><h3>{}</h3><pre>{}</pre></div><div><h3>As it was "
+           "understood</h3><pre>{}</pre></div></div>\n",
+           f.certificate["spec"]["file"]["name"].get<std::string>(), f.user_text,
+           f.certificate["spec"]["form"].get<std::string>()));
+}
+
+Markup more_masks(const Facts& f) {
+  Markup all;
+  for (size_t n = 1; n < f.masks.pictures.size(); ++n) {
+    const MaskPicture& p = f.masks.pictures[n];
+    all += html("<figure>{}{}<figcaption>{}</figcaption></figure>\n", draw_mask(p), mask_legend(p),
+                mask_caption(f.masks, p));
+  }
+  return all.empty() ? all
+                     : section("masks", "The mask in other batch entries and heads",
+                               html("<div class=\"columns masks\">{}</div>\n", all));
+}
+
+Markup pipeline(const Facts& f) {
+  if (!f.pipeline.absent.empty())
+    return section("pipeline", "Predicted pipeline",
+                   html("<p class=\"absent\">Not predicted: {}.</p>\n", f.pipeline.absent));
+  return section(
+      "pipeline", "Predicted pipeline of a tile",
+      html("<p>A model's prediction for {}, not a measurement: who in thread block 0 does what, in "
+           "cycles, where one tile of the output ends and the next begins ({}).</p>\n<ul "
+           "class=\"legend kinds\"><li><span class=\"swatch product\"></span>tensor cores "
+           "multiply</li><li><span class=\"swatch compute\"></span>arithmetic</li><li><span "
+           "class=\"swatch copy\"></span>copies</li><li><span class=\"swatch wait\"></span>waits"
+           "</li></ul>\n<div class=\"wide\">{}</div>\n{}",
+           f.pipeline.gpu, f.pipeline.shape, draw_pipeline(f.pipeline),
+           folded("Share of this time that each one works", busy_table(f.pipeline))));
+}
+
+Markup speed(const Facts& f) {
+  return section("speed", "Measured speed",
+                 draw_speed(f.measured, f.gpus.string(), f.certificate["target"],
+                            f.form ? std::string(kw::name(f.form->dtype)) : "bf16"));
+}
+
+Markup fact(const char* what, const std::string& value) {
+  return html("<tr><th>{}</th><td>{}</td></tr>\n", what, value);
+}
+
+Markup resources(const Facts& f) {
+  Markup rows;
+  for (const Json& one : f.certificate["checked"]) {
+    if (one["check"] != "cubin") continue;
+    const Json& c = one["coverage"];
+    rows += fact("Entry", c["entry"]) +
+            fact("Registers of a thread at entry", c["registers_at_entry"].dump());
+    rows += fact("Spilled", c["spill_bytes"].dump() + " bytes");
+    rows += fact("Shared memory of a thread block",
+                 with_commas(c["dynamic_shared_bytes"].get<int64_t>()) + " bytes");
+  }
+  if (f.launch.is_object())
+    for (const auto& [field, words] : {std::pair("threads", "Threads of a thread block"),
+                                       {"cluster", "Thread blocks of a cluster"},
+                                       {"resident", "Thread blocks that share a multiprocessor"},
+                                       {"parameter_bytes", "Bytes of arguments"}})
+      if (f.launch.contains(field)) rows += fact(words, f.launch[field].dump());
+  Markup constants;
+  if (f.launch.is_object() && f.launch["constants"].is_object())
+    for (const auto& [name, value] : f.launch["constants"].items())
+      constants += html("<li><code>{} = {}</code></li>", name, value.dump());
+  return section(
+      "resources", "Registers and shared memory",
+      html("<table class=\"facts\"><tbody>\n{}</tbody></table>\n<p class=\"note\">Constants "
+           "of the kernel:</p><ul class=\"rules\">{}</ul>\n",
+           rows, constants));
+}
+
+Markup transfer(const Facts& f) {
+  const Json& t = f.certificate["transfer"];
+  Markup rules, conditions, bindings, notes;
+  for (const Json& r : t["rules"])
+    rules += html(
+        "<h3>{}</h3><div class=\"columns\"><pre class=\"before\">{}</pre><pre "
+        "class=\"after\">{}</pre></div>\n",
+        r["rule"].get<std::string>(), r["before"].get<std::string>(),
+        r["after"].get<std::string>());
+  for (const Json& c : t["conditions"])
+    conditions += html("<li><code>{}</code>: {}</li>\n", text(c["holds"]), text(c["why"]));
+  for (const Json& b : t["bindings"]) {
+    const std::string user = text(b["user"]);
+    bindings += html("<li><code>{}</code>: {}</li>\n", text(b["argument"]),
+                     user.empty() ? "the output" : "your " + user);
+  }
+  for (const Json& n : t["notes"]) notes += html("<li>{}</li>\n", text(n));
+  Markup out = folded("Rules that fired: TL before and after", rules);
+  out += folded("Arguments of the kernel", html("<ul>{}</ul>\n", bindings));
+  if (!notes.empty()) out += html("<ul class=\"unchecked\">{}</ul>\n", notes);
+  if (!conditions.empty())
+    out += html("<h3>A launch must fulfil</h3><ul class=\"unchecked\">{}</ul>\n", conditions);
+  return out;
+}
+
+Markup evidence(const Facts& f) {
+  const Json& c = f.certificate;
+  Markup tools, files;
+  for (const auto& [name, version] : c["tools"].items())
+    tools += html("<tr><th>{}</th><td>{}</td></tr>\n", name, text(version));
+  for (const auto& [name, hash] : c["files"].items())
+    files += html("<tr><th>{}</th><td><code>{}</code></td></tr>\n", name, text(hash));
+  const Markup again = html(
+      "<p>Do all of it again: <code>kernelwright verify certificate.json</code>. On a machine with "
+      "a "
+      "GPU: <code>kernelwright-prove . --json &gt; proof.json</code>, <code>kernelwright certify . "
+      "--proof proof.json</code>, <code>kernelwright report .</code></p>\n");
+  return section(
+      "evidence", "Evidence",
+      again + transfer(f) + folded("Every check, with its cases and seeds", check_details(c)) +
+          folded("Tools", html("<table class=\"facts\"><tbody>{}</tbody></table>\n", tools)) +
+          folded("Files and their SHA-256",
+                 html("<table class=\"facts hashes\"><tbody>{}</tbody></table>\n", files)));
+}
+
+}  // namespace
+
+std::string page(const Facts& f) {
+  const std::string name = f.certificate["spec"]["name"];
+  const Markup body =
+      top(f) +
+      html("<main>\n{}</main>\n", summary(f) + limits(f) + change(f) + function(f) + more_masks(f) +
+                                      pipeline(f) + resources(f) + speed(f) + evidence(f));
+  const Markup end = html(
+      "<footer><p>Written by kernelwright {} from certificate.json and the files "
+      "beside it.</p></footer>\n",
+      text(f.certificate["kernelwright"]));
+  // The policy: no scripts, nothing from elsewhere.
+  return html(
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+             "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+             "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, "
+             "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}: "
+             "{} - "
+             "kernelwright</title>\n<style>\n{}</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
+             name, say_verdict(f.certificate).word, style_sheet(), body, end)
+      .text();
+}
+
+}  // namespace kw::report
