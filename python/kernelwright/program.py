@@ -2,8 +2,8 @@
 
 It is looked for in KERNELWRIGHT_PROGRAM, in bin/ beside this package, in the build folder of a
 checkout, beside the Python that runs, and on the PATH. A cache entry names what made it by an
-identity: the hash of the program, of the vocabulary and the kernels that it reads, of this package,
-and of PyTorch's and NVRTC's versions. Hashing 50 MB takes longer than all the rest of a warm start,
+identity: the hash of the program, of the vocabulary and the kernels that it reads, of what captures in
+this package, and of PyTorch's and NVRTC's versions. Hashing 50 MB takes longer than all the rest of a warm start,
 so the hash is kept under the files' sizes and times.
 """
 
@@ -22,6 +22,9 @@ from .cache import digest
 from .errors import Inconclusive, InternalError, MachineError, Refuted, SpecError
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
+# Modules that only launch what lies in the cache: a new text of theirs needs no new capture.
+_LAUNCHING = {"__init__", "bindings", "cache", "compiler", "errors", "launch", "library", "operators",
+              "program", "reached", "recompute", "rounded_rows"}
 # Codes of diagnostics that say something of the machine and nothing of the function.
 _OF_THE_MACHINE = ("build.no_nvrtc", "build.nvrtc", "driver.", "launch.target")
 
@@ -57,7 +60,7 @@ def _home(program):
 def _files(program):
     home = _home(program)
     folders = [home / "cuda/kw", home / "kernels"] if home else []
-    files = [program, *_PACKAGE.glob("*.py"),
+    files = [program, *(p for p in _PACKAGE.glob("*.py") if p.stem not in _LAUNCHING),
              *(p for folder in folders for p in folder.rglob("*") if p.is_file())]
     return sorted(set(files))
 

@@ -78,7 +78,7 @@ def describe(graph, certificate, launch, reached, constants):
         record = {"name": argument["name"], "dtype": argument["dtype"], "tensor": argument["tensor"],
                   "dims": [_renamed(size, names) for size in argument["dims"]],
                   "reached": argument["name"] in reached,
-                  "kernel": binding["argument"] if binding else None}
+                  "kernel": binding["argument"] if binding else None, "copied": False}
         if binding and argument["tensor"]:
             kernel = theirs[binding["argument"]]
             record["kernel_dims"] = binding["dims"]
@@ -150,7 +150,7 @@ class Signature:
                 continue
             for d, size in enumerate(argument["dims"]):
                 due = evaluate(size, known)
-                if due is not None and value.shape[d] != due:
+                if _differ(value.shape[d], due):
                     by = f", as {said[size]} has" if isinstance(size, str) else ""
                     self.refuse(argument, f"has {value.shape[d]} in dimension {d}", f"have {due}{by}")
         return known
@@ -186,7 +186,7 @@ class Signature:
                 self.refuse(argument, f"has 0 in dimension {d}", "have 1 or more")
             if value.layout != torch.strided:
                 self.refuse(argument, f"has the layout {value.layout}", "have torch.strided")
-            if argument.get("copied"):
+            if argument["copied"]:
                 self._check_copied(argument, value)
 
     def _check_copied(self, argument, value):
@@ -218,14 +218,21 @@ class Signature:
     def empty_outputs(self, values, shapes):
         """The tensors that are returned: o in the memory layout of the operand of its shape, others
         contiguous. Of fake tensors too, so that both agree."""
-        like = next(v for a, v in zip(self.arguments, values) if a["tensor"])
+        operands = [(a, v) for a, v in zip(self.arguments, values) if a["tensor"]]
         out = []
         for output, shape in zip(self.outputs, shapes):
             if output["returned"]:
-                dtype = DTYPES[output["dtype"]]
-                same = output["kernel"] == "o" and list(like.shape) == shape and like.dtype == dtype
-                out.append(torch.empty_like(like) if same else like.new_empty(shape, dtype=dtype))
+                alike = [v for a, v in operands if output["kernel"] == "o" and a["copied"]
+                         and (a["dims"], a["dtype"]) == (output["dims"], output["dtype"])]
+                out.append(torch.empty_like(alike[0]) if alike else
+                           operands[0][1].new_empty(shape, dtype=DTYPES[output["dtype"]]))
         return out
+
+
+def _differ(a, b):
+    """Of sizes that are symbols nobody asks: torch.compile would make another graph for the answer. The
+    launch asks."""
+    return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def _short(dtype):
