@@ -228,8 +228,7 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
         return cuda.ok(result, "pointing the tensor map of " + tensor.name, diagnostics);
     }
   }
-  const uint64_t capture =
-      packed_.workspaces.empty() ? 0 : kernel_.workspaces_.capture_of(stream);
+  const uint64_t capture = packed_.workspaces.empty() ? 0 : kernel_.workspaces_.capture_of(stream);
   for (const PackedWorkspace& needed : packed_.workspaces) {
     const CuDevicePointer address = kernel_.workspaces_.find(needed, stream, capture, diagnostics);
     if (!address) return false;

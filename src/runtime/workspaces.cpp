@@ -29,8 +29,7 @@ uint64_t Workspaces::capture_of(CuStream stream) const {
   if (!stream) return 0;  // the legacy stream cannot capture, and asking it disturbs others that do
   int status = 0;
   uint64_t id = 0;
-  const CuResult result =
-      driver_->capture_info(stream, &status, &id, nullptr, nullptr, nullptr);
+  const CuResult result = driver_->capture_info(stream, &status, &id, nullptr, nullptr, nullptr);
   return result == 0 && status == capture_active ? id : 0;
 }
 
@@ -53,15 +52,15 @@ CuDevicePointer Workspaces::find(const PackedWorkspace& needed, CuStream stream,
   return address;
 }
 
-// In a launch's own stream the fill comes before the launch. A capture would record it, and fill again
-// with each replay what the launches leave zeroed anyway.
+// In a launch's own stream the fill comes before the launch. A capture would record it, and fill
+// again with each replay what the launches leave zeroed anyway.
 bool Workspaces::zero(CuDevicePointer address, int64_t bytes, CuStream stream,
                       uint64_t capture) const {
   if (!capture) return driver_->fill_bytes(address, 0, bytes, stream) == 0;
   CuStream own = nullptr;
   if (driver_->stream_create(&own, stream_non_blocking) != 0) return false;
-  const bool filled = driver_->fill_bytes(address, 0, bytes, own) == 0 &&
-                      driver_->stream_synchronize(own) == 0;
+  const bool filled =
+      driver_->fill_bytes(address, 0, bytes, own) == 0 && driver_->stream_synchronize(own) == 0;
   driver_->stream_destroy(own);
   return filled;
 }

@@ -1,12 +1,13 @@
 // The memory that launches of one kernel count in, list key blocks in, or prepare rows in.
 //
-// Launches that may run at the same time need memory of their own. Launches on one stream follow each
-// other, so a stream has one set; each launch leaves its workspace zeroed for the next, and a pre-pass
-// and its kernel are two such launches. A CUDA graph is another matter: it is captured on a stream and
-// replayed on any, perhaps beside a launch on the first. So what a capture records uses memory of that
-// capture's own, which exists, and holds zeros, before the capture ends: it is allocated in relaxed
-// capture mode, and zeroed on a stream of its own that captures nothing. Replays of one graph follow
-// each other; a graph that is instantiated twice must not be replayed twice at once.
+// Launches that may run at the same time need memory of their own. Launches on one stream follow
+// each other, so a stream has one set; each launch leaves its workspace zeroed for the next, and a
+// pre-pass and its kernel are two such launches. A CUDA graph is another matter: it is captured on
+// a stream and replayed on any, perhaps beside a launch on the first. So what a capture records
+// uses memory of that capture's own, which exists, and holds zeros, before the capture ends: it is
+// allocated in relaxed capture mode, and zeroed on a stream of its own that captures nothing.
+// Replays of one graph follow each other; a graph that is instantiated twice must not be replayed
+// twice at once.
 //
 // Memory is never given back before the kernel is, since a launch or a graph may still use it.
 #pragma once
