@@ -57,12 +57,18 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
                             "be a tuple of the function's arguments, or give one")
     target = target or current_target()
     cache, reached = Cache(), Reached(function)
-    key = reached.fingerprint and digest(FORMAT, reached.fingerprint, target, check,
-                                         [_kind(v) for v in values],
-                                         [_kind(place.get()) for place in reached.places])
+    key = function_key(reached, values, target, check)
     record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
                                                             target, check)
     return _wrap(function, len(values), reached.places, record, folder, certificate, backward)
+
+
+def function_key(reached, values, target, check):
+    """What the cache knows a function by; None for one without a fingerprint."""
+    if reached.fingerprint is None:
+        return None
+    return digest(FORMAT, reached.fingerprint, target, check, [_kind(v) for v in values],
+                  [_kind(place.get()) for place in reached.places])
 
 
 def current_target():
