@@ -13,6 +13,7 @@ torch.compile follows it without knowing anything of this package.
 import builtins
 import inspect
 import pathlib
+import sys
 
 import torch
 
@@ -60,7 +61,7 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     key = function_key(reached, values, target, check)
     record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
                                                             target, check)
-    return _wrap(function, len(values), reached.places, record, folder, certificate, backward)
+    return _wrap(function, values, reached.places, record, folder, certificate, backward)
 
 
 def function_key(reached, values, target, check):
@@ -110,14 +111,14 @@ def _make(cache, key, function, values, places, target, check):
 # ---- the function that is returned
 
 
-def _wrap(function, count, places, record, folder, certificate, backward):
-    differentiate = None
+def _wrap(function, values, places, record, folder, certificate, backward):
+    name, differentiate = record["operator"], None
     if backward == "recompute":
-        from .recompute import Recompute
-        differentiate = Recompute(function, count, places, record)
-    name = record["operator"] + ("_recompute" if backward else "")
+        from .recompute import Recompute  # traces the function: seconds that others need not wait
+        name, differentiate = name + "_recompute", Recompute(function, values, places, record["signature"])
+        print(f"kernelwright: {function.__name__}: {differentiate.cost()}", file=sys.stderr)
     made = operator(name, function.__name__, record["signature"], folder, differentiate)
-    call = _caller(function, count, places, record["signature"], made)
+    call = _caller(function, len(values), places, record["signature"], made)
     call.operator, call.folder, call.certificate = made.overload, pathlib.Path(folder), certificate
     call.source = (call.folder / "kernel.cu").read_text()
     return call

@@ -24,7 +24,7 @@ from .errors import Inconclusive, InternalError, MachineError, Refuted, SpecErro
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 # Modules that only launch what lies in the cache: a new text of theirs needs no new capture.
 _LAUNCHING = {"__init__", "bindings", "cache", "compiler", "errors", "launch", "library", "operators",
-              "program", "reached", "recompute", "rounded_rows"}
+              "program", "query_rows", "reached", "recompute", "rounded_rows"}
 # Codes of diagnostics that say something of the machine and nothing of the function.
 _OF_THE_MACHINE = ("build.no_nvrtc", "build.nvrtc", "driver.", "launch.target")
 
@@ -62,7 +62,8 @@ def _files(program):
     folders = [home / "cuda/kw", home / "kernels"] if home else []
     files = [program, *(p for p in _PACKAGE.glob("*.py") if p.stem not in _LAUNCHING),
              *(p for folder in folders for p in folder.rglob("*") if p.is_file())]
-    return sorted(set(files))
+    tiles = os.environ.get("KERNELWRIGHT_TILES")  # a tile database of the user's
+    return sorted({*files, *([pathlib.Path(tiles)] if tiles and os.path.exists(tiles) else [])})
 
 
 def identity(cache):

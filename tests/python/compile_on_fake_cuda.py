@@ -65,6 +65,18 @@ def exported(fast):
     return off_by(program.module()(*inputs) / 2, inputs)
 
 
+def gradients(fast):
+    """How far the gradients of eager and of compiled calls are from the function's, relatively."""
+    worst = []
+    for call in (fast, torch.compile(fast, backend="aot_eager", fullgraph=True)):
+        leaves = [x.requires_grad_() for x in draw(2, 40, 30)]
+        exact = [x.detach().double().requires_grad_() for x in leaves]
+        call(*leaves).square().sum().backward()
+        attention(*exact).square().sum().backward()
+        worst += [float((x.grad - y.grad).norm() / y.grad.norm()) for x, y in zip(leaves, exact)]
+    return max(worst)
+
+
 def refusals(fast):
     q, k, v = draw(2, 40, 30)
     return {name: refusal(call) for name, call in {
@@ -117,6 +129,10 @@ def main():
     result["exported"] = exported(fast)
     result["opcheck"] = torch.library.opcheck(fast.operator, tuple(inputs))
     result["refusals"] = refusals(fast)
+    trained = kernelwright.compile(attention, (q, k, v), target="sm_90a", backward="recompute")
+    result["gradients"] = gradients(trained)
+    result["opcheck_gradients"] = torch.library.opcheck(
+        trained.operator, tuple(x.requires_grad_() for x in draw(2, 40, 30)))
     result["folder"], result["holds"] = str(fast.folder), fast.certificate["verdict"]
     result["source"] = "attention_fwd" in fast.source
     print(json.dumps(result))

@@ -123,6 +123,11 @@ def test_asking_for_a_gradient_raises_and_says_so(warm):
     assert kind == "GradientError" and 'backward="recompute"' in message
 
 
+def test_recomputed_gradients_are_the_functions_eager_and_compiled(warm):
+    assert warm["gradients"] < 0.02
+    assert set(warm["opcheck_gradients"].values()) == {"SUCCESS"}
+
+
 @pytest.mark.parametrize("what, words", [("gradient_compiled", "computes none"),
                                          ("dtype_compiled", "k is float32; it should be bfloat16")])
 def test_torch_compile_shows_the_same_words(warm, what, words):
