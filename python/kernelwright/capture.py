@@ -30,9 +30,10 @@ class Captured:
     constants: dict  # arguments that are built in, by name
 
 
-def capture(spec, dtype=None, more_cases=(), source=b""):
-    """Captures a function (load.UserSpec). `dtype`: "bf16" or "f16" for operands of fp32; `source`: the
-    text that it stands in. Raises Problem where the user's file is at fault."""
+def capture(spec, dtype=None, cases=None, source=b""):
+    """Captures a function (load.UserSpec). `dtype`: "bf16" or "f16" for operands of fp32; `cases`: the
+    goldens' (B, M, N), goldens.CASES by default; `source`: the text that the function stands in.
+    Raises Problem where the user's file is at fault."""
     import torch
 
     from . import goldens, graph, trace
@@ -44,7 +45,7 @@ def capture(spec, dtype=None, more_cases=(), source=b""):
     text = graph.to_json(spec, traced)
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
-    index, truths, errors = goldens.make(spec, traced, [*goldens.CASES, *more_cases])
+    index, truths, errors = goldens.make(spec, traced, cases or goldens.CASES)
     text["seconds"] = {"trace": round(traced_at - started, 3),
                        "goldens": round(time.monotonic() - traced_at, 3)}
     constants = {name: value for name, value, given in zip(spec.names, spec.values, traced.is_argument)
@@ -54,8 +55,9 @@ def capture(spec, dtype=None, more_cases=(), source=b""):
 
 def capture_file(path, function, dtype, out, more_cases=()):
     """Captures a file's function into the folder `out`."""
-    from . import load
-    captured = capture(load.load(path, function), dtype, more_cases, pathlib.Path(path).read_bytes())
+    from . import goldens, load
+    captured = capture(load.load(path, function), dtype, [*goldens.CASES, *more_cases],
+                       pathlib.Path(path).read_bytes())
     captured.graph["asked"] = {"function": function or "", "dtype": dtype or ""}
     write(captured, out)
 

@@ -16,7 +16,7 @@ import warnings
 
 import torch
 
-from . import capture, live_function, program
+from . import capture, goldens, live_function, program
 from .cache import digest
 from .errors import InternalError, SpecError
 from .problem import Problem
@@ -27,7 +27,7 @@ def make(cache, key, function, values, places, target, check):
     """(record, folder, certificate), as compiler.find() gives them."""
     _say(f"kernelwright: a kernel for {function.__name__}, {target}; kept in {cache.root}")
     started = time.monotonic()
-    captured, reached = _capture(function, values, places)
+    captured, reached = _capture(function, values, places, check)
     _say(f"capture   {function.__name__} in {time.monotonic() - started:.1f} s")
     identity = program.identity(cache)
     kernel = digest(_meaning(captured), captured.index, target, check, identity)
@@ -65,7 +65,7 @@ def _constants(captured):
     return captured.constants
 
 
-def _capture(function, values, places):
+def _capture(function, values, places, check):
     spec, reached = live_function.user_spec(function, values, places)
     level = logging.root.manager.disable
     try:
@@ -73,7 +73,9 @@ def _capture(function, values, places):
         with warnings.catch_warnings(), torch.device("cpu"), torch.inference_mode(False):
             warnings.simplefilter("ignore")
             logging.disable(logging.CRITICAL)
-            return capture.capture(spec, source=live_function.source_of(function)), reached
+            # A quick check looks at eight cases; goldens take half of a cold start.
+            cases = goldens.CASES[::2] if check == "quick" else goldens.CASES
+            return capture.capture(spec, None, cases, live_function.source_of(function)), reached
     except Problem as problem:
         raise SpecError(problem.message, spec.file, problem.line, problem.column, problem.code,
                         problem.hint or None) from None

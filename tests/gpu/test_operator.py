@@ -246,6 +246,17 @@ def test_start_times_are_printed():
 
 
 @pytest.mark.skipif(program.find() is None, reason="no program to make kernels with")
+def test_the_readmes_example_can_be_pasted_into_a_python(tmp_path):
+    readme = (ROOT / "README.md").read_text().split("## From Python", 1)[1]
+    example = readme.split("```python\n", 1)[1].split("```", 1)[0]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "KERNELWRIGHT_CACHE": str(tmp_path / "c")}
+    done = subprocess.run([sys.executable, "-i", "-q"], input=example, env=environment, text=True,
+                          capture_output=True, timeout=500)
+    print(done.stderr)
+    assert "torch.Size([2, 16, 4096, 128])" in done.stdout and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(program.find() is None, reason="no program to make kernels with")
 def test_a_cold_start_works_here(tmp_path):
     code = FIRST.format(paths=[str(ROOT / "python"), str(ROOT / "tests/gpu")], name="causal")
     run = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=500,

@@ -118,6 +118,29 @@ def test_an_unaligned_address_is_refused_even_where_a_plan_exists(warm):
         assert kind == "ArgumentError" and "q begins at address" in message, what
 
 
+def test_a_machine_without_a_driver_is_refused(cache, cold):
+    kind, message = run(cache, "--one-call", LD_LIBRARY_PATH="")[0]
+    assert kind == "MachineError" and "no CUDA driver on this machine" in message
+
+
+def test_a_gpu_older_than_the_target_is_refused(cache, cold):
+    kind, message = run(cache, "--one-call", LD_LIBRARY_PATH=str(FAKE), FAKE_CUDA_CAPABILITY="80")[0]
+    assert kind == "MachineError" and "built for sm_90a, the GPU is sm_80" in message
+
+
+def test_the_readmes_example_can_be_pasted_into_a_python(tmp_path):
+    """All but its launch, which takes a GPU: tests/gpu/test_operator.py."""
+    readme = (ROOT / "README.md").read_text().split("## From Python", 1)[1]
+    example = readme.split("```python\n", 1)[1].split("```", 1)[0]
+    assert 'device="cuda"' in example and "compile(causal, (q, k, v))" in example
+    pasted = example.replace('device="cuda"', 'device="cpu"').replace("(q, k, v))  #", '(q, k, v), target="sm_90a")  #')
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "KERNELWRIGHT_CACHE": str(tmp_path / "c")}
+    done = subprocess.run([sys.executable, "-i", "-q"], input=pasted, env=environment, text=True,
+                          capture_output=True, timeout=600)
+    assert "ArgumentError: causal: q is on the CPU; it should be on a GPU" in done.stderr, done.stderr
+    assert done.stderr.count("Traceback") == 1
+
+
 def test_asking_for_a_gradient_raises_and_says_so(warm):
     kind, message = warm["refusals"]["gradient"]
     assert kind == "GradientError" and 'backward="recompute"' in message
