@@ -223,8 +223,9 @@ def {self.name}({names}):
         """Says in the user's words why torch.library did not take a call; returns if it does not know."""
         self.signature.sizes(values)
         for argument, value in zip(self.signature.arguments, values):
-            if not argument["tensor"] and isinstance(value, (bool, str, bytes, torch.Tensor, type(None))):
-                kind = "a number" if argument["dtype"] == "f32" else "an integer"
+            number = (int, torch.SymInt) if argument["dtype"] == "i32" else (int, float, torch.SymFloat)
+            if not argument["tensor"] and not isinstance(value, number):
+                kind = "an integer" if argument["dtype"] == "i32" else "a number"
                 self.signature.refuse(argument, f"is of the type {type(value).__name__}", f"be {kind}")
 
     def refuse_constant(self, name, was, due):
