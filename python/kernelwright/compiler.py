@@ -14,12 +14,13 @@ import builtins
 import inspect
 import pathlib
 import sys
+import types
 
 import torch
 
 from .cache import Cache, digest
 from .errors import ArgumentError, MachineError
-from .operators import operator
+from .operators import load, operator
 from .program import identity
 from .reached import Reached
 
@@ -56,12 +57,18 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     if not isinstance(values, (tuple, list)):
         raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
                             "be a tuple of the function's arguments, or give one")
-    target = target or current_target()
+    if not isinstance(function, types.FunctionType):
+        raise ArgumentError("compile", "function", f"is of the type {type(function).__name__}",
+                            "be a function", "of a module or a method, write a function that is given its tensors")
+    here, target = target is None, target or current_target()
     cache, reached = Cache(), Reached(function)
     key = function_key(reached, values, target, check)
     record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
                                                             target, check)
-    return _wrap(function, values, reached.places, record, folder, certificate, backward)
+    call = _wrap(function, values, reached.places, record, folder, certificate, backward)
+    if here:  # not at the first call, which a CUDA graph may capture
+        load(call.operator, torch.device("cuda", torch.cuda.current_device()))
+    return call
 
 
 def function_key(reached, values, target, check):

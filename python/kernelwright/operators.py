@@ -136,7 +136,7 @@ def {self.name}({names}):
         if any(o.numel() == 0 for o in outputs):
             plan = _Nothing(layouts)
         else:
-            signature.check_memory(values, tensors[0].device)
+            signature.check_memory(values)
             plan = self._pack_plan(values, shapes, outputs, layouts, tensors[0])
         if len(self.plans) >= KEPT_PLANS:
             self.plans.pop(next(iter(self.plans)), None)
@@ -163,7 +163,7 @@ def {self.name}({names}):
                 address = discarded[output["kernel"]] = self._buffer(output, shape, like)
                 strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
             views[output["kernel"]] = (output["dtype"], address, shape, strides)
-        kernel = self._kernel(like.device)
+        kernel = self.kernel(like.device)
         try:
             handle = library.new_plan(kernel, [(name, *views[name]) for name in self._order], scalars)
         except library.LaunchError as error:
@@ -181,7 +181,8 @@ def {self.name}({names}):
             kept.append(torch.empty(size, dtype=torch.uint8, device=like.device))
         return kept[-1].data_ptr()
 
-    def _kernel(self, device):
+    def kernel(self, device):
+        """The launcher's kernel on a GPU, loaded once."""
         kernel = self._kernels.get(device)
         if kernel is None:
             handle = ctypes.c_void_p()
@@ -210,8 +211,7 @@ def {self.name}({names}):
     def _refuse_launch(self, values):
         """A plan's launch failed: another address than its plan's may be unaligned."""
         text = library.library().kw_last_error().decode().rstrip()
-        tensors = [v for a, v in zip(self.signature.arguments, values) if a["tensor"]]
-        self.signature.check_memory(values, tensors[0].device)
+        self.signature.check_memory(values)
         raise MachineError(f"{self.function}: {text}")
 
     def _refuse_gradient(self):
@@ -251,3 +251,8 @@ def operator(name, function, record, folder, backward=None):
     if name not in _operators:
         _operators[name] = Operator(name, function, record, folder, backward)
     return _operators[name]
+
+
+def load(overload, device):
+    """Loads an operator's kernel on a GPU now. Raises MachineError where it cannot run there."""
+    _operators[overload.name().split("::")[1]].kernel(device)
