@@ -159,12 +159,12 @@ def _caller(function, count, places, signature, made):
         lines.append(f"    if {name} is not fixed_{n}_ and {name} != fixed_{n}_:\n"
                      f"        refuse_constant_({name!r}, {name}, fixed_{n}_)\n")
     arguments = ", ".join(given)
-    text = (f"def {function.__name__}({', '.join(shown)}):\n{''.join(lines)}"
+    text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}"
             f"    try:\n        return operator_({arguments})\n"
             f"    except (RuntimeError, TypeError, NotImplementedError):\n"
             f"        refuse_(({arguments},))\n        raise\n")
     exec(builtins.compile(text, f"<kernelwright {function.__name__}>", "exec"), space)
-    call = space[function.__name__]
-    call.__doc__, call.__module__, call.__qualname__ = (function.__doc__, function.__module__,
-                                                        function.__qualname__)
+    call = space["kernel_call"]
+    call.__name__, call.__doc__, call.__module__, call.__qualname__ = (
+        function.__name__, function.__doc__, function.__module__, function.__qualname__)
     return call

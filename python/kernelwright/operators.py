@@ -85,16 +85,17 @@ class Operator:
         return False if self.differentiable else torch.is_grad_enabled()
 
     def _launcher(self):
-        """The implementation for CUDA, written out for the arguments at hand."""
-        arguments, outputs = self.signature.arguments, self.signature.outputs
-        tensors = [a["name"] for a in arguments if a["tensor"]]
-        key = ", ".join(f"{a['name']}.dtype, {a['name']}.get_device(), {a['name']}.shape, "
-                        f"{a['name']}.stride()" if a["tensor"] else a["name"] for a in arguments)
-        names = ", ".join(a["name"] for a in arguments)
-        floats = [a["name"] for a in arguments if a["tensor"] and a["dtype"] in ("bf16", "f16", "f32")]
-        wants = " or ".join(f"{name}.requires_grad" for name in floats)
+        """The implementation for CUDA, written out for the arguments at hand: a0, a1, ..."""
+        outputs = self.signature.outputs
+        arguments = [(f"a{n}", argument) for n, argument in enumerate(self.signature.arguments)]
+        names = ", ".join(name for name, _ in arguments)
+        tensors = [name for name, argument in arguments if argument["tensor"]]
+        key = ", ".join(f"{name}.dtype, {name}.get_device(), {name}.shape, {name}.stride()"
+                        if name in tensors else name for name, _ in arguments)
+        wants = " or ".join(f"{name}.requires_grad" for name, argument in arguments
+                            if name in tensors and argument["dtype"] in ("bf16", "f16", "f32"))
         made = [f"out_{o['kernel']}" for o in outputs if o["returned"]]
-        given = {a["kernel"]: f"{a['name']}.data_ptr()" for a in arguments if a["kernel"]}
+        given = {argument["kernel"]: f"{name}.data_ptr()" for name, argument in arguments}
         given |= {o["kernel"]: f"out_{o['kernel']}.data_ptr()" if o["returned"] else
                   f"plan.discarded['{o['kernel']}']" for o in outputs}
         addresses = ", ".join(given[name] for name in self._order)
@@ -104,7 +105,7 @@ class Operator:
         result = made[0] if len(made) == 1 else f"({', '.join(made)})"
         text = f"""
 def {self.name}({names}):
-    if grad_enabled() and ({wants}):
+    if asks_gradients() and ({wants}):
         refuse_gradient()
     key = ({key},)
     plan = plans.get(key) or new_plan(key, ({names},))
@@ -115,7 +116,7 @@ def {self.name}({names}):
         refuse(({names},))
     return {result}
 """
-        space = {"grad_enabled": self._asks_gradients, "plans": self.plans, "new_plan": self._new_plan,
+        space = {"asks_gradients": self._asks_gradients, "plans": self.plans, "new_plan": self._new_plan,
                  "empty": torch.empty_strided, "enqueue": self._enqueue, "pack": self._pack,
                  "stream": self._stream(), "refuse": self._refuse_launch,
                  "refuse_gradient": self._refuse_gradient}
