@@ -18,6 +18,7 @@ import types
 
 import torch
 
+from . import errors
 from .cache import Cache, digest
 from .errors import ArgumentError, MachineError
 from .operators import load, operator
@@ -53,6 +54,15 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
                                ("check", check, ("quick", "default", "full"))):
         if value not in known:
             raise ArgumentError("compile", name, f"is {value!r}", f"be one of {', '.join(map(repr, known))}")
+    try:
+        return _compile(function, example_inputs, target, check, backward)
+    except errors.InternalError:
+        raise
+    except errors.Error as error:  # somebody's mistake: where we noticed it is of no use
+        raise error.with_traceback(None) from None
+
+
+def _compile(function, example_inputs, target, check, backward):
     values = example_inputs() if callable(example_inputs) else example_inputs
     if not isinstance(values, (tuple, list)):
         raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
