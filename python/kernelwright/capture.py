@@ -28,6 +28,7 @@ class Captured:
     errors: object
     source: bytes
     constants: dict  # arguments that are built in, by name
+    traced: object  # trace.Trace
 
 
 def capture(spec, dtype=None, cases=None, source=b""):
@@ -50,7 +51,7 @@ def capture(spec, dtype=None, cases=None, source=b""):
                        "goldens": round(time.monotonic() - traced_at, 3)}
     constants = {name: value for name, value, given in zip(spec.names, spec.values, traced.is_argument)
                  if not given}
-    return Captured(text, index, truths, errors, source, constants)
+    return Captured(text, index, truths, errors, source, constants, traced)
 
 
 def capture_file(path, function, dtype, out, more_cases=()):

@@ -42,7 +42,8 @@ def make(cache, key, function, values, places, target, check):
     folder, certificate = found
     launch = json.loads((folder / "launch.json").read_text())
     record = {"kernel": kernel, "operator": f"{live_function.name_of(function)}_{(key or kernel)[:10]}",
-              "signature": describe(captured.graph, certificate, launch, reached, _constants(captured))}
+              "signature": describe(captured.graph, certificate, launch, reached, _constants(captured),
+                                    goldens.least_sizes(captured.traced))}
     if key:
         cache.write("functions", f"{key}.{identity}", record)
     return record, folder, certificate

@@ -29,7 +29,7 @@ def evaluate(size, known):
     """The value of a size, or None where a name in it is not known."""
     if isinstance(size, str):
         return known.get(size)
-    if not isinstance(size, list):
+    if not isinstance(size, list):  # a number, or None: unknown
         return size
     values = [evaluate(part, known) for part in size[1:]]
     if any(value is None for value in values) or size[0] not in _ARITHMETIC:
@@ -62,12 +62,12 @@ def _output_size(graph, name, names):
     return [_renamed(size, names) for size in node["shape"]]
 
 
-def describe(graph, certificate, launch, reached, constants):
+def describe(graph, certificate, launch, reached, constants, least):
     """The record of a compiled function.
 
     graph: graph.json. certificate, launch: certificate.json and launch.json of its kernel.
     reached: names of arguments that the function is not given but reaches. constants: values of
-    parameters that are built in, by name."""
+    parameters that are built in, by name. least: what sizes of an argument's own must be at least."""
     theirs = {a["name"]: a for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map", "scalar")}
     bindings = {b["user"]: b for b in certificate["transfer"]["bindings"] if b["user"]}
     own = {b["argument"]: b for b in certificate["transfer"]["bindings"] if not b["user"]}
@@ -77,6 +77,8 @@ def describe(graph, certificate, launch, reached, constants):
         binding = bindings.get(argument["name"])
         record = {"name": argument["name"], "dtype": argument["dtype"], "tensor": argument["tensor"],
                   "dims": [_renamed(size, names) for size in argument["dims"]],
+                  "least": [_renamed(least.get(size), names) if isinstance(size, str) else None
+                            for size in argument["dims"]],
                   "reached": argument["name"] in reached,
                   "kernel": binding["argument"] if binding else None, "copied": False}
         if binding and argument["tensor"]:
@@ -153,6 +155,10 @@ class Signature:
                 if _differ(value.shape[d], due):
                     by = f", as {said[size]} has" if isinstance(size, str) else ""
                     self.refuse(argument, f"has {value.shape[d]} in dimension {d}", f"have {due}{by}")
+                need = evaluate(argument["least"][d], known)
+                if isinstance(need, int) and isinstance(value.shape[d], int) and value.shape[d] < need:
+                    self.refuse(argument, f"has {value.shape[d]} in dimension {d}",
+                                f"have {need} or more, which these lengths read")
         return known
 
     def _bind(self, argument, value, known, said):

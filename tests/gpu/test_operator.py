@@ -219,6 +219,12 @@ def test_a_wrong_argument_raises_and_the_gpu_goes_on(compiled, change, words):
     assert error(fast(*values), function, values) < 0.02
 
 
+def test_a_table_that_is_too_short_for_the_lengths_is_refused(compiled):
+    fast, _ = compiled("documents")
+    with pytest.raises(kernelwright.ArgumentError, match="DOCUMENTS .* has 512 in dimension 1; it should have 600"):
+        fast(*draw("documents", 2, 600, 600))
+
+
 def test_a_gpu_older_than_the_target_is_named(compiled):
     fast, _ = compiled("causal")
     import shutil
