@@ -155,11 +155,17 @@ class Signature:
                 if _differ(value.shape[d], due):
                     by = f", as {said[size]} has" if isinstance(size, str) else ""
                     self.refuse(argument, f"has {value.shape[d]} in dimension {d}", f"have {due}{by}")
-                need = evaluate(argument["least"][d], known)
-                if isinstance(need, int) and isinstance(value.shape[d], int) and value.shape[d] < need:
+        if all(isinstance(size, int) for size in known.values()):  # no questions to symbols
+            self._check_least(values, known)
+        return known
+
+    def _check_least(self, values, known):
+        for argument, value in zip(self.arguments, values):
+            for d, size in enumerate(argument["least"]):
+                need = evaluate(size, known)
+                if need is not None and value.shape[d] < need:
                     self.refuse(argument, f"has {value.shape[d]} in dimension {d}",
                                 f"have {need} or more, which these lengths read")
-        return known
 
     def _bind(self, argument, value, known, said):
         if not isinstance(value, torch.Tensor):
