@@ -12,6 +12,7 @@ import kernelwright
 from kernelwright import capture, live_function
 from kernelwright.reached import Reached
 
+pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without")
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENTS = torch.tensor([[0] * 40 + [1] * 56, [0] * 7 + [1] * 20 + [2] * 69], dtype=torch.int32)
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
