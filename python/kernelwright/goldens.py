@@ -197,6 +197,17 @@ def run_cases(spec, traced, cases):
         yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case), n)
 
 
+def least_sizes(traced):
+    """{size of an argument of its own, as graph.json names it: what the graph reads of it at least}."""
+    sizes = Sizes(traced.program.graph)
+    batch, others, own = _symbols(traced, sizes)
+    given = [value for value, argument in zip(traced.values, traced.is_argument) if argument]
+    numbers = {key: value for key, value in zip(traced.program.graph_signature.user_inputs, given)
+               if value.dim() == 0}
+    found = table_sizes.least(traced, sizes, batch, others, own, {**_constants(traced), **numbers})
+    return {str(symbol): size for symbol, size in found.items()}
+
+
 def make(spec, traced, cases):
     """Returns the index (for JSON), the truths and the own errors, each one flat array."""
     axis = _head_axis(traced)

@@ -38,6 +38,43 @@ def grown(traced, sizes, values, own, placeholders):
     return values
 
 
+PROBES = ((3, 70, 41), (2, 33, 90), (5, 64, 64), (1, 7, 200))  # batch, queries, keys
+
+
+def least(traced, sizes, batch, others, own, placeholders):
+    """{symbol of `own`: the size, over the other symbols, that the graph reads at least}, of those whose
+    need is one of a few plain expressions at every probe; a table that is
+    read at each row of q needs as many entries as q has rows.
+
+    batch, others: symbols of the operands. placeholders: as for grown()."""
+    needs = []
+    for probe in PROBES:
+        values = dict.fromkeys(own, 1) | {s: probe[0] for s in batch}
+        values |= {s: probe[1:][min(n, 1)] for n, s in enumerate(others)}
+        needs.append((values, grown(traced, sizes, values, own, placeholders)))
+    found = {}
+    for symbol in own:
+        for size in _candidates(batch, others, needs[0][1][symbol]):
+            if needs[0][1][symbol] > 1 and all(_value(size, values) == after[symbol]
+                                               for values, after in needs):
+                found[symbol] = size
+                break
+    return found
+
+
+def _candidates(batch, others, constant):
+    names = [str(s) for s in [*others, *batch]]
+    pairs = [(a, b) for a in names for b in names if a < b]
+    return [*names, *(["max", a, b] for a, b in pairs), *(["+", ["+", a, b], -1] for a, b in pairs),
+            *(["+", a, b] for a, b in pairs), constant]
+
+
+def _value(size, values):
+    if isinstance(size, list):
+        return {"max": max, "+": lambda a, b: a + b}[size[0]](*(_value(part, values) for part in size[1:]))
+    return size if isinstance(size, int) else {str(s): n for s, n in values.items()}[size]
+
+
 def _reads(node):
     """(dimension, node of its indices) of an operator that gathers."""
     name = operator_name(node)
