@@ -23,14 +23,18 @@ def capture(path, function, dtype, out, more_cases=()):
     import torch
 
     from . import goldens, graph, load, trace
+    from .problem import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
     started = time.monotonic()
     spec = load.load(path, function)
-    traced = trace.trace(spec, trace.convert(spec, types[dtype]))
-    graph.refuse_operators(traced.program.graph)
-    text = graph.to_json(spec, traced)
-    text["asked"] = {"function": function or "", "dtype": dtype or ""}
+    try:
+        traced = trace.trace(spec, trace.convert(spec, types[dtype]))
+        graph.refuse_operators(traced.program.graph)
+        text = graph.to_json(spec, traced)
+    except Problem as problem:
+        raise problem.of_text(spec.file, spec.text)
+    text["asked"] = {"function": spec.function_name or "", "dtype": dtype or ""}
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
     index, truths, errors = goldens.make(spec, traced, [*goldens.CASES, *more_cases])
@@ -40,7 +44,7 @@ def capture(path, function, dtype, out, more_cases=()):
     staging.mkdir(parents=True)
     try:
         goldens.write(staging, index, truths, errors)
-        (staging / "source.py").write_bytes(pathlib.Path(path).read_bytes())
+        (staging / "source.py").write_bytes(spec.text.encode())
         (staging / "graph.json").write_text(json.dumps(text, indent=1))
         shutil.rmtree(out, ignore_errors=True)
         staging.rename(out)
