@@ -34,7 +34,7 @@ def capture(path, function, dtype, out, more_cases=()):
         text = graph.to_json(spec, traced)
     except Problem as problem:
         raise problem.of_text(spec.file, spec.text)
-    text["asked"] = {"function": spec.function_name or "", "dtype": dtype or ""}
+    text["asked"] = {"function": spec.asked, "dtype": dtype or ""}
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
     index, truths, errors = goldens.make(spec, traced, [*goldens.CASES, *more_cases])

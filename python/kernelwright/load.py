@@ -25,7 +25,6 @@ from .problem import Problem, first_line_of, last_line_in
 @dataclasses.dataclass
 class UserSpec:
     file: str
-    text: str  # of it, as lines and columns count
     name: str
     function: object  # called with `values`
     values: list  # tensors, numbers, None
@@ -33,7 +32,8 @@ class UserSpec:
     lines: list  # of each argument's name in the file
     columns: list
     line: int  # of the function
-    function_name: str = None  # what was asked for, or what a definition calls it
+    text: str = ""  # of the file, as lines and columns count
+    asked: str = ""  # the function that was asked for, or what a definition calls it
 
 
 class _OnTheCpu(TorchFunctionMode):
@@ -131,9 +131,9 @@ def _function(file, text, module, definitions, wanted):
         raise Problem("spec.inputs", f"{name} takes {len(arguments)} arguments, example_inputs() "
                       f"returns {len(values)}", definitions["example_inputs"].lineno)
     arguments = arguments[: len(values)]
-    return UserSpec(file, text, name, getattr(module, name), values, [a.arg for a in arguments],
+    return UserSpec(file, name, getattr(module, name), values, [a.arg for a in arguments],
                     [a.lineno for a in arguments], [a.col_offset + 1 for a in arguments],
-                    node.lineno, wanted)
+                    node.lineno, text, wanted or "")
 
 
 # ---- KernelBench's form
@@ -164,8 +164,8 @@ def _kernel_bench(file, text, module, definitions):
     places += [_line_of_attribute(node, key) for key in keys]
     names = [a.arg for a in arguments] + [key.replace(".", "_") for key in keys]
     name = re.sub(r"\W", "_", pathlib.Path(file).stem).lstrip("0123456789_") or "attention"
-    return UserSpec(file, text, name, function, values, names,
-                    [line for line, _ in places], [column for _, column in places], node.lineno)
+    return UserSpec(file, name, function, values, names, [line for line, _ in places],
+                    [column for _, column in places], node.lineno, text)
 
 
 def _line_of_attribute(node, key):
