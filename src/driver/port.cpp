@@ -47,13 +47,22 @@ std::string quoted(const fs::path& path) {
   return out + "'";
 }
 
-// A name that says more than which key it is and how many there are; empty for j < N.
-std::string more_than_keys(const tl::ExprPtr& e, const transfer::Facts& facts) {
-  if (e->kind == tl::ExprKind::name)
-    return e->is_name("j") || e->is_name(facts.keys) ? "" : e->text;
-  for (const tl::ExprPtr& part : e->args)
-    if (const std::string name = more_than_keys(part, facts); !name.empty()) return name;
-  return "";
+// Whether each name in a mask's condition is the key's place or a size: j < N.
+bool only_asks_for_the_key(const tl::ExprPtr& e, const tl::Program& kernel) {
+  if (e->kind == tl::ExprKind::name) {
+    const tl::Stmt* declared = transfer::declaration_of_argument(kernel, e->text);
+    return e->is_name("j") || (declared && declared->op == tl::Op::arg_size);
+  }
+  return std::all_of(e->args.begin(), e->args.end(),
+                     [&](const tl::ExprPtr& part) { return only_asks_for_the_key(part, kernel); });
+}
+
+// Maps scores, or weights, to what is dropped: where(condition, s, -inf).
+bool is_mask(const tl::Stmt& s) {
+  if (s.op != tl::Op::map_at || s.expr("f")->kind != tl::ExprKind::where) return false;
+  const tl::ExprPtr& dropped = s.expr("f")->args[2];
+  return dropped->is_name("-inf") ||
+         (dropped->kind == tl::ExprKind::real && dropped->text == "0.0");
 }
 
 bool has_constant(const tl::Program& kernel, const std::string& name) {
@@ -68,28 +77,27 @@ bool has_constant(const tl::Program& kernel, const std::string& name) {
 }  // namespace
 
 bool is_plain(const tl::Program& kernel, Diagnostics& diagnostics) {
-  tl::Program program = kernel;
-  Diagnostics later;  // a kernel without these places is transfer's to refuse
-  const auto facts = transfer::find_facts(program, later);
-  const tl::Stmt* step = facts ? transfer::softmax_step(program, *facts) : nullptr;
-  if (!step) return true;
-  const transfer::Place mask = transfer::mask_of(program, *facts);
-  const tl::Stmt& masks = (*mask.block)[mask.at].body[0];
   const auto refuse = [&](const tl::Stmt& at, const std::string& what) {
     diagnostics.error("port.variant", at.span, "this kernel is a variant already: " + what).hint =
         "start from the kernel of plain attention that it was made from; a folder that make or "
         "port wrote goes onto a newer kernel with `kernelwright rebase`";
     return false;
   };
-  const tl::ExprPtr keep = masks.expr("f")->args[0];
-  if (!more_than_keys(keep, *facts).empty())
-    return refuse(masks, fmt::format("it keeps a score where {}, and plain attention where j < {}",
-                                     tl::print(keep), facts->keys));
-  const tl::Stmt* other = nullptr;
-  tl::walk(step->body, [&](const tl::Stmt& s) {
-    const bool of_scores = transfer::is_map_of_scores(s, tl::Op::map_at, *facts) ||
-                           transfer::is_map_of_scores(s, tl::Op::map_real, *facts);
-    if (of_scores && &s != &masks && !other) other = &s;
+  const tl::Stmt *mask = nullptr, *other = nullptr;
+  tl::walk(kernel.body, [&](const tl::Stmt& s) {
+    if (!mask && is_mask(s)) mask = &s;
+  });
+  if (!mask) return true;  // transfer's to refuse
+  const tl::ExprPtr keep = mask->expr("f")->args[0];
+  if (!only_asks_for_the_key(keep, kernel))
+    return refuse(*mask,
+                  fmt::format("it keeps a score where {}, and plain attention wherever there "
+                              "is a key",
+                              tl::print(keep)));
+  const std::string scores = tl::base_name(mask->expr("t"));
+  tl::walk(kernel.body, [&](const tl::Stmt& s) {
+    const bool by_place = s.op == tl::Op::map_at || s.op == tl::Op::map_real;
+    if (!other && &s != mask && by_place && tl::base_name(s.expr("t")) == scores) other = &s;
   });
   return !other || refuse(*other, "it changes scores before their softmax");
 }

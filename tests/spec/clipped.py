@@ -1,6 +1,7 @@
 # clipped: bf16, 4 heads, D 64; any B, M, N
 #   score   min(max(s * 0.125, -8), 8)
 #   keep    j <= i
+#   softmax over j
 import torch
 
 
