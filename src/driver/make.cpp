@@ -179,7 +179,8 @@ class Maker {
       made_.explanation = check::print(report_);
       made_.exit = report_.verdict == check::Verdict::refuted        ? Exit::refuted
                    : report_.verdict == check::Verdict::inconclusive ? Exit::inconclusive
-                                                                     : Exit::own_fault;
+                   : options_.earlier ? Exit::bad_input  // somebody edited it
+                                      : Exit::own_fault;
       return false;
     }
     const check::ExactReport& exact = report_.exact;
@@ -224,7 +225,7 @@ class Maker {
     Replay replay = driver::replay(*options_.earlier, expert_, lowered_->text, attempt_);
     if (!replay.text) return false;
     if (*replay.text != lowered_->text) {
-      const SourcePtr text = make_source((target_ / "kernel.cu").string(), *replay.text);
+      const SourcePtr text = make_source((target_ / "kernel.cu (merged)").string(), *replay.text);
       std::optional<tl::Program> program = lift::lift(text, tools_->clang, attempt_);
       if (!program || !tl::verify(*program, attempt_) ||
           !keeps_arguments(*transferred_, *program, attempt_))

@@ -124,8 +124,10 @@ SourcePtr find_expert(const Tools& tools, const std::string& kernel, const std::
   };
   std::error_code failed;
   if (fs::is_directory(kernel, failed)) return refuse("it is a folder");
+  if (fs::exists(kernel, failed) && !fs::is_regular_file(kernel, failed))
+    return refuse("it is no file that a patch could change");
   errno = 0;
-  const SourcePtr source = read_source(kernel);
+  const SourcePtr source = read_source(fs::path(kernel).lexically_normal() == "-" ? "./-" : kernel);
   if (!source) return refuse(std::strerror(errno));
   if (source->text.find('\0') != std::string::npos) return refuse("it is no text");
   return source;

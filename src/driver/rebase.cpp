@@ -58,7 +58,7 @@ class Reader {
     if (!checked) return std::nullopt;
     Earlier earlier;
     earlier.edited = edited_text(*checked);
-    if (!earlier.edited) return std::nullopt;
+    if (!earlier.edited || !is_a_kernel(earlier.edited, *checked)) return std::nullopt;
     const SourcePtr kept = names("from/rules.cu") ? read_in(folder_, "from/rules.cu") : nullptr;
     earlier.by_rules = make_source("from/rules.cu", kept ? kept->text : *checked);
     if (!set_constants(expert, earlier)) return std::nullopt;
@@ -163,6 +163,13 @@ class Reader {
                        folder_.string(), tl::print_diff(*lifted, *program)),
            "edit one of them, and put the other back");
     return nullptr;
+  }
+
+  // Faults of an edit are said of the file that was edited, before anything is merged.
+  bool is_a_kernel(const SourcePtr& edited, const std::string& checked) {
+    if (edited->text == checked) return true;
+    const auto program = lift::lift(edited, tools_.clang, diagnostics_);
+    return program && tl::verify(*program, diagnostics_);
   }
 
   bool set_constants(const SourcePtr& expert, Earlier& earlier) {

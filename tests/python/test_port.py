@@ -123,7 +123,7 @@ def test_what_is_no_kernel_is_refused(causal, tmp_path):
     (tmp_path / "empty.cu").write_text("")
     (tmp_path / "binary.cu").write_bytes(b"\x7fELF\0\0")
     for name, code, part in [("none.cu", "driver.kernel", "No such file"), (".", "driver.kernel", "folder"),
-                             ("binary.cu", "driver.kernel", "no text")]:
+                             ("binary.cu", "driver.kernel", "no text"), ("/dev/null", "driver.kernel", "no file that")]:
         assert_refused(call("port", tmp_path / name, "--spec", causal), code, part)
     run = call("port", tmp_path / "empty.cu", "--spec", causal, cwd=tmp_path)
     assert run.returncode == 2 and "error[" in run.stderr

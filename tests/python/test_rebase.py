@@ -47,15 +47,14 @@ def rebase(variant, onto, out, *words):
     return call("rebase", variant, "--onto", onto, "--out", out, "--check", "quick", *words)
 
 
-def test_rules_are_replayed_on_the_new_kernel(variant, tmp_path):
+def test_rules_are_replayed_on_the_new_kernel(variant, tmp_path, ported):
     run = rebase(variant, newer(tmp_path), tmp_path / "out")
     assert run.returncode == 0, run.stderr
     assert "no edits by hand" in run.stderr
     text = (tmp_path / "out/kernel.cu").read_text()
     assert text.startswith("// The next version.\n//\n") and "STAGES = 3;" in text and "i + 1" in text
     # The same as a port of the new kernel.
-    spec = variant / "from/causal.py"
-    port = call("port", tmp_path / "next.cu", "--spec", spec, "--check", "quick", "--out", tmp_path / "port")
+    port = call("port", tmp_path / "next.cu", "--spec", ported[1].parent / "causal", "--check", "quick", "--out", tmp_path / "port")
     assert port.returncode == 0 and (tmp_path / "port/kernel.cu").read_text() == text
 
 
@@ -93,6 +92,29 @@ def test_a_conflicting_edit_is_refused_with_both_places(variant, tmp_path):
     assert mine != theirs
     assert_refused(run, "rebase.conflict", f"{variant}/kernel.cu:{mine}:", f"{onto}:{theirs}:", "8.0f", "10.0f", "6.0f")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("old, new, code", [
+    ("kw::publish();", "kw::publish(); __syncthreads();", "lift.unrecognised"),
+    ("kw::sync_worker(me);", "", "store.C4"),
+])
+def test_an_edit_that_is_no_kernel_is_refused_in_the_edited_file(old, new, code, variant, tmp_path, ported):
+    edit(variant / "kernel.cu", old, new)
+    line = next(n for n, text in enumerate((variant / "kernel.cu").read_text().splitlines(), 1)
+                if (new and new in text) or (not new and "kw::store(acc" in text))
+    assert_refused(rebase(variant, ported[1], tmp_path / "out"), code, f"{variant}/kernel.cu:{line}:")
+
+
+def test_an_edit_that_takes_an_argument_away_is_refused(variant, tmp_path, ported):
+    text = (variant / "kernel.cu").read_text()
+    (variant / "kernel.cu").write_text(text.replace("'D'> q;", "'D'> query;").replace("args.q,", "args.query,"))
+    assert_refused(rebase(variant, ported[1], tmp_path / "out"), "rebase.argument", "`q`")
+
+
+def test_an_argument_that_nobody_gives_is_refused(variant, tmp_path, ported):
+    edit(variant / "kernel.cu", "    " + SLACK, "    float extra;\n    float slack = extra / scale;")
+    run = rebase(variant, ported[1], tmp_path / "out")
+    assert_refused(run, "check.binding", "the kernel takes extra")
 
 
 def test_an_edit_that_makes_it_wrong_is_refuted(variant, tmp_path, ported):
