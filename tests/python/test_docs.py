@@ -18,7 +18,7 @@ import pytest
 
 from kernelwright_cli import COMMAND, ROOT
 
-DOCUMENTS = ["docs/kernel_engineers.md"]
+DOCUMENTS = ["docs/kernel_engineers.md", "docs/interchange.md"]
 BLOCK = re.compile(r"^```(console|sh|python (\S+))\n(.*?)^```$", re.M | re.S)
 
 

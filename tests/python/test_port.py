@@ -37,6 +37,8 @@ def test_the_patch_gives_the_variant_byte_for_byte(name, repository, causal, tmp
     assert "lift      " + str(kernel) in run.stderr and "tiles" not in run.stderr
     variant, patch = (tmp_path / "out/kernel.cu").read_bytes(), tmp_path / "out/kernel.patch"
     assert variant != kernel.read_bytes()
+    # New lines end as the user's do.
+    assert variant.count(b"\r\n") == (variant.count(b"\n") if name == "from Windows" else 0)
     how = re.search(r"^ +apply: (.*)$", run.stderr, re.M)[1]
     try:
         subprocess.run(how, shell=True, check=True, cwd="/")
@@ -48,20 +50,14 @@ def test_the_patch_gives_the_variant_byte_for_byte(name, repository, causal, tmp
         git(repository, "checkout", "-q", ".")
 
 
-def test_lines_end_as_the_users_lines_do(repository, causal, tmp_path):
-    run = call("port", repository / "our kernels/from Windows.cu", "--spec", causal, "--check", "quick", "--out",
-               tmp_path / "out")
-    assert run.returncode == 0, run.stderr
-    text = (tmp_path / "out/kernel.cu").read_bytes()
-    assert text.count(b"\n") == text.count(b"\r\n") > 200
-
-
-def test_outside_of_a_repository_patch_applies_it_in_the_files_folder(causal, tmp_path):
+def test_outside_of_a_repository_patch_applies_it_and_the_certificate_verifies(causal, tmp_path):
     kernel = write_kernel(tmp_path / "mine/fmha.cu")
     run = call("port", kernel, "--spec", causal, "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0, run.stderr
     subprocess.run(re.search(r"^ +apply: (patch .*)$", run.stderr, re.M)[1], shell=True, check=True)
     assert kernel.read_bytes() == (tmp_path / "out/kernel.cu").read_bytes()
+    verified = call("verify", tmp_path / "out")
+    assert verified.returncode == 0, verified.stderr
 
 
 def test_a_copy_of_the_corpus_gets_the_measured_tiles(causal, tmp_path):
@@ -72,13 +68,6 @@ def test_a_copy_of_the_corpus_gets_the_measured_tiles(causal, tmp_path):
     made = call("make", causal, "--check", "quick", "--out", tmp_path / "b")
     assert made.returncode == 0, made.stderr
     assert (tmp_path / "a/kernel.cu").read_text() == (tmp_path / "b/kernel.cu").read_text()
-
-
-def test_the_certificate_of_a_port_verifies(causal, tmp_path):
-    kernel = write_kernel(tmp_path / "fmha.cu")
-    assert call("port", kernel, "--spec", causal, "--check", "quick", "--out", tmp_path / "out").returncode == 0
-    run = call("verify", tmp_path / "out")
-    assert run.returncode == 0, run.stderr + run.stdout
 
 
 # --- refusals: at the user's line, with what to do --------------------------------------------
