@@ -15,7 +15,7 @@ class Problem(Exception):
 
     def of_text(self, file, text):
         """The same of a text that is in no file of its own."""
-        self.file, self.text = file, text
+        self.file, self.text = file, text or None
         return self
 
     def to_json(self, file):
