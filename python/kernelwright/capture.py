@@ -38,12 +38,16 @@ def capture(spec, dtype=None, cases=None, source=b""):
     import torch
 
     from . import goldens, graph, trace
+    from .problem import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
     started = time.monotonic()
-    traced = trace.trace(spec, trace.convert(spec, types[dtype]))
-    graph.refuse_operators(traced.program.graph)
-    text = graph.to_json(spec, traced)
+    try:
+        traced = trace.trace(spec, trace.convert(spec, types[dtype]))
+        graph.refuse_operators(traced.program.graph)
+        text = graph.to_json(spec, traced)
+    except Problem as problem:
+        raise problem.of_text(spec.file, spec.text)
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
     index, truths, errors = goldens.make(spec, traced, cases or goldens.CASES)
@@ -57,9 +61,9 @@ def capture(spec, dtype=None, cases=None, source=b""):
 def capture_file(path, function, dtype, out, more_cases=()):
     """Captures a file's function into the folder `out`."""
     from . import goldens, load
-    captured = capture(load.load(path, function), dtype, [*goldens.CASES, *more_cases],
-                       pathlib.Path(path).read_bytes())
-    captured.graph["asked"] = {"function": function or "", "dtype": dtype or ""}
+    spec = load.load(path, function)
+    captured = capture(spec, dtype, [*goldens.CASES, *more_cases], spec.text.encode())
+    captured.graph["asked"] = {"function": spec.asked, "dtype": dtype or ""}
     write(captured, out)
 
 

@@ -11,9 +11,17 @@ class Problem(Exception):
         self.code, self.message, self.hint = code, message, hint
         self.line, self.column = line, column
         self.notes = list(notes)
+        self.file = self.text = None  # where they are not those of the file that was asked for
+
+    def of_text(self, file, text):
+        """The same of a text that is in no file of its own."""
+        self.file, self.text = file, text or None
+        return self
 
     def to_json(self, file):
-        place = {"file": file, "line": self.line, "column": self.column} if self.line else None
+        place = {"file": self.file or file, "line": self.line, "column": self.column} if self.line else None
+        if place and self.text is not None:
+            place["text"] = self.text
         return {
             "severity": "error",
             "code": self.code,

@@ -16,7 +16,7 @@ constexpr char kNoGpu[] =
 constexpr char kOneGpu[] =
     "on a GPU: sizes and inputs beyond the cases of gpu.json, and other GPUs";
 
-Claims transfer_facts(const transfer::Result& t) {
+Claims transfer_facts(const transfer::Result& t, bool by_hand) {
   Claims rules = Claims::array(), bindings = Claims::array(), conditions = Claims::array();
   for (const transfer::AppliedRule& r : t.rules)
     rules.push_back({{"rule", r.name}, {"before", r.before}, {"after", r.after}});
@@ -24,7 +24,7 @@ Claims transfer_facts(const transfer::Result& t) {
     bindings.push_back({{"argument", b.argument}, {"user", b.user}, {"dims", b.dims}});
   for (const transfer::Condition& c : t.conditions)
     conditions.push_back({{"holds", tl::print(c.holds)}, {"why", c.why}});
-  return {{"proposer", "rules"},
+  return {{"proposer", by_hand ? "rules, then a person" : "rules"},
           {"rules", rules},
           {"bindings", bindings},
           {"notes", t.notes},
@@ -139,11 +139,13 @@ Claims check_facts(const check::Report& report) {
   return out;
 }
 
-Claims lens_facts(int statements) {
-  return one_check("lens",
-                   "lifting kernel.cu gives kernel.tl back, token for token, and kernel.tl written "
-                   "into from/expert.cu gives kernel.cu",
-                   true, {{"statements", statements}});
+Claims lens_facts(int statements, bool by_hand) {
+  const char* claim =
+      by_hand ? "lifting kernel.cu gives kernel.tl back, token for token; kernel.cu is "
+                "from/rules.cu as a person edited it"
+              : "lifting kernel.cu gives kernel.tl back, token for token, and kernel.tl "
+                "written into from/expert.cu gives kernel.cu";
+  return one_check("lens", claim, true, {{"statements", statements}});
 }
 
 Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built) {
@@ -200,7 +202,7 @@ Claims certificate(const Tools& tools, const Claim& claim) {
   Claims checked = check_facts(claim.report);
   int statements = 0;
   tl::walk(claim.transferred.program.body, [&](const tl::Stmt&) { ++statements; });
-  checked.push_back(lens_facts(statements));
+  checked.push_back(lens_facts(statements, claim.by_hand));
   checked.push_back(cubin_facts(claim.plan, claim.built));
   return {{"schema", kCertificateSchema},
           {"kernelwright", "0.1.0"},
@@ -216,7 +218,7 @@ Claims certificate(const Tools& tools, const Claim& claim) {
             "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"}},
           {"spec", spec_facts(claim.capture, claim.graph)},
           {"expert", {{"name", claim.expert->name}, {"sha256", sha256(claim.expert->text)}}},
-          {"transfer", transfer_facts(claim.transferred)},
+          {"transfer", transfer_facts(claim.transferred, claim.by_hand)},
           {"tools", tool_facts(tools, claim.graph, claim.built.compiler)},
           {"files", file_hashes(claim.folder)}};
 }

@@ -47,7 +47,11 @@ struct Claim {
   const lower::LaunchPlan& plan;
   const Built& built;
   std::filesystem::path folder;  // complete but for the certificate
+  bool by_hand = false;          // a person's edits came on top of what the rules wrote
 };
+
+// In `from/`: kernel.cu before the edits, where a person edited it.
+inline constexpr char kByRules[] = "rules.cu";
 
 Claims certificate(const Tools& tools, const Claim& claim);
 
@@ -58,7 +62,7 @@ std::map<std::string, std::string> file_hashes(const std::filesystem::path& fold
 Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph);
 // The laws and the readings of a check, one object each: "check", "claim", "holds", "coverage".
 Claims check_facts(const check::Report& report);
-Claims lens_facts(int statements);
+Claims lens_facts(int statements, bool by_hand);
 Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built);
 Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler);
 std::vector<std::string> not_checked(const check::Report& report);

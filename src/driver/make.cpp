@@ -1,6 +1,7 @@
 #include "driver/make.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -8,7 +9,9 @@
 #include "check/check.h"
 #include "driver/certificate.h"
 #include "driver/cpu_self_test.h"
+#include "driver/port.h"
 #include "driver/proof.h"
+#include "driver/rebase.h"
 #include "driver/report.h"
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
@@ -70,10 +73,8 @@ class Maker {
     }
     tools_ = find_tools(diagnostics_);
     if (!tools_) return false;
-    const auto file = corpus_kernel(tools_->home, options_.target, diagnostics_);
-    if (!file) return false;
-    expert_path_ = fs::relative(*file, tools_->home.root).string();
-    expert_ = make_source(expert_path_, read_source(file->string())->text);
+    expert_ = find_expert(*tools_, options_.kernel, options_.target, diagnostics_);
+    if (!expert_) return false;
     tiles_ = find_tiles(tools_->home, options_.tiles, diagnostics_);
     return tiles_.has_value();
   }
@@ -122,7 +123,14 @@ class Maker {
   bool lift() {
     source_ = lift::lift(expert_, tools_->clang, diagnostics_);
     if (!source_ || !tl::verify(*source_, diagnostics_)) return false;
-    say("lift", fmt::format("{}: {} statements", expert_path_, count_statements(*source_)));
+    if (!options_.kernel.empty()) {
+      if (!is_plain(*source_, diagnostics_)) return false;
+      keep_rows_for(*source_, *tiles_);
+    }
+    if (options_.earlier)
+      say_left_out(
+          add_row_of(*options_.earlier, capture_->form, options_.target, *source_, *tiles_));
+    say("lift", fmt::format("{}: {} statements", expert_->name, count_statements(*source_)));
     return true;
   }
 
@@ -172,7 +180,8 @@ class Maker {
       made_.explanation = check::print(report_);
       made_.exit = report_.verdict == check::Verdict::refuted        ? Exit::refuted
                    : report_.verdict == check::Verdict::inconclusive ? Exit::inconclusive
-                                                                     : Exit::own_fault;
+                   : options_.earlier ? Exit::bad_input  // somebody edited it
+                                      : Exit::own_fault;
       return false;
     }
     const check::ExactReport& exact = report_.exact;
@@ -197,6 +206,10 @@ class Maker {
   bool lower() {
     lowered_ = lower::lower(transferred_->program, expert_, tools_->clang, attempt_);
     if (!lowered_) return false;
+    if (!options_.kernel.empty())
+      lowered_->changes =
+          lower::line_changes(name_in_patch(options_.kernel), expert_->text, lowered_->text);
+    if (options_.earlier && !replay_by_hand()) return false;
     plan_ = lower::plan_launch(transferred_->program, options_.target, attempt_);
     if (!plan_) return false;
     for (const transfer::Condition& c : transferred_->conditions)
@@ -206,6 +219,36 @@ class Maker {
                     "back",
                     std::max(lowered_->changes.added, lowered_->changes.removed), lowered_->lines));
     return true;
+  }
+
+  // What a person changed in an earlier variant, put into what the rules wrote now.
+  bool replay_by_hand() {
+    Replay replay = driver::replay(*options_.earlier, expert_, lowered_->text, attempt_);
+    if (!replay.text) return false;
+    if (*replay.text != lowered_->text) {
+      const SourcePtr text = make_source((target_ / "kernel.cu (merged)").string(), *replay.text);
+      std::optional<tl::Program> program = lift::lift(text, tools_->clang, attempt_);
+      if (!program || !tl::verify(*program, attempt_) ||
+          !keeps_arguments(*transferred_, *program, attempt_))
+        return false;
+      by_rules_ = lowered_->text;
+      lowered_->lifted = *program;
+      transferred_->program = std::move(*program);
+      lowered_->text = *replay.text;
+      lowered_->changes =
+          lower::line_changes(name_in_patch(options_.kernel), expert_->text, lowered_->text);
+      lowered_->lines = static_cast<int>(lower::split_lines(lowered_->text).size());
+    }
+    say("replay", replay.said);
+    return true;
+  }
+
+  void say_left_out(const std::vector<std::string>& constants) {
+    if (!constants.empty())
+      say_("",
+           fmt::format("the new kernel has no {}, which the earlier variant set",
+                       fmt::join(constants, ", ")),
+           0);
   }
 
   bool build() {
@@ -227,6 +270,7 @@ class Maker {
         write_file(from / fs::path(capture_->source->name).filename(), capture_->source->text) &&
         write_file(from / "graph.json", graph_.text) &&
         write_file(from / "expert.cu", expert_->text) &&
+        (by_rules_.empty() || write_file(from / kByRules, by_rules_)) &&
         write_file(folder.path() / "kernel.cu", lowered_->text) &&
         write_file(folder.path() / "kernel.tl", tl::print(transferred_->program)) &&
         write_file(folder.path() / "kernel.patch", lowered_->changes.patch) &&
@@ -254,12 +298,17 @@ class Maker {
         target_.string() +
             "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json, "
             "report.html}");
+    if (!options_.kernel.empty()) say_("", how_to_apply(options_.kernel, target_), 0);
     return true;
   }
 
   // Last: it names every file, but for the page about it.
   bool write_certificate(const fs::path& folder) {
-    const Claim claim{*capture_, graph_, expert_, *transferred_, report_, *plan_, *built_, folder};
+    const SourcePtr expert = options_.kernel.empty()
+                                 ? expert_
+                                 : make_source(name_in_patch(options_.kernel), expert_->text);
+    const Claim claim{*capture_, graph_,  expert, *transferred_,     report_,
+                      *plan_,    *built_, folder, !by_rules_.empty()};
     const Claims claims = certificate(*tools_, claim);
     return write_file(folder / "certificate.json", claims.dump(1) + "\n") &&
            write_report(*tools_, folder, claims, {&*source_, &lowered_->lifted});
@@ -292,7 +341,6 @@ class Maker {
   fs::path captured_;  // what capture wrote
   CapturedGraph graph_;
   std::optional<Tools> tools_;
-  std::string expert_path_;
   SourcePtr expert_;
   std::optional<std::vector<transfer::Tiles>> tiles_;
   std::optional<spec::Capture> capture_;
@@ -300,6 +348,7 @@ class Maker {
   std::optional<transfer::Result> transferred_;
   check::Report report_;
   std::optional<lower::Lowered> lowered_;
+  std::string by_rules_;  // what lower wrote, where a person's edits came on top; else empty
   std::optional<lower::LaunchPlan> plan_;
   std::optional<Built> built_;
 };

@@ -7,18 +7,30 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "check/check.h"
 #include "driver/tools.h"
+#include "transfer/tiles.h"
 
 namespace kw::driver {
+
+// A variant that is made once more, on another kernel: what the rules wrote, what a person then
+// made of it, and the constants that the rules set (rebase.h).
+struct Earlier {
+  SourcePtr by_rules, edited;
+  std::vector<transfer::Constant> constants;
+};
 
 struct MakeOptions {
   std::string spec, function, dtype;
   std::string target = "sm_90a";
-  std::string tiles;  // a file of the user's tile database, or empty
-  std::string out;    // empty: out/NAME
+  std::string tiles;   // a file of the user's tile database, or empty
+  std::string kernel;  // somebody's own kernel to start from (port.h), or empty: the corpus's
+  std::optional<Earlier> earlier;
+  std::string out;  // empty: out/NAME
   bool gpu = false;
   check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
 };

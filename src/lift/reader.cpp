@@ -32,8 +32,22 @@ class StatementReader {
   bool refuse(size_t at, const std::string& message) {
     const Token& t = at < tokens_.size() ? tokens_[at] : tokens_.back();
     diagnostics_.error("lift.unrecognised", Span{source_, t.begin, t.end}, message).hint =
-        "kernels are written in the statements of docs/tl.md, in their CUDA spelling";
+        what_to_do();
     return false;
+  }
+
+  // By how the statement at hand begins.
+  std::string what_to_do() const {
+    const auto is = [&](size_t k, std::string_view text) {
+      return at_ + k < tokens_.size() && tokens_[at_ + k].text == text;
+    };
+    const bool holds_vocabulary = is(2, "{") && is(3, "kw") && !is(5, "index");
+    if (is(0, "struct") && holds_vocabulary && !is(1, "Args") && !is(1, "Shared"))
+      return "call the struct of the kernel's arguments Args, and that of its shared memory Shared";
+    if (is(1, "(") && is_identifier(tokens_[at_].text))
+      return "call what the vocabulary has, kw::NAME of docs/tl.md, or a lambda of this kernel; "
+             "code below the vocabulary would run unchecked";
+    return "kernels are written in the statements of docs/tl.md, in their CUDA spelling";
   }
 
   bool statement(Block where, Scope& scope, std::vector<Stmt>& body, std::vector<Place>& places) {
@@ -52,7 +66,7 @@ class StatementReader {
 
   // The statement's own words; where none fits, says what the row that came furthest expected.
   std::optional<Stmt> head(Block where, const Scope& scope, Place& place) {
-    size_t furthest = at_;
+    size_t furthest = at_, place_of_fault = at_;
     std::string expected = "no statement begins like this";
     for (const Row& row : table()) {
       if (row.where != where || row.cuda.empty()) continue;
@@ -68,10 +82,11 @@ class StatementReader {
       }
       if (reader.at > furthest) {
         furthest = reader.at;
+        place_of_fault = reader.whole ? at_ : reader.at;
         expected = reader.expected;
       }
     }
-    refuse(furthest, expected);
+    refuse(place_of_fault, expected);
     return std::nullopt;
   }
 

@@ -21,9 +21,14 @@ std::string indent_of(std::string_view text, size_t at) {
 }
 
 bool ends_line(std::string_view text, size_t at) {
-  const std::string_view rest = text.substr(at, line_end(text, at) - at);
-  const size_t word = rest.find_first_not_of(" \t\r");
-  return word == std::string_view::npos || rest.substr(word, 2) == "//";
+  std::string_view rest = text.substr(at, line_end(text, at) - at);
+  for (;;) {
+    const size_t word = rest.find_first_not_of(" \t\r");
+    if (word == std::string_view::npos || rest.substr(word, 2) == "//") return true;
+    const size_t close = rest.substr(word, 2) == "/*" ? rest.find("*/", word + 2) : rest.npos;
+    if (close == rest.npos) return false;  // code, or a comment that goes on in the next line
+    rest.remove_prefix(close + 2);
+  }
 }
 
 bool begins_line(std::string_view text, size_t at) {

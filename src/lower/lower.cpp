@@ -203,7 +203,8 @@ class Lowering {
     const std::string text = fresh(stmt, indent, scope), line = indented(text, indent);
     const bool apart = row(stmt.op).where == Block::top && row(stmt.op).holds != Block::none;
     if (at_ == 0 || text_[at_ - 1] == '\n') return line + (apart ? "\n\n" : "\n");
-    if (!ends_line(text_, at_)) return " " + text;
+    if (!ends_line(text_, at_))
+      return text.starts_with('#') ? "\n" + text + "\n" + indent : " " + text;
     const size_t newline = line_end(text_, at_);
     const std::string rest = text_.substr(at_, newline - at_);
     at_ = newline;
@@ -246,6 +247,24 @@ class Lowering {
   bool good_ = true;
 };
 
+// In a text whose every line ends with a carriage return, the new ones do, too.
+std::string with_ends_of(const std::string& reference, const std::string& text) {
+  const auto returns = [](const Lines& lines) {
+    return std::all_of(lines.begin(), lines.end(), [](std::string_view line) {
+      return !line.ends_with('\n') || line.ends_with("\r\n");
+    });
+  };
+  const Lines lines = split_lines(text);
+  if (reference.find("\r\n") == std::string::npos || !returns(split_lines(reference))) return text;
+  std::string out;
+  for (std::string_view line : lines) {
+    const bool ours = line.ends_with('\n') && !line.ends_with("\r\n");
+    out += line.substr(0, line.size() - ours);
+    if (ours) out += "\r\n";
+  }
+  return out;
+}
+
 // The law PutGet, on this very result.
 bool gives_back(const Program& program, const Program& lifted, Diagnostics& diagnostics) {
   if (equal(lifted, program)) return true;
@@ -264,6 +283,7 @@ std::optional<Lowered> lower(const Program& program, const SourcePtr& reference,
   if (!lifted) return std::nullopt;
   std::optional<std::string> text = Lowering(*lifted, diagnostics).run(program, *lifted);
   if (!text) return std::nullopt;
+  *text = with_ends_of(reference->text, *text);
   std::optional<Program> back = lifted->program;
   if (*text != reference->text) {
     const SourcePtr lowered = make_source(reference->name + " (lowered)", *text);

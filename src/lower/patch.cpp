@@ -5,31 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
-#include <vector>
+#include <cstdio>
 
 namespace kw::lower {
 namespace {
 
 constexpr size_t kContext = 3;
 
-// A line with its newline, which the last one may lack.
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const size_t length = std::min(text.find('\n'), text.size() - 1) + 1;
-    out.push_back(text.substr(0, length));
-    text.remove_prefix(length);
-  }
-  return out;
-}
-
 struct Edit {
   char mark;  // ' ', '-' or '+'
   std::string_view line;
 };
-
-using Lines = std::vector<std::string_view>;
 
 void edits_between(const Lines& a, const Lines& b, size_t first, size_t a_end, size_t b_end,
                    std::vector<Edit>& out) {
@@ -81,10 +67,72 @@ std::string hunk(const std::vector<Edit>& all, size_t from, size_t to) {
                      new_count ? new_line : new_line - 1, new_count, body);
 }
 
+// "@@ -12,3 +14,4 @@": the first line of the old text, counted from 0; or nothing.
+std::optional<size_t> start_of_hunk(std::string_view line) {
+  size_t first = 0, count = 1;
+  const std::string text(line);
+  const int read = std::sscanf(text.c_str(), "@@ -%zu,%zu +", &first, &count);
+  if (read != 2) return std::nullopt;
+  return count == 0 ? first : first - 1;  // of no lines: the one that they follow
+}
+
 }  // namespace
 
+Lines split_lines(std::string_view text) {
+  Lines out;
+  while (!text.empty()) {
+    const size_t length = std::min(text.find('\n'), text.size() - 1) + 1;
+    out.push_back(text.substr(0, length));
+    text.remove_prefix(length);
+  }
+  return out;
+}
+
+std::vector<Difference> differences(const Lines& from, const Lines& to) {
+  std::vector<Difference> out;
+  size_t a = 0, b = 0;
+  bool open = false;
+  for (const Edit& e : edits(from, to)) {
+    if (e.mark != ' ' && !open) out.push_back({a, a, b, b});
+    open = e.mark != ' ';
+    a += e.mark != '+';
+    b += e.mark != '-';
+    if (open) out.back().from_end = a, out.back().to_end = b;
+  }
+  return out;
+}
+
+std::optional<std::string> apply_patch(const std::string& from, const std::string& patch) {
+  const Lines old = split_lines(from), lines = split_lines(patch);
+  std::string out;
+  size_t at = 0;  // how many lines of `from` are done
+  bool in_hunk = false;
+  for (size_t k = 0; k < lines.size(); ++k) {
+    std::string_view line = lines[k];
+    if (line.starts_with("@@")) {
+      const std::optional<size_t> start = start_of_hunk(line);
+      if (!start || *start < at || *start > old.size()) return std::nullopt;
+      while (at < *start) out += old[at++];
+      in_hunk = true;
+    } else if (in_hunk && !line.starts_with('\\')) {
+      const char mark = line[0];
+      line.remove_prefix(1);
+      if (k + 1 < lines.size() && lines[k + 1].starts_with('\\')) line.remove_suffix(1);
+      if (mark == '+') {
+        out += line;
+        continue;
+      }
+      if (at >= old.size() || old[at] != line) return std::nullopt;
+      if (mark == ' ') out += line;
+      ++at;
+    }
+  }
+  while (at < old.size()) out += old[at++];
+  return out;
+}
+
 LineChanges line_changes(const std::string& path, const std::string& from, const std::string& to) {
-  const std::vector<Edit> all = edits(lines_of(from), lines_of(to));
+  const std::vector<Edit> all = edits(split_lines(from), split_lines(to));
   LineChanges out;
   for (size_t k = 0; k < all.size(); ++k) {
     if (all[k].mark == ' ') continue;
@@ -100,7 +148,10 @@ LineChanges line_changes(const std::string& path, const std::string& from, const
     out.patch += hunk(all, begin, end);
     k = last;
   }
-  if (!out.patch.empty()) out.patch = fmt::format("--- a/{}\n+++ b/{}\n{}", path, path, out.patch);
+  // Readers of patches take a name with a space in it up to a tab.
+  const char* end = path.find(' ') == std::string::npos ? "" : "\t";
+  if (!out.patch.empty())
+    out.patch = fmt::format("--- a/{0}{1}\n+++ b/{0}{1}\n{2}", path, end, out.patch);
   return out;
 }
 

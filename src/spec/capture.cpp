@@ -266,11 +266,12 @@ bool read_problems(const std::string& standard_output, Diagnostics& diagnostics)
   for (const Json& d : json["diagnostics"]) {
     Span span;
     if (d.contains("place") && d["place"].is_object()) {
-      const std::string file = d["place"].value("file", "");
+      const Json& place = d["place"];
+      const std::string file = place.value("file", "");
       Graph lines;  // for its line()
-      lines.source = read_source(file);
-      if (lines.source)
-        span = lines.line(d["place"].value("line", 1), d["place"].value("column", 1));
+      lines.source =
+          place.contains("text") ? make_source(file, place.value("text", "")) : read_source(file);
+      if (lines.source) span = lines.line(place.value("line", 1), place.value("column", 1));
     }
     Diagnostic& added =
         diagnostics.error(d.value("code", "spec"), span, d.value("message", "(no message)"));

@@ -120,7 +120,7 @@ ExprPtr clamp(Elements& g, const Node& n, const Indices& at) {
   };
   if (n.op != "clamp_max") bound(1, "min", "max");
   if (n.op == "clamp_max") bound(1, "max", "min");
-  if (n.op == "clamp") bound(2, "max", "min");
+  if (n.op == "clamp" || n.op == "clip") bound(2, "max", "min");
   return x;
 }
 
@@ -177,6 +177,7 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"min", least_of},
       {"max", least_of},
       {"clamp", clamp},
+      {"clip", clamp},
       {"clamp_min", clamp},
       {"clamp_max", clamp},
       {"logical_and", logical},

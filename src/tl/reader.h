@@ -30,6 +30,7 @@ class Reader {
   const Spelling spelling;
   size_t at;                 // the next token
   std::string expected;      // why reading failed; empty while it has not
+  bool whole = false;        // it failed of the statement as a whole, not of the token at hand
   bool inside_args = false;  // CUDA: arguments are bare names among themselves
   Scope names;               // the scope, and what the statement itself declared so far
   // Of the statement that was read last from CUDA text: the lambda of a map, and whether the block

@@ -50,7 +50,10 @@ bool gives_back(const Stmt& stmt, Reader& r, const Scope& before, size_t first,
   std::string problem;
   const Lambda* lambda = r.lambda ? &*r.lambda : nullptr;
   const std::optional<std::string> text = print_cuda(stmt, before, lambda, problem);
-  if (!text) return r.fail(problem);
+  if (!text) {
+    r.whole = true;
+    return r.fail(problem);
+  }
   std::vector<Token> words = lex(*text, Spelling::cuda);
   if (!r.braced) words.pop_back();
   for (size_t k = 0; k < words.size() || first + k < r.at; ++k) {

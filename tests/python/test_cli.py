@@ -35,7 +35,7 @@ def edited(tmp_path, old, new):
 
 # --- help, doctor, explain, diff --------------------------------------------------------------
 
-COMMANDS = {"make": "--target", "capture": "--form", "lift": "--out", "transfer": "--spec",
+COMMANDS = {"make": "--target", "port": "--spec", "rebase": "--onto", "capture": "--form", "lift": "--out", "transfer": "--spec",
             "check": "--cases", "lower": "--reference", "build": "--target", "prove": "folder",
             "bench": "folders", "diff": "b", "explain": "law", "doctor": "--help",
             "self-test": "--write"}

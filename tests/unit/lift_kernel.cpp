@@ -64,6 +64,8 @@ TEST(Lift, refuses_what_clang_refuses) {
 TEST(Lift, refuses_text_that_is_no_statement) {
   expect_error("kw::publish();", "kw::publish(); __syncthreads();",
                "error[lift.unrecognised]: '__syncthreads' is no step");
+  expect_error("kw::publish();", "kw::publish();\n__syncthreads();",
+               ":207:1: error[lift.unrecognised]: '__syncthreads' is no step");
   expect_error("++t;", "t += 1;", "lift.unrecognised");
   expect_error("kw::fill(l, 0.0f);", "l.x[0] = 0.0f;", "lift.unrecognised");
   expect_error("struct Shared {", "int unused;\nstruct Shared {", "lift.unrecognised");

@@ -9,7 +9,9 @@ namespace kw::cli {
 // The exit code of the command that ran; main returns it.
 using Result = int;
 
-void add_make(CLI::App& app, Result& result);     // make.cpp
+void add_make(CLI::App& app, Result& result);  // make.cpp
+void add_port(CLI::App& app, Result& result);  // port.cpp
+void add_rebase(CLI::App& app, Result& result);
 void add_tune(CLI::App& app, Result& result);     // tune.cpp
 void add_capture(CLI::App& app, Result& result);  // stages.cpp: one command a stage
 void add_lift(CLI::App& app, Result& result);
@@ -26,7 +28,7 @@ void add_exact(CLI::App& app, Result& result);
 void add_diff(CLI::App& app, Result& result);  // questions.cpp
 void add_explain(CLI::App& app, Result& result);
 void add_doctor(CLI::App& app, Result& result);
-void add_timeline(CLI::App& app, Result& result);  // timeline.cpp
+void add_timeline(CLI::App& app, Result& result);   // timeline.cpp
 void add_self_test(CLI::App& app, Result& result);  // self_test.cpp
 
 // --check quick|default|full, for commands that check.

@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "kernelwright 0.1.0");
   int result = 0;
   kw::cli::add_make(app, result);
+  kw::cli::add_port(app, result);
+  kw::cli::add_rebase(app, result);
   kw::cli::add_tune(app, result);
   kw::cli::add_capture(app, result);
   kw::cli::add_lift(app, result);
