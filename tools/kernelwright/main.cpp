@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "support/diagnostic.h"
+#include "support/version.h"
 
 int main(int argc, char** argv) {
   CLI::App app{
@@ -14,7 +15,7 @@ int main(int argc, char** argv) {
       "own fault."};
   app.name("kernelwright");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "kernelwright 0.1.0");
+  app.set_version_flag("--version", std::string("kernelwright ") + kw::version());
   int result = 0;
   kw::cli::add_make(app, result);
   kw::cli::add_tune(app, result);
