@@ -98,11 +98,43 @@ def test_another_minor_version_is_not_found(prefix, tmp_path):
     assert done.returncode != 0 and "0.1.0" in done.stderr
 
 
-def test_the_header_is_plain_c(prefix, tmp_path):
-    source = tmp_path / "user.c"
-    source.write_text("#include <kernelwright/launch_c.h>\nint main(void) { return kw_last_error()[0]; }\n")
+FORGETFUL = """#include <kernelwright/launch_c.h>
+#include <stdio.h>
+
+static int last(int status) { return printf("%d %s", status, kw_last_error()); }
+
+int main(int count, char** argument) {
+  kw_kernel* kernel = NULL;
+  kw_plan* plan = NULL;
+  kw_tensor tensor = {"q", "bf16", 0, 4, NULL, NULL}, nameless = {NULL, "bf16", 0, 0, NULL, NULL};
+  kw_scalar scalar = {NULL, 1.0};
+  last(kw_kernel_load(NULL, 0, &kernel));
+  last(kw_kernel_plan(NULL, &tensor, 1, NULL, 0, &plan));
+  last(kw_plan_enqueue(NULL, NULL, 0, NULL));
+  last(count == 2 ? kw_kernel_load(argument[1], 0, &kernel) : 9);
+  printf("\\n");
+  last(kw_kernel_plan(kernel, &tensor, 1, NULL, 0, &plan));
+  last(kw_kernel_plan(kernel, &nameless, 1, NULL, 0, &plan));
+  last(kw_kernel_plan(kernel, NULL, 0, &scalar, 1, &plan));
+  kw_plan_free(plan);
+  kw_kernel_free(kernel);
+  return 0;
+}
+"""
+
+
+def test_the_header_is_plain_c_and_what_a_caller_forgot_is_said(prefix, kernel, tmp_path):
+    (tmp_path / "user.c").write_text(FORGETFUL)
     library = prefix / "lib/libkernelwright_launch.so"
-    done = run("gcc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{prefix / 'include'}", source,
-               library, "-o", tmp_path / "user")
+    done = run("gcc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{prefix / 'include'}",
+               tmp_path / "user.c", library, "-o", tmp_path / "user")
     assert done.returncode == 0, done.stderr
-    assert run(tmp_path / "user", LD_LIBRARY_PATH=str(library.parent)).returncode == 0
+    said = run(tmp_path / "user", kernel, LD_LIBRARY_PATH=f"{library.parent}:{FAKE}")
+    assert said.returncode == 0 and said.stdout.splitlines() == [
+        "1 error[launch.missing]: the folder is NULL",
+        "1 error[launch.missing]: the kernel is NULL",
+        "1 error[launch.missing]: the plan is NULL",
+        "0 ",
+        "1 error[launch.shape]: q: rank is 4, and shape or strides is NULL",
+        "1 error[launch.missing]: a tensor's name is NULL",
+        "1 error[launch.missing]: a scalar's name is NULL"], said.stdout + said.stderr

@@ -1,4 +1,4 @@
-"""The programs that come with this package, found and run.
+"""The commands on the PATH: the programs that come with this package, found and run.
 
 A wheel has them in kernelwright/bin/, a checkout in build/. They are C++ and look for a Python with
 PyTorch, for libclang and for NVRTC themselves, along the folders of a virtual environment; whoever
