@@ -1,7 +1,8 @@
 // Over the C ABI, docs/c_abi.md: any kernel that `kernelwright make` wrote, chosen when the program
 // runs. Tensors are described by name, and the library checks them against the folder's
-// launch.json; it keeps what a kernel needs of memory of its own. Exit code 0: the rows agree with
-// the CPU's; 1: they do not; 2: there is no GPU, or an error.
+// launch.json; it keeps what a kernel needs of memory of its own.
+//
+// Exit code 0: the rows agree with the CPU's; 1: they do not; 2: there is no GPU, or an error.
 #include <kernelwright/launch_c.h>
 
 #include <array>

@@ -2,6 +2,9 @@
 //
 // The header has a namespace named after the function, here `full`. It checks sizes, strides and
 // addresses and packs the arguments; the program owns everything else, the cubin's bytes included.
+// `full::Inputs` lists what the kernel takes: others also take a counter, numbers, or memory for
+// lists of key blocks, each a field there, with what it must hold.
+//
 // Exit code 0: the rows agree with the CPU's; 1: they do not; 2: there is no GPU, or an error.
 #include <launch.h>
 

@@ -48,7 +48,12 @@ def _on_sys_path(*patterns):
 
 
 def _become(name):
-    program = str(path(name))
+    try:
+        program = str(path(name))
+    except ProgramError as error:
+        print(f"error[driver.program]: {error}\n  help: install kernelwright again, or build it in its "
+              "checkout", file=sys.stderr)
+        sys.exit(2)
     os.execve(program, [program, *sys.argv[1:]], environment())
 
 

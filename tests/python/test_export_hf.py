@@ -118,5 +118,11 @@ def test_what_does_not_hold_is_refused(made, tmp_path):
     assert_refused(call("export", "hf", other, "--to", tmp_path / "hub"), "export.verdict", '"refuted"')
 
 
+def test_without_the_launch_library_nothing_is_written(made, tmp_path):
+    run = call("export", "hf", made, "--to", tmp_path / "hub", KERNELWRIGHT_LAUNCH="/nowhere/library.so")
+    assert_refused(run, "driver.library", "/nowhere/library.so")
+    assert not (tmp_path / "hub").exists()
+
+
 def test_a_folder_that_make_did_not_write_is_refused(tmp_path):
     assert_refused(call("export", "hf", tmp_path, "--to", tmp_path / "hub"), "export.folder", "has no certificate.json")

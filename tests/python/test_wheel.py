@@ -128,6 +128,29 @@ def test_the_launch_library_opens_from_python(environment, tmp_path):
     assert run.stdout.strip().endswith("site-packages/kernelwright/lib/libkernelwright_launch.so"), run.stderr
 
 
+def test_cmake_finds_the_package_inside_the_environment(environment, tmp_path):
+    package = next(environment.glob("lib/python3*/site-packages/kernelwright"))
+    (tmp_path / "user.cpp").write_text("#include <kernelwright/launch_c.h>\nint main() { return *kw_last_error(); }\n")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\nfind_package(kernelwright REQUIRED)\n"
+        "add_executable(user user.cpp)\ntarget_link_libraries(user PRIVATE kernelwright::launch)\n"
+        "file(WRITE ${CMAKE_BINARY_DIR}/program ${kernelwright_PROGRAM})\n")
+    build = tmp_path / "build"
+    for words in [["-S", tmp_path, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={package}"], ["--build", build]]:
+        run = subprocess.run(["cmake", *words], text=True, capture_output=True)
+        assert run.returncode == 0, run.stdout + run.stderr
+    assert subprocess.run([build / "user"]).returncode == 0
+    assert (build / "program").read_text() == str(package / "bin/kernelwright")
+
+
+def test_a_command_without_its_program_says_so(tmp_path):
+    package = shutil.copytree(ROOT / "python/kernelwright", tmp_path / "lib/python/kernelwright")
+    run = subprocess.run([sys.executable, "-c", "from kernelwright.commands import main; main()"], text=True,
+                         capture_output=True, cwd=package.parent)
+    assert run.returncode == 2 and run.stderr.startswith("error[driver.program]: kernelwright is in none of: ")
+    assert "Traceback" not in run.stderr
+
+
 def test_a_folder_that_is_no_build_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     run = pip_wheel(tmp_path, tmp_path / "empty")
