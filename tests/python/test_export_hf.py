@@ -118,6 +118,23 @@ def test_what_does_not_hold_is_refused(made, tmp_path):
     assert_refused(call("export", "hf", other, "--to", tmp_path / "hub"), "export.verdict", '"refuted"')
 
 
+@pytest.mark.parametrize("name, target, hub, function, arch", [
+    ("2-rotary_", "sm_80", "kernel-2-rotary", "kernel_2_rotary_", "8.0"),
+    ("A", "sm_90a", "a-kernel", "A", "9.0a"),
+    ("block__Mask", "sm_120", "block-mask", "block__Mask", "12.0")])
+def test_names_and_targets_are_spelled_as_the_hub_and_python_want_them(made, tmp_path, name, target, hub, function, arch):
+    other = shutil.copytree(made, tmp_path / "other")
+    certificate = json.loads((other / "certificate.json").read_text())
+    certificate["spec"]["name"], certificate["target"] = name, target
+    (other / "certificate.json").write_text(json.dumps(certificate))
+    run = call("export", "hf", other, "--to", tmp_path / "hub")
+    assert run.returncode == 0, run.stderr
+    variant = next((tmp_path / "hub/build").iterdir())
+    metadata = json.loads((variant / "metadata.json").read_text())
+    assert (metadata["name"], metadata["backend"]["archs"]) == (hub, [arch])
+    assert f"\n{function} = Function(" in (variant / "__init__.py").read_text()
+
+
 def test_without_the_launch_library_nothing_is_written(made, tmp_path):
     run = call("export", "hf", made, "--to", tmp_path / "hub", KERNELWRIGHT_LAUNCH="/nowhere/library.so")
     assert_refused(run, "driver.library", "/nowhere/library.so")
