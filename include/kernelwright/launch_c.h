@@ -76,9 +76,10 @@ const char* kw_last_error(void);
 
 /* Loads FOLDER's kernel.cubin onto a GPU, in its primary context, the one that the CUDA runtime
  * and PyTorch use. `device` is the GPU's number, as CUDA_VISIBLE_DEVICES leaves them. Errors:
- * launch.folder (a file is missing), launch.json (launch.json is damaged), launch.parameters
- * (the two do not belong together), launch.target (another architecture, no clusters, too little
- * shared memory), driver.missing, driver.no_device, driver.call. */
+ * launch.folder (a file is missing), launch.json and launch.layout (launch.json is damaged),
+ * cubin.not_elf, launch.parameters (cubin and launch.json do not belong together), launch.target
+ * (another architecture, no clusters, too little shared memory), driver.missing,
+ * driver.no_device, driver.call. */
 int kw_kernel_load(const char* folder, int device, kw_kernel** out);
 
 /* Frees a kernel whose plans are freed. Waits for the GPU. */
@@ -88,9 +89,9 @@ void kw_kernel_free(kw_kernel* kernel);
  * be spent once for each set of shapes, strides, types and scalars. Tensors come in any order,
  * outputs among them. Errors name the argument: launch.missing, launch.unknown, launch.dtype,
  * launch.shape, launch.stride, launch.alignment, launch.requires (a size or scalar that the
- * kernel does not hold for), launch.range (a size that its types do not hold). Where rows are
- * copied whole, the last dimension must be contiguous, and the address and all other strides
- * multiples of 16 bytes. */
+ * kernel does not hold for), launch.range (a size that its types do not hold), launch.expression
+ * (a size that no tensor says), driver.call. Where rows are copied whole, the last dimension must
+ * be contiguous, and the address and all other strides multiples of 16 bytes. */
 int kw_kernel_plan(kw_kernel* kernel, const kw_tensor* tensors, int tensor_count,
                    const kw_scalar* scalars, int scalar_count, kw_plan** out);
 
