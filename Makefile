@@ -9,4 +9,4 @@ build: setup
 setup:
 	@scripts/setup
 format:
-	@git ls-files 'src/*.cpp' 'src/*.h' 'tools/*.cpp' 'tests/*.cpp' | xargs clang-format -i
+	@git ls-files 'src/*.cpp' 'src/*.h' 'tools/*.cpp' 'tests/*.cpp' 'examples/cpp/*.cpp' 'examples/cpp/*.h' | xargs clang-format -i

@@ -1,6 +1,7 @@
 """libkernelwright_launch.so as Python sees it: include/kernelwright/launch_c.h, and nothing more.
 
-The library is found in KERNELWRIGHT_LAUNCH, beside this file, or in the build folder of a checkout.
+The library is found in KERNELWRIGHT_LAUNCH, beside this file, in the wheel's lib/, or in the build
+folder of a checkout.
 """
 
 import ctypes
@@ -25,7 +26,8 @@ class _Scalar(ctypes.Structure):
 def _find_library():
     name = "libkernelwright_launch.so"
     here = Path(__file__).resolve()
-    places = [here.with_name(name), here.parents[2] / "build/src/runtime/c_abi" / name]
+    places = [here.with_name(name), here.parent / "lib" / name,
+              here.parents[2] / "build/src/runtime/c_abi" / name]
     if os.environ.get("KERNELWRIGHT_LAUNCH"):
         places = [Path(os.environ["KERNELWRIGHT_LAUNCH"])]
     for place in places:

@@ -4,6 +4,7 @@
 
 #include "driver/cpu_self_test.h"
 #include "support/files.h"
+#include "support/version.h"
 #include "tl/laws.h"
 
 namespace kw::driver {
@@ -205,7 +206,7 @@ Claims certificate(const Tools& tools, const Claim& claim) {
   checked.push_back(lens_facts(statements, claim.by_hand));
   checked.push_back(cubin_facts(claim.plan, claim.built));
   return {{"schema", kCertificateSchema},
-          {"kernelwright", "0.1.0"},
+          {"kernelwright", version()},
           {"verdict", check::name(claim.report.verdict)},
           {"holds_for", name(scope(claim.report))},
           {"effort", name(claim.report.effort)},

@@ -32,9 +32,34 @@ std::optional<Home> find_home(Diagnostics& diagnostics) {
   return std::nullopt;
 }
 
+fs::path Home::python() const {
+  const auto has_package = [](const fs::path& p) {
+    return fs::exists(p / "kernelwright" / "capture.py");
+  };
+  for (fs::path p = root; !has_package(root / "python") && p != p.root_path(); p = p.parent_path())
+    if (has_package(p)) return p;
+  return root / "python";
+}
+
 std::string beside(const char* program) {
   std::error_code failed;
   return (fs::read_symlink("/proc/self/exe", failed).parent_path() / program).string();
+}
+
+std::optional<fs::path> launch_library(Diagnostics& diagnostics) {
+  const std::string name = "libkernelwright_launch.so";
+  const fs::path here = fs::path(beside("")).parent_path();
+  std::vector<fs::path> places = {here.parent_path() / "lib" / name,
+                                  here / "src/runtime/c_abi" / name};
+  if (const char* set = std::getenv("KERNELWRIGHT_LAUNCH")) places = {set};
+  std::string tried;
+  for (const fs::path& place : places) {
+    if (fs::exists(place)) return place;
+    tried += (tried.empty() ? "" : ", ") + place.string();
+  }
+  diagnostics.error("driver.library", {}, name + " is in none of: " + tried).hint =
+      "set KERNELWRIGHT_LAUNCH to the library";
+  return std::nullopt;
 }
 
 std::string find_python(const Home& home) {

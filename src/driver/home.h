@@ -1,7 +1,9 @@
 // Where the project's own files are: the device vocabulary, the corpus, the Python package.
 //
 // In order: KERNELWRIGHT_HOME, the folders above the running executable (a build tree in a clone),
-// and share/kernelwright beside its bin/. A folder counts when it holds cuda/kw/kw.cuh.
+// and share/kernelwright beside its bin/ (packaging/install.cmake). A folder counts when it holds
+// cuda/kw/kw.cuh. The Python package is in its python/, or, in a wheel, is what it lies in itself:
+// site-packages/kernelwright/share/kernelwright.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -20,7 +22,7 @@ struct Home {
     return own_vocabulary.empty() ? root / "cuda" : own_vocabulary;
   }
   std::filesystem::path kernels() const { return root / "kernels"; }
-  std::filesystem::path python() const { return root / "python"; }
+  std::filesystem::path python() const;  // holds kernelwright/
 };
 
 // Reports driver.home with the places that were tried.
@@ -28,6 +30,10 @@ std::optional<Home> find_home(Diagnostics& diagnostics);
 
 // A program of ours in the folder of this one.
 std::string beside(const char* program);
+
+// libkernelwright_launch.so: KERNELWRIGHT_LAUNCH, an installation's lib/, a build tree's. Reports
+// driver.library with the places that were tried.
+std::optional<std::filesystem::path> launch_library(Diagnostics& diagnostics);
 
 // The Python that has PyTorch: KERNELWRIGHT_PYTHON, the home's .venv, VIRTUAL_ENV, python3.
 std::string find_python(const Home& home);

@@ -7,6 +7,7 @@
 
 #include "support/files.h"
 #include "support/source.h"
+#include "support/version.h"
 
 namespace kw {
 namespace {
@@ -30,7 +31,7 @@ std::string build_name() {
     uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: a name, not a seal
     if (const SourcePtr self = read_source("/proc/self/exe"))
       for (const unsigned char byte : self->text) hash = (hash ^ byte) * 0x100000001b3;
-    return fmt::format("0.1.0-{:016x}", hash);
+    return fmt::format("{}-{:016x}", version(), hash);
   }();
   return name;
 }

@@ -3,18 +3,21 @@
 #include <iostream>
 
 #include "commands.h"
+#include "help.h"
 #include "support/diagnostic.h"
+#include "support/version.h"
 
 int main(int argc, char** argv) {
   CLI::App app{
       "Takes an attention function in PyTorch and an expert's CUDA kernel; gives a checked "
       "kernel.\n"
-      "Exit codes: 0 all that ran holds, 1 refuted, 2 the input is at fault, 3 inconclusive, 70 "
-      "our "
-      "own fault."};
+      "`kernelwright make FILE.py` is where to begin; `kernelwright COMMAND --help` says more."};
+  app.footer(
+      "Exit codes: 0 what ran holds, 1 refuted, 2 the input is at fault, 3 inconclusive, "
+      "70 our own fault.");
   app.name("kernelwright");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "kernelwright 0.1.0");
+  app.set_version_flag("--version", std::string("kernelwright ") + kw::version());
   int result = 0;
   kw::cli::add_make(app, result);
   kw::cli::add_port(app, result);
@@ -36,7 +39,9 @@ int main(int argc, char** argv) {
   kw::cli::add_explain(app, result);
   kw::cli::add_doctor(app, result);
   kw::cli::add_timeline(app, result);
+  kw::cli::add_export(app, result);
   kw::cli::add_self_test(app, result);
+  kw::cli::arrange_help(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -76,7 +76,9 @@ void add_self_test(CLI::App& app, Result& result) {
       ->capture_default_str();
   command->add_option("--only", state->gpu.only, "planted bugs by their names; default all")
       ->delimiter(',');
-  command->add_option("--step", state->step, "every so manieth wrong program; not kept")
+  command
+      ->add_option("--step", state->step,
+                   "of the wrong programs only every Nth, where N is this; the result is not kept")
       ->check(CLI::Range(1, 1000));
   command->add_flag("--json", state->output.json, "machine-readable results and findings");
   command->callback([state, &result] {

@@ -37,7 +37,7 @@ void add_tune(CLI::App& app, Result& result) {
                       "specification's where none are named");
   command->add_option("--jobs", o.jobs, "compilers at a time")
       ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+      ->default_str("one a core");
   command->add_option("--keep", o.keep, "candidates to time, beside what is used at present")
       ->check(CLI::Range(1, 99))
       ->capture_default_str();
