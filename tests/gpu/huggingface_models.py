@@ -6,8 +6,9 @@ Needs a GPU, PyTorch, transformers and a built kernelwright. For each model (Lla
 and window, gpt-oss with its sinks and window) three copies have the same weights: eager attention in
 fp32, which is the truth; eager attention in bf16; ours in bf16. A logit row of ours may be off by at
 most twice what eager's own is off by in bf16, in relative L2 over its vocabulary, whole prompts, padded
-ones and prompts in chunks. Then a prompt's tokens per second beside the fastest attention that
-transformers has for this model, interleaved, medians of all rounds.
+ones and prompts in chunks. Then a prompt's tokens per second beside transformers' own attention,
+interleaved, medians of all rounds: sdpa, which leaves Gemma 2's cap out and so does less; gpt-oss has
+no sdpa and is compared with flex_attention.
 
 Exit status 0: every row holds; 1: one does not.
 """
