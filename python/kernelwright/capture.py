@@ -7,6 +7,7 @@ text that was read. What is wrong with the user's file goes to standard output a
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -18,30 +19,58 @@ import time
 import warnings
 
 
-def capture(path, function, dtype, out, more_cases=()):
-    """Writes the folder `out` whole or not at all. Raises Problem where the user's file is at fault."""
+@dataclasses.dataclass
+class Captured:
+    """What was captured, before it is written: graph.json as an object, the goldens, the text read."""
+    graph: dict
+    index: list
+    truths: object
+    errors: object
+    source: bytes
+    constants: dict  # arguments that are built in, by name
+
+
+def capture(spec, dtype=None, cases=None, source=b""):
+    """Captures a function (load.UserSpec). `dtype`: "bf16" or "f16" for operands of fp32; `cases`: the
+    goldens' (B, M, N), goldens.CASES by default; `source`: the text that the function stands in.
+    Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import goldens, graph, load, trace
+    from . import goldens, graph, trace
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
     started = time.monotonic()
-    spec = load.load(path, function)
     traced = trace.trace(spec, trace.convert(spec, types[dtype]))
     graph.refuse_operators(traced.program.graph)
     text = graph.to_json(spec, traced)
-    text["asked"] = {"function": function or "", "dtype": dtype or ""}
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
-    index, truths, errors = goldens.make(spec, traced, [*goldens.CASES, *more_cases])
+    index, truths, errors = goldens.make(spec, traced, cases or goldens.CASES)
     text["seconds"] = {"trace": round(traced_at - started, 3),
                        "goldens": round(time.monotonic() - traced_at, 3)}
+    constants = {name: value for name, value, given in zip(spec.names, spec.values, traced.is_argument)
+                 if not given}
+    return Captured(text, index, truths, errors, source, constants)
+
+
+def capture_file(path, function, dtype, out, more_cases=()):
+    """Captures a file's function into the folder `out`."""
+    from . import goldens, load
+    captured = capture(load.load(path, function), dtype, [*goldens.CASES, *more_cases],
+                       pathlib.Path(path).read_bytes())
+    captured.graph["asked"] = {"function": function or "", "dtype": dtype or ""}
+    write(captured, out)
+
+
+def write(captured, out):
+    """Writes the folder `out` whole or not at all."""
+    from . import goldens
     staging = out.parent / f".{out.name}.{os.getpid()}"
     staging.mkdir(parents=True)
     try:
-        goldens.write(staging, index, truths, errors)
-        (staging / "source.py").write_bytes(pathlib.Path(path).read_bytes())
-        (staging / "graph.json").write_text(json.dumps(text, indent=1))
+        goldens.write(staging, captured.index, captured.truths, captured.errors)
+        (staging / "source.py").write_bytes(captured.source)
+        (staging / "graph.json").write_text(json.dumps(captured.graph, indent=1))
         shutil.rmtree(out, ignore_errors=True)
         staging.rename(out)
     finally:
@@ -70,8 +99,8 @@ def main():
     from .problem import Problem, fault
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
-            capture(arguments.spec, arguments.function, arguments.dtype, arguments.out,
-                    arguments.case)
+            capture_file(arguments.spec, arguments.function, arguments.dtype, arguments.out,
+                         arguments.case)
     except Problem as problem:
         print(json.dumps({"diagnostics": [problem.to_json(arguments.spec)]}))
         sys.exit(2)

@@ -55,6 +55,14 @@ def library():
     return _library
 
 
+def enqueue():
+    """kw_plan_enqueue for whoever counts microseconds: addresses come as bytes, a plan and a stream
+    as they are. A status comes back, for check()."""
+    function = library()["kw_plan_enqueue"]  # another object than the attribute of that name
+    function.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+    return function
+
+
 def check(status):
     if status:
         raise LaunchError(library().kw_last_error().decode().rstrip())

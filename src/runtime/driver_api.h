@@ -50,6 +50,9 @@ struct CuLaunchConfig {
   unsigned attribute_count;
 };
 enum : int { launch_cluster_dimension = 4 };  // CUlaunchAttributeID
+enum : int { capture_active = 1 };            // CUstreamCaptureStatus
+enum : int { capture_mode_relaxed = 2 };      // CUstreamCaptureMode
+enum : unsigned { stream_non_blocking = 1 };  // CUstream_flags
 
 enum : int {  // CUdevice_attribute
   device_multiprocessor_count = 16,
@@ -92,6 +95,12 @@ enum : int {  // CUfunction_attribute
   X(fill_bytes, "cuMemsetD8Async", (CuDevicePointer, unsigned char, size_t, CuStream))      \
   X(copy_to_device, "cuMemcpyHtoD_v2", (CuDevicePointer, const void*, size_t))              \
   X(copy_from_device, "cuMemcpyDtoH_v2", (void*, CuDevicePointer, size_t))                  \
+  X(stream_create, "cuStreamCreate", (CuStream*, unsigned))                                 \
+  X(stream_destroy, "cuStreamDestroy_v2", (CuStream))                                       \
+  X(stream_synchronize, "cuStreamSynchronize", (CuStream))                                  \
+  X(capture_info, "cuStreamGetCaptureInfo_v2",                                              \
+    (CuStream, int*, uint64_t*, void**, const void***, size_t*))                            \
+  X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                     \
   X(event_create, "cuEventCreate", (CuEvent*, unsigned))                                    \
   X(event_destroy, "cuEventDestroy_v2", (CuEvent))                                          \
   X(event_record, "cuEventRecord", (CuEvent, CuStream))                                     \

@@ -40,9 +40,11 @@ bool launch_blocks(const Driver& cuda, const Blocks& blocks, CuFunction function
                                  stream,
                                  &clusters,
                                  blocks.cluster > 1 ? 1u : 0u};
+  const CuResult result = cuda.launch(&config, function, &argument_struct, nullptr);
+  if (result == 0) return true;  // a launch takes microseconds: words are for those that fail
   const std::string in_clusters =
       blocks.cluster > 1 ? fmt::format(" in clusters of {}", blocks.cluster) : std::string();
-  return cuda.ok(cuda.launch(&config, function, &argument_struct, nullptr),
+  return cuda.ok(result,
                  fmt::format("launching {} with {} blocks of {} threads{}", blocks.entry,
                              blocks.count, blocks.threads, in_clusters),
                  diagnostics);
@@ -166,7 +168,7 @@ Kernel::~Kernel() {
   const CurrentContext current(*driver_, context_);
   // A launch may still run: memory and code must outlive it.
   driver_->context_synchronize();
-  for (const CuDevicePointer address : allocated_) driver_->release(address);
+  workspaces_.release();
   driver_->module_unload(module_);
 }
 
@@ -179,43 +181,9 @@ std::unique_ptr<Plan> Kernel::plan(const Tensors& tensors, const Scalars& scalar
   return plan;
 }
 
-CuDevicePointer Kernel::workspace(const PackedWorkspace& needed, CuStream stream,
-                                  Diagnostics& diagnostics) const {
-  const std::lock_guard lock(mutex_);
-  Memory& memory = workspaces_[{stream, needed.offset}];
-  if (memory.bytes >= needed.bytes) return memory.address;
-  // A smaller one stays allocated: a launch that uses it may still run.
-  CuDevicePointer address = 0;
-  const std::string what = fmt::format("allocating {} bytes for {}", needed.bytes, needed.name);
-  if (!driver_->ok(driver_->allocate(&address, needed.bytes), what, diagnostics)) return 0;
-  allocated_.push_back(address);
-  if (needed.zeroed &&
-      !driver_->ok(driver_->fill_bytes(address, 0, needed.bytes, stream), what, diagnostics))
-    return 0;
-  memory = {address, needed.bytes, needed.zeroed};
-  return address;
-}
-
 bool Kernel::workspaces_are_zero(Diagnostics& diagnostics) const {
   const CurrentContext current(*driver_, context_);
-  const std::lock_guard lock(mutex_);
-  bool zero = driver_->ok(driver_->context_synchronize(), "waiting for the launches", diagnostics);
-  for (const auto& [key, memory] : workspaces_) {
-    if (!memory.zeroed) continue;
-    std::string bytes(memory.bytes, '\0');
-    if (!zero || !driver_->ok(driver_->copy_from_device(bytes.data(), memory.address, bytes.size()),
-                              "reading a workspace", diagnostics))
-      return false;
-    const size_t at = bytes.find_first_not_of('\0');
-    if (at == std::string::npos) continue;
-    zero = false;
-    for (const Argument& a : spec_.arguments)
-      if (a.kind == ArgumentKind::workspace && a.offset == key.second)
-        diagnostics.error("launch.workspace", {},
-                          fmt::format("{}: byte {} of {} is not zero after the launch", a.name, at,
-                                      bytes.size()));
-  }
-  return zero;
+  return workspaces_.are_zero(spec_, diagnostics);
 }
 
 bool Plan::encode(const Tensors& tensors, Diagnostics& diagnostics) {
@@ -255,13 +223,14 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
       memcpy(bytes + tensor.offset, &addresses[i], sizeof addresses[i]);
     } else if (addresses[i] != encoded_[i]) {
       auto* map = reinterpret_cast<CuTensorMap*>(bytes + tensor.offset);
-      if (!cuda.ok(cuda.tensor_map_address(map, reinterpret_cast<void*>(addresses[i])),
-                   "pointing the tensor map of " + tensor.name, diagnostics))
-        return false;
+      const CuResult result = cuda.tensor_map_address(map, reinterpret_cast<void*>(addresses[i]));
+      if (result != 0)
+        return cuda.ok(result, "pointing the tensor map of " + tensor.name, diagnostics);
     }
   }
+  const uint64_t capture = packed_.workspaces.empty() ? 0 : kernel_.workspaces_.capture_of(stream);
   for (const PackedWorkspace& needed : packed_.workspaces) {
-    const CuDevicePointer address = kernel_.workspace(needed, stream, diagnostics);
+    const CuDevicePointer address = kernel_.workspaces_.find(needed, stream, capture, diagnostics);
     if (!address) return false;
     memcpy(bytes + needed.pointer(), &address, sizeof address);
     CuTensorMap map;

@@ -6,21 +6,17 @@
 //   plan->enqueue({q.data, k.data, ...}, stream, diagnostics);   // microseconds
 //
 // A plan holds the packed argument struct; enqueue copies it, puts the addresses in and launches,
-// so any thread may enqueue any plan. Workspaces belong to the kernel, one set for each stream:
-// launches on one stream follow each other, and each leaves its workspace zeroed for the next; a
-// pre-pass and its kernel are two such launches. A
-// CUDA graph replays with the workspace of the stream that it was captured on; a first launch on a
-// stream allocates and so cannot be captured.
+// so any thread may enqueue any plan. Workspaces belong to the kernel, one set for each stream and
+// one for each capture of a CUDA graph (workspaces.h); a first launch may be captured.
 #pragma once
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/driver_api.h"
 #include "runtime/pack.h"
+#include "runtime/workspaces.h"
 
 namespace kw::runtime {
 
@@ -77,18 +73,10 @@ class Kernel {
  private:
   friend class Plan;
   Kernel(std::shared_ptr<const Driver> driver, LaunchSpec spec)
-      : driver_(std::move(driver)), spec_(std::move(spec)) {}
+      : driver_(std::move(driver)), spec_(std::move(spec)), workspaces_(driver_) {}
   bool check_device(CuDevice device, Diagnostics& diagnostics);
   bool load_module(const std::string& cubin, Diagnostics& diagnostics);
-  // Zeroed on `stream` when it is new and no scratch; 0 when memory is short.
-  CuDevicePointer workspace(const PackedWorkspace& needed, CuStream stream,
-                            Diagnostics& diagnostics) const;
 
-  struct Memory {
-    CuDevicePointer address = 0;
-    int64_t bytes = 0;
-    bool zeroed = true;
-  };
   std::shared_ptr<const Driver> driver_;
   LaunchSpec spec_;
   CuContext context_ = nullptr;
@@ -96,9 +84,7 @@ class Kernel {
   CuFunction function_ = nullptr;
   std::vector<CuFunction> before_;  // the entries before it
   int multiprocessors_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::map<std::pair<CuStream, int64_t>, Memory> workspaces_;  // by stream and offset
-  mutable std::vector<CuDevicePointer> allocated_;
+  mutable Workspaces workspaces_;
 };
 
 }  // namespace kw::runtime

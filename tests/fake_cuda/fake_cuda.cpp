@@ -7,7 +7,8 @@
 // (fake_attention.h). Every call is appended to the file that FAKE_CUDA_LOG names. A GPU that says
 // it has no clusters is FAKE_CUDA_NO_CLUSTERS=1, one that refuses to launch them
 // FAKE_CUDA_REFUSES_CLUSTERS=1. It is of compute capability 9.0, or what FAKE_CUDA_CAPABILITY says
-// (80, 86, 89).
+// (80, 86, 89). FAKE_CUDA_CAPTURE=ID says that every stream but NULL and our own captures a graph
+// of that number; allocating then takes relaxed capture mode.
 //
 // Time is a count: a launch takes half a millisecond, and a millionth of one more for each byte of
 // its dynamic shared memory, so that a test knows which of two kernels is faster.
@@ -73,6 +74,7 @@ int shared_bytes() {  // of a thread block at most
 }
 std::list<Kernel> kernels;  // a list: functions are pointers into it
 int pending_error = 0;
+int capture_mode = 0;
 double now_ms = 0;  // what all launches so far have taken
 
 void copy(const unsigned char* arguments, const std::string& how) {
@@ -197,14 +199,30 @@ int cuLaunchKernelEx(const LaunchConfig* config, void* f, void** parameters, voi
   now_ms += 0.5 + 1e-6 * config->shared_bytes;
   return 0;
 }
+int cuStreamCreate(void** s, unsigned) {
+  note("stream");
+  return *s = reinterpret_cast<void*>(0x5000), 0;
+}
+int cuStreamDestroy_v2(void*) { return note("stream ends"), 0; }
+int cuStreamSynchronize(void*) { return note("wait"), pending_error; }
+int cuStreamGetCaptureInfo_v2(void* s, int* status, uint64_t* id, void**, const void***, size_t*) {
+  const char* captures = getenv("FAKE_CUDA_CAPTURE");
+  const bool captured = captures && s && s != reinterpret_cast<void*>(0x5000);
+  return *status = captured, *id = captured ? strtoull(captures, nullptr, 10) : 0, 0;
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return 0;
+}
 int cuMemAlloc_v2(uint64_t* p, size_t n) {
+  if (getenv("FAKE_CUDA_CAPTURE") && capture_mode != 2) return 900;
   note("allocate " + std::to_string(n));
   *p = reinterpret_cast<uint64_t>(aligned_alloc(256, (n + 255) / 256 * 256));
   return *p ? 0 : 2;
 }
 int cuMemFree_v2(uint64_t p) { return note("free"), free(reinterpret_cast<void*>(p)), 0; }
-int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, void*) {
-  note("fill " + std::to_string(n));
+int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, void* s) {
+  note("fill " + std::to_string(n) + (s == reinterpret_cast<void*>(0x5000) ? " apart" : ""));
   fake::memory_changed();
   return memset(reinterpret_cast<void*>(p), v, n), 0;
 }

@@ -25,7 +25,7 @@ def main():
         if (folder / str(seed)).exists():
             continue
         try:
-            capture.capture(folder / f"{seed}.py", "attention", None, folder / str(seed))
+            capture.capture_file(folder / f"{seed}.py", "attention", None, folder / str(seed))
         except Problem as problem:
             print(f"seed {seed}: {problem.to_json(str(seed))}", flush=True)
 

@@ -40,7 +40,7 @@ def captured(folder, d, v, dtype, score):
     with pytest.MonkeyPatch.context() as patch:
         if not ALL:
             patch.setattr(goldens, "CASES", goldens.CASES[::16])
-        capture.capture(spec, None, None, folder / "captured")
+        capture.capture_file(spec, None, None, folder / "captured")
     return spec, folder / "captured"
 
 

@@ -39,7 +39,7 @@ def spec(tmp_path_factory):
     path = write_spec(folder, "return (q @ k.mT * 64**-0.5).softmax(-1) @ v", shape="2, 4, 96, 64")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(goldens, "CASES", goldens.CASES[::16])
-        capture.capture(path, None, None, folder / "captured")
+        capture.capture_file(path, None, None, folder / "captured")
     return folder / "captured"
 
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
 import torch  # noqa: E402
 
 from kernelwright import goldens  # noqa: E402
-from kernelwright.capture import capture  # noqa: E402
+from kernelwright.capture import capture_file  # noqa: E402
 from kernelwright.problem import Problem  # noqa: E402
 
 torch.set_num_threads(1)  # the tensors are small
@@ -23,7 +23,7 @@ out = pathlib.Path(sys.argv[1])
 for path in sys.argv[2:]:
     folder = out / pathlib.Path(path).stem
     try:
-        capture(path, None, None, folder)
+        capture_file(path, None, None, folder)
     except Problem as problem:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "problems.json").write_text(

@@ -478,6 +478,29 @@ TEST_F(Launching, LoadsOncePlansOnceAndEnqueuesWithTheAddressesOfTheDay) {
   EXPECT_FALSE(diagnostics.has_errors()) << render(diagnostics);
 }
 
+// A replay may overlap an eager launch on the stream that it was captured on, and another graph.
+TEST_F(Launching, GivesEachCaptureAWorkspaceOfItsOwnAndZeroesItApart) {
+  auto kernel = load(attention());
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  ASSERT_TRUE(plan) << render(diagnostics);
+  const auto stream = reinterpret_cast<CuStream>(1);
+  const auto enqueue = [&](const char* capture) {
+    capture ? setenv("FAKE_CUDA_CAPTURE", capture, 1) : unsetenv("FAKE_CUDA_CAPTURE");
+    log();
+    EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, stream, diagnostics))
+        << render(diagnostics);
+    unsetenv("FAKE_CUDA_CAPTURE");
+    return log();
+  };
+  const std::string launch = "launch attention_fwd grid 48 cluster 1 threads 384 shared 230000\n";
+  const std::string own = "allocate 8\nstream\nfill 8 apart\nwait\nstream ends\n" + launch;
+  EXPECT_EQ(enqueue("7"), own);
+  EXPECT_EQ(enqueue("7"), launch);  // the same graph: its launches follow each other
+  EXPECT_EQ(enqueue("8"), own);
+  EXPECT_EQ(enqueue(nullptr), "allocate 8\nfill 8\n" + launch);
+  EXPECT_TRUE(kernel->workspaces_are_zero(diagnostics));
+}
+
 TEST_F(Launching, LeavesSharedMemoryForAllThreadBlocksOfAMultiprocessor) {
   Json json = attention();
   json["resident"] = 2;

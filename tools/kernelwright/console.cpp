@@ -36,7 +36,8 @@ void say_stage(const std::string& stage, const std::string& text, double seconds
                const Output& output) {
   if (output.json) {
     std::cout << nlohmann::json{{"stage", stage}, {"text", text}, {"seconds", seconds}}.dump()
-              << "\n";
+              << "\n"
+              << std::flush;  // who reads it shows progress
     return;
   }
   std::cerr << (seconds > 0 ? fmt::format("{:<9} {}  [{:.1f} s]\n", stage, text, seconds)

@@ -1,0 +1,163 @@
+"""kernelwright.compile: from the user's function to an operator that launches its kernel.
+
+    fast = kernelwright.compile(attention, (q, k, v))
+
+Warm, this is a look into the cache (cache.py) with the function's fingerprint (reached.py) and an
+operator made from what lies there (operators.py): no capture, no check, no compiler. Cold, the function
+is captured in this process, `kernelwright make` is run on what was captured, and its folder is kept.
+
+What comes back is a plain function with the user's parameters that calls the operator, so that
+torch.compile follows it without knowing anything of this package.
+"""
+
+import builtins
+import inspect
+import pathlib
+import sys
+
+import torch
+
+from .cache import Cache, digest
+from .errors import ArgumentError, MachineError
+from .operators import operator
+from .program import identity
+from .reached import Reached
+
+FORMAT = 1  # of what the cache holds
+
+
+def compile(function=None, example_inputs=None, *, target=None, proposer="rules", check="quick",
+            backward=None):
+    """An operator that computes attention `function` with a kernel made for it.
+
+    function: plain PyTorch, of q, k, v and anything else that examples/ shows. Tensors that it reaches
+        through closures and globals become arguments of the kernel, and are read at each call.
+    example_inputs: its positional arguments, or a function that gives them; of any batch size and
+        lengths. Head counts and head dimensions are those of every call.
+    target: "sm_90a", "sm_80", ...; by default the current GPU's.
+    proposer: "rules", the only one there is.
+    check: "quick", "default" or "full", as of `kernelwright make`.
+    backward: None, or "recompute": gradients by differentiating `function` in chunks of query rows.
+
+    Without `function` it is a decorator: @kernelwright.compile(example_inputs=(q, k, v)).
+
+    Gives a function with the parameters of `function` that has, besides, `operator` (torch.library's),
+    `folder` (kernel.cu, kernel.patch, ...), `certificate` and `source` (the CUDA text).
+    Raises what errors.py lists.
+    """
+    if function is None:
+        return lambda decorated: compile(decorated, example_inputs, target=target, proposer=proposer,
+                                         check=check, backward=backward)
+    for name, value, known in (("proposer", proposer, ("rules",)), ("backward", backward, (None, "recompute")),
+                               ("check", check, ("quick", "default", "full"))):
+        if value not in known:
+            raise ArgumentError("compile", name, f"is {value!r}", f"be one of {', '.join(map(repr, known))}")
+    values = example_inputs() if callable(example_inputs) else example_inputs
+    if not isinstance(values, (tuple, list)):
+        raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
+                            "be a tuple of the function's arguments, or give one")
+    target = target or current_target()
+    cache, reached = Cache(), Reached(function)
+    key = function_key(reached, values, target, check)
+    record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
+                                                            target, check)
+    return _wrap(function, values, reached.places, record, folder, certificate, backward)
+
+
+def function_key(reached, values, target, check):
+    """What the cache knows a function by; None for one without a fingerprint."""
+    if reached.fingerprint is None:
+        return None
+    return digest(FORMAT, reached.fingerprint, target, check, [_kind(v) for v in values],
+                  [_kind(place.get()) for place in reached.places])
+
+
+def current_target():
+    if not torch.cuda.is_available():
+        raise MachineError("PyTorch finds no GPU here\n  help: name the one to compile for, as in "
+                           'compile(..., target="sm_90a")')
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
+def _kind(value):
+    """What the kernel depends on of an example: not a tensor's values, nor its batch and lengths."""
+    if not isinstance(value, torch.Tensor):
+        return [type(value).__name__, repr(value)]
+    order = sorted(range(value.dim()), key=lambda d: -value.stride(d))
+    return [str(value.dtype), list(value.shape), order]
+
+
+def find(cache, key):
+    """(record, folder, certificate) of a function that was compiled before, with the tools that are
+    here now. Where there is no program, with any: a cache may be brought to a machine without it."""
+    if key is None:
+        return None
+    tools = identity(cache)
+    for stem in [f"{key}.{tools}"] if tools else cache.keys("functions", key):
+        record = cache.read("functions", stem)
+        kernel = record and cache.kernel(record["kernel"])
+        if kernel:
+            return record, *kernel
+    return None
+
+
+def _make(cache, key, function, values, places, target, check):
+    """Captures, makes and keeps."""
+    from .cold import make  # imports what only a cold start needs
+    return make(cache, key, function, values, places, target, check)
+
+
+# ---- the function that is returned
+
+
+def _wrap(function, values, places, record, folder, certificate, backward):
+    name, differentiate = record["operator"], None
+    if backward == "recompute":
+        from .recompute import Recompute  # traces the function: seconds that others need not wait
+        name, differentiate = name + "_recompute", Recompute(function, values, places, record["signature"])
+        print(f"kernelwright: {function.__name__}: {differentiate.cost()}", file=sys.stderr)
+    made = operator(name, function.__name__, record["signature"], folder, differentiate)
+    call = _caller(function, len(values), places, record["signature"], made)
+    call.operator, call.folder, call.certificate = made.overload, pathlib.Path(folder), certificate
+    call.source = (call.folder / "kernel.cu").read_text()
+    return call
+
+
+def _caller(function, count, places, signature, made):
+    """A function of the user's parameters that calls the operator. It is written out, so that
+    torch.compile traces one call and nothing else."""
+    parameters = list(inspect.signature(function).parameters.values())
+    space = {"operator_": made.overload, "refuse_": made.refuse_call,
+             "refuse_constant_": made.refuse_constant}
+    shown, given = [], []
+    for n, parameter in enumerate(parameters):
+        if parameter.kind == parameter.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        default = "" if parameter.default is parameter.empty else f"=default_{n}_"
+        space[f"default_{n}_"] = parameter.default
+        shown.append(parameter.name + default)
+    for argument in signature["arguments"]:
+        if not argument["reached"]:
+            given.append(argument["name"])
+    for n, place in enumerate(places):
+        space[f"reached_{n}_"] = place.reader
+        given.append(f"reached_{n}_()")
+    fixed = dict(signature["constants"])
+    for parameter in parameters[count:]:  # they had no example: they keep their defaults
+        fixed[parameter.name] = parameter.default
+    lines = []
+    for n, (name, value) in enumerate(fixed.items()):
+        space[f"fixed_{n}_"] = value
+        lines.append(f"    if {name} is not fixed_{n}_ and {name} != fixed_{n}_:\n"
+                     f"        refuse_constant_({name!r}, {name}, fixed_{n}_)\n")
+    arguments = ", ".join(given)
+    text = (f"def {function.__name__}({', '.join(shown)}):\n{''.join(lines)}"
+            f"    try:\n        return operator_({arguments})\n"
+            f"    except (RuntimeError, TypeError, NotImplementedError):\n"
+            f"        refuse_(({arguments},))\n        raise\n")
+    exec(builtins.compile(text, f"<kernelwright {function.__name__}>", "exec"), space)
+    call = space[function.__name__]
+    call.__doc__, call.__module__, call.__qualname__ = (function.__doc__, function.__module__,
+                                                        function.__qualname__)
+    return call

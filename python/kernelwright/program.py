@@ -1,0 +1,133 @@
+"""The program `kernelwright`, which makes kernels: where it is, which one it is, and what it says.
+
+It is looked for in KERNELWRIGHT_PROGRAM, in bin/ beside this package, in the build folder of a
+checkout, beside the Python that runs, and on the PATH. A cache entry names what made it by an
+identity: the hash of the program, of the vocabulary and the kernels that it reads, of what captures in
+this package, and of PyTorch's and NVRTC's versions. Hashing 50 MB takes longer than all the rest of a warm start,
+so the hash is kept under the files' sizes and times.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+from .cache import digest
+from .errors import Inconclusive, InternalError, MachineError, Refuted, SpecError
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+# Modules that only launch what lies in the cache: a new text of theirs needs no new capture.
+_LAUNCHING = {"__init__", "bindings", "cache", "compiler", "errors", "launch", "library", "operators",
+              "program", "query_rows", "reached", "recompute", "rounded_rows"}
+# Codes of diagnostics that say something of the machine and nothing of the function.
+_OF_THE_MACHINE = ("build.no_nvrtc", "build.nvrtc", "driver.", "launch.target")
+
+
+def find():
+    """The program's path, or None."""
+    named = os.environ.get("KERNELWRIGHT_PROGRAM")
+    if named:
+        if not os.access(named, os.X_OK):
+            raise MachineError(f"KERNELWRIGHT_PROGRAM is {named}, which is no program")
+        return pathlib.Path(named)
+    places = [_PACKAGE / "bin/kernelwright", _PACKAGE.parents[1] / "build/kernelwright",
+              pathlib.Path(sys.executable).parent / "kernelwright"]
+    on_path = shutil.which("kernelwright")
+    return next((p for p in [*places, *([pathlib.Path(on_path)] if on_path else [])] if _is_program(p)), None)
+
+
+def _is_program(path):
+    """An executable, and no Python script of the same name that would start us again."""
+    return os.access(path, os.X_OK) and path.is_file() and path.open("rb").read(4) == b"\x7fELF"
+
+
+def _home(program):
+    """The folder of the vocabulary and the kernels; src/driver/home.h says where it is."""
+    named = os.environ.get("KERNELWRIGHT_HOME")
+    above = [p / sub for p in program.resolve().parents for sub in ("", "share/kernelwright")]
+    for place in [*([pathlib.Path(named)] if named else []), *above]:
+        if (place / "cuda/kw/kw.cuh").exists():
+            return place
+    return None
+
+
+def _files(program):
+    home = _home(program)
+    folders = [home / "cuda/kw", home / "kernels"] if home else []
+    files = [program, *(p for p in _PACKAGE.glob("*.py") if p.stem not in _LAUNCHING),
+             *(p for folder in folders for p in folder.rglob("*") if p.is_file())]
+    tiles = os.environ.get("KERNELWRIGHT_TILES")  # a tile database of the user's
+    return sorted({*files, *([pathlib.Path(tiles)] if tiles and os.path.exists(tiles) else [])})
+
+
+def identity(cache):
+    """Sixteen hexadecimal digits; None where there is no program."""
+    program = find()
+    if program is None:
+        return None
+    files = _files(program)
+    seen = [(str(p), s.st_size, s.st_mtime_ns, s.st_ino) for p in files for s in (p.stat(),)]
+    nvrtc = sorted((p.name, p.stat().st_size) for p in
+                   pathlib.Path(torch.__file__).parents[1].glob("nvidia/*/lib/libnvrtc.so*"))
+    versions = [torch.__version__, nvrtc, os.environ.get("KERNELWRIGHT_NVRTC", "")]
+    key = digest(seen, versions)
+    record = cache.read("programs", key)
+    if record is None:
+        hashes = [hashlib.sha256(p.read_bytes()).hexdigest() for p in files]
+        record = {"identity": digest([p.name for p in files], hashes, versions)[:16]}
+        cache.write("programs", key, record)
+    return record["identity"]
+
+
+def make(captured, out, target, check, say):
+    """Runs `kernelwright make` on a folder that capture wrote. `say` gets each line of progress."""
+    program = find()
+    if program is None:
+        raise MachineError("the program kernelwright is not on this machine, and this function is not "
+                           "in the cache\n  help: install it, or name it in KERNELWRIGHT_PROGRAM")
+    command = [program, "make", captured, "--out", out, "--target", target, "--check", check, "--json"]
+    environment = {**os.environ, "KERNELWRIGHT_PYTHON": sys.executable}
+    with tempfile.TemporaryFile("w+") as complaints:
+        run = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,
+                               stderr=complaints, text=True, env=environment)
+        for line in run.stdout:
+            stage = json.loads(line)
+            seconds = f"  [{stage['seconds']:.1f} s]" if stage["seconds"] > 0 else ""
+            say(f"{stage['stage']:<9} {stage['text']}{seconds}")
+        if run.wait() != 0:
+            complaints.seek(0)
+            raise _failure(run.returncode, complaints.read())
+
+
+def _failure(code, said):
+    text, diagnostics = _diagnostics(said)
+    first = diagnostics[0] if diagnostics else None
+    message = "\n".join(d["message"] for d in diagnostics) or text.strip()
+    if first and first["code"].startswith(_OF_THE_MACHINE):
+        return MachineError(message + (f"\n  help: {first['hint']}" if first.get("hint") else ""))
+    if code == 1:
+        return Refuted(text.strip() or message)
+    if code == 3:
+        return Inconclusive(text.strip() or message)
+    if code == 2 and first:
+        place = first.get("place") or {}
+        return SpecError(message, place.get("file"), place.get("line"), place.get("column"),
+                         first["code"], first.get("hint"))
+    return InternalError(f"kernelwright make ended with {code}: {message}")
+
+
+def _diagnostics(said):
+    """What the program wrote: text, and after it one JSON object with diagnostics, if any."""
+    at = said.find('{\n "diagnostics"')
+    if at < 0:
+        return said, []
+    try:
+        return said[:at], json.loads(said[at:])["diagnostics"]
+    except ValueError:
+        return said, []

@@ -1,0 +1,246 @@
+"""Which argument of the user's function is which of the kernel, and whether a call fits.
+
+Three things meet here: the captured graph (what the user's arguments are, with symbolic sizes), the
+certificate's bindings (which of them is which of the kernel's, with its dimensions in which order)
+and launch.json (what is copied how). `describe` makes one record of them, which is kept with the
+kernel; a `Signature` reads the record, checks calls in the user's own words, and says which shapes
+come out. It works on symbolic sizes as on integers, so the same code serves torch.compile.
+
+A size is an integer, a name, or [operator, size, size].
+"""
+
+import functools
+import math
+import operator
+
+import torch
+
+from .errors import ArgumentError, InternalError
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+          "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
+BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
+_ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+               "max": max, "min": min, "**": operator.pow}
+COPIED = 16  # bytes, of which addresses and strides of copied rows are multiples
+
+
+def evaluate(size, known):
+    """The value of a size, or None where a name in it is not known."""
+    if isinstance(size, str):
+        return known.get(size)
+    if not isinstance(size, list):
+        return size
+    values = [evaluate(part, known) for part in size[1:]]
+    if any(value is None for value in values) or size[0] not in _ARITHMETIC:
+        return None
+    return functools.reduce(_ARITHMETIC[size[0]], values)
+
+
+def _renamed(size, names):
+    if isinstance(size, list):
+        return [size[0], *(_renamed(part, names) for part in size[1:])]
+    return names.get(size, size) if isinstance(size, str) else size
+
+
+def _size_names(arguments, bindings, launch):
+    """The kernel's names of the graph's symbols: M instead of s27."""
+    names = {}
+    for argument in arguments:
+        binding = bindings.get(argument["name"])
+        if binding is None or not argument["tensor"]:
+            continue
+        for d, theirs in zip(binding["dims"], launch[binding["argument"]]["dims"]):
+            symbol = argument["dims"][d] if d >= 0 else None
+            if isinstance(symbol, str) and isinstance(theirs, str) and theirs not in names.values():
+                names.setdefault(symbol, theirs)
+    return names
+
+
+def _output_size(graph, name, names):
+    node = next(node for node in graph["nodes"] if node["name"] == name)
+    return [_renamed(size, names) for size in node["shape"]]
+
+
+def describe(graph, certificate, launch, reached, constants):
+    """The record of a compiled function.
+
+    graph: graph.json. certificate, launch: certificate.json and launch.json of its kernel.
+    reached: names of arguments that the function is not given but reaches. constants: values of
+    parameters that are built in, by name."""
+    theirs = {a["name"]: a for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map", "scalar")}
+    bindings = {b["user"]: b for b in certificate["transfer"]["bindings"] if b["user"]}
+    own = {b["argument"]: b for b in certificate["transfer"]["bindings"] if not b["user"]}
+    names = _size_names(graph["arguments"], bindings, theirs)
+    arguments = []
+    for argument in graph["arguments"]:
+        binding = bindings.get(argument["name"])
+        record = {"name": argument["name"], "dtype": argument["dtype"], "tensor": argument["tensor"],
+                  "dims": [_renamed(size, names) for size in argument["dims"]],
+                  "reached": argument["name"] in reached,
+                  "kernel": binding["argument"] if binding else None, "copied": False}
+        if binding and argument["tensor"]:
+            kernel = theirs[binding["argument"]]
+            record["kernel_dims"] = binding["dims"]
+            record["copied"] = kernel["kind"] == "tensor_map" or bool(kernel.get("row_alignment"))
+        arguments.append(record)
+    sizes = _kernel_sizes(arguments, theirs)
+    return {"arguments": arguments, "constants": constants,
+            "outputs": _outputs(graph, theirs, own, names, sizes),
+            "order": [a["name"] for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map")]}
+
+
+def _outputs(graph, theirs, own, names, sizes):
+    """What the kernel writes: first what the user's function returns, then what it does not."""
+    written = [name for name, a in theirs.items() if a.get("access") == "write"]
+    outputs = []
+    for n, kernel in enumerate(sorted(written, key=lambda name: name != "o")):
+        returned = n < len(graph["outputs"])
+        rank = len(theirs[kernel]["dims"])
+        dims = own.get(kernel, {}).get("dims", list(range(rank)))
+        record = {"kernel": kernel, "dtype": theirs[kernel]["dtype"], "returned": returned,
+                  "kernel_dims": dims}
+        if returned:
+            record["dims"] = _output_size(graph, graph["outputs"][n], names)
+        else:
+            record["dims"] = [sizes.get(size, size) if isinstance(size, str) else size
+                              for size in theirs[kernel]["dims"]]
+        outputs.append(record)
+    return outputs
+
+
+def _kernel_sizes(arguments, theirs):
+    """The user's size behind each name of the kernel's: 32 for H, M for M."""
+    sizes = {}
+    for argument in arguments:
+        if argument["tensor"] and argument["kernel"]:
+            for d, name in zip(argument["kernel_dims"], theirs[argument["kernel"]]["dims"]):
+                if d >= 0 and isinstance(name, str):
+                    sizes.setdefault(name, argument["dims"][d])
+    return sizes
+
+
+class Signature:
+    """`function`: the user's name of it, for messages."""
+
+    def __init__(self, function, record):
+        self.function, self.record = function, record
+        self.arguments, self.outputs = record["arguments"], record["outputs"]
+        self.returned = [o for o in self.outputs if o["returned"]]
+
+    def schema(self):
+        """As torch.library reads it, without the name."""
+        kind = {"f32": "float", "i32": "SymInt"}
+        given = [f"{'Tensor' if a['tensor'] else kind[a['dtype']]} {a['name']}" for a in self.arguments]
+        out = ["Tensor"] * len(self.returned)
+        return f"({', '.join(given)}) -> " + (out[0] if len(out) == 1 else f"({', '.join(out)})")
+
+    def refuse(self, argument, was, should, hint=None):
+        name = argument["name"] + (" (which the function reaches)" if argument["reached"] else "")
+        raise ArgumentError(self.function, name, was, should, hint)
+
+    def sizes(self, values):
+        """The sizes by name of a call, from shapes that fit each other. Raises ArgumentError."""
+        known, said = {}, {}
+        for argument, value in zip(self.arguments, values):
+            if argument["tensor"]:
+                self._bind(argument, value, known, said)
+        for argument, value in zip(self.arguments, values):
+            if not argument["tensor"]:
+                continue
+            for d, size in enumerate(argument["dims"]):
+                due = evaluate(size, known)
+                if _differ(value.shape[d], due):
+                    by = f", as {said[size]} has" if isinstance(size, str) else ""
+                    self.refuse(argument, f"has {value.shape[d]} in dimension {d}", f"have {due}{by}")
+        return known
+
+    def _bind(self, argument, value, known, said):
+        if not isinstance(value, torch.Tensor):
+            self.refuse(argument, f"is of the type {type(value).__name__}", "be a tensor")
+        due = DTYPES[argument["dtype"]]
+        if value.dtype != due:
+            self.refuse(argument, f"is {_short(value.dtype)}", f"be {_short(due)}",
+                        f"pass {argument['name']}.to({due})" if due.is_floating_point else None)
+        if value.dim() != len(argument["dims"]):
+            self.refuse(argument, f"has {value.dim()} dimensions, {list(value.shape)}",
+                        f"have {len(argument['dims'])}, {self._shape(argument)}")
+        for d, size in enumerate(argument["dims"]):
+            if isinstance(size, str) and size not in known:
+                known[size] = value.shape[d]
+                said[size] = f"dimension {d} of {argument['name']}"
+
+    def _shape(self, argument):
+        text = [s if isinstance(s, str) else str(s) if isinstance(s, int) else "…" for s in argument["dims"]]
+        return "[" + ", ".join(text) + "]"
+
+    def check_memory(self, values, device):
+        """Device and strides, of real tensors."""
+        for argument, value in zip(self.arguments, values):
+            if not argument["tensor"]:
+                continue
+            if value.device != device:
+                self.refuse(argument, f"is on {value.device}", f"be on {device}, as other arguments are")
+            if value.numel() == 0:
+                d = list(value.shape).index(0)
+                self.refuse(argument, f"has 0 in dimension {d}", "have 1 or more")
+            if value.layout != torch.strided:
+                self.refuse(argument, f"has the layout {value.layout}", "have torch.strided")
+            if argument["copied"]:
+                self._check_copied(argument, value)
+
+    def _check_copied(self, argument, value):
+        """Rows are copied 16 bytes at a time: a contiguous last dimension, multiples of that else."""
+        contiguous = f"pass {argument['name']}.contiguous()"
+        user = [d for d in argument["kernel_dims"] if d >= 0]
+        columns, unit = user[-1], COPIED // BYTES[argument["dtype"]]
+        strides = value.stride()
+        if value.shape[columns] > 1 and strides[columns] != 1:
+            self.refuse(argument, f"has stride {strides[columns]} in dimension {columns}", "have 1",
+                        contiguous)
+        for d in user[:-1]:
+            if value.shape[d] > 1 and (strides[d] <= 0 or strides[d] % unit):
+                self.refuse(argument, f"has stride {strides[d]} in dimension {d}",
+                            f"have a positive multiple of {unit} elements ({COPIED} bytes)", contiguous)
+        if value.data_ptr() % COPIED:
+            self.refuse(argument, f"begins at address {value.data_ptr():#x}",
+                        f"begin at a multiple of {COPIED} bytes", f"pass {argument['name']}.clone()")
+
+    def output_shapes(self, known):
+        """Of every output, in the user's order of dimensions for those that are returned."""
+        shapes = [[evaluate(size, known) for size in output["dims"]] for output in self.outputs]
+        for output, shape in zip(self.outputs, shapes):
+            if any(size is None for size in shape):
+                raise InternalError(f"no argument of {self.function} says what {output['dims']} of "
+                                    f"{output['kernel']} is")
+        return shapes
+
+    def empty_outputs(self, values, shapes):
+        """The tensors that are returned: o in the memory layout of the operand of its shape, others
+        contiguous. Of fake tensors too, so that both agree."""
+        operands = [(a, v) for a, v in zip(self.arguments, values) if a["tensor"]]
+        out = []
+        for output, shape in zip(self.outputs, shapes):
+            if output["returned"]:
+                alike = [v for a, v in operands if output["kernel"] == "o" and a["copied"]
+                         and (a["dims"], a["dtype"]) == (output["dims"], output["dtype"])]
+                out.append(torch.empty_like(alike[0]) if alike else
+                           operands[0][1].new_empty(shape, dtype=DTYPES[output["dtype"]]))
+        return out
+
+
+def _differ(a, b):
+    """Of sizes that are symbols nobody asks: torch.compile would make another graph for the answer. The
+    launch asks."""
+    return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def _short(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def kernel_view(shape, strides, dims):
+    """Shape and strides in the kernel's order of dimensions: dimension k is the user's dims[k], and
+    -1 one of size 1 that the user's tensor lacks."""
+    return ([shape[d] if d >= 0 else 1 for d in dims],
+            [strides[d] if d >= 0 else math.prod(shape) for d in dims])

@@ -1,0 +1,145 @@
+"""Run by test_compile.py with the stand-in driver in LD_LIBRARY_PATH; prints one JSON object.
+
+The stand-in computes full attention on the CPU, so operators are registered there. The function has
+[B, M, H, D] tensors, which its kernel takes as [B, H, M, D]."""
+
+import json
+import sys
+import time
+
+import torch
+
+import kernelwright
+from kernelwright import operators
+
+operators.DISPATCH_KEY = "CPU"
+if "--no-program" in sys.argv:  # a machine to which only the cache was brought
+    from kernelwright import program
+    program.find = lambda: None
+
+
+def attention(q, k, v):
+    """q [B, M, 4, 64], k and v [B, N, 2, 64]."""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    k, v = (x.repeat_interleave(2, dim=1) for x in (k, v))
+    return ((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v).transpose(1, 2)
+
+
+def draw(batch, m, n):
+    torch.manual_seed(m + n)
+    return [torch.randn(batch, length, heads, 64, dtype=torch.bfloat16)
+            for length, heads in ((m, 4), (n, 2), (n, 2))]
+
+
+def refusal(call):
+    try:
+        call()
+    except kernelwright.Error as error:
+        return [type(error).__name__, str(error)]
+    except Exception as error:  # torch.compile wraps what a fake implementation raises
+        return [type(error).__name__, str(error)]
+    return None
+
+
+def off_by(got, inputs):
+    return float((got.float() - attention(*(x.double() for x in inputs)).float()).abs().max())
+
+
+def first_compiled(fast):
+    """torch.compile, before anything else was called."""
+    torch._dynamo.config.error_on_recompile = True
+    compiled = torch.compile(fast, fullgraph=True, backend="aot_eager", dynamic=True)
+    errors = [off_by(compiled(*inputs), inputs) for inputs in (draw(3, 70, 50), draw(5, 33, 90))]
+    torch._dynamo.config.error_on_recompile = False
+    return max(errors)
+
+
+def exported(fast):
+    class Module(torch.nn.Module):
+        def forward(self, q, k, v):
+            return fast(q, k, v) * 2
+    batch, m, n = (torch.export.Dim(name) for name in ("batch", "m", "n"))
+    program = torch.export.export(Module(), tuple(draw(2, 40, 30)), dynamic_shapes=(
+        {0: batch, 1: m}, {0: batch, 1: n}, {0: batch, 1: n}))
+    inputs = draw(3, 21, 64)
+    return off_by(program.module()(*inputs) / 2, inputs)
+
+
+def gradients(fast):
+    """How far the gradients of eager and of compiled calls are from the function's, relatively."""
+    worst = []
+    for call in (fast, torch.compile(fast, backend="aot_eager", fullgraph=True)):
+        leaves = [x.requires_grad_() for x in draw(2, 40, 30)]
+        exact = [x.detach().double().requires_grad_() for x in leaves]
+        call(*leaves).square().sum().backward()
+        attention(*exact).square().sum().backward()
+        worst += [float((x.grad - y.grad).norm() / y.grad.norm()) for x, y in zip(leaves, exact)]
+    return max(worst)
+
+
+def refusals(fast):
+    q, k, v = draw(2, 40, 30)
+    return {name: refusal(call) for name, call in {
+        "type": lambda: fast([1.0], k, v),
+        "dtype": lambda: fast(q, k.float(), v),
+        "rank": lambda: fast(q, k[0], v),
+        "heads": lambda: fast(q, torch.cat((k, k), 2), v),
+        "lengths": lambda: fast(q, k, v[:, :20]),
+        "last_stride": lambda: fast(q.mT.contiguous().mT, k, v),
+        "stride": lambda: fast(torch.zeros(2, 40, 4, 68, dtype=torch.bfloat16)[..., :64], k, v),
+        "address": lambda: fast(torch.zeros(2 * 40 * 256 + 1, dtype=torch.bfloat16)[1:].view(q.shape), k, v),
+        "address_again": lambda: [fast(q, k, v), fast(torch.zeros(2 * 40 * 256 + 1, dtype=torch.bfloat16)[
+            1:].view(q.shape), k, v)],
+        "no_keys": lambda: fast(q, k[:, :0], v[:, :0]),
+        "gradient": lambda: fast(q.clone().requires_grad_(), k, v),
+        "gradient_compiled": lambda: torch.compile(fast, backend="aot_eager", fullgraph=True)(
+            q.clone().requires_grad_(), k, v),
+        "dtype_compiled": lambda: torch.compile(fast, backend="aot_eager", fullgraph=True)(q, k.float(), v),
+    }.items()}
+
+
+def main():
+    q, k, v = draw(2, 128, 128)
+    begun = time.perf_counter()
+    fast = kernelwright.compile(attention, (q, k, v), target="sm_90a")
+    compile_seconds = time.perf_counter() - begun
+    result = {"cold": "kernelwright.cold" in sys.modules, "seconds": compile_seconds}
+    if "--cold" in sys.argv:  # NVRTC cannot run with the stand-in, so nothing is launched
+        print(json.dumps(result))
+        return
+    if "--one-call" in sys.argv:
+        print(json.dumps(refusal(lambda: fast(q, k, v))))
+        return
+    result |= {"schema": str(fast.operator._schema),
+              "compiled_first": first_compiled(fast)}
+    operator = operators._operators[fast.operator.name().split("::")[1]]
+    inputs = draw(2, 65, 130)
+    got = fast(*inputs)
+    result["eager"], result["strides_like_q"] = off_by(got, inputs), got.stride() == inputs[0].stride()
+    plans = len(operator.plans)
+    packed = torch.randn(2, 65, 3, 4, 64, dtype=torch.bfloat16)  # q as a view without a copy
+    view = [packed[:, :, 0], *inputs[1:]]
+    result["view"] = off_by(fast(*view), view)
+    fast(*view), fast(*inputs)
+    result["more_plans"] = len(operator.plans) - plans
+    result["keywords"] = off_by(fast(inputs[0], v=inputs[2], k=inputs[1]), inputs)
+    result["empty_batch"] = list(fast(*draw(0, 5, 5)).shape)
+    result["no_grad"] = off_by(torch.no_grad()(fast)(inputs[0].clone().requires_grad_(), *inputs[1:]), inputs)
+    operators.KEPT_PLANS = 8
+    for n in range(20, 40):
+        fast(*draw(1, n, n))
+    result["kept_plans"] = len(operator.plans)
+    result["exported"] = exported(fast)
+    result["opcheck"] = torch.library.opcheck(fast.operator, tuple(inputs))
+    result["refusals"] = refusals(fast)
+    trained = kernelwright.compile(attention, (q, k, v), target="sm_90a", backward="recompute")
+    result["gradients"] = gradients(trained)
+    result["opcheck_gradients"] = torch.library.opcheck(
+        trained.operator, tuple(x.requires_grad_() for x in draw(2, 40, 30)))
+    result["folder"], result["holds"] = str(fast.folder), fast.certificate["verdict"]
+    result["source"] = "attention_fwd" in fast.source
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

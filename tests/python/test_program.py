@@ -1,0 +1,97 @@
+"""What the program says becomes the right exception. A script stands in for the program."""
+
+import json
+import os
+
+import pytest
+
+from kernelwright import errors, program
+from kernelwright.cache import Cache
+
+STAGE = {"stage": "lift", "text": "179 statements", "seconds": 0.25}
+
+
+def diagnostic(code, message="a fact disagrees", **more):
+    return {"code": code, "message": message, "hint": "", "notes": [], "place": None, **more}
+
+
+@pytest.fixture
+def fails(tmp_path, monkeypatch):
+    def run(code, text="", *diagnostics):
+        complaint = text + (json.dumps({"diagnostics": list(diagnostics)}, indent=1) if diagnostics else "")
+        (tmp_path / "complaint").write_text(complaint)
+        script = tmp_path / "program"
+        script.write_text(f"#!/bin/sh\necho '{json.dumps(STAGE)}'\ncat {tmp_path}/complaint >&2\nexit {code}\n")
+        script.chmod(0o755)
+        monkeypatch.setenv("KERNELWRIGHT_PROGRAM", str(script))
+        said = []
+        program.make("captured", "out", "sm_90a", "quick", said.append)
+        return said
+    return run
+
+
+def test_progress_is_passed_on_as_the_program_says_it(fails):
+    assert fails(0) == ["lift      179 statements  [0.2 s]"]
+
+
+@pytest.mark.parametrize("code, text, diagnostics, kind, words", [
+    (1, "refuted: o[0, 1, 2] is 3, not 4\n", [], errors.Refuted, "is 3, not 4"),
+    (3, "inconclusive: the mask is opaque\n", [], errors.Inconclusive, "the mask is opaque"),
+    (2, "", [diagnostic("build.no_nvrtc", "no NVRTC in any of: a, b")], errors.MachineError, "no NVRTC"),
+    (2, "", [diagnostic("driver.target", "no expert kernel for target 'sm_30'")], errors.MachineError, "sm_30"),
+    (70, "", [diagnostic("internal.form")], errors.InternalError, "ended with 70: a fact disagrees"),
+    (139, "", [], errors.InternalError, "ended with 139"),
+])
+def test_each_end_of_the_program_is_an_exception_of_its_own(fails, code, text, diagnostics, kind, words):
+    with pytest.raises(kind, match=words):
+        fails(code, text, *diagnostics)
+
+
+def test_the_users_mistake_has_the_users_place(fails):
+    place = {"file": "model.py", "line": 7, "column": 3}
+    with pytest.raises(errors.SpecError, match="^model.py:7:3: a fact disagrees\n  help: do this$") as caught:
+        fails(2, "", diagnostic("spec.scan", place=place, hint="do this"))
+    assert (caught.value.line, caught.value.code, caught.value.hint) == (7, "spec.scan", "do this")
+
+
+def test_a_program_that_is_none_is_named(monkeypatch):
+    monkeypatch.setenv("KERNELWRIGHT_PROGRAM", "/nowhere/kernelwright")
+    with pytest.raises(errors.MachineError, match="/nowhere/kernelwright, which is no program"):
+        program.find()
+
+
+def test_without_a_program_a_function_that_is_not_in_the_cache_is_refused(monkeypatch):
+    monkeypatch.setattr(program, "find", lambda: None)
+    with pytest.raises(errors.MachineError, match="not on this machine"):
+        program.make("captured", "out", "sm_90a", "quick", print)
+
+
+def test_another_program_is_another_identity(tmp_path, monkeypatch):
+    cache, script = Cache(tmp_path / "cache"), tmp_path / "program"
+    monkeypatch.setenv("KERNELWRIGHT_PROGRAM", str(script))
+
+    def identity(text):
+        script.write_text(text)
+        script.chmod(0o755)
+        return program.identity(cache)
+
+    first = identity("#!/bin/sh\n")
+    assert first == identity("#!/bin/sh\n") != identity("#!/bin/sh\nexit 1\n")
+    os.utime(script, (1, 1))  # another time, the same text
+    assert program.identity(cache) == identity("#!/bin/sh\nexit 1\n")
+
+
+def test_an_unknown_option_names_those_that_there_are():
+    import kernelwright
+    for option in ({"check": "none"}, {"proposer": "model"}, {"backward": "kernel"}):
+        with pytest.raises(errors.ArgumentError, match="it should be one of"):
+            kernelwright.compile(print, (), target="sm_90a", **option)
+
+
+def test_without_a_gpu_the_target_must_be_named(monkeypatch):
+    import torch
+
+    import kernelwright
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(errors.MachineError, match="finds no GPU"):
+        kernelwright.compile(print, ())
