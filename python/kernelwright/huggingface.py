@@ -145,22 +145,38 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
 
     query [B, H, M, D], key and value [B, G, N, D], any strides. Returns ([B, M, H, D], None)."""
     if dropout:
-        raise ArgumentError(f"dropout is {dropout}; a kernel of ours has none: call model.eval()")
+        raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="call model.eval()")
     if not isinstance(attention_mask, Mask | None):
-        raise ArgumentError(f"attention_mask is a {type(attention_mask).__name__} of the caller's own; "
-                            "give the tokenizer's mask [B, N], or None")
+        raise ArgumentError("attention", "attention_mask", f"is a {type(attention_mask).__name__} of the "
+                            "caller's own", "be the tokenizer's mask [B, N], or None")
     mask = attention_mask or Mask(causal=bool(getattr(module, "is_causal", False)))
     if mask.keys is not None and mask.keys > key.shape[2]:
-        raise ArgumentError(f"key has {key.shape[2]} places, the model's mask counts {mask.keys}")
+        raise ArgumentError("attention", "key", f"has {key.shape[2]} places",
+                            f"have the {mask.keys} that the model's mask counts")
     key, value = key[:, :, :mask.keys], value[:, :, :mask.keys]
     scale = query.shape[-1]**-0.5 if scaling is None else scaling
     given = (query, key, value, float(scale), mask.valid, mask.document, s_aux)
     kind = (mask.causal, mask.window, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
-            query.shape[-1], value.shape[-1], mask.valid is None, mask.document is None,
+            query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
             None if s_aux is None else s_aux.dtype, tuple(sorted((_options or {}).items())))
     kernel = _compiled.get(kind)
     if kernel is None:
         from . import compile
-        kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap), given,
-                                           **(_options or {}))
+        kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap),
+                                           _example(*given), **(_options or {}))
     return kernel(*given), None
+
+
+def _example(query, key, value, scale, valid, document, sinks):
+    """Inputs to compile with: of this layer's heads and types, of lengths that are always the same, so
+    that another process with another prompt finds the kernel in the cache."""
+    batch, length = 2, 256
+
+    def like(x):
+        return x.new_zeros(batch, length, x.shape[1], x.shape[3]).transpose(1, 2)
+
+    def rows(x):
+        return None if x is None else x.new_ones(batch, length)
+
+    return (like(query), like(key), like(value), scale, rows(valid), rows(document),
+            None if sinks is None else torch.zeros_like(sinks))

@@ -6,12 +6,11 @@ out as the right function. On a GPU `tests/gpu/huggingface_models.py` runs the k
 
 import pytest
 import torch
+import transformers
 
-transformers = pytest.importorskip("transformers")
-
-import kernelwright  # noqa: E402
-from kernelwright import huggingface  # noqa: E402
-from kernelwright.errors import ArgumentError, SpecError  # noqa: E402
+import kernelwright
+from kernelwright import huggingface
+from kernelwright.errors import ArgumentError, SpecError
 
 SIZES = dict(vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
              num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=512)
@@ -32,7 +31,7 @@ def compiled(monkeypatch):
         functions.append(function)  # padding's own rows see no key: NaN in PyTorch, 0 in a kernel
         return lambda *inputs: function(*inputs).nan_to_num()
 
-    monkeypatch.setattr(kernelwright, "compile", compile, raising=False)
+    monkeypatch.setitem(vars(kernelwright), "compile", compile)
     monkeypatch.setattr(huggingface, "_compiled", {})
     huggingface.register("kernelwright")
     return functions
@@ -137,11 +136,11 @@ def test_a_mask_that_is_not_known_is_refused_by_name(compiled):
 @torch.no_grad()
 def test_a_mask_of_the_callers_own_is_refused(compiled):
     _, ours = two_models(MODELS["llama"]())
-    with pytest.raises(ArgumentError, match="attention_mask is a Tensor"):
+    with pytest.raises(ArgumentError, match="attention_mask is a Tensor of the"):
         ours(torch.randint(128, (1, 8)), attention_mask=torch.zeros(1, 1, 8, 8))
 
 
 def test_dropout_is_refused(compiled):
     q = torch.zeros(1, 2, 4, 8)
-    with pytest.raises(ArgumentError, match="dropout is 0.1"):
+    with pytest.raises(ArgumentError, match="dropout is 0.1; it should be 0"):
         huggingface.attention_forward(torch.nn.Module(), q, q, q, None, dropout=0.1)
