@@ -41,7 +41,7 @@ def make(cache, key, function, values, places, target, check):
             raise InternalError(f"what kernelwright make wrote of {function.__name__} is not whole")
     folder, certificate = found
     launch = json.loads((folder / "launch.json").read_text())
-    record = {"kernel": kernel, "operator": f"{function.__name__}_{(key or kernel)[:10]}",
+    record = {"kernel": kernel, "operator": f"{live_function.name_of(function)}_{(key or kernel)[:10]}",
               "signature": describe(captured.graph, certificate, launch, reached, _constants(captured))}
     if key:
         cache.write("functions", f"{key}.{identity}", record)

@@ -14,12 +14,14 @@ import builtins
 import inspect
 import pathlib
 import sys
+import types
 
 import torch
 
+from . import errors
 from .cache import Cache, digest
 from .errors import ArgumentError, MachineError
-from .operators import operator
+from .operators import load, operator
 from .program import identity
 from .reached import Reached
 
@@ -52,16 +54,31 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
                                ("check", check, ("quick", "default", "full"))):
         if value not in known:
             raise ArgumentError("compile", name, f"is {value!r}", f"be one of {', '.join(map(repr, known))}")
+    try:
+        return _compile(function, example_inputs, target, check, backward)
+    except errors.InternalError:
+        raise
+    except errors.Error as error:  # somebody's mistake: where we noticed it is of no use
+        raise error.with_traceback(None) from None
+
+
+def _compile(function, example_inputs, target, check, backward):
     values = example_inputs() if callable(example_inputs) else example_inputs
     if not isinstance(values, (tuple, list)):
         raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
                             "be a tuple of the function's arguments, or give one")
-    target = target or current_target()
+    if not isinstance(function, types.FunctionType):
+        raise ArgumentError("compile", "function", f"is of the type {type(function).__name__}",
+                            "be a function", "of a module or a method, write a function that is given its tensors")
+    here, target = target is None, target or current_target()
     cache, reached = Cache(), Reached(function)
     key = function_key(reached, values, target, check)
     record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
                                                             target, check)
-    return _wrap(function, values, reached.places, record, folder, certificate, backward)
+    call = _wrap(function, values, reached.places, record, folder, certificate, backward)
+    if here:  # not at the first call, which a CUDA graph may capture
+        load(call.operator, torch.device("cuda", torch.cuda.current_device()))
+    return call
 
 
 def function_key(reached, values, target, check):
@@ -152,12 +169,12 @@ def _caller(function, count, places, signature, made):
         lines.append(f"    if {name} is not fixed_{n}_ and {name} != fixed_{n}_:\n"
                      f"        refuse_constant_({name!r}, {name}, fixed_{n}_)\n")
     arguments = ", ".join(given)
-    text = (f"def {function.__name__}({', '.join(shown)}):\n{''.join(lines)}"
+    text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}"
             f"    try:\n        return operator_({arguments})\n"
             f"    except (RuntimeError, TypeError, NotImplementedError):\n"
             f"        refuse_(({arguments},))\n        raise\n")
     exec(builtins.compile(text, f"<kernelwright {function.__name__}>", "exec"), space)
-    call = space[function.__name__]
-    call.__doc__, call.__module__, call.__qualname__ = (function.__doc__, function.__module__,
-                                                        function.__qualname__)
+    call = space["kernel_call"]
+    call.__name__, call.__doc__, call.__module__, call.__qualname__ = (
+        function.__name__, function.__doc__, function.__module__, function.__qualname__)
     return call

@@ -36,6 +36,11 @@ def parameters(function, count):
     return [p.name for p in positional[:count]]
 
 
+def name_of(function):
+    """A function's name as an identifier: a lambda has none."""
+    return function.__name__ if function.__name__.isidentifier() else "attention"
+
+
 def place_of(function):
     """(file, line) for messages. A function that `flex` wrote stands where the user's own does."""
     code = getattr(function, "__kernelwright_user__", function).__code__
@@ -57,7 +62,7 @@ def user_spec(function, values, places):
             return function(*arguments[: len(names)])
 
     tensors = [place.get() for place in places]
-    spec = UserSpec(file, function.__name__, call, [on_cpu(v) for v in [*values, *tensors]],
+    spec = UserSpec(file, name_of(function), call, [on_cpu(v) for v in [*values, *tensors]],
                     names + reached, lines + [line] * len(reached), columns + [1] * len(reached), line)
     _refuse_scalars(spec)
     _refuse_hidden_tensors(spec)

@@ -85,16 +85,17 @@ class Operator:
         return False if self.differentiable else torch.is_grad_enabled()
 
     def _launcher(self):
-        """The implementation for CUDA, written out for the arguments at hand."""
-        arguments, outputs = self.signature.arguments, self.signature.outputs
-        tensors = [a["name"] for a in arguments if a["tensor"]]
-        key = ", ".join(f"{a['name']}.dtype, {a['name']}.get_device(), {a['name']}.shape, "
-                        f"{a['name']}.stride()" if a["tensor"] else a["name"] for a in arguments)
-        names = ", ".join(a["name"] for a in arguments)
-        floats = [a["name"] for a in arguments if a["tensor"] and a["dtype"] in ("bf16", "f16", "f32")]
-        wants = " or ".join(f"{name}.requires_grad" for name in floats)
+        """The implementation for CUDA, written out for the arguments at hand: a0, a1, ..."""
+        outputs = self.signature.outputs
+        arguments = [(f"a{n}", argument) for n, argument in enumerate(self.signature.arguments)]
+        names = ", ".join(name for name, _ in arguments)
+        tensors = [name for name, argument in arguments if argument["tensor"]]
+        key = ", ".join(f"{name}.dtype, {name}.get_device(), {name}.shape, {name}.stride()"
+                        if name in tensors else name for name, _ in arguments)
+        wants = " or ".join(f"{name}.requires_grad" for name, argument in arguments
+                            if name in tensors and argument["dtype"] in ("bf16", "f16", "f32"))
         made = [f"out_{o['kernel']}" for o in outputs if o["returned"]]
-        given = {a["kernel"]: f"{a['name']}.data_ptr()" for a in arguments if a["kernel"]}
+        given = {argument["kernel"]: f"{name}.data_ptr()" for name, argument in arguments}
         given |= {o["kernel"]: f"out_{o['kernel']}.data_ptr()" if o["returned"] else
                   f"plan.discarded['{o['kernel']}']" for o in outputs}
         addresses = ", ".join(given[name] for name in self._order)
@@ -104,7 +105,7 @@ class Operator:
         result = made[0] if len(made) == 1 else f"({', '.join(made)})"
         text = f"""
 def {self.name}({names}):
-    if grad_enabled() and ({wants}):
+    if asks_gradients() and ({wants}):
         refuse_gradient()
     key = ({key},)
     plan = plans.get(key) or new_plan(key, ({names},))
@@ -115,7 +116,7 @@ def {self.name}({names}):
         refuse(({names},))
     return {result}
 """
-        space = {"grad_enabled": self._asks_gradients, "plans": self.plans, "new_plan": self._new_plan,
+        space = {"asks_gradients": self._asks_gradients, "plans": self.plans, "new_plan": self._new_plan,
                  "empty": torch.empty_strided, "enqueue": self._enqueue, "pack": self._pack,
                  "stream": self._stream(), "refuse": self._refuse_launch,
                  "refuse_gradient": self._refuse_gradient}
@@ -136,7 +137,7 @@ def {self.name}({names}):
         if any(o.numel() == 0 for o in outputs):
             plan = _Nothing(layouts)
         else:
-            signature.check_memory(values, tensors[0].device)
+            signature.check_memory(values)
             plan = self._pack_plan(values, shapes, outputs, layouts, tensors[0])
         if len(self.plans) >= KEPT_PLANS:
             self.plans.pop(next(iter(self.plans)), None)
@@ -163,7 +164,7 @@ def {self.name}({names}):
                 address = discarded[output["kernel"]] = self._buffer(output, shape, like)
                 strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
             views[output["kernel"]] = (output["dtype"], address, shape, strides)
-        kernel = self._kernel(like.device)
+        kernel = self.kernel(like.device)
         try:
             handle = library.new_plan(kernel, [(name, *views[name]) for name in self._order], scalars)
         except library.LaunchError as error:
@@ -181,7 +182,8 @@ def {self.name}({names}):
             kept.append(torch.empty(size, dtype=torch.uint8, device=like.device))
         return kept[-1].data_ptr()
 
-    def _kernel(self, device):
+    def kernel(self, device):
+        """The launcher's kernel on a GPU, loaded once."""
         kernel = self._kernels.get(device)
         if kernel is None:
             handle = ctypes.c_void_p()
@@ -210,8 +212,7 @@ def {self.name}({names}):
     def _refuse_launch(self, values):
         """A plan's launch failed: another address than its plan's may be unaligned."""
         text = library.library().kw_last_error().decode().rstrip()
-        tensors = [v for a, v in zip(self.signature.arguments, values) if a["tensor"]]
-        self.signature.check_memory(values, tensors[0].device)
+        self.signature.check_memory(values)
         raise MachineError(f"{self.function}: {text}")
 
     def _refuse_gradient(self):
@@ -251,3 +252,8 @@ def operator(name, function, record, folder, backward=None):
     if name not in _operators:
         _operators[name] = Operator(name, function, record, folder, backward)
     return _operators[name]
+
+
+def load(overload, device):
+    """Loads an operator's kernel on a GPU now. Raises MachineError where it cannot run there."""
+    _operators[overload.name().split("::")[1]].kernel(device)

@@ -174,8 +174,10 @@ class Signature:
         text = [s if isinstance(s, str) else str(s) if isinstance(s, int) else "…" for s in argument["dims"]]
         return "[" + ", ".join(text) + "]"
 
-    def check_memory(self, values, device):
+    def check_memory(self, values):
         """Device and strides, of real tensors."""
+        devices = [v.device for a, v in zip(self.arguments, values) if a["tensor"]]
+        device = next((d for d in devices if d.type != "cpu"), devices[0])
         for argument, value in zip(self.arguments, values):
             if not argument["tensor"]:
                 continue

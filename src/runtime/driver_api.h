@@ -148,4 +148,20 @@ class CurrentContext {
   bool pushed_;
 };
 
+// While it lives, this thread may allocate and load although some stream captures (CUDA Driver API,
+// cuThreadExchangeStreamCaptureMode).
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
+    driver_.exchange_capture_mode(&mode_);
+  }
+  ~RelaxedCapture() { driver_.exchange_capture_mode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  const Driver& driver_;
+  int mode_ = capture_mode_relaxed;  // and then what it was before
+};
+
 }  // namespace kw::runtime

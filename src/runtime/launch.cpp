@@ -143,6 +143,7 @@ bool Kernel::check_device(CuDevice device, Diagnostics& diagnostics) {
 
 bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
   const CurrentContext current(*driver_, context_);
+  const RelaxedCapture relaxed(*driver_);
   if (!driver_->ok(driver_->module_load(&module_, cubin.data()), "loading the cubin",
                    diagnostics) ||
       !driver_->ok(driver_->module_function(&function_, module_, spec_.entry.c_str()),

@@ -5,26 +5,6 @@
 #include <string>
 
 namespace kw::runtime {
-namespace {
-
-// While it lives, this thread may allocate although some stream captures (CUDA Driver API,
-// cuThreadExchangeStreamCaptureMode).
-class RelaxedCapture {
- public:
-  explicit RelaxedCapture(const Driver& driver) : driver_(driver) {
-    driver_.exchange_capture_mode(&mode_);
-  }
-  ~RelaxedCapture() { driver_.exchange_capture_mode(&mode_); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  const Driver& driver_;
-  int mode_ = capture_mode_relaxed;  // and then what it was before
-};
-
-}  // namespace
-
 uint64_t Workspaces::capture_of(CuStream stream) const {
   if (!stream) return 0;  // the legacy stream cannot capture, and asking it disturbs others that do
   int status = 0;

@@ -160,6 +160,29 @@ def test_a_first_launch_can_be_captured_and_replayed_on_new_contents(compiled, n
         assert error(out, function, values) < 0.02
 
 
+CAPTURED_FIRST = """
+import sys, torch
+sys.path[:0] = {paths!r}
+import kernelwright, operator_functions
+function, values = operator_functions.examples("cuda")["causal"]
+fast = kernelwright.compile(function, values)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    out = fast(*values)
+graph.replay()
+torch.cuda.synchronize()
+print(float((out.float() - function(*[v.float() for v in values])).abs().max()))
+"""
+
+
+def test_the_first_call_of_a_process_can_be_captured():
+    paths = [str(ROOT / "python"), str(ROOT / "tests/gpu")]
+    run = subprocess.run([sys.executable, "-c", CAPTURED_FIRST.format(paths=paths)], text=True,
+                         capture_output=True, timeout=500)
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert float(run.stdout.splitlines()[-1]) < 0.05
+
+
 def test_a_replay_may_overlap_eager_launches_and_another_graph(compiled):
     fast, function = compiled("causal")
     sets = [draw("causal", 2, 2048, 2048) for _ in range(3)]
@@ -179,6 +202,7 @@ def test_a_replay_may_overlap_eager_launches_and_another_graph(compiled):
 
 @pytest.mark.parametrize("change, words", [
     (lambda v: [x.cpu() for x in v], "q is on the CPU; it should be on a GPU"),
+    (lambda v: [v[0].cpu(), v[1], v[2]], "q is on cpu; it should be on cuda:0"),
     (lambda v: [v[0], v[1].cpu(), v[2]], "k is on cpu; it should be on cuda:0"),
     (lambda v: [v[0], v[1].half(), v[2]], "k is float16; it should be bfloat16"),
     (lambda v: [v[0][:, :4], v[1], v[2]], "q has 4 in dimension 1; it should have 8"),

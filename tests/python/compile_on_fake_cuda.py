@@ -3,6 +3,7 @@
 The stand-in computes full attention on the CPU, so operators are registered there. The function has
 [B, M, H, D] tensors, which its kernel takes as [B, H, M, D]."""
 
+import copy
 import json
 import sys
 import time
@@ -123,6 +124,11 @@ def main():
     fast(*view), fast(*inputs)
     result["more_plans"] = len(operator.plans) - plans
     result["keywords"] = off_by(fast(inputs[0], v=inputs[2], k=inputs[1]), inputs)
+    record = copy.deepcopy(operator.signature.record)
+    for argument, name in zip(record["arguments"], ("key", "plan", "shape")):
+        argument["name"] = name
+    renamed = operators.Operator("renamed", "renamed", record, fast.folder)
+    result["names_of_ours"] = off_by(renamed.overload(*inputs), inputs)
     result["empty_batch"] = list(fast(*draw(0, 5, 5)).shape)
     result["no_grad"] = off_by(torch.no_grad()(fast)(inputs[0].clone().requires_grad_(), *inputs[1:]), inputs)
     operators.KEPT_PLANS = 8

@@ -85,7 +85,19 @@ def test_an_unknown_option_names_those_that_there_are():
     import kernelwright
     for option in ({"check": "none"}, {"proposer": "model"}, {"backward": "kernel"}):
         with pytest.raises(errors.ArgumentError, match="it should be one of"):
-            kernelwright.compile(print, (), target="sm_90a", **option)
+            kernelwright.compile(lambda q: q, (), target="sm_90a", **option)
+
+
+def test_what_is_no_function_is_refused_by_its_type():
+    import torch
+
+    import kernelwright
+    with pytest.raises(errors.ArgumentError, match="function is of the type Linear; it should be a function"):
+        kernelwright.compile(torch.nn.Linear(2, 2), (), target="sm_90a")
+
+
+def test_what_only_launches_is_a_module_of_this_package():
+    assert {p.stem for p in program._PACKAGE.glob("*.py")} >= program._LAUNCHING
 
 
 def test_without_a_gpu_the_target_must_be_named(monkeypatch):
@@ -94,4 +106,4 @@ def test_without_a_gpu_the_target_must_be_named(monkeypatch):
     import kernelwright
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(errors.MachineError, match="finds no GPU"):
-        kernelwright.compile(print, ())
+        kernelwright.compile(lambda q: q, ())
