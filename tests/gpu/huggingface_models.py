@@ -14,6 +14,7 @@ Exit status 0: every row holds; 1: one does not.
 """
 
 import argparse
+import copy
 import statistics
 import sys
 import time
@@ -45,14 +46,18 @@ def configurations(layers):
 def models(config, peer):
     """The same weights four times: truth in fp32, eager in bf16, the peer in bf16, ours in bf16."""
     torch.manual_seed(0)
-    make = transformers.AutoModelForCausalLM.from_config
-    made = [make(config, attn_implementation="eager", dtype=torch.float32).cuda().eval()]
+
+    def make(attention, dtype):  # a model keeps its configuration and reads the attention's name there
+        return transformers.AutoModelForCausalLM.from_config(
+            copy.deepcopy(config), attn_implementation=attention, dtype=dtype).cuda().eval()
+
+    made = [make("eager", torch.float32)]
     for name, parameter in made[0].named_parameters():
         if name.endswith("sinks"):
             torch.nn.init.normal_(parameter)
         parameter.data = parameter.data.to(torch.bfloat16).float()
     for attention in ("eager", peer, "kernelwright"):
-        made.append(make(config, attn_implementation=attention, dtype=torch.bfloat16).cuda().eval())
+        made.append(make(attention, torch.bfloat16))
         made[-1].load_state_dict(made[0].state_dict())
     return made
 

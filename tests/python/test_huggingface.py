@@ -4,6 +4,8 @@ Here the functions run as they are, on the CPU: what is tested is that each mode
 out as the right function. On a GPU `tests/gpu/huggingface_models.py` runs the kernels.
 """
 
+import copy
+
 import pytest
 import torch
 import transformers
@@ -39,12 +41,16 @@ def compiled(monkeypatch):
 
 def two_models(config):
     """The same random weights, with eager's attention and with ours."""
+    def make(attention):  # a model keeps its configuration and reads the attention's name there
+        return transformers.AutoModelForCausalLM.from_config(
+            copy.deepcopy(config), attn_implementation=attention).eval()
+
     torch.manual_seed(0)
-    eager = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    eager, ours = make("eager"), make("kernelwright")
     for name, parameter in eager.named_parameters():
         if name.endswith("sinks"):
             torch.nn.init.normal_(parameter)
-    ours = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="kernelwright").eval()
+    assert eager.config._attn_implementation == "eager"
     ours.load_state_dict(eager.state_dict())
     return eager, ours
 
