@@ -1,0 +1,182 @@
+"""Hugging Face transformers on kernels of ours: one name for attention and its mask.
+
+    import kernelwright.huggingface
+    kernelwright.huggingface.register()          # "kernelwright" in both interfaces
+    model = AutoModelForCausalLM.from_pretrained(..., dtype=torch.bfloat16,
+                                                 attn_implementation="kernelwright")
+
+A model asks its AttentionMaskInterface once for each kind of layer and forward pass, and its
+AttentionInterface once for each layer. The first gets a predicate (a Python closure) and a mask of
+padding, and answers with a `Mask`: what the predicate says in numbers, so that no mask is built. The
+second writes the layer down as a function in plain PyTorch (`attention_of`), which is compiled once
+for each kind of layer (window, cap, sink, padding, heads) and called from then on; the scale is an
+argument of the kernel. Queries are the last places of the sequence, as after a cache's keys; a static
+cache's room behind them is cut off, so a chunk of a prompt at any place takes the same kernel.
+
+What is hard is to be sure of the predicate. transformers builds it from closures; those that are known
+here (causal, full, a sliding window, chunks of it, packed sequences) are recognised by what they are,
+function by function, and anything else is refused with its name: a predicate that is taken for another
+would give wrong tokens silently.
+"""
+
+import dataclasses
+import functools
+
+import torch
+
+from .errors import ArgumentError, SpecError
+
+
+@dataclasses.dataclass
+class Mask:
+    """What a layer keeps: key j of query i (places in the sequence) where all that is said holds."""
+
+    causal: bool = False                 # j <= i
+    window: int | None = None            # j > i - window
+    keys: int | None = None              # so many of the keys count: the last one is the last query's
+    valid: torch.Tensor | None = None    # [B, N] bool: keys that are no padding
+    document: torch.Tensor | None = None  # [B, N] int32: both of one document; M equals N then
+
+
+def register(name="kernelwright", **compile_options):
+    """Registers attention and mask under `name`. `compile_options` go to kernelwright.compile."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(name, functools.partial(attention_forward, _options=compile_options))
+    AttentionMaskInterface.register(name, attention_mask)
+
+
+# ---- the mask, once a forward pass
+
+
+def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=None,
+                   attention_mask=None, **_):
+    """The Mask of a forward pass; of transformers' AttentionMaskInterface, with its argument names.
+
+    `attention_mask` is [B, tokens seen so far], True where a token counts, or None."""
+    mask = Mask()
+    if mask_function is not None:
+        _read(mask_function, mask)
+    if mask.causal:  # else nothing is counted from the end
+        mask.keys = kv_length = int(q_offset) - int(kv_offset) + q_length
+    if attention_mask is not None:
+        valid = attention_mask[:, kv_offset:kv_offset + kv_length].to(torch.bool)
+        if missing := kv_length - valid.shape[1]:  # a static cache has room for more keys
+            valid = torch.nn.functional.pad(valid, (0, missing))
+        if not valid.all():
+            mask.valid = valid
+    return mask
+
+
+def _read(function, mask):
+    """Adds to `mask` what transformers' predicate says, or raises."""
+    name = function.__qualname__
+    captured = dict(zip(function.__code__.co_freevars,
+                        (cell.cell_contents for cell in function.__closure__ or ())))
+    if function.__module__ != "transformers.masking_utils":
+        _refuse(function)
+    if name == "and_masks.<locals>.and_mask":
+        for part in captured["mask_functions"]:
+            _read(part, mask)
+    elif name == "causal_mask_function":
+        mask.causal = True
+    elif name == "sliding_window_overlay.<locals>.inner_mask":
+        windows = [w for w in (mask.window, captured["sliding_window"]) if w is not None]
+        mask.window = min(windows)
+    elif name == "packed_sequence_mask_function.<locals>.inner_mask":
+        mask.document = captured["packed_sequence_mask"].to(torch.int32)
+    elif name == "remap_positions_for_packed_sequence.<locals>.inner_mask":
+        # Places are counted from a document's start. Distances within a document stay as they are,
+        # and pairs across documents are dropped by the mask that always comes with this one.
+        _read(captured["mask_function"], mask)
+    elif name != "bidirectional_mask_function":
+        _refuse(function)
+
+
+def _refuse(function):
+    raise SpecError(f"the model's mask {function.__module__}.{function.__qualname__} is none of causal, "
+                    "full, sliding window, padding and packed sequences",
+                    hint='load this model with attn_implementation="sdpa", or write its attention as a '
+                    "function and compile that")
+
+
+# ---- the attention, once a layer
+
+
+def attention_of(causal, window, softcap):
+    """A layer's attention as a specification: a function in plain PyTorch.
+
+    q [B, H, M, D], k and v [B, G, N, D]; scale a float; valid [B, N] bool or None; document [B, N] int32
+    or None; sinks [H] or None. Gives [B, M, H, D]. The last query is at the last key's place."""
+
+    def attention(q, k, v, scale, valid, document, sinks):
+        groups = q.shape[1] // k.shape[1]
+        k, v = (x.repeat_interleave(groups, dim=1) for x in (k, v))
+        scores = q @ k.mT * scale
+        if softcap is not None:
+            scores = softcap * torch.tanh(scores / softcap)
+        i = torch.arange(q.shape[2], device=q.device)[:, None] + (k.shape[2] - q.shape[2])
+        j = torch.arange(k.shape[2], device=q.device)
+        if causal:
+            scores = scores.masked_fill(j > i, -torch.inf)
+        if window is not None:
+            scores = scores.masked_fill(j <= i - window, -torch.inf)
+        if valid is not None:
+            scores = scores.masked_fill(~valid[:, None, None, :], -torch.inf)
+        if document is not None:
+            same = document[:, None, :, None] == document[:, None, None, :]
+            scores = scores.masked_fill(~same, -torch.inf)
+        if sinks is None:
+            weights = scores.softmax(-1, dtype=torch.float32)
+        else:
+            column = sinks.reshape(1, -1, 1, 1).expand(q.shape[0], -1, q.shape[2], -1)
+            weights = torch.cat([scores, column], dim=-1).softmax(-1, dtype=torch.float32)[..., :-1]
+        return (weights.to(v.dtype) @ v).transpose(1, 2)
+
+    return attention
+
+
+_compiled = {}
+
+
+def attention_forward(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
+                      softcap=None, s_aux=None, _options=None, **_):
+    """A layer's attention, of transformers' AttentionInterface with its argument names.
+
+    query [B, H, M, D], key and value [B, G, N, D], any strides. Returns ([B, M, H, D], None)."""
+    if dropout:
+        raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="call model.eval()")
+    if not isinstance(attention_mask, Mask | None):
+        raise ArgumentError("attention", "attention_mask", f"is a {type(attention_mask).__name__} of the "
+                            "caller's own", "be the tokenizer's mask [B, N], or None")
+    mask = attention_mask or Mask(causal=bool(getattr(module, "is_causal", False)))
+    if mask.keys is not None and mask.keys > key.shape[2]:
+        raise ArgumentError("attention", "key", f"has {key.shape[2]} places",
+                            f"have the {mask.keys} that the model's mask counts")
+    key, value = key[:, :, :mask.keys], value[:, :, :mask.keys]
+    scale = query.shape[-1]**-0.5 if scaling is None else scaling
+    given = (query, key, value, float(scale), mask.valid, mask.document, s_aux)
+    kind = (mask.causal, mask.window, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
+            query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
+            None if s_aux is None else s_aux.dtype, tuple(sorted((_options or {}).items())))
+    kernel = _compiled.get(kind)
+    if kernel is None:
+        from . import compile
+        kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap),
+                                           _example(*given), **(_options or {}))
+    return kernel(*given), None
+
+
+def _example(query, key, value, scale, valid, document, sinks):
+    """Inputs to compile with: of this layer's heads and types, of lengths that are always the same, so
+    that another process with another prompt finds the kernel in the cache."""
+    batch, length = 2, 256
+
+    def like(x):
+        return x.new_zeros(batch, length, x.shape[1], x.shape[3]).transpose(1, 2)
+
+    def rows(x):
+        return None if x is None else x.new_ones(batch, length)
+
+    return (like(query), like(key), like(value), scale, rows(valid), rows(document),
+            None if sinks is None else torch.zeros_like(sinks))

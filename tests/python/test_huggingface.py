@@ -1,0 +1,152 @@
+"""Models of transformers, small and random, on attention as huggingface.py writes it down.
+
+Here the functions run as they are, on the CPU: what is tested is that each model's layer and mask come
+out as the right function. On a GPU `tests/gpu/huggingface_models.py` runs the kernels.
+"""
+
+import copy
+
+import pytest
+import torch
+import transformers
+
+import kernelwright
+from kernelwright import huggingface
+from kernelwright.errors import ArgumentError, SpecError
+
+SIZES = dict(vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+             num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=512)
+MODELS = {
+    "llama": lambda: transformers.LlamaConfig(**SIZES),
+    "gemma2": lambda: transformers.Gemma2Config(
+        **SIZES, sliding_window=16, attn_logit_softcapping=5.0, query_pre_attn_scalar=16),
+    "gpt_oss": lambda: transformers.GptOssConfig(
+        **SIZES, sliding_window=16, num_local_experts=2, num_experts_per_tok=1)}
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Functions run as they are; gives those that would have been compiled."""
+    functions = []
+
+    def compile(function, example_inputs, **options):
+        functions.append(function)  # padding's own rows see no key: NaN in PyTorch, 0 in a kernel
+        return lambda *inputs: function(*inputs).nan_to_num()
+
+    monkeypatch.setitem(vars(kernelwright), "compile", compile)
+    monkeypatch.setattr(huggingface, "_compiled", {})
+    huggingface.register("kernelwright")
+    return functions
+
+
+def two_models(config):
+    """The same random weights, with eager's attention and with ours."""
+    def make(attention):  # a model keeps its configuration and reads the attention's name there
+        return transformers.AutoModelForCausalLM.from_config(
+            copy.deepcopy(config), attn_implementation=attention).eval()
+
+    torch.manual_seed(0)
+    eager, ours = make("eager"), make("kernelwright")
+    for name, parameter in eager.named_parameters():
+        if name.endswith("sinks"):
+            torch.nn.init.normal_(parameter)
+    assert eager.config._attn_implementation == "eager"
+    ours.load_state_dict(eager.state_dict())
+    return eager, ours
+
+
+def difference(a, b, rows=slice(None)):
+    return (a.logits[rows] - b.logits[rows]).abs().max().item()
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_the_logits_are_eagers(name, compiled):
+    eager, ours = two_models(MODELS[name]())
+    tokens = torch.randint(128, (2, 40))
+    assert difference(eager(tokens), ours(tokens)) < 1e-4
+    assert compiled
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("side", ["left", "right"])
+@torch.no_grad()
+def test_padding_is_no_key(name, side, compiled):
+    eager, ours = two_models(MODELS[name]())
+    tokens, valid = torch.randint(128, (2, 40)), torch.ones(2, 40, dtype=torch.long)
+    valid[1, slice(0, 15) if side == "left" else slice(25, 40)] = 0
+    a, b = eager(tokens, attention_mask=valid), ours(tokens, attention_mask=valid)
+    assert difference(a, b, valid.bool()) < 1e-4
+
+
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_a_prompt_may_come_in_chunks(name, compiled):
+    """With a cache: queries are fewer than keys, and a window's cache forgets its first keys."""
+    eager, ours = two_models(MODELS[name]())
+    tokens = torch.randint(128, (1, 60))
+    caches = [transformers.DynamicCache(config=model.config) for model in (eager, ours)]
+    for chunk in tokens.split([24, 30, 5, 1], dim=1):
+        a = eager(chunk, past_key_values=caches[0], use_cache=True)
+        b = ours(chunk, past_key_values=caches[1], use_cache=True)
+        assert difference(a, b) < 1e-4
+
+
+@torch.no_grad()
+def test_a_static_cache_has_room_behind_the_last_key(compiled):
+    eager, ours = two_models(MODELS["llama"]())
+    tokens = torch.randint(128, (1, 24))
+    caches = [transformers.StaticCache(config=m.config, max_cache_len=64) for m in (eager, ours)]
+    for chunk in tokens.split([16, 8], dim=1):
+        a = eager(chunk, past_key_values=caches[0], use_cache=True)
+        b = ours(chunk, past_key_values=caches[1], use_cache=True)
+        assert difference(a, b) < 1e-4
+
+
+@torch.no_grad()
+def test_packed_sequences_do_not_see_each_other(compiled):
+    eager, ours = two_models(MODELS["llama"]())
+    tokens, places = torch.randint(128, (1, 40)), torch.cat([torch.arange(25), torch.arange(15)])[None]
+    a = eager(tokens, position_ids=places, use_cache=False)
+    assert difference(a, ours(tokens, position_ids=places, use_cache=False)) < 1e-4
+    assert difference(a, ours(tokens, use_cache=False)) > 1e-2  # else nothing was packed
+
+
+@torch.no_grad()
+def test_layers_of_one_kind_share_a_kernel(compiled):
+    _, ours = two_models(MODELS["gemma2"]())
+    for length in (20, 33, 40):
+        ours(torch.randint(128, (1, length)))
+    assert len(compiled) == 2  # sliding and full
+
+
+@torch.no_grad()
+def test_the_tokens_that_generate_gives_are_eagers(compiled):
+    eager, ours = two_models(MODELS["gpt_oss"]())
+    tokens = torch.randint(128, (1, 20))
+    options = dict(max_new_tokens=12, do_sample=False)
+    assert eager.generate(tokens, **options).tolist() == ours.generate(tokens, **options).tolist()
+
+
+def test_a_mask_that_is_not_known_is_refused_by_name(compiled):
+    def every_second(batch, head, query, key):
+        return key % 2 == 0
+
+    with pytest.raises(SpecError, match="every_second"):
+        huggingface.attention_mask(1, 8, 8, mask_function=every_second)
+    both = transformers.masking_utils.or_masks(transformers.masking_utils.causal_mask_function, every_second)
+    with pytest.raises(SpecError, match="or_mask"):
+        huggingface.attention_mask(1, 8, 8, mask_function=both)
+
+
+@torch.no_grad()
+def test_a_mask_of_the_callers_own_is_refused(compiled):
+    _, ours = two_models(MODELS["llama"]())
+    with pytest.raises(ArgumentError, match="attention_mask is a Tensor of the"):
+        ours(torch.randint(128, (1, 8)), attention_mask=torch.zeros(1, 1, 8, 8))
+
+
+def test_dropout_is_refused(compiled):
+    q = torch.zeros(1, 2, 4, 8)
+    with pytest.raises(ArgumentError, match="dropout is 0.1; it should be 0"):
+        huggingface.attention_forward(torch.nn.Module(), q, q, q, None, dropout=0.1)
