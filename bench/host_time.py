@@ -60,14 +60,14 @@ def main():
     device, wait = ("cpu", lambda: None) if stand_in else ("cuda", torch.cuda.synchronize)
     function, values = operator_functions.examples(device)["causal"]
     fast = kernelwright.compile(function, values, target="sm_90a" if stand_in else None)
-    q, k, v = operator_functions.draw([(1, 8, 64, 128), (1, 2, 64, 128), (1, 2, 64, 128)], device)
+    q, k, v = operator_functions.draw([(1, 8, 128, 128), (1, 2, 128, 128), (1, 2, 128, 128)], device)
     kept, empty, allocate = empty_operator(operators.DISPATCH_KEY)
     with torch.no_grad():
         rows = {"empty operator": lambda: empty(q, k, v), "one that allocates": lambda: allocate(q, k, v),
                 "ours": lambda: fast(q, k, v), "ours, the operator alone": lambda: fast.operator(q, k, v)}
         if not stand_in:
             from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-            mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 64, 64, device=device)
+            mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device=device)
             flex = torch.compile(flex_attention)
             rows["FlexAttention, compiled"] = lambda: flex(q, k, v, block_mask=mask, enable_gqa=True)
         times = {name: microseconds(call, wait) for name, call in rows.items()}

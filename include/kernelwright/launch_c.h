@@ -29,10 +29,9 @@
  * needs besides its arguments (a counter, lists of key blocks), allocated and cleared at the
  * first launch there and kept until the kernel is freed.
  *
- * Graphs. A launch can be captured into a CUDA graph. Shapes and addresses become part of it.
- * Where a kernel needs memory of its own, launch it once in the stream before capturing there:
- * allocating is what capture forbids. Such a graph replays with that stream's memory, so its
- * replays must not overlap each other or launches in that stream.
+ * Graphs. A launch can be captured into a CUDA graph, the first one too. Shapes and addresses become
+ * part of it. Memory of a kernel's own is then the graph's own, kept until the kernel is freed, so
+ * replays may overlap launches and other graphs; replays of one graph must not overlap each other.
  *
  * Requirements. The library needs glibc and, when a kernel is loaded, the NVIDIA driver
  * (libcuda.so.1, CUDA 12.0 or newer), which it opens by itself.

@@ -73,9 +73,8 @@ std::vector<std::string> unreported(const std::vector<EntryResources>& reported,
                                     const std::vector<std::string>& entries) {
   std::vector<std::string> missing;
   for (const std::string& entry : entries)
-    if (std::none_of(reported.begin(), reported.end(), [&](const EntryResources& r) {
-          return r.entry == entry && r.registers > 0;
-        }))
+    if (std::none_of(reported.begin(), reported.end(),
+                     [&](const EntryResources& r) { return r.entry == entry && r.registers > 0; }))
       missing.push_back(entry);
   return missing;
 }

@@ -43,8 +43,8 @@ struct CompileLog {
 
 CompileLog parse_compile_log(std::string_view log);
 
-// Those of `entries` of which the log gives no resources. A compiler that takes a result from a cache
-// of its own says nothing, and silence is no proof that nothing spills.
+// Those of `entries` of which the log gives no resources. A compiler that takes a result from a
+// cache of its own says nothing, and silence is no proof that nothing spills.
 std::vector<std::string> unreported(const std::vector<EntryResources>& reported,
                                     const std::vector<std::string>& entries);
 

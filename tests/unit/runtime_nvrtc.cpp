@@ -213,7 +213,8 @@ TEST(CompileLog, ReadsPtxasRemarksOfLostPerformance) {
   EXPECT_EQ(log.entries[0].spill_loads, 12);
 }
 
-// NVRTC's own cache gave a cubin with an empty log on a machine with a driver: "0 registers, 0 spills".
+// NVRTC's own cache gave a cubin with an empty log on a machine with a driver: "0 registers, 0
+// spills".
 TEST(CompileLog, SilenceAboutAnEntryIsNoticed) {
   const CompileLog log = parse_compile_log(
       "ptxas info    : Compiling entry function 'a' for 'sm_90a'\n"

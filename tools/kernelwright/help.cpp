@@ -18,9 +18,10 @@ struct Group {
 const std::vector<Group>& groups() {
   static const std::vector<Group> all = {
       {"From a function to a kernel", {"make", "tune"}},
+      {"With a kernel file of one's own", {"port", "rebase"}},
       {"The stages of make, each alone",
        {"capture", "lift", "transfer", "check", "lower", "build"}},
-      {"What make wrote", {"verify", "certify", "exact", "export"}},
+      {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
       {"Questions", {"diff", "explain", "timeline", "doctor", "self-test"}},
   };
