@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "driver/verify.h"
 #include "lower/lower.h"
 #include "lower/merge.h"
+#include "report/page.h"
 #include "support/files.h"
 #include "tl/diff.h"
 #include "tl/laws.h"
@@ -16,6 +18,9 @@
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
+
+// Pages and measurements that tools of ours write beside a certificate, which does not name them.
+const std::set<std::string> kAboutIt = {report::kPage, "bench.json"};
 
 // Folder and file as the user typed the folder.
 SourcePtr read_in(const fs::path& folder, const std::string& name) {
@@ -76,7 +81,7 @@ class Reader {
   std::vector<std::string> users_files() const {
     std::vector<std::string> out;
     for (const auto& [name, hash] : file_hashes(folder_))
-      if (!names(name)) out.push_back(name);
+      if (!names(name) && !kAboutIt.contains(name)) out.push_back(name);
     return out;
   }
 

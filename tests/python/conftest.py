@@ -19,6 +19,16 @@ NUMBERS = """i = torch.arange(96)[:, None]
     return s.softmax(-1) @ v"""
 
 
+@pytest.fixture(autouse=True)
+def gradients_as_they_were():
+    """Benchmarks switch gradients off for their whole process; here another test comes after them."""
+    torch = sys.modules.get("torch")
+    before = torch.is_grad_enabled() if torch else True
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_grad_enabled(before)
+
+
 class Made:
     def __init__(self, folder, run):
         self.folder, self.run = folder, run

@@ -18,7 +18,8 @@ import pytest
 
 from kernelwright_cli import COMMAND, ROOT
 
-DOCUMENTS = ["docs/kernel_engineers.md", "docs/interchange.md"]
+DOCUMENTS = ["docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/serving.md", "docs/compilers.md",
+             "docs/interchange.md"]
 BLOCK = re.compile(r"^```(console|sh|python (\S+))\n(.*?)^```$", re.M | re.S)
 
 
