@@ -61,7 +61,9 @@ class UniformParts {
       : tile_(tile),
         ranges_({coordinate("i0"), last("i0", tile.rows)},
                 {coordinate("j0"), last("j0", tile.keys)},
-                [this](const std::string& name) { return fmt::format("{}{}", name, ++names_); }) {}
+                [names = 0](const std::string& name) mutable {  // its own: parts may be copied
+                  return fmt::format("{}{}", name, ++names);
+                }) {}
 
   // Where it holds, e is one value in the tile; null where that is never so, or not known. Nobody
   // declares the names of remainders here: it says what they stand for.
@@ -82,7 +84,6 @@ class UniformParts {
 
  private:
   const Tile tile_;
-  int names_ = 0;
   TileRanges ranges_;
 
   ExprPtr named_condition(const ExprPtr& e) {
