@@ -16,9 +16,8 @@ import operator
 import torch
 
 from .errors import ArgumentError, InternalError
+from .launch import DTYPES
 
-DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
-          "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 _ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
                "max": max, "min": min, "**": operator.pow}

@@ -59,6 +59,13 @@ def difference(a, b, rows=slice(None)):
     return (a.logits[rows] - b.logits[rows]).abs().max().item()
 
 
+def agree_in_chunks(eager, ours, lengths, caches):
+    for chunk in torch.randint(128, (1, sum(lengths))).split(lengths, dim=1):
+        a = eager(chunk, past_key_values=caches[0], use_cache=True)
+        b = ours(chunk, past_key_values=caches[1], use_cache=True)
+        assert difference(a, b) < 1e-4
+
+
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
 def test_the_logits_are_eagers(name, compiled):
@@ -84,23 +91,15 @@ def test_padding_is_no_key(name, side, compiled):
 def test_a_prompt_may_come_in_chunks(name, compiled):
     """With a cache: queries are fewer than keys, and a window's cache forgets its first keys."""
     eager, ours = two_models(MODELS[name]())
-    tokens = torch.randint(128, (1, 60))
     caches = [transformers.DynamicCache(config=model.config) for model in (eager, ours)]
-    for chunk in tokens.split([24, 30, 5, 1], dim=1):
-        a = eager(chunk, past_key_values=caches[0], use_cache=True)
-        b = ours(chunk, past_key_values=caches[1], use_cache=True)
-        assert difference(a, b) < 1e-4
+    agree_in_chunks(eager, ours, [24, 30, 5, 1], caches)
 
 
 @torch.no_grad()
 def test_a_static_cache_has_room_behind_the_last_key(compiled):
     eager, ours = two_models(MODELS["llama"]())
-    tokens = torch.randint(128, (1, 24))
     caches = [transformers.StaticCache(config=m.config, max_cache_len=64) for m in (eager, ours)]
-    for chunk in tokens.split([16, 8], dim=1):
-        a = eager(chunk, past_key_values=caches[0], use_cache=True)
-        b = ours(chunk, past_key_values=caches[1], use_cache=True)
-        assert difference(a, b) < 1e-4
+    agree_in_chunks(eager, ours, [16, 8], caches)
 
 
 @torch.no_grad()
