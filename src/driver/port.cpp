@@ -65,15 +65,6 @@ bool is_mask(const tl::Stmt& s) {
          (dropped->kind == tl::ExprKind::real && dropped->text == "0.0");
 }
 
-bool has_constant(const tl::Program& kernel, const std::string& name) {
-  return std::any_of(kernel.body.begin(), kernel.body.end(), [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::param && s.op != tl::Op::toggle) return false;
-    const auto& items = s.items("d");
-    return std::any_of(items.begin(), items.end(),
-                       [&](const tl::Item& item) { return item.name == name; });
-  });
-}
-
 }  // namespace
 
 bool is_plain(const tl::Program& kernel, Diagnostics& diagnostics) {
@@ -104,9 +95,10 @@ bool is_plain(const tl::Program& kernel, Diagnostics& diagnostics) {
 
 void keep_rows_for(const tl::Program& kernel, std::vector<transfer::Tiles>& rows) {
   std::erase_if(rows, [&](const transfer::Tiles& row) {
-    return !row.users &&
-           !std::all_of(row.constants.begin(), row.constants.end(),
-                        [&](const transfer::Constant& c) { return has_constant(kernel, c.name); });
+    return !row.users && !std::all_of(row.constants.begin(), row.constants.end(),
+                                      [&](const transfer::Constant& c) {
+                                        return transfer::constant_named(kernel, c.name) != nullptr;
+                                      });
   });
 }
 

@@ -247,11 +247,8 @@ std::vector<std::string> add_row_of(const Earlier& earlier, const spec::Form& fo
   row.value_dim = form.Dv.constant;
   row.place = "the earlier variant";
   row.users = true;
-  const auto has = constants_of(kernel);
   for (const transfer::Constant& c : earlier.constants) {
-    const bool there = std::any_of(has.begin(), has.end(),
-                                   [&](const auto& constant) { return constant.first == c.name; });
-    if (there)
+    if (transfer::constant_named(kernel, c.name))
       row.constants.push_back(c);
     else
       missing.push_back(fmt::format("{} = {}", c.name, transfer::text_of(c.value)));

@@ -17,6 +17,7 @@
 #include "support/files.h"
 #include "support/process.h"
 #include "tl/laws.h"
+#include "transfer/facts.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -162,15 +163,14 @@ class Tuner {
   Setting constants_of(const tl::Program& program) const {
     Setting out;
     const auto add = [&](const Axis& axis) {
-      for (const transfer::Constant& c : axis.at(0))
-        for (const tl::Stmt& s : program.body) {
-          if (s.op != tl::Op::param && s.op != tl::Op::toggle) continue;
-          for (const tl::Item& d : s.items("d"))
-            if (d.name == c.name && d.expr && d.expr->kind == tl::ExprKind::integer)
-              out.push_back({c.name, int64_t{std::stoll(d.expr->text)}});
-            else if (d.name == c.name && d.expr)
-              out.push_back({c.name, d.expr->is_name("true")});
-        }
+      for (const transfer::Constant& c : axis.at(0)) {
+        const tl::Item* d = transfer::constant_named(program, c.name);
+        if (!d || !d->expr) continue;
+        if (d->expr->kind == tl::ExprKind::integer)
+          out.push_back({c.name, int64_t{std::stoll(d->expr->text)}});
+        else
+          out.push_back({c.name, d->expr->is_name("true")});
+      }
     };
     for (const Axis& axis : space_->axes) add(axis);
     for (const Axis& axis : space_->first) add(axis);

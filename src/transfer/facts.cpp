@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "tl/intervals.h"
 #include "tl/scope.h"
@@ -347,6 +348,18 @@ std::vector<std::string> late_toggles(Program& program, const Facts& facts) {
             toggles.push_back(t.items("d")[0].name);
   });
   return toggles;
+}
+
+const tl::Item* constant_named(const Program& program, const std::string& name) {
+  for (const Stmt& s : program.body)
+    if (s.op == Op::param || s.op == Op::toggle)
+      for (const tl::Item& d : s.items("d"))
+        if (d.name == name) return &d;
+  return nullptr;
+}
+
+tl::Item* constant_named(Program& program, const std::string& name) {
+  return const_cast<tl::Item*>(constant_named(std::as_const(program), name));
 }
 
 const Stmt* declaration_of_argument(const Program& program, const std::string& name) {

@@ -70,6 +70,10 @@ std::vector<tl::ExprPtr> rows_asked_for(const tl::Program& program, const Facts&
 // The value of an expression of constants; nothing for any other.
 std::optional<int64_t> constant(const tl::Program& program, const tl::ExprPtr& e);
 
+// The param or toggle of this name, or null.
+tl::Item* constant_named(tl::Program& program, const std::string& name);
+const tl::Item* constant_named(const tl::Program& program, const std::string& name);
+
 // The statement of args: that declares this name, or null.
 const tl::Stmt* declaration_of_argument(const tl::Program& program, const std::string& name);
 

@@ -32,14 +32,6 @@ namespace {
 
 // ---- constants of the program
 
-tl::Item* constant_named(tl::Program& program, const std::string& name) {
-  for (tl::Stmt& s : program.body)
-    if (s.op == tl::Op::param || s.op == tl::Op::toggle)
-      for (tl::Item& d : s.items("d"))
-        if (d.name == name) return &d;
-  return nullptr;
-}
-
 // The value of an integer constant; 0 if there is none of that name.
 int64_t value_of(tl::Program& program, const std::string& name) {
   const tl::Item* d = constant_named(program, name);
