@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "check/check.h"
@@ -143,6 +144,7 @@ class Maker {
       std::vector<Said> lowered_and_built;
       bool fits = transfer(tried);
       if (fits) {
+        begin_beside();
         later_ = &lowered_and_built;
         fits = lower() && build();
         later_ = nullptr;
@@ -174,8 +176,47 @@ class Maker {
     return true;
   }
 
+  // What needs neither the CUDA text nor the compiler runs beside them: the rows of a proof, and a
+  // quick check, which takes no longer than a compilation. A longer one waits until it is known
+  // that the kernel fits. Nothing is known yet of a program that somebody's edits will change.
+  void begin_beside() {
+    proof_ = {};
+    checked_ = {};
+    if (options_.earlier) return;
+    proof_ = std::async(std::launch::async, [this] { return write_rows(); });
+    if (options_.effort == check::Effort::quick)
+      checked_ = std::async(std::launch::async, [this] { return run_check(); });
+  }
+
+  struct Checked {
+    check::Report report;
+    double seconds;
+  };
+
+  Checked run_check() const {
+    StageClock clock;
+    check::Report report =
+        check::check(transferred_->program, *capture_, check::options_for(options_.effort));
+    return {std::move(report), clock.lap()};
+  }
+
+  // The rows that a GPU is held against, into a folder of their own.
+  Diagnostics write_rows() const {
+    Diagnostics found;
+    std::error_code failed;
+    fs::remove_all(rows(), failed);
+    if (!fs::create_directories(rows(), failed) ||
+        (!write_proof(rows(), *capture_, *transferred_, found) && !found.has_errors()))
+      found.error("driver.write", {}, fmt::format("cannot write into {}", rows().string()));
+    return found;
+  }
+
+  fs::path rows() const { return scratch_.path() / "rows"; }
+
   bool check() {
-    report_ = check::check(transferred_->program, *capture_, check::options_for(options_.effort));
+    Checked checked = checked_.valid() ? checked_.get() : run_check();
+    clock_.lap();
+    report_ = std::move(checked.report);
     if (report_.verdict != check::Verdict::holds) {
       made_.explanation = check::print(report_);
       made_.exit = report_.verdict == check::Verdict::refuted        ? Exit::refuted
@@ -187,11 +228,12 @@ class Maker {
     const check::ExactReport& exact = report_.exact;
     // What holds for less than every launch says so before anything else.
     const bool everywhere = check::scope(report_) == check::Scope::every_launch;
-    say("check",
-        fmt::format("{4}values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
-                    "{3} skipped or unmasked key blocks",
-                    report_.cases, report_.rows, report_.worst, report_.key_blocks,
-                    everywhere ? "" : check::headline(report_) + ": "));
+    say_("check",
+         fmt::format("{4}values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
+                     "{3} skipped or unmasked key blocks",
+                     report_.cases, report_.rows, report_.worst, report_.key_blocks,
+                     everywhere ? "" : check::headline(report_) + ": "),
+         checked.seconds);
     say_("",
          exact.ran ? fmt::format("exact {0}/{0} cases, {1} rows, a difference missed with "
                                  "probability {2}",
@@ -281,9 +323,12 @@ class Maker {
       fs::create_directories((folder.path() / name).parent_path());
       written = written && write_file(folder.path() / name, text);
     }
-    if (written && !write_proof(folder.path(), *capture_, *transferred_, diagnostics_))
-      return false;
-    written = written && write_certificate(folder.path());
+    const Diagnostics found = proof_.valid() ? proof_.get() : write_rows();
+    for (const Diagnostic& d : found.all()) diagnostics_.add(d);
+    if (diagnostics_.has_errors()) return false;
+    std::error_code failed;
+    fs::copy(rows(), folder.path(), fs::copy_options::recursive, failed);
+    written = written && !failed && write_certificate(folder.path());
     if (!written) {
       diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target_.string()));
       return false;
@@ -351,6 +396,8 @@ class Maker {
   std::string by_rules_;  // what lower wrote, where a person's edits came on top; else empty
   std::optional<lower::LaunchPlan> plan_;
   std::optional<Built> built_;
+  std::future<Diagnostics> proof_;  // last: they end before what they read
+  std::future<Checked> checked_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "num/dtype.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -26,18 +27,24 @@ constexpr std::array<Row, 9> kRows = {{{Dtype::f64, "f64", 8, true},
 
 const Row& row(Dtype t) { return kRows[static_cast<size_t>(t)]; }
 
+constexpr double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52);
+}
+
 // Rounds to `stored` mantissa bits with smallest normal exponent `min_exponent`, largest finite
 // value `max`. In the normal range the fp64 pattern is rounded as an integer: a carry out of the
 // mantissa raises the exponent, which is what rounding up does. Below it, every value is a multiple
 // of one unit, and adding a number whose own last place is that unit lets the processor round.
-double round_binary(double x, int stored, int min_exponent, double max) {
-  if (!(std::fabs(x) >= std::ldexp(1.0, min_exponent))) {
+template <int stored, int min_exponent>
+double round_binary(double x, double max) {
+  constexpr int drop = 52 - stored;
+  constexpr double smallest = power_of_two(min_exponent);
+  constexpr double magic = 1.5 * power_of_two(min_exponent + drop);
+  if (!(std::fabs(x) >= smallest)) {
     if (x != x) return x;
-    const double magic = std::ldexp(1.5, min_exponent - stored + 52);
     volatile double shifted = std::fabs(x) + magic;
     return std::copysign(shifted - magic, x);
   }
-  const int drop = 52 - stored;
   uint64_t bits = std::bit_cast<uint64_t>(x);
   if (std::isinf(x)) return x;
   bits += (uint64_t{1} << (drop - 1)) - 1 + ((bits >> drop) & 1);
@@ -63,11 +70,9 @@ std::optional<Dtype> dtype_named(std::string_view name) {
   return std::nullopt;
 }
 
-double round_to_bf16(double x) {
-  return round_binary(x, 7, -126, static_cast<double>(bf16_value(0x7f7f)));
-}
+double round_to_bf16(double x) { return round_binary<7, -126>(x, 0x1.fep127); }
 
-double round_to_f16(double x) { return round_binary(x, 10, -14, 65504.0); }
+double round_to_f16(double x) { return round_binary<10, -14>(x, 65504.0); }
 
 double round_to(Dtype t, double x) {
   switch (t) {

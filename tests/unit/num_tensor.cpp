@@ -50,6 +50,16 @@ TEST(Random, streams_and_seeds_differ) {
   EXPECT_NE(Random(1, 0).word(0), Random(2, 0).word(0));
 }
 
+TEST(Random, a_tensor_that_threads_draw_is_the_stream) {
+  Draw how;
+  how.stream = 3;
+  const Tensor tensor = draw(how, 9, Dtype::bf16, {5, 1 << 20, 1});
+  const Random random(9, 3);
+  for (int64_t n = 0; n < tensor.count(); n += 4099)
+    ASSERT_EQ(tensor.values[n], round_to(Dtype::bf16, random.normal(n))) << n;
+  EXPECT_EQ(tensor.values.back(), round_to(Dtype::bf16, random.normal(tensor.count() - 1)));
+}
+
 TEST(Npy, reads_back_what_it_wrote_in_every_type) {
   const std::string path = testing::TempDir() + "/kw_round_trip.npy";
   for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i64, Dtype::i32,
