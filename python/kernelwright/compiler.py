@@ -24,6 +24,7 @@ from .errors import ArgumentError, MachineError
 from .operators import load, operator
 from .program import identity
 from .reached import Reached
+from .unseen import unseen
 
 FORMAT = 1  # of what the cache holds
 
@@ -169,7 +170,12 @@ def _caller(function, count, places, signature, made):
         lines.append(f"    if {name} is not fixed_{n}_ and {name} != fixed_{n}_:\n"
                      f"        refuse_constant_({name!r}, {name}, fixed_{n}_)\n")
     arguments = ", ".join(given)
-    text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}"
+    direct = ""
+    if not made.differentiable:  # the operator's own function, where the dispatcher would only find it
+        space |= {"unseen_": unseen, "launch_": made.launch, "plain_": made.takes_plainly}
+        direct = (f"    if unseen_() and plain_({arguments}):\n"
+                  f"        return launch_({arguments})\n")
+    text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}{direct}"
             f"    try:\n        return operator_({arguments})\n"
             f"    except (RuntimeError, TypeError, NotImplementedError):\n"
             f"        refuse_(({arguments},))\n        raise\n")

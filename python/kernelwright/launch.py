@@ -27,7 +27,7 @@ class Kernel:
     """A kernel on one GPU. `device` is its number; by default PyTorch's current one."""
 
     def __init__(self, folder, device=None):
-        self._plans, self._handle = {}, None
+        self._plans, self._handle, self._library = {}, None, library()
         self._device = torch.cuda.current_device() if device is None else device
         spec = json.loads((Path(folder) / "launch.json").read_text())
         tensors = [a for a in spec["arguments"] if a["kind"] in ("tensor", "tensor_map")]
@@ -39,11 +39,11 @@ class Kernel:
         check(library().kw_kernel_load(os.fsencode(folder), self._device, ctypes.byref(handle)))
         self._handle = handle
 
-    def __del__(self):
+    def __del__(self):  # perhaps at the interpreter's end, when a module's names are gone
         for plan in self._plans.values():
-            library().kw_plan_free(plan)
+            self._library.kw_plan_free(plan)
         if self._handle:
-            library().kw_kernel_free(self._handle)
+            self._library.kw_kernel_free(self._handle)
 
     def __call__(self, *inputs, stream=None, **named):
         """Launches once on the current stream; returns the outputs, or the only one."""

@@ -63,7 +63,9 @@ class Operator:
         self._on_gpu = DISPATCH_KEY == "CUDA"
         self.differentiable = backward is not None
         _library.define(name + self.signature.schema())
-        _library.impl(name, self._launcher(), DISPATCH_KEY)
+        self.launch = self._launcher()
+        self.takes_plainly = self._plainness()
+        _library.impl(name, self.launch, DISPATCH_KEY)
         if self._on_gpu:
             _library.impl(name, self._refuse_cpu, "CPU")
         torch.library.register_fake(f"{NAMESPACE}::{name}", self._fake, lib=_library)
@@ -123,6 +125,16 @@ def {self.name}({names}):
         self._space = space
         exec(compile(text, f"<kernelwright {self.name}>", "exec"), space)
         return space[self.name]
+
+    def _plainness(self):
+        """Whether arguments are such that `launch` may be called without the dispatcher: tensors of no
+        subclass, the first on a GPU (a plan compares the others with it), numbers of the schema's type."""
+        names = [f"a{n}" for n in range(len(self.signature.arguments))]
+        asked = [f"type({name}) is " + ("Tensor" if a["tensor"] else "int" if a["dtype"] == "i32" else "float")
+                 for name, a in zip(names, self.signature.arguments)]
+        if self._on_gpu:
+            asked.append(next(n for n, a in zip(names, self.signature.arguments) if a["tensor"]) + ".is_cuda")
+        return eval(f"lambda {', '.join(names)}: {' and '.join(asked)}", {"Tensor": torch.Tensor})
 
     # ---- what a call of new shapes needs
 

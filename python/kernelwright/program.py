@@ -24,7 +24,7 @@ from .errors import Inconclusive, InternalError, MachineError, Refuted, SpecErro
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 # Modules that only launch what lies in the cache: a new text of theirs needs no new capture.
 _LAUNCHING = {"__init__", "bindings", "cache", "compiler", "errors", "huggingface", "launch", "library",
-              "operators", "program", "query_rows", "reached", "recompute", "rounded_rows"}
+              "operators", "program", "query_rows", "reached", "recompute", "rounded_rows", "unseen"}
 # Codes of diagnostics that say something of the machine and nothing of the function.
 _OF_THE_MACHINE = ("build.no_nvrtc", "build.nvrtc", "driver.", "launch.target")
 

@@ -78,6 +78,35 @@ def gradients(fast):
     return max(worst)
 
 
+class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.name())
+        return func(*args, **(kwargs or {}))
+
+
+def watched(fast, inputs):
+    """Who saw a call as one of the operator: [nobody, a mode, a profiler, a subclass]."""
+    seen, name, through = Seen(), fast.operator.name(), []
+    class Counted(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            through.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs)
+    operator = operators._operators[name.split("::")[1]]
+    alone = fast.__globals__["unseen_"]() and operator.takes_plainly(*inputs)
+    with seen:
+        fast(*inputs)
+    with torch.profiler.profile() as profile:
+        fast(*inputs)
+    fast(inputs[0].as_subclass(Counted), *inputs[1:])
+    return [alone, name in seen.names, name in {e.key for e in profile.key_averages()},
+            any(name.split("::")[1] in f for f in through)]
+
+
 def refusals(fast):
     q, k, v = draw(2, 40, 30)
     return {name: refusal(call) for name, call in {
@@ -135,6 +164,7 @@ def main():
     for n in range(20, 40):
         fast(*draw(1, n, n))
     result["kept_plans"] = len(operator.plans)
+    result["watched"] = watched(fast, inputs)
     result["exported"] = exported(fast)
     result["opcheck"] = torch.library.opcheck(fast.operator, tuple(inputs))
     result["refusals"] = refusals(fast)

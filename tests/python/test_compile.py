@@ -58,6 +58,10 @@ def test_a_second_process_neither_captures_nor_makes(warm):
     assert not warm["cold"]
 
 
+def test_a_call_is_the_operators_where_somebody_looks_and_a_launch_alone_where_nobody_does(warm):
+    assert warm["watched"] == [True] * 4
+
+
 def test_a_machine_without_the_program_takes_what_the_cache_holds(cache, cold, tmp_path):
     brought = tmp_path / "brought"
     shutil.copytree(cache, brought)
