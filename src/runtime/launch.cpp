@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstring>
 
@@ -23,7 +24,7 @@ bool runs_on(const std::string& target, int major, int minor) {
 // One kernel's share of a launch.
 struct Blocks {
   const std::string& entry;
-  unsigned count;
+  std::array<unsigned, 3> grid;
   int64_t threads, shared_bytes, cluster;
 };
 
@@ -34,7 +35,7 @@ bool launch_blocks(const Driver& cuda, const Blocks& blocks, CuFunction function
   CuLaunchAttribute clusters = {};
   clusters.id = launch_cluster_dimension;
   clusters.cluster = {static_cast<unsigned>(blocks.cluster), 1, 1};
-  const CuLaunchConfig config = {{blocks.count, 1, 1},
+  const CuLaunchConfig config = {{blocks.grid[0], blocks.grid[1], blocks.grid[2]},
                                  {static_cast<unsigned>(blocks.threads), 1, 1},
                                  static_cast<unsigned>(blocks.shared_bytes),
                                  stream,
@@ -46,7 +47,8 @@ bool launch_blocks(const Driver& cuda, const Blocks& blocks, CuFunction function
       blocks.cluster > 1 ? fmt::format(" in clusters of {}", blocks.cluster) : std::string();
   return cuda.ok(result,
                  fmt::format("launching {} with {} blocks of {} threads{}", blocks.entry,
-                             blocks.count, blocks.threads, in_clusters),
+                             blocks.grid[0] * uint64_t{blocks.grid[1]} * blocks.grid[2],
+                             blocks.threads, in_clusters),
                  diagnostics);
 }
 
@@ -242,12 +244,16 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
   const LaunchSpec& spec = kernel_.spec();
   for (size_t n = 0; n < spec.before.size(); ++n) {
     const PrePass& p = spec.before[n];
-    if (!launch_blocks(cuda, {p.entry, packed_.grid_before[n], p.threads, 0, 1}, kernel_.before_[n],
-                       stream, bytes, diagnostics))
+    if (!launch_blocks(cuda, {p.entry, {packed_.grid_before[n], 1, 1}, p.threads, 0, 1},
+                       kernel_.before_[n], stream, bytes, diagnostics))
       return false;
   }
   return launch_blocks(cuda,
-                       {spec.entry, packed_.grid, spec.threads, spec.shared_bytes, spec.cluster},
+                       {spec.entry,
+                        {packed_.grid, packed_.grid_y, packed_.grid_z},
+                        spec.threads,
+                        spec.shared_bytes,
+                        spec.cluster},
                        kernel_.function_, stream, bytes, diagnostics);
 }
 

@@ -130,16 +130,22 @@ std::optional<Argument> read_argument(const Json& json, size_t index, const Sour
   Argument argument;
   argument.name = fields.text("name");
   argument.offset = fields.integer("offset", 0, largest_parameters);
-  const std::string kind =
-      fields.choice("kind", {"size", "tensor_map", "tensor", "scalar", "workspace", "scratch"});
+  const std::string kind = fields.choice("kind", {"size", "tensor_map", "tensor", "pointer",
+                                                  "stride", "scalar", "workspace", "scratch"});
   if (kind == "tensor_map") {
     fields.only({"name", "kind", "offset", "dtype", "dims", "box", "access", "l2_promotion"});
     argument.kind = ArgumentKind::tensor_map;
     read_access(fields, argument);
     read_tensor_map(fields, argument, source, diagnostics);
-  } else if (kind == "tensor") {
+  } else if (kind == "stride") {
+    fields.only({"name", "kind", "offset", "of", "dim"});
+    argument.kind = ArgumentKind::stride;
+    argument.dtype = Dtype::i64;
+    argument.of = fields.text("of");
+    argument.dim = fields.integer("dim", 0, 7);
+  } else if (kind == "tensor" || kind == "pointer") {
     fields.only({"name", "kind", "offset", "dtype", "dims", "access", "row_alignment"});
-    argument.kind = ArgumentKind::tensor;
+    argument.kind = kind == "tensor" ? ArgumentKind::tensor : ArgumentKind::pointer;
     argument.dtype = fields.dtype();
     read_access(fields, argument);
     read_dims(fields, argument);
@@ -221,6 +227,21 @@ void check_layout(const LaunchSpec& spec, const SourcePtr& source, Diagnostics& 
     if (spec.find(a.name) != &a) fault(fmt::format("two arguments are named {}", a.name));
 }
 
+// Every stride is that of a pointer's dimension.
+void check_strides(const Fields& fields, const LaunchSpec& spec) {
+  for (const Argument& a : spec.arguments) {
+    if (a.kind != ArgumentKind::stride) continue;
+    const Argument* tensor = spec.find(a.of);
+    if (!tensor || tensor->kind != ArgumentKind::pointer)
+      fields.fault("arguments." + a.name,
+                   fmt::format("is a stride of {}, which is no pointer", a.of));
+    else if (a.dim >= static_cast<int64_t>(tensor->dims.size()))
+      fields.fault("arguments." + a.name,
+                   fmt::format("is the stride of dimension {} of {}, which has {}", a.dim, a.of,
+                               tensor->dims.size()));
+  }
+}
+
 void read_arguments(const Fields& fields, const SourcePtr& source, Diagnostics& diagnostics,
                     LaunchSpec& spec) {
   const Json* arguments = fields.get("arguments");
@@ -266,6 +287,8 @@ int64_t Argument::size_in_struct() const {
       if (rank) return (8 + 8 * rank + 4 * rank + 7) / 8 * 8;
       return 8;
     case ArgumentKind::workspace:
+    case ArgumentKind::pointer:
+    case ArgumentKind::stride:
       return 8;
   }
   return 0;
@@ -279,6 +302,8 @@ int64_t Argument::alignment_in_struct() const {
     case ArgumentKind::scratch:
       return box_rows ? 64 : 8;
     case ArgumentKind::workspace:
+    case ArgumentKind::pointer:
+    case ArgumentKind::stride:
       return 8;
     case ArgumentKind::size:
     case ArgumentKind::scalar:
@@ -309,7 +334,8 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
     return std::nullopt;
   }
   fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "cluster",
-               "resident", "grid", "requires", "constants", "arguments", "before"});
+               "resident", "grid", "grid_y", "grid_z", "requires", "constants", "arguments",
+               "before"});
   LaunchSpec spec;
   spec.entry = fields.text("entry");
   spec.target = fields.text("target");
@@ -320,9 +346,14 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
   spec.resident = fields.integer("resident", 1, largest_resident);
   if (const Json* grid = fields.get("grid"))
     if (const auto e = fields.expression(*grid, "grid")) spec.grid = *e;
+  if (const Json* grid = fields.get("grid_y", false))
+    spec.grid_y = fields.expression(*grid, "grid_y");
+  if (const Json* grid = fields.get("grid_z", false))
+    spec.grid_z = fields.expression(*grid, "grid_z");
   read_requirements(fields, spec);
   read_constants(fields, spec);
   read_arguments(fields, source, diagnostics, spec);
+  check_strides(fields, spec);
   read_before(fields, source, diagnostics, spec);
   if (diagnostics.all().size() == before) check_layout(spec, source, diagnostics);
   if (diagnostics.all().size() != before) return std::nullopt;

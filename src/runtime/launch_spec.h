@@ -19,14 +19,19 @@
 //     "before": [{"entry": "attention_lists", "threads": 512, "grid": ["ceil_div", "M", 256]}] }
 //
 // The grid is a number of thread blocks, a multiple of "cluster": so many of them form a cluster,
-// whose blocks reach each other's shared memory (1: every block is alone). Of "resident" thread
-// blocks that are to share a multiprocessor, each must find room for its shared memory.
+// whose blocks reach each other's shared memory (1: every block is alone). A kernel that numbers
+// its blocks in three dimensions has "grid_y" and "grid_z" beside it. Of "resident" thread blocks
+// that are to share a multiprocessor, each must find room for its shared memory.
 //
 // The kernel takes one struct of parameter_bytes bytes; each argument is a field at its offset:
 //   tensor_map  128 bytes, 64-aligned: a tensor of four dims (batch, head, row, column)
 //   tensor      { T* data; i64 stride[rank]; i32 extent[rank]; }, 8-aligned; strides in elements.
 //               With "row_alignment" its rows are copied so many bytes at a time: a contiguous last
 //               dimension, and multiples of that for the address and the other strides
+//   pointer     the address of a tensor and nothing else, for kernels whose struct is not ours.
+//               A dimension without a "stride" argument follows the next one without a gap
+//   stride      an i64: how many elements apart neighbours of "of", a pointer, are in its
+//               dimension "dim"
 //   size        an i32: the size of that name, or "value"
 //   scalar      one number of its dtype: the caller's of that name, or "value"
 //   workspace   a pointer to "bytes" zeroed bytes; the kernel leaves zeros behind
@@ -54,23 +59,26 @@ inline constexpr int64_t largest_cluster = 8;
 // Thread blocks on a multiprocessor (CUDA C++ Programming Guide, compute capability 8.0 and 9.0).
 inline constexpr int64_t largest_resident = 32;
 
-enum class ArgumentKind { tensor_map, tensor, size, scalar, workspace, scratch };
+enum class ArgumentKind { tensor_map, tensor, pointer, stride, size, scalar, workspace, scratch };
 
 struct Argument {
   std::string name;
   ArgumentKind kind = ArgumentKind::size;
   int64_t offset = 0;
-  Dtype dtype = Dtype::i32;               // of elements, or of the scalar
-  std::vector<Expression> dims;           // tensor_map, tensor, scratch: each a name or a number
+  Dtype dtype = Dtype::i32;      // of elements, or of the scalar
+  std::vector<Expression> dims;  // tensor_map, tensor, pointer, scratch: each a name or a number
   int64_t box_rows = 0, box_columns = 0;  // tensor_map, scratch: what one copy moves
-  bool written = false;                   // tensor_map, tensor
+  bool written = false;                   // tensor_map, tensor, pointer
   int l2_promotion = 0;                   // tensor_map: 0, 64, 128 or 256 bytes
-  int64_t row_alignment = 0;              // tensor: 16 bytes where rows are copied, else 0
+  int64_t row_alignment = 0;              // tensor, pointer: 16 bytes where rows are copied, else 0
+  std::string of;                         // stride: which pointer's
+  int64_t dim = 0;                        // stride: of which dimension
   std::optional<Expression> value;        // size, scalar
   std::optional<Expression> bytes;        // workspace, scratch
 
   bool is_tensor() const {
-    return kind == ArgumentKind::tensor_map || kind == ArgumentKind::tensor;
+    return kind == ArgumentKind::tensor_map || kind == ArgumentKind::tensor ||
+           kind == ArgumentKind::pointer;
   }
   int64_t size_in_struct() const;
   int64_t alignment_in_struct() const;
@@ -93,6 +101,7 @@ struct LaunchSpec {
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
   int64_t cluster = 1, resident = 1;
   Expression grid;
+  std::optional<Expression> grid_y, grid_z;  // absent: 1
   std::vector<Requirement> requirements;
   Bindings constants;
   std::vector<Argument> arguments;

@@ -54,6 +54,7 @@ class Packer {
   void check_requirements();
   void pack_argument(const Argument& argument);
   void pack_tensor(const Argument& argument, const TensorView& tensor);
+  void pack_pointer(const Argument& argument, const TensorView& tensor);
   void check_span(const Argument& argument, const TensorView& tensor);
   void pack_scratch(const Argument& argument);
   void pack_size(const Argument& argument);
@@ -93,6 +94,8 @@ std::vector<std::string> tensor_names(const LaunchSpec& spec) {
 std::vector<std::string> readable_names(const LaunchSpec& spec) {
   std::vector<std::string> names;
   spec.grid.names(names);
+  for (const auto& side : {spec.grid_y, spec.grid_z})
+    if (side) side->names(names);
   for (const PrePass& p : spec.before) p.grid.names(names);
   for (const Requirement& r : spec.requirements) {
     r.left.names(names);
@@ -208,7 +211,10 @@ void Packer::pack_argument(const Argument& argument) {
   switch (argument.kind) {
     case ArgumentKind::tensor_map:
     case ArgumentKind::tensor:
+    case ArgumentKind::pointer:
       return pack_tensor(argument, tensors_.at(argument.name));
+    case ArgumentKind::stride:
+      return store<int64_t>(argument.offset, tensors_.at(argument.of).strides[argument.dim]);
     case ArgumentKind::size:
       return pack_size(argument);
     case ArgumentKind::scalar:
@@ -258,6 +264,10 @@ void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
     packed.address_alignment = 16;
     packed.map = tensor_map_geometry(argument, tensor, diagnostics_);
     if (!packed.map) return;
+  } else if (argument.kind == ArgumentKind::pointer) {
+    packed.address_alignment =
+        std::max<int64_t>(argument.row_alignment, static_cast<int64_t>(bytes(tensor.dtype)));
+    pack_pointer(argument, tensor);
   } else {
     const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
     packed.address_alignment = argument.row_alignment ? argument.row_alignment : element;
@@ -280,6 +290,24 @@ void Packer::pack_tensor(const Argument& argument, const TensorView& tensor) {
   }
   check_address(packed, tensor.data, diagnostics_);
   packed_.tensors.push_back(std::move(packed));
+}
+
+// A kernel that is given an address alone, and some strides, takes the rest for granted.
+void Packer::pack_pointer(const Argument& argument, const TensorView& tensor) {
+  if (argument.row_alignment && !row_strides(argument, tensor, 0, diagnostics_)) return;
+  int64_t dense = 1;
+  for (size_t dim = tensor.shape.size(); dim-- > 0; dense *= tensor.shape[dim]) {
+    const bool told =
+        std::any_of(spec_.arguments.begin(), spec_.arguments.end(), [&](const Argument& a) {
+          return a.kind == ArgumentKind::stride && a.of == argument.name &&
+                 a.dim == static_cast<int64_t>(dim);
+        });
+    if (!told && tensor.shape[dim] > 1 && tensor.strides[dim] != dense)
+      fault("launch.stride",
+            fmt::format("{} has stride {} in dimension {}, and the kernel, which is not told, "
+                        "takes it to be {}",
+                        argument.name, tensor.strides[dim], dim, dense));
+  }
 }
 
 // A kernel that reads elements has the distance of neighbours in 32 bits.
@@ -339,6 +367,12 @@ void Packer::pack_grid() {
   const auto blocks = integer(spec_.grid, "grid", 1, std::numeric_limits<int32_t>::max());
   if (!blocks) return;
   packed_.grid = static_cast<uint32_t>(*blocks);
+  // The limit of the second and third dimension (CUDA C++ Programming Guide, compute capabilities).
+  const auto side = [&](const std::optional<Expression>& e, const char* whose) {
+    return static_cast<uint32_t>(e ? integer(*e, whose, 1, 65535).value_or(1) : 1);
+  };
+  packed_.grid_y = side(spec_.grid_y, "grid_y");
+  packed_.grid_z = side(spec_.grid_z, "grid_z");
   for (const PrePass& p : spec_.before) {
     const auto before =
         integer(p.grid, "the grid of " + p.entry, 1, std::numeric_limits<int32_t>::max());

@@ -62,7 +62,7 @@ struct Packed {
   std::vector<unsigned char> bytes;  // the struct, with zeros where addresses and maps go
   std::vector<PackedTensor> tensors;
   std::vector<PackedWorkspace> workspaces;
-  uint32_t grid = 0;
+  uint32_t grid = 0, grid_y = 1, grid_z = 1;
   std::vector<uint32_t> grid_before;  // of the entries before, in their order
 };
 

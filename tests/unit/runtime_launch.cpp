@@ -369,6 +369,69 @@ TEST_F(Packing, RefusesAGridThatIsNotWholeClusters) {
             "grid = min(M, SMS) is 79, no multiple of the 2 thread blocks of a cluster");
 }
 
+// A struct that somebody else laid out: addresses, and the strides that it asks for; its blocks are
+// numbered in three dimensions.
+Json of_somebody_else() {
+  return Json::parse(R"({
+    "entry": "fwd", "target": "sm_80", "threads": 128, "shared_bytes": 65536,
+    "parameter_bytes": 80,
+    "grid": ["ceil_div", "M", 128], "grid_y": "B", "grid_z": "H",
+    "arguments": [
+      {"name": "q", "kind": "pointer", "offset": 0, "dtype": "bf16",
+       "dims": ["B", "H", "M", 128], "access": "read", "row_alignment": 16},
+      {"name": "lse", "kind": "pointer", "offset": 8, "dtype": "f32", "dims": ["B", "H", "M"],
+       "access": "write"},
+      {"name": "q_batch", "kind": "stride", "of": "q", "dim": 0, "offset": 16},
+      {"name": "q_row", "kind": "stride", "of": "q", "dim": 2, "offset": 24},
+      {"name": "q_head", "kind": "stride", "of": "q", "dim": 1, "offset": 32},
+      {"name": "window", "kind": "size", "offset": 40, "value": -1}]})");
+}
+
+TEST_F(Packing, GivesAddressesAndStridesToAStructThatIsNotOurs) {
+  const auto spec = read(of_somebody_else(), diagnostics);
+  ASSERT_TRUE(spec) << render(diagnostics);
+  Tensors tensors;
+  tensors["q"] = {0x10000, Dtype::bf16, {2, 8, 300, 128}, {300 * 1024, 128, 1024, 1}};
+  tensors["lse"] = contiguous(0x30000, Dtype::f32, {2, 8, 300});
+  const auto packed = pack(*spec, tensors, {}, 132, diagnostics);
+  ASSERT_TRUE(packed) << render(diagnostics);
+  EXPECT_EQ(field<int64_t>(*packed, 16), 300 * 1024);
+  EXPECT_EQ(field<int64_t>(*packed, 24), 1024);
+  EXPECT_EQ(field<int64_t>(*packed, 32), 128);
+  EXPECT_EQ(field<int32_t>(*packed, 40), -1);
+  EXPECT_EQ(packed->tensors[1].offset, 8);
+  EXPECT_FALSE(packed->tensors[1].map);
+  EXPECT_EQ(packed->grid, 3u);
+  EXPECT_EQ(packed->grid_y, 2u);
+  EXPECT_EQ(packed->grid_z, 8u);
+  // What the struct does not say must be as the kernel takes it to be.
+  const auto refusal = [&](const char* name, std::vector<int64_t> strides) {
+    Tensors other = tensors;
+    other[name].strides = std::move(strides);
+    diagnostics = {};
+    EXPECT_FALSE(pack(*spec, other, {}, 132, diagnostics));
+    return diagnostics.all().empty() ? "" : diagnostics.all()[0].message;
+  };
+  EXPECT_EQ(refusal("lse", {2400, 1, 8}),
+            "lse has stride 8 in dimension 2, and the kernel, which is not told, takes it to be 1");
+  EXPECT_EQ(refusal("q", {300 * 1024, 128, 1020, 1}),
+            "q: the stride of dimension 2 is 1020 elements of bf16; its copies take positive "
+            "multiples of 8 elements");
+}
+
+TEST_F(Packing, RefusesAStrideOfNothing) {
+  for (const auto& [patch, expected] : std::vector<std::pair<const char*, const char*>>{
+           {R"([{"op":"replace","path":"/arguments/2/of","value":"k"}])",
+            "arguments.q_batch: is a stride of k, which is no pointer"},
+           {R"([{"op":"replace","path":"/arguments/2/dim","value":4}])",
+            "arguments.q_batch: is the stride of dimension 4 of q, which has 4"}}) {
+    diagnostics = {};
+    EXPECT_FALSE(read(of_somebody_else().patch(Json::parse(patch)), diagnostics));
+    ASSERT_FALSE(diagnostics.all().empty());
+    EXPECT_EQ(diagnostics.all()[0].message, expected);
+  }
+}
+
 // ---- launching, against the stand-in driver
 
 class Launching : public testing::Test {
