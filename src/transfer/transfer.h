@@ -70,6 +70,12 @@ class Engine {
 
 std::unique_ptr<Engine> rule_engine();
 
+// What no proposer decides: which of the user's arguments are q, k, v and the output, which sizes
+// the user's code fixes, and the constants that the tile database has for the function. The
+// result's program is the source with these constants.
+std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
+                            Diagnostics& diagnostics);
+
 // What the rules propose.
 std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
                                const Target& target, Diagnostics& diagnostics);
