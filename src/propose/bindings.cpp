@@ -64,8 +64,8 @@ void describe_change(transfer::Result& result, const tl::Program& source, const 
   const transfer::Change c = transfer::change(source, result.program);
   result.statements_removed = static_cast<int>(c.removed.size());
   result.statements_added = static_cast<int>(c.added.size());
-  result.rules.push_back({fmt::format("model ({})", who),
-                          fmt::format("{}\n", fmt::join(c.removed, "\n")),
+  result.proposer = fmt::format("model ({})", who);
+  result.rules.push_back({result.proposer, fmt::format("{}\n", fmt::join(c.removed, "\n")),
                           fmt::format("{}\n", fmt::join(c.added, "\n"))});
 }
 

@@ -11,6 +11,7 @@
 #include "propose/judge.h"
 #include "propose/patch.h"
 #include "propose/words.h"
+#include "tl/laws.h"
 
 namespace kw::propose {
 namespace {
@@ -56,7 +57,7 @@ struct Ended {
   std::vector<Attempt> attempts;
   std::optional<transfer::Result> result;
   check::Report report;
-  std::string problem;
+  std::optional<models::ProviderError> problem;
 };
 
 class Conversation {
@@ -132,7 +133,7 @@ class Conversation {
       return true;
     } catch (const models::ProviderError& e) {
       attempt.refusal = {std::string(name_of(e.kind)), one_line(e.what())};
-      ended_.problem = attempt.refusal.sentence;
+      ended_.problem = e;
       return false;
     }
     const models::Answer& a = attempt.answer;
@@ -283,7 +284,7 @@ Proposed propose(const Task& task, models::Provider& provider, const Options& op
       out.result = std::move(e.result);
       out.report = std::move(e.report);
     }
-    if (out.provider_problem.empty()) out.provider_problem = e.problem;
+    if (!out.problem) out.problem = std::move(e.problem);
   }
   out.best = out.winner >= 0 ? out.winner : best_of(out.attempts);
   if (out.result) {
@@ -293,9 +294,9 @@ Proposed propose(const Task& task, models::Provider& provider, const Options& op
     Diagnostic& d = diagnostics.error(
         "propose.none", {},
         fmt::format("no program was accepted in {}", count_refusals(out.attempts)));
-    d.hint = out.provider_problem.empty()
-                 ? "allow more attempts or samples, or ask another model; the record says more"
-                 : out.provider_problem;
+    d.hint = out.problem ? out.problem->what()
+                         : "allow more attempts or samples, or ask another model; the record says "
+                           "more";
   }
   return out;
 }

@@ -50,7 +50,8 @@ struct Proposed {
   check::Report report;                    // of the check that accepted it
   std::vector<Attempt> attempts;           // by sample, then number
   int winner = -1, best = -1;              // of attempts; best: what came furthest, -1: nothing
-  std::string provider_problem;            // what a provider said that gave no answer; or empty
+  // Why nobody answered, the first time in the order of samples.
+  std::optional<models::ProviderError> problem;
 };
 
 struct Task {

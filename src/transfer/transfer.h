@@ -48,6 +48,7 @@ struct Result {
   bool roomier = false;     // other tiles leave more registers: Target::tried may be one more
   Keys keys = Keys::alike;  // whether the range of keys that a row sees moves with the row
   std::string tiles;        // the row of the tile database, by its place; empty: the text's own
+  std::string proposer = "rules";  // or "model (who answered)"
 };
 
 // What the program will be compiled for, and the tile database: the rows of the user's files first,

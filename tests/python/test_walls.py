@@ -14,9 +14,11 @@ MAY_INCLUDE = {
     "lower": {"support", "tl", "lift"},
     "check": {"support", "num", "tl", "spec", "exec"},
     "transfer": {"support", "num", "tl", "spec"},
+    "models": {"support"},
+    "propose": {"support", "tl", "spec", "check", "transfer", "models"},
     "timeline": {"support", "num", "tl", "exec"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
-    "driver": {"report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "driver": {"propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
 }
 
 

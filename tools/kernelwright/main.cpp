@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   kw::cli::add_explain(app, result);
   kw::cli::add_doctor(app, result);
   kw::cli::add_timeline(app, result);
+  kw::cli::add_grammar(app, result);
   kw::cli::add_export(app, result);
   kw::cli::add_self_test(app, result);
   kw::cli::arrange_help(app);
