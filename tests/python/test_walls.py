@@ -5,6 +5,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAY_INCLUDE = {
     "support": set(),
+    "models": {"support"},
     "num": {"support"},
     "runtime": {"support", "num"},
     "tl": {"support"},
