@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "models/utf8.h"
+
 namespace kw::propose {
 namespace {
 
@@ -95,24 +97,6 @@ class Strict {
   std::vector<std::set<std::string>> names_;
 };
 
-bool is_utf8(std::string_view text, size_t& at) {
-  for (at = 0; at < text.size();) {
-    const unsigned char c = text[at];
-    const int more = c < 0x80 ? 0 : c < 0xC2 ? -1 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : -1;
-    if (more < 0 || at + more >= text.size()) return false;
-    uint32_t code = more ? c & (0x3F >> more) : c;
-    for (int k = 1; k <= more; ++k) {
-      const unsigned char next = text[at + k];
-      if ((next & 0xC0) != 0x80) return false;
-      code = code << 6 | (next & 0x3F);
-    }
-    const bool long_way = (more == 2 && code < 0x800) || (more == 3 && code < 0x10000);
-    if (long_way || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return false;
-    at += more + 1;
-  }
-  return true;
-}
-
 LineEdit edit_of(const Json& json) {
   LineEdit edit;
   const std::string op = json["op"];
@@ -161,9 +145,8 @@ std::optional<Edits> read_answer(const models::Answer& answer, Refusal& refusal)
                                              text.size(), kMostBytes));
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     return refuse("answer.empty", "the answer is empty: one JSON object is due");
-  size_t at = 0;
-  if (!is_utf8(text, at))
-    return refuse("answer.utf8", fmt::format("the answer is no UTF-8 from byte {} on", at));
+  if (const auto at = models::not_utf8(text))
+    return refuse("answer.utf8", fmt::format("the answer is no UTF-8 from byte {} on", *at));
   Strict strict;
   Json json;
   try {

@@ -23,7 +23,8 @@ const std::vector<Group>& groups() {
        {"capture", "lift", "transfer", "check", "lower", "build"}},
       {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
-      {"Questions", {"diff", "explain", "grammar", "timeline", "doctor", "self-test"}},
+      {"Models, and people in their place", {"ask", "transcript", "grammar"}},
+      {"Questions", {"diff", "explain", "timeline", "doctor", "self-test"}},
   };
   return all;
 }
