@@ -34,8 +34,8 @@ bool Asker::ask(const std::function<Question()>& question,
   Complaint last;
   for (int number = 1; left_ > 0; ++number, --left_) {
     const Question q = question();
-    models::Request request{q.stage, number, 1, q.system, with_feedback(q.user, last), q.schema,
-                            answer_tokens_};
+    models::Request request{q.stage,  number,        1, q.system, with_feedback(q.user, last),
+                            q.schema, answer_tokens_};
     models::Answer answer;
     try {
       answer = provider_.ask(request, [](size_t bytes) {

@@ -70,14 +70,16 @@ std::string scrubbed(const std::string& text, const std::string& ours) {
     // A finding begins with its file, "path(line): " or "path:line:"; what follows belongs to it.
     const size_t open = line.find_first_of("(:");
     const bool begins = !line.empty() && line[0] != ' ' && open != std::string::npos &&
-                        open + 1 < line.size() && std::isdigit(static_cast<unsigned char>(line[open + 1]));
+                        open + 1 < line.size() &&
+                        std::isdigit(static_cast<unsigned char>(line[open + 1]));
     if (begins) about_ours = line.find(ours) == 0;
     if (!begins && line.starts_with("ptxas")) about_ours = true;
     if (!about_ours) continue;
     for (size_t there; (there = line.find(ours + "/")) != std::string::npos;)
       line.erase(there, ours.size() + 1);
     // Whatever else is an absolute path is a place on this machine.
-    for (size_t slash = line.find(" /"); slash != std::string::npos; slash = line.find(" /", slash + 1)) {
+    for (size_t slash = line.find(" /"); slash != std::string::npos;
+         slash = line.find(" /", slash + 1)) {
       const size_t stop = std::min(line.find_first_of(" \"'(:", slash + 1), line.size());
       if (stop > slash + 3) line.replace(slash + 1, stop - slash - 1, "<a file>");
     }
@@ -92,27 +94,32 @@ std::optional<Compiled> compile(const Description& description, const Sources& s
   const TemporaryFolder scratch;
   const fs::path copy = scratch.path() / "sources";
   bool written = copy_folders(description, sources, copy);
-  for (const auto& [path, lines] : changed) written = written && write_file(copy / path, joined(lines));
+  for (const auto& [path, lines] : changed)
+    written = written && write_file(copy / path, joined(lines));
   const fs::path unit = copy / "unit.cu", cubin = scratch.path() / "kernel.cubin";
   if (!written || !write_file(unit, description.unit)) {
-    diagnostics.error("driver.scratch", {}, "cannot write the sources into a temporary folder").hint =
-        "set TMPDIR to a folder that can be written";
+    diagnostics.error("driver.scratch", {}, "cannot write the sources into a temporary folder")
+        .hint = "set TMPDIR to a folder that can be written";
     return std::nullopt;
   }
-  std::vector<std::string> command = {"nvcc", "-cubin", "-arch=" + description.target,
-                                      "-Xptxas", "-v", "-o", cubin.string(), unit.string()};
+  std::vector<std::string> command = {"nvcc",         "-cubin",     "-arch=" + description.target,
+                                      "-Xptxas",      "-v",         "-o",
+                                      cubin.string(), unit.string()};
   for (const std::string& option : options(description, sources, copy, torch))
     command.push_back(option);
   const ProcessResult run = run_process(command, {}, kMostSeconds);
   if (run.exit_code == 127) {
-    diagnostics.error("foreign.nvcc", {}, "nvcc is not on the PATH, and a foreign kernel is compiled "
-                                          "by it")
+    diagnostics
+        .error("foreign.nvcc", {},
+               "nvcc is not on the PATH, and a foreign kernel is compiled "
+               "by it")
         .hint = "install the CUDA toolkit, or put its bin/ on the PATH";
     return std::nullopt;
   }
   if (run.exit_code != 0)
-    return Compiled{"", run.timed_out ? fmt::format("nvcc ran past {} s and was ended", kMostSeconds)
-                                      : scrubbed(run.err + run.out, copy.string())};
+    return Compiled{"", run.timed_out
+                            ? fmt::format("nvcc ran past {} s and was ended", kMostSeconds)
+                            : scrubbed(run.err + run.out, copy.string())};
   const SourcePtr image = read_source(cubin.string());
   return Compiled{image ? image->text : "", scrubbed(run.err, copy.string())};
 }

@@ -14,8 +14,8 @@
 namespace kw::foreign {
 
 struct Compiled {
-  std::string cubin;      // empty when it failed
-  std::string said;       // scrubbed errors, or what ptxas says of the entry
+  std::string cubin;  // empty when it failed
+  std::string said;   // scrubbed errors, or what ptxas says of the entry
   bool compiled() const { return !cubin.empty(); }
 };
 

@@ -41,37 +41,36 @@ std::string forbidden(std::string_view line) {
 }
 
 bool allowed_at(const std::vector<Range>& allowed, const std::string& file, int first, int last) {
-  return std::any_of(allowed.begin(), allowed.end(), [&](const Range& r) {
-    return r.holds(file, first) && r.holds(file, last);
-  });
+  return std::any_of(allowed.begin(), allowed.end(),
+                     [&](const Range& r) { return r.holds(file, first) && r.holds(file, last); });
 }
 
 }  // namespace
 
 Json edits_schema() {
   using namespace propose::schema;
-  const Json edit = object(
-      {{"file", text("the file, as it is named above its lines")},
-       {"op", choice({std::begin(propose::kEditNames), std::end(propose::kEditNames)},
-                     "what is done")},
-       {"first", number("the first line that it is about, as numbered")},
-       {"last", number("the last line; the same one for an insertion")},
-       {"expect", text("the first line as it stands, without its indentation")},
-       {"text", list({{"type", "string"}}, "the new lines, each with its indentation")}});
+  const Json edit =
+      object({{"file", text("the file, as it is named above its lines")},
+              {"op", choice({std::begin(propose::kEditNames), std::end(propose::kEditNames)},
+                            "what is done")},
+              {"first", number("the first line that it is about, as numbered")},
+              {"last", number("the last line; the same one for an insertion")},
+              {"expect", text("the first line as it stands, without its indentation")},
+              {"text", list({{"type", "string"}}, "the new lines, each with its indentation")}});
   const Json argument =
       object({{"name", text("the argument's name in the program")},
               {"offset", number("of its field in the kernel's struct, in bytes")}});
   return object({{"why", text("what the edits do, in a sentence")},
                  {"edits", list(edit, "no line in two of them")},
-                 {"arguments", list(argument, "those that the changed program has beyond the "
-                                              "source's")},
+                 {"arguments", list(argument,
+                                    "those that the changed program has beyond the "
+                                    "source's")},
                  {"parameter_bytes", number("of the kernel's struct after the change")}});
 }
 
 SourceEdits edits_of(const Json& answer) {
   SourceEdits out{answer["why"], {}, {}, answer["parameter_bytes"].get<int64_t>()};
-  for (const Json& one : answer["edits"])
-    out.edits.push_back({one["file"], propose::edit_of(one)});
+  for (const Json& one : answer["edits"]) out.edits.push_back({one["file"], propose::edit_of(one)});
   for (const Json& one : answer["arguments"])
     out.arguments.push_back({one["name"], one["offset"].get<int64_t>()});
   return out;
@@ -90,19 +89,19 @@ std::map<std::string, std::vector<std::string>> apply(const Sources& sources,
   for (const auto& [file, e] : edits) {
     const auto found = sources.lines.find(file);
     if (found == sources.lines.end())
-      return refuse("edit.file", fmt::format("'{}' is none of the files that are shown",
-                                             file.substr(0, 60)));
+      return refuse("edit.file",
+                    fmt::format("'{}' is none of the files that are shown", file.substr(0, 60)));
     if (e.first < 1 || e.last < e.first || e.last > static_cast<int>(found->second.size()))
       return refuse("edit.range", fmt::format("lines {} to {} are no lines of {}, which has {}",
                                               e.first, e.last, file, found->second.size()));
     const bool inserts = e.kind == EditKind::insert_before || e.kind == EditKind::insert_after;
     if (inserts && e.first != e.last)
-      return refuse("edit.range", fmt::format("an insertion is about one line, not {} to {}",
-                                              e.first, e.last));
+      return refuse("edit.range",
+                    fmt::format("an insertion is about one line, not {} to {}", e.first, e.last));
     if ((e.kind == EditKind::remove) != e.text.empty())
-      return refuse("edit.text", fmt::format("the edit of {}:{} has {} new lines, and it is a {}",
-                                             file, e.first, e.text.size(),
-                                             propose::kEditNames[static_cast<size_t>(e.kind)]));
+      return refuse("edit.text",
+                    fmt::format("the edit of {}:{} has {} new lines, and it is a {}", file, e.first,
+                                e.text.size(), propose::kEditNames[static_cast<size_t>(e.kind)]));
     const std::string_view stands = trimmed(sources.line(file, e.first));
     if (trimmed(e.expect) != stands)
       return refuse("edit.expect", fmt::format("line {} of {} is `{}`, not `{}`", e.first, file,

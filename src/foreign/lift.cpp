@@ -30,10 +30,10 @@ std::optional<Range> uncovered(const std::vector<Region>& regions, const Descrip
                                const Sources& sources) {
   for (const Range& read : description.read)
     for (int n = read.first; n <= read.last; ++n) {
-      const bool covered =
-          !is_code(sources.line(read.file, n)) ||
-          std::any_of(regions.begin(), regions.end(),
-                      [&](const Region& r) { return r.range.holds(read.file, n); });
+      const bool covered = !is_code(sources.line(read.file, n)) ||
+                           std::any_of(regions.begin(), regions.end(), [&](const Region& r) {
+                             return r.range.holds(read.file, n);
+                           });
       if (!covered) return Range{read.file, n, n};
     }
   return std::nullopt;
@@ -87,10 +87,13 @@ nlohmann::ordered_json to_json(const Lift& lift) {
                        {"who", r.who}});
   for (const Part& p : lift.parts)
     parts.push_back({{"name", p.name}, {"regions", p.regions}, {"tl", p.tl}});
-  for (const LeftOut& l : lift.left_out)
-    left_out.push_back({{"region", l.region}, {"why", l.why}});
-  return {{"description", lift.description}, {"verdict", lift.verdict}, {"who", lift.who},
-          {"notes", notes},                  {"regions", regions},      {"parts", parts},
+  for (const LeftOut& l : lift.left_out) left_out.push_back({{"region", l.region}, {"why", l.why}});
+  return {{"description", lift.description},
+          {"verdict", lift.verdict},
+          {"who", lift.who},
+          {"notes", notes},
+          {"regions", regions},
+          {"parts", parts},
           {"left_out", left_out}};
 }
 
@@ -101,14 +104,17 @@ std::optional<Lift> read_lift(const SourcePtr& text, Diagnostics& diagnostics) {
     for (const Json& n : json.at("notes"))
       lift.notes.push_back({n.at("file"), n.at("line"), n.at("note")});
     for (const Json& r : json.at("regions"))
-      lift.regions.push_back({r.at("name"), {r.at("file"), r.at("first"), r.at("last")}, r.at("who")});
+      lift.regions.push_back(
+          {r.at("name"), {r.at("file"), r.at("first"), r.at("last")}, r.at("who")});
     for (const Json& p : json.at("parts"))
       lift.parts.push_back({p.at("name"), p.at("regions"), p.at("tl")});
-    for (const Json& l : json.at("left_out")) lift.left_out.push_back({l.at("region"), l.at("why")});
+    for (const Json& l : json.at("left_out"))
+      lift.left_out.push_back({l.at("region"), l.at("why")});
     return lift;
   } catch (const Json::exception& error) {
-    diagnostics.error("foreign.lift", {text, 0, 0},
-                      fmt::format("is no lift that `foreign lift` wrote: {}", error.what()))
+    diagnostics
+        .error("foreign.lift", {text, 0, 0},
+               fmt::format("is no lift that `foreign lift` wrote: {}", error.what()))
         .hint = "name another folder with --out, or remove this one to begin again";
     return std::nullopt;
   }
@@ -118,8 +124,9 @@ Json notes_schema() {
   const Json note = object({{"file", text("the file, as it is named above its lines")},
                             {"line", number("the line, as numbered")},
                             {"note", text("what it does, in the words of tiles and of threads")}});
-  return object({{"notes", list(note, "one for each line that names hardware: copies, barriers, "
-                                      "products, fences, predicates on threads")}});
+  return object({{"notes", list(note,
+                                "one for each line that names hardware: copies, barriers, "
+                                "products, fences, predicates on threads")}});
 }
 
 Json regions_schema() {
@@ -148,9 +155,8 @@ Refusal add_notes(Lift& lift, const Json& answer, const Description& description
   std::vector<LineNote> notes;
   for (const Json& one : answer["notes"]) {
     LineNote n{one["file"], one["line"].get<int>(), one["note"]};
-    const bool there =
-        std::any_of(description.read.begin(), description.read.end(),
-                    [&](const Range& r) { return r.holds(n.file, n.line); });
+    const bool there = std::any_of(description.read.begin(), description.read.end(),
+                                   [&](const Range& r) { return r.holds(n.file, n.line); });
     if (!there)
       return {"lift.note", fmt::format("a note is about line {} of '{}', which is not among the "
                                        "lines that are shown",
@@ -166,13 +172,14 @@ Refusal add_regions(Lift& lift, const Json& answer, const Description& descripti
   const auto refuse = [](std::string sentence) { return Refusal{"lift.region", sentence}; };
   std::vector<Region> regions;
   for (const Json& one : answer["regions"]) {
-    Region r{one["name"], {one["file"], one["first"].get<int>(), one["last"].get<int>()},
-             one["who"]};
+    Region r{
+        one["name"], {one["file"], one["first"].get<int>(), one["last"].get<int>()}, one["who"]};
     if (!is_name(r.name))
-      return refuse("a region's name is empty, too long, or has other characters than letters, "
-                    "digits, spaces, commas, - and _");
-    const bool inside = std::any_of(
-        description.read.begin(), description.read.end(), [&](const Range& read) {
+      return refuse(
+          "a region's name is empty, too long, or has other characters than letters, "
+          "digits, spaces, commas, - and _");
+    const bool inside =
+        std::any_of(description.read.begin(), description.read.end(), [&](const Range& read) {
           return read.holds(r.range.file, r.range.first) && read.holds(r.range.file, r.range.last);
         });
     if (!inside || r.range.last < r.range.first)
@@ -228,8 +235,8 @@ Refusal add_parts(Lift& lift, const Json& answer) {
   for (const Json& one : answer["left_out"]) {
     LeftOut l{one["region"], one["why"]};
     if (!next.region(l.region))
-      return refuse(fmt::format("region '{}', which is left out, is not there",
-                                l.region.substr(0, 60)));
+      return refuse(
+          fmt::format("region '{}', which is left out, is not there", l.region.substr(0, 60)));
     if (l.why.find_first_not_of(' ') == std::string::npos)
       return refuse(fmt::format("region '{}' is left out without a reason", l.region));
     std::erase_if(next.left_out, [&](const LeftOut& old) { return old.region == l.region; });
@@ -241,8 +248,8 @@ Refusal add_parts(Lift& lift, const Json& answer) {
       const auto both = std::any_of(answer["left_out"].begin(), answer["left_out"].end(),
                                     [&](const Json& l) { return l["region"] == region; });
       if (both)
-        return refuse(fmt::format("part '{}' says region '{}', which is left out too", p.name,
-                                  region));
+        return refuse(
+            fmt::format("part '{}' says region '{}', which is left out too", p.name, region));
       std::erase_if(next.left_out, [&](const LeftOut& l) { return l.region == region; });
     }
   lift = std::move(next);

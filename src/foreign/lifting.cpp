@@ -41,12 +41,12 @@ std::string shown(const Lift& lift) {
   std::string out;
   int line = 0;
   for (const Part& p : lift.parts) {
-    out += fmt::format("part '{}' says: {}\n", p.name,
-                       p.regions.empty() ? "no region" : fmt::format("{}", fmt::join(p.regions, "; ")));
+    out += fmt::format(
+        "part '{}' says: {}\n", p.name,
+        p.regions.empty() ? "no region" : fmt::format("{}", fmt::join(p.regions, "; ")));
     for (const std::string& text : p.tl) out += fmt::format("{:>4}|{}\n", ++line, text);
   }
-  for (const LeftOut& l : lift.left_out)
-    out += fmt::format("left out: {}: {}\n", l.region, l.why);
+  for (const LeftOut& l : lift.left_out) out += fmt::format("left out: {}: {}\n", l.region, l.why);
   return out;
 }
 
@@ -111,11 +111,11 @@ class Lifting {
   }
 
   bool notes() {
-    const bool taken = asker_.ask(
-        [&] { return question("lift.notes", task_.prompts.notes, {}, notes_schema()); },
-        [&](const Json& answer) -> Complaint {
-          return {add_notes(lift_, answer, task_.description), ""};
-        });
+    const bool taken =
+        asker_.ask([&] { return question("lift.notes", task_.prompts.notes, {}, notes_schema()); },
+                   [&](const Json& answer) -> Complaint {
+                     return {add_notes(lift_, answer, task_.description), ""};
+                   });
     saved();
     return taken && !diagnostics_.has_errors();
   }

@@ -347,32 +347,6 @@ class Planner {
   bool failed_ = false;
 };
 
-// A TL expression as launch.json writes it: ["min", "blocks", "SMS"].
-nlohmann::json prefix(const ExprPtr& e) {
-  nlohmann::json out = nlohmann::json::array();
-  switch (e->kind) {
-    case ExprKind::integer:
-      return std::stoll(e->text);
-    case ExprKind::real:
-      return std::stod(e->text);
-    case ExprKind::name:
-      return e->text;
-    default:
-      break;
-  }
-  if (e->kind == ExprKind::call && e->text == "heads_at_once") {  // see cuda/kw/scalar.cuh
-    const nlohmann::json group = prefix(e->args[2]), fit = {"//", 32 << 20, prefix(e->args[0])},
-                         due = {"ceil_div", 200, {"*", group, prefix(e->args[1])}},
-                         // a power of two: of those up to `fit`, the largest; of those from `due`
-                         // on, the least
-        section = {"floor_pow2", {"max", fit, {"-", {"*", 2, due}, 1}}};
-    return {"gcd", {"*", section, group}, prefix(e->args[3])};
-  }
-  out.push_back(e->text);
-  for (const ExprPtr& a : e->args) out.push_back(prefix(a));
-  return out;
-}
-
 const char* kind_name(ArgumentKind kind) {
   switch (kind) {
     case ArgumentKind::tensor_map:
@@ -392,6 +366,32 @@ const char* kind_name(ArgumentKind kind) {
 }
 
 }  // namespace
+
+nlohmann::json launch_json(const ExprPtr& e) {
+  nlohmann::json out = nlohmann::json::array();
+  switch (e->kind) {
+    case ExprKind::integer:
+      return std::stoll(e->text);
+    case ExprKind::real:
+      return std::stod(e->text);
+    case ExprKind::name:
+      return e->text;
+    default:
+      break;
+  }
+  if (e->kind == ExprKind::call && e->text == "heads_at_once") {  // see cuda/kw/scalar.cuh
+    const nlohmann::json group = launch_json(e->args[2]),
+                         fit = {"//", 32 << 20, launch_json(e->args[0])},
+                         due = {"ceil_div", 200, {"*", group, launch_json(e->args[1])}},
+                         // a power of two: of those up to `fit`, the largest; of those from `due`
+                         // on, the least
+        section = {"floor_pow2", {"max", fit, {"-", {"*", 2, due}, 1}}};
+    return {"gcd", {"*", section, group}, launch_json(e->args[3])};
+  }
+  out.push_back(e->text);
+  for (const ExprPtr& a : e->args) out.push_back(launch_json(a));
+  return out;
+}
 
 std::optional<LaunchPlan> plan_launch(const Program& program, const std::string& target,
                                       Diagnostics& diagnostics) {
@@ -415,7 +415,7 @@ nlohmann::json to_json(const LaunchPlan& plan) {
     if (tensor || a.rows) {
       j["dtype"] = a.type;
       j["dims"] = nlohmann::json::array();
-      for (const ExprPtr& d : a.dims) j["dims"].push_back(prefix(d));
+      for (const ExprPtr& d : a.dims) j["dims"].push_back(launch_json(d));
     }
     if (a.box_rows) {
       j["box"] = {{"rows", a.box_rows}, {"columns", a.box_columns}};
@@ -423,13 +423,13 @@ nlohmann::json to_json(const LaunchPlan& plan) {
     }
     if (a.row_alignment) j["row_alignment"] = a.row_alignment;
     if (a.kind == ArgumentKind::scalar) j["dtype"] = a.type;
-    if (a.value) j["value"] = prefix(a.value);
+    if (a.value) j["value"] = launch_json(a.value);
     if (a.kind == ArgumentKind::workspace) j["bytes"] = std::stoll(a.dims[0]->text) * 4;
-    if (a.kind == ArgumentKind::scratch) j["bytes"] = prefix(scratch_bytes(a));
+    if (a.kind == ArgumentKind::scratch) j["bytes"] = launch_json(scratch_bytes(a));
     arguments.push_back(std::move(j));
   }
   nlohmann::json needs = nlohmann::json::array();
-  for (const ExprPtr& r : plan.requirements) needs.push_back(prefix(r));
+  for (const ExprPtr& r : plan.requirements) needs.push_back(launch_json(r));
   nlohmann::json out = {{"entry", plan.entry},
                         {"target", plan.target},
                         {"threads", plan.threads},
@@ -437,12 +437,13 @@ nlohmann::json to_json(const LaunchPlan& plan) {
                         {"parameter_bytes", plan.parameter_bytes},
                         {"cluster", plan.cluster},
                         {"resident", plan.resident},
-                        {"grid", prefix(plan.grid)},
+                        {"grid", launch_json(plan.grid)},
                         {"requires", needs},
                         {"constants", plan.constants},
                         {"arguments", arguments}};
   for (const PrePass& p : plan.before)
-    out["before"].push_back({{"entry", p.entry}, {"threads", p.threads}, {"grid", prefix(p.grid)}});
+    out["before"].push_back(
+        {{"entry", p.entry}, {"threads", p.threads}, {"grid", launch_json(p.grid)}});
   return out;
 }
 

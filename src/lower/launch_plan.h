@@ -71,6 +71,8 @@ std::optional<LaunchPlan> plan_launch(const tl::Program& program, const std::str
                                       Diagnostics& diagnostics);
 
 nlohmann::json to_json(const LaunchPlan& plan);
+// A TL expression over sizes as launch.json writes it: ["min", "blocks", "SMS"].
+nlohmann::json launch_json(const tl::ExprPtr& e);
 
 // A C++17 header that includes nothing but <cuda.h> and the standard library: load, plan, launch.
 // `name` becomes its namespace.

@@ -8,26 +8,13 @@
 #include <set>
 
 #include "models/utf8.h"
+#include "propose/schema.h"
 
 namespace kw::propose {
 namespace {
 
 using Json = nlohmann::json;
-
-Json object(Json properties) {
-  Json required = Json::array();
-  for (const auto& [name, one] : properties.items()) required.push_back(name);
-  return {{"type", "object"},
-          {"properties", std::move(properties)},
-          {"required", std::move(required)},
-          {"additionalProperties", false}};
-}
-
-Json text(const char* about) { return {{"type", "string"}, {"description", about}}; }
-Json number(const char* about) { return {{"type", "integer"}, {"description", about}}; }
-Json list(Json items, const char* about) {
-  return {{"type", "array"}, {"items", std::move(items)}, {"description", about}};
-}
+using schema::list, schema::number, schema::object, schema::text;
 
 // Short enough for a sentence, on one line, in printable characters.
 std::string shown(const Json& value) {
@@ -97,6 +84,8 @@ class Strict {
   std::vector<std::set<std::string>> names_;
 };
 
+}  // namespace
+
 LineEdit edit_of(const Json& json) {
   LineEdit edit;
   const std::string op = json["op"];
@@ -115,10 +104,8 @@ LineEdit edit_of(const Json& json) {
   return edit;
 }
 
-}  // namespace
-
 nlohmann::json answer_schema() {
-  Json op = {{"type", "string"}, {"enum", kEditNames}, {"description", "what is done"}};
+  const Json op = schema::choice({std::begin(kEditNames), std::end(kEditNames)}, "what is done");
   const Json edit =
       object({{"op", op},
               {"first", number("the first line that it is about, as numbered")},
@@ -130,11 +117,11 @@ nlohmann::json answer_schema() {
                  {"edits", list(edit, "edits of the numbered program; no line in two of them")}});
 }
 
-std::optional<Edits> read_answer(const models::Answer& answer, Refusal& refusal) {
+std::optional<Json> read_json(const models::Answer& answer, const Json& schema, Refusal& refusal) {
   const std::string& text = answer.text;
   const auto refuse = [&](const char* code, std::string sentence) {
     refusal = {code, std::move(sentence)};
-    return std::nullopt;
+    return std::optional<Json>();
   };
   if (!answer.complete)
     return refuse("answer.truncated",
@@ -159,10 +146,16 @@ std::optional<Edits> read_answer(const models::Answer& answer, Refusal& refusal)
   }
   if (!strict.why.empty()) return refuse("answer.json", "in the answer's JSON " + strict.why);
   std::string why;
-  static const Json schema = answer_schema();
   if (!fits(json, schema, "", why)) return refuse("answer.schema", why);
-  Edits out{json["why"], {}};
-  for (const Json& one : json["edits"]) out.edits.push_back(edit_of(one));
+  return json;
+}
+
+std::optional<Edits> read_answer(const models::Answer& answer, Refusal& refusal) {
+  static const Json schema = answer_schema();
+  const std::optional<Json> json = read_json(answer, schema, refusal);
+  if (!json) return std::nullopt;
+  Edits out{(*json)["why"], {}};
+  for (const Json& one : (*json)["edits"]) out.edits.push_back(edit_of(one));
   return out;
 }
 

@@ -48,9 +48,13 @@ inline constexpr size_t kMostEdits = 200, kMostLines = 2000, kMostColumns = 1000
 // no other, no references, nothing that only some servers know.
 nlohmann::json answer_schema();
 
-// In this order, the first breach is the refusal: answer.truncated, answer.size, answer.empty,
-// answer.utf8, answer.json (no JSON, or a property twice), answer.schema (with the place in it).
+// An answer as JSON that fits a schema of schema.h. In this order, the first breach is the refusal:
+// answer.truncated, answer.size, answer.empty, answer.utf8, answer.json (no JSON, or a property
+// twice), answer.schema (with the place in it).
+std::optional<nlohmann::json> read_json(const models::Answer& answer, const nlohmann::json& schema,
+                                        Refusal& refusal);
 std::optional<Edits> read_answer(const models::Answer& answer, Refusal& refusal);
+LineEdit edit_of(const nlohmann::json& json);  // one that fits
 
 // The canonical JSON of edits, as a proposer is reminded of them.
 nlohmann::ordered_json to_json(const Edits& edits);

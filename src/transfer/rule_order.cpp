@@ -110,6 +110,7 @@ bool entries_side_by_side(Edit& edit) {
 }  // namespace
 
 bool rule_order(Edit& edit) {
+  if (edit.target.keep_order) return true;
   const bool batch_first = shared_by_the_batch(edit.score) || shared_by_the_batch(edit.keep);
   if (edit.rows_differ) return longest_first(edit, batch_first);
   return !batch_first || entries_side_by_side(edit);

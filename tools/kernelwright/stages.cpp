@@ -149,6 +149,7 @@ void add_lift(CLI::App& app, Result& result) {
 void add_transfer(CLI::App& app, Result& result) {
   struct State {
     std::string program, target = "sm_90a", tiles;
+    bool keep_order = false;
     SpecOptions spec;
     Proposer proposer;
     Output output;
@@ -162,6 +163,9 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("--target", state->target, "GPU architecture: " + target_names())
       ->capture_default_str();
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
+  command->add_flag(
+      "--keep-order", state->keep_order,
+      "leave blocks of the output in the kernel's order, as a foreign launch has them");
   add_output(command, state->output, "the .tl file to write");
   add_proposer(command, state->proposer);
   command->callback([state, &result] {
@@ -175,12 +179,13 @@ void add_transfer(CLI::App& app, Result& result) {
         tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;
     if (tiles && state->proposer.model()) {
-      result = ask(state->proposer, opened, {state->target, *tiles}, state->output, d);
+      result = ask(state->proposer, opened, {state->target, *tiles, 0, state->keep_order},
+                   state->output, d);
       return;
     }
     if (tiles)
-      changed =
-          transfer::transfer(*opened.program, opened.capture->form, {state->target, *tiles}, d);
+      changed = transfer::transfer(*opened.program, opened.capture->form,
+                                   {state->target, *tiles, 0, state->keep_order}, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules)
         std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);
