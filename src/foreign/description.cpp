@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/launch_spec.h"
 #include "support/files.h"
 #include "support/targets.h"
 
@@ -112,6 +113,15 @@ std::optional<Description> read_description(const SourcePtr& text, Diagnostics& 
   else
     d.launch = *launch;
   if (!reader.good) return std::nullopt;
+  d.launch.emplace("cluster", 1);
+  d.launch.emplace("resident", 1);
+  d.launch["entry"] = d.entry;
+  d.launch["target"] = d.target;
+  Diagnostics found;
+  if (!runtime::read_launch_spec(make_source("launch", d.launch.dump()), found)) {
+    for (const Diagnostic& one : found.all()) reader.fault("launch", one.message);
+    return std::nullopt;
+  }
   d.sha256 = kw::sha256(text->text);
   return d;
 }

@@ -43,8 +43,8 @@ struct Description {
   std::map<std::string, std::string> files;  // path -> SHA-256, or empty: whatever stands there
   std::vector<Range> read, declarations;
   std::vector<std::string> nvcc;
-  nlohmann::json launch;
-  std::string sha256;  // of its text
+  nlohmann::json launch;  // whole: with entry and target
+  std::string sha256;     // of its text
 };
 
 // Reports foreign.description with the field, foreign.target.

@@ -25,13 +25,13 @@ bool is_word_at(std::string_view line, size_t at, size_t size) {
   return (at == 0 || !part(line[at - 1])) && (at + size == line.size() || !part(line[at + size]));
 }
 
-// Why a new line may not be: a control character, a directive (also spelled %: or ??=), assembly.
+// Why a new line may not be: a control character, a directive (also spelled %:), assembly.
 std::string forbidden(std::string_view line) {
   for (const unsigned char c : line)
     if (c < 0x20 && c != '\t') return "has a control character";
   const std::string_view text = trimmed(line);
   if (text.starts_with('#') && !text.starts_with("#pragma unroll")) return "is a directive";
-  if (text.starts_with("%:") || text.starts_with("??=")) return "is a directive";
+  if (text.starts_with("%:")) return "is a directive";
   if (text.ends_with('\\')) return "goes on in the next line";
   for (const char* word : {"asm", "__asm__", "__asm", "_Pragma", "__pragma"})
     for (size_t at = line.find(word); at != line.npos; at = line.find(word, at + 1))

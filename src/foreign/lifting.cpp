@@ -10,6 +10,8 @@
 namespace kw::foreign {
 namespace {
 
+using Json = nlohmann::json;
+
 // The first finding, in words that name the part that it is about.
 Complaint complaint_of(const Lift& lift, const Diagnostics& found) {
   for (const Diagnostic& d : found.all()) {
@@ -168,7 +170,6 @@ class Lifting {
     return {};
   }
 
-  using Json = nlohmann::json;
   const LiftTask& task_;
   Lift& lift_;
   Asker& asker_;

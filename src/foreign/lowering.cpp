@@ -85,6 +85,50 @@ std::optional<Json> entry_of(const tl::Program& program, const tl::Stmt& s, cons
   return out;
 }
 
+using Names = std::set<std::string>;
+
+// The identifiers of a line.
+Names names_in(std::string_view line) {
+  Names out;
+  for (size_t at = 0; at < line.size();) {
+    const auto part = [&](size_t n) {
+      return n < line.size() &&
+             (std::isalnum(static_cast<unsigned char>(line[n])) || line[n] == '_');
+    };
+    size_t end = at;
+    while (part(end)) ++end;
+    if (end > at) out.insert(std::string(line.substr(at, end - at)));
+    at = end + 1;
+  }
+  return out;
+}
+
+// What a line of canonical text gives a value: `def x(...)`, `let a = 1, b = a`, `map s[i, j] =
+// ...`.
+Names written_by(std::string_view line) {
+  Names out;
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  if (line.starts_with("def ")) {
+    out.insert(std::string(line.substr(4, line.find('(') - 4)));
+    return out;
+  }
+  const bool let = line.starts_with("let ");
+  for (size_t at = line.find(" = "); at != line.npos;
+       at = let ? line.find(" = ", at + 1) : line.npos) {
+    std::string_view left = line.substr(0, at);
+    if (const size_t from = left.find(" from "); from != left.npos) left = left.substr(0, from);
+    if (left.ends_with('+')) left.remove_suffix(1);
+    if (const size_t bracket = left.find('['); bracket != left.npos) left = left.substr(0, bracket);
+    const size_t begin = left.find_last_of(" ,") + 1;  // 0 where there is none
+    if (begin < left.size()) out.insert(std::string(left.substr(begin)));
+  }
+  return out;
+}
+
+bool meet(const Names& a, const Names& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& n) { return b.count(n) > 0; });
+}
+
 class Lowerer {
  public:
   Lowerer(const LowerTask& task, Asker& asker, Diagnostics& diagnostics)
@@ -178,16 +222,35 @@ Touched touched_by(const LowerTask& task) {
   Touched out;
   out.difference = lower::line_changes("program.tl", from, to).patch;
   const lower::Lines before = lower::split_lines(from), after = lower::split_lines(to);
+  const int count = static_cast<int>(before.size());
   std::set<const Part*> parts;
+  Names computed;  // by the lines that differ
   for (const lower::Difference& d : lower::differences(before, after)) {
     // What is put between two lines belongs to both of their parts.
     const int first = static_cast<int>(d.from), last = static_cast<int>(d.from_end);
-    if (d.from == d.from_end) {
+    if (first == last) {
       parts.insert(task.lift.part_of(std::max(1, first)));
-      parts.insert(task.lift.part_of(std::min<int>(first + 1, static_cast<int>(before.size()))));
+      parts.insert(task.lift.part_of(std::min(first + 1, count)));
     }
-    for (int line = first + 1; line <= last; ++line) parts.insert(task.lift.part_of(line));
+    for (int line = first; line < last; ++line) {
+      parts.insert(task.lift.part_of(line + 1));
+      computed.merge(written_by(before[line]));
+      // A return is its function's value.
+      int head = line;
+      while (head > 0 && before[head].starts_with(' ')) --head;
+      if (before[head].starts_with("def ")) computed.merge(written_by(before[head]));
+    }
+    for (size_t line = d.to; line < d.to_end; ++line) computed.merge(written_by(after[line]));
   }
+  // Values that are computed of these in turn, as long as there are more; tiles are not followed.
+  for (size_t known = 0; known != computed.size();) {
+    known = computed.size();
+    for (const std::string_view line : before)
+      if (line.find("let ") != line.npos && meet(names_in(line), computed))
+        computed.merge(written_by(line));
+  }
+  for (int line = 0; line < count; ++line)
+    if (meet(names_in(before[line]), computed)) parts.insert(task.lift.part_of(line + 1));
   for (const Part& p : task.lift.parts) {  // in their order
     if (!parts.count(&p)) continue;
     out.parts.push_back(p.name);
@@ -222,8 +285,6 @@ std::optional<Json> contract(const LowerTask& task, const SourceEdits& edits, Re
     return refuse("lower.argument",
                   fmt::format("no offset is given for the new argument {}", fmt::join(due, ", ")));
   launch["parameter_bytes"] = edits.parameter_bytes;
-  launch["entry"] = task.description.entry;
-  launch["target"] = task.description.target;
   Diagnostics found;
   if (!runtime::read_launch_spec(make_source("launch.json", launch.dump()), found))
     return refuse("lower.offset", found.all().empty() ? "" : found.all()[0].message);

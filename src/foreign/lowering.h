@@ -41,7 +41,9 @@ struct Lowered {
   int removed = 0, added = 0;
 };
 
-// What the change touches: regions of the parts whose lines differ, and the declarations.
+// What the change touches: regions of the parts whose lines differ, of those that read what these
+// lines compute (a loop that runs to a bound, a softmax of scores that may now all be -inf), and
+// the declarations.
 struct Touched {
   std::string difference;  // the program's lines, as a patch
   std::vector<Range> ranges;

@@ -41,7 +41,7 @@ void load_authorities(asio::ssl::context& tls) {
        {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
         "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",
         "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"})
-    if (std::filesystem::exists(file, ignored)) {
+    if (std::filesystem::exists(file)) {
       tls.load_verify_file(file, ignored);
       return;
     }

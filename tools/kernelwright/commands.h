@@ -32,6 +32,7 @@ void add_timeline(CLI::App& app, Result& result);   // timeline.cpp
 void add_grammar(CLI::App& app, Result& result);    // proposer.cpp
 void add_export(CLI::App& app, Result& result);     // export.cpp
 void add_self_test(CLI::App& app, Result& result);  // self_test.cpp
+void add_foreign(CLI::App& app, Result& result);    // foreign.cpp
 void add_ask(CLI::App& app, Result& result);        // ask.cpp
 void add_transcript(CLI::App& app, Result& result);
 

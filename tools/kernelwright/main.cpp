@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   kw::cli::add_grammar(app, result);
   kw::cli::add_export(app, result);
   kw::cli::add_self_test(app, result);
+  kw::cli::add_foreign(app, result);
   kw::cli::add_ask(app, result);
   kw::cli::add_transcript(app, result);
   kw::cli::arrange_help(app);
