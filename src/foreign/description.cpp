@@ -23,7 +23,8 @@ class Reader {
       : json_(json), source_(source), diagnostics_(diagnostics) {}
 
   void fault(const std::string& field, const std::string& what) {
-    diagnostics_.error("foreign.description", {source_, 0, 0}, fmt::format("{}: {}", field, what))
+    diagnostics_
+        .error("foreign.description", {}, fmt::format("{}: {}: {}", source_->name, field, what))
         .hint = "src/foreign/description.h says what a description holds";
     good = false;
   }
@@ -84,7 +85,7 @@ std::string print(const Range& range) {
 std::optional<Description> read_description(const SourcePtr& text, Diagnostics& diagnostics) {
   const Json json = Json::parse(text->text, nullptr, false);
   if (!json.is_object()) {
-    diagnostics.error("foreign.description", {text, 0, 0}, "is no JSON object");
+    diagnostics.error("foreign.description", {}, text->name + " is no JSON object");
     return std::nullopt;
   }
   Reader reader(json, text, diagnostics);
