@@ -63,9 +63,7 @@ struct Ended {
 class Conversation {
  public:
   Conversation(Shared& shared, int sample)
-      : shared_(shared),
-        sample_(sample),
-        tokens_left_(shared.options.tokens / shared.options.samples) {}
+      : shared_(shared), sample_(sample), tokens_left_(shared.options.tokens) {}
 
   Ended run() {
     for (int number = 1; number <= shared_.options.attempts && !lost(); ++number) {
@@ -108,11 +106,9 @@ class Conversation {
       if (left < kLeast) {
         attempt.refusal = {
             "budget.tokens",
-            fmt::format(
-                "{} tokens are left of {} for each conversation, and the question has about "
-                "{}",
-                std::max(0L, tokens_left_), shared_.options.tokens / shared_.options.samples,
-                question)};
+            fmt::format("{} tokens are left of {} of the conversation, and the question has "
+                        "about {}",
+                        std::max(0L, tokens_left_), shared_.options.tokens, question)};
         return false;
       }
       most = static_cast<int>(std::min<long>(most, left));

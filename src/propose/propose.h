@@ -26,7 +26,7 @@ namespace kw::propose {
 struct Options {
   int samples = 1;            // conversations
   int attempts = 6;           // questions of each
-  long tokens = 400'000;      // of questions and answers of all of them together; 0: any number
+  long tokens = 400'000;      // of questions and answers of each, together; 0: any number
   int answer_tokens = 16384;  // of one answer, at most
   int threads = 0;            // conversations at a time; 0: all
   check::Effort effort = check::Effort::usual;  // of the check that accepts

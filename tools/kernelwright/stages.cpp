@@ -164,6 +164,8 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
   add_proposer(command, state->proposer);
+  add_effort(command, state->proposer.loop.effort);
+  command->get_option("--check")->group("Who proposes");
   command->callback([state, &result] {
     Diagnostics d;
     Opened opened;
