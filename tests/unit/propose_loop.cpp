@@ -148,19 +148,18 @@ TEST_F(Loop, refuses_a_program_for_the_inputs_that_it_was_told_of) {
 
 TEST_F(Loop, finds_with_schedules_what_values_do_not_show) {
   options.attempts = 1;
-  options.rehearsal.schedules = true;
+  // Warps whose rows were raised wait for those whose were not; a run takes a worker as one.
   std::vector<std::string> text = lines_of(by_rules());
-  // One warp may still read its rows of Q where another stores the output.
-  const auto sync = std::find_if(text.begin(), text.end(), [](const std::string& line) {
-    return line.ends_with(" sync_worker me");
+  const auto rescale = std::find_if(text.begin(), text.end(), [](const std::string& line) {
+    return line.ends_with(" map acc[i, j] = acc[i, j] * factor[i]");
   });
-  ASSERT_NE(sync, text.end());
-  text.erase(sync);
+  ASSERT_NE(rescale, text.end());
+  text.insert(rescale, std::string(rescale->find('m'), ' ') + "sync_worker me");
+  options.rehearsal.schedules = true;
   Scripted provider({{answer_to(text)}});
   const Proposed p = run(provider);
   EXPECT_EQ(codes(p), std::vector<std::string>{"check.refuted"});
-  EXPECT_NE(p.attempts[0].details.find("schedule.race"), std::string::npos)
-      << p.attempts[0].details;
+  EXPECT_NE(p.attempts[0].details.find("schedule."), std::string::npos) << p.attempts[0].details;
 }
 
 TEST_F(Loop, takes_the_lowest_sample_that_succeeds) {
@@ -227,8 +226,7 @@ TEST_F(Loop, refuses_a_program_that_never_ends) {
   Scripted provider({{answer_to(text)}});
   const Proposed p = run(provider);
   EXPECT_EQ(codes(p), std::vector<std::string>{"check.refuted"});
-  EXPECT_NE(p.attempts[0].details.find("exec.endless"), std::string::npos)
-      << p.attempts[0].details;
+  EXPECT_NE(p.attempts[0].details.find("exec.endless"), std::string::npos) << p.attempts[0].details;
 }
 
 // ---- what a proposer is told
