@@ -63,9 +63,7 @@ struct Ended {
 class Conversation {
  public:
   Conversation(Shared& shared, int sample)
-      : shared_(shared),
-        sample_(sample),
-        tokens_left_(shared.options.tokens / shared.options.samples) {}
+      : shared_(shared), sample_(sample), tokens_left_(shared.options.tokens) {}
 
   Ended run() {
     for (int number = 1; number <= shared_.options.attempts && !lost(); ++number) {
@@ -108,11 +106,9 @@ class Conversation {
       if (left < kLeast) {
         attempt.refusal = {
             "budget.tokens",
-            fmt::format(
-                "{} tokens are left of {} for each conversation, and the question has about "
-                "{}",
-                std::max(0L, tokens_left_), shared_.options.tokens / shared_.options.samples,
-                question)};
+            fmt::format("{} tokens are left of {} of the conversation, and the question has "
+                        "about {}",
+                        std::max(0L, tokens_left_), shared_.options.tokens, question)};
         return false;
       }
       most = static_cast<int>(std::min<long>(most, left));
@@ -157,7 +153,7 @@ class Conversation {
       return;
     }
     attempt.stage = Stage::obeys;
-    const Judged rehearsed = rehearse(*program, shared_.nameless);
+    const Judged rehearsed = rehearse(*program, shared_.nameless, shared_.options.rehearsal);
     attempt.refusal = rehearsed.refusal;
     attempt.details = last_->details = rehearsed.details;
     if (!attempt.refusal.code.empty()) return;
@@ -172,8 +168,7 @@ class Conversation {
     result.program = with_names(program, capture.form);
     if (!bind_arguments(result, shared_.begun.program, capture.form, attempt.refusal)) return;
     attempt.program = tl::print(result.program);
-    check::Report report =
-        check::check(result.program, capture, check::options_for(shared_.options.effort));
+    check::Report report = check::check(result.program, capture, shared_.options.check);
     if (report.verdict != check::Verdict::holds) {
       attempt.refusal = {fmt::format("accept.{}", check::name(report.verdict)),
                          "the program passed the check of this conversation, and another one on "

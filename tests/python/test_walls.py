@@ -16,9 +16,10 @@ MAY_INCLUDE = {
     "check": {"support", "num", "tl", "spec", "exec"},
     "transfer": {"support", "num", "tl", "spec"},
     "propose": {"support", "tl", "spec", "check", "transfer", "models"},
+    "foreign": {"support", "tl", "spec", "check", "lower", "runtime", "models", "propose"},
     "timeline": {"support", "num", "tl", "exec"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
-    "driver": {"propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "driver": {"foreign", "propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
 }
 
 

@@ -41,8 +41,8 @@ void add_proposer(CLI::App* command, Proposer& proposer) {
       ->capture_default_str()
       ->group(group);
   command
-      ->add_option("--tokens", proposer.loop.tokens,
-                   "of all questions and answers together, at most; 0: any number")
+      ->add_option("--conversation-tokens", proposer.loop.tokens,
+                   "of the questions and answers of one conversation, at most; 0: any number")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(group);

@@ -152,6 +152,7 @@ void add_transfer(CLI::App& app, Result& result) {
     bool keep_order = false;
     SpecOptions spec;
     Proposer proposer;
+    check::Effort effort = check::Effort::usual;
     Output output;
   };
   auto state = std::make_shared<State>();
@@ -168,6 +169,8 @@ void add_transfer(CLI::App& app, Result& result) {
       "leave blocks of the output in the kernel's order, as a foreign launch has them");
   add_output(command, state->output, "the .tl file to write");
   add_proposer(command, state->proposer);
+  add_effort(command, state->effort);
+  command->get_option("--check")->group("Who proposes");
   command->callback([state, &result] {
     Diagnostics d;
     Opened opened;
@@ -179,6 +182,7 @@ void add_transfer(CLI::App& app, Result& result) {
         tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;
     if (tiles && state->proposer.model()) {
+      state->proposer.loop.check = check::options_for(state->effort);
       result = ask(state->proposer, opened, {state->target, *tiles, 0, state->keep_order},
                    state->output, d);
       return;
