@@ -10,6 +10,7 @@
 #include "check/check.h"
 #include "driver/certificate.h"
 #include "driver/cpu_self_test.h"
+#include "driver/failure.h"
 #include "driver/port.h"
 #include "driver/proof.h"
 #include "driver/rebase.h"
@@ -17,6 +18,7 @@
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
+#include "report/page.h"
 #include "support/files.h"
 #include "support/process.h"
 #include "tl/laws.h"
@@ -223,6 +225,7 @@ class Maker {
                    : report_.verdict == check::Verdict::inconclusive ? Exit::inconclusive
                    : options_.earlier ? Exit::bad_input  // somebody edited it
                                       : Exit::own_fault;
+      if (report_.verdict != check::Verdict::invalid) say_why_not();
       return false;
     }
     const check::ExactReport& exact = report_.exact;
@@ -243,6 +246,14 @@ class Maker {
     say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
     if (const std::string doubt = cpu_doubt(); !doubt.empty()) say_("", doubt, 0);
     return true;
+  }
+
+  // A page in the place of a kernel.
+  void say_why_not() {
+    const Refusal refusal{options_,  *capture_, graph_, expert_, *source_, transferred_->program,
+                          *lowered_, *plan_,    report_};
+    if (const auto folder = write_refusal(refusal, target_, diagnostics_))
+      say_("report", (*folder / report::kPage).string() + " shows what is wrong; no kernel", 0);
   }
 
   bool lower() {
@@ -337,6 +348,7 @@ class Maker {
       diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target_.string()));
       return false;
     }
+    remove_refusals(target_);
     made_.folder = target_.string();
     made_.exit = Exit::holds;
     say("wrote",
