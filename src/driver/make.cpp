@@ -250,8 +250,8 @@ class Maker {
 
   // A page in the place of a kernel.
   void say_why_not() {
-    const Refusal refusal{options_,  *capture_, graph_, expert_, *source_, transferred_->program,
-                          *lowered_, *plan_,    report_};
+    const Making making{options_, expert_, *source_, *lowered_, *plan_};
+    const Refusal refusal{*capture_, captured_, transferred_->program, report_, &making};
     if (const auto folder = write_refusal(refusal, target_, diagnostics_))
       say_("report", (*folder / report::kPage).string() + " shows what is wrong; no kernel", 0);
   }

@@ -67,7 +67,9 @@ Markup chips(const Failed& f) {
   const auto chip = [](const char* what, const std::string& says) {
     return html("<li class=\"chip plain\"><b>{}</b> {}</li>\n", what, says);
   };
-  Markup out = chip("For", f.target) + chip("Check", f.check["effort"]) + chip("From", f.expert);
+  Markup out = f.target.empty() ? Markup() : chip("For", f.target);
+  out += chip("Check", f.check["effort"]);
+  if (!f.expert.empty()) out += chip("From", f.expert);
   if (has_sizes(counterexample(f))) out += chip("Smallest case", sizes(counterexample(f)));
   return html("<ul class=\"chips\">\n{}</ul>\n", out);
 }
@@ -89,28 +91,44 @@ Markup numbers(const Json& e) {
     rows += html("<tr><th><code>{}</code></th><td class=\"got\">{}</td><td>{}</td></tr>\n", which,
                  shown_number(e["got"][k]), shown_number(e["want"][k]));
   }
-  const char* unit = e["reading"] == "exact" ? "Numbers of the exact algebra: equal, or wrong."
-                                             : "The worst elements of the row.";
+  const char* unit = e["reading"] == "exact" ? "Numbers of the exact algebra, equal or wrong"
+                                             : "The worst elements of the row";
   return html(
       "<table class=\"numbers\"><thead><tr><th>at {}</th><th>this kernel</th><th>your "
-      "function</th></tr></thead><tbody>\n{}</tbody></table>\n<p class=\"note\">{} {}.</p>\n",
+      "function</th></tr></thead><tbody>\n{}</tbody></table>\n<p class=\"note\">{}; {}.</p>\n",
       row(e), rows, unit, e["message"].get<std::string>());
 }
 
-Markup excerpt(const char* language, const Excerpt& x) {
-  if (x.line == 0) return {};
-  Markup lines;
+// The lines around the one to show, by their numbers.
+std::map<int, std::string> around(const Excerpt& x) {
+  std::map<int, std::string> lines;
   int n = 0;
   for (size_t at = 0; at < x.text.size();) {
     const size_t end = std::min(x.text.find('\n', at), x.text.size());
     ++n;
-    if (std::abs(n - x.line) <= kAround)
-      lines += html("<code class=\"{}\" data-line=\"{}\">{}</code>\n", n == x.line ? "blamed" : "",
-                    n, x.text.substr(at, end - at));
+    if (std::abs(n - x.line) <= kAround) lines[n] = x.text.substr(at, end - at);
     at = end + 1;
   }
+  return lines;
+}
+
+// Without the indentation that all of them have.
+void unindent(std::map<int, std::string>& lines) {
+  size_t common = std::string::npos;
+  for (const auto& [n, line] : lines) common = std::min(common, line.find_first_not_of(" \t"));
+  for (auto& [n, line] : lines) line.erase(0, common);
+}
+
+Markup excerpt(const char* language, const Excerpt& x) {
+  if (x.line == 0) return {};
+  std::map<int, std::string> lines = around(x);
+  unindent(lines);
+  Markup shown;
+  for (const auto& [n, line] : lines)
+    shown += html("<code class=\"{}\" data-line=\"{}\">{}</code>\n", n == x.line ? "blamed" : "", n,
+                  line);
   return html("<div><h3>{}, line {} of {}</h3><div class=\"excerpt\">\n{}</div></div>\n", language,
-              x.line, x.name, lines);
+              x.line, x.name, shown);
 }
 
 Markup places(const Failed& f) {
@@ -118,7 +136,10 @@ Markup places(const Failed& f) {
   if (f.tl.line == 0 && f.cuda.line == 0) return {};
   const std::string difference = e.is_object() ? e["difference"].get<std::string>() : "";
   return section(
-      "statement", "The first statement that differs",
+      "statement",
+      has_row(e) && difference.empty() ? "The statement that decides it"
+      : has_row(e)                     ? "The first statement that differs"
+                                       : "The statement that goes wrong",
       (difference.empty() ? Markup() : html("<p class=\"difference\">{}</p>\n", difference)) +
           html("<div class=\"columns\">{}{}</div>\n", excerpt("TL", f.tl),
                excerpt("CUDA", f.cuda)));

@@ -9,15 +9,18 @@
 #include "commands.h"
 #include "console.h"
 #include "driver/cpu_self_test.h"
+#include "driver/failure.h"
 #include "driver/tiles.h"
 #include "driver/tools.h"
 #include "lift/lift.h"
 #include "lower/lower.h"
+#include "support/files.h"
 #include "support/targets.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
 
 namespace kw::cli {
+namespace fs = std::filesystem;
 namespace {
 
 struct SpecOptions {
@@ -170,6 +173,7 @@ void add_check(CLI::App& app, Result& result) {
     SpecOptions spec;
     Output output;
     check::Options options;
+    std::string page;
     int cases = 0;
     check::Effort effort = check::Effort::usual;
   };
@@ -183,6 +187,8 @@ void add_check(CLI::App& app, Result& result) {
   CLI::Option* cases =
       command->add_option("--cases", state->cases, "at most so many of the values reading");
   add_effort(command, state->effort);
+  command->add_option("--report", state->page,
+                      "FILE.html: what is wrong or undecided, on a page; none where it holds");
   add_output(command, state->output, "file for the report");
   command->callback([state, cases, &result] {
     Diagnostics d;
@@ -192,7 +198,11 @@ void add_check(CLI::App& app, Result& result) {
     }
     state->options = check::options_for(state->effort);
     if (*cases) state->options.cases = state->cases;
-    const auto [program, capture] = open(state->program, state->spec.request, d);
+    const TemporaryFolder scratch;
+    spec::CaptureRequest& request = state->spec.request;
+    if (!fs::is_directory(request.spec) && !scratch.path().empty())
+      request.out = scratch.path() / "captured";
+    const auto [program, capture] = open(state->program, request, d);
     if (!capture) {
       result = finish(driver::exit_for(d), d, state->output);
       return;
@@ -206,6 +216,12 @@ void add_check(CLI::App& app, Result& result) {
                       : report.verdict == check::Verdict::refuted      ? Exit::refuted
                       : report.verdict == check::Verdict::inconclusive ? Exit::inconclusive
                                                                        : Exit::bad_input;
+    if (!state->page.empty() && (exit == Exit::refuted || exit == Exit::inconclusive))
+      driver::write_refusal_page(
+          {*capture, request.out.empty() ? request.spec : request.out.string(), *program, report},
+          state->page, d);
+    else if (std::error_code failed; !state->page.empty())
+      fs::remove(state->page, failed);  // of an earlier check
     result = finish(exit, d, state->output);
   });
 }
