@@ -114,8 +114,8 @@ std::vector<report::Advice> advice(const Refusal& r) {
     out.push_back(whose_turn(r));
   else
     out.push_back(
-        {"Nothing was found to be wrong, and nothing shows that it is right: what stands "
-         "on the left would have to change, in your function or in the program.",
+        {"Nothing was found to be wrong, and nothing shows that it is right: do not use it "
+         "as if it held.",
          ""});
   const std::string effort = r.report.effort == check::Effort::usual
                                  ? ""

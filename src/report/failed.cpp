@@ -1,6 +1,7 @@
 #include "report/failed.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "report/formula.h"
@@ -45,10 +46,14 @@ std::string first_said(const Failed& f) {
 
 // ---- the top
 
+std::string no_kernel(const Failed& f) {
+  return f.target.empty() ? "" : " No kernel was written.";  // a check of a program writes none
+}
+
 std::string sentence(const Failed& f) {
   if (!refuted(f))
-    return fmt::format("The check could not decide{}. No kernel was written.",
-                       first_said(f).empty() ? "" : ": " + first_said(f));
+    return fmt::format("The check could not decide{}.{}",
+                       first_said(f).empty() ? "" : ": " + first_said(f), no_kernel(f));
   const Json& e = counterexample(f);
   std::string what;
   if (has_row(e) && e["output"] == "key blocks")
@@ -60,7 +65,7 @@ std::string sentence(const Failed& f) {
   else
     what = "The kernel can go wrong as it runs: " +
            (e.is_object() ? e["message"].get<std::string>() : first_said(f));
-  return what + ". No kernel was written.";
+  return what + "." + no_kernel(f);
 }
 
 Markup chips(const Failed& f) {
@@ -81,7 +86,10 @@ std::string shown_number(const Json& value) {
 }
 
 Markup numbers(const Json& e) {
-  if (!has_row(e) || e["got"].empty()) return {};
+  if (!has_row(e)) return {};
+  if (e["got"].empty())
+    return html("<p><code>{}</code> at {}: {}.</p>\n", e["output"].get<std::string>(), row(e),
+                e["message"].get<std::string>());
   Markup rows;
   for (size_t k = 0; k < e["got"].size(); ++k) {
     const bool element = e["output"] == "o" || e["got"].size() > 1;
@@ -158,17 +166,21 @@ Markup findings(const Failed& f) {
     for (const Json& n : d["notes"])
       notes +=
           html("<li>{} <code>{}</code></li>\n", n["message"].get<std::string>(), place(n["place"]));
-    const std::string hint = d["hint"];
-    out += html("<li><b>{}</b> <code>{}</code> <code>{}</code>{}{}</li>\n",
+    out += html("<li><b>{}</b> <code>{}</code> <code>{}</code>{}</li>\n",
                 d["message"].get<std::string>(), d["code"].get<std::string>(), place(d["place"]),
-                hint.empty() ? Markup() : html("<br>{}", hint),
                 notes.empty() ? Markup() : html("<ul>{}</ul>", notes));
   }
   return out.empty() ? out : html("<ul class=\"findings\">\n{}</ul>\n", out);
 }
 
+// What the checker itself proposes comes first.
 Markup advice(const Failed& f) {
   Markup out;
+  for (const Json& d : f.check["diagnostics"])
+    if (std::string hint = d["hint"]; !hint.empty()) {
+      hint[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(hint[0])));
+      out += html("<li>{}.</li>\n", hint);
+    }
   for (const Advice& a : f.advice)
     out += html("<li>{}{}</li>\n", a.sentence,
                 a.command.empty() ? Markup() : html("<pre>{}</pre>", a.command));
@@ -213,7 +225,7 @@ std::string failed_page(const Failed& f) {
   if (f.diff)
     main += section("change", "The change that was refused, line by line",
                     diff_table(*f.diff, f.old_tl, f.new_tl));
-  body += html("<main>\n{}</main>\n", main);
+  body += html("<main class=\"{}\">\n{}</main>\n", tone, main);
   body += html("<footer><p>Written by kernelwright {}, which wrote no kernel.</p></footer>\n",
                version());
   return document(f.name, word, body);

@@ -57,7 +57,7 @@ color:var(--paper);font-weight:700}
 .excerpt code{display:block;white-space:pre-wrap;overflow-wrap:anywhere;padding:1px 8px 1px 52px;
 position:relative;min-height:1.5em}
 .excerpt code::before{content:attr(data-line);position:absolute;left:0;width:40px;text-align:right;color:var(--soft)}
-.excerpt .blamed{background:var(--del-mark);font-weight:700}
+.excerpt .blamed{background:var(--del-mark);font-weight:700} .unsure .blamed{background:var(--mark)}
 figure{margin:0}
 svg{display:block;width:100%;height:auto;font-family:inherit}
 svg.mask{max-width:430px;max-height:430px;border:1px solid var(--line);border-radius:3px;fill:none}
