@@ -11,6 +11,7 @@
 #include "driver/certificate.h"
 #include "driver/cpu_self_test.h"
 #include "driver/failure.h"
+#include "driver/out_folder.h"
 #include "driver/port.h"
 #include "driver/proof.h"
 #include "driver/rebase.h"
@@ -93,8 +94,7 @@ class Maker {
     }
     if (!capture_) return false;
     graph_.text = read_source((captured_ / "graph.json").string())->text;
-    target_ = options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
-    if (!target_.has_filename()) target_ = target_.parent_path();  // "out/x/"
+    target_ = out_folder(options_.out, fs::path("out") / capture_->form.name);
     if (!free_to_write()) return false;
     say("capture", summary(capture_->form));
     return true;
@@ -103,17 +103,8 @@ class Maker {
   // What stands there is replaced, so it must be what an earlier run wrote. Asked early: a user
   // should not wait for the answer.
   bool free_to_write() {
+    if (!may_replace(target_, "certificate.json", "make", diagnostics_)) return false;
     std::error_code failed;
-    const bool ours = !fs::exists(target_, failed) || fs::exists(target_ / "certificate.json") ||
-                      (fs::is_directory(target_, failed) && fs::is_empty(target_, failed));
-    if (!ours) {
-      diagnostics_
-          .error("driver.out", {},
-                 fmt::format("'{}' exists, and holds no certificate.json of an earlier run",
-                             target_.string()))
-          .hint = "name another folder with --out; make replaces the whole folder";
-      return false;
-    }
     fs::path above = fs::absolute(target_, failed).parent_path();  // the part of it that exists
     while (!fs::exists(above, failed) && above != above.root_path()) above = above.parent_path();
     if (fs::is_directory(above, failed) && access(above.c_str(), W_OK) == 0) return true;

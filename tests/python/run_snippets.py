@@ -3,8 +3,8 @@
 On a machine with a GPU each block runs as it stands. Without one it runs as far as such a machine goes:
 
     "cuda" is read as "cpu", and compile() is told the target that it would otherwise ask the GPU for;
-    so a function is captured, its kernel made and checked, and compiled graphs are traced. A call of a
-    kernel ends in the error that docs/python.md states of tensors on the CPU, and in no other;
+    so a function is captured, its kernel made and checked. torch.compile traces and lowers as ever, but
+    writes no C++ for a CPU on which nothing would run (aot_eager). A call of a kernel ends in the error that docs/python.md states of tensors on the CPU, and in no other;
     a statement that needs what such a call would have given is left out;
     a block ```python gpu (CUDA graphs, events) is only compiled.
 
@@ -93,6 +93,7 @@ def main(path):
     gpu = torch.cuda.is_available()
     if not gpu:
         kernelwright.compile = functools.partial(kernelwright.compile, target=TARGET)
+        torch.compile = functools.partial(torch.compile, backend="aot_eager")
     # So that inspect.getsource finds a block's functions, each on its line of the document.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     for line, outcome in Runner(path, gpu).run(text):

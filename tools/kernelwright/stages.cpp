@@ -30,8 +30,7 @@ struct SpecOptions {
         ->add_option(positional ? "spec" : "--spec", request.spec,
                      "the user's Python file, or a folder that capture wrote")
         ->required();
-    command->add_option("--function", request.function, "which function of the file");
-    command->add_option("--dtype", request.dtype, "bf16 or f16, for fp32 specifications");
+    add_function(command, request.function, request.dtype);
   }
 };
 
@@ -129,8 +128,7 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl of plain softmax attention")
       ->required();
   state->spec.add_to(command, false);
-  command->add_option("--target", state->target, "GPU architecture: " + target_names())
-      ->capture_default_str();
+  add_target(command, state->target);
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
   command->callback([state, &result] {
@@ -165,6 +163,16 @@ void add_effort(CLI::App* command, check::Effort& effort) {
       ->transform(CLI::Transformer(efforts))
       ->default_str("default")
       ->option_text("quick|default|full [default]");
+}
+
+void add_function(CLI::App* command, std::string& function, std::string& dtype) {
+  command->add_option("--function", function, "which function of the file");
+  command->add_option("--dtype", dtype, "bf16 or f16, for fp32 specifications");
+}
+
+void add_target(CLI::App* command, std::string& target) {
+  command->add_option("--target", target, "GPU architecture: " + target_names())
+      ->capture_default_str();
 }
 
 void add_check(CLI::App& app, Result& result) {
