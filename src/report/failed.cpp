@@ -60,7 +60,7 @@ std::string sentence(const Failed& f) {
     what = fmt::format("The kernel chooses its key blocks wrongly at {}: {}", row(e),
                        e["message"].get<std::string>());
   else if (has_row(e))
-    what = fmt::format("The kernel gives another {} than your function at {}",
+    what = fmt::format("The kernel's output {} is not your function's at {}",
                        e["output"].get<std::string>(), row(e));
   else
     what = "The kernel can go wrong as it runs: " +

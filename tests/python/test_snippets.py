@@ -8,10 +8,12 @@ import sys
 
 import pytest
 
+import kernelwright
 import run_snippets
 from kernelwright_cli import ROOT
 
-TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# README.md's block is pasted into an interpreter by test_compile.py.
+TEXTS = sorted((ROOT / "docs").glob("*.md"))
 DOCUMENTS = [str(p.relative_to(ROOT)) for p in TEXTS if run_snippets.BLOCK.search(p.read_text())]
 
 
@@ -43,36 +45,48 @@ def test_the_blocks_of_a_document_run(document, cache, tmp_path):
 
 # --- the runner itself ------------------------------------------------------------------------
 
-def snippets(tmp_path, *blocks):
-    document = tmp_path / "document.md"
-    document.write_text("\n".join(f"text\n```{kind}\n{text}\n```\n" for kind, text in blocks))
-    return run(document, tmp_path / "cache", tmp_path)
+def snippets(*blocks):
+    """[(line, outcome)] of a document with these blocks, as on a machine without a GPU."""
+    text = "\n".join(f"text\n```{kind}\n{text}\n```\n" for kind, text in blocks)
+    return list(run_snippets.Runner("document.md", gpu=False).run(text))
 
 
-def test_a_block_sees_those_before_it_and_an_exception_has_the_documents_line(tmp_path):
-    done = snippets(tmp_path, ("python", "x = 1"), ("python", "y = x + 1\nraise ValueError(y)"))
-    assert outcomes(done) == [(3, "ran"), (8, "ran")]
-    assert done.returncode == 1 and "document.md\", line 9" in done.stderr and "ValueError: 2" in done.stderr
+def test_a_block_sees_those_before_it():
+    assert snippets(("python", "x = 1"), ("python", "y = x + 1\nassert y == 2")) == [(3, "ran"), (8, "ran"), (9, "ran")]
 
 
-def test_only_the_stated_refusal_of_a_launch_may_stop_a_statement(tmp_path):
-    raising = "import kernelwright\nraise kernelwright.ArgumentError('f', 'q', {!r}, 'be on a GPU')"
-    refused = snippets(tmp_path, ("python", raising.format("is on the CPU")), ("python", "z = 1"))
-    assert refused.returncode == 0 and outcomes(refused) == [(3, "ran"), (4, "stopped"), (9, "ran")]
-    assert snippets(tmp_path, ("python", raising.format("is on cpu:0"))).returncode == 1
+def test_an_exception_has_the_documents_line():
+    with pytest.raises(ValueError) as caught:
+        snippets(("python", "x = 1"), ("python", "y = 2\nraise ValueError(y)"))
+    place = caught.traceback[-1]
+    assert (str(place.path).endswith("document.md"), place.lineno + 1) == (True, 9)
 
 
-def test_what_a_launch_would_have_given_is_not_used(tmp_path):
+RAISING = "import kernelwright\nraise kernelwright.ArgumentError('f', 'q', {!r}, 'be on a GPU')"
+
+
+def test_only_the_stated_refusal_of_a_launch_may_stop_a_statement():
+    found = snippets(("python", RAISING.format("is on the CPU")), ("python", "z = 1"))
+    assert found == [(3, "ran"), (4, "stopped"), (9, "ran")]
+    with pytest.raises(kernelwright.ArgumentError):
+        snippets(("python", RAISING.format("is on cpu:0")))
+
+
+def test_what_a_launch_would_have_given_is_not_used():
     give = "def give():\n    raise kernelwright.ArgumentError('f', 'q', 'is on the CPU', 'be on a GPU')"
-    done = snippets(tmp_path, ("python", f"import kernelwright\n{give}\no = give()\np = o + 1\np = 2\np = p + 1"))
-    assert [kind for _, kind in outcomes(done)] == ["ran", "ran", "stopped", "left out", "ran", "ran"]
+    found = snippets(("python", f"import kernelwright\n{give}\no = give()\np = o + 1\np = 2\np = p + 1"))
+    assert [kind for _, kind in found] == ["ran", "ran", "stopped", "left out", "ran", "ran"]
 
 
-def test_a_gpus_block_is_compiled_and_not_run(tmp_path):
-    assert outcomes(snippets(tmp_path, ("python gpu", "undefined()"))) == [(3, "gpu")]
-    broken = snippets(tmp_path, ("python gpu", "x = = 1"))
-    assert broken.returncode == 1 and "SyntaxError" in broken.stderr
+def test_a_gpus_block_is_compiled_and_not_run():
+    assert snippets(("python gpu", "undefined()")) == [(3, "gpu")]
+    with pytest.raises(SyntaxError):
+        snippets(("python gpu", "x = = 1"))
 
 
-def test_blocks_that_are_files_are_not_run_here(tmp_path):
-    assert outcomes(snippets(tmp_path, ("python a.py", "raise ValueError"))) == []
+def test_tensors_for_a_gpu_are_made_on_the_cpu():
+    assert snippets(("python", "import torch\nx = torch.ones(2, device='cuda').cuda()\nassert x.device.type == 'cpu'"))
+
+
+def test_blocks_that_are_files_are_not_run_here():
+    assert snippets(("python a.py", "raise ValueError")) == []
