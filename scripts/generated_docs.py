@@ -3,6 +3,7 @@
 
 docs/commands.md  what every program prints with --help
 docs/c_abi.md     the comments of include/kernelwright/launch_c.h
+docs/python_reference.md  the docstrings of python/kernelwright (python_reference.py)
 
 Writes them; with --check only says which are not what they should be, exit status 1. A test does that.
 """
@@ -12,6 +13,8 @@ import re
 import subprocess
 import sys
 import textwrap
+
+import python_reference
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by scripts/generated_docs.py from {}: change that, and run it. -->\n"
@@ -89,7 +92,8 @@ def c_abi_page(header):
 
 def pages(build):
     header = (ROOT / "include/kernelwright/launch_c.h").read_text()
-    return {"docs/commands.md": commands_page(build), "docs/c_abi.md": c_abi_page(header)}
+    return {"docs/commands.md": commands_page(build), "docs/c_abi.md": c_abi_page(header),
+            "docs/python_reference.md": python_reference.page(NOTE.format("python/kernelwright"))}
 
 
 def main():

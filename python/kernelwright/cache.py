@@ -2,6 +2,7 @@
 
     functions/KEY.json   what a function's fingerprint leads to: its signature and its kernel's key
     kernels/KEY/         what `kernelwright make` wrote: kernel.cubin, launch.json, certificate.json, ...
+    refused/KEY/         the page about a kernel that was refuted or undecided, and its program
     programs/KEY.json    the hash of the program's files, by their sizes and times
     making/              where all of these are written before they get their names
 
@@ -63,7 +64,7 @@ class Cache:
         root = root or os.environ.get("KERNELWRIGHT_CACHE") or "~/.cache/kernelwright"
         self.root = pathlib.Path(root).expanduser().absolute()
         _own(self.root)
-        for name in ("functions", "kernels", "programs", "making"):
+        for name in ("functions", "kernels", "refused", "programs", "making"):
             _own(self.root / name)
 
     # ---- records: small JSON objects with their own hash on the first line
@@ -115,6 +116,18 @@ class Cache:
             shutil.rmtree(staged, ignore_errors=True)
         self._sweep()
         return self.kernel(key)
+
+    def keep_refused(self, key, staging):
+        """Keeps the folder that `kernelwright make` leaves under making/ in the place of a kernel;
+        returns the path of its page, or None where there is none."""
+        left = next(staging.glob("kernel.*/report.html"), None)
+        if left is None:
+            return None
+        kept = self.root / "refused" / key
+        shutil.rmtree(kept, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process was first
+            os.rename(left.parent, kept)
+        return kept / left.name
 
     @contextlib.contextmanager
     def making(self):

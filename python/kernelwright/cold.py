@@ -18,7 +18,7 @@ import torch
 
 from . import capture, goldens, live_function, program
 from .cache import digest
-from .errors import InternalError, SpecError
+from .errors import Inconclusive, InternalError, Refuted, SpecError
 from .problem import Problem
 from .signature import describe
 
@@ -35,7 +35,11 @@ def make(cache, key, function, values, places, target, check):
     if found is None:
         with cache.making() as staging:
             capture.write(captured, staging / "captured")
-            program.make(staging / "captured", staging / "kernel", target, check, _say)
+            try:
+                program.make(staging / "captured", staging / "kernel", target, check, _say)
+            except (Refuted, Inconclusive) as error:
+                error.report = cache.keep_refused(kernel, staging)
+                raise
             found = cache.add_kernel(kernel, staging / "kernel")
         if found is None:
             raise InternalError(f"what kernelwright make wrote of {function.__name__} is not whole")

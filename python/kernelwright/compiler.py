@@ -15,6 +15,7 @@ import inspect
 import pathlib
 import sys
 import types
+import typing
 
 import torch
 
@@ -29,24 +30,56 @@ from .unseen import unseen
 FORMAT = 1  # of what the cache holds
 
 
+class Compiled(typing.Protocol):
+    """What `compile` returns: a plain function with the name and the parameters of the user's, so that
+    torch.compile follows it, and four attributes."""
+
+    operator: object  # the operator of torch.library that it calls; opaque to compilers
+    folder: pathlib.Path  # what `kernelwright make` wrote: kernel.cu, kernel.patch, report.html, ...
+    certificate: dict  # what was checked and what was not: docs/certificate.md
+    source: str  # the CUDA text, kernel.cu
+
+    def __call__(self, *args, **kwargs):
+        """What the function returns, computed by its kernel on the current stream of q's GPU.
+
+        args, kwargs: the function's own. Tensors may have any strides with the last dimension contiguous
+            and the others multiples of 16 bytes, at addresses that are multiples of 16 bytes.
+
+        Outputs have q's memory layout where they have its shape, and the kernel's types: q's, and fp32
+        for a log-sum-exp. A row that keeps no key gives 0, and -inf for its log-sum-exp.
+
+        Raises ArgumentError, naming the argument, for a device, type, shape, stride or address that
+        the kernel does not take; GradientError where an argument requires a gradient and `backward` was
+        None; MachineError where the GPU or its driver cannot run the kernel. Nothing falls back to
+        another implementation."""
+
+
 def compile(function=None, example_inputs=None, *, target=None, proposer="rules", check="quick",
             backward=None):
-    """An operator that computes attention `function` with a kernel made for it.
+    """A `Compiled` that computes attention `function` with a kernel made for it.
 
-    function: plain PyTorch, of q, k, v and anything else that examples/ shows. Tensors that it reaches
-        through closures and globals become arguments of the kernel, and are read at each call.
-    example_inputs: its positional arguments, or a function that gives them; of any batch size and
-        lengths. Head counts and head dimensions are those of every call.
-    target: "sm_90a", "sm_80", ...; by default the current GPU's.
+    function: plain PyTorch, of q, k, v and anything else that examples/ shows; a function, not a module
+        or a method. Tensors that it reaches through closures and globals become arguments of the
+        kernel, and are read at each call.
+    example_inputs: its positional arguments, or a function that gives them: tensors of four dimensions
+        on any device ([B, H, S, D] or [B, S, H, D], bf16 or f16), tables, Python numbers. Types, head
+        counts and head dimensions are those of every call; batch and lengths are not.
+    target: "sm_90a", "sm_80", "sm_86", "sm_89" or "sm_90"; by default the current GPU's.
     proposer: "rules", the only one there is.
-    check: "quick", "default" or "full", as of `kernelwright make`.
-    backward: None, or "recompute": gradients by differentiating `function` in chunks of query rows.
+    check: "quick" (seconds; one order of the warps), "default" (half a minute more; every order) or
+        "full" (and the exhaustive checker of orders), as of `kernelwright make`.
+    backward: None, or "recompute": gradients by differentiating `function` in pieces of query rows
+        that take about 512 MiB.
 
     Without `function` it is a decorator: @kernelwright.compile(example_inputs=(q, k, v)).
 
-    Gives a function with the parameters of `function` that has, besides, `operator` (torch.library's),
-    `folder` (kernel.cu, kernel.patch, ...), `certificate` and `source` (the CUDA text).
-    Raises what errors.py lists.
+    What was made is kept in a cache, so it is made once for a function, a target and a version of the
+    tools; a line on standard error says when it is made.
+
+    Raises SpecError where the function cannot be captured or transferred, ArgumentError for an option
+    without such a value, GradientError where "recompute" cannot cut the function's rows, MachineError
+    where target is None and there is no GPU, or where the program that makes kernels is missing,
+    Refuted and Inconclusive where the check does not hold, InternalError for a fault of ours.
     """
     if function is None:
         return lambda decorated: compile(decorated, example_inputs, target=target, proposer=proposer,

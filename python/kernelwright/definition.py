@@ -65,7 +65,13 @@ class Definition:
 
 
 def read(file, text):
-    """(the specification's text, its function) of a definition's text."""
+    """A FlashInfer-Bench definition as a specification in our form: (its Python text, its function).
+
+    file: the definition's path, for messages.
+    text: its JSON.
+
+    Raises Problem, at the field's line, for what is not dense attention, for types that no kernel takes,
+    and for axes that no sizes fit."""
     definition = Definition(file, text)
     name = _identifier(definition)
     _refuse_what_is_not_dense(definition)

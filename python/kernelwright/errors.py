@@ -13,11 +13,12 @@ No call falls back to another implementation: what is not raised ran the kernel.
 
 
 class Error(Exception):
-    """All of the above."""
+    """What kernelwright raises, of every kind: `except kernelwright.Error` catches all."""
 
 
 class SpecError(Error):
-    """The user's function is at fault. `file`, `line` (from 1), `column`, `code`, `hint` or None."""
+    """The user's function cannot be captured or transferred. `file`, `line` and `column` (from 1) are the
+    place in the user's text, `code` the refusal's name, `hint` what to do; each may be None."""
 
     def __init__(self, message, file=None, line=None, column=None, code=None, hint=None):
         place = f"{file}:{line}:{column or 1}: " if file and line else ""
@@ -27,7 +28,8 @@ class SpecError(Error):
 
 
 class ArgumentError(Error):
-    """An argument of a call. `argument` is its name, `was` and `should` the facts that disagree."""
+    """An argument of a call, or an option of `compile`, is not what is taken. `function` and `argument` are
+    the user's names, `was` and `should` the two facts that disagree, in words."""
 
     def __init__(self, function, argument, was, should, hint=None):
         super().__init__(f"{function}: {argument} {was}; it should {should}"
@@ -44,11 +46,16 @@ class MachineError(Error):
 
 
 class Refuted(Error):
-    """The check found a case in which the kernel would be wrong; the message is the counterexample."""
+    """The check found a case in which the kernel would be wrong; the message is the counterexample.
+    `report` is the path of a page that shows it, or None."""
+
+    report = None
 
 
 class Inconclusive(Error):
-    """The check could not decide; the message says why."""
+    """The check could not decide; the message says why. `report` as of Refuted."""
+
+    report = None
 
 
 class InternalError(Error):

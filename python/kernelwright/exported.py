@@ -16,9 +16,9 @@ from .library import LaunchError
 
 
 class Function:
-    """Called like the function that the kernel was made from. Tensors keep that function's order of
-    dimensions; any strides that the kernel can follow are taken as they are, without a copy. Returns what
-    the function returned. Raises LaunchError, naming the argument, for whatever does not fit."""
+    """A kernel that `kernelwright export hf` wrote, called like the function that it was made from.
+
+    folder: of the exported kernel, with kernel.cubin, launch.json and signature.json."""
 
     def __init__(self, folder):
         self._folder = Path(folder)
@@ -32,6 +32,13 @@ class Function:
         return f"<{self.__doc__}>"
 
     def __call__(self, *values, **named):
+        """What the function returned, on the GPU where all tensors are, in the current stream.
+
+        values, named: the function's arguments. Tensors keep that function's order of dimensions; any
+            strides that the kernel can follow are taken as they are, without a copy.
+
+        Raises LaunchError, naming the argument, for whatever does not fit: another device, type, shape
+        or stride, an argument that is missing or unknown, a gradient that is required."""
         given = self._bind(values, named)
         kernel = self._kernel_of(given)
         inputs = {}

@@ -20,10 +20,17 @@ from .errors import ArgumentError
 
 
 def flex(score_mod=None, mask_mod=None, *, scale=None, enable_gqa=False):
-    """An attention function of q [B, H, M, D], k [B, G, N, D] and v [B, G, N, V].
+    """An attention function in FlexAttention's vocabulary, to be given to `compile`.
 
-    score_mod(score, b, h, q_idx, kv_idx) gives the new score, mask_mod(b, h, q_idx, kv_idx) whether it
-    counts. scale: of the scores, 1 / sqrt(D) by default. enable_gqa: G may divide H."""
+    score_mod: score_mod(score, b, h, q_idx, kv_idx) gives the new score, in fp32 and after the scale.
+    mask_mod: mask_mod(b, h, q_idx, kv_idx) gives whether a key counts. Both are called once, with index
+        tensors that broadcast ([B, 1, 1, 1] to [1, 1, 1, N]), and not once a score. Tensors that they
+        reach become arguments of the kernel.
+    scale: a number that scores are multiplied by; 1 / sqrt(D) by default.
+    enable_gqa: G may divide H, and a key head serves H / G query heads.
+
+    Gives a function of q [B, H, M, D], k [B, G, N, D] and v [B, G, N, V], to [B, H, M, V] in v's type.
+    Raises ArgumentError for a mod that cannot be called."""
     for name, mod in (("score_mod", score_mod), ("mask_mod", mask_mod)):
         if mod is not None and not callable(mod):
             raise ArgumentError("flex", name, f"is of the type {type(mod).__name__}", "be a function")

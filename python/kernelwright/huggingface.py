@@ -29,7 +29,8 @@ from .errors import ArgumentError, SpecError
 
 @dataclasses.dataclass
 class Mask:
-    """What a layer keeps: key j of query i (places in the sequence) where all that is said holds."""
+    """What a layer keeps: key j of query i (places in the sequence, in tokens) where all that is said
+    holds."""
 
     causal: bool = False                 # j <= i
     window: int | None = None            # j > i - window
@@ -39,7 +40,13 @@ class Mask:
 
 
 def register(name="kernelwright", **compile_options):
-    """Registers attention and mask under `name`. `compile_options` go to kernelwright.compile."""
+    """Enters attention and mask into transformers' two interfaces, under one name.
+
+    name: what a model is loaded with, as its attn_implementation.
+    compile_options: go to kernelwright.compile (target, check, backward).
+
+    Layers are compiled when a forward pass first asks for them, once for each kind. Raises ImportError
+    where transformers is not installed."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     AttentionInterface.register(name, functools.partial(attention_forward, _options=compile_options))
@@ -53,7 +60,13 @@ def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mas
                    attention_mask=None, **_):
     """The Mask of a forward pass; of transformers' AttentionMaskInterface, with its argument names.
 
-    `attention_mask` is [B, tokens seen so far], True where a token counts, or None."""
+    batch_size: B, which nothing depends on.
+    q_length, kv_length: how many queries and keys, in tokens.
+    q_offset, kv_offset: the first query's and the first key's place in the sequence, in tokens.
+    mask_function: transformers' predicate of (batch, head, query, key), or None.
+    attention_mask: [B, tokens seen so far], True where a token counts, or None.
+
+    Raises SpecError, with its name, for a predicate that is not one of those that are known."""
     mask = Mask()
     if mask_function is not None:
         _read(mask_function, mask)
@@ -104,10 +117,15 @@ def _refuse(function):
 
 
 def attention_of(causal, window, softcap):
-    """A layer's attention as a specification: a function in plain PyTorch.
+    """A layer's attention as a specification: a function in plain PyTorch, for `compile`.
 
-    q [B, H, M, D], k and v [B, G, N, D]; scale a float; valid [B, N] bool or None; document [B, N] int32
-    or None; sinks [H] or None. Gives [B, M, H, D]. The last query is at the last key's place."""
+    causal: whether key j is dropped for a query before it.
+    window: keys that a query sees, in tokens, counted back from its own place; or None.
+    softcap: scores become softcap * tanh(score / softcap); or None.
+
+    Gives attention(q, k, v, scale, valid, document, sinks): q [B, H, M, D], k and v [B, G, N, D]; scale
+    a float; valid [B, N] bool or None; document [B, N] int32 or None; sinks [H] or None. It gives
+    [B, M, H, D]. The last query is at the last key's place."""
 
     def attention(q, k, v, scale, valid, document, sinks):
         groups = q.shape[1] // k.shape[1]
@@ -143,7 +161,17 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
                       softcap=None, s_aux=None, _options=None, **_):
     """A layer's attention, of transformers' AttentionInterface with its argument names.
 
-    query [B, H, M, D], key and value [B, G, N, D], any strides. Returns ([B, M, H, D], None)."""
+    module: the layer; its is_causal counts where no mask is given.
+    query: [B, H, M, D], any strides.
+    key, value: [B, G, N, D], any strides.
+    attention_mask: the Mask of this forward pass, or None.
+    scaling: of the scores; D**-0.5 by default.
+    dropout: 0.
+    softcap: of the scores, or None.
+    s_aux: the sinks, [H], or None.
+
+    Returns ([B, M, H, D], None). Raises ArgumentError for dropout and for a mask of the caller's own,
+    and what `compile` and a `Compiled` raise."""
     if dropout:
         raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="call model.eval()")
     if not isinstance(attention_mask, Mask | None):

@@ -24,7 +24,13 @@ DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
 
 class Kernel:
-    """A kernel on one GPU. `device` is its number; by default PyTorch's current one."""
+    """A kernel on one GPU, with the kernel's own arguments in the kernel's own order of dimensions.
+
+    folder: what `kernelwright make` wrote: kernel.cubin and launch.json are read.
+    device: the GPU's number; by default PyTorch's current one.
+
+    `inputs` and `outputs` are the names of its tensors, in launch.json's order. Raises LaunchError where
+    the GPU cannot run the kernel."""
 
     def __init__(self, folder, device=None):
         self._plans, self._handle, self._library = {}, None, library()
@@ -46,7 +52,13 @@ class Kernel:
             self._library.kw_kernel_free(self._handle)
 
     def __call__(self, *inputs, stream=None, **named):
-        """Launches once on the current stream; returns the outputs, or the only one."""
+        """Launches once; returns the outputs, or the only one.
+
+        inputs: tensors in the order of `inputs`, on the kernel's GPU.
+        stream: a CUDA stream's handle (an integer); by default PyTorch's current stream.
+        named: inputs and scalars by name, and outputs to be written into; others are allocated.
+
+        Raises LaunchError for what does not fit, naming it."""
         tensors, scalars = self._bind(inputs, named)
         plan = self._plan(tensors, scalars)
         addresses = (ctypes.c_uint64 * len(tensors))(*[t.data_ptr() for t in tensors.values()])
@@ -56,6 +68,8 @@ class Kernel:
 
     def prepare(self, *inputs, stream=None, **named):
         """A function without arguments that launches on these tensors, and returns the outputs.
+
+        inputs, stream, named: as of a call.
 
         The stream is the one that is current when the function is called, unless one is given."""
         tensors, scalars = self._bind(inputs, named)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class LaunchError(RuntimeError):
-    """The library's findings, one a line."""
+    """A launch that does not fit, or a GPU that cannot run it: the launcher's findings, one a line."""
 
 
 class _Tensor(ctypes.Structure):

@@ -24,6 +24,8 @@ from .problem import Problem, first_line_of, last_line_in
 
 @dataclasses.dataclass
 class UserSpec:
+    """A function to capture, and where its arguments stand in the user's text (lines from 1)."""
+
     file: str
     name: str
     function: object  # called with `values`
@@ -56,8 +58,12 @@ class _OnTheCpu(TorchFunctionMode):
 
 
 def load(path, function_name=None):
-    """The specification in a file: a Python file of either form, or a definition in JSON. Raises
-    Problem where the file is at fault, with its line."""
+    """The specification in a file, as a UserSpec: function, example values, names and places.
+
+    path: a Python file of our form or KernelBench's, or a FlashInfer-Bench definition (NAME.json).
+    function_name: which function of the file; by default the one named after it.
+
+    Raises Problem, with code, line and column, where the file is at fault."""
     file = str(path)
     try:
         text = pathlib.Path(path).read_text()

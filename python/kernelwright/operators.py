@@ -267,5 +267,10 @@ def operator(name, function, record, folder, backward=None):
 
 
 def load(overload, device):
-    """Loads an operator's kernel on a GPU now. Raises MachineError where it cannot run there."""
+    """Loads an operator's kernel on a GPU now, and not at its first call there.
+
+    overload: the `operator` of what `compile` returned.
+    device: a torch.device with a number: torch.device("cuda", 1).
+
+    Raises MachineError where the kernel cannot run there."""
     _operators[overload.name().split("::")[1]].kernel(device)

@@ -14,7 +14,11 @@ class Problem(Exception):
         self.file = self.text = None  # where they are not those of the file that was asked for
 
     def of_text(self, file, text):
-        """The same of a text that is in no file of its own."""
+        """The same, of a text that is in no file of its own.
+
+        file: what the text is called in messages.
+        text: it, or "" where nothing of it can be shown.
+        """
         self.file, self.text = file, text or None
         return self
 

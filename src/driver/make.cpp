@@ -10,6 +10,8 @@
 #include "check/check.h"
 #include "driver/certificate.h"
 #include "driver/cpu_self_test.h"
+#include "driver/failure.h"
+#include "driver/out_folder.h"
 #include "driver/port.h"
 #include "driver/proof.h"
 #include "driver/proposer.h"
@@ -18,6 +20,7 @@
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
+#include "report/page.h"
 #include "support/files.h"
 #include "support/process.h"
 #include "tl/laws.h"
@@ -92,8 +95,7 @@ class Maker {
     }
     if (!capture_) return false;
     graph_.text = read_source((captured_ / "graph.json").string())->text;
-    target_ = options_.out.empty() ? fs::path("out") / capture_->form.name : fs::path(options_.out);
-    if (!target_.has_filename()) target_ = target_.parent_path();  // "out/x/"
+    target_ = out_folder(options_.out, fs::path("out") / capture_->form.name);
     if (!free_to_write()) return false;
     say("capture", summary(capture_->form));
     return true;
@@ -102,17 +104,8 @@ class Maker {
   // What stands there is replaced, so it must be what an earlier run wrote. Asked early: a user
   // should not wait for the answer.
   bool free_to_write() {
+    if (!may_replace(target_, "certificate.json", "make", diagnostics_)) return false;
     std::error_code failed;
-    const bool ours = !fs::exists(target_, failed) || fs::exists(target_ / "certificate.json") ||
-                      (fs::is_directory(target_, failed) && fs::is_empty(target_, failed));
-    if (!ours) {
-      diagnostics_
-          .error("driver.out", {},
-                 fmt::format("'{}' exists, and holds no certificate.json of an earlier run",
-                             target_.string()))
-          .hint = "name another folder with --out; make replaces the whole folder";
-      return false;
-    }
     fs::path above = fs::absolute(target_, failed).parent_path();  // the part of it that exists
     while (!fs::exists(above, failed) && above != above.root_path()) above = above.parent_path();
     if (fs::is_directory(above, failed) && access(above.c_str(), W_OK) == 0) return true;
@@ -253,6 +246,7 @@ class Maker {
                    : report_.verdict == check::Verdict::inconclusive ? Exit::inconclusive
                    : options_.earlier ? Exit::bad_input  // somebody edited it
                                       : Exit::own_fault;
+      if (report_.verdict != check::Verdict::invalid) say_why_not();
       return false;
     }
     const check::ExactReport& exact = report_.exact;
@@ -273,6 +267,14 @@ class Maker {
     say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
     if (const std::string doubt = cpu_doubt(); !doubt.empty()) say_("", doubt, 0);
     return true;
+  }
+
+  // A page in the place of a kernel.
+  void say_why_not() {
+    const Making making{options_, expert_, *source_, *lowered_, *plan_};
+    const Refusal refusal{*capture_, captured_, transferred_->program, report_, &making};
+    if (const auto folder = write_refusal(refusal, target_, diagnostics_))
+      say_("report", (*folder / report::kPage).string() + " shows what is wrong; no kernel", 0);
   }
 
   bool lower() {
@@ -368,6 +370,7 @@ class Maker {
       diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target_.string()));
       return false;
     }
+    remove_refusals(target_);
     made_.folder = target_.string();
     made_.exit = Exit::holds;
     say("wrote",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "driver/out_folder.h"
 #include "driver/verify.h"
 #include "lower/lower.h"
 #include "lower/merge.h"
@@ -305,8 +306,7 @@ bool keeps_arguments(const transfer::Result& transferred, const tl::Program& pro
 
 Made rebase(const RebaseOptions& options, const Say& say, Diagnostics& diagnostics) {
   Made out;
-  fs::path variant = options.variant;
-  if (!variant.has_filename()) variant = variant.parent_path();  // "out/x/"
+  const fs::path variant = out_folder(options.variant, "");
   const auto tools = find_tools(diagnostics);
   if (tools) {
     Reader reader(*tools, variant, diagnostics);

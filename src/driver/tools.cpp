@@ -53,6 +53,7 @@ std::optional<spec::Capture> capture(const Tools& tools, const spec::CaptureRequ
 std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRequest& request,
                                        Diagnostics& diagnostics) {
   if (fs::is_directory(request.spec)) return spec::load_capture(request.spec, diagnostics);
+  if (!request.out.empty()) return capture(tools, request, diagnostics);
   const TemporaryFolder folder;
   if (folder.path().empty()) {
     diagnostics.error("driver.scratch", {}, "cannot make a temporary folder").hint =

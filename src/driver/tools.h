@@ -23,8 +23,8 @@ std::optional<Tools> find_tools(Diagnostics& diagnostics);
 std::optional<spec::Capture> capture(const Tools& tools, const spec::CaptureRequest& request,
                                      Diagnostics& diagnostics);
 
-// A spec as commands take it: a Python file (captured into a temporary folder) or a folder that
-// capture wrote.
+// A spec as commands take it: a Python file (captured into `request.out`, or a temporary folder) or
+// a folder that capture wrote.
 std::optional<spec::Capture> open_spec(const Tools& tools, const spec::CaptureRequest& request,
                                        Diagnostics& diagnostics);
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "driver/out_folder.h"
 #include "driver/proof.h"
 #include "driver/tiles.h"
 #include "driver/tools.h"
@@ -95,19 +96,8 @@ class Tuner {
     const auto given = parse_shape(options_.shape, diagnostics_);
     if (!given) return false;
     shape_ = with_usual(capture_->form, *given);
-    folder_ = options_.out.empty() ? fs::path("out") / (capture_->form.name + ".tune")
-                                   : fs::path(options_.out);
-    if (!folder_.has_filename()) folder_ = folder_.parent_path();
-    std::error_code failed;
-    if (fs::exists(folder_, failed) && !fs::exists(folder_ / "tune.json") &&
-        !(fs::is_directory(folder_, failed) && fs::is_empty(folder_, failed))) {
-      diagnostics_
-          .error("driver.out", {},
-                 fmt::format("'{}' exists, and holds no tune.json of an earlier run",
-                             folder_.string()))
-          .hint = "name another folder with --out; tune replaces the whole folder";
-      return false;
-    }
+    folder_ = out_folder(options_.out, fs::path("out") / (capture_->form.name + ".tune"));
+    if (!may_replace(folder_, "tune.json", "tune", diagnostics_)) return false;
     staged_.emplace(folder_);
     say("capture", summary(capture_->form));
     return true;

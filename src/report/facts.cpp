@@ -12,6 +12,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+// What an expression of a tile's extent is: a number or a constant of the kernel.
+int64_t extent(const tl::ExprPtr& e, const Json& launch, int64_t otherwise) {
+  if (e->kind == tl::ExprKind::integer) return std::stoll(e->text);
+  const Json constants = launch.is_object() ? launch["constants"] : Json();
+  const bool known = e->kind == tl::ExprKind::name && constants.is_object() &&
+                     constants.contains(e->text) && constants[e->text].is_number_integer();
+  return known ? constants[e->text].get<int64_t>() : otherwise;
+}
+
 class Reader {
  public:
   explicit Reader(const Sources& sources) : sources_(sources) {}
@@ -78,23 +87,10 @@ class Reader {
     if (facts_.form) draw();
   }
 
-  // What an expression of a tile's extent is: a number or a constant of the kernel.
-  int64_t extent(const tl::ExprPtr& e, int64_t otherwise) const {
-    if (e->kind == tl::ExprKind::integer) return std::stoll(e->text);
-    const Json constants = facts_.launch.is_object() ? facts_.launch["constants"] : Json();
-    const bool known = e->kind == tl::ExprKind::name && constants.is_object() &&
-                       constants.contains(e->text) && constants[e->text].is_number_integer();
-    return known ? constants[e->text].get<int64_t>() : otherwise;
-  }
-
-  // The scores are a kernel's first accumulator: a worker's rows by a block's keys.
   void draw() {
-    TileSize tile;
-    if (const tl::Stmt* scores = facts_.program.find(tl::Op::accumulator))
-      tile = {extent(scores->expr("r"), tile.rows), extent(scores->expr("c"), tile.columns)};
     const nlohmann::json graph = nlohmann::json::parse(text_of("from/graph.json"), nullptr, false);
-    facts_.masks =
-        draw_masks(*facts_.form, graph.value("examples", nlohmann::json::object()), tile);
+    facts_.masks = draw_masks(*facts_.form, graph.value("examples", nlohmann::json::object()),
+                              tile_of(facts_.program, facts_.launch));
   }
 
   void read_measurements() {
@@ -113,6 +109,15 @@ class Reader {
 };
 
 }  // namespace
+
+// The scores are a kernel's first accumulator: a worker's rows by a block's keys.
+TileSize tile_of(const tl::Program& program, const Json& launch) {
+  const TileSize usual;
+  const tl::Stmt* scores = program.find(tl::Op::accumulator);
+  return scores ? TileSize{extent(scores->expr("r"), launch, usual.rows),
+                           extent(scores->expr("c"), launch, usual.columns)}
+                : usual;
+}
 
 Facts read_facts(const Sources& sources) { return Reader(sources).run(); }
 

@@ -5,7 +5,7 @@
 #include "report/checks.h"
 #include "report/formula.h"
 #include "report/mask_view.h"
-#include "report/style.h"
+#include "report/parts.h"
 
 namespace kw::report {
 namespace {
@@ -14,14 +14,6 @@ using Json = nlohmann::ordered_json;
 
 std::string text(const Json& json) {
   return json.is_string() ? json.get<std::string>() : json.dump();
-}
-
-Markup section(const char* id, const char* title, const Markup& body) {
-  return html("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, body);
-}
-
-Markup folded(const std::string& title, const Markup& body) {
-  return html("<details><summary>{}</summary>\n{}</details>\n", title, body);
 }
 
 // ---- the top
@@ -52,24 +44,10 @@ Markup chips(const Facts& f) {
 Markup top(const Facts& f) {
   const Json& c = f.certificate;
   const Verdict v = say_verdict(c);
-  const char* sign = v.tone == "good" ? "✓" : v.tone == "bad" ? "✗" : "?";
-  return html(
-      "<header class=\"{}\"><div class=\"inner\"><p class=\"brand\">kernelwright report</p>\n"
-      "<h1>{}</h1>\n<p class=\"verdict\"><span class=\"sign\" aria-hidden=\"true\">{}</span> "
-      "<strong>{}.</strong> {}</p>\n{}</div></header>\n",
-      v.tone, c["spec"]["name"].get<std::string>(), sign, v.word, v.sentence, chips(f));
+  return page_top(v.tone, c["spec"]["name"], v.word, v.sentence, chips(f));
 }
 
 // ---- what it computes, what changed
-
-Markup mask_figure(const Facts& f) {
-  if (f.masks.pictures.empty())
-    return html("<figure><figcaption>The mask is not drawn: {}.</figcaption></figure>\n",
-                f.masks.absent);
-  const MaskPicture& p = f.masks.pictures[0];
-  return html("<figure>{}{}<figcaption>{}</figcaption></figure>\n", draw_mask(p), mask_legend(p),
-              mask_caption(f.masks, p));
-}
 
 Markup changed_lines(const Facts& f) {
   const std::string expert = f.certificate["expert"]["name"];
@@ -129,7 +107,7 @@ Markup summary(const Facts& f) {
       "<section class=\"summary\"><div class=\"picture\"><h2>What it keeps</h2>\n{}</div>\n"
       "<div class=\"words\"><h2>What it computes</h2>\n{}<p class=\"note\">{}</p>\n"
       "<h2>What changed</h2>\n{}{}<h2>What was checked</h2>\n{}</div></section>\n",
-      mask_figure(f), what, sizes, changed_lines(f), rule_names(f), checked(f));
+      mask_figure(f.masks), what, sizes, changed_lines(f), rule_names(f), checked(f));
 }
 
 // ---- what nobody checked
@@ -283,25 +261,15 @@ Markup evidence(const Facts& f) {
 }  // namespace
 
 std::string page(const Facts& f) {
-  const std::string name = f.certificate["spec"]["name"];
   const Markup body =
       top(f) +
       html("<main>\n{}</main>\n", summary(f) + limits(f) + change(f) + function(f) + more_masks(f) +
-                                      pipeline(f) + resources(f) + speed(f) + evidence(f));
-  const Markup end = html(
-      "<footer><p>Written by kernelwright {} from certificate.json and the files "
-      "beside it.</p></footer>\n",
-      text(f.certificate["kernelwright"]));
-  // The policy: no scripts, nothing from elsewhere.
-  return html(
-             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
-             "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-             "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, "
-             "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}: "
-             "{} - "
-             "kernelwright</title>\n<style>\n{}</style>\n</head>\n<body>\n{}{}</body>\n</html>\n",
-             name, say_verdict(f.certificate).word, style_sheet(), body, end)
-      .text();
+                                      pipeline(f) + resources(f) + speed(f) + evidence(f)) +
+      html(
+          "<footer><p>Written by kernelwright {} from certificate.json and the files "
+          "beside it.</p></footer>\n",
+          text(f.certificate["kernelwright"]));
+  return document(f.certificate["spec"]["name"], say_verdict(f.certificate).word, body);
 }
 
 }  // namespace kw::report

@@ -47,6 +47,9 @@ struct Facts {
 // What is missing or cannot be read leaves its own section empty, which the page then says.
 Facts read_facts(const Sources& sources);
 
+// How large a program's tiles of scores are, with the constants that launch.json names.
+TileSize tile_of(const tl::Program& program, const nlohmann::ordered_json& launch);
+
 // The whole file.
 std::string page(const Facts& facts);
 

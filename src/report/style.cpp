@@ -49,6 +49,15 @@ color:var(--paper);font-weight:700}
 .rules .note{border:0;background:none;padding:1px 0}
 .words h2{margin-top:18px} .words h2:first-child{margin-top:0}
 .summary{display:grid;grid-template-columns:minmax(300px,5fr) 8fr;gap:36px}
+.failure{display:grid;grid-template-columns:8fr 5fr;gap:36px;border-top:0} .failure>*{min-width:0}
+.numbers{font-size:16px} .numbers td,.numbers th{padding:4px 28px 4px 0;font-family:var(--mono)}
+.numbers .got{color:var(--bad);font-weight:700} .difference{font-size:17px;font-weight:600}
+.findings{padding:0;list-style:none} .advice{padding-left:20px} .advice li{padding-bottom:8px}
+.excerpt{border:1px solid var(--line);border-radius:6px;overflow:hidden}
+.excerpt code{display:block;white-space:pre-wrap;overflow-wrap:anywhere;padding:1px 8px 1px 52px;
+position:relative;min-height:1.5em}
+.excerpt code::before{content:attr(data-line);position:absolute;left:0;width:40px;text-align:right;color:var(--soft)}
+.excerpt .blamed{background:var(--del-mark);font-weight:700} .unsure .blamed{background:var(--mark)}
 figure{margin:0}
 svg{display:block;width:100%;height:auto;font-family:inherit}
 svg.mask{max-width:430px;max-height:430px;border:1px solid var(--line);border-radius:3px;fill:none}
@@ -113,7 +122,7 @@ footer{color:var(--soft);font-size:13px;border-top:1px solid var(--line);padding
 .row .tl{grid-column:1/-1;border-left:0;padding-left:40px} .row .tl:empty{display:none}
 .row.head span:last-child{display:none}}
 @media (max-width:760px){main,.inner,footer{padding-left:14px;padding-right:14px}
-.summary,.limits,.columns{grid-template-columns:minmax(0,1fr);gap:20px} .verdict{font-size:18px} h1{font-size:24px}
+.summary,.limits,.columns,.failure{grid-template-columns:minmax(0,1fr);gap:20px} .verdict{font-size:18px} h1{font-size:24px}
 .row,.row.head{grid-template-columns:minmax(0,1fr)} .row:not(.changed) .old,.row .none,.row.head span:first-child{display:none}
 .formula div{grid-template-columns:1fr} .formula{font-size:14px}}
 @page{margin:12mm}

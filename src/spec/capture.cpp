@@ -146,6 +146,7 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
   } catch (const std::exception& error) {
     return refuse(error.what());
   }
+  if (capture.cases.empty()) return refuse("goldens.json holds no cases");
   return true;
 }
 

@@ -66,6 +66,19 @@ def test_a_process_killed_200_times_leaves_only_whole_entries(tmp_path):
     assert list((tmp_path / "cache/making").iterdir()) == []  # what the dead left is swept
 
 
+def test_the_page_of_a_refused_kernel_is_kept_in_the_place_of_an_older_one(tmp_path):
+    cache = Cache(tmp_path)
+    for text in ("first", "second"):
+        with cache.making() as staging:
+            (staging / "kernel.refuted").mkdir()
+            (staging / "kernel.refuted/report.html").write_text(text)
+            page = cache.keep_refused("key", staging)
+        assert page == tmp_path / "refused/key/report.html" and page.read_text() == text
+    with cache.making() as staging:
+        assert cache.keep_refused("other", staging) is None
+    assert list((tmp_path / "making").iterdir()) == []
+
+
 def test_a_damaged_cubin_counts_as_missing_and_is_made_again(tmp_path):
     cache = Cache(tmp_path)
     folder, _ = put(cache, "key")

@@ -2,7 +2,7 @@
 
 ```console       lines that begin with `$ ` are commands; what follows is what they print. Any number stands
                  for any number, `...` for anything within a line, and a line `...` for any lines
-```python FILE   the block is written to FILE
+```python FILE.X the block is written to FILE.X; without a name: run_snippets.py
 ```sh            run; what it prints does not matter
 
 A command ends with 0, unless the next one is `echo $?`.
@@ -20,7 +20,7 @@ from kernelwright_cli import COMMAND, ROOT
 
 DOCUMENTS = ["docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/serving.md", "docs/compilers.md",
              "docs/interchange.md", "docs/models.md"]
-BLOCK = re.compile(r"^```(console|sh|python (\S+))\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(console|sh|python (\S+\.\w+))\n(.*?)^```$", re.M | re.S)
 
 
 @dataclasses.dataclass

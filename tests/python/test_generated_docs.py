@@ -1,13 +1,17 @@
 """The pages of docs/ that scripts/generated_docs.py writes are what it would write."""
 
+import ast
 import re
 import subprocess
 import sys
+
+import pytest
 
 from kernelwright_cli import COMMAND, ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import generated_docs  # noqa: E402
+import python_reference  # noqa: E402
 
 
 def test_the_pages_are_current():
@@ -43,6 +47,38 @@ def test_every_function_of_the_c_interface_is_documented():
         assert re.search(rf"^```c\n[^`]*\b{function}\([^`]*```\n\n[A-Z]", page, re.M), function
     for section in ["Errors", "Lifetime", "Threads", "Streams", "Graphs"]:
         assert f"## {section}\n" in page
+
+
+def test_every_public_name_of_python_is_in_its_reference():
+    import kernelwright
+    page = (ROOT / "docs/python_reference.md").read_text()
+    assert set(kernelwright.__all__) == {*python_reference.public(), "__version__"}
+    for name in python_reference.public():
+        assert f"### kernelwright.{name}\n" in page, name
+
+
+def documented():
+    """(where, function, docstring) of everything in the reference that can be called."""
+    for _, _, modules in python_reference.SECTIONS:
+        for module, names in modules:
+            found, _ = python_reference.definitions(module)
+            for name in names:
+                node = found[name]
+                methods = [m for m in getattr(node, "body", []) if isinstance(m, ast.FunctionDef)
+                           and (m.name == "__call__" or not m.name.startswith("_")) and ast.get_docstring(m)]
+                for function in [node] if isinstance(node, ast.FunctionDef) else methods:
+                    yield f"{module}.{name}: {function.name}", function, ast.get_docstring(function)
+
+
+@pytest.mark.parametrize("function, docstring", [pytest.param(f, d, id=where) for where, f, d in documented()])
+def test_every_argument_of_the_reference_is_explained_and_every_refusal_named(function, docstring):
+    given = function.args
+    names = [a.arg for a in [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg] if a]
+    explained = {n for line in re.findall(python_reference.ITEM, docstring) for n in line.split(", ")}
+    assert {n for n in names if n != "self" and not n.startswith("_")} == explained
+    raised = {ast.unparse(n.exc.func) for n in ast.walk(function) if isinstance(n, ast.Raise)
+              and isinstance(n.exc, ast.Call) and isinstance(n.exc.func, ast.Name)}
+    assert all(error in docstring for error in raised)
 
 
 def test_every_error_of_the_c_interface_is_documented():

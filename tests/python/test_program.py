@@ -2,10 +2,11 @@
 
 import json
 import os
+import types
 
 import pytest
 
-from kernelwright import errors, program
+from kernelwright import cold, errors, program
 from kernelwright.cache import Cache
 
 STAGE = {"stage": "lift", "text": "179 statements", "seconds": 0.25}
@@ -45,6 +46,27 @@ def test_progress_is_passed_on_as_the_program_says_it(fails):
 def test_each_end_of_the_program_is_an_exception_of_its_own(fails, code, text, diagnostics, kind, words):
     with pytest.raises(kind, match=words):
         fails(code, text, *diagnostics)
+
+
+@pytest.mark.parametrize("code, kind, verdict", [(1, errors.Refuted, "refuted"), (3, errors.Inconclusive, "inconclusive")])
+def test_a_refusal_names_the_page_that_the_program_left(code, kind, verdict, tmp_path, monkeypatch):
+    """compile() up to `kernelwright make`, in the place of which a script leaves its page and ends so."""
+    script = tmp_path / "program"
+    script.write_text(f"""#!/bin/sh
+while [ "$1" != --out ]; do shift; done
+mkdir "$2.{verdict}" && echo shown > "$2.{verdict}/report.html" && echo 'row 3 differs' >&2
+exit {code}
+""")
+    script.chmod(0o755)
+    monkeypatch.setenv("KERNELWRIGHT_PROGRAM", str(script))
+    monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cold, "_capture", lambda *_: (types.SimpleNamespace(graph={}, index={}), []))
+    monkeypatch.setattr(cold.capture, "write", lambda captured, folder: folder.mkdir())
+    cache = Cache()
+    with pytest.raises(kind, match="row 3 differs") as caught:
+        cold.make(cache, "key", test_a_program_that_is_none_is_named, (), (), "sm_90a", "quick")
+    assert caught.value.report.read_text() == "shown\n"
+    assert cache.root / "refused" in caught.value.report.parents
 
 
 def test_the_users_mistake_has_the_users_place(fails):

@@ -39,4 +39,9 @@ void add_transcript(CLI::App& app, Result& result);
 // --check quick|default|full, for commands that check.
 void add_effort(CLI::App* command, check::Effort& effort);
 
+// --function and --dtype, for commands that read a specification.
+void add_function(CLI::App* command, std::string& function, std::string& dtype);
+// --target
+void add_target(CLI::App* command, std::string& target);
+
 }  // namespace kw::cli

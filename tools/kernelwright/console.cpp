@@ -45,6 +45,11 @@ void say_stage(const std::string& stage, const std::string& text, double seconds
             << std::flush;
 }
 
+std::function<void(const std::string&, const std::string&, double)> to_console(Output output) {
+  return [output = std::move(output)](const std::string& stage, const std::string& text,
+                                      double seconds) { say_stage(stage, text, seconds, output); };
+}
+
 SourcePtr read_input(const std::string& path, Diagnostics& diagnostics) {
   const SourcePtr source = read_source(path);
   if (!source)

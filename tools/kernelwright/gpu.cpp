@@ -35,8 +35,7 @@ void add_build(CLI::App& app, Result& result) {
   CLI::App* command = app.add_subcommand(
       "build", "Compile a kernel to a cubin with NVRTC and audit it; spills are refused");
   command->add_option("kernel", state->kernel, "KERNEL.cu")->required();
-  command->add_option("--target", state->target, "GPU architecture: " + target_names())
-      ->capture_default_str();
+  add_target(command, state->target);
   command->add_option("--out", state->output.out, "the .cubin file to write")->required();
   command->add_flag("--json", state->output.json, "machine-readable results and findings");
   command->callback([state, &result] {

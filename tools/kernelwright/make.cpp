@@ -47,10 +47,8 @@ void add_make(CLI::App& app, Result& result) {
   auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand("make", "A kernel from a specification: every stage");
   command->add_option("spec", state->specs, "the user's Python file, or several")->required();
-  command->add_option("--function", state->options.function, "which function of the file");
-  command->add_option("--dtype", state->options.dtype, "bf16 or f16, for fp32 specifications");
-  command->add_option("--target", state->options.target, "GPU architecture: " + target_names())
-      ->capture_default_str();
+  add_function(command, state->options.function, state->options.dtype);
+  add_target(command, state->options.target);
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
   command->add_option(
@@ -71,9 +69,7 @@ void add_make(CLI::App& app, Result& result) {
     }
     state->options.provider = provider.get();
     state->options.propose = state->proposer.loop;
-    const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
-      say_stage(stage, text, s, state->output);
-    };
+    const driver::Say say = to_console(state->output);
     std::vector<std::string> failed;
     Exit end = Exit::holds;
     for (const std::string& spec : state->specs) {

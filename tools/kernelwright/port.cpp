@@ -5,7 +5,6 @@
 #include "commands.h"
 #include "console.h"
 #include "driver/rebase.h"
-#include "support/targets.h"
 
 namespace kw::cli {
 namespace {
@@ -20,10 +19,10 @@ void add_stages(CLI::App* command, Options& options, Output& output) {
   command->add_flag("--json", output.json, "one JSON object a stage");
 }
 
-driver::Say to_console(const Output& output) {
-  return [&output](const std::string& stage, const std::string& text, double seconds) {
-    say_stage(stage, text, seconds, output);
-  };
+// What a make ended with, said; the exit code.
+Result told(const driver::Made& made, const Diagnostics& diagnostics, const Output& output) {
+  if (!made.explanation.empty()) std::cerr << made.explanation;
+  return finish(made.exit, diagnostics, output);
 }
 
 }  // namespace
@@ -42,17 +41,14 @@ void add_port(CLI::App& app, Result& result) {
       ->add_option("kernel", options.kernel, "KERNEL.cu: plain attention in the vocabulary of kw/")
       ->required();
   command->add_option("--spec", options.spec, "the user's Python file")->required();
-  command->add_option("--function", options.function, "which function of the file");
-  command->add_option("--dtype", options.dtype, "bf16 or f16, for fp32 specifications");
-  command->add_option("--target", options.target, "GPU architecture: " + target_names())
-      ->capture_default_str();
+  add_function(command, options.function, options.dtype);
+  add_target(command, options.target);
   command->add_option("--out", options.out, "folder to write; default out/NAME");
   add_stages(command, options, state->output);
   command->callback([state, &result] {
     Diagnostics diagnostics;
     const driver::Made made = driver::make(state->options, to_console(state->output), diagnostics);
-    if (!made.explanation.empty()) std::cerr << made.explanation;
-    result = finish(made.exit, diagnostics, state->output);
+    result = told(made, diagnostics, state->output);
   });
 }
 
@@ -75,8 +71,7 @@ void add_rebase(CLI::App& app, Result& result) {
     Diagnostics diagnostics;
     const driver::Made made =
         driver::rebase(state->options, to_console(state->output), diagnostics);
-    if (!made.explanation.empty()) std::cerr << made.explanation;
-    result = finish(made.exit, diagnostics, state->output);
+    result = told(made, diagnostics, state->output);
   });
 }
 

@@ -10,16 +10,19 @@
 #include "console.h"
 #include "driver/cpu_self_test.h"
 #include "driver/proposer.h"
+#include "driver/failure.h"
 #include "driver/tiles.h"
 #include "driver/tools.h"
 #include "lift/lift.h"
 #include "lower/lower.h"
 #include "proposer.h"
+#include "support/files.h"
 #include "support/targets.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
 
 namespace kw::cli {
+namespace fs = std::filesystem;
 namespace {
 
 struct SpecOptions {
@@ -29,8 +32,7 @@ struct SpecOptions {
         ->add_option(positional ? "spec" : "--spec", request.spec,
                      "the user's Python file, or a folder that capture wrote")
         ->required();
-    command->add_option("--function", request.function, "which function of the file");
-    command->add_option("--dtype", request.dtype, "bf16 or f16, for fp32 specifications");
+    add_function(command, request.function, request.dtype);
   }
 };
 
@@ -161,8 +163,7 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl of plain softmax attention")
       ->required();
   state->spec.add_to(command, false);
-  command->add_option("--target", state->target, "GPU architecture: " + target_names())
-      ->capture_default_str();
+  add_target(command, state->target);
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   command->add_flag(
       "--keep-order", state->keep_order,
@@ -211,12 +212,23 @@ void add_effort(CLI::App* command, check::Effort& effort) {
       ->option_text("quick|default|full [default]");
 }
 
+void add_function(CLI::App* command, std::string& function, std::string& dtype) {
+  command->add_option("--function", function, "which function of the file");
+  command->add_option("--dtype", dtype, "bf16 or f16, for fp32 specifications");
+}
+
+void add_target(CLI::App* command, std::string& target) {
+  command->add_option("--target", target, "GPU architecture: " + target_names())
+      ->capture_default_str();
+}
+
 void add_check(CLI::App& app, Result& result) {
   struct State {
     std::string program;
     SpecOptions spec;
     Output output;
     check::Options options;
+    std::string page;
     int cases = 0;
     check::Effort effort = check::Effort::usual;
   };
@@ -230,6 +242,8 @@ void add_check(CLI::App& app, Result& result) {
   CLI::Option* cases =
       command->add_option("--cases", state->cases, "at most so many of the values reading");
   add_effort(command, state->effort);
+  command->add_option("--report", state->page,
+                      "FILE.html: what is wrong or undecided, on a page; none where it holds");
   add_output(command, state->output, "file for the report");
   command->callback([state, cases, &result] {
     Diagnostics d;
@@ -239,7 +253,11 @@ void add_check(CLI::App& app, Result& result) {
     }
     state->options = check::options_for(state->effort);
     if (*cases) state->options.cases = state->cases;
-    const auto [program, capture] = open(state->program, state->spec.request, d);
+    const TemporaryFolder scratch;
+    spec::CaptureRequest& request = state->spec.request;
+    if (!fs::is_directory(request.spec) && !scratch.path().empty())
+      request.out = scratch.path() / "captured";
+    const auto [program, capture] = open(state->program, request, d);
     if (!capture) {
       result = finish(driver::exit_for(d), d, state->output);
       return;
@@ -253,6 +271,12 @@ void add_check(CLI::App& app, Result& result) {
                       : report.verdict == check::Verdict::refuted      ? Exit::refuted
                       : report.verdict == check::Verdict::inconclusive ? Exit::inconclusive
                                                                        : Exit::bad_input;
+    if (!state->page.empty() && (exit == Exit::refuted || exit == Exit::inconclusive))
+      driver::write_refusal_page(
+          {*capture, request.out.empty() ? request.spec : request.out.string(), *program, report},
+          state->page, d);
+    else if (std::error_code failed; !state->page.empty())
+      fs::remove(state->page, failed);  // of an earlier check
     result = finish(exit, d, state->output);
   });
 }

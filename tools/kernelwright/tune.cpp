@@ -24,9 +24,8 @@ void add_tune(CLI::App& app, Result& result) {
       "elsewhere with kernelwright-tune-time), write the winner to a tile database");
   command->add_option("spec", o.spec, "the user's Python file, or a folder of an earlier run")
       ->required();
-  command->add_option("--function", o.function, "which function of the file");
-  command->add_option("--dtype", o.dtype, "bf16 or f16, for fp32 specifications");
-  command->add_option("--target", o.target, "GPU architecture")->capture_default_str();
+  add_function(command, o.function, o.dtype);
+  add_target(command, o.target);
   command->add_option("--out", o.out, "folder to write; default out/NAME.tune");
   command->add_option("--tiles", o.tiles,
                       "the tile database for the winner; default tiles.json in the folder");
@@ -44,10 +43,8 @@ void add_tune(CLI::App& app, Result& result) {
   command->add_flag("--json", state->output.json, "one JSON object a stage");
   command->callback([state, &result] {
     Diagnostics diagnostics;
-    const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
-      say_stage(stage, text, s, state->output);
-    };
-    result = finish(driver::tune(state->options, say, diagnostics), diagnostics, state->output);
+    const Exit exit = driver::tune(state->options, to_console(state->output), diagnostics);
+    result = finish(exit, diagnostics, state->output);
   });
 }
 

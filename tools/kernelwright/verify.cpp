@@ -97,10 +97,7 @@ void add_exact(CLI::App& app, Result& result) {
   command->add_option("--out", options->out, "folder to write, for kernelwright-prove")->required();
   command->callback([options, &result] {
     Diagnostics d;
-    const driver::Say say = [](const std::string& stage, const std::string& text, double s) {
-      say_stage(stage, text, s, {});
-    };
-    const Exit exit = driver::exact_build(*options, say, d);
+    const Exit exit = driver::exact_build(*options, to_console(), d);
     result = finish(exit, d, {});
   });
 }
