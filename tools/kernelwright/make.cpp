@@ -12,7 +12,6 @@
 #include "commands.h"
 #include "console.h"
 #include "proposer.h"
-#include "support/targets.h"
 
 namespace kw::cli {
 
