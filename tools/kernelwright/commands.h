@@ -31,6 +31,7 @@ void add_doctor(CLI::App& app, Result& result);
 void add_timeline(CLI::App& app, Result& result);   // timeline.cpp
 void add_export(CLI::App& app, Result& result);     // export.cpp
 void add_self_test(CLI::App& app, Result& result);  // self_test.cpp
+void add_serve(CLI::App& app, Result& result);      // serve.cpp
 
 // --check quick|default|full, for commands that check.
 void add_effort(CLI::App* command, check::Effort& effort);

@@ -23,6 +23,7 @@ const std::vector<Group>& groups() {
        {"capture", "lift", "transfer", "check", "lower", "build"}},
       {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
+      {"For coding agents", {"serve"}},
       {"Questions", {"diff", "explain", "timeline", "doctor", "self-test"}},
   };
   return all;

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   kw::cli::add_timeline(app, result);
   kw::cli::add_export(app, result);
   kw::cli::add_self_test(app, result);
+  kw::cli::add_serve(app, result);
   kw::cli::arrange_help(app);
   try {
     app.parse(argc, argv);

@@ -28,7 +28,7 @@ def all_resources(workspace, program):
               for uri, file in workspace.shipped().items()]
 
     async def laws() -> str:
-        listed = await anyio.run_process([str(program), "explain", "--all"])
+        listed = await anyio.run_process([str(program), "explain", "all"])
         return listed.stdout.decode()
     return [*found, FunctionResource.from_function(
         laws, uri=SCHEME + "laws", name="laws", mime_type="text/plain",

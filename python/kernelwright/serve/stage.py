@@ -43,6 +43,7 @@ class Said:
     objects: list = field(default_factory=list)
     remarks: str = ""
     stopped: str = ""  # why we ended it ourselves; empty where it ended
+    words: list = field(default_factory=list)  # its command line
 
 
 async def run(program, words, root, progress, stages=1, limit_s=3600):
@@ -76,7 +77,7 @@ async def run(program, words, root, progress, stages=1, limit_s=3600):
             await process.aclose()
         _alive.discard(process.pid)
     objects, remarks = _objects(streams["err"].decode(errors="replace"))
-    return Said(process.returncode, streams["out"].decode(errors="replace"), objects, remarks, stopped)
+    return Said(process.returncode, streams["out"].decode(errors="replace"), objects, remarks, stopped, words)
 
 
 async def _read(stream, into, give_up, line=None):

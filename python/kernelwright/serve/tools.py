@@ -5,6 +5,7 @@ file; `open_world` marks those that run a specification, which is the user's Pyt
 that the user may.
 """
 
+import contextlib
 import json
 import os
 from typing import Annotated, Literal
@@ -64,16 +65,14 @@ class Tools:
                                                           "for all of its laws")]
                       ) -> Annotated[CallToolResult, results.Laws]:
         """What a law of TL says. Findings name the law that is broken."""
-        def read(said, _):
-            lines = [line.split("  ", 1) for line in said.out.splitlines() if "  " in line]
-            return {"laws": [{"law": name, "text": text} for name, text in lines]}
-        return await self._call(ctx, results.Laws, lambda w: ["explain", law], read, waits=False)
+        return await self._call(ctx, results.Laws, lambda w: ["explain", law], lambda said, _: json.loads(said.out),
+                                waits=False)
 
     async def diff(self, ctx: Context, a: Program, b: Program) -> Annotated[CallToolResult, results.Differences]:
         """What differs between two TL programs, by structure; `refuted` where anything does."""
         return await self._call(ctx, results.Differences,
                                 lambda w: ["diff", w.file(a, ".tl"), w.file(b, ".tl")],
-                                lambda said, _: {"text": said.out}, waits=False)
+                                lambda said, _: json.loads(said.out), waits=False)
 
     async def capture(self, ctx: Context, spec: Spec, function: Function = None, dtype: Dtype = None,
                       out: Annotated[str | None, Field(max_length=1024, description="a folder for the captured "
@@ -177,17 +176,15 @@ class Tools:
             await ctx.report_progress(done, of, clean(message))
 
         try:
-            line = words(self.workspace)
-            if line[0] not in ("diff", "explain"):
-                line.insert(1, "--json")
+            command, *rest = words(self.workspace)
+            line = [command, "--json", *rest]
         except Refused as refusal:
             return _give(kind(verdict="bad_input", findings=[results.Finding(
                 code=refusal.code, message=clean(refusal.message), hint=refusal.hint)]), True)
         if waits and not self.places.available_tokens:
             await progress(0, stages, f"{line[0]} waits: {self.places.total_tokens} stages run already")
-        async with self.places if waits else anyio.CancelScope():
+        async with self.places if waits else contextlib.nullcontext():
             said = await stage.run(self.program, line, self.workspace.root, progress, stages, self.limit_s)
-        said.words = line
         return _outcome(kind, said, read)
 
 
