@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 
 from kernelwright_cli import COMMAND
 
-PLENTY = 120  # seconds
+PLENTY = 900  # seconds, for a machine that does much else
 
 
 def command_for(root, *words):
