@@ -52,11 +52,11 @@ const GoldenCase& nearest(const spec::Capture& capture,
       });
 }
 
-// The n-th case beyond the goldens.
-Case further_case(const spec::Capture& capture, int n) {
+// The n-th case beyond the goldens; of a rehearsal another one.
+Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   constexpr int64_t kQueries[] = {1, 31, 63, 64, 65, 127, 128, 129, 150, 191, 256, 257, 400};
   constexpr int64_t kKeys[] = {1, 2, 65, 127, 128, 129, 200, 256, 257, 300, 385, 520, 640};
-  const Random pick(20240502, 0);
+  const Random pick(20240502 + rehearsal, 0);
   auto any = [&](const auto& from, int which) {
     return from[pick.integer(3 * n + which, 0, std::size(from) - 1)];
   };
@@ -66,7 +66,7 @@ Case further_case(const spec::Capture& capture, int n) {
   if (n % 4 == 1) c.sizes = resized(capture.form, c.sizes, 1, 300, 400);
   c.golden = &nearest(capture, c.sizes);
   c.draws = c.golden->draws;
-  c.draws.seed += 1000 + n;
+  c.draws.seed += 1000 + n + (rehearsal << 20);
   c.exact = false;
   double& scale = c.draws.arguments[capture.form.terms[0].q.argument].scale;
   if (n % 2 == 0) scale *= 6;
@@ -149,6 +149,7 @@ std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& 
     c.sizes = resized(capture.form, capture.cases[0].sizes, b, m, n);
     c.golden = &nearest(capture, c.sizes);
     c.draws = c.golden->draws;
+    c.draws.seed += options.rehearsal << 20;
     c.exact = false;
     c.grid = 1 + int(cases.size() % 2);
     choose_heads(capture.form, c, false);
@@ -163,7 +164,7 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
   std::vector<Case> cases;
   size_t smallest = 0;
   for (const GoldenCase& g : capture.cases) {
-    if (int(cases.size()) >= options.cases) break;
+    if (int(cases.size()) >= options.cases || options.rehearsal) break;
     Case c;
     c.sizes = g.sizes;
     c.draws = g.draws;
@@ -174,7 +175,7 @@ std::vector<Case> make_cases(const spec::Capture& capture, const Options& option
     cases.push_back(std::move(c));
   }
   for (int n = 0; int(cases.size()) < options.cases && !capture.cases.empty(); ++n)
-    cases.push_back(further_case(capture, n));
+    cases.push_back(further_case(capture, n, options.rehearsal));
   for (size_t n = 0; n < cases.size(); ++n) {
     choose_heads(form, cases[n], n == smallest);
     cases[n].grid = 1 + int(n % 3);

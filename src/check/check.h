@@ -72,6 +72,9 @@ struct Options {
   bool shrink = true;
   bool schedules = true;           // every order in which the agents can run (exec/schedule.h)
   bool explore_schedules = false;  // and the exhaustive checker beside it
+  // Not 0: a check whose findings go to who proposed the program. It draws inputs of its own, by
+  // this number, and none of the golden ones, so that those of a verdict stay unseen.
+  uint64_t rehearsal = 0;
 };
 
 Options options_for(Effort effort);

@@ -25,7 +25,7 @@ Claims transfer_facts(const transfer::Result& t, bool by_hand) {
     bindings.push_back({{"argument", b.argument}, {"user", b.user}, {"dims", b.dims}});
   for (const transfer::Condition& c : t.conditions)
     conditions.push_back({{"holds", tl::print(c.holds)}, {"why", c.why}});
-  return {{"proposer", by_hand ? "rules, then a person" : "rules"},
+  return {{"proposer", by_hand ? t.proposer + ", then a person" : t.proposer},
           {"rules", rules},
           {"bindings", bindings},
           {"notes", t.notes},

@@ -12,6 +12,7 @@
 #include "driver/cpu_self_test.h"
 #include "driver/port.h"
 #include "driver/proof.h"
+#include "driver/proposer.h"
 #include "driver/rebase.h"
 #include "driver/report.h"
 #include "driver/tiles.h"
@@ -163,6 +164,7 @@ class Maker {
   }
 
   bool transfer(int tried) {
+    if (options_.provider) return ask(tried);
     transferred_ =
         transfer::transfer(*source_, capture_->form, {options_.target, *tiles_, tried}, attempt_);
     if (!transferred_ || !tl::verify(transferred_->program, attempt_)) return false;
@@ -176,6 +178,32 @@ class Maker {
     return true;
   }
 
+  // The same by whoever answers. What comes back has been checked: with the effort of this run, on
+  // the inputs that a verdict rests on.
+  bool ask(int tried) {
+    transferred_.reset();
+    const auto templates = find_templates(tools_->home, attempt_);
+    if (!templates) return false;
+    propose::Options options = options_.propose;
+    options.effort = options_.effort;
+    const transfer::Target target{options_.target, *tiles_, tried};
+    propose::Proposed asked = propose::propose({*source_, *capture_, target, *templates},
+                                               *options_.provider, options, attempt_);
+    made_.attempts = attempts_text(asked);
+    if (!asked.result) {
+      if (asked.best >= 0) made_.best = asked.attempts[asked.best].program;
+      if (!asked.attempts.empty()) made_.exit = exit_for(asked);
+      return false;
+    }
+    transferred_ = std::move(asked.result);
+    accepted_ = Checked{std::move(asked.report), asked.report.seconds};
+    say("transfer", fmt::format("{}: {}; -{} +{} statements", transferred_->proposer,
+                                propose::count_refusals(asked.attempts),
+                                transferred_->statements_removed, transferred_->statements_added));
+    for (const std::string& note : transferred_->notes) say_("", note, 0);
+    return true;
+  }
+
   // What needs neither the CUDA text nor the compiler runs beside them: the rows of a proof, and a
   // quick check, which takes no longer than a compilation. A longer one waits until it is known
   // that the kernel fits. Nothing is known yet of a program that somebody's edits will change.
@@ -184,7 +212,7 @@ class Maker {
     checked_ = {};
     if (options_.earlier) return;
     proof_ = std::async(std::launch::async, [this] { return write_rows(); });
-    if (options_.effort == check::Effort::quick)
+    if (options_.effort == check::Effort::quick && !accepted_)
       checked_ = std::async(std::launch::async, [this] { return run_check(); });
   }
 
@@ -214,7 +242,9 @@ class Maker {
   fs::path rows() const { return scratch_.path() / "rows"; }
 
   bool check() {
-    Checked checked = checked_.valid() ? checked_.get() : run_check();
+    Checked checked = accepted_          ? std::move(*accepted_)
+                      : checked_.valid() ? checked_.get()
+                                         : run_check();
     clock_.lap();
     report_ = std::move(checked.report);
     if (report_.verdict != check::Verdict::holds) {
@@ -313,6 +343,7 @@ class Maker {
         write_file(from / "graph.json", graph_.text) &&
         write_file(from / "expert.cu", expert_->text) &&
         (by_rules_.empty() || write_file(from / kByRules, by_rules_)) &&
+        (made_.attempts.empty() || write_file(from / kAttempts, made_.attempts)) &&
         write_file(folder.path() / "kernel.cu", lowered_->text) &&
         write_file(folder.path() / "kernel.tl", tl::print(transferred_->program)) &&
         write_file(folder.path() / "kernel.patch", lowered_->changes.patch) &&
@@ -398,6 +429,7 @@ class Maker {
   std::optional<Built> built_;
   std::future<Diagnostics> proof_;  // last: they end before what they read
   std::future<Checked> checked_;
+  std::optional<Checked> accepted_;  // by the check of a model's answer
 };
 
 }  // namespace

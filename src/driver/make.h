@@ -13,6 +13,8 @@
 
 #include "check/check.h"
 #include "driver/tools.h"
+#include "models/provider.h"
+#include "propose/propose.h"
 #include "transfer/tiles.h"
 
 namespace kw::driver {
@@ -33,6 +35,8 @@ struct MakeOptions {
   std::string out;  // empty: out/NAME
   bool gpu = false;
   check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
+  models::Provider* provider = nullptr;         // who proposes in the rules' place, or null
+  propose::Options propose;  // and how often it is asked; its effort is the above
 };
 
 // Seconds since the last lap, for a stage's line.
@@ -56,6 +60,9 @@ struct Made {
   Exit exit = Exit::own_fault;
   std::string folder;
   std::string explanation;  // of a refutation: the counterexample, ready to print
+  // Of a model's attempts, where there were any and none was accepted: what they were, as JSON, and
+  // the program that came furthest.
+  std::string attempts, best;
 };
 
 Made make(const MakeOptions& options, const Say& say, Diagnostics& diagnostics);

@@ -19,6 +19,9 @@ constexpr Constant kConstants[] = {{"-inf", "minus_infinity"}, {"log2e", "log2e"
 
 }  // namespace
 
+std::span<const Function> all_functions() { return kFunctions; }
+std::span<const Constant> all_constants() { return kConstants; }
+
 const Function* find_function(std::string_view name) {
   for (const Function& f : kFunctions)
     if (f.name == name) return &f;

@@ -1,6 +1,7 @@
 // The scalar functions and constants that expressions may use: the same names as in cuda/kw/, where
 // each stands in namespace kw.
 #pragma once
+#include <span>
 #include <string_view>
 
 namespace kw::tl {
@@ -17,11 +18,13 @@ struct Function {
 // Null for a name that is no function of the vocabulary. `f32` (an int to a real; float in CUDA) is
 // one; `where` is not: it is syntax.
 const Function* find_function(std::string_view name);
+std::span<const Function> all_functions();
 
 struct Constant {
   std::string_view name, cuda;  // "-inf", "minus_infinity"
 };
 const Constant* find_constant(std::string_view tl_name);
 const Constant* find_cuda_constant(std::string_view cuda_name);
+std::span<const Constant> all_constants();
 
 }  // namespace kw::tl

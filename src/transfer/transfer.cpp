@@ -25,6 +25,12 @@ std::string joined(const std::vector<std::string>& lines) {
   return out;
 }
 
+bool has_terms(const spec::Form& form, Diagnostics& diagnostics) {
+  if (form.terms.empty())
+    diagnostics.error("transfer.terms", {}, "the function has no softmax over scores");
+  return !form.terms.empty();
+}
+
 class RuleEngine : public Engine {
  public:
   std::string_view name() const override { return "rules"; }
@@ -32,11 +38,7 @@ class RuleEngine : public Engine {
   std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
                                 const Target& target, Diagnostics& diagnostics) override {
     std::optional<Facts> facts = find_facts(source, diagnostics);
-    if (!facts) return std::nullopt;
-    if (form.terms.empty()) {
-      diagnostics.error("transfer.terms", {}, "the function has no softmax over scores");
-      return std::nullopt;
-    }
+    if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
     Edit edit(source, form, target, std::move(*facts), diagnostics);
     for (const Rule& rule : kRules) {
       const tl::Program before = edit.program;
@@ -53,6 +55,15 @@ class RuleEngine : public Engine {
 };
 
 }  // namespace
+
+std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
+                            Diagnostics& diagnostics) {
+  std::optional<Facts> facts = find_facts(source, diagnostics);
+  if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
+  Edit edit(source, form, target, std::move(*facts), diagnostics);
+  if (!rule_form(edit) || !rule_tiles(edit)) return std::nullopt;
+  return std::move(edit.result);
+}
 
 std::unique_ptr<Engine> rule_engine() { return std::make_unique<RuleEngine>(); }
 

@@ -48,6 +48,7 @@ struct Result {
   bool roomier = false;     // other tiles leave more registers: Target::tried may be one more
   Keys keys = Keys::alike;  // whether the range of keys that a row sees moves with the row
   std::string tiles;        // the row of the tile database, by its place; empty: the text's own
+  std::string proposer = "rules";  // or "model (who answered)"
 };
 
 // What the program will be compiled for, and the tile database: the rows of the user's files first,
@@ -69,6 +70,12 @@ class Engine {
 };
 
 std::unique_ptr<Engine> rule_engine();
+
+// What no proposer decides: which of the user's arguments are q, k, v and the output, which sizes
+// the user's code fixes, and the constants that the tile database has for the function. The
+// result's program is the source with these constants.
+std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
+                            Diagnostics& diagnostics);
 
 // What the rules propose.
 std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,

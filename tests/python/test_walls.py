@@ -5,6 +5,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAY_INCLUDE = {
     "support": set(),
+    "models": {"support"},
     "num": {"support"},
     "runtime": {"support", "num"},
     "tl": {"support"},
@@ -14,9 +15,10 @@ MAY_INCLUDE = {
     "lower": {"support", "tl", "lift"},
     "check": {"support", "num", "tl", "spec", "exec"},
     "transfer": {"support", "num", "tl", "spec"},
+    "propose": {"support", "tl", "spec", "check", "transfer", "models"},
     "timeline": {"support", "num", "tl", "exec"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
-    "driver": {"report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "driver": {"propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
 }
 
 

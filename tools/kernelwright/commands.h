@@ -29,9 +29,12 @@ void add_diff(CLI::App& app, Result& result);  // questions.cpp
 void add_explain(CLI::App& app, Result& result);
 void add_doctor(CLI::App& app, Result& result);
 void add_timeline(CLI::App& app, Result& result);   // timeline.cpp
+void add_grammar(CLI::App& app, Result& result);    // proposer.cpp
 void add_export(CLI::App& app, Result& result);     // export.cpp
 void add_self_test(CLI::App& app, Result& result);  // self_test.cpp
 void add_serve(CLI::App& app, Result& result);      // serve.cpp
+void add_ask(CLI::App& app, Result& result);        // ask.cpp
+void add_transcript(CLI::App& app, Result& result);
 
 // --check quick|default|full, for commands that check.
 void add_effort(CLI::App* command, check::Effort& effort);

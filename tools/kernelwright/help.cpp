@@ -24,6 +24,7 @@ const std::vector<Group>& groups() {
       {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
       {"For coding agents", {"serve"}},
+      {"Models, and people in their place", {"ask", "transcript", "grammar"}},
       {"Questions", {"diff", "explain", "timeline", "doctor", "self-test"}},
   };
   return all;

@@ -39,9 +39,12 @@ int main(int argc, char** argv) {
   kw::cli::add_explain(app, result);
   kw::cli::add_doctor(app, result);
   kw::cli::add_timeline(app, result);
+  kw::cli::add_grammar(app, result);
   kw::cli::add_export(app, result);
   kw::cli::add_self_test(app, result);
   kw::cli::add_serve(app, result);
+  kw::cli::add_ask(app, result);
+  kw::cli::add_transcript(app, result);
   kw::cli::arrange_help(app);
   try {
     app.parse(argc, argv);

@@ -11,6 +11,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "proposer.h"
 #include "support/targets.h"
 
 namespace kw::cli {
@@ -24,12 +25,23 @@ Exit worse(Exit a, Exit b) {
   return Exit::holds;
 }
 
+// Beside the folder that was not made.
+std::string attempts_stem(const driver::MakeOptions& options) {
+  fs::path out =
+      options.out.empty() ? fs::path("out") / fs::path(options.spec).stem() : fs::path(options.out);
+  if (!out.has_filename()) out = out.parent_path();
+  std::error_code ignored;
+  if (out.has_parent_path()) fs::create_directories(out.parent_path(), ignored);
+  return out.string();
+}
+
 }  // namespace
 
 void add_make(CLI::App& app, Result& result) {
   struct State {
     std::vector<std::string> specs;
     driver::MakeOptions options;
+    Proposer proposer;
     Output output;
   };
   auto state = std::make_shared<State>();
@@ -47,7 +59,18 @@ void add_make(CLI::App& app, Result& result) {
   add_effort(command, state->options.effort);
   command->add_flag("--gpu", state->options.gpu, "also prove on this machine's GPU");
   command->add_flag("--json", state->output.json, "one JSON object a stage");
+  add_proposer(command, state->proposer);
   command->callback([state, &result] {
+    std::unique_ptr<models::Provider> provider;
+    try {
+      provider = state->proposer.open();
+    } catch (const models::ProviderError& e) {
+      Diagnostics d;
+      result = finish(e, d, state->output);
+      return;
+    }
+    state->options.provider = provider.get();
+    state->options.propose = state->proposer.loop;
     const driver::Say say = [&](const std::string& stage, const std::string& text, double s) {
       say_stage(stage, text, s, state->output);
     };
@@ -61,6 +84,8 @@ void add_make(CLI::App& app, Result& result) {
       Diagnostics diagnostics;
       const driver::Made made = driver::make(options, say, diagnostics);
       if (!made.explanation.empty()) std::cerr << made.explanation;
+      if (made.exit != Exit::holds)
+        keep_attempts(attempts_stem(options), made.best, made.attempts, diagnostics);
       finish(made.exit, diagnostics, state->output);
       end = worse(end, made.exit);
       if (made.exit != Exit::holds)

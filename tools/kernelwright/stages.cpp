@@ -9,10 +9,12 @@
 #include "commands.h"
 #include "console.h"
 #include "driver/cpu_self_test.h"
+#include "driver/proposer.h"
 #include "driver/tiles.h"
 #include "driver/tools.h"
 #include "lift/lift.h"
 #include "lower/lower.h"
+#include "proposer.h"
 #include "support/targets.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
@@ -81,6 +83,36 @@ void say_changes(const lower::Lowered& lowered, const Output& output) {
     std::cerr << fmt::format("-{} +{} of {} lines\n", removed, added, lowered.lines);
 }
 
+// Transfer by whoever answers: the accepted program is the result, and without one the attempts
+// are kept.
+int ask(const Proposer& proposer, const Opened& opened, const transfer::Target& target,
+        const Output& output, Diagnostics& d) {
+  const auto tools = driver::find_tools(d);
+  const auto templates = tools ? driver::find_templates(tools->home, d) : std::nullopt;
+  if (!templates) return finish(driver::exit_for(d), d, output);
+  std::unique_ptr<models::Provider> provider;
+  try {
+    provider = proposer.open();
+  } catch (const models::ProviderError& e) {
+    return finish(e, d, output);
+  }
+  const propose::Proposed asked = propose::propose(
+      {*opened.program, *opened.capture, target, *templates}, *provider, proposer.loop, d);
+  if (asked.result) {
+    std::cerr << fmt::format("{}: {}; -{} +{} statements\n", asked.result->proposer,
+                             propose::count_refusals(asked.attempts),
+                             asked.result->statements_removed, asked.result->statements_added);
+    const bool good = give(output, tl::print(asked.result->program), d);
+    return finish(good ? Exit::holds : driver::exit_for(d), d, output);
+  }
+  if (asked.attempts.empty()) return finish(driver::exit_for(d), d, output);
+  const std::string stem =
+      output.out.empty() || output.out == "-" ? opened.capture->form.name : output.out;
+  keep_attempts(stem, asked.best < 0 ? "" : asked.attempts[asked.best].program,
+                driver::attempts_text(asked), d);
+  return finish(driver::exit_for(asked), d, output);
+}
+
 }  // namespace
 
 void add_capture(CLI::App& app, Result& result) {
@@ -138,6 +170,7 @@ void add_transfer(CLI::App& app, Result& result) {
   struct State {
     std::string program, target = "sm_90a", tiles;
     SpecOptions spec;
+    Proposer proposer;
     Output output;
   };
   auto state = std::make_shared<State>();
@@ -150,6 +183,9 @@ void add_transfer(CLI::App& app, Result& result) {
       ->capture_default_str();
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
+  add_proposer(command, state->proposer);
+  add_effort(command, state->proposer.loop.effort);
+  command->get_option("--check")->group("Who proposes");
   command->callback([state, &result] {
     Diagnostics d;
     Opened opened;
@@ -160,6 +196,10 @@ void add_transfer(CLI::App& app, Result& result) {
       if (const auto tools = driver::find_tools(d))
         tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;
+    if (tiles && state->proposer.model()) {
+      result = ask(state->proposer, opened, {state->target, *tiles}, state->output, d);
+      return;
+    }
     if (tiles)
       changed =
           transfer::transfer(*opened.program, opened.capture->form, {state->target, *tiles}, d);

@@ -1,0 +1,17 @@
+// The loop's check: quick, of all three readings, on inputs of its own.
+#pragma once
+#include <string>
+
+#include "check/check.h"
+#include "propose/answer.h"
+
+namespace kw::propose {
+
+struct Judged {
+  Refusal refusal;      // empty: it holds. check.refuted, check.inconclusive, check.invalid
+  std::string details;  // the counterexample as a person reads it
+};
+
+Judged rehearse(const tl::Program& program, const spec::Capture& capture);
+
+}  // namespace kw::propose
