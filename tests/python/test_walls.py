@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "propose": {"support", "tl", "spec", "check", "transfer", "models"},
     "timeline": {"support", "num", "tl", "exec"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
+    "eval": {"driver", "models", "support", "num", "tl", "spec", "lift", "lower", "check", "transfer", "propose"},
     "driver": {"propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
 }
 

@@ -24,7 +24,7 @@ const std::vector<Group>& groups() {
       {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
       {"For coding agents", {"serve"}},
-      {"Models, and people in their place", {"ask", "transcript", "grammar"}},
+      {"Models, and people in their place", {"ask", "transcript", "grammar", "eval"}},
       {"Questions", {"diff", "explain", "timeline", "doctor", "self-test"}},
   };
   return all;
