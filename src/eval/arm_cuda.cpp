@@ -43,7 +43,7 @@ struct Judgement {
 class Judge {
  public:
   Judge(const Task& task, const Options& options, const transfer::Result& begun)
-      : task_(task), options_(options), begun_(begun), nameless_(anonymous(task.capture)) {}
+      : task_(task), options_(options), begun_(begun), nameless_(propose::anonymous(task.capture)) {}
 
   const spec::Capture& nameless() const { return nameless_; }
 
