@@ -131,7 +131,7 @@ class Item(BaseModel):
     what: str
     standing: str
     detail: str = ""
-    remark: str = ""
+    remark: bool = Field(False, description="said, but nothing that the claim rests on")
 
 
 class Verified(Result):

@@ -193,18 +193,15 @@ def _outcome(kind, said, read):
     findings = [f for o in said.objects for f in o.get("diagnostics", [])]
     if said.stopped:
         findings.append({"code": "serve.stopped", "message": f"the stage was ended: {said.stopped}"})
-    made = {}
-    if said.out and not said.stopped:
-        try:
-            made = read(said, said.objects)
-        except (ValueError, KeyError, TypeError) as error:
-            verdict = "own_fault"
-            findings.append({"code": "internal.serve", "message": f"cannot read what the stage wrote: {error!r}"})
-    elif verdict == "holds":
-        made = read(said, said.objects)
-    findings = _once([*findings, *made.pop("findings", [])])
-    facts = cleaned({"verdict": verdict, "findings": findings, "remarks": said.remarks, **made})
-    return _give(kind.model_validate(facts), verdict in ("bad_input", "own_fault"))
+    facts = {"verdict": verdict, "findings": findings, "remarks": said.remarks}
+    try:
+        made = read(said, said.objects) if (said.out or verdict == "holds") and not said.stopped else {}
+        made["findings"] = _once([*findings, *made.get("findings", [])])
+        result = kind.model_validate(cleaned({**facts, **made}))
+    except (ValueError, KeyError, TypeError) as error:  # a stage that was killed, or a type that lags behind
+        findings.append({"code": "internal.serve", "message": f"cannot read what the stage wrote: {error!r}"})
+        result = kind.model_validate(cleaned({**facts, "verdict": "own_fault", "findings": findings}))
+    return _give(result, result.verdict in ("bad_input", "own_fault"))
 
 
 def _once(findings):
