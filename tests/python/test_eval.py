@@ -6,13 +6,14 @@ import re
 
 import pytest
 
-from kernelwright_cli import KERNEL, ROOT, assert_refused, call, write_spec
+from kernelwright_cli import ROOT, assert_refused, call, write_spec
 from model_server import NO_KEYS, chat, serving
 
-PROGRAM = ROOT / "tests/corpus/sm90_attention_fwd.tl"
+PROGRAM = ROOT / "tests/corpus/sm80_attention_fwd.tl"  # whose check takes two seconds
+KERNEL = ROOT / "kernels/sm80/attention_fwd.cu"
 CAUSAL = """i = torch.arange(q.shape[2])[:, None]
     j = torch.arange(k.shape[2])[None]
-    return (q @ k.mT * 0.125).masked_fill(j > i, -torch.inf).softmax(-1) @ v"""
+    return (q @ k.mT * 128**-0.5).masked_fill(j > i, -torch.inf).softmax(-1) @ v"""
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +21,8 @@ def task(tmp_path_factory):
     """(captured folder, {arm: the lines that the rules would leave})."""
     top = tmp_path_factory.mktemp("eval")
     spec = top / "spec"
-    for words in (["capture", write_spec(top, CAUSAL, shape="2, 4, 96, 64"), "--out", spec],
-                  ["transfer", PROGRAM, "--spec", spec, "--out", top / "x.tl"],
+    for words in (["capture", write_spec(top, CAUSAL), "--out", spec],
+                  ["transfer", PROGRAM, "--spec", spec, "--target", "sm_80", "--out", top / "x.tl"],
                   ["lower", top / "x.tl", "--reference", KERNEL, "--out", top / "x.cu"]):
         run = call(*words)
         assert run.returncode == 0, run.stderr
@@ -76,33 +77,36 @@ def without_reshape(shown, wanted):
 
 
 def along_the_wrong_side(shown, wanted):
-    return edits(shown, replaced(shown, "s = q_r @", "s = p @"))
+    return edits(shown, replaced(shown, "s = q_s[me] @", "s = p @"))
 
 
 def below_the_vocabulary(shown, wanted):
-    return edits(shown, replaced(shown, "kw::publish();", "kw::publish(); __syncthreads();"))
+    return edits(shown, replaced(shown, "kw::sync_block();", "kw::sync_block(); __syncthreads();"))
 
 
 SCRIPT = {"tl": [[right], [without_reshape, along_the_wrong_side]],
           "cuda": [[no_json, right], [below_the_vocabulary, no_json]]}
 
 
+ASKED = ["--samples", 2, "--attempts", 2, "--jobs", 1, "--check", "quick", "--target", "sm_80"]
+
+
 def evaluate(server, spec, *words):
-    return call("eval", spec, "--api", "chat", "--model", "tiny", "--endpoint", server.endpoint, "--samples", 2,
-                "--attempts", 2, "--jobs", 1, "--check", "quick", "--price-in", 1, "--price-out", 10, *words, **NO_KEYS)
+    return call("eval", spec, "--api", "chat", "--model", "tiny", "--endpoint", server.endpoint, *ASKED,
+                "--price-in", 1, "--price-out", 10, *words, **NO_KEYS)
 
 
-def test_the_table_counts_what_passed_by_which_way_and_why_the_rest_did_not(task, tmp_path):
+def test_the_table_counts_what_passed_by_which_way_and_why_the_rest_did_not(task):
     spec, program = task
     model = Model(program, SCRIPT)
     with serving(model) as server:
-        run = evaluate(server, spec, "--json", "--transcript", tmp_path / "said.jsonl")
+        run = evaluate(server, spec, "--json")
     assert run.returncode == 0, run.stderr
     rows = {(r["arm"], r["first_answer"]): r for r in json.loads(run.stdout)["rows"]}
     assert {key: row["pass@1"] for key, row in rows.items()} == {
         ("cuda", True): 0, ("cuda", False): 0.5, ("tl", True): 0.5, ("tl", False): 0.5}
     assert all(row["pass@3"] is None for row in rows.values())
-    assert rows["tl", False]["refused"] == {"gemm_add_async.C1": 1, "gemm_async.C2": 1}
+    assert rows["tl", False]["refused"] == {"gemm_add.C2": 1, "gemm.C3": 1}
     assert (rows["tl", False]["missing reshape"], rows["tl", False]["transposed"]) == (1, 1)
     assert (rows["tl", True]["missing reshape"], rows["tl", True]["transposed"]) == (1, 0)
     assert rows["cuda", False]["ends"] == {"answer.json": 1}
@@ -114,15 +118,21 @@ def test_the_table_counts_what_passed_by_which_way_and_why_the_rest_did_not(task
     tl, cuda = ([user for arm, user in model.told if arm == which] for which in ("tl", "cuda"))
     function = re.search(r"FUNCTION\n(.*?)END OF FUNCTION", tl[0], re.S)[1]
     assert function in cuda[0] and "attention.py" not in function
-    assert "gemm_add_async.C1" in tl[2] and "__syncthreads" in cuda[3]
+    assert "gemm_add.C2" in tl[2] and "__syncthreads" in cuda[3]
     assert not any("gemm_" in user.split("END OF FUNCTION")[1] for user in cuda)
 
-    # A transcript gives the same table without anybody to ask.
-    again = call("eval", spec, "--api", f"replay:{tmp_path}/said.jsonl", "--samples", 2, "--attempts", 2, "--jobs", 1,
-                 "--check", "quick", "--arm", "tl")
-    assert again.returncode == 0, again.stderr
-    assert re.search(r"^TL, first answer +0\.50 +- +- ", again.stdout, re.M), again.stdout
-    assert "TL, with feedback: 1 of 2 failed: 1 gemm_async.C2; 1 missing reshape; 1 transposed" in again.stdout
+
+def test_a_transcript_gives_the_same_table_without_anybody_to_ask(task, tmp_path):
+    spec, program = task
+    script = {"tl": [[no_json, without_reshape], [without_reshape, along_the_wrong_side]]}
+    with serving(Model(program, script)) as server:
+        run = evaluate(server, spec, "--arm", "tl", "--transcript", tmp_path / "said.jsonl")
+    again = call("eval", spec, "--api", f"replay:{tmp_path}/said.jsonl", *ASKED, "--arm", "tl")
+    assert run.returncode == again.returncode == 0, run.stderr + again.stderr
+    for said in (run.stdout, again.stdout):
+        assert re.search(r"^TL, first answer +0\.00 +- +- ", said, re.M), said
+        assert ("TL, with feedback: 2 of 2 failed: 1 gemm.C3, 1 gemm_add.C2; 2 missing reshape; 1 transposed"
+                in said), said
 
 
 def test_nobody_who_answers_is_no_result(task):
