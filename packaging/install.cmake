@@ -20,6 +20,12 @@ install(DIRECTORY include/kernelwright DESTINATION include ${part})
 install(DIRECTORY cuda gpus kernels prompts self_test DESTINATION ${home} ${part})
 install(DIRECTORY bench/ DESTINATION ${home}/bench ${part} FILES_MATCHING PATTERN *.py)
 install(FILES docs/certificate.schema.json DESTINATION ${home}/docs ${part})
+# What `kernelwright serve` gives to read.
+install(FILES AGENTS.md DESTINATION ${home} ${part})
+install(FILES docs/tl.md docs/rules.md docs/soundness.md docs/commands.md
+        DESTINATION ${home}/docs ${part})
+install(DIRECTORY examples/ DESTINATION ${home}/examples ${part}
+        FILES_MATCHING PATTERN *.py PATTERN cpp EXCLUDE)
 install(DIRECTORY tests/wrong DESTINATION ${home}/tests ${part})
 install(FILES tests/corpus/sm90_attention_fwd.tl DESTINATION ${home}/tests/corpus ${part})
 install(DIRECTORY python/kernelwright DESTINATION ${home}/python COMPONENT python

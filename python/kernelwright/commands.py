@@ -29,6 +29,16 @@ def path(name="kernelwright"):
     raise ProgramError(f"{name} is in none of: " + ", ".join(map(str, places)))
 
 
+def home(program):
+    """The folder of the vocabulary and the kernels, or None; src/driver/home.h says where it is."""
+    named = os.environ.get("KERNELWRIGHT_HOME")
+    above = [p / sub for p in Path(program).resolve().parents for sub in ("", "share/kernelwright")]
+    for place in [*([Path(named)] if named else []), *above]:
+        if (place / "cuda/kw/kw.cuh").exists():
+            return place
+    return None
+
+
 def environment():
     """os.environ, with where this Python, its libclang and its NVRTC are."""
     found = {"KERNELWRIGHT_PYTHON": sys.executable,

@@ -18,6 +18,7 @@ import tempfile
 
 import torch
 
+from . import commands
 from .cache import digest
 from .errors import Inconclusive, InternalError, MachineError, Refuted, SpecError
 
@@ -47,18 +48,8 @@ def _is_program(path):
     return os.access(path, os.X_OK) and path.is_file() and path.open("rb").read(4) == b"\x7fELF"
 
 
-def _home(program):
-    """The folder of the vocabulary and the kernels; src/driver/home.h says where it is."""
-    named = os.environ.get("KERNELWRIGHT_HOME")
-    above = [p / sub for p in program.resolve().parents for sub in ("", "share/kernelwright")]
-    for place in [*([pathlib.Path(named)] if named else []), *above]:
-        if (place / "cuda/kw/kw.cuh").exists():
-            return place
-    return None
-
-
 def _files(program):
-    home = _home(program)
+    home = commands.home(program)
     folders = [home / "cuda/kw", home / "kernels"] if home else []
     files = [program, *(p for p in _PACKAGE.glob("*.py") if p.stem not in _LAUNCHING),
              *(p for folder in folders for p in folder.rglob("*") if p.is_file())]

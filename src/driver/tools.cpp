@@ -34,7 +34,10 @@ std::optional<spec::Capture> capture(const Tools& tools, const spec::CaptureRequ
     diagnostics.error("spec.file", {}, fmt::format("there is no file '{}'", request.spec));
     return std::nullopt;
   }
-  std::vector<std::string> command = {"env", "PYTHONPATH=" + tools.home.python().string()};
+  // Safe path: a json.py of the user's where the command runs is not Python's own. The folder of
+  // the specification is looked through all the same, once the file is loaded.
+  std::vector<std::string> command = {"env", "PYTHONSAFEPATH=1",
+                                      "PYTHONPATH=" + tools.home.python().string()};
   for (const std::string& word : spec::capture_command(request, tools.python))
     command.push_back(word);
   const ProcessResult run = run_process(command, {}, 120);

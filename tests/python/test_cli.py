@@ -38,7 +38,7 @@ def edited(tmp_path, old, new):
 COMMANDS = {"make": "--target", "port": "--spec", "rebase": "--onto", "capture": "--form", "lift": "--out", "transfer": "--spec",
             "check": "--cases", "lower": "--reference", "build": "--target", "prove": "folder",
             "bench": "folders", "diff": "b", "explain": "law", "doctor": "--help",
-            "self-test": "--write"}
+            "self-test": "--write", "serve": "--root", "eval": "--samples"}
 
 
 def test_help_lists_every_command():
@@ -71,6 +71,9 @@ def test_explain_says_a_law_and_all_laws_of_a_word():
     word = call("explain", "gemm_async")
     assert word.returncode == 0 and one.stdout in word.stdout
     assert len(word.stdout.splitlines()) > 1
+    laws = json.loads(call("explain", "gemm_async", "--json").stdout)["laws"]
+    assert [f"{law['law']}  {law['text']}" for law in laws] == word.stdout.splitlines()
+    assert set(word.stdout.splitlines()) < set(call("explain", "all").stdout.splitlines())
     assert_refused(call("explain", "gemm_async.C99"), "cli.law", "gemm_async.C99")
 
 
@@ -81,6 +84,8 @@ def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
     assert run.returncode == 1
     assert "STAGES = 2" in run.stdout and "STAGES = 3" in run.stdout
     assert len(run.stdout.splitlines()) <= SCREEN
+    as_json = call("diff", PROGRAM, tmp_path / "edited.tl", "--json")
+    assert as_json.returncode == 1 and json.loads(as_json.stdout) == {"text": run.stdout}
     assert_refused(call("diff", PROGRAM, "none.tl"), "cli.read", "none.tl")
 
 

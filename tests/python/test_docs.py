@@ -13,13 +13,14 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
 from kernelwright_cli import COMMAND, ROOT
 
 DOCUMENTS = ["docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/serving.md", "docs/compilers.md",
-             "docs/interchange.md", "docs/models.md"]
+             "docs/interchange.md", "docs/models.md", "docs/agents.md", "AGENTS.md"]
 BLOCK = re.compile(r"^```(console|sh|python (\S+\.\w+))\n(.*?)^```$", re.M | re.S)
 
 
@@ -87,6 +88,7 @@ def difference(stated, printed):
 def run_document(text, folder):
     """Raises AssertionError with the document's line where a command does something else."""
     environment = {**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}", "KERNELWRIGHT_HOME": str(ROOT),
+                   "KERNELWRIGHT_PYTHON": sys.executable,
                    "LC_ALL": "C", "COLUMNS": "100"}
     steps = steps_of(text)
     where, last = folder, 0

@@ -20,6 +20,7 @@ MAY_INCLUDE = {
     "timeline": {"support", "num", "tl", "exec"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
     "driver": {"foreign", "propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "eval": {"driver", "models", "support", "num", "tl", "spec", "lift", "lower", "check", "transfer", "propose"},
 }
 
 

@@ -33,6 +33,8 @@ void add_grammar(CLI::App& app, Result& result);    // proposer.cpp
 void add_export(CLI::App& app, Result& result);     // export.cpp
 void add_self_test(CLI::App& app, Result& result);  // self_test.cpp
 void add_foreign(CLI::App& app, Result& result);    // foreign.cpp
+void add_serve(CLI::App& app, Result& result);      // serve.cpp
+void add_eval(CLI::App& app, Result& result);       // eval.cpp
 void add_ask(CLI::App& app, Result& result);        // ask.cpp
 void add_transcript(CLI::App& app, Result& result);
 

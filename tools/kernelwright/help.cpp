@@ -23,7 +23,8 @@ const std::vector<Group>& groups() {
        {"capture", "lift", "transfer", "check", "lower", "build"}},
       {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
-      {"Models, and people in their place", {"ask", "transcript", "grammar"}},
+      {"For coding agents", {"serve"}},
+      {"Models, and people in their place", {"ask", "transcript", "grammar", "eval"}},
       {"Questions", {"diff", "explain", "timeline", "doctor", "self-test"}},
   };
   return all;

@@ -43,6 +43,8 @@ int main(int argc, char** argv) {
   kw::cli::add_export(app, result);
   kw::cli::add_self_test(app, result);
   kw::cli::add_foreign(app, result);
+  kw::cli::add_serve(app, result);
+  kw::cli::add_eval(app, result);
   kw::cli::add_ask(app, result);
   kw::cli::add_transcript(app, result);
   kw::cli::arrange_help(app);

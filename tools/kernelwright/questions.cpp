@@ -19,12 +19,14 @@ namespace kw::cli {
 void add_diff(CLI::App& app, Result& result) {
   struct State {
     std::string a, b;
+    Output output;
   };
   auto state = std::make_shared<State>();
   CLI::App* command =
       app.add_subcommand("diff", "What differs between two TL programs; exit 1 if any");
   command->add_option("a", state->a, "A.tl")->required();
   command->add_option("b", state->b, "B.tl")->required();
+  command->add_flag("--json", state->output.json, "machine-readable results and findings");
   command->callback([state, &result] {
     Diagnostics d;
     std::optional<tl::Program> programs[2];
@@ -32,33 +34,45 @@ void add_diff(CLI::App& app, Result& result) {
       if (const SourcePtr source = read_input(k ? state->b : state->a, d))
         programs[k] = tl::parse(source, d);
     if (!programs[0] || !programs[1]) {
-      result = finish(Exit::bad_input, d, {});
+      result = finish(Exit::bad_input, d, state->output);
       return;
     }
     const std::string text = tl::print_diff(*programs[0], *programs[1]);
-    std::cout << text;
+    std::cout << (state->output.json ? nlohmann::json{{"text", text}}.dump() + "\n" : text);
     result = text.empty() ? 0 : 1;
   });
 }
 
 void add_explain(CLI::App& app, Result& result) {
-  auto id = std::make_shared<std::string>();
+  struct State {
+    std::string id;
+    Output output;
+  };
+  auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand("explain", "What a law says, e.g. explain gemm_async.C1");
-  command->add_option("law", *id, "a law's number, or a statement's word for all of its laws")
+  command
+      ->add_option("law", state->id,
+                   "a law's number, a statement's word for all of its laws, or all")
       ->required();
-  command->callback([id, &result] {
-    bool found = false;
-    for (const tl::Law& law : tl::laws()) {
-      const bool wanted = law.id == *id || law.id.substr(0, law.id.rfind('.')) == *id;
-      if (wanted) std::cout << law.id << "  " << law.text << "\n";
-      found = found || wanted;
+  command->add_flag("--json", state->output.json, "machine-readable results and findings");
+  command->callback([state, &result] {
+    Diagnostics d;
+    nlohmann::json found = nlohmann::json::array();
+    for (const tl::Law& law : tl::laws())
+      if (state->id == "all" || law.id == state->id ||
+          law.id.substr(0, law.id.rfind('.')) == state->id)
+        found.push_back({{"law", law.id}, {"text", law.text}});
+    if (found.empty()) {
+      d.error("cli.law", {}, fmt::format("there is no law '{}'", state->id)).hint =
+          "laws are in docs/tl.md; a number looks like gemm_async.C1";
+    } else if (state->output.json) {
+      std::cout << nlohmann::json{{"laws", found}}.dump(1) << "\n";
+    } else {
+      for (const nlohmann::json& law : found)
+        std::cout << law["law"].get<std::string>() << "  " << law["text"].get<std::string>()
+                  << "\n";
     }
-    if (!found)
-      std::cerr << fmt::format(
-          "error[cli.law]: there is no law '{}'\n"
-          "  help: laws are in docs/tl.md; a number looks like gemm_async.C1\n",
-          *id);
-    result = found ? 0 : static_cast<int>(Exit::bad_input);
+    result = finish(found.empty() ? Exit::bad_input : Exit::holds, d, state->output);
   });
 }
 

@@ -65,6 +65,26 @@ Opened open(const std::string& program, const spec::CaptureRequest& spec,
   return opened;
 }
 
+// What a rule changed, on standard error: three lines, or with --json an object a line.
+void say_rule(const transfer::AppliedRule& r, const Output& output) {
+  if (output.json)
+    std::cerr << nlohmann::json{{"rule", r.name}, {"before", r.before}, {"after", r.after}}.dump()
+              << "\n";
+  else
+    std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);
+}
+
+// How much of the expert's text changed, likewise.
+void say_changes(const lower::Lowered& lowered, const Output& output) {
+  const auto& [removed, added] = std::pair(lowered.changes.removed, lowered.changes.added);
+  if (output.json)
+    std::cerr
+        << nlohmann::json{{"removed", removed}, {"added", added}, {"lines", lowered.lines}}.dump()
+        << "\n";
+  else
+    std::cerr << fmt::format("-{} +{} of {} lines\n", removed, added, lowered.lines);
+}
+
 // Transfer by whoever answers: the accepted program is the result, and without one the attempts
 // are kept.
 int ask(const Proposer& proposer, const Opened& opened, const transfer::Target& target,
@@ -192,8 +212,7 @@ void add_transfer(CLI::App& app, Result& result) {
       changed = transfer::transfer(*opened.program, opened.capture->form,
                                    {state->target, *tiles, 0, state->keep_order}, d);
     if (changed)
-      for (const transfer::AppliedRule& r : changed->rules)
-        std::cerr << fmt::format("rule {}\n  - {}\n  + {}\n", r.name, r.before, r.after);
+      for (const transfer::AppliedRule& r : changed->rules) say_rule(r, state->output);
     const bool good = changed && give(state->output, tl::print(changed->program), d);
     result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
   });
@@ -303,9 +322,7 @@ void add_lower(CLI::App& app, Result& result) {
     bool good = lowered && give(state->output, lowered->text, d);
     if (good && !state->patch.empty())
       good = give({state->patch, false}, lowered->changes.patch, d);
-    if (good)
-      std::cerr << fmt::format("-{} +{} of {} lines\n", lowered->changes.removed,
-                               lowered->changes.added, lowered->lines);
+    if (good) say_changes(*lowered, state->output);
     result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
   });
 }

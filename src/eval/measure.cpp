@@ -1,0 +1,53 @@
+// All samples of all arms, side by side; each is a conversation of its own.
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "eval/eval.h"
+
+namespace kw::eval {
+
+std::string_view name(Arm arm) { return arm == Arm::cuda ? "cuda" : "tl"; }
+
+bool passed(const Conversation& conversation) {
+  return !conversation.empty() && conversation.back().code.empty();
+}
+
+bool measure(const Task& task, models::Provider& provider, const Options& options,
+             std::vector<Measured>& all, Diagnostics& diagnostics) {
+  const size_t first = all.size();
+  for (const Arm arm : options.arms)
+    all.push_back({task.capture.form.name, arm, std::vector<Conversation>(options.samples)});
+  const int count = static_cast<int>(options.arms.size()) * options.samples;
+  std::atomic<int> next{0};
+  std::mutex mutex;
+  std::optional<models::ProviderError> unanswered;
+  Diagnostics found;
+  const auto work = [&] {
+    for (int n = next++; n < count; n = next++) {
+      Measured& row = all[first + n / options.samples];
+      Watched own(provider, "eval." + std::string(name(row.arm)), n % options.samples + 1);
+      Diagnostics said;
+      try {
+        row.samples[n % options.samples] =
+            (row.arm == Arm::cuda ? converse_in_cuda : converse_in_tl)(task, own, options, said);
+      } catch (const models::ProviderError& e) {
+        const std::lock_guard lock(mutex);
+        if (!unanswered) unanswered = e;
+      }
+      const std::lock_guard lock(mutex);
+      if (said.has_errors() && !found.has_errors()) found = said;
+      if (unanswered || found.has_errors()) next = count;  // the rest would end likewise
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int t = 1; t < std::min(options.jobs, count); ++t) pool.emplace_back(work);
+  work();
+  for (std::thread& t : pool) t.join();
+  if (unanswered) throw *unanswered;
+  for (const Diagnostic& d : found.all()) diagnostics.add(d);
+  return !found.has_errors();
+}
+
+}  // namespace kw::eval
