@@ -25,6 +25,7 @@ struct State {
   eval::Options options;
   models::Options provider;
   std::string transcript;
+  check::Effort effort = check::Effort::usual;
   Output output;
 };
 
@@ -95,7 +96,7 @@ void add_eval(CLI::App& app, Result& result) {
       ->capture_default_str();
   command->add_option("--target", state->options.target, "GPU architecture: " + target_names())
       ->capture_default_str();
-  add_effort(command, state->options.loop.effort);
+  add_effort(command, state->effort);
   command->add_option("--transcript", state->transcript,
                       "write every question and answer to this file; see kernelwright transcript");
   command->add_option("--out", state->output.out, "file for the table");
@@ -103,6 +104,7 @@ void add_eval(CLI::App& app, Result& result) {
   add_provider_options(command, state->provider);
   command->callback([state, &result] {
     Diagnostics d;
+    state->options.loop.check = check::options_for(state->effort);
     std::vector<eval::Measured> all;
     try {
       if (!measure_all(*state, all, d)) {
