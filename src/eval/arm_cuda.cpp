@@ -43,7 +43,10 @@ struct Judgement {
 class Judge {
  public:
   Judge(const Task& task, const Options& options, const transfer::Result& begun)
-      : task_(task), options_(options), begun_(begun), nameless_(propose::anonymous(task.capture)) {}
+      : task_(task),
+        options_(options),
+        begun_(begun),
+        nameless_(propose::anonymous(task.capture)) {}
 
   const spec::Capture& nameless() const { return nameless_; }
 
@@ -61,7 +64,8 @@ class Judge {
                      : out.refusal.sentence;
       return out;
     }
-    const propose::Judged rehearsed = propose::rehearse(*program, nameless_);
+    const propose::Judged rehearsed =
+        propose::rehearse(*program, nameless_, options_.loop.rehearsal);
     out.refusal = rehearsed.refusal;
     if (!out.refusal.code.empty()) {
       out.told = "it compiles, and its output is wrong: " + without_statement(out.refusal.sentence);
@@ -93,8 +97,7 @@ class Judge {
       out.told = out.refusal.sentence;
       return;
     }
-    const check::Report report =
-        check::check(result.program, task_.capture, check::options_for(options_.loop.effort));
+    const check::Report report = check::check(result.program, task_.capture, options_.loop.check);
     if (report.verdict != check::Verdict::holds)
       out.refusal = {fmt::format("accept.{}", check::name(report.verdict)),
                      "it passed one test and failed another, on inputs that are not shown"};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <thread>
 
@@ -153,7 +154,7 @@ class Conversation {
       return;
     }
     attempt.stage = Stage::obeys;
-    const Judged rehearsed = rehearse(*program, shared_.nameless);
+    const Judged rehearsed = rehearse(*program, shared_.nameless, shared_.options.rehearsal);
     attempt.refusal = rehearsed.refusal;
     attempt.details = last_->details = rehearsed.details;
     if (!attempt.refusal.code.empty()) return;
@@ -168,8 +169,7 @@ class Conversation {
     result.program = with_names(program, capture.form);
     if (!bind_arguments(result, shared_.begun.program, capture.form, attempt.refusal)) return;
     attempt.program = tl::print(result.program);
-    check::Report report =
-        check::check(result.program, capture, check::options_for(shared_.options.effort));
+    check::Report report = check::check(result.program, capture, shared_.options.check);
     if (report.verdict != check::Verdict::holds) {
       attempt.refusal = {fmt::format("accept.{}", check::name(report.verdict)),
                          "the program passed the check of this conversation, and another one on "
@@ -201,15 +201,22 @@ class Conversation {
 std::vector<Ended> converse(Shared& shared) {
   const int samples = shared.options.samples;
   std::vector<Ended> ended(samples);
+  std::vector<std::exception_ptr> faults(samples);  // our own: they are the caller's to report
   std::atomic<int> next{0};
   const auto work = [&] {
-    for (int n = next++; n < samples; n = next++) ended[n] = Conversation(shared, n + 1).run();
+    for (int n = next++; n < samples; n = next++) try {
+        ended[n] = Conversation(shared, n + 1).run();
+      } catch (...) {
+        faults[n] = std::current_exception();
+      }
   };
   const int wanted = shared.options.threads > 0 ? shared.options.threads : samples;
   std::vector<std::thread> pool;
   for (int t = 1; t < std::min(wanted, samples); ++t) pool.emplace_back(work);
   work();
   for (std::thread& t : pool) t.join();
+  for (const std::exception_ptr& fault : faults)
+    if (fault) std::rethrow_exception(fault);
   return ended;
 }
 

@@ -24,6 +24,7 @@ struct State {
   std::vector<std::string> specs;
   eval::Options options;
   models::Options provider;
+  check::Effort effort = check::Effort::usual;
   std::string transcript;
   Output output;
 };
@@ -95,7 +96,7 @@ void add_eval(CLI::App& app, Result& result) {
       ->capture_default_str();
   command->add_option("--target", state->options.target, "GPU architecture: " + target_names())
       ->capture_default_str();
-  add_effort(command, state->options.loop.effort);
+  add_effort(command, state->effort);
   command->add_option("--transcript", state->transcript,
                       "write every question and answer to this file; see kernelwright transcript");
   command->add_option("--out", state->output.out, "file for the table");
@@ -104,6 +105,7 @@ void add_eval(CLI::App& app, Result& result) {
   command->callback([state, &result] {
     Diagnostics d;
     std::vector<eval::Measured> all;
+    state->options.loop.check = check::options_for(state->effort);
     try {
       if (!measure_all(*state, all, d)) {
         result = finish(driver::exit_for(d), d, state->output);
