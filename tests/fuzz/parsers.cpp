@@ -5,6 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/verify.h"
+#include "models/sse.h"
+#include "models/transcript.h"
+#include "models/wire.h"
 #include "num/npy.h"
 #include "runtime/cubin.h"
 #include "runtime/launch_spec.h"
@@ -90,6 +93,36 @@ void certificate(const std::string& bytes) {
   demand(again && driver::difference(*read, *again).empty(), "printing gives the same claims");
 }
 
+// What an endpoint may send, as a stream and whole, in each protocol.
+void stream(const std::string& bytes) {
+  for (const char* api : {"chat", "responses", "anthropic"}) {
+    const auto wire = models::make_wire(api, false);
+    models::Reply reply;
+    models::SseParser events([&](const models::SseEvent& e) { wire->event(e, reply); });
+    try {
+      for (size_t at = 0; at < bytes.size(); at += 7) events.feed(bytes.substr(at, 7));
+    } catch (const models::WireFault&) {
+    } catch (const models::WireError&) {
+    }
+    try {
+      wire->whole(models::object_of(bytes), reply);
+    } catch (const models::WireFault&) {
+    } catch (const models::WireError&) {
+    }
+  }
+}
+
+void transcript(const std::string& bytes) {
+  std::string line;
+  try {
+    line = models::to_line(models::from_line(bytes));
+  } catch (const std::runtime_error&) {
+    return;
+  }
+  demand(models::to_line(models::from_line(line)) == line, "a record reads back the same");
+  models::readable({models::from_line(line)});
+}
+
 }  // namespace
 
 const std::vector<Parser>& parsers() {
@@ -99,7 +132,9 @@ const std::vector<Parser>& parsers() {
                                           {"npy", npy},
                                           {"launch", launch},
                                           {"tiles", tiles},
-                                          {"certificate", certificate}};
+                                          {"certificate", certificate},
+                                          {"stream", stream},
+                                          {"transcript", transcript}};
   return all;
 }
 

@@ -18,6 +18,8 @@ struct Parser {
 // granted) · cubin: an ELF image · npy · launch: launch.json
 // tiles: tiles.json, which must print and read back the same · certificate: certificate.json by
 // its schema, likewise
+// stream: what an endpoint of a model sends · transcript: one record, which must print and read
+// back the same
 const std::vector<Parser>& parsers();
 const Parser* find_parser(std::string_view name);
 

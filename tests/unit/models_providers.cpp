@@ -93,9 +93,11 @@ TEST(Replay, RepeatedRequestsGetTheirAnswersInOrderAndThenNone) {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "t.jsonl";
   std::ofstream(file) << to_line({request(1), Answer{"one", "m"}, {}}) << "\n"
+                      << to_line({request(2), Answer{"other", "m"}, {}}) << "\n"
                       << to_line({request(1), Answer{"two", "m"}, {}}) << "\n";
   const auto replay = make_replay(file, std::make_shared<Budget>(Settings{}));
   EXPECT_EQ(replay->ask(request(1), {}).text, "one");
+  EXPECT_EQ(replay->ask(request(2), {}).text, "other");
   EXPECT_EQ(replay->ask(request(1), {}).text, "two");
   try {
     replay->ask(request(1), {});
