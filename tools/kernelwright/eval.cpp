@@ -24,6 +24,7 @@ struct State {
   std::vector<std::string> specs;
   eval::Options options;
   models::Options provider;
+  check::Effort effort = check::Effort::usual;
   std::string transcript;
   check::Effort effort = check::Effort::usual;
   Output output;
@@ -106,6 +107,7 @@ void add_eval(CLI::App& app, Result& result) {
     Diagnostics d;
     state->options.loop.check = check::options_for(state->effort);
     std::vector<eval::Measured> all;
+    state->options.loop.check = check::options_for(state->effort);
     try {
       if (!measure_all(*state, all, d)) {
         result = finish(driver::exit_for(d), d, state->output);
