@@ -24,7 +24,6 @@ struct State {
   std::vector<std::string> specs;
   eval::Options options;
   models::Options provider;
-  check::Effort effort = check::Effort::usual;
   std::string transcript;
   check::Effort effort = check::Effort::usual;
   Output output;
@@ -105,7 +104,6 @@ void add_eval(CLI::App& app, Result& result) {
   add_provider_options(command, state->provider);
   command->callback([state, &result] {
     Diagnostics d;
-    state->options.loop.check = check::options_for(state->effort);
     std::vector<eval::Measured> all;
     state->options.loop.check = check::options_for(state->effort);
     try {
