@@ -14,7 +14,7 @@ from kernelwright_cli import COMMAND, KERNEL, ROOT, assert_refused, write_spec
 from mcp_client import call, command_for, processes_with, raw_session, serving
 
 PREFIX_LM = "kernelwright://examples/prefix_lm.py"
-SM90 = "kernelwright://kernels/sm90/attention_fwd.cu"
+SM90, SM80 = (f"kernelwright://kernels/{arch}/attention_fwd.cu" for arch in ("sm90", "sm80"))
 TOOLS = ["build", "capture", "check", "corpus", "diff", "explain", "lift", "lower", "make", "transfer", "verify"]
 
 
@@ -77,15 +77,16 @@ def test_a_port_of_prefix_lm_and_what_its_checks_find(tmp_path):
         progress = []
         captured, failed = await does("capture", progress, spec=PREFIX_LM, out="spec")
         assert not failed and "j <= i or j < prefix[b]" in captured["form"] and captured["folder"] == "spec"
-        assert (await does("lift", kernel=SM90, out="expert.tl"))[0]["file"] == "expert.tl"
-        changed, _ = await does("transfer", progress, program="expert.tl", spec="spec", out="new.tl")
+        assert (await does("lift", kernel=SM80, out="expert.tl"))[0]["file"] == "expert.tl"
+        changed, _ = await does("transfer", progress, program="expert.tl", spec="spec", target="sm_80",
+                                out="new.tl")
         assert changed["verdict"] == "holds" and "mask" in {r["rule"] for r in changed["rules"]}
         checked, failed = await does("check", progress, program="new.tl", spec="spec", effort="quick")
         assert not failed and checked["verdict"] == "holds" and checked["effort"] == "quick"
-        lowered, _ = await does("lower", program="new.tl", reference=SM90, out="new.cu", patch="new.patch")
+        lowered, _ = await does("lower", program="new.tl", reference=SM80, out="new.cu", patch="new.patch")
         assert 0 < lowered["added"] < 40 and "+++" in (tmp_path / "new.patch").read_text()
         assert (await does("lift", kernel="new.cu"))[0]["text"] == (tmp_path / "new.tl").read_text()
-        built, _ = await does("build", progress, kernel="new.cu", out="new.cubin")
+        built, _ = await does("build", progress, kernel="new.cu", target="sm_80", out="new.cubin")
         assert built["spills"] == 0 and (tmp_path / "new.cubin").read_bytes()[:4] == b"\x7fELF"
         differs, failed = await does("diff", a="expert.tl", b="new.tl")
         assert differs["verdict"] == "refuted" and not failed and "prefix" in differs["text"]
@@ -105,7 +106,7 @@ def test_a_port_of_prefix_lm_and_what_its_checks_find(tmp_path):
         assert example["reading"] == "values" or "formula" in example["message"]
         assert example["difference"] and example["line"] > 0
 
-        (tmp_path / "law.tl").write_text(text.replace("q_r @ k_s[t + 1].T", "q_r @ v_q[t + 1].T"))
+        (tmp_path / "law.tl").write_text(text.replace("q_s[me] @ k_s[n].T", "q_s[me] @ v_q[n].T"))
         broken, failed = await does("check", program="law.tl", spec="spec")
         [finding] = broken["findings"][:1]
         assert failed and broken["verdict"] == "bad_input" and finding["place"]["line"] > 0
@@ -121,7 +122,7 @@ def test_make_tells_its_stages_as_it_goes_and_its_folder_verifies(tmp_path):
 
     async def body(client):
         progress = []
-        made, failed = await call(client, "make", progress, spec="attention.py", effort="quick")
+        made, failed = await call(client, "make", progress, spec="attention.py", target="sm_80", effort="quick")
         assert not failed and made["folder"] == "out/attention", made
         assert [s["stage"] for s in made["stages"] if s["stage"]] == [
             "capture", "lift", "transfer", "check", "lower", "build", "wrote"]
@@ -275,13 +276,13 @@ sys.stderr.write('a remark\\n{{\\n "diagnostics": [{{"code": "a.b", "message": "
 """
 
 
-@pytest.mark.parametrize("more, verdict, code", [
-    ("time.sleep(1000)", "inconclusive", "serve.stopped"),
-    ("while True: print('x' * 1000)", "inconclusive", "serve.stopped"),
-    ("import os; os.abort()", "own_fault", "internal.serve"),
-    ("sys.exit(5)", "own_fault", "internal.serve"),
+@pytest.mark.parametrize("more, verdict, code, why", [
+    ("time.sleep(1000)", "inconclusive", "serve.stopped", "limit of 3 s"),
+    ("while True: print('x' * 1000)", "inconclusive", "serve.stopped", "more than 8388608 bytes"),
+    ("import os; os.abort()", "own_fault", "internal.serve", "JSON"),
+    ("sys.exit(5)", "own_fault", "internal.serve", "JSON"),
 ], ids=["past the limit", "endless output", "killed", "unknown exit code"])
-def test_a_stage_that_misbehaves_is_no_success(tmp_path, more, verdict, code):
+def test_a_stage_that_misbehaves_is_no_success(tmp_path, more, verdict, code, why):
     program = tmp_path / "program"
     program.write_text(LOUD.format(python=sys.executable, more=more))
     program.chmod(0o755)
@@ -292,9 +293,10 @@ def test_a_stage_that_misbehaves_is_no_success(tmp_path, more, verdict, code):
         result, failed = await call(client, "make", progress, spec="s.py")
         assert result["verdict"] == verdict and failed == (verdict == "own_fault")
         assert {"a.b", code} == {f["code"] for f in result["findings"]}
+        assert why in result["findings"][-1]["message"]
         assert "a remark" in result["remarks"] and result["folder"] == ""
         assert [int(done) for done, _, _ in progress[:3]] == [1, 1, 2]
-    serving(tmp_path, body, "--limit", "3", program=program)
+    serving(tmp_path, body, "--limit", "3" if "sleep" in more else "600", program=program)
 
 
 # --- starting ---------------------------------------------------------------------------------

@@ -374,7 +374,7 @@ TEST_F(Packing, RefusesAGridThatIsNotWholeClusters) {
 Json of_somebody_else() {
   return Json::parse(R"({
     "entry": "fwd", "target": "sm_80", "threads": 128, "shared_bytes": 65536,
-    "parameter_bytes": 80,
+    "parameter_bytes": 80, "cluster": 1, "resident": 1,
     "grid": ["ceil_div", "M", 128], "grid_y": "B", "grid_z": "H",
     "arguments": [
       {"name": "q", "kind": "pointer", "offset": 0, "dtype": "bf16",
