@@ -11,8 +11,9 @@ namespace kw::check {
 
 namespace {
 
-using RowTile = std::pair<int64_t, int64_t>;        // first row, rows
-using Key = std::tuple<int64_t, int64_t, RowTile>;  // batch, head of the case, rows
+using RowTile = std::pair<int64_t, int64_t>;  // first row, rows
+// Batch, head of the case, rows, and the accumulator: of several terms each has its own.
+using Key = std::tuple<int64_t, int64_t, RowTile, std::string>;
 struct Ranges {
   std::map<int64_t, std::pair<int64_t, bool>> visited;  // first key -> (keys, masked)
   bool twice = false;
@@ -51,7 +52,7 @@ std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::P
                                            int& blocks) {
   std::map<Key, Ranges> tiles;
   for (const exec::Visit& v : visits) {
-    Ranges& r = tiles[{v.batch, v.head, {v.row, v.rows}}];
+    Ranges& r = tiles[{v.batch, v.head, {v.row, v.rows}, v.into}];
     r.twice |= !r.visited.emplace(v.key, std::pair(v.keys, v.masked)).second;
   }
   spec::Evaluator evaluator(form, problem);
@@ -60,7 +61,7 @@ std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::P
       form.terms[0].keep && spec::mentions(form.terms[0].keep, spec::Kind::index, "h");
   std::set<std::tuple<int64_t, RowTile, int64_t, int64_t, bool>> seen;
   for (const auto& [key, ranges] : tiles) {
-    const auto& [b, h, rows] = key;
+    const auto& [b, h, rows, into] = key;
     const int64_t head = c.heads[h];
     if (ranges.twice)
       return blame(c, key, {rows.first, 0},
