@@ -32,7 +32,7 @@ def commands_in(text):
     found = []
     for group, lines in re.findall(r"^([^\n:]+):\n((?:  .*\n)+)", text, re.M):
         if group not in ("Options", "Positionals"):
-            found += re.findall(r"^  (\S+)  ", lines, re.M)
+            found += re.findall(r"^  ([a-z]\S*)  ", lines, re.M)  # a group may be one of options
     return found
 
 

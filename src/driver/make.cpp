@@ -185,7 +185,7 @@ class Maker {
     const auto templates = find_templates(tools_->home, attempt_);
     if (!templates) return false;
     propose::Options options = options_.propose;
-    options.effort = options_.effort;
+    options.check = check::options_for(options_.effort);
     const transfer::Target target{options_.target, *tiles_, tried};
     propose::Proposed asked = propose::propose({*source_, *capture_, target, *templates},
                                                *options_.provider, options, attempt_);

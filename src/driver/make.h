@@ -36,7 +36,7 @@ struct MakeOptions {
   bool gpu = false;
   check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
   models::Provider* provider = nullptr;         // who proposes in the rules' place, or null
-  propose::Options propose;  // and how often it is asked; its effort is the above
+  propose::Options propose;  // and how often it is asked; its check is that of the effort
 };
 
 // Seconds since the last lap, for a stage's line.

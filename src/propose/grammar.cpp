@@ -82,7 +82,7 @@ void name_rules(const std::string& name, const std::set<std::string>& words, std
 std::string hole(const std::string& kind) {
   static const std::map<std::string, std::string> rules = {
       {"expr", "expr"},     {"exprs", "exprs"},   {"map", "expr"},    {"num", "integer"},
-      {"size", "sum"},      {"sum", "sum"},       {"atom", "atom"},   {"word", "name"},
+      {"size", "sum"},      {"sum", "sum"},       {"atom", "atom"},   {"word", "word"},
       {"new", "name"},      {"record", "name"},   {"fn", "name"},     {"step", "name"},
       {"news", "names"},    {"dims", "names"},    {"inits", "inits"}, {"lets", "inits"},
       {"rows", "rows"},     {"values", "names"},  {"tiles", "tiles"}, {"access", "access"},
@@ -135,6 +135,7 @@ std::string statement_rules() {
 
 std::string hole_rules() {
   std::string out;
+  out += rule("word", "name | \"bf16\" | \"f16\"");  // of an element, too
   out += rule("names", several("name"));
   out += rule("exprs", several("expr"));
   out += rule("init", "name \" = \" expr");
@@ -205,8 +206,7 @@ std::string answer_rules() {
   out += rule("text", "\"[\" json-line (\", \" json-line)* \"]\"");
   out += rule("json-line", "\"\\\"\" line \"\\\"\"");
   out += rule("string", "\"\\\"\" char{0,400} \"\\\"\"");
-  out +=
-      rule("char", "[^\"\\\\\\x00-\\x1F\\x7F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" [0-9a-fA-F]{4})");
+  out += rule("char", "[^\"\\\\\\x00-\\x1F\\x7F] | \"\\\\\" ([\"\\\\/bfnrt])");
   out += rule("line", "\"    \"{0,12} statement");
   return out;
 }

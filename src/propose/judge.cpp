@@ -9,14 +9,6 @@ namespace {
 
 constexpr uint64_t kRehearsal = 7001;  // seeds of the loop's inputs; any but 0
 
-check::Options options() {
-  check::Options o = check::options_for(check::Effort::quick);
-  o.schedules = true;
-  o.rehearsal = kRehearsal;
-  o.self_check_step = 0;  // the capture was held against PyTorch when it was opened
-  return o;
-}
-
 std::string why(const check::Report& report) {
   if (report.counterexample) {
     const check::Counterexample& e = *report.counterexample;
@@ -41,8 +33,17 @@ std::string without_times(const check::Report& report) {
 
 }  // namespace
 
-Judged rehearse(const tl::Program& program, const spec::Capture& capture) {
-  const check::Report report = check::check(program, capture, options());
+check::Options rehearsal_check() {
+  check::Options o = check::options_for(check::Effort::quick);
+  o.schedules = true;
+  o.rehearsal = kRehearsal;
+  o.self_check_step = 0;  // the capture was held against PyTorch when it was opened
+  return o;
+}
+
+Judged rehearse(const tl::Program& program, const spec::Capture& capture,
+                const check::Options& options) {
+  const check::Report report = check::check(program, capture, options);
   if (report.verdict == check::Verdict::holds) return {};
   return {{fmt::format("check.{}", check::name(report.verdict)), one_line(why(report))},
           without_times(report)};

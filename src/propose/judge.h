@@ -12,6 +12,10 @@ struct Judged {
   std::string details;  // the counterexample as a person reads it
 };
 
-Judged rehearse(const tl::Program& program, const spec::Capture& capture);
+// Quick, with schedules, on inputs of its own (check::Options::rehearsal).
+check::Options rehearsal_check();
+
+Judged rehearse(const tl::Program& program, const spec::Capture& capture,
+                const check::Options& options);
 
 }  // namespace kw::propose

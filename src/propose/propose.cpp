@@ -153,7 +153,7 @@ class Conversation {
       return;
     }
     attempt.stage = Stage::obeys;
-    const Judged rehearsed = rehearse(*program, shared_.nameless);
+    const Judged rehearsed = rehearse(*program, shared_.nameless, shared_.options.rehearsal);
     attempt.refusal = rehearsed.refusal;
     attempt.details = last_->details = rehearsed.details;
     if (!attempt.refusal.code.empty()) return;
@@ -168,8 +168,7 @@ class Conversation {
     result.program = with_names(program, capture.form);
     if (!bind_arguments(result, shared_.begun.program, capture.form, attempt.refusal)) return;
     attempt.program = tl::print(result.program);
-    check::Report report =
-        check::check(result.program, capture, check::options_for(shared_.options.effort));
+    check::Report report = check::check(result.program, capture, shared_.options.check);
     if (report.verdict != check::Verdict::holds) {
       attempt.refusal = {fmt::format("accept.{}", check::name(report.verdict)),
                          "the program passed the check of this conversation, and another one on "

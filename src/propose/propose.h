@@ -18,6 +18,7 @@
 
 #include "check/check.h"
 #include "models/provider.h"
+#include "propose/judge.h"
 #include "propose/prompt.h"
 #include "transfer/transfer.h"
 
@@ -29,7 +30,8 @@ struct Options {
   long tokens = 400'000;      // of questions and answers of each, together; 0: any number
   int answer_tokens = 16384;  // of one answer, at most
   int threads = 0;            // conversations at a time; 0: all
-  check::Effort effort = check::Effort::usual;  // of the check that accepts
+  check::Options rehearsal = rehearsal_check();  // the one whose findings the proposer hears
+  check::Options check;                          // the one that accepts
 };
 
 // How far an attempt came.

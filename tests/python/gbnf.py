@@ -1,6 +1,6 @@
 """Enough of GBNF to test a grammar: sentences drawn from it, and whether it gives a text.
 
-Read are strings, character classes, rule names, groups, alternatives, and the repetitions ? * + {m,n}.
+Read are strings, character classes, rule names, groups, alternatives, and the repetitions ? * + {n} {m,n}.
 A rule becomes nested tuples: ("text", t), ("class", members), ("rule", name), ("all", parts),
 ("any", ways), ("repeat", part, least, most).
 """
@@ -9,7 +9,7 @@ import functools
 import re
 import string
 
-TOKEN = re.compile(r'\s*("(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|[A-Za-z][\w-]*|[()|?*+]|\{\d+,\d+\})')
+TOKEN = re.compile(r'\s*("(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|[A-Za-z][\w-]*|[()|?*+]|\{\d+(?:,\d+)?\})')
 PRINTABLE = {c for c in string.printable if c >= " "} | {"é", "∑"}
 MOST = 3  # repetitions in a drawn sentence, above the least
 
@@ -37,7 +37,7 @@ def members(text):
 
 class Grammar:
     def __init__(self, text):
-        self.rules = {}
+        self.rules, self.known = {}, {}
         for line in text.splitlines():
             name, right = line.split(" ::= ", 1)
             assert name not in self.rules, f"two rules {name}"
@@ -65,13 +65,13 @@ class Grammar:
             elif token[0] == '"':
                 part = ("text", unescape(token[1:-1]))
             elif token[0] == "[":
-                part = ("class", frozenset(members(token)))
+                part = ("class", "".join(sorted(members(token))))
             else:
                 part = ("rule", token)
             if self.tokens and self.tokens[0][0] in "?*+{":
                 how = self.tokens.pop(0)
                 least, most = {"?": (0, 1), "*": (0, None), "+": (1, None)}.get(how) or \
-                    tuple(map(int, how[1:-1].split(",")))
+                    tuple(map(int, (how[1:-1].split(",") * 2)[:2]))
                 part = ("repeat", part, least, most)
             parts.append(part)
         return ("all", tuple(parts))
@@ -91,6 +91,12 @@ class Grammar:
         assert max(depths.values()) < 10**6, "a rule has no sentence"
         return depths
 
+    def least(self, node):
+        """The depth of the node's shallowest sentence, once the rules' are known."""
+        if id(node) not in self.known:
+            self.known[id(node)] = self.depth(node, self.depths)
+        return self.known[id(node)]
+
     def depth(self, node, depths):
         kind = node[0]
         if kind == "rule":
@@ -99,7 +105,7 @@ class Grammar:
             return (max if kind == "all" else min)([self.depth(n, depths) for n in node[1]], default=0)
         return self.depth(node[1], depths) if kind == "repeat" and node[2] else 0
 
-    def draw(self, random, name, budget=12):
+    def draw(self, random, name, budget=14):
         return self.draw_node(random, self.rules[name], budget)
 
     def draw_node(self, random, node, budget):
@@ -107,17 +113,19 @@ class Grammar:
         if kind == "text":
             return node[1]
         if kind == "class":
-            return random.choice(sorted(node[1]))
+            return random.choice(node[1])
         if kind == "rule":
             return self.draw(random, node[1], budget - 1)
         if kind == "all":
             return "".join(self.draw_node(random, n, budget) for n in node[1])
         if kind == "any":
-            least = min(self.depth(n, self.depths) for n in node[1])
-            ways = [n for n in node[1] if self.depth(n, self.depths) <= max(budget, least)]
+            most = max(budget, self.least(node))
+            ways = [n for n in node[1] if self.least(n) <= most]
             return self.draw_node(random, random.choice(ways), budget)
         _, part, least, most = node
-        extra = 0 if self.depth(part, self.depths) > budget else random.randint(0, MOST)
+        extra = 0
+        while extra < MOST and self.least(part) <= budget and random.random() < 0.4:
+            extra += 1
         times = least + extra if most is None else min(least + extra, most)
         return "".join(self.draw_node(random, part, budget) for _ in range(times))
 

@@ -151,6 +151,7 @@ void add_transfer(CLI::App& app, Result& result) {
     std::string program, target = "sm_90a", tiles;
     SpecOptions spec;
     Proposer proposer;
+    check::Effort effort = check::Effort::usual;
     Output output;
   };
   auto state = std::make_shared<State>();
@@ -164,7 +165,7 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_option("--tiles", state->tiles, "a tile database of yours, before the shipped one");
   add_output(command, state->output, "the .tl file to write");
   add_proposer(command, state->proposer);
-  add_effort(command, state->proposer.loop.effort);
+  add_effort(command, state->effort);
   command->get_option("--check")->group("Who proposes");
   command->callback([state, &result] {
     Diagnostics d;
@@ -177,6 +178,7 @@ void add_transfer(CLI::App& app, Result& result) {
         tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;
     if (tiles && state->proposer.model()) {
+      state->proposer.loop.check = check::options_for(state->effort);
       result = ask(state->proposer, opened, {state->target, *tiles}, state->output, d);
       return;
     }
