@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <thread>
 
@@ -201,15 +202,22 @@ class Conversation {
 std::vector<Ended> converse(Shared& shared) {
   const int samples = shared.options.samples;
   std::vector<Ended> ended(samples);
+  std::vector<std::exception_ptr> faults(samples);  // our own: they are the caller's to report
   std::atomic<int> next{0};
   const auto work = [&] {
-    for (int n = next++; n < samples; n = next++) ended[n] = Conversation(shared, n + 1).run();
+    for (int n = next++; n < samples; n = next++) try {
+        ended[n] = Conversation(shared, n + 1).run();
+      } catch (...) {
+        faults[n] = std::current_exception();
+      }
   };
   const int wanted = shared.options.threads > 0 ? shared.options.threads : samples;
   std::vector<std::thread> pool;
   for (int t = 1; t < std::min(wanted, samples); ++t) pool.emplace_back(work);
   work();
   for (std::thread& t : pool) t.join();
+  for (const std::exception_ptr& fault : faults)
+    if (fault) std::rethrow_exception(fault);
   return ended;
 }
 

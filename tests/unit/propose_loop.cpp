@@ -211,6 +211,20 @@ TEST_F(Loop, ends_a_conversation_that_nobody_answers) {
   EXPECT_NE(render(diagnostics).find("no further answer is written down"), std::string::npos);
 }
 
+TEST_F(Loop, passes_on_a_fault_of_its_own) {
+  struct Faulty : models::Provider {
+    models::Answer ask(const models::Request& request,
+                       const std::function<void(size_t)>&) override {
+      if (request.sample == 2) throw std::logic_error("a fault");
+      return {"", "scripted"};
+    }
+  } provider;
+  options.samples = 2;
+  options.attempts = 1;
+  EXPECT_THROW(propose({source, capture, target, texts}, provider, options, diagnostics),
+               std::logic_error);
+}
+
 TEST_F(Loop, refuses_a_program_that_never_ends) {
   options.attempts = 1;
   options.rehearsal.cases = 1;
