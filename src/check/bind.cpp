@@ -171,15 +171,20 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
   std::vector<int64_t> key_heads;
   for (int64_t h : c.heads)
     if (key_heads.empty() || key_heads.back() != h / ratio) key_heads.push_back(h / ratio);
-  const spec::Term& term = form.terms[0];
   const int64_t B = spec::value_of(form.B, problem.sizes),
                 M = spec::value_of(form.M, problem.sizes),
                 N = spec::value_of(form.N, problem.sizes);
   exec::Launch launch;
   launch.grid = c.grid;
-  launch.tensors["q"] = gather(term.q, problem, "i", c.heads, B, M, form.D.constant);
-  launch.tensors["k"] = gather(term.k, problem, "j", key_heads, B, N, form.D.constant);
-  launch.tensors["v"] = gather(term.v, problem, "j", key_heads, B, N, form.Dv.constant);
+  for (size_t t = 0; t < form.terms.size(); ++t) {
+    const spec::Term& term = form.terms[t];
+    const auto put = [&](char operand, Tensor tensor) {
+      launch.tensors.emplace(form.operand_name(t, operand), std::move(tensor));
+    };
+    put('q', gather(term.q, problem, "i", c.heads, B, M, form.D.constant));
+    put('k', gather(term.k, problem, "j", key_heads, B, N, form.D.constant));
+    put('v', gather(term.v, problem, "j", key_heads, B, N, form.Dv.constant));
+  }
 
   const Stmt* args = program.find(Op::args);
   if (!args) {

@@ -11,11 +11,13 @@ namespace kw::check {
 
 namespace {
 
-using RowTile = std::pair<int64_t, int64_t>;        // first row, rows
-using Key = std::tuple<int64_t, int64_t, RowTile>;  // batch, head of the case, rows
+using RowTile = std::pair<int64_t, int64_t>;  // first row, rows
+// Batch, head of the case, rows, and the accumulator: several terms may have one each.
+using Key = std::tuple<int64_t, int64_t, RowTile, std::string>;
 struct Ranges {
   std::map<int64_t, std::pair<int64_t, bool>> visited;  // first key -> (keys, masked)
-  bool twice = false;
+  std::map<int64_t, size_t> times;                      // first key -> how often
+  bool too_often = false;                               // more often than there are terms
 };
 
 // A key range, by its keep predicate, for all rows of a tile: the first entry that is not `wanted`.
@@ -51,8 +53,10 @@ std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::P
                                            int& blocks) {
   std::map<Key, Ranges> tiles;
   for (const exec::Visit& v : visits) {
-    Ranges& r = tiles[{v.batch, v.head, {v.row, v.rows}}];
-    r.twice |= !r.visited.emplace(v.key, std::pair(v.keys, v.masked)).second;
+    Ranges& r = tiles[{v.batch, v.head, {v.row, v.rows}, v.into}];
+    const auto [seen, is_new] = r.visited.emplace(v.key, std::pair(v.keys, v.masked));
+    if (!is_new) seen->second.second = seen->second.second && v.masked;
+    r.too_often |= ++r.times[v.key] > form.terms.size();
   }
   spec::Evaluator evaluator(form, problem);
   // A predicate that does not read the head is the same for all of them.
@@ -60,11 +64,13 @@ std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::P
       form.terms[0].keep && spec::mentions(form.terms[0].keep, spec::Kind::index, "h");
   std::set<std::tuple<int64_t, RowTile, int64_t, int64_t, bool>> seen;
   for (const auto& [key, ranges] : tiles) {
-    const auto& [b, h, rows] = key;
+    const auto& [b, h, rows, into] = key;
     const int64_t head = c.heads[h];
-    if (ranges.twice)
-      return blame(c, key, {rows.first, 0},
-                   fmt::format("rows from {} multiply a key block twice", rows.first));
+    if (ranges.too_often)
+      return blame(
+          c, key, {rows.first, 0},
+          fmt::format("rows from {} multiply a key block {}", rows.first,
+                      form.terms.size() == 1 ? "twice" : "more often than there are terms"));
     auto holds = [&](bool wanted, int64_t first, int64_t last) {
       if (!by_head && !seen.emplace(b, rows, first, last, wanted).second) return Entry{};
       ++blocks;

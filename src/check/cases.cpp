@@ -68,9 +68,13 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   c.draws = c.golden->draws;
   c.draws.seed += 1000 + n + (rehearsal << 20);
   c.exact = false;
-  double& scale = c.draws.arguments[capture.form.terms[0].q.argument].scale;
-  if (n % 2 == 0) scale *= 6;
-  if (n % 4 == 1) scale *= 100;
+  std::set<std::string> queries;
+  for (const spec::Term& t : capture.form.terms) queries.insert(t.q.argument);
+  for (const std::string& q : queries) {
+    double& scale = c.draws.arguments[q].scale;
+    if (n % 2 == 0) scale *= 6;
+    if (n % 4 == 1) scale *= 100;
+  }
   return c;
 }
 

@@ -40,6 +40,18 @@ std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases,
 
 namespace {
 
+// Several terms are compared as a whole, and their key blocks by the one mask that they share.
+std::string undecided_terms(const spec::Form& form) {
+  if (form.terms.empty()) return "the function has no softmax over scores";
+  if (form.terms.size() == 1) return {};
+  for (const spec::Term& t : form.terms) {
+    if (!t.keep != !form.terms[0].keep || (t.keep && !spec::equal(t.keep, form.terms[0].keep)))
+      return "its terms keep different keys";
+    if (t.q.row || t.k.row || t.v.row) return "rows change before the product of one of its terms";
+  }
+  return {};
+}
+
 bool can_decide(const spec::Capture& capture, const Options& options, Report& report) {
   auto say = [&](Verdict v, const char* code, const std::string& message) {
     report.verdict = v;
@@ -47,10 +59,8 @@ bool can_decide(const spec::Capture& capture, const Options& options, Report& re
     return false;
   };
   const spec::Form& form = capture.form;
-  if (form.terms.size() != 1)
-    return say(
-        Verdict::inconclusive, "check.terms",
-        fmt::format("{} has {} terms and a program computes one", form.name, form.terms.size()));
+  if (const std::string why = undecided_terms(form); !why.empty())
+    return say(Verdict::inconclusive, "check.terms", fmt::format("{}: {}", form.name, why));
   if (capture.cases.empty())
     return say(Verdict::inconclusive, "check.cases", "the capture holds no golden cases");
   if (options.self_check_step > 0 &&
@@ -68,7 +78,7 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   if (options.shrink) std::tie(c, failure) = shrink(run, capture, c, std::move(failure));
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
-  else
+  else if (capture.form.terms.size() == 1)  // locators know the values of one term
     locate(program, capture, c, failure.what);
   report.counterexample = std::move(failure.what);
 }

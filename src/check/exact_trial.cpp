@@ -102,7 +102,7 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   const auto drawn = draw_case(program, capture.form, c, draw, trial.diagnostics);
   if (!drawn) return trial;
   const exec::Outcome run = exec::run(program, drawn->launch);
-  if (!ran(c, run, trial)) return trial;
+  if (!ran(c, capture.form.terms.size(), run, trial)) return trial;
   compare(capture.form, drawn->named, c, run, *drawn->algebra, trial);
   return trial;
 }

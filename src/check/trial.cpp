@@ -141,9 +141,15 @@ Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_
   return e;
 }
 
-bool ran(const Case& c, const exec::Outcome& run, Trial& trial) {
+bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial) {
   if (!run.faults.empty() && is_invalid(run.faults[0].code)) {
     trial.diagnostics.add(run.faults[0]);
+    return false;
+  }
+  if (run.faults.empty() && terms > 1 && run.outputs.count("lse")) {
+    trial.diagnostics.error("check.binding", {},
+                            "the program gives lse, and the sum of several terms has no "
+                            "log-sum-exp: leave the argument out");
     return false;
   }
   if (run.faults.empty() && !run.outputs.count("o")) {
@@ -169,7 +175,7 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   const auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;
   const exec::Outcome run = exec::run(program, *launch);
-  if (!ran(c, run, trial)) return trial;
+  if (!ran(c, form.terms.size(), run, trial)) return trial;
   std::optional<Counterexample> e = check_blocks(form, *problem, c, run.visits, trial.key_blocks);
   if (!e) e = check_rows(form, *problem, c, run, trial);
   if (e) trial.failure = Failure{std::move(*e), std::nullopt};

@@ -60,7 +60,7 @@ struct Trial {
 // Where a failure is; h is a head of the case.
 Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i);
 // Whether the run gave outputs to compare; otherwise the trial says why not.
-bool ran(const Case& c, const exec::Outcome& run, Trial& trial);
+bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial);
 
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
 

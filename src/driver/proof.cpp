@@ -216,8 +216,11 @@ class ProofWriter {
     return true;
   }
 
-  // Weights without a softmax have no log-sum-exp.
-  bool gives_lse() const { return capture_.form.terms[0].normaliser == spec::Normaliser::softmax; }
+  // Weights without a softmax have no log-sum-exp, nor has a sum of several.
+  bool gives_lse() const {
+    const std::vector<spec::Term>& terms = capture_.form.terms;
+    return terms.size() == 1 && terms[0].normaliser == spec::Normaliser::softmax;
+  }
 
   struct Rows {
     std::vector<double> index, output, lse, accepted, lse_accepted;

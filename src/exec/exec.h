@@ -57,6 +57,7 @@ struct Visit {
   int64_t batch, head, row, rows;  // query rows [row, row + rows)
   int64_t key, keys;               // keys [key, key + keys)
   bool masked;                     // a map that can write -inf ran on the scores
+  std::string into;                // the accumulator that took what came of them
 };
 
 struct Outcome {

@@ -90,10 +90,10 @@ void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, boo
   c.of_columns = transpose ? b.of_rows : b.of_columns;
 }
 
-void record_visit(Machine& m, const Tile& a, const Tile& b, bool masked) {
+void record_visit(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
   if (a.of_rows.known && b.of_rows.known)
     m.outcome.visits.push_back({a.of_rows.batch, a.of_rows.head, a.of_rows.first, a.rows,
-                                b.of_rows.first, b.rows, masked});
+                                b.of_rows.first, b.rows, a.masked, tl::base_name(s.expr("c"))});
 }
 
 struct Operands {
@@ -135,7 +135,7 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
   if (!adds) *c.scores = {c.scores->products + 1, &s};
   c.defined = true;
   // Each key block is counted where its weights meet their values.
-  if (adds) record_visit(m, a, b, a.masked);
+  if (adds) record_visit(m, s, a, b);
 }
 
 Next product(Machine& m, Agent& agent, const Stmt& s, bool transpose, bool adds, bool async) {

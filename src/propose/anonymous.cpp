@@ -75,7 +75,7 @@ std::string argument_text(const spec::Argument& a) {
   return fmt::format("  {}: {}[{}]\n", a.name, name(a.dtype), fmt::join(dims, ", "));
 }
 
-std::string operand_text(const char* kernel, const spec::Operand& o) {
+std::string operand_text(const std::string& kernel, const spec::Operand& o) {
   std::vector<std::string> indices;
   for (const ExprPtr& e : o.indices) indices.push_back(spec::print(e));
   return fmt::format("  {} is {}[{}]\n", kernel, o.argument, fmt::join(indices, ", "));
@@ -128,7 +128,7 @@ spec::Capture anonymous(const spec::Capture& capture) {
   for (spec::Argument& a : form.arguments) a.name = renamed(a.name), a.span = {};
   for (spec::Term& t : form.terms) {
     for (spec::Operand* o : {&t.q, &t.k, &t.v}) renamed.change(*o);
-    for (ExprPtr* e : {&t.score, &t.keep, &t.sink}) renamed.change(*e);
+    for (ExprPtr* e : {&t.score, &t.keep, &t.sink, &t.factor}) renamed.change(*e);
   }
   renamed.change(form.epilogue);
   out.source = make_source("the function", "");
@@ -165,8 +165,16 @@ std::string describe(const spec::Form& form) {
   for (const spec::Argument& a : form.arguments) out += argument_text(a);
   out += fmt::format("the kernel's arguments, with b < {}, h < {}, i < {}, j < {}:\n",
                      size_text(form.B), size_text(form.H), size_text(form.M), size_text(form.N));
-  for (const spec::Term& t : form.terms)
-    out += operand_text("q", t.q) + operand_text("k", t.k) + operand_text("v", t.v);
+  std::set<std::string> told;
+  for (size_t t = 0; t < form.terms.size(); ++t) {
+    const spec::Term& term = form.terms[t];
+    for (const auto& [letter, operand] :
+         {std::pair('q', &term.q), std::pair('k', &term.k), std::pair('v', &term.v)})
+      if (const std::string name = form.operand_name(t, letter); told.insert(name).second)
+        out += operand_text(name, *operand);
+  }
+  if (form.terms.size() > 1)
+    out += "  no lse: the sum of several terms has none, so its argument goes\n";
   return out;
 }
 

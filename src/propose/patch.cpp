@@ -152,10 +152,11 @@ std::map<std::string, std::string> arguments_of(const tl::Program& program) {
 }
 
 // The first argument of the source that the program has not, or has otherwise.
-std::string changed_argument(const tl::Program& source, const tl::Program& program) {
+std::string changed_argument(const tl::Program& source, const tl::Program& program, bool no_lse) {
   const auto was = arguments_of(source), is = arguments_of(program);
   for (const auto& [name, declaration] : was) {
     const auto now = is.find(name);
+    if (now == is.end() && no_lse && name == "lse") continue;
     if (now == is.end())
       return fmt::format("the program has no argument `{}`, and whoever launches it gives it one",
                          declaration);
@@ -193,7 +194,7 @@ std::optional<std::string> apply(const std::vector<std::string>& lines, const Ed
 }
 
 std::optional<tl::Program> read_program(const std::string& text, const tl::Program& source,
-                                        Refusal& refusal) {
+                                        bool no_lse, Refusal& refusal) {
   Diagnostics diagnostics;
   std::optional<tl::Program> program = tl::parse(make_source("answer.tl", text), diagnostics);
   if (!program) {
@@ -205,7 +206,7 @@ std::optional<tl::Program> read_program(const std::string& text, const tl::Progr
     refusal = {"edit.include", "what is included has changed: no edit may name a file"};
     return std::nullopt;
   }
-  if (const std::string changed = changed_argument(source, *program); !changed.empty()) {
+  if (const std::string changed = changed_argument(source, *program, no_lse); !changed.empty()) {
     refusal = {"edit.arguments", changed + ": arguments stay, new ones may join them"};
     return std::nullopt;
   }

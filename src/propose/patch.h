@@ -30,7 +30,8 @@ std::optional<std::string> apply(const std::vector<std::string>& lines, const Ed
 // Reads the text and holds it against the source and the laws. Refuses with tl.syntax,
 // edit.include, edit.arguments, edit.kernel (another module than one with the source's kernel) and
 // with the number of the first law that is broken.
+// With `no_lse` the argument of that name may go: a sum of several softmaxes has none.
 std::optional<tl::Program> read_program(const std::string& text, const tl::Program& source,
-                                        Refusal& refusal);
+                                        bool no_lse, Refusal& refusal);
 
 }  // namespace kw::propose

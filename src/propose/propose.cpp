@@ -148,7 +148,8 @@ class Conversation {
     const auto text = apply(shared_.lines, *last_->edits, attempt.refusal);
     if (!text) return;
     attempt.program = *text;
-    const auto program = read_program(*text, shared_.begun.program, attempt.refusal);
+    const auto program = read_program(*text, shared_.begun.program,
+                                      shared_.nameless.form.terms.size() > 1, attempt.refusal);
     if (!program) {
       if (tl::law(attempt.refusal.code)) attempt.stage = Stage::read;
       return;

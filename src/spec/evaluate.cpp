@@ -38,6 +38,7 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
     state.score = std::make_unique<Program>(t.score, problem);
     if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
     if (t.sink) state.sink = std::make_unique<Program>(t.sink, problem);
+    if (t.factor) state.factor = std::make_unique<Program>(t.factor, problem);
     state.normaliser = t.normaliser;
     state.finite_mask = t.finite_mask;
     terms_.push_back(std::move(state));
@@ -200,9 +201,11 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
     note_deviations(t, b, h, i);
     const Access& v = terms_[t].v;
     const double* values = v.at(b, h);
+    const Program::Inputs row = Program::at(b, h, i, 0);
+    const double factor = terms_[t].factor ? terms_[t].factor->run(row) : 1;
     for (int64_t j = 0; j < N_; ++j) {
       if (weights_[j] == 0 || total.sum == 0) continue;
-      const double p = weights_[j] / total.sum;
+      const double p = factor * weights_[j] / total.sum;
       for (int64_t d = 0; d < Dv_; ++d) output[d] += p * values[j * v.row_stride + d * v.d_stride];
     }
     if (total.sum != 0) output_deviation_ = deviation_of_output(t, b, h, total.sum, output);

@@ -91,7 +91,7 @@ class Evaluator {
 
   struct TermState {
     Access q, k, v;
-    std::unique_ptr<Program> score, keep, sink;
+    std::unique_ptr<Program> score, keep, sink, factor;
     Normaliser normaliser = Normaliser::softmax;
     bool finite_mask = false;
   };

@@ -23,7 +23,7 @@ Problem named(const Form& form, Problem problem) {
 std::optional<std::string> not_exact(const Form& form) {
   std::vector<ExprPtr> all;
   for (const Term& t : form.terms) {
-    all.insert(all.end(), {t.score, t.keep, t.sink});
+    all.insert(all.end(), {t.score, t.keep, t.sink, t.factor});
     for (const Operand* o : {&t.q, &t.k, &t.v}) {
       if (!o->row) continue;
       all.push_back(o->row->element);
@@ -146,11 +146,14 @@ ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& alge
   for (const Term& term : form.terms) {
     ExactScores s = exact_scores(form, term, named, algebra, b, h);
     std::vector<Element> factors, sums(M * Dv);
-    std::optional<ExactProgram> sink;
+    std::optional<ExactProgram> sink, factor;
     if (term.sink) sink.emplace(term.sink, named, algebra);
+    if (term.factor) factor.emplace(term.factor, named, algebra);
     for (int64_t i = 0; i < M; ++i) {
       const Element logit = sink ? sink->run(Program::at(b, h, i, 0), {}) : Element();
       factors.push_back(weigh(algebra, s, i, N, term, sink ? &logit : nullptr, rows));
+      if (factor)
+        factors.back() = algebra.mul(factors.back(), factor->run(Program::at(b, h, i, 0), {}));
     }
     algebra.add_product(int(M), int(N), int(Dv), s.score.data(), s.value.data(), false,
                         sums.data());

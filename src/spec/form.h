@@ -1,12 +1,13 @@
 // The attention form: what is left of a user's function once everything that is written in more
 // than one way has been normalised.
 //
-//   o[b, h, i, :] = epilogue( sum_j P(i, j) v[b, h // (H // G), j, :] ),
+//   o[b, h, i, :] = epilogue( factor sum_j P(i, j) v[b, h // (H // G), j, :] + ... ),
 //   P = normaliser over j of score(s[i, j]) where keep, s[i, j] = q[b, h, i, :] . k[b, ..., j, :]
 //
-// score includes the scale. Without a normaliser the score itself is the weight. Several terms (two
-// softmaxes) are a list: capture and form hold what no rule can transfer yet. Sizes are symbols
-// ("B", "M") or constants; head counts and head dimensions are always constants.
+// score includes the scale. Without a normaliser the score itself is the weight. Several terms (the
+// difference of two softmaxes) are a list, over the same indices and sizes: no rule transfers them,
+// and a program that does is checked. Sizes are symbols ("B", "M") or constants; head counts and
+// head dimensions are always constants.
 #pragma once
 #include <optional>
 #include <string>
@@ -71,6 +72,7 @@ struct Term {
   // is a uniform softmax in the user's program, not zero.
   bool finite_mask = false;
   ExprPtr sink;  // of a softmax: one more logit of each row, over b, h, i; null when there is none
+  ExprPtr factor;  // of the term in the output's sum, over b, h, i; null: 1
 };
 
 // What a kernel appends to the name of an argument whose own name it uses for something else.
@@ -92,6 +94,9 @@ struct Form {
   std::vector<Span> roundings;
 
   const Argument* argument(const std::string& name) const;
+  // What a kernel calls an operand ('q', 'k', 'v') of a term: q, k, v; of a later term that reads
+  // another argument, or otherwise, q2, k2, v2.
+  std::string operand_name(size_t term, char operand) const;
   // The user's name for a kernel's argument: the same, or without kGiven.
   std::string user_name(const std::string& kernel_name) const;
 };

@@ -51,6 +51,9 @@ std::string print(const Form& form) {
   std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, kw::name(form.dtype),
                                 heads(form), dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
+    if (form.terms.size() > 1)
+      out += fmt::format("  term {} of {}, whose sum is the output\n", &t - &form.terms[0] + 1,
+                         form.terms.size());
     const bool softmax = t.normaliser == Normaliser::softmax;
     for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}})
       out += row(name, *o);
@@ -59,6 +62,7 @@ std::string print(const Form& form) {
     if (softmax) out += "  softmax over j\n";
     if (t.normaliser == Normaliser::sum) out += "  divided by the sum over j\n";
     if (t.sink) out += "  sink    " + print(t.sink) + "\n";
+    if (t.factor) out += "  times   " + print(t.factor) + "\n";
     if (t.finite_mask) out += "  a row that keeps no key is a uniform softmax\n";
   }
   if (form.epilogue && form.epilogue->kind != Kind::output)

@@ -36,7 +36,8 @@ bool heads_are_alike(const Form& form) {
   const auto computes = [&](const ExprPtr& e) { return e && computes_with_head(form, e); };
   if (computes(form.epilogue)) return false;
   for (const Term& t : form.terms) {
-    if (computes(t.score) || computes(t.keep) || computes(t.sink)) return false;
+    if (computes(t.score) || computes(t.keep) || computes(t.sink) || computes(t.factor))
+      return false;
     for (const Operand* o : {&t.q, &t.k, &t.v}) {
       if (!o->row) continue;
       if (computes(o->row->element) ||

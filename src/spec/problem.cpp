@@ -80,7 +80,7 @@ void grow_to_what_is_read(const Form& form, Problem& problem) {
     }
   };
   for (const Term& t : form.terms)
-    for (const ExprPtr& e : {t.score, t.keep, t.sink}) for_each_read(e, grow);
+    for (const ExprPtr& e : {t.score, t.keep, t.sink, t.factor}) for_each_read(e, grow);
   for_each_read(form.epilogue, grow);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "spec/recognise_parts.h"
 #include "spec/recognise_roles.h"
 
 namespace kw::spec {
@@ -132,7 +133,62 @@ bool set_score(Form& form, Term& term, const ExprPtr& scores,
   return true;
 }
 
+// Adds one term to the form, and the form's sizes and output with the first.
+std::optional<Roles> add_term(Elements& elements, const Graph& graph, const Parts& parts,
+                              const Output& output, Form& form, Diagnostics& diagnostics) {
+  std::optional<Roles> roles = assign_roles(elements, parts, output.names, form, diagnostics);
+  if (!roles) return std::nullopt;
+  Term term;
+  term.q = roles->q;
+  term.k = roles->k;
+  term.v = roles->v;
+  form.epilogue = roles->rename(parts.epilogue);
+  const ExprPtr scores = roles->rename(parts.scores);
+  const Node& softmax = graph.nodes[parts.softmax];
+  term.normaliser = parts.normaliser;
+  if (parts.sink) term.sink = roles->rename(parts.sink);
+  if (parts.factor) term.factor = roles->rename(parts.factor);
+  if (term.factor &&
+      (mentions(term.factor, Kind::index, "d") || mentions(term.factor, Kind::index, "j") ||
+       !reduced_reads(term.factor).empty())) {
+    diagnostics.error(
+        "spec.several_terms", graph.nodes[parts.contraction].span,
+        fmt::format("a softmax term is multiplied by {}, which is no number of its row",
+                    print(term.factor)));
+    return std::nullopt;
+  }
+  const bool set = term.normaliser == Normaliser::softmax
+                       ? set_score(form, term, scores, roles->extents, softmax, diagnostics)
+                       : set_weight(term, scores, roles->extents, softmax, diagnostics);
+  if (!set) return std::nullopt;
+  form.terms.push_back(std::move(term));
+  return roles;
+}
+
+bool same_sizes(const Form& a, const Form& b) {
+  const auto same = [](const Size& x, const Size& y) {
+    return x.name == y.name && x.constant == y.constant;
+  };
+  return same(a.B, b.B) && same(a.H, b.H) && same(a.G, b.G) && same(a.M, b.M) && same(a.N, b.N) &&
+         same(a.D, b.D) && same(a.Dv, b.Dv) && a.output_dims == b.output_dims;
+}
+
+bool same_read(const Operand& a, const Operand& b) {
+  const bool rows = a.row || b.row;
+  return !rows && a.argument == b.argument &&
+         std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end(), equal);
+}
+
 }  // namespace
+
+std::string Form::operand_name(size_t term, char operand) const {
+  const auto of = [&](size_t t) -> const Operand& {
+    return operand == 'q' ? terms[t].q : operand == 'k' ? terms[t].k : terms[t].v;
+  };
+  for (size_t t = 0; t < term; ++t)
+    if (same_read(of(t), of(term))) return operand_name(t, operand);
+  return operand + (term ? std::to_string(term + 1) : std::string());
+}
 
 const Argument* Form::argument(const std::string& name) const {
   for (const Argument& a : arguments)
@@ -154,9 +210,9 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   }
   const Node out = graph.nodes[graph.outputs[0]];
   Output output = plain_output(elements, out);
-  std::optional<Parts> parts = find_parts(elements, output.at, diagnostics);
+  std::optional<Parts> parts = find_parts(elements, output.at, 0, diagnostics);
   if (parts && split_output(elements, out, parts->q, output))
-    parts = find_parts(elements, output.at, diagnostics);
+    parts = find_parts(elements, output.at, 0, diagnostics);
   if (!parts) return std::nullopt;
 
   Form form;
@@ -164,25 +220,24 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   form.dtype = graph.dtype;
   form.arguments = graph.arguments;
   form.notes = graph.notes;
-  std::optional<Roles> roles = assign_roles(elements, *parts, output.names, form, diagnostics);
+  const Form head = form;
+  std::optional<Roles> roles = add_term(elements, graph, *parts, output, form, diagnostics);
   if (!roles) return std::nullopt;
-  Term term;
-  term.q = roles->q;
-  term.k = roles->k;
-  term.v = roles->v;
-  form.epilogue = roles->rename(parts->epilogue);
-  const ExprPtr scores = roles->rename(parts->scores);
-  const Node& softmax = graph.nodes[parts->softmax];
-  term.normaliser = parts->normaliser;
-  if (parts->sink) term.sink = roles->rename(parts->sink);
-  const bool set = term.normaliser == Normaliser::softmax
-                       ? set_score(form, term, scores, roles->extents, softmax, diagnostics)
-                       : set_weight(term, scores, roles->extents, softmax, diagnostics);
-  if (!set) return std::nullopt;
   if (graph.outputs.size() > 1 &&
       !second_output(elements, graph, *parts, *roles, output.names, form, diagnostics))
     return std::nullopt;
-  form.terms.push_back(std::move(term));
+  for (size_t t = 1; t < parts->terms; ++t) {
+    const auto more = find_parts(elements, output.at, t, diagnostics);
+    Form own = head;
+    if (!more || !add_term(elements, graph, *more, output, own, diagnostics)) return std::nullopt;
+    if (!same_sizes(form, own)) {
+      diagnostics.error("spec.several_terms", graph.nodes[more->contraction].span,
+                        "the terms of the output differ in heads, lengths or head dimensions");
+      return std::nullopt;
+    }
+    form.terms.push_back(std::move(own.terms[0]));
+    form.notes.insert(form.notes.end(), own.notes.begin() + head.notes.size(), own.notes.end());
+  }
   form.roundings = elements.roundings();
   return form;
 }

@@ -22,6 +22,8 @@ struct Parts {
   int softmax = -1;                    // the softmax or sum that normalises; P v if nothing does
   Normaliser normaliser = Normaliser::softmax;
   ExprPtr epilogue;                           // over Kind::output and the output's indices
+  size_t terms = 1;                           // how many there are
+  ExprPtr factor;                             // of this one, where there are several
   ExprPtr q, k, v;                            // reads of arguments
   std::optional<RowMap> q_row, k_row, v_row;  // what their rows become first
   ExprPtr normalised;                         // what is normalised, with the product as a read
@@ -29,8 +31,14 @@ struct Parts {
   ExprPtr sink;                               // of a softmax: one logit more, or null
   ExprPtr key, dim;                           // fresh indices, "j" and "d"
 };
-std::optional<Parts> find_parts(Elements& elements, const Indices& output,
+// Of several terms the one that is asked for, from 0.
+std::optional<Parts> find_parts(Elements& elements, const Indices& output, size_t term,
                                 Diagnostics& diagnostics);
+
+// The factors f with e = f[0] atoms[0] + f[1] atoms[1] + ..., which hold none of the atoms; nothing
+// where e is no such sum.
+std::optional<std::vector<ExprPtr>> coefficients(const ExprPtr& e,
+                                                 const std::vector<ExprPtr>& atoms);
 
 // The score map and what it keeps: `where(c, a, -inf)`, `a + where(c, 0, -inf)` and the like are
 // taken apart.

@@ -65,12 +65,12 @@ namespace {
 
 class Finder {
  public:
-  Finder(Elements& elements, Diagnostics& diagnostics)
-      : elements_(elements), diagnostics_(diagnostics) {}
+  Finder(Elements& elements, size_t term, Diagnostics& diagnostics)
+      : elements_(elements), term_(term), diagnostics_(diagnostics) {}
 
   std::optional<Parts> find(const Indices& output) {
     const int out = elements_.graph().outputs[0];
-    if (output_contraction(out, output) && value_rows(output) &&
+    if (output_contraction(out, output) && value_rows(output) && one_softmax() &&
         find_normaliser(elements_, parts_, weighted_, diagnostics_) && epilogue() && scores())
       return parts_;
     return std::nullopt;
@@ -101,16 +101,48 @@ class Finder {
                     "the output holds no product of a softmax over keys with v, so this is not "
                     "attention",
                     "attention is softmax(score(q @ k.T)) @ v, or f(score(q @ k.T)) @ v");
-    if (sums.size() > 1)
-      return refuse(
-          "spec.several_terms", span,
-          fmt::format("the output holds {} softmax terms; one is supported", sums.size()));
-    parts_.contraction = Elements::reduced(sums[0]);
-    parts_.epilogue = replace(e, sums[0], leaf(Kind::output, Type::real, "o"));
+    const ExprPtr o = leaf(Kind::output, Type::real, "o");
+    parts_.terms = sums.size();
+    contracted_ = sums[std::min(term_, sums.size() - 1)];
+    parts_.epilogue = sums.size() > 1 ? o : replace(e, contracted_, o);
+    if (sums.size() > 1) {
+      const auto factors = coefficients(e, sums);
+      if (!factors) return refuse_terms(sums.size(), span);
+      parts_.factor = (*factors)[term_];
+    }
+    parts_.contraction = Elements::reduced(contracted_);
     parts_.key = elements_.index("j", elements_.extent(parts_.contraction));
-    contracted_ = sums[0];
-    weighted_ = elements_.body(parts_.contraction, sums[0]->args, parts_.key);
+    weighted_ = elements_.body(parts_.contraction, contracted_->args, parts_.key);
     return !elements_.failed();
+  }
+
+  bool refuse_terms(size_t count, const Span& span) {
+    return refuse("spec.several_terms", span,
+                  fmt::format("the output holds {} softmax terms and is no sum of them", count),
+                  "supported are sums of softmax terms, each times a number of its row");
+  }
+
+  // Weights that are a sum of softmaxes, (p - x p') v: each is a term of its own.
+  bool one_softmax() {
+    std::vector<ExprPtr> all;
+    for (const ExprPtr& r : reduced_reads(weighted_))
+      if (elements_.reduction(Elements::reduced(r)) == Reduction::softmax) all.push_back(r);
+    if (all.size() < 2) return true;
+    const Span span = elements_.node(parts_.contraction).span;
+    const auto parts = coefficients(weighted_, all);
+    if (!parts || parts_.terms > 1) return refuse_terms(all.size() * parts_.terms, span);
+    parts_.terms = all.size();
+    std::vector<ExprPtr> factors, fixed;
+    double constant = 1;
+    factors_of((*parts)[term_], factors, constant);
+    weighted_ = all[term_];
+    for (const ExprPtr& f : factors)
+      if (mentions(f, Kind::index, "j"))
+        weighted_ = binary("*", weighted_, f);
+      else
+        fixed.push_back(f);
+    parts_.factor = product(fixed, constant);
+    return true;
   }
 
   // Is a sum the product with v: does its body hold an argument read at the summed index, and
@@ -278,6 +310,7 @@ class Finder {
   }
 
   Elements& elements_;
+  const size_t term_;
   Diagnostics& diagnostics_;
   Parts parts_;
   ExprPtr weighted_, contracted_;
@@ -285,9 +318,9 @@ class Finder {
 
 }  // namespace
 
-std::optional<Parts> find_parts(Elements& elements, const Indices& output,
+std::optional<Parts> find_parts(Elements& elements, const Indices& output, size_t term,
                                 Diagnostics& diagnostics) {
-  return Finder(elements, diagnostics).find(output);
+  return Finder(elements, term, diagnostics).find(output);
 }
 
 }  // namespace kw::spec

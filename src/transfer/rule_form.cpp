@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "transfer/rules.h"
@@ -138,10 +139,23 @@ bool rule_form(Edit& edit) {
                        "such a row is a mean over all keys, which the kernel makes 0",
                        "supported is masking by float('-inf'), or a mask that keeps a key in "
                        "every row");
-  const spec::Term& term = edit.term;
-  return bind_operand(edit, term.q, edit.facts.q, false) &&
-         bind_operand(edit, term.k, edit.facts.k, true) &&
-         bind_operand(edit, term.v, edit.facts.v, true) && bind_output(edit) && fixed_sizes(edit);
+  return bind_form(edit);
+}
+
+bool bind_form(Edit& edit) {
+  const Facts& f = edit.facts;
+  std::set<std::string> bound;
+  for (size_t t = 0; t < edit.form.terms.size(); ++t) {
+    const spec::Term& term = edit.form.terms[t];
+    const std::tuple<char, const spec::Operand*, std::string> all[] = {
+        {'q', &term.q, f.q}, {'k', &term.k, f.k}, {'v', &term.v, f.v}};
+    for (const auto& [letter, operand, own] : all) {
+      const std::string name = t == 0 ? own : edit.form.operand_name(t, letter);
+      if (bound.insert(name).second && !bind_operand(edit, *operand, name, letter != 'q'))
+        return false;
+    }
+  }
+  return bind_output(edit) && fixed_sizes(edit);
 }
 
 }  // namespace kw::transfer

@@ -7,6 +7,7 @@
 namespace kw::transfer {
 
 bool rule_form(Edit& edit);        // one softmax over q k^T times v, with the kernel's dims
+bool bind_form(Edit& edit);        // of it, the operands, the output and sizes, of every term
 bool rule_tiles(Edit& edit);       // element type, head dimensions, and the tiles for them
 bool rule_arguments(Edit& edit);   // tensors and scalars that the score and the mask read
 bool rule_rows(Edit& edit);        // what the rows of q, k and v become first

@@ -49,7 +49,7 @@ LineEdit replace(const std::string& begin, const std::string& text) {
 std::string code_of(const std::vector<LineEdit>& edits, std::string* sentence = nullptr) {
   Refusal refusal;
   const auto text = apply(lines(), {"", edits}, refusal);
-  if (text) read_program(*text, source(), refusal);
+  if (text) read_program(*text, source(), false, refusal);
   if (sentence) *sentence = refusal.sentence;
   EXPECT_EQ(refusal.sentence.find('\n'), std::string::npos) << refusal.sentence;
   return refusal.code;
@@ -67,7 +67,7 @@ TEST(Patch, of_one_line_changes_that_line) {
   for (const std::string& line : lines())
     expected += (trimmed(line) == kMask ? line.substr(0, line.find('m')) + causal : line) + "\n";
   EXPECT_EQ(*text, expected);
-  EXPECT_TRUE(read_program(*text, source(), refusal)) << refusal.sentence;
+  EXPECT_TRUE(read_program(*text, source(), false, refusal)) << refusal.sentence;
 }
 
 TEST(Patch, inserts_before_and_after_and_takes_out) {

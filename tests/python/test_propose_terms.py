@@ -1,0 +1,54 @@
+"""A function that no rule can write, the difference of two softmaxes, and a program for it by hand: it is
+checked, lowered and built like any other. tests/propose/differential.tl is an edit of the Ampere-class kernel."""
+
+import pytest
+
+from kernelwright_cli import ROOT, assert_refused, call
+
+PROGRAM = ROOT / "tests/propose/differential.tl"
+EXPERT = ROOT / "kernels/sm80/attention_fwd.cu"
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("terms") / "spec"
+    run = call("capture", ROOT / "tests/propose/differential.py", "--form", "--out", folder)
+    assert run.returncode == 0, run.stderr
+    assert "term 2 of 2" in run.stdout and "times   -lam" in run.stdout
+    return folder
+
+
+def test_the_rules_refuse_it(spec):
+    run = call("transfer", ROOT / "tests/corpus/sm80_attention_fwd.tl", "--target", "sm_80", "--spec", spec)
+    assert_refused(run, "transfer.terms", "a sum of 2 softmax terms")
+
+
+def test_a_program_by_hand_is_checked_and_becomes_cuda(spec, tmp_path):
+    run = call("check", PROGRAM, "--spec", spec, "--check", "quick")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "exact: 1 case" in run.stdout
+    lowered = call("lower", PROGRAM, "--reference", EXPERT, "--out", tmp_path / "kernel.cu")
+    assert lowered.returncode == 0, lowered.stderr
+    lifted = call("lift", tmp_path / "kernel.cu")
+    assert lifted.stdout == PROGRAM.read_text()
+
+
+@pytest.mark.parametrize("old, new", [("-lam * reciprocal", "lam * reciprocal"), ("q2_s[me] @ k2_s", "q_s[me] @ k2_s"),
+                                      ("offset2[i])) * second", "offset[i])) * second")])
+def test_a_wrong_one_is_refuted(spec, tmp_path, old, new):
+    text = PROGRAM.read_text()
+    assert old in text
+    wrong = tmp_path / "wrong.tl"
+    wrong.write_text(text.replace(old, new))
+    run = call("check", wrong, "--spec", spec, "--check", "quick", "--cases", "2")
+    assert run.returncode == 1, run.stdout + run.stderr
+
+
+def test_a_log_sum_of_several_terms_is_no_output(spec, tmp_path):
+    text = PROGRAM.read_text()
+    for at, more in [("    B, H, G, M, N: size", "    lse: out f32[B, H, M]\n"),
+                     ("    sync_worker me\n    store acc", "    store_rows first -> lse[c.b, c.h, i0]\n")]:
+        text = text.replace(at, more + at)
+    (tmp_path / "with_lse.tl").write_text(text)
+    run = call("check", tmp_path / "with_lse.tl", "--spec", spec, "--check", "quick")
+    assert run.returncode == 2 and "no log-sum-exp" in run.stdout + run.stderr, run.stdout + run.stderr
