@@ -56,7 +56,8 @@ class Judge {
     const auto lifted = lift::lift(source, task_.tools.clang, d);
     if (!lifted) return unread(d);
     Judgement out;
-    const auto program = propose::read_program(tl::print(*lifted), begun_.program, out.refusal);
+    const auto program = propose::read_program(tl::print(*lifted), begun_.program,
+                                               nameless_.form.terms.size() > 1, out.refusal);
     if (!program) {
       out.told = tl::law(out.refusal.code)
                      ? "it compiles, and what it does on a GPU is undefined: a copy, a product, a "

@@ -1,11 +1,12 @@
-#include "eval/estimate.h"
-
 #include <gtest/gtest.h>
+
+#include "eval/estimate.h"
 
 namespace kw {
 namespace {
 
-// Of all ways to draw k of n samples, the first `passed` of which pass: how many have one that does.
+// Of all ways to draw k of n samples, the first `passed` of which pass: how many have one that
+// does.
 double drawn(int k, int n, int passed) {
   int ways = 0, good = 0;
   for (int set = 0; set < 1 << n; ++set) {

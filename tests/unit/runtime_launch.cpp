@@ -91,8 +91,8 @@ TEST(LaunchJson, RefusesEachFaultByItsPath) {
       {R"([{"op":"replace","path":"/constants/D","value":"x"}])",
        "constants.D: is \"x\", not a number"},
       {R"([{"op":"replace","path":"/arguments/0/kind","value":"map"}])",
-       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, scalar, workspace, "
-       "scratch"},
+       "arguments[0].kind: is 'map', not one of size, tensor_map, tensor, pointer, stride, scalar, "
+       "workspace, scratch"},
       {R"([{"op":"replace","path":"/arguments/2/dtype","value":"bf8"}])",
        "arguments[2].dtype: there is no type 'bf8'"},
       {R"([{"op":"remove","path":"/arguments/0/dims/0"}])",
