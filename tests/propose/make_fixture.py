@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Writes prefix_lm.answer.json: what the rules write for examples/prefix_lm.py, as a proposer's answer.
+"""Writes programs that are known as a proposer's answers to the questions that ask for them:
 
-    tests/propose/make_fixture.py      (after a change of the rules, the tiles or the kernel)
+prefix_lm.answer.json      what the rules write for examples/prefix_lm.py
+differential.answer.json   differential.tl, a program by hand for what no rule can write
+
+    tests/propose/make_fixture.py      (after a change of the rules, the tiles or the kernels)
 
 The program that an answer is about stands in the question, so one is asked for and left unanswered.
 """
@@ -16,7 +19,6 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "build/kernelwright"
-PROGRAM = ROOT / "tests/corpus/sm90_attention_fwd.tl"
 
 
 def program_in(request):
@@ -37,21 +39,35 @@ def edits_between(old, new):
     return edits
 
 
-def main():
+def answer(name, spec, kernel, target, new, why):
+    """Writes NAME.answer.json. `new` is the program under the question's names, or gives it for a captured spec."""
     with tempfile.TemporaryDirectory() as folder:
-        spec = pathlib.Path(folder) / "spec"
-        common = [COMMAND, "transfer", PROGRAM, "--spec", spec]
-        subprocess.run([COMMAND, "capture", ROOT / "examples/prefix_lm.py", "--out", spec], check=True,
-                       capture_output=True)
-        rules = subprocess.run(common, check=True, capture_output=True, text=True).stdout
-        subprocess.run([*common, "--proposer", "model", "--api", f"folder:{folder}/asked", "--out",
-                        f"{folder}/x.tl"], capture_output=True)
+        captured = pathlib.Path(folder) / "spec"
+        subprocess.run([COMMAND, "capture", spec, "--out", captured], check=True, capture_output=True)
+        subprocess.run([COMMAND, "transfer", kernel, "--spec", captured, "--target", target, "--proposer", "model",
+                        "--api", f"folder:{folder}/asked", "--out", f"{folder}/x.tl"], capture_output=True)
         old = program_in(pathlib.Path(folder) / "asked/001.request.md")
-    assert old, "no question was asked"
-    new = re.sub(r"\bprefix\b", "v3", rules).splitlines()
-    answer = {"why": "Keep j <= i or j < v3[b], and visit the key blocks that this needs.",
-              "edits": edits_between(old, new)}
-    (ROOT / "tests/propose/prefix_lm.answer.json").write_text(json.dumps(answer, indent=1) + "\n")
+        assert old, "no question was asked"
+        edits = edits_between(old, new(captured).splitlines())
+    text = json.dumps({"why": why, "edits": edits}, indent=1)
+    (ROOT / f"tests/propose/{name}.answer.json").write_text(text + "\n")
+
+
+def main():
+    hopper, ampere = (ROOT / f"tests/corpus/{sm}_attention_fwd.tl" for sm in ("sm90", "sm80"))
+
+    def by_rules(captured):
+        run = subprocess.run([COMMAND, "transfer", hopper, "--spec", captured], check=True, capture_output=True,
+                             text=True)
+        return re.sub(r"\bprefix\b", "v3", run.stdout)
+
+    def by_hand(_):
+        return re.sub(r"\blam\b", "v5", (ROOT / "tests/propose/differential.tl").read_text())
+
+    answer("prefix_lm", ROOT / "examples/prefix_lm.py", hopper, "sm_90a", by_rules,
+           "Keep j <= i or j < v3[b], and visit the key blocks that this needs.")
+    answer("differential", ROOT / "tests/propose/differential.py", ampere, "sm_80", by_hand,
+           "The sums of both softmaxes first, then their difference times V.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """A function that no rule can write, the difference of two softmaxes, and a program for it by hand: it is
 checked, lowered and built like any other. tests/propose/differential.tl is an edit of the Ampere-class kernel."""
 
+import json
+
 import pytest
 
 from kernelwright_cli import ROOT, assert_refused, call
@@ -31,6 +33,25 @@ def test_a_program_by_hand_is_checked_and_becomes_cuda(spec, tmp_path):
     assert lowered.returncode == 0, lowered.stderr
     lifted = call("lift", tmp_path / "kernel.cu")
     assert lifted.stdout == PROGRAM.read_text()
+
+
+def test_whoever_answers_by_hand_gets_a_kernel_that_no_rule_can_write(spec, tmp_path):
+    """From a question in a folder to a made kernel; the answer is differential.tl (make_fixture.py)."""
+    desk = tmp_path / "desk"
+    common = ["make", spec, "--target", "sm_80", "--check", "quick", "--out", tmp_path / "made",
+              "--proposer", "model", "--api", f"folder:{desk}"]
+    run = call(*common)
+    assert_refused(run, "propose.none", "001.answer", exit_code=3)
+    assert "v5" in (desk / "001.request.md").read_text() and not (tmp_path / "made").exists()
+    (desk / "001.answer.json").write_text((ROOT / "tests/propose/differential.answer.json").read_text())
+    run = call(*common)
+    assert run.returncode == 0, run.stderr
+    assert "model (by hand): 1 attempt: none refused" in run.stderr + run.stdout
+    assert (tmp_path / "made/kernel.tl").read_text() == PROGRAM.read_text()
+    launch = json.loads((tmp_path / "made/launch.json").read_text())
+    assert {"q2", "k2", "lam"} <= {argument["name"] for argument in launch["arguments"]}
+    cases = json.loads((tmp_path / "made/prove.json").read_text())["cases"]
+    assert cases and all(case["inputs"].keys() >= {"q2", "k2"} for case in cases)
 
 
 @pytest.mark.parametrize("old, new", [("-lam * reciprocal", "lam * reciprocal"), ("q2_s[me] @ k2_s", "q_s[me] @ k2_s"),

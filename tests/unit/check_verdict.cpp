@@ -79,11 +79,19 @@ TEST(Check, calls_a_program_invalid_whose_argument_the_function_lacks) {
   EXPECT_EQ(r.diagnostics.all()[0].code, "check.binding");
 }
 
-TEST(Check, decides_nothing_about_two_terms_or_without_cases) {
+TEST(Check, calls_a_program_invalid_that_gives_a_log_sum_of_two_terms) {
   spec::Form form = test::form_of("full");
   form.terms.push_back(form.terms[0]);
-  EXPECT_EQ(check_text(test::text_of("full"), test::capture_of(form)).verdict,
-            Verdict::inconclusive);
+  EXPECT_EQ(check_text(test::text_of("full"), test::capture_of(form)).verdict, Verdict::invalid);
+}
+
+TEST(Check, decides_nothing_about_terms_of_different_keys_or_without_cases) {
+  spec::Form form = test::form_of("full");
+  form.terms.push_back(test::form_of("causal").terms[0]);
+  const check::Report two = check_text(test::text_of("full"), test::capture_of(form));
+  EXPECT_EQ(two.verdict, Verdict::inconclusive);
+  ASSERT_FALSE(two.diagnostics.all().empty());
+  EXPECT_EQ(two.diagnostics.all()[0].code, "check.terms");
   spec::Capture none = test::capture_of(test::form_of("full"));
   none.cases.clear();
   EXPECT_EQ(check_text(test::text_of("full"), none).verdict, Verdict::inconclusive);
