@@ -66,6 +66,7 @@ std::optional<Opened> open(const ForeignOptions& options, const SourcePtr& descr
   auto tools = find_tools(diagnostics);
   if (!tools || !description) return std::nullopt;
   auto read = foreign::read_description(description, diagnostics);
+  if (read && !options.target.empty()) read->launch["target"] = read->target = options.target;
   if (!read || !known_target(read->target, diagnostics)) return std::nullopt;
   auto sources = foreign::read_sources(*read, options.sources, diagnostics);
   if (!sources) return std::nullopt;

@@ -21,6 +21,7 @@ struct ForeignOptions {
   std::string kernel;         // of lift: the description; of lower: the lift's folder
   std::string sources;        // the folder that the description's paths begin in
   spec::CaptureRequest spec;  // what the program computes
+  std::string target;         // of lower: another than the description's; or empty
   std::string program;        // of lower: the changed TL program
   std::string out;            // the folder to write
   int attempts = 12;          // answers, at most

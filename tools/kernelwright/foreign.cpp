@@ -84,6 +84,8 @@ void add_foreign(CLI::App& app, Result& result) {
       ->required();
   lower->add_option("--spec", lowering->options.spec.spec, "the function that it computes")
       ->required();
+  lower->add_option("--target", lowering->options.target,
+                    "GPU architecture to compile for; default the description's");
   add_common(lower, *lowering);
   lower->callback([lowering, &result] { result = run(*lowering, driver::lower_foreign); });
 }

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one go, on a machine that has one and no network:
+#
+#   tests/gpu/day.sh pack FOLDER               where a build is: the wheel, wheels from PyPI, kernels to prove
+#   tests/gpu/day.sh run FOLDER OUT [STAGE]... on the GPU machine, in a checkout of the same commit
+#
+# Stages: selftest prove op snippets installed times hf bench conform; all of them where none is named. Each
+# leaves OUT/STAGE.log, which begins with the GPU, its driver and the date; what is kept goes into docs/results/.
+# The machine needs PyTorch for CUDA, nvcc for `conform`, and the Python that PYTHON_VERSION names.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+PYTHON_VERSION=${PYTHON_VERSION:-3.12}
+what=${1:?pack or run} folder=$(realpath -m "${2:?FOLDER}")
+
+pack() {
+  set -e
+  rm -rf "$folder" && mkdir -p "$folder/wheels" "$folder/kernels"
+  .venv/bin/pip wheel -q . --no-deps --no-build-isolation --no-index -w "$folder/wheels" \
+    --config-settings cmake.define.KW_BUILT="$PWD/build"
+  .venv/bin/pip download -q -d "$folder/wheels" --only-binary=:all: --python-version "$PYTHON_VERSION" \
+    --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 \
+    transformers==5.23.0 kernels==0.17.2 libclang==18.1.1 pytest
+  rm -f "$folder"/wheels/{numpy,torch,nvidia,triton}*
+  make_kernel() { build/kernelwright make "$@" > /dev/null; }
+  make_kernel examples/full.py --out "$folder/kernels/full"
+  make_kernel examples/prefix_lm.py --out "$folder/kernels/prefix_lm"
+  make_kernel tests/propose/differential.py --target sm_90 --proposer model --out "$folder/kernels/differential" \
+    --api "folder:$(desk tests/propose/differential.answer.json)"
+  build/kernelwright export hf "$folder/kernels/full" --to "$folder/hub/full" > /dev/null
+  build/kernelwright self-test --write "$folder/planted" --target sm_90a
+  flash_attention
+  tar -cJf "$folder.tar.xz" -C "$(dirname "$folder")" "$(basename "$folder")"
+  ls -l "$folder.tar.xz"
+}
+
+# Answers as a provider's folder.
+desk() {
+  local at n=1 answer
+  at=$(mktemp -d)
+  for answer in "$@"; do cp "$answer" "$at/$(printf %03d $n).answer.json" && n=$((n + 1)); done
+  echo "$at"
+}
+
+flash_attention() {
+  local answers=examples/foreign/flash_attn_2_8/answers sources top
+  top=$(mktemp -d)
+  sources=$(PYTHONPATH=tests/python .venv/bin/python -c "import pathlib, flash_attention
+print(flash_attention.fetch(pathlib.Path('$top')))")
+  build/kernelwright foreign lift examples/foreign/flash_attn_2_8/kernel.json --sources "$sources" \
+    --spec examples/full.py --out "$top/lift" --api "folder:$(desk $answers/00*.json)"
+  build/kernelwright transfer "$top/lift/kernel.tl" --spec examples/prefix_lm.py --target sm_80 --keep-order \
+    --out "$top/prefix_lm.tl" 2> /dev/null
+  build/kernelwright foreign lower "$top/lift" --program "$top/prefix_lm.tl" --spec examples/prefix_lm.py \
+    --sources "$sources" --target sm_90 --out "$folder/kernels/flash_prefix_lm" \
+    --api "folder:$(desk $answers/lower.answer.json)" || [ $? = 3 ]
+}
+
+run() {
+  out=$(realpath -m "${1:?OUT}") && shift
+  mkdir -p "$out"
+  [ -d "$folder" ] || tar -xJf "$folder.tar.xz" -C "$(dirname "$folder")"
+  venv=/tmp/kernelwright-day
+  if [ ! -x $venv/bin/kernelwright ]; then
+    python3 -m venv --system-site-packages $venv
+    $venv/bin/pip install -q --no-index --no-deps "$folder"/wheels/*.whl
+  fi
+  export PATH=$venv/bin:$PATH PYTHONPYCACHEPREFIX=/tmp/pyc KW_WHEEL KW_FULL=$folder/kernels/full KW_HUB=$folder/hub/full
+  unset PYTHONDONTWRITEBYTECODE
+  KW_WHEEL=$(ls "$folder"/wheels/kernelwright-*.whl)
+  for stage in "${@:-selftest prove op snippets installed times hf bench conform}"; do
+    for one in $stage; do
+      { head_of_log; time "stage_$one"; echo "exit $?"; } > "$out/$one.log" 2>&1
+      echo "$one: $(tail -1 "$out/$one.log")"
+    done
+  done
+}
+
+head_of_log() {
+  date -u +"%F %T UTC"
+  nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+  python3 -c 'import sys, torch; print("Python", sys.version.split()[0], "PyTorch", torch.__version__)'
+  git log -1 --format='commit %h' 2> /dev/null || true
+}
+
+stage_selftest() { kernelwright-prove --self-test "$folder/planted"; }
+stage_prove() {
+  local failed=0 one
+  for one in "$folder"/kernels/*/; do echo "== $(basename "$one")" && kernelwright-prove "$one" || failed=1; done
+  return $failed
+}
+stage_op() { python3 -m pytest -v tests/gpu/test_operator.py; }
+stage_snippets() { python3 -m pytest -v tests/gpu/test_snippets.py; }
+stage_installed() { python3 -m pytest -sv tests/gpu/test_installed.py; }
+stage_times() { python3 bench/host_time.py && python3 bench/start_time.py; }
+stage_hf() { python3 tests/gpu/huggingface_models.py; }
+stage_bench() { python3 bench/bench.py "$folder/kernels/full" "$folder/kernels/prefix_lm" --out "$out/bench.json"; }
+stage_conform() { JOBS=16 tests/gpu/build.sh --breaks && JOBS=16 tests/gpu/run.sh --breaks; }
+
+case $what in
+  pack) pack ;;
+  run) shift 2 && run "$@" ;;
+  *) echo "tests/gpu/day.sh pack FOLDER | run FOLDER OUT [STAGE]..." >&2 && exit 2 ;;
+esac
