@@ -137,7 +137,7 @@ class Lowerer {
   Lowering run() {
     Lowering out;
     if (touched_.difference.empty()) {
-      diagnostics_.error("foreign.unchanged", {}, "the two programs are one: nothing to lower");
+      if (build_as_it_is(out.best)) out.done = out.best;
       return out;
     }
     const bool done = asker_.ask([&] { return question(); },
@@ -147,6 +147,21 @@ class Lowerer {
   }
 
  private:
+  // The source itself: what its lift says of it can be held against what it does.
+  bool build_as_it_is(Lowered& source) {
+    source.launch = task_.description.launch;
+    const auto built = compile(task_.description, task_.sources, {}, task_.torch, diagnostics_);
+    if (!built) return false;
+    source.built = *built;
+    const Complaint complaint =
+        built->compiled() ? audit(source) : Complaint{{"lower.compile", "nvcc refuses it"}, ""};
+    if (complaint.refusal.code.empty()) return true;
+    diagnostics_
+        .error("foreign.build", {}, "the sources as they are: " + complaint.refusal.sentence)
+        .hint = "correct nvcc, unit, entry or launch of the description";
+    return false;
+  }
+
   Question question() {
     std::string regions, context;
     for (const Range& r : touched_.ranges) regions += numbered(task_.sources, r) + "\n";

@@ -57,8 +57,9 @@ std::optional<nlohmann::json> contract(const LowerTask& task, const SourceEdits&
                                        Refusal& refusal);
 
 // The program that it lowers to, or nothing when no answer was enough; `best` is then the change
-// that came furthest. Reports foreign.unchanged (the two programs are one), prompt.slot and what
-// compile() does.
+// that came furthest. Where the two programs are one nobody is asked: the sources are compiled as
+// they are. Reports foreign.build (they do not compile, or not to what the description says),
+// prompt.slot and what compile() does.
 struct Lowering {
   std::optional<Lowered> done;
   Lowered best;

@@ -157,6 +157,30 @@ def test_a_change_is_lowered_into_the_kernels_own_lines_and_stays_inconclusive(l
     assert again.stdout == changed.read_text()
 
 
+def test_the_source_itself_is_built_without_a_question(lifted, tmp_path):
+    """For a GPU: whether the source kernel's own output is what its lift says."""
+    run = call("foreign", "lower", lifted[0], "--program", lifted[0] / "kernel.tl", "--sources", ROOT, "--spec",
+               ROOT / "examples/full.py", "--check", "quick", "--target", "sm_90", "--out", tmp_path / "out",
+               "--api", answer(tmp_path / "answers", []))  # fmt: skip
+    assert run.returncode == 3 and "not proven" in run.stderr, run.stderr
+    assert not list((tmp_path / "answers").iterdir())
+    assert (tmp_path / "out/kernel.patch").read_text() == ""
+    assert json.loads((tmp_path / "out/launch.json").read_text())["target"] == "sm_90"
+    assert (tmp_path / "out/prove.json").exists() and (tmp_path / "out/kernel.cubin").exists()
+
+
+def test_sources_that_do_not_compile_as_they_are_are_the_descriptions_fault(lifted, tmp_path):
+    broken = tmp_path / "lift"
+    broken.mkdir()
+    for name in ("lift.json", "kernel.tl"):
+        (broken / name).write_text((lifted[0] / name).read_text())
+    (broken / "kernel.json").write_text(json.dumps(description(entry="no_such_kernel")))
+    run = call("foreign", "lower", broken, "--program", broken / "kernel.tl", "--sources", ROOT, "--spec",
+               ROOT / "examples/full.py", "--check", "quick", "--out", tmp_path / "out",
+               "--api", answer(tmp_path / "answers", []))  # fmt: skip
+    assert run.returncode == 2 and "[foreign.build]" in run.stderr and "no_such_kernel" in run.stderr, run.stderr
+
+
 def test_a_wrong_program_is_refuted_before_anybody_is_asked(lifted, changed, tmp_path):
     program = tmp_path / "wrong.tl"
     program.write_text(changed.read_text().replace("min(N, i + 1), s", "min(N, i + 2), s"))

@@ -79,7 +79,7 @@ void add_make(CLI::App& app, Result& result) {
       Diagnostics diagnostics;
       const driver::Made made = driver::make(options, say, diagnostics);
       if (!made.explanation.empty()) std::cerr << made.explanation;
-      if (made.exit != Exit::holds)
+      if (made.exit != Exit::holds && !made.attempts.empty())
         keep_attempts(attempts_stem(options), made.best, made.attempts, diagnostics);
       finish(made.exit, diagnostics, state->output);
       end = worse(end, made.exit);

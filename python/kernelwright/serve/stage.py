@@ -68,7 +68,7 @@ async def run(program, words, root, progress, stages=1, limit_s=3600):
                 await process.wait()
                 watch.cancel_scope.cancel()
         if limit.cancelled_caught:
-            stopped = f"it ran past the limit of {limit_s} s"
+            stopped = f"it ran past the limit of {limit_s:g} s"
         elif max(map(len, streams.values())) > MOST_SAID:
             stopped = f"it wrote more than {MOST_SAID} bytes"
     finally:
