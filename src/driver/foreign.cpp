@@ -158,6 +158,14 @@ ForeignEnd lower_foreign(const ForeignOptions& options, models::Provider& provid
           {{&prompts.system, "foreign.lower.system.md"}, {&prompts.user, "foreign.lower.user.md"}},
           diagnostics))
     return {exit_for(diagnostics), "", ""};
+  if (lift->description != opened->description.sha256) {
+    diagnostics
+        .error("foreign.lift", {},
+               fmt::format("'{}' is the lift of another kernel.json than the one beside it",
+                           (from / "lift.json").string()))
+        .hint = "lift again into another folder";
+    return {Exit::bad_input, "", ""};
+  }
   foreign::Complaint partial;
   const auto source = foreign::program_of(*lift, partial);
   if (!source || lift->verdict != "holds") {

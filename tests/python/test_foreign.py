@@ -1,6 +1,7 @@
 """Foreign kernels: a lift by answers, and a change lowered into the kernel's own lines."""
 
 import copy
+import hashlib
 import json
 import subprocess
 
@@ -172,12 +173,19 @@ def test_the_source_itself_is_built_without_a_question(lifted, tmp_path):
 def test_sources_that_do_not_compile_as_they_are_are_the_descriptions_fault(lifted, tmp_path):
     broken = tmp_path / "lift"
     broken.mkdir()
-    for name in ("lift.json", "kernel.tl"):
-        (broken / name).write_text((lifted[0] / name).read_text())
-    (broken / "kernel.json").write_text(json.dumps(description(entry="no_such_kernel")))
-    run = call("foreign", "lower", broken, "--program", broken / "kernel.tl", "--sources", ROOT, "--spec",
-               ROOT / "examples/full.py", "--check", "quick", "--out", tmp_path / "out",
-               "--api", answer(tmp_path / "answers", []))  # fmt: skip
+    text = json.dumps(description(entry="no_such_kernel"))
+    state = json.loads((lifted[0] / "lift.json").read_text())
+    (broken / "kernel.json").write_text(text)
+    (broken / "kernel.tl").write_text((lifted[0] / "kernel.tl").read_text())
+    (broken / "lift.json").write_text(json.dumps(state))
+    common = ["foreign", "lower", broken, "--program", broken / "kernel.tl", "--sources", ROOT, "--spec",
+              ROOT / "examples/full.py", "--check", "quick", "--out", tmp_path / "out",
+              "--api", answer(tmp_path / "answers", [])]  # fmt: skip
+    run = call(*common)
+    assert run.returncode == 2 and "of another kernel.json" in run.stderr, run.stderr
+    state["description"] = hashlib.sha256(text.encode()).hexdigest()
+    (broken / "lift.json").write_text(json.dumps(state))
+    run = call(*common)
     assert run.returncode == 2 and "[foreign.build]" in run.stderr and "no_such_kernel" in run.stderr, run.stderr
 
 
