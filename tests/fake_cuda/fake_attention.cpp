@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kBf16 = 9;  // CUtensorMapDataType; 6 is f16
 bool changed = true;
+std::map<uint64_t, uint64_t> given;  // the first address after each piece of memory, and its own
 
 float read(const char* at, int dtype) {
   uint16_t bits;
@@ -41,6 +43,12 @@ struct View : TensorMap {
   }
 };
 
+bool is_ours(const View& view) {
+  const auto address = reinterpret_cast<uint64_t>(view.data);
+  const auto piece = given.upper_bound(address);
+  return piece != given.end() && piece->second <= address;
+}
+
 void head(const View& q, const View& k, const View& v, const View& o, int b, int h, float* lse,
           int64_t lse_stride) {
   const int group = h / (q.dims[3] / k.dims[3]), D = q.columns(), V = v.columns(), N = k.dims[1];
@@ -68,13 +76,23 @@ void head(const View& q, const View& k, const View& v, const View& o, int b, int
 
 void memory_changed() { changed = true; }
 
+void memory_given(uint64_t address, uint64_t bytes) {
+  given[address + bytes] = address;
+  changed = true;
+}
+
+void memory_taken(uint64_t address) {
+  std::erase_if(given, [&](const auto& piece) { return piece.second == address; });
+}
+
 void attention(const unsigned char* arguments) {
   static std::string last;
   const std::string now(reinterpret_cast<const char*>(arguments), 512 + 48);
-  if (!changed && now == last) return;
+  const View q(arguments), k(arguments + 128), v(arguments + 256), o(arguments + 384);
+  const bool told = is_ours(q) && is_ours(k) && is_ours(v) && is_ours(o);
+  if (told && !changed && now == last) return;
   last = now;
   changed = false;
-  const View q(arguments), k(arguments + 128), v(arguments + 256), o(arguments + 384);
   char* lse;
   int64_t stride[3];
   memcpy(&lse, arguments + 512, 8);

@@ -17,8 +17,12 @@ struct TensorMap {
 };
 static_assert(sizeof(TensorMap) <= 128);
 
-// Computes nothing when neither the arguments nor any memory has changed since the last launch.
+// Computes nothing when neither the arguments nor any memory has changed since the last launch: in
+// memory of the stand-in's own, since what else changes, such as PyTorch's on the CPU, it is not
+// told.
 void attention(const unsigned char* arguments);
 void memory_changed();
+void memory_given(uint64_t address, uint64_t bytes);
+void memory_taken(uint64_t address);
 
 }  // namespace fake

@@ -218,9 +218,14 @@ int cuMemAlloc_v2(uint64_t* p, size_t n) {
   if (getenv("FAKE_CUDA_CAPTURE") && capture_mode != 2) return 900;
   note("allocate " + std::to_string(n));
   *p = reinterpret_cast<uint64_t>(aligned_alloc(256, (n + 255) / 256 * 256));
+  fake::memory_given(*p, n);
   return *p ? 0 : 2;
 }
-int cuMemFree_v2(uint64_t p) { return note("free"), free(reinterpret_cast<void*>(p)), 0; }
+int cuMemFree_v2(uint64_t p) {
+  note("free");
+  fake::memory_taken(p);
+  return free(reinterpret_cast<void*>(p)), 0;
+}
 int cuMemsetD8Async(uint64_t p, unsigned char v, size_t n, void* s) {
   note("fill " + std::to_string(n) + (s == reinterpret_cast<void*>(0x5000) ? " apart" : ""));
   fake::memory_changed();

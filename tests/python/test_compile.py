@@ -72,7 +72,7 @@ def test_the_operator_has_the_functions_arguments(warm):
     assert warm["schema"].split("(", 1)[1] == "Tensor q, Tensor k, Tensor v) -> Tensor"
 
 
-@pytest.mark.parametrize("way", ["eager", "view", "keywords", "no_grad", "compiled_first", "exported",
+@pytest.mark.parametrize("way", ["eager", "view", "again", "keywords", "no_grad", "compiled_first", "exported",
                                  "names_of_ours"])
 def test_it_computes_what_the_function_computes(warm, way):
     assert warm[way] < CLOSE
