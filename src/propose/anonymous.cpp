@@ -7,20 +7,17 @@
 #include <array>
 #include <set>
 
+#include "support/cpp_words.h"
+
 namespace kw::propose {
 namespace {
 
 using spec::ExprPtr;
 using spec::Kind;
 
-// Words that CUDA text has for itself, or that C++ and Python do not share.
-constexpr std::array<std::string_view, 36> kReserved = {
-    "args",     "asm",    "auto",     "bool",    "case",    "char",     "const",    "default",
-    "delete",   "do",     "double",   "enum",    "element", "float",    "int",      "kw",
-    "long",     "new",    "operator", "private", "public",  "real",     "register", "shared",
-    "short",    "signed", "static",   "struct",  "switch",  "template", "this",     "union",
-    "unsigned", "void",   "volatile", "worker"};
-
+// What CUDA text of ours has names for itself.
+constexpr std::array<std::string_view, 6> kTextsOwn = {"args", "element", "kw",
+                                                       "real", "shared",  "worker"};
 std::string given_name(size_t n) { return fmt::format("v{}", n); }
 
 class Renamer {
@@ -110,7 +107,8 @@ std::string kernel_name(const std::string& user, const std::set<std::string>& ta
   for (const char c : user)
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) return {};
-  const bool reserved = std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+  const bool reserved =
+      is_cpp_word(name) || std::find(kTextsOwn.begin(), kTextsOwn.end(), name) != kTextsOwn.end();
   if (name == user && !reserved && !taken.count(name)) return name;
   name = user + std::string(spec::kGiven);
   return taken.count(name) || name.size() != user.size() + spec::kGiven.size() ? "" : name;

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
+#include "support/cpp_words.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -20,13 +20,6 @@ namespace {
 
 using spec::ExprPtr;
 using spec::Kind;
-
-// Words that a C++ or a TL name cannot be; Python allows them.
-constexpr std::array<std::string_view, 30> kReserved = {
-    "auto",    "bool",     "case",  "char",     "const",    "default", "delete", "do",
-    "double",  "enum",     "float", "int",      "kw",       "long",    "new",    "operator",
-    "private", "public",   "real",  "register", "short",    "signed",  "static", "struct",
-    "switch",  "template", "this",  "union",    "unsigned", "void"};
 
 // An operand's own elements, in its row map, until they have the kernel's name.
 constexpr const char* kOwn = "%own";
@@ -135,7 +128,7 @@ std::string Arguments::new_name(const std::string& user) {
   for (const char c : user)
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "given_" + name;
-  const bool reserved = std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+  const bool reserved = is_cpp_word(name) || name == "kw" || name == "real";
   const std::string given = name + std::string(spec::kGiven);
   name = reserved ? edit_.fresh({given}) : edit_.fresh({name, given});
   names_[user] = name;
