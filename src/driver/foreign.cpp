@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "driver/proof.h"
+#include "driver/proposer.h"
 #include "driver/tools.h"
 #include "foreign/lifting.h"
 #include "foreign/lowering.h"
@@ -16,23 +17,6 @@
 namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
-
-// Texts of prompts/, by the ends of their names.
-bool read_prompts(const Home& home,
-                  const std::vector<std::pair<std::string*, const char*>>& prompts,
-                  Diagnostics& diagnostics) {
-  for (const auto& [text, name] : prompts) {
-    const std::string path = (home.root / "prompts" / name).string();
-    const SourcePtr file = read_source(path);
-    if (!file) {
-      diagnostics.error("driver.prompts", {}, fmt::format("cannot read the prompt '{}'", path))
-          .hint = "it comes with kernelwright: install it again, or set KERNELWRIGHT_HOME";
-      return false;
-    }
-    *text = file->text;
-  }
-  return true;
-}
 
 SourcePtr read_needed(const fs::path& path, const char* what, Diagnostics& diagnostics) {
   const SourcePtr file = read_source(path.string());

@@ -4,24 +4,31 @@
 
 #include <nlohmann/json.hpp>
 
-#include "driver/tools.h"
+#include "models/provider_error.h"
 
 namespace kw::driver {
 
-std::optional<propose::Templates> find_templates(const Home& home, Diagnostics& diagnostics) {
-  propose::Templates out;
-  for (const auto& [text, name] :
-       {std::pair{&out.system, "transfer.system.md"}, std::pair{&out.user, "transfer.user.md"}}) {
+bool read_prompts(const Home& home,
+                  const std::vector<std::pair<std::string*, const char*>>& prompts,
+                  Diagnostics& diagnostics) {
+  for (const auto& [text, name] : prompts) {
     const std::string path = (home.root / "prompts" / name).string();
     const SourcePtr file = read_source(path);
     if (!file) {
       diagnostics.error("driver.prompts", {}, fmt::format("cannot read the prompt '{}'", path))
           .hint = "it comes with kernelwright: install it again, or set KERNELWRIGHT_HOME";
-      return std::nullopt;
+      return false;
     }
     *text = file->text;
   }
-  return out;
+  return true;
+}
+
+std::optional<propose::Templates> find_templates(const Home& home, Diagnostics& diagnostics) {
+  propose::Templates out;
+  const bool found = read_prompts(
+      home, {{&out.system, "transfer.system.md"}, {&out.user, "transfer.user.md"}}, diagnostics);
+  return found ? std::optional(out) : std::nullopt;
 }
 
 std::string attempts_text(const propose::Proposed& proposed) {
@@ -30,10 +37,7 @@ std::string attempts_text(const propose::Proposed& proposed) {
 }
 
 Exit exit_for(const propose::Proposed& proposed) {
-  using Kind = models::ProviderError::Kind;
-  const bool users = proposed.problem && (proposed.problem->kind == Kind::bad_request ||
-                                          proposed.problem->kind == Kind::refused_key);
-  return users ? Exit::bad_input : Exit::inconclusive;
+  return proposed.problem ? models::exit_of(proposed.problem->kind) : Exit::inconclusive;
 }
 
 }  // namespace kw::driver

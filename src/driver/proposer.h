@@ -2,6 +2,8 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "driver/home.h"
 #include "propose/propose.h"
@@ -11,7 +13,13 @@ namespace kw::driver {
 // In the folder that make wrote: every attempt, with its answer and what refused it.
 inline constexpr const char* kAttempts = "attempts.json";
 
-// prompts/transfer.*.md. Reports driver.prompts with the file that cannot be read.
+// Texts of prompts/, each into the string beside its file's name. Reports driver.prompts with the
+// first file that cannot be read.
+bool read_prompts(const Home& home,
+                  const std::vector<std::pair<std::string*, const char*>>& prompts,
+                  Diagnostics& diagnostics);
+
+// prompts/transfer.*.md.
 std::optional<propose::Templates> find_templates(const Home& home, Diagnostics& diagnostics);
 
 // The attempts as JSON text; bytes of answers that are no UTF-8 are replaced.

@@ -8,7 +8,6 @@
 
 #include "commands.h"
 #include "console.h"
-#include "models/recorder.h"
 #include "models/utf8.h"
 #include "provider_options.h"
 
@@ -79,10 +78,8 @@ int ask(AskState& state) {
   try {
     const auto request = request_of(state, d);
     if (!request) return finish(Exit::bad_input, d, state.output);
-    std::unique_ptr<models::Provider> provider = models::make_provider(state.options);
-    if (!state.transcript.empty())
-      provider = std::make_unique<models::Recorder>(std::move(provider), state.transcript,
-                                                    models::Recorder::Existing::append);
+    const std::unique_ptr<models::Provider> provider =
+        open_provider(state.options, state.transcript, models::Recorder::Existing::append);
     models::Answer answer;
     {
       Progress progress;

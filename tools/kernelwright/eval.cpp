@@ -13,7 +13,6 @@
 #include "driver/proposer.h"
 #include "driver/tiles.h"
 #include "lift/lift.h"
-#include "models/recorder.h"
 #include "provider_options.h"
 #include "support/targets.h"
 
@@ -29,12 +28,6 @@ struct State {
   Output output;
 };
 
-std::unique_ptr<models::Provider> open(const State& state) {
-  auto provider = models::make_provider(state.provider);
-  if (state.transcript.empty()) return provider;
-  return std::make_unique<models::Recorder>(std::move(provider), state.transcript);
-}
-
 // False where something was reported. Throws models::ProviderError.
 bool measure_all(const State& state, std::vector<eval::Measured>& all, Diagnostics& d) {
   const auto tools =
@@ -45,13 +38,13 @@ bool measure_all(const State& state, std::vector<eval::Measured>& all, Diagnosti
   const auto tiles = tools ? driver::find_tiles(tools->home, "", d) : std::nullopt;
   if (!templates || !file || !tiles) return false;
   const SourcePtr expert = read_input(file->string(), d);
-  const SourcePtr system =
-      read_input((tools->home.root / "prompts/eval.cuda.system.md").string(), d);
-  const auto lifted = expert && system ? lift::lift(expert, tools->clang, d) : std::nullopt;
+  propose::Templates cuda{"", templates->user};
+  const bool read = driver::read_prompts(tools->home, {{&cuda.system, "eval.cuda.system.md"}}, d);
+  const auto lifted = expert && read ? lift::lift(expert, tools->clang, d) : std::nullopt;
   if (!lifted) return false;
-  const std::unique_ptr<models::Provider> provider = open(state);
+  const std::unique_ptr<models::Provider> provider =
+      open_provider(state.provider, state.transcript);
   const transfer::Target target{state.options.target, *tiles};
-  const propose::Templates cuda{system->text, templates->user};
   for (const std::string& spec : state.specs) {
     const auto capture = driver::open_spec(*tools, {spec, "", "", "", {}}, d);
     if (!capture) return false;

@@ -6,7 +6,6 @@
 
 #include "commands.h"
 #include "console.h"
-#include "models/recorder.h"
 #include "provider_options.h"
 
 namespace kw::cli {
@@ -43,10 +42,7 @@ int run(const State& state, Stage stage) {
   Diagnostics diagnostics;
   std::unique_ptr<models::Provider> provider;
   try {
-    provider = models::make_provider(state.provider);
-    if (!state.transcript.empty())
-      provider = std::make_unique<models::Recorder>(std::move(provider), state.transcript,
-                                                    models::Recorder::Existing::append);
+    provider = open_provider(state.provider, state.transcript, models::Recorder::Existing::append);
   } catch (const models::ProviderError& error) {
     return finish(error, diagnostics, state.output);
   }

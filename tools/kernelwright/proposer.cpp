@@ -6,17 +6,13 @@
 
 #include "commands.h"
 #include "console.h"
-#include "models/recorder.h"
 #include "propose/answer.h"
 #include "propose/grammar.h"
 
 namespace kw::cli {
 
 std::unique_ptr<models::Provider> Proposer::open() const {
-  if (!model()) return nullptr;
-  std::unique_ptr<models::Provider> provider = models::make_provider(this->provider);
-  if (transcript.empty()) return provider;
-  return std::make_unique<models::Recorder>(std::move(provider), transcript);
+  return model() ? open_provider(provider, transcript) : nullptr;
 }
 
 void add_proposer(CLI::App* command, Proposer& proposer) {

@@ -65,6 +65,14 @@ void add_provider_options(CLI::App* command, models::Options& options) {
     add_setting(command, setting, options.said);
 }
 
+std::unique_ptr<models::Provider> open_provider(const models::Options& options,
+                                                const std::string& transcript,
+                                                models::Recorder::Existing existing) {
+  auto provider = models::make_provider(options);
+  if (transcript.empty()) return provider;
+  return std::make_unique<models::Recorder>(std::move(provider), transcript, existing);
+}
+
 int finish(const models::ProviderError& error, Diagnostics& diagnostics, const Output& output) {
   diagnostics.error(std::string("model.") + models::name(error.kind), {}, error.what());
   return finish(models::exit_of(error.kind), diagnostics, output);
