@@ -18,22 +18,13 @@
 #include "propose/judge.h"
 #include "propose/patch.h"
 #include "propose/words.h"
+#include "support/lines.h"
 #include "tl/laws.h"
 
 namespace kw::eval {
 namespace {
 
 constexpr size_t kMostTold = 4000;  // bytes
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
 
 struct Judgement {
   propose::Refusal refusal;  // empty: it passed
@@ -132,7 +123,7 @@ Conversation converse_in_cuda(const Task& task, Watched& provider, const Options
   const auto text = begun ? lower::lower(begun->program, task.expert, task.tools.clang, diagnostics)
                           : std::nullopt;
   if (!text) return {};
-  const std::vector<std::string> lines = split(text->text);
+  const std::vector<std::string> lines = lines_of(text->text);
   const Judge judge(task, options, *begun);
   Conversation out;
   std::string heard_last = "This is the first attempt.";

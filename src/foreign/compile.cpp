@@ -7,6 +7,7 @@
 #include <set>
 
 #include "support/files.h"
+#include "support/lines.h"
 #include "support/process.h"
 
 namespace kw::foreign {
@@ -15,12 +16,6 @@ namespace {
 
 constexpr double kMostSeconds = 900;
 constexpr size_t kMostSaid = 4000;  // bytes
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
-}
 
 // Files include their neighbours by name, and a compiler looks beside the includer first: so the
 // whole folder of each described file is copied, and stands before the sources' own.

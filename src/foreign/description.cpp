@@ -8,6 +8,7 @@
 
 #include "runtime/launch_spec.h"
 #include "support/files.h"
+#include "support/lines.h"
 #include "support/targets.h"
 
 namespace kw::foreign {
@@ -153,12 +154,7 @@ std::optional<Sources> read_sources(const Description& description, const fs::pa
     if (const std::string found = kw::sha256(file->text); !expected.empty() && found != expected)
       fault(fmt::format("{} has the hash {:.12}, the described file {:.12}", path, found, expected),
             "it is another version, or was changed: lift it anew with a description of its own");
-    std::vector<std::string>& lines = sources.lines[path];
-    for (size_t at = 0; at < file->text.size();) {
-      const size_t end = std::min(file->text.find('\n', at), file->text.size());
-      lines.push_back(file->text.substr(at, end - at));
-      at = end + 1;
-    }
+    sources.lines[path] = lines_of(file->text);
   }
   for (const auto* ranges : {&description.read, &description.declarations})
     for (const Range& r : *ranges)

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+
 #include "propose/manual.h"
 #include "propose/prompt.h"
+#include "support/lines.h"
 #include "tl/laws.h"
 
 namespace kw::foreign {
@@ -25,16 +28,6 @@ Complaint complaint_of(const Lift& lift, const Diagnostics& found) {
     return {{d.code, where + d.message}, render(found)};
   }
   return {};
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
 }
 
 // The program so far, with the names of its parts beside their first lines.
@@ -159,7 +152,7 @@ class Lifting {
     Complaint complaint;
     const auto program = program_of(lift_, complaint);
     if (!program) return complaint;
-    for (const check::Effort effort : {check::Effort::quick, task_.effort}) {
+    for (const check::Effort effort : std::set{check::Effort::quick, task_.effort}) {
       out.report = check::check(*program, task_.reference, check::options_for(effort));
       if (out.report.verdict == check::Verdict::holds) continue;
       lift_.verdict = check::name(out.report.verdict);

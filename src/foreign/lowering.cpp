@@ -11,17 +11,12 @@
 #include "propose/prompt.h"
 #include "runtime/cubin.h"
 #include "runtime/launch_spec.h"
+#include "support/lines.h"
 
 namespace kw::foreign {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
-}
 
 // A statement of `args:` that declares this name.
 const tl::Stmt* declaration(const tl::Program& program, const std::string& name) {

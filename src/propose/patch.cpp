@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "propose/words.h"
+#include "support/lines.h"
 #include "tl/laws.h"
 
 namespace kw::propose {
@@ -176,10 +176,7 @@ std::multiset<std::string> heads_of(const tl::Program& program, tl::Op op) {
 }  // namespace
 
 std::vector<std::string> lines_of(const tl::Program& program) {
-  std::vector<std::string> out;
-  std::istringstream text(tl::print(program));
-  for (std::string line; std::getline(text, line);) out.push_back(line);
-  return out;
+  return kw::lines_of(tl::print(program));
 }
 
 std::string numbered(const std::vector<std::string>& lines) {

@@ -7,20 +7,12 @@
 #include <cctype>
 #include <cstdio>
 
+#include "support/lines.h"
+
 namespace kw::report {
 namespace {
 
 using Lines = std::vector<std::string>;
-
-Lines lines_of(const std::string& text) {
-  Lines out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
 
 // Names, numbers, runs of blanks, and single other characters.
 Lines words_of(const std::string& line) {

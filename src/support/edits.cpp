@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "support/lines.h"
+
 namespace kw {
 namespace {
 
@@ -35,16 +37,6 @@ bool apply_hunk(const Edit::Hunk& hunk, std::vector<std::string>& lines) {
 }
 
 }  // namespace
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return lines;
-}
 
 std::optional<Edit> read_edit(const std::string& path, Diagnostics& diagnostics) {
   const SourcePtr source = read_source(path);
@@ -92,9 +84,7 @@ std::optional<std::string> apply_edit(const Edit& edit, const std::string& text,
                                     hunk.from.at(0), hunk.occurrence));
       return std::nullopt;
     }
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
+  return joined(lines);
 }
 
 }  // namespace kw

@@ -27,8 +27,6 @@ struct Edit {
   std::vector<Hunk> hunks;
 };
 
-std::vector<std::string> lines_of(const std::string& text);
-
 // Reports edit.file.
 std::optional<Edit> read_edit(const std::string& path, Diagnostics& diagnostics);
 

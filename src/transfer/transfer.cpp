@@ -1,5 +1,6 @@
 #include "transfer/transfer.h"
 
+#include "support/lines.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -18,12 +19,6 @@ constexpr Rule kRules[] = {
     {"uniform", rule_uniform}, {"invariant", rule_invariant},   {"order", rule_order},
     {"queue", rule_queue},     {"pairs", rule_pairs},           {"columns", rule_columns},
 };
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += line + "\n";
-  return out;
-}
 
 bool has_terms(const spec::Form& form, Diagnostics& diagnostics) {
   if (form.terms.empty())

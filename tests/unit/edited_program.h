@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/edits.h"
+#include "support/lines.h"
 #include "support/source.h"
 #include "tl/program.h"
 
