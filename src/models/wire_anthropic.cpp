@@ -28,7 +28,10 @@ class AnthropicWire : public Wire {
                  {"max_tokens", r.most_tokens},
                  {"messages", {{{"role", "user"}, {"content", r.user}}}},
                  {"stream", true}};
-    if (!r.system.empty()) body["system"] = r.system;
+    // The same for every question of a run: later ones may read it from the vendor's cache.
+    if (!r.system.empty())
+      body["system"] = {
+          {{"type", "text"}, {"text", r.system}, {"cache_control", {{"type", "ephemeral"}}}}};
     if (!r.schema.is_null())
       body["output_config"] = {{"format", {{"type", "json_schema"}, {"schema", r.schema}}}};
     return body;

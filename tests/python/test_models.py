@@ -60,7 +60,8 @@ def test_system_user_schema_and_fields_of_ones_own_are_sent(tmp_path):
         "instructions": "Be brief.", "input": "What is 6 * 7?",
         "text": {"format": {"type": "json_schema", "name": "answer", "strict": True, "schema": SCHEMA}}}
     assert bodies["anthropic"] == {
-        "model": "tiny", "stream": True, "max_tokens": 77, "temperature": 0, "system": "Be brief.",
+        "model": "tiny", "stream": True, "max_tokens": 77, "temperature": 0,
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
         "messages": [{"role": "user", "content": "What is 6 * 7?"}],
         "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
 
