@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "driver/home.h"
 #include "driver/proof.h"
 #include "driver/proposer.h"
 #include "driver/tools.h"
@@ -11,6 +12,7 @@
 #include "models/provider_error.h"
 #include "propose/bindings.h"
 #include "support/files.h"
+#include "support/process.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
 
@@ -58,6 +60,50 @@ std::optional<Opened> open(const ForeignOptions& options, const SourcePtr& descr
   if (!capture) return std::nullopt;
   return Opened{std::move(*tools), std::move(*read), std::move(*sources), std::move(*capture)};
 }
+
+bool write_lowered(const fs::path& folder, const foreign::Lowered& lowered,
+                   const spec::Capture& capture, const transfer::Result& transferred,
+                   Diagnostics& diagnostics) {
+  const bool written = write_file(folder / "kernel.cubin", lowered.built.cubin) &&
+                       write_file(folder / "launch.json", lowered.launch.dump(1) + "\n") &&
+                       write_proof(folder, capture, transferred, diagnostics);
+  if (!written && !diagnostics.has_errors())
+    diagnostics.error("driver.write", {}, fmt::format("cannot write into {}", folder.string()));
+  return written;
+}
+
+// The GPU's word on each answer. A refutation goes back to who answered, in the prover's words
+// without this machine's paths; without a GPU or its self-test there is no word.
+class Prover {
+ public:
+  Prover(const spec::Capture& capture, const transfer::Result& transferred,
+         Diagnostics& diagnostics)
+      : capture_(capture), transferred_(transferred), diagnostics_(diagnostics) {}
+
+  foreign::Complaint operator()(const foreign::Lowered& lowered) {
+    const TemporaryFolder scratch;
+    if (!write_lowered(scratch.path(), lowered, capture_, transferred_, diagnostics_)) return {};
+    const ProcessResult run =
+        run_process({beside("kernelwright-prove"), scratch.path().string()}, {}, 600);
+    exit = run.exit_code == 0   ? Exit::holds
+           : run.exit_code == 1 ? Exit::refuted
+                                : Exit::inconclusive;
+    said = run.out + run.err;
+    for (size_t at; (at = said.find(scratch.path().string())) != said.npos;)
+      said.replace(at, scratch.path().string().size(), "OUT");
+    if (exit != Exit::refuted) return {};
+    return {{"lower.probe", "it compiles, and a GPU finds that it does not compute the function"},
+            said};
+  }
+
+  Exit exit = Exit::inconclusive;  // of the last answer
+  std::string said;
+
+ private:
+  const spec::Capture& capture_;
+  const transfer::Result& transferred_;
+  Diagnostics& diagnostics_;
+};
 
 std::string lines(const foreign::Lift& lift) {
   const auto missing = lift.missing();
@@ -180,9 +226,12 @@ ForeignEnd lower_foreign(const ForeignOptions& options, models::Provider& provid
     return {report.verdict == check::Verdict::refuted ? Exit::refuted : Exit::inconclusive, "",
             check::print(report)};
   foreign::Asker asker(provider, options.attempts, options.answer_tokens);
+  Prover prover(opened->capture, *transferred, diagnostics);
+  std::function<foreign::Complaint(const foreign::Lowered&)> prove;
+  if (options.gpu) prove = std::ref(prover);
   const foreign::Lowering lowering =
       foreign::lower({opened->description, opened->sources, *lift, *source, *target,
-                      (site_packages(opened->tools.python) / "torch").string(), prompts},
+                      (site_packages(opened->tools.python) / "torch").string(), prompts, prove},
                      asker, diagnostics);
   std::error_code failed;
   fs::create_directories(folder, failed);
@@ -192,31 +241,35 @@ ForeignEnd lower_foreign(const ForeignOptions& options, models::Provider& provid
     if (!lowering.best.patch.empty() && write_file(folder / "best.patch", lowering.best.patch))
       kept = fmt::format("kept {}", (folder / "best.patch").string());
     ForeignEnd end = ended(asker, kept, diagnostics);
-    end.explanation = lowering.best.built.said;
+    end.explanation = lowering.best.built.said + prover.said;
     return end;
   }
   const foreign::Lowered& done = *lowering.done;
   const bool written = write_file(folder / "kernel.patch", done.patch) &&
                        write_file(folder / "kernel.tl", tl::print(*target)) &&
-                       write_file(folder / "kernel.cubin", done.built.cubin) &&
-                       write_file(folder / "launch.json", done.launch.dump(1) + "\n") &&
-                       write_proof(folder, opened->capture, *transferred, diagnostics);
+                       write_lowered(folder, done, opened->capture, *transferred, diagnostics);
   if (!written) {
     if (!diagnostics.has_errors())
       diagnostics.error("driver.write", {}, fmt::format("cannot write into {}", folder.string()));
     return {exit_for(diagnostics), "", ""};
   }
+  // Sources that nobody changed were not held against a GPU yet.
+  if (options.gpu && prover.said.empty()) prover(done);
+  if (diagnostics.has_errors()) return {exit_for(diagnostics), "", ""};
+  const std::string proof =
+      prover.exit == Exit::holds
+          ? fmt::format("proven:\n{}", prover.said)
+          : fmt::format(
+                "{}not proven: no lens stands over a foreign text, so what it computes is "
+                "shown on a GPU alone: kernelwright-prove {}\n",
+                prover.said, folder.string());
   const std::string refused = asker.count_refusals();
-  return {
-      Exit::inconclusive,
-      fmt::format("-{} +{} lines in {} files; answered: {}{}{}\n{}"
-                  "not proven: no lens stands over a foreign text, so what it computes is shown "
-                  "on a GPU alone: kernelwright-prove {}\n"
-                  "apply: git -C {} apply {}",
-                  done.removed, done.added, done.files.size(), fmt::join(asker.who(), ", "),
-                  refused.empty() ? "" : "; ", refused, done.built.said, folder.string(),
-                  options.sources, fs::absolute(folder / "kernel.patch").string()),
-      ""};
+  return {prover.exit,
+          fmt::format("-{} +{} lines in {} files; answered: {}{}{}\n{}{}apply: git -C {} apply {}",
+                      done.removed, done.added, done.files.size(), fmt::join(asker.who(), ", "),
+                      refused.empty() ? "" : "; ", refused, done.built.said, proof, options.sources,
+                      fs::absolute(folder / "kernel.patch").string()),
+          ""};
 }
 
 }  // namespace kw::driver

@@ -26,6 +26,7 @@ struct ForeignOptions {
   std::string out;            // the folder to write
   int attempts = 12;          // answers, at most
   int answer_tokens = 32768;  // of each
+  bool gpu = false;           // of lower: each answer that compiles is proven on this machine's GPU
   check::Effort effort = check::Effort::usual;
 };
 
@@ -41,7 +42,8 @@ ForeignEnd lift_foreign(const ForeignOptions& options, models::Provider& provide
                         Diagnostics& diagnostics);
 
 // Exit 3, always, until a GPU has proven the result: with a complete folder, or with the change
-// that came furthest in OUT/best.patch. 1: the changed program does not compute the function.
+// that came furthest in OUT/best.patch. 0: it was proven here (`gpu`). 1: the changed program does
+// not compute the function; or the GPU refutes sources that nobody changed, and so their lift.
 ForeignEnd lower_foreign(const ForeignOptions& options, models::Provider& provider,
                          Diagnostics& diagnostics);
 

@@ -199,7 +199,9 @@ class Lowerer {
     best = next;
     if (!built->compiled())
       return {{"lower.compile", "nvcc refuses the changed sources"}, built->said};
-    return audit(next);
+    const Complaint complaint = audit(next);
+    if (!complaint.refusal.code.empty() || !task_.prove) return complaint;
+    return task_.prove(next);
   }
 
   // The entry is there, and takes as many bytes as the contract fills.

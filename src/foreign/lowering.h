@@ -3,8 +3,8 @@
 // The source program and the changed one are compared line by line; each line that differs belongs
 // to a part of the lift, a part to its regions of the CUDA text. A proposer sees those regions and
 // answers with line edits inside them (edits.h). What it wrote is compiled, its cubin audited and
-// held against the launch contract; what a compiler says goes back. Reference-guided lowering, as
-// in CuBridge (Ma et al., ACL 2026).
+// held against the launch contract, and proven where there is a GPU; what a compiler or the prover
+// says goes back. Reference-guided lowering, as in CuBridge (Ma et al., ACL 2026).
 //
 // There is no lens over a foreign text: lifting the result cannot show that it means the program.
 // So what comes out is *inconclusive* until a GPU has proven it, row by row, against the function.
@@ -23,6 +23,14 @@ struct LowerPrompts {
   std::string system, user;  // prompts/foreign.lower.system.md, prompts/foreign.lower.user.md
 };
 
+struct Lowered {
+  std::map<std::string, std::vector<std::string>> files;  // those that changed
+  std::string patch;                                      // for git apply in the sources' folder
+  Compiled built;
+  nlohmann::json launch;  // launch.json
+  int removed = 0, added = 0;
+};
+
 struct LowerTask {
   const Description& description;
   const Sources& sources;
@@ -31,14 +39,8 @@ struct LowerTask {
   const tl::Program& target;
   std::string torch;  // for {torch}
   const LowerPrompts& prompts;
-};
-
-struct Lowered {
-  std::map<std::string, std::vector<std::string>> files;  // those that changed
-  std::string patch;                                      // for git apply in the sources' folder
-  Compiled built;
-  nlohmann::json launch;  // launch.json
-  int removed = 0, added = 0;
+  // What a GPU finds in what was built; empty where none is asked.
+  std::function<Complaint(const Lowered&)> prove;
 };
 
 // What the change touches: regions of the parts whose lines differ, of those that read what these

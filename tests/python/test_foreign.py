@@ -3,11 +3,13 @@
 import copy
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 
 import pytest
 from foreign_kernel import FILE, NOTES, answer, causal, description, edit, line, parts, regions
-from kernelwright_cli import ROOT, call
+from kernelwright_cli import COMMAND, ROOT, call
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +189,61 @@ def test_sources_that_do_not_compile_as_they_are_are_the_descriptions_fault(lift
     (broken / "lift.json").write_text(json.dumps(state))
     run = call(*common)
     assert run.returncode == 2 and "[foreign.build]" in run.stderr and "no_such_kernel" in run.stderr, run.stderr
+
+
+PROVER = """#!/bin/sh
+echo call >> "$(dirname "$0")/calls"
+[ -s "$1/kernel.cubin" ] && [ -s "$1/launch.json" ] && [ -s "$1/prove.json" ] || exit 2
+{verdicts}
+echo "$1: holds"
+"""
+
+
+@pytest.fixture
+def on_gpu(lifted, changed, tmp_path):
+    """foreign lower --gpu where the prover says what a test has it say."""
+    program = tmp_path / "bin/kernelwright"
+    program.parent.mkdir()
+    shutil.copy(COMMAND, program)
+
+    def run(verdicts, answers, spec="causal", to=changed):
+        prover = program.with_name("kernelwright-prove")
+        prover.write_text(PROVER.format(verdicts=verdicts))
+        prover.chmod(0o755)
+        words = ["foreign", "lower", lifted[0], "--program", to, "--sources", ROOT, "--spec",
+                 ROOT / f"examples/{spec}.py", "--check", "quick", "--out", tmp_path / "out", "--gpu",
+                 "--attempts", "2", "--api", answer(tmp_path / "answers", answers)]  # fmt: skip
+        return subprocess.run([program, *words], cwd=ROOT, text=True, capture_output=True,
+                              env={**os.environ, "KERNELWRIGHT_HOME": str(ROOT)})  # fmt: skip
+
+    return run
+
+
+FIRST_IS_WRONG = 'if [ "$(wc -l < "$(dirname "$0")/calls")" = 1 ]; then echo "$1: [prove.error] o: row 7"; exit 1; fi'
+
+
+def test_what_a_gpu_finds_goes_back_until_it_holds(on_gpu, tmp_path):
+    run = on_gpu(FIRST_IS_WRONG, [causal(), causal()])
+    assert run.returncode == 0 and "proven:\nOUT: holds" in run.stderr and "1 lower.probe" in run.stderr, run.stderr
+    said = (tmp_path / "answers/002.request.md").read_text()
+    assert "OUT: [prove.error] o: row 7" in said and "/tmp" not in said
+    assert (tmp_path / "out/kernel.cubin").exists()
+
+
+def test_what_a_gpu_refutes_is_no_result(on_gpu, tmp_path):
+    run = on_gpu('echo "[prove.error] lse: row 3"; exit 1', [causal(), causal()])
+    assert run.returncode == 3 and "2 lower.probe" in run.stderr and "lse: row 3" in run.stderr, run.stderr
+    assert (tmp_path / "out/best.patch").exists() and not (tmp_path / "out/kernel.cubin").exists()
+
+
+def test_without_a_word_from_a_gpu_nothing_is_proven(on_gpu):
+    run = on_gpu("echo no GPU; exit 3", [causal()])
+    assert run.returncode == 3 and "no GPU\nnot proven" in run.stderr, run.stderr
+
+
+def test_a_gpu_refutes_a_lift_by_its_source(on_gpu, lifted, tmp_path):
+    run = on_gpu(FIRST_IS_WRONG, [], "full", lifted[0] / "kernel.tl")
+    assert run.returncode == 1 and "o: row 7" in run.stderr and not list((tmp_path / "answers").iterdir()), run.stderr
 
 
 def test_a_wrong_program_is_refuted_before_anybody_is_asked(lifted, changed, tmp_path):

@@ -73,7 +73,7 @@ void add_foreign(CLI::App& app, Result& result) {
   CLI::App* lower = group->add_subcommand(
       "lower",
       "The change of a lifted program as a patch on the kernel's own files; exit 3 until "
-      "a GPU has proven it");
+      "a GPU has proven it (--gpu, or kernelwright-prove)");
   lower->add_option("lift", lowering->options.kernel, "the folder that foreign lift wrote")
       ->required();
   lower->add_option("--program", lowering->options.program, "PROGRAM.tl, changed by transfer")
@@ -82,6 +82,9 @@ void add_foreign(CLI::App& app, Result& result) {
       ->required();
   lower->add_option("--target", lowering->options.target,
                     "GPU architecture to compile for; default the description's");
+  lower->add_flag("--gpu", lowering->options.gpu,
+                  "prove each answer that compiles on this machine's GPU, and tell who answers "
+                  "what it finds");
   add_common(lower, *lowering);
   lower->callback([lowering, &result] { result = run(*lowering, driver::lower_foreign); });
 }
