@@ -161,7 +161,7 @@ const Wrong kWrong[] = {
      "sync_block\n"},
     {"sm75_reader_before_the_sync", "schedule.uninitialised", "sm75",
      "        sync_block\n        gemm s", "        gemm s"},
-    {"sm75_copy_before_the_sync", "schedule.overwrite", "sm75",
+    {"sm75_copy_before_the_sync", "schedule.race", "sm75",
      "        sync_block\n        copy_in k[c.b, g, n * BN] -> k_s by WORKERS\n",
      "        copy_in k[c.b, g, n * BN] -> k_s by WORKERS\n        sync_block\n"},
     {"takers", "schedule.arrival", "queue", "takers 3 +", "takers 2 +"},

@@ -37,7 +37,9 @@ std::string printed(const std::string& tl_text) {
   if (!cuda) return "";
   const auto back = lift::lift(make_source("printed.cu", *cuda), toolchain(), d);
   EXPECT_TRUE(back) << render(d) << *cuda;
-  if (back) EXPECT_EQ(tl::print(*back), tl_text);
+  if (back) {
+    EXPECT_EQ(tl::print(*back), tl_text);
+  }
   return *cuda;
 }
 
