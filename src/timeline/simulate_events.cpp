@@ -272,6 +272,8 @@ bool Simulation::bring(int agent, const Event& e) {
   Agent& a = agents_[agent];
   if (a.bringing < 0) a.bringing = read_l2(agent, e, false);
   if (!until(agent, e, a.bringing)) return false;
+  if (a.waits) bar(a.track, BarKind::wait, a.since, now_, a.waits);
+  a.waits = nullptr;  // the stores that follow are a job of the same event
   a.bringing = -1;
   return true;
 }
