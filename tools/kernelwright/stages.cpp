@@ -19,6 +19,7 @@
 #include "support/files.h"
 #include "support/targets.h"
 #include "tl/laws.h"
+#include "tl/laws_target.h"
 #include "transfer/transfer.h"
 
 namespace kw::cli {
@@ -198,7 +199,7 @@ void add_transfer(CLI::App& app, Result& result) {
     if (driver::known_target(state->target, d))
       opened = open(state->program, state->spec.request, d);
     std::optional<std::vector<transfer::Tiles>> tiles;
-    if (opened.capture)
+    if (opened.capture && tl::verify_for(*opened.program, state->target, d))
       if (const auto tools = driver::find_tools(d))
         tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;
@@ -307,22 +308,28 @@ void add_lower(CLI::App& app, Result& result) {
   };
   auto state = std::make_shared<State>();
   CLI::App* command =
-      app.add_subcommand("lower", "Write a TL program's change into the expert's CUDA text");
+      app.add_subcommand("lower",
+                         "Write a TL program's change into the expert's CUDA text, or the "
+                         "program as a CUDA file of its own");
   command->add_option("program", state->program, "PROGRAM.tl, or - for standard input")->required();
-  command->add_option("--reference", state->reference, "the expert's KERNEL.cu")->required();
-  command->add_option("--patch", state->patch, "also write the change as a patch for git apply");
+  CLI::Option* reference =
+      command->add_option("--reference", state->reference, "the expert's KERNEL.cu");
+  command->add_option("--patch", state->patch, "also write the change as a patch for git apply")
+      ->needs(reference);
   add_output(command, state->output, "the .cu file to write");
   command->callback([state, &result] {
     Diagnostics d;
     const auto tools = driver::find_tools(d);
     const auto program = read_program(state->program, d);
-    const SourcePtr reference = read_input(state->reference, d);
+    const bool alone = state->reference.empty();
+    const SourcePtr reference = alone ? nullptr : read_input(state->reference, d);
     std::optional<lower::Lowered> lowered;
+    if (tools && program && alone) lowered = lower::lower_alone(*program, tools->clang, d);
     if (tools && program && reference) lowered = lower::lower(*program, reference, tools->clang, d);
     bool good = lowered && give(state->output, lowered->text, d);
     if (good && !state->patch.empty())
       good = give({state->patch, false}, lowered->changes.patch, d);
-    if (good) say_changes(*lowered, state->output);
+    if (good && !alone) say_changes(*lowered, state->output);
     result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
   });
 }
