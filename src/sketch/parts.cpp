@@ -207,7 +207,6 @@ bool is_mask(const Stmt& s) {
 
 void functions(const Parts& p, Text& text) {
   std::vector<std::string> others(p.plan.counters.begin() + 1, p.plan.counters.end() - 1);
-  std::reverse(others.begin(), others.end());  // heads before batches
   text.line(0, fmt::format("record Block: m, {}", fmt::join(others, ", ")));
   text.line(0, "record Keys: count, full");
   text.line(0, "def block_of(w: index) -> Block:");
