@@ -17,7 +17,9 @@ constexpr int64_t kThreadRegisters = 255;  // at most, of one thread
 int64_t rounded(int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
 
 // Registers that each thread has where `blocks` thread blocks share a multiprocessor, in eights.
+// Beside a worker that only loads, two have 240 and three 160 (setmaxnreg).
 int64_t available(const Machine& m, int64_t workers, int64_t blocks) {
+  if (m.style == Style::engine) return blocks > 1 ? 0 : workers == 2 ? 240 : workers == 3 ? 160 : 0;
   return std::min(kThreadRegisters, m.gpu.registers / (kThreads * workers * blocks));
 }
 
@@ -26,7 +28,7 @@ bool fits(const Machine& m, const Work& w, const Sizes& s, int64_t blocks) {
   const bool room =
       bytes <= m.block_bytes && blocks * (bytes + m.reserved_bytes) <=
                                     m.gpu.shared_bytes + (blocks == 1 ? m.reserved_bytes : 0);
-  return room && registers(w, s) + kBesideTiles <= available(m, s.workers, blocks);
+  return room && registers(w, s) + operand + kBesideTiles <= available(m, s.workers, blocks);
 }
 
 }  // namespace
@@ -40,14 +42,17 @@ std::optional<Machine> machine(const timeline::Gpu& gpu, const std::string& targ
                                   fmt::join(gpu.targets, ", "), name));
     return std::nullopt;
   }
-  Machine m{gpu, name, Style::copies, gpu.shared_bytes - reserved_shared_bytes,
-            reserved_shared_bytes};
-  if (name == "sm_90a") m.style = Style::engine;
-  if (name == "sm_75") {
-    m.style = Style::synchronous;
-    m.block_bytes = gpu.shared_bytes;
-    m.reserved_bytes = 0;
+  const TargetLimits* limits = find_target(name);
+  if (!limits) {
+    diagnostics.error("sketch.target", {},
+                      fmt::format("{} runs {}, for which nothing is compiled; "
+                                  "the targets are {}",
+                                  gpu.name, name, target_names()));
+    return std::nullopt;
   }
+  Machine m{gpu, name, Style::synchronous, limits->block_shared_bytes, limits->reserved_bytes};
+  if (limits->ampere) m.style = Style::copies;
+  if (limits->hopper) m.style = Style::engine;
   return m;
 }
 

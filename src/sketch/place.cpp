@@ -14,8 +14,8 @@ using tl::Stmt;
 
 class Placer {
  public:
-  Placer(const tl::Program& program, const Plan& plan, Diagnostics& diagnostics)
-      : program_(program), plan_(plan), diagnostics_(diagnostics) {}
+  Placer(const tl::Program& program, const Plan& plan, bool part_of_tile, Diagnostics& diagnostics)
+      : program_(program), plan_(plan), part_of_tile_(part_of_tile), diagnostics_(diagnostics) {}
 
   std::optional<Placed> run() {
     const auto each = [&](const std::vector<const Stmt*>& body, bool keys) {
@@ -101,7 +101,8 @@ class Placer {
       return at == values.end() ? int64_t{-1} : at->second;
     };
     const Tile* left = placed_.find(placed_.left);
-    if (left && width(left->columns) == width(tile->columns))
+    const int64_t room = left ? width(left->columns) : 0, wanted = width(tile->columns);
+    if (left && (room == wanted || (part_of_tile_ && room > wanted)))
       placed_.leaves = left->name;
     else
       placed_.leaves = add({fresh("o_s"), Space::shared, false, tile->columns}).name;
@@ -159,6 +160,7 @@ class Placer {
 
   const tl::Program& program_;
   const Plan& plan_;
+  bool part_of_tile_;
   Diagnostics& diagnostics_;
   Placed placed_;
 };
@@ -171,9 +173,9 @@ const Tile* Placed::find(const std::string& name) const {
   return nullptr;
 }
 
-std::optional<Placed> place(const tl::Program& program, const Plan& plan,
+std::optional<Placed> place(const tl::Program& program, const Plan& plan, bool part_of_tile,
                             Diagnostics& diagnostics) {
-  return Placer(program, plan, diagnostics).run();
+  return Placer(program, plan, part_of_tile, diagnostics).run();
 }
 
 }  // namespace kw::sketch

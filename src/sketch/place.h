@@ -39,6 +39,8 @@ struct Placed {
 };
 
 // Reports sketch.place at a statement whose tiles these rules do not place.
-std::optional<Placed> place(const tl::Program& program, const Plan& plan, Diagnostics& diagnostics);
+// `part_of_tile`: who stores can store a tile's first columns, so a wider tile will do for P4.
+std::optional<Placed> place(const tl::Program& program, const Plan& plan, bool part_of_tile,
+                            Diagnostics& diagnostics);
 
 }  // namespace kw::sketch

@@ -265,7 +265,7 @@ std::optional<tl::Program> size(const tl::Program& sketch, const Request& reques
   if (!set_parameters(given, request, diagnostics)) return std::nullopt;
   const auto plan = read_plan(given, "sketch", diagnostics);
   if (!plan) return std::nullopt;
-  const auto placed = place(given, *plan, diagnostics);
+  const auto placed = place(given, *plan, request.machine.style == Style::engine, diagnostics);
   if (!placed) return std::nullopt;
   const Stmt* element = given.find(Op::element);
   const Work work = work_of(given, *placed, request.machine);
