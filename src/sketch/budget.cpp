@@ -25,6 +25,9 @@ int64_t available(const Machine& m, int64_t workers, int64_t blocks) {
 
 bool fits(const Machine& m, const Work& w, const Sizes& s, int64_t blocks) {
   const int64_t bytes = shared_bytes(w, s);
+  if (m.style == Style::engine && s.rows != 64) return false;  // the height of a wgmma
+  // Products in flight keep their left side's registers too: the exponentials as an operand.
+  const int64_t operand = m.style == Style::engine ? s.rows * s.keys / 2 / kThreads : 0;
   const bool room =
       bytes <= m.block_bytes && blocks * (bytes + m.reserved_bytes) <=
                                     m.gpu.shared_bytes + (blocks == 1 ? m.reserved_bytes : 0);

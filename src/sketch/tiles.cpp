@@ -46,7 +46,8 @@ std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
         best = s;
         of_best = r;
       }
-  if (!best) refuse(machine, work, {64, 32, 1}, {}, diagnostics);
+  if (!best)
+    refuse(machine, work, {64, 32, machine.style == Style::engine ? 2 : 1}, {}, diagnostics);
   return best;
 }
 
