@@ -17,7 +17,7 @@ install(TARGETS kernelwright kernelwright-prove kernelwright-tune-time
 install(TARGETS kernelwright_launch EXPORT kernelwright LIBRARY DESTINATION lib ${part})
 install(DIRECTORY include/kernelwright DESTINATION include ${part})
 
-install(DIRECTORY cuda gpus kernels prompts self_test DESTINATION ${home} ${part})
+install(DIRECTORY cuda gpus kernels prompts self_test sketches DESTINATION ${home} ${part})
 install(DIRECTORY bench/ DESTINATION ${home}/bench ${part} FILES_MATCHING PATTERN *.py)
 install(FILES docs/certificate.schema.json DESTINATION ${home}/docs ${part})
 # What `kernelwright serve` gives to read.

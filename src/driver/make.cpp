@@ -11,6 +11,7 @@
 #include "driver/certificate.h"
 #include "driver/cpu_self_test.h"
 #include "driver/failure.h"
+#include "driver/from_sketch.h"
 #include "driver/out_folder.h"
 #include "driver/port.h"
 #include "driver/proof.h"
@@ -23,6 +24,7 @@
 #include "report/page.h"
 #include "support/files.h"
 #include "support/process.h"
+#include "support/targets.h"
 #include "tl/laws.h"
 #include "transfer/transfer.h"
 
@@ -58,7 +60,7 @@ class Maker {
   Made run() {
     // One stage after another; each returns false once it has said why.
     const bool done =
-        find() && capture() && lift() && fit() && write() && (!options_.gpu || prove());
+        find() && capture() && draw() && lift() && fit() && write() && (!options_.gpu || prove());
     if (!done && made_.exit == Exit::own_fault) made_.exit = exit_for(diagnostics_);
     return std::move(made_);
   }
@@ -78,8 +80,11 @@ class Maker {
     }
     tools_ = find_tools(diagnostics_);
     if (!tools_) return false;
-    expert_ = find_expert(*tools_, options_.kernel, options_.target, diagnostics_);
-    if (!expert_) return false;
+    // A target that nobody knows is find_expert's to refuse.
+    sketched_ = options_.from_sketch || (options_.kernel.empty() && find_target(options_.target) &&
+                                         !has_expert(*tools_, options_.target));
+    if (!sketched_) expert_ = find_expert(*tools_, options_.kernel, options_.target, diagnostics_);
+    if (!sketched_ && !expert_) return false;
     tiles_ = find_tiles(tools_->home, options_.tiles, diagnostics_);
     return tiles_.has_value();
   }
@@ -115,9 +120,22 @@ class Maker {
     return false;
   }
 
+  // Where no expert's text is there, or wanted.
+  bool draw() {
+    if (!sketched_) return true;
+    const auto drawn = driver::from_sketch(*tools_, capture_->form, options_.target, diagnostics_);
+    if (!drawn) return false;
+    expert_ = drawn->text;
+    say("sketch", drawn->said);
+    if (!options_.from_sketch)
+      say_("", fmt::format("no expert's kernel is for {}", options_.target), 0);
+    return true;
+  }
+
   bool lift() {
     source_ = lift::lift(expert_, tools_->clang, diagnostics_);
     if (!source_ || !tl::verify(*source_, diagnostics_)) return false;
+    if (sketched_) keep_rows_for(*source_, *tiles_);
     if (!options_.kernel.empty()) {
       if (!is_plain(*source_, diagnostics_)) return false;
       keep_rows_for(*source_, *tiles_);
@@ -421,6 +439,7 @@ class Maker {
   CapturedGraph graph_;
   std::optional<Tools> tools_;
   SourcePtr expert_;
+  bool sketched_ = false;  // the expert's text is made from a sketch
   std::optional<std::vector<transfer::Tiles>> tiles_;
   std::optional<spec::Capture> capture_;
   std::optional<tl::Program> source_;

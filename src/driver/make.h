@@ -29,8 +29,9 @@ struct Earlier {
 struct MakeOptions {
   std::string spec, function, dtype;
   std::string target = "sm_90a";
-  std::string tiles;   // a file of the user's tile database, or empty
-  std::string kernel;  // somebody's own kernel to start from (port.h), or empty: the corpus's
+  std::string tiles;         // a file of the user's tile database, or empty
+  std::string kernel;        // somebody's own kernel to start from (port.h), or empty: the corpus's
+  bool from_sketch = false;  // start from a sketch, also where an expert's text is for the target
   std::optional<Earlier> earlier;
   std::string out;  // empty: out/NAME
   bool gpu = false;

@@ -21,7 +21,10 @@ class Walk {
   void block(const std::vector<Stmt>& body, Scope& scope) {
     for (const Stmt& s : body) {
       Check check{s, scope, parents_, facts_, diagnostics_};
-      if (operands_are_right(check)) {
+      if (in_sketch(check)) {
+        judge_sketched(check, made_);
+        if (s.op == Op::grid) law_grid(check);
+      } else if (operands_are_right(check)) {
         expressions_have_types(check);
         kLaws[static_cast<size_t>(s.op)](check);
       } else {
@@ -56,6 +59,7 @@ class Walk {
   Facts& facts_;
   Diagnostics& diagnostics_;
   std::vector<const Stmt*> parents_;
+  std::set<std::string> made_;  // by the statements of a sketch
 };
 
 }  // namespace

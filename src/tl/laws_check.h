@@ -164,6 +164,11 @@ void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& d
 // laws_flow.cpp. What happens along the paths of a workers block.
 void judge_flow(const Stmt& workers, const Facts& facts, Diagnostics& diagnostics);
 
+// laws_plan.cpp. Whether the statement is a sketch's, whose tiles have no sizes; and what must hold
+// of it then. `made`: what the statements before it have written.
+bool in_sketch(const Check& c);
+void judge_sketched(Check& c, std::set<std::string>& made);
+
 // One function for each statement; a word without one does not link.
 #define OP(word, level, where, holds, cuda, tl, after) void law_##word(Check& c);
 #include "tl/ops.def"

@@ -50,10 +50,11 @@ void belongs_to_worker(Check& c, const char* label) {
 
 // wgmma has 64 rows; what each warp multiplies for itself may be twice as many.
 void worker_holds(Check& c, const std::optional<int64_t>& rows, const char* what) {
-  if (rows && *rows != 64 && !(c.facts.alike && *rows == 128))
+  const bool twice = c.facts.alike || c.inside(Op::plan);  // a plan is not divided yet
+  if (rows && *rows != 64 && !(twice && *rows == 128))
     c.broken("C1", c.stmt.expr("r")->span,
-             fmt::format("a worker holds {}, this {} has {}",
-                         c.facts.alike ? "64 or 128 rows" : "64 rows", what, *rows));
+             fmt::format("a worker holds {}, this {} has {}", twice ? "64 or 128 rows" : "64 rows",
+                         what, *rows));
 }
 
 void columns_are_possible(Check& c) {

@@ -18,8 +18,9 @@ MAY_INCLUDE = {
     "propose": {"support", "tl", "spec", "check", "transfer", "models"},
     "foreign": {"support", "tl", "spec", "check", "lower", "runtime", "models", "propose"},
     "timeline": {"support", "num", "tl", "exec"},
+    "sketch": {"support", "tl", "timeline"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
-    "driver": {"foreign", "propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "driver": {"sketch", "foreign", "propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
     "eval": {"driver", "models", "support", "num", "tl", "spec", "lift", "lower", "check", "transfer", "propose"},
 }
 

@@ -40,6 +40,7 @@ void add_make(CLI::App& app, Result& result) {
   struct State {
     std::vector<std::string> specs;
     driver::MakeOptions options;
+    std::string from = "expert";
     Proposer proposer;
     Output output;
   };
@@ -48,6 +49,12 @@ void add_make(CLI::App& app, Result& result) {
   command->add_option("spec", state->specs, "the user's Python file, or several")->required();
   add_function(command, state->options.function, state->options.dtype);
   add_target(command, state->options.target);
+  command
+      ->add_option("--from", state->from,
+                   "expert: the expert's kernel, and a sketch where none is for the target; "
+                   "sketch: sketches/attention.tl, sized and scheduled for the target")
+      ->check(CLI::IsMember({"expert", "sketch"}))
+      ->capture_default_str();
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
   command->add_option(
@@ -67,6 +74,7 @@ void add_make(CLI::App& app, Result& result) {
       return;
     }
     state->options.provider = provider.get();
+    state->options.from_sketch = state->from == "sketch";
     state->options.propose = state->proposer.loop;
     const driver::Say say = to_console(state->output);
     std::vector<std::string> failed;

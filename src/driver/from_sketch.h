@@ -1,0 +1,24 @@
+// A kernel to start from where no expert has written one: a sketch, sized and scheduled for the
+// target, printed as CUDA. The stages after it take the text for an expert's.
+#pragma once
+#include <string>
+
+#include "driver/tools.h"
+#include "spec/form.h"
+
+namespace kw::driver {
+
+struct Sketched {
+  SourcePtr text;
+  std::string said;  // for the stage's line
+};
+
+// Whether some expert's text is for the target; false also for a target that nobody knows.
+bool has_expert(const Tools& tools, const std::string& target);
+
+// By the first GPU of gpus/ that runs the target. Reports sketch.gpu where none does, and what
+// size(), schedule() and print_cuda() report.
+std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
+                                    const std::string& target, Diagnostics& diagnostics);
+
+}  // namespace kw::driver

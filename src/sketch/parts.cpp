@@ -1,0 +1,249 @@
+#include "sketch/parts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tl/effects.h"
+
+namespace kw::sketch {
+namespace {
+
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+// The tiles of a sized plan as place() gives those of a sketch: the budget is the same.
+Placed declared(const tl::Program& program, const Plan& plan) {
+  Placed p;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op != Op::tile) return;
+    for (const tl::Item& d : s.items("d"))
+      p.tiles.push_back({d.name, Space::shared, d.expr == nullptr, tl::print(s.expr("c"))});
+  });
+  for (const Stmt* s : plan.declared)
+    if (s->op == Op::accumulator)
+      for (const tl::Item& d : s->items("d"))
+        p.tiles.push_back({d.name, Space::accumulator, false, tl::print(s->expr("c"))});
+  int product = 0;
+  for (const Stmt* s : plan.inside) {
+    if (s->op != Op::gemm && s->op != Op::gemm_add) continue;
+    const std::string right = tl::base_name(s->expr("b"));
+    for (Tile& t : p.tiles)
+      if (t.name == right) {
+        if (t.first_read < 0) t.first_read = product;
+        p.products.push_back(t.columns);
+      }
+    if (s->op == Op::gemm) p.left = tl::base_name(s->expr("a"));
+    ++product;
+  }
+  return p;
+}
+
+class Reader {
+ public:
+  Reader(Parts& parts, Diagnostics& diagnostics) : p_(parts), diagnostics_(diagnostics) {}
+
+  bool run() {
+    for (const Stmt* s : p_.plan.before)
+      if (!before(*s)) return false;
+    for (const Stmt* s : p_.plan.inside)
+      if (!inside(*s)) return false;
+    for (const Stmt* s : p_.plan.after) {
+      if (s->op == Op::store) p_.store = s;
+      if (s->op == Op::copy) p_.out = s;
+    }
+    if (!p_.scores || !p_.reshape || !p_.values)
+      return refuse(*p_.plan.loop, fmt::format("the loop has no {}",
+                                               !p_.scores    ? "product of scores, `gemm`"
+                                               : !p_.reshape ? "`reshape` between its products"
+                                                             : "product of values, `gemm_add`"));
+    if (!p_.store || !p_.out)
+      return refuse(*p_.plan.grid, "nothing is stored and copied out after the loop");
+    return true;
+  }
+
+ private:
+  bool refuse(const Stmt& at, const std::string& what) {
+    diagnostics_.error("sketch.shape", at.span, what).hint =
+        "what is scheduled is one product, a softmax, a reshape and a second product; "
+        "docs/sketches.md shows it";
+    return false;
+  }
+
+  bool copy(const Stmt& s, bool keys) {
+    p_.copies.push_back({&s, tl::base_name(s.expr("s")), tl::base_name(s.expr("d")), keys});
+    return true;
+  }
+
+  bool before(const Stmt& s) { return s.op == Op::copy ? copy(s, false) : true; }
+
+  bool inside(const Stmt& s) {
+    if (s.op == Op::copy) return copy(s, true);
+    const bool product = s.op == Op::gemm || s.op == Op::gemm_add;
+    if (product && !p_.copied(tl::base_name(s.expr("b"))))
+      return refuse(
+          s, fmt::format("`{}` is multiplied before it is copied", tl::base_name(s.expr("b"))));
+    if (s.op == Op::gemm && !p_.scores) return set(p_.scores, s);
+    if (s.op == Op::reshape && !p_.reshape) return set(p_.reshape, s);
+    if (s.op == Op::gemm_add && p_.reshape && !p_.values) return set(p_.values, s);
+    if (product || s.op == Op::reshape)
+      return refuse(s, fmt::format("`{}` stands where {} is due", tl::print_head(s),
+                                   !p_.scores ? "a product of scores" : "a reshape"));
+    if (!p_.scores || p_.values)
+      return refuse(s, fmt::format("`{}` stands {}", tl::print_head(s),
+                                   p_.scores ? "after the last product" : "before the first one"));
+    if (s.op == Op::raise) p_.raise = &s;
+    // What changes what the second product adds to waits for the exponentials.
+    const bool sums = s.op == Op::map && adds_to(s);
+    (p_.reshape || sums ? p_.rescale : p_.softmax).push_back(&s);
+    return true;
+  }
+
+  bool adds_to(const Stmt& s) const {
+    const std::string target = tl::base_name(s.expr("t"));
+    return std::any_of(p_.plan.inside.begin(), p_.plan.inside.end(), [&](const Stmt* other) {
+      return other->op == Op::gemm_add && tl::base_name(other->expr("c")) == target;
+    });
+  }
+
+  static bool set(const Stmt*& to, const Stmt& s) {
+    to = &s;
+    return true;
+  }
+
+  Parts& p_;
+  Diagnostics& diagnostics_;
+};
+
+std::vector<tl::Replacement> fields(const Parts& p) {
+  std::vector<tl::Replacement> all;
+  for (const std::string& name : p.plan.counters) {
+    if (name == p.me) continue;
+    all.push_back({tl::name(name), tl::field(tl::name("c"), name == p.part ? "m" : name)});
+  }
+  return all;
+}
+
+}  // namespace
+
+const Copied* Parts::copied(const std::string& tile) const {
+  for (const Copied& c : copies)
+    if (c.tile == tile) return &c;
+  return nullptr;
+}
+
+std::optional<Parts> take_apart(const tl::Program& sized, const Machine& machine,
+                                Diagnostics& diagnostics) {
+  const auto plan = read_plan(sized, "sized", diagnostics);
+  if (!plan) return std::nullopt;
+  const auto values = parameters(sized);
+  for (const char* name : {"ROWS", "BN", "WORKERS", "BM"})
+    if (!values.contains(name)) {
+      diagnostics
+          .error("sketch.shape", plan->plan->span,
+                 fmt::format("the module has no parameter {}", name))
+          .hint = "`size` writes ROWS, WORKERS, BM and BN";
+      return std::nullopt;
+    }
+  Parts p{sized,
+          *plan,
+          machine,
+          {values.at("ROWS"), values.at("BN"), values.at("WORKERS")},
+          declared(sized, *plan)};
+  if (plan->counters.size() < 3) {
+    diagnostics.error("sketch.shape", plan->grid->span,
+                      "the grid of a sized plan counts parts of the rows, heads, and workers");
+    return std::nullopt;
+  }
+  p.part = plan->counters.front();
+  p.me = plan->counters.back();
+  p.block = plan->counter;
+  if (!Reader(p, diagnostics).run()) return std::nullopt;
+  const Work work = work_of(sized, p.placed, machine);
+  const int64_t fit = resident(machine, work, p.sizes);
+  if (fit == 0) {
+    const Stmt* at = sized.find(Op::shared);
+    refuse(machine, work, p.sizes, at ? at->span : plan->plan->span, diagnostics);
+    return std::nullopt;
+  }
+  // Two workers hide each other's waits; more would only share the registers.
+  p.resident = std::min<int64_t>(fit, std::max<int64_t>(1, 2 / p.sizes.workers));
+  return p;
+}
+
+void Text::line(int depth, const std::string& text) {
+  out_ += std::string(size_t(depth) * 4, ' ') + text + "\n";
+}
+
+Stmt in_kernel(const Parts& parts, const Stmt& s) {
+  Stmt out = s;
+  const auto swap = fields(parts);
+  for (tl::Field& f : out.fields)
+    for (tl::Item& item : f.items)
+      if (item.expr) item.expr = tl::replace(item.expr, swap);
+  return out;
+}
+
+std::string in_kernel(const Parts& parts, const ExprPtr& e) {
+  return tl::print(tl::replace(e, fields(parts)));
+}
+
+namespace {
+
+// j < N
+bool keeps_all_keys(const Stmt& mask, const ExprPtr& keys) {
+  const ExprPtr& f = mask.expr("f");
+  if (f->kind != tl::ExprKind::where || !f->args[2]->is_name("-inf")) return false;
+  return tl::equal(f->args[0], tl::binary("<", tl::name("j"), keys));
+}
+
+bool is_mask(const Stmt& s) {
+  return s.op == Op::map_at && s.expr("f")->kind == tl::ExprKind::where;
+}
+
+}  // namespace
+
+void functions(const Parts& p, Text& text) {
+  std::vector<std::string> others(p.plan.counters.begin() + 1, p.plan.counters.end() - 1);
+  text.line(0, fmt::format("record Block: m, {}", fmt::join(others, ", ")));
+  text.line(0, "record Keys: count, full");
+  text.line(0, "def block_of(w: index) -> Block:");
+  text.line(1, fmt::format("let rows = {}", tl::print(p.plan.extents.front())));  // F1
+  std::vector<std::string> values = {"w % rows"};
+  std::string rest = "w // rows";
+  for (size_t n = 0; n < others.size(); ++n) {
+    const auto at = std::find(p.plan.counters.begin(), p.plan.counters.end(), others[n]);
+    const std::string extent = tl::print(p.plan.extents[size_t(at - p.plan.counters.begin())]);
+    values.push_back(n + 1 < others.size() ? rest + " % " + extent : rest);
+    rest += " // " + extent;
+  }
+  text.line(1, fmt::format("return {}", fmt::join(values, ", ")));
+  const ExprPtr count = p.plan.loop->expr("a");  // ceil_div(N, BN)
+  const ExprPtr keys = count->kind == tl::ExprKind::call ? count->args[0] : nullptr;
+  bool plain = keys != nullptr;
+  for (const Stmt* s : p.softmax)
+    if (is_mask(*s)) plain = plain && keeps_all_keys(*s, keys);
+  text.line(0, "def key_blocks(c: Block, i0: index, rows: index) -> Keys:");
+  text.line(1, fmt::format("return {}, {}", tl::print(count),
+                           plain ? tl::print(keys) + " // BN" : "0"));  // F2
+}
+
+void softmax_step(const Parts& p, int depth, const std::string& more, Text& text) {
+  text.line(depth, fmt::format("step softmax({}: i32, mixed: bool{}):", p.block, more));
+  for (const Stmt* s : p.softmax) {
+    if (is_mask(*s)) text.line(depth + 1, "if mixed:");
+    text.add(in_kernel(p, *s), depth + (is_mask(*s) ? 2 : 1));
+  }
+}
+
+void rescale(const Parts& p, int depth, Text& text) {
+  for (const Stmt* s : p.rescale) {
+    const bool by_factor = p.raise && tl::reads(*s, tl::base_name(p.raise->expr("r")));
+    if (by_factor) text.line(depth, fmt::format("if {}:", p.raise->word("f")));
+    text.add(in_kernel(p, *s), depth + (by_factor ? 1 : 0));
+  }
+}
+
+}  // namespace kw::sketch

@@ -1,0 +1,181 @@
+#include "sketch/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tl/effects.h"
+
+namespace kw::sketch {
+namespace {
+
+using tl::Op;
+using tl::Stmt;
+
+class Placer {
+ public:
+  Placer(const tl::Program& program, const Plan& plan, bool part_of_tile, Diagnostics& diagnostics)
+      : program_(program), plan_(plan), part_of_tile_(part_of_tile), diagnostics_(diagnostics) {}
+
+  std::optional<Placed> run() {
+    const auto each = [&](const std::vector<const Stmt*>& body, bool keys) {
+      return std::all_of(body.begin(), body.end(),
+                         [&](const Stmt* s) { return statement(*s, keys); });
+    };
+    if (!each(plan_.before, false) || !each(plan_.inside, true) || !chain() ||
+        !each(plan_.after, false))
+      return std::nullopt;
+    if (placed_.products.size() == 2 && !placed_.leaves.empty()) return std::move(placed_);
+    const bool few = placed_.products.size() != 2;
+    return refuse(*plan_.loop, few ? fmt::format("{} products in the loop, and two are scheduled",
+                                                 placed_.products.size())
+                                   : std::string("nothing is copied to an `out` tensor"));
+  }
+
+ private:
+  std::nullopt_t refuse(const Stmt& at, const std::string& what) {
+    diagnostics_.error("sketch.place", at.span, what).hint =
+        "docs/sketches.md lists what the passes place";
+    return std::nullopt;
+  }
+
+  Tile& add(Tile tile) {
+    for (Tile& t : placed_.tiles)
+      if (t.name == tile.name) {
+        if (t.columns.empty()) t.columns = tile.columns;
+        if (t.space == Space::accumulator || tile.space == Space::accumulator)
+          t.space = Space::accumulator;
+        if (tile.space == Space::partial) t.space = Space::partial;
+        return t;
+      }
+    placed_.tiles.push_back(std::move(tile));
+    return placed_.tiles.back();
+  }
+
+  bool statement(const Stmt& s, bool keys) {
+    switch (s.op) {
+      case Op::copy:
+        return copy(s, keys);
+      case Op::gemm:
+      case Op::gemm_add:
+        return product(s, keys);
+      case Op::raise:
+        add({s.word("f"), Space::flag});
+        add({tl::base_name(s.expr("m")), Space::row});
+        add({tl::base_name(s.expr("r")), Space::row});
+        return true;
+      case Op::row_sum:
+        add({tl::base_name(s.expr("l")), Space::partial});
+        return true;
+      case Op::fill:
+        add({s.word("t"), Space::row});
+        return true;
+      case Op::map_rows:
+      case Op::compute:  // declared where they are written
+      case Op::map:
+      case Op::map_at:
+      case Op::store_rows:
+      case Op::let:
+        return true;
+      default:
+        refuse(s, fmt::format("`{}` is none of a sketch's statements", tl::word(s.op)));
+        return false;
+    }
+  }
+
+  bool copy(const Stmt& s, bool keys) {
+    const std::string from = tl::base_name(s.expr("s")), to = tl::base_name(s.expr("d"));
+    if (const Stmt* in = tensor_named(program_, from); in && !is_output(*in)) {  // P1
+      add({to, Space::shared, keys, dimension(*in, 3)});
+      return true;
+    }
+    const Stmt* out = tensor_named(program_, to);
+    const Tile* tile = placed_.find(from);
+    if (!out || !tile || tile->space != Space::accumulator) {
+      refuse(s, fmt::format("`{}` is copied from neither a tensor nor an accumulator", from));
+      return false;
+    }
+    const auto values = parameters(program_);  // P4
+    const auto width = [&](const std::string& name) {
+      const auto at = values.find(name);
+      return at == values.end() ? int64_t{-1} : at->second;
+    };
+    const Tile* left = placed_.find(placed_.left);
+    const int64_t room = left ? width(left->columns) : 0, wanted = width(tile->columns);
+    if (left && (room == wanted || (part_of_tile_ && room > wanted)))
+      placed_.leaves = left->name;
+    else
+      placed_.leaves = add({fresh("o_s"), Space::shared, false, tile->columns}).name;
+    return true;
+  }
+
+  bool product(const Stmt& s, bool keys) {
+    const std::string a = tl::base_name(s.expr("a")), b = tl::base_name(s.expr("b")),
+                      c = tl::base_name(s.expr("c"));
+    Tile* right = nullptr;
+    for (Tile& t : placed_.tiles)
+      if (t.name == b) right = &t;
+    if (!keys || !right || right->space != Space::shared || !right->of_keys) {
+      refuse(s, fmt::format("`{}` is no tile that the loop has copied", b));
+      return false;
+    }
+    if (right->first_read < 0) right->first_read = int(placed_.products.size());
+    const std::string columns = s.op == Op::gemm ? "BN" : right->columns;  // P2
+    if (s.op == Op::gemm) placed_.left = a;
+    placed_.products.push_back(right->columns);
+    add({c, Space::accumulator, false, columns});
+    if (s.op == Op::gemm_add) placed_.chained = a;
+    return true;
+  }
+
+  bool chain() {  // P5
+    const Tile* tile = placed_.find(placed_.chained);
+    if (!tile) return true;
+    if (tile->space != Space::accumulator) {
+      placed_.chained.clear();
+      return true;
+    }
+    for (size_t n = 0; n < plan_.inside.size(); ++n) {
+      const Stmt& s = *plan_.inside[n];
+      if (s.op == Op::gemm_add) break;
+      if (tl::reads(s, placed_.chained) || tl::writes(s, placed_.chained))
+        placed_.reshape_after = n;
+    }
+    placed_.operand = fresh("p");
+    add({placed_.operand, Space::operand, false, tile->columns});
+    return true;
+  }
+
+  // The name, or with underscores, as long as something has it.
+  std::string fresh(std::string name) const {
+    const auto taken = [&] {
+      bool found = placed_.find(name) != nullptr;
+      tl::walk(program_.body,
+               [&](const Stmt& s) { found = found || tl::reads(s, name) || tl::writes(s, name); });
+      return found;
+    };
+    while (taken()) name += "_";
+    return name;
+  }
+
+  const tl::Program& program_;
+  const Plan& plan_;
+  bool part_of_tile_;
+  Diagnostics& diagnostics_;
+  Placed placed_;
+};
+
+}  // namespace
+
+const Tile* Placed::find(const std::string& name) const {
+  for (const Tile& t : tiles)
+    if (t.name == name) return &t;
+  return nullptr;
+}
+
+std::optional<Placed> place(const tl::Program& program, const Plan& plan, bool part_of_tile,
+                            Diagnostics& diagnostics) {
+  return Placer(program, plan, part_of_tile, diagnostics).run();
+}
+
+}  // namespace kw::sketch

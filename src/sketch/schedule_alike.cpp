@@ -1,0 +1,200 @@
+// Schedules for GPUs whose warps copy and multiply for themselves (sm_75 to sm_90, without TMA).
+//
+// All workers are alike. With asynchronous copies (cp.async):
+//   A1  what the first product reads is copied a block of keys ahead, into the slot that is free;
+//       what the second reads is copied while the first multiplies and the softmax runs.
+//   A2  each of the two is a group of its own, so that the wait before the second product leaves
+//       the next block's keys under way.
+//   A3  all warps meet after each wait: a copy is everybody's only then, and before it nobody may
+//       still read what the next copies overwrite.
+//   A4  the first block of keys comes in one group with the query rows.
+// Without them there is one slot for each tile, and
+//   A5  all warps meet before the copies (nobody reads the slots) and after them.
+// In both:
+//   A6  the worker's warps meet before the output goes where they have read their query rows, and
+//       before it is copied from there.
+#include <fmt/format.h>
+
+#include "sketch/parts.h"
+#include "tl/effects.h"
+#include "tl/laws.h"
+
+namespace kw::sketch {
+namespace {
+
+using tl::Op;
+using tl::Stmt;
+
+class Alike {
+ public:
+  explicit Alike(const Parts& parts) : p_(parts) {
+    ahead_ = tl::base_name(p_.scores->expr("b"));
+    asynchronous_ = p_.machine.style == Style::copies;
+  }
+
+  std::string run() {
+    head();
+    functions(p_, out_);
+    const std::string name = p_.plan.plan->word("n");
+    out_.line(0, fmt::format("kernel {}, threads 128 * WORKERS, resident RESIDENT, workers {}:",
+                             name, p_.me));
+    lets();
+    for (const Stmt* s : p_.plan.declared) out_.add(*s, 1);
+    softmax_step(p_, 1, "", out_);
+    advance();
+    begin();
+    loop();
+    end();
+    return out_.text();
+  }
+
+ private:
+  void head() {
+    bool constants = false;
+    for (const Stmt& s : p_.program.body) {
+      if (s.op == Op::level || s.op == Op::plan) continue;
+      if (s.op == Op::element && !p_.program.find(Op::include))
+        out_.line(0, "include \"kw/kw.cuh\"");
+      if (s.op == Op::args && !constants) {
+        out_.line(0, fmt::format("param RESIDENT = {}", p_.resident));
+        constants = true;
+      }
+      if (s.op == Op::shared)
+        shared(s);
+      else
+        out_.add(s, 0);
+    }
+  }
+
+  void shared(const Stmt& tiles) {
+    out_.line(0, "shared:");
+    for (const Stmt& s : tiles.body) {
+      const bool two = asynchronous_ && s.op == Op::tile && s.word("d") == ahead_;
+      if (two)
+        out_.line(1, fmt::format("tile {}: ring(2) of {}[{}, {}]", s.word("d"), s.word("t"),
+                                 tl::print(s.expr("r")), tl::print(s.expr("c"))));
+      else
+        out_.add(s, 1);
+    }
+  }
+
+  void lets() {
+    out_.line(1, "let c = block_of(block_index(blocks))");
+    out_.line(1, "let keys = key_blocks(c, c.m * BM, BM)");
+    for (const Stmt* s : p_.plan.before)
+      if (s->op == Op::let) out_.add(in_kernel(p_, *s), 1);
+  }
+
+  // A copy of the block of keys `block` into its tile.
+  void copy(const Copied& c, int depth, const std::string& block) {
+    const auto at = [&](const tl::ExprPtr& e) {
+      return in_kernel(p_, tl::replace(e, {{tl::name(p_.block), value(block)}}));
+    };
+    const std::string slot =
+        asynchronous_ && c.tile == ahead_ ? fmt::format("[{}]", block) : std::string();
+    out_.line(depth,
+              fmt::format("{} {} -> {}{} by {}", word(), at(c.copy->expr("s")),
+                          in_kernel(p_, c.copy->expr("d")), slot, c.of_keys ? "WORKERS" : "1"));
+  }
+
+  std::string word() const { return asynchronous_ ? "copy_async" : "copy_in"; }
+
+  static tl::ExprPtr value(const std::string& text) {
+    Diagnostics none;
+    return tl::parse_expr(text, none);
+  }
+
+  void copies(bool ahead, int depth, const std::string& block) {
+    for (const Copied& c : p_.copies)
+      if (c.of_keys && (c.tile == ahead_) == ahead) copy(c, depth, block);
+  }
+
+  void scores(int depth) {
+    Stmt s = in_kernel(p_, *p_.scores);
+    if (asynchronous_) s.items("b")[0].expr = tl::index(s.expr("b"), {tl::name(p_.block)});
+    out_.add(s, depth);
+    out_.line(depth, fmt::format("softmax({}, mixed)", p_.block));
+    out_.add(in_kernel(p_, *p_.reshape), depth);
+    rescale(p_, depth, out_);
+  }
+
+  void advance() {
+    const std::string& n = p_.block;
+    out_.line(1, fmt::format("step advance({}: i32, mixed: bool):", n));
+    if (!asynchronous_) {
+      out_.line(2, "sync_block");  // A5
+      copies(true, 2, n);
+      copies(false, 2, n);
+      out_.line(2, "sync_block");
+      scores(2);
+    } else {
+      out_.line(2, "wait_copies 0");
+      out_.line(2, "sync_block");  // A3
+      copies(false, 2, n);
+      out_.line(2, "commit_copies");  // A2
+      out_.line(2, fmt::format("if {} > 0:", n));
+      copies(true, 3, fmt::format("{} - 1", n));  // A1
+      out_.line(2, "commit_copies");
+      scores(2);
+      out_.line(2, "wait_copies 1");
+      out_.line(2, "sync_block");
+    }
+    out_.add(in_kernel(p_, *p_.values), 2);
+  }
+
+  void begin() {
+    for (const Copied& c : p_.copies)
+      if (!c.of_keys) copy(c, 1, p_.block);
+    if (asynchronous_) {
+      copies(true, 1, "keys.count - 1");  // A4
+      out_.line(1, "commit_copies");
+    }
+    for (const Stmt* s : p_.plan.before)
+      if (s->op != Op::let && s->op != Op::copy) out_.add(in_kernel(p_, *s), 1);
+  }
+
+  void loop() {
+    const std::string& n = p_.block;
+    out_.line(1, fmt::format("for {} in descend(keys.count - 1, keys.full):", n));
+    out_.line(2, fmt::format("advance({}, true)", n));
+    out_.line(1, fmt::format("for {} in descend(min(keys.count, keys.full) - 1, 0):", n));
+    out_.line(2, fmt::format("advance({}, false)", n));
+  }
+
+  void end() {
+    for (const Stmt* s : p_.plan.after) {
+      if (s == p_.store) out_.line(1, "sync_worker " + p_.me);  // A6
+      if (s == p_.out) {
+        out_.line(1, "sync_worker " + p_.me);
+        out_.line(1, fmt::format("copy_out {} -> {} by 1", in_kernel(p_, s->expr("s")),
+                                 in_kernel(p_, s->expr("d"))));
+        continue;
+      }
+      out_.add(in_kernel(p_, *s), 1);
+    }
+  }
+
+  const Parts& p_;
+  std::string ahead_;
+  bool asynchronous_;
+  Text out_;
+};
+
+}  // namespace
+
+std::optional<tl::Program> schedule_alike(const Parts& parts, Diagnostics& diagnostics) {
+  const std::string text = Alike(parts).run();
+  auto program = tl::parse(make_source("<scheduled>", text), diagnostics);
+  if (!program || !tl::verify(*program, diagnostics)) return std::nullopt;
+  return program;
+}
+
+std::optional<tl::Program> schedule(const tl::Program& sized, const Machine& machine,
+                                    Diagnostics& diagnostics) {
+  const auto parts = take_apart(sized, machine, diagnostics);
+  if (!parts) return std::nullopt;
+  return machine.style == Style::engine ? schedule_engine(*parts, diagnostics)
+                                        : schedule_alike(*parts, diagnostics);
+}
+
+}  // namespace kw::sketch

@@ -1,0 +1,281 @@
+#include "sketch/size.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sketch/tiles.h"
+#include "tl/effects.h"
+#include "tl/laws.h"
+
+namespace kw::sketch {
+namespace {
+
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+bool set_parameters(tl::Program& program, const Request& request, Diagnostics& diagnostics) {
+  std::set<std::string> left;
+  for (const auto& [name, value] : request.params) left.insert(name);
+  tl::walk(program.body, [&](Stmt& s) {
+    if (s.op == Op::element && !request.element.empty()) s.items("t")[0].name = request.element;
+    if (s.op != Op::param) return;
+    for (tl::Item& d : s.items("d"))
+      if (const auto at = request.params.find(d.name); at != request.params.end()) {
+        d.expr = tl::integer(at->second);
+        left.erase(d.name);
+      }
+  });
+  if (left.empty()) return true;
+  std::vector<std::string> there;
+  for (const auto& [name, value] : parameters(program)) there.push_back(name);
+  diagnostics.error("sketch.param", {},
+                    fmt::format("`{}` is to be set, and the sketch's parameters are {}",
+                                *left.begin(), fmt::join(there, ", ")));
+  return false;
+}
+
+// Writes the sized text, line by line.
+class Sizer {
+ public:
+  Sizer(const tl::Program& sketch, const Plan& plan, const Placed& placed, const Sizes& sizes)
+      : sketch_(sketch), plan_(plan), placed_(placed), sizes_(sizes) {
+    part_ = fresh("part");
+    me_ = fresh("me");
+    block_ = fresh("n");
+    rows_ = plan.counters.back();
+    swap_.push_back({tl::name(plan.counter), tl::binary("*", tl::name(block_), tl::name("BN"))});
+    for (const Tile& t : placed.tiles)
+      if (t.space == Space::shared && !t.of_keys)
+        swap_.push_back({tl::name(t.name), tl::index(tl::name(t.name), {tl::name(me_)})});
+  }
+
+  std::string run() {
+    head();
+    shared();
+    line(0, fmt::format("plan {}:", plan_.plan->word("n")));
+    declarations();
+    grid();
+    return out_;
+  }
+
+ private:
+  void line(int depth, const std::string& text) {
+    out_ += std::string(size_t(depth) * 4, ' ') + text + "\n";
+  }
+
+  // The sketch's own head and arguments, and how many blocks of the output there are.
+  void head() {
+    for (const Stmt& s : sketch_.body) {
+      if (s.op == Op::plan) continue;
+      if (s.op == Op::level) {
+        line(0, "level sized");
+        continue;
+      }
+      if (s.op == Op::args) {
+        line(0, fmt::format("param ROWS = {}, WORKERS = {}, BM = ROWS * WORKERS", sizes_.rows,
+                            sizes_.workers));
+        line(0, fmt::format("param BN = {}", sizes_.keys));
+        arguments(s);
+        continue;
+      }
+      out_ += tl::print(s);
+    }
+  }
+
+  // After the sizes: the number of blocks depends on them, other values on nothing but themselves.
+  void arguments(const Stmt& args) {
+    line(0, "args:");
+    bool said = false;
+    for (const Stmt& s : args.body) {
+      const bool sizes = s.op == Op::arg_size || s.op == Op::arg_tensor;
+      if (!sizes && !said) blocks_argument(), said = true;
+      out_ += tl::print(s, 1);
+    }
+    if (!said) blocks_argument();
+  }
+
+  void blocks_argument() {
+    std::string all = fmt::format("ceil_div({}, BM)", tl::print(plan_.extents.back()));
+    for (size_t n = plan_.extents.size() - 1; n-- > 0;) all += " * " + tl::print(plan_.extents[n]);
+    line(1, fmt::format("blocks: size = {}", all));
+  }
+
+  void shared() {
+    line(0, "shared:");
+    for (const Tile& t : placed_.tiles)
+      if (t.space == Space::shared)
+        line(1, t.of_keys ? fmt::format("tile {}: element[BN, {}]", t.name, t.columns)
+                          : fmt::format("tile {}[WORKERS]: element[ROWS, {}]", t.name, t.columns));
+  }
+
+  void declarations() {
+    std::vector<std::string> rows, partials;
+    const auto each = [&](bool keys) {
+      for (const Tile& t : placed_.tiles) {
+        if (t.space == Space::accumulator && (t.columns == "BN") == keys)
+          line(1, fmt::format("accumulator {}: real[ROWS, {}]", t.name, t.columns));
+        if (t.space == Space::operand && keys)
+          line(1, fmt::format("operand {}: element[ROWS, {}]", t.name, t.columns));
+      }
+    };
+    each(true);
+    each(false);
+    for (const Tile& t : placed_.tiles) {
+      if (t.space == Space::row) rows.push_back(t.name);
+      if (t.space == Space::partial) partials.push_back(t.name);
+    }
+    if (!rows.empty()) line(1, fmt::format("row {}: real[ROWS]", fmt::join(rows, ", ")));
+    if (!partials.empty())
+      line(1, fmt::format("partial {}: real[ROWS]", fmt::join(partials, ", ")));
+    for (const Tile& t : placed_.tiles)
+      if (t.space == Space::flag) line(1, "flag " + t.name);
+    for (const Tile& t : placed_.tiles) declared_.insert(t.name);
+  }
+
+  void grid() {  // Z1
+    std::vector<std::string> counters = {part_},
+                             extents = {
+                                 fmt::format("ceil_div({}, BM)", tl::print(plan_.extents.back()))};
+    for (size_t n = plan_.extents.size() - 1; n-- > 0;) {
+      counters.push_back(plan_.counters[n]);
+      extents.push_back(tl::print(plan_.extents[n]));
+    }
+    counters.push_back(me_);
+    extents.push_back("WORKERS");
+    line(1,
+         fmt::format("for {} in grid({}):", fmt::join(counters, ", "), fmt::join(extents, ", ")));
+    line(2, fmt::format("let {} = {} * BM + {} * ROWS", rows_, part_, me_));
+    body(plan_.before, 2, false);
+    line(2, fmt::format("for {} in blocks(ceil_div({}, BN)):", block_,  // Z2
+                        tl::print(plan_.loop->expr("a"))));
+    body(plan_.inside, 3, true);
+    body(plan_.after, 2, false);
+  }
+
+  void body(const std::vector<const Stmt*>& statements, int depth, bool loop) {
+    for (size_t n = 0; n < statements.size(); ++n) {
+      statement(*statements[n], depth);
+      if (loop && !placed_.chained.empty() && n == placed_.reshape_after) {  // Z3
+        line(depth, fmt::format("reshape {} = {}", placed_.operand, placed_.chained));
+      }
+    }
+    local_.clear();
+    rows_said_.clear();
+  }
+
+  void statement(Stmt s, int depth) {
+    if (s.op == Op::compute) return declare(s.expr("t")->text, s.expr("f"), depth);
+    if (s.op == Op::map_rows && !is_declared(tl::base_name(s.expr("t")))) begin_row(s, depth);
+    if (s.op == Op::copy && leaves(s)) return leave(s, depth);
+    if (s.op == Op::gemm_add && s.expr("a")->is_name(placed_.chained))
+      s.items("a")[0].expr = tl::name(placed_.operand);
+    for (tl::Field& f : s.fields)
+      for (tl::Item& item : f.items)
+        if (item.expr) item.expr = tl::replace(item.expr, swap_);
+    if (tl::writes(s, rows_name_)) rows_said_.clear();
+    out_ += tl::print(s, depth);
+  }
+
+  bool is_declared(const std::string& name) const {
+    return declared_.contains(name) || local_.contains(name);
+  }
+
+  // Z4. The vector, and in the body its own element in the first one's place.
+  void begin_row(Stmt& s, int depth) {
+    const std::string own = tl::base_name(s.expr("t"));
+    std::string first;
+    tl::rewrite(s.expr("f"), [&](const ExprPtr& e) -> ExprPtr {
+      if (first.empty() && e->kind == tl::ExprKind::index && is_declared(e->args[0]->text))
+        first = e->args[0]->text;
+      return nullptr;
+    });
+    if (first.empty()) return;  // names.C2 says it of the sized program
+    const ExprPtr i = tl::name("i");
+    s.items("f")[0].expr = tl::replace(
+        s.expr("f"), {{tl::index(tl::name(first), {i}), tl::index(tl::name(own), {i})}});
+    declare(own, tl::name(first), depth);
+  }
+
+  void declare(const std::string& name, const ExprPtr& value, int depth) {
+    local_.insert(name);
+    const std::string source = value->kind == tl::ExprKind::name ? value->text : "";
+    const bool joins = !rows_said_.empty() && source == rows_name_;
+    if (!joins) {
+      rows_said_.clear();
+      rows_name_ = name;
+      rows_at_ = out_.size();
+      rows_depth_ = depth;
+    } else {
+      out_.erase(rows_at_, rows_end_ - rows_at_);
+    }
+    rows_said_.push_back(fmt::format("{} = {}", name, tl::print(value)));
+    const std::string text = std::string(size_t(rows_depth_) * 4, ' ') +
+                             fmt::format("row {}: real[ROWS]\n", fmt::join(rows_said_, ", "));
+    out_.insert(rows_at_, text);
+    rows_end_ = rows_at_ + text.size();
+  }
+
+  bool leaves(const Stmt& s) const {
+    const Stmt* tensor = tensor_named(sketch_, tl::base_name(s.expr("d")));
+    return tensor && is_output(*tensor);
+  }
+
+  void leave(const Stmt& s, int depth) {  // Z5
+    const std::string way = fmt::format("{}[{}]", placed_.leaves, me_);
+    line(depth, fmt::format("store {} -> {}", tl::print(s.expr("s")), way));
+    line(depth, fmt::format("copy {} -> {}", way, tl::print(s.expr("d"))));
+  }
+
+  // The name, or with underscores, as long as the sketch has it.
+  std::string fresh(std::string name) const {
+    const auto taken = [&] {
+      bool found = false;
+      tl::walk(sketch_.body,
+               [&](const Stmt& s) { found = found || tl::reads(s, name) || tl::writes(s, name); });
+      return found;
+    };
+    while (taken()) name += "_";
+    return name;
+  }
+
+  const tl::Program& sketch_;
+  const Plan& plan_;
+  const Placed& placed_;
+  const Sizes& sizes_;
+  std::string part_, me_, block_, rows_;
+  std::vector<tl::Replacement> swap_;
+  std::set<std::string> declared_, local_;
+  // The last declaration of row vectors: where it stands, and its first, which others copy.
+  std::vector<std::string> rows_said_;
+  std::string rows_name_;
+  size_t rows_at_ = 0, rows_end_ = 0;
+  int rows_depth_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+std::optional<tl::Program> size(const tl::Program& sketch, const Request& request,
+                                Diagnostics& diagnostics) {
+  tl::Program given = sketch;
+  if (!set_parameters(given, request, diagnostics)) return std::nullopt;
+  const auto plan = read_plan(given, "sketch", diagnostics);
+  if (!plan) return std::nullopt;
+  const auto placed = place(given, *plan, request.machine.style == Style::engine, diagnostics);
+  if (!placed) return std::nullopt;
+  const Stmt* element = given.find(Op::element);
+  const Work work = work_of(given, *placed, request.machine);
+  const auto sizes =
+      choose_tiles(request.machine, work, element ? element->word("t") : "bf16", diagnostics);
+  if (!sizes) return std::nullopt;
+  const std::string text = Sizer(given, *plan, *placed, *sizes).run();
+  auto program = tl::parse(make_source("<sized>", text), diagnostics);
+  if (!program || !tl::verify(*program, diagnostics)) return std::nullopt;
+  return program;
+}
+
+}  // namespace kw::sketch

@@ -1,0 +1,54 @@
+#include "sketch/tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace kw::sketch {
+namespace {
+
+constexpr std::array<int64_t, 2> kRows = {128, 64};
+constexpr std::array<int64_t, 3> kKeys = {128, 64, 32};
+constexpr int64_t kWorkers = 3, kWarps = 4;
+constexpr double kWaitsShare = 1.0 / 20;
+
+// T3 to T7; a greater one is better.
+using Rank = std::tuple<bool, bool, double, int64_t, int64_t, int64_t>;
+
+Rank rank(const Machine& m, const Work& w, const Sizes& s, double rate) {
+  const int64_t blocks = std::min<int64_t>(resident(m, w, s), std::max<int64_t>(1, 2 / s.workers));
+  const double products = 2.0 * double(s.rows * s.workers * s.keys * w.product_columns) / rate;
+  const double keys = double(s.keys * w.product_columns * 2);  // bytes of the keys' tiles
+  const double left = double(s.rows * w.left_columns * 2);
+  const double memory =
+      (double(s.workers) * (double(kWarps) * keys + left) + keys) / m.gpu.shared_bytes_per_cycle;
+  const double waits = 2 * m.gpu.barrier_latency + m.gpu.product_latency;
+  const double time = std::max(products, memory) / double(s.rows * s.workers * s.keys);
+  return {blocks * s.workers >= 2, products * kWaitsShare >= waits, -time, blocks, s.keys, s.rows};
+}
+
+}  // namespace
+
+std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
+                                  const std::string& dtype, Diagnostics& diagnostics) {
+  const auto rate =
+      timeline::product_rate(machine.gpu, machine.style == Style::engine, dtype, diagnostics);
+  if (!rate) return std::nullopt;
+  std::optional<Sizes> best;
+  std::optional<Rank> of_best;
+  for (const int64_t rows : kRows)
+    for (const int64_t keys : kKeys)
+      for (int64_t workers = 1; workers <= kWorkers; ++workers) {
+        const Sizes s{rows, keys, workers};
+        if (resident(machine, work, s) < 1) continue;  // T1, T2
+        const Rank r = rank(machine, work, s, *rate);
+        if (of_best && !(r > *of_best)) continue;
+        best = s;
+        of_best = r;
+      }
+  if (!best)
+    refuse(machine, work, {64, 32, machine.style == Style::engine ? 2 : 1}, {}, diagnostics);
+  return best;
+}
+
+}  // namespace kw::sketch

@@ -1,0 +1,29 @@
+// How large tiles are: the choice of ROWS, BN and WORKERS for a GPU.
+//
+// Of 64 and 128 rows a worker (the heights of the products), 128, 64 and 32 keys a block and one
+// to three workers, those are possible that
+//   T1  fit the shared memory, with the slots that the schedule wants (budget.h), and
+//   T2  leave 63 registers of each thread beside the accumulators.
+// Of these the best are chosen, by the first of these that tells two apart:
+//   T3  two workers on a multiprocessor or more, of one thread block or of several: one multiplies
+//       while the other is in its softmax.
+//   T4  the products of a block of keys take twenty times as long as what it waits for: two
+//       barriers and the first product's latency.
+//   T5  the least time a row and key: the longer of the products and of what is read and written
+//       in shared memory. A warp reads all of the keys' tiles for its own rows, so more rows a
+//       worker take less of it.
+//   T6  thread blocks of their own rather than workers of one: they do not wait at one barrier.
+//   T7  more keys a block, then more rows: fewer waits and fewer copies.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "sketch/budget.h"
+
+namespace kw::sketch {
+
+// Reports sketch.fit, for the smallest of all, where none is possible, and what product_rate does.
+std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
+                                  const std::string& dtype, Diagnostics& diagnostics);
+
+}  // namespace kw::sketch

@@ -1,0 +1,101 @@
+"""From a sketch to a kernel: sized, scheduled, checked, lowered and built, without an expert's text.
+
+One GPU and head dimension a test run, which change from day to day; all with KW_TEST_ALL=1."""
+
+import datetime
+import json
+import os
+import re
+
+import pytest
+
+from kernelwright_cli import ROOT, assert_refused, call, cubin_check
+
+SKETCH = ROOT / "sketches/attention.tl"
+CASES = [("t4", "sm_75", 64, 64, "float16"), ("a100", "sm_80", 64, 64, "bfloat16"),
+         ("a100", "sm_80", 256, 256, "bfloat16"), ("a100", "sm_80", 192, 128, "bfloat16"),
+         ("l40s", "sm_89", 128, 128, "bfloat16"), ("l40s", "sm_89", 192, 128, "float16"),
+         ("t4", "sm_75", 128, 128, "float16")]
+DAY = datetime.date.today().toordinal()
+TODAY = CASES if os.environ.get("KW_TEST_ALL") == "1" else [CASES[DAY % len(CASES)]]
+
+
+def scheduled(folder, gpu, d, v, dtype, sketch=SKETCH):
+    run = call("size", sketch, "--gpu", gpu, "--param", f"D={d}", "--param", f"V={v}",
+               "--dtype", dtype, "--out", folder / "sized.tl")
+    assert run.returncode == 0, run.stderr
+    run = call("schedule", folder / "sized.tl", "--gpu", gpu, "--out", folder / "scheduled.tl")
+    assert run.returncode == 0, run.stderr
+    return folder / "scheduled.tl"
+
+
+def spec(folder, d, v, dtype):
+    file = folder / "attention.py"
+    file.write_text(f'''import torch
+
+
+def attention(q, k, v):
+    return ((q @ k.mT) * {d} ** -0.5).softmax(-1) @ v
+
+
+def example_inputs():
+    q, k = (torch.randn(2, 4, 256, {d}, dtype=torch.{dtype}) for _ in range(2))
+    return q, k, torch.randn(2, 4, 256, {v}, dtype=torch.{dtype})
+''')
+    return file
+
+
+@pytest.mark.parametrize("gpu, target, d, v, dtype", TODAY, ids=str)
+def test_make_from_the_sketch_holds_and_spills_nothing(gpu, target, d, v, dtype, tmp_path):
+    run = call("make", spec(tmp_path, d, v, dtype), "--from", "sketch", "--target", target,
+               "--check", "quick", "--out", tmp_path / "made")
+    assert run.returncode == 0, run.stderr
+    certificate = json.loads((tmp_path / "made/certificate.json").read_text())
+    assert certificate["verdict"] == "holds" and cubin_check(certificate)["spill_bytes"] == 0
+    assert certificate["target"] == target
+    assert re.search(rf"^sketch +sketches/attention.tl for {gpu}, {target}", run.stderr, re.M)
+
+
+def test_for_the_a100_it_is_the_experts_program_but_for_the_columns_of_v(tmp_path):
+    ours = scheduled(tmp_path, "a100", 128, 128, "bf16").read_text()
+    experts = (ROOT / "tests/corpus/sm80_attention_fwd.tl").read_text()
+    changed = experts.replace("param D = 128, BN = 64", "param D = 128, V = 128")
+    changed = changed.replace("    k, v: in element[B, G, N, D]",
+                              "    k: in element[B, G, N, D]\n    v: in element[B, G, N, V]")
+    for words in ["o: out element[B, H, M, {}]", "tile v_s: element[BN, {}]",
+                  "accumulator acc: real[ROWS, {}]"]:
+        changed = changed.replace(words.format("D"), words.format("V"))
+    assert sorted(ours.splitlines()) == sorted([*changed.splitlines(), "param BN = 64"])
+
+
+def test_a_schedule_holds_in_every_order_and_one_with_a_wait_too_few_does_not(tmp_path):
+    program = scheduled(tmp_path, "a100", 64, 64, "bf16")
+    source = spec(tmp_path, 64, 64, "bfloat16")
+    captured = tmp_path / "captured"
+    assert call("capture", source, "--out", captured).returncode == 0
+    run = call("check", program, "--spec", captured)
+    assert run.returncode == 0, run.stderr + run.stdout
+    broken = program.read_text().replace("wait_copies 1", "wait_copies 2")
+    assert broken != program.read_text()
+    program.write_text(broken)
+    run = call("check", program, "--spec", captured)
+    assert run.returncode == 1, run.stderr + run.stdout
+
+
+def test_a_gpu_without_a_description_is_refused_with_those_that_have_one():
+    assert_refused(call("size", SKETCH, "--gpu", "a10"), "timeline.gpu",
+                   "no GPU is called 'a10'; there are a100, h200, l40s, t4", "gpus/a10.json")
+
+
+def test_a_target_that_no_described_gpu_runs_is_refused(tmp_path):
+    source = spec(tmp_path, 64, 64, "bfloat16")
+    assert_refused(call("make", source, "--from", "sketch", "--target", "sm_86", "--out",
+                        tmp_path / "made"), "sketch.gpu", "no GPU of gpus/ runs sm_86", "l40s (sm_89)")
+
+
+def test_a_parameter_is_a_name_and_a_number():
+    assert_refused(call("size", SKETCH, "--gpu", "a100", "--param", "D"), "cli.param", "D=128")
+
+
+def test_bf16_on_turing_is_refused():
+    assert_refused(call("size", SKETCH, "--gpu", "t4"), "timeline.gpu", "mma.bf16")
