@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "commands.h"
 #include "console.h"
+#include "cute/cute.h"
 #include "driver/cpu_self_test.h"
 #include "driver/failure.h"
 #include "driver/proposer.h"
@@ -300,23 +301,46 @@ void add_check(CLI::App& app, Result& result) {
   });
 }
 
+// --to cute needs no expert's text: the whole program is spelled.
+static void add_cute(CLI::App* command, CLI::Option* reference, std::string& to,
+                     std::string& target) {
+  CLI::Option* option = command->add_option(
+      "--to", to, "cute: spell the whole program in CuTe instead (docs/cute.md)");
+  option->check(CLI::IsMember({"cute"}))->excludes(reference);
+  command->add_option("--target", target, "GPU architecture of --to")
+      ->capture_default_str()
+      ->needs(option);
+}
+
 void add_lower(CLI::App& app, Result& result) {
   struct State {
-    std::string program, reference, patch;
+    std::string program, reference, patch, to, target = "sm_80";
     Output output;
   };
   auto state = std::make_shared<State>();
   CLI::App* command =
       app.add_subcommand("lower", "Write a TL program's change into the expert's CUDA text");
   command->add_option("program", state->program, "PROGRAM.tl, or - for standard input")->required();
-  command->add_option("--reference", state->reference, "the expert's KERNEL.cu")->required();
+  CLI::Option* reference =
+      command->add_option("--reference", state->reference, "the expert's KERNEL.cu");
   command->add_option("--patch", state->patch, "also write the change as a patch for git apply");
+  add_cute(command, reference, state->to, state->target);
   add_output(command, state->output, "the .cu file to write");
   command->callback([state, &result] {
     Diagnostics d;
     const auto tools = driver::find_tools(d);
     const auto program = read_program(state->program, d);
-    const SourcePtr reference = read_input(state->reference, d);
+    if (!state->to.empty()) {
+      const auto text = program ? cute::print_cute(*program, state->target, d) : std::nullopt;
+      const bool good = text && give(state->output, *text, d);
+      result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
+      return;
+    }
+    if (state->reference.empty())
+      d.error("lower.reference", {}, "neither --reference nor --to says what text to write").hint =
+          "lower PROGRAM.tl --reference KERNEL.cu, or --to cute";
+    const SourcePtr reference =
+        state->reference.empty() ? nullptr : read_input(state->reference, d);
     std::optional<lower::Lowered> lowered;
     if (tools && program && reference) lowered = lower::lower(*program, reference, tools->clang, d);
     bool good = lowered && give(state->output, lowered->text, d);
