@@ -101,7 +101,7 @@ void Printer::arguments(const Stmt& args, const Scope&) {
   line(fmt::format("static_assert(sizeof(Args) == {}, \"as launch.json has it\");",
                    plan_.parameter_bytes));
   for (const lower::LaunchArgument& a : plan_.arguments)
-    line(fmt::format("static_assert(offsetof(Args, {}) == {}, \"as launch.json has it\");", a.name,
+    line(fmt::format("static_assert(__builtin_offsetof(Args, {}) == {}, \"as launch.json has it\");", a.name,
                      a.offset));
 }
 

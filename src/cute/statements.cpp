@@ -141,7 +141,7 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("tl::reshape({}_mma, {}_mma);", name("s"), name("p")));
       return true;
     case Op::fill:
-      line(fmt::format("fill({}, {});", s.word("t"), e("v")));
+      line(fmt::format("fill({}, float({}));", s.word("t"), e("v")));
       return true;
     case Op::raise:
       line(fmt::format("{} = tl::raise({}, {}, {}, {}, {});", s.word("f"), name("m"), name("r"),
