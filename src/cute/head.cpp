@@ -100,9 +100,11 @@ void Printer::arguments(const Stmt& args, const Scope&) {
   line("};");
   line(fmt::format("static_assert(sizeof(Args) == {}, \"as launch.json has it\");",
                    plan_.parameter_bytes));
+  line("#ifndef __CUDACC_RTC__  // whose offsetof is no constant");
   for (const lower::LaunchArgument& a : plan_.arguments)
-    line(fmt::format("static_assert(__builtin_offsetof(Args, {}) == {}, \"as launch.json has it\");", a.name,
+    line(fmt::format("static_assert(offsetof(Args, {}) == {}, \"as launch.json has it\");", a.name,
                      a.offset));
+  line("#endif");
 }
 
 void Printer::shared(const Stmt& shared, const Scope& scope) {

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import urllib.parse
@@ -72,6 +73,34 @@ def compile_cute(source, target):
     registers = re.findall(r"Used (\d+) registers", log)
     assert spills and len(spills) == len(registers), log
     return cubin, [{"registers": int(r), "spills": int(a) + int(b)} for r, (a, b) in zip(registers, spills)]
+
+
+# What stands in the text for an instruction, and what emulates it (tests/cute/emulated.h).
+EMULATED = [
+    (r"(SM80_16x8x16_F32\w+_TN)", r"EmulatedProduct<cute::\1>"),
+    (r"SM75_U32x4_LDSM_N", "LoadMatrices"),
+    (r"SM75_U16x8_LDSM_T", "LoadTransposed"),
+    (r"SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<", "CopyAsync<"),
+    (r"cutlass::arch::NamedBarrier::sync\(", "sync_worker("),
+    (r'asm\("(\w+)\.approx[^;]*;[^;]*;', r"x = approx_\1(x);"),
+]
+
+
+def emulated(source):
+    """The text of a printed kernel that runs on the host."""
+    for instruction, instead in EMULATED:
+        source, count = re.subn(instruction, instead, source)
+        assert count, instruction
+    return source
+
+
+def build_on_host(program, source, *options):
+    """Compiles a host program of tests/cute/ over CUTLASS's headers."""
+    cccl = fetch("nvidia-cuda-cccl")
+    folders = [fetch("nvidia-cutlass"), cccl, cccl.parent, TOOLKIT]
+    command = ["g++", "-std=c++17", "-O1", "-w", "-fpermissive", *(f"-I{one}" for one in folders), *options,
+               str(source), "-o", str(program)]  # fmt: skip
+    subprocess.run(command, check=True, timeout=500)
 
 
 if __name__ == "__main__":
