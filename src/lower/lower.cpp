@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "lower/layout.h"
+#include "lower/print_module.h"
 #include "tl/diff.h"
 #include "tl/scope.h"
 #include "tl/statements.h"
@@ -292,6 +293,19 @@ std::optional<Lowered> lower(const Program& program, const SourcePtr& reference,
   if (!back || !gives_back(program, *back, diagnostics)) return std::nullopt;
   Lowered out{std::move(*text), {}, 0, std::move(*back)};
   out.changes = line_changes(reference->name, reference->text, out.text);
+  for (char c : out.text) out.lines += c == '\n';
+  return out;
+}
+
+std::optional<Lowered> lower_alone(const Program& program, const lift::Toolchain& toolchain,
+                                   Diagnostics& diagnostics) {
+  std::optional<std::string> text = print_cuda(program, diagnostics);
+  if (!text) return std::nullopt;
+  const std::string name = program.source ? program.source->name : "program";
+  std::optional<Program> back =
+      lift::lift(make_source(name + " (printed)", *text), toolchain, diagnostics);
+  if (!back || !gives_back(program, *back, diagnostics)) return std::nullopt;
+  Lowered out{std::move(*text), {}, 0, std::move(*back)};
   for (char c : out.text) out.lines += c == '\n';
   return out;
 }

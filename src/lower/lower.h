@@ -30,4 +30,9 @@ struct Lowered {
 std::optional<Lowered> lower(const tl::Program& program, const SourcePtr& reference,
                              const lift::Toolchain& toolchain, Diagnostics& diagnostics);
 
+// Without a reference: the text of print_cuda (print_module.h), held to the same law. `changes` is
+// empty. Reports and returns nothing likewise.
+std::optional<Lowered> lower_alone(const tl::Program& program, const lift::Toolchain& toolchain,
+                                   Diagnostics& diagnostics);
+
 }  // namespace kw::lower

@@ -319,11 +319,14 @@ void add_lower(CLI::App& app, Result& result) {
   };
   auto state = std::make_shared<State>();
   CLI::App* command =
-      app.add_subcommand("lower", "Write a TL program's change into the expert's CUDA text");
+      app.add_subcommand("lower",
+                         "Write a TL program's change into the expert's CUDA text, or the "
+                         "program as a CUDA file of its own");
   command->add_option("program", state->program, "PROGRAM.tl, or - for standard input")->required();
   CLI::Option* reference =
       command->add_option("--reference", state->reference, "the expert's KERNEL.cu");
-  command->add_option("--patch", state->patch, "also write the change as a patch for git apply");
+  command->add_option("--patch", state->patch, "also write the change as a patch for git apply")
+      ->needs(reference);
   add_cute(command, reference, state->to, state->target);
   add_output(command, state->output, "the .cu file to write");
   command->callback([state, &result] {
@@ -336,17 +339,15 @@ void add_lower(CLI::App& app, Result& result) {
       result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
       return;
     }
-    if (state->reference.empty())
-      d.error("lower.reference", {}, "neither --reference nor --to says what text to write").hint =
-          "lower PROGRAM.tl --reference KERNEL.cu, or --to cute";
-    const SourcePtr reference =
-        state->reference.empty() ? nullptr : read_input(state->reference, d);
+    const bool alone = state->reference.empty();
+    const SourcePtr reference = alone ? nullptr : read_input(state->reference, d);
     std::optional<lower::Lowered> lowered;
+    if (tools && program && alone) lowered = lower::lower_alone(*program, tools->clang, d);
     if (tools && program && reference) lowered = lower::lower(*program, reference, tools->clang, d);
     bool good = lowered && give(state->output, lowered->text, d);
     if (good && !state->patch.empty())
       good = give({state->patch, false}, lowered->changes.patch, d);
-    if (good) say_changes(*lowered, state->output);
+    if (good && !alone) say_changes(*lowered, state->output);
     result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
   });
 }

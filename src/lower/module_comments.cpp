@@ -1,0 +1,185 @@
+// A role is known by the statement's whole text: `scale: f32 = rsqrt(D) * log2e` says that scores
+// become powers of two, another value of the same name says nothing. The opening comment is made of
+// sentences, each with the statements that make it true.
+#include "lower/module_comments.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "tl/expr.h"
+
+namespace kw::lower {
+namespace {
+using namespace tl;
+
+using Sentence = std::string;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (size_t k = 0; k < words.size(); ++k)
+    out += (k == 0 ? "" : k + 1 == words.size() ? " and " : ", ") + words[k];
+  return out;
+}
+
+// Statements of the program by their word.
+struct Seen {
+  std::map<Op, std::vector<const Stmt*>> of;
+  explicit Seen(const Program& program) {
+    walk(program.body, [&](const Stmt& s) { of[s.op].push_back(&s); });
+  }
+  bool any(std::initializer_list<Op> ops) const {
+    for (Op op : ops)
+      if (of.count(op)) return true;
+    return false;
+  }
+  // Each once, in the order of the text.
+  std::vector<std::string> names(std::initializer_list<Op> ops, const char* hole) const {
+    std::vector<std::string> out;
+    for (Op op : ops)
+      if (const auto found = of.find(op); found != of.end())
+        for (const Stmt* s : found->second) add(out, print(s->expr(hole)));
+    return out;
+  }
+  static void add(std::vector<std::string>& out, const std::string& word) {
+    for (const std::string& w : out)
+      if (w == word) return;
+    out.push_back(word);
+  }
+};
+
+const std::initializer_list<Op> kProducts = {Op::gemm, Op::gemm_async, Op::gemm_add,
+                                             Op::gemm_add_async};
+
+Sentence what(const Seen& seen) {
+  std::vector<std::string> in, out;
+  if (const auto tensors = seen.of.find(Op::arg_tiled); tensors != seen.of.end())
+    for (const Stmt* s : tensors->second)
+      for (const Item& d : s->items("d")) (s->word("t") == "in" ? in : out).push_back(d.name);
+  if (const auto tensors = seen.of.find(Op::arg_tensor); tensors != seen.of.end())
+    for (const Stmt* s : tensors->second)
+      for (const Item& d : s->items("d"))
+        if (s->word("t") != "scratch") (s->word("t") == "in" ? in : out).push_back(d.name);
+  Sentence text = fmt::format("Reads {} and writes {}.", joined(in), joined(out));
+  std::vector<std::string> products;
+  for (Op op : kProducts)
+    if (const auto found = seen.of.find(op); found != seen.of.end())
+      for (const Stmt* s : found->second) {
+        std::string head = print_head(*s);
+        Seen::add(products, head.substr(head.find(' ') + 1));
+      }
+  if (!products.empty()) text += " The products: " + joined(products) + ".";
+  if (seen.any({Op::raise, Op::exceeds}))
+    text +=
+        " The exponentials of a row have a running reference: when it is raised, what was summed "
+        "before is multiplied by a factor.";
+  return text;
+}
+
+Sentence who(const Stmt& kernel, const Seen& seen) {
+  Sentence text = fmt::format("A thread block has {} threads", print(kernel.expr("t")));
+  if (kernel.op == Op::workers_kernel)
+    text +=
+        fmt::format(", in workers of 128 that all do the same; {} of them share a multiprocessor.",
+                    print(kernel.expr("r")));
+  else
+    text += ", in workers of 128: one loads and stores, the others calculate.";
+  if (const auto found = seen.of.find(Op::cluster); found != seen.of.end())
+    text += fmt::format(" Clusters have {} of them.", print(found->second[0]->expr("k")));
+  if (seen.any({Op::take, Op::take_warp})) text += " Blocks of the output are taken from a queue.";
+  if (seen.any({Op::deal})) text += " Blocks of the output are dealt out in turn.";
+  return text;
+}
+
+Sentence how(const Seen& seen) {
+  std::vector<std::string> ways;
+  if (seen.any({Op::load_async, Op::multicast_async})) ways.push_back("by the copy engine (TMA)");
+  if (seen.any({Op::copy_async}))
+    ways.push_back("by asynchronous copies of all threads (cp.async)");
+  Sentence text;
+  if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
+  if (seen.any({Op::gemm_async, Op::gemm_add_async}))
+    text += "Products are issued by whole workers (wgmma) and awaited later.";
+  else if (seen.any({Op::gemm, Op::gemm_add}))
+    text += "Warps issue their own products (mma).";
+  return text;
+}
+
+// "k_s: 2 tiles of BN x D".
+Sentence memory(const Seen& seen) {
+  std::vector<std::string> tiles;
+  for (Op op : {Op::tile, Op::ring})
+    if (const auto found = seen.of.find(op); found != seen.of.end())
+      for (const Stmt* s : found->second)
+        for (const Item& d : s->items("d")) {
+          std::string times = d.expr ? print(d.expr) + " times " : "";
+          times += op == Op::ring ? "a ring of " + print(s->expr("n")) + " tiles" : "a tile";
+          tiles.push_back(fmt::format("{} is {} of {} x {}", d.name, times, print(s->expr("r")),
+                                      print(s->expr("c"))));
+        }
+  return tiles.empty() ? "" : "In shared memory " + joined(tiles) + ".";
+}
+
+// The oldest target that has every statement's instructions.
+Sentence target(const Seen& seen) {
+  const bool bf16 = seen.of.count(Op::element) && seen.of.at(Op::element)[0]->word("t") == "bf16";
+  if (seen.any({Op::load_async, Op::multicast_async, Op::store_async, Op::gemm_async,
+                Op::gemm_add_async, Op::cluster, Op::barrier, Op::cluster_barrier, Op::queue}))
+    return "for Hopper (sm_90a)";
+  if (bf16 || seen.any({Op::copy_async})) return "for sm_80 and later";
+  return "for sm_75 and later";
+}
+
+// Lines of up to 100 columns.
+std::string wrapped(const std::string& text) {
+  std::string out, line = "//";
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (line.size() + 1 + end - at > 100) {
+      out += line + "\n";
+      line = "//";
+    }
+    line += " " + text.substr(at, end - at);
+    at = end + 1;
+  }
+  return out + line + "\n";
+}
+
+// What arguments are, by their text in TL.
+const std::map<std::string, std::string>& roles() {
+  static const std::map<std::string, std::string> all = {
+      {"B, H, G, M, N: size", "batch, query heads, key heads, queries, keys"},
+      {"lse: out f32[B, H, M]", "log of the sum of the exponentials; -inf for a row without keys"},
+      {"blocks: size = ceil_div(M, BM) * H * B", "tiles of the output, BM rows each"},
+      {"scale: f32 = rsqrt(D) * log2e", "of the scores, which are then powers of two"},
+      {"slack: f32 = 8.0 / scale",
+       "how far a score may exceed the reference of its row: a factor of 2^8"},
+      {"record Block: m, h, b", "one tile of the output"},
+      {"record Keys: count, full",
+       "for some query rows: key blocks count-1 ... 0 are visited; full-1 ... 0 need no mask"},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::string opening_comment(const Program& program) {
+  const Seen seen(program);
+  const Stmt* kernel = program.kernel();
+  std::string out;
+  if (kernel)
+    out = wrapped(fmt::format("{}, {}. {}", kernel->word("n"), target(seen), what(seen))) + "//\n";
+  std::string second;
+  for (const Sentence& s : {kernel ? who(*kernel, seen) : "", how(seen), memory(seen)})
+    if (!s.empty()) second += (second.empty() ? "" : " ") + s;
+  return out + (second.empty() ? "" : wrapped(second));
+}
+
+std::string comment_of(const Stmt& stmt) {
+  const auto found = roles().find(print_head(stmt));
+  return found == roles().end() ? "" : found->second;
+}
+
+}  // namespace kw::lower

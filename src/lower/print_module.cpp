@@ -1,0 +1,174 @@
+// A file is lines: the statements' own words, cut where a person would cut them, each with the
+// comment that belongs to it. Lines are collected first and laid out afterwards, since comments
+// stand in one column and blank lines between parts.
+#include "lower/print_module.h"
+
+#include <fmt/format.h>
+
+#include "lower/module_comments.h"
+#include "lower/print_module.h"
+#include "tl/scope.h"
+#include "tl/statements.h"
+
+namespace kw::lower {
+namespace {
+using namespace tl;
+
+constexpr size_t kCommentColumn = 65;  // where there is room
+constexpr size_t kOneLine = 120;       // a block of one statement stands behind its head up to here
+
+// What stands together in a block; between two parts there is an empty line.
+enum class Part { names, steps, loops, rest };
+
+Part part_of(const Stmt& s) {
+  switch (s.op) {
+    case Op::cluster:
+    case Op::let:
+    case Op::var:
+    case Op::flag:
+    case Op::accumulator:
+    case Op::operand:
+    case Op::row:
+    case Op::column:
+    case Op::diagonal:
+    case Op::partial:
+      return Part::names;
+    case Op::step:
+      return Part::steps;
+    case Op::worker:
+    case Op::workers:
+    case Op::deal:
+    case Op::take:
+    case Op::take_warp:
+    case Op::down_rolled:
+    case Op::down:
+    case Op::descend:
+    case Op::each_row:
+      return Part::loops;
+    default:
+      return Part::rest;
+  }
+}
+
+// The blocks that a kernel is made of, in contrast to those of a calculation.
+bool has_parts(Op op) {
+  return op == Op::kernel || op == Op::workers_kernel || op == Op::workers || op == Op::deal ||
+         op == Op::take || op == Op::take_warp;
+}
+
+class Module {
+ public:
+  explicit Module(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  std::optional<std::string> run(const Program& program) {
+    Scope module;
+    const Stmt* before = nullptr;
+    for (const Stmt& s : program.body) {
+      if (before && apart(*before, s)) line("", "");
+      statement(s, "", module);
+      declare(module, s);
+      before = &s;
+    }
+    return good_ ? std::optional(opening_comment(program) + text_) : std::nullopt;
+  }
+
+ private:
+  // An argument, a tile, a record: statements of one kind stand together at the top of the file.
+  static bool apart(const Stmt& a, const Stmt& b) {
+    const bool block = row(a.op).holds != Block::none || row(b.op).holds != Block::none;
+    const auto constant = [](Op op) {
+      return op == Op::element || op == Op::param || op == Op::toggle;
+    };
+    return block || !(a.op == b.op || (constant(a.op) && constant(b.op)));
+  }
+
+  std::optional<std::string> words(const Stmt& stmt, const Scope& scope) {
+    std::string problem;
+    std::optional<std::string> out = print_cuda(stmt, scope, nullptr, problem);
+    if (out) return out;
+    good_ = false;
+    diagnostics_.error("lower.unspellable", stmt.span, problem + ", in '" + print_head(stmt) + "'");
+    return out;
+  }
+
+  void line(const std::string& text, const std::string& comment) {
+    text_ += text;
+    if (!comment.empty()) {
+      text_ += std::string(std::max(kCommentColumn, text.size() + 1) - text.size(), ' ');
+      text_ += "// " + comment;
+    }
+    text_ += '\n';
+  }
+
+  void statement(const Stmt& s, const std::string& indent, const Scope& scope) {
+    const std::optional<std::string> head = words(s, scope);
+    if (!head) return;
+    const std::string comment = comment_of(s);
+    if (row(s.op).holds == Block::none) return line(indent + *head, comment);
+    Scope inner(&scope);
+    declare_inside(inner, s);
+    const std::string deeper = indent + "    ";
+    if (row(s.op).optional_braces && s.body.size() == 1 &&
+        one_line(*head, s, indent, inner, comment))
+      return;
+    opened(*head, indent, deeper, comment);
+    block(s, deeper, inner);
+    std::string close = indent;
+    for (const std::string& word : row(s.op).after) close += word;
+    line(close, "");
+  }
+
+  // `if (raised) kw::map(...);` where both fit.
+  bool one_line(const std::string& head, const Stmt& s, const std::string& indent,
+                const Scope& inner, const std::string& comment) {
+    if (row(s.body[0].op).holds != Block::none) return false;
+    const std::optional<std::string> body = words(s.body[0], inner);
+    if (!body) return true;
+    const size_t newline = head.find('\n');
+    const std::string own = newline == std::string::npos ? head : head.substr(newline + 1);
+    const std::string text = own.substr(0, own.size() - 1) + *body;
+    if (indent.size() + text.size() > kOneLine) return false;
+    if (newline != std::string::npos) line(head.substr(0, newline), "");
+    line(indent + text, comment);
+    return true;
+  }
+
+  // A head with statements of its own behind the brace (a kernel's shared memory, a worker's
+  // registers) has a line for each of them; a directive stands at the margin.
+  void opened(const std::string& head, const std::string& indent, const std::string& deeper,
+              const std::string& comment) {
+    size_t at = head.find('\n') + 1;  // 0 without one
+    if (at > 0) line(head.substr(0, at - 1), "");
+    const size_t brace = head.find("{ ", at);
+    if (brace == std::string::npos) return line(indent + head.substr(at), comment);
+    line(indent + head.substr(at, brace + 1 - at), comment);
+    for (at = brace + 2; at < head.size();) {
+      const size_t end = head.find(';', at) + 1;
+      line(deeper + head.substr(at, end - at), "");
+      at = end + 1;
+    }
+  }
+
+  void block(const Stmt& s, const std::string& indent, Scope& scope) {
+    const Stmt* before = nullptr;
+    for (const Stmt& inner : s.body) {
+      const bool parts = before && has_parts(s.op) && part_of(*before) != part_of(inner);
+      if (parts) line("", "");
+      statement(inner, indent, scope);
+      declare(scope, inner);
+      before = &inner;
+    }
+  }
+
+  Diagnostics& diagnostics_;
+  std::string text_;
+  bool good_ = true;
+};
+
+}  // namespace
+
+std::optional<std::string> print_cuda(const Program& program, Diagnostics& diagnostics) {
+  return Module(diagnostics).run(program);
+}
+
+}  // namespace kw::lower
