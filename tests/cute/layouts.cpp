@@ -2,15 +2,15 @@
 //
 // The prelude of a printed kernel names atoms; CuTe derives from them which thread holds which element
 // and where a tile's elements lie in shared memory. cuda/kw/ computes the same by hand. Its formulas
-// are written out here a second time, with the places where they stand.
-//
-//   g++ -std=c++17 -I CUTLASS -I CUDA layouts.cpp && ./a.out     prints what disagrees; exit 1 then
-#include <cstdio>
-#include <cute/tensor.hpp>
+// are written out here a second time, with the places where they stand. -DPRELUDE="prelude.inc" is the
+// prelude of a printed text, instructions replaced. Prints what disagrees; exit 1 then.
+#include "emulated.h"
 
-using namespace cute;
+#include PRELUDE
 
 namespace {
+
+using namespace cute;
 
 int wrong = 0;
 
@@ -23,24 +23,13 @@ void expect_same(const char* what, int is, int should, Values... at) {
   std::printf(": CuTe has %d, the vocabulary %d\n", is, should);
 }
 
-template <class Atom>
-using Worker = TiledMMA<MMA_Atom<Atom>, Layout<Shape<_4, _1, _1>>, Tile<_64, _16, _16>>;
-
-// As in the prelude: rows (2, M) and columns (2, N) of a thread.
-template <class T>
-auto rows_columns(T const& acc) {
-  auto l = acc.layout();
-  return make_tensor(acc.data(), make_layout(make_layout(get<0, 1>(l), get<1>(l)),
-                                             make_layout(get<0, 0>(l), get<2>(l))));
-}
-
 // cuda/kw/tile/tiles.cuh, Accumulator: thread_row, thread_column, below, column, in_row.
 template <class Atom, int R, int C>
 void accumulators() {
-  Worker<Atom> mma;
+  tl::Worker<Atom> mma;
   for (int thread = 0; thread < 128; ++thread) {
-    auto at = rows_columns(
-        mma.get_slice(thread).partition_C(make_identity_tensor(Shape<Int<R>, Int<C>>{})));
+    threadIdx.x = thread;
+    auto at = tl::places(mma, Shape<Int<R>, Int<C>>{});
     expect_same("rows of a thread", int(size<0>(at)), R / 32, R, C);
     expect_same("columns of a thread", int(size<1>(at)), C / 4, R, C);
     for (int r = 0; r < R / 32; ++r)
@@ -58,14 +47,11 @@ void accumulators() {
 // product's left fragment has there.
 template <class Atom, int R, int C>
 void operands() {
-  Worker<Atom> mma;
+  tl::Worker<Atom> mma;
   for (int thread = 0; thread < 128; ++thread) {
     auto thr = mma.get_slice(thread);
     auto acc = thr.partition_C(make_identity_tensor(Shape<Int<R>, Int<C>>{}));
-    auto l = logical_divide(acc.layout(), Shape<Underscore, Underscore, _2>{});
-    auto as_operand = make_tensor(
-        acc.data(), make_layout(make_layout(get<0, 0>(l), get<0, 1>(l), get<2, 0>(l)), get<1>(l),
-                                get<2, 1>(l)));
+    auto as_operand = make_tensor(acc.data(), tl::as_operand(acc.layout()));
     auto left = thr.partition_A(make_identity_tensor(Shape<Int<R>, Int<C>>{}));
     expect_same("size of an operand", int(size(left)), int(size(as_operand)), R, C);
     for (int n = 0; n < int(size(left)); ++n) {
@@ -80,8 +66,7 @@ void operands() {
 // the row; a ring's slots follow each other.
 template <int R, int C, int Slots>
 void shared_tiles() {
-  using Panel = decltype(composition(Swizzle<3, 3, 3>{}, Layout<Shape<_8, _64>, Stride<_64, _1>>{}));
-  auto layout = tile_to_shape(Panel{}, Shape<Int<R>, Int<C>, Int<Slots>>{});
+  tl::Tile<Shape<Int<R>, Int<C>, Int<Slots>>> layout;
   for (int s = 0; s < Slots; ++s)
     for (int row = 0; row < R; ++row)
       for (int c = 0; c < C; ++c) {
@@ -95,9 +80,7 @@ void shared_tiles() {
 // cuda/kw/ops/async_copies.cuh, Share: eight threads take the 128 bytes of a row of a panel.
 template <int kWorkers, int R, int C>
 void shares() {
-  auto copies = make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
-                                Layout<Shape<Int<kWorkers * 16>, _8>, Stride<_8, _1>>{},
-                                Layout<Shape<_1, _8>>{});
+  tl::Rows<UniversalCopy<uint128_t>, half_t, kWorkers> copies;
   for (int thread = 0; thread < kWorkers * 128; ++thread) {
     auto at = copies.get_slice(thread).partition_S(make_identity_tensor(Shape<Int<R>, Int<C>>{}));
     for (int v = 0; v < 8; ++v)
@@ -109,6 +92,30 @@ void shares() {
                       thread, v, m, k);
         }
     expect_same("16 bytes of a thread", int(size(at)), R * C / (kWorkers * 128), R, C);
+  }
+}
+
+// cuda/kw/tile/tiles.cuh, DiagonalVector, and map_diagonal of ops/maps.cuh: the value that a lane gets
+// for a column of a row is the one of their distance.
+template <int R, int C>
+void diagonals() {
+  tl::Worker<SM80_16x8x16_F32F16F16F32_TN> mma;
+  for (int thread = 0; thread < 128; ++thread) {
+    threadIdx.x = thread;
+    auto at = tl::places(mma, Shape<Int<R>, Int<C>>{});
+    int met = 0;
+    for (int vd = 0; vd < 2 * tl::squares(R, C); ++vd)
+      for (int vr = 0; vr < R / 32; ++vr) {
+        const int vc = tl::diagonal_column(R, vr, vd);
+        if (vc < 0 || vc >= C / 4) continue;
+        const int lane = tl::diagonal_lane(vd), held = tl::lowest_distance(R) + 24 * (vd / 6) + lane;
+        expect_same("lane of a distance", lane, std::min(std::max(lane, 0), 31), R, C, thread, vd);
+        expect_same("share of a distance", vd / 6, std::min(vd / 6, tl::diagonals(R, C) - 1), R, C);
+        expect_same("distance", held, int(get<1>(at(vr, vc))) - int(get<0>(at(vr, vc))), R, C, thread,
+                    vd, vr);
+        ++met;
+      }
+    expect_same("elements along diagonals", met, R * C / 128, R, C, thread);
   }
 }
 
@@ -124,6 +131,8 @@ int main() {
   shared_tiles<128, 128, 1>();
   shared_tiles<64, 64, 2>();
   shared_tiles<48, 256, 2>();
+  diagonals<128, 64>();
+  diagonals<64, 48>();
   shares<1, 128, 128>();
   shares<2, 64, 64>();
   std::printf("%d disagree\n", wrong);
