@@ -123,6 +123,12 @@ bool Printer::control(const Stmt& s, const Scope& scope) {
       braces(s, scope, "};");
       return true;
     }
+    case Op::list_blocks:
+      line(fmt::format(
+          "tl::list_blocks<{}>({}, {}, {}, {}, [&](int {}, int {}, int {}) -> tl::Kept {{", e("k"),
+          e("v"), e("p"), e("a"), e("b"), s.word("n"), s.word("r"), s.word("s")));
+      braces(s, scope, "});");
+      return true;
     case Op::call:
     case Op::return_: {
       std::string all;
@@ -134,6 +140,19 @@ bool Printer::control(const Stmt& s, const Scope& scope) {
     default:
       return false;
   }
+}
+
+// The pre-pass has neither workers nor tiles.
+void Printer::lists_kernel(const Stmt& s, const Scope& scope) {
+  line("");
+  line("// " + print_head(s));
+  line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}, 1)",
+                   text(s, scope, s.expr("t"))));
+  line(fmt::format("{}(__grid_constant__ const Args args) {{", s.word("n")));
+  ++depth_;
+  line(fmt::format("const int {} = blockIdx.x;", s.word("w")));
+  --depth_;
+  braces(s, scope);
 }
 
 void Printer::kernel(const Stmt& s, const Scope& scope) {
@@ -168,7 +187,7 @@ std::string Printer::program_text() {
   line("#include <cutlass/arch/barrier.h>");
   line("#include <cutlass/numeric_conversion.h>");
   line("");
-  out_ += prelude();
+  out_ += prelude(program_.find(Op::lists) != nullptr);
   line("");
   line("namespace kernel {");
   line("using namespace cute;");

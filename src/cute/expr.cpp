@@ -110,8 +110,8 @@ std::string ExprWriter::call(const Expr& e) {
   const Symbol* s = scope_.find(e.text);
   if (s && s->category == Category::def)
     return e.text + "(args" + (e.args.empty() ? "" : ", ") + list(e.args) + ")";
-  const bool launch_only = e.text == "heads_at_once" || e.text == "least" || e.text == "greatest";
-  if (launch_only || !find_function(e.text)) fail("'" + e.text + "' is not spelled in CuTe");
+  if (e.text == "heads_at_once" || !find_function(e.text))
+    fail("'" + e.text + "' is not spelled in CuTe");
   return "tl::" + e.text + "(" + list(e.args) + ")";
 }
 

@@ -76,6 +76,9 @@ bool Printer::head(const Stmt& s, const Scope& scope) {
     case Op::workers_kernel:
       kernel(s, scope);
       return true;
+    case Op::lists:
+      lists_kernel(s, scope);
+      return true;
     default:
       return false;
   }

@@ -1,4 +1,4 @@
-// Fixed text in .inc files beside this one, each a raw string; what differs by target is two atoms.
+// Fixed text in .inc files beside this one, each a raw string.
 #include "cute/prelude.h"
 
 namespace kw::cute {
@@ -10,12 +10,17 @@ constexpr const char* kScalars =
 constexpr const char* kTiles =
 #include "cute/prelude_tiles.inc"
     ;
+constexpr const char* kLists =
+#include "cute/prelude_lists.inc"
+    ;
 constexpr const char* kRows =
 #include "cute/prelude_rows.inc"
     ;
 
 }  // namespace
 
-std::string prelude() { return std::string(kScalars + 1) + kTiles + kRows; }
+std::string prelude(bool lists) {
+  return std::string(kScalars + 1) + kTiles + kRows + (lists ? kLists : "");
+}
 
 }  // namespace kw::cute

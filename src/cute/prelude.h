@@ -5,6 +5,7 @@
 
 namespace kw::cute {
 
-std::string prelude();
+// `lists`: a pre-pass lists key blocks.
+std::string prelude(bool lists);
 
 }  // namespace kw::cute

@@ -36,6 +36,7 @@ class Printer {
   bool control(const Stmt& s, const Scope& scope);
   void braces(const Stmt& s, const Scope& scope, const std::string& close = "}");
   void kernel(const Stmt& s, const Scope& scope);
+  void lists_kernel(const Stmt& s, const Scope& scope);
   void refuse(const Stmt& s, const std::string& why);
   // A line at the present depth. Expressions come through text(), which notes what they lack.
   void line(const std::string& text);

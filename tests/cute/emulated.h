@@ -7,6 +7,7 @@
 #pragma once
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +17,7 @@
 #include <vector>
 
 #define __grid_constant__
-#define __shared__
+#define __shared__ static  // and `extern __shared__` is replaced
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __global__
@@ -28,7 +29,7 @@
 struct Index {
   unsigned x;
 };
-inline Index threadIdx, blockIdx;
+inline Index threadIdx, blockIdx, blockDim;
 
 // ---- coroutines
 
@@ -73,6 +74,7 @@ inline void run_block(unsigned threads, unsigned index, std::function<void()> ke
   fresh = {};
   block = &fresh;
   blockIdx.x = index;
+  blockDim.x = threads;
   block->kernel = std::move(kernel);
   block->threads.resize(threads);
   block->stacks.assign(threads, std::vector<char>(256 << 10));
@@ -130,6 +132,22 @@ inline bool __any_sync(unsigned, bool x) {
   for (int one : show(int(x))) any |= one != 0;
   return any;
 }
+inline unsigned __ballot_sync(unsigned, bool x) {
+  unsigned votes = 0;
+  const std::vector<int> all = show(int(x));
+  for (int n = 0; n < 32; ++n) votes |= unsigned(all[n] != 0) << n;
+  return votes;
+}
+inline int __reduce_min_sync(unsigned, int x) {
+  const std::vector<int> all = show(x);
+  return *std::min_element(all.begin(), all.end());
+}
+inline int __reduce_max_sync(unsigned, int x) {
+  const std::vector<int> all = show(x);
+  return *std::max_element(all.begin(), all.end());
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(x); }
 template <class T>
 T __ldg(const T* x) {
   return *x;

@@ -33,7 +33,13 @@ VARIANTS = {  # what the launcher gives beside the usual, and what the function 
     "dense_bias": ("static element bias[H * M * N]; for (element& b : bias) b = element(normal(random));"
                    "args.bias = {bias, {H * M * N, M * N, N, 1}, {1, H, M, N}}; args.S = 1;" + UNSCALE,
                    "true", "x + float(bias[(h * M + i) * N + j])"),
+    "documents": ("static int64_t document[M]; for (int i = 0; i < M; ++i) document[i] = i < 40 ? 0 : 1;"
+                  "static int words[64]; args.document = {document, {M, 1}, {B, M}}; args.visits = {words};"
+                  "args.lists = (M + kernel::BM - 1) / kernel::BM; args.section = 1;"
+                  "args.list_words = 3 + (N + kernel::BN - 1) / kernel::BN;",
+                  "j <= i && document[i] == document[j]", "x"),
 }  # fmt: skip
+BEFORE = {"documents": "for (int w = 0; w < args.lists; ++w) run_block(512, w, [&] { kernel::attention_lists(args); });"}
 TODAY = list(VARIANTS) if ALL else [list(VARIANTS)[DAY % len(VARIANTS)]]
 
 
@@ -119,7 +125,8 @@ def test_cute_lays_tiles_out_as_the_vocabulary_does(plain, tmp_path):
 def test_a_printed_variant_computes_its_function(variant, tmp_path):
     more, keeps, score = VARIANTS[variant]
     text = printed(small(HERE / f"{variant}.tl", tmp_path), tmp_path / "kernel.cu")
-    run = on_host(text, tmp_path, f"-DMORE={more}", f"-DKEEPS(i, j)=({keeps})", f"-DSCORE(x, i, j)=({score})")
+    run = on_host(text, tmp_path, f"-DMORE={more}", f"-DKEEPS(i, j)=({keeps})", f"-DSCORE(x, i, j)=({score})",
+                  f"-DBEFORE={BEFORE.get(variant, '')}")
     print(run.stdout)
     assert run.returncode == 0, run.stdout
 
