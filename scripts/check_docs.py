@@ -66,7 +66,7 @@ def check_laws(root, doc, problems):
     written = {}
     for word, text in sections(doc).items():
         written.update({f"{word}.{c}": t for c, t in listed_laws(text, "").items()})
-    for family in ("names", "types", "uses"):
+    for family in ("names", "types", "uses", "target"):
         written.update({f"{family}.{c}": t for c, t in listed_laws(doc, f"{family}.").items()})
     for code in sorted(set(written) - set(known)):
         problems.append(f"{code}: the document has it, laws.def has not")

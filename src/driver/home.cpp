@@ -83,9 +83,9 @@ fs::path site_packages(const std::string& python) {
 
 bool known_target(const std::string& target, Diagnostics& diagnostics) {
   if (find_target(target)) return true;
-  Diagnostic& d = diagnostics.error(
-      "driver.target", {},
-      fmt::format("no expert kernel for target '{}'; there is one for {}", target, target_names()));
+  Diagnostic& d =
+      diagnostics.error("driver.target", {},
+                        fmt::format("no target '{}'; the targets are {}", target, target_names()));
   for (const TargetLimits& t : targets())
     d.hint += fmt::format("{}{} is {}", d.hint.empty() ? "" : "; ", t.name, t.gpus);
   return false;
@@ -94,6 +94,12 @@ bool known_target(const std::string& target, Diagnostics& diagnostics) {
 std::optional<fs::path> corpus_kernel(const Home& home, const std::string& target,
                                       Diagnostics& diagnostics) {
   if (!known_target(target, diagnostics)) return std::nullopt;
+  if (find_target(target)->folder.empty()) {
+    diagnostics.error("driver.target", {},
+                      fmt::format("no expert kernel for target '{}'; there is one for {}", target,
+                                  target_names(true)));
+    return std::nullopt;
+  }
   return home.kernels() / find_target(target)->folder / "attention_fwd.cu";
 }
 

@@ -44,7 +44,8 @@ std::filesystem::path site_packages(const std::string& python);
 // Reports driver.target, naming the targets that there are (support/targets.h).
 bool known_target(const std::string& target, Diagnostics& diagnostics);
 
-// The expert kernel for a target: sm_90a -> kernels/sm90/attention_fwd.cu. Reports driver.target.
+// The expert kernel for a target: sm_90a -> kernels/sm90/attention_fwd.cu. Reports driver.target,
+// also for a target that has none.
 std::optional<std::filesystem::path> corpus_kernel(const Home& home, const std::string& target,
                                                    Diagnostics& diagnostics);
 

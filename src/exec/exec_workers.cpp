@@ -13,16 +13,19 @@ namespace kw::exec {
 
 using tl::Stmt;
 
-Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
+namespace {
+
+// This worker's part of a tile, as copy_async and copy_in bring it; null after a fault. The first
+// of the copiers opens the slot; those that follow must mean the same.
+SharedSlot* bring_part(Machine& m, Agent& a, const Stmt& s) {
   const TileCopy copy = worker_copy_of(m, a, s, "d", false);
-  if (!copy.to.slot) return Next::on;
+  if (!copy.to.slot) return nullptr;
   SharedSlot& slot = *copy.to.slot;
   const int64_t by = integer_of(context(m, a, s), s.expr("k"));
   const uint32_t mine = 1u << (by == 1 ? 0 : a.worker);
-  // The first of the copiers opens the slot; those that follow must mean the same.
   const bool opens = slot.copied == slot.copiers || (slot.opened & mine);
   if (opens) {
-    if (!may_fill(m, s, slot)) return Next::on;
+    if (!may_fill(m, s, slot)) return nullptr;
     slot.copiers = by == 1 ? 1 : (1u << by) - 1;
     slot.copied = slot.synced = slot.opened = 0;
     slot.tile = fetch(copy);
@@ -38,10 +41,27 @@ Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
                    fmt::format("{} brings rows from {} of a tile of which another worker brings "
                                "those from {}",
                                cite(s), copy.place.first, slot.tile.of_rows.first));
-    return Next::on;
+    return nullptr;
   }
   slot.opened |= mine;
-  a.copies.push_back(&slot);
+  return &slot;
+}
+
+// The worker's part is there; who else reads it needs a sync.
+void part_has_come(Agent& a, SharedSlot& slot) {
+  slot.copied |= slot.copiers == 1 ? 1u : 1u << a.worker;
+  a.unsynced.push_back(&slot);
+}
+
+}  // namespace
+
+Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
+  if (SharedSlot* slot = bring_part(m, a, s)) a.copies.push_back(slot);
+  return Next::on;
+}
+
+Next exec_copy_in(Machine& m, Agent& a, const Stmt& s) {
+  if (SharedSlot* slot = bring_part(m, a, s)) part_has_come(a, *slot);
   return Next::on;
 }
 
@@ -54,10 +74,7 @@ Next exec_commit_copies(Machine&, Agent& a, const Stmt&) {
 Next exec_wait_copies(Machine& m, Agent& a, const Stmt& s) {
   const size_t pending = integer_of(context(m, a, s), s.expr("n"));
   while (a.commits.size() > pending) {
-    for (SharedSlot* slot : a.commits.front()) {
-      slot->copied |= slot->copiers == 1 ? 1u : 1u << a.worker;
-      a.unsynced.push_back(slot);
-    }
+    for (SharedSlot* slot : a.commits.front()) part_has_come(a, *slot);
     a.commits.erase(a.commits.begin());
   }
   return Next::on;

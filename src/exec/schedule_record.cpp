@@ -289,6 +289,7 @@ Next Pen::copies(const Stmt& s) {
       at_tile(Kind::store, s, "s", whole(s, "s"));
       break;
     case Op::copy_async:
+    case Op::copy_in:
     case Op::copy_out:
       return worker_copy(s);
     case Op::load:
@@ -329,14 +330,15 @@ Next Pen::multicast(const Stmt& s) {
 }
 
 Next Pen::worker_copy(const Stmt& s) {
-  const bool in = s.op == Op::copy_async;
+  const bool in = s.op != Op::copy_out;
   const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
   if (by < 1 && !m_->faults.any())
     blame("exec.shape", s, fmt::format("{} is copied by {} workers", cite(s), by));
   if (m_->faults.any()) return Next::on;
   const char* tile = in ? "d" : "s";
   const Region mine = share(s, tile, by);
-  if (mine.any()) at_tile(in ? Kind::copy : Kind::read, s, tile, mine);
+  const Kind kind = s.op == Op::copy_async ? Kind::copy : in ? Kind::write : Kind::read;
+  if (mine.any()) at_tile(kind, s, tile, mine);
   return Next::on;
 }
 

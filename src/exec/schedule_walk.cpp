@@ -192,6 +192,7 @@ bool needs_worker(Op op) {
     case Op::take_turn:
     case Op::take_warp:
     case Op::copy_async:
+    case Op::copy_in:
     case Op::copy_out:
     case Op::load:
     case Op::store:
@@ -271,6 +272,7 @@ Next Pen::record(const Stmt& s) {
     case Op::multicast_async:
     case Op::store_async:
     case Op::copy_async:
+    case Op::copy_in:
     case Op::copy_out:
     case Op::load:
     case Op::store:

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lower/shared_budget.h"
+#include "tl/laws_target.h"
 #include "tl/panels.h"
 
 namespace kw::lower {
@@ -29,7 +30,7 @@ int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 // The portable limit: CUDA C++ Programming Guide, "Thread Block Clusters".
 constexpr int64_t kLargestCluster = 8;
-// What a thread copies at a time (PTX ISA, cp.async).
+// What a thread copies at a time (PTX ISA, cp.async and ld.global.v4).
 constexpr int64_t kChunkBytes = 16;
 
 class Planner {
@@ -246,7 +247,7 @@ class Planner {
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::copy_async || s.op == Op::copy_out) read_rows(s);
+      if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::copy_out) read_rows(s);
       if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
       const std::string tensor = tl::base_name(s.expr("m"));
       const auto tile = tiles_.find(tl::base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
@@ -395,6 +396,7 @@ nlohmann::json launch_json(const ExprPtr& e) {
 
 std::optional<LaunchPlan> plan_launch(const Program& program, const std::string& target,
                                       Diagnostics& diagnostics) {
+  if (!tl::verify_for(program, target, diagnostics)) return std::nullopt;
   return Planner(program, target, diagnostics).run();
 }
 

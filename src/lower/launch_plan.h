@@ -66,7 +66,7 @@ tl::ExprPtr scratch_bytes(const LaunchArgument& a);
 
 // Reports launch.* with the TL statement when the program leaves something open (no kernel, nothing
 // that hands out blocks, a tensor map whose copies differ in shape) or takes more shared memory
-// than the target has.
+// than the target has, and target.* where it has statements that the target has not.
 std::optional<LaunchPlan> plan_launch(const tl::Program& program, const std::string& target,
                                       Diagnostics& diagnostics);
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <set>
 #include <vector>
 
 #include "tl/expr.h"
@@ -17,11 +16,23 @@ using namespace tl;
 
 using Sentence = std::string;
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined(const std::vector<std::string>& words, const char* last = " and ") {
   std::string out;
   for (size_t k = 0; k < words.size(); ++k)
-    out += (k == 0 ? "" : k + 1 == words.size() ? " and " : ", ") + words[k];
+    out += (k == 0 ? "" : k + 1 == words.size() ? last : last[0] == ';' ? last : ", ") + words[k];
   return out;
+}
+
+// "columns of q, k and v" for "columns of q", "columns of k", "columns of v"; what is said in other
+// words is left out.
+std::string alike(const std::vector<std::string>& all) {
+  const size_t of = all[0].find(" of ");
+  if (of == std::string::npos) return all[0];
+  const std::string head = all[0].substr(0, of + 4);
+  std::vector<std::string> rest;
+  for (const std::string& one : all)
+    if (one.starts_with(head)) rest.push_back(one.substr(head.size()));
+  return head + joined(rest);
 }
 
 // Statements of the program by their word.
@@ -98,6 +109,7 @@ Sentence how(const Seen& seen) {
   if (seen.any({Op::load_async, Op::multicast_async})) ways.push_back("by the copy engine (TMA)");
   if (seen.any({Op::copy_async}))
     ways.push_back("by asynchronous copies of all threads (cp.async)");
+  if (seen.any({Op::copy_in})) ways.push_back("through the registers of all threads");
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
   if (seen.any({Op::gemm_async, Op::gemm_add_async}))
@@ -148,7 +160,7 @@ std::string wrapped(const std::string& text) {
 }
 
 // What arguments are, by their text in TL.
-const std::map<std::string, std::string>& roles() {
+const std::map<std::string, std::string>& known_texts() {
   static const std::map<std::string, std::string> all = {
       {"B, H, G, M, N: size", "batch, query heads, key heads, queries, keys"},
       {"lse: out f32[B, H, M]", "log of the sum of the exponentials; -inf for a row without keys"},
@@ -165,9 +177,71 @@ const std::map<std::string, std::string>& roles() {
 
 }  // namespace
 
-std::string opening_comment(const Program& program) {
-  const Seen seen(program);
-  const Stmt* kernel = program.kernel();
+Comments::Comments(const Program& program) : program_(program) {
+  note_constants();
+  note_tiles();
+  note_rows();
+}
+
+void Comments::note(const std::string& name, const std::string& role) {
+  roles_.emplace(name, role);  // the first one stays
+}
+
+// A constant is what some declaration takes it for: a name by itself, no part of an expression.
+void Comments::note_constants() {
+  std::map<std::string, std::vector<std::string>> of;  // constant -> what has it, in order
+  const auto add = [&](const ExprPtr& e, const std::string& what) {
+    if (e && e->kind == ExprKind::name) Seen::add(of[e->text], what);
+  };
+  walk(program_.body, [&](const Stmt& s) {
+    if (s.op == Op::arg_tensor || s.op == Op::arg_tiled)
+      if (const auto& dims = s.items("s"); dims.size() == 4)
+        for (const Item& d : s.items("d")) Seen::add(of[dims[3].name], "columns of " + d.name);
+    if (s.op == Op::tile || s.op == Op::ring)
+      for (const Item& d : s.items("d")) {
+        add(s.expr("r"), "rows of " + d.name);
+        if (s.op == Op::ring) add(s.expr("n"), "slots of " + d.name);
+      }
+    if (s.op == Op::workers_kernel) {
+      add(s.expr("r"), "thread blocks that share a multiprocessor");
+      const ExprPtr& t = s.expr("t");
+      if (t->kind == ExprKind::binary && t->text == "*") add(t->args[1], "workers of 128 threads");
+    }
+    if (s.op == Op::cluster) add(s.expr("k"), "CTAs of a cluster");
+    if (s.op == Op::worker || s.op == Op::workers) add(s.expr("r"), "registers of each thread");
+    if (s.op == Op::arg_size && print_head(s) == "blocks: size = ceil_div(M, BM) * H * B")
+      Seen::add(of["BM"], "query rows of a block of the output");
+  });
+  for (const auto& [name, what] : of) note(name, alike(what));
+}
+
+// What is copied into a tile, and what out of it.
+void Comments::note_tiles() {
+  std::map<std::string, std::vector<std::string>> in, out;
+  walk(program_.body, [&](const Stmt& s) {
+    if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::load_async ||
+        s.op == Op::multicast_async)
+      Seen::add(in[base_name(s.expr("d"))], base_name(s.expr("m")));
+    if (s.op == Op::copy_out || s.op == Op::store_async)
+      Seen::add(out[base_name(s.expr("s"))], base_name(s.expr("m")));
+  });
+  for (const auto& [tile, from] : in)
+    note(tile, out.count(tile) ? joined(from) + ", in the end " + joined(out[tile]) : joined(from));
+}
+
+void Comments::note_rows() {
+  walk(program_.body, [&](const Stmt& s) {
+    if (s.op == Op::raise) {
+      note(base_name(s.expr("m")), "the reference of the exponentials");
+      note(base_name(s.expr("r")), "what earlier terms are multiplied by");
+    }
+    if (s.op == Op::row_sum) note(base_name(s.expr("l")), "sums of rows, each lane its share");
+  });
+}
+
+std::string Comments::opening() const {
+  const Seen seen(program_);
+  const Stmt* kernel = program_.kernel();
   std::string out;
   if (kernel)
     out = wrapped(fmt::format("{}, {}. {}", kernel->word("n"), target(seen), what(seen))) + "//\n";
@@ -177,9 +251,18 @@ std::string opening_comment(const Program& program) {
   return out + (second.empty() ? "" : wrapped(second));
 }
 
-std::string comment_of(const Stmt& stmt) {
-  const auto found = roles().find(print_head(stmt));
-  return found == roles().end() ? "" : found->second;
+std::string Comments::beside(const Stmt& stmt) const {
+  const auto found = known_texts().find(print_head(stmt));
+  if (found != known_texts().end()) return found->second;
+  if (stmt.op != Op::param && stmt.op != Op::tile && stmt.op != Op::ring && stmt.op != Op::row &&
+      stmt.op != Op::partial)
+    return "";
+  std::vector<std::string> said;
+  const auto& declared = stmt.items("d");
+  for (const Item& d : declared)
+    if (const auto role = roles_.find(d.name); role != roles_.end())
+      said.push_back(declared.size() > 1 ? d.name + ": " + role->second : role->second);
+  return joined(said, "; ");
 }
 
 }  // namespace kw::lower

@@ -3,10 +3,9 @@
 // stand in one column and blank lines between parts.
 #include "lower/print_module.h"
 
-#include <fmt/format.h>
+#include <memory>
 
 #include "lower/module_comments.h"
-#include "lower/print_module.h"
 #include "tl/scope.h"
 #include "tl/statements.h"
 
@@ -62,6 +61,7 @@ class Module {
 
   std::optional<std::string> run(const Program& program) {
     Scope module;
+    comments_ = std::make_unique<Comments>(program);
     const Stmt* before = nullptr;
     for (const Stmt& s : program.body) {
       if (before && apart(*before, s)) line("", "");
@@ -69,7 +69,7 @@ class Module {
       declare(module, s);
       before = &s;
     }
-    return good_ ? std::optional(opening_comment(program) + text_) : std::nullopt;
+    return good_ ? std::optional(comments_->opening() + text_) : std::nullopt;
   }
 
  private:
@@ -103,7 +103,7 @@ class Module {
   void statement(const Stmt& s, const std::string& indent, const Scope& scope) {
     const std::optional<std::string> head = words(s, scope);
     if (!head) return;
-    const std::string comment = comment_of(s);
+    const std::string comment = comments_->beside(s);
     if (row(s.op).holds == Block::none) return line(indent + *head, comment);
     Scope inner(&scope);
     declare_inside(inner, s);
@@ -142,6 +142,7 @@ class Module {
     const size_t brace = head.find("{ ", at);
     if (brace == std::string::npos) return line(indent + head.substr(at), comment);
     line(indent + head.substr(at, brace + 1 - at), comment);
+    join_else(indent);
     for (at = brace + 2; at < head.size();) {
       const size_t end = head.find(';', at) + 1;
       line(deeper + head.substr(at, end - at), "");
@@ -149,19 +150,34 @@ class Module {
     }
   }
 
+  // `} else {` stands in one line.
+  void join_else(const std::string& indent) {
+    const std::string apart = "}\n" + indent + "else {\n";
+    if (!text_.ends_with(apart)) return;
+    text_.resize(text_.size() - apart.size());
+    text_ += "} else {\n";
+  }
+
   void block(const Stmt& s, const std::string& indent, Scope& scope) {
-    const Stmt* before = nullptr;
+    threads_ += s.op == Op::thread;
+    const bool parts = has_parts(s.op) && threads_ == 0;
+    std::optional<Part> before;
     for (const Stmt& inner : s.body) {
-      const bool parts = before && has_parts(s.op) && part_of(*before) != part_of(inner);
-      if (parts) line("", "");
+      Part part = part_of(inner);
+      // What is declared later on belongs to what it is declared for.
+      if (part == Part::names && before && *before != Part::names) part = Part::rest;
+      if (parts && before && *before != part) line("", "");
       statement(inner, indent, scope);
       declare(scope, inner);
-      before = &inner;
+      before = part;
     }
+    threads_ -= s.op == Op::thread;
   }
 
   Diagnostics& diagnostics_;
+  std::unique_ptr<Comments> comments_;
   std::string text_;
+  int threads_ = 0;  // blocks of single threads around the statement
   bool good_ = true;
 };
 

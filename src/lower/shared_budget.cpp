@@ -10,7 +10,7 @@ bool fits_target(const LaunchPlan& plan, const std::vector<SharedLine>& lines, c
                  Diagnostics& diagnostics) {
   const TargetLimits* limits = find_target(plan.target);
   if (!limits) return true;
-  const int64_t taken = plan.resident * (plan.shared_bytes + reserved_shared_bytes);
+  const int64_t taken = plan.resident * (plan.shared_bytes + limits->reserved_bytes);
   std::string message;
   if (plan.shared_bytes > limits->block_shared_bytes)
     message = fmt::format("a thread block takes {} bytes of shared memory, {} has {}",
@@ -25,9 +25,9 @@ bool fits_target(const LaunchPlan& plan, const std::vector<SharedLine>& lines, c
     d.notes.push_back({fmt::format("{}: {} bytes", line.text, line.bytes), {}});
   d.notes.push_back(
       {fmt::format("in all, as a multiple of 1024: {} bytes", plan.shared_bytes), {}});
-  if (plan.resident > 1)
+  if (plan.resident > 1 && limits->reserved_bytes > 0)
     d.notes.push_back({fmt::format("{} times that and {} bytes of the system's each: {} bytes",
-                                   plan.resident, reserved_shared_bytes, taken),
+                                   plan.resident, limits->reserved_bytes, taken),
                        {}});
   d.hint = "use smaller tiles or fewer stages, or compile for a target that has more";
   return false;

@@ -80,6 +80,7 @@ bool Simulation::step(int agent, const Event& e) {
       break;
     case Kind::read:
     case Kind::write:
+      if (e.stmt->op == Op::copy_in && !bring(agent, e)) return false;
       if (e.stmt->op != Op::gemm && e.stmt->op != Op::gemm_add) return move(agent, e);
       ++a.operands;
       break;
@@ -232,9 +233,11 @@ bool Simulation::move(int agent, const Event& e) {
   Agent& a = agents_[agent];
   const double instructions = bytes(e) / 4 / 512;
   Cost cost{2 * instructions, 0, 0, 0, 30};
+  if (e.stmt->op == Op::copy_in) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
   if (e.stmt->op == Op::store) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
   if (e.stmt->op == Op::copy_out) store(agent, e);
-  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_out) {
+  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_in &&
+      e.stmt->op != Op::copy_out) {
     ++a.at;
     return true;  // a number from the queue
   }
@@ -262,6 +265,15 @@ double Simulation::read_l2(int agent, const Event& e, bool again) {
     out_.copied_bytes += bytes(e);
   }
   return a.reading;
+}
+
+// A copy that its threads wait for: the tile is in their registers when it has come.
+bool Simulation::bring(int agent, const Event& e) {
+  Agent& a = agents_[agent];
+  if (a.bringing < 0) a.bringing = read_l2(agent, e, false);
+  if (!until(agent, e, a.bringing)) return false;
+  a.bringing = -1;
+  return true;
 }
 
 void Simulation::fill(int agent, const Event& e) {

@@ -55,6 +55,7 @@ struct Agent {
   int64_t turn = -1;  // generation of the named barrier that it has come to
   int operands = 0, issued = 0, done = 0, target = -1;
   double reading = 0, copying = 0, storing = 0, stored = 0;  // when the latest is done
+  double bringing = -1;  // until when it waits for a copy_in; negative: for none
   std::vector<double> commits;
 };
 
@@ -94,6 +95,7 @@ class Simulation {
   bool until(int agent, const Event& e, double time);
   void issue(int agent, const Event& e, bool async);
   void start_product(Processor& p);
+  bool bring(int agent, const Event& e);
   void fill(int agent, const Event& e);
   double read_l2(int agent, const Event& e, bool again);
   void store(int agent, const Event& e);

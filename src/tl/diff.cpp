@@ -53,6 +53,8 @@ Op family(Op op) {
       return Op::deal;
     case Op::multicast_async:
       return Op::load_async;
+    case Op::copy_in:
+      return Op::copy_async;
     case Op::cluster_barrier:
       return Op::barrier;
     default:

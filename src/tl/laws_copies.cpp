@@ -187,6 +187,9 @@ void in_workers_kernel(Check& c) {
 void law_copy_async(Check& c) {
   copied_by_workers(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
 }
+void law_copy_in(Check& c) {
+  copied_by_workers(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
 void law_copy_out(Check& c) {
   copied_by_workers(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
 }

@@ -85,7 +85,8 @@ ExprPtr factor_of(const ExprPtr& e, const std::function<bool(const tl::Expr&)>& 
   return nullptr;
 }
 
-constexpr std::initializer_list<Op> kLoads = {Op::load_async, Op::multicast_async, Op::copy_async};
+constexpr std::initializer_list<Op> kLoads = {Op::load_async, Op::multicast_async, Op::copy_async,
+                                              Op::copy_in};
 
 class Finder {
  public:

@@ -79,7 +79,8 @@ bool let_others_go_by(Edit& edit) {
 bool copy_from_first(Edit& edit, const ExprPtr& keys) {
   bool done = false;
   tl::walk(edit.program.body, [&](Stmt& s) {
-    if (s.op != Op::if_ || s.body.size() != 1 || s.body[0].op != Op::copy_async) return;
+    if (s.op != Op::if_ || s.body.size() != 1) return;
+    if (s.body[0].op != Op::copy_async && s.body[0].op != Op::copy_in) return;
     ExprPtr& condition = s.items("c").at(0).expr;
     if (!s.body[0].expr("m")->is_name(edit.facts.k) || condition->text != ">" ||
         condition->args[1]->text != "0")

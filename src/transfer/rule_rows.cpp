@@ -143,8 +143,8 @@ class RowWriter {
 
   void load_from(std::vector<Stmt>& body, const std::string& from, const std::string& rows) {
     for (Stmt& s : body) {
-      const bool loads =
-          s.op == Op::load_async || s.op == Op::multicast_async || s.op == Op::copy_async;
+      const bool loads = s.op == Op::load_async || s.op == Op::multicast_async ||
+                         s.op == Op::copy_async || s.op == Op::copy_in;
       if (loads && tl::base_name(s.expr("m")) == from) s.items("m").at(0).expr = tl::name(rows);
       load_from(s.body, from, rows);
     }

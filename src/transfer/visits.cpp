@@ -11,7 +11,8 @@ tl::ExprPtr* keys_in(Stmt& s, const Facts& facts) {
   switch (s.op) {
     case Op::load_async:
     case Op::multicast_async:
-    case Op::copy_async: {
+    case Op::copy_async:
+    case Op::copy_in: {
       const std::string from = tl::base_name(s.expr("m"));
       return from == facts.k || from == facts.v ? &s.items("r").at(0).expr : nullptr;
     }

@@ -125,6 +125,34 @@ void copies(Report& report, Random& random, int row, const char* what) {
   }
 }
 
+// The same through registers: done for this thread when it returns.
+template <int kWorkers, class Tile>
+__global__ void copy_in_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::Coords at,
+                               kw::bf16* to) {
+  auto& tile = kw::shared_memory<Tile>();
+  for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
+    tile.data[n].bits = 0x4242;
+  kw::sync_block();
+  kw::copy_in<kWorkers>(from, at, tile);
+  kw::sync_block();
+  put_shared(tile, to);
+}
+
+template <int kWorkers, int R, int C>
+void copies_in(Report& report, Random& random, int row, const char* what) {
+  const Layout t{2, 3, 150, C};
+  const std::vector<kw::bf16> data = to_bf16(random.normals(t.size()));
+  Device<kw::bf16> in(data), out(R * C);
+  const kw::Coords at{1, 2, row};
+  running = "copy_in";
+  launch(copy_in_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
+         t.tensor<const kw::bf16>(in.data()), at, out.data());
+  std::vector<kw::bf16> want;
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) want.push_back(row + r < t.M ? data[t.at(at, r) + c] : kw::bf16{0});
+  report.exact("copy_in", what, out.read(), want);
+}
+
 template <int kWorkers, class Tile>
 __global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to,
                                 kw::Coords at) {
@@ -328,6 +356,11 @@ void test_ampere(Report& report) {
   copies<2, 64, 256>(report, random, 120, "64x256, two workers, over the end");
   copies<2, 48, 128>(report, random, 17, "48x128, two workers");
   copies<1, 32, 64>(report, random, 150, "32x64, past the end");
+  copies_in<1, 64, 64>(report, random, 0, "64x64, one worker");
+  copies_in<1, 128, 128>(report, random, 90, "128x128, over the end");
+  copies_in<2, 64, 256>(report, random, 120, "64x256, two workers, over the end");
+  copies_in<2, 48, 128>(report, random, 17, "48x128, two workers");
+  copies_in<1, 32, 64>(report, random, 150, "32x64, past the end");
   copies_out<1, 128, 128>(report, random, 0, "128x128, one worker");
   copies_out<1, 64, 256>(report, random, 100, "64x256, over the end");
   copies_out<2, 48, 64>(report, random, 99, "48x64, two workers");

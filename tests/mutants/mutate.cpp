@@ -37,6 +37,7 @@ bool orchestrates(Op op) {
     case Op::multicast_async:
     case Op::store_async:
     case Op::copy_async:
+    case Op::copy_in:
     case Op::copy_out:
     case Op::load:
     case Op::store:

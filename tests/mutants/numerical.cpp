@@ -184,6 +184,7 @@ bool computes(Op op) {
     case Op::load_async:
     case Op::multicast_async:
     case Op::copy_async:
+    case Op::copy_in:
     case Op::store_async:
     case Op::copy_out:
       return true;

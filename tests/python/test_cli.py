@@ -118,12 +118,56 @@ def test_more_shared_memory_than_the_target_has_is_refused_with_its_sum(tmp_path
 
 
 @pytest.mark.parametrize("command", ["make", "transfer", "build"])
-def test_a_target_without_a_kernel_is_refused_with_those_that_have_one(command, tmp_path, captured):
+def test_an_unknown_target_is_refused_with_those_that_there_are(command, tmp_path, captured):
     words = {"make": [captured], "transfer": [PROGRAM, "--spec", captured],
              "build": [KERNEL, "--out", tmp_path / "k.cubin"]}[command]
-    run = call(command, *words, "--target", "sm_75", cwd=tmp_path)
-    assert_refused(run, "driver.target", "sm_75", "sm_90a, sm_80, sm_86, sm_89, sm_90", "A100")
+    run = call(command, *words, "--target", "sm_70", cwd=tmp_path)
+    assert_refused(run, "driver.target", "sm_70", "sm_90a, sm_80, sm_86, sm_89, sm_90, sm_75", "A100")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["transfer", "build"])
+def test_a_kernel_is_refused_for_a_target_that_lacks_what_it_has(command, tmp_path, captured):
+    words = {"transfer": [PROGRAM, "--spec", captured], "build": [KERNEL, "--out", tmp_path / "k.cubin"]}[command]
+    run = call(command, *words, "--target", "sm_75", cwd=tmp_path)
+    assert_refused(run, "target.C1", "target.C3", "use element f16", "which copy_in reads")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- lower without a reference ------------------------------------------------------------------
+
+TURING = sorted(ROOT.glob("tests/sm75/*.tl"))
+
+
+def resources(path, target, tmp_path):
+    run = call("build", path, "--target", target, "--out", tmp_path / "k.cubin", "--json")
+    assert run.returncode == 0, run.stderr
+    made = json.loads(run.stdout)
+    return made["registers"], made["spills"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_printed_program_takes_the_registers_that_the_experts_text_takes(kernel, tmp_path):
+    program = ROOT / f"tests/corpus/{kernel.parent.name}_attention_fwd.tl"
+    run = call("lower", program, "--out", tmp_path / "k.cu")
+    assert run.returncode == 0, run.stderr
+    target = TARGETS[kernel.parent.name][0]
+    assert resources(tmp_path / "k.cu", target, tmp_path) == resources(kernel, target, tmp_path)
+    again = call("lift", tmp_path / "k.cu")
+    assert again.stdout == program.read_text()
+
+
+@pytest.mark.parametrize("program", TURING, ids=lambda p: p.stem)
+@pytest.mark.parametrize("target", ["sm_75", "sm_90"])
+def test_a_kernel_for_turing_compiles_without_spills(program, target, tmp_path):
+    run = call("lower", program, "--out", tmp_path / "k.cu")
+    assert run.returncode == 0, run.stderr
+    assert resources(tmp_path / "k.cu", target, tmp_path)[1] == 0
+
+
+def test_a_patch_needs_a_reference(tmp_path):
+    run = call("lower", PROGRAM, "--patch", tmp_path / "p")
+    assert run.returncode == 2 and "--reference" in run.stderr and not (tmp_path / "p").exists()
 
 
 @pytest.mark.parametrize("kernel, target", [(k, t) for k in KERNELS for t in TARGETS[k.parent.name]])

@@ -6,6 +6,7 @@
 // all fail. --bless rewrites the expectations.
 //
 //   # ask: roundtrip verify
+//   # target: sm_75           (the laws of this target are asked, too)
 //   # base: attention_fwd
 //   # case: the tile is not transposed
 //   - gemm_async s = q_r @ k_s[t].T
@@ -28,6 +29,7 @@
 
 #include "support/files.h"
 #include "tl/laws.h"
+#include "tl/laws_target.h"
 #include "tl/program.h"
 
 namespace {
@@ -43,7 +45,7 @@ struct Case {
 };
 
 struct File {
-  std::string path, ask, base;
+  std::string path, ask, base, target;
   Lines head;
   std::vector<Case> cases;
 };
@@ -103,7 +105,7 @@ Lines expectations(const std::string& line) {
 }
 
 File parse_file(const std::string& path) {
-  File file{path, "", "", {}, {}};
+  File file{path, "", "", "", {}, {}};
   int number = 0;
   for (const std::string& line : split(read(path))) {
     ++number;
@@ -119,6 +121,7 @@ File parse_file(const std::string& path) {
     } else if (file.cases.empty()) {
       field("# ask: ", file.ask);
       field("# base: ", file.base);
+      field("# target: ", file.target);
       file.head.push_back(line);
     } else {
       file.cases.back().lines.push_back(line);
@@ -213,7 +216,8 @@ class Runner {
     const auto source = kw::make_source(file.path + ": " + c.title, join(text.lines));
     const std::optional<Program> program = kw::tl::parse(source, diagnostics);
     if (program && file.ask.find("verify") != std::string::npos)
-      kw::tl::verify(*program, diagnostics);
+      if (kw::tl::verify(*program, diagnostics) && !file.target.empty())
+        kw::tl::verify_for(*program, file.target, diagnostics);
     if (program && file.ask.find("roundtrip") != std::string::npos) roundtrip(file, c, *program);
     std::multimap<int, std::string> got;
     for (const kw::Diagnostic& d : diagnostics.all())

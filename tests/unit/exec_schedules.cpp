@@ -16,9 +16,10 @@ exec::ScheduleReport report_of(const std::string& text, bool close = false) {
 }
 
 std::string edited(const std::string& base, const std::string& from, const std::string& to) {
-  std::string text = base == "sm80"
-                         ? read_source(KW_SOURCE_DIR "/tests/corpus/sm80_attention_fwd.tl")->text
-                         : test::text_of(base);
+  std::string text =
+      base == "sm80"   ? read_source(KW_SOURCE_DIR "/tests/corpus/sm80_attention_fwd.tl")->text
+      : base == "sm75" ? read_source(KW_SOURCE_DIR "/tests/sm75/attention_d64.tl")->text
+                       : test::text_of(base);
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
@@ -35,11 +36,12 @@ TEST_P(RightInEveryOrder, holds) {
   EXPECT_GT(r.events, 1000);
 }
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
-                         testing::Values("full", "sm80", "causal", "causal_bn80", "prefix_lm",
-                                         "alibi", "documents", "columns", "pair_bias", "pairs",
-                                         "table", "alone", "cluster_of_four", "cluster_of_one",
-                                         "each_fetches", "f16", "narrow_output", "ping_pong",
-                                         "q_in_shared_memory", "queue", "swapped", "three_workers"),
+                         testing::Values("full", "sm80", "sm75", "causal", "causal_bn80",
+                                         "prefix_lm", "alibi", "documents", "columns", "pair_bias",
+                                         "pairs", "table", "alone", "cluster_of_four",
+                                         "cluster_of_one", "each_fetches", "f16", "narrow_output",
+                                         "ping_pong", "q_in_shared_memory", "queue", "swapped",
+                                         "three_workers"),
                          [](const auto& info) { return info.param; });
 
 TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
@@ -157,6 +159,11 @@ const Wrong kWrong[] = {
      "WORKERS\n",
      "        copy_async v[c.b, g, n * BN] -> v_s by WORKERS\n        wait_copies 0\n        "
      "sync_block\n"},
+    {"sm75_reader_before_the_sync", "schedule.uninitialised", "sm75",
+     "        sync_block\n        gemm s", "        gemm s"},
+    {"sm75_copy_before_the_sync", "schedule.race", "sm75",
+     "        sync_block\n        copy_in k[c.b, g, n * BN] -> k_s by WORKERS\n",
+     "        copy_in k[c.b, g, n * BN] -> k_s by WORKERS\n        sync_block\n"},
     {"takers", "schedule.arrival", "queue", "takers 3 +", "takers 2 +"},
     // Under `if raised`, which not all warps take.
     {"scores_once_more_of_the_next_tile", "schedule.stale", "full",
@@ -203,7 +210,8 @@ TEST_P(Checkers, agree_on_small_instances) {
   ASSERT_TRUE(program);
   for (const auto& sequence : {std::vector<size_t>{0}, {0, 0}}) {
     const std::map<std::string, int64_t> small =
-        std::string(w.base) == "sm80" || std::string(w.base) == "ping_pong"
+        std::string(w.base) == "sm80" || std::string(w.base) == "sm75" ||
+                std::string(w.base) == "ping_pong"
             ? std::map<std::string, int64_t>{}
             : std::map<std::string, int64_t>{{"CTAS", 1}, {"BM", 64}};
     const bool one = sequence.size() > 1 && small.empty();

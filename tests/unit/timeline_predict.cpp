@@ -230,6 +230,22 @@ TEST(Predict, as_many_thread_blocks_share_a_multiprocessor_as_its_shared_memory_
       "timeline.gpu: a thread block needs 132096 bytes of shared memory and l40s has 102400");
 }
 
+// A copy through registers is waited for: with four times the latency, the launch takes longer by
+// three quarters of it for each of the two copies of each key block, at least.
+TEST(Predict, copies_through_registers_are_waited_for) {
+  const auto program = [] {
+    Diagnostics d;
+    return *tl::parse(read_source(KW_SOURCE_DIR "/tests/sm75/attention_d64.tl"), d);
+  }();
+  Gpu near = gpu_named("t4"), far = near;
+  far.copy_latency *= 4;
+  const std::string shape = "B=1,H=1,M=128,N=4096";
+  const double more =
+      predicted(program, far, shape).milliseconds - predicted(program, near, shape).milliseconds;
+  const double cycles = 4096 / 64 * 3 * near.copy_latency;
+  EXPECT_GT(more, cycles / (near.clock_mhz * 1e3));
+}
+
 // ---- refusals
 TEST(Refused, a_gpu_that_nobody_has_described) {
   Diagnostics d;

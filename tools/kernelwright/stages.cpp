@@ -20,6 +20,7 @@
 #include "support/files.h"
 #include "support/targets.h"
 #include "tl/laws.h"
+#include "tl/laws_target.h"
 #include "transfer/transfer.h"
 
 namespace kw::cli {
@@ -199,7 +200,7 @@ void add_transfer(CLI::App& app, Result& result) {
     if (driver::known_target(state->target, d))
       opened = open(state->program, state->spec.request, d);
     std::optional<std::vector<transfer::Tiles>> tiles;
-    if (opened.capture)
+    if (opened.capture && tl::verify_for(*opened.program, state->target, d))
       if (const auto tools = driver::find_tools(d))
         tiles = driver::find_tiles(tools->home, state->tiles, d);
     std::optional<transfer::Result> changed;

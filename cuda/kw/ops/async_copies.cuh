@@ -1,6 +1,7 @@
-// Copies as every GPU since Ampere has them (cp.async): whole workers ask together, 16 bytes a
-// thread at a time, for a tile of a tensor with strides; what was asked for between two commits comes
-// together, and a wait names how many of the latest commits may still be under way.
+// Copies by all threads of whole workers, 16 bytes a thread at a time, of a tile of a tensor with
+// strides. Since Ampere they are asked for (cp.async): what was asked for between two commits comes
+// together, and a wait names how many of the latest commits may still be under way. Before (sm_75) they
+// go through the threads' registers, and are done when the statement is (copy_in).
 //
 //   kw::copy_async<WORKERS>(args.k, {b, g, n * BN}, shared.k_s[t]);
 //   kw::commit_copies();
@@ -47,6 +48,37 @@ KW_DEVICE void copy_async(const Tensor<const T, Dims...>& from, Coords at, Share
 KW_DEVICE void commit_copies() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
 template <int kPending> KW_DEVICE void wait_copies() { ptx::cp_async_wait<kPending>(); }
+
+// By all threads of kWorkers workers: one worker, or the block. This thread's part is in shared memory
+// when it returns; after a sync those of the others too. Rows past the tensor's end are zero. Rows
+// start at multiples of 16 bytes and are contiguous. Loads are asked for kAtOnce at a time, so that
+// memory's latency is waited for once for all of them, and no more, for the registers.
+template <int kWorkers, class T, char... Dims, int R, int C>
+KW_DEVICE void copy_in(const Tensor<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to) {
+  static_assert(C % 64 == 0, "whole panels of 64 columns");
+  const detail::Share<kWorkers> mine;
+  const T* src = detail::row_of(from, at, mine.row) + mine.chunk * 8;
+  const u32 dst = to.chunk(mine.row, mine.chunk);
+  constexpr int panels = C / 64, kAtOnce = 8 / panels > 0 ? 8 / panels : 1;  // rows
+#pragma unroll
+  for (int first = 0; first < R; first += kAtOnce * mine.rows) {
+    ptx::Words16 words[kAtOnce][panels] = {};
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int row = first + n * mine.rows + mine.row;
+#pragma unroll
+      for (int panel = 0; panel < panels; ++panel)
+        if (row < R && at.row + row < from.extent[2]) words[n][panel] = ptx::load_global_16(src + panel * 64);
+      src += mine.rows * from.stride[2];
+    }
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n)
+#pragma unroll
+      for (int panel = 0; panel < panels; ++panel)
+        if (first + n * mine.rows + mine.row < R)
+          ptx::store_shared_16(dst + (first + n * mine.rows) * 128 + panel * (R * 128), words[n][panel]);
+  }
+}
 
 // By all threads of kWorkers workers, after a sync with who wrote the tile: to global memory, 16 bytes
 // a thread at a time. Rows past the end are not written.

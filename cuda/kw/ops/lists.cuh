@@ -123,19 +123,41 @@ template <int Groups, class F> KW_DEVICE u32 class_of(int n, F& keeps) {
 
 }  // namespace detail
 
+namespace detail {
+// Over a warp, for all of its lanes.
+KW_DEVICE int least_of_warp(int x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(~0u, x);
+#else
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) x = min(x, __shfl_xor_sync(~0u, x, apart));
+  return x;
+#endif
+}
+KW_DEVICE int greatest_of_warp(int x) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(~0u, x);
+#else
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2) x = max(x, __shfl_xor_sync(~0u, x, apart));
+  return x;
+#endif
+}
+}  // namespace detail
+
 // The least and the greatest element of a box, indices from first to last for each dimension. By
 // all lanes of a warp, with the same indices.
 template <class T, char... D, class... Index>
 KW_DEVICE int least(const Tensor<const T, D...>& t, Index... at) {
   int found = 0x7fffffff;
   detail::each_of(t, [&](int x) { found = min(found, x); }, at...);
-  return __reduce_min_sync(~0u, found);
+  return detail::least_of_warp(found);
 }
 template <class T, char... D, class... Index>
 KW_DEVICE int greatest(const Tensor<const T, D...>& t, Index... at) {
   int found = -0x7fffffff - 1;
   detail::each_of(t, [&](int x) { found = max(found, x); }, at...);
-  return __reduce_max_sync(~0u, found);
+  return detail::greatest_of_warp(found);
 }
 
 // The words of a list from `at` on: how many visits, how many of them without a mask, how many for

@@ -1,4 +1,4 @@
-// Products that each warp issues for its own 16 rows of every 64 (mma, sm_80 and later): done, for the
+// Products that each warp issues for its own 16 rows of every 64 (mma, sm_75 and later): done, for the
 // text, when the statement is. The right operand is read from shared memory; what is read of it once
 // serves all the rows that a warp has, so a worker of 128 rows reads half as much for each as one of
 // 64.

@@ -137,7 +137,13 @@ KW_DEVICE u32 pack(bf16, float low, float high) {
 }
 KW_DEVICE u32 pack(f16, float low, float high) {
   u32 y;
+#if __CUDA_ARCH__ >= 800
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+#else
+  asm("{.reg .f16 a, b;\ncvt.rn.f16.f32 a, %1;\ncvt.rn.f16.f32 b, %2;\nmov.b32 %0, {b, a};}"
+      : "=r"(y)
+      : "f"(high), "f"(low));
+#endif
   return y;
 }
 

@@ -1,5 +1,6 @@
 // Tensor-core products and asynchronous copies as every GPU since Ampere (sm_80) has them: one
 // function is one PTX instruction, issued by a warp. Hopper's own are in wgmma.cuh and memory.cuh.
+// Turing (sm_75) multiplies f16 alone, 8 columns of k at a time, and has no cp.async.
 #pragma once
 #include "memory.cuh"
 namespace kw {
@@ -17,7 +18,22 @@ namespace ptx {
                    "f"(c[1]), "f"(c[2]), "f"(c[3]));                                                \
   }
 KW_MMA(bf16, "bf16")
+#if __CUDA_ARCH__ >= 800
 KW_MMA(f16, "f16")
+#else
+// PTX ISA 9.7.14.5.7, mma.m16n8k8: the same rows and columns; `a` is its left two quarters, then its
+// right two, b a word each. The sum of both halves is rounded between them.
+KW_DEVICE void mma_8(float* d, u32 a0, u32 a1, u32 b, const float* c) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a0), "r"(a1), "r"(b), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+KW_DEVICE void mma(f16, float* d, const u32* a, u32 b0, u32 b1, const float* c) {
+  mma_8(d, a[0], a[1], b0, c);
+  mma_8(d, a[2], a[3], b1, d);
+}
+#endif
 #undef KW_MMA
 
 // PTX ISA 9.7.14.5.15, ldmatrix with .trans: each 8x8 matrix arrives transposed.
@@ -60,6 +76,19 @@ KW_DEVICE Words16 load_shared_16(u32 address) {
                : "=r"(v.x[0]), "=r"(v.x[1]), "=r"(v.x[2]), "=r"(v.x[3])
                : "r"(address)
                : "memory");
+  return v;
+}
+KW_DEVICE void store_shared_16(u32 address, const Words16& v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x[0]), "r"(v.x[1]),
+               "r"(v.x[2]), "r"(v.x[3])
+               : "memory");
+}
+// PTX ISA 9.7.9.9, ld.global.nc: of memory that nobody writes while the kernel runs.
+KW_DEVICE Words16 load_global_16(const void* from) {
+  Words16 v;
+  asm volatile("ld.global.nc.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x[0]), "=r"(v.x[1]), "=r"(v.x[2]), "=r"(v.x[3])
+               : "l"(from));
   return v;
 }
 }  // namespace ptx
