@@ -39,18 +39,23 @@ bool names_are_free(const Program& program, Diagnostics& diagnostics) {
 
 std::optional<Atoms> atoms_for(const Program& program, const std::string& target,
                                Diagnostics& diagnostics) {
-  static const std::set<std::string> known = {"sm_80", "sm_86", "sm_89", "sm_90"};
+  static const std::set<std::string> known = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90"};
   const Stmt* element = program.find(Op::element);
   const std::string type = element ? element->word("t") : "bf16";
   const Span where = element ? element->span : Span{};
   if (!known.count(target)) {
     diagnostics.error("cute.target", where,
-                      fmt::format("no atoms are known for '{}'; there are for sm_80, sm_86, sm_89 "
-                                  "and sm_90",
+                      fmt::format("no atoms are known for '{}'; there are for sm_75, sm_80, sm_86, "
+                                  "sm_89 and sm_90",
                                   target));
     return std::nullopt;
   }
+  // That it is f16, and copied in, a law says of sm_75 (target.C1, target.C2).
+  if (target == "sm_75")
+    return Atoms{"SM75_16x8x8_F32F16F16F32_TN", "UniversalCopy<uint128_t>",
+                 "UniversalCopy<uint32_t>"};
   return Atoms{type == "f16" ? "SM80_16x8x16_F32F16F16F32_TN" : "SM80_16x8x16_F32BF16BF16F32_TN",
+               "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>",
                target == "sm_90" ? "SM90_U32x4_STSM_N" : "UniversalCopy<uint32_t>"};
 }
 
@@ -181,8 +186,8 @@ std::string Printer::program_text() {
   line(fmt::format("// over the lines that do it. For {}: {} threads, {} bytes of shared memory.",
                    plan_.target, plan_.threads, plan_.shared_bytes));
   line("// Products: " + atoms_.product);
-  line("// Copies:   SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T, " +
-       atoms_.store);
+  line(fmt::format("// Copies:   {}, SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T, {}", atoms_.copy,
+                   atoms_.store));
   line("#include <cute/tensor.hpp>");
   line("#include <cutlass/arch/barrier.h>");
   line("#include <cutlass/numeric_conversion.h>");

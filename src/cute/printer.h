@@ -14,6 +14,7 @@ namespace kw::cute {
 // What the program's element type and its target ask for.
 struct Atoms {
   std::string product;  // MMA atom
+  std::string copy;     // copy atom from global to shared memory
   std::string store;    // copy atom of an accumulator's way to shared memory
 };
 

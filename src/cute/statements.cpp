@@ -111,7 +111,8 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("cp_async_wait<{}>();", e("n")));
       return true;
     case Op::copy_async:
-      line(fmt::format("tl::copy_async<{}>({}, {}, {});", e("k"), e("m"), coordinates(s, scope),
+    case Op::copy_in:
+      line(fmt::format("tl::{}<{}>({}, {}, {});", word(s.op), e("k"), e("m"), coordinates(s, scope),
                        t("d")));
       return true;
     case Op::copy_out:

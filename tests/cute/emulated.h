@@ -193,6 +193,24 @@ struct EmulatedProduct : Real {
     }
     d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
   }
+  // m16n8k8 (9.7.14.5.7)
+  static void fma(float& d0, float& d1, float& d2, float& d3, uint32_t const& a0, uint32_t const& a1,
+                  uint32_t const& b0, float const& c0, float const& c1, float const& c2,
+                  float const& c3) {
+    const uint32_t words[3] = {a0, a1, b0};
+    struct Half {
+      T a[4], b[2];
+    } mine;
+    std::memcpy(&mine, words, sizeof(mine));
+    const std::vector<Half> all = show(mine);
+    const int group = threadIdx.x % 32 / 4, in_group = threadIdx.x % 4;
+    float d[4] = {c0, c1, c2, c3};
+    for (int n = 0; n < 4; ++n)
+      for (int k = 0; k < 8; ++k)
+        d[n] += float(all[group * 4 + k / 2].a[n / 2 * 2 + k % 2]) *
+                float(all[(in_group * 2 + n % 2) * 4 + k / 2].b[k % 2]);
+    d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
+  }
 };
 template <class Real>
 struct MMA_Traits<EmulatedProduct<Real>> : MMA_Traits<Real> {};

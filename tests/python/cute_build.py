@@ -77,8 +77,9 @@ def compile_cute(source, target):
 
 # What stands in the text for an instruction, and what emulates it (tests/cute/emulated.h).
 EMULATED = [
+    (r'asm volatile\("mov.u32 %0, %%tid.x;" : "=r"\(t\)\);', "t = threadIdx.x;"),
     (r"extern __shared__", "extern"),
-    (r"(SM80_16x8x16_F32\w+_TN)", r"EmulatedProduct<cute::\1>"),
+    (r"(SM80_16x8x16_F32\w+_TN|SM75_16x8x8_F32\w+_TN)", r"EmulatedProduct<cute::\1>"),
     (r"SM75_U32x4_LDSM_N", "LoadMatrices"),
     (r"SM75_U16x8_LDSM_T", "LoadTransposed"),
     (r"SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<", "CopyAsync<"),

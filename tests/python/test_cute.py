@@ -131,13 +131,31 @@ def test_a_printed_variant_computes_its_function(variant, tmp_path):
     assert run.returncode == 0, run.stdout
 
 
+def turing(folder):
+    """The plain program as sm_75 has it: f16, copied in, nothing under way."""
+    text = re.sub(r"^ *(commit_copies|wait_copies \d)\n", "", PLAIN.read_text(), flags=re.M).replace("copy_async", "copy_in")
+    path = folder / "turing.tl"
+    path.write_text(text.replace("element bf16", "element f16").replace("ROWS = 128", "ROWS = 64"))
+    return path
+
+
+def test_turing_has_atoms_of_its_own(tmp_path):
+    program = changed(turing(tmp_path), tmp_path, ("D = 128, BN = 64", "D = 64, BN = 32"))
+    text = printed(program, tmp_path / "kernel.cu", "sm_75")
+    assert "SM75_16x8x8_F32F16F16F32_TN" in text and "tl::copy_in<" in text
+    run = on_host(text, tmp_path)
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout
+
+
 CASES = [("plain", "sm_80", 128), ("prefix_lm", "sm_80", 128), ("alibi", "sm_80", 128), ("softcap", "sm_80", 64),
-         ("plain", "sm_89", 64), ("plain", "sm_90", 128), ("plain", "sm_80", 256)]  # fmt: skip
+         ("plain", "sm_89", 64), ("plain", "sm_90", 128), ("plain", "sm_80", 256),
+         ("turing", "sm_75", 64)]  # fmt: skip
 
 
 @pytest.mark.parametrize("name, target, columns", CASES if ALL else [CASES[DAY % len(CASES)]])
 def test_it_compiles_without_spills(name, target, columns, tmp_path):
-    program = PLAIN if name == "plain" else HERE / f"{name}.tl"
+    program = PLAIN if name == "plain" else turing(tmp_path) if name == "turing" else HERE / f"{name}.tl"
     if columns == 64:
         program = changed(program, tmp_path, (r"D = \d+, BN = \d+", f"D = 64, BN = {128 if target == 'sm_80' else 64}"))
     if columns == 256:
