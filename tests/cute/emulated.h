@@ -22,9 +22,10 @@
 #define __launch_bounds__(...)
 #define __global__
 
-#include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/numeric_conversion.h>
+
+#include <cute/tensor.hpp>
 
 struct Index {
   unsigned x;
@@ -117,7 +118,9 @@ inline std::vector<T> show(const T& mine) {
 // ---- what the text calls
 
 inline void __syncthreads() { meet(block->everybody, int(block->threads.size())); }
-inline void sync_worker(unsigned count, unsigned worker) { meet(block->workers[worker], int(count)); }
+inline void sync_worker(unsigned count, unsigned worker) {
+  meet(block->workers[worker], int(count));
+}
 template <class T>
 T __shfl_sync(unsigned, T x, int lane) {
   return show(x)[lane & 31];
@@ -173,9 +176,10 @@ struct EmulatedProduct : Real {
   struct Lane {
     T a[8], b[4];
   };
-  static void fma(float& d0, float& d1, float& d2, float& d3, uint32_t const& a0, uint32_t const& a1,
-                  uint32_t const& a2, uint32_t const& a3, uint32_t const& b0, uint32_t const& b1,
-                  float const& c0, float const& c1, float const& c2, float const& c3) {
+  static void fma(float& d0, float& d1, float& d2, float& d3, uint32_t const& a0,
+                  uint32_t const& a1, uint32_t const& a2, uint32_t const& a3, uint32_t const& b0,
+                  uint32_t const& b1, float const& c0, float const& c1, float const& c2,
+                  float const& c3) {
     const uint32_t words[6] = {a0, a1, a2, a3, b0, b1};
     Lane mine;
     std::memcpy(&mine, words, sizeof(mine));
@@ -194,9 +198,9 @@ struct EmulatedProduct : Real {
     d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
   }
   // m16n8k8 (9.7.14.5.7)
-  static void fma(float& d0, float& d1, float& d2, float& d3, uint32_t const& a0, uint32_t const& a1,
-                  uint32_t const& b0, float const& c0, float const& c1, float const& c2,
-                  float const& c3) {
+  static void fma(float& d0, float& d1, float& d2, float& d3, uint32_t const& a0,
+                  uint32_t const& a1, uint32_t const& b0, float const& c0, float const& c1,
+                  float const& c2, float const& c3) {
     const uint32_t words[3] = {a0, a1, b0};
     struct Half {
       T a[4], b[2];

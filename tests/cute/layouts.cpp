@@ -1,9 +1,10 @@
 // Where CuTe puts things, held against where the device vocabulary does, on the host.
 //
-// The prelude of a printed kernel names atoms; CuTe derives from them which thread holds which element
-// and where a tile's elements lie in shared memory. cuda/kw/ computes the same by hand. Its formulas
-// are written out here a second time, with the places where they stand. -DPRELUDE="prelude.inc" is the
-// prelude of a printed text, instructions replaced. Prints what disagrees; exit 1 then.
+// The prelude of a printed kernel names atoms; CuTe derives from them which thread holds which
+// element and where a tile's elements lie in shared memory. cuda/kw/ computes the same by hand. Its
+// formulas are written out here a second time, with the places where they stand.
+// -DPRELUDE="prelude.inc" is the prelude of a printed text, instructions replaced. Prints what
+// disagrees; exit 1 then.
 #include "emulated.h"
 
 #include PRELUDE
@@ -55,15 +56,16 @@ void operands() {
     auto left = thr.partition_A(make_identity_tensor(Shape<Int<R>, Int<C>>{}));
     expect_same("size of an operand", int(size(left)), int(size(as_operand)), R, C);
     for (int n = 0; n < int(size(left)); ++n) {
-      expect_same("operand's row", int(get<0>(as_operand(n))), int(get<0>(left(n))), R, C, thread, n);
-      expect_same("operand's column", int(get<1>(as_operand(n))), int(get<1>(left(n))), R, C, thread,
+      expect_same("operand's row", int(get<0>(as_operand(n))), int(get<0>(left(n))), R, C, thread,
                   n);
+      expect_same("operand's column", int(get<1>(as_operand(n))), int(get<1>(left(n))), R, C,
+                  thread, n);
     }
   }
 }
 
-// cuda/kw/tile/tiles.cuh, SharedTile::chunk: panels of 64 columns, 16-byte chunks exclusive-or'd with
-// the row; a ring's slots follow each other.
+// cuda/kw/tile/tiles.cuh, SharedTile::chunk: panels of 64 columns, 16-byte chunks exclusive-or'd
+// with the row; a ring's slots follow each other.
 template <int R, int C, int Slots>
 void shared_tiles() {
   tl::Tile<Shape<Int<R>, Int<C>, Int<Slots>>> layout;
@@ -86,17 +88,17 @@ void shares() {
     for (int v = 0; v < 8; ++v)
       for (int m = 0; m < int(size<1>(at)); ++m)
         for (int k = 0; k < int(size<2>(at)); ++k) {
-          expect_same("row of a copy", int(get<0>(at(v, m, k))), thread / 8 + m * kWorkers * 16, R, C,
-                      thread, v, m, k);
-          expect_same("column of a copy", int(get<1>(at(v, m, k))), thread % 8 * 8 + k * 64 + v, R, C,
-                      thread, v, m, k);
+          expect_same("row of a copy", int(get<0>(at(v, m, k))), thread / 8 + m * kWorkers * 16, R,
+                      C, thread, v, m, k);
+          expect_same("column of a copy", int(get<1>(at(v, m, k))), thread % 8 * 8 + k * 64 + v, R,
+                      C, thread, v, m, k);
         }
     expect_same("16 bytes of a thread", int(size(at)), R * C / (kWorkers * 128), R, C);
   }
 }
 
-// cuda/kw/tile/tiles.cuh, DiagonalVector, and map_diagonal of ops/maps.cuh: the value that a lane gets
-// for a column of a row is the one of their distance.
+// cuda/kw/tile/tiles.cuh, DiagonalVector, and map_diagonal of ops/maps.cuh: the value that a lane
+// gets for a column of a row is the one of their distance.
 template <int R, int C>
 void diagonals() {
   tl::Worker<SM80_16x8x16_F32F16F16F32_TN> mma;
@@ -108,11 +110,12 @@ void diagonals() {
       for (int vr = 0; vr < R / 32; ++vr) {
         const int vc = tl::diagonal_column(R, vr, vd);
         if (vc < 0 || vc >= C / 4) continue;
-        const int lane = tl::diagonal_lane(vd), held = tl::lowest_distance(R) + 24 * (vd / 6) + lane;
+        const int lane = tl::diagonal_lane(vd),
+                  held = tl::lowest_distance(R) + 24 * (vd / 6) + lane;
         expect_same("lane of a distance", lane, std::min(std::max(lane, 0), 31), R, C, thread, vd);
         expect_same("share of a distance", vd / 6, std::min(vd / 6, tl::diagonals(R, C) - 1), R, C);
-        expect_same("distance", held, int(get<1>(at(vr, vc))) - int(get<0>(at(vr, vc))), R, C, thread,
-                    vd, vr);
+        expect_same("distance", held, int(get<1>(at(vr, vc))) - int(get<0>(at(vr, vc))), R, C,
+                    thread, vd, vr);
         ++met;
       }
     expect_same("elements along diagonals", met, R * C / 128, R, C, thread);

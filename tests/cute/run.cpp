@@ -2,7 +2,8 @@
 //
 // -DMORE is what the launcher of a variant gives beside the usual, -DBEFORE its pre-pass.
 // Built with -DKERNEL="kernel.inc", the printed text with its instructions' names replaced
-// (tests/python/cute_build.py), and -DKEEPS(i,j)=..., -DSCORE(x,i,j)=... for what the function says.
+// (tests/python/cute_build.py), and -DKEEPS(i,j)=..., -DSCORE(x,i,j)=... for what the function
+// says.
 #include "emulated.h"
 
 #include KERNEL
@@ -33,7 +34,8 @@ int main() {
   std::normal_distribution<float> normal;
   // Rows past the end of K and V are no zeros in memory: who reads them is found out.
   const float poison = std::numeric_limits<float>::quiet_NaN();
-  std::vector<element> q(H * M * D), k((N + 256) * D, element(poison)), v = k, o(q.size(), element(7));
+  std::vector<element> q(H * M * D), k((N + 256) * D, element(poison)), v = k,
+                                                                        o(q.size(), element(7));
   std::vector<float> lse(H * M, 7);
   for (auto& x : q) x = element(2 * normal(random));
   for (int n = 0; n < N * D; ++n) k[n] = element(normal(random)), v[n] = element(normal(random));
@@ -53,10 +55,10 @@ int main() {
   MORE
 #endif
 #ifdef BEFORE
-  BEFORE
+      BEFORE
 #endif
-  for (int w = 0; w < args.blocks; ++w)
-    run_block(128 * kernel::WORKERS, w, [&] { kernel::attention_fwd(args); });
+      for (int w = 0; w < args.blocks; ++w)
+          run_block(128 * kernel::WORKERS, w, [&] { kernel::attention_fwd(args); });
 
   double worst = 0, worst_lse = 0;
   for (int h = 0; h < H; ++h)
@@ -66,7 +68,8 @@ int main() {
       for (int j = 0; j < N; ++j) {
         if (!(KEEPS(i, j))) continue;
         double x = 0;
-        for (int d = 0; d < D; ++d) x += double(float(q[(h * M + i) * D + d])) * float(k[j * D + d]);
+        for (int d = 0; d < D; ++d)
+          x += double(float(q[(h * M + i) * D + d])) * float(k[j * D + d]);
         x *= scale;
         score[j] = SCORE(x, i, j);
         top = std::max(top, score[j]);
