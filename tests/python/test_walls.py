@@ -13,6 +13,7 @@ MAY_INCLUDE = {
     "lift": {"support", "tl"},
     "exec": {"support", "num", "tl"},
     "lower": {"support", "tl", "lift"},
+    "cute": {"support", "tl", "lower"},
     "check": {"support", "num", "tl", "spec", "exec"},
     "transfer": {"support", "num", "tl", "spec"},
     "propose": {"support", "tl", "spec", "check", "transfer", "models"},

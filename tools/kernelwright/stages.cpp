@@ -8,6 +8,7 @@
 #include "check/check.h"
 #include "commands.h"
 #include "console.h"
+#include "cute/cute.h"
 #include "driver/cpu_self_test.h"
 #include "driver/failure.h"
 #include "driver/proposer.h"
@@ -301,9 +302,20 @@ void add_check(CLI::App& app, Result& result) {
   });
 }
 
+// --to cute needs no expert's text: the whole program is spelled.
+static void add_cute(CLI::App* command, CLI::Option* reference, std::string& to,
+                     std::string& target) {
+  CLI::Option* option = command->add_option(
+      "--to", to, "cute: spell the whole program in CuTe instead (docs/cute.md)");
+  option->check(CLI::IsMember({"cute"}))->excludes(reference);
+  command->add_option("--target", target, "GPU architecture of --to")
+      ->capture_default_str()
+      ->needs(option);
+}
+
 void add_lower(CLI::App& app, Result& result) {
   struct State {
-    std::string program, reference, patch;
+    std::string program, reference, patch, to, target = "sm_80";
     Output output;
   };
   auto state = std::make_shared<State>();
@@ -316,11 +328,18 @@ void add_lower(CLI::App& app, Result& result) {
       command->add_option("--reference", state->reference, "the expert's KERNEL.cu");
   command->add_option("--patch", state->patch, "also write the change as a patch for git apply")
       ->needs(reference);
+  add_cute(command, reference, state->to, state->target);
   add_output(command, state->output, "the .cu file to write");
   command->callback([state, &result] {
     Diagnostics d;
     const auto tools = driver::find_tools(d);
     const auto program = read_program(state->program, d);
+    if (!state->to.empty()) {
+      const auto text = program ? cute::print_cute(*program, state->target, d) : std::nullopt;
+      const bool good = text && give(state->output, *text, d);
+      result = finish(good ? Exit::holds : driver::exit_for(d), d, state->output);
+      return;
+    }
     const bool alone = state->reference.empty();
     const SourcePtr reference = alone ? nullptr : read_input(state->reference, d);
     std::optional<lower::Lowered> lowered;

@@ -1,0 +1,26 @@
+// Fixed text in .inc files beside this one, each a raw string.
+#include "cute/prelude.h"
+
+namespace kw::cute {
+namespace {
+
+constexpr const char* kScalars =
+#include "cute/prelude_scalars.inc"
+    ;
+constexpr const char* kTiles =
+#include "cute/prelude_tiles.inc"
+    ;
+constexpr const char* kLists =
+#include "cute/prelude_lists.inc"
+    ;
+constexpr const char* kRows =
+#include "cute/prelude_rows.inc"
+    ;
+
+}  // namespace
+
+std::string prelude(bool lists) {
+  return std::string(kScalars + 1) + kTiles + kRows + (lists ? kLists : "");
+}
+
+}  // namespace kw::cute
