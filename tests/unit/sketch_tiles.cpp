@@ -154,7 +154,7 @@ TEST(Schedule, TooManyKeysAreRefusedWithTheSumAndTheSmallestChange) {
 }
 
 TEST(Schedule, AccumulatorsBeyondTheRegistersAreRefused) {
-  const std::string text = replaced(tl::print(sized("a100", 64, 64)), "BN = 128", "BN = 192");
+  const std::string text = replaced(tl::print(sized("a100", 64, 64)), "BN = 128", "BN = 160");
   EXPECT_NE(refusal(text, "a100").find("registers of each thread"), std::string::npos);
 }
 
