@@ -15,7 +15,7 @@ SKETCH = ROOT / "sketches/attention.tl"
 CASES = [("t4", "sm_75", 64, 64, "float16"), ("a100", "sm_80", 64, 64, "bfloat16"),
          ("a100", "sm_80", 256, 256, "bfloat16"), ("a100", "sm_80", 192, 128, "bfloat16"),
          ("l40s", "sm_89", 128, 128, "bfloat16"), ("l40s", "sm_89", 192, 128, "float16"),
-         ("t4", "sm_75", 128, 128, "float16")]
+         ("t4", "sm_75", 128, 128, "float16"), ("h200", "sm_90a", 128, 128, "bfloat16")]
 DAY = datetime.date.today().toordinal()
 TODAY = CASES if os.environ.get("KW_TEST_ALL") == "1" else [CASES[DAY % len(CASES)]]
 

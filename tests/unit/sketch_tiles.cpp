@@ -78,7 +78,23 @@ INSTANTIATE_TEST_SUITE_P(All, TilesOfExpert,
                                          Case{"l40s", "bf16", 64, 64, 128, 64, 1, 2},
                                          Case{"l40s", "bf16", 128, 128, 64, 64, 2, 1},
                                          Case{"l40s", "f16", 256, 256, 64, 32, 1, 1},
-                                         Case{"l40s", "bf16", 192, 128, 64, 32, 1, 1}));
+                                         Case{"l40s", "bf16", 192, 128, 64, 32, 1, 1},
+                                         Case{"t4", "f16", 64, 64, 128, 64, 1, 2},
+                                         Case{"t4", "f16", 128, 128, 64, 64, 2, 1},
+                                         Case{"t4", "f16", 256, 256, 64, 32, 1, 1}));
+
+TEST(Schedule, HopperIssuesTheNextScoresBeforeTheProductWithThisBlocksValues) {
+  for (const auto& [d, v] : {std::pair(64, 64), {128, 128}, {256, 256}, {192, 128}}) {
+    Diagnostics found;
+    const auto p = schedule(sized("h200", d, v), machine_of("h200"), found);
+    ASSERT_TRUE(p) << render(found);
+    const std::string text = tl::print(*p);
+    const size_t scores = text.find("gemm_async s = q_s[me][u] @ k_s[t + 1].T");
+    EXPECT_LT(scores, text.find("gemm_add_async acc += p @ v_s[t]", scores));
+    EXPECT_NE(text.find("tile k_s: ring(STAGES) of element[BN, D]"), std::string::npos);
+    EXPECT_EQ(text.find("o_s"), std::string::npos);  // O leaves by Q's tile
+  }
+}
 
 TEST(Schedule, TheFirstTileOfKeysIsCopiedAheadIntoTwoSlots) {
   Diagnostics d;
@@ -138,7 +154,7 @@ TEST(Schedule, TooManyKeysAreRefusedWithTheSumAndTheSmallestChange) {
 }
 
 TEST(Schedule, AccumulatorsBeyondTheRegistersAreRefused) {
-  const std::string text = replaced(tl::print(sized("a100", 256, 256)), "ROWS = 64", "ROWS = 128");
+  const std::string text = replaced(tl::print(sized("a100", 64, 64)), "BN = 128", "BN = 160");
   EXPECT_NE(refusal(text, "a100").find("registers of each thread"), std::string::npos);
 }
 
