@@ -197,7 +197,13 @@ struct EmulatedProduct : Real {
     }
     d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
   }
-  // m16n8k8 (9.7.14.5.7)
+};
+template <class Real>
+struct MMA_Traits<EmulatedProduct<Real>> : MMA_Traits<Real> {};
+
+template <class Real>
+struct EmulatedProduct8 : Real {  // m16n8k8 (9.7.14.5.7)
+  using T = typename MMA_Traits<Real>::ValTypeA;
   static void fma(float& d0, float& d1, float& d2, float& d3, uint32_t const& a0,
                   uint32_t const& a1, uint32_t const& b0, float const& c0, float const& c1,
                   float const& c2, float const& c3) {
@@ -217,7 +223,7 @@ struct EmulatedProduct : Real {
   }
 };
 template <class Real>
-struct MMA_Traits<EmulatedProduct<Real>> : MMA_Traits<Real> {};
+struct MMA_Traits<EmulatedProduct8<Real>> : MMA_Traits<Real> {};
 
 // Four 8x8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
 template <bool kTransposed>

@@ -79,7 +79,8 @@ def compile_cute(source, target):
 EMULATED = [
     (r'asm volatile\("mov.u32 %0, %%tid.x;" : "=r"\(t\)\);', "t = threadIdx.x;"),
     (r"extern __shared__", "extern"),
-    (r"(SM80_16x8x16_F32\w+_TN|SM75_16x8x8_F32\w+_TN)", r"EmulatedProduct<cute::\1>"),
+    (r"(SM80_16x8x16_F32\w+_TN)", r"EmulatedProduct<cute::\1>"),
+    (r"(SM75_16x8x8_F32\w+_TN)", r"EmulatedProduct8<cute::\1>"),
     (r"SM75_U32x4_LDSM_N", "LoadMatrices"),
     (r"SM75_U16x8_LDSM_T", "LoadTransposed"),
     (r"SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<", "CopyAsync<"),
@@ -92,7 +93,8 @@ def emulated(source, of_prelude=False):
     """The text of a printed kernel, or of its prelude, that runs on the host."""
     for instruction, instead in EMULATED:
         source, count = re.subn(instruction, instead, source)
-        assert count or of_prelude, instruction
+        assert count or of_prelude or "_F32" in instruction, instruction
+    assert of_prelude or "EmulatedProduct" in source, "no product is emulated"
     return source
 
 

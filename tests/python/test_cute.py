@@ -95,16 +95,14 @@ def test_the_element_type_and_the_target_choose_the_atoms(tmp_path):
     assert "SM80_16x8x16_F32F16F16F32_TN" in text and "BF16" not in text and "SM90_U32x4_STSM_N" in text
 
 
-@pytest.mark.parametrize("program, code, part", [
-    (ROOT / "tests/corpus/sm90_attention_fwd.tl", "cute.unspellable", "tensor maps"),
-    (("row m, factor", "row m, factor, vr"), "cute.name", "'vr'"),
-], ids=["Hopper's statements", "a name of the text's own"])  # fmt: skip
-def test_what_has_no_spelling_is_refused(program, code, part, tmp_path):
-    target = "sm_80"
+@pytest.mark.parametrize("program, target, code, part", [
+    (HERE / "rope.tl", "sm_80", "cute.unspellable", "rows attention_rows"),
+    (ROOT / "tests/corpus/sm90_attention_fwd.tl", "sm_90", "target.C3", "sm_90a"),
+    (("row m, factor", "row m, factor, vr"), "sm_80", "cute.name", "'vr'"),
+], ids=["a pre-pass over rows", "Hopper's statements", "a name of the text's own"])  # fmt: skip
+def test_what_has_no_spelling_is_refused(program, target, code, part, tmp_path):
     if isinstance(program, tuple):
         program = changed(PLAIN, tmp_path, program)
-    else:
-        target = "sm_90"
     run = call("lower", program, "--to", "cute", "--target", target)
     assert run.returncode == 2 and f"[{code}]" in run.stderr and part in run.stderr and not run.stdout, run.stderr
 
