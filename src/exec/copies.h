@@ -10,6 +10,7 @@ struct TileCopy {
   Place place;      // the tile's rows in the tensor
   SharedUse to;     // slot is null after a fault
   BarrierUse full;  // arrives when the tile has come
+  int64_t column = 0;  // where its columns begin
 };
 
 // The statement's operands; faults where they do not fit.

@@ -13,7 +13,8 @@ namespace kw::exec {
 
 using tl::Stmt;
 
-Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
+namespace {
+Next copy_in(Machine& m, Agent& a, const Stmt& s) {
   const TileCopy copy = worker_copy_of(m, a, s, "d", false);
   if (!copy.to.slot) return Next::on;
   SharedSlot& slot = *copy.to.slot;
@@ -33,7 +34,8 @@ Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
   } else if (slot.tile.of_rows.tensor != copy.place.tensor ||
              slot.tile.of_rows.head != copy.place.head ||
              slot.tile.of_rows.batch != copy.place.batch ||
-             slot.tile.of_rows.first != copy.place.first) {
+             slot.tile.of_rows.first != copy.place.first ||
+             slot.tile.of_columns.first != copy.column) {
     m.faults.raise("exec.multicast", &s,
                    fmt::format("{} brings rows from {} of a tile of which another worker brings "
                                "those from {}",
@@ -44,6 +46,19 @@ Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
   a.copies.push_back(&slot);
   return Next::on;
 }
+
+Next copy_back(Machine& m, Agent& a, const Stmt& s) {
+  const TileCopy copy = worker_copy_of(m, a, s, "s", true);
+  if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
+  write_rows(m, s, copy);
+  return Next::on;
+}
+}  // namespace
+
+Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) { return copy_in(m, a, s); }
+Next exec_copy_tile_async(Machine& m, Agent& a, const Stmt& s) { return copy_in(m, a, s); }
+Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
+Next exec_copy_tile_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
 
 Next exec_commit_copies(Machine&, Agent& a, const Stmt&) {
   a.commits.push_back(std::move(a.copies));
@@ -74,13 +89,6 @@ Next exec_sync_block(Machine& m, Agent& a, const Stmt& s) {
   const auto all = std::count_if(m.agents.begin(), m.agents.end(),
                                  [&](const Agent& other) { return other.block == a.block; });
   return sync_named(m, a, s, 0, static_cast<int>(all) * 128);
-}
-
-Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) {
-  const TileCopy copy = worker_copy_of(m, a, s, "s", true);
-  if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
-  write_rows(m, s, copy);
-  return Next::on;
 }
 
 }  // namespace kw::exec

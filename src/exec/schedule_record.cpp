@@ -290,6 +290,8 @@ Next Pen::copies(const Stmt& s) {
       break;
     case Op::copy_async:
     case Op::copy_out:
+    case Op::copy_tile_async:
+    case Op::copy_tile_out:
       return worker_copy(s);
     case Op::load:
       at_tile(Kind::read, s, "s", rows_of_warp(s, "s"));
@@ -329,7 +331,7 @@ Next Pen::multicast(const Stmt& s) {
 }
 
 Next Pen::worker_copy(const Stmt& s) {
-  const bool in = s.op == Op::copy_async;
+  const bool in = s.op == Op::copy_async || s.op == Op::copy_tile_async;
   const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
   if (by < 1 && !m_->faults.any())
     blame("exec.shape", s, fmt::format("{} is copied by {} workers", cite(s), by));

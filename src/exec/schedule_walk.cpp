@@ -193,6 +193,8 @@ bool needs_worker(Op op) {
     case Op::take_warp:
     case Op::copy_async:
     case Op::copy_out:
+    case Op::copy_tile_async:
+    case Op::copy_tile_out:
     case Op::load:
     case Op::store:
     case Op::gemm_async:
@@ -272,6 +274,8 @@ Next Pen::record(const Stmt& s) {
     case Op::store_async:
     case Op::copy_async:
     case Op::copy_out:
+    case Op::copy_tile_async:
+    case Op::copy_tile_out:
     case Op::load:
     case Op::store:
     case Op::gemm_async:

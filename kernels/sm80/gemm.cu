@@ -1,0 +1,67 @@
+// Product of two matrices for Ampere-class GPUs (sm_80 and later), any sizes and strides of rows.
+//
+// A thread block computes BM rows and BN columns of one product, ROWS for each of its workers. Steps of
+// BK of what is summed over are copied STAGES - 1 ahead of the one that is multiplied, from the last to
+// the first. What a warp reads of B serves all of its rows. What becomes of an element before it is
+// rounded is computed in registers, between the product and the store.
+#include "kw/kw.cuh"
+
+using element = kw::bf16;
+constexpr int ROWS = 128, WORKERS = 1, BM = ROWS * WORKERS;      // rows of a worker, workers, rows of a thread block
+constexpr int BN = 128, BK = 64, STAGES = 3;                     // columns of a thread block, a step of the sum, steps in shared memory
+constexpr int RESIDENT = 1;                                      // thread blocks that share a multiprocessor
+
+struct Args {
+    kw::Tensor<const element, 'B', 'H', 'M', 'K'> a;
+    kw::Tensor<const element, 'B', 'H', 'K', 'N'> b;
+    kw::Tensor<element, 'B', 'H', 'M', 'N'> o;
+    kw::size B, H, M, N, K;                                      // batch, products of a batch entry, rows, columns, terms of the sum
+    kw::size rows = kw::ceil_div(M, BM), columns = kw::ceil_div(N, BN); // tiles of the output, downwards and across
+    kw::size blocks = rows * columns * H * B;
+};
+
+struct Shared {
+    kw::Ring<kw::SharedTile<element, ROWS, BK>, STAGES> a_s[WORKERS];
+    kw::Ring<kw::SharedTile<element, BK, BN>, STAGES> b_s;
+    kw::SharedTile<element, ROWS, BN> o_s[WORKERS];
+};
+
+struct Block { kw::index m, n, h, b; };                          // one tile of the output
+
+__device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
+    return {w % args.rows, w / args.rows % args.columns, w / args.rows / args.columns % args.H, w / args.rows / args.columns / args.H};
+}
+
+extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) gemm(const __grid_constant__ Args args) {
+    Shared& shared = kw::shared_memory<Shared>();
+    const int me = kw::worker_index();
+    const Block c = block_of(args, kw::block_index(args.blocks));
+    const int steps = kw::ceil_div(args.K, BK);
+    const int i0 = c.m * BM + me * ROWS, j0 = c.n * BN;
+    kw::Operand<element, ROWS, BK> a_r;
+    kw::Accumulator<kw::real, ROWS, BN> acc;
+
+    auto fetch = [&](int k) {
+        kw::copy_tile_async<1>(args.a, {c.b, c.h, i0, k * BK}, shared.a_s[me][k]);
+        kw::copy_tile_async<WORKERS>(args.b, {c.b, c.h, k * BK, j0}, shared.b_s[k]);
+    };
+
+    fetch(steps - 1);
+    kw::commit_copies();
+    if (steps > 1) fetch(steps - 2);
+    kw::commit_copies();
+    kw::fill(acc, 0.0f);
+
+    for (int k = steps - 1; k >= 0; --k) {
+        kw::wait_copies<1>();
+        kw::sync_block();                                        // step k has come, and k + 1 has been read
+        if (k > 1) fetch(k - 2);
+        kw::commit_copies();
+        kw::load(shared.a_s[me][k], a_r);
+        kw::gemm_add(acc, a_r, shared.b_s[k]);
+    }
+
+    kw::store(acc, shared.o_s[me]);
+    kw::sync_worker(me);
+    kw::copy_tile_out<1>(shared.o_s[me], args.o, {c.b, c.h, i0, j0});
+}
