@@ -26,10 +26,11 @@ struct Shared {
     kw::SharedTile<element, ROWS, BN> o_s[WORKERS];
 };
 
-struct Block { kw::index m, n, h, b; };                          // one tile of the output
+struct Block { kw::index m, first, last, h, b; };                // a row of tiles of the output, and which of them
 
 __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
-    return {w % args.rows, w / args.rows % args.columns, w / args.rows / args.columns % args.H, w / args.rows / args.columns / args.H};
+    const int u = w / args.rows, n = u % args.columns;
+    return {w % args.rows, n, n, u / args.columns % args.H, u / args.columns / args.H};
 }
 
 extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) gemm(const __grid_constant__ Args args) {
@@ -37,31 +38,31 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) gemm(const
     const int me = kw::worker_index();
     const Block c = block_of(args, kw::block_index(args.blocks));
     const int steps = kw::ceil_div(args.K, BK);
-    const int i0 = c.m * BM + me * ROWS, j0 = c.n * BN;
+    const int i0 = c.m * BM + me * ROWS;
     kw::Operand<element, ROWS, BK> a_r;
     kw::Accumulator<kw::real, ROWS, BN> acc;
 
-    auto fetch = [&](int k) {
+    auto fetch = [&](int n, int k) {
         kw::copy_tile_async<1>(args.a, {c.b, c.h, i0, k * BK}, shared.a_s[me][k]);
-        kw::copy_tile_async<WORKERS>(args.b, {c.b, c.h, k * BK, j0}, shared.b_s[k]);
+        kw::copy_tile_async<WORKERS>(args.b, {c.b, c.h, k * BK, n * BN}, shared.b_s[k]);
     };
-
-    fetch(steps - 1);
-    kw::commit_copies();
-    if (steps > 1) fetch(steps - 2);
-    kw::commit_copies();
-    kw::fill(acc, 0.0f);
-
-    for (int k = steps - 1; k >= 0; --k) {
-        kw::wait_copies<1>();
-        kw::sync_block();                                        // step k has come, and k + 1 has been read
-        if (k > 1) fetch(k - 2);
+    for (int n = c.last; n >= c.first; --n) {
+        kw::sync_block();                                        // the tile before has been read
+        fetch(n, steps - 1);
         kw::commit_copies();
-        kw::load(shared.a_s[me][k], a_r);
-        kw::gemm_add(acc, a_r, shared.b_s[k]);
+        if (steps > 1) fetch(n, steps - 2);
+        kw::commit_copies();
+        kw::fill(acc, 0.0f);
+        for (int k = steps - 1; k >= 0; --k) {
+            kw::wait_copies<1>();
+            kw::sync_block();                                    // step k has come, and k + 1 has been read
+            if (k > 1) fetch(n, k - 2);
+            kw::commit_copies();
+            kw::load(shared.a_s[me][k], a_r);
+            kw::gemm_add(acc, a_r, shared.b_s[k]);
+        }
+        kw::store(acc, shared.o_s[me]);
+        kw::sync_worker(me);
+        kw::copy_tile_out<1>(shared.o_s[me], args.o, {c.b, c.h, i0, n * BN});
     }
-
-    kw::store(acc, shared.o_s[me]);
-    kw::sync_worker(me);
-    kw::copy_tile_out<1>(shared.o_s[me], args.o, {c.b, c.h, i0, j0});
 }
