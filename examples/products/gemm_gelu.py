@@ -6,6 +6,7 @@ import torch
 
 
 def gemm_gelu(x, weight, bias):
+    """x: [B, M, K], weight: [K, N], the same for all batch entries, bias: [N]."""
     y = x @ weight + bias
     return 0.5 * y * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y * y * y)))
 
