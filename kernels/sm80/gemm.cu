@@ -16,7 +16,8 @@ struct Args {
     kw::Tensor<const element, 'B', 'H', 'K', 'N'> b;
     kw::Tensor<element, 'B', 'H', 'M', 'N'> o;
     kw::size B, H, M, N, K;                                      // batch, products of a batch entry, rows, columns, terms of the sum
-    kw::size rows = kw::ceil_div(M, BM), columns = kw::ceil_div(N, BN); // tiles of the output, downwards and across
+    kw::size rows = kw::ceil_div(M, BM);                         // tiles of the output, downwards
+    kw::size columns = kw::ceil_div(N, BN);                      // and across, those that thread blocks share
     kw::size blocks = rows * columns * H * B;
 };
 

@@ -143,6 +143,14 @@ class Recogniser {
     if (left.empty() || right.empty())
       return refuse("spec.product", "the output has no dimension of rows or none of columns",
                     "one side must be read at rows, the other at columns");
+    // (b.mT @ a.mT).mT is a @ b: the left side is the one of the earlier dimension.
+    const auto place = [&](const std::string& x) {
+      return std::find(names_.begin(), names_.end(), x);
+    };
+    if (place(right.back()) < place(left.back())) {
+      std::swap(left_, right_);
+      std::swap(left, right);
+    }
     roles_[left.back()] = "i";
     roles_[right.back()] = "j";
     both.insert(both.end(), left.begin(), left.end() - 1);

@@ -320,6 +320,8 @@ class Flow {
              fmt::format("other warps may not have stored their rows of `{}` yet",
                          base_name(s.expr("s"))));
     state.read.insert(base_name(s.expr("s")));
+    // It has left when this returns; that other warps may still read it stands in state.read.
+    phase(state, base_name(s.expr("s"))) = Phase::writable;
   }
 
   void publish(const Stmt& s, State& state) {
