@@ -1,8 +1,9 @@
 // One run of a program on one case of a product of matrices: values, and the exact reading.
 //
-// Each row of the matrix has the accepted error of any row of an output. A row's sum is held against
-// the row that it sums, whose numbers may cancel: |sum - want| is at most the row's accepted error
-// times its norm, which is what rounding the row before it is summed may change it by.
+// Each row of the matrix has the accepted error of any row of an output. A row's sum is held
+// against the row that it sums, whose numbers may cancel: |sum - want| is at most the row's
+// accepted error times its norm, which is what rounding the row before it is summed may change it
+// by.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -35,22 +36,22 @@ Tensor operand_of(const spec::Operand& operand, const Problem& problem, const Fo
     for (int64_t h = 0; h < H; ++h)
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c)
-          *out++ = from.values[b * stride["b"] + h * stride["h"] + r * stride[row] +
-                               c * stride[column]];
+          *out++ =
+              from.values[b * stride["b"] + h * stride["h"] + r * stride[row] + c * stride[column]];
   return to;
 }
 
 // The outputs that the specification has must be there, and no other.
 bool gives(const Form& form, const exec::Outcome& run, Trial& trial) {
-  for (const auto& [name, asked] : {std::pair(kMatrix, form.product->returns_matrix),
-                                    {kSums, form.product->returns_sums}}) {
+  for (const auto& [name, asked] :
+       {std::pair(kMatrix, form.product->returns_matrix), {kSums, form.product->returns_sums}}) {
     if (asked == (run.outputs.count(name) != 0)) continue;
-    trial.diagnostics.error("check.binding", {},
-                            fmt::format("the function {} {}, and the program {}",
-                                        asked ? "gives" : "does not give",
-                                        name == std::string(kMatrix) ? "the matrix" : "row sums",
-                                        asked ? "has no output " + std::string(name)
-                                              : "has the output " + std::string(name)));
+    trial.diagnostics.error(
+        "check.binding", {},
+        fmt::format(
+            "the function {} {}, and the program {}", asked ? "gives" : "does not give",
+            name == std::string(kMatrix) ? "the matrix" : "row sums",
+            asked ? "has no output " + std::string(name) : "has the output " + std::string(name)));
     trial.valid = false;
     return false;
   }
@@ -125,7 +126,8 @@ class Rows {
 }  // namespace
 
 std::map<std::string, Tensor> product_operands(const Form& form, const Problem& problem) {
-  const int64_t M = spec::value_of(form.M, problem.sizes), N = spec::value_of(form.N, problem.sizes),
+  const int64_t M = spec::value_of(form.M, problem.sizes),
+                N = spec::value_of(form.N, problem.sizes),
                 K = spec::value_of(form.D, problem.sizes);
   return {{"a", operand_of(form.product->a, problem, form, "i", M, "d", K)},
           {"b", operand_of(form.product->b, problem, form, "d", K, "j", N)}};
@@ -151,7 +153,8 @@ void judge_exact_product(const Form& form, const Problem& named, const Case& c,
         const int64_t row = (b * H + h) * M + i;
         ++trial.rows;
         for (int64_t j = 0; form.product->returns_matrix && j < N; ++j)
-          if (!same(kMatrix, run.exact.at(kMatrix)[row * N + j], want.matrix[i * N + j], b, h, i, j))
+          if (!same(kMatrix, run.exact.at(kMatrix)[row * N + j], want.matrix[i * N + j], b, h, i,
+                    j))
             return;
         if (form.product->returns_sums &&
             !same(kSums, run.exact.at(kSums)[row], want.sums[i], b, h, i, 0))

@@ -260,9 +260,9 @@ class Maker {
          fmt::format("{3}values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error{4}",
                      report_.cases, report_.rows, report_.worst,
                      everywhere ? "" : check::headline(report_) + ": ",
-                     capture_->form.product ? ""
-                                            : fmt::format("; {} skipped or unmasked key blocks",
-                                                          report_.key_blocks)),
+                     capture_->form.product
+                         ? ""
+                         : fmt::format("; {} skipped or unmasked key blocks", report_.key_blocks)),
          checked.seconds);
     say_("",
          exact.ran ? fmt::format("exact {0}/{0} cases, {1} rows, a difference missed with "

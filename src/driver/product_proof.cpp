@@ -1,6 +1,6 @@
-// Golden cases of the capture, ragged larger ones, and one to time. Inputs are drawn in the kernel's
-// order of dimensions; a side that the user gives in that order, as is required of it, is the same
-// tensor. Rows are sampled; sums are single numbers, each with an absolute error, as in
+// Golden cases of the capture, ragged larger ones, and one to time. Inputs are drawn in the
+// kernel's order of dimensions; a side that the user gives in that order, as is required of it, is
+// the same tensor. Rows are sampled; sums are single numbers, each with an absolute error, as in
 // check/product_trial.cpp.
 #include "driver/product_proof.h"
 
@@ -26,9 +26,9 @@ struct Shape {
   bool timed;
 };
 // Sizes that the copies can take (multiples of 8), around tiles and steps, and one to time.
-constexpr Shape kShapes[] = {{1, 1, 8, 8, false},         {2, 127, 136, 72, false},
-                             {1, 129, 128, 64, false},    {3, 200, 264, 200, false},
-                             {1, 333, 520, 1000, false},  {1, 4096, 4096, 4096, true}};
+constexpr Shape kShapes[] = {{1, 1, 8, 8, false},        {2, 127, 136, 72, false},
+                             {1, 129, 128, 64, false},   {3, 200, 264, 200, false},
+                             {1, 333, 520, 1000, false}, {1, 4096, 4096, 4096, true}};
 constexpr int64_t kSampledRows = 128;
 
 Json to_json(const Draw& d) {
@@ -112,8 +112,8 @@ class ProductProof {
     if (timed) one["flop"] = 2.0 * double(B * H * M) * double(N) * double(K);
     const std::string stem = fmt::format("prove/{}", cases_.size());
     if (!save(stem + ".rows.npy", Dtype::i64, {count, 3}, rows)) return false;
-    const auto golden = [&](const char* output, std::vector<int64_t> shape,
-                            std::vector<double> is, std::vector<double> bounds) {
+    const auto golden = [&](const char* output, std::vector<int64_t> shape, std::vector<double> is,
+                            std::vector<double> bounds) {
       const std::string name = fmt::format("{}.{}", stem, output);
       one["goldens"].push_back({{"output", output},
                                 {"rows", stem + ".rows.npy"},

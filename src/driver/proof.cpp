@@ -327,8 +327,7 @@ class ProofWriter {
 
 bool write_proof(const fs::path& folder, const spec::Capture& capture,
                  const transfer::Result& transferred, Diagnostics& diagnostics) {
-  if (capture.form.product)
-    return write_product_proof(folder, capture, transferred, diagnostics);
+  if (capture.form.product) return write_product_proof(folder, capture, transferred, diagnostics);
   return ProofWriter(folder, capture, transferred, diagnostics).run();
 }
 

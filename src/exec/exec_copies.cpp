@@ -38,8 +38,8 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   if (at.batch < 0 || at.batch >= shape[0] || at.head < 0 || at.head >= shape[1] || at.row < 0 ||
       at.column < 0 || at.column % 8 != 0) {
     m.faults.raise("exec.bounds", &s,
-                   fmt::format("{}[{}, {}, {}, {}] is outside [{}]", name, at.batch, at.head, at.row, at.column,
-                               fmt::join(shape, ", ")));
+                   fmt::format("{}[{}, {}, {}, {}] is outside [{}]", name, at.batch, at.head,
+                               at.row, at.column, fmt::join(shape, ", ")));
     return {};
   }
   return at;
@@ -127,8 +127,11 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
 
 TileCopy worker_copy_of(Machine& m, Agent& a, const Stmt& s, std::string_view tile, bool out) {
   const Coordinates at = coordinates_of(m, a, s, out);
-  TileCopy copy{
-      at.tensor, {true, at.name, at.batch, at.head, at.row}, shared_of(m, a, s, tile), {}, at.column};
+  TileCopy copy{at.tensor,
+                {true, at.name, at.batch, at.head, at.row},
+                shared_of(m, a, s, tile),
+                {},
+                at.column};
   const bool whole_rows = !s.has("j");
   if (!at.tensor || !copy.to.slot) {
     copy.to.slot = nullptr;
@@ -179,8 +182,7 @@ Tile fetch(const TileCopy& copy) {
       std::copy_n(copy.tensor->exact.begin() + offset, columns,
                   tile.e.begin() + size_t(r) * tile.columns);
     else
-      for (int c = 0; c < columns; ++c)
-        tile.row(r)[c] = static_cast<float>(t.values[offset + c]);
+      for (int c = 0; c < columns; ++c) tile.row(r)[c] = static_cast<float>(t.values[offset + c]);
   }
   tile.defined = true;
   tile.of_rows = copy.place;

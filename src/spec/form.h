@@ -94,10 +94,10 @@ struct Form {
   std::string name;
   Dtype dtype = Dtype::bf16;  // of q, k, v and o
   std::vector<Argument> arguments;
-  // B batch, H query heads, G key heads, M queries, N keys, D and Dv head dimensions. Of a product M
-  // rows, N columns, and D, which may be a symbol, what is summed over.
+  // B batch, H query heads, G key heads, M queries, N keys, D and Dv head dimensions. Of a product
+  // M rows, N columns, and D, which may be a symbol, what is summed over.
   Size B, H, G, M, N, D, Dv;
-  std::vector<Term> terms;           // empty of a product
+  std::vector<Term> terms;  // empty of a product
   std::optional<Product> product;
   ExprPtr epilogue;                      // over Kind::output, b, h, i, d
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}

@@ -33,7 +33,8 @@ std::string print_product(const Form& form) {
   out += "  value   " + print(p.value) + "\n";
   if (p.returns_matrix) out += "  gives   each value\n";
   if (p.returns_sums)
-    out += fmt::format("  {}    the sum of each row's values\n", p.returns_matrix ? "also " : "gives");
+    out +=
+        fmt::format("  {}    the sum of each row's values\n", p.returns_matrix ? "also " : "gives");
   return out;
 }
 

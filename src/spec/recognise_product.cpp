@@ -1,7 +1,7 @@
 // A sum over d of a[.., i, d] b[.., d, j] is looked for in the first output, or in what the first
-// output sums. An index of the output that only the left side is read at is a row, one that only the
-// right side is read at a column; of several such the last is, and those before are batches of that
-// side alone. What is left, at both sides, are batches of both.
+// output sums. An index of the output that only the left side is read at is a row, one that only
+// the right side is read at a column; of several such the last is, and those before are batches of
+// that side alone. What is left, at both sides, are batches of both.
 #include "spec/recognise_product.h"
 
 #include <fmt/format.h>
@@ -108,17 +108,17 @@ class Recogniser {
         if (!mentions(f, Kind::index, "d")) {
           outside.push_back(f);
         } else if (own || !is_argument_read(f)) {
-          return refuse("spec.operand",
-                        fmt::format("a side of the product is {}, not an argument as it is",
-                                    print(*side)),
-                        "compute it before, and pass the result");
+          return refuse(
+              "spec.operand",
+              fmt::format("a side of the product is {}, not an argument as it is", print(*side)),
+              "compute it before, and pass the result");
         } else {
           own = f;
         }
       }
       if (!own)
-        return refuse("spec.operand", fmt::format("{} is the same in all terms of the sum",
-                                                  print(*side)));
+        return refuse("spec.operand",
+                      fmt::format("{} is the same in all terms of the sum", print(*side)));
       *side = own;
     }
     whole_ = replace(whole_, read_, product(outside, constant));
@@ -252,7 +252,8 @@ class Recogniser {
     const Node& node = graph_.nodes[graph_.outputs[1]];
     span_ = node.span;
     const auto no = [&] {
-      return refuse("spec.product", "the second output is not the sum of the first over its columns",
+      return refuse("spec.product",
+                    "the second output is not the sum of the first over its columns",
                     "return (c, c.sum(-1)), or only one of them");
     };
     if (graph_.outputs.size() > 2 || product_.returns_sums) return no();

@@ -68,8 +68,10 @@ class ProductEdit {
   std::optional<Result> run() {
     if (!find_facts()) return std::nullopt;
     const std::pair<const char*, bool (ProductEdit::*)()> rules[] = {
-        {"product", &ProductEdit::rule_product}, {"batches", &ProductEdit::rule_batches},
-        {"value", &ProductEdit::rule_value},     {"row_sums", &ProductEdit::rule_row_sums},
+        {"product", &ProductEdit::rule_product},
+        {"batches", &ProductEdit::rule_batches},
+        {"value", &ProductEdit::rule_value},
+        {"row_sums", &ProductEdit::rule_row_sums},
         {"matrix", &ProductEdit::rule_matrix}};
     const tl::Program source = result_.program;
     for (const auto& [name, rule] : rules) {
@@ -118,18 +120,18 @@ class ProductEdit {
   bool find_facts() {
     const tl::Program& p = result_.program;
     const auto missing = [&](const char* what) {
-      return refuse("transfer.kernel", {}, fmt::format("this kernel is no product of matrices: it "
-                                                       "has no {}",
-                                                       what),
+      return refuse("transfer.kernel", {},
+                    fmt::format("this kernel is no product of matrices: it "
+                                "has no {}",
+                                what),
                     "kernels/sm80/gemm.cu is one");
     };
     const Stmt* product = find(p, [](const Stmt& s) { return s.op == Op::gemm_add; });
     if (!product) return missing("gemm_add");
     f_.acc = tl::base_name(product->expr("c"));
     std::string left = tl::base_name(product->expr("a"));
-    const Stmt* load = find(p, [&](const Stmt& s) {
-      return s.op == Op::load && tl::base_name(s.expr("d")) == left;
-    });
+    const Stmt* load = find(
+        p, [&](const Stmt& s) { return s.op == Op::load && tl::base_name(s.expr("d")) == left; });
     if (load) left = tl::base_name(load->expr("s"));
     const auto filled_from = [&](const std::string& tile) -> std::string {
       const Stmt* copy = find(p, [&](const Stmt& s) {
@@ -228,11 +230,12 @@ class ProductEdit {
       return refuse("transfer.operand", span,
                     fmt::format("{} is not read at both {} and {}", operand.argument, row, column));
     if (given && !given->stride_order.empty() && given->stride_order.back() != dims[3])
-      return refuse("transfer.operand", span,
-                    fmt::format("{} is given with its dimension {} contiguous, the kernel copies rows "
-                                "along dimension {}",
-                                operand.argument, given->stride_order.back(), dims[3]),
-                    "pass it transposed and contiguous: w.T.contiguous()");
+      return refuse(
+          "transfer.operand", span,
+          fmt::format("{} is given with its dimension {} contiguous, the kernel copies rows "
+                      "along dimension {}",
+                      operand.argument, given->stride_order.back(), dims[3]),
+          "pass it transposed and contiguous: w.T.contiguous()");
     if (given && given->dtype != form_.dtype)
       return refuse("transfer.dtype", span,
                     fmt::format("{} is {}, the product is of {}", operand.argument,
@@ -309,7 +312,9 @@ class ProductEdit {
     Spelling how;
     const tl::ExprPtr i = tl::name("i"), j = tl::name("j");
     how.score = tl::index(tl::name(f_.acc), {i, j});
-    how.indices = {{"i", i}, {"j", j}, {"b", tl::field(tl::name("c"), "b")},
+    how.indices = {{"i", i},
+                   {"j", j},
+                   {"b", tl::field(tl::name("c"), "b")},
                    {"h", tl::field(tl::name("c"), "h")}};
     const bool coordinates = has_coordinate(value);
     const auto body = spell(renamed(value), how, diagnostics_);
@@ -327,13 +332,14 @@ class ProductEdit {
   // The sums of the rows, by thread blocks that have whole rows.
   //
   //   columns: size = ceil_div(N, BN)                  ->  columns: size = 1
-  //   return w % rows, n, n, ...                       ->  return w % rows, n, ceil_div(N, BN) - 1, ...
-  //   store acc -> o_s[me]                             ->  row_sum l += acc
+  //   return w % rows, n, n, ...                       ->  return w % rows, n, ceil_div(N, BN) - 1,
+  //   ... store acc -> o_s[me]                             ->  row_sum l += acc
   //                                                        store acc -> o_s[me]
   //   with sums: out f32[B, H, M], a partial l, its total stored after the last tile, and elements
   //   beyond the last column 0 where their value may be another
   //
-  // When     the function returns them. There are as many thread blocks as tiles downwards: the order
+  // When     the function returns them. There are as many thread blocks as tiles downwards: the
+  // order
   //          of additions is always the same, and nothing is added across thread blocks.
   // Effect   sums in f32 of elements before they are rounded.
   bool rule_row_sums() {

@@ -1,5 +1,6 @@
-// Transfer of a product of matrices: the kernel of C = A B becomes that of a function of its elements
-// and of the sums of its rows. The rules for attention look for other places; these have their own.
+// Transfer of a product of matrices: the kernel of C = A B becomes that of a function of its
+// elements and of the sums of its rows. The rules for attention look for other places; these have
+// their own.
 #pragma once
 #include <optional>
 
