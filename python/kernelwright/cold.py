@@ -28,6 +28,10 @@ def make(cache, key, function, values, places, target, check):
     _say(f"kernelwright: a kernel for {function.__name__}, {target}; kept in {cache.root}")
     started = time.monotonic()
     captured, reached = _capture(function, values, places, check)
+    if captured.traced.product:
+        raise SpecError(f"{function.__name__} is a product of matrices; compile() takes attention",
+                        captured.graph["file"], captured.graph["line"], 1, "spec.product",
+                        "`kernelwright make` makes its kernel, and launch.h launches it")
     _say(f"capture   {function.__name__} in {time.monotonic() - started:.1f} s")
     identity = program.identity(cache)
     kernel = digest(_meaning(captured), captured.index, target, check, identity)

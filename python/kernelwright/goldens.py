@@ -61,16 +61,19 @@ def _symbols(traced, sizes):
         for d, size in enumerate(placeholders[key].meta["val"].shape):
             for symbol in sorted(sizes.expr(size).free_symbols, key=str):
                 examples.setdefault(symbol, value.shape[d])
-                if is_operand(value) and symbol not in batch + others:
-                    (batch if d == 0 else others).append(symbol)
+                if is_operand(value, traced.product) and symbol not in batch + others:
+                    is_batch = d < value.dim() - 2 if traced.product else d == 0
+                    (batch if is_batch else others).append(symbol)
     return batch, others, {s: n for s, n in examples.items() if s not in batch + others}
 
 
-def _sizes_of_case(symbols, case):
+def _sizes_of_case(symbols, case, product):
     batch, others, fixed = symbols
     B, M, N = case
     values = {**fixed, **{s: B for s in batch}}
-    values.update({s: (M, N)[min(n, 1)] for n, s in enumerate(others)})
+    # Of a product: rows, what is summed over, columns.
+    sizes = (M, M + N // 2, N) if product and len(others) == 3 else (M, N)
+    values.update({s: sizes[min(n, len(sizes) - 1)] for n, s in enumerate(others)})
     return values
 
 
@@ -194,7 +197,7 @@ def run_cases(spec, traced, cases):
         return [[int(s.subs(values)) for s in shape] for shape in shapes]
 
     for n, case in enumerate(cases):
-        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case), n)
+        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case, traced.product), n)
 
 
 def least_sizes(traced):

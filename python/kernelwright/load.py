@@ -36,6 +36,7 @@ class UserSpec:
     line: int  # of the function
     text: str = ""  # of the file, as lines and columns count
     asked: str = ""  # the function that was asked for, or what a definition calls it
+    product: bool = False  # its operands are too few for attention: a product of two matrices, at most
 
 
 class _OnTheCpu(TorchFunctionMode):

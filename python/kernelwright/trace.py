@@ -30,11 +30,13 @@ class Trace:
     is_argument: list  # False for what was built into the graph
     dtype: torch.dtype
     notes: list  # (message, line)
+    product: bool = False  # of two matrices, not attention, by its operands
 
 
-def is_operand(value):
-    """q, k or v, by its looks: floating, of three dimensions or more."""
-    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() >= 3
+def is_operand(value, product=False):
+    """q, k or v, by its looks: floating, of three dimensions or more; of a product of matrices two."""
+    least = 2 if product else 3
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() >= least
 
 
 def is_number(value):
@@ -50,8 +52,12 @@ def convert(spec, dtype):
                           "cores exist here", spec.lines[n], spec.columns[n],
                           "give example_inputs() in bfloat16 or float16")
     if len(operands) < 3:
+        spec.product = True
+        operands = [n for n, value in enumerate(spec.values) if is_operand(value, True)]
+    if len(operands) < 2:
         raise Problem("spec.not_attention", f"{spec.name} has {len(operands)} floating arguments of "
-                      "three or more dimensions; attention has q, k and v", spec.line)
+                      "two or more dimensions; attention has q, k and v, a product of matrices two "
+                      "factors", spec.line)
     types = {spec.values[n].dtype for n in operands}
     if dtype is None and len(types) > 1:  # a bias or a gate may have another type
         operands = _factors_among(spec, operands)
@@ -61,7 +67,7 @@ def convert(spec, dtype):
         raise Problem("spec.dtype", f"argument {spec.names[n]} is float32; kernels take bfloat16 or "
                       "float16", spec.lines[n], spec.columns[n], "say --dtype bf16 or --dtype f16")
     if dtype is not None:
-        spec.values = [v.to(dtype) if is_operand(v) or _is_parameter_like(v) else v
+        spec.values = [v.to(dtype) if is_operand(v, spec.product) or _is_parameter_like(v) else v
                        for v in spec.values]
         types = {spec.values[n].dtype for n in operands}
     if len(types) > 1 or not types <= {torch.bfloat16, torch.float16}:
@@ -185,6 +191,8 @@ def _without_ones(spec, values, numbers, factors):
     """Batch or sequence size 1 in an example would be traced as a constant: try 2 and 3 instead.
 
     Where q, k and v have a larger batch, a 1 elsewhere is the same for all of it."""
+    if spec.product:
+        return _without_ones_of_product(spec, values, numbers)
     batches = {values[n].shape[0] for n in factors if is_operand(values[n])}
     grown = []
     for n, value in enumerate(values):
@@ -203,13 +211,26 @@ def _without_ones(spec, values, numbers, factors):
         return values
 
 
+def _without_ones_of_product(spec, values, numbers):
+    """The same where any dimension may vary: every size of one becomes two, if the function runs."""
+    grown = [value.expand([2 if size == 1 else size for size in value.shape]).clone()
+             if is_operand(value, True) and 1 in value.shape else value for value in values]
+    try:
+        _fake_run(spec, grown, numbers)
+        return grown
+    except Exception:
+        return values
+
+
 # ---- the trace
 
 
-def _dynamic_dims(value, sequence_sizes, is_factor):
+def _dynamic_dims(value, sequence_sizes, is_factor, product=False):
     """AUTO for a dimension that may vary, None for one that is a constant."""
     if not isinstance(value, torch.Tensor):
         return None
+    if product:  # of four dimensions the second is a constant
+        return {d: Dim.AUTO for d in range(value.dim()) if d != 1 or value.dim() < 4}
     if not is_operand(value) or not is_factor:  # data, such as a bias [B, H, M, N]
         return {d: Dim.AUTO for d in range(value.dim())}
     dims = {d: Dim.AUTO for d in range(value.dim() - 1)}
@@ -293,7 +314,8 @@ def trace(spec, dtype):
     is_argument = [number or isinstance(value, torch.Tensor) for number, value in zip(numbers, values)]
     values = [torch.tensor(value) if number else value for number, value in zip(numbers, values)]
     given = tuple(value for value, argument in zip(values, is_argument) if argument)
-    dims = tuple(_dynamic_dims(value, products.sizes, not products.factors or n in products.factors)
+    dims = tuple(_dynamic_dims(value, products.sizes, not products.factors or n in products.factors,
+                               spec.product)
                  for n, value in enumerate(values) if is_argument[n])
     module = _Module(spec.function, list(zip(is_argument, values)))
     recorder = _Recorder(spec.file)
@@ -303,7 +325,7 @@ def trace(spec, dtype):
     except Exception as error:
         raise _explain(spec, error) from None
     notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)
-    return Trace(program, values, is_argument, dtype, notes)
+    return Trace(program, values, is_argument, dtype, notes, spec.product)
 
 
 def _fixed_sizes(spec, program, given, dims, is_argument, lines):
@@ -316,7 +338,7 @@ def _fixed_sizes(spec, program, given, dims, is_argument, lines):
         shape = placeholders[key].meta["val"].shape
         for d in dims[n] or {}:
             fixed = not isinstance(shape[d], torch.SymInt) or shape[d].node.expr.is_number
-            if is_operand(given[n]) and fixed:
+            if is_operand(given[n], spec.product) and fixed:
                 # Of sizes that must be equal, one is recorded.
                 line = lines.get((n, d)) or min(lines.values(), default=places[n])
                 notes.append((f"size {d} of {names[n]} is fixed at {int(shape[d])} here", line))

@@ -38,6 +38,7 @@ std::map<std::string, int64_t> resized(const Form& form, std::map<std::string, i
   set(form.B, b);
   set(form.M, m);
   set(form.N, n);
+  if (form.product) set(form.D, 8 + (3 * m + n) % 200);
   return sizes;
 }
 
@@ -78,8 +79,10 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   return c;
 }
 
+// Elements of the scores; of a product, in the work of scores of a head dimension of 64.
 int64_t scores(const Form& form, const Case& c) {
-  return area(form, c.sizes) * int64_t(c.heads.size());
+  const int64_t depth = form.product ? 1 + spec::value_of(form.D, c.sizes) / 64 : 1;
+  return area(form, c.sizes) * int64_t(c.heads.size()) * depth;
 }
 
 // A form that fixes its sizes has the same, large, in every case: fewer cases then, of all kinds,

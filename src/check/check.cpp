@@ -42,6 +42,7 @@ namespace {
 
 // Several terms are compared as a whole, and their key blocks by the one mask that they share.
 std::string undecided_terms(const spec::Form& form) {
+  if (form.product) return {};
   if (form.terms.empty()) return "the function has no softmax over scores";
   if (form.terms.size() == 1) return {};
   for (const spec::Term& t : form.terms) {

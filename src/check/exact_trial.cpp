@@ -103,6 +103,12 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   if (!drawn) return trial;
   const exec::Outcome run = exec::run(program, drawn->launch);
   if (!ran(c, capture.form.terms.size(), run, trial)) return trial;
+  if (capture.form.product) {
+    Comparison comparison(c, run, *drawn->algebra, trial);
+    const SameElement same = [&](auto&&... at) { return comparison.same(at...); };
+    judge_exact_product(capture.form, drawn->named, c, run, *drawn->algebra, same, trial);
+    return trial;
+  }
   compare(capture.form, drawn->named, c, run, *drawn->algebra, trial);
   return trial;
 }

@@ -20,13 +20,7 @@ namespace {
 class OwnError {
  public:
   explicit OwnError(const Case& c) : golden_(*c.golden), exact_(c.exact) {
-    if (exact_) return;
-    std::vector<double> errors;
-    for (double e : golden_.own_error.values)
-      if (std::isfinite(e)) errors.push_back(e);
-    if (errors.empty()) return;
-    std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
-    typical_ = errors[errors.size() / 2];
+    if (!exact_) typical_ = median_own_error(golden_);
   }
   double at(int64_t b, int64_t h, int64_t i) const {
     if (!exact_) return typical_;
@@ -39,24 +33,6 @@ class OwnError {
   bool exact_;
   double typical_ = 0;
 };
-
-// The elements that are furthest off, at most four.
-void show_worst(Counterexample& e, const double* got, const double* want, int64_t length) {
-  std::vector<int64_t> order(length);
-  std::iota(order.begin(), order.end(), 0);
-  auto off = [&](int64_t d) {
-    const double x = std::fabs(got[d] - want[d]);
-    return std::isnan(x) ? HUGE_VAL : x;
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t x, int64_t y) { return off(x) > off(y); });
-  order.resize(std::min<int64_t>(length, 4));
-  for (int64_t d : order) {
-    e.columns.push_back(d);
-    e.got.push_back(got[d]);
-    e.want.push_back(want[d]);
-  }
-}
 
 // `rounding` is what changed rows of q and k may add.
 bool lse_agrees(double got, double want, double rounding) {
@@ -129,6 +105,32 @@ bool is_invalid(const std::string& code) {
 
 }  // namespace
 
+void show_worst(Counterexample& e, const double* got, const double* want, int64_t length) {
+  std::vector<int64_t> order(length);
+  std::iota(order.begin(), order.end(), 0);
+  auto off = [&](int64_t d) {
+    const double x = std::fabs(got[d] - want[d]);
+    return std::isnan(x) ? HUGE_VAL : x;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t x, int64_t y) { return off(x) > off(y); });
+  order.resize(std::min<int64_t>(length, 4));
+  for (int64_t d : order) {
+    e.columns.push_back(d);
+    e.got.push_back(got[d]);
+    e.want.push_back(want[d]);
+  }
+}
+
+double median_own_error(const spec::GoldenCase& golden) {
+  std::vector<double> errors;
+  for (double e : golden.own_error.values)
+    if (std::isfinite(e)) errors.push_back(e);
+  if (errors.empty()) return 0;
+  std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
+  return errors[errors.size() / 2];
+}
+
 Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i) {
   Counterexample e;
   e.sizes = c.sizes;
@@ -152,7 +154,7 @@ bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial) {
                             "log-sum-exp: leave the argument out");
     return false;
   }
-  if (run.faults.empty() && !run.outputs.count("o")) {
+  if (run.faults.empty() && terms > 0 && !run.outputs.count("o")) {
     trial.diagnostics.error("check.binding", {}, "the program has no output o");
     return false;
   }
@@ -176,6 +178,10 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   if (!launch) return trial;
   const exec::Outcome run = exec::run(program, *launch);
   if (!ran(c, form.terms.size(), run, trial)) return trial;
+  if (form.product) {
+    judge_product(form, *problem, c, run, trial);
+    return trial;
+  }
   std::optional<Counterexample> e = check_blocks(form, *problem, c, run.visits, trial.key_blocks);
   if (!e) e = check_rows(form, *problem, c, run, trial);
   if (e) trial.failure = Failure{std::move(*e), std::nullopt};

@@ -62,6 +62,24 @@ Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_
 // Whether the run gave outputs to compare; otherwise the trial says why not.
 bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial);
 
+// The elements that are furthest off, at most four.
+void show_worst(Counterexample& e, const double* got, const double* want, int64_t length);
+// Of the rows of a golden case.
+double median_own_error(const spec::GoldenCase& golden);
+
+// ---- of a product of matrices (product_trial.cpp)
+// `a` and `b` in the kernel's order of dimensions.
+std::map<std::string, Tensor> product_operands(const spec::Form& form,
+                                               const spec::Problem& problem);
+void judge_product(const spec::Form& form, const spec::Problem& problem, const Case& c,
+                   const exec::Outcome& run, Trial& trial);
+using SameElement =
+    std::function<bool(const char* output, const exact::Element& got, const exact::Element& want,
+                       int64_t b, int64_t h, int64_t i, int64_t column)>;
+void judge_exact_product(const spec::Form& form, const spec::Problem& named, const Case& c,
+                         const exec::Outcome& run, const exact::Algebra& algebra,
+                         const SameElement& same, Trial& trial);
+
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
 
 // ---- the exact reading (exec/exact.h, spec/exact.h)

@@ -189,7 +189,7 @@ class Builder {
     for (size_t n = 0; n < runs_.size() && written; ++n) {
       Json one = proof_["cases"][runs_[n].asked - cases_->cases.data()];
       Json goldens = Json::array();
-      for (const char* output : {"o", "lse"})
+      for (const char* output : {"o", "lse", "sums"})
         written = written && save_words(folder.path(), fmt::format("prove/{}", n), runs_[n], output,
                                         0xffff, goldens);
       one["name"] = "exact " + one["name"].get<std::string>();

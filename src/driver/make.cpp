@@ -99,6 +99,10 @@ class Maker {
       capture_ = spec::load_capture(captured_, diagnostics_);
     }
     if (!capture_) return false;
+    if (capture_->form.product && options_.kernel.empty()) {
+      expert_ = product_expert(*tools_, diagnostics_);
+      if (!expert_) return false;
+    }
     graph_.text = read_source((captured_ / "graph.json").string())->text;
     target_ = out_folder(options_.out, fs::path("out") / capture_->form.name);
     if (!free_to_write()) return false;
@@ -136,7 +140,7 @@ class Maker {
     source_ = lift::lift(expert_, tools_->clang, diagnostics_);
     if (!source_ || !tl::verify(*source_, diagnostics_)) return false;
     if (sketched_) keep_rows_for(*source_, *tiles_);
-    if (!options_.kernel.empty()) {
+    if (!options_.kernel.empty() && !capture_->form.product) {
       if (!is_plain(*source_, diagnostics_)) return false;
       keep_rows_for(*source_, *tiles_);
     }
@@ -271,10 +275,12 @@ class Maker {
     // What holds for less than every launch says so before anything else.
     const bool everywhere = check::scope(report_) == check::Scope::every_launch;
     say_("check",
-         fmt::format("{4}values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error; "
-                     "{3} skipped or unmasked key blocks",
-                     report_.cases, report_.rows, report_.worst, report_.key_blocks,
-                     everywhere ? "" : check::headline(report_) + ": "),
+         fmt::format("{3}values {0}/{0} cases, {1} rows, worst {2:.2f} of the accepted error{4}",
+                     report_.cases, report_.rows, report_.worst,
+                     everywhere ? "" : check::headline(report_) + ": ",
+                     capture_->form.product
+                         ? ""
+                         : fmt::format("; {} skipped or unmasked key blocks", report_.key_blocks)),
          checked.seconds);
     say_("",
          exact.ran ? fmt::format("exact {0}/{0} cases, {1} rows, a difference missed with "
@@ -457,6 +463,10 @@ class Maker {
 }  // namespace
 
 std::string summary(const spec::Form& form) {
+  if (form.product) {  // the first line of what `capture --form` prints, and the value
+    const std::string text = spec::print(form);
+    return text.substr(0, text.find('\n')) + "; " + spec::print(form.product->value);
+  }
   std::string text =
       fmt::format("{}: {}, {} query / {} key heads, D {}; any {}", form.name, name(form.dtype),
                   form.H.constant, form.G.constant, form.D.constant, size_list(form));

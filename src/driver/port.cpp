@@ -102,6 +102,16 @@ void keep_rows_for(const tl::Program& kernel, std::vector<transfer::Tiles>& rows
   });
 }
 
+SourcePtr product_expert(const Tools& tools, Diagnostics& diagnostics) {
+  const fs::path file = tools.home.kernels() / "sm80" / "gemm.cu";
+  const SourcePtr text = read_source(file.string());
+  if (!text) {
+    diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));
+    return nullptr;
+  }
+  return make_source(fs::relative(file, tools.home.root).string(), text->text);
+}
+
 SourcePtr find_expert(const Tools& tools, const std::string& kernel, const std::string& target,
                       Diagnostics& diagnostics) {
   const auto corpus = corpus_kernel(tools.home, target, diagnostics);

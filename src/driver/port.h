@@ -17,6 +17,9 @@
 
 namespace kw::driver {
 
+// kernels/sm80/gemm.cu, which is one text for all targets. Reports driver.kernel.
+SourcePtr product_expert(const Tools& tools, Diagnostics& diagnostics);
+
 // The text to start from: `kernel` where it is not empty, else the corpus's for `target`, by its
 // name in the project. Reports driver.target and driver.kernel (it cannot be read, or is no text).
 SourcePtr find_expert(const Tools& tools, const std::string& kernel, const std::string& target,

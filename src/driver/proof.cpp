@@ -8,6 +8,7 @@
 #include <set>
 
 #include "driver/probes.h"
+#include "driver/product_proof.h"
 #include "driver/tune_shape.h"
 #include "driver/user_order.h"
 #include "num/npy.h"
@@ -326,6 +327,7 @@ class ProofWriter {
 
 bool write_proof(const fs::path& folder, const spec::Capture& capture,
                  const transfer::Result& transferred, Diagnostics& diagnostics) {
+  if (capture.form.product) return write_product_proof(folder, capture, transferred, diagnostics);
   return ProofWriter(folder, capture, transferred, diagnostics).run();
 }
 

@@ -7,9 +7,10 @@ namespace kw::exec {
 
 struct TileCopy {
   const Global* tensor = nullptr;
-  Place place;      // the tile's rows in the tensor
-  SharedUse to;     // slot is null after a fault
-  BarrierUse full;  // arrives when the tile has come
+  Place place;         // the tile's rows in the tensor
+  SharedUse to;        // slot is null after a fault
+  BarrierUse full;     // arrives when the tile has come
+  int64_t column = 0;  // where its columns begin
 };
 
 // The statement's operands; faults where they do not fit.

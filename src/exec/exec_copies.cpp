@@ -18,7 +18,7 @@ namespace {
 struct Coordinates {
   Global* tensor = nullptr;  // null after a fault
   std::string name;
-  int64_t batch = 0, head = 0, row = 0;
+  int64_t batch = 0, head = 0, row = 0, column = 0;
 };
 
 // tensor[b, h, r] of a copy: batch and head must exist, the row must not be negative.
@@ -33,11 +33,13 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const Context c = context(m, a, s);
   Coordinates at{&it->second, name, integer_of(c, s.expr("b")), integer_of(c, s.expr("h")),
                  integer_of(c, s.expr("r"))};
+  if (s.has("j")) at.column = integer_of(c, s.expr("j"));
   const auto& shape = it->second.data.shape;
-  if (at.batch < 0 || at.batch >= shape[0] || at.head < 0 || at.head >= shape[1] || at.row < 0) {
+  if (at.batch < 0 || at.batch >= shape[0] || at.head < 0 || at.head >= shape[1] || at.row < 0 ||
+      at.column < 0 || at.column % 8 != 0) {
     m.faults.raise("exec.bounds", &s,
-                   fmt::format("{}[{}, {}, {}] is outside [{}]", name, at.batch, at.head, at.row,
-                               fmt::join(shape, ", ")));
+                   fmt::format("{}[{}, {}, {}, {}] is outside [{}]", name, at.batch, at.head,
+                               at.row, at.column, fmt::join(shape, ", ")));
     return {};
   }
   return at;
@@ -125,16 +127,20 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
 
 TileCopy worker_copy_of(Machine& m, Agent& a, const Stmt& s, std::string_view tile, bool out) {
   const Coordinates at = coordinates_of(m, a, s, out);
-  TileCopy copy{
-      at.tensor, {true, at.name, at.batch, at.head, at.row}, shared_of(m, a, s, tile), {}};
+  TileCopy copy{at.tensor,
+                {true, at.name, at.batch, at.head, at.row},
+                shared_of(m, a, s, tile),
+                {},
+                at.column};
+  const bool whole_rows = !s.has("j");
   if (!at.tensor || !copy.to.slot) {
     copy.to.slot = nullptr;
     return copy;
   }
   const Tile& held = copy.to.slot->tile;
   const Tensor& t = at.tensor->data;
-  if (t.rank() == 4 && t.shape[3] == held.columns && t.dtype == held.dtype && a.thread < 0 &&
-      !a.guarded())
+  if (t.rank() == 4 && (!whole_rows || t.shape[3] == held.columns) && t.dtype == held.dtype &&
+      a.thread < 0 && !a.guarded())
     return copy;
   m.faults.raise("exec.shape", &s,
                  fmt::format("{}: rows of {} and {} columns, by {}", cite(s), t.shape.back(),
@@ -143,13 +149,22 @@ TileCopy worker_copy_of(Machine& m, Agent& a, const Stmt& s, std::string_view ti
   return copy;
 }
 
+namespace {
+// How many of the tile's columns the tensor has: all, but at its right edge.
+int64_t columns_inside(const TileCopy& copy, const Tensor& t) {
+  const int64_t left = std::max<int64_t>(t.shape[3] - copy.column, 0);
+  return std::min<int64_t>(copy.to.slot->tile.columns, left);
+}
+}  // namespace
+
 void write_rows(Machine& m, const Stmt& s, const TileCopy& copy) {
   const Coordinates to{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
   Global& g = m.tensors.at(copy.place.tensor);
   const Tile& tile = copy.to.slot->tile;
+  const int64_t columns = columns_inside(copy, g.data);
   for (int r = 0; r < tile.rows && to.row + r < g.data.shape[2]; ++r)
-    for (int c = 0; c < tile.columns; ++c)
-      write_element(m, s, g, offset_of(g.data, to, to.row + r) + c, tile,
+    for (int c = 0; c < columns; ++c)
+      write_element(m, s, g, offset_of(g.data, to, to.row + r) + copy.column + c, tile,
                     size_t(r) * tile.columns + c);
 }
 
@@ -157,21 +172,21 @@ Tile fetch(const TileCopy& copy) {
   Tile tile = copy.to.slot->tile;
   const Tensor& t = copy.tensor->data;
   const bool exact = !tile.e.empty();
+  const int64_t columns = columns_inside(copy, t);
   const Coordinates from{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
   std::fill(tile.x.begin(), tile.x.end(), 0.0f);
   std::fill(tile.e.begin(), tile.e.end(), exact::Element());
   for (int r = 0; r < tile.rows && from.row + r < t.shape[2]; ++r) {
-    const int64_t offset = offset_of(t, from, from.row + r);
+    const int64_t offset = offset_of(t, from, from.row + r) + copy.column;
     if (exact)
-      std::copy_n(copy.tensor->exact.begin() + offset, tile.columns,
+      std::copy_n(copy.tensor->exact.begin() + offset, columns,
                   tile.e.begin() + size_t(r) * tile.columns);
     else
-      for (int c = 0; c < tile.columns; ++c)
-        tile.row(r)[c] = static_cast<float>(t.values[offset + c]);
+      for (int c = 0; c < columns; ++c) tile.row(r)[c] = static_cast<float>(t.values[offset + c]);
   }
   tile.defined = true;
   tile.of_rows = copy.place;
-  tile.of_columns = {true, "", 0, 0, 0};
+  tile.of_columns = {true, "", 0, 0, copy.column};
   return tile;
 }
 

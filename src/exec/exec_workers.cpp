@@ -36,7 +36,8 @@ SharedSlot* bring_part(Machine& m, Agent& a, const Stmt& s) {
   } else if (slot.tile.of_rows.tensor != copy.place.tensor ||
              slot.tile.of_rows.head != copy.place.head ||
              slot.tile.of_rows.batch != copy.place.batch ||
-             slot.tile.of_rows.first != copy.place.first) {
+             slot.tile.of_rows.first != copy.place.first ||
+             slot.tile.of_columns.first != copy.column) {
     m.faults.raise("exec.multicast", &s,
                    fmt::format("{} brings rows from {} of a tile of which another worker brings "
                                "those from {}",
@@ -53,12 +54,24 @@ void part_has_come(Agent& a, SharedSlot& slot) {
   a.unsynced.push_back(&slot);
 }
 
-}  // namespace
-
-Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) {
+Next begin_copy(Machine& m, Agent& a, const Stmt& s) {
   if (SharedSlot* slot = bring_part(m, a, s)) a.copies.push_back(slot);
   return Next::on;
 }
+
+Next copy_back(Machine& m, Agent& a, const Stmt& s) {
+  const TileCopy copy = worker_copy_of(m, a, s, "s", true);
+  if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
+  write_rows(m, s, copy);
+  return Next::on;
+}
+
+}  // namespace
+
+Next exec_copy_async(Machine& m, Agent& a, const Stmt& s) { return begin_copy(m, a, s); }
+Next exec_copy_tile_async(Machine& m, Agent& a, const Stmt& s) { return begin_copy(m, a, s); }
+Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
+Next exec_copy_tile_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
 
 Next exec_copy_in(Machine& m, Agent& a, const Stmt& s) {
   if (SharedSlot* slot = bring_part(m, a, s)) part_has_come(a, *slot);
@@ -91,13 +104,6 @@ Next exec_sync_block(Machine& m, Agent& a, const Stmt& s) {
   const auto all = std::count_if(m.agents.begin(), m.agents.end(),
                                  [&](const Agent& other) { return other.block == a.block; });
   return sync_named(m, a, s, 0, static_cast<int>(all) * 128);
-}
-
-Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) {
-  const TileCopy copy = worker_copy_of(m, a, s, "s", true);
-  if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
-  write_rows(m, s, copy);
-  return Next::on;
 }
 
 }  // namespace kw::exec

@@ -291,6 +291,8 @@ Next Pen::copies(const Stmt& s) {
     case Op::copy_async:
     case Op::copy_in:
     case Op::copy_out:
+    case Op::copy_tile_async:
+    case Op::copy_tile_out:
       return worker_copy(s);
     case Op::load:
       at_tile(Kind::read, s, "s", rows_of_warp(s, "s"));
@@ -330,14 +332,14 @@ Next Pen::multicast(const Stmt& s) {
 }
 
 Next Pen::worker_copy(const Stmt& s) {
-  const bool in = s.op != Op::copy_out;
+  const bool in = s.op != Op::copy_out && s.op != Op::copy_tile_out;
   const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
   if (by < 1 && !m_->faults.any())
     blame("exec.shape", s, fmt::format("{} is copied by {} workers", cite(s), by));
   if (m_->faults.any()) return Next::on;
   const char* tile = in ? "d" : "s";
   const Region mine = share(s, tile, by);
-  const Kind kind = s.op == Op::copy_async ? Kind::copy : in ? Kind::write : Kind::read;
+  const Kind kind = s.op == Op::copy_in ? Kind::write : in ? Kind::copy : Kind::read;
   if (mine.any()) at_tile(kind, s, tile, mine);
   return Next::on;
 }

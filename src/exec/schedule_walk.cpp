@@ -194,6 +194,8 @@ bool needs_worker(Op op) {
     case Op::copy_async:
     case Op::copy_in:
     case Op::copy_out:
+    case Op::copy_tile_async:
+    case Op::copy_tile_out:
     case Op::load:
     case Op::store:
     case Op::gemm_async:
@@ -274,6 +276,8 @@ Next Pen::record(const Stmt& s) {
     case Op::copy_async:
     case Op::copy_in:
     case Op::copy_out:
+    case Op::copy_tile_async:
+    case Op::copy_tile_out:
     case Op::load:
     case Op::store:
     case Op::gemm_async:

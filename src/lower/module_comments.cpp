@@ -107,7 +107,7 @@ Sentence who(const Stmt& kernel, const Seen& seen) {
 Sentence how(const Seen& seen) {
   std::vector<std::string> ways;
   if (seen.any({Op::load_async, Op::multicast_async})) ways.push_back("by the copy engine (TMA)");
-  if (seen.any({Op::copy_async}))
+  if (seen.any({Op::copy_async, Op::copy_tile_async}))
     ways.push_back("by asynchronous copies of all threads (cp.async)");
   if (seen.any({Op::copy_in})) ways.push_back("through the registers of all threads");
   Sentence text;
@@ -140,7 +140,7 @@ Sentence target(const Seen& seen) {
   if (seen.any({Op::load_async, Op::multicast_async, Op::store_async, Op::gemm_async,
                 Op::gemm_add_async, Op::cluster, Op::barrier, Op::cluster_barrier, Op::queue}))
     return "for Hopper (sm_90a)";
-  if (bf16 || seen.any({Op::copy_async})) return "for sm_80 and later";
+  if (bf16 || seen.any({Op::copy_async, Op::copy_tile_async})) return "for sm_80 and later";
   return "for sm_75 and later";
 }
 

@@ -59,8 +59,28 @@ Markup of_term(const spec::Form& form, const spec::Term& t) {
 
 }  // namespace
 
+namespace {
+
+std::string read_of(const spec::Operand& o) {
+  std::string at;
+  for (const spec::ExprPtr& e : o.indices) at += (at.empty() ? "" : ", ") + spec::print(e);
+  return fmt::format("{}[{}]", o.argument, at);
+}
+
+Markup of_product(const spec::Form& form) {
+  const spec::Product& p = *form.product;
+  Markup out = line("output", html("c = {}, with s = Σ<sub>d</sub> {} · {}",
+                                   with_signs(spec::print(p.value)), read_of(p.a), read_of(p.b)));
+  if (p.returns_sums)
+    out += line(p.returns_matrix ? "also" : "given", html("Σ<sub>j</sub> c, for each row"));
+  return out;
+}
+
+}  // namespace
+
 Markup formula(const spec::Form& form) {
   Markup out;
+  if (form.product) out += of_product(form);
   for (const spec::Term& t : form.terms) out += of_term(form, t);
   if (form.epilogue && form.epilogue->kind != spec::Kind::output)
     out += line("then", html("{}", with_signs(spec::print(form.epilogue))));

@@ -265,6 +265,11 @@ int kinds(const MaskPicture& p) {
 int64_t MaskPicture::count(Kept what) const { return std::count(tiles.begin(), tiles.end(), what); }
 
 Masks draw_masks(const spec::Form& form, const Json& examples, TileSize tile) {
+  if (form.product) {
+    Masks none;
+    none.absent = "a product of matrices masks nothing";
+    return none;
+  }
   Masks out;
   const ExprPtr keep = form.terms[0].keep ? form.terms[0].keep : spec::boolean(true);
   Example example(form, examples);

@@ -103,11 +103,15 @@ Markup summary(const Facts& f) {
   const std::string form = f.certificate["spec"]["form"];
   std::string sizes = form.substr(0, form.find('\n'));
   sizes = sizes.substr(std::min(sizes.find(": ") + 2, sizes.size()));
+  const Markup picture =
+      f.form && f.form->product
+          ? Markup()
+          : html("<div class=\"picture\"><h2>What it keeps</h2>\n{}</div>", mask_figure(f.masks));
   return html(
-      "<section class=\"summary\"><div class=\"picture\"><h2>What it keeps</h2>\n{}</div>\n"
+      "<section class=\"summary\">{}\n"
       "<div class=\"words\"><h2>What it computes</h2>\n{}<p class=\"note\">{}</p>\n"
       "<h2>What changed</h2>\n{}{}<h2>What was checked</h2>\n{}</div></section>\n",
-      mask_figure(f.masks), what, sizes, changed_lines(f), rule_names(f), checked(f));
+      picture, what, sizes, changed_lines(f), rule_names(f), checked(f));
 }
 
 // ---- what nobody checked

@@ -9,6 +9,7 @@
 
 #include "num/compare.h"
 #include "num/npy.h"
+#include "spec/evaluate_product.h"
 #include "spec/recognise.h"
 
 namespace kw::spec {
@@ -82,7 +83,8 @@ class CaseReader {
     std::map<std::string, int64_t> extents = {{"b", value_of(form_.B, out.sizes)},
                                               {"h", H},
                                               {"i", value_of(form_.M, out.sizes)},
-                                              {"d", form_.Dv.constant}};
+                                              {"d", value_of(form_.Dv, out.sizes)}};
+    if (form_.product) return read_product(json, out, extents);
     if (!json.at("head_axis").is_null()) out.heads = json.at("heads").get<std::vector<int64_t>>();
     if (out.heads.empty()) {
       out.heads.resize(H);
@@ -101,6 +103,31 @@ class CaseReader {
   }
 
  private:
+  // Of a product: the matrix with all its heads, or the sums alone, one for each row.
+  bool read_product(const Json& json, GoldenCase& out, std::map<std::string, int64_t> extents) {
+    const bool matrix = form_.product->returns_matrix;
+    const int64_t stored = product(json.at("shape")), errors = product(json.at("rows"));
+    if (at_truth_ + stored > truths_.count() || at_error_ + errors > errors_.count()) return false;
+    const int64_t H = extents["h"];
+    out.heads = json.at("heads").get<std::vector<int64_t>>();
+    if (json.at("head_axis").is_null() || out.heads.empty() || H == 1) {
+      out.heads.resize(H);
+      std::iota(out.heads.begin(), out.heads.end(), 0);
+    }
+    const int64_t rows = extents["b"] * H * extents["i"];
+    out.own_error = Tensor(Dtype::f64, {extents["b"], H, extents["i"]});
+    // The error of sums alone is one number for all rows of a batch entry.
+    for (int64_t n = 0; n < rows; ++n)
+      out.own_error.values[n] = errors_.values[at_error_ + n * errors / std::max<int64_t>(rows, 1)];
+    const int64_t held = static_cast<int64_t>(out.heads.size());
+    out.truth = Tensor(Dtype::f64, {extents["b"], held, extents["i"], matrix ? extents["d"] : 1});
+    if (out.truth.count() != stored) return false;
+    std::copy_n(truths_.values.begin() + at_truth_, stored, out.truth.values.begin());
+    at_truth_ += stored;
+    at_error_ += errors;
+    return true;
+  }
+
   static int64_t product(const Json& json) {
     return element_count(json.get<std::vector<int64_t>>());
   }
@@ -203,8 +230,52 @@ Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& si
   return out;
 }
 
+namespace {
+
+constexpr double kAllowed = 1e-9;
+
+bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i, double error,
+               Diagnostics& diagnostics) {
+  if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
+  diagnostics
+      .error("internal.form", {},
+             fmt::format("the {}form of {} does not compute what PyTorch does: golden case {}, "
+                         "b {}, h {}, i {}: relative error {:.2g}, allowed {:.0g}\n{}",
+                         capture.form.product ? "" : "attention ", capture.form.name, n, b, h, i,
+                         error, kAllowed, print(capture.form)))
+      .hint = "this is a fault of kernelwright, not of the spec: please report it";
+  return false;
+}
+
+// Sums alone are held against the size of what they sum: it may cancel.
+bool check_product_golden(const Capture& capture, size_t n, Diagnostics& diagnostics) {
+  const GoldenCase& golden = capture.cases[n];
+  const std::optional<Problem> problem = problem_of(capture.form, golden, diagnostics);
+  if (!problem) return false;
+  ProductEvaluator evaluator(capture.form, *problem);
+  const std::vector<int64_t>& shape = golden.truth.shape;
+  std::vector<double> row(evaluator.columns());
+  for (int64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
+    const int64_t b = r / (shape[1] * shape[2]), h = golden.heads[r / shape[2] % shape[1]],
+                  i = r % shape[2];
+    const double sum = evaluator.row(b, h, i, row.data());
+    const double* truth = &golden.truth.values[r * shape[3]];
+    double size = 1e-300;
+    for (const double x : row) size += std::fabs(x);
+    const double error = capture.form.product->returns_matrix
+                             ? row_error(row.data(), truth, shape[3])
+                             : std::fabs(sum - truth[0]) / size;
+    if (!(error <= kAllowed)) return disagrees(capture, n, b, h, i, error, diagnostics);
+  }
+  return true;
+}
+
+}  // namespace
+
 bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
-  constexpr double kAllowed = 1e-9;
+  for (size_t n = 0; capture.form.product && n < capture.cases.size(); n += step)
+    if (!check_product_golden(capture, n, diagnostics)) return false;
+  if (capture.form.product) return true;
   for (size_t n = 0; n < capture.cases.size(); n += step) {
     const GoldenCase& golden = capture.cases[n];
     const std::optional<Problem> problem = problem_of(capture.form, golden, diagnostics);
@@ -221,15 +292,7 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
         continue;
       const double error = row_error(row.data(), truth, shape[3]);
       if (error <= kAllowed) continue;
-      if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
-      diagnostics
-          .error("internal.form", {},
-                 fmt::format(
-                     "the attention form of {} does not compute what PyTorch does: golden case {}, "
-                     "b {}, h {}, i {}: relative error {:.2g}, allowed {:.0g}\n{}",
-                     capture.form.name, n, b, h, i, error, kAllowed, print(capture.form)))
-          .hint = "this is a fault of kernelwright, not of the spec: please report it";
-      return false;
+      return disagrees(capture, n, b, h, i, error, diagnostics);
     }
   }
   return true;
@@ -245,7 +308,7 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;
-  note_rows_without_a_key(out);
+  if (!out.form.product) note_rows_without_a_key(out);
   if (check != SelfCheck::none && !check_goldens(out, check == SelfCheck::all ? 1 : 3, diagnostics))
     return std::nullopt;
   return out;

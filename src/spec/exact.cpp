@@ -22,6 +22,7 @@ Problem named(const Form& form, Problem problem) {
 
 std::optional<std::string> not_exact(const Form& form) {
   std::vector<ExprPtr> all;
+  if (form.product) all.push_back(form.product->value);
   for (const Term& t : form.terms) {
     all.insert(all.end(), {t.score, t.keep, t.sink, t.factor});
     for (const Operand* o : {&t.q, &t.k, &t.v}) {

@@ -75,6 +75,18 @@ struct Term {
   ExprPtr factor;  // of the term in the output's sum, over b, h, i; null: 1
 };
 
+// A function that is no attention: a product of two matrices for each batch entry and head, and a
+// function of each of its elements,
+//
+//   c[b, h, i, j] = value( sum_d a[b, h, i, d] b[b, h, d, j] ),
+//
+// of which all is returned, the sum of each row over j, or both. Either side may lack b and h.
+struct Product {
+  Operand a, b;
+  ExprPtr value;  // over Kind::score (the sum), b, h, i, j
+  bool returns_matrix = true, returns_sums = false;
+};
+
 // What a kernel appends to the name of an argument whose own name it uses for something else.
 inline constexpr std::string_view kGiven = "_given";
 
@@ -82,9 +94,11 @@ struct Form {
   std::string name;
   Dtype dtype = Dtype::bf16;  // of q, k, v and o
   std::vector<Argument> arguments;
-  // B batch, H query heads, G key heads, M queries, N keys, D and Dv head dimensions.
+  // B batch, H query heads, G key heads, M queries, N keys, D and Dv head dimensions. Of a product
+  // M rows, N columns, and D, which may be a symbol, what is summed over.
   Size B, H, G, M, N, D, Dv;
-  std::vector<Term> terms;
+  std::vector<Term> terms;  // empty of a product
+  std::optional<Product> product;
   ExprPtr epilogue;                      // over Kind::output, b, h, i, d
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
   bool returns_lse = false;
@@ -100,6 +114,9 @@ struct Form {
   // The user's name for a kernel's argument: the same, or without kGiven.
   std::string user_name(const std::string& kernel_name) const;
 };
+
+// The form of a product: form_product.cpp.
+std::string print_product(const Form& form);
 
 // As `kernelwright capture --form` prints it.
 std::string print(const Form& form);

@@ -48,6 +48,7 @@ std::string row(const std::string& name, const Operand& operand) {
 }  // namespace
 
 std::string print(const Form& form) {
+  if (form.product) return print_product(form);
   std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, kw::name(form.dtype),
                                 heads(form), dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {

@@ -34,7 +34,8 @@ bool computes_with_head(const Form& form, const ExprPtr& e) {
 
 bool heads_are_alike(const Form& form) {
   const auto computes = [&](const ExprPtr& e) { return e && computes_with_head(form, e); };
-  if (computes(form.epilogue)) return false;
+  if (computes(form.epilogue) || form.product)
+    return false;  // of a product all heads are looked at
   for (const Term& t : form.terms) {
     if (computes(t.score) || computes(t.keep) || computes(t.sink) || computes(t.factor))
       return false;

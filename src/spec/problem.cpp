@@ -72,7 +72,7 @@ void grow_to_what_is_read(const Form& form, Problem& problem) {
     for (size_t d = 0; a && d < a->dims.size(); ++d) {
       const std::string& size = a->dims[d].name;
       if (size.empty() || size == form.B.name || size == form.M.name || size == form.N.name ||
-          mentions(read.args[d], Kind::read) || !problem.sizes.count(size) ||
+          size == form.D.name || mentions(read.args[d], Kind::read) || !problem.sizes.count(size) ||
           !is_known(read.args[d], problem))
         continue;
       problem.sizes[size] =
@@ -82,6 +82,7 @@ void grow_to_what_is_read(const Form& form, Problem& problem) {
   for (const Term& t : form.terms)
     for (const ExprPtr& e : {t.score, t.keep, t.sink, t.factor}) for_each_read(e, grow);
   for_each_read(form.epilogue, grow);
+  if (form.product) for_each_read(form.product->value, grow);
 }
 
 }  // namespace

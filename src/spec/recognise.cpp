@@ -6,6 +6,7 @@
 #include <set>
 
 #include "spec/recognise_parts.h"
+#include "spec/recognise_product.h"
 #include "spec/recognise_roles.h"
 
 namespace kw::spec {
@@ -207,6 +208,11 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   if (graph.outputs.empty()) {
     diagnostics.error("spec.not_attention", graph.span, "the function returns no tensor");
     return std::nullopt;
+  }
+  {
+    Elements own(graph, diagnostics);
+    std::optional<Form> product = recognise_product(own, graph, diagnostics);
+    if (product || diagnostics.has_errors()) return product;
   }
   const Node out = graph.nodes[graph.outputs[0]];
   Output output = plain_output(elements, out);

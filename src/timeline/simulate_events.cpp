@@ -235,9 +235,9 @@ bool Simulation::move(int agent, const Event& e) {
   Cost cost{2 * instructions, 0, 0, 0, 30};
   if (e.stmt->op == Op::copy_in) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
   if (e.stmt->op == Op::store) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
-  if (e.stmt->op == Op::copy_out) store(agent, e);
-  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_in &&
-      e.stmt->op != Op::copy_out) {
+  const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
+  if (out) store(agent, e);
+  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_in && !out) {
     ++a.at;
     return true;  // a number from the queue
   }

@@ -155,20 +155,14 @@ void law_store_async(Check& c) {
 }
 
 namespace {
-// A tile and the rows of a tensor that it is copied from or to, by whole workers.
-void copied_by_workers(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+void moved_by_workers(Check& c, const Symbol& tensor, bool out) {
   if (tensor.written != out || tensor.element != "element" || tensor.dims.size() != 4)
     c.broken("C1", c.stmt.expr("m")->span,
              fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
                          tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
         .notes.push_back({"declared here", tensor.span});
-  const Symbol* last = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[3]) : nullptr;
-  const std::optional<int64_t> columns = c.extent(&tile, 1);
-  if (last && columns && (last->range.lo != *columns || last->range.hi != *columns))
-    c.broken("C2", c.stmt.span,
-             fmt::format("rows of `{}` have `{}` columns, `{}` has {}", tensor.name, last->name,
-                         tile.name, *columns))
-        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+}
+void by_whole_workers(Check& c) {
   const std::optional<int64_t> by = c.constant(c.stmt.expr("k"));
   if (by && *by != 1 && *by != c.facts.workers())
     c.broken("C3", c.stmt.expr("k")->span,
@@ -176,6 +170,18 @@ void copied_by_workers(Check& c, const Symbol& tensor, const Symbol& tile, bool 
   if (!c.inside(Op::workers_kernel) || c.inside(Op::thread))
     c.broken("C4", c.stmt.span, "not every thread of a worker comes here").hint =
         "in a kernel with a loader, one thread says load_async or store_async";
+}
+// A tile and the rows of a tensor that it is copied from or to, by whole workers.
+void copied_by_workers(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+  moved_by_workers(c, tensor, out);
+  const Symbol* last = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[3]) : nullptr;
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  if (last && columns && (last->range.lo != *columns || last->range.hi != *columns))
+    c.broken("C2", c.stmt.span,
+             fmt::format("rows of `{}` have `{}` columns, `{}` has {}", tensor.name, last->name,
+                         tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  by_whole_workers(c);
 }
 void in_workers_kernel(Check& c) {
   if (!c.inside(Op::workers_kernel))
@@ -192,6 +198,25 @@ void law_copy_in(Check& c) {
 }
 void law_copy_out(Check& c) {
   copied_by_workers(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
+}
+
+namespace {
+// A tile of a tensor of any width: the tile has whole panels, the tensor what it has.
+void tile_of_matrix(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+  moved_by_workers(c, tensor, out);
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  if (columns && *columns % 64 != 0)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} columns, panels have 64", tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  by_whole_workers(c);
+}
+}  // namespace
+void law_copy_tile_async(Check& c) {
+  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
+void law_copy_tile_out(Check& c) {
+  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
 }
 void law_commit_copies(Check& c) { in_workers_kernel(c); }
 void law_wait_copies(Check& c) { in_workers_kernel(c); }

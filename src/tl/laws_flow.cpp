@@ -111,6 +111,7 @@ class Flow {
         for (const char* side : {"a", "b"}) state.read.insert(base_name(s.expr(side)));
         return;
       case Op::copy_out:
+      case Op::copy_tile_out:
         return copy_out(s, state);
       case Op::store_async:
         return store_async(s, state);
@@ -315,10 +316,12 @@ class Flow {
 
   void copy_out(const Stmt& s, State& state) {
     if (state.unsynced.count(base_name(s.expr("s"))))
-      broken("copy_out.C5", s.span,
+      broken(std::string(word(s.op)) + ".C5", s.span,
              fmt::format("other warps may not have stored their rows of `{}` yet",
                          base_name(s.expr("s"))));
     state.read.insert(base_name(s.expr("s")));
+    // It has left when this returns; that other warps may still read it stands in state.read.
+    phase(state, base_name(s.expr("s"))) = Phase::writable;
   }
 
   void publish(const Stmt& s, State& state) {

@@ -13,7 +13,8 @@ namespace kw::tl {
 namespace {
 
 bool is_of_ampere(Op op) {
-  return op == Op::copy_async || op == Op::commit_copies || op == Op::wait_copies;
+  return op == Op::copy_async || op == Op::copy_tile_async || op == Op::commit_copies ||
+         op == Op::wait_copies;
 }
 
 // What stands in a statement's place where Hopper's own is missing; empty for a statement that

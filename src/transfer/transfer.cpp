@@ -1,6 +1,7 @@
 #include "transfer/transfer.h"
 
 #include "support/lines.h"
+#include "transfer/product.h"
 #include "transfer/rules.h"
 
 namespace kw::transfer {
@@ -32,6 +33,7 @@ class RuleEngine : public Engine {
 
   std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
                                 const Target& target, Diagnostics& diagnostics) override {
+    if (form.product) return transfer_product(source, form, target, diagnostics);
     std::optional<Facts> facts = find_facts(source, diagnostics);
     if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
     Edit edit(source, form, target, std::move(*facts), diagnostics);
@@ -53,6 +55,10 @@ class RuleEngine : public Engine {
 
 std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
                             Diagnostics& diagnostics) {
+  if (form.product) {
+    diagnostics.error("transfer.terms", {}, "a model is not asked for products of matrices yet");
+    return std::nullopt;
+  }
   std::optional<Facts> facts = find_facts(source, diagnostics);
   if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
   Edit edit(source, form, target, std::move(*facts), diagnostics);

@@ -175,6 +175,46 @@ void copies_out(Report& report, Random& random, int row, const char* what) {
   report.exact("copy_out", what, out.read(), want);
 }
 
+// The same of tiles that are part of wider rows: in, and out again.
+template <int kWorkers, class Tile>
+__global__ void tile_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::TileCoords at,
+                            kw::bf16* in, const kw::bf16* tile,
+                            kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to) {
+  auto* tiles = &kw::shared_memory<Tile>();
+  for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
+    tiles->data[n].bits = 0x4242;
+  kw::sync_block();
+  kw::copy_tile_async<kWorkers>(from, at, tiles[0]);
+  kw::commit_copies();
+  kw::wait_copies<0>();
+  kw::sync_block();
+  put_shared(tiles[0], in);
+  get_shared(tiles[1], tile);
+  kw::sync_block();
+  kw::copy_tile_out<kWorkers>(tiles[1], to, at);
+}
+
+template <int kWorkers, int R, int C>
+void tiles(Report& report, Random& random, int row, int column, const char* what) {
+  const Layout t{2, 3, 150, 200};
+  const std::vector<kw::bf16> data = to_bf16(random.normals(t.size())),
+                              tile = to_bf16(random.normals(R * C));
+  Device<kw::bf16> from(data), in(R * C), given(tile), to(t.size(), kw::bf16{0x4242});
+  const kw::Coords first{1, 2, row};
+  launch(tile_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
+         t.tensor<const kw::bf16>(from.data()), kw::TileCoords{1, 2, row, column}, in.data(),
+         given.data(), t.tensor(to.data()));
+  std::vector<kw::bf16> want, written(t.size(), kw::bf16{0x4242});
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c) {
+      const bool inside = row + r < t.M && column + c < t.D;
+      want.push_back(inside ? data[t.at(first, r) + column + c] : kw::bf16{0});
+      if (inside) written[t.at(first, r) + column + c] = tile[r * C + c];
+    }
+  report.exact("copy_tile_async", what, in.read(), want);
+  report.exact("copy_tile_out", what, to.read(), written);
+}
+
 // ---- products
 template <class T, int R, int N, int K>
 struct Factors {
@@ -351,6 +391,10 @@ void tall_tiles(Report& report, Random& random) {
 
 void test_ampere(Report& report) {
   Random random(17);
+  tiles<1, 64, 64>(report, random, 0, 0, "64x64, one worker");
+  tiles<1, 128, 128>(report, random, 64, 128, "128x128, over both ends");
+  tiles<2, 64, 128>(report, random, 120, 72, "64x128, two workers, at column 72");
+  tiles<1, 32, 64>(report, random, 8, 200, "32x64, past the last column");
   copies<1, 64, 64>(report, random, 0, "64x64, one worker");
   copies<1, 128, 128>(report, random, 90, "128x128, over the end");
   copies<2, 64, 256>(report, random, 120, "64x256, two workers, over the end");

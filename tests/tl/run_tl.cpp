@@ -293,7 +293,7 @@ class Runner {
   // A kernel of the corpus, or the first case of a file of tests/tl.
   static Lines base(const std::string& name) {
     const std::string tests = std::string(KW_SOURCE_DIR) + "/tests/";
-    for (const std::string& file : {"sm90_" + name, name + "_attention_fwd"}) {
+    for (const std::string& file : {"sm90_" + name, name + "_attention_fwd", name}) {
       const Lines corpus = split(read(tests + "corpus/" + file + ".tl"));
       if (!corpus.empty()) return corpus;
     }

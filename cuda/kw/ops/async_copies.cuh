@@ -45,6 +45,26 @@ KW_DEVICE void copy_async(const Tensor<const T, Dims...>& from, Coords at, Share
     src += mine.rows * from.stride[2];
   }
 }
+// The same for a tile that is part of wider rows. Rows and columns past the tensor's end are zero; the
+// tensor's columns and the tile's first column are multiples of 8.
+template <int kWorkers, class T, char... Dims, int R, int C>
+KW_DEVICE void copy_tile_async(const Tensor<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to) {
+  const detail::Share<kWorkers> mine;
+  const int column = at.column + mine.chunk * 8;
+  const T* src = detail::row_of(from, {at.batch, at.head, at.row}, mine.row) + column;
+  const u32 dst = to.chunk(mine.row, mine.chunk);
+#pragma unroll
+  for (int r = 0; r < R; r += mine.rows) {
+    if (R % mine.rows != 0 && r + mine.row >= R) break;
+    const bool inside = at.row + mine.row + r < from.extent[2];
+#pragma unroll
+    for (int panel = 0; panel < C / 64; ++panel) {
+      const u32 take = inside && column + panel * 64 < from.extent[3] ? 16 : 0;
+      ptx::cp_async_16(dst + r * 128 + panel * (R * 128), src + panel * 64, take);
+    }
+    src += mine.rows * from.stride[2];
+  }
+}
 KW_DEVICE void commit_copies() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
 template <int kPending> KW_DEVICE void wait_copies() { ptx::cp_async_wait<kPending>(); }
@@ -92,6 +112,23 @@ KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...
 #pragma unroll
     for (int panel = 0; panel < C / 64; ++panel)
       if (at.row + mine.row + r < to.extent[2] && (R % mine.rows == 0 || r + mine.row < R))
+        *reinterpret_cast<ptx::Words16*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
+    dst += mine.rows * to.stride[2];
+  }
+}
+// The same for a tile that is part of wider rows, as copy_tile_async.
+template <int kWorkers, class T, char... Dims, int R, int C>
+KW_DEVICE void copy_tile_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...>& to, TileCoords at) {
+  const detail::Share<kWorkers> mine;
+  const int column = at.column + mine.chunk * 8;
+  T* dst = detail::row_of(to, {at.batch, at.head, at.row}, mine.row) + column;
+  const u32 src = from.chunk(mine.row, mine.chunk);
+#pragma unroll
+  for (int r = 0; r < R; r += mine.rows) {
+#pragma unroll
+    for (int panel = 0; panel < C / 64; ++panel)
+      if (at.row + mine.row + r < to.extent[2] && (R % mine.rows == 0 || r + mine.row < R) &&
+          column + panel * 64 < to.extent[3])
         *reinterpret_cast<ptx::Words16*>(dst + panel * 64) = ptx::load_shared_16(src + r * 128 + panel * (R * 128));
     dst += mine.rows * to.stride[2];
   }

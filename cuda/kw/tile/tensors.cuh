@@ -98,4 +98,9 @@ struct Coords {
   int batch, head, row;
 };
 
+// Where one starts of a tensor whose rows are wider.
+struct TileCoords {
+  int batch, head, row, column;
+};
+
 }  // namespace kw

@@ -1,0 +1,16 @@
+// Transfer of a product of matrices: the kernel of C = A B becomes that of a function of its
+// elements and of the sums of its rows. The rules for attention look for other places; these have
+// their own.
+#pragma once
+#include <optional>
+
+#include "transfer/transfer.h"
+
+namespace kw::transfer {
+
+// Refuses with transfer.kernel, transfer.operand, transfer.output, transfer.dtype and
+// transfer.expression.
+std::optional<Result> transfer_product(const tl::Program& source, const spec::Form& form,
+                                       const Target& target, Diagnostics& diagnostics);
+
+}  // namespace kw::transfer

@@ -1,0 +1,115 @@
+"""Products of matrices, from plain PyTorch to a checked kernel; and what is refused of them.
+
+Each text is a function f(a, b) with its example_inputs(); the kernel is kernels/sm80/gemm.cu.
+"""
+
+import json
+
+import pytest
+from kernelwright_cli import ROOT, assert_refused, call
+
+SPEC = """import torch
+
+
+def product(a, b{more}):
+    {body}
+
+
+def example_inputs():
+    return (torch.randn({a}, dtype=torch.bfloat16), torch.randn({b}, dtype=torch.bfloat16){values})
+"""
+
+
+def spec(folder, body, a="96, 72", b="72, 80", more="", values=""):
+    path = folder / "product.py"
+    path.write_text(SPEC.format(body=body, a=a, b=b, more=more, values=values))
+    return path
+
+
+def form(folder, *words, **parts):
+    run = call("capture", spec(folder, *words, **parts), "--form", "--out", folder / "captured")
+    assert run.returncode == 0, run.stderr
+    return [line.strip() for line in run.stdout.splitlines()[1:]]
+
+
+def test_a_product_and_what_becomes_of_it_is_a_form(tmp_path):
+    said = form(tmp_path, "return (2 * (a @ b) + bias[:, None]).relu()", more=", bias",
+                values=", torch.randn(96)")
+    assert said == ["s       sum over d of a[i, d] * b[d, j]", "value   relu(s * 2 + bias[i])",
+                    "gives   each value"]
+
+
+def test_ways_to_write_one_product_give_one_form(tmp_path):
+    plain = form(tmp_path, "return a @ b")
+    assert plain[:1] == ["s       sum over d of a[i, d] * b[d, j]"]
+    for body in ('return torch.einsum("mk,kn->mn", a, b)', "return torch.mm(a, b)",
+                 "return torch.matmul(a.mT.mT, b)", "return (b.mT @ a.mT).mT.contiguous() * 1"):
+        assert form(tmp_path, body)[-2:] == plain[-2:], body
+
+
+def test_batches_belong_to_the_sides_that_have_them(tmp_path):
+    assert form(tmp_path, "return a @ b", a="2, 96, 72")[0] == "s       sum over d of a[b, i, d] * b[d, j]"
+    assert form(tmp_path, "return a @ b", a="2, 3, 96, 72", b="2, 3, 72, 80")[0] \
+        == "s       sum over d of a[b, h, i, d] * b[b, h, d, j]"
+
+
+def test_sums_of_rows_alone_or_beside_the_matrix(tmp_path):
+    assert form(tmp_path, "c = a @ b\n    return c, c.sum(-1)")[2:] == \
+        ["gives   each value", "also     the sum of each row's values"]
+    assert form(tmp_path, "return (a @ b).sum(-1)")[2:] == ["gives    the sum of each row's values"]
+
+
+@pytest.mark.parametrize("body, code, part", [
+    ("c = a @ b\n    return c, c.sum(0)", "spec.product", "not the sum of the first over its columns"),
+    ("return a.relu() @ b", "spec.operand", "not an argument as it is"),
+    ("return (a @ b).softmax(-1)", "spec.not_attention", "not attention"),
+])
+def test_what_is_neither_is_refused_with_the_line(tmp_path, body, code, part):
+    run = call("capture", spec(tmp_path, body), "--form", "--out", tmp_path / "captured")
+    assert_refused(run, code, part, "product.py:")
+
+
+@pytest.mark.parametrize("body, b", [("return a @ b.mT", "80, 72"), ("return (a @ b).mT", "72, 80")])
+def test_a_side_with_columns_apart_is_refused(tmp_path, body, b):
+    run = call("make", spec(tmp_path, body, b=b), "--out", tmp_path / "out")
+    assert_refused(run, "transfer.operand", "contiguous")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """GEMM + ReduceSum of values of the product, batches of one side alone."""
+    folder = tmp_path_factory.mktemp("product")
+    text = "c = (a @ b + bias).relu()\n    return c, c.sum(-1)"
+    path = spec(folder, text, a="2, 96, 72", more=", bias", values=", torch.randn(80)")
+    run = call("make", path, "--check", "quick", "--out", folder / "out")
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder / "out"
+
+
+def test_make_gives_a_folder_as_any_other(made):
+    certificate = json.loads((made / "certificate.json").read_text())
+    assert certificate["verdict"] == "holds" and certificate["expert"]["name"] == "kernels/sm80/gemm.cu"
+    assert [r["rule"] for r in certificate["transfer"]["rules"]] == ["batches", "value", "row_sums"]
+    assert "What it keeps" not in (made / "report.html").read_text()
+    cases = json.loads((made / "prove.json").read_text())["cases"]
+    assert {g["output"] for case in cases for g in case["goldens"]} == {"o", "sums"}
+    run = call("verify", made)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("was, slip, output", [
+    ("bias[j]", "bias[max(j, 1)]", "o"),
+    ("k * BK, n * BN] -> b_s", "k * BK, n * BN + 8 * (k // 1 - k)] -> b_s", None),
+    ("where(j < N, ", "where(j < N - 1, ", "sums"),
+    ("row_sum l += acc", "row_sum l += acc\n        row_sum l += acc", "sums"),
+])
+def test_a_slip_is_refuted(made, tmp_path, was, slip, output):
+    program = (made / "kernel.tl").read_text()
+    assert was in program
+    (tmp_path / "slip.tl").write_text(program.replace(was, slip, 1))
+    run = call("check", tmp_path / "slip.tl", "--spec", made / "from/product.py", "--check", "quick", "--json")
+    if output is None:  # the same program in other words
+        assert run.returncode == 0, run.stdout + run.stderr
+        return
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert json.loads(run.stdout)["counterexample"]["output"] == output
