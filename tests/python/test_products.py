@@ -103,6 +103,14 @@ def test_make_gives_a_folder_as_any_other(made):
     assert {g["output"] for case in cases for g in case["goldens"]} == {"o", "sums"}
 
 
+def test_another_random_example_gives_the_same_cases(tmp_path):
+    for n in (1, 2):
+        (tmp_path / str(n)).mkdir()
+        captured(tmp_path / str(n), "return a @ b")
+    first, second = ((tmp_path / f"{n}/captured/goldens.json").read_text() for n in (1, 2))
+    assert first == second
+
+
 @pytest.mark.parametrize("was, slip, output", [
     ("bias[j]", "bias[max(j, 1)]", "o"),
     ("where(j < N, ", "where(j < N - 1, ", "o"),
