@@ -100,7 +100,8 @@ class Finder {
       return refuse("spec.not_attention", span,
                     "the output holds no product of a softmax over keys with v, so this is not "
                     "attention",
-                    "attention is softmax(score(q @ k.T)) @ v, or f(score(q @ k.T)) @ v");
+                    "attention is softmax(score(q @ k.T)) @ v, or f(score(q @ k.T)) @ v; a product "
+                    "of matrices is f(a @ b), or the sums of its rows");
     const ExprPtr o = leaf(Kind::output, Type::real, "o");
     parts_.terms = sums.size();
     contracted_ = sums[std::min(term_, sums.size() - 1)];
