@@ -71,7 +71,8 @@ void law_gemm_add_async(Check& c) {
 }
 
 namespace {
-// Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where workers also have gemm_async, it is what may stand under a branch on a flag.
+// Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where workers
+// also have gemm_async, it is what may stand under a branch on a flag.
 void product_fits(Check& c, bool transposed) {
   if (!c.inside(Op::plan) && !c.inside(Op::workers_kernel) && !c.workers_block()) {
     c.broken("C1", c.stmt.span,
