@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "exec/schedule_explore.h"
+#include "support/targets.h"
 
 namespace kw::timeline {
 
@@ -92,11 +93,13 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
       product_rate(gpu_, async, dtype_, diagnostics);
   });
   if (diagnostics.has_errors()) return false;
-  const int64_t fit = gpu_.shared_bytes / (shared_bytes() + 1024);
+  const TargetLimits* limits = find_target(gpu_.targets[0]);
+  const int64_t needed = shared_bytes() + (limits ? limits->reserved_bytes : reserved_shared_bytes);
+  const int64_t fit = gpu_.shared_bytes / needed;
   if (fit < 1) {
     diagnostics.error("timeline.gpu", kernel.span,
                       fmt::format("a thread block needs {} bytes of shared memory and {} has {}",
-                                  shared_bytes() + 1024, gpu_.name, gpu_.shared_bytes));
+                                  needed, gpu_.name, gpu_.shared_bytes));
     return false;
   }
   resident_ = int(std::min<int64_t>(resident_, fit));

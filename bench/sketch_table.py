@@ -1,0 +1,93 @@
+"""Predicted speeds of kernels made from sketches/attention.tl: python bench/sketch_table.py docs/results/sketches.md
+
+For each GPU of gpus/, QiMeng-Attention's operators in full attention, 16384 query rows in all: sized, scheduled, and
+timed by `kernelwright timeline`. Nothing here runs on a GPU, and the page says so. Where an expert's kernel exists its
+prediction by the same model stands beside it. Takes half a minute.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GPUS = {"t4": ("sm_75", "f16"), "a100": ("sm_80", "bf16"), "l40s": ("sm_89", "bf16"), "h200": ("sm_90a", "bf16")}
+OPERATORS = [  # name, D, V, query heads, key heads
+    ("MHA", 64, 64, 32, 32), ("GQA", 64, 64, 32, 8), ("MQA", 64, 64, 32, 1),
+    ("MHA", 128, 128, 16, 16), ("GQA", 128, 128, 32, 8), ("MQA", 128, 128, 32, 1),
+    ("MLA prefill", 192, 128, 16, 16),
+]  # fmt: skip
+LENGTHS = (1024, 4096, 16384)
+EXPERTS = {"a100": "sm80", "h200": "sm90"}  # whose constants are for D 128
+HEAD = """# Kernels from a sketch: predicted speeds
+
+Full attention, 16384 query rows in all, TFLOP/s; written by `python bench/sketch_table.py`. **Every figure is
+predicted** by the [timeline](../timeline.md), none was measured. Its error on the H200 is that page's table, found with
+other kernels. On the other GPUs nothing of ours has run, and the prediction is surely high there: FlashAttention-2 is
+published at 195 TFLOP/s for MHA, D 128 and 16384 on an A100 (QiMeng-Attention, arXiv 2506.12355), and power is not in
+the model of any card but the H200. In brackets the expert's kernel for that GPU, where there is one with these
+constants, by the same prediction.
+
+"""
+
+
+def kernelwright(*words):
+    return subprocess.run([ROOT / "build/kernelwright", *map(str, words)], capture_output=True, text=True)
+
+
+def scheduled(gpu, d, v, folder):
+    """The program's path, or the one line that says why there is none."""
+    target, dtype = GPUS[gpu]
+    sized, out = folder / "sized.tl", folder / f"{gpu}_{d}_{v}.tl"
+    for words in (["size", ROOT / "sketches/attention.tl", "--param", f"D={d}", f"V={v}", "--dtype", dtype, "--out", sized],
+                  ["schedule", sized, "--out", out]):  # fmt: skip
+        run = kernelwright(*words, "--gpu", gpu, "--target", target)
+        if run.returncode:
+            return run.stderr.splitlines()[0]
+    return out
+
+
+def tflops(program, gpu, heads, groups, length, d, v):
+    shape = f"B={16384 // length},H={heads},G={groups},M={length},N={length}"
+    run = kernelwright("timeline", program, "--gpu", gpu, "--shape", shape, "--json")
+    if run.returncode:
+        raise SystemExit(f"{gpu} {shape}: {run.stderr}")
+    operations = 2 * 16384 * length * heads * (d + v)
+    return operations / json.loads(run.stdout)["milliseconds"] / 1e9
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("page", type=Path)
+    page, reasons = parser.parse_args().page, []
+    lines = ["| operator | D / V | length | " + " | ".join(f"{gpu}, {GPUS[gpu][1]}" for gpu in GPUS) + " |",
+             "|---|---|---:|" + "---:|" * len(GPUS)]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        experts = {}
+        for gpu, arch in EXPERTS.items():
+            experts[gpu] = Path(folder) / f"{arch}.tl"
+            kernelwright("lift", ROOT / f"kernels/{arch}/attention_fwd.cu", "--out", experts[gpu])
+        programs = {(gpu, d, v): scheduled(gpu, d, v, Path(folder)) for gpu in GPUS
+                    for d, v in {(d, v) for _, d, v, _, _ in OPERATORS}}  # fmt: skip
+        reasons = [f"- {gpu}, D {d} / {v}: {why}" for (gpu, d, v), why in programs.items() if isinstance(why, str)]
+        for name, d, v, heads, groups in OPERATORS:
+            for length in LENGTHS:
+                cells = []
+                for gpu in GPUS:
+                    program = programs[gpu, d, v]
+                    if isinstance(program, str):
+                        cells.append("–")
+                        continue
+                    cell = f"{tflops(program, gpu, heads, groups, length, d, v):.0f}"
+                    if gpu in experts and (d, v) == (128, 128):
+                        cell += f" ({tflops(experts[gpu], gpu, heads, groups, length, d, v):.0f})"
+                    cells.append(cell)
+                lines.append(f"| {name} | {d} / {v} | {length} | " + " | ".join(cells) + " |")
+                print(lines[-1], file=sys.stderr)
+    page.write_text(HEAD + "\n".join(lines) + "\n" + "".join(f"{line}\n" for line in ["", *sorted(reasons)] if reasons))
+
+
+if __name__ == "__main__":
+    main()
