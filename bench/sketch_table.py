@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-GPUS = {"t4": ("sm_75", "f16"), "a100": ("sm_80", "bf16"), "l40s": ("sm_89", "bf16"), "h200": ("sm_90a", "bf16")}
+GPUS = {"t4": ("sm_75", "f16"), "rtx8000": ("sm_75", "f16"), "a100": ("sm_80", "bf16"), "l40s": ("sm_89", "bf16"), "h200": ("sm_90a", "bf16")}
 OPERATORS = [  # name, D, V, query heads, key heads
     ("MHA", 64, 64, 32, 32), ("GQA", 64, 64, 32, 8), ("MQA", 64, 64, 32, 1),
     ("MHA", 128, 128, 16, 16), ("GQA", 128, 128, 32, 8), ("MQA", 128, 128, 32, 1),

@@ -83,14 +83,18 @@ def test_a_schedule_holds_in_every_order_and_one_with_a_wait_too_few_does_not(tm
 
 
 def test_a_gpu_without_a_description_is_refused_with_those_that_have_one():
-    assert_refused(call("size", SKETCH, "--gpu", "a10"), "timeline.gpu",
-                   "no GPU is called 'a10'; there are a100, h200, l40s, t4", "gpus/a10.json")
+    assert_refused(call("size", SKETCH, "--gpu", "b300"), "timeline.gpu",
+                   "no GPU is called 'b300'; there are a10, a100, h200, l40s, rtx8000, t4", "gpus/b300.json")
 
 
 def test_a_target_that_no_described_gpu_runs_is_refused(tmp_path):
-    source = spec(tmp_path, 64, 64, "bfloat16")
-    assert_refused(call("make", source, "--from", "sketch", "--target", "sm_86", "--out",
-                        tmp_path / "made"), "sketch.gpu", "no GPU of gpus/ runs sm_86", "l40s (sm_89)")
+    source, home = spec(tmp_path, 64, 64, "bfloat16"), tmp_path / "home"
+    (home / "gpus").mkdir(parents=True)
+    for name in (".venv", "cuda", "kernels", "python", "sketches"):
+        (home / name).symlink_to(ROOT / name)
+    (home / "gpus/l40s.json").symlink_to(ROOT / "gpus/l40s.json")
+    assert_refused(call("make", source, "--from", "sketch", "--target", "sm_86", "--out", tmp_path / "made",
+                        KERNELWRIGHT_HOME=str(home)), "sketch.gpu", "no GPU of gpus/ runs sm_86", "l40s (sm_89)")
 
 
 def test_a_parameter_is_a_name_and_a_number():
