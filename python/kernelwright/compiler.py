@@ -64,7 +64,8 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     example_inputs: its positional arguments, or a function that gives them: tensors of four dimensions
         on any device ([B, H, S, D] or [B, S, H, D], bf16 or f16), tables, Python numbers. Types, head
         counts and head dimensions are those of every call; batch and lengths are not.
-    target: "sm_90a", "sm_80", "sm_86", "sm_89" or "sm_90"; by default the current GPU's.
+    target: "sm_90a", "sm_80", "sm_86", "sm_89", "sm_90" or "sm_75" (f16 only); by default the
+        current GPU's.
     proposer: "rules", the only one there is.
     check: "quick" (seconds; one order of the warps), "default" (half a minute more; every order) or
         "full" (and the exhaustive checker of orders), as of `kernelwright make`.
