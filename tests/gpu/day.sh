@@ -28,11 +28,26 @@ pack() {
   make_kernel examples/prefix_lm.py --out "$folder/kernels/prefix_lm"
   make_kernel tests/propose/differential.py --target sm_90 --proposer model --out "$folder/kernels/differential" \
     --api "folder:$(desk tests/propose/differential.answer.json)"
+  for target in sm_90a sm_90; do
+    make_kernel examples/causal.py --from sketch --target $target --out "$folder/kernels/sketch_$target"
+  done
+  on_hopper examples/causal.py --target sm_75 --dtype f16 --out "$folder/kernels/sketch_sm_75"
+  for one in gemm gemm_gelu gemm_reduce_sum; do
+    make_kernel examples/products/$one.py --target sm_90 --out "$folder/kernels/$one"
+  done
   build/kernelwright export hf "$folder/kernels/full" --to "$folder/hub/full" > /dev/null
   build/kernelwright self-test --write "$folder/planted" --target sm_90a
   flash_attention
   tar -cJf "$folder.tar.xz" -C "$(dirname "$folder")" "$(basename "$folder")"
   ls -l "$folder.tar.xz"
+}
+
+# A kernel for an older GPU, its text compiled for this one.
+on_hopper() {
+  local made=${*: -1}
+  make_kernel "$@"
+  build/kernelwright build "$made/kernel.cu" --target sm_90 --out "$made/kernel.cubin"
+  sed -i 's/"target": "sm_[0-9a]*"/"target": "sm_90"/' "$made/launch.json"
 }
 
 # The same wheels, for the archive to compress: a third smaller than theirs.
