@@ -148,7 +148,7 @@ def resources(path, target, tmp_path):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_printed_program_takes_the_registers_that_the_experts_text_takes(kernel, tmp_path):
-    program = ROOT / f"tests/corpus/{kernel.parent.name}_attention_fwd.tl"
+    program = ROOT / f"tests/corpus/{kernel.parent.name}_{kernel.stem}.tl"
     run = call("lower", program, "--out", tmp_path / "k.cu")
     assert run.returncode == 0, run.stderr
     target = TARGETS[kernel.parent.name][0]

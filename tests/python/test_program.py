@@ -60,7 +60,8 @@ exit {code}
     script.chmod(0o755)
     monkeypatch.setenv("KERNELWRIGHT_PROGRAM", str(script))
     monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cold, "_capture", lambda *_: (types.SimpleNamespace(graph={}, index={}), []))
+    monkeypatch.setattr(cold, "_capture", lambda *_: (types.SimpleNamespace(
+        graph={}, index={}, traced=types.SimpleNamespace(product=False)), []))
     monkeypatch.setattr(cold.capture, "write", lambda captured, folder: folder.mkdir())
     cache = Cache()
     with pytest.raises(kind, match="row 3 differs") as caught:
