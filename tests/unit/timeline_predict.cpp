@@ -250,7 +250,8 @@ TEST(Predict, copies_through_registers_are_waited_for) {
 TEST(Refused, a_gpu_that_nobody_has_described) {
   Diagnostics d;
   EXPECT_FALSE(find_gpu(kGpus, "b300", d));
-  EXPECT_EQ(d.all()[0].message, "no GPU is called 'b300'; there are a10, a100, h200, l40s, rtx8000, t4");
+  EXPECT_EQ(d.all()[0].message,
+            "no GPU is called 'b300'; there are a10, a100, h200, l40s, rtx8000, t4");
 }
 
 TEST(Refused, a_figure_without_a_source) {
