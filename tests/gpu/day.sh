@@ -23,8 +23,8 @@ pack() {
   # What the machine has, and what signs and fetches, which nothing here does: the archive stays small.
   rm -f "$folder"/wheels/{numpy,torch,nvidia,triton,cryptography,hf_xet,pydantic,sigstore,tuf,rfc,dns,secure}*
   uncompressed "$folder"/wheels/*.whl
-  make_kernel() { build/kernelwright make "$@" > /dev/null; }
-  make_kernel examples/full.py --out "$folder/kernels/full"
+  make_kernel() { build/kernelwright make "$@" --check quick > /dev/null; }  # the GPU is what proves here
+  build/kernelwright make examples/full.py --out "$folder/kernels/full" > /dev/null
   make_kernel examples/prefix_lm.py --out "$folder/kernels/prefix_lm"
   make_kernel tests/propose/differential.py --target sm_90 --proposer model --out "$folder/kernels/differential" \
     --api "folder:$(desk tests/propose/differential.answer.json)"
@@ -35,6 +35,7 @@ pack() {
   for one in gemm gemm_gelu gemm_reduce_sum; do
     make_kernel examples/products/$one.py --target sm_90 --out "$folder/kernels/$one"
   done
+  for example in full prefix_lm relative_bias; do in_cute examples/$example.py "$folder/kernels/cute_$example"; done
   build/kernelwright export hf "$folder/kernels/full" --to "$folder/hub/full" > /dev/null
   build/kernelwright self-test --write "$folder/planted" --target sm_90a
   flash_attention
@@ -44,10 +45,17 @@ pack() {
 
 # A kernel for an older GPU, its text compiled for this one.
 on_hopper() {
-  local made=${*: -1}
+  local made=${*: -1}  # the folder, last
   make_kernel "$@"
   build/kernelwright build "$made/kernel.cu" --target sm_90 --out "$made/kernel.cubin"
   sed -i 's/"target": "sm_[0-9a]*"/"target": "sm_90"/' "$made/launch.json"
+}
+
+# An Ampere-class kernel's program in CuTe, in the place of the kernel that it spells (docs/cute.md).
+in_cute() {
+  make_kernel "$1" --target sm_90 --out "$2"
+  build/kernelwright lower "$2/kernel.tl" --to cute --target sm_90 --out "$2/cute.cu"
+  .venv/bin/python tests/python/cute_build.py "$2/cute.cu" sm_90 "$2/kernel.cubin" > /dev/null
 }
 
 # The same wheels, for the archive to compress: a third smaller than theirs.

@@ -1,0 +1,118 @@
+"""Kernels of one function side by side, in one run on one GPU:
+
+    python bench/versus.py FOLDER FOLDER... --sizes B=4,H=16,G=16,M=4096,N=4096 [--causal] [--json FILE]
+
+A folder is what `kernelwright make` wrote. All of them get the same random inputs; their outputs are held against the
+first one's, and one that differs is wrong and ends the run. Then they take turns in rounds, each round in an order of its
+own, a cuBLAS product among them. A burst is 12 ms on a rested card, with the L2 cache cleared before each launch; sustained
+is the median of turns of 200 ms after 150 ms untimed (measuring.py says why). The ratios are to the first folder.
+
+Operations: an attention's four for each unmasked entry and column (D + V, twice), half of them with --causal; a product's
+two for each entry and K. Beside products stands what cuBLAS takes for the same one alone.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
+
+from measuring import Machine  # noqa: E402
+
+ROUNDS, SETTLE_MS, TURN_MS = 5, 150, 200
+TOLERANCE = 0.02  # of the greatest value: two right kernels differ by roundings
+
+
+def inputs_of(kernel, sizes, torch):
+    """Random tensors for the kernel's inputs, in its own order of dimensions."""
+    from kernelwright.launch import DTYPES
+    generator = torch.Generator("cuda").manual_seed(1)
+    made = []
+    for argument in map(kernel._arguments.get, kernel.inputs):
+        shape = [sizes[d] if isinstance(d, str) else d for d in argument["dims"]]
+        values = torch.randn(shape, device="cuda", generator=generator)
+        made.append(values.to(DTYPES[argument["dtype"]]))
+    return made
+
+
+def operations(tensors, causal):
+    a, b = tensors[0], tensors[1]
+    if len(tensors) == 2:  # a product
+        return 2 * a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3] * b.shape[3]
+    pairs = a.shape[0] * a.shape[1] * a.shape[2] * b.shape[2]
+    return 2 * pairs * (a.shape[3] + tensors[2].shape[3]) / (2 if causal else 1)
+
+
+def sustained_ms(run, torch):
+    def stretch(milliseconds):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        launches, spent = 8, 0.0
+        while True:
+            start.record()
+            for _ in range(launches):
+                run()
+            end.record()
+            end.synchronize()
+            spent = start.elapsed_time(end)
+            if spent >= milliseconds:
+                return spent / launches
+            launches = max(launches * 2, int(launches * milliseconds / max(spent, 0.01) * 1.1))
+    stretch(SETTLE_MS)
+    return stretch(TURN_MS)
+
+
+def main():
+    import torch
+    from kernelwright.launch import Kernel
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--sizes", required=True)
+    parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    sizes = {name: int(value) for name, value in (part.split("=") for part in options.sizes.split(","))}
+    machine, runs, first = Machine(), {}, None
+    tensors = inputs_of(Kernel(options.folders[0]), sizes, torch)
+    for folder in options.folders:
+        kernel = Kernel(folder)
+        launch = kernel.prepare(*(t.to(u.dtype) for t, u in zip(tensors, inputs_of(kernel, sizes, torch))))
+        output = launch()
+        output = output if torch.is_tensor(output) else output[0]
+        torch.cuda.synchronize()
+        first = output.float() if first is None else first
+        far = (output.float() - first).abs().max() / first.abs().max()
+        if not far <= TOLERANCE:
+            raise SystemExit(f"{folder}: differs from {options.folders[0]} by {far:.3g} of the greatest value")
+        runs[str(folder)] = launch
+    side = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    runs["cuBLAS 8192^3"] = lambda: side @ side.mT
+    if len(tensors) == 2:
+        runs["cuBLAS"] = lambda: tensors[0] @ tensors[1]
+    times = {name: ([], []) for name in runs}
+    order = list(runs)
+    for round_number in range(ROUNDS):
+        random.Random(round_number).shuffle(order)
+        for name in order:
+            times[name][0].append(machine.burst_ms(runs[name]))
+            times[name][1].append(sustained_ms(runs[name], torch))
+    print(f"{machine.environment()}\n{machine.clocks()}\n{options.sizes}{' causal' * options.causal}")
+    print(f"{'':44} {'burst':>26} {'sustained':>26}")
+    work, best = operations(tensors, options.causal), str(options.folders[0])
+    for name, both in times.items():
+        of = 2 * 8192**3 if name.endswith("^3") else work
+        cells = []
+        for ms, theirs in zip(both, times[best]):
+            middle = statistics.median(ms)
+            cells.append(f"{of / middle / 1e9:7.1f} TFLOP/s {statistics.median(theirs) / middle:6.3f} "
+                         f"±{(max(ms) - min(ms)) / middle / 2:5.1%}")
+        print(f"{name[-44:]:44} " + " ".join(cells))
+    if options.json:
+        options.json.write_text(json.dumps({"sizes": sizes, "environment": machine.environment(), "ms": times}))
+
+
+if __name__ == "__main__":
+    main()
