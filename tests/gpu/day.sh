@@ -103,7 +103,9 @@ run() {
   [ -d "$folder" ] || tar -xJf "$folder.tar.xz" -C "$(dirname "$folder")"
   venv=/tmp/kernelwright-day
   if [ ! -x $venv/bin/kernelwright ]; then
-    python3 -m venv --system-site-packages $venv
+    python3 -m venv $venv  # that sees this Python's PyTorch, which may be in an environment of its own
+    python3 -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])' \
+      > "$(echo $venv/lib/python3*/site-packages)/pytorch.pth"
     $venv/bin/pip install -q --no-index --no-deps "$folder"/wheels/*.whl
   fi
   export PATH=$venv/bin:$PATH PYTHONPYCACHEPREFIX=/tmp/pyc KW_WHEEL KW_FULL=$folder/kernels/full KW_HUB=$folder/hub/full
