@@ -111,6 +111,8 @@ run() {
   export PATH=$venv/bin:$PATH PYTHONPYCACHEPREFIX=/tmp/pyc KW_WHEEL KW_FULL=$folder/kernels/full KW_HUB=$folder/hub/full
   unset PYTHONDONTWRITEBYTECODE
   KW_WHEEL=$(ls "$folder"/wheels/kernelwright-*.whl)
+  KERNELWRIGHT_PROGRAM=$(echo $venv/lib/python3*/site-packages/kernelwright/bin/kernelwright)
+  export KERNELWRIGHT_PROGRAM  # the checkout's Python is what tests import, and there is no build beside it
   for stage in "${@:-selftest prove op snippets installed times hf bench conform}"; do
     for one in $stage; do
       { head_of_log; time "stage_$one"; echo "exit $?"; } > "$out/$one.log" 2>&1

@@ -40,7 +40,7 @@ def environment(tmp_path_factory):
     packages = next(folder.glob("lib/python3*/site-packages"))
     (packages / "parent.pth").write_text("\n".join(p for p in sys.path if p.endswith("-packages")))
     done = run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-index", "--no-deps",
-               given("KW_WHEEL"))
+               "--ignore-installed", given("KW_WHEEL"))
     assert done.returncode == 0
     return folder
 
