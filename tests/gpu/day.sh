@@ -4,7 +4,7 @@
 #   tests/gpu/day.sh pack FOLDER               where a build is: the wheel, wheels from PyPI, kernels to prove
 #   tests/gpu/day.sh run FOLDER OUT [STAGE]... on the GPU machine, in a checkout of the same commit
 #
-# Stages: selftest prove op snippets installed times hf bench conform; all of them where none is named. Each
+# Stages: selftest prove op snippets installed readme times hf report bench conform; all of them where none is named. Each
 # leaves OUT/STAGE.log, which begins with the GPU, its driver and the date; what is kept goes into docs/results/.
 # The machine needs PyTorch for CUDA, nvcc for `conform`, and the Python that PYTHON_VERSION names.
 set -uo pipefail
@@ -113,7 +113,7 @@ run() {
   KW_WHEEL=$(ls "$folder"/wheels/kernelwright-*.whl)
   KERNELWRIGHT_PROGRAM=$(echo $venv/lib/python3*/site-packages/kernelwright/bin/kernelwright)
   export KERNELWRIGHT_PROGRAM  # the checkout's Python is what tests import, and there is no build beside it
-  for stage in "${@:-selftest prove op snippets installed times hf bench conform}"; do
+  for stage in "${@:-selftest prove op snippets installed readme times hf report bench conform}"; do
     for one in $stage; do
       { head_of_log; time "stage_$one"; echo "exit $?"; } > "$out/$one.log" 2>&1
       echo "$one: $(tail -1 "$out/$one.log")"
@@ -139,6 +139,19 @@ stage_snippets() { python3 -m pytest -v tests/gpu/test_snippets.py; }
 stage_installed() { python3 -m pytest -sv tests/gpu/test_installed.py; }
 stage_times() { python3 bench/host_time.py && python3 bench/start_time.py; }
 stage_hf() { python3 tests/gpu/huggingface_models.py; }
+# README's first example, pasted into a fresh Python that has the wheel alone.
+stage_readme() {
+  local at=/tmp/kernelwright-readme
+  rm -rf $at && mkdir -p $at
+  sed -n '/^```python$/,/^```$/p' README.md | sed '1d;/^```$/,$d' > $at/pasted.py
+  (cd $at && env -u KERNELWRIGHT_PROGRAM KERNELWRIGHT_CACHE=$at/cache python -i < pasted.py && test -d cache)
+}
+# A report with what this GPU proved and measured.
+stage_report() {
+  kernelwright make examples/causal.py --gpu --out "$out/causal" &&
+    python3 bench/bench.py "causal=$out/causal" --only 'causal B4 H16 S4096 D128' --out "$out/causal.json" --burst &&
+    kernelwright report "$out/causal" --bench "$out/causal.json"
+}
 stage_bench() { python3 bench/bench.py "$folder/kernels/full" "$folder/kernels/prefix_lm" --out "$out/bench.json"; }
 stage_conform() { JOBS=16 tests/gpu/build.sh --breaks && JOBS=16 tests/gpu/run.sh --breaks; }
 
