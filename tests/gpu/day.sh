@@ -6,6 +6,7 @@
 #
 # Stages: selftest prove op snippets installed readme times hf report bench conform; all of them where none is named. Each
 # leaves OUT/STAGE.log, which begins with the GPU, its driver and the date; what is kept goes into docs/results/.
+# The prover wants the self-test first, on the same machine: prove, installed and report end in exit 3 without it.
 # The machine needs PyTorch for CUDA, nvcc for `conform`, and the Python that PYTHON_VERSION names.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,6 +16,7 @@ what=${1:?pack or run} folder=$(realpath -m "${2:?FOLDER}")
 pack() {
   set -e
   rm -rf "$folder" && mkdir -p "$folder/wheels" "$folder/kernels"
+  git describe --always --dirty > "$folder/commit"
   .venv/bin/pip wheel -q . --no-deps --no-build-isolation --no-index -w "$folder/wheels" \
     --config-settings cmake.define.KW_BUILT="$PWD/build"
   .venv/bin/pip download -q -d "$folder/wheels" --only-binary=:all: --python-version "$PYTHON_VERSION" \
@@ -111,8 +113,10 @@ run() {
   export PATH=$venv/bin:$PATH PYTHONPYCACHEPREFIX=/tmp/pyc KW_WHEEL KW_FULL=$folder/kernels/full KW_HUB=$folder/hub/full
   unset PYTHONDONTWRITEBYTECODE
   KW_WHEEL=$(ls "$folder"/wheels/kernelwright-*.whl)
-  KERNELWRIGHT_PROGRAM=$(echo $venv/lib/python3*/site-packages/kernelwright/bin/kernelwright)
-  export KERNELWRIGHT_PROGRAM  # the checkout's Python is what tests import, and there is no build beside it
+  # Tests and benchmarks of this checkout, the package and the program of the wheel: there is no build here.
+  rm -rf /tmp/kernelwright-checkout && mkdir /tmp/kernelwright-checkout
+  tar -cf - --exclude=./build --exclude=./python --exclude=./.?* . | tar -xf - -C /tmp/kernelwright-checkout
+  cd /tmp/kernelwright-checkout || return
   for stage in "${@:-selftest prove op snippets installed readme times hf report bench conform}"; do
     for one in $stage; do
       { head_of_log; time "stage_$one"; echo "exit $?"; } > "$out/$one.log" 2>&1
@@ -125,7 +129,7 @@ head_of_log() {
   date -u +"%F %T UTC"
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
   python3 -c 'import sys, torch; print("Python", sys.version.split()[0], "PyTorch", torch.__version__)'
-  git log -1 --format='commit %h' 2> /dev/null || true
+  echo "wheel and kernels of commit $(cat "$folder/commit")"
 }
 
 stage_selftest() { kernelwright-prove --self-test "$folder/planted"; }
@@ -144,7 +148,7 @@ stage_readme() {
   local at=/tmp/kernelwright-readme
   rm -rf $at && mkdir -p $at
   sed -n '/^```python$/,/^```$/p' README.md | sed '1d;/^```$/,$d' > $at/pasted.py
-  (cd $at && env -u KERNELWRIGHT_PROGRAM KERNELWRIGHT_CACHE=$at/cache python -i < pasted.py && test -d cache)
+  (cd $at && KERNELWRIGHT_CACHE=$at/cache python -i < pasted.py && test -d cache)
 }
 # A report with what this GPU proved and measured.
 stage_report() {
