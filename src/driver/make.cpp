@@ -9,6 +9,7 @@
 
 #include "check/check.h"
 #include "driver/certificate.h"
+#include "driver/certify.h"
 #include "driver/cpu_self_test.h"
 #include "driver/failure.h"
 #include "driver/from_sketch.h"
@@ -418,13 +419,16 @@ class Maker {
   }
 
   bool prove() {
-    const ProcessResult run = run_process({beside("kernelwright-prove"), made_.folder}, {}, 600);
-    say("prove", run.out + run.err);
+    const ProcessResult run =
+        run_process({beside("kernelwright-prove"), made_.folder, "--json"}, {}, 600);
+    say("prove", run.err);
     made_.exit = run.exit_code == 0   ? Exit::holds
                  : run.exit_code == 1 ? Exit::refuted
                  : run.exit_code == 3 ? Exit::inconclusive
                                       : Exit::own_fault;
-    return true;
+    if (!ran_on_gpu(run.out) || certify(made_.folder, run.out, diagnostics_)) return true;
+    made_.exit = exit_for(diagnostics_);
+    return false;
   }
 
   struct Said {

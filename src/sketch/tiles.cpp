@@ -24,7 +24,12 @@ Rank rank(const Machine& m, const Work& w, const Sizes& s, double rate) {
       (double(s.workers) * (double(kWarps) * keys + left) + keys) / m.gpu.shared_bytes_per_cycle;
   const double waits = 2 * m.gpu.barrier_latency + m.gpu.product_latency;
   const double time = std::max(products, memory) / double(s.rows * s.workers * s.keys);
-  return {blocks * s.workers >= 2, products * kWaitsShare >= waits, -time, blocks, s.keys, s.rows};
+  return {blocks * s.workers >= 2,
+          double(blocks) * products * kWaitsShare >= waits,
+          -time,
+          blocks,
+          s.keys,
+          s.rows};
 }
 
 }  // namespace

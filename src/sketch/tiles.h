@@ -7,8 +7,12 @@
 // Of these the best are chosen, by the first of these that tells two apart:
 //   T3  two workers on a multiprocessor or more, of one thread block or of several: one multiplies
 //       while the other is in its softmax.
-//   T4  the products of a block of keys take twenty times as long as what it waits for: two
-//       barriers and the first product's latency.
+//   T4  the products of a block of keys, for all workers of the multiprocessor, take twenty times
+//   as
+//       long as what it waits for: two barriers and the first product's latency. What waits in one
+//       thread block, another one fills. (Two blocks of a worker rather than one of two: on an
+//       H200, 2026-11-23, D 128, the latter had 0.97 of the speed in full and 0.89 in causal
+//       attention.)
 //   T5  the least time a row and key: the longer of the products and of what is read and written
 //       in shared memory. A warp reads all of the keys' tiles for its own rows, so more rows a
 //       worker take less of it.

@@ -139,3 +139,16 @@ def test_comments_that_a_change_may_have_made_stale_are_shown(makes):
     said = makes("numbers").run.stderr
     line = next(n for n, text in enumerate(KERNEL.read_text().splitlines(), 1) if "float scale" in text)
     assert re.search(rf"attention_fwd.cu:{line}:.*lower.stale_comment", said), said
+
+
+def test_what_a_gpu_said_becomes_part_of_the_folder(tmp_path):
+    """The stand-in driver computes nothing, so on it every kernel is wrong."""
+    folder = tmp_path / "made"
+    run = call("make", ROOT / "examples/full.py", "--check", "quick", "--gpu", "--out", folder,
+               LD_LIBRARY_PATH=str(ROOT / "build/tests/fake_cuda"))
+    assert run.returncode == 1, run.stderr
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert certificate["verdict"] == certificate["gpu"]["verdict"] == "refuted"
+    assert json.loads((folder / "gpu.json").read_text())["machine"] == certificate["gpu"]["machine"]
+    page = (folder / "report.html").read_text()
+    assert "Wrong on Fake GPU" in page and "Do not use this kernel." in page and "not run on a GPU" not in page.lower()

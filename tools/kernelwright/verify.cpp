@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "driver/certify.h"
 #include "driver/exact_build.h"
 #include "support/files.h"
 
@@ -72,19 +73,8 @@ void add_certify(CLI::App& app, Result& result) {
   command->add_option("--proof", state->proof, "the report, or - for standard input")->required();
   command->callback([state, &result] {
     Diagnostics d;
-    const std::filesystem::path folder = state->folder;
-    const auto tools = driver::find_tools(d);
-    const auto schema = tools ? driver::certificate_schema(tools->home, d) : std::nullopt;
-    const SourcePtr text = read_input((folder / "certificate.json").string(), d);
     const SourcePtr proof = read_input(state->proof, d);
-    auto claims =
-        schema && text && proof ? driver::read_certificate(text, *schema, d) : std::nullopt;
-    bool done = claims && driver::add_proof(*claims, proof->text, d);
-    if (done) {
-      done = write_file(folder / "gpu.json", proof->text) &&
-             write_file(folder / "certificate.json", claims->dump(1) + "\n");
-      if (!done) d.error("cli.write", {}, "cannot write into '" + state->folder + "'");
-    }
+    const bool done = proof && driver::certify(state->folder, proof->text, d);
     result = finish(done ? Exit::holds : driver::exit_for(d), d, {});
   });
 }
