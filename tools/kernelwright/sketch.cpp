@@ -109,7 +109,7 @@ bool read_params(const State& state, std::map<std::string, int64_t>& params, Dia
 Result end(const State& state, const author::Conversation& talk, const std::string& what, bool good,
            Diagnostics& d) {
   if (good) {
-    std::cerr << fmt::format("{} by {}: {}\n", what, talk.who(),
+    std::cerr << fmt::format("{}: model ({}): {}\n", what, talk.who(),
                              author::count_refusals(talk.attempts()));
     return finish(Exit::holds, d, state.output);
   }
