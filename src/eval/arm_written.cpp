@@ -3,7 +3,7 @@
 // The two arms in TL end with the same judges: laws, the loop's check, the one that decides, and
 // the compiler. What differs is what is asked for. The passes reshape between two products and know
 // which side of them is transposed, so a sketch can hardly go wrong there; that is what two steps
-// are for, and the table counts it.
+// are for, and the table counts how often one step does.
 #include "author/write.h"
 #include "eval/cute.h"
 #include "eval/eval.h"
@@ -50,7 +50,7 @@ Conversation converse_writing(const Writing& writing, Arm arm, Watched& provider
     out.push_back({a.refusal.code, a.answer.tokens_in, a.answer.tokens_out, a.answer.dollars,
                    provider.seconds(out.size()), a.step, a.step != "sketch"});
     // Nothing refuses a kernel in CuTe that compiles, and nothing can show it to be right.
-    if (arm == Arm::cute && a.refusal.code.empty()) out.back().code = "cute.inconclusive";
+    if (arm == Arm::cute && a.refusal.code.empty()) out.back().code = kUndecidedCute;
   }
   return out;
 }

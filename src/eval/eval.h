@@ -57,6 +57,8 @@ struct Question {
 
 using Conversation = std::vector<Question>;
 bool passed(const Conversation& conversation);
+// The code of a kernel in CuTe that compiles.
+inline constexpr const char* kUndecidedCute = "cute.inconclusive";
 // It ended with an answer that nothing refuses and nothing can show to be right.
 bool undecided(const Conversation& conversation);
 

@@ -72,7 +72,7 @@ Sums sums_of(const Line& line) {
         sums.tokens += q.tokens_in + q.tokens_out;
         sums.dollars += q.dollars;
         sums.seconds += q.seconds;
-        if (!q.code.empty()) ++sums.refused[q.code];
+        if (!q.code.empty() && q.code != kUndecidedCute) ++sums.refused[q.code];
       }
       if (passed(c)) continue;
       if (undecided(c))
@@ -126,7 +126,8 @@ std::string print(const std::vector<Measured>& all) {
     out += fmt::format("{:<23} {:>7} {:>7} {:>7} {:>9} {:>9.1f} {:>9.0f} {:>9.4f}\n", line.title(),
                        figure(pass_at(1, line)), figure(pass_at(3, line)), figure(pass_at(5, line)),
                        sums.undecided, sums.seconds / n, sums.tokens / n, sums.dollars / n);
-    why += fmt::format("{}: {} of {} failed: {}", line.title(), sums.failed, sums.conversations,
+    why += fmt::format("{}: {} of {} failed{}: {}", line.title(), sums.failed, sums.conversations,
+                       sums.undecided ? fmt::format(", {} undecided", sums.undecided) : "",
                        counted(sums.ends));
     for (const auto& [what, codes] : confusions())
       why += line.arm == Arm::cute ? fmt::format("; {} not seen", what)

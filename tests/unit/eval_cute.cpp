@@ -10,7 +10,9 @@ bool taken(const std::string& line) {
   propose::Refusal refusal;
   const bool taken = only_cute_included("int a;\n" + line + "\nint b;\n", refusal);
   EXPECT_EQ(taken, refusal.code.empty());
-  if (!taken) EXPECT_EQ(refusal.code, "cute.include");
+  if (!taken) {
+    EXPECT_EQ(refusal.code, "cute.include");
+  }
   return taken;
 }
 
