@@ -54,7 +54,7 @@ TEST(AuthorConversation, StepsShareTheirAttempts) {
 
 TEST(AuthorConversation, TokensEndIt) {
   Says says(std::string(4000, 'x'));  // about a thousand tokens
-  Conversation talk(says, {9, 2200, 5000});
+  Conversation talk(says, {9, 4000, 5000});
   Diagnostics d;
   EXPECT_FALSE(talk.ask(question("kernel"), refusing(9), d));
   EXPECT_EQ(says.asked.size(), 2u);
