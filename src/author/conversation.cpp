@@ -57,7 +57,7 @@ bool Conversation::ask(const Question& question, const Judge& judge, Diagnostics
 
 void Conversation::report(const std::string& what, Diagnostics& diagnostics) const {
   Diagnostic& d = diagnostics.error(
-      "author.none", {}, fmt::format("no {} was accepted in {}", what, count_refusals(attempts_)));
+      "author.none", {}, fmt::format("no answer gave {}: {}", what, count_refusals(attempts_)));
   if (!attempts_.empty() && !attempts_.back().refusal.code.empty())
     d.notes.push_back({"the last: " + attempts_.back().refusal.sentence, {}});
   d.hint = problem() ? problem()->what() : "allow more attempts, or ask another model";

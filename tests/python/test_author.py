@@ -90,7 +90,7 @@ WRONG = {
 
 def test_every_wrong_sketch_is_told_why_and_counted(spec, tmp_path):
     run = draw(tmp_path, spec, WRONG.values(), "--attempts", len(WRONG))
-    assert_refused(run, "author.none", f"no sketch was accepted in {len(WRONG)} attempts:", "1 tl.syntax",
+    assert_refused(run, "author.none", f"no answer gave a sketch: {len(WRONG)} attempts:", "1 tl.syntax",
                    "1 check.refuted", exit_code=3)
     assert not (tmp_path / "x.tl").exists()
     attempts = json.loads((tmp_path / "x.tl.attempts.json").read_text())["attempts"]

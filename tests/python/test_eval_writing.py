@@ -86,8 +86,8 @@ def test_one_step_and_two_are_judged_alike_and_counted_apart(task, tmp_path):
     assert {key: row["pass@1"] for key, row in rows.items()} == {
         ("one-step", True): 0.5, ("one-step", False): 0.5, ("two-steps", True): 0, ("two-steps", False): 0.5}
     one, two = rows["one-step", False], rows["two-steps", False]
-    assert one["refused"] == {"gemm_add.C2": 1, "gemm.C3": 1, "build.spill": 1}
-    assert (one["missing reshape"], one["transposed"], one["ends"]) == (1, 1, {"build.spill": 1})
+    assert one["refused"] == {"gemm_add.C2": 1, "gemm.C3": 1, "launch.shared": 1}
+    assert (one["missing reshape"], one["transposed"], one["ends"]) == (1, 1, {"launch.shared": 1})
     assert two["refused"] == {"sketch.fit": 1, "answer.json": 1, "check.refuted": 1}
     # A sketch that was accepted with the last answer is no kernel yet.
     assert (two["missing reshape"], two["transposed"], two["ends"]) == (0, 0, {"budget.attempts": 1})

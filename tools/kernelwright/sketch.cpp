@@ -120,7 +120,7 @@ Result end(const State& state, const author::Conversation& talk, const std::stri
                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace) +
                     "\n",
                 d);
-  talk.report(what, d);
+  talk.report(what == "sketch" ? "a sketch" : what, d);
   return finish(talk.problem() ? models::exit_of(talk.problem()->kind) : Exit::inconclusive, d,
                 state.output);
 }
