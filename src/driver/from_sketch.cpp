@@ -14,10 +14,10 @@
 
 namespace kw::driver {
 namespace fs = std::filesystem;
-namespace {
 
-std::optional<timeline::Gpu> gpu_for(const fs::path& folder, const std::string& target,
+std::optional<timeline::Gpu> gpu_for(const Home& home, const std::string& target,
                                      Diagnostics& diagnostics) {
+  const fs::path folder = home.root / "gpus";
   std::vector<std::string> names, there;
   std::error_code failed;
   for (const auto& file : fs::directory_iterator(folder, failed))
@@ -37,8 +37,6 @@ std::optional<timeline::Gpu> gpu_for(const fs::path& folder, const std::string& 
   return std::nullopt;
 }
 
-}  // namespace
-
 bool has_expert(const Tools& tools, const std::string& target) {
   const TargetLimits* known = find_target(target);
   return known && !known->folder.empty() &&
@@ -47,7 +45,7 @@ bool has_expert(const Tools& tools, const std::string& target) {
 
 std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
                                     const std::string& target, Diagnostics& diagnostics) {
-  const auto gpu = gpu_for(tools.home.root / "gpus", target, diagnostics);
+  const auto gpu = gpu_for(tools.home, target, diagnostics);
   if (!gpu) return std::nullopt;
   const auto machine = sketch::machine(*gpu, target, diagnostics);
   const std::string file = (tools.home.root / "sketches" / "attention.tl").string();

@@ -5,6 +5,7 @@
 
 #include "driver/tools.h"
 #include "spec/form.h"
+#include "timeline/gpu.h"
 
 namespace kw::driver {
 
@@ -12,6 +13,10 @@ struct Sketched {
   SourcePtr text;
   std::string said;  // for the stage's line
 };
+
+// The first GPU of gpus/ that runs the target. Reports sketch.gpu where none does.
+std::optional<timeline::Gpu> gpu_for(const Home& home, const std::string& target,
+                                     Diagnostics& diagnostics);
 
 // Whether some expert's text is for the target; false also for a target that nobody knows.
 bool has_expert(const Tools& tools, const std::string& target);

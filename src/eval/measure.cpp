@@ -8,17 +8,26 @@
 
 namespace kw::eval {
 
-std::string_view name(Arm arm) { return arm == Arm::cuda ? "cuda" : "tl"; }
-
-bool passed(const Conversation& conversation) {
-  return !conversation.empty() && conversation.back().code.empty();
+std::string_view name(Arm arm) {
+  static constexpr std::string_view names[] = {"cuda", "tl", "one-step", "two-steps", "cute"};
+  return names[static_cast<size_t>(arm)];
 }
 
-bool measure(const Task& task, models::Provider& provider, const Options& options,
-             std::vector<Measured>& all, Diagnostics& diagnostics) {
+bool edits(Arm arm) { return arm == Arm::cuda || arm == Arm::tl; }
+
+bool passed(const Conversation& conversation) {
+  return !conversation.empty() && conversation.back().code.empty() && conversation.back().whole;
+}
+
+bool undecided(const Conversation& conversation) {
+  return !conversation.empty() && conversation.back().code.ends_with(".inconclusive");
+}
+
+bool measure(const std::string& function, const Converse& converse, models::Provider& provider,
+             const Options& options, std::vector<Measured>& all, Diagnostics& diagnostics) {
   const size_t first = all.size();
   for (const Arm arm : options.arms)
-    all.push_back({task.capture.form.name, arm, std::vector<Conversation>(options.samples)});
+    all.push_back({function, arm, std::vector<Conversation>(options.samples)});
   const int count = static_cast<int>(options.arms.size()) * options.samples;
   std::atomic<int> next{0};
   std::mutex mutex;
@@ -30,8 +39,7 @@ bool measure(const Task& task, models::Provider& provider, const Options& option
       Watched own(provider, "eval." + std::string(name(row.arm)), n % options.samples + 1);
       Diagnostics said;
       try {
-        row.samples[n % options.samples] =
-            (row.arm == Arm::cuda ? converse_in_cuda : converse_in_tl)(task, own, options, said);
+        row.samples[n % options.samples] = converse(row.arm, own, said);
       } catch (const models::ProviderError& e) {
         const std::lock_guard lock(mutex);
         if (!unanswered) unanswered = e;

@@ -21,20 +21,24 @@ struct Line {
   std::map<std::string, std::vector<Conversation>> tasks;  // by specification
 
   std::string title() const {
-    const char* what = arm == Arm::cuda ? "CUDA" : "TL";
+    static constexpr const char* names[] = {"CUDA", "TL", "one step", "two steps", "CuTe"};
+    const char* what = names[static_cast<size_t>(arm)];
     return fmt::format("{}, {}", what, first ? "first answer" : "with feedback");
   }
 };
 
 std::vector<Line> lines_of(const std::vector<Measured>& all) {
   std::vector<Line> lines;
-  for (const Arm arm : {Arm::cuda, Arm::tl})
+  for (const Arm arm : {Arm::cuda, Arm::tl, Arm::one_step, Arm::two_steps, Arm::cute})
     for (const bool first : {true, false}) {
       Line line{arm, first, {}};
       for (const Measured& m : all) {
         if (m.arm != arm) continue;
         for (Conversation c : m.samples) {
-          if (first && c.size() > 1) c.resize(1);
+          // What comes after the first refusal is what feedback gave.
+          const auto refused =
+              std::ranges::find_if(c, [](const Question& q) { return !q.code.empty(); });
+          if (first && refused != c.end()) c.erase(refused + 1, c.end());
           line.tasks[m.spec].push_back(std::move(c));
         }
       }
@@ -54,7 +58,7 @@ std::optional<double> pass_at(int k, const Line& line) {
 // Means of one conversation, and how often which code refused.
 struct Sums {
   double tokens = 0, dollars = 0, seconds = 0;
-  int conversations = 0, failed = 0;
+  int conversations = 0, failed = 0, undecided = 0;
   std::map<std::string, int> ends;     // why a conversation that failed ended
   std::map<std::string, int> refused;  // every answer
 };
@@ -68,11 +72,16 @@ Sums sums_of(const Line& line) {
         sums.tokens += q.tokens_in + q.tokens_out;
         sums.dollars += q.dollars;
         sums.seconds += q.seconds;
-        if (!q.code.empty()) ++sums.refused[q.code];
+        if (!q.code.empty() && q.code != kUndecidedCute) ++sums.refused[q.code];
       }
       if (passed(c)) continue;
-      ++sums.failed;
-      ++sums.ends[c.empty() ? "budget.tokens" : c.back().code];
+      if (undecided(c))
+        ++sums.undecided;
+      else
+        ++sums.failed;
+      ++sums.ends[c.empty()               ? "budget.tokens"
+                  : c.back().code.empty() ? "budget.attempts"
+                                          : c.back().code];
     }
   return sums;
 }
@@ -108,19 +117,21 @@ std::string counted(const std::map<std::string, int>& codes) {
 }  // namespace
 
 std::string print(const std::vector<Measured>& all) {
-  std::string out = fmt::format("{:<20} {:>7} {:>7} {:>7} {:>9} {:>9} {:>9}\n", "", "pass@1",
-                                "pass@3", "pass@5", "seconds", "tokens", "dollars");
+  std::string out = fmt::format("{:<23} {:>7} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9}\n", "", "pass@1",
+                                "pass@3", "pass@5", "undecided", "seconds", "tokens", "dollars");
   std::string why;
   for (const Line& line : lines_of(all)) {
     const Sums sums = sums_of(line);
     const double n = std::max(1, sums.conversations);
-    out += fmt::format("{:<20} {:>7} {:>7} {:>7} {:>9.1f} {:>9.0f} {:>9.4f}\n", line.title(),
+    out += fmt::format("{:<23} {:>7} {:>7} {:>7} {:>9} {:>9.1f} {:>9.0f} {:>9.4f}\n", line.title(),
                        figure(pass_at(1, line)), figure(pass_at(3, line)), figure(pass_at(5, line)),
-                       sums.seconds / n, sums.tokens / n, sums.dollars / n);
-    why += fmt::format("{}: {} of {} failed: {}", line.title(), sums.failed, sums.conversations,
+                       sums.undecided, sums.seconds / n, sums.tokens / n, sums.dollars / n);
+    why += fmt::format("{}: {} of {} failed{}: {}", line.title(), sums.failed, sums.conversations,
+                       sums.undecided ? fmt::format(", {} undecided", sums.undecided) : "",
                        counted(sums.ends));
     for (const auto& [what, codes] : confusions())
-      why += fmt::format("; {} {}", count(sums.refused, codes), what);
+      why += line.arm == Arm::cute ? fmt::format("; {} not seen", what)
+                                   : fmt::format("; {} {}", count(sums.refused, codes), what);
     why += "\n";
   }
   return out + "Seconds, tokens and dollars are means of one conversation.\n" + why;
@@ -138,19 +149,23 @@ nlohmann::ordered_json to_json(const std::vector<Measured>& all) {
     }
     row.update({{"conversations", sums.conversations},
                 {"failed", sums.failed},
+                {"undecided", sums.undecided},
                 {"tokens", sums.tokens},
                 {"dollars", sums.dollars},
                 {"seconds", sums.seconds},
                 {"ends", sums.ends},
                 {"refused", sums.refused}});
-    for (const auto& [what, codes] : confusions()) row[what] = count(sums.refused, codes);
+    for (const auto& [what, codes] : confusions())
+      row[what] = line.arm == Arm::cute ? nlohmann::ordered_json()
+                                        : nlohmann::ordered_json(count(sums.refused, codes));
     rows.push_back(row);
   }
   for (const Measured& m : all)
     for (size_t n = 0; n < m.samples.size(); ++n) {
       nlohmann::ordered_json questions = nlohmann::ordered_json::array();
       for (const Question& q : m.samples[n])
-        questions.push_back({{"code", q.code},
+        questions.push_back({{"step", q.step},
+                             {"code", q.code},
                              {"tokens_in", q.tokens_in},
                              {"tokens_out", q.tokens_out},
                              {"dollars", q.dollars},
@@ -159,6 +174,7 @@ nlohmann::ordered_json to_json(const std::vector<Measured>& all) {
                          {"arm", name(m.arm)},
                          {"sample", n + 1},
                          {"passed", passed(m.samples[n])},
+                         {"undecided", undecided(m.samples[n])},
                          {"questions", questions}});
     }
   return {{"rows", rows}, {"samples", samples}};

@@ -82,16 +82,21 @@ std::string operators_of(int level) {
 
 }  // namespace
 
-bool may_write(const tl::Row& row) { return !row.cuda.empty() && row.op != tl::Op::include; }
+bool may_write(const tl::Row& row, tl::Level level) {
+  if (row.op == tl::Op::include) return false;
+  return level == tl::Level::scheduled ? !row.cuda.empty() : row.level <= level;
+}
 
-std::string statements_manual() {
+std::string statements_manual(tl::Level level) {
   std::string out;
   for (const tl::Block block :
        {tl::Block::top, tl::Block::args, tl::Block::shared, tl::Block::body}) {
-    out += fmt::format("{}{}:\n", out.empty() ? "" : "\n", name_of(block));
+    std::string lines;
     for (const tl::Row& row : tl::table())
-      if (row.where == block && may_write(row))
-        out += fmt::format("  {:<16} {}\n", row.word, spelling(row));
+      if (row.where == block && may_write(row, level))
+        lines += fmt::format("  {:<16} {}\n", row.word, spelling(row));
+    if (lines.empty()) continue;
+    out += fmt::format("{}{}:\n{}", out.empty() ? "" : "\n", name_of(block), lines);
   }
   return out;
 }
@@ -114,11 +119,11 @@ std::string expressions_manual() {
   return out + fmt::format("constants: {}, true, false\n", fmt::join(constants, ", "));
 }
 
-std::string laws_manual() {
+std::string laws_manual(tl::Level level) {
   std::set<std::string_view> written, every;
   for (const tl::Row& row : tl::table()) {
     every.insert(row.word);
-    if (may_write(row)) written.insert(row.word);
+    if (may_write(row, level)) written.insert(row.word);
   }
   std::string out;
   for (const tl::Law& law : tl::laws()) {

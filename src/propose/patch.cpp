@@ -116,24 +116,6 @@ class Patch {
   std::map<int, size_t> edit_at_;
 };
 
-const Diagnostic* first_error(const Diagnostics& diagnostics) {
-  for (const Diagnostic& d : diagnostics.all())
-    if (d.severity == Severity::error) return &d;
-  return nullptr;
-}
-
-Refusal refusal_of(const Diagnostic& d) {
-  std::string sentence = d.message;
-  if (d.span.known())
-    sentence += fmt::format(", at `{}`", trimmed(line_of(*d.span.source, d.span.start().line)));
-  for (const Note& note : d.notes) sentence += "; " + note.message;
-  if (const tl::Law* law = tl::law(d.code))
-    sentence += fmt::format(". Law {}: {}", law->id, law->text);
-  else if (!d.hint.empty())
-    sentence += "; " + d.hint;
-  return {d.code, one_line(sentence)};
-}
-
 // An argument as a launch and a check see it: its statement without the value. In the order of the
 // names, since one statement may declare several.
 std::map<std::string, std::string> arguments_of(const tl::Program& program) {
@@ -175,6 +157,22 @@ std::multiset<std::string> heads_of(const tl::Program& program, tl::Op op) {
 
 }  // namespace
 
+Refusal refusal_of(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.all()) {
+    if (d.severity != Severity::error) continue;
+    std::string sentence = d.message;
+    if (d.span.known())
+      sentence += fmt::format(", at `{}`", trimmed(line_of(*d.span.source, d.span.start().line)));
+    for (const Note& note : d.notes) sentence += "; " + note.message;
+    if (const tl::Law* law = tl::law(d.code))
+      sentence += fmt::format(". Law {}: {}", law->id, law->text);
+    else if (!d.hint.empty())
+      sentence += "; " + d.hint;
+    return {d.code, one_line(sentence)};
+  }
+  return {"tl.syntax", "the program cannot be read"};
+}
+
 std::vector<std::string> lines_of(const tl::Program& program) {
   return kw::lines_of(tl::print(program));
 }
@@ -195,8 +193,7 @@ std::optional<tl::Program> read_program(const std::string& text, const tl::Progr
   Diagnostics diagnostics;
   std::optional<tl::Program> program = tl::parse(make_source("answer.tl", text), diagnostics);
   if (!program) {
-    const Diagnostic* d = first_error(diagnostics);
-    refusal = d ? refusal_of(*d) : Refusal{"tl.syntax", "the program cannot be read"};
+    refusal = refusal_of(diagnostics);
     return std::nullopt;
   }
   if (heads_of(source, tl::Op::include) != heads_of(*program, tl::Op::include)) {
@@ -215,7 +212,7 @@ std::optional<tl::Program> read_program(const std::string& text, const tl::Progr
       return std::nullopt;
     }
   if (tl::verify(*program, diagnostics)) return program;
-  refusal = refusal_of(*first_error(diagnostics));
+  refusal = refusal_of(diagnostics);
   return std::nullopt;
 }
 

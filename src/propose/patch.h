@@ -27,6 +27,9 @@ std::string numbered(const std::vector<std::string>& lines);
 std::optional<std::string> apply(const std::vector<std::string>& lines, const Edits& edits,
                                  Refusal& refusal);
 
+// The first error as a sentence for a proposer: what and where, its notes, and the law or the hint.
+Refusal refusal_of(const Diagnostics& diagnostics);
+
 // Reads the text and holds it against the source and the laws. Refuses with tl.syntax,
 // edit.include, edit.arguments, edit.kernel (another module than one with the source's kernel) and
 // with the number of the first law that is broken.

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "propose/anonymous.h"
+#include "propose/asker.h"
 #include "propose/bindings.h"
 #include "propose/judge.h"
 #include "propose/patch.h"
@@ -16,32 +17,6 @@
 
 namespace kw::propose {
 namespace {
-
-// What a text costs where an endpoint does not count: models have about four bytes a token.
-long estimated_tokens(size_t bytes) { return static_cast<long>(bytes / 4) + 1; }
-
-std::string_view name_of(models::ProviderError::Kind kind) {
-  using Kind = models::ProviderError::Kind;
-  switch (kind) {
-    case Kind::unreachable:
-      return "provider.unreachable";
-    case Kind::refused_key:
-      return "provider.refused_key";
-    case Kind::rate_limited:
-      return "provider.rate_limited";
-    case Kind::bad_request:
-      return "provider.bad_request";
-    case Kind::server:
-      return "provider.server";
-    case Kind::timeout:
-      return "provider.timeout";
-    case Kind::malformed:
-      return "provider.malformed";
-    case Kind::budget:
-      return "provider.budget";
-  }
-  return "provider.server";
-}
 
 // What all conversations have in common.
 struct Shared {
@@ -64,7 +39,7 @@ struct Ended {
 class Conversation {
  public:
   Conversation(Shared& shared, int sample)
-      : shared_(shared), sample_(sample), tokens_left_(shared.options.tokens) {}
+      : shared_(shared), sample_(sample), asker_(shared.provider, shared.options.tokens) {}
 
   Ended run() {
     for (int number = 1; number <= shared_.options.attempts && !lost(); ++number) {
@@ -99,43 +74,11 @@ class Conversation {
   }
 
   bool ask(const Prompt& prompt, Attempt& attempt) {
-    const long question = estimated_tokens(prompt.system.size() + prompt.user.size());
-    constexpr long kLeast = 256;  // of an answer: shorter ones say nothing
-    int most = shared_.options.answer_tokens;
-    if (shared_.options.tokens > 0) {
-      const long left = tokens_left_ - question;
-      if (left < kLeast) {
-        attempt.refusal = {
-            "budget.tokens",
-            fmt::format("{} tokens are left of {} of the conversation, and the question has "
-                        "about {}",
-                        std::max(0L, tokens_left_), shared_.options.tokens, question)};
-        return false;
-      }
-      most = static_cast<int>(std::min<long>(most, left));
-    }
-    models::Request request{"transfer",  attempt.number,  sample_, prompt.system,
-                            prompt.user, answer_schema(), most};
-    try {
-      attempt.answer = shared_.provider.ask(request, [](size_t bytes) {
-        if (bytes > kMostBytes)
-          throw Endless(fmt::format("the answer goes on after {} bytes", bytes));
-      });
-    } catch (const Endless& e) {
-      attempt.refusal = {"answer.size",
-                         fmt::format("{}, at most {} are read", e.what(), kMostBytes)};
-      tokens_left_ -= question + estimated_tokens(kMostBytes);
-      last_ = Feedback{std::nullopt, attempt.refusal, ""};
-      attempt.stage = Stage::answered;
-      return true;
-    } catch (const models::ProviderError& e) {
-      attempt.refusal = {std::string(name_of(e.kind)), one_line(e.what())};
-      ended_.problem = e;
-      return false;
-    }
-    const models::Answer& a = attempt.answer;
-    tokens_left_ -= (a.tokens_in ? a.tokens_in : question) +
-                    (a.tokens_out ? a.tokens_out : estimated_tokens(a.text.size()));
+    const Came came = asker_.ask({"transfer", attempt.number, sample_, prompt.system, prompt.user,
+                                  answer_schema(), shared_.options.answer_tokens},
+                                 attempt.answer, attempt.refusal);
+    ended_.problem = asker_.problem();
+    if (came == Came::nothing) return false;
     attempt.stage = Stage::answered;
     return true;
   }
@@ -188,13 +131,9 @@ class Conversation {
     }
   }
 
-  struct Endless : std::runtime_error {
-    using std::runtime_error::runtime_error;
-  };
-
   Shared& shared_;
   const int sample_;
-  long tokens_left_;
+  Asker asker_;
   std::optional<Feedback> last_;
   Ended ended_;
 };

@@ -23,15 +23,19 @@ int64_t available(const Machine& m, int64_t workers, int64_t blocks) {
   return std::min(kThreadRegisters, m.gpu.registers / (kThreads * workers * blocks));
 }
 
+// Of tiles, a thread. Products in flight keep their left side's registers too: the exponentials as
+// an operand.
+int64_t held(const Machine& m, const Work& w, const Sizes& s) {
+  return registers(w, s) + (m.style == Style::engine ? s.rows * s.keys / 2 / kThreads : 0);
+}
+
 bool fits(const Machine& m, const Work& w, const Sizes& s, int64_t blocks) {
   const int64_t bytes = shared_bytes(w, s);
   if (m.style == Style::engine && s.rows != 64) return false;  // the height of a wgmma
-  // Products in flight keep their left side's registers too: the exponentials as an operand.
-  const int64_t operand = m.style == Style::engine ? s.rows * s.keys / 2 / kThreads : 0;
   const bool room =
       bytes <= m.block_bytes && blocks * (bytes + m.reserved_bytes) <=
                                     m.gpu.shared_bytes + (blocks == 1 ? m.reserved_bytes : 0);
-  return room && registers(w, s) + operand + kBesideTiles <= available(m, s.workers, blocks);
+  return room && held(m, w, s) + kBesideTiles <= available(m, s.workers, blocks);
 }
 
 }  // namespace
@@ -113,7 +117,7 @@ int64_t resident(const Machine& machine, const Work& work, const Sizes& sizes) {
 
 void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span span,
             Diagnostics& diagnostics) {
-  const int64_t bytes = shared_bytes(work, sizes), held = registers(work, sizes);
+  const int64_t bytes = shared_bytes(work, sizes), taken = held(machine, work, sizes);
   const int64_t room = available(machine, sizes.workers, 1) - kBesideTiles;
   const bool memory = bytes > machine.block_bytes;
   Diagnostic& d = diagnostics.error(
@@ -121,14 +125,15 @@ void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span s
       memory ? fmt::format("the tiles take {} bytes of shared memory, and {} has {} for a thread "
                            "block",
                            bytes, machine.gpu.name, machine.block_bytes)
-             : fmt::format("the accumulators take {} registers of each thread, and {} leaves {} "
-                           "for them",
-                           held, machine.gpu.name, room));
+             : fmt::format(
+                   "the {} take {} registers of each thread, and {} leaves {} for them",
+                   machine.style == Style::engine ? "accumulators and the operand" : "accumulators",
+                   taken, machine.gpu.name, room));
   for (const Line& l : lines(work, sizes))
     d.notes.push_back({fmt::format("{} = {}", l.what, l.bytes), {}});
   d.notes.push_back({fmt::format("together {} bytes; accumulators: {} registers a thread ({} rows, "
                                  "{} keys)",
-                                 bytes, held, sizes.rows, sizes.keys),
+                                 bytes, registers(work, sizes), sizes.rows, sizes.keys),
                      {}});
   // The smallest change first.
   for (int64_t keys = sizes.keys / 2; keys >= 16; keys /= 2)

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "sketch/tiles.h"
@@ -257,22 +258,62 @@ class Sizer {
   std::string out_;
 };
 
+// What both questions go through before a size is chosen.
+struct Begun {
+  tl::Program given;
+  Plan plan;
+  Placed placed;
+  Work work;
+};
+
+// The plan points into `given`, which stays where it is.
+std::unique_ptr<Begun> begin(const tl::Program& sketch, const Request& request,
+                             Diagnostics& diagnostics) {
+  auto out = std::make_unique<Begun>();
+  out->given = sketch;
+  if (!set_parameters(out->given, request, diagnostics)) return nullptr;
+  const auto plan = read_plan(out->given, "sketch", diagnostics);
+  if (!plan) return nullptr;
+  out->plan = *plan;
+  const auto placed =
+      place(out->given, out->plan, request.machine.style == Style::engine, diagnostics);
+  if (!placed) return nullptr;
+  out->placed = *placed;
+  out->work = work_of(out->given, out->placed, request.machine);
+  return out;
+}
+
+std::optional<Sizes> sizes_of(const Begun& begun, const Request& request,
+                              Diagnostics& diagnostics) {
+  if (request.sizes)
+    return hold_tiles(request.machine, begun.work, *request.sizes, diagnostics) ? request.sizes
+                                                                                : std::nullopt;
+  const Stmt* element = begun.given.find(Op::element);
+  return choose_tiles(request.machine, begun.work, element ? element->word("t") : "bf16",
+                      diagnostics);
+}
+
 }  // namespace
+
+std::optional<tl::Program> with_parameters(const tl::Program& sketch, const Request& request,
+                                           Diagnostics& diagnostics) {
+  tl::Program given = sketch;
+  return set_parameters(given, request, diagnostics) ? std::optional(std::move(given))
+                                                     : std::nullopt;
+}
+
+std::optional<Work> work(const tl::Program& sketch, const Request& request,
+                         Diagnostics& diagnostics) {
+  const auto begun = begin(sketch, request, diagnostics);
+  return begun ? std::optional(begun->work) : std::nullopt;
+}
 
 std::optional<tl::Program> size(const tl::Program& sketch, const Request& request,
                                 Diagnostics& diagnostics) {
-  tl::Program given = sketch;
-  if (!set_parameters(given, request, diagnostics)) return std::nullopt;
-  const auto plan = read_plan(given, "sketch", diagnostics);
-  if (!plan) return std::nullopt;
-  const auto placed = place(given, *plan, request.machine.style == Style::engine, diagnostics);
-  if (!placed) return std::nullopt;
-  const Stmt* element = given.find(Op::element);
-  const Work work = work_of(given, *placed, request.machine);
-  const auto sizes =
-      choose_tiles(request.machine, work, element ? element->word("t") : "bf16", diagnostics);
+  const auto begun = begin(sketch, request, diagnostics);
+  const auto sizes = begun ? sizes_of(*begun, request, diagnostics) : std::nullopt;
   if (!sizes) return std::nullopt;
-  const std::string text = Sizer(given, *plan, *placed, *sizes).run();
+  const std::string text = Sizer(begun->given, begun->plan, begun->placed, *sizes).run();
   auto program = tl::parse(make_source("<sized>", text), diagnostics);
   if (!program || !tl::verify(*program, diagnostics)) return std::nullopt;
   return program;

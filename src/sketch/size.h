@@ -25,10 +25,19 @@ struct Request {
   Machine machine;
   std::map<std::string, int64_t> params;  // of the sketch, to be set
   std::string element;                    // bf16 or f16; empty: the sketch's
+  std::optional<Sizes> sizes = {};        // somebody's choice; none: choose_tiles() chooses
 };
 
-// A sized program that obeys the laws. Reports what read_plan, place and choose_tiles report, and
-// sketch.param for a parameter that the sketch does not have.
+// The sketch with the request's parameters and element type. Reports sketch.param.
+std::optional<tl::Program> with_parameters(const tl::Program& sketch, const Request& request,
+                                           Diagnostics& diagnostics);
+
+// What sizes are chosen by. Reports what size() does before it chooses.
+std::optional<Work> work(const tl::Program& sketch, const Request& request,
+                         Diagnostics& diagnostics);
+
+// A sized program that obeys the laws. Reports what read_plan, place and choose_tiles (or
+// hold_tiles) report, and sketch.param for a parameter that the sketch does not have.
 std::optional<tl::Program> size(const tl::Program& sketch, const Request& request,
                                 Diagnostics& diagnostics);
 

@@ -1,5 +1,7 @@
 #include "sketch/tiles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -54,6 +56,29 @@ std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
   if (!best)
     refuse(machine, work, {64, 32, machine.style == Style::engine ? 2 : 1}, {}, diagnostics);
   return best;
+}
+
+bool hold_tiles(const Machine& machine, const Work& work, const Sizes& sizes,
+                Diagnostics& diagnostics) {
+  const bool engine = machine.style == Style::engine;
+  const auto refuse_number = [&](const char* name, int64_t value, const std::string& due) {
+    diagnostics.error("sketch.tiles", {}, fmt::format("{} is {}, and {}", name, value, due));
+    return false;
+  };
+  if (sizes.rows != 64 && (engine || sizes.rows != 128))
+    return refuse_number("ROWS", sizes.rows,
+                         fmt::format("a worker's products on {} have {} rows", machine.target,
+                                     engine ? "64" : "64 or 128"));
+  if (sizes.keys % 16 != 0 || sizes.keys < 16 || sizes.keys > 256)
+    return refuse_number("BN", sizes.keys, "the products take a multiple of 16 keys, at most 256");
+  if (engine ? sizes.workers != 2 && sizes.workers != 3
+             : sizes.workers < 1 || sizes.workers > kWorkers)
+    return refuse_number("WORKERS", sizes.workers,
+                         engine ? "2 or 3 of them share the registers beside one that loads"
+                                : "from 1 to 3 of them share a thread block");
+  if (resident(machine, work, sizes) > 0) return true;
+  refuse(machine, work, sizes, {}, diagnostics);
+  return false;
 }
 
 }  // namespace kw::sketch

@@ -30,4 +30,9 @@ namespace kw::sketch {
 std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
                                   const std::string& dtype, Diagnostics& diagnostics);
 
+// Whether sizes that somebody else has chosen are ones that are scheduled, and fit. Reports
+// sketch.tiles for a number that no product or schedule has, and sketch.fit.
+bool hold_tiles(const Machine& machine, const Work& work, const Sizes& sizes,
+                Diagnostics& diagnostics);
+
 }  // namespace kw::sketch

@@ -20,9 +20,10 @@ MAY_INCLUDE = {
     "foreign": {"support", "tl", "spec", "check", "lower", "runtime", "models", "propose"},
     "timeline": {"support", "num", "tl", "exec"},
     "sketch": {"support", "tl", "timeline"},
+    "author": {"support", "tl", "spec", "check", "models", "propose", "sketch"},
     "report": {"support", "num", "tl", "spec", "lift", "exec", "transfer", "timeline"},
-    "driver": {"sketch", "foreign", "propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
-    "eval": {"driver", "models", "support", "num", "tl", "spec", "lift", "lower", "check", "transfer", "propose"},
+    "driver": {"author", "sketch", "foreign", "propose", "models", "report", "timeline", "support", "num", "tl", "spec", "lift", "exec", "lower", "check", "transfer", "runtime"},
+    "eval": {"author", "cute", "sketch", "driver", "runtime", "models", "support", "num", "tl", "spec", "lift", "lower", "check", "transfer", "propose"},
 }
 
 

@@ -25,7 +25,8 @@ void add_verify(CLI::App& app, Result& result);  // verify.cpp
 void add_certify(CLI::App& app, Result& result);
 void add_report(CLI::App& app, Result& result);  // report.cpp
 void add_exact(CLI::App& app, Result& result);
-void add_size(CLI::App& app, Result& result);  // sketch.cpp
+void add_sketch(CLI::App& app, Result& result);  // sketch.cpp
+void add_size(CLI::App& app, Result& result);
 void add_schedule(CLI::App& app, Result& result);
 void add_diff(CLI::App& app, Result& result);  // questions.cpp
 void add_explain(CLI::App& app, Result& result);

@@ -1,8 +1,11 @@
-// eval: how well a model changes kernels, directly and through TL.
+// eval: how well a model changes kernels, directly and through TL; and how well it writes them, in
+// one step, in two, and in CuTe.
 #include "eval/eval.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -10,8 +13,11 @@
 
 #include "commands.h"
 #include "console.h"
+#include "driver/author.h"
+#include "driver/from_sketch.h"
 #include "driver/proposer.h"
 #include "driver/tiles.h"
+#include "eval/cute.h"
 #include "lift/lift.h"
 #include "provider_options.h"
 #include "support/targets.h"
@@ -19,8 +25,25 @@
 namespace kw::cli {
 namespace {
 
+using eval::Arm;
+
+// Whose question, of which arms, and on which target by default: that paper's own GPU, or the
+// first that has all of its arms.
+struct Asked {
+  const char* who;
+  std::vector<Arm> arms;
+  const char* target;
+};
+const std::vector<Asked>& questions() {
+  static const std::vector<Asked> all = {
+      {"cubridge", {Arm::cuda, Arm::tl}, "sm_90a"},
+      {"qimeng", {Arm::one_step, Arm::two_steps, Arm::cute}, "sm_80"}};
+  return all;
+}
+
 struct State {
-  std::vector<std::string> specs;
+  std::vector<std::string> specs, headers;
+  std::string question;
   eval::Options options;
   models::Options provider;
   std::string transcript;
@@ -28,30 +51,33 @@ struct State {
   Output output;
 };
 
-// False where something was reported. Throws models::ProviderError.
-bool measure_all(const State& state, std::vector<eval::Measured>& all, Diagnostics& d) {
-  const auto tools =
-      driver::known_target(state.options.target, d) ? driver::find_tools(d) : std::nullopt;
-  const auto templates = tools ? driver::find_templates(tools->home, d) : std::nullopt;
-  const auto file =
-      tools ? driver::corpus_kernel(tools->home, state.options.target, d) : std::nullopt;
-  const auto tiles = tools ? driver::find_tiles(tools->home, "", d) : std::nullopt;
-  if (!templates || !file || !tiles) return false;
-  const SourcePtr expert = read_input(file->string(), d);
-  propose::Templates cuda{"", templates->user};
-  const bool read = driver::read_prompts(tools->home, {{&cuda.system, "eval.cuda.system.md"}}, d);
-  const auto lifted = expert && read ? lift::lift(expert, tools->clang, d) : std::nullopt;
-  if (!lifted) return false;
-  const std::unique_ptr<models::Provider> provider =
-      open_provider(state.provider, state.transcript);
-  const transfer::Target target{state.options.target, *tiles};
+// The question and its arms, filled in; false where the arms are of both, or of the other one.
+bool choose(State& state, Diagnostics& d) {
+  auto& arms = state.options.arms;
+  for (const Asked& q : questions()) {
+    if (!state.question.empty() && q.who != state.question) continue;
+    if (arms.empty() && state.question.empty() && q.arms[0] != Arm::cuda) continue;
+    const auto ours = [&](Arm a) { return std::ranges::find(q.arms, a) != q.arms.end(); };
+    if (!std::ranges::all_of(arms, ours)) continue;
+    if (arms.empty()) arms = q.arms;
+    state.question = q.who;
+    if (state.options.target.empty()) state.options.target = q.target;
+    return true;
+  }
+  d.error("eval.arm", {}, "the arms are of two questions, or not of the one that is asked").hint =
+      "cubridge has cuda and tl, qimeng has one-step, two-steps and cute";
+  return false;
+}
+
+// One function after the other, in the arms that `converse` holds conversations in.
+using ForSpec = std::function<bool(const spec::Capture&, std::vector<eval::Measured>&)>;
+bool each_spec(const State& state, const driver::Tools& tools, const ForSpec& measure,
+               std::vector<eval::Measured>& all, Diagnostics& d) {
   for (const std::string& spec : state.specs) {
-    const auto capture = driver::open_spec(*tools, {spec, "", "", "", {}}, d);
+    const auto capture = driver::open_spec(tools, {spec, "", "", "", {}}, d);
     if (!capture) return false;
     const size_t first = all.size();
-    if (!eval::measure({*tools, *capture, target, *templates, cuda, expert, *lifted}, *provider,
-                       state.options, all, d))
-      return false;
+    if (!measure(*capture, all)) return false;
     for (size_t n = first; n < all.size(); ++n)
       std::cerr << fmt::format("{} {}: {} of {} passed\n", all[n].spec, eval::name(all[n].arm),
                                std::ranges::count_if(all[n].samples, eval::passed),
@@ -60,21 +86,93 @@ bool measure_all(const State& state, std::vector<eval::Measured>& all, Diagnosti
   return true;
 }
 
+// Edits of an expert's kernel. False where something was reported. Throws models::ProviderError.
+bool measure_edits(const State& state, const driver::Tools& tools, std::vector<eval::Measured>& all,
+                   Diagnostics& d) {
+  const auto templates = driver::find_templates(tools.home, d);
+  const auto file = driver::corpus_kernel(tools.home, state.options.target, d);
+  const auto tiles = driver::find_tiles(tools.home, "", d);
+  if (!templates || !file || !tiles) return false;
+  const SourcePtr expert = read_input(file->string(), d);
+  propose::Templates cuda{"", templates->user};
+  const bool read = driver::read_prompts(tools.home, {{&cuda.system, "eval.cuda.system.md"}}, d);
+  const auto lifted = expert && read ? lift::lift(expert, tools.clang, d) : std::nullopt;
+  if (!lifted) return false;
+  const auto provider = open_provider(state.provider, state.transcript);
+  const transfer::Target target{state.options.target, *tiles};
+  const auto measure = [&](const spec::Capture& capture, std::vector<eval::Measured>& into) {
+    const eval::Task task{tools, capture, target, *templates, cuda, expert, *lifted};
+    return eval::measure(
+        capture.form.name,
+        [&](Arm arm, eval::Watched& own, Diagnostics& said) {
+          return (arm == Arm::cuda ? eval::converse_in_cuda : eval::converse_in_tl)(
+              task, own, state.options, said);
+        },
+        *provider, state.options, into, d);
+  };
+  return each_spec(state, tools, measure, all, d);
+}
+
+// Kernels that nobody has written; likewise.
+bool measure_writing(const State& state, const driver::Tools& tools,
+                     std::vector<eval::Measured>& all, Diagnostics& d) {
+  const auto texts = driver::find_author_texts(tools.home, d);
+  const auto gpu = driver::gpu_for(tools.home, state.options.target, d);
+  const auto machine = gpu ? sketch::machine(*gpu, state.options.target, d) : std::nullopt;
+  if (!texts || !machine) return false;
+  const bool cute = std::ranges::find(state.options.arms, Arm::cute) != state.options.arms.end();
+  if (cute && !eval::has_cute_headers(state.headers, d)) return false;
+  const author::Checks checks{state.options.loop.rehearsal, state.options.loop.check};
+  const auto provider = open_provider(state.provider, state.transcript);
+  const auto measure = [&](const spec::Capture& capture, std::vector<eval::Measured>& into) {
+    const auto site = author::make_site(capture, *machine, *texts, checks, d);
+    if (!site) return false;
+    const eval::Writing writing{tools, *texts, *site, state.headers};
+    return eval::measure(
+        capture.form.name,
+        [&](Arm arm, eval::Watched& own, Diagnostics& said) {
+          return eval::converse_writing(writing, arm, own, state.options, said);
+        },
+        *provider, state.options, into, d);
+  };
+  return each_spec(state, tools, measure, all, d);
+}
+
+bool measure_all(State& state, std::vector<eval::Measured>& all, Diagnostics& d) {
+  const bool chosen = choose(state, d) && driver::known_target(state.options.target, d);
+  const auto tools = chosen ? driver::find_tools(d) : std::nullopt;
+  if (!tools) return false;
+  const bool edits = eval::edits(state.options.arms[0]);
+  return (edits ? measure_edits : measure_writing)(state, *tools, all, d);
+}
+
 }  // namespace
 
 void add_eval(CLI::App& app, Result& result) {
   auto state = std::make_shared<State>();
-  CLI::App* command = app.add_subcommand(
-      "eval",
-      "Measure how often a model's changes of the expert's kernel pass: of its CUDA text, and of "
-      "its TL program; no rule helps");
+  CLI::App* command = app.add_subcommand("eval",
+                                         "Measure how often a model's changes of the expert's "
+                                         "kernel pass, as CUDA and as TL, or what it "
+                                         "writes without one; no rule helps");
   command
       ->add_option("spec", state->specs, "Python files, or folders that capture wrote: the tasks")
       ->required();
-  const std::map<std::string, eval::Arm> arms = {{"cuda", eval::Arm::cuda}, {"tl", eval::Arm::tl}};
-  command->add_option("--arm", state->options.arms, "in which language it is asked; default both")
+  command
+      ->add_option("--question", state->question,
+                   "cubridge: an expert's kernel is edited, as CUDA or as TL. qimeng: a kernel is "
+                   "written, in one step, in two, or in CuTe")
+      ->check(CLI::IsMember({"cubridge", "qimeng"}))
+      ->option_text("cubridge|qimeng [cubridge]");
+  std::map<std::string, Arm> arms;
+  for (const Asked& q : questions())
+    for (const Arm arm : q.arms) arms[std::string(eval::name(arm))] = arm;
+  command
+      ->add_option("--arm", state->options.arms,
+                   "in which ways it is asked, of one question; default all of its ways")
       ->transform(CLI::Transformer(arms))
-      ->option_text("cuda|tl ...");
+      ->option_text("cuda|tl|one-step|two-steps|cute ...");
+  command->add_option("--headers", state->headers,
+                      "a folder with CUTLASS's headers, or CCCL's, for cute; may be repeated");
   command
       ->add_option("--samples", state->options.samples, "conversations of each task and language")
       ->check(CLI::Range(1, 1000))
@@ -87,8 +185,8 @@ void add_eval(CLI::App& app, Result& result) {
   command->add_option("--jobs", state->options.jobs, "conversations at a time")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command->add_option("--target", state->options.target, "GPU architecture: " + target_names())
-      ->capture_default_str();
+  command->add_option("--target", state->options.target,
+                      "GPU architecture: " + target_names() + "; default sm_90a, for qimeng sm_80");
   add_effort(command, state->effort);
   command->add_option("--transcript", state->transcript,
                       "write every question and answer to this file; see kernelwright transcript");

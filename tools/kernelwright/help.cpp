@@ -21,7 +21,7 @@ const std::vector<Group>& groups() {
       {"With a kernel file of one's own", {"port", "rebase"}},
       {"The stages of make, each alone",
        {"capture", "lift", "transfer", "check", "lower", "build"}},
-      {"From a sketch", {"size", "schedule"}},
+      {"From a sketch", {"sketch", "size", "schedule"}},
       {"What make wrote", {"report", "verify", "certify", "exact", "export"}},
       {"On a GPU machine", {"prove", "bench"}},
       {"For coding agents", {"serve"}},

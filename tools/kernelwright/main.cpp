@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   kw::cli::add_certify(app, result);
   kw::cli::add_report(app, result);
   kw::cli::add_exact(app, result);
+  kw::cli::add_sketch(app, result);
   kw::cli::add_size(app, result);
   kw::cli::add_schedule(app, result);
   kw::cli::add_diff(app, result);
