@@ -284,8 +284,8 @@ class ProofWriter {
     if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
     const std::vector<tl::Item>& letters = declared->items("s");
     for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
-      if (b.dims[k] >= 0 && !letters[k].name.empty())
-        sizes[letters[k].name] = tensor->second.shape[b.dims[k]];
+      if (!letters[k].name.empty())
+        sizes[letters[k].name] = b.dims[k] < 0 ? 1 : tensor->second.shape[b.dims[k]];
   }
 
   // A case without goldens; the layouts take turns.

@@ -50,7 +50,7 @@ class Assigner {
 
  private:
   bool refuse(const std::string& code, const std::string& why, const std::string& hint = {}) {
-    diagnostics_.error(code, elements_.node(parts_.product).span, why).hint = hint;
+    diagnostics_.error(code, elements_.node(blamed_).span, why).hint = hint;
     return false;
   }
 
@@ -270,6 +270,7 @@ class Assigner {
 
   // A product of the scores beside the term's own.
   bool further_product(const ProductParts& p) {
+    blamed_ = p.product;
     FurtherProduct out{operand(p.q), operand(p.k), 0};
     if (p.dim->kind != Kind::number)
       return refuse("spec.head_dim",
@@ -311,6 +312,7 @@ class Assigner {
   const std::vector<std::string>& output_;
   Form& form_;
   Diagnostics& diagnostics_;
+  int blamed_ = parts_.product;  // the product that is looked at
   Roles roles_;
 };
 

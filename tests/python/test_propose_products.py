@@ -73,3 +73,45 @@ def test_sums_of_columns_are_captured_and_refused_by_every_proposer(tmp_path):
         assert_refused(run, "transfer.column_sums", "TL has no statement that adds up the rows of a tile")
     run = call("check", CORPUS, "--spec", tmp_path / "spec", "--check", "quick", "--cases", "1")
     assert run.returncode == 2 and "no output column_sums" in run.stdout + run.stderr, run.stdout + run.stderr
+
+
+DIAGONAL = '''
+import torch
+
+
+def diagonal(q, k, v):
+    """Each row keeps its own key, whose weight is 1: so is the sum of each column."""
+    s = (q @ k.mT * 128**-0.5).masked_fill(~torch.eye(q.shape[2], dtype=torch.bool), -torch.inf)
+    p = s.softmax(-1)
+    return p @ v, p.sum(-2)
+
+
+def example_inputs():
+    return tuple(torch.randn(2, 4, 96, 128, dtype=torch.bfloat16) for _ in range(3))
+'''
+
+
+@pytest.fixture(scope="module")
+def diagonal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diagonal")
+    (folder / "diagonal.py").write_text(DIAGONAL)
+    run = call("capture", folder / "diagonal.py", "--form", "--out", folder / "spec")
+    assert run.returncode == 0 and "sum over i of the softmax" in run.stdout, run.stderr
+    return folder / "spec"
+
+
+@pytest.mark.parametrize("sums, said", [("1.0", ""), ("1.001", "differs"), ("1.00001", "is another formula")])
+def test_the_judge_holds_sums_of_columns_against_the_function(diagonal, tmp_path, sums, said):
+    """By values, and what is too little for these to see by the exact reading."""
+    text = CORPUS.read_text()
+    for old, new in [("    lse: out f32[B, H, M]\n", "    lse: out f32[B, H, M]\n    column_sums: out f32[B, H, N]\n"),
+                     ("return ceil_div(N, BN), N // BN", "return ceil_div(N, BN), 0"),
+                     ("where(j < N, s", "where(j < N and j == i, s"),
+                     ("    sync_worker me\n    store acc", f"    row ones = m: real[ROWS]\n    map_rows ones[i] = {sums}\n"
+                      "    store_rows ones -> column_sums[c.b, c.h, i0]\n    sync_worker me\n    store acc")]:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (tmp_path / "x.tl").write_text(text)
+    run = call("check", tmp_path / "x.tl", "--spec", diagonal, "--check", "quick", "--cases", "3")
+    assert run.returncode == bool(said), run.stdout + run.stderr
+    assert said in run.stdout and ("column_sums" in run.stdout) == bool(said)

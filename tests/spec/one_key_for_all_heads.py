@@ -1,6 +1,6 @@
 # one_key_for_all_heads: bf16, 4 query / 2 key heads, D 64; any B, M, N
-#   product s2 = r[b, h, i, d] . position[b, j, d], D 32
-#   score   tanh(s * 0.1 + s2 * 0.1)
+#   product s2 = r[b, i, h, d] . position[b, j, d], D 32
+#   score   tanh((s2 + s) * 0.1)
 #   softmax over j
 import torch
 
