@@ -223,12 +223,12 @@ struct Factors {
   kw::SharedTile<T, K, N> plain;
 };
 
-// from_shared and from_registers: a @ b.T; added: c + a @ d; more_shared and more_registers: c + a @ b.T.
+// from_shared and from_registers: a @ b.T; added: c + a @ d; more_shared and more_registers: c + a
+// @ b.T.
 template <class T, int R, int N, int K>
 __global__ void __launch_bounds__(128)
     product_kernel(const T* a, const T* b, const T* d, const float* c, float* from_shared,
-                   float* from_registers, float* added, float* more_shared,
-                   float* more_registers) {
+                   float* from_registers, float* added, float* more_shared, float* more_registers) {
   auto& shared = kw::shared_memory<Factors<T, R, N, K>>();
   get_tile(shared.a, a);
   get_tile(shared.transposed, b);
