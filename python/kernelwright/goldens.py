@@ -170,26 +170,30 @@ def _constants(traced):
 
 
 def truth_of(traced, interpreter, inputs):
-    """What the interpreter's graph gives; `inputs` holds a value for each argument."""
+    """The first output of the interpreter's graph; `inputs` holds a value for each argument."""
+    return _outputs(traced, interpreter, inputs)[0]
+
+
+def _outputs(traced, interpreter, inputs):
     given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
     in_fp64 = [v.double() if v.is_floating_point() else v
                for v in [*_constants(traced).values(), *given]]
     with torch.no_grad():
-        return interpreter.run(*in_fp64)[0]
+        return interpreter.run(*in_fp64)
 
 
 def _run_case(spec, traced, interpreter, inputs):
-    """The truth and the user's own output."""
-    truth = truth_of(traced, interpreter, inputs)
+    """The truth and the user's own output, of the first; then the truth of the others."""
+    truth, *others = _outputs(traced, interpreter, inputs)
     own = spec.function(*[v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and
                           not isinstance(e, torch.Tensor) else v
                           for v, e in zip(inputs, spec.values)])
     own = own[0] if isinstance(own, (tuple, list)) else own
-    return truth, own
+    return truth, own, *others
 
 
 def run_cases(spec, traced, cases):
-    """For each case (index entry, input of each argument, truth, the user's own output)."""
+    """For each case (index entry, input of each argument, truth, the user's own output, truths of others)."""
     sizes = Sizes(traced.program.graph)
     symbols = _symbols(traced, sizes)
     keys = traced.program.graph_signature.user_inputs
@@ -222,7 +226,7 @@ def make(spec, traced, cases):
     """Returns the index (for JSON), the truths and the own errors, each one flat array."""
     axis = _head_axis(traced)
     index, truths, errors = [], [], []
-    for n, (entry, _, truth, own) in enumerate(run_cases(spec, traced, cases)):
+    for n, (entry, _, truth, own, *others) in enumerate(run_cases(spec, traced, cases)):
         picked = list(range(truth.shape[axis])) if axis is not None else []
         if len(picked) > 2:
             picked = sorted({(7 * n) % len(picked), (7 * n + len(picked) // 2 + 1) % len(picked)})
@@ -232,6 +236,9 @@ def make(spec, traced, cases):
         index.append(entry)
         truths.append(kept.contiguous().numpy().ravel())
         errors.append(error.ravel())
+        if others and not traced.product:  # of all heads; which output it is the form says
+            entry["second"] = list(others[0].shape)
+            truths.append(others[0].contiguous().double().numpy().ravel())
     return index, np.concatenate(truths), np.concatenate(errors)
 
 
@@ -255,11 +262,11 @@ def _case(spec, traced, interpreter, shapes_at, values, n):
                 draws.append({"name": spec.names[stream], "stream": stream, "shape": shape,
                               **{k: number(v) for k, v in hows[stream].items()}})
             with torch.no_grad():
-                truth, own = _run_case(spec, traced, interpreter, inputs)
+                truth, own, *others = _run_case(spec, traced, interpreter, inputs)
             if own.shape != truth.shape:
                 raise Problem("spec.trace", f"with shapes {_shapes_of(inputs)} the function returns shape "
                               f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)
-            return {"seed": SEED + n, "draws": draws}, inputs, truth, own
+            return {"seed": SEED + n, "draws": draws}, inputs, truth, own, *others
         except Problem:
             raise
         except Exception as error:

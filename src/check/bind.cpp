@@ -52,6 +52,13 @@ Tensor gather(const Operand& operand, const Problem& problem, const char* row,
   return to;
 }
 
+// The heads of a further product's operand that a case runs: those of queries, of keys, or its one.
+std::vector<int64_t> own_heads(const Operand& operand, const std::vector<int64_t>& query_heads,
+                               const std::vector<int64_t>& key_heads) {
+  const spec::ExprPtr head = spec::head_of(operand);
+  return !head ? std::vector<int64_t>{0} : head->kind == Kind::binary ? key_heads : query_heads;
+}
+
 // Picks the case's heads along the dimensions that are heads in the program's signature.
 Tensor pick_heads(const Tensor& from, const std::vector<Item>& dims, const Form& form,
                   const Case& c, const std::vector<int64_t>& key_heads) {
@@ -185,6 +192,16 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
     put('q', gather(term.q, problem, "i", c.heads, B, M, form.D.constant));
     put('k', gather(term.k, problem, "j", key_heads, B, N, form.D.constant));
     put('v', gather(term.v, problem, "j", key_heads, B, N, form.Dv.constant));
+    for (size_t p = 0; p < term.more.size(); ++p) {
+      const spec::FurtherProduct& m = term.more[p];
+      const auto put_more = [&](char operand, const Operand& from, const char* row, int64_t rows) {
+        launch.tensors.emplace(
+            form.operand_name(t, operand, p + 1),
+            gather(from, problem, row, own_heads(from, c.heads, key_heads), B, rows, m.D));
+      };
+      put_more('q', m.q, "i", M);
+      put_more('k', m.k, "j", N);
+    }
   }
 
   const Stmt* args = program.find(Op::args);

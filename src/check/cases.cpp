@@ -70,7 +70,10 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   c.draws.seed += 1000 + n + (rehearsal << 20);
   c.exact = false;
   std::set<std::string> queries;
-  for (const spec::Term& t : capture.form.terms) queries.insert(t.q.argument);
+  for (const spec::Term& t : capture.form.terms) {
+    queries.insert(t.q.argument);
+    for (const spec::FurtherProduct& m : t.more) queries.insert(m.q.argument);
+  }
   for (const std::string& q : queries) {
     double& scale = c.draws.arguments[q].scale;
     if (n % 2 == 0) scale *= 6;

@@ -48,7 +48,8 @@ std::string undecided_terms(const spec::Form& form) {
   for (const spec::Term& t : form.terms) {
     if (!t.keep != !form.terms[0].keep || (t.keep && !spec::equal(t.keep, form.terms[0].keep)))
       return "its terms keep different keys";
-    if (t.q.row || t.k.row || t.v.row) return "rows change before the product of one of its terms";
+    for (const spec::Operand* o : spec::operands(t))
+      if (o->row) return "rows change before the product of one of its terms";
   }
   return {};
 }
@@ -77,9 +78,9 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.verdict = Verdict::refuted;
   const RunCase run = [&](const Case& smaller) { return run_trial(program, capture, smaller); };
   if (options.shrink) std::tie(c, failure) = shrink(run, capture, c, std::move(failure));
-  if (failure.fault)
-    report.diagnostics.add(*failure.fault);
-  else if (capture.form.terms.size() == 1)  // locators know the values of one term
+  if (failure.fault) report.diagnostics.add(*failure.fault);
+  // Locators know the values of one term, up to its output.
+  else if (capture.form.terms.size() == 1 && failure.what.output != kColumnSums)
     locate(program, capture, c, failure.what);
   report.counterexample = std::move(failure.what);
 }

@@ -45,7 +45,7 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.verdict = certain ? Verdict::refuted : Verdict::inconclusive;
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
-  else if (capture.form.terms.size() == 1)
+  else if (capture.form.terms.size() == 1 && failure.what.output != kColumnSums)
     locate_exact(program, capture, c, draw, failure.what);
   if (!certain) {
     Diagnostic& d = report.diagnostics.error(

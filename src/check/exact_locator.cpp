@@ -80,6 +80,7 @@ class ExactLocator : public Locator {
         break;
       case Op::gemm:
       case Op::gemm_async:
+      case Op::gemm_add_transposed:
         w.last[text_of(s, "c")] = &s;
         w.score_tile = text_of(s, "c");
         if (const Tile* t = v.tile(w.score_tile)) on_scores(s, *t, w);
@@ -147,6 +148,7 @@ class ExactLocator : public Locator {
     w.rows = a;
     w.scores.clear();
     w.scores.emplace_back(nullptr, t.e);
+    if (!form_.terms[0].more.empty()) return;  // a tile may hold any of the products, or a sum
     each_row(a, t.rows, [&](int r, int64_t i) {
       for (int c = 0; c < t.columns && t.of_columns.first + c < N_; ++c) {
         const int64_t j = t.of_columns.first + c;

@@ -55,6 +55,7 @@ void compare(const Form& form, const spec::Problem& named, const Case& c, const 
   const Tensor& shape = run.outputs.at("o");
   const std::vector<Element>& o = run.exact.at("o");
   const auto lse = run.exact.find("lse");
+  const auto sums = form.returns_column_sums ? run.exact.find(kColumnSums) : run.exact.end();
   const int64_t H = shape.shape[1], M = shape.shape[2], Dv = shape.shape[3];
   Comparison comparison(c, run, algebra, trial);
   for (int64_t b = 0; b < shape.shape[0]; ++b)
@@ -68,6 +69,10 @@ void compare(const Form& form, const spec::Problem& named, const Case& c, const 
         if (lse == run.exact.end() || want.uniform[i]) continue;
         if (!comparison.same("lse", lse->second[row], want.lse[i], b, h, i, 0)) return;
       }
+      for (int64_t j = 0; sums != run.exact.end() && j < int64_t(want.columns.size()); ++j)
+        if (!comparison.same(kColumnSums, sums->second[(b * H + h) * want.columns.size() + j],
+                             want.columns[j], b, h, -1, j))
+          return;
     }
 }
 
@@ -102,7 +107,7 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   const auto drawn = draw_case(program, capture.form, c, draw, trial.diagnostics);
   if (!drawn) return trial;
   const exec::Outcome run = exec::run(program, drawn->launch);
-  if (!ran(c, capture.form.terms.size(), run, trial)) return trial;
+  if (!ran(c, capture.form, run, trial)) return trial;
   if (capture.form.product) {
     Comparison comparison(c, run, *drawn->algebra, trial);
     const SameElement same = [&](auto&&... at) { return comparison.same(at...); };

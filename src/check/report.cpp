@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "check/check.h"
+#include "check/trial.h"
 
 namespace kw::check {
 
@@ -18,18 +18,21 @@ std::string sizes_of(const Counterexample& e) {
 
 std::string values_of(const Counterexample& e) {
   std::string text;
+  const bool several = e.got.size() > 1 || e.output == kColumnSums;
   for (size_t k = 0; k < e.got.size(); ++k)
-    text +=
-        fmt::format("  {:>8} got {:<14.6g} want {:.6g}\n",
-                    e.got.size() > 1 || e.output == "o" ? fmt::format("[{}]", e.columns[k]) : "",
-                    e.got[k], e.want[k]);
+    text += fmt::format("  {:>8} got {:<14.6g} want {:.6g}\n",
+                        several || e.output == "o" ? fmt::format("[{}]", e.columns[k]) : "",
+                        e.got[k], e.want[k]);
   return text;
 }
 
 std::string print(const Counterexample& e) {
   std::string text = fmt::format("  at {}\n", sizes_of(e));
-  if (e.i >= 0) text += fmt::format("  {}, b {}, h {}, i {}: ", e.output, e.b, e.h, e.i);
-  text += e.i >= 0 ? e.message + "\n" + values_of(e) : "";
+  const bool of_columns = e.output == kColumnSums;  // which belong to no row
+  const std::string row = of_columns ? "" : fmt::format(", i {}", e.i);
+  if (e.i >= 0 || of_columns)
+    text +=
+        fmt::format("  {}, b {}, h {}{}: {}\n{}", e.output, e.b, e.h, row, e.message, values_of(e));
   if (e.statement.empty()) return text;
   text += fmt::format("  first statement that differs (line {}", e.line);
   if (e.span.known()) text += ", " + e.span.place();

@@ -84,15 +84,65 @@ std::optional<Counterexample> check_row(const Truths& truth, const Case& c,
   return e;
 }
 
+// The sums of each key's weights over the rows of one head. A weight is off by what its row's
+// log-sum may be off (lse_agrees), and half an ulp of 1 in fp32 is lost where it is added.
+class ColumnSums {
+ public:
+  explicit ColumnSums(const spec::Evaluator& evaluator)
+      : evaluator_(evaluator), sums_(evaluator.keys()), allowed_(evaluator.keys()) {}
+
+  // Of the row that was evaluated last.
+  void add() {
+    const double total = evaluator_.weights_sum();
+    if (total == 0) return;
+    const double lse = std::isfinite(evaluator_.lse()) ? evaluator_.lse() : 0;
+    const double off =
+        std::expm1(1e-4 + 1e-5 * std::fabs(lse) + spec::kDeviations * evaluator_.lse_deviation());
+    for (size_t j = 0; j < sums_.size(); ++j) {
+      const double weight = evaluator_.weights()[j] / total;
+      sums_[j] += weight;
+      allowed_[j] += weight * off + std::ldexp(1.0, -24);
+    }
+  }
+
+  std::optional<Counterexample> check(const Case& c, const exec::Outcome& run, int64_t b,
+                                      int64_t h) const {
+    const Tensor& got = run.outputs.at(kColumnSums);
+    const int64_t N = evaluator_.keys();
+    const double* of_head = &got.values[(b * int64_t(c.heads.size()) + h) * N];
+    for (int64_t j = 0; j < N; ++j) {
+      const double error = std::fabs(of_head[j] - sums_[j]);
+      if (error <= allowed_[j]) continue;
+      Counterexample e = blame(c, kColumnSums, b, h, -1);
+      e.error = error;
+      e.allowed = allowed_[j];
+      e.message = fmt::format("the sum of key {}'s weights over the rows differs", j);
+      show_worst(e, of_head, sums_.data(), N);
+      return e;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const spec::Evaluator& evaluator_;
+  std::vector<double> sums_, allowed_;
+};
+
 std::optional<Counterexample> check_rows(const Form& form, const Problem& problem, const Case& c,
                                          const exec::Outcome& run, Trial& trial) {
   const OwnError own(c);
   spec::Evaluator evaluator(form, problem);
   const Truths truth{form, evaluator, own};
   for (int64_t b = 0; b < evaluator.batches(); ++b)
-    for (int64_t h = 0; h < int64_t(c.heads.size()); ++h)
-      for (int64_t i = 0; i < evaluator.queries(); ++i)
+    for (int64_t h = 0; h < int64_t(c.heads.size()); ++h) {
+      ColumnSums sums(evaluator);
+      for (int64_t i = 0; i < evaluator.queries(); ++i) {
         if (auto e = check_row(truth, c, run, b, h, i, trial)) return e;
+        sums.add();
+      }
+      if (!form.returns_column_sums) continue;
+      if (auto e = sums.check(c, run, b, h)) return e;
+    }
   return std::nullopt;
 }
 
@@ -143,7 +193,8 @@ Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_
   return e;
 }
 
-bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial) {
+bool ran(const Case& c, const Form& form, const exec::Outcome& run, Trial& trial) {
+  const size_t terms = form.terms.size();
   if (!run.faults.empty() && is_invalid(run.faults[0].code)) {
     trial.diagnostics.add(run.faults[0]);
     return false;
@@ -156,6 +207,14 @@ bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial) {
   }
   if (run.faults.empty() && terms > 0 && !run.outputs.count("o")) {
     trial.diagnostics.error("check.binding", {}, "the program has no output o");
+    return false;
+  }
+  if (run.faults.empty() && form.returns_column_sums && !run.outputs.count(kColumnSums)) {
+    trial.diagnostics.error(
+        "check.binding", {},
+        fmt::format("the function returns the sums of its weights' columns, and the program has no "
+                    "output {}",
+                    kColumnSums));
     return false;
   }
   trial.valid = true;
@@ -177,7 +236,7 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   const auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;
   const exec::Outcome run = exec::run(program, *launch);
-  if (!ran(c, form.terms.size(), run, trial)) return trial;
+  if (!ran(c, form, run, trial)) return trial;
   if (form.product) {
     judge_product(form, *problem, c, run, trial);
     return trial;

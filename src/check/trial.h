@@ -60,7 +60,10 @@ struct Trial {
 // Where a failure is; h is a head of the case.
 Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i);
 // Whether the run gave outputs to compare; otherwise the trial says why not.
-bool ran(const Case& c, size_t terms, const exec::Outcome& run, Trial& trial);
+bool ran(const Case& c, const spec::Form& form, const exec::Outcome& run, Trial& trial);
+
+// What a program calls its second output where the function returns the sums of its columns.
+inline constexpr const char* kColumnSums = "column_sums";
 
 // The elements that are furthest off, at most four.
 void show_worst(Counterexample& e, const double* got, const double* want, int64_t length);

@@ -182,8 +182,8 @@ class Prober {
 
 bool values_are_linear(const spec::Form& form) {
   const spec::Term& term = form.terms.at(0);
-  if (term.q.row || term.k.row || term.v.row)
-    return false;  // what is probed is not what is multiplied
+  for (const spec::Operand* o : spec::operands(term))
+    if (o->row) return false;  // what is probed is not what is multiplied
   return !form.epilogue || form.epilogue->kind == spec::Kind::output;
 }
 
@@ -193,8 +193,8 @@ bool can_probe(const spec::Form& form, int64_t keys) {
   const int64_t elements = form.H.constant * M * (form.D.constant + form.Dv.constant) +
                            form.G.constant * N * (form.D.constant + form.Dv.constant);
   const bool shares = term.normaliser == spec::Normaliser::softmax && !term.sink;  // that sum to 1
-  return form.terms.size() == 1 && values_are_linear(form) && shares && !term.finite_mask &&
-         constant_or(form.B, 1) == 1 && term.q.argument != term.k.argument &&
+  return form.terms.size() == 1 && term.more.empty() && values_are_linear(form) && shares &&
+         !term.finite_mask && constant_or(form.B, 1) == 1 && term.q.argument != term.k.argument &&
          term.k.argument != term.v.argument && N >= form.Dv.constant && elements <= 2 * kLargest;
 }
 

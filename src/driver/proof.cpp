@@ -176,7 +176,8 @@ class ProofWriter {
       for (int64_t j = 0; j < truth.keys(); ++j)
         kept += truth.keep(0, n % truth.batches(), n % truth.heads(),
                            (2 * n + 1) * truth.queries() / (2 * kRows), j);
-    const int64_t columns = capture_.form.D.constant + capture_.form.Dv.constant;
+    int64_t columns = capture_.form.D.constant + capture_.form.Dv.constant;
+    for (const spec::FurtherProduct& m : capture_.form.terms[0].more) columns += m.D;
     return 2.0 * columns * static_cast<double>(truth.batches() * truth.heads() * truth.queries()) *
            static_cast<double>(kept) / kRows;
   }
@@ -283,8 +284,8 @@ class ProofWriter {
     if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
     const std::vector<tl::Item>& letters = declared->items("s");
     for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
-      if (b.dims[k] >= 0 && !letters[k].name.empty())
-        sizes[letters[k].name] = tensor->second.shape[b.dims[k]];
+      if (!letters[k].name.empty())
+        sizes[letters[k].name] = b.dims[k] < 0 ? 1 : tensor->second.shape[b.dims[k]];
   }
 
   // A case without goldens; the layouts take turns.

@@ -108,7 +108,9 @@ std::optional<TunedShape> tuned_shape(const spec::Capture& capture,
   spec::Form small = form;  // without the operands, which nothing on this machine reads
   std::erase_if(small.arguments, [&](const spec::Argument& a) {
     const spec::Term& t = form.terms.at(0);
-    return a.name == t.q.argument || a.name == t.k.argument || a.name == t.v.argument;
+    const auto all = spec::operands(t);
+    return std::any_of(all.begin(), all.end(),
+                       [&](const spec::Operand* o) { return o->argument == a.name; });
   });
   auto problem = spec::make_problem(small, sizes, draws, diagnostics);
   if (!problem) return std::nullopt;

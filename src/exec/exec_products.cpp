@@ -86,6 +86,13 @@ void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, boo
         "exec.origin", &s,
         fmt::format("{} adds rows from {} of head {} to rows from {} of head {}", cite(s),
                     a.of_rows.first, a.of_rows.head, c.of_rows.first, c.of_rows.head));
+  if (adds && transpose && c.of_columns.known && b.of_rows.known &&
+      (c.of_columns.first != b.of_rows.first || c.of_columns.batch != b.of_rows.batch))
+    m.faults.raise("exec.origin", &s,
+                   fmt::format("{} adds scores of keys from {} of batch {} to those of keys from "
+                               "{} of batch {}",
+                               cite(s), b.of_rows.first, b.of_rows.batch, c.of_columns.first,
+                               c.of_columns.batch));
   c.of_rows = a.of_rows;
   c.of_columns = transpose ? b.of_rows : b.of_columns;
 }
@@ -132,10 +139,10 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
   else
     multiply(c.rows, a.columns, c.columns, a.x.data(), b.x.data(), c.x.data());
   if (!adds) c.masked = false;
-  if (!adds) *c.scores = {c.scores->products + 1, &s};
+  if (!adds || transpose) *c.scores = {c.scores->products + 1, &s};
   c.defined = true;
   // Each key block is counted where its weights meet their values.
-  if (adds) record_visit(m, s, a, b);
+  if (adds && !transpose) record_visit(m, s, a, b);
 }
 
 Next product(Machine& m, Agent& agent, const Stmt& s, bool transpose, bool adds, bool async) {
@@ -170,6 +177,9 @@ Next exec_gemm_add_async(Machine& m, Agent& a, const Stmt& s) {
 Next exec_gemm(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s, true, false, false); }
 Next exec_gemm_add(Machine& m, Agent& a, const Stmt& s) {
   return product(m, a, s, false, true, false);
+}
+Next exec_gemm_add_transposed(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, true, true, false);
 }
 
 }  // namespace kw::exec

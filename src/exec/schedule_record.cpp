@@ -348,11 +348,13 @@ Next Pen::worker_copy(const Stmt& s) {
 // all four warps, and nothing says which of them reads which rows.
 Next Pen::product(const Stmt& s, bool async) {
   const bool left_shared = is_tile(s, "a");
-  const bool adds = s.op == Op::gemm_add || s.op == Op::gemm_add_async;
+  const bool adds =
+      s.op == Op::gemm_add || s.op == Op::gemm_add_async || s.op == Op::gemm_add_transposed;
   const std::string c = base_of(s.expr("c")), left = base_of(s.expr("a"));
   if (adds) reads(s, c);
   writes(s, c);
-  if (!adds) *registers_[c].scores = {registers_[c].scores->products + 1, &s};
+  if (!adds || s.op == Op::gemm_add_transposed)
+    *registers_[c].scores = {registers_[c].scores->products + 1, &s};
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));

@@ -125,7 +125,7 @@ spec::Capture anonymous(const spec::Capture& capture) {
   form.roundings.assign(form.roundings.size(), {});
   for (spec::Argument& a : form.arguments) a.name = renamed(a.name), a.span = {};
   for (spec::Term& t : form.terms) {
-    for (spec::Operand* o : {&t.q, &t.k, &t.v}) renamed.change(*o);
+    for (spec::Operand* o : spec::operands(t)) renamed.change(*o);
     for (ExprPtr* e : {&t.score, &t.keep, &t.sink, &t.factor}) renamed.change(*e);
   }
   renamed.change(form.epilogue);
@@ -170,6 +170,10 @@ std::string describe(const spec::Form& form) {
          {std::pair('q', &term.q), std::pair('k', &term.k), std::pair('v', &term.v)})
       if (const std::string name = form.operand_name(t, letter); told.insert(name).second)
         out += operand_text(name, *operand);
+    for (size_t p = 0; p < term.more.size(); ++p)
+      for (const char letter : {'q', 'k'})
+        if (const std::string name = form.operand_name(t, letter, p + 1); told.insert(name).second)
+          out += operand_text(name, letter == 'q' ? term.more[p].q : term.more[p].k);
   }
   if (form.terms.size() > 1)
     out += "  no lse: the sum of several terms has none, so its argument goes\n";

@@ -42,6 +42,12 @@ Markup row(const char* name, const spec::RowMap& map) {
   return out;
 }
 
+std::string read_of(const spec::Operand& o) {
+  std::string at;
+  for (const spec::ExprPtr& e : o.indices) at += (at.empty() ? "" : ", ") + spec::print(e);
+  return fmt::format("{}[{}]", o.argument, at);
+}
+
 Markup of_term(const spec::Form& form, const spec::Term& t) {
   const int64_t group = form.G.constant ? form.H.constant / form.G.constant : 1;
   const std::string head = group > 1 ? fmt::format("h // {}", group) : "h";
@@ -49,22 +55,14 @@ Markup of_term(const spec::Form& form, const spec::Term& t) {
       "output", html("o[b, h, i] = Σ<sub>j</sub> {} · v[b, {}, j]", weight(t.normaliser), head));
   out += line("score", html("x = {}, with s = q[b, h, i] · k[b, {}, j]",
                             with_signs(spec::print(t.score)), head));
+  for (size_t n = 0; n < t.more.size(); ++n)
+    out += line("and", html("s{} = {} · {}", n + 2, read_of(t.more[n].q), read_of(t.more[n].k)));
   out += line("keys", t.keep ? html("those with <mark>{}</mark>", with_signs(spec::print(t.keep)))
                              : html("all of them"));
   if (t.sink) out += line("sink", html("one more logit: {}", with_signs(spec::print(t.sink))));
   for (const auto& [name, operand] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}})
     if (operand->row) out += line("before", row(name, *operand->row));
   return out;
-}
-
-}  // namespace
-
-namespace {
-
-std::string read_of(const spec::Operand& o) {
-  std::string at;
-  for (const spec::ExprPtr& e : o.indices) at += (at.empty() ? "" : ", ") + spec::print(e);
-  return fmt::format("{}[{}]", o.argument, at);
 }
 
 Markup of_product(const spec::Form& form) {

@@ -99,10 +99,25 @@ class CaseReader {
     out.truth = in_order(&truths_.values[at_truth_], form_.output_dims, extents, "bhid");
     at_truth_ += stored;
     at_error_ += rows;
-    return out.truth.count() == stored;
+    return out.truth.count() == stored && read_second(json, out, H);
   }
 
  private:
+  // Sums over the rows are held against; of a log-sum nothing is read.
+  bool read_second(const Json& json, GoldenCase& out, int64_t H) {
+    if (!json.contains("second")) return !form_.returns_column_sums;
+    const int64_t stored = product(json.at("second"));
+    if (at_truth_ + stored > truths_.count()) return false;
+    if (form_.returns_column_sums) {
+      out.column_sums =
+          Tensor(Dtype::f64, {value_of(form_.B, out.sizes), H, value_of(form_.N, out.sizes)});
+      if (out.column_sums.count() != stored) return false;
+      std::copy_n(truths_.values.begin() + at_truth_, stored, out.column_sums.values.begin());
+    }
+    at_truth_ += stored;
+    return true;
+  }
+
   // Of a product: the matrix with all its heads, or the sums alone, one for each row.
   bool read_product(const Json& json, GoldenCase& out, std::map<std::string, int64_t> extents) {
     const bool matrix = form_.product->returns_matrix;
@@ -247,6 +262,23 @@ bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i
   return false;
 }
 
+// The sums over the rows, of all heads. A row without a key has NaN for weights in PyTorch: then
+// the sums of its head say nothing.
+bool check_column_sums(const Capture& capture, size_t n, const Problem& problem,
+                       Diagnostics& diagnostics) {
+  const Tensor sums = evaluate(capture.form, problem).columns,
+               &truth = capture.cases[n].column_sums;
+  const int64_t H = sums.shape[1], N = sums.shape[2];
+  for (int64_t at = 0; at < sums.count(); at += N) {
+    const double* want = &truth.values[at];
+    if (std::any_of(want, want + N, [](double x) { return std::isnan(x); })) continue;
+    const double error = row_error(&sums.values[at], want, N);
+    if (!(error <= kAllowed))
+      return disagrees(capture, n, at / N / H, at / N % H, -1, error, diagnostics);
+  }
+  return true;
+}
+
 // Sums alone are held against the size of what they sum: it may cancel.
 bool check_product_golden(const Capture& capture, size_t n, Diagnostics& diagnostics) {
   const GoldenCase& golden = capture.cases[n];
@@ -294,6 +326,8 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
       if (error <= kAllowed) continue;
       return disagrees(capture, n, b, h, i, error, diagnostics);
     }
+    if (capture.form.returns_column_sums && !check_column_sums(capture, n, *problem, diagnostics))
+      return false;
   }
   return true;
 }

@@ -24,6 +24,8 @@ struct GoldenCase {
   // f64 [B, H, M]: relative L2 error of the user's own function, in its own dtype, against the
   // truth. NaN in a row where either is NaN.
   Tensor own_error;
+  // f64 [B, H, N], where the function returns them: PyTorch's sums of each key's weights.
+  Tensor column_sums;
 };
 
 struct Capture {

@@ -32,8 +32,9 @@ Evaluator::Evaluator(const Form& form, const Problem& problem)
       Dv_(form.Dv.constant) {
   for (const Term& t : form.terms) {
     TermState state;
-    state.q = access(t.q, "i", M_, D_);
-    state.k = access(t.k, "j", N_, D_);
+    state.products = {{access(t.q, "i", M_, D_), access(t.k, "j", N_, D_), D_}};
+    for (const FurtherProduct& m : t.more)
+      state.products.push_back({access(m.q, "i", M_, m.D), access(m.k, "j", N_, m.D), m.D});
     state.v = access(t.v, "j", N_, Dv_);
     state.score = std::make_unique<Program>(t.score, problem);
     if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
@@ -81,23 +82,29 @@ Evaluator::Access Evaluator::access(const Operand& operand, const char* row, int
   return out;
 }
 
-double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
-  const TermState& t = terms_[term];
-  return dot(t.q.at(b, h) + i * t.q.row_stride, t.q.d_stride, t.k.at(b, h) + j * t.k.row_stride,
-             t.k.d_stride, D_);
+bool Evaluator::TermState::mapped() const {
+  return std::any_of(products.begin(), products.end(),
+                     [](const ProductState& p) { return p.mapped(); });
+}
+
+double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j, size_t number) {
+  const ProductState& p = terms_[term].products[number];
+  return dot(p.q.at(b, h) + i * p.q.row_stride, p.q.d_stride, p.k.at(b, h) + j * p.k.row_stride,
+             p.k.d_stride, p.D);
 }
 
 // An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of
 // any size; there are two elements in each term, and terms are independent.
-double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j,
+                                    size_t number) {
   constexpr double kOfHalfUlp = 0.58;
-  const TermState& t = terms_[term];
-  if (!t.q.mapped && !t.k.mapped) return 0;
-  const double *x = t.q.at(b, h) + i * t.q.row_stride, *y = t.k.at(b, h) + j * t.k.row_stride;
+  const ProductState& p = terms_[term].products[number];
+  if (!p.mapped()) return 0;
+  const double *x = p.q.at(b, h) + i * p.q.row_stride, *y = p.k.at(b, h) + j * p.k.row_stride;
   double squares = 0;
-  for (int64_t d = 0; d < D_; ++d) {
-    const double term = x[d * t.q.d_stride] * y[d * t.k.d_stride];
-    squares += term * term;
+  for (int64_t d = 0; d < p.D; ++d) {
+    const double one = x[d * p.q.d_stride] * y[d * p.k.d_stride];
+    squares += one * one;
   }
   return kOfHalfUlp * half_ulp(form_.dtype) * std::sqrt(squares);
 }
@@ -109,21 +116,31 @@ double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {
 
 double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
   Program::Inputs in = Program::at(b, h, i, j);
-  in[Program::score] = product(term, b, h, i, j);
+  fill_products(term, b, h, i, j, &in[Program::score]);
   return terms_[term].score->run(in);
 }
 
-// What the deviations of the products make of the row's kept scores.
+void Evaluator::fill_products(int term, int64_t b, int64_t h, int64_t i, int64_t j, double* out) {
+  for (size_t n = 0; n < terms_[term].products.size(); ++n) out[n] = product(term, b, h, i, j, n);
+}
+
+// What the deviations of the products make of the row's kept scores: those of several products add
+// up, at most.
 void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
   deviations_.clear();
   lse_deviation_ = output_deviation_ = 0;
-  if (!terms_[term].q.mapped && !terms_[term].k.mapped) return;
+  if (!terms_[term].mapped()) return;
   deviations_.assign(N_, 0);
   for (int64_t j = 0; j < N_; ++j) {
     if (!keep(term, b, h, i, j)) continue;
-    Program::Inputs in = Program::at(b, h, i, j);
-    in[Program::score] = product(term, b, h, i, j) + product_deviation(term, b, h, i, j);
-    deviations_[j] = std::fabs(terms_[term].score->run(in) - score(term, b, h, i, j));
+    Program::Inputs exact = Program::at(b, h, i, j);
+    fill_products(term, b, h, i, j, &exact[Program::score]);
+    const double score = terms_[term].score->run(exact);
+    for (size_t n = 0; n < terms_[term].products.size(); ++n) {
+      Program::Inputs off = exact;
+      off[Program::score + n] += product_deviation(term, b, h, i, j, n);
+      deviations_[j] += std::fabs(terms_[term].score->run(off) - score);
+    }
     lse_deviation_ = std::max(lse_deviation_, deviations_[j]);
   }
 }
@@ -197,7 +214,8 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
     const int t = static_cast<int>(term);
     const bool softmax = terms_[t].normaliser == Normaliser::softmax;
     const Total total = softmax ? exponentials(t, b, h, i) : plain_weights(t, b, h, i);
-    lse = total.lse;
+    lse = lse_ = total.lse;
+    weights_sum_ = total.sum;
     note_deviations(t, b, h, i);
     const Access& v = terms_[t].v;
     const double* values = v.at(b, h);
@@ -223,11 +241,15 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
 Evaluated evaluate(const Form& form, const Problem& problem) {
   Evaluator evaluator(form, problem);
   const int64_t B = evaluator.batches(), H = evaluator.heads(), M = evaluator.queries(),
-                Dv = evaluator.value_dim();
-  Evaluated out{Tensor(Dtype::f64, {B, H, M, Dv}), Tensor(Dtype::f64, {B, H, M})};
-  for (int64_t row = 0; row < B * H * M; ++row)
+                N = evaluator.keys(), Dv = evaluator.value_dim();
+  Evaluated out{Tensor(Dtype::f64, {B, H, M, Dv}), Tensor(Dtype::f64, {B, H, M}),
+                Tensor(Dtype::f64, {B, H, N})};
+  for (int64_t row = 0; row < B * H * M; ++row) {
     out.lse.values[row] =
         evaluator.row(row / (H * M), row / M % H, row % M, &out.output.values[row * Dv]);
+    for (int64_t j = 0; j < N && evaluator.weights_sum() > 0; ++j)
+      out.columns.values[row / M * N + j] += evaluator.weights()[j] / evaluator.weights_sum();
+  }
   return out;
 }
 

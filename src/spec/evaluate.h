@@ -59,14 +59,16 @@ class Evaluator {
   int64_t queries() const { return M_; }
   int64_t keys() const { return N_; }
   int64_t value_dim() const { return Dv_; }
+  size_t products(int term) const { return terms_[term].products.size(); }  // of a score
 
   // The scaled score, with everything but the mask; and whether it counts.
   double score(int term, int64_t b, int64_t h, int64_t i, int64_t j);
   bool keep(int term, int64_t b, int64_t h, int64_t i, int64_t j);
-  // What the score is computed from, q . k; and its deviation where the rows of q or k are changed
-  // first, and so rounded to the operands' type once more. 0 where they are not.
-  double product(int term, int64_t b, int64_t h, int64_t i, int64_t j);
-  double product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j);
+  // What the score is computed from, q . k, of its products the `number`-th; and its deviation
+  // where the rows of q or k are changed first, and so rounded to the operands' type once more. 0
+  // where they are not.
+  double product(int term, int64_t b, int64_t h, int64_t i, int64_t j, size_t number = 0);
+  double product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j, size_t number = 0);
   double value(int term, int64_t b, int64_t h, int64_t j, int64_t d);
 
   // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores and the
@@ -74,6 +76,9 @@ class Evaluator {
   double row(int64_t b, int64_t h, int64_t i, double* output);
   // Of the row before, keys() numbers: the weights of its values, up to a common factor.
   const std::vector<double>& weights() const { return weights_; }
+  // Of the row before: what its weights are divided by, 0 for a row without a key; the logsumexp.
+  double weights_sum() const { return weights_sum_; }
+  double lse() const { return lse_; }
   // And the deviations for the rounding of changed rows: of its logsumexp, the most of any score's;
   // of its output, relative. The user's own error on a row is one draw of the latter.
   double lse_deviation() const { return lse_deviation_; }
@@ -89,12 +94,20 @@ class Evaluator {
   };
   Access access(const Operand& operand, const char* row, int64_t rows, int64_t columns) const;
 
+  struct ProductState {
+    Access q, k;
+    int64_t D = 0;
+    bool mapped() const { return q.mapped || k.mapped; }
+  };
   struct TermState {
-    Access q, k, v;
+    std::vector<ProductState> products;
+    Access v;
+    bool mapped() const;
     std::unique_ptr<Program> score, keep, sink, factor;
     Normaliser normaliser = Normaliser::softmax;
     bool finite_mask = false;
   };
+  void fill_products(int term, int64_t b, int64_t h, int64_t i, int64_t j, double* out);
   // Of a row's weights_: what they are divided by, and the log of the sum of exponentials.
   struct Total {
     double sum = 0, lse = -HUGE_VAL;
@@ -109,14 +122,15 @@ class Evaluator {
   std::unique_ptr<Program> epilogue_;
   std::vector<double> weights_;     // of one row
   std::vector<double> deviations_;  // of its scores; empty where no row is changed
-  double lse_deviation_ = 0, output_deviation_ = 0;
+  double weights_sum_ = 0, lse_ = 0, lse_deviation_ = 0, output_deviation_ = 0;
   void note_deviations(int term, int64_t b, int64_t h, int64_t i);
   double deviation_of_output(int term, int64_t b, int64_t h, double total, const double* output);
 };
 
 struct Evaluated {
-  Tensor output;  // f64 [B, H, M, Dv], whatever the user's order
-  Tensor lse;     // f64 [B, H, M]
+  Tensor output;   // f64 [B, H, M, Dv], whatever the user's order
+  Tensor lse;      // f64 [B, H, M]
+  Tensor columns;  // f64 [B, H, N]: of each key the sum of its weights
 };
 Evaluated evaluate(const Form& form, const Problem& problem);
 

@@ -25,7 +25,7 @@ std::optional<std::string> not_exact(const Form& form) {
   if (form.product) all.push_back(form.product->value);
   for (const Term& t : form.terms) {
     all.insert(all.end(), {t.score, t.keep, t.sink, t.factor});
-    for (const Operand* o : {&t.q, &t.k, &t.v}) {
+    for (const Operand* o : operands(t)) {
       if (!o->row) continue;
       all.push_back(o->row->element);
       all.insert(all.end(), o->row->sums.begin(), o->row->sums.end());
@@ -127,12 +127,21 @@ ExactScores exact_scores(const Form& form, const Term& term, const Problem& name
                   std::vector<Algebra::Truth>(M * N),
                   rows_of(term.v, named, algebra, "j", b, h, N, form.Dv.constant)};
   algebra.add_product(int(M), int(D), int(N), q.data(), k.data(), true, out.product.data());
+  std::vector<std::vector<Element>> more;
+  for (const FurtherProduct& m : term.more) {
+    const auto left = rows_of(m.q, named, algebra, "i", b, h, M, m.D);
+    const auto right = rows_of(m.k, named, algebra, "j", b, h, N, m.D);
+    algebra.add_product(int(M), int(m.D), int(N), left.data(), right.data(), true,
+                        more.emplace_back(M * N).data());
+  }
   ExactProgram score(term.score, named, algebra);
+  score.more.resize(more.size());
   std::optional<ExactProgram> keep;
   if (term.keep) keep.emplace(term.keep, named, algebra);
   for (int64_t n = 0; n < M * N; ++n) {
     const Program::Inputs in = Program::at(b, h, n / N, n % N);
     out.keep[n] = keep ? keep->holds(in) : Algebra::Truth{true, 0};
+    for (size_t p = 0; p < more.size(); ++p) score.more[p] = more[p][n];
     out.score[n] = score.run(in, out.product[n]);
   }
   return out;
@@ -143,7 +152,7 @@ ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& alge
   const int64_t M = value_of(form.M, named.sizes), N = value_of(form.N, named.sizes),
                 Dv = form.Dv.constant;
   ExactRows rows{std::vector<Element>(M * Dv), std::vector<Element>(M, algebra.minus_infinity()),
-                 std::vector<bool>(M)};
+                 std::vector<bool>(M), std::vector<Element>(N)};
   for (const Term& term : form.terms) {
     ExactScores s = exact_scores(form, term, named, algebra, b, h);
     std::vector<Element> factors, sums(M * Dv);
@@ -158,6 +167,9 @@ ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& alge
     }
     algebra.add_product(int(M), int(N), int(Dv), s.score.data(), s.value.data(), false,
                         sums.data());
+    for (int64_t n = 0; form.returns_column_sums && n < M * N; ++n)
+      rows.columns[n % N] =
+          algebra.add(rows.columns[n % N], algebra.mul(s.score[n], factors[n / N]));
     for (int64_t n = 0; n < M * Dv; ++n)
       rows.output[n] = algebra.add(rows.output[n], algebra.mul(sums[n], factors[n / Dv]));
   }

@@ -63,6 +63,9 @@ int ExactProgram::compile_real(const ExprPtr& e, const Problem& named) {
       step.value.real = algebra_.draw(static_cast<uint64_t>(named.scalars.at(e->name)));
       break;
     case Kind::score:
+      step.a = static_cast<int>(score_number(*e)) - 1;
+      step.what = step.a < 0 ? Step::Do::given : Step::Do::more;
+      break;
     case Kind::output:
       step.what = Step::Do::given;
       break;
@@ -203,6 +206,9 @@ const ExactProgram::Item& ExactProgram::evaluate(const Program::Inputs& inputs,
         break;
       case Step::Do::given:
         items_[n].real = given;
+        break;
+      case Step::Do::more:
+        items_[n].real = more.at(s.a);
         break;
       case Step::Do::total:
         items_[n].real = totals.at(s.a);

@@ -13,10 +13,12 @@ class ExactProgram {
   // e is real or boolean; parts without a real in them run as a Program.
   ExactProgram(const ExprPtr& e, const Problem& named, const exact::Algebra& algebra);
 
-  // What the score or the output stands for is given apart from the indices.
+  // What the score or the output stands for is given apart from the indices; further products of
+  // a score are in `more`.
   exact::Element run(const Program::Inputs& inputs, const exact::Element& given);
   // What the sums over a row are, by number.
   std::vector<exact::Element> totals;
+  std::vector<exact::Element> more;
   exact::Algebra::Truth holds(const Program::Inputs& inputs);
 
   // Whether e can be evaluated: no integer is computed from a real.
@@ -30,7 +32,7 @@ class ExactProgram {
     uint8_t opaque = 0;  // of a truth
   };
   struct Step {
-    enum class Do { constant, given, total, whole, read, choose, apply } what;
+    enum class Do { constant, given, more, total, whole, read, choose, apply } what;
     Op op = Op::invalid;
     Type type = Type::real;
     int a = -1, b = -1, c = -1;  // steps before this one

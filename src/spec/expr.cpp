@@ -41,6 +41,14 @@ ExprPtr boolean(bool value) {
 
 ExprPtr leaf(Kind kind, Type type, std::string name) { return make({kind, type, std::move(name)}); }
 
+ExprPtr score_leaf(size_t n) {
+  return leaf(Kind::score, Type::real, n ? "s" + std::to_string(n + 1) : "s");
+}
+
+size_t score_number(const Expr& leaf) {
+  return leaf.name.size() > 1 ? std::stoul(leaf.name.substr(1)) - 1 : 0;
+}
+
 ExprPtr read(std::string tensor, Type type, std::vector<ExprPtr> indices) {
   Expr e{Kind::read, type, std::move(tensor)};
   e.args = std::move(indices);

@@ -5,6 +5,7 @@
 // are immutable and shared. Integers are mathematical (`//` and `%` floor, as in Python), and their
 // bits are those of the two's complement in 64 bits; floats are fp64 when evaluated.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,7 +24,7 @@ enum class Kind {
   infinity,  // +inf; negate for -inf
   index,     // name: one of the form's indices, "b" "h" "i" "j" "d"
   size,      // name: a symbolic size, "B" "M" "N" ...
-  score,     // the raw product q[i] . k[j], before any scale; only inside Form::score
+  score,     // name: a raw product q[i] . k[j] by number, "s" "s2" ...; only inside Form::score
   output,    // the normalised row element; only inside Form::epilogue
   total,     // name: the number of a sum over an operand's row; only inside RowMap
   argument,  // name: a scalar argument of the user's function
@@ -64,6 +65,10 @@ bool mentions(const ExprPtr& e, Kind kind, const std::string& name = {});
 // rebuilt, or null to keep it.
 ExprPtr rewrite(const ExprPtr& e, const std::function<ExprPtr(const ExprPtr&)>& change);
 
+// The n-th product of a score, from 0, as a leaf; and which one a leaf of Kind::score is.
+ExprPtr score_leaf(size_t n);
+size_t score_number(const Expr& leaf);
+
 // As a person would write it in Python: `j <= i or j < prefix[b]`, fewest parentheses.
 std::string print(const ExprPtr& e);
 
@@ -73,8 +78,9 @@ struct Scope {
   std::map<std::string, double> scalars;   // scalar arguments
   // A tensor argument's element; out-of-range indices are the callee's to refuse.
   std::function<double(const std::string&, const std::vector<int64_t>&)> read;
-  double score = 0, output = 0;  // what Kind::score and Kind::output stand for
-  std::vector<double> totals;    // and Kind::total, by number
+  std::array<double, 4> scores = {};  // what Kind::score stands for, by number
+  double output = 0;                  // and Kind::output
+  std::vector<double> totals;         // and Kind::total, by number
 };
 // Booleans are 0 and 1; integers are exact up to 2^53.
 double evaluate(const ExprPtr& e, const Scope& scope);

@@ -14,7 +14,7 @@ double evaluate(const ExprPtr& e, const Scope& scope) {
     case Kind::size:
       return static_cast<double>(scope.indices.at(e->name));
     case Kind::score:
-      return scope.score;
+      return scope.scores.at(score_number(*e));
     case Kind::output:
       return scope.output;
     case Kind::total:

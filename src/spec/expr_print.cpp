@@ -46,7 +46,7 @@ std::string text(const Expr& e) {
     case Kind::infinity:
       return "inf";
     case Kind::score:
-      return "s";
+      return e.name;
     case Kind::output:
       return "o";
     case Kind::total:

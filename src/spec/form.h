@@ -4,7 +4,9 @@
 //   o[b, h, i, :] = epilogue( factor sum_j P(i, j) v[b, h // (H // G), j, :] + ... ),
 //   P = normaliser over j of score(s[i, j]) where keep, s[i, j] = q[b, h, i, :] . k[b, ..., j, :]
 //
-// score includes the scale. Without a normaliser the score itself is the weight. Several terms (the
+// score includes the scale. It may hold further products, s2 = q2 . k2 over a head dimension of
+// their own (positions apart from contents): no rule writes these, and a program that does is
+// checked. Without a normaliser the score itself is the weight. Several terms (the
 // difference of two softmaxes) are a list, over the same indices and sizes: no rule transfers them,
 // and a program that does is checked. Sizes are symbols ("B", "M") or constants; head counts and
 // head dimensions are always constants.
@@ -62,10 +64,20 @@ struct Operand {
 //   none     x itself
 enum class Normaliser { softmax, sum, none };
 
-// One  normaliser(score(q k^T), keep) v  term.
+// One more product of a score: q . k over a head dimension of its own. The keys have the heads of
+// the term's k, of its q, or one for all; the queries have the term's, or one.
+struct FurtherProduct {
+  Operand q, k;
+  int64_t D = 0;
+};
+// As many products as one score may hold, its first among them.
+inline constexpr size_t kMostProducts = 4;
+
+// One  normaliser(score(q k^T, ...), keep) v  term.
 struct Term {
   Operand q, k, v;
-  ExprPtr score;  // over Kind::score, b, h, i, j
+  std::vector<FurtherProduct> more;
+  ExprPtr score;  // over Kind::score, the products by number, and b, h, i, j
   ExprPtr keep;   // boolean over b, h, i, j; null when every key is kept
   Normaliser normaliser = Normaliser::softmax;
   // True when dropped entries were a large finite number and some row may keep no key: such a row
@@ -74,6 +86,14 @@ struct Term {
   ExprPtr sink;  // of a softmax: one more logit of each row, over b, h, i; null when there is none
   ExprPtr factor;  // of the term in the output's sum, over b, h, i; null: 1
 };
+
+// q, k, v and those of further products, of a term or of one that changes.
+template <class AnyTerm>
+auto operands(AnyTerm& term) {
+  std::vector<decltype(&term.q)> out = {&term.q, &term.k, &term.v};
+  for (auto& m : term.more) out.insert(out.end(), {&m.q, &m.k});
+  return out;
+}
 
 // A function that is no attention: a product of two matrices for each batch entry and head, and a
 // function of each of its elements,
@@ -102,15 +122,17 @@ struct Form {
   ExprPtr epilogue;                      // over Kind::output, b, h, i, d
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
   bool returns_lse = false;
+  // c[b, h, j]: the sum over the rows of the softmax's weights of each key.
+  bool returns_column_sums = false;
   std::vector<Note> notes;  // e.g. sizes that the user's code fixes, with the line
   // Where integers are made of reals, by int(), floor() or ceil(): what the form has of them may
   // differ from PyTorch where PyTorch's own roundings decide.
   std::vector<Span> roundings;
 
   const Argument* argument(const std::string& name) const;
-  // What a kernel calls an operand ('q', 'k', 'v') of a term: q, k, v; of a later term that reads
-  // another argument, or otherwise, q2, k2, v2.
-  std::string operand_name(size_t term, char operand) const;
+  // What a kernel calls an operand ('q', 'k', 'v') of a term, or of its further product number
+  // `product`: q, k, v; of a later product that reads another argument, or otherwise, q2, k2, v2.
+  std::string operand_name(size_t term, char operand, size_t product = 0) const;
   // The user's name for a kernel's argument: the same, or without kGiven.
   std::string user_name(const std::string& kernel_name) const;
 };
@@ -120,6 +142,9 @@ std::string print_product(const Form& form);
 
 // As `kernelwright capture --form` prints it.
 std::string print(const Form& form);
+
+// Through which of the query heads an operand is read: h, h // n, or null where it has one head.
+ExprPtr head_of(const Operand& operand);
 
 // Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed
 // with. Then the function means the same for any number of heads.

@@ -45,6 +45,18 @@ std::string row(const std::string& name, const Operand& operand) {
   return out;
 }
 
+std::string read_of(const Operand& o) {
+  std::string at;
+  for (const ExprPtr& e : o.indices) at += (at.empty() ? "" : ", ") + print(e);
+  return fmt::format("{}[{}]", o.argument, at);
+}
+
+// `s2 = q2[b, h, i, d] . k2[b, 0, j, d]`: which arguments a further product is of.
+std::string further(size_t number, const FurtherProduct& m) {
+  return fmt::format("  product s{} = {} . {}, D {}\n", number, read_of(m.q), read_of(m.k), m.D) +
+         row(fmt::format("q of s{}", number), m.q) + row(fmt::format("k of s{}", number), m.k);
+}
+
 }  // namespace
 
 std::string print(const Form& form) {
@@ -58,6 +70,7 @@ std::string print(const Form& form) {
     const bool softmax = t.normaliser == Normaliser::softmax;
     for (const auto& [name, o] : {std::pair("q", &t.q), {"k", &t.k}, {"v", &t.v}})
       out += row(name, *o);
+    for (size_t n = 0; n < t.more.size(); ++n) out += further(n + 2, t.more[n]);
     out += (softmax ? "  score   " : "  weight  ") + print(t.score) + "\n";
     if (t.keep) out += "  keep    " + print(t.keep) + "\n";
     if (softmax) out += "  softmax over j\n";
@@ -68,6 +81,7 @@ std::string print(const Form& form) {
   }
   if (form.epilogue && form.epilogue->kind != Kind::output)
     out += "  then    " + print(form.epilogue) + "\n";
+  if (form.returns_column_sums) out += "  also    sum over i of the softmax\n";
   if (form.returns_lse) out += "  also    logsumexp of the scores\n";
   return out;
 }

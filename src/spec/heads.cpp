@@ -13,7 +13,7 @@ bool is(const Size& a, const Size& b) { return a.name == b.name && a.constant ==
 // Whether dimension d of what e reads is the heads'. An operand's own elements are read at one.
 bool is_heads(const Form& form, const ExprPtr& e, size_t d) {
   for (const Term& t : form.terms)
-    for (const Operand* o : {&t.q, &t.k, &t.v})
+    for (const Operand* o : operands(t))
       if (e->name == o->argument) return true;
   const Argument* a = form.argument(e->name);
   return a && d < a->dims.size() && (is(a->dims[d], form.H) || is(a->dims[d], form.G));
@@ -32,6 +32,12 @@ bool computes_with_head(const Form& form, const ExprPtr& e) {
 
 }  // namespace
 
+ExprPtr head_of(const Operand& operand) {
+  for (const ExprPtr& e : operand.indices)
+    if (mentions(e, Kind::index, "h")) return e;
+  return nullptr;
+}
+
 bool heads_are_alike(const Form& form) {
   const auto computes = [&](const ExprPtr& e) { return e && computes_with_head(form, e); };
   if (computes(form.epilogue) || form.product)
@@ -39,7 +45,7 @@ bool heads_are_alike(const Form& form) {
   for (const Term& t : form.terms) {
     if (computes(t.score) || computes(t.keep) || computes(t.sink) || computes(t.factor))
       return false;
-    for (const Operand* o : {&t.q, &t.k, &t.v}) {
+    for (const Operand* o : operands(t)) {
       if (!o->row) continue;
       if (computes(o->row->element) ||
           std::any_of(o->row->sums.begin(), o->row->sums.end(), computes))

@@ -9,6 +9,9 @@
 namespace kw::spec {
 namespace {
 
+static_assert(Program::score + kMostProducts == Program::output &&
+              Program::totals + kMostSums == Program::kSlots);
+
 int slot_of(const std::string& index) {
   constexpr std::string_view kSlotNames = "bhijd";
   return static_cast<int>(kSlotNames.find(index));
@@ -42,7 +45,7 @@ int Program::compile(const ExprPtr& e, const Problem& problem) {
       step = {Step::Do::input, Op::invalid, slot_of(e->name)};
       break;
     case Kind::score:
-      step = {Step::Do::input, Op::invalid, score};
+      step = {Step::Do::input, Op::invalid, score + static_cast<int>(score_number(*e))};
       break;
     case Kind::output:
       step = {Step::Do::input, Op::invalid, output};

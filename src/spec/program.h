@@ -15,7 +15,8 @@ struct Problem;
 
 class Program {
  public:
-  enum Slot { b, h, i, j, d, score, output, totals, kSlots = totals + 4 };
+  // score + n is the n-th product of a score, totals + n the n-th sum of a row.
+  enum Slot { b, h, i, j, d, score, output = score + 4, totals, kSlots = totals + 4 };
   using Inputs = std::array<double, kSlots>;
   static Inputs at(int64_t b, int64_t h, int64_t i, int64_t j);  // the other inputs are 0
 

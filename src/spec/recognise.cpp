@@ -143,6 +143,7 @@ std::optional<Roles> add_term(Elements& elements, const Graph& graph, const Part
   term.q = roles->q;
   term.k = roles->k;
   term.v = roles->v;
+  term.more = roles->more;
   form.epilogue = roles->rename(parts.epilogue);
   const ExprPtr scores = roles->rename(parts.scores);
   const Node& softmax = graph.nodes[parts.softmax];
@@ -182,13 +183,20 @@ bool same_read(const Operand& a, const Operand& b) {
 
 }  // namespace
 
-std::string Form::operand_name(size_t term, char operand) const {
-  const auto of = [&](size_t t) -> const Operand& {
+std::string Form::operand_name(size_t term, char operand, size_t product) const {
+  const auto of = [&](size_t t, size_t p) -> const Operand& {
+    if (p) return operand == 'q' ? terms[t].more[p - 1].q : terms[t].more[p - 1].k;
     return operand == 'q' ? terms[t].q : operand == 'k' ? terms[t].k : terms[t].v;
   };
-  for (size_t t = 0; t < term; ++t)
-    if (same_read(of(t), of(term))) return operand_name(t, operand);
-  return operand + (term ? std::to_string(term + 1) : std::string());
+  size_t number = 1;  // of the products of all terms
+  for (size_t t = 0; t <= term; ++t)
+    for (size_t p = 0; p <= terms[t].more.size(); ++p, ++number) {
+      if (t == term && p == product)
+        return operand + (number > 1 ? std::to_string(number) : std::string());
+      if ((p == 0 || operand != 'v') && same_read(of(t, p), of(term, product)))
+        return operand_name(t, operand, p);
+    }
+  return {};
 }
 
 const Argument* Form::argument(const std::string& name) const {

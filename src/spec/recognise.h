@@ -11,25 +11,36 @@
 namespace kw::spec {
 
 // Refuses with the operator and the line in the user's file: spec.not_attention,
-// spec.softmax_axis, spec.operator, spec.operand, spec.heads, spec.head_dim, spec.several_terms.
+// spec.softmax_axis, spec.operator, spec.operand, spec.heads, spec.head_dim, spec.several_terms,
+// spec.several_products.
 std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics);
 
 // ---- the steps, in the order in which recognise() takes them
 
-// The parts of one attention term before its indices have their names.
-struct Parts {
-  int contraction = -1, product = -1;  // nodes: P v, q k
-  int softmax = -1;                    // the softmax or sum that normalises; P v if nothing does
+// One product of the scores.
+struct ProductParts {
+  int product = -1;                    // the node
+  ExprPtr q, k;                        // reads of arguments
+  std::optional<RowMap> q_row, k_row;  // what their rows become first
+  ExprPtr dim;                         // the extent that is summed over
+};
+
+// The parts of one attention term before its indices have their names. Its own product is that
+// whose keys have the heads of v.
+struct Parts : ProductParts {
+  std::vector<ProductParts> more;  // the scores' other products
+  int contraction = -1;            // the node: P v
+  int softmax = -1;                // the softmax or sum that normalises; P v if nothing does
   Normaliser normaliser = Normaliser::softmax;
-  ExprPtr epilogue;                           // over Kind::output and the output's indices
-  size_t terms = 1;                           // how many there are
-  ExprPtr factor;                             // of this one, where there are several
-  ExprPtr q, k, v;                            // reads of arguments
-  std::optional<RowMap> q_row, k_row, v_row;  // what their rows become first
-  ExprPtr normalised;                         // what is normalised, with the product as a read
-  ExprPtr scores;                             // the same over Kind::score
-  ExprPtr sink;                               // of a softmax: one logit more, or null
-  ExprPtr key, dim;                           // fresh indices, "j" and "d"
+  ExprPtr epilogue;             // over Kind::output and the output's indices
+  size_t terms = 1;             // how many there are
+  ExprPtr factor;               // of this one, where there are several
+  ExprPtr v;                    // a read of an argument
+  std::optional<RowMap> v_row;  // what its rows become first
+  ExprPtr normalised;           // what is normalised, with the product as a read
+  ExprPtr scores;               // the same over Kind::score
+  ExprPtr sink;                 // of a softmax: one logit more, or null
+  ExprPtr key;                  // a fresh index, "j"
 };
 // Of several terms the one that is asked for, from 0.
 std::optional<Parts> find_parts(Elements& elements, const Indices& output, size_t term,

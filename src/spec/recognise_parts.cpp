@@ -260,34 +260,75 @@ class Finder {
                   "apply it outside");
   }
 
-  // normalised = scores over one product of q and k
+  // normalised = scores over products of q and k
   bool scores() {
     const std::vector<ExprPtr> sums = reduced_reads(parts_.normalised);
     const Span span = elements_.node(parts_.softmax).span;
-    if (sums.size() != 1 || elements_.reduction(Elements::reduced(sums[0])) != Reduction::sum)
+    const bool all_sums = std::all_of(sums.begin(), sums.end(), [&](const ExprPtr& s) {
+      return elements_.reduction(Elements::reduced(s)) == Reduction::sum;
+    });
+    if (sums.empty() || !all_sums)
       return refuse("spec.not_attention", span,
-                    fmt::format("the softmax's argument holds {} products of q and k; one is "
-                                "supported",
-                                sums.size()));
-    parts_.product = Elements::reduced(sums[0]);
-    parts_.dim = elements_.index("d", elements_.extent(parts_.product));
-    const std::vector<ExprPtr> sides = sides_of(parts_.product, sums[0]->args, parts_.dim);
+                    "the softmax's argument holds something else than products of q and k");
+    if (sums.size() > kMostProducts)
+      return refuse("spec.several_products", span,
+                    fmt::format("the scores hold {} products of q and k; {} are supported",
+                                sums.size(), kMostProducts),
+                    "join q's along the head dimension, and k's: torch.cat outside");
+    std::vector<ProductParts> found;
+    std::vector<ExprPtr> values;  // what each product is, over its leaf
+    for (const ExprPtr& sum : sums)
+      if (!score_product(sum, found, values)) return false;
+    // The first whose keys have the heads of v is the term's own.
+    size_t own = 0;
+    while (own < found.size() && !has_heads_of_values(found[own])) ++own;
+    if (own == found.size()) own = 0;
+    parts_.scores = parts_.normalised;
+    size_t number = 1;
+    for (size_t n = 0; n < found.size(); ++n) {
+      const ExprPtr leaf = score_leaf(n == own ? 0 : number++);
+      const ExprPtr value = replace(values[n], score_leaf(0), leaf);
+      parts_.scores = replace(parts_.scores, sums[n], value);
+      if (n != own) parts_.more.push_back(found[n]);
+    }
+    static_cast<ProductParts&>(parts_) = found[own];
+    elements_.index("d", parts_.dim);
+    return true;
+  }
+
+  // The operands of one product, and its value: the product times what does not depend on a column.
+  bool score_product(const ExprPtr& sum, std::vector<ProductParts>& found,
+                     std::vector<ExprPtr>& values) {
+    ProductParts p;
+    p.product = Elements::reduced(sum);
+    p.dim = elements_.extent(p.product);
+    const std::vector<ExprPtr> sides = sides_of(p.product, sum->args, elements_.index("d", p.dim));
     if (elements_.failed()) return false;
-    std::vector<ExprPtr> outside;
+    std::vector<ExprPtr> outside = {score_leaf(0)};
     double constant = 1;
     for (const ExprPtr& side : sides)
-      if (!operand(side, outside, constant)) return false;
-    if (!parts_.q || !parts_.k)
-      return refuse("spec.operand", elements_.node(parts_.product).span,
+      if (!operand(p, side, outside, constant)) return false;
+    if (!p.q || !p.k)
+      return refuse("spec.operand", elements_.node(p.product).span,
                     "the scores are not a product of one argument read at the queries and one read "
                     "at the keys");
-    outside.insert(outside.begin(), leaf(Kind::score, Type::real, "s"));
-    parts_.scores = replace(parts_.normalised, sums[0], product(outside, constant));
+    found.push_back(p);
+    values.push_back(product(outside, constant));
+    return true;
+  }
+
+  // Whether k is read at the same dimensions of the output as v is, of those that q has.
+  bool has_heads_of_values(const ProductParts& p) const {
+    for (const auto& [name, extent] : elements_.extents())
+      if (name != "j" && name != "d" && mentions(p.q, Kind::index, name) &&
+          mentions(p.k, Kind::index, name) != mentions(parts_.v, Kind::index, name))
+        return false;
     return true;
   }
 
   // A side of the product: what does not depend on the column is a factor of the score.
-  bool operand(const ExprPtr& side, std::vector<ExprPtr>& outside, double& constant) {
+  bool operand(ProductParts& p, const ExprPtr& side, std::vector<ExprPtr>& outside,
+               double& constant) {
     std::vector<ExprPtr> factors, own;
     factors_of(side, factors, constant);
     for (const ExprPtr& f : factors) {
@@ -297,16 +338,16 @@ class Finder {
     if (own.empty()) return true;
     const ExprPtr rows = product(own, 1);
     const bool is_key = mentions(rows, Kind::index, "j");
-    ExprPtr& read = is_key ? parts_.k : parts_.q;
+    ExprPtr& read = is_key ? p.k : p.q;
     if (read)
-      return refuse("spec.operand", elements_.node(parts_.product).span,
+      return refuse("spec.operand", elements_.node(p.product).span,
                     fmt::format("two factors of the score are read at the {}: {} and {}",
                                 is_key ? "keys" : "queries", print(read), print(rows)),
                     "compute q and k outside, and pass them");
-    const auto row = read_operand(elements_, rows, "d", parts_.product, diagnostics_);
+    const auto row = read_operand(elements_, rows, "d", p.product, diagnostics_);
     if (!row) return false;
     read = row->read;
-    (is_key ? parts_.k_row : parts_.q_row) = row->map;
+    (is_key ? p.k_row : p.q_row) = row->map;
     return true;
   }
 

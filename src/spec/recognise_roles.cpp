@@ -41,6 +41,8 @@ class Assigner {
     if (!set_rows(roles_.q, parts_.q_row, "i") || !set_rows(roles_.k, parts_.k_row, "j") ||
         !set_rows(roles_.v, parts_.v_row, "j"))
       return std::nullopt;
+    for (const ProductParts& p : parts_.more)
+      if (!further_product(p)) return std::nullopt;
     for (const std::string& x : output_) form_.output_dims.push_back(roles_.index_names.at(x));
     name_dims();
     return roles_;
@@ -48,7 +50,7 @@ class Assigner {
 
  private:
   bool refuse(const std::string& code, const std::string& why, const std::string& hint = {}) {
-    diagnostics_.error(code, elements_.node(parts_.product).span, why).hint = hint;
+    diagnostics_.error(code, elements_.node(blamed_).span, why).hint = hint;
     return false;
   }
 
@@ -224,46 +226,68 @@ class Assigner {
     return fine;
   }
 
-  // q at b, h, i, d; k and v at b, h // (H // G), j, d; each dimension once.
+  // q at b, h, i, d; k and v at b, h // (H // G), j, d.
   bool check_operands() {
     form_.G = {"", 1};
-    for (const auto& [operand, row] :
-         {std::pair(&roles_.q, "i"), {&roles_.k, "j"}, {&roles_.v, "j"}}) {
-      std::vector<std::string> seen;
-      for (size_t n = 0; n < operand->indices.size(); ++n) {
-        const ExprPtr& e = operand->indices[n];
-        const bool fixed = e->kind == Kind::number && e->integer == 0;
-        std::string name = e->kind == Kind::index ? e->name : "";
-        const bool grouped = e->kind == Kind::binary && e->name == "//" &&
-                             e->args[0]->kind == Kind::index && e->args[0]->name == "h" &&
-                             e->args[1]->kind == Kind::number;
-        if (grouped) name = "h";
-        if (fixed) continue;
-        const bool expected = name == "b" || name == "h" || name == row || name == "d";
-        if (!expected || std::count(seen.begin(), seen.end(), name) ||
-            (grouped && operand == &roles_.q))
-          return refuse(
-              mentions(e, Kind::index, "h") ? "spec.heads" : "spec.operand",
-              fmt::format("{} is read at {}, where {} is supported", operand->argument, print(e),
-                          mentions(e, Kind::index, "h") ? "h or h // n" : "b, i, j or d"),
-              "consecutive query heads must share a key head");
-        seen.push_back(name);
-        if (name == "h" && operand == &roles_.k)
-          form_.G = {"", grouped ? form_.H.constant / e->args[1]->integer : form_.H.constant};
-      }
+    if (!check_operand(roles_.q, "i") || !check_operand(roles_.k, "j") ||
+        !check_operand(roles_.v, "j"))
+      return false;
+    if (const ExprPtr h = head_of(roles_.k)) {
+      const bool grouped = h->kind == Kind::binary;
+      form_.G = {"", grouped ? form_.H.constant / h->args[1]->integer : form_.H.constant};
     }
-    return same_head(roles_.k, roles_.v);
+    if (head(roles_.k) == head(roles_.v)) return true;
+    return refuse("spec.heads", fmt::format("k is read at head {}, v at head {}", head(roles_.k),
+                                            head(roles_.v)));
   }
 
-  bool same_head(const Operand& k, const Operand& v) {
-    const auto head = [](const Operand& o) {
-      for (const ExprPtr& e : o.indices)
-        if (mentions(e, Kind::index, "h")) return print(e);
-      return std::string("0");
-    };
-    if (head(k) == head(v)) return true;
-    return refuse("spec.heads",
-                  fmt::format("k is read at head {}, v at head {}", head(k), head(v)));
+  // Each dimension at most once.
+  bool check_operand(const Operand& operand, const std::string& row) {
+    std::vector<std::string> seen;
+    for (const ExprPtr& e : operand.indices) {
+      std::string name = e->kind == Kind::index ? e->name : "";
+      const bool grouped = e->kind == Kind::binary && e->name == "//" &&
+                           e->args[0]->kind == Kind::index && e->args[0]->name == "h" &&
+                           e->args[1]->kind == Kind::number;
+      if (grouped) name = "h";
+      if (e->kind == Kind::number && e->integer == 0) continue;
+      const bool expected = name == "b" || name == "h" || name == row || name == "d";
+      if (!expected || std::count(seen.begin(), seen.end(), name) || (grouped && row == "i"))
+        return refuse(
+            mentions(e, Kind::index, "h") ? "spec.heads" : "spec.operand",
+            fmt::format("{} is read at {}, where {} is supported", operand.argument, print(e),
+                        mentions(e, Kind::index, "h") ? "h or h // n" : "b, i, j or d"),
+            "consecutive query heads must share a key head");
+      seen.push_back(name);
+    }
+    return true;
+  }
+
+  static std::string head(const Operand& o) {
+    const ExprPtr h = head_of(o);
+    return h ? print(h) : "0";
+  }
+
+  // A product of the scores beside the term's own.
+  bool further_product(const ProductParts& p) {
+    blamed_ = p.product;
+    FurtherProduct out{operand(p.q), operand(p.k), 0};
+    if (p.dim->kind != Kind::number)
+      return refuse("spec.head_dim",
+                    fmt::format("the product of {} and {} is over a dimension of any length",
+                                out.q.argument, out.k.argument),
+                    "a head dimension is a constant: no batch, queries or keys");
+    out.D = p.dim->integer;
+    if (!check_operand(out.q, "i") || !check_operand(out.k, "j")) return false;
+    const std::string own = head(out.k);
+    if (own != "0" && own != "h" && own != head(roles_.k))
+      return refuse("spec.heads",
+                    fmt::format("{} is read at head {} and {} at head {}", out.k.argument, own,
+                                roles_.k.argument, head(roles_.k)),
+                    "the keys of a further product have as many heads as k, as q, or one");
+    if (!set_rows(out.q, p.q_row, "i") || !set_rows(out.k, p.k_row, "j")) return false;
+    roles_.more.push_back(std::move(out));
+    return true;
   }
 
   // The arguments' dimensions under the sizes' new names; other symbols become L1, L2, ...
@@ -288,6 +312,7 @@ class Assigner {
   const std::vector<std::string>& output_;
   Form& form_;
   Diagnostics& diagnostics_;
+  int blamed_ = parts_.product;  // the product that is looked at
   Roles roles_;
 };
 
@@ -306,41 +331,6 @@ std::optional<Roles> assign_roles(Elements& elements, const Parts& parts,
                                   const std::vector<std::string>& output, Form& form,
                                   Diagnostics& diagnostics) {
   return Assigner(elements, parts, output, form, diagnostics).assign();
-}
-
-bool second_output(Elements& elements, const Graph& graph, const Parts& parts, const Roles& roles,
-                   const std::vector<std::string>& output, Form& form, Diagnostics& diagnostics) {
-  const Node& node = graph.nodes[graph.outputs[1]];
-  const auto refuse = [&] {
-    diagnostics
-        .error("spec.not_attention", node.span,
-               "the second output is not the logsumexp of the scores, one for each row")
-        .hint = "return torch.logsumexp(scores, dim=-1), or only the first output";
-    return false;
-  };
-  Indices at;
-  for (const std::string& x : output)
-    if (roles.index_names.at(x) != "d") at.push_back(leaf(Kind::index, Type::integer, x));
-  if (static_cast<int>(at.size()) != node.rank() || graph.outputs.size() > 2) return refuse();
-  const ExprPtr e = elements.element(graph.outputs[1], at);
-  const int n = Elements::reduced(e);
-  if (n < 0 || elements.reduction(n) != Reduction::logsumexp ||
-      parts.normaliser != Normaliser::softmax)
-    return refuse();
-  // The same body as the softmax's, at the same indices, and as many logits.
-  const Linear more = add(linear(elements.extent(n)), linear(elements.extents().at("j")), -1);
-  const auto at_logit = [&](const ExprPtr& index) {
-    return simplify_bounds(elements.body(n, e->args, index), {{"j", elements.extents().at("j")}});
-  };
-  if (!more.is_constant() || more.constant != (parts.sink ? 1 : 0)) return refuse();
-  const bool behind = equal(at_logit(parts.key), parts.normalised);
-  const ExprPtr one = integer(1);
-  if (!behind && !(parts.sink && equal(at_logit(binary("+", parts.key, one)), parts.normalised)))
-    return refuse();
-  if (parts.sink && !equal(at_logit(behind ? elements.extents().at("j") : integer(0)), parts.sink))
-    return refuse();
-  form.returns_lse = true;
-  return !elements.failed();
 }
 
 }  // namespace kw::spec

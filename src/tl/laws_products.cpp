@@ -104,5 +104,6 @@ void product_fits(Check& c, bool transposed) {
 }  // namespace
 void law_gemm(Check& c) { product_fits(c, true); }
 void law_gemm_add(Check& c) { product_fits(c, false); }
+void law_gemm_add_transposed(Check& c) { product_fits(c, true); }
 
 }  // namespace kw::tl

@@ -24,16 +24,14 @@ bool is_index(const ExprPtr& e, const std::string& name) {
 
 bool is_zero(const ExprPtr& e) { return e->kind == Kind::number && e->value == 0; }
 
-// A batch or a head of its own that the user's tensor leaves out.
-bool may_be_absent(const spec::Form& form, int dim, bool key) {
-  const spec::Size& size = dim == 0 ? form.B : key ? form.G : form.H;
-  return dim <= 1 && size.name.empty() && size.constant == 1;
-}
+// A batch or a head of its own may be left out by the user's tensor.
+bool may_be_absent(const spec::Size& size) { return size.name.empty() && size.constant == 1; }
 
 // The kernel's dims (batch, head, row, column) as places among the user's `rank` dims, of which
-// `is_dim(dim, n)` says what they are; nothing if the two do not match.
+// `is_dim(dim, n)` says what they are; nothing if the two do not match. Of the first two `absent`
+// says whether the user's tensor may lack them.
 template <class IsDim>
-std::optional<std::vector<int>> match_dims(const spec::Form& form, size_t rank, bool key,
+std::optional<std::vector<int>> match_dims(const bool (&absent)[2], size_t rank,
                                            const IsDim& is_dim) {
   std::vector<int> out;
   std::vector<bool> used(rank, false);
@@ -43,7 +41,7 @@ std::optional<std::vector<int>> match_dims(const spec::Form& form, size_t rank, 
     if (n < rank) {
       used[n] = true;
       out.push_back(static_cast<int>(n));
-    } else if (may_be_absent(form, dim, key)) {
+    } else if (dim <= 1 && absent[dim]) {
       out.push_back(-1);
     } else {
       return std::nullopt;
@@ -59,26 +57,26 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& argument, bool key) {
+// Of the kernel's argument that is read at `head`, or has one head (null).
+bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& argument, bool key,
+                  const ExprPtr& head) {
   const spec::Form& form = edit.form;
-  const int64_t group = form.G.constant ? form.H.constant / form.G.constant : 1;
-  const ExprPtr h = spec::leaf(Kind::index, spec::Type::integer, "h");
-  const ExprPtr head = key ? spec::binary("//", h, spec::integer(group)) : h;
   const spec::Argument* given = form.argument(operand.argument);
   const auto is_dim = [&](int dim, size_t n) {
     const ExprPtr& e = operand.indices[n];
     const bool single = given && n < given->dims.size() && given->dims[n].constant == 1;
-    if (dim == 1) return spec::equal(e, head) || (single && is_zero(e));
+    if (dim == 1) return (head && spec::equal(e, head)) || (single && is_zero(e));
     return is_index(e, dim == 0 ? "b" : dim == 2 ? (key ? "j" : "i") : "d");
   };
-  const auto dims = match_dims(form, operand.indices.size(), key, is_dim);
+  const bool absent[] = {may_be_absent(form.B), !head || may_be_absent(key ? form.G : form.H)};
+  const auto dims = match_dims(absent, operand.indices.size(), is_dim);
   if (!dims) {
     std::vector<std::string> indices;
     for (const ExprPtr& e : operand.indices) indices.push_back(print(e));
     return edit.refuse(
         "transfer.operand", given ? given->span : Span{},
         fmt::format("the function reads {}[{}] where the kernel reads {}[b, {}, {}, d]",
-                    operand.argument, joined(indices), argument, key ? print(head) : "h",
+                    operand.argument, joined(indices), argument, head ? print(head) : "0",
                     key ? "j" : "i"),
         "supported are batch, heads, sequence and head dimension, in any order; a batch or a head "
         "of size 1 may be absent");
@@ -90,7 +88,8 @@ bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& a
 bool bind_output(Edit& edit) {
   const std::vector<std::string>& user = edit.form.output_dims;
   const auto is_dim = [&](int dim, size_t n) { return user[n] == std::string(1, "bhid"[dim]); };
-  const auto dims = match_dims(edit.form, user.size(), false, is_dim);
+  const bool absent[] = {may_be_absent(edit.form.B), may_be_absent(edit.form.H)};
+  const auto dims = match_dims(absent, user.size(), is_dim);
   if (!dims)
     return edit.refuse(
         "transfer.output", edit.place(nullptr),
@@ -126,6 +125,15 @@ bool fixed_sizes(Edit& edit) {
 
 }  // namespace
 
+namespace {
+// Refuses with a hint of its own: always false.
+bool beyond(Edit& edit, const char* code, const Span& place, const std::string& why,
+            const char* hint) {
+  edit.diagnostics.error(code, place, why).hint = hint;
+  return false;
+}
+}  // namespace
+
 bool rule_form(Edit& edit) {
   const spec::Form& form = edit.form;
   if (form.terms.size() != 1)
@@ -133,6 +141,13 @@ bool rule_form(Edit& edit) {
                        fmt::format("the output is a sum of {} softmax terms, the kernel has one",
                                    form.terms.size()),
                        "supported is one softmax");
+  if (!edit.term.more.empty())
+    return beyond(
+        edit, "transfer.products", edit.place(edit.term.score),
+        fmt::format("the score {} is made of {} products of q and k, the kernel has one",
+                    print(edit.term.score), edit.term.more.size() + 1),
+        "no rule writes more: `--proposer model` asks a language model for the program, and with "
+        "`--api folder:DIR` whoever answers by hand (docs/proposers.md)");
   if (edit.term.finite_mask)
     return edit.refuse("transfer.finite_mask", edit.place(edit.term.keep),
                        "scores are masked by a large finite number, and a row may keep no key: "
@@ -143,7 +158,17 @@ bool rule_form(Edit& edit) {
 }
 
 bool bind_form(Edit& edit) {
+  if (edit.form.returns_column_sums)
+    return beyond(
+        edit, "transfer.column_sums", edit.place(nullptr),
+        "the function returns the sums of its weights' columns, and TL has no statement that adds "
+        "up the rows of a tile: its sums run along rows",
+        "return the logsumexp instead, and sum (scores - lse).exp() over the rows outside");
   const Facts& f = edit.facts;
+  const spec::Form& form = edit.form;
+  const ExprPtr h = spec::leaf(Kind::index, spec::Type::integer, "h");
+  const int64_t group = form.G.constant ? form.H.constant / form.G.constant : 1;
+  const ExprPtr of_keys = spec::binary("//", h, spec::integer(group));
   std::set<std::string> bound;
   for (size_t t = 0; t < edit.form.terms.size(); ++t) {
     const spec::Term& term = edit.form.terms[t];
@@ -151,9 +176,18 @@ bool bind_form(Edit& edit) {
         {'q', &term.q, f.q}, {'k', &term.k, f.k}, {'v', &term.v, f.v}};
     for (const auto& [letter, operand, own] : all) {
       const std::string name = t == 0 ? own : edit.form.operand_name(t, letter);
-      if (bound.insert(name).second && !bind_operand(edit, *operand, name, letter != 'q'))
+      if (bound.insert(name).second &&
+          !bind_operand(edit, *operand, name, letter != 'q', letter == 'q' ? h : of_keys))
         return false;
     }
+    for (size_t p = 0; p < term.more.size(); ++p)
+      for (const char letter : {'q', 'k'}) {
+        const spec::Operand& operand = letter == 'q' ? term.more[p].q : term.more[p].k;
+        const std::string name = form.operand_name(t, letter, p + 1);
+        if (bound.insert(name).second &&
+            !bind_operand(edit, operand, name, letter == 'k', spec::head_of(operand)))
+          return false;
+      }
   }
   return bind_output(edit) && fixed_sizes(edit);
 }

@@ -62,7 +62,8 @@ std::optional<Result> begin(const tl::Program& source, const spec::Form& form, c
   std::optional<Facts> facts = find_facts(source, diagnostics);
   if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
   Edit edit(source, form, target, std::move(*facts), diagnostics);
-  const bool several = form.terms.size() > 1;  // no tiles were measured for these
+  // No tiles were measured for these.
+  const bool several = form.terms.size() > 1 || !form.terms[0].more.empty();
   if (several ? !bind_form(edit) : !rule_form(edit) || !rule_tiles(edit)) return std::nullopt;
   return std::move(edit.result);
 }

@@ -3,6 +3,7 @@
 
 prefix_lm.answer.json      what the rules write for examples/prefix_lm.py
 differential.answer.json   differential.tl, a program by hand for what no rule can write
+rope_apart.answer.json     rope_apart.tl, another: a second product in the scores
 
     tests/propose/make_fixture.py      (after a change of the rules, the tiles or the kernels)
 
@@ -64,10 +65,15 @@ def main():
     def by_hand(_):
         return re.sub(r"\blam\b", "v5", (ROOT / "tests/propose/differential.tl").read_text())
 
+    def positions_apart(_):
+        return (ROOT / "tests/propose/rope_apart.tl").read_text()
+
     answer("prefix_lm", ROOT / "examples/prefix_lm.py", hopper, "sm_90a", by_rules,
            "Keep j <= i or j < v3[b], and visit the key blocks that this needs.")
     answer("differential", ROOT / "tests/propose/differential.py", ampere, "sm_80", by_hand,
            "The sums of both softmaxes first, then their difference times V.")
+    answer("rope_apart", ROOT / "tests/propose/rope_apart.py", ampere, "sm_80", positions_apart,
+           "The product of the positions is added to that of the contents; their keys have one head.")
 
 
 if __name__ == "__main__":

@@ -64,6 +64,31 @@ void expect_wrong_forms_are_noticed(const Capture& right) {
   }
 }
 
+void expect_refused_as_ours(const Capture& wrong) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(check_goldens(wrong, 1, diagnostics)) << print(wrong.form);
+  ASSERT_TRUE(diagnostics.has_errors());
+  EXPECT_EQ(diagnostics.all()[0].code, "internal.form");
+}
+
+// A further product is of its own operands, over all of its columns.
+void expect_wrong_products_are_noticed(const Capture& right) {
+  std::vector<Capture> wrong(3, right);
+  std::swap(wrong[0].form.terms[0].more[0].q.argument, wrong[0].form.terms[0].more[0].k.argument);
+  wrong[1].form.terms[0].more[0].D -= 1;
+  wrong[2].form.terms[0].score = binary("*", score_leaf(0), real(0.125));
+  for (const Capture& w : wrong) expect_refused_as_ours(w);
+}
+
+// Sums of columns are held against PyTorch's, one by one.
+void expect_wrong_sums_are_noticed(const Capture& right) {
+  Capture wrong = right;
+  Tensor& sums = wrong.cases.back().column_sums;
+  ASSERT_GT(sums.count(), 0);
+  sums.values.back() *= 1 + 1e-7;
+  expect_refused_as_ours(wrong);
+}
+
 // Some golden row keeps no key, and its uniform softmax is told from zero.
 void expect_rows_without_a_key_are_noticed(const Capture& right) {
   Capture wrong = right;
@@ -145,6 +170,8 @@ TEST(Capture, every_spelling_gives_the_form_in_its_head_and_computes_what_pytorc
       EXPECT_EQ(says_unspecified(capture->form), path.stem() == "number_argument");
     }
     if (path.stem() == "softcap") expect_wrong_forms_are_noticed(*capture);
+    if (path.stem() == "two_products") expect_wrong_products_are_noticed(*capture);
+    if (path.stem() == "column_sums") expect_wrong_sums_are_noticed(*capture);
     if (path.stem() == "finite_rows") expect_rows_without_a_key_are_noticed(*capture);
   }
 }

@@ -93,7 +93,7 @@ TEST(Program, agrees_with_plain_evaluation_and_reads_out_of_range_as_nan) {
     Scope scope;
     scope.indices = {{"b", n % 2}, {"i", n % 5}, {"j", n % 11}, {"N", 9}};
     scope.scalars = problem.scalars;
-    scope.score = n * 0.1;
+    scope.scores[0] = n * 0.1;
     scope.read = [&](const std::string&, const std::vector<int64_t>& at) { return prefix.at(at); };
     Program::Inputs in{};
     in[Program::b] = n % 2;

@@ -23,6 +23,7 @@ Type type_of(Dtype t) {
 
 ExprPtr name_of(const std::string& name, const spec::Form* form) {
   if (name == "s") return spec::leaf(Kind::score, Type::real, "s");
+  if (name == "s2") return spec::score_leaf(1);
   if (name == "o") return spec::leaf(Kind::output, Type::real, "o");
   if (name.starts_with("sum")) return spec::leaf(Kind::total, Type::real, name.substr(3));
   if (name.size() == 1 && std::islower(static_cast<unsigned char>(name[0])))
@@ -140,6 +141,8 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
     form.dtype = dtype_named(rest).value();
   } else if (key == "terms") {
     form.terms.resize(std::stoul(rest), term);
+  } else if (key == "products") {
+    for (size_t n = 1; n < std::stoul(rest); ++n) term.more.push_back({term.q, term.k, 64});
   } else if (key == "normaliser") {
     if (rest != "sum" && rest != "none") throw wrong("no such normaliser: " + rest);
     term.normaliser = rest == "sum" ? spec::Normaliser::sum : spec::Normaliser::none;

@@ -7,7 +7,7 @@
 // q, k and v are [b, h, i, d] with 32 query and 8 key heads, D 128, bf16; other lines that are
 // understood: dtype, dims (of q, as indices), output (its dims), heads, head_dim (of q and k, and
 // of v where it differs), queries, keys, epilogue, terms,
-// finite_mask, normaliser (sum or none), sink.
+// products, finite_mask, normaliser (sum or none), sink.
 #pragma once
 #include <string>
 

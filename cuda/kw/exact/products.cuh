@@ -71,6 +71,14 @@ KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Tra
   detail::multiply<K>(acc, false, detail::LeftOperand<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b.tile});
 }
 template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, N, K>& b) {
+  detail::multiply<K>(acc, true, detail::LeftTile<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b});
+}
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
+  detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b});
+}
+template <class T, int R, int N, int K>
 KW_DEVICE void gemm_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
   detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::Right<SharedTile<T, K, N>>{b});
 }

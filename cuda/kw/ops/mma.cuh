@@ -62,11 +62,11 @@ KW_DEVICE void multiply_16(Accumulator<real, R, N>& acc, const Left& from, const
 }
 // kUnroll 2: ptxas reads no further ahead than two steps. It would read as far as there are registers,
 // and what lives around the product would spill.
-template <int kUnroll, class T, int R, int N, int K, class Left>
+template <int kUnroll, bool kAdds, class T, int R, int N, int K, class Left>
 KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& from, const SharedTile<T, N, K>& b) {
   const int lane = ptx::thread_index() % 32;
   const LanePlace<T, N, K> place(b, lane / 16 * 8 + lane % 8, lane / 8 % 2);
-  multiply_16<true>(acc, from, place, 0);
+  multiply_16<!kAdds>(acc, from, place, 0);
 #pragma unroll kUnroll
   for (int k = 1; k < K / 16; ++k) multiply_16<false>(acc, from, place, k);
 }
@@ -75,11 +75,20 @@ KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& fro
 // acc = a @ b.T: a [R, K] in shared memory or in registers, b [N, K] in shared memory.
 template <class T, int R, int N, int K>
 KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
-  detail::multiply_transposed<2>(acc, detail::left(a), b.tile);
+  detail::multiply_transposed<2, false>(acc, detail::left(a), b.tile);
 }
 template <class T, int R, int N, int K>
 KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
-  detail::multiply_transposed<K / 16>(acc, detail::left(a), b.tile);  // registers have constant numbers
+  detail::multiply_transposed<K / 16, false>(acc, detail::left(a), b.tile);  // registers have constant numbers
+}
+// acc += a @ b.T: as gemm, on what is there.
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, N, K>& b) {
+  detail::multiply_transposed<2, true>(acc, detail::left(a), b);
+}
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
+  detail::multiply_transposed<K / 16, true>(acc, detail::left(a), b);
 }
 // acc += a @ b: a [R, K] in registers, b [K, N] in shared memory.
 template <class T, int R, int N, int K>
