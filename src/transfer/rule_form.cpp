@@ -65,10 +65,15 @@ bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& a
   const ExprPtr h = spec::leaf(Kind::index, spec::Type::integer, "h");
   const ExprPtr head = key ? spec::binary("//", h, spec::integer(group)) : h;
   const spec::Argument* given = form.argument(operand.argument);
+  const auto equals_head = [&](const ExprPtr& e) { return spec::equal(e, head); };
+  const bool reads_head = std::any_of(operand.indices.begin(), operand.indices.end(), equals_head);
   const auto is_dim = [&](int dim, size_t n) {
     const ExprPtr& e = operand.indices[n];
     const bool single = given && n < given->dims.size() && given->dims[n].constant == 1;
-    if (dim == 1) return spec::equal(e, head) || (single && is_zero(e));
+    const bool one_head = single && is_zero(e) && !reads_head;
+    const bool one_query = single && is_zero(e) && !key && form.M.constant == 1;
+    if (dim == 1) return spec::equal(e, head) || one_head;
+    if (dim == 2 && one_query) return true;
     return is_index(e, dim == 0 ? "b" : dim == 2 ? (key ? "j" : "i") : "d");
   };
   const auto dims = match_dims(form, operand.indices.size(), key, is_dim);
