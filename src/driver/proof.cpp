@@ -14,6 +14,7 @@
 #include "num/npy.h"
 #include "support/files.h"
 #include "transfer/facts.h"
+#include "transfer/pack.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -286,7 +287,7 @@ class ProofWriter {
     };
     cases_.push_back(case_of(p, draws, what, timed));
     // Values with their signs changed give outputs with their signs changed, to the bit.
-    if (timed && values_are_linear(capture_.form))
+    if (timed && values_are_linear(capture_.form) && !transfer::values_are_of_keys(capture_.form))
       cases_.back()["signs"] = {{"input", "v"}, {"outputs", {"o"}}};
     cases_.back()["goldens"] = Json::array({golden("o", "o")});
     if (gives_lse()) cases_.back()["goldens"].push_back(golden("lse", "lse"));
