@@ -15,17 +15,25 @@ namespace {
 using spec::Kind;
 using tl::ExprPtr;
 
-bool reads_head(const spec::ExprPtr& e) { return e && spec::mentions(e, Kind::index, "h"); }
-
-// At the one query there is.
-spec::ExprPtr at_query(const spec::ExprPtr& e) {
-  if (!e) return e;
-  return spec::rewrite(e, [](const spec::ExprPtr& x) -> spec::ExprPtr {
-    return x->kind == Kind::index && x->name == "i" ? spec::integer(0) : nullptr;
+// As a packed kernel has it: the one query is 0, and the key head, h // (H // G), is the kernel's
+// own head, h. Null where the head's number is read otherwise, which a row of the kernel has no
+// name for.
+spec::ExprPtr in_packed(const spec::ExprPtr& e, int64_t group) {
+  const auto index = [](const char* name) {
+    return spec::leaf(Kind::index, spec::Type::integer, name);
+  };
+  const spec::ExprPtr key_head = spec::binary("//", index("h"), spec::integer(group));
+  const spec::ExprPtr own = index("own");
+  const spec::ExprPtr out = spec::rewrite(e, [&](const spec::ExprPtr& x) -> spec::ExprPtr {
+    if (spec::equal(x, key_head)) return own;
+    return spec::equal(x, index("i")) ? spec::integer(0) : nullptr;
   });
+  if (spec::mentions(out, Kind::index, "h")) return nullptr;
+  return spec::rewrite(
+      out, [&](const spec::ExprPtr& x) { return spec::equal(x, own) ? index("h") : nullptr; });
 }
 
-// The key head h // (H // G) is the packed kernel's own head.
+// The key head of k and v is the packed kernel's own head.
 void at_key_head(spec::Operand& operand) {
   for (spec::ExprPtr& e : operand.indices)
     if (e->kind == Kind::binary && e->name == "//") e = e->args[0];
@@ -65,16 +73,16 @@ bool is_packed(const Facts& facts) { return facts.heads == facts.groups; }
 std::optional<spec::Form> packed_form(const spec::Form& form) {
   const bool one_query = form.M.name.empty() && form.M.constant == 1;
   if (!one_query || group_of(form) < 2 || form.terms.size() != 1 || form.product) return {};
-  const spec::Term& t = form.terms[0];
-  const std::initializer_list<spec::ExprPtr> read = {t.score, t.keep, t.sink, t.factor,
-                                                     form.epilogue};
-  if (t.q.row || t.k.row || t.v.row || std::any_of(read.begin(), read.end(), reads_head)) return {};
   spec::Form out = form;
   out.H = form.G;
   out.M = {"R", 0};
   spec::Term& term = out.terms[0];
-  for (spec::ExprPtr* e : {&term.score, &term.keep, &term.sink, &term.factor, &out.epilogue})
-    *e = at_query(*e);
+  if (term.q.row || term.k.row || term.v.row) return {};
+  for (spec::ExprPtr* e : {&term.score, &term.keep, &term.sink, &term.factor, &out.epilogue}) {
+    if (!*e) continue;
+    *e = in_packed(*e, group_of(form));
+    if (!*e) return {};
+  }
   at_key_head(term.k);
   at_key_head(term.v);
   return out;
