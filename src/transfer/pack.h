@@ -22,7 +22,8 @@ int64_t group_of(const spec::Form& form);
 
 // The form as a packed kernel has it: G heads of R queries, of any number R. Nothing where heads
 // are not packed: of more queries than one, of as many key heads, where a score, a mask or the
-// output reads the head's number (other than that of its keys), where rows change first, and of several terms.
+// output reads the head's number (other than that of its keys), where rows change first, and of
+// several terms.
 std::optional<spec::Form> packed_form(const spec::Form& form);
 
 // Whether the values are the first columns of the keys, as in latent attention.

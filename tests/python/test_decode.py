@@ -71,6 +71,15 @@ def latent(tmp_path_factory):
     return folder / "captured", program
 
 
+@pytest.fixture(scope="module")
+def selected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("selected")
+    capture.capture_file(str(ROOT / "examples/decode/nsa_selected.py"), None, None, folder / "captured")
+    run, program = transferred(folder, folder / "captured", "attention_fwd")
+    assert run.returncode == 0, run.stderr
+    return folder / "captured", program
+
+
 def test_one_query_is_a_size_of_the_form(grouped):
     assert "6 query / 2 key heads, D 64, M 1; any B, N" in form(grouped[0])[0]
 
@@ -113,6 +122,18 @@ def test_a_slip_among_packed_rows_is_refuted(grouped, tmp_path, was, slip):
 ])
 def test_a_slip_among_columns_of_the_keys_is_refuted(latent, tmp_path, was, slip):
     refuted(latent, tmp_path, was, slip)
+
+
+def test_blocks_chosen_for_a_key_head_are_listed_for_its_rows(selected):
+    program = selected[1].read_text()
+    assert "chosen: in i32[B, G, " in program and "list_blocks visits" in program
+    run = check(selected[1], selected[0])
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_chosen_block_that_is_forgotten_is_refuted(selected, tmp_path):
+    pair = "chosen[b, h, 0, 3] <= j1 // 64 and j0 // 64 <= chosen[b, h, 0, 3] or "
+    refuted(selected, tmp_path, pair, "")
 
 
 def refuted(made, folder, was, slip):
