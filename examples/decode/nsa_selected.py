@@ -17,5 +17,5 @@ def nsa_selected(q, k, v, chosen):
 
 def example_inputs():
     q = torch.randn(2, 32, 1, 128, dtype=torch.bfloat16)
-    k, v = (torch.randn(2, 2, 2048, 128, dtype=torch.bfloat16) for _ in range(2))
-    return q, k, v, torch.rand(2, 2, 1, 32).argsort(-1)[..., :8].int()
+    k, v = (torch.randn(2, 2, 640, 128, dtype=torch.bfloat16) for _ in range(2))
+    return q, k, v, torch.rand(2, 2, 1, 10).argsort(-1)[..., :8].int()
