@@ -45,13 +45,14 @@ class Function:
         for binding in self._signature["bindings"]:
             value = given.get(binding["user"])
             if isinstance(value, torch.Tensor):
-                value = to_kernel(value, binding["dims"])
+                value = to_kernel(value, binding["dims"], binding.get("group", 1))
             if value is not None:
                 inputs[binding["argument"]] = value
         results = kernel(**inputs)
         results = results if isinstance(results, tuple) else (results,)
-        dims = {b["argument"]: b["dims"] for b in self._signature["bindings"] if not b["user"]}
-        returned = [to_user(result, dims[name]) if name in dims else result
+        own = {b["argument"]: (b["dims"], b.get("group", 1)) for b in self._signature["bindings"]
+               if not b["user"]}
+        returned = [to_user(result, *own[name]) if name in own else result
                     for name, result in zip(kernel.outputs, results)][: self._signature["outputs"]]
         return returned[0] if len(returned) == 1 else tuple(returned)
 

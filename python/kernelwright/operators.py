@@ -21,8 +21,9 @@ import struct
 import torch
 
 from . import library
+from .bindings import kernel_view
 from .errors import ArgumentError, GradientError, InternalError, MachineError
-from .signature import BYTES, Signature, kernel_view
+from .signature import BYTES, Signature
 
 NAMESPACE = "kernelwright"
 KEPT_PLANS = 4096  # a plan is some kilobytes of host memory
@@ -162,7 +163,8 @@ def {self.name}({names}):
             if argument["kernel"] is None:
                 continue
             if argument["tensor"]:
-                shape, strides = kernel_view(value.shape, value.stride(), argument["kernel_dims"])
+                shape, strides = kernel_view(value.shape, value.stride(), argument["kernel_dims"],
+                                             argument["group"])
                 views[argument["kernel"]] = (argument["dtype"], value.data_ptr(), shape, strides)
             else:
                 scalars[argument["kernel"]] = value
@@ -171,7 +173,7 @@ def {self.name}({names}):
             if output["returned"]:
                 memory = next(returned)
                 address, strides = memory.data_ptr(), memory.stride()
-                shape, strides = kernel_view(shape, strides, output["kernel_dims"])
+                shape, strides = kernel_view(shape, strides, output["kernel_dims"], output["group"])
             else:
                 address = discarded[output["kernel"]] = self._buffer(output, shape, like)
                 strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]

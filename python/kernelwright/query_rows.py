@@ -12,6 +12,7 @@ those of the user's function. One whose rows mix (a mean over queries) fails tha
 import torch
 
 from . import live_function, trace
+from .bindings import query_dimension
 from .errors import GradientError, SpecError
 from .graph import Sizes, operator_name
 from .problem import Problem, first_line_of
@@ -91,7 +92,7 @@ class QueryRows:
         keys = set(traced.program.graph_signature.user_inputs)
         self.inputs = [n.meta["val"] for n in self.placeholders if n.name in keys]
         self.given = [n.name in keys for n in self.placeholders]
-        self._find_rows({a["kernel"]: (n, a["kernel_dims"][2]) for n, a in enumerate(signature["arguments"])
+        self._find_rows({a["kernel"]: (n, query_dimension(a)) for n, a in enumerate(signature["arguments"])
                          if a["kernel"] in ("q", "k", "v")})
         self._try()
 

@@ -10,7 +10,6 @@ A size is an integer, a name, or [operator, size, size].
 """
 
 import functools
-import math
 import operator
 
 import torch
@@ -83,6 +82,7 @@ def describe(graph, certificate, launch, reached, constants, least):
         if binding and argument["tensor"]:
             kernel = theirs[binding["argument"]]
             record["kernel_dims"] = binding["dims"]
+            record["group"] = binding.get("group", 1)
             record["copied"] = kernel["kind"] == "tensor_map" or bool(kernel.get("row_alignment"))
         arguments.append(record)
     sizes = _kernel_sizes(arguments, theirs)
@@ -100,7 +100,7 @@ def _outputs(graph, theirs, own, names, sizes):
         rank = len(theirs[kernel]["dims"])
         dims = own.get(kernel, {}).get("dims", list(range(rank)))
         record = {"kernel": kernel, "dtype": theirs[kernel]["dtype"], "returned": returned,
-                  "kernel_dims": dims}
+                  "kernel_dims": dims, "group": own.get(kernel, {}).get("group", 1)}
         if returned:
             record["dims"] = _output_size(graph, graph["outputs"][n], names)
         else:
@@ -115,10 +115,19 @@ def _kernel_sizes(arguments, theirs):
     sizes = {}
     for argument in arguments:
         if argument["tensor"] and argument["kernel"]:
-            for d, name in zip(argument["kernel_dims"], theirs[argument["kernel"]]["dims"]):
+            for d, size, name in _sizes_of(argument, theirs[argument["kernel"]]["dims"]):
                 if d >= 0 and isinstance(name, str):
-                    sizes.setdefault(name, argument["dims"][d])
+                    sizes.setdefault(name, size)
     return sizes
+
+
+def _sizes_of(argument, letters):
+    """Of each of the kernel's dimensions the user's, its size, and the kernel's letter for it."""
+    dims = argument["kernel_dims"]
+    sizes = [argument["dims"][d] if d >= 0 else 1 for d in dims]
+    if argument["group"] > 1:
+        sizes[1:3] = [sizes[1] // argument["group"], argument["group"]]
+    return zip(dims, sizes, letters)
 
 
 class Signature:
@@ -250,10 +259,3 @@ def _differ(a, b):
 
 def _short(dtype):
     return str(dtype).removeprefix("torch.")
-
-
-def kernel_view(shape, strides, dims):
-    """Shape and strides in the kernel's order of dimensions: dimension k is the user's dims[k], and
-    -1 one of size 1 that the user's tensor lacks."""
-    return ([shape[d] if d >= 0 else 1 for d in dims],
-            [strides[d] if d >= 0 else math.prod(shape) for d in dims])

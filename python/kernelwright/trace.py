@@ -51,7 +51,7 @@ def convert(spec, dtype):
             raise Problem("spec.dtype", f"argument {spec.names[n]} is float64, for which no tensor "
                           "cores exist here", spec.lines[n], spec.columns[n],
                           "give example_inputs() in bfloat16 or float16")
-    if len(operands) < 3:
+    if len(operands) < 3 and not (len(operands) == 2 and _is_attention(spec)):
         spec.product = True
         operands = [n for n, value in enumerate(spec.values) if is_operand(value, True)]
     if len(operands) < 2:
@@ -75,6 +75,15 @@ def convert(spec, dtype):
         raise Problem("spec.dtype", f"the operands must share one type, bfloat16 or float16: {listed}",
                       spec.line)
     return types.pop()
+
+
+def _is_attention(spec):
+    """Of a function with two operands: whether what one product gives comes to another, as where the
+    values are columns of the keys."""
+    try:
+        return _fake_run(spec, spec.values, [is_number(value) for value in spec.values]).chained
+    except Exception:
+        return False
 
 
 def _factors_among(spec, operands):
@@ -105,6 +114,7 @@ class _Products(TorchDispatchMode):
         super().__init__()
         self.ranks = {n: value.dim() for n, value in enumerate(values) if isinstance(value, torch.Tensor)}
         self.sizes, self.factors = set(), set()
+        self.chained = False  # a product comes to another
         self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
 
     def note(self, tensor, origins):
@@ -123,6 +133,7 @@ class _Products(TorchDispatchMode):
             sides = [self.origins.get(id(x), set()) for x in args[:3 if attention else 2]]
             self.factors |= {min(side, key=lambda n: (-self.ranks.get(n, 0), n))
                              for side in sides if side and "product" not in side}
+            self.chained |= attention or any("product" in side for side in sides)
             if attention:
                 self.sizes |= {int(args[0].shape[2]), int(args[1].shape[2])}
             elif "product" not in origins:

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "check/trial.h"
+#include "check/packing.h"
 
 namespace kw::check {
 
@@ -189,7 +189,9 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
     const auto put = [&](char operand, Tensor tensor) {
       launch.tensors.emplace(form.operand_name(t, operand), std::move(tensor));
     };
-    put('q', gather(term.q, problem, "i", c.heads, B, M, form.D.constant));
+    Tensor q = gather(term.q, problem, "i", c.heads, B, M, form.D.constant);
+    pack_rows(c, q);
+    put('q', std::move(q));
     put('k', gather(term.k, problem, "j", key_heads, B, N, form.D.constant));
     put('v', gather(term.v, problem, "j", key_heads, B, N, form.Dv.constant));
     for (size_t p = 0; p < term.more.size(); ++p) {

@@ -141,7 +141,9 @@ void choose_heads(const Form& form, Case& c, bool all) {
     if (groups.empty()) groups.insert(0);
     if (groups.size() < 2) groups.insert((*groups.begin() + G - 1) % G);
     // Of a group of more than four, the ends and what lies between in steps.
-    const int64_t kept = std::min<int64_t>(ratio, 4);
+    // With one query there is little of each, and heads may be a tile's rows: all then.
+    const bool single = form.M.name.empty() && form.M.constant == 1;
+    const int64_t kept = single ? ratio : std::min<int64_t>(ratio, 4);
     for (int64_t g : groups)
       for (int64_t r = 0; r < kept; ++r)
         c.heads.push_back(g * ratio + (kept == 1 ? 0 : r * (ratio - 1) / (kept - 1)));
@@ -163,7 +165,8 @@ std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& 
     c.exact = false;
     c.grid = 1 + int(cases.size() % 2);
     choose_heads(capture.form, c, false);
-    if (spec::heads_are_alike(capture.form)) keep_ends_of_groups(c);
+    const bool single = capture.form.M.name.empty() && capture.form.M.constant == 1;
+    if (spec::heads_are_alike(capture.form) && !single) keep_ends_of_groups(c);
     cases.push_back(std::move(c));
   }
   return cases;

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <thread>
 
+#include "check/packing.h"
 #include "check/trial.h"
 #include "tl/laws.h"
 
@@ -87,7 +88,8 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
 
 void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
                   Report& report) {
-  const std::vector<Case> cases = make_cases(capture, options);
+  std::vector<Case> cases = make_cases(capture, options);
+  for (Case& c : cases) c.packed = packs_heads(program);
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
                 std::max(options.threads, 1));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "check/packing.h"
 #include "check/trial.h"
 #include "spec/exact.h"
 
@@ -69,7 +70,8 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     exact.not_run = *why;
     return;
   }
-  const std::vector<Case> cases = make_exact_cases(capture, options);
+  std::vector<Case> cases = make_exact_cases(capture, options);
+  for (Case& c : cases) c.packed = packs_heads(program);
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_draws(program, capture, c); }, cases,
                 std::max(options.threads, 1));

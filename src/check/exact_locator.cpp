@@ -8,6 +8,7 @@
 #include <map>
 
 #include "check/locator.h"
+#include "check/packing.h"
 #include "spec/exact.h"
 
 namespace kw::check {
@@ -149,10 +150,10 @@ class ExactLocator : public Locator {
     w.scores.clear();
     w.scores.emplace_back(nullptr, t.e);
     if (!form_.terms[0].more.empty()) return;  // a tile may hold any of the products, or a sum
-    each_row(a, t.rows, [&](int r, int64_t i) {
+    each_row(a, t.rows, [&](int r, int64_t i, const exec::Place& at) {
       for (int c = 0; c < t.columns && t.of_columns.first + c < N_; ++c) {
         const int64_t j = t.of_columns.first + c;
-        if (same(t.e[size_t(r) * t.columns + c], scores(a.batch, a.head).product[i * N_ + j]))
+        if (same(t.e[size_t(r) * t.columns + c], scores(at.batch, at.head).product[i * N_ + j]))
           continue;
         return differ(s, fmt::format("{}[{}, {}] is not q[{}] . k[{}]; its columns are rows of {}, "
                                      "head {} of batch {}",
@@ -174,11 +175,16 @@ class ExactLocator : public Locator {
     return last;
   }
 
-  // f(r, i) for the rows of a tile that exist.
+  // f(r, i, at) for the rows of a tile that exist, each with the user's head and query.
   template <class F>
-  void each_row(const exec::Place& at, int rows, F f) {
-    if (!at.known || at.head >= int64_t(case_.heads.size())) return;
-    for (int r = 0; r < rows && at.first + r < M_ && !found_.statement; ++r) f(r, at.first + r);
+  void each_row(const exec::Place& tile, int rows, F f) {
+    if (!tile.known) return;
+    for (int r = 0; r < rows && !found_.statement; ++r) {
+      const UserRow row = user_row(case_, M_, tile.head, tile.first + r);
+      exec::Place at = tile;
+      at.head = row.head;
+      if (row.head < int64_t(case_.heads.size()) && row.query < M_) f(r, row.query, at);
+    }
   }
   void differ(const Stmt& s, std::string text) { found_ = {&s, std::move(text)}; }
 
@@ -201,11 +207,11 @@ class ExactLocator : public Locator {
     // The argument, not what this statement says: that may be what is wrong.
     w.scale = v.element(tl::name("scale"));
     if (w.scale.x[0] == 0) w.scale = v.element(s.expr("e"));
-    each_row(t->of_rows, t->rows, [&](int r, int64_t i) {
+    each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       for (int c = 0; c < t->columns; ++c) {
         const int64_t j = t->of_columns.first + c;
         const Element got = algebra_.mul(t->e[size_t(r) * t->columns + c], w.scale);
-        const Element want = exponent(t->of_rows, i, j);
+        const Element want = exponent(at, i, j);
         if (same(got, want)) continue;
         const bool dropped = want.kind == exact::Kind::minus_infinity;
         const Stmt* changed = last_change(w, size_t(r) * t->columns + c, !dropped);
@@ -222,11 +228,10 @@ class ExactLocator : public Locator {
     const Tile* t = v.tile(text_of(s, "s"));
     const Row* m = v.row(w.reference);
     if (!t || !m) return;
-    each_row(t->of_rows, t->rows, [&](int r, int64_t i) {
+    each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       for (int c = 0; c < t->columns; ++c) {
         const int64_t j = t->of_columns.first + c;
-        if (same(t->e[size_t(r) * t->columns + c], weight(t->of_rows, i, j, m->e[r], w.scale)))
-          continue;
+        if (same(t->e[size_t(r) * t->columns + c], weight(at, i, j, m->e[r], w.scale))) continue;
         return differ(
             blamed(w, text_of(s, "s"), s),
             fmt::format("for row {} and key {} the weight is another formula, relative to "
@@ -240,11 +245,11 @@ class ExactLocator : public Locator {
     Worker& w = workers_[v.agent()];
     const Row *l = v.row(name), *m = v.row(w.reference);
     if (!l || !m) return;
-    each_row(w.rows, l->rows, [&](int r, int64_t i) {
+    each_row(w.rows, l->rows, [&](int r, int64_t i, const exec::Place& at) {
       Element want, got;
       for (const auto& [first, keys] : w.summed[name])
         for (int64_t j = first; j < first + keys; ++j)
-          want = algebra_.add(want, weight(w.rows, i, j, m->e[r], w.scale));
+          want = algebra_.add(want, weight(at, i, j, m->e[r], w.scale));
       for (int lane = 0; lane < l->lanes; ++lane)
         got = algebra_.add(got, l->e[size_t(r) * l->lanes + lane]);
       if (!same(got, want))
@@ -264,13 +269,13 @@ class ExactLocator : public Locator {
   void check_accumulator(const Stmt& s, const View& v, Worker& w) {
     const Tile* t = v.tile(text_of(s, "c"));
     if (!t || w.m_of_p.empty()) return;
-    each_row(t->of_rows, t->rows, [&](int r, int64_t i) {
+    each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       Element want;
-      const std::vector<Element>& value = scores(t->of_rows.batch, t->of_rows.head).value;
+      const std::vector<Element>& value = scores(at.batch, at.head).value;
       for (const auto& [first, keys] : w.multiplied)
         for (int64_t j = first; j < std::min(first + keys, N_); ++j)
-          want = algebra_.add(
-              want, algebra_.mul(weight(t->of_rows, i, j, w.m_of_p[r], w.scale), value[j * Dv_]));
+          want = algebra_.add(want, algebra_.mul(weight(at, i, j, w.m_of_p[r], w.scale),
+                                                 value[j * Dv_ + t->of_columns.first]));
       if (same(t->e[size_t(r) * t->columns], want)) return;
       differ(w.multiplied.size() > 1 ? blamed(w, text_of(s, "c"), s) : s,
              fmt::format("with it, row {} of the accumulator is not the sum of its weights and "
@@ -282,12 +287,14 @@ class ExactLocator : public Locator {
   void check_output(const Stmt& s, const View& v) {
     const Tile* t = v.tile(text_of(s, "s"));
     if (!t) return;
-    each_row(t->of_rows, t->rows, [&](int r, int64_t i) {
-      const std::vector<Element>& want = rows(t->of_rows.batch, t->of_rows.head).output;
+    each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
+      const std::vector<Element>& want = rows(at.batch, at.head).output;
       for (int d = 0; d < t->columns; ++d)
-        if (!same(t->e[size_t(r) * t->columns + d], want[i * Dv_ + d]))
-          return differ(blamed(workers_[v.agent()], text_of(s, "s"), s),
-                        fmt::format("row {}, column {} of the output is another formula", i, d));
+        if (const int64_t column = t->of_columns.first + d;
+            column < Dv_ && !same(t->e[size_t(r) * t->columns + d], want[i * Dv_ + column]))
+          return differ(
+              blamed(workers_[v.agent()], text_of(s, "s"), s),
+              fmt::format("row {}, column {} of the output is another formula", i, column));
     });
   }
 
@@ -295,8 +302,8 @@ class ExactLocator : public Locator {
     Worker& w = workers_[v.agent()];
     const Row* lse = v.row(text_of(s, "s"));
     if (!lse) return;
-    each_row(w.rows, lse->rows, [&](int r, int64_t i) {
-      const spec::ExactRows& want = rows(w.rows.batch, w.rows.head);
+    each_row(w.rows, lse->rows, [&](int r, int64_t i, const exec::Place& at) {
+      const spec::ExactRows& want = rows(at.batch, at.head);
       if (!want.uniform[i] && !same(lse->e[r], want.lse[i]))
         differ(blamed(w, text_of(s, "s"), s), fmt::format("row {}: another formula", i));
     });

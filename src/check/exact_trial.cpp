@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "check/locator.h"
+#include "check/packing.h"
 #include "spec/exact.h"
 
 namespace kw::check {
@@ -106,7 +107,8 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   trial.valid = false;
   const auto drawn = draw_case(program, capture.form, c, draw, trial.diagnostics);
   if (!drawn) return trial;
-  const exec::Outcome run = exec::run(program, drawn->launch);
+  exec::Outcome run = exec::run(program, drawn->launch);
+  unpack(c, spec::value_of(capture.form.M, drawn->named.sizes), run);
   if (!ran(c, capture.form, run, trial)) return trial;
   if (capture.form.product) {
     Comparison comparison(c, run, *drawn->algebra, trial);

@@ -17,6 +17,8 @@
 #include <cmath>
 #include <map>
 
+#include "check/packing.h"
+
 namespace kw::check {
 
 using exec::Row;
@@ -158,10 +160,11 @@ class SoftmaxLocator : public Locator {
   template <class F>
   void each_row(const Tile& t, F f) {
     const exec::Place& at = t.of_rows;
-    if (!at.known || at.head >= int64_t(case_.heads.size())) return;
-    for (int r = 0; r < t.rows && at.first + r < truth_.queries(); ++r) {
-      if (found_.statement) return;
-      f(r, at.batch, case_.heads[at.head], at.first + r);
+    if (!at.known) return;
+    for (int r = 0; r < t.rows && !found_.statement; ++r) {
+      const UserRow row = user_row(case_, truth_.queries(), at.head, at.first + r);
+      if (row.head < int64_t(case_.heads.size()) && row.query < truth_.queries())
+        f(r, at.batch, case_.heads[row.head], row.query);
     }
   }
   double weight(int64_t b, int64_t h, int64_t i, int64_t j, double m, double scale) {
@@ -180,7 +183,8 @@ class SoftmaxLocator : public Locator {
     w.score_tile = name;
     on_scores(*t, w);
     if (truth_.products(0) > 1) return;  // a tile may hold any of them, or a sum
-    const int64_t group = int64_t(case_.heads.size()) / case_.key_heads, h = t->of_rows.head;
+    const int64_t group = case_.packed ? 1 : int64_t(case_.heads.size()) / case_.key_heads;
+    const int64_t h = t->of_rows.head;
     each_row(*t, [&](int r, int64_t b, int64_t user, int64_t i) {
       for (int c = 0; c < t->columns && t->of_columns.first + c < truth_.keys(); ++c) {
         const int64_t j = t->of_columns.first + c;
@@ -295,7 +299,8 @@ class SoftmaxLocator : public Locator {
       for (const auto& [first, keys] : w.multiplied)
         for (int64_t j = first; j < std::min(first + keys, truth_.keys()); ++j) {
           const double p = weight(b, h, i, j, w.m_of_p[r], w.scale);
-          for (int d = 0; d < t.columns; ++d) want[d] += p * truth_.value(0, b, h, j, d);
+          for (int d = 0; d < t.columns; ++d)
+            want[d] += p * truth_.value(0, b, h, j, t.of_columns.first + d);
         }
       double off = 0, norm = 0;
       for (int d = 0; d < t.columns; ++d) {
@@ -317,10 +322,13 @@ class SoftmaxLocator : public Locator {
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       truth_.row(b, h, i, want.data());
       for (int d = 0; d < t->columns; ++d) {
-        if (std::fabs(t->row(r)[d] - want[d]) <= 2e-2 * (1 + std::fabs(want[d]))) continue;
+        const int64_t column = t->of_columns.first + d;  // of a tile that is part of wider rows
+        if (column >= truth_.value_dim()) break;
+        if (std::fabs(t->row(r)[d] - want[column]) <= 2e-2 * (1 + std::fabs(want[column])))
+          continue;
         return differ(blamed, fmt::format("row {}, column {} of the output is {:.5g} and should be "
                                           "{:.5g}",
-                                          i, d, t->row(r)[d], want[d]));
+                                          i, column, t->row(r)[d], want[column]));
       }
     });
   }

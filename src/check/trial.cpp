@@ -1,12 +1,11 @@
 // One run of a program on one case: faults, key blocks, every row of every output.
-#include "check/trial.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "check/packing.h"
 #include "num/compare.h"
 
 namespace kw::check {
@@ -235,7 +234,8 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   if (!problem) return trial;
   const auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;
-  const exec::Outcome run = exec::run(program, *launch);
+  exec::Outcome run = exec::run(program, *launch);
+  unpack(c, spec::value_of(form.M, problem->sizes), run);
   if (!ran(c, form, run, trial)) return trial;
   if (form.product) {
     judge_product(form, *problem, c, run, trial);

@@ -17,6 +17,7 @@ struct Case {
   spec::Draws draws;
   std::vector<int64_t> heads;  // the user's query heads, in groups of one key head each
   int64_t key_heads = 0;
+  bool packed = false;  // heads of one key head are rows of the program's tiles (packing.h)
   const spec::GoldenCase* golden = nullptr;  // of these sizes, or the nearest
   bool exact = true;                         // of these sizes
   int grid = 1;

@@ -21,8 +21,10 @@ Claims transfer_facts(const transfer::Result& t, bool by_hand) {
   Claims rules = Claims::array(), bindings = Claims::array(), conditions = Claims::array();
   for (const transfer::AppliedRule& r : t.rules)
     rules.push_back({{"rule", r.name}, {"before", r.before}, {"after", r.after}});
-  for (const transfer::Binding& b : t.bindings)
+  for (const transfer::Binding& b : t.bindings) {
     bindings.push_back({{"argument", b.argument}, {"user", b.user}, {"dims", b.dims}});
+    if (b.group > 1) bindings.back()["group"] = b.group;
+  }
   for (const transfer::Condition& c : t.conditions)
     conditions.push_back({{"holds", tl::print(c.holds)}, {"why", c.why}});
   return {{"proposer", by_hand ? t.proposer + ", then a person" : t.proposer},

@@ -100,9 +100,12 @@ class Maker {
       capture_ = spec::load_capture(captured_, diagnostics_);
     }
     if (!capture_) return false;
-    if (capture_->form.product && options_.kernel.empty()) {
-      expert_ = product_expert(*tools_, diagnostics_);
-      if (!expert_) return false;
+    if (options_.kernel.empty() && !options_.from_sketch) {
+      if (const SourcePtr own = own_expert(*tools_, capture_->form, diagnostics_)) {
+        expert_ = own;
+        sketched_ = false;
+      }
+      if (diagnostics_.has_errors()) return false;
     }
     graph_.text = read_source((captured_ / "graph.json").string())->text;
     target_ = out_folder(options_.out, fs::path("out") / capture_->form.name);

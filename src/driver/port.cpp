@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "transfer/facts.h"
+#include "transfer/pack.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -102,8 +103,12 @@ void keep_rows_for(const tl::Program& kernel, std::vector<transfer::Tiles>& rows
   });
 }
 
-SourcePtr product_expert(const Tools& tools, Diagnostics& diagnostics) {
-  const fs::path file = tools.home.kernels() / "sm80" / "gemm.cu";
+SourcePtr own_expert(const Tools& tools, const spec::Form& form, Diagnostics& diagnostics) {
+  const char* name = form.product                         ? "gemm.cu"
+                     : transfer::values_are_of_keys(form) ? "latent_fwd.cu"
+                                                          : nullptr;
+  if (!name) return nullptr;
+  const fs::path file = tools.home.kernels() / "sm80" / name;
   const SourcePtr text = read_source(file.string());
   if (!text) {
     diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));

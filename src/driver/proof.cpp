@@ -14,6 +14,7 @@
 #include "num/npy.h"
 #include "support/files.h"
 #include "transfer/facts.h"
+#include "transfer/pack.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -249,12 +250,30 @@ class ProofWriter {
     return false;
   }
 
+  // Query heads that are rows of one head of the kernel's; 1 where it packs none.
+  int64_t group() const {
+    for (const transfer::Binding& b : transferred_.bindings)
+      if (b.group > 1) return b.group;
+    return 1;
+  }
+
+  // (batch, head, query) as the kernel's outputs have them. Of packed heads there is one query.
+  std::vector<double> kernel_rows(std::vector<double> index) const {
+    if (group() == 1) return index;
+    for (size_t n = 0; n + 2 < index.size(); n += 3) {
+      const auto head = static_cast<int64_t>(index[n + 1]);
+      index[n + 1] = static_cast<double>(head / group());
+      index[n + 2] = static_cast<double>(head % group());
+    }
+    return index;
+  }
+
   bool write_case(const spec::Problem& p, const spec::Draws& draws, const Rows& rows,
                   const char* what, bool timed) {
     const int64_t count = rows.accepted.size(), D = spec::value_of(capture_.form.Dv, p.sizes);
     const std::string stem = fmt::format("prove/{}", cases_.size());
     fs::create_directories(folder_ / "prove");
-    const bool saved = save(stem + ".rows.npy", Dtype::i64, {count, 3}, rows.index) &&
+    const bool saved = save(stem + ".rows.npy", Dtype::i64, {count, 3}, kernel_rows(rows.index)) &&
                        save(stem + ".o.npy", Dtype::f64, {count, D}, rows.output) &&
                        save(stem + ".o.accepted.npy", Dtype::f64, {count}, rows.accepted) &&
                        (!gives_lse() ||
@@ -269,7 +288,7 @@ class ProofWriter {
     };
     cases_.push_back(case_of(p, draws, what, timed));
     // Values with their signs changed give outputs with their signs changed, to the bit.
-    if (timed && values_are_linear(capture_.form))
+    if (timed && values_are_linear(capture_.form) && !transfer::values_are_of_keys(capture_.form))
       cases_.back()["signs"] = {{"input", "v"}, {"outputs", {"o"}}};
     cases_.back()["goldens"] = Json::array({golden("o", "o")});
     if (gives_lse()) cases_.back()["goldens"].push_back(golden("lse", "lse"));
@@ -284,8 +303,12 @@ class ProofWriter {
     if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
     const std::vector<tl::Item>& letters = declared->items("s");
     for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
-      if (!letters[k].name.empty())
-        sizes[letters[k].name] = b.dims[k] < 0 ? 1 : tensor->second.shape[b.dims[k]];
+      if (letters[k].name.empty())
+        continue;
+      else if (b.dims[k] < 0)
+        sizes.emplace(letters[k].name, 1);
+      else
+        sizes[letters[k].name] = b.group > 1 && k == 2 ? b.group : tensor->second.shape[b.dims[k]];
   }
 
   // A case without goldens; the layouts take turns.

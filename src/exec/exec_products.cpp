@@ -98,9 +98,13 @@ void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, boo
 }
 
 void record_visit(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
-  if (a.of_rows.known && b.of_rows.known)
-    m.outcome.visits.push_back({a.of_rows.batch, a.of_rows.head, a.of_rows.first, a.rows,
-                                b.of_rows.first, b.rows, a.masked, tl::base_name(s.expr("c"))});
+  if (!a.of_rows.known || !b.of_rows.known) return;
+  // Workers may each have some of the output's columns.
+  std::string into = tl::base_name(s.expr("c"));
+  if (b.of_columns.known && b.of_columns.first > 0)
+    into += fmt::format(" from column {}", b.of_columns.first);
+  m.outcome.visits.push_back({a.of_rows.batch, a.of_rows.head, a.of_rows.first, a.rows,
+                              b.of_rows.first, b.rows, a.masked, into});
 }
 
 struct Operands {

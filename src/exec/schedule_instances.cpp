@@ -226,7 +226,7 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
       int64_t most = 0;
       for (const auto& [letter, rows] : units) most = std::max(most, rows * tiles);
       for (const auto& [letter, rows] : units)
-        sizes[letter] = square ? most : letter == "M" ? rows : rows * tiles;
+        sizes[letter] = square ? most : letter == "M" || letter == "R" ? rows : rows * tiles;
       if (!tried.insert(sizes).second) continue;
       for (const int64_t argument : {int64_t(0), most / 2, most})
         try_launch(sizes, argument, false);

@@ -78,10 +78,20 @@ class Assigner {
         return false;
       }
     }
+    name_single_query(single);
     return name_single(single, shared) && name_shared(shared);
   }
 
-  // A dimension of one that nothing is read at: a single head, or a batch of one.
+  // Where no dimension is the queries', as when one is decoded, the last of the single ones is.
+  void name_single_query(std::vector<std::string>& single) {
+    const auto is_query = [](const auto& entry) { return entry.second == "i"; };
+    const auto& named = roles_.index_names;
+    if (single.empty() || std::any_of(named.begin(), named.end(), is_query)) return;
+    roles_.index_names[single.back()] = "i";
+    single.pop_back();
+  }
+
+  // A dimension of one that nothing is read at: a single query, a single head, or a batch of one.
   bool is_single(const std::string& x) const {
     const ExprPtr& extent = elements_.extents().at(x);
     return extent->kind == Kind::number && extent->integer == 1 && !at_index(parts_.q, x) &&
@@ -105,12 +115,16 @@ class Assigner {
     return true;
   }
 
-  // Two output indices that only q is read at: the one of constant extent is the head.
+  // Two output indices that only q is read at: the one of constant extent is the head. So is one
+  // that is followed by a single query, [B, H, 1, D].
   bool is_multi_query_head(const std::string& x) const {
     int only_q = 0;
     for (const std::string& y : output_)
       only_q += at_index(parts_.q, y) && !at_index(parts_.k, y) && !at_index(parts_.v, y);
-    return only_q == 2 && elements_.extents().at(x)->kind == Kind::number;
+    const auto at = std::find(output_.begin(), output_.end(), x);
+    const bool before_one =
+        std::any_of(at, output_.end(), [&](const auto& y) { return is_single(y); });
+    return (only_q == 2 || before_one) && elements_.extents().at(x)->kind == Kind::number;
   }
 
   bool take(const std::string& role, const std::string& x) {

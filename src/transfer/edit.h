@@ -19,6 +19,7 @@ class Edit {
 
   const spec::Form& form;
   const spec::Term& term;  // the only one
+  int64_t group = 1;  // of a packed kernel (pack.h): query heads for each key head of the user's
   const Target target;
   Facts facts;  // the name of the step that masks may change
   Diagnostics& diagnostics;

@@ -86,7 +86,7 @@ ExprPtr factor_of(const ExprPtr& e, const std::function<bool(const tl::Expr&)>& 
 }
 
 constexpr std::initializer_list<Op> kLoads = {Op::load_async, Op::multicast_async, Op::copy_async,
-                                              Op::copy_in};
+                                              Op::copy_in, Op::copy_tile_async};
 
 class Finder {
  public:
@@ -172,7 +172,8 @@ bool Finder::products() {
 }
 
 bool Finder::outputs() {
-  const Stmt *o = first({Op::store_async, Op::copy_out}), *lse = first(Op::store_rows);
+  const Stmt *o = first({Op::store_async, Op::copy_out, Op::copy_tile_out}),
+             *lse = first(Op::store_rows);
   if (!o || !lse) return missing("store of the output and of the log-sum-exp");
   facts_.o = tl::base_name(o->expr("m"));
   facts_.lse = tl::base_name(lse->expr("m"));
@@ -270,14 +271,14 @@ bool Finder::letters() {
       for (const tl::Item& d : s->items("s")) out.push_back(d.name);
     return out;
   };
-  const auto q = dims(facts_.q), k = dims(facts_.k), v = dims(facts_.v);
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4)
-    return missing("q, k and v of four dimensions");
+  const auto q = dims(facts_.q), k = dims(facts_.k), o = dims(facts_.o);
+  if (q.size() != 4 || k.size() != 4 || o.size() != 4)
+    return missing("q, k and output of four dimensions");
   facts_.batch = q[0];
   facts_.heads = q[1];
   facts_.queries = q[2];
   facts_.dim = q[3];
-  facts_.value_dim = v[3];
+  facts_.value_dim = o[3];
   facts_.groups = k[1];
   facts_.keys = k[2];
   return true;

@@ -57,15 +57,27 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+// Of a packed kernel, heads and rows are both of the user's heads, and the one query is left out.
+Binding of_rows(const Edit& edit, Binding binding) {
+  binding.group = edit.group;
+  if (edit.group > 1) binding.dims[2] = binding.dims[1];
+  return binding;
+}
+
 // Of the kernel's argument that is read at `head`, or has one head (null).
 bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& argument, bool key,
                   const ExprPtr& head) {
   const spec::Form& form = edit.form;
   const spec::Argument* given = form.argument(operand.argument);
+  const auto equals_head = [&](const ExprPtr& e) { return head && spec::equal(e, head); };
+  const bool reads_head = std::any_of(operand.indices.begin(), operand.indices.end(), equals_head);
   const auto is_dim = [&](int dim, size_t n) {
     const ExprPtr& e = operand.indices[n];
     const bool single = given && n < given->dims.size() && given->dims[n].constant == 1;
-    if (dim == 1) return (head && spec::equal(e, head)) || (single && is_zero(e));
+    const bool one_head = single && is_zero(e) && !reads_head;
+    const bool one_query = single && is_zero(e) && !key && (form.M.constant == 1 || edit.group > 1);
+    if (dim == 1) return (head && spec::equal(e, head)) || one_head;
+    if (dim == 2 && one_query) return true;
     return is_index(e, dim == 0 ? "b" : dim == 2 ? (key ? "j" : "i") : "d");
   };
   const bool absent[] = {may_be_absent(form.B), !head || may_be_absent(key ? form.G : form.H)};
@@ -81,7 +93,10 @@ bool bind_operand(Edit& edit, const spec::Operand& operand, const std::string& a
         "supported are batch, heads, sequence and head dimension, in any order; a batch or a head "
         "of size 1 may be absent");
   }
-  edit.result.bindings.push_back({argument, operand.argument, *dims});
+  if (key)
+    edit.result.bindings.push_back({argument, operand.argument, *dims});
+  else
+    edit.result.bindings.push_back(of_rows(edit, {argument, operand.argument, *dims}));
   return true;
 }
 
@@ -95,7 +110,9 @@ bool bind_output(Edit& edit) {
         "transfer.output", edit.place(nullptr),
         fmt::format("the output is [{}], the kernel writes [b, h, i, d]", joined(user)),
         "supported is an output of these dimensions in any order");
-  edit.result.bindings.push_back({edit.facts.o, "", *dims});
+  edit.result.bindings.push_back(of_rows(edit, {edit.facts.o, "", *dims}));
+  if (edit.group > 1 && edit.form.returns_lse)
+    edit.result.bindings.push_back(of_rows(edit, {edit.facts.lse, "", {0, 1, 2}}));
   return true;
 }
 

@@ -333,7 +333,10 @@ class ListWriter {
 
 bool rule_lists(Edit& edit) {
   if (!edit.keep) return true;
-  const bool data = reads_the_tile(edit.keep);
+  // Ranges that data places, more than two: nobody knows what lies between them.
+  const bool scattered = spec::mentions(edit.keep, spec::Kind::read) &&
+                         key_ranges(edit.keep, size(edit.facts.keys)).merged > 0;
+  const bool data = reads_the_tile(edit.keep) || scattered;
   if (!data && !ranges_visit_too_much(edit.keep, size(edit.facts.keys), size(edit.facts.queries)))
     return true;
   ListWriter list(edit);

@@ -26,10 +26,13 @@ struct AppliedRule {
 
 // Which argument of the user's function a tensor or scalar of the kernel is. Dimension k of the
 // kernel's tensor is dimension dims[k] of the user's; -1: the user's has no such dimension, and the
-// size is 1. The output has no name at the user's: "".
+// size is 1. The output has no name at the user's: "". With a group, dimensions 1 and 2 are both of
+// one of the user's: its heads, of which each run of `group` are rows of one kernel head; the
+// user's queries, of which there is one, are no dimension of the kernel's then (pack.h).
 struct Binding {
   std::string argument, user;
   std::vector<int> dims;
+  int64_t group = 1;
 };
 
 // What must hold of a launch's sizes and scalars for the program to mean the specification.

@@ -91,18 +91,18 @@ def laid_out(tensor, order):
 
 
 def arguments_of(bindings, given, arguments, order):
-    """(inputs by the kernel's names, name of the output, its dims)."""
+    """(inputs by the kernel's names, name of the output, its dims and group)."""
     inputs, output = {}, None
     for binding in bindings:
-        name, dims = binding["argument"], binding["dims"]
+        name, place = binding["argument"], (binding["dims"], binding.get("group", 1))
         if not binding["user"]:
-            output = (name, dims)
+            output = output or (name, place)
             continue
         value = given[binding["user"]]
         if arguments[name]["kind"] == "scalar":
             inputs[name] = value.item() if isinstance(value, torch.Tensor) else value
         else:
-            inputs[name] = laid_out(to_kernel(value, dims).to(DTYPES[arguments[name]["dtype"]]),
+            inputs[name] = laid_out(to_kernel(value, *place).to(DTYPES[arguments[name]["dtype"]]),
                                     order)
     return inputs, *output
 
@@ -152,11 +152,11 @@ def check(claim, kernel, shapes=SHAPES, say=print):
         say(f"  {sizes}")
         truths = claim.truths(inputs, truth)
         for layout, order in LAYOUTS.items():
-            bound, name, dims = arguments_of(claim.bindings, given, claim.arguments, order)
+            bound, name, place = arguments_of(claim.bindings, given, claim.arguments, order)
             nans = torch.full(truth.shape, float("nan"),
                               dtype=DTYPES[claim.arguments[name]["dtype"]])
-            output = kernel(bound, name, laid_out(to_kernel(nans, dims), order))
-            verdict = judge(to_user(output, dims), truths, own, HALF_ULP[claim.traced.dtype])
+            output = kernel(bound, name, laid_out(to_kernel(nans, *place), order))
+            verdict = judge(to_user(output, *place), truths, own, HALF_ULP[claim.traced.dtype])
             say(f"    {layout}  {verdict}")
             holds = holds and not verdict.out
     return holds

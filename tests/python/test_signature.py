@@ -6,7 +6,8 @@ import torch
 from kernelwright import goldens, live_function, trace
 from kernelwright.errors import ArgumentError
 from kernelwright.reached import Reached
-from kernelwright.signature import Signature, evaluate, kernel_view
+from kernelwright.bindings import kernel_view
+from kernelwright.signature import Signature, evaluate
 
 
 def least(function, *more):
@@ -70,9 +71,9 @@ def sorted_pair(size, order):
 
 def signature(least):
     q = {"name": "q", "dtype": "bf16", "tensor": True, "dims": ["B", 4, "M", 64], "reached": False,
-         "least": [None] * 4, "kernel": "q", "kernel_dims": [0, 1, 2, 3], "copied": True}
+         "least": [None] * 4, "kernel": "q", "kernel_dims": [0, 1, 2, 3], "group": 1, "copied": True}
     table = {"name": "ids", "dtype": "i32", "tensor": True, "dims": ["S"], "reached": True, "least": [least],
-             "kernel": "ids", "kernel_dims": [0], "copied": False}
+             "kernel": "ids", "kernel_dims": [0], "group": 1, "copied": False}
     return Signature("f", {"arguments": [q, table], "outputs": [], "constants": {}, "order": []})
 
 

@@ -1,0 +1,64 @@
+#include "check/packing.h"
+
+#include <algorithm>
+
+namespace kw::check {
+namespace {
+
+// The letter of the heads of this argument; "" for what has none.
+std::string heads_of(const tl::Program& program, const std::string& argument) {
+  const tl::Stmt* args = program.find(tl::Op::args);
+  if (!args) return "";
+  for (const tl::Stmt& s : args->body) {
+    if (s.op != tl::Op::arg_tensor && s.op != tl::Op::arg_tiled) continue;
+    for (const tl::Item& d : s.items("d"))
+      if (d.name == argument && s.items("s").size() == 4) return s.items("s")[1].name;
+  }
+  return "";
+}
+
+int64_t rows_of(const Case& c, int64_t queries) {
+  return static_cast<int64_t>(c.heads.size()) / c.key_heads * queries;
+}
+
+}  // namespace
+
+bool packs_heads(const tl::Program& program) {
+  const std::string q = heads_of(program, "q");
+  return !q.empty() && q == heads_of(program, "k");
+}
+
+UserRow user_row(const Case& c, int64_t queries, int64_t head, int64_t row) {
+  if (!c.packed) return {head, row};
+  const int64_t group = static_cast<int64_t>(c.heads.size()) / c.key_heads;
+  return {head * group + row / queries, row % queries};
+}
+
+void pack_rows(const Case& c, Tensor& t) {
+  if (!c.packed) return;
+  t.shape[2] = rows_of(c, t.shape[2]);
+  t.shape[1] = c.key_heads;
+}
+
+void unpack_rows(const Case& c, int64_t queries, Tensor& t) {
+  const bool fits = t.rank() >= 3 && t.shape[1] == c.key_heads && t.shape[2] == rows_of(c, queries);
+  if (!c.packed || !fits) return;
+  t.shape[1] = static_cast<int64_t>(c.heads.size());
+  t.shape[2] = queries;
+}
+
+void unpack(const Case& c, int64_t queries, exec::Outcome& run) {
+  if (!c.packed) return;
+  for (auto& [name, t] : run.outputs) unpack_rows(c, queries, t);
+  std::vector<exec::Visit> visits;
+  for (const exec::Visit& v : run.visits) {
+    const int64_t end = std::min(v.row + v.rows, rows_of(c, queries));
+    for (int64_t row = v.row; row < end; ++row) {
+      const UserRow at = user_row(c, queries, v.head, row);
+      visits.push_back({v.batch, at.head, at.query, 1, v.key, v.keys, v.masked, v.into});
+    }
+  }
+  run.visits = std::move(visits);
+}
+
+}  // namespace kw::check
