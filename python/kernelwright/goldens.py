@@ -53,16 +53,18 @@ class InFp64(torch.fx.Interpreter):
 
 def _symbols(traced, sizes):
     """Symbols of the operands: batch sizes and the others, in the order of the arguments. Symbols
-    that only other arguments have (a table's length) come with the example's value, which is the
-    least of a case (table_sizes.py)."""
+    that only other arguments have (a table's length, scales of blocks) come with the example's value,
+    which is the least of a case (table_sizes.py)."""
     placeholders = {n.name: n for n in traced.program.graph.nodes if n.op == "placeholder"}
-    given = [value for value, argument in zip(traced.values, traced.is_argument) if argument]
+    given = [(n, value) for n, (value, argument) in enumerate(zip(traced.values, traced.is_argument))
+             if argument]
     batch, others, examples = [], [], {}
-    for key, value in zip(traced.program.graph_signature.user_inputs, given):
+    for key, (n, value) in zip(traced.program.graph_signature.user_inputs, given):
+        is_side = is_operand(value, traced.product) and (not traced.factors or n in traced.factors)
         for d, size in enumerate(placeholders[key].meta["val"].shape):
             for symbol in sorted(sizes.expr(size).free_symbols, key=str):
                 examples.setdefault(symbol, value.shape[d])
-                if is_operand(value, traced.product) and symbol not in batch + others:
+                if is_side and symbol not in batch + others:
                     is_batch = d < value.dim() - 2 if traced.product else d == 0
                     (batch if is_batch else others).append(symbol)
     return batch, others, {s: n for s, n in examples.items() if s not in batch + others}

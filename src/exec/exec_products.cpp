@@ -171,5 +171,8 @@ Next exec_gemm(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s, tr
 Next exec_gemm_add(Machine& m, Agent& a, const Stmt& s) {
   return product(m, a, s, false, true, false);
 }
+Next exec_gemm_add_transposed(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, true, true, false);
+}
 
 }  // namespace kw::exec

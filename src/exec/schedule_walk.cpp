@@ -202,6 +202,7 @@ bool needs_worker(Op op) {
     case Op::gemm_add_async:
     case Op::gemm:
     case Op::gemm_add:
+    case Op::gemm_add_transposed:
     case Op::wait_group:
     case Op::fill:
     case Op::map:
@@ -284,6 +285,7 @@ Next Pen::record(const Stmt& s) {
     case Op::gemm_add_async:
     case Op::gemm:
     case Op::gemm_add:
+    case Op::gemm_add_transposed:
       return copies(s);
     case Op::wait_group:
     case Op::accumulator:

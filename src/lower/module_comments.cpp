@@ -62,7 +62,7 @@ struct Seen {
 };
 
 const std::initializer_list<Op> kProducts = {Op::gemm, Op::gemm_async, Op::gemm_add,
-                                             Op::gemm_add_async};
+                                             Op::gemm_add_transposed, Op::gemm_add_async};
 
 Sentence what(const Seen& seen) {
   std::vector<std::string> in, out;
@@ -114,7 +114,7 @@ Sentence how(const Seen& seen) {
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
   if (seen.any({Op::gemm_async, Op::gemm_add_async}))
     text += "Products are issued by whole workers (wgmma) and awaited later.";
-  else if (seen.any({Op::gemm, Op::gemm_add}))
+  else if (seen.any({Op::gemm, Op::gemm_add, Op::gemm_add_transposed}))
     text += "Warps issue their own products (mma).";
   return text;
 }

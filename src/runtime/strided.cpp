@@ -51,6 +51,8 @@ void encode(char* at, Dtype dtype, double value) {
       return put(at, f16_bits(static_cast<float>(value)));
     case Dtype::bf16:
       return put(at, bf16_bits(static_cast<float>(value)));
+    case Dtype::e4m3:
+      return put(at, e4m3_bits(static_cast<float>(value)));
     case Dtype::i64:
       return put(at, static_cast<int64_t>(value));
     case Dtype::i32:
@@ -127,6 +129,8 @@ double element(std::string_view all, Dtype dtype, int64_t position) {
       return f16_value(get<uint16_t>(at));
     case Dtype::bf16:
       return bf16_value(get<uint16_t>(at));
+    case Dtype::e4m3:
+      return e4m3_value(get<uint8_t>(at));
     case Dtype::i64:
       return static_cast<double>(get<int64_t>(at));
     case Dtype::i32:

@@ -89,7 +89,8 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
     resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
   tl::walk(kernel.body, [&](const Stmt& s) {
     const bool async = s.op == Op::gemm_async || s.op == Op::gemm_add_async;
-    if ((async || s.op == Op::gemm || s.op == Op::gemm_add) && !diagnostics.has_errors())
+    if ((async || s.op == Op::gemm || s.op == Op::gemm_add ||
+         s.op == Op::gemm_add_transposed) && !diagnostics.has_errors())
       product_rate(gpu_, async, dtype_, diagnostics);
   });
   if (diagnostics.has_errors()) return false;

@@ -20,6 +20,7 @@ std::vector<std::string_view> written_holes(Op op) {
       return {"d"};
     case Op::gemm:
     case Op::gemm_add:
+    case Op::gemm_add_transposed:
       return {"c"};
     case Op::raise:
       return {"f", "m", "r"};
@@ -45,7 +46,7 @@ std::vector<std::string_view> written_holes(Op op) {
 
 // What is read although it is written: the sum that is added to, the reference that may stay.
 bool keeps(Op op, std::string_view hole) {
-  return op == Op::gemm_add || op == Op::row_max || op == Op::row_sum ||
+  return op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::row_max || op == Op::row_sum ||
          (op == Op::raise && hole == "m");
 }
 

@@ -108,6 +108,7 @@ class Flow {
         return sync(state);
       case Op::gemm:
       case Op::gemm_add:
+      case Op::gemm_add_transposed:
         for (const char* side : {"a", "b"}) state.read.insert(base_name(s.expr(side)));
         return;
       case Op::copy_out:

@@ -73,7 +73,7 @@ void law_gemm_add_async(Check& c) {
 namespace {
 // Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where workers
 // also have gemm_async, it is what may stand under a branch on a flag.
-void product_fits(Check& c, bool transposed) {
+void product_fits(Check& c, bool transposed, std::initializer_list<Category> lefts) {
   if (!c.inside(Op::plan) && !c.inside(Op::workers_kernel) && !c.workers_block()) {
     c.broken("C1", c.stmt.span,
              fmt::format("`{}` stands neither in a plan nor among workers that multiply",
@@ -89,7 +89,7 @@ void product_fits(Check& c, bool transposed) {
           fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
     return right;
   };
-  const bool left = is("a", {Category::operand, Category::tile, Category::ring}),
+  const bool left = is("a", lefts),
              right = is("b", {Category::tile, Category::ring});
   if (!is("c", {Category::accumulator}) || !left || !right) return;
   const Symbol& a = *c.find(c.stmt.expr("a"));
@@ -101,8 +101,11 @@ void product_fits(Check& c, bool transposed) {
         transposed ? e.b_rows : e.b_columns, transposed ? "the tile is read transposed" : "");
   agree(c, "C3", "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
 }
+const std::initializer_list<Category> kAnyLeft = {Category::operand, Category::tile,
+                                                  Category::ring};
 }  // namespace
-void law_gemm(Check& c) { product_fits(c, true); }
-void law_gemm_add(Check& c) { product_fits(c, false); }
+void law_gemm(Check& c) { product_fits(c, true, kAnyLeft); }
+void law_gemm_add(Check& c) { product_fits(c, false, kAnyLeft); }
+void law_gemm_add_transposed(Check& c) { product_fits(c, true, {Category::operand}); }
 
 }  // namespace kw::tl

@@ -368,7 +368,7 @@ Type due(const Check& c, const std::string& hole) {
 // laws or none.
 bool is_judged_elsewhere(Op op) {
   return op == Op::call || op == Op::let || op == Op::init || op == Op::copy || op == Op::gemm ||
-         op == Op::gemm_add || op == Op::compute;
+         op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::compute;
 }
 
 bool is_value(std::string_view kind) {

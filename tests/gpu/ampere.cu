@@ -227,7 +227,7 @@ struct Factors {
 template <class T, int R, int N, int K>
 __global__ void __launch_bounds__(128)
     product_kernel(const T* a, const T* b, const T* d, const float* c, float* from_shared,
-                   float* from_registers, float* added) {
+                   float* from_registers, float* added, float* added_transposed) {
   auto& shared = kw::shared_memory<Factors<T, R, N, K>>();
   get_tile(shared.a, a);
   get_tile(shared.transposed, b);
@@ -245,6 +245,9 @@ __global__ void __launch_bounds__(128)
   get_tall(s, c);
   kw::gemm_add(s, left, shared.plain);
   put_tall(s, added);
+  get_tall(s, c);
+  kw::gemm_add_transposed(s, left, shared.transposed);
+  put_tall(s, added_transposed);
 }
 
 // b(k, n) is the right factor.
@@ -278,10 +281,11 @@ void products(Report& report, Random& random, bool whole) {
   const std::vector<T> a = numbers(R * K), b = numbers(N * K), d = numbers(K * N);
   const std::vector<float> c = whole ? random.integers(R * N, -99, 99) : random.normals(R * N, 10);
   Device<T> da(a), db(b), dd(d);
-  Device<float> dc(c), from_shared(R * N), from_registers(R * N), added(R * N);
+  Device<float> dc(c), from_shared(R * N), from_registers(R * N), added(R * N),
+      added_transposed(R * N);
   running = "gemm";
   launch(product_kernel<T, R, N, K>, 1, 128, da.data(), db.data(), dd.data(), dc.data(),
-         from_shared.data(), from_registers.data(), added.data());
+         from_shared.data(), from_registers.data(), added.data(), added_transposed.data());
   const std::vector<float> ra = reals(a), rb = reals(b), rd = reals(d);
   const auto transposed = [&](int k, int n) { return rb[n * K + k]; };
   const auto plain = [&](int k, int n) { return rd[k * N + n]; };
@@ -293,6 +297,8 @@ void products(Report& report, Random& random, bool whole) {
   compare(report, "gemm", what + ", from registers", whole, R, N, K, ra, transposed, {},
           from_registers.read());
   compare(report, "gemm_add", what, whole, R, N, K, ra, plain, c, added.read());
+  compare(report, "gemm_add_transposed", what, whole, R, N, K, ra, transposed, c,
+          added_transposed.read());
 }
 
 // ---- tiles of 128 rows

@@ -326,6 +326,7 @@ class Mutator {
       });
     const std::map<Op, Op> overwrites = {{Op::gemm_add_async, Op::gemm_async},
                                          {Op::gemm_add, Op::gemm},
+                                         {Op::gemm_add_transposed, Op::gemm},
                                          {Op::gemm_async, Op::gemm_add_async},
                                          {Op::gemm, Op::gemm_add}};
     if (const auto found = overwrites.find(s.op); found != overwrites.end())

@@ -74,6 +74,11 @@ template <class T, int R, int N, int K>
 KW_DEVICE void gemm_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
   detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::Right<SharedTile<T, K, N>>{b});
 }
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a,
+                                   const SharedTile<T, N, K>& b) {
+  detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b});
+}
 template <class T, int N, int K>
 KW_DEVICE void gemm_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, Transposed<SharedTile<T, N, K>> b) {
   gemm(acc, a, b);

@@ -60,12 +60,16 @@ KW_DEVICE void multiply_16(Accumulator<real, R, N>& acc, const Left& from, const
     }
   }
 }
+// Where a lane begins to read a right operand [N, K].
+template <class T, int N, int K> KW_DEVICE LanePlace<T, N, K> lane_of_transposed(const SharedTile<T, N, K>& b) {
+  const int lane = ptx::thread_index() % 32;
+  return {b, lane / 16 * 8 + lane % 8, lane / 8 % 2};
+}
 // kUnroll 2: ptxas reads no further ahead than two steps. It would read as far as there are registers,
 // and what lives around the product would spill.
 template <int kUnroll, class T, int R, int N, int K, class Left>
 KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& from, const SharedTile<T, N, K>& b) {
-  const int lane = ptx::thread_index() % 32;
-  const LanePlace<T, N, K> place(b, lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  const LanePlace<T, N, K> place = lane_of_transposed(b);
   multiply_16<true>(acc, from, place, 0);
 #pragma unroll kUnroll
   for (int k = 1; k < K / 16; ++k) multiply_16<false>(acc, from, place, k);
@@ -100,6 +104,14 @@ KW_DEVICE void gemm_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a,
       }
     }
   }
+}
+// acc += a @ b.T: a [R, K] in registers, b [N, K] in shared memory.
+template <class T, int R, int N, int K>
+KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a,
+                                   const SharedTile<T, N, K>& b) {
+  const detail::LanePlace<T, N, K> place = detail::lane_of_transposed(b);
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k) detail::multiply_16<false>(acc, detail::left(a), place, k);
 }
 
 }  // namespace kw
