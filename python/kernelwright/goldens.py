@@ -140,6 +140,8 @@ def draw(how, seed, stream, dtype, shape):
         values = random.normal(seed, stream, count)
         if how["scale"] != 1:
             values = values.astype(np.float64) * how["scale"]
+    if dtype == torch.float8_e4m3fn:  # which has no infinity
+        values = values.clip(-448, 448)
     return torch.from_numpy(values).to(dtype).reshape(shape)
 
 

@@ -98,7 +98,7 @@ std::string draw_bytes(const Contents& how, uint64_t seed, const Strided& tensor
   const auto fill = [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n)
       encode(out.data() + tensor.position(n) * size, tensor.dtype,
-             round_to(tensor.dtype, content(how, random, tensor.shape, n)));
+             drawn(tensor.dtype, content(how, random, tensor.shape, n)));
   };
   const int64_t workers = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1,
                                               std::max<int64_t>(count >> 16, 1));
@@ -114,7 +114,7 @@ Tensor draw_tensor(const Contents& how, uint64_t seed, Dtype dtype, std::vector<
   Tensor out(dtype, std::move(shape));
   const Random random(seed, how.draw.stream);
   for (int64_t n = 0; n < out.count(); ++n)
-    out.values[n] = round_to(dtype, content(how, random, out.shape, n));
+    out.values[n] = drawn(dtype, content(how, random, out.shape, n));
   return out;
 }
 

@@ -47,9 +47,17 @@ std::string row(const std::string& name, const Operand& operand) {
 
 }  // namespace
 
+std::string types_of(const Form& form) {
+  std::string narrow;
+  for (const Argument& a : form.arguments)
+    if (a.dtype == Dtype::e4m3) narrow += (narrow.empty() ? "" : ", ") + a.name;
+  const std::string type(kw::name(form.dtype));
+  return narrow.empty() ? type : fmt::format("{} ({} e4m3)", type, narrow);
+}
+
 std::string print(const Form& form) {
   if (form.product) return print_product(form);
-  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, kw::name(form.dtype),
+  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, types_of(form),
                                 heads(form), dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
     if (form.terms.size() > 1)
