@@ -139,7 +139,7 @@ class Prober {
 
   Probe identity(const std::vector<Row>& rows, int64_t from) const {
     // Weights of about 1 / N are subnormal in f16.
-    const double value = form_.dtype != Dtype::f16           ? 1
+    const double value = form_.dtype != Dtype::f16         ? 1
                          : type_of_values() == Dtype::e4m3 ? 256  // e4m3 ends at 448
                                                            : 4096;
     runtime::Contents window;

@@ -361,7 +361,8 @@ Next Pen::widen(const Stmt& s) {
 // all four warps, and nothing says which of them reads which rows.
 Next Pen::product(const Stmt& s, bool async) {
   const bool left_shared = is_tile(s, "a");
-  const bool adds = s.op == Op::gemm_add || s.op == Op::gemm_add_transposed || s.op == Op::gemm_add_async;
+  const bool adds =
+      s.op == Op::gemm_add || s.op == Op::gemm_add_transposed || s.op == Op::gemm_add_async;
   const std::string c = base_of(s.expr("c")), left = base_of(s.expr("a"));
   if (adds) reads(s, c);
   writes(s, c);

@@ -82,8 +82,7 @@ void Walker::add_strands(const ThreadBlock& block) {
     const Tile& tile = array.slots[0].tile;
     const int panel = tile.columns % 64 == 0 ? 64 : 32;
     add_array(name, {tile.rows / 4, tile.columns / panel, tile.rows, panel, int(bytes(tile.dtype))},
-              array.members,
-              array.ring, array.is_ring);
+              array.members, array.ring, array.is_ring);
   }
 }
 

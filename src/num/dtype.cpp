@@ -16,15 +16,15 @@ struct Row {
 };
 
 constexpr std::array<Row, 10> kRows = {{{Dtype::f64, "f64", 8, true},
-                                       {Dtype::f32, "f32", 4, true},
-                                       {Dtype::f16, "f16", 2, true},
-                                       {Dtype::bf16, "bf16", 2, true},
-                                       {Dtype::e4m3, "e4m3", 1, true},
-                                       {Dtype::i64, "i64", 8, false},
-                                       {Dtype::i32, "i32", 4, false},
-                                       {Dtype::u32, "u32", 4, false},
-                                       {Dtype::u8, "u8", 1, false},
-                                       {Dtype::boolean, "bool", 1, false}}};
+                                        {Dtype::f32, "f32", 4, true},
+                                        {Dtype::f16, "f16", 2, true},
+                                        {Dtype::bf16, "bf16", 2, true},
+                                        {Dtype::e4m3, "e4m3", 1, true},
+                                        {Dtype::i64, "i64", 8, false},
+                                        {Dtype::i32, "i32", 4, false},
+                                        {Dtype::u32, "u32", 4, false},
+                                        {Dtype::u8, "u8", 1, false},
+                                        {Dtype::boolean, "bool", 1, false}}};
 
 const Row& row(Dtype t) { return kRows[static_cast<size_t>(t)]; }
 

@@ -1,8 +1,8 @@
 // Element types and their rounding. Rounding to every type lives here and nowhere else.
 //
-// All of it is IEEE 754 round-to-nearest, ties to even, with subnormals and overflow to infinity; but
-// e4m3, which has no infinity: overflow gives its NaN, as PyTorch's conversion does.
-// The functions that an executor calls once per element are inline.
+// All of it is IEEE 754 round-to-nearest, ties to even, with subnormals and overflow to infinity;
+// but e4m3, which has no infinity: overflow gives its NaN, as PyTorch's conversion does. The
+// functions that an executor calls once per element are inline.
 #pragma once
 #include <bit>
 #include <cstddef>

@@ -19,9 +19,10 @@ struct Descr {
   Dtype type;
   const char* text;
 };
-constexpr Descr kDescrs[] = {{Dtype::f64, "<f8"},  {Dtype::f32, "<f4"}, {Dtype::f16, "<f2"},
-                             {Dtype::bf16, "<u2"}, {Dtype::e4m3, "|u1"}, {Dtype::i64, "<i8"}, {Dtype::i32, "<i4"},
-                             {Dtype::u32, "<u4"},  {Dtype::u8, "|u1"},  {Dtype::boolean, "|b1"}};
+constexpr Descr kDescrs[] = {{Dtype::f64, "<f8"},    {Dtype::f32, "<f4"},  {Dtype::f16, "<f2"},
+                             {Dtype::bf16, "<u2"},   {Dtype::e4m3, "|u1"}, {Dtype::i64, "<i8"},
+                             {Dtype::i32, "<i4"},    {Dtype::u32, "<u4"},  {Dtype::u8, "|u1"},
+                             {Dtype::boolean, "|b1"}};
 
 template <class T>
 T load(const char* at) {

@@ -12,8 +12,8 @@
 
 namespace kw {
 
-// `as` reads the file's `<u2` as bf16 bits, its `|u1` as e4m3; otherwise `<u2` is refused, and `|u1`
-// is u8.
+// `as` reads the file's `<u2` as bf16 bits, its `|u1` as e4m3; otherwise `<u2` is refused, and
+// `|u1` is u8.
 std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& diagnostics,
                                std::optional<Dtype> as = std::nullopt);
 

@@ -57,8 +57,8 @@ std::string types_of(const Form& form) {
 
 std::string print(const Form& form) {
   if (form.product) return print_product(form);
-  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, types_of(form),
-                                heads(form), dims(form), fixed_sizes(form), any_sizes(form));
+  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, types_of(form), heads(form),
+                                dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
     if (form.terms.size() > 1)
       out += fmt::format("  term {} of {}, whose sum is the output\n", &t - &form.terms[0] + 1,

@@ -73,7 +73,8 @@ int64_t LaunchModel::shared_bytes() const {
   int64_t bytes = 0;
   for (const Strand& s : t.strands) {
     const Tables::Shape& shape = t.arrays[s.array];
-    if (s.cta == 0) bytes += int64_t(s.length) * shape.rows * shape.panels * shape.columns * shape.bytes;
+    if (s.cta == 0)
+      bytes += int64_t(s.length) * shape.rows * shape.panels * shape.columns * shape.bytes;
   }
   return bytes;
 }
@@ -89,8 +90,8 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
     resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
   tl::walk(kernel.body, [&](const Stmt& s) {
     const bool async = s.op == Op::gemm_async || s.op == Op::gemm_add_async;
-    if ((async || s.op == Op::gemm || s.op == Op::gemm_add ||
-         s.op == Op::gemm_add_transposed) && !diagnostics.has_errors())
+    if ((async || s.op == Op::gemm || s.op == Op::gemm_add || s.op == Op::gemm_add_transposed) &&
+        !diagnostics.has_errors())
       product_rate(gpu_, async, dtype_, diagnostics);
   });
   if (diagnostics.has_errors()) return false;

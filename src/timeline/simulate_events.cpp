@@ -82,7 +82,8 @@ bool Simulation::step(int agent, const Event& e) {
     case Kind::write:
       if (e.stmt->op == Op::copy_in && !bring(agent, e)) return false;
       if (e.stmt->op != Op::gemm && e.stmt->op != Op::gemm_add &&
-          e.stmt->op != Op::gemm_add_transposed) return move(agent, e);
+          e.stmt->op != Op::gemm_add_transposed)
+        return move(agent, e);
       ++a.operands;
       break;
     case Kind::compute:

@@ -46,8 +46,8 @@ std::vector<std::string_view> written_holes(Op op) {
 
 // What is read although it is written: the sum that is added to, the reference that may stay.
 bool keeps(Op op, std::string_view hole) {
-  return op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::row_max || op == Op::row_sum ||
-         (op == Op::raise && hole == "m");
+  return op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::row_max ||
+         op == Op::row_sum || (op == Op::raise && hole == "m");
 }
 
 // A name without a value is being declared, or a word of the statement's.

@@ -225,8 +225,7 @@ void law_sync_block(Check& c) { in_workers_kernel(c); }
 
 void law_widen(Check& c) {
   const Symbol &from = *c.find(c.stmt.expr("s")), &to = *c.find(c.stmt.expr("d"));
-  for (const auto& [tile, hole, due] :
-       {std::tuple(&from, "s", "e4m3"), {&to, "d", "element"}})
+  for (const auto& [tile, hole, due] : {std::tuple(&from, "s", "e4m3"), {&to, "d", "element"}})
     if (tile->element != due)
       c.broken("C1", c.stmt.expr(hole)->span,
                fmt::format("`{}` holds {}, {} is due", tile->name, tile->element, due))

@@ -53,9 +53,9 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
 }
 
 void add_tiles(Check& c, int64_t slots) {
-  const int64_t bytes =
-      c.constant(c.stmt.expr("r")).value_or(0) * c.constant(c.stmt.expr("c")).value_or(0) *
-      (c.stmt.word("t") == "e4m3" ? 1 : 2);
+  const int64_t bytes = c.constant(c.stmt.expr("r")).value_or(0) *
+                        c.constant(c.stmt.expr("c")).value_or(0) *
+                        (c.stmt.word("t") == "e4m3" ? 1 : 2);
   for (const Item& d : c.stmt.items("d")) {
     const int64_t count = d.expr ? c.constant(d.expr).value_or(0) : 1;
     c.facts.shared_bytes += slots * count * ((bytes + 1023) / 1024 * 1024);

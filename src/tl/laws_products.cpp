@@ -89,8 +89,7 @@ void product_fits(Check& c, bool transposed, std::initializer_list<Category> lef
           fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
     return right;
   };
-  const bool left = is("a", lefts),
-             right = is("b", {Category::tile, Category::ring});
+  const bool left = is("a", lefts), right = is("b", {Category::tile, Category::ring});
   if (!is("c", {Category::accumulator}) || !left || !right) return;
   const Symbol& a = *c.find(c.stmt.expr("a"));
   if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.expr("a")->span);

@@ -68,7 +68,8 @@ class ForTarget {
                         (s.items("t")[0].type == "e4m3" || s.items("t")[0].name == "e4m3");
     if ((narrow || s.op == Op::widen) && !limits_->fp8)
       broken("C4", s,
-             s.op == Op::widen ? "`widen` converts e4m3" : fmt::format("`{}` is of e4m3", print_head(s)),
+             s.op == Op::widen ? "`widen` converts e4m3"
+                               : fmt::format("`{}` is of e4m3", print_head(s)),
              "operands of 16 bits");
     const std::string instead = instead_of_hoppers(s.op, limits_->ampere);
     if (!instead.empty() && !limits_->hopper)

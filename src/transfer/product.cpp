@@ -68,12 +68,9 @@ class ProductEdit {
   std::optional<Result> run() {
     if (!find_facts()) return std::nullopt;
     const std::pair<const char*, bool (ProductEdit::*)()> rules[] = {
-        {"product", &ProductEdit::rule_product},
-        {"batches", &ProductEdit::rule_batches},
-        {"right_rows", &ProductEdit::rule_right_rows},
-        {"value", &ProductEdit::rule_value},
-        {"row_sums", &ProductEdit::rule_row_sums},
-        {"matrix", &ProductEdit::rule_matrix}};
+        {"product", &ProductEdit::rule_product},       {"batches", &ProductEdit::rule_batches},
+        {"right_rows", &ProductEdit::rule_right_rows}, {"value", &ProductEdit::rule_value},
+        {"row_sums", &ProductEdit::rule_row_sums},     {"matrix", &ProductEdit::rule_matrix}};
     const tl::Program source = result_.program;
     for (const auto& [name, rule] : rules) {
       const tl::Program before = result_.program;
@@ -127,8 +124,10 @@ class ProductEdit {
                                 what),
                     "kernels/sm80/gemm.cu is one");
     };
-    const Stmt* product = find(p, [](const Stmt& s) { return s.op == Op::gemm_add; });
+    const Stmt* product = find(
+        p, [](const Stmt& s) { return s.op == Op::gemm_add || s.op == Op::gemm_add_transposed; });
     if (!product) return missing("gemm_add");
+    has_right_rows_ = product->op == Op::gemm_add_transposed;
     f_.acc = tl::base_name(product->expr("c"));
     std::string left = tl::base_name(product->expr("a"));
     const Stmt* load = find(
@@ -171,7 +170,7 @@ class ProductEdit {
   // Effect   none.
   bool rule_product() {
     const spec::Product& p = *form_.product;
-    right_rows_ = sums_along_rows(p.b);
+    right_rows_ = has_right_rows_ || sums_along_rows(p.b);
     if (!bind(p.a, f_.a, "i", "d") ||
         !(right_rows_ ? bind(p.b, f_.b, "j", "d") : bind(p.b, f_.b, "d", "j")))
       return false;
@@ -204,7 +203,8 @@ class ProductEdit {
     }
     for (const std::string& letter : {f_.sum, f_.columns})
       if ((letter == f_.sum || !right_rows_ || p.returns_matrix) &&
-          !condition(letter + " % 8 == 0", "16 bytes of a row are copied at once")) return false;
+          !condition(letter + " % 8 == 0", "16 bytes of a row are copied at once"))
+        return false;
     return true;
   }
 
@@ -240,7 +240,7 @@ class ProductEdit {
           fmt::format("{} is given with its dimension {} contiguous, the kernel copies rows "
                       "along dimension {}",
                       operand.argument, given->stride_order.back(), dims[3]),
-          "pass it transposed and contiguous: x.mT.contiguous().mT");
+          "pass it with that dimension contiguous: x.mT.contiguous().mT");
     if (given && given->dtype != form_.dtype)
       return refuse("transfer.dtype", span,
                     fmt::format("{} is {}, the product is of {}", operand.argument,
@@ -305,14 +305,15 @@ class ProductEdit {
   // A right side that is given with the sum along its rows, as the weights of torch.nn.Linear are.
   //
   //   b: in element[B, H, K, N]                        ->  b: in element[B, H, N, K]
-  //   tile b_s: ring(STAGES) of element[BK, BN]        ->  tile b_s: ring(STAGES) of element[BN, BK]
-  //   copy_tile_async b[.., k * BK, n * BN] -> b_s[k]  ->  copy_tile_async b[.., n * BN, k * BK] -> b_s[k]
-  //   gemm_add acc += a_r @ b_s[k]                     ->  gemm_add_transposed acc += a_r @ b_s[k].T
+  //   tile b_s: ring(STAGES) of element[BK, BN]        ->  tile b_s: ring(STAGES) of element[BN,
+  //   BK] copy_tile_async b[.., k * BK, n * BN] -> b_s[k]  ->  copy_tile_async b[.., n * BN, k *
+  //   BK] -> b_s[k] gemm_add acc += a_r @ b_s[k]                     ->  gemm_add_transposed acc +=
+  //   a_r @ b_s[k].T
   //
   // When     the dimension of the right side that is contiguous is the one that is summed over.
   // Effect   none.
   bool rule_right_rows() {
-    if (!right_rows_) return true;
+    if (!right_rows_ || has_right_rows_) return true;
     const auto replaced = [&](const std::function<bool(const Stmt&)>& test,
                               const std::function<std::string(const Stmt&)>& text) {
       const Found at = place_of(result_.program.body, test);
@@ -349,8 +350,8 @@ class ProductEdit {
                  }) &&
         replaced([](const Stmt& s) { return s.op == Op::gemm_add; },
                  [&](const Stmt& s) {
-                   return fmt::format("gemm_add_transposed {} += {} @ {}.T", of(s, "c"),
-                                      of(s, "a"), of(s, "b"));
+                   return fmt::format("gemm_add_transposed {} += {} @ {}.T", of(s, "c"), of(s, "a"),
+                                      of(s, "b"));
                  });
     return done || refuse("transfer.kernel", {},
                           fmt::format("this kernel has no ring of tiles that `{}` alone is "
@@ -595,7 +596,8 @@ class ProductEdit {
   Diagnostics& diagnostics_;
   Result result_;
   ProductFacts f_;
-  bool right_rows_ = false;  // the right side is read [N, K]
+  bool right_rows_ = false;      // the right side is read [N, K]
+  bool has_right_rows_ = false;  // and the kernel does so
   std::set<std::string> taken_;
   std::map<std::string, std::string> letters_, names_;  // the user's: the kernel's
 };

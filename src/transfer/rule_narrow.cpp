@@ -52,12 +52,20 @@ class Narrower {
     const Place copy = place_of(p.body, [&](const Stmt& s) { return copies(s); });
     if (!copy.block) return refuse("this kernel's copies convert no e4m3");
     tile_ = tl::base_name((*copy.block)[copy.at].expr("d"));
+    if (is_narrow()) return true;
     raw_ = edit_.fresh({argument_ + "_raw", argument_ + "_narrow"});
     by_ = tl::print((*copy.block)[copy.at].expr("k"));
     return declare_argument() && declare_tiles() && convert() && copy_to_raw(p.body);
   }
 
  private:
+  bool is_narrow() const {
+    const Place at = place_of(edit_.program.body, [&](const Stmt& s) {
+      return s.op == Op::tile && s.items("d").size() == 1 && s.items("d")[0].name == tile_;
+    });
+    return at.block && (*at.block)[at.at].word("t") == "e4m3";
+  }
+
   bool refuse(const std::string& why) {
     const spec::Argument* given = edit_.form.argument(user_);
     return edit_.refuse("transfer.dtype", given ? given->span : Span{},
@@ -123,8 +131,7 @@ class Narrower {
     for (Stmt& s : *product.block)
       if (reads_tile(s, tile_))
         for (const char* side : {"a", "b"})
-          if (tl::base_name(s.expr(side)) == tile_)
-            s.items(side)[0].expr = one_slot(s.expr(side));
+          if (tl::base_name(s.expr(side)) == tile_) s.items(side)[0].expr = one_slot(s.expr(side));
     if (!inside.block) return convert_once();
     size_t sync = product.at;
     while (sync > 0 && (*product.block)[sync].op != Op::sync_block) --sync;

@@ -97,8 +97,8 @@ class RowWriter {
       if (names.empty()) args.erase(args.begin() + at--);
       return edit_.insert({&args, at + 1},
                           fmt::format("{}: {}scratch element[{}]", rows, tiled, dims)) &&
-             edit_.insert({&args, at + 1}, fmt::format("{}: in {}[{}]", *o.argument,
-                                                       kw::name(o.type), dims));
+             edit_.insert({&args, at + 1},
+                          fmt::format("{}: in {}[{}]", *o.argument, kw::name(o.type), dims));
     }
     return edit_.refuse("transfer.kernel", {},
                         fmt::format("this kernel has no argument {}", *o.argument), "");

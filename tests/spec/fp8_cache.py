@@ -1,0 +1,12 @@
+# TBD
+import torch
+
+
+def fp8_cache(q, k, v, k_scale, v_scale):
+    k, v = ((x.to(torch.float16) * s).repeat_interleave(2, dim=1) for x, s in ((k, k_scale), (v, v_scale)))
+    return (q @ k.mT / 8).softmax(-1) @ v
+
+
+def example_inputs():
+    k, v = (torch.randn(2, 2, 96, 64).to(torch.float8_e4m3fn) for _ in range(2))
+    return torch.randn(2, 4, 96, 64, dtype=torch.float16), k, v, 1.25, 0.75
