@@ -147,8 +147,7 @@ KW_DEVICE real from_memory(const f16* x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(__ldg(&x->bits)));
   return y;
 }
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
-// PTX ISA 9.7.9.21, cvt: two of e4m3 become two of f16, all of whose values f16 has.
+// PTX ISA 9.7.9.21, cvt, sm_89 and later: two of e4m3 become two of f16, all of whose values f16 has.
 KW_DEVICE u32 to_f16x2(unsigned short two) {
   u32 y;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(two));
@@ -159,7 +158,6 @@ KW_DEVICE real from_memory(const e4m3* x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(static_cast<unsigned short>(to_f16x2(__ldg(&x->bits)))));
   return y;
 }
-#endif
 // Of two elements in a word the low one (0) or the high one (1).
 KW_DEVICE real from_word(bf16, u32 word, int high) {
   return __uint_as_float(high ? word & 0xffff0000u : word << 16);

@@ -86,7 +86,7 @@ KW_DEVICE void commit_copies() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
 template <int kPending> KW_DEVICE void wait_copies() { ptx::cp_async_wait<kPending>(); }
 
-#if (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890) && !defined(KW_EXACT)
+#ifndef KW_EXACT
 namespace detail {
 // Two of e4m3 as elements: exactly, since both 16-bit types have all of its values.
 KW_DEVICE u32 widened(f16, u32 two) { return to_f16x2(static_cast<unsigned short>(two)); }
