@@ -1,4 +1,6 @@
-# TBD
+# fp8_blocks: bf16 (q, k, v e4m3), 4 heads, D 64; any B, M, N
+#   score   s * q_scale[b, h, i // 128] * k_scale[b, h, j // 128]
+#   softmax over j
 import torch
 
 

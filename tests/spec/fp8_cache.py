@@ -1,4 +1,7 @@
-# TBD
+# fp8_cache: f16 (k, v e4m3), 4 query / 2 key heads, D 64; any B, M, N
+#   score   s * k_scale * 0.125
+#   softmax over j
+#   then    o * v_scale
 import torch
 
 

@@ -1,4 +1,7 @@
-# TBD
+# fp8_scales: bf16 (q, k, v e4m3), 4 heads, D 64; any B, M, N
+#   score   s * q_scale * k_scale
+#   softmax over j
+#   then    o * v_scale[0]
 import torch
 
 
