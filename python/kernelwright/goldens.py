@@ -114,7 +114,8 @@ def _draw_of(value, index, longest, as_example):
         return {"kind": "integer", "low": min(0, low), "high": longest, "to_longest": True}
     if value.dim() >= 3:
         return {"kind": "normal", "scale": 1.0}
-    finite = value.double()[value.isfinite()]
+    finite = value.double()
+    finite = finite[finite.isfinite()]
     if finite.numel() and finite.min() >= 0:
         return {"kind": "uniform", "scale": float(finite.max()) or 1.0}
     return {"kind": "normal", "scale": float(finite.std()) if finite.numel() > 1 else 1.0}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from kernelwright import capture
-from kernelwright_cli import ROOT, assert_refused, call
+from kernelwright_cli import assert_refused, call
 
 SPEC = """import torch
 
@@ -23,6 +23,12 @@ PLAIN = """group = q.shape[1] // k.shape[1]
     return (s.softmax(-1) @ v.repeat_interleave(group, dim=1)).to(torch.float16)"""
 
 
+SCALED = """i, j = (torch.arange(x.shape[2])[:, None] for x in (q, k))
+    q, k, v = q.to(torch.bfloat16), *(x.to(torch.bfloat16).repeat_interleave(2, dim=1) for x in (k, v))
+    s = (q @ k.mT * (q_scale * k_scale / 8)).masked_fill(j.mT > i, -torch.inf)
+    return s.softmax(-1) @ (v * v_scale)"""
+
+
 def captured(folder, body=PLAIN, q="torch.float8_e4m3fn", columns=64, more="", values=""):
     path = folder / "fp8.py"
     path.write_text(SPEC.format(body=body, q=q, columns=columns, more=more, values=values))
@@ -31,11 +37,16 @@ def captured(folder, body=PLAIN, q="torch.float8_e4m3fn", columns=64, more="", v
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Causal, one scale for each operand, grouped heads: from the sketch."""
-    out = tmp_path_factory.mktemp("fp8") / "out"
-    run = call("make", ROOT / "examples/fp8/per_tensor.py", "--target", "sm_89", "--from", "sketch",
-               "--check", "quick", "--out", out)
+def source(tmp_path_factory):
+    """Causal, one scale for each operand, grouped heads."""
+    return captured(tmp_path_factory.mktemp("fp8"), SCALED, more=", q_scale, k_scale, v_scale",
+                    values=", 0.5, 1.25, 0.75")
+
+
+@pytest.fixture(scope="module")
+def made(source):
+    out = source.parent / "out"
+    run = call("make", source, "--target", "sm_89", "--from", "sketch", "--out", out)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "0 spills" in run.stderr and "bf16 (q, k, v e4m3)" in run.stderr
     return out
@@ -46,19 +57,20 @@ def test_make_gives_a_folder_as_any_other(made):
     assert certificate["verdict"] == "holds"
     assert "narrow" in [r["rule"] for r in certificate["transfer"]["rules"]]
     arguments = {a["name"]: a for a in json.loads((made / "launch.json").read_text())["arguments"]}
-    assert [arguments[name]["dtype"] for name in ("q", "k", "v", "o")] == ["e4m3", "e4m3", "e4m3", "bf16"]
+    assert [arguments[name]["dtype"] for name in "qkvo"] == ["e4m3", "e4m3", "e4m3", "bf16"]
 
 
 @pytest.mark.parametrize("was, slip", [
     ("widen k_raw -> k_s by WORKERS", ""),  # nothing fills it
-    ("widen v_raw -> v_s by WORKERS\n        sync_block", "sync_block\n        widen v_raw -> v_s by WORKERS"),
+    ("widen v_raw -> v_s by WORKERS\n        sync_block",
+     "sync_block\n        widen v_raw -> v_s by WORKERS"),
     ("wait_copies 1\n        widen v_raw", "wait_copies 2\n        widen v_raw"),
 ])
-def test_a_slip_is_refuted(made, tmp_path, was, slip):
+def test_a_slip_is_refuted(made, source, tmp_path, was, slip):
     program = (made / "kernel.tl").read_text()
     assert was in program, program
     (tmp_path / "slip.tl").write_text(program.replace(was, slip, 1))
-    run = call("check", tmp_path / "slip.tl", "--spec", ROOT / "examples/fp8/per_tensor.py", "--check", "quick")
+    run = call("check", tmp_path / "slip.tl", "--spec", source, "--check", "quick")
     assert run.returncode == 1, run.stdout + run.stderr
 
 
@@ -73,8 +85,8 @@ def test_the_expert_kernel_takes_fp8_too_and_keys_and_values_alone(tmp_path):
 @pytest.mark.parametrize("target, code, part", [
     ("sm_80", "target.C4", "sm_80 has none"), ("sm_90a", "transfer.dtype", "q is e4m3"),
 ])
-def test_targets_without_it_refuse(tmp_path, target, code, part):
-    run = call("make", captured(tmp_path), "--target", target, "--out", tmp_path / "out")
+def test_targets_without_it_refuse(source, tmp_path, target, code, part):
+    run = call("make", source, "--target", target, "--out", tmp_path / "out")
     assert_refused(run, code, part)
 
 

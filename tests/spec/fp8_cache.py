@@ -6,7 +6,8 @@ import torch
 
 
 def fp8_cache(q, k, v, k_scale, v_scale):
-    k, v = ((x.to(torch.float16) * s).repeat_interleave(2, dim=1) for x, s in ((k, k_scale), (v, v_scale)))
+    k, v = k.to(torch.float16) * k_scale, v.to(torch.float16) * v_scale
+    k, v = (x.repeat_interleave(2, dim=1) for x in (k, v))
     return (q @ k.mT / 8).softmax(-1) @ v
 
 
