@@ -144,8 +144,8 @@ def test_a_right_side_with_the_sum_along_its_rows_is_a_kernel(linear):
 
 
 @pytest.mark.parametrize("was, slip", [
-    ("b[0, 0, n * BN, k * BK]", "b[0, 0, n * BN, max(k - 1, 0) * BK]"),
-    ("b[0, 0, n * BN, k * BK]", "b[0, 0, (n + 1) * BN, k * BK]"),
+    ("b[0, c.h, n * BN, k * BK]", "b[0, c.h, n * BN, max(k - 1, 0) * BK]"),
+    ("b[0, c.h, n * BN, k * BK]", "b[0, c.h, (n + 1) * BN, k * BK]"),
     ("fill acc = 0.0", "fill acc = 1.0"),
 ])
 def test_a_slip_with_rows_is_refuted(linear, tmp_path, was, slip):
