@@ -12,6 +12,7 @@
 
 #include "transfer/coordinates.h"
 #include "transfer/edit.h"
+#include "transfer/product_rows.h"
 #include "transfer/spell.h"
 #include "transfer/write_map.h"
 
@@ -314,50 +315,13 @@ class ProductEdit {
   // Effect   none.
   bool rule_right_rows() {
     if (!right_rows_ || has_right_rows_) return true;
-    const auto replaced = [&](const std::function<bool(const Stmt&)>& test,
-                              const std::function<std::string(const Stmt&)>& text) {
-      const Found at = place_of(result_.program.body, test);
-      if (!at.block) return false;
-      const Stmt was = (*at.block)[at.at];
-      at.block->erase(at.block->begin() + at.at);
-      return insert(at, text(was));
-    };
-    const auto of = [](const Stmt& s, const char* hole) { return tl::print(s.expr(hole)); };
-    const auto declares = [](const Stmt& s, const std::string& name) {
-      return s.items("d").size() == 1 && s.items("d")[0].name == name;
-    };
-    const auto is_copy = [&](const Stmt& s) {
-      return s.op == Op::copy_tile_async && tl::base_name(s.expr("m")) == f_.b;
-    };
-    const std::string tile = tl::base_name(find(result_.program, is_copy)->expr("d"));
-    const bool done =
-        replaced([&](const Stmt& s) { return s.op == Op::arg_tensor && declares(s, f_.b); },
-                 [&](const Stmt& s) {
-                   const std::vector<tl::Item>& dims = s.items("s");
-                   return fmt::format("{}: in element[{}, {}, {}, {}]", f_.b, dims[0].name,
-                                      dims[1].name, dims[3].name, dims[2].name);
-                 }) &&
-        replaced([&](const Stmt& s) { return s.op == Op::ring && declares(s, tile); },
-                 [&](const Stmt& s) {
-                   return fmt::format("tile {}: ring({}) of element[{}, {}]", tile, of(s, "n"),
-                                      of(s, "c"), of(s, "r"));
-                 }) &&
-        replaced(is_copy,
-                 [&](const Stmt& s) {
-                   return fmt::format("copy_tile_async {}[{}, {}, {}, {}] -> {} by {}", f_.b,
-                                      of(s, "b"), of(s, "h"), of(s, "j"), of(s, "r"), of(s, "d"),
-                                      of(s, "k"));
-                 }) &&
-        replaced([](const Stmt& s) { return s.op == Op::gemm_add; },
-                 [&](const Stmt& s) {
-                   return fmt::format("gemm_add_transposed {} += {} @ {}.T", of(s, "c"), of(s, "a"),
-                                      of(s, "b"));
-                 });
-    return done || refuse("transfer.kernel", {},
-                          fmt::format("this kernel has no ring of tiles that `{}` alone is "
-                                      "copied to and one product reads",
-                                      f_.b),
-                          "kernels/sm80/gemm.cu has one");
+    return sum_along_right_rows(result_.program, f_.b, diagnostics_) ||
+           refuse(
+               "transfer.kernel", {},
+               fmt::format("this kernel has no ring of tiles that `{}` alone is copied to and one "
+                           "product reads",
+                           f_.b),
+               "kernels/sm80/gemm.cu has one");
   }
 
   // Whether an operand's contiguous dimension is the one that is summed over.
