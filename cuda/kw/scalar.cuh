@@ -28,6 +28,12 @@ struct alignas(2) f16 {
   unsigned short bits;
 };
 
+// FP8 with four bits of exponent, three of mantissa and no infinity (PTX's .e4m3). Nothing computes in
+// it: widen() makes elements of it.
+struct e4m3 {
+  unsigned char bits;
+};
+
 constexpr float minus_infinity = __builtin_bit_cast(float, 0xff800000u);
 constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
 
@@ -139,6 +145,17 @@ KW_DEVICE real from_memory(const bf16* x) { return __uint_as_float(u32(__ldg(&x-
 KW_DEVICE real from_memory(const f16* x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(__ldg(&x->bits)));
+  return y;
+}
+// PTX ISA 9.7.9.21, cvt, sm_89 and later: two of e4m3 become two of f16, all of whose values f16 has.
+KW_DEVICE u32 to_f16x2(unsigned short two) {
+  u32 y;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"(two));
+  return y;
+}
+KW_DEVICE real from_memory(const e4m3* x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(static_cast<unsigned short>(to_f16x2(__ldg(&x->bits)))));
   return y;
 }
 // Of two elements in a word the low one (0) or the high one (1).

@@ -15,6 +15,7 @@ from .problem import Problem
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "e4m3",
     torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8", torch.bool: "bool",
 }
 

@@ -19,6 +19,7 @@ import torch
 from .library import LaunchError, check, library, new_plan
 
 NAMES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.float64: "f64",
+         torch.float8_e4m3fn: "e4m3",
          torch.int32: "i32", torch.int64: "i64", torch.uint8: "u8", torch.bool: "bool"}
 DTYPES = {name: dtype for dtype, name in NAMES.items()}
 

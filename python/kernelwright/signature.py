@@ -17,7 +17,7 @@ import torch
 from .errors import ArgumentError, InternalError
 from .launch import DTYPES
 
-BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
+BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 _ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
                "max": max, "min": min, "**": operator.pow}
 COPIED = 16  # bytes, of which addresses and strides of copied rows are multiples

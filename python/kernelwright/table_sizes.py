@@ -7,6 +7,8 @@ at such indices asks for one more than the greatest. Indices that are data thems
 there the size stays, as in src/spec/problem.cpp, which does the same from the attention form.
 """
 
+import operator
+
 import torch
 from torch.fx.node import map_arg
 
@@ -38,7 +40,8 @@ def grown(traced, sizes, values, own, placeholders):
     return values
 
 
-PROBES = ((3, 70, 41), (2, 33, 90), (5, 64, 64), (1, 7, 200))  # batch, queries, keys
+PROBES = ((3, 700, 410), (2, 330, 900), (5, 640, 640), (1, 70, 2000))  # batch, queries, keys
+BLOCKS = (32, 64, 128, 256)  # rows of a block that has an entry of its own
 
 
 def least(traced, sizes, batch, others, own, placeholders):
@@ -66,12 +69,13 @@ def _candidates(batch, others, constant):
     names = [str(s) for s in [*others, *batch]]
     pairs = [(a, b) for a in names for b in names if a < b]
     return [*names, *(["max", a, b] for a, b in pairs), *(["+", ["+", a, b], -1] for a, b in pairs),
-            *(["+", a, b] for a, b in pairs), constant]
+            *(["+", a, b] for a, b in pairs),
+            *(["//", ["+", a, block - 1], block] for a in names for block in BLOCKS), constant]
 
 
 def _value(size, values):
     if isinstance(size, list):
-        return {"max": max, "+": lambda a, b: a + b}[size[0]](*(_value(part, values) for part in size[1:]))
+        return {"max": max, "+": operator.add, "//": operator.floordiv}[size[0]](*(_value(part, values) for part in size[1:]))
     return size if isinstance(size, int) else {str(s): n for s, n in values.items()}[size]
 
 

@@ -31,6 +31,10 @@ class Trace:
     dtype: torch.dtype
     notes: list  # (message, line)
     product: bool = False  # of two matrices, not attention, by its operands
+    factors: frozenset = frozenset()  # which values come to a product as its sides; empty: not known
+
+
+FP8 = torch.float8_e4m3fn
 
 
 def is_operand(value, product=False):
@@ -67,14 +71,26 @@ def convert(spec, dtype):
         raise Problem("spec.dtype", f"argument {spec.names[n]} is float32; kernels take bfloat16 or "
                       "float16", spec.lines[n], spec.columns[n], "say --dtype bf16 or --dtype f16")
     if dtype is not None:
-        spec.values = [v.to(dtype) if is_operand(v, spec.product) or _is_parameter_like(v) else v
-                       for v in spec.values]
+        spec.values = [v.to(dtype) if (is_operand(v, spec.product) and v.dtype != FP8) or
+                       _is_parameter_like(v) else v for v in spec.values]
         types = {spec.values[n].dtype for n in operands}
-    if len(types) > 1 or not types <= {torch.bfloat16, torch.float16}:
+    wide = types - {FP8}
+    if len(wide) > 1 or not wide <= {torch.bfloat16, torch.float16}:
         listed = ", ".join(f"{spec.names[n]} {spec.values[n].dtype}" for n in operands)
-        raise Problem("spec.dtype", f"the operands must share one type, bfloat16 or float16: {listed}",
-                      spec.line)
-    return types.pop()
+        raise Problem("spec.dtype", "the operands must share one type, bfloat16 or float16, beside "
+                      f"those of float8_e4m3fn: {listed}", spec.line)
+    return _of_fp8(spec, wide, dtype) if FP8 in types else wide.pop()
+
+
+def _of_fp8(spec, wide, asked):
+    """The type that FP8 operands are multiplied in and the output has: what the function returns."""
+    returned = _fake_run(spec, spec.values, [is_number(value) for value in spec.values]).returned
+    due = wide or ({asked} if asked else {torch.bfloat16, torch.float16})
+    if returned not in due:
+        raise Problem("spec.dtype", f"{spec.name} returns {returned} of operands of float8_e4m3fn; its kernel "
+                      f"can write {' or '.join(sorted(map(str, due)))}", spec.line,
+                      hint=f"return the output .to({sorted(map(str, due))[0]})")
+    return returned
 
 
 def _is_attention(spec):
@@ -113,7 +129,7 @@ class _Products(TorchDispatchMode):
     def __init__(self, values):
         super().__init__()
         self.ranks = {n: value.dim() for n, value in enumerate(values) if isinstance(value, torch.Tensor)}
-        self.sizes, self.factors = set(), set()
+        self.sizes, self.factors, self.returned = set(), set(), None  # the type of the first output
         self.chained = False  # a product comes to another
         self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
 
@@ -158,7 +174,8 @@ def _fake_run(spec, values, as_tensors):
             products.note(value, {n})
         fakes.append(value)
     with torch.no_grad(), mode, products:
-        spec.function(*fakes)
+        out = spec.function(*fakes)
+    products.returned = next((x.dtype for x in tree_leaves(out) if isinstance(x, torch.Tensor)), None)
     return products
 
 
@@ -336,7 +353,7 @@ def trace(spec, dtype):
     except Exception as error:
         raise _explain(spec, error) from None
     notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)
-    return Trace(program, values, is_argument, dtype, notes, spec.product)
+    return Trace(program, values, is_argument, dtype, notes, spec.product, frozenset(products.factors))
 
 
 def _fixed_sizes(spec, program, given, dims, is_argument, lines):

@@ -183,7 +183,7 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
                 N = spec::value_of(form.N, problem.sizes);
   exec::Launch launch;
   launch.grid = c.grid;
-  if (form.product) launch.tensors = product_operands(form, problem);
+  if (form.product) launch.tensors = product_operands(program, form, problem);
   for (size_t t = 0; t < form.terms.size(); ++t) {
     const spec::Term& term = form.terms[t];
     const auto put = [&](char operand, Tensor tensor) {

@@ -125,12 +125,20 @@ class Rows {
 
 }  // namespace
 
-std::map<std::string, Tensor> product_operands(const Form& form, const Problem& problem) {
+std::map<std::string, Tensor> product_operands(const tl::Program& program, const Form& form,
+                                               const Problem& problem) {
   const int64_t M = spec::value_of(form.M, problem.sizes),
                 N = spec::value_of(form.N, problem.sizes),
                 K = spec::value_of(form.D, problem.sizes);
-  return {{"a", operand_of(form.product->a, problem, form, "i", M, "d", K)},
-          {"b", operand_of(form.product->b, problem, form, "d", K, "j", N)}};
+  std::map<std::string, std::string> last;  // the letter of an argument's last dimension
+  tl::walk(program.body, [&](const tl::Stmt& s) {
+    if (s.op != tl::Op::arg_tensor) return;
+    for (const tl::Item& d : s.items("d")) last[d.name] = s.items("s").back().name;
+  });
+  const spec::Operand &a = form.product->a, &b = form.product->b;
+  return {{"a", operand_of(a, problem, form, "i", M, "d", K)},
+          {"b", last["a"] == last["b"] ? operand_of(b, problem, form, "j", N, "d", K)
+                                       : operand_of(b, problem, form, "d", K, "j", N)}};
 }
 
 void judge_product(const Form& form, const Problem& problem, const Case& c,

@@ -72,8 +72,9 @@ void show_worst(Counterexample& e, const double* got, const double* want, int64_
 double median_own_error(const spec::GoldenCase& golden);
 
 // ---- of a product of matrices (product_trial.cpp)
-// `a` and `b` in the kernel's order of dimensions.
-std::map<std::string, Tensor> product_operands(const spec::Form& form,
+// `a` and `b` in the kernel's order of dimensions: b is [B, H, N, K] where the program says that
+// its last size is that of a.
+std::map<std::string, Tensor> product_operands(const tl::Program& program, const spec::Form& form,
                                                const spec::Problem& problem);
 void judge_product(const spec::Form& form, const spec::Problem& problem, const Case& c,
                    const exec::Outcome& run, Trial& trial);

@@ -110,6 +110,16 @@ class Builder {
     if (!program_ || !tl::verify(*program_, diagnostics_)) return false;
     spec_ = runtime::read_launch_spec(make_source("launch.json", launch_text_), diagnostics_);
     if (spec_) cases_ = runtime::read_prove_spec(folder_.string(), *spec_, diagnostics_);
+    if (spec_)
+      for (const runtime::Argument& a : spec_->arguments)
+        if (a.is_tensor() && a.dtype == Dtype::e4m3) {
+          diagnostics_
+              .error("exact.dtype", {},
+                     fmt::format("{} is e4m3, whose 8 bits hold no element of the small algebra",
+                                 a.name))
+              .hint = "the exact reading on the CPU (kernelwright check) covers it";
+          return false;
+        }
     if (cases_) proof_ = Json::parse(proof);
     return cases_.has_value();
   }

@@ -475,7 +475,7 @@ std::string summary(const spec::Form& form) {
     return text.substr(0, text.find('\n')) + "; " + spec::print(form.product->value);
   }
   std::string text =
-      fmt::format("{}: {}, {} query / {} key heads, D {}; any {}", form.name, name(form.dtype),
+      fmt::format("{}: {}, {} query / {} key heads, D {}; any {}", form.name, spec::types_of(form),
                   form.H.constant, form.G.constant, form.D.constant, size_list(form));
   for (const spec::Term& term : form.terms)
     if (term.keep) text += "; keep " + spec::print(term.keep);

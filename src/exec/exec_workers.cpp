@@ -78,6 +78,46 @@ Next exec_copy_in(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+// A worker reads what it has brought itself, after its own wait: nobody else need have come.
+Next exec_widen(Machine& m, Agent& a, const Stmt& s) {
+  const SharedUse from = shared_of(m, a, s, "s"), to = shared_of(m, a, s, "d");
+  if (!from.slot || !to.slot) return Next::on;
+  const int64_t by = integer_of(context(m, a, s), s.expr("k"));
+  SharedSlot &raw = *from.slot, &slot = *to.slot;
+  const uint32_t all = by == 1 ? 1 : (1u << by) - 1, mine = by == 1 ? 1 : 1u << a.worker;
+  if (raw.copiers != all || !(raw.copied & mine) || raw.use != from.use) {
+    m.faults.raise("exec.not_arrived", &s,
+                   fmt::format("{} reads a part of {} that this worker has not brought, or not "
+                               "waited for",
+                               cite(s), tl::print(s.expr("s"))));
+    return Next::on;
+  }
+  if (raw.tile.rows != slot.tile.rows || raw.tile.columns != slot.tile.columns) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{}: {} x {} and {} x {} differ", cite(s), raw.tile.rows,
+                               raw.tile.columns, slot.tile.rows, slot.tile.columns));
+    return Next::on;
+  }
+  if (slot.copied == slot.copiers || (slot.opened & mine)) {
+    if (!may_fill(m, s, slot)) return Next::on;
+    slot.copiers = all;
+    slot.copied = slot.synced = slot.opened = 0;
+    slot.tile.of_rows = raw.tile.of_rows;
+    slot.tile.of_columns = raw.tile.of_columns;
+    slot.tile.e = raw.tile.e;
+    for (size_t n = 0; n < raw.tile.x.size(); ++n)  // exact: e4m3 is within both 16-bit types
+      slot.tile.x[n] = static_cast<float>(round_to(slot.tile.dtype, raw.tile.x[n]));
+    slot.tile.defined = true;
+    slot.writer = &s;
+    slot.filled_by = nullptr;
+    slot.stored_by = -1;
+    slot.use = to.use;
+  }
+  slot.opened |= mine;
+  part_has_come(a, slot);
+  return Next::on;
+}
+
 Next exec_commit_copies(Machine&, Agent& a, const Stmt&) {
   a.commits.push_back(std::move(a.copies));
   a.copies.clear();

@@ -43,6 +43,7 @@ class Pen {
   Next load_async(const tl::Stmt& s);
   Next multicast(const tl::Stmt& s);
   Next worker_copy(const tl::Stmt& s);
+  Next widen(const tl::Stmt& s);
   Next product(const tl::Stmt& s, bool async);
   void take_turns(const tl::Stmt& s, int64_t u);
 

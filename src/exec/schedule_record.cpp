@@ -294,6 +294,8 @@ Next Pen::copies(const Stmt& s) {
     case Op::copy_tile_async:
     case Op::copy_tile_out:
       return worker_copy(s);
+    case Op::widen:
+      return widen(s);
     case Op::load:
       at_tile(Kind::read, s, "s", rows_of_warp(s, "s"));
       writes(s, word_of(s, "d"));
@@ -341,6 +343,17 @@ Next Pen::worker_copy(const Stmt& s) {
   const Region mine = share(s, tile, by);
   const Kind kind = s.op == Op::copy_in ? Kind::write : in ? Kind::copy : Kind::read;
   if (mine.any()) at_tile(kind, s, tile, mine);
+  return Next::on;
+}
+
+// Each thread reads what it has copied, and writes the same places.
+Next Pen::widen(const Stmt& s) {
+  const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
+  if (by < 1 && !m_->faults.any())
+    blame("exec.shape", s, fmt::format("{} is converted by {} workers", cite(s), by));
+  if (m_->faults.any()) return Next::on;
+  if (const Region from = share(s, "s", by); from.any()) at_tile(Kind::read, s, "s", from);
+  if (const Region to = share(s, "d", by); to.any()) at_tile(Kind::write, s, "d", to);
   return Next::on;
 }
 

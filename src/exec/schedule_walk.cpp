@@ -81,8 +81,8 @@ void Walker::add_strands(const ThreadBlock& block) {
   for (const auto& [name, array] : block.arrays) {
     const Tile& tile = array.slots[0].tile;
     const int panel = tile.columns % 64 == 0 ? 64 : 32;
-    add_array(name, {tile.rows / 4, tile.columns / panel, tile.rows, panel}, array.members,
-              array.ring, array.is_ring);
+    add_array(name, {tile.rows / 4, tile.columns / panel, tile.rows, panel, int(bytes(tile.dtype))},
+              array.members, array.ring, array.is_ring);
   }
 }
 
@@ -193,6 +193,7 @@ bool needs_worker(Op op) {
     case Op::take_warp:
     case Op::copy_async:
     case Op::copy_in:
+    case Op::widen:
     case Op::copy_out:
     case Op::copy_tile_async:
     case Op::copy_tile_out:
@@ -275,6 +276,7 @@ Next Pen::record(const Stmt& s) {
     case Op::multicast_async:
     case Op::store_async:
     case Op::copy_async:
+    case Op::widen:
     case Op::copy_in:
     case Op::copy_out:
     case Op::copy_tile_async:

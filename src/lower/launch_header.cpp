@@ -161,10 +161,10 @@ std::string values(const LaunchPlan& plan) {
 }
 
 int bytes_of(const std::string& type) {
-  return type == "bf16" || type == "f16"  ? 2
-         : type == "i64" || type == "f64" ? 8
-         : type == "u8" || type == "bool" ? 1
-                                          : 4;
+  return type == "bf16" || type == "f16"                    ? 2
+         : type == "i64" || type == "f64"                   ? 8
+         : type == "u8" || type == "bool" || type == "e4m3" ? 1
+                                                            : 4;
 }
 
 std::string fields(const LaunchPlan& plan) {

@@ -112,6 +112,7 @@ Sentence how(const Seen& seen) {
   if (seen.any({Op::copy_in})) ways.push_back("through the registers of all threads");
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
+  if (seen.any({Op::widen})) text += "FP8 becomes 16 bits wide in shared memory. ";
   if (seen.any({Op::gemm_async, Op::gemm_add_async}))
     text += "Products are issued by whole workers (wgmma) and awaited later.";
   else if (seen.any({Op::gemm, Op::gemm_add, Op::gemm_add_transposed}))
@@ -140,6 +141,7 @@ Sentence target(const Seen& seen) {
   if (seen.any({Op::load_async, Op::multicast_async, Op::store_async, Op::gemm_async,
                 Op::gemm_add_async, Op::cluster, Op::barrier, Op::cluster_barrier, Op::queue}))
     return "for Hopper (sm_90a)";
+  if (seen.any({Op::widen})) return "for sm_89 and later";
   if (bf16 || seen.any({Op::copy_async, Op::copy_tile_async})) return "for sm_80 and later";
   return "for sm_75 and later";
 }

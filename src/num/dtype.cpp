@@ -15,15 +15,16 @@ struct Row {
   bool is_float;
 };
 
-constexpr std::array<Row, 9> kRows = {{{Dtype::f64, "f64", 8, true},
-                                       {Dtype::f32, "f32", 4, true},
-                                       {Dtype::f16, "f16", 2, true},
-                                       {Dtype::bf16, "bf16", 2, true},
-                                       {Dtype::i64, "i64", 8, false},
-                                       {Dtype::i32, "i32", 4, false},
-                                       {Dtype::u32, "u32", 4, false},
-                                       {Dtype::u8, "u8", 1, false},
-                                       {Dtype::boolean, "bool", 1, false}}};
+constexpr std::array<Row, 10> kRows = {{{Dtype::f64, "f64", 8, true},
+                                        {Dtype::f32, "f32", 4, true},
+                                        {Dtype::f16, "f16", 2, true},
+                                        {Dtype::bf16, "bf16", 2, true},
+                                        {Dtype::e4m3, "e4m3", 1, true},
+                                        {Dtype::i64, "i64", 8, false},
+                                        {Dtype::i32, "i32", 4, false},
+                                        {Dtype::u32, "u32", 4, false},
+                                        {Dtype::u8, "u8", 1, false},
+                                        {Dtype::boolean, "bool", 1, false}}};
 
 const Row& row(Dtype t) { return kRows[static_cast<size_t>(t)]; }
 
@@ -74,6 +75,11 @@ double round_to_bf16(double x) { return round_binary<7, -126>(x, 0x1.fep127); }
 
 double round_to_f16(double x) { return round_binary<10, -14>(x, 65504.0); }
 
+double round_to_e4m3(double x) {
+  const double rounded = round_binary<3, -6>(x, 448.0);
+  return std::isinf(rounded) ? std::numeric_limits<double>::quiet_NaN() : rounded;
+}
+
 double round_to(Dtype t, double x) {
   switch (t) {
     case Dtype::f64:
@@ -84,6 +90,8 @@ double round_to(Dtype t, double x) {
       return round_to_f16(x);
     case Dtype::bf16:
       return round_to_bf16(x);
+    case Dtype::e4m3:
+      return round_to_e4m3(x);
     case Dtype::i64:
       return to_integer(x, -0x1p63, 0x1p63);
     case Dtype::i32:
@@ -118,6 +126,25 @@ float f16_value(uint16_t bits) {
   return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
 }
 
+uint8_t e4m3_bits(float x) {
+  const uint8_t sign = std::signbit(x) ? 0x80 : 0;
+  const double r = std::fabs(round_to_e4m3(x));
+  if (r != r) return sign | 0x7f;
+  if (r < 0x1p-6) return sign | static_cast<uint8_t>(r * 0x1p9);  // subnormal: units of 2^-9
+  int exponent = 0;
+  const double fraction = std::frexp(r, &exponent);  // in [0.5, 1)
+  return sign | static_cast<uint8_t>((exponent + 6) << 3) |
+         static_cast<uint8_t>((fraction * 2 - 1) * 8);
+}
+
+float e4m3_value(uint8_t bits) {
+  const float sign = bits & 0x80 ? -1.0f : 1.0f;
+  const int exponent = (bits >> 3) & 15, fraction = bits & 7;
+  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -9);
+  return sign * std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
+}
+
 double half_ulp(Dtype t) {
   switch (t) {
     case Dtype::f64:
@@ -128,6 +155,8 @@ double half_ulp(Dtype t) {
       return 0x1p-11;
     case Dtype::bf16:
       return 0x1p-8;
+    case Dtype::e4m3:
+      return 0x1p-4;
     default:
       return 0;
   }

@@ -1,7 +1,8 @@
 // Element types and their rounding. Rounding to every type lives here and nowhere else.
 //
-// All of it is IEEE 754 round-to-nearest, ties to even, with subnormals and overflow to infinity.
-// The functions that an executor calls once per element are inline.
+// All of it is IEEE 754 round-to-nearest, ties to even, with subnormals and overflow to infinity;
+// but e4m3, which has no infinity: overflow gives its NaN, as PyTorch's conversion does. The
+// functions that an executor calls once per element are inline.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace kw {
 
-enum class Dtype { f64, f32, f16, bf16, i64, i32, u32, u8, boolean };
+enum class Dtype { f64, f32, f16, bf16, e4m3, i64, i32, u32, u8, boolean };
 
 std::string_view name(Dtype t);  // "bf16", "f32", "i32", "bool"
 std::optional<Dtype> dtype_named(std::string_view name);
@@ -26,6 +27,7 @@ double round_to(Dtype t, double x);
 // Straight from fp64, without rounding twice on the way through fp32.
 double round_to_bf16(double x);
 double round_to_f16(double x);
+double round_to_e4m3(double x);
 inline double round_to_f32(double x) { return static_cast<float>(x); }
 
 // The bits of x rounded to bf16: the upper half of the fp32 pattern after adding half a unit, less
@@ -43,8 +45,14 @@ inline float bf16_round(float x) { return bf16_value(bf16_bits(x)); }
 uint16_t f16_bits(float x);
 float f16_value(uint16_t bits);
 
+// FP8 with four bits of exponent and three of mantissa, torch.float8_e4m3fn (Open Compute Project's
+// "OCP 8-bit Floating Point Specification", 2023): up to 448, subnormals are multiples of 2^-9, and
+// 0x7f and 0xff are NaN.
+uint8_t e4m3_bits(float x);
+float e4m3_value(uint8_t bits);
+
 // Half a unit in the last place of 1, the largest relative error of one rounding: 2^-8 for bf16
-// (8 significant bits), 2^-11 for f16, 2^-24 for f32. Zero for integers.
+// (8 significant bits), 2^-11 for f16, 2^-24 for f32, 2^-4 for e4m3. Zero for integers.
 double half_ulp(Dtype t);
 
 }  // namespace kw

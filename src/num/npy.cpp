@@ -19,9 +19,10 @@ struct Descr {
   Dtype type;
   const char* text;
 };
-constexpr Descr kDescrs[] = {{Dtype::f64, "<f8"},  {Dtype::f32, "<f4"}, {Dtype::f16, "<f2"},
-                             {Dtype::bf16, "<u2"}, {Dtype::i64, "<i8"}, {Dtype::i32, "<i4"},
-                             {Dtype::u32, "<u4"},  {Dtype::u8, "|u1"},  {Dtype::boolean, "|b1"}};
+constexpr Descr kDescrs[] = {{Dtype::f64, "<f8"},    {Dtype::f32, "<f4"},  {Dtype::f16, "<f2"},
+                             {Dtype::bf16, "<u2"},   {Dtype::e4m3, "|u1"}, {Dtype::i64, "<i8"},
+                             {Dtype::i32, "<i4"},    {Dtype::u32, "<u4"},  {Dtype::u8, "|u1"},
+                             {Dtype::boolean, "|b1"}};
 
 template <class T>
 T load(const char* at) {
@@ -40,6 +41,8 @@ double decode(Dtype t, const char* at) {
       return f16_value(load<uint16_t>(at));
     case Dtype::bf16:
       return bf16_value(load<uint16_t>(at));
+    case Dtype::e4m3:
+      return e4m3_value(load<uint8_t>(at));
     case Dtype::i64:
       return static_cast<double>(load<int64_t>(at));
     case Dtype::i32:
@@ -69,6 +72,8 @@ void encode(Dtype t, double x, std::string& out) {
       return append(out, f16_bits(static_cast<float>(x)));
     case Dtype::bf16:
       return append(out, bf16_bits(static_cast<float>(x)));
+    case Dtype::e4m3:
+      return append(out, e4m3_bits(static_cast<float>(x)));
     case Dtype::i64:
       return append(out, static_cast<int64_t>(x));
     case Dtype::i32:
@@ -144,6 +149,7 @@ std::optional<Tensor> parse_npy(const std::string& bytes, const std::string& nam
   if (const std::string why = read_header(bytes, header); !why.empty()) return refuse(why);
   if (header.dtype == Dtype::bf16 && as != Dtype::bf16)
     return refuse("its elements are <u2, which is read as bf16 only where that is asked for");
+  if (header.dtype == Dtype::u8 && as == Dtype::e4m3) header.dtype = Dtype::e4m3;
   const int64_t count = element_count(header.shape);
   const size_t size = kw::bytes(header.dtype);
   if (bytes.size() != header.data + count * size)

@@ -1,7 +1,7 @@
 // NumPy's .npy files, version 1.0 (numpy.lib.format), little-endian, C order.
 //
-// NumPy has no bfloat16: such values are written as their bits, `<u2`, and the caller says on
-// reading that they are bf16.
+// NumPy has no bfloat16 and no FP8: such values are written as their bits, `<u2` and `|u1`, and the
+// caller says on reading that they are bf16 or e4m3.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace kw {
 
-// `as` reads the file's `<u2` as bf16 bits; otherwise `<u2` is refused.
+// `as` reads the file's `<u2` as bf16 bits, its `|u1` as e4m3; otherwise `<u2` is refused, and
+// `|u1` is u8.
 std::optional<Tensor> read_npy(const std::filesystem::path& path, Diagnostics& diagnostics,
                                std::optional<Dtype> as = std::nullopt);
 

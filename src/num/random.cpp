@@ -26,6 +26,10 @@ double value_of(const Draw& how, const Random& random, int64_t n) {
 
 }  // namespace
 
+double drawn(Dtype t, double x) {
+  return round_to(t, t == Dtype::e4m3 ? std::clamp(x, -448.0, 448.0) : x);
+}
+
 Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape) {
   Tensor out(dtype, std::move(shape));
   const Random random(seed, how.stream);
@@ -34,7 +38,7 @@ Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> sh
     for (int64_t n = from; n < to; ++n) {
       const double value = value_of(how, random, n);
       // As PyTorch does: what comes to 16 bits comes through 32.
-      out.values[n] = round_to(dtype, real ? static_cast<float>(value) : value);
+      out.values[n] = drawn(dtype, real ? static_cast<float>(value) : value);
     }
   };
   constexpr int64_t kPerThread = 1 << 20;  // fewer are drawn before a thread has begun

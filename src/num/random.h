@@ -60,6 +60,10 @@ struct Draw {
   double value = 0;           // constant
 };
 
+// A drawn number in its type. What is beyond the largest of e4m3, which has no infinity, becomes
+// that.
+double drawn(Dtype t, double x);
+
 Tensor draw(const Draw& how, uint64_t seed, Dtype dtype, std::vector<int64_t> shape);
 
 }  // namespace kw

@@ -146,7 +146,7 @@ std::string hole_rules() {
   out += rule("atom", "name | integer");
   out += rule("type",
               "\"real\" | \"f32\" | \"i32\" | \"element\" | \"bool\" | \"i64\" | \"bf16\" | "
-              "\"f16\"");
+              "\"f16\" | \"e4m3\"");
   out += rule("access", "(\"in\" | \"out\" | \"scratch\") \" \" type");
   out += rule("param", "name \": \" (\"i32\" | \"index\" | \"bool\" | \"f32\" | name)");
   out += rule("params", several("param"));
@@ -157,8 +157,8 @@ std::string expression_rules() {
   // Words that are no names, and types, after which nothing can be called. `T` may not follow a
   // point: `k_s[t].T` is a tile transposed.
   static const std::set<std::string> words = {
-      "and", "bool", "bf16", "element", "f16", "f32",  "i32",     "i64",  "if",   "index",
-      "inf", "in",   "not",  "or",      "out", "real", "scratch", "size", "where"};
+      "and",   "bool", "bf16", "e4m3", "element", "f16", "f32",  "i32",     "i64",  "if",
+      "index", "inf",  "in",   "not",  "or",      "out", "real", "scratch", "size", "where"};
   std::string out;
   out += rule("expr", "conjunction (\" or \" conjunction)*");
   out += rule("conjunction", "negation (\" and \" negation)*");

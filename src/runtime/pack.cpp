@@ -349,6 +349,8 @@ void Packer::pack_scalar(const Argument& argument) {
       return store<float>(argument.offset, static_cast<float>(value));
     case Dtype::bf16:
       return store(argument.offset, bf16_bits(static_cast<float>(rounded)));
+    case Dtype::e4m3:
+      return store(argument.offset, e4m3_bits(static_cast<float>(rounded)));
     case Dtype::f16:
       return store(argument.offset, f16_bits(static_cast<float>(rounded)));
     case Dtype::i64:

@@ -51,6 +51,8 @@ void encode(char* at, Dtype dtype, double value) {
       return put(at, f16_bits(static_cast<float>(value)));
     case Dtype::bf16:
       return put(at, bf16_bits(static_cast<float>(value)));
+    case Dtype::e4m3:
+      return put(at, e4m3_bits(static_cast<float>(value)));
     case Dtype::i64:
       return put(at, static_cast<int64_t>(value));
     case Dtype::i32:
@@ -96,7 +98,7 @@ std::string draw_bytes(const Contents& how, uint64_t seed, const Strided& tensor
   const auto fill = [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n)
       encode(out.data() + tensor.position(n) * size, tensor.dtype,
-             round_to(tensor.dtype, content(how, random, tensor.shape, n)));
+             drawn(tensor.dtype, content(how, random, tensor.shape, n)));
   };
   const int64_t workers = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1,
                                               std::max<int64_t>(count >> 16, 1));
@@ -112,7 +114,7 @@ Tensor draw_tensor(const Contents& how, uint64_t seed, Dtype dtype, std::vector<
   Tensor out(dtype, std::move(shape));
   const Random random(seed, how.draw.stream);
   for (int64_t n = 0; n < out.count(); ++n)
-    out.values[n] = round_to(dtype, content(how, random, out.shape, n));
+    out.values[n] = drawn(dtype, content(how, random, out.shape, n));
   return out;
 }
 
@@ -127,6 +129,8 @@ double element(std::string_view all, Dtype dtype, int64_t position) {
       return f16_value(get<uint16_t>(at));
     case Dtype::bf16:
       return bf16_value(get<uint16_t>(at));
+    case Dtype::e4m3:
+      return e4m3_value(get<uint8_t>(at));
     case Dtype::i64:
       return static_cast<double>(get<int64_t>(at));
     case Dtype::i32:

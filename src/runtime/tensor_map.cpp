@@ -14,6 +14,7 @@ constexpr int64_t largest_dim = int64_t{1} << 32;
 int data_type(Dtype t) {
   switch (t) {
     case Dtype::u8:
+    case Dtype::e4m3:  // the copy engine moves bytes
     case Dtype::boolean:
       return 0;
     case Dtype::u32:

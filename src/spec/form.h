@@ -112,7 +112,8 @@ inline constexpr std::string_view kGiven = "_given";
 
 struct Form {
   std::string name;
-  Dtype dtype = Dtype::bf16;  // of q, k, v and o
+  // Of the output, and of q, k and v but for those whose own type is e4m3: what is multiplied.
+  Dtype dtype = Dtype::bf16;
   std::vector<Argument> arguments;
   // B batch, H query heads, G key heads, M queries, N keys, D and Dv head dimensions. Of a product
   // M rows, N columns, and D, which may be a symbol, what is summed over.
@@ -139,6 +140,9 @@ struct Form {
 
 // The form of a product: form_product.cpp.
 std::string print_product(const Form& form);
+
+// "bf16", or "bf16 (q, k, v e4m3)".
+std::string types_of(const Form& form);
 
 // As `kernelwright capture --form` prints it.
 std::string print(const Form& form);

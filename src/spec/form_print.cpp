@@ -59,10 +59,18 @@ std::string further(size_t number, const FurtherProduct& m) {
 
 }  // namespace
 
+std::string types_of(const Form& form) {
+  std::string narrow;
+  for (const Argument& a : form.arguments)
+    if (a.dtype == Dtype::e4m3) narrow += (narrow.empty() ? "" : ", ") + a.name;
+  const std::string type(kw::name(form.dtype));
+  return narrow.empty() ? type : fmt::format("{} ({} e4m3)", type, narrow);
+}
+
 std::string print(const Form& form) {
   if (form.product) return print_product(form);
-  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, kw::name(form.dtype),
-                                heads(form), dims(form), fixed_sizes(form), any_sizes(form));
+  std::string out = fmt::format("{}: {}, {}, {}{}{}\n", form.name, types_of(form), heads(form),
+                                dims(form), fixed_sizes(form), any_sizes(form));
   for (const Term& t : form.terms) {
     if (form.terms.size() > 1)
       out += fmt::format("  term {} of {}, whose sum is the output\n", &t - &form.terms[0] + 1,

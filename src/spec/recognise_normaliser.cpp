@@ -57,6 +57,7 @@ class NormaliserFinder {
                     "what the softmax is multiplied by is not an argument of the function, read at "
                     "the keys",
                     "compute v outside, and pass it");
+    take_factor_of_output();
     if (weights_.size() == 1 && is(weights_[0], Reduction::softmax)) return softmax(weights_[0]);
     take_divisor();
     return exponentials() || shares() || pointwise() || not_attention();
@@ -98,6 +99,7 @@ class NormaliserFinder {
   bool extra_logit(const std::vector<ExprPtr>& extras, const std::vector<ExprPtr>& dropped);
   bool shares();
   bool pointwise();
+  void take_factor_of_output();
 
   std::string described(const ExprPtr& size) const;
   bool is_shift(const ExprPtr& e) const;
@@ -113,6 +115,21 @@ class NormaliserFinder {
   ExprPtr divisor_;  // or null
   bool refused_ = false;
 };
+
+// softmax(x)[j] c v[j]: a factor that is the same for all keys, as FP8 values have one, is one of
+// the output.
+void NormaliserFinder::take_factor_of_output() {
+  std::vector<ExprPtr> softmaxes, others;
+  for (const ExprPtr& f : weights_) {
+    const bool weight = is(f, Reduction::softmax);
+    if (!weight && (mentions(f, Kind::index, "j") || !reduced_reads(f).empty())) return;
+    (weight ? softmaxes : others).push_back(f);
+  }
+  if (softmaxes.size() != 1 || others.empty()) return;
+  const ExprPtr o = leaf(Kind::output, Type::real, "o");
+  parts_.epilogue = replace(parts_.epilogue, o, binary("*", o, product(others, 1)));
+  weights_ = softmaxes;
+}
 
 bool NormaliserFinder::softmax(const ExprPtr& weight) {
   parts_.softmax = Elements::reduced(weight);

@@ -193,8 +193,9 @@ class Finder {
                           return is_argument_read(f) && mentions(f, Kind::index, "j");
                         }) == 1 &&
           std::all_of(factors.begin(), factors.end(), [&](const ExprPtr& f) {
-            return is_argument_read(f) ? mentions(f, Kind::index, "j")
-                                       : !mentions(f, Kind::index, "j");
+            const bool of_key = mentions(f, Kind::index, "j");
+            return is_argument_read(f) && of_key ? true
+                                                 : !of_key && !mentions(f, Kind::index, column);
           });
       if (column.empty() || alone) return true;
       const auto row = read_operand(elements_, value, column, parts_.contraction, diagnostics_);

@@ -21,6 +21,7 @@ struct TargetLimits {
   int64_t reserved_bytes;          // of these, what the system takes for each thread block
   bool ampere;                     // products of bf16, copies under way (cp.async)
   bool hopper;                     // its own instructions: wgmma, TMA, clusters, setmaxnreg
+  bool fp8;                        // conversions of e4m3
   std::string_view gpus;
 };
 

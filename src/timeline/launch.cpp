@@ -73,7 +73,8 @@ int64_t LaunchModel::shared_bytes() const {
   int64_t bytes = 0;
   for (const Strand& s : t.strands) {
     const Tables::Shape& shape = t.arrays[s.array];
-    if (s.cta == 0) bytes += int64_t(s.length) * shape.rows * shape.panels * shape.columns * 2;
+    if (s.cta == 0)
+      bytes += int64_t(s.length) * shape.rows * shape.panels * shape.columns * shape.bytes;
   }
   return bytes;
 }

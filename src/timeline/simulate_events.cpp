@@ -235,11 +235,13 @@ bool Simulation::move(int agent, const Event& e) {
   Agent& a = agents_[agent];
   const double instructions = bytes(e) / 4 / 512;
   Cost cost{2 * instructions, 0, 0, 0, 30};
+  if (e.stmt->op == Op::widen) cost.alu = cost.issue = 6 * instructions;
   if (e.stmt->op == Op::copy_in) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
   if (e.stmt->op == Op::store) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
   const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
   if (out) store(agent, e);
-  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_in && !out) {
+  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_in &&
+      e.stmt->op != Op::widen && !out) {
     ++a.at;
     return true;  // a number from the queue
   }
@@ -253,7 +255,8 @@ bool Simulation::move(int agent, const Event& e) {
 double Simulation::bytes(const Event& e) const {
   if (e.region < 0) return 0;
   const Tables::Use& use = t_.regions[e.region];
-  return double(use.region.count()) * 4 * t_.arrays[use.array].columns * 2;
+  const Tables::Shape& shape = t_.arrays[use.array];
+  return double(use.region.count()) * 4 * shape.columns * shape.bytes;
 }
 
 // When the last byte leaves L2's share of this multiprocessor, and the latency after it. `again`:

@@ -13,7 +13,7 @@ namespace {
 struct Spelled {
   std::string_view cuda, tl;
 };
-constexpr std::array<Spelled, 10> kTypes = {{{"kw::real", "real"},
+constexpr std::array<Spelled, 11> kTypes = {{{"kw::real", "real"},
                                              {"float", "f32"},
                                              {"int", "i32"},
                                              {"element", "element"},
@@ -21,9 +21,10 @@ constexpr std::array<Spelled, 10> kTypes = {{{"kw::real", "real"},
                                              {"kw::i64", "i64"},
                                              {"kw::bf16", "bf16"},
                                              {"kw::f16", "f16"},
+                                             {"kw::e4m3", "e4m3"},
                                              {"kw::index", "index"},
                                              {"kw::size", "size"}}};
-constexpr size_t kElementTypes = 8;  // the first ones
+constexpr size_t kElementTypes = 9;  // the first ones
 
 std::string cuda_type(const std::string& tl) {
   for (const Spelled& t : kTypes)

@@ -132,6 +132,9 @@ void pre_pass_is_possible(Check& c, const char* once, const char* second, const 
 // laws_names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
 // and the report, operand.C4, of what is neither a map nor set_tile and names it.
 bool holds_data(const Symbol& s);
+// A shared tile of e4m3, which copy_async fills and widen reads.
+bool is_narrow(const Symbol& s);
+void narrow_is_for_widen(Check& c, const Symbol& s, Span span);
 void data_is_for_maps(Check& c, const Symbol& s, Span span);
 
 // laws_types.cpp. The type of an expression, reporting what does not fit; unknown after a report.

@@ -155,8 +155,9 @@ void law_store_async(Check& c) {
 }
 
 namespace {
-void moved_by_workers(Check& c, const Symbol& tensor, bool out) {
-  if (tensor.written != out || tensor.element != "element" || tensor.dims.size() != 4)
+void moved_by_workers(Check& c, const Symbol& tensor, bool out,
+                      const std::string& type = "element") {
+  if (tensor.written != out || tensor.element != type || tensor.dims.size() != 4)
     c.broken("C1", c.stmt.expr("m")->span,
              fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
                          tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
@@ -173,7 +174,7 @@ void by_whole_workers(Check& c) {
 }
 // A tile and the rows of a tensor that it is copied from or to, by whole workers.
 void copied_by_workers(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
-  moved_by_workers(c, tensor, out);
+  moved_by_workers(c, tensor, out, tile.element);
   const Symbol* last = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[3]) : nullptr;
   const std::optional<int64_t> columns = c.extent(&tile, 1);
   if (last && columns && (last->range.lo != *columns || last->range.hi != *columns))
@@ -221,6 +222,17 @@ void law_copy_tile_out(Check& c) {
 void law_commit_copies(Check& c) { in_workers_kernel(c); }
 void law_wait_copies(Check& c) { in_workers_kernel(c); }
 void law_sync_block(Check& c) { in_workers_kernel(c); }
+
+void law_widen(Check& c) {
+  const Symbol &from = *c.find(c.stmt.expr("s")), &to = *c.find(c.stmt.expr("d"));
+  for (const auto& [tile, hole, due] : {std::tuple(&from, "s", "e4m3"), {&to, "d", "element"}})
+    if (tile->element != due)
+      c.broken("C1", c.stmt.expr(hole)->span,
+               fmt::format("`{}` holds {}, {} is due", tile->name, tile->element, due))
+          .notes.push_back({fmt::format("`{}` is declared here", tile->name), tile->span});
+  same_shape(c, from, to);
+  by_whole_workers(c);
+}
 
 void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
 

@@ -46,14 +46,16 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
   if (columns && (*columns <= 0 || *columns % 32))
     c.broken(shape, c.stmt.expr("c")->span,
              fmt::format("{} columns: not a multiple of 32", *columns));
-  if (c.stmt.word("t") != "element")
+  const std::string& held = c.stmt.word("t");
+  if (held != "element" && (c.stmt.op != Op::tile || held != "e4m3"))
     c.broken(type, c.stmt.items("t")[0].span,
-             fmt::format("a shared tile holds `element`, this one `{}`", c.stmt.word("t")));
+             fmt::format("a shared tile holds `element`, this one `{}`", held));
 }
 
 void add_tiles(Check& c, int64_t slots) {
-  const int64_t bytes =
-      c.constant(c.stmt.expr("r")).value_or(0) * c.constant(c.stmt.expr("c")).value_or(0) * 2;
+  const int64_t bytes = c.constant(c.stmt.expr("r")).value_or(0) *
+                        c.constant(c.stmt.expr("c")).value_or(0) *
+                        (c.stmt.word("t") == "e4m3" ? 1 : 2);
   for (const Item& d : c.stmt.items("d")) {
     const int64_t count = d.expr ? c.constant(d.expr).value_or(0) : 1;
     c.facts.shared_bytes += slots * count * ((bytes + 1023) / 1024 * 1024);
@@ -159,9 +161,10 @@ void law_arg_tiled(Check& c) {
 
 void law_arg_tensor(Check& c) {
   const Item& access = c.stmt.items("t").at(0);
-  if (!is_one_of(access.type, {"f32", "bf16", "f16", "i32", "i64", "bool", "element"}))
+  if (!is_one_of(access.type, {"f32", "bf16", "f16", "e4m3", "i32", "i64", "bool", "element"}))
     c.broken("C1", access.span,
-             fmt::format("a tensor holds f32, bf16, f16, i32, i64, bool or element, this one `{}`",
+             fmt::format("a tensor holds f32, bf16, f16, e4m3, i32, i64, bool or element, this one "
+                         "`{}`",
                          access.type));
   dimensions_are_sizes(c, "C2");
   const std::vector<Item>& dims = c.stmt.items("s");

@@ -112,6 +112,10 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
     data_is_for_maps(c, *s, span);
     return false;
   }
+  if (is_narrow(*s) && c.stmt.op != Op::copy_async && c.stmt.op != Op::widen) {
+    narrow_is_for_widen(c, *s, span);
+    return false;
+  }
   const bool of_ints = s->category == Category::row && s->element == "i32";
   if (of_ints && c.stmt.op != Op::set_rows) {
     c.broken_as("row", "C3", span,
@@ -147,6 +151,14 @@ bool holds_data(const Symbol& s) {
 void data_is_for_maps(Check& c, const Symbol& s, Span span) {
   c.broken_as("operand", "C4", span,
               fmt::format("`{}` holds {}: only set_tile and maps know it", s.name, s.element))
+      .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
+}
+
+bool is_narrow(const Symbol& s) { return s.category == Category::tile && s.element == "e4m3"; }
+
+void narrow_is_for_widen(Check& c, const Symbol& s, Span span) {
+  c.broken_as("tile", "C3", span,
+              fmt::format("`{}` holds e4m3: copy_async fills it, widen reads it", s.name))
       .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
 }
 

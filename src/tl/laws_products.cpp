@@ -94,6 +94,9 @@ void product_fits(Check& c, bool transposed) {
   if (!is("c", {Category::accumulator}) || !left || !right) return;
   const Symbol& a = *c.find(c.stmt.expr("a"));
   if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.expr("a")->span);
+  for (const char* hole : {"a", "b"})
+    if (const Symbol& s = *c.find(c.stmt.expr(hole)); is_narrow(s))
+      return narrow_is_for_widen(c, s, c.stmt.expr(hole)->span);
   const Extents e = extents(c);
   agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
         transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");

@@ -64,6 +64,13 @@ class ForTarget {
     if (is_of_ampere(s.op) && !limits_->ampere)
       broken("C2", s, fmt::format("`{}` is a copy under way", word(s.op)),
              s.op == Op::copy_async ? "copy_in, and a sync_block after it" : "nothing");
+    const bool narrow = s.has("t") && !s.items("t").empty() &&
+                        (s.items("t")[0].type == "e4m3" || s.items("t")[0].name == "e4m3");
+    if ((narrow || s.op == Op::widen) && !limits_->fp8)
+      broken("C4", s,
+             s.op == Op::widen ? "`widen` converts e4m3"
+                               : fmt::format("`{}` is of e4m3", print_head(s)),
+             "operands of 16 bits");
     const std::string instead = instead_of_hoppers(s.op, limits_->ampere);
     if (!instead.empty() && !limits_->hopper)
       broken("C3", s, fmt::format("`{}` is Hopper's own", word(s.op)), instead);

@@ -318,7 +318,8 @@ void each_expr(const Stmt& stmt, const Scope& scope,
 Type scalar_type(const std::string& name) {
   if (name == "i32" || name == "i64" || name == "size" || name == "index")
     return {Type::integer, ""};
-  if (name == "f32" || name == "real" || name == "element" || name == "bf16" || name == "f16")
+  if (name == "f32" || name == "real" || name == "element" || name == "bf16" || name == "f16" ||
+      name == "e4m3")
     return {Type::real, ""};
   if (name == "bool") return {Type::boolean, ""};
   return {Type::record, name};

@@ -12,6 +12,7 @@
 
 #include "transfer/coordinates.h"
 #include "transfer/edit.h"
+#include "transfer/product_rows.h"
 #include "transfer/spell.h"
 #include "transfer/write_map.h"
 
@@ -68,11 +69,9 @@ class ProductEdit {
   std::optional<Result> run() {
     if (!find_facts()) return std::nullopt;
     const std::pair<const char*, bool (ProductEdit::*)()> rules[] = {
-        {"product", &ProductEdit::rule_product},
-        {"batches", &ProductEdit::rule_batches},
-        {"value", &ProductEdit::rule_value},
-        {"row_sums", &ProductEdit::rule_row_sums},
-        {"matrix", &ProductEdit::rule_matrix}};
+        {"product", &ProductEdit::rule_product},       {"batches", &ProductEdit::rule_batches},
+        {"right_rows", &ProductEdit::rule_right_rows}, {"value", &ProductEdit::rule_value},
+        {"row_sums", &ProductEdit::rule_row_sums},     {"matrix", &ProductEdit::rule_matrix}};
     const tl::Program source = result_.program;
     for (const auto& [name, rule] : rules) {
       const tl::Program before = result_.program;
@@ -126,8 +125,10 @@ class ProductEdit {
                                 what),
                     "kernels/sm80/gemm.cu is one");
     };
-    const Stmt* product = find(p, [](const Stmt& s) { return s.op == Op::gemm_add; });
+    const Stmt* product = find(
+        p, [](const Stmt& s) { return s.op == Op::gemm_add || s.op == Op::gemm_add_transposed; });
     if (!product) return missing("gemm_add");
+    has_right_rows_ = product->op == Op::gemm_add_transposed;
     f_.acc = tl::base_name(product->expr("c"));
     std::string left = tl::base_name(product->expr("a"));
     const Stmt* load = find(
@@ -165,12 +166,15 @@ class ProductEdit {
   //
   //   element bf16  ->  element f16
   //
-  // When     always. A side whose rows do not follow each other in memory (a transposed one) is
-  //          refused: 16 bytes of a row are copied at once.
+  // When     always. A left side whose rows do not follow each other in memory (a transposed one)
+  //          is refused: 16 bytes of a row are copied at once.
   // Effect   none.
   bool rule_product() {
     const spec::Product& p = *form_.product;
-    if (!bind(p.a, f_.a, "i", "d") || !bind(p.b, f_.b, "d", "j")) return false;
+    right_rows_ = has_right_rows_ || sums_along_rows(p.b);
+    if (!bind(p.a, f_.a, "i", "d") ||
+        !(right_rows_ ? bind(p.b, f_.b, "j", "d") : bind(p.b, f_.b, "d", "j")))
+      return false;
     if (p.returns_matrix) result_.bindings.push_back({f_.o, "", dims_of_output(true)});
     for (Stmt& s : result_.program.body)
       if (s.op == Op::element && s.word("t") != kw::name(form_.dtype)) {
@@ -199,7 +203,9 @@ class ProductEdit {
       letters_.emplace(size->name, letter);
     }
     for (const std::string& letter : {f_.sum, f_.columns})
-      if (!condition(letter + " % 8 == 0", "16 bytes of a row are copied at once")) return false;
+      if ((letter == f_.sum || !right_rows_ || p.returns_matrix) &&
+          !condition(letter + " % 8 == 0", "16 bytes of a row are copied at once"))
+        return false;
     return true;
   }
 
@@ -235,7 +241,7 @@ class ProductEdit {
           fmt::format("{} is given with its dimension {} contiguous, the kernel copies rows "
                       "along dimension {}",
                       operand.argument, given->stride_order.back(), dims[3]),
-          "pass it transposed and contiguous: w.T.contiguous()");
+          "pass it with that dimension contiguous: x.mT.contiguous().mT");
     if (given && given->dtype != form_.dtype)
       return refuse("transfer.dtype", span,
                     fmt::format("{} is {}, the product is of {}", operand.argument,
@@ -295,6 +301,35 @@ class ProductEdit {
     return insert(copy, fmt::format("copy_tile_async {}[{}, {}, {}, {}] -> {} by {}", name,
                                     no_batch ? "0" : text("b"), no_head ? "0" : text("h"),
                                     text("r"), text("j"), text("d"), text("k")));
+  }
+
+  // A right side that is given with the sum along its rows, as the weights of torch.nn.Linear are.
+  //
+  //   b: in element[B, H, K, N]                        ->  b: in element[B, H, N, K]
+  //   tile b_s: ring(STAGES) of element[BK, BN]        ->  tile b_s: ring(STAGES) of element[BN,
+  //   BK] copy_tile_async b[.., k * BK, n * BN] -> b_s[k]  ->  copy_tile_async b[.., n * BN, k *
+  //   BK] -> b_s[k] gemm_add acc += a_r @ b_s[k]                     ->  gemm_add_transposed acc +=
+  //   a_r @ b_s[k].T
+  //
+  // When     the dimension of the right side that is contiguous is the one that is summed over.
+  // Effect   none.
+  bool rule_right_rows() {
+    if (!right_rows_ || has_right_rows_) return true;
+    return sum_along_right_rows(result_.program, f_.b, diagnostics_) ||
+           refuse(
+               "transfer.kernel", {},
+               fmt::format("this kernel has no ring of tiles that `{}` alone is copied to and one "
+                           "product reads",
+                           f_.b),
+               "kernels/sm80/gemm.cu has one");
+  }
+
+  // Whether an operand's contiguous dimension is the one that is summed over.
+  bool sums_along_rows(const spec::Operand& operand) const {
+    const spec::Argument* given = form_.argument(operand.argument);
+    if (!given || given->stride_order.empty()) return false;
+    const ExprPtr& last = operand.indices[given->stride_order.back()];
+    return last->kind == Kind::index && last->name == "d";
   }
 
   // What becomes of an element of the product before it is rounded.
@@ -525,6 +560,8 @@ class ProductEdit {
   Diagnostics& diagnostics_;
   Result result_;
   ProductFacts f_;
+  bool right_rows_ = false;      // the right side is read [N, K]
+  bool has_right_rows_ = false;  // and the kernel does so
   std::set<std::string> taken_;
   std::map<std::string, std::string> letters_, names_;  // the user's: the kernel's
 };

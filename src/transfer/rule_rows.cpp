@@ -36,6 +36,7 @@ constexpr int kRows = 64;
 struct Operand {
   std::string* argument;
   const std::optional<spec::RowMap>* map;
+  Dtype type;                                   // of its elements
   const char* row;                              // the index that numbers its rows
   const std::string *heads, *length, *columns;  // the letters of its sizes
 };
@@ -47,9 +48,11 @@ class RowWriter {
   }
 
   bool write() {
-    const Operand operands[] = {{&f_.q, &edit_.q_row, "i", &f_.heads, &f_.queries, &f_.dim},
-                                {&f_.k, &edit_.k_row, "j", &f_.groups, &f_.keys, &f_.dim},
-                                {&f_.v, &edit_.v_row, "j", &f_.groups, &f_.keys, &f_.value_dim}};
+    const spec::Term& t = edit_.term;
+    const Operand operands[] = {
+        {&f_.q, &edit_.q_row, type_of(t.q), "i", &f_.heads, &f_.queries, &f_.dim},
+        {&f_.k, &edit_.k_row, type_of(t.k), "j", &f_.groups, &f_.keys, &f_.dim},
+        {&f_.v, &edit_.v_row, type_of(t.v), "j", &f_.groups, &f_.keys, &f_.value_dim}};
     for (const Operand& o : operands)
       if (*o.map && !add(o)) return false;
     return loops_.empty() || write_pre_pass();
@@ -61,6 +64,11 @@ class RowWriter {
   std::map<std::string, std::string> locals_;
   std::vector<std::string> loops_, counts_;
   std::vector<std::pair<ExprPtr, std::string>> norms_;  // of one operand
+
+  Dtype type_of(const spec::Operand& operand) const {
+    const spec::Argument* given = edit_.form.argument(operand.argument);
+    return given && given->dtype == Dtype::e4m3 ? Dtype::e4m3 : edit_.form.dtype;
+  }
 
   bool add(const Operand& o) {
     const std::string rows = edit_.fresh({*o.argument + "_rows", *o.argument + "_changed"});
@@ -89,8 +97,8 @@ class RowWriter {
       if (names.empty()) args.erase(args.begin() + at--);
       return edit_.insert({&args, at + 1},
                           fmt::format("{}: {}scratch element[{}]", rows, tiled, dims)) &&
-             edit_.insert({&args, at + 1}, fmt::format("{}: in {}[{}]", *o.argument,
-                                                       kw::name(edit_.form.dtype), dims));
+             edit_.insert({&args, at + 1},
+                          fmt::format("{}: in {}[{}]", *o.argument, kw::name(o.type), dims));
     }
     return edit_.refuse("transfer.kernel", {},
                         fmt::format("this kernel has no argument {}", *o.argument), "");

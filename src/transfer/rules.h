@@ -11,6 +11,7 @@ bool bind_form(Edit& edit);        // of it, the operands, the output and sizes,
 bool rule_tiles(Edit& edit);       // element type, head dimensions, and the tiles for them
 bool rule_arguments(Edit& edit);   // tensors and scalars that the score and the mask read
 bool rule_rows(Edit& edit);        // what the rows of q, k and v become first
+bool rule_narrow(Edit& edit);      // operands of e4m3
 bool rule_bounded(Edit& edit);     // a softmax that needs no maximum
 bool rule_scale(Edit& edit);       // the factor of s
 bool rule_score(Edit& edit);       // what else the score is: bias, softcap

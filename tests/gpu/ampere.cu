@@ -153,6 +153,54 @@ void copies_in(Report& report, Random& random, int row, const char* what) {
   report.exact("copy_in", what, out.read(), want);
 }
 
+// ---- e4m3: copied as it is, then made elements of
+double value_of(kw::e4m3 x) {
+  const int exponent = x.bits >> 3 & 15, fraction = x.bits & 7;
+  if ((x.bits & 127) == 127) return 1e30;  // NaN, as it is compared here
+  const double size = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
+  return x.bits & 128 ? -size : size;
+}
+
+template <class T, int R, int C>
+struct Narrow {
+  kw::SharedTile<kw::e4m3, R, C> raw;
+  kw::SharedTile<T, R, C> tile;
+};
+template <int kWorkers, class T, int R, int C>
+__global__ void widen_kernel(kw::Tensor<const kw::e4m3, 'B', 'H', 'M', 'D'> from, kw::Coords at, T* to) {
+  auto& shared = kw::shared_memory<Narrow<T, R, C>>();
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x)
+    shared.raw.data[n].bits = 0x42, shared.tile.data[n].bits = 0x4242;
+  kw::sync_block();
+  kw::copy_async<kWorkers>(from, at, shared.raw);
+  kw::commit_copies();
+  kw::wait_copies<0>();
+  kw::widen<kWorkers>(shared.raw, shared.tile);
+  kw::sync_block();
+  for (int n = threadIdx.x; n < R * C; n += blockDim.x)
+    to[n] = shared.tile.data[swizzled(n / C, n % C, R, C)];
+}
+
+template <int kWorkers, class T, int R, int C>
+void widenings(Report& report, int row, const char* what) {
+  const Layout t{2, 3, 150, C};
+  std::vector<kw::e4m3> data(t.size());
+  for (size_t n = 0; n < data.size(); ++n) data[n].bits = (n * 37 + n / 256 * 11) % 256;  // all codes
+  Device<kw::e4m3> in(data);
+  Device<T> out(R * C);
+  const kw::Coords at{1, 2, row};
+  running = "widen";
+  launch(widen_kernel<kWorkers, T, R, C>, 1, 128 * kWorkers, t.tensor<const kw::e4m3>(in.data()), at,
+         out.data());
+  std::vector<float> want, got = reals(out.read());
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      want.push_back(row + r < t.M ? float(value_of(data[t.at(at, r) + c])) : 0.0f);
+  for (float& x : got)
+    if (x != x) x = 1e30f;
+  report.exact("widen", what, got, want);
+}
+
 template <int kWorkers, class Tile>
 __global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to,
                                 kw::Coords at) {
@@ -418,6 +466,10 @@ void test_ampere(Report& report) {
   copies_in<2, 64, 256>(report, random, 120, "64x256, two workers, over the end");
   copies_in<2, 48, 128>(report, random, 17, "48x128, two workers");
   copies_in<1, 32, 64>(report, random, 150, "32x64, past the end");
+  widenings<1, kw::bf16, 64, 64>(report, 0, "64x64 bf16, one worker");
+  widenings<1, kw::f16, 128, 128>(report, 90, "128x128 f16, over the end");
+  widenings<2, kw::bf16, 64, 256>(report, 120, "64x256 bf16, two workers, over the end");
+  widenings<2, kw::f16, 48, 128>(report, 17, "48x128 f16, two workers");
   copies_out<1, 128, 128>(report, random, 0, "128x128, one worker");
   copies_out<1, 64, 256>(report, random, 100, "64x256, over the end");
   copies_out<2, 48, 64>(report, random, 99, "48x64, two workers");

@@ -77,9 +77,8 @@ def test_what_is_neither_is_refused_with_the_line(tmp_path, body, code, part):
     assert_refused(run, code, part, ".py:")
 
 
-@pytest.mark.parametrize("body, b", [("return a @ b.mT", "80, 72"), ("return (a @ b).mT", "72, 80")])
-def test_a_side_with_columns_apart_is_refused(tmp_path, body, b):
-    run = call("make", captured(tmp_path, body, b=b), "--out", tmp_path / "out")
+def test_a_left_side_with_columns_apart_is_refused(tmp_path):
+    run = call("make", captured(tmp_path, "return (a @ b).mT"), "--out", tmp_path / "out")
     assert_refused(run, "transfer.operand", "contiguous")
 
 
@@ -124,3 +123,34 @@ def test_a_slip_is_refuted(made, tmp_path, was, slip, output):
     run = call("check", tmp_path / "slip.tl", "--spec", made.parent / "captured", "--check", "quick", "--json")
     assert run.returncode == 1, run.stdout + run.stderr
     assert json.loads(run.stdout)["counterexample"]["output"] == output
+
+
+@pytest.fixture(scope="module")
+def linear(tmp_path_factory):
+    """A layer as torch.nn.Linear has it: the sum along the rows of both sides."""
+    folder = tmp_path_factory.mktemp("linear")
+    source = captured(folder, "return (a @ b.mT + bias).relu()", a="2, 96, 72", b="80, 72", more=", bias",
+                      values=", torch.randn(80)")
+    run = call("make", source, "--check", "quick", "--out", folder / "out")
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder / "out"
+
+
+def test_a_right_side_with_the_sum_along_its_rows_is_a_kernel(linear):
+    certificate = json.loads((linear / "certificate.json").read_text())
+    assert certificate["verdict"] == "holds"
+    assert [r["rule"] for r in certificate["transfer"]["rules"]] == ["batches", "right_rows", "value"]
+    assert "kw::gemm_add_transposed(acc, a_r, shared.b_s[k]);" in (linear / "kernel.cu").read_text()
+
+
+@pytest.mark.parametrize("was, slip", [
+    ("b[0, c.h, n * BN, k * BK]", "b[0, c.h, n * BN, max(k - 1, 0) * BK]"),
+    ("b[0, c.h, n * BN, k * BK]", "b[0, c.h, (n + 1) * BN, k * BK]"),
+    ("fill acc = 0.0", "fill acc = 1.0"),
+])
+def test_a_slip_with_rows_is_refuted(linear, tmp_path, was, slip):
+    program = (linear / "kernel.tl").read_text()
+    assert was in program
+    (tmp_path / "slip.tl").write_text(program.replace(was, slip, 1))
+    run = call("check", tmp_path / "slip.tl", "--spec", linear.parent / "captured", "--check", "quick")
+    assert run.returncode == 1, run.stdout + run.stderr

@@ -31,6 +31,47 @@ TEST(Dtype, f16_rounds_to_nearest_even_over_its_whole_range) {
   check_neighbours(Dtype::f16, f16_value, 0x7bff);
 }
 
+TEST(Dtype, e4m3_rounds_to_nearest_even_over_its_whole_range) {
+  check_neighbours(
+      Dtype::e4m3, [](int bits) { return e4m3_value(static_cast<uint8_t>(bits)); }, 0x7e);
+}
+
+// Of what PyTorch makes of all codes, and of the numbers halfway between two and just beside:
+// test_e4m3.py holds the table against PyTorch.
+TEST(Dtype, e4m3_is_pytorchs_in_all_codes_and_ties) {
+  struct Row {
+    int code;
+    float value;
+    int below, halfway, above;  // codes of the numbers between this value and the next
+  };
+  const Row rows[] = {
+#include "e4m3_rows.inc"
+  };
+  ASSERT_EQ(std::size(rows), 127);
+  for (const Row& r : rows) {
+    const float next = r.code == 0x7e ? 480 : e4m3_value(static_cast<uint8_t>(r.code + 1));
+    const float middle = (r.value + next) / 2;
+    EXPECT_EQ(e4m3_value(static_cast<uint8_t>(r.code)), r.value) << r.code;
+    EXPECT_EQ(e4m3_value(static_cast<uint8_t>(r.code | 0x80)), -r.value) << r.code;
+    EXPECT_EQ(e4m3_bits(r.value), r.code);
+    EXPECT_EQ(e4m3_bits(-r.value), r.code | 0x80);
+    EXPECT_EQ(e4m3_bits(std::nextafter(middle, 0.0f)), r.below) << r.code;
+    EXPECT_EQ(e4m3_bits(middle), r.halfway) << r.code;
+    EXPECT_EQ(e4m3_bits(-middle), r.halfway | 0x80) << r.code;
+    EXPECT_EQ(e4m3_bits(std::nextafter(middle, HUGE_VALF)), r.above) << r.code;
+  }
+}
+
+TEST(Dtype, e4m3_has_no_infinity) {
+  for (double x : {464.01, 1e30, HUGE_VAL, -HUGE_VAL, double{NAN}}) {
+    EXPECT_TRUE(std::isnan(round_to(Dtype::e4m3, x))) << x;
+    EXPECT_EQ(e4m3_bits(static_cast<float>(x)) & 0x7f, 0x7f) << x;
+  }
+  EXPECT_EQ(round_to(Dtype::e4m3, 464), 448);
+  EXPECT_TRUE(std::isnan(e4m3_value(0x7f)) && std::isnan(e4m3_value(0xff)));
+  EXPECT_TRUE(std::signbit(round_to(Dtype::e4m3, -0x1p-11)));
+}
+
 TEST(Dtype, overflow_is_infinity_from_half_a_unit_past_the_largest) {
   EXPECT_EQ(round_to(Dtype::f16, 65519.99), 65504);
   EXPECT_EQ(round_to(Dtype::f16, 65520), HUGE_VAL);
@@ -80,8 +121,8 @@ TEST(Dtype, integers_truncate_toward_zero_and_clamp) {
 }
 
 TEST(Dtype, names_go_both_ways) {
-  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i64, Dtype::i32,
-                  Dtype::u32, Dtype::u8, Dtype::boolean})
+  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::i64,
+                  Dtype::i32, Dtype::u32, Dtype::u8, Dtype::boolean})
     EXPECT_EQ(dtype_named(name(t)), t);
   EXPECT_FALSE(dtype_named("float"));
 }

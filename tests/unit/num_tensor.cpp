@@ -62,8 +62,8 @@ TEST(Random, a_tensor_that_threads_draw_is_the_stream) {
 
 TEST(Npy, reads_back_what_it_wrote_in_every_type) {
   const std::string path = testing::TempDir() + "/kw_round_trip.npy";
-  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i64, Dtype::i32,
-                  Dtype::u32, Dtype::u8, Dtype::boolean}) {
+  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::i64,
+                  Dtype::i32, Dtype::u32, Dtype::u8, Dtype::boolean}) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {5}, {2, 3}, {0, 4}}) {
       Draw how;
       how.scale = 100;

@@ -139,6 +139,11 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
     form.N = size_of(rest);
   } else if (key == "dtype") {
     form.dtype = dtype_named(rest).value();
+  } else if (key == "fp8") {
+    std::istringstream in(rest);
+    for (std::string name; in >> name;)
+      for (spec::Argument& a : form.arguments)
+        if (a.name == name) a.dtype = Dtype::e4m3;
   } else if (key == "terms") {
     form.terms.resize(std::stoul(rest), term);
   } else if (key == "products") {

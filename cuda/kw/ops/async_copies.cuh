@@ -45,6 +45,23 @@ KW_DEVICE void copy_async(const Tensor<const T, Dims...>& from, Coords at, Share
     src += mine.rows * from.stride[2];
   }
 }
+// The same of e4m3, 8 bytes a thread at a time: a thread brings what it converts.
+template <int kWorkers, char... Dims, int R, int C>
+KW_DEVICE void copy_async(const Tensor<const e4m3, Dims...>& from, Coords at, SharedTile<e4m3, R, C>& to) {
+  using Tile = SharedTile<e4m3, R, C>;
+  const detail::Share<kWorkers> mine;
+  const e4m3* src = detail::row_of(from, at, mine.row) + mine.chunk * 8;
+  const u32 dst = to.chunk(mine.row, mine.chunk);
+#pragma unroll
+  for (int r = 0; r < R; r += mine.rows) {
+    if (R % mine.rows != 0 && r + mine.row >= R) break;
+    const u32 take = at.row + mine.row + r < from.extent[2] ? 8 : 0;
+#pragma unroll
+    for (int panel = 0; panel < C / 64; ++panel)
+      ptx::cp_async_8(dst + r * Tile::pitch + panel * Tile::panel_bytes, src + panel * 64, take);
+    src += mine.rows * from.stride[2];
+  }
+}
 // The same for a tile that is part of wider rows. Rows and columns past the tensor's end are zero; the
 // tensor's columns and the tile's first column are multiples of 8.
 template <int kWorkers, class T, char... Dims, int R, int C>
@@ -68,6 +85,37 @@ KW_DEVICE void copy_tile_async(const Tensor<const T, Dims...>& from, TileCoords 
 KW_DEVICE void commit_copies() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
 template <int kPending> KW_DEVICE void wait_copies() { ptx::cp_async_wait<kPending>(); }
+
+#ifndef KW_EXACT
+namespace detail {
+// Two of e4m3 as elements: exactly, since both 16-bit types have all of its values.
+KW_DEVICE u32 widened(f16, u32 two) { return to_f16x2(static_cast<unsigned short>(two)); }
+KW_DEVICE u32 widened(bf16, u32 two) {
+  const u32 both = to_f16x2(static_cast<unsigned short>(two));
+  return ptx::pack(bf16{}, from_word(f16{}, both, 0), from_word(f16{}, both, 1));
+}
+}  // namespace detail
+// By the workers that copied `from`, when each thread's own copies have come: every thread converts
+// what it has copied itself. After a sync the others may read.
+template <int kWorkers, class T, int R, int C>
+KW_DEVICE void widen(const SharedTile<e4m3, R, C>& from, SharedTile<T, R, C>& to) {
+  using Tile = SharedTile<e4m3, R, C>;
+  const detail::Share<kWorkers> mine;
+  const u32 src = from.chunk(mine.row, mine.chunk), dst = to.chunk(mine.row, mine.chunk);
+#pragma unroll
+  for (int r = 0; r < R; r += mine.rows) {
+    if (R % mine.rows != 0 && r + mine.row >= R) break;
+#pragma unroll
+    for (int panel = 0; panel < C / 64; ++panel) {
+      const ptx::Words8 v = ptx::load_shared_8(src + r * Tile::pitch + panel * Tile::panel_bytes);
+      ptx::Words16 wide;
+#pragma unroll
+      for (int n = 0; n < 4; ++n) wide.x[n] = detail::widened(T{}, v.x[n / 2] >> n % 2 * 16);
+      ptx::store_shared_16(dst + r * 128 + panel * (R * 128), wide);
+    }
+  }
+}
+#endif
 
 // By all threads of kWorkers workers: one worker, or the block. This thread's part is in shared memory
 // when it returns; after a sync those of the others too. Rows past the tensor's end are zero. Rows

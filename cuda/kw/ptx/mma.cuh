@@ -50,6 +50,11 @@ KW_DEVICE void cp_async_16(u32 dst, const void* src, u32 take) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(take)
                : "memory");
 }
+// The same of 8 bytes, which go through the L1 cache.
+KW_DEVICE void cp_async_8(u32 dst, const void* src, u32 take) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 8, %2;" ::"r"(dst), "l"(src), "r"(take)
+               : "memory");
+}
 KW_DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending> KW_DEVICE void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -76,6 +81,14 @@ KW_DEVICE Words16 load_shared_16(u32 address) {
                : "=r"(v.x[0]), "=r"(v.x[1]), "=r"(v.x[2]), "=r"(v.x[3])
                : "r"(address)
                : "memory");
+  return v;
+}
+struct alignas(8) Words8 {
+  u32 x[2];
+};
+KW_DEVICE Words8 load_shared_8(u32 address) {
+  Words8 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x[0]), "=r"(v.x[1]) : "r"(address) : "memory");
   return v;
 }
 KW_DEVICE void store_shared_16(u32 address, const Words16& v) {

@@ -22,6 +22,16 @@ template <class T, int R, int C> struct alignas(1024) SharedTile {
            (((chunk % chunks) ^ (row * pitch / 128 % chunks)) << 4);
   }
 };
+// The same of e4m3, as it comes from memory: panels of R rows of 64 columns, one after the other. A
+// thread reads what it has copied, 8 columns at a time; no product reads it.
+template <int R, int C> struct alignas(1024) SharedTile<e4m3, R, C> {
+  static_assert(C % 64 == 0 && R % 8 == 0, "panels of 64 columns");
+  static constexpr int rows = R, columns = C, bytes = R * C, pitch = 64, panel_bytes = R * pitch;
+  e4m3 data[R * C];
+  KW_DEVICE u32 address() const { return ptx::shared_address(data); }
+  // Columns 8 * chunk ... of a row of the first panel.
+  KW_DEVICE u32 chunk(int row, int chunk) const { return address() + row * pitch + chunk * 8; }
+};
 template <class Tile> struct Transposed {
   const Tile& tile;
 };
