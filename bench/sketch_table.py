@@ -23,9 +23,9 @@ LENGTHS = (1024, 4096, 16384)
 EXPERTS = {"a100": "sm80", "h200": "sm90"}  # whose constants are for D 128
 HEAD = """# Kernels from a sketch: predicted speeds
 
-Full attention, 16384 query rows in all, TFLOP/s; written by `python bench/sketch_table.py`. **Every figure is
-predicted** by the [timeline](../timeline.md), none was measured. Its error on the H200 is that page's table, found with
-other kernels. On the other GPUs nothing of ours has run, and the prediction is surely high there: FlashAttention-2 is
+Full attention, 16384 query rows in all, TFLOP/s; written by `python bench/sketch_table.py`. **Every figure of the table is
+predicted** by the [timeline](../timeline.md). Two of its cells were measured, MHA, D 128, on an H200 (2026-11-23, with B 4 and 1): at
+4096 keys 625 sustained and 708 in a burst, at 16384 670 and 757 ([all results](README.md)). On the other GPUs nothing of ours has run, and the prediction is surely high there: FlashAttention-2 is
 published at 195 TFLOP/s for MHA, D 128 and 16384 on an A100 (QiMeng-Attention, arXiv 2506.12355), and power is not in
 the model of any card but the H200. In brackets the expert's kernel for that GPU, where there is one with these
 constants, by the same prediction.
