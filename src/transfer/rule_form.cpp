@@ -180,7 +180,8 @@ bool bind_form(Edit& edit) {
         edit, "transfer.column_sums", edit.place(nullptr),
         "the function returns the sums of its weights' columns, and TL has no statement that adds "
         "up the rows of a tile: its sums run along rows",
-        "return the logsumexp instead, and sum (scores - lse).exp() over the rows outside");
+        "return the logsumexp instead; a second kernel sums the columns from it: "
+        "examples/products/key_mass.py");
   const Facts& f = edit.facts;
   const spec::Form& form = edit.form;
   const ExprPtr h = spec::leaf(Kind::index, spec::Type::integer, "h");

@@ -5,10 +5,12 @@ loaded once: what Python captures is captured in this process.
 """
 
 import json
+import runpy
 
 import pytest
+import torch
 from kernelwright import capture
-from kernelwright_cli import assert_refused, call
+from kernelwright_cli import ROOT, assert_refused, call
 
 SPEC = """import torch
 
@@ -141,6 +143,21 @@ def test_a_right_side_with_the_sum_along_its_rows_is_a_kernel(linear):
     assert certificate["verdict"] == "holds"
     assert [r["rule"] for r in certificate["transfer"]["rules"]] == ["batches", "right_rows", "value"]
     assert "kw::gemm_add_transposed(acc, a_r, shared.b_s[k]);" in (linear / "kernel.cu").read_text()
+
+
+def test_the_sums_of_attentions_columns_are_a_product(tmp_path):
+    """examples/products/key_mass.py is the sum over queries of what PyTorch's softmax gives each key, and a kernel."""
+    torch.manual_seed(1)
+    source = ROOT / "examples/products/key_mass.py"
+    function = runpy.run_path(str(source))["key_mass"]
+    k, q = (torch.randn(2, 3, 40, 128, dtype=torch.float64) for _ in range(2))
+    scores = (q @ k.mT * 128**-0.5).masked_fill(torch.ones(40, 40).triu(1) > 0, -torch.inf)
+    assert torch.allclose(function(k, q, scores.logsumexp(-1)), scores.softmax(-1).sum(-2), rtol=1e-12)
+    capture.capture_file(str(source), None, None, tmp_path / "captured")
+    run = call("make", tmp_path / "captured", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stdout + run.stderr
+    certificate = json.loads((tmp_path / "out/certificate.json").read_text())
+    assert [r["rule"] for r in certificate["transfer"]["rules"]] == ["right_rows", "value", "row_sums", "matrix"]
 
 
 @pytest.mark.parametrize("was, slip", [
