@@ -39,8 +39,13 @@ void lengthen_half(Tensor& q) {
 
 exec::Launch launch_of(const tl::Program& p) {
   exec::Launch l;
-  const std::map<std::string, int64_t> sizes = {{"B", 1},   {"H", 2},   {"G", 1},  {"M", 300},
-                                                {"N", 300}, {"D", 128}, {"V", 128}};
+  std::map<std::string, int64_t> sizes = {{"B", 1},   {"H", 2},   {"G", 1},   {"M", 300},
+                                          {"N", 300}, {"R", 300}, {"D", 128}, {"V", 128}};
+  for (const tl::Stmt& s : p.body)
+    if (s.op == tl::Op::param)
+      for (const tl::Item& d : s.items("d"))
+        if (d.expr && d.expr->kind == tl::ExprKind::integer)
+          sizes[d.name] = std::stoll(d.expr->text);
   const tl::Stmt* args = p.find(tl::Op::args);
   int stream = 0;
   for (const tl::Stmt& s : args->body) {

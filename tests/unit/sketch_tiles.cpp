@@ -69,14 +69,15 @@ TEST_P(TilesOfExpert, AreChosen) {
   EXPECT_EQ(values.at("RESIDENT"), c.resident);
 }
 
-// The first rows of kernels/sm80/tiles.json, and for 192/128 what fits.
+// The first rows of kernels/sm80/tiles.json, and for 192/128 what fits; for an L40S at D 128 there
+// is room for one thread block of the expert's 64 keys, and two with 32 are predicted to be faster.
 INSTANTIATE_TEST_SUITE_P(All, TilesOfExpert,
                          testing::Values(Case{"a100", "bf16", 64, 64, 128, 128, 1, 2},
                                          Case{"a100", "bf16", 128, 128, 128, 64, 1, 2},
                                          Case{"a100", "bf16", 256, 256, 64, 64, 2, 1},
                                          Case{"a100", "bf16", 192, 128, 64, 64, 2, 1},
                                          Case{"l40s", "bf16", 64, 64, 128, 64, 1, 2},
-                                         Case{"l40s", "bf16", 128, 128, 64, 64, 2, 1},
+                                         Case{"l40s", "bf16", 128, 128, 64, 32, 1, 2},
                                          Case{"l40s", "f16", 256, 256, 64, 32, 1, 1},
                                          Case{"l40s", "bf16", 192, 128, 64, 32, 1, 1},
                                          Case{"t4", "f16", 64, 64, 128, 64, 1, 2},
@@ -144,9 +145,9 @@ TEST(Schedule, WithoutTheReshapeALawIsBroken) {
 }
 
 TEST(Schedule, TooManyKeysAreRefusedWithTheSumAndTheSmallestChange) {
-  const std::string text = replaced(tl::print(sized("l40s", 128, 128)), "BN = 64", "BN = 128");
+  const std::string text = replaced(tl::print(sized("l40s", 128, 128)), "BN = 32", "BN = 128");
   const std::string said = refusal(text, "l40s");
-  EXPECT_NE(said.find("the tiles take 131072 bytes of shared memory, and l40s has 101376"),
+  EXPECT_NE(said.find("the tiles take 114688 bytes of shared memory, and l40s has 101376"),
             std::string::npos)
       << said;
   EXPECT_NE(said.find("k_s: 2 of 128 x 128 x 2 bytes = 65536"), std::string::npos) << said;
