@@ -26,8 +26,12 @@ bool read_prompts(const Home& home,
 
 std::optional<propose::Templates> find_templates(const Home& home, Diagnostics& diagnostics) {
   propose::Templates out;
-  const bool found = read_prompts(
-      home, {{&out.system, "transfer.system.md"}, {&out.user, "transfer.user.md"}}, diagnostics);
+  const bool found = read_prompts(home,
+                                  {{&out.system, "transfer.system.md"},
+                                   {&out.user, "transfer.user.md"},
+                                   {&out.attention, "transfer.letters.attention.md"},
+                                   {&out.product, "transfer.letters.product.md"}},
+                                  diagnostics);
   return found ? std::optional(out) : std::nullopt;
 }
 

@@ -120,7 +120,7 @@ spec::Capture anonymous(const spec::Capture& capture) {
   spec::Capture out = capture;
   spec::Form& form = out.form;
   const Renamer renamed(capture.form);
-  form.name = "attention";
+  form.name = form.product ? "product" : "attention";
   form.notes.clear();
   form.roundings.assign(form.roundings.size(), {});
   for (spec::Argument& a : form.arguments) a.name = renamed(a.name), a.span = {};
@@ -129,6 +129,11 @@ spec::Capture anonymous(const spec::Capture& capture) {
     for (ExprPtr* e : {&t.score, &t.keep, &t.sink, &t.factor}) renamed.change(*e);
   }
   renamed.change(form.epilogue);
+  if (form.product) {
+    renamed.change(form.product->a);
+    renamed.change(form.product->b);
+    renamed.change(form.product->value);
+  }
   out.source = make_source("the function", "");
   for (spec::GoldenCase& c : out.cases) c.draws.arguments = renamed.keys(c.draws.arguments);
   out.lengths.clear();
@@ -163,6 +168,13 @@ std::string describe(const spec::Form& form) {
   for (const spec::Argument& a : form.arguments) out += argument_text(a);
   out += fmt::format("the kernel's arguments, with b < {}, h < {}, i < {}, j < {}:\n",
                      size_text(form.B), size_text(form.H), size_text(form.M), size_text(form.N));
+  if (form.product) {
+    out += operand_text("a", form.product->a) + operand_text("b", form.product->b);
+    if (!form.product->returns_matrix) out += "  no o: the matrix is not asked for\n";
+    if (form.product->returns_sums)
+      out += "  the sums are a new argument, `sums: out f32[B, H, M]`\n";
+    return out;
+  }
   std::set<std::string> told;
   for (size_t t = 0; t < form.terms.size(); ++t) {
     const spec::Term& term = form.terms[t];

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "propose/anonymous.h"
 #include "propose/manual.h"
 #include "propose/patch.h"
 #include "propose/words.h"
@@ -59,17 +60,19 @@ std::optional<std::string> fill(const std::string& text,
 }
 
 std::optional<Prompt> make_prompt(const Templates& templates, const std::vector<std::string>& lines,
-                                  const std::string& function, const Feedback* last,
+                                  const spec::Form& form, const Feedback* last,
                                   Diagnostics& diagnostics) {
   const auto system = fill(templates.system,
                            {{"statements", statements_manual()},
                             {"expressions", expressions_manual()},
                             {"laws", laws_manual()}},
                            diagnostics);
-  const auto user = fill(
-      templates.user,
-      {{"program", numbered(lines)}, {"function", function}, {"feedback", feedback_text(last)}},
-      diagnostics);
+  const auto user = fill(templates.user,
+                         {{"program", numbered(lines)},
+                          {"function", describe(form)},
+                          {"letters", form.product ? templates.product : templates.attention},
+                          {"feedback", feedback_text(last)}},
+                         diagnostics);
   if (!system || !user) return std::nullopt;
   return Prompt{*system, *user};
 }

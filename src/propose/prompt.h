@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "propose/answer.h"
+#include "spec/form.h"
 #include "support/diagnostic.h"
 
 namespace kw::propose {
 
 struct Templates {
   std::string system, user;  // prompts/transfer.system.md, prompts/transfer.user.md
+  // What the letters of a formula mean: prompts/transfer.letters.*.md, of the kind of function.
+  std::string attention, product;
 };
 
 // `{{name}}` becomes its slot. Reports prompt.slot for one that is not among `slots`, and for one
@@ -36,9 +39,9 @@ struct Prompt {
   std::string system, user;
 };
 
-// The part that stays, of both texts. Reports prompt.slot.
+// Both texts, for a form without the user's names (anonymous.h). Reports prompt.slot.
 std::optional<Prompt> make_prompt(const Templates& templates, const std::vector<std::string>& lines,
-                                  const std::string& function, const Feedback* last,
+                                  const spec::Form& form, const Feedback* last,
                                   Diagnostics& diagnostics);
 
 }  // namespace kw::propose

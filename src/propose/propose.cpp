@@ -64,7 +64,7 @@ class Conversation {
   bool once(Attempt& attempt) {
     Diagnostics none;  // the templates were tried before
     const std::optional<Prompt> prompt =
-        make_prompt(shared_.task.templates, shared_.lines, describe(shared_.nameless.form),
+        make_prompt(shared_.task.templates, shared_.lines, shared_.nameless.form,
                     last_ ? &*last_ : nullptr, none);
     if (!prompt || !ask(*prompt, attempt)) return false;
     last_ = Feedback{};
@@ -214,8 +214,7 @@ Proposed propose(const Task& task, models::Provider& provider, const Options& op
   if (!begun) return out;
   const std::vector<std::string> lines = lines_of(begun->program);
   Shared shared{task, provider, options, std::move(*begun), anonymous(task.capture), lines};
-  if (!make_prompt(task.templates, lines, describe(shared.nameless.form), nullptr, diagnostics))
-    return out;
+  if (!make_prompt(task.templates, lines, shared.nameless.form, nullptr, diagnostics)) return out;
   std::vector<Ended> ended = converse(shared);
   for (Ended& e : ended) {
     for (Attempt& a : e.attempts) {

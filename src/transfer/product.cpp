@@ -66,6 +66,14 @@ class ProductEdit {
     });
   }
 
+  std::optional<Result> begin() {
+    if (!find_facts() || !rule_product() || !rule_batches() || !rule_right_rows() || !rule_matrix())
+      return std::nullopt;
+    if (form_.product->returns_sums)
+      result_.bindings.push_back({"sums", "", dims_of_output(false)});
+    return std::move(result_);
+  }
+
   std::optional<Result> run() {
     if (!find_facts()) return std::nullopt;
     const std::pair<const char*, bool (ProductEdit::*)()> rules[] = {
@@ -571,6 +579,11 @@ class ProductEdit {
 std::optional<Result> transfer_product(const tl::Program& source, const spec::Form& form,
                                        const Target& target, Diagnostics& diagnostics) {
   return ProductEdit(source, form, target, diagnostics).run();
+}
+
+std::optional<Result> begin_product(const tl::Program& source, const spec::Form& form,
+                                    const Target& target, Diagnostics& diagnostics) {
+  return ProductEdit(source, form, target, diagnostics).begin();
 }
 
 }  // namespace kw::transfer

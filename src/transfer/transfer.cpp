@@ -83,10 +83,7 @@ class RuleEngine : public Engine {
 
 std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
                             Diagnostics& diagnostics) {
-  if (form.product) {
-    diagnostics.error("transfer.terms", {}, "a model is not asked for products of matrices yet");
-    return std::nullopt;
-  }
+  if (form.product) return begin_product(source, form, target, diagnostics);
   std::optional<Facts> facts = find_facts(source, diagnostics);
   if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
   Edit edit(source, form, target, std::move(*facts), diagnostics);

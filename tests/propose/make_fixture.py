@@ -4,6 +4,7 @@
 prefix_lm.answer.json      what the rules write for examples/prefix_lm.py
 differential.answer.json   differential.tl, a program by hand for what no rule can write
 rope_apart.answer.json     rope_apart.tl, another: a second product in the scores
+key_mass.answer.json       what the rules write for examples/products/key_mass.py: the sums of attention's columns
 
     tests/propose/make_fixture.py      (after a change of the rules, the tiles or the kernels)
 
@@ -56,6 +57,7 @@ def answer(name, spec, kernel, target, new, why):
 
 def main():
     hopper, ampere = (ROOT / f"tests/corpus/{sm}_attention_fwd.tl" for sm in ("sm90", "sm80"))
+    product = ROOT / "tests/corpus/sm80_gemm.tl"
 
     def by_rules(captured):
         run = subprocess.run([COMMAND, "transfer", hopper, "--spec", captured], check=True, capture_output=True,
@@ -68,12 +70,19 @@ def main():
     def positions_apart(_):
         return (ROOT / "tests/propose/rope_apart.tl").read_text()
 
+    def of_columns(captured):
+        run = subprocess.run([COMMAND, "transfer", product, "--spec", captured, "--target", "sm_80"], check=True,
+                             capture_output=True, text=True)
+        return re.sub(r"\blse\b", "v2", run.stdout)
+
     answer("prefix_lm", ROOT / "examples/prefix_lm.py", hopper, "sm_90a", by_rules,
            "Keep j <= i or j < v3[b], and visit the key blocks that this needs.")
     answer("differential", ROOT / "tests/propose/differential.py", ampere, "sm_80", by_hand,
            "The sums of both softmaxes first, then their difference times V.")
     answer("rope_apart", ROOT / "tests/propose/rope_apart.py", ampere, "sm_80", positions_apart,
            "The product of the positions is added to that of the contents; their keys have one head.")
+    answer("key_mass", ROOT / "examples/products/key_mass.py", product, "sm_80", of_columns,
+           "Each element becomes a weight, by its query's log-sum-exp, and the weights of a key are its row's sum.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Functions beyond the rules: a second product in the scores, for which tests/propose/rope_apart.tl is a program by
-hand that is checked, lowered and built; and sums of the weights' columns, which TL cannot say and the judge can."""
+hand that is checked, lowered and built; and sums of the weights' columns, which the judge can tell, and which a kernel
+of its own computes."""
 
 import json
 
@@ -112,3 +113,30 @@ def test_every_proposer_refuses_sums_of_columns_and_the_judge_wants_them(diagona
         assert_refused(run, "transfer.column_sums", "TL has no statement that adds up the rows of a tile")
     run = call("check", CORPUS, "--spec", diagonal, "--check", "quick", "--cases", "1")
     assert run.returncode == 2 and "no output column_sums" in run.stdout + run.stderr, run.stdout + run.stderr
+
+
+def test_an_answer_by_hand_sums_them_in_a_kernel_of_its_own(tmp_path):
+    """Of a product of matrices, examples/products/key_mass.py; the answer is what the rules write (make_fixture.py)."""
+    spec, desk, made = tmp_path / "spec", tmp_path / "desk", tmp_path / "made"
+    assert call("capture", ROOT / "examples/products/key_mass.py", "--out", spec).returncode == 0
+    common = ["make", spec, "--target", "sm_80", "--check", "quick", "--out", made, "--proposer", "model",
+              "--api", f"folder:{desk}"]
+    assert_refused(call(*common), "propose.none", "001.answer", exit_code=3)
+    question = (desk / "001.request.md").read_text()
+    for part in ["a is v0[b, h, i, d]", "b is v1[b, h, j, d]", "sums: out f32[B, H, M]", "no o: ", "v2[b, h, j]",
+                 "the element of row i and column j", "gemm_add_transposed acc"]:
+        assert part in question, part
+    assert "lse[" not in question.split("FUNCTION")[1] and "key_mass" not in question
+    (desk / "001.answer.json").write_text((ROOT / "tests/propose/key_mass.answer.json").read_text())
+    run = call(*common)
+    assert run.returncode == 0, run.stderr
+    certificate = json.loads((made / "certificate.json").read_text())
+    assert certificate["verdict"] == "holds"
+    assert {b["argument"]: b["user"] for b in certificate["transfer"]["bindings"]} == \
+        {"a": "k", "b": "q", "sums": "", "lse": "lse"}
+    wrong = json.loads((desk / "001.answer.json").read_text())
+    for edit in wrong["edits"]:  # another query's log-sum-exp
+        edit["text"] = [line.replace("v2[c.b, c.h, j]", "v2[c.b, c.h, i]") for line in edit["text"]]
+    (desk / "001.answer.json").write_text(json.dumps(wrong))
+    run = call(*common[:-1], f"folder:{desk}", "--attempts", "1")
+    assert_refused(run, "propose.none", "1 check.refuted", exit_code=3)

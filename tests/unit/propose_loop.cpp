@@ -19,7 +19,8 @@ Templates templates() {
   const auto read = [](const char* name) {
     return read_source(std::string(KW_SOURCE_DIR "/prompts/") + name)->text;
   };
-  return {read("transfer.system.md"), read("transfer.user.md")};
+  return {read("transfer.system.md"), read("transfer.user.md"),
+          read("transfer.letters.attention.md"), read("transfer.letters.product.md")};
 }
 
 class Loop : public testing::Test {

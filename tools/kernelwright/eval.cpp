@@ -94,7 +94,7 @@ bool measure_edits(const State& state, const driver::Tools& tools, std::vector<e
   const auto tiles = driver::find_tiles(tools.home, "", d);
   if (!templates || !file || !tiles) return false;
   const SourcePtr expert = read_input(file->string(), d);
-  propose::Templates cuda{"", templates->user};
+  propose::Templates cuda = *templates;
   const bool read = driver::read_prompts(tools.home, {{&cuda.system, "eval.cuda.system.md"}}, d);
   const auto lifted = expert && read ? lift::lift(expert, tools.clang, d) : std::nullopt;
   if (!lifted) return false;
