@@ -92,7 +92,12 @@ def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
 # --- lift, lower, build -----------------------------------------------------------------------
 
 TARGETS = {"sm90": ["sm_90a"], "sm80": ["sm_80", "sm_90"]}  # for which the texts are as they stand
+FULL_OF_TILES = {"latent_fwd": ["sm_90"]}  # 208 KB of shared memory: only Hopper has as much
 KERNELS = [k for folder in TARGETS for k in sorted(ROOT.glob(f"kernels/{folder}/*.cu"))]
+
+
+def targets(kernel):
+    return FULL_OF_TILES.get(kernel.stem, TARGETS[kernel.parent.name])
 
 
 @pytest.mark.parametrize("kernel", sorted(ROOT.glob("kernels/*/*.cu")), ids=lambda p: p.parent.name)
@@ -151,7 +156,7 @@ def test_a_printed_program_takes_the_registers_that_the_experts_text_takes(kerne
     program = ROOT / f"tests/corpus/{kernel.parent.name}_{kernel.stem}.tl"
     run = call("lower", program, "--out", tmp_path / "k.cu")
     assert run.returncode == 0, run.stderr
-    target = TARGETS[kernel.parent.name][0]
+    target = targets(kernel)[0]
     assert resources(tmp_path / "k.cu", target, tmp_path) == resources(kernel, target, tmp_path)
     again = call("lift", tmp_path / "k.cu")
     assert again.stdout == program.read_text()
@@ -170,7 +175,7 @@ def test_a_patch_needs_a_reference(tmp_path):
     assert run.returncode == 2 and "--reference" in run.stderr and not (tmp_path / "p").exists()
 
 
-@pytest.mark.parametrize("kernel, target", [(k, t) for k in KERNELS for t in TARGETS[k.parent.name]])
+@pytest.mark.parametrize("kernel, target", [(k, t) for k in KERNELS for t in targets(k)])
 def test_a_corpus_kernel_compiles_without_spills(kernel, target, tmp_path):
     run = call("build", kernel, "--target", target, "--out", tmp_path / "k.cubin", "--json")
     assert run.returncode == 0, run.stderr
