@@ -54,9 +54,8 @@ Found place_of(std::vector<Stmt>& block, const std::function<bool(const Stmt&)>&
 
 class ProductEdit {
  public:
-  ProductEdit(const tl::Program& source, const spec::Form& form, const Target& target,
-              Diagnostics& diagnostics)
-      : form_(form), target_(target), diagnostics_(diagnostics) {
+  ProductEdit(const tl::Program& source, const spec::Form& form, Diagnostics& diagnostics)
+      : form_(form), diagnostics_(diagnostics) {
     result_.program = source;
     for (const char* name : {"i", "j", "c", "n", "k", "me", "steps", "u", "w", "i0"})
       taken_.insert(name);
@@ -564,7 +563,6 @@ class ProductEdit {
   }
 
   const spec::Form& form_;
-  const Target& target_;
   Diagnostics& diagnostics_;
   Result result_;
   ProductFacts f_;
@@ -577,13 +575,13 @@ class ProductEdit {
 }  // namespace
 
 std::optional<Result> transfer_product(const tl::Program& source, const spec::Form& form,
-                                       const Target& target, Diagnostics& diagnostics) {
-  return ProductEdit(source, form, target, diagnostics).run();
+                                       Diagnostics& diagnostics) {
+  return ProductEdit(source, form, diagnostics).run();
 }
 
 std::optional<Result> begin_product(const tl::Program& source, const spec::Form& form,
-                                    const Target& target, Diagnostics& diagnostics) {
-  return ProductEdit(source, form, target, diagnostics).begin();
+                                    Diagnostics& diagnostics) {
+  return ProductEdit(source, form, diagnostics).begin();
 }
 
 }  // namespace kw::transfer
