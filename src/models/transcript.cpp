@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <tuple>
 
@@ -45,15 +46,27 @@ std::string bytes_of(const Json& object, const std::string& name) {
   return *bytes;
 }
 
+// A number of 1e63 is no int, and converting it is undefined.
+template <class Int>
+Int whole(const Json& object, const char* name) {
+  constexpr int64_t kMost = std::numeric_limits<Int>::max();
+  const Json& n = object.at(name);
+  const bool fits = n.is_number_unsigned()  ? n.get<uint64_t>() <= uint64_t(kMost)
+                    : n.is_number_integer() ? n.get<int64_t>() >= std::numeric_limits<Int>::min()
+                                            : false;
+  if (!fits) throw std::runtime_error(fmt::format("'{}' is no whole number that fits", name));
+  return n.get<Int>();
+}
+
 Request request_of(const Json& j) {
   Request r;
   r.stage = j.at("stage").get<std::string>();
-  r.attempt = j.at("attempt").get<int>();
-  r.sample = j.at("sample").get<int>();
+  r.attempt = whole<int>(j, "attempt");
+  r.sample = whole<int>(j, "sample");
   r.system = j.at("system").get<std::string>();
   r.user = j.at("user").get<std::string>();
   r.schema = j.at("schema");
-  r.most_tokens = j.at("most_tokens").get<int>();
+  r.most_tokens = whole<int>(j, "most_tokens");
   return r;
 }
 
@@ -92,12 +105,9 @@ Record from_line(const std::string& text) {
           fmt::format("its key is {:.12}..., and its request's is {:.12}...", said, key));
     if (line.contains("answer")) {
       const Json& a = line["answer"];
-      record.answer = Answer{bytes_of(a, "text"),
-                             bytes_of(a, "who"),
-                             a.at("complete").get<bool>(),
-                             a.at("tokens_in").get<long>(),
-                             a.at("tokens_out").get<long>(),
-                             a.at("dollars").get<double>()};
+      record.answer = Answer{bytes_of(a, "text"),          bytes_of(a, "who"),
+                             a.at("complete").get<bool>(), whole<long>(a, "tokens_in"),
+                             whole<long>(a, "tokens_out"), a.at("dollars").get<double>()};
       return record;
     }
     const std::string kind = line.at("error").at("kind").get<std::string>();
