@@ -19,6 +19,7 @@
 #include "driver/proposer.h"
 #include "driver/rebase.h"
 #include "driver/report.h"
+#include "driver/target_types.h"
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
@@ -99,7 +100,7 @@ class Maker {
     } else {
       capture_ = spec::load_capture(captured_, diagnostics_);
     }
-    if (!capture_) return false;
+    if (!capture_ || !types_fit(capture_->form, options_.target, diagnostics_)) return false;
     if (options_.kernel.empty() && !options_.from_sketch) {
       if (const SourcePtr own = own_expert(*tools_, capture_->form, diagnostics_)) {
         expert_ = own;

@@ -167,7 +167,8 @@ struct Narrow {
   kw::SharedTile<T, R, C> tile;
 };
 template <int kWorkers, class T, int R, int C>
-__global__ void widen_kernel(kw::Tensor<const kw::e4m3, 'B', 'H', 'M', 'D'> from, kw::Coords at, T* to) {
+__global__ void widen_kernel(kw::Tensor<const kw::e4m3, 'B', 'H', 'M', 'D'> from, kw::Coords at,
+                             T* to) {
   auto& shared = kw::shared_memory<Narrow<T, R, C>>();
   for (int n = threadIdx.x; n < R * C; n += blockDim.x)
     shared.raw.data[n].bits = 0x42, shared.tile.data[n].bits = 0x4242;
@@ -185,13 +186,14 @@ template <int kWorkers, class T, int R, int C>
 void widenings(Report& report, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   std::vector<kw::e4m3> data(t.size());
-  for (size_t n = 0; n < data.size(); ++n) data[n].bits = (n * 37 + n / 256 * 11) % 256;  // all codes
+  for (size_t n = 0; n < data.size(); ++n)
+    data[n].bits = (n * 37 + n / 256 * 11) % 256;  // all codes
   Device<kw::e4m3> in(data);
   Device<T> out(R * C);
   const kw::Coords at{1, 2, row};
   running = "widen";
-  launch(widen_kernel<kWorkers, T, R, C>, 1, 128 * kWorkers, t.tensor<const kw::e4m3>(in.data()), at,
-         out.data());
+  launch(widen_kernel<kWorkers, T, R, C>, 1, 128 * kWorkers, t.tensor<const kw::e4m3>(in.data()),
+         at, out.data());
   std::vector<float> want, got = reals(out.read());
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c)
@@ -223,20 +225,28 @@ void copies_out(Report& report, Random& random, int row, const char* what) {
   report.exact("copy_out", what, out.read(), want);
 }
 
-// The same of tiles that are part of wider rows: in, and out again.
+// The same of tiles that are part of wider rows: in, in through registers, and out again.
 template <int kWorkers, class Tile>
 __global__ void tile_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::TileCoords at,
-                            kw::bf16* in, const kw::bf16* tile,
+                            kw::bf16* in, kw::bf16* at_once, const kw::bf16* tile,
                             kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to) {
   auto* tiles = &kw::shared_memory<Tile>();
-  for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
-    tiles->data[n].bits = 0x4242;
-  kw::sync_block();
+  const auto clear = [&] {
+    kw::sync_block();
+    for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
+      tiles->data[n].bits = 0x4242;
+    kw::sync_block();
+  };
+  clear();
   kw::copy_tile_async<kWorkers>(from, at, tiles[0]);
   kw::commit_copies();
   kw::wait_copies<0>();
   kw::sync_block();
   put_shared(tiles[0], in);
+  clear();
+  kw::copy_tile_in<kWorkers>(from, at, tiles[0]);
+  kw::sync_block();
+  put_shared(tiles[0], at_once);
   get_shared(tiles[1], tile);
   kw::sync_block();
   kw::copy_tile_out<kWorkers>(tiles[1], to, at);
@@ -247,11 +257,12 @@ void tiles(Report& report, Random& random, int row, int column, const char* what
   const Layout t{2, 3, 150, 200};
   const std::vector<kw::bf16> data = to_bf16(random.normals(t.size())),
                               tile = to_bf16(random.normals(R * C));
-  Device<kw::bf16> from(data), in(R * C), given(tile), to(t.size(), kw::bf16{0x4242});
+  Device<kw::bf16> from(data), in(R * C), at_once(R * C), given(tile),
+      to(t.size(), kw::bf16{0x4242});
   const kw::Coords first{1, 2, row};
   launch(tile_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
          t.tensor<const kw::bf16>(from.data()), kw::TileCoords{1, 2, row, column}, in.data(),
-         given.data(), t.tensor(to.data()));
+         at_once.data(), given.data(), t.tensor(to.data()));
   std::vector<kw::bf16> want, written(t.size(), kw::bf16{0x4242});
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c) {
@@ -260,6 +271,7 @@ void tiles(Report& report, Random& random, int row, int column, const char* what
       if (inside) written[t.at(first, r) + column + c] = tile[r * C + c];
     }
   report.exact("copy_tile_async", what, in.read(), want);
+  report.exact("copy_tile_in", what, at_once.read(), want);
   report.exact("copy_tile_out", what, to.read(), written);
 }
 

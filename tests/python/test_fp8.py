@@ -83,7 +83,8 @@ def test_the_expert_kernel_takes_fp8_too_and_keys_and_values_alone(tmp_path):
 
 
 @pytest.mark.parametrize("target, code, part", [
-    ("sm_80", "target.C4", "sm_80 has none"), ("sm_90a", "transfer.dtype", "q is e4m3"),
+    ("sm_80", "driver.dtype", "`q` is of e4m3, and sm_80"), ("sm_75", "driver.dtype", "`q` is of e4m3, and sm_75"),
+    ("sm_90a", "transfer.dtype", "q is e4m3"),
 ])
 def test_targets_without_it_refuse(source, tmp_path, target, code, part):
     run = call("make", source, "--target", target, "--out", tmp_path / "out")
