@@ -40,8 +40,11 @@ def cells_of(example, route, check, folder):
     """For each target what the table says, and the refusal where there is one."""
     found = {}
     for dtype, targets in (("f16", TARGETS[:1]), ("bf16", TARGETS[1:])):
-        source = folder / f"{example.replace('/', '_')}_{dtype}"
-        kernelwright("capture", ROOT / f"examples/{example}.py", "--dtype", dtype, "--out", source)
+        text = (ROOT / f"examples/{example}.py").read_text()
+        file = folder / f"{example.replace('/', '_')}_{dtype}.py"
+        file.write_text(text.replace("bfloat16", "float16") if dtype == "f16" else text)
+        source = file.with_suffix("")
+        kernelwright("capture", file, "--out", source)
         for target in targets:
             words = ["make", source, "--target", target, "--check", check, "--out", folder / f"{source.name}_{target}"]
             found[target] = outcome(kernelwright(*words, *(["--from", route] if route else [])))

@@ -438,7 +438,7 @@ void Clocks::write(int actor, const Event& e, Touch touch) {
     }
     cell.write = touch;
     cell.reads.clear();
-    if (!touch.async && !touch.open) actors_[actor].unfenced.push_back(at);
+    if (!touch.async && !touch.open) actors_[actor].unfenced.insert(at);
   });
   if (touch.open) actors_[actor].copying.places.push_back({first, t_->cells[e.region]});
   last_touch_[actor][e.object] = e.use;

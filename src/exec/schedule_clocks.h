@@ -80,8 +80,8 @@ struct ActorState {
   std::vector<Begun> products, stores, commits;
   bool unfinished = false;  // stores not yet in global memory
   const tl::Stmt* stored = nullptr;
-  std::vector<int> unfenced;  // cells with generic writes
-  Time together = 0;          // when its arrival in all CTAs began
+  std::set<int> unfenced;  // cells with generic writes, each once, or no loop would repeat
+  Time together = 0;       // when its arrival in all CTAs began
   const tl::Stmt* reached = nullptr;
   Time reached_at = 0;
 };

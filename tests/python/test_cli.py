@@ -91,7 +91,7 @@ def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
 
 # --- lift, lower, build -----------------------------------------------------------------------
 
-TARGETS = {"sm90": ["sm_90a"], "sm80": ["sm_80", "sm_90"]}  # for which the texts are as they stand
+TARGETS = {"sm90": ["sm_90a"], "sm80": ["sm_80", "sm_90"], "sm75": ["sm_75"]}  # for which the texts are as they stand
 FULL_OF_TILES = {"latent_fwd": ["sm_90"]}  # 208 KB of shared memory: only Hopper has as much
 KERNELS = [k for folder in TARGETS for k in sorted(ROOT.glob(f"kernels/{folder}/*.cu"))]
 

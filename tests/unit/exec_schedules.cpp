@@ -54,6 +54,14 @@ TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
   }
 }
 
+// Turing's copies write as the threads do, and nothing is ever published.
+TEST(AllSequences, any_number_of_key_blocks_that_come_through_registers) {
+  const exec::ScheduleReport r = report_of(edited("sm75", "element", "element"), true);
+  EXPECT_EQ(code_of(r), "(none)");
+  EXPECT_GT(r.period, 0);
+  EXPECT_TRUE(r.any_length());
+}
+
 // With three key blocks at most, and with as many as an argument says.
 exec::ScheduleReport report_of_window(const char* blocks) {
   std::string text = test::text_of("full");
