@@ -154,8 +154,8 @@ void Printer::shared_views(const Scope& scope) {
       if (d.expr) extent(d.expr);
       if (s.op == Op::ring) extent(s.expr("n"));
       line(fmt::format(
-          "Tensor {0} = make_tensor(make_smem_ptr(shared.{0}), tl::Tile<Shape<{1}>>{{}});", d.name,
-          extents));
+          "Tensor {0} = make_tensor(make_smem_ptr(shared.{0}), tl::{2}<Shape<{1}>>{{}});", d.name,
+          extents, s.word("t") == "e4m3" ? "NarrowTile" : "Tile"));
     }
   }
 }

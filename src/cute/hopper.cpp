@@ -128,9 +128,6 @@ bool Printer::hopper_statement(const Stmt& s, const Scope& scope) {
     case Op::publish:
       line(fmt::format("tl::{}();", word(s.op)));
       return true;
-    case Op::load:
-      line(fmt::format("tl::load(mma, {}, {}_mma);", warp_tile(s, scope, "s"), name("d")));
-      return true;
     case Op::gemm_async:
       if (is_operand(s, scope, "a"))
         line(fmt::format("tl::gemm_async_registers({}_mma, {}_mma, {});", name("c"), name("a"),

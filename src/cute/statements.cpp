@@ -129,6 +129,20 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("tl::copy_out<{}>({}, {}, {});", e("k"), t("s"), e("m"),
                        coordinates(s, scope)));
       return true;
+    case Op::copy_tile_async:
+      line(fmt::format("tl::copy_tile_async<{}>({}, {}, {}, {});", e("k"), e("m"),
+                       coordinates(s, scope), e("j"), t("d")));
+      return true;
+    case Op::copy_tile_out:
+      line(fmt::format("tl::copy_tile_out<{}>({}, {}, {}, {});", e("k"), t("s"), e("m"),
+                       coordinates(s, scope), e("j")));
+      return true;
+    case Op::widen:
+      line(fmt::format("tl::widen<{}>({}, {});", e("k"), t("s"), t("d")));
+      return true;
+    case Op::load:
+      line(fmt::format("tl::load(mma, {}, {}_mma);", warp_tile(s, scope, "s"), name("d")));
+      return true;
     case Op::store:
       line(fmt::format("tl::store<{}>(mma, {}_mma, {});", atoms_.store, name("s"),
                        warp_tile(s, scope, "d")));
@@ -138,12 +152,13 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
                        coordinates(s, scope)));
       return true;
     case Op::gemm:
+    case Op::gemm_add_transposed:
       if (is_operand(s, scope, "a"))
-        line(fmt::format("tl::gemm_registers(mma, {}_mma, {}_mma, {});", name("c"), name("a"),
-                         warp_tile(s, scope, "b")));
+        line(fmt::format("tl::{}_registers(mma, {}_mma, {}_mma, {});", word(s.op), name("c"),
+                         name("a"), warp_tile(s, scope, "b")));
       else
-        line(fmt::format("tl::gemm(mma, {}_mma, {}, {});", name("c"), warp_tile(s, scope, "a"),
-                         warp_tile(s, scope, "b")));
+        line(fmt::format("tl::{}(mma, {}_mma, {}, {});", word(s.op), name("c"),
+                         warp_tile(s, scope, "a"), warp_tile(s, scope, "b")));
       return true;
     case Op::gemm_add:
       line(fmt::format("tl::gemm_add(mma, {}_mma, {}_mma, {});", name("c"), name("a"),
