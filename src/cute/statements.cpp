@@ -130,7 +130,8 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
                        coordinates(s, scope)));
       return true;
     case Op::copy_tile_async:
-      line(fmt::format("tl::copy_tile_async<{}>({}, {}, {}, {});", e("k"), e("m"),
+    case Op::copy_tile_in:
+      line(fmt::format("tl::{}<{}>({}, {}, {}, {});", word(s.op), e("k"), e("m"),
                        coordinates(s, scope), e("j"), t("d")));
       return true;
     case Op::copy_tile_out:
