@@ -198,6 +198,8 @@ std::string Printer::program_text() {
   line(fmt::format("// Copies:   {}, SM75_U32x4_LDSM_N, {}{}",
                    hopper_ ? "SM90_TMA_LOAD(_MULTICAST)_5D, SM90_TMA_STORE_5D" : atoms_.copy,
                    hopper_ ? "" : "SM75_U16x8_LDSM_T, ", atoms_.store));
+  if (hopper_ && needs_extended_shapes())
+    line("#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED  // wgmmas of any number of columns");
   line("#include <cute/tensor.hpp>");
   line("#include <cutlass/arch/barrier.h>");
   if (hopper_) line("#include <cutlass/arch/reg_reconfig.h>");

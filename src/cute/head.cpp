@@ -24,7 +24,7 @@ std::string kind_of(const Stmt& a, bool hopper) {
     case Op::arg_scratch:
       return "tl::Words";
     case Op::arg_tiled:  // with rows, what a pre-pass wrote
-      return hopper && a.items("t").at(0).name != "scratch" ? "TmaDescriptor" : "";
+      return hopper && a.items("t").at(0).name != "scratch" ? "tl::TensorMap" : "";
     case Op::arg_workspace:
       return hopper ? "tl::Counter" : "";
     default:
@@ -96,7 +96,7 @@ void Printer::arguments(const Stmt& args, const Scope&) {
   for (const Stmt& a : args.body) {
     const std::string kind = kind_of(a, hopper_);
     if (kind.empty()) {
-      refuse(a, hopper_ ? "rows that a pre-pass wrote are read by nobody here"
+      refuse(a, hopper_ ? "no pre-pass over rows is spelled that would fill it"
                         : "tensor maps and workspaces are Hopper's");
       continue;
     }

@@ -3,7 +3,11 @@
 //
 // A barrier is counted by use as in TL: `wait k_full[t]` is shared.k_full.wait(t). Tiles lie as the
 // copy engine writes them; instructions of single warps take them through tl::for_warps.
+#include <cctype>
+#include <set>
+
 #include "cute/printer.h"
+#include "tl/intervals.h"
 
 namespace kw::cute {
 using namespace tl;
@@ -11,6 +15,17 @@ using namespace tl;
 Printer::Use Printer::use(const Stmt& s, const Scope& scope, const char* hole) {
   const ExprPtr& e = s.expr(hole);
   return {"shared." + print(e->args[0]), text(s, scope, e->args[1])};
+}
+
+bool Printer::needs_extended_shapes() const {
+  static const std::set<int64_t> plain = {8, 16, 32, 64, 96, 128, 192, 256};
+  bool needs = false;
+  walk_scoped(program_, [&](const Stmt& s, const Scope& scope) {
+    if (s.op != Op::gemm_async && s.op != Op::gemm_add_async) return;
+    const Symbol* c = scope.find(base_name(s.expr("c")));
+    needs = needs || !plain.count(interval_of(c->shape[1], scope).lo);
+  });
+  return needs;
 }
 
 bool Printer::hopper_shared(const Stmt& s, const Scope& scope) {

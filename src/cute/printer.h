@@ -70,6 +70,8 @@ class Printer {
     std::string ring, count;  // shared.k_full and t of k_full[t]
   };
   Use use(const Stmt& s, const Scope& scope, const char* hole);
+  // A product has as many columns as one wgmma of CUTLASS's extended set.
+  bool needs_extended_shapes() const;
   bool hopper_shared(const Stmt& s, const Scope& scope);
   bool hopper_control(const Stmt& s, const Scope& scope);
   bool hopper_statement(const Stmt& s, const Scope& scope);

@@ -191,7 +191,7 @@ def sketch(folder):
 
 
 def test_hopper_has_the_copy_engine_wgmma_and_the_queue(hopper, tmp_path):
-    for part in ("SM90_TMA_LOAD_MULTICAST_5D", "SM90_TMA_STORE_5D", "tl::gemm_add_async(", "TmaDescriptor q;",
+    for part in ("SM90_TMA_LOAD_MULTICAST_5D", "SM90_TMA_STORE_5D", "tl::gemm_add_async(", "tl::TensorMap q;",
                  "warpgroup_reg_alloc<WORKER_REGISTERS>", "tl::Barriers<(STAGES), (4 * WORKERS), (CTAS)> k_free, v_free;"):  # fmt: skip
         assert part in hopper, part
     assert "cp_async" not in hopper and "struct Queue" not in hopper
