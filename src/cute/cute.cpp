@@ -39,14 +39,15 @@ bool names_are_free(const Program& program, Diagnostics& diagnostics) {
 
 std::optional<Atoms> atoms_for(const Program& program, const std::string& target,
                                Diagnostics& diagnostics) {
-  static const std::set<std::string> known = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90"};
+  static const std::set<std::string> known = {"sm_75", "sm_80", "sm_86",
+                                              "sm_89", "sm_90", "sm_90a"};
   const Stmt* element = program.find(Op::element);
   const std::string type = element ? element->word("t") : "bf16";
   const Span where = element ? element->span : Span{};
   if (!known.count(target)) {
     diagnostics.error("cute.target", where,
                       fmt::format("no atoms are known for '{}'; there are for sm_75, sm_80, sm_86, "
-                                  "sm_89 and sm_90",
+                                  "sm_89, sm_90 and sm_90a",
                                   target));
     return std::nullopt;
   }
@@ -56,7 +57,8 @@ std::optional<Atoms> atoms_for(const Program& program, const std::string& target
                  "UniversalCopy<uint32_t>"};
   return Atoms{type == "f16" ? "SM80_16x8x16_F32F16F16F32_TN" : "SM80_16x8x16_F32BF16BF16F32_TN",
                "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>",
-               target == "sm_90" ? "SM90_U32x4_STSM_N" : "UniversalCopy<uint32_t>"};
+               target.starts_with("sm_90") ? "SM90_U32x4_STSM_N" : "UniversalCopy<uint32_t>",
+               target == "sm_90a" && program.find(Op::kernel)};
 }
 
 }  // namespace
@@ -101,8 +103,10 @@ void Printer::statement(const Stmt& s, const Scope& scope) {
     return;
   }
   line("// " + print_head(s));
+  if (hopper_ && (hopper_control(s, scope) || hopper_statement(s, scope))) return;
   if (control(s, scope) || declaration(s, scope) || whole_tiles(s, scope) || map(s, scope)) return;
-  refuse(s, "no atom of the Ampere class does what it says");
+  refuse(s,
+         fmt::format("no atom of {} does what it says", hopper_ ? "Hopper" : "the Ampere class"));
 }
 
 bool Printer::control(const Stmt& s, const Scope& scope) {
@@ -124,7 +128,9 @@ bool Printer::control(const Stmt& s, const Scope& scope) {
       std::string parameters;
       for (const Item& p : s.items("ps"))
         parameters += (parameters.empty() ? "" : ", ") + type_name(p.type) + " " + p.name;
-      line(fmt::format("auto {} = [&]({}) {{", s.word("n"), parameters));
+      // Products under way name registers, which only an inlined function shares with its caller.
+      line(fmt::format("auto {} = [&]({}){} {{", s.word("n"), parameters,
+                       hopper_ ? " __attribute__((always_inline))" : ""));
       braces(s, scope, "};");
       return true;
     }
@@ -164,14 +170,15 @@ void Printer::kernel(const Stmt& s, const Scope& scope) {
   line("");
   line("// " + print_head(s));
   line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {})",
-                   text(s, scope, s.expr("t")), text(s, scope, s.expr("r"))));
+                   text(s, scope, s.expr("t")), s.has("r") ? text(s, scope, s.expr("r")) : "1"));
   line(fmt::format("{}(__grid_constant__ const Args args) {{", s.word("n")));
   ++depth_;
   line("extern __shared__ __align__(1024) unsigned char smem[];");
   line("Shared& shared = *reinterpret_cast<Shared*>(smem);");
   shared_views(scope);
   line(fmt::format("tl::Worker<{}> mma;", atoms_.product));
-  line(fmt::format("const int {} = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);", s.word("me")));
+  line(fmt::format("const int {} = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);",
+                   hopper_ ? "worker_here" : s.word("me")));
   Scope inner(&scope);
   declare_inside(inner, s);
   block(s.body, inner);
@@ -185,14 +192,21 @@ std::string Printer::program_text() {
       plan_.entry));
   line(fmt::format("// over the lines that do it. For {}: {} threads, {} bytes of shared memory.",
                    plan_.target, plan_.threads, plan_.shared_bytes));
-  line("// Products: " + atoms_.product);
-  line(fmt::format("// Copies:   {}, SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T, {}", atoms_.copy,
-                   atoms_.store));
+  line(fmt::format("// Products: {}{}",
+                   hopper_ ? "wgmma of 64 rows and depth 16; of single warps " : "",
+                   atoms_.product));
+  line(fmt::format("// Copies:   {}, SM75_U32x4_LDSM_N, {}{}",
+                   hopper_ ? "SM90_TMA_LOAD(_MULTICAST)_5D, SM90_TMA_STORE_5D" : atoms_.copy,
+                   hopper_ ? "" : "SM75_U16x8_LDSM_T, ", atoms_.store));
+  if (hopper_ && needs_extended_shapes())
+    line("#define CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED  // wgmmas of any number of columns");
   line("#include <cute/tensor.hpp>");
   line("#include <cutlass/arch/barrier.h>");
+  if (hopper_) line("#include <cutlass/arch/reg_reconfig.h>");
   line("#include <cutlass/numeric_conversion.h>");
   line("");
-  out_ += prelude(program_.find(Op::lists) != nullptr);
+  out_ +=
+      prelude({hopper_, program_.find(Op::queue) != nullptr, program_.find(Op::lists) != nullptr});
   line("");
   line("namespace kernel {");
   line("using namespace cute;");

@@ -10,6 +10,7 @@
 //
 //   cute.cpp         the order of the text; blocks and control
 //   head.cpp         parameters, arguments, shared memory, records
+//   hopper.cpp       the copy engine, barriers in shared memory, products under way
 //   statements.cpp   copies, products, reductions
 //   maps.cpp         element by element
 //   expr.cpp         scalar expressions

@@ -17,6 +17,7 @@ std::string type_name(const std::string& type) {
   if (type == "i64") return "int64_t";
   if (type == "bf16") return "cute::bfloat16_t";
   if (type == "f16") return "cute::half_t";
+  if (type == "e4m3") return "cute::float_e4m3_t";
   return type;  // element, bool, a record
 }
 

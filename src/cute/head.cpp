@@ -9,7 +9,7 @@ namespace kw::cute {
 using namespace tl;
 namespace {
 
-std::string kind_of(const Stmt& a) {
+std::string kind_of(const Stmt& a, bool hopper) {
   switch (a.op) {
     case Op::arg_tensor: {
       const Item& access = a.items("t").at(0);
@@ -23,6 +23,10 @@ std::string kind_of(const Stmt& a) {
       return "float";
     case Op::arg_scratch:
       return "tl::Words";
+    case Op::arg_tiled:  // with rows, what a pre-pass wrote
+      return hopper && a.items("t").at(0).name != "scratch" ? "tl::TensorMap" : "";
+    case Op::arg_workspace:
+      return hopper ? "tl::Counter" : "";
     default:
       return {};
   }
@@ -73,6 +77,7 @@ bool Printer::head(const Stmt& s, const Scope& scope) {
       braces(s, scope);
       return true;
     }
+    case Op::kernel:
     case Op::workers_kernel:
       kernel(s, scope);
       return true;
@@ -89,9 +94,10 @@ void Printer::arguments(const Stmt& args, const Scope&) {
   line("struct Args {");
   ++depth_;
   for (const Stmt& a : args.body) {
-    const std::string kind = kind_of(a);
+    const std::string kind = kind_of(a, hopper_);
     if (kind.empty()) {
-      refuse(a, "tensor maps and workspaces are Hopper's");
+      refuse(a, hopper_ ? "no pre-pass over rows is spelled that would fill it"
+                        : "tensor maps and workspaces are Hopper's");
       continue;
     }
     line("// " + print_head(a));  // a value is for whoever launches
@@ -115,6 +121,7 @@ void Printer::shared(const Stmt& shared, const Scope& scope) {
   line("struct Shared {");
   ++depth_;
   for (const Stmt& s : shared.body) {
+    if (hopper_shared(s, scope)) continue;
     if (s.op != Op::tile && s.op != Op::ring) {
       refuse(s, "barriers in shared memory are Hopper's");
       continue;
@@ -147,8 +154,8 @@ void Printer::shared_views(const Scope& scope) {
       if (d.expr) extent(d.expr);
       if (s.op == Op::ring) extent(s.expr("n"));
       line(fmt::format(
-          "Tensor {0} = make_tensor(make_smem_ptr(shared.{0}), tl::Tile<Shape<{1}>>{{}});", d.name,
-          extents));
+          "Tensor {0} = make_tensor(make_smem_ptr(shared.{0}), tl::{2}<Shape<{1}>>{{}});", d.name,
+          extents, s.word("t") == "e4m3" ? "NarrowTile" : "Tile"));
     }
   }
 }

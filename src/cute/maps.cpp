@@ -87,9 +87,14 @@ void Printer::map_tile(const Stmt& s, const Scope& scope) {
   };
   const auto element = [&] {
     if (placed) {
-      const std::string type = s.op == Op::map_real ? "float" : "int";
-      line(fmt::format("const {0} i = {0}(vi + get<0>(at(vr, vc)));", type));
-      line(fmt::format("const {0} j = {0}(vj + get<1>(at(vr, vc)));", type));
+      // Of a real, the thread's first place and a constant: an addition and no conversion.
+      const char* form =
+          s.op == Op::map_real
+              ? "const float {0} = float(v{0} + get<{1}>(at(0, 0))) + float(get<{1}>(at(vr, vc)) "
+                "- get<{1}>(at(0, 0)));"
+              : "const int {0} = v{0} + get<{1}>(at(vr, vc));";
+      line(fmt::format(fmt::runtime(form), "i", 0));
+      line(fmt::format(fmt::runtime(form), "j", 1));
     }
     const std::vector<std::string> names =
         placed ? std::vector<std::string>{"i", "j"} : std::vector<std::string>{};

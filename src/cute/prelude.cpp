@@ -10,6 +10,15 @@ constexpr const char* kScalars =
 constexpr const char* kTiles =
 #include "cute/prelude_tiles.inc"
     ;
+constexpr const char* kCopies =
+#include "cute/prelude_copies.inc"
+    ;
+constexpr const char* kHopper =
+#include "cute/prelude_hopper.inc"
+    ;
+constexpr const char* kQueue =
+#include "cute/prelude_queue.inc"
+    ;
 constexpr const char* kLists =
 #include "cute/prelude_lists.inc"
     ;
@@ -19,8 +28,9 @@ constexpr const char* kRows =
 
 }  // namespace
 
-std::string prelude(bool lists) {
-  return std::string(kScalars + 1) + kTiles + kRows + (lists ? kLists : "");
+std::string prelude(Parts parts) {
+  return std::string(kScalars + 1) + kTiles + (parts.hopper ? kHopper : kCopies) +
+         (parts.queue ? kQueue : "") + kRows + (parts.lists ? kLists : "");
 }
 
 }  // namespace kw::cute

@@ -5,7 +5,12 @@
 
 namespace kw::cute {
 
-// `lists`: a pre-pass lists key blocks.
-std::string prelude(bool lists);
+// What a program has decides which parts stand in its text.
+struct Parts {
+  bool hopper;  // the copy engine, barriers in shared memory, products under way
+  bool queue;
+  bool lists;  // a pre-pass lists key blocks
+};
+std::string prelude(Parts parts);
 
 }  // namespace kw::cute

@@ -16,13 +16,18 @@ struct Atoms {
   std::string product;  // MMA atom
   std::string copy;     // copy atom from global to shared memory
   std::string store;    // copy atom of an accumulator's way to shared memory
+  bool hopper = false;  // the program is of Hopper's kind: the copy engine, products under way
 };
 
 class Printer {
  public:
   Printer(const tl::Program& program, const lower::LaunchPlan& plan, Atoms atoms,
           Diagnostics& diagnostics)
-      : program_(program), plan_(plan), atoms_(std::move(atoms)), diagnostics_(diagnostics) {}
+      : program_(program),
+        plan_(plan),
+        atoms_(std::move(atoms)),
+        hopper_(atoms_.hopper),
+        diagnostics_(diagnostics) {}
 
   // The whole text, or what there is of it when something was refused.
   std::string program_text();
@@ -56,6 +61,21 @@ class Printer {
   // "b, h, row" of a copy.
   std::string coordinates(const Stmt& s, const Scope& scope);
 
+  // The tile as instructions of single warps take it.
+  std::string warp_tile(const Stmt& s, const Scope& scope, const char* hole);
+  static bool is_operand(const Stmt& s, const Scope& scope, const char* hole);
+
+  // hopper.cpp
+  struct Use {
+    std::string ring, count;  // shared.k_full and t of k_full[t]
+  };
+  Use use(const Stmt& s, const Scope& scope, const char* hole);
+  // A product has as many columns as one wgmma of CUTLASS's extended set.
+  bool needs_extended_shapes() const;
+  bool hopper_shared(const Stmt& s, const Scope& scope);
+  bool hopper_control(const Stmt& s, const Scope& scope);
+  bool hopper_statement(const Stmt& s, const Scope& scope);
+
   // maps.cpp
   bool map(const Stmt& s, const Scope& scope);
   void map_tile(const Stmt& s, const Scope& scope);
@@ -68,6 +88,7 @@ class Printer {
   const tl::Program& program_;
   const lower::LaunchPlan& plan_;
   const Atoms atoms_;
+  const bool hopper_;
   Diagnostics& diagnostics_;
   std::string out_;
   int depth_ = 0;

@@ -20,6 +20,16 @@ std::string Printer::tile(const Stmt& s, const Scope& scope, const ExprPtr& e) {
   return out;
 }
 
+std::string Printer::warp_tile(const Stmt& s, const Scope& scope, const char* hole) {
+  const std::string all = tile(s, scope, s.expr(hole));
+  return hopper_ ? "tl::for_warps(" + all + ")" : all;
+}
+
+bool Printer::is_operand(const Stmt& s, const Scope& scope, const char* hole) {
+  const Symbol* a = scope.find(base_name(s.expr(hole)));
+  return a && a->category == Category::operand;
+}
+
 std::string Printer::coordinates(const Stmt& s, const Scope& scope) {
   return text(s, scope, s.expr("b")) + ", " + text(s, scope, s.expr("h")) + ", " +
          text(s, scope, s.expr("r"));
@@ -119,24 +129,41 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("tl::copy_out<{}>({}, {}, {});", e("k"), t("s"), e("m"),
                        coordinates(s, scope)));
       return true;
+    case Op::copy_tile_async:
+    case Op::copy_tile_in:
+      line(fmt::format("tl::{}<{}>({}, {}, {}, {});", word(s.op), e("k"), e("m"),
+                       coordinates(s, scope), e("j"), t("d")));
+      return true;
+    case Op::copy_tile_out:
+      line(fmt::format("tl::copy_tile_out<{}>({}, {}, {}, {});", e("k"), t("s"), e("m"),
+                       coordinates(s, scope), e("j")));
+      return true;
+    case Op::widen:
+      line(fmt::format("tl::widen<{}>({}, {});", e("k"), t("s"), t("d")));
+      return true;
+    case Op::load:
+      line(fmt::format("tl::load(mma, {}, {}_mma);", warp_tile(s, scope, "s"), name("d")));
+      return true;
     case Op::store:
-      line(fmt::format("tl::store<{}>(mma, {}_mma, {});", atoms_.store, name("s"), t("d")));
+      line(fmt::format("tl::store<{}>(mma, {}_mma, {});", atoms_.store, name("s"),
+                       warp_tile(s, scope, "d")));
       return true;
     case Op::store_rows:
       line(fmt::format("tl::store_rows(mma, {}, {}, {});", name("s"), e("m"),
                        coordinates(s, scope)));
       return true;
-    case Op::gemm: {
-      const Symbol* a = scope.find(base_name(s.expr("a")));
-      if (a && a->category == Category::operand)
-        line(fmt::format("tl::gemm_registers(mma, {}_mma, {}_mma, {});", name("c"), name("a"),
-                         t("b")));
+    case Op::gemm:
+    case Op::gemm_add_transposed:
+      if (is_operand(s, scope, "a"))
+        line(fmt::format("tl::{}_registers(mma, {}_mma, {}_mma, {});", word(s.op), name("c"),
+                         name("a"), warp_tile(s, scope, "b")));
       else
-        line(fmt::format("tl::gemm(mma, {}_mma, {}, {});", name("c"), t("a"), t("b")));
+        line(fmt::format("tl::{}(mma, {}_mma, {}, {});", word(s.op), name("c"),
+                         warp_tile(s, scope, "a"), warp_tile(s, scope, "b")));
       return true;
-    }
     case Op::gemm_add:
-      line(fmt::format("tl::gemm_add(mma, {}_mma, {}_mma, {});", name("c"), name("a"), t("b")));
+      line(fmt::format("tl::gemm_add(mma, {}_mma, {}_mma, {});", name("c"), name("a"),
+                       warp_tile(s, scope, "b")));
       return true;
     case Op::reshape:
       line(fmt::format("tl::reshape({}_mma, {}_mma);", name("s"), name("p")));

@@ -118,8 +118,10 @@ inline std::vector<T> show(const T& mine) {
 // ---- what the text calls
 
 inline void __syncthreads() { meet(block->everybody, int(block->threads.size())); }
-inline void sync_worker(unsigned count, unsigned worker) {
-  meet(block->workers[worker], int(count));
+inline void __syncwarp() { meet(block->warps[threadIdx.x / 32], 32); }
+template <class Worker>
+void sync_worker(unsigned count, Worker worker) {
+  meet(block->workers[unsigned(worker)], int(count));
 }
 template <class T>
 T __shfl_sync(unsigned, T x, int lane) {

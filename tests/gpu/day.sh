@@ -37,7 +37,8 @@ pack() {
   for one in gemm gemm_gelu gemm_reduce_sum; do
     make_kernel examples/products/$one.py --target sm_90 --out "$folder/kernels/$one"
   done
-  for example in full prefix_lm relative_bias; do in_cute examples/$example.py "$folder/kernels/cute_$example"; done
+  for example in full prefix_lm relative_bias; do in_cute examples/$example.py sm_90 "$folder/kernels/cute_$example"; done
+  for example in full causal prefix_lm; do in_cute examples/$example.py sm_90a "$folder/kernels/cute_hopper_$example"; done
   build/kernelwright export hf "$folder/kernels/full" --to "$folder/hub/full" > /dev/null
   build/kernelwright self-test --write "$folder/planted" --target sm_90a
   flash_attention
@@ -54,11 +55,11 @@ on_hopper() {
   sed -i 's/"target": "sm_[0-9a]*"/"target": "sm_90"/' "$made/launch.json"
 }
 
-# An Ampere-class kernel's program in CuTe, in the place of the kernel that it spells (docs/cute.md).
+# A kernel's program in CuTe, in the place of the kernel that it spells (docs/cute.md).
 in_cute() {
-  make_kernel "$1" --target sm_90 --out "$2"
-  build/kernelwright lower "$2/kernel.tl" --to cute --target sm_90 --out "$2/cute.cu"
-  .venv/bin/python tests/python/cute_build.py "$2/cute.cu" sm_90 "$2/kernel.cubin" > /dev/null
+  make_kernel "$1" --target "$2" --out "$3"
+  build/kernelwright lower "$3/kernel.tl" --to cute --target "$2" --out "$3/cute.cu"
+  .venv/bin/python tests/python/cute_build.py "$3/cute.cu" "$2" "$3/kernel.cubin" > /dev/null
 }
 
 # The same wheels, for the archive to compress: a third smaller than theirs.

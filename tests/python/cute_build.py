@@ -53,7 +53,8 @@ def fetch(name):
 
 
 def compile_cute(source, target):
-    """The cubin, and of each kernel its registers and spilled bytes; fails with the compiler's log."""
+    """The cubin, and of each kernel its registers and spilled bytes; fails with the compiler's log,
+    also where ptxas serialises products that should be under way."""
     from cuda.bindings import nvrtc
 
     cccl = fetch("nvidia-cuda-cccl")
@@ -69,6 +70,7 @@ def compile_cute(source, target):
     cubin = b" " * nvrtc.nvrtcGetCUBINSize(program)[1]
     nvrtc.nvrtcGetCUBIN(program, cubin)
     nvrtc.nvrtcDestroyProgram(program)
+    assert "Potential Performance Loss" not in log, log  # products that wait for each other
     spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
     registers = re.findall(r"Used (\d+) registers", log)
     assert spills and len(spills) == len(registers), log

@@ -17,6 +17,7 @@ from kernelwright_cli import ROOT, assert_refused, call
 
 HERE = ROOT / "tests/cute"
 PLAIN = ROOT / "tests/corpus/sm80_attention_fwd.tl"
+HOPPER = ROOT / "tests/corpus/sm90_attention_fwd.tl"
 DAY = datetime.date.today().toordinal()
 ALL = os.environ.get("KW_TEST_ALL") == "1"
 UNSCALE = "args.unscale = 1.4426950408889634f / args.scale;"
@@ -75,17 +76,24 @@ def plain(tmp_path_factory):
     return printed(PLAIN, tmp_path_factory.mktemp("plain") / "plain.cu")
 
 
-def test_each_statement_stands_over_its_lines(plain):
-    statements = [line.strip() for line in PLAIN.read_text().splitlines()]
-    said = [line.strip()[3:] for line in plain.splitlines() if line.strip().startswith("// ")]
+@pytest.fixture(scope="module")
+def hopper(tmp_path_factory):
+    return printed(HOPPER, tmp_path_factory.mktemp("hopper") / "hopper.cu", "sm_90a")
+
+
+@pytest.mark.parametrize("program, text", [(PLAIN, "plain"), (HOPPER, "hopper")])
+def test_each_statement_stands_over_its_lines(program, text, request):
+    statements = [line.strip() for line in program.read_text().splitlines()]
+    said = [line.strip()[3:] for line in request.getfixturevalue(text).splitlines() if line.strip().startswith("// ")]
     heads = ("args:", "shared:", "include")
     expected = [line for line in statements if not line.startswith(heads)]
     assert [line for line in said if line in set(expected)] == expected
 
 
-def test_it_includes_cutlass_and_nothing_of_ours(plain):
-    assert all(name.startswith(("cute/", "cutlass/")) for name in re.findall(r"#include [<\"](\S+)[>\"]", plain))
-    assert "kw::" not in plain and "kw/" not in plain
+def test_it_includes_cutlass_and_nothing_of_ours(plain, hopper):
+    for text in (plain, hopper):
+        assert all(name.startswith(("cute/", "cutlass/")) for name in re.findall(r"#include [<\"](\S+)[>\"]", text))
+        assert "kw::" not in text and "kw/" not in text
     assert "SM80_16x8x16_F32BF16BF16F32_TN" in plain and "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL" in plain
 
 
@@ -97,7 +105,7 @@ def test_the_element_type_and_the_target_choose_the_atoms(tmp_path):
 
 @pytest.mark.parametrize("program, target, code, part", [
     (HERE / "rope.tl", "sm_80", "cute.unspellable", "rows attention_rows"),
-    (ROOT / "tests/corpus/sm90_attention_fwd.tl", "sm_90", "target.C3", "sm_90a"),
+    (HOPPER, "sm_90", "target.C3", "sm_90a"),
     (("row m, factor", "row m, factor, vr"), "sm_80", "cute.name", "'vr'"),
 ], ids=["a pre-pass over rows", "Hopper's statements", "a name of the text's own"])  # fmt: skip
 def test_what_has_no_spelling_is_refused(program, target, code, part, tmp_path):
@@ -117,6 +125,14 @@ def test_cute_lays_tiles_out_as_the_vocabulary_does(plain, tmp_path):
     build_on_host(tmp_path / "layouts", HERE / "layouts.cpp", f'-DPRELUDE="{tmp_path / "prelude.inc"}"')
     run = subprocess.run([tmp_path / "layouts"], text=True, capture_output=True, timeout=100)
     assert run.returncode == 0 and run.stdout == "0 disagree\n", run.stdout
+
+
+def test_cute_describes_tiles_to_wgmma_as_the_vocabulary_does(hopper, tmp_path):
+    prelude = hopper[: hopper.index("namespace kernel {")]
+    (tmp_path / "prelude.inc").write_text(emulated(prelude, of_prelude=True))
+    build_on_host(tmp_path / "layouts", HERE / "hopper_layouts.cpp", f'-DPRELUDE="{tmp_path / "prelude.inc"}"')
+    run = subprocess.run([tmp_path / "layouts"], text=True, capture_output=True, timeout=100)
+    assert run.returncode == 0 and run.stdout.endswith("\n0 disagree\n"), run.stdout
 
 
 @pytest.mark.parametrize("variant", TODAY)
@@ -161,3 +177,36 @@ def test_it_compiles_without_spills(name, target, columns, tmp_path):
                           ("RESIDENT = 2", "RESIDENT = 1"))  # fmt: skip
     _, kernels = compile_cute(printed(program, tmp_path / "kernel.cu", target), target)
     assert len(kernels) == 1 and kernels[0]["spills"] == 0, kernels
+
+
+def sketch(folder):
+    """What the passes make of a sketch for Hopper: Q stays in shared memory."""
+    sized, scheduled = folder / "sized.tl", folder / "scheduled.tl"
+    sizes = ("--gpu", "h200", "--param", "D=128", "--param", "V=128")
+    for command in (("size", ROOT / "sketches/attention.tl", *sizes, "--out", sized),
+                    ("schedule", sized, "--gpu", "h200", "--out", scheduled)):  # fmt: skip
+        run = call(*command)
+        assert run.returncode == 0, run.stderr
+    return scheduled
+
+
+def test_hopper_has_the_copy_engine_wgmma_and_the_queue(hopper, tmp_path):
+    for part in ("SM90_TMA_LOAD_MULTICAST_5D", "SM90_TMA_STORE_5D", "tl::gemm_add_async(", "tl::TensorMap q;",
+                 "warpgroup_reg_alloc<WORKER_REGISTERS>", "tl::Barriers<(STAGES), (4 * WORKERS), (CTAS)> k_free, v_free;"):  # fmt: skip
+        assert part in hopper, part
+    assert "cp_async" not in hopper and "struct Queue" not in hopper
+    queued = printed(HERE / "hopper_causal.tl", tmp_path / "causal.cu", "sm_90a")
+    assert "(w = tl::take_warp(shared.work, u)) < args.blocks" in queued and "tl::offer(shared.work, args.counter, " in queued
+
+
+@pytest.mark.parametrize("name", ["causal", "sketch", "full"] if ALL else ["causal", "sketch"])
+def test_hopper_compiles_without_spills_and_with_products_under_way(name, tmp_path):
+    program = {"full": HOPPER, "causal": HERE / "hopper_causal.tl"}.get(name) or sketch(tmp_path)
+    _, kernels = compile_cute(printed(program, tmp_path / "kernel.cu", "sm_90a"), "sm_90a")
+    assert len(kernels) == 1 and kernels[0]["spills"] == 0, kernels
+    assert kernels[0]["registers"] == 168, kernels  # 65536 shared out among 384 threads
+
+
+def test_matrix_tiles_and_transposed_sums_are_spelled(tmp_path):
+    text = printed(ROOT / "tests/corpus/sm80_gemm.tl", tmp_path / "gemm.cu")
+    assert "tl::copy_tile_async<WORKERS>(" in text and "tl::copy_tile_out<1>(" in text and "tl::load(mma, " in text

@@ -1,0 +1,164 @@
+// What a Hopper kernel has beside what the others have: workers with parts of their own, clusters,
+// barriers in shared memory, the copy engine, products that are under way, the queue of blocks.
+//
+// A barrier is counted by use as in TL: `wait k_full[t]` is shared.k_full.wait(t). Tiles lie as the
+// copy engine writes them; instructions of single warps take them through tl::for_warps.
+#include <cctype>
+#include <set>
+
+#include "cute/printer.h"
+#include "tl/intervals.h"
+
+namespace kw::cute {
+using namespace tl;
+
+Printer::Use Printer::use(const Stmt& s, const Scope& scope, const char* hole) {
+  const ExprPtr& e = s.expr(hole);
+  return {"shared." + print(e->args[0]), text(s, scope, e->args[1])};
+}
+
+bool Printer::needs_extended_shapes() const {
+  static const std::set<int64_t> plain = {8, 16, 32, 64, 96, 128, 192, 256};
+  bool needs = false;
+  walk_scoped(program_, [&](const Stmt& s, const Scope& scope) {
+    if (s.op != Op::gemm_async && s.op != Op::gemm_add_async) return;
+    const Symbol* c = scope.find(base_name(s.expr("c")));
+    needs = needs || !plain.count(interval_of(c->shape[1], scope).lo);
+  });
+  return needs;
+}
+
+bool Printer::hopper_shared(const Stmt& s, const Scope& scope) {
+  const auto size = [&](const char* hole) { return "(" + text(s, scope, s.expr(hole)) + ")"; };
+  const bool cluster = s.op == Op::cluster_barrier, queue = s.op == Op::queue;
+  if (!hopper_ || (!cluster && !queue && s.op != Op::barrier)) return false;
+  line("// " + print_head(s));
+  std::string names;
+  for (const Item& d : s.items("d")) names += (names.empty() ? "" : ", ") + d.name;
+  line(fmt::format("tl::{}<{}, {}{}> {};", queue ? "Queue" : "Barriers", size("n"), size("a"),
+                   cluster || queue ? ", " + size("k") : "", names));
+  return true;
+}
+
+bool Printer::hopper_control(const Stmt& s, const Scope& scope) {
+  const auto e = [&](std::string_view hole) { return text(s, scope, s.expr(hole)); };
+  const auto open = [&](const std::string& head) {
+    line(head + " {");
+    braces(s, scope);
+    return true;
+  };
+  switch (s.op) {
+    case Op::worker:
+      line(fmt::format("if (worker_here == {}) {{", e("k")));
+      line(fmt::format("  cutlass::arch::warpgroup_reg_dealloc<{}>();", e("r")));
+      braces(s, scope);
+      return true;
+    case Op::workers:
+      line("else {");
+      line(fmt::format("  cutlass::arch::warpgroup_reg_alloc<{}>();", e("r")));
+      line(fmt::format("  const int {} = worker_here - {};", s.word("me"), e("k")));
+      braces(s, scope);
+      return true;
+    case Op::thread:
+      return open(fmt::format("if (tl::is_thread({}))", e("k")));
+    case Op::down_rolled:
+      line("#pragma unroll 1");
+      [[fallthrough]];
+    case Op::down:
+      return open(fmt::format("for (int {0} = {1}; {0} >= {2}; --{0}, ++{3})", s.word("n"), e("a"),
+                              text(s, scope, s.expr("b"), 5), s.word("t")));
+    case Op::deal:
+      return open(
+          fmt::format("for (int {0} = 0, {1} = int(blockIdx.x) / ({2}); {1} < {3}; ++{0}, "
+                      "{1} += int(gridDim.x) / ({2}))",
+                      s.word("u"), s.word("w"), e("k"), e("n")));
+    case Op::take:
+    case Op::take_warp:
+      return open(
+          fmt::format("for (int {0} = 0, {1}; ({1} = tl::{2}(shared.{3}, {0})) < {4}; ++{0})",
+                      s.word("u"), s.word("w"), word(s.op), print(s.expr("q")), e("n")));
+    default:
+      return false;
+  }
+}
+
+bool Printer::hopper_statement(const Stmt& s, const Scope& scope) {
+  const auto e = [&](const char* hole) { return text(s, scope, s.expr(hole)); };
+  const auto name = [&](const char* hole) { return print(s.expr(hole)); };
+  const auto t = [&](const char* hole) { return tile(s, scope, s.expr(hole)); };
+  const auto wait = [&](const char* what) {
+    const Use b = use(s, scope, "b");
+    line(fmt::format("{}.{}({});", b.ring, what, b.count));
+  };
+  switch (s.op) {
+    case Op::cluster:
+      line(fmt::format("const int {} = block_rank_in_cluster();", s.word("c")));
+      return true;
+    case Op::var:
+      for (const Item& d : s.items("d"))
+        line(fmt::format("int {} = {};", d.name, text(s, scope, d.expr)));
+      return true;
+    case Op::count:
+      line(fmt::format("++{};", s.word("t")));
+      return true;
+    case Op::init: {
+      std::string all;
+      for (const Item& a : s.items("a"))
+        all += (all.empty() ? "shared." : ", shared.") + print(a.expr);
+      line(fmt::format("tl::init({});", all));
+      return true;
+    }
+    case Op::sync_cluster:
+      line("tl::sync_cluster();");
+      return true;
+    case Op::wait:
+    case Op::wait_free:
+    case Op::arrive:
+      wait(word(s.op).data());
+      return true;
+    case Op::give_turn:
+    case Op::take_turn:
+      line(fmt::format("tl::{}({});", word(s.op), e("w")));
+      return true;
+    case Op::offer:
+      line(fmt::format("tl::offer(shared.{}, {}, {});", name("q"), e("c"), e("n")));
+      return true;
+    case Op::load_async:
+    case Op::multicast_async: {
+      const Use full = use(s, scope, "bar");
+      std::string hint = s.word("hint");
+      for (char& c : hint) c = char(std::toupper(c));
+      line(fmt::format("tl::{}{}({}, {}, {}, {}.at({}), TMA::CacheHintSm90::{});", word(s.op),
+                       s.op == Op::multicast_async ? "<" + e("k") + ">" : "", e("m"),
+                       coordinates(s, scope), t("d"), full.ring, full.count, hint));
+      return true;
+    }
+    case Op::store_async:
+      line(fmt::format("tl::store_async({}, {}, {});", t("s"), e("m"), coordinates(s, scope)));
+      return true;
+    case Op::wait_store_read:
+      line("tma_store_wait<0>();");
+      return true;
+    case Op::wait_store:
+    case Op::publish:
+      line(fmt::format("tl::{}();", word(s.op)));
+      return true;
+    case Op::gemm_async:
+      if (is_operand(s, scope, "a"))
+        line(fmt::format("tl::gemm_async_registers({}_mma, {}_mma, {});", name("c"), name("a"),
+                         t("b")));
+      else
+        line(fmt::format("tl::gemm_async({}_mma, {}, {});", name("c"), t("a"), t("b")));
+      return true;
+    case Op::gemm_add_async:
+      line(fmt::format("tl::gemm_add_async({}_mma, {}_mma, {});", name("c"), name("a"), t("b")));
+      return true;
+    case Op::wait_group:
+      line(fmt::format("tl::wait_group<{}>({}_mma);", e("n"), name("a")));
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace kw::cute
