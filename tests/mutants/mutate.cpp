@@ -45,6 +45,7 @@ bool orchestrates(Op op) {
     case Op::count:
     case Op::gemm_async:
     case Op::gemm_add_async:
+    case Op::gemm_add_transposed_async:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
@@ -55,8 +56,8 @@ bool orchestrates(Op op) {
 }
 
 bool is_product(Op op) {
-  return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm || op == Op::gemm_add ||
-         op == Op::gemm_add_transposed;
+  return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm_add_transposed_async ||
+         op == Op::gemm || op == Op::gemm_add || op == Op::gemm_add_transposed;
 }
 
 ExprPtr plus(const ExprPtr& e, int by) {
