@@ -214,8 +214,8 @@ void Machine::run() {
       }
       if (!moved && !all_done && !faults.any()) report_deadlock();
     }
-    if (!faults.any()) check_end();
     if (!faults.any()) run_after(*this);
+    if (!faults.any()) check_end();
   }
   if (faults.any()) outcome.faults.push_back(faults.first());
   for (auto& [name, global] : tensors) {
