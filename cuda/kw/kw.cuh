@@ -7,6 +7,7 @@
 #include "ops/copies.cuh"
 #include "ops/lists.cuh"
 #include "ops/maps.cuh"
+#include "ops/parts.cuh"
 #include "ops/queue.cuh"
 #include "ops/row_maps.cuh"
 #include "ops/workers.cuh"

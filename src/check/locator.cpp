@@ -69,7 +69,7 @@ class SoftmaxLocator : public Locator {
   }
 
   void after(const Stmt& s, const View& v) override {
-    if (s.op == Op::store_async && !last_store_) last_store_ = &s;
+    if ((s.op == Op::store_async || s.op == Op::store_tile_async) && !last_store_) last_store_ = &s;
     if (found_.statement) return;
     Worker& w = worker(v);
     switch (s.op) {

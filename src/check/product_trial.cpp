@@ -132,7 +132,7 @@ std::map<std::string, Tensor> product_operands(const tl::Program& program, const
                 K = spec::value_of(form.D, problem.sizes);
   std::map<std::string, std::string> last;  // the letter of an argument's last dimension
   tl::walk(program.body, [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::arg_tensor) return;
+    if (s.op != tl::Op::arg_tensor && s.op != tl::Op::arg_tiled) return;
     for (const tl::Item& d : s.items("d")) last[d.name] = s.items("s").back().name;
   });
   const spec::Operand &a = form.product->a, &b = form.product->b;

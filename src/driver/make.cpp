@@ -102,7 +102,7 @@ class Maker {
     }
     if (!capture_ || !types_fit(capture_->form, options_.target, diagnostics_)) return false;
     if (options_.kernel.empty() && !options_.from_sketch) {
-      if (const SourcePtr own = own_expert(*tools_, capture_->form, diagnostics_)) {
+      if (const SourcePtr own = own_expert(*tools_, capture_->form, options_.target, diagnostics_)) {
         expert_ = own;
         sketched_ = false;
       }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "support/targets.h"
 #include "transfer/facts.h"
 #include "transfer/pack.h"
 
@@ -103,12 +104,15 @@ void keep_rows_for(const tl::Program& kernel, std::vector<transfer::Tiles>& rows
   });
 }
 
-SourcePtr own_expert(const Tools& tools, const spec::Form& form, Diagnostics& diagnostics) {
+SourcePtr own_expert(const Tools& tools, const spec::Form& form, const std::string& target,
+                     Diagnostics& diagnostics) {
   const char* name = form.product                         ? "gemm.cu"
                      : transfer::values_are_of_keys(form) ? "latent_fwd.cu"
                                                           : nullptr;
   if (!name) return nullptr;
-  const fs::path file = tools.home.kernels() / "sm80" / name;
+  const TargetLimits* limits = find_target(target);
+  const bool hoppers = form.product && limits && limits->hopper;
+  const fs::path file = tools.home.kernels() / (hoppers ? "sm90" : "sm80") / name;
   const SourcePtr text = read_source(file.string());
   if (!text) {
     diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));

@@ -91,10 +91,12 @@ Sums sums_of(const Line& line) {
 const std::map<std::string, std::vector<std::string>>& confusions() {
   static const std::map<std::string, std::vector<std::string>> all = {
       {"missing reshape",
-       {"gemm_async.C1", "gemm_add_async.C1", "gemm.C2", "gemm_add.C2", "gemm_add_transposed.C2"}},
+       {"gemm_async.C1", "gemm_add_async.C1", "gemm.C2", "gemm_add.C2", "gemm_add_transposed.C2",
+        "gemm_add_transposed_async.C1"}},
       {"transposed",
        {"gemm_async.C2", "gemm_async.C3", "gemm_add_async.C2", "gemm_add_async.C3", "gemm.C3",
-        "gemm_add.C3", "gemm_add_transposed.C3"}}};
+        "gemm_add.C3", "gemm_add_transposed.C3", "gemm_add_transposed_async.C2",
+        "gemm_add_transposed_async.C3"}}};
   return all;
 }
 

@@ -107,7 +107,8 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   TileCopy copy{from.tensor,
                 {true, from.name, from.batch, from.head, from.row},
                 shared_of(m, a, s, "d"),
-                barrier_of(m, a, s, "bar")};
+                barrier_of(m, a, s, "bar"),
+                0};
   const auto refuse = [&](const char* code, const std::string& message) {
     if (!message.empty()) m.faults.raise(code, &s, message);
     copy.to.slot = nullptr;
@@ -116,7 +117,9 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   if (!from.tensor || !copy.to.slot || !copy.full.barriers) return refuse("", "");
   const Tile& tile = copy.to.slot->tile;
   const Tensor& t = from.tensor->data;
-  if (t.rank() != 4 || t.shape[3] != tile.columns || t.dtype != tile.dtype)
+  const bool whole_rows = !s.has("j");
+  if (!whole_rows) copy.column = from.column;
+  if (t.rank() != 4 || (whole_rows && t.shape[3] != tile.columns) || t.dtype != tile.dtype)
     return refuse("exec.shape",
                   fmt::format("{} has rows of {} {} and the tile {} {}", from.name, t.shape.back(),
                               name(t.dtype), tile.columns, name(tile.dtype)));
@@ -213,6 +216,8 @@ Next exec_load_async(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+Next exec_load_tile_async(Machine& m, Agent& a, const Stmt& s) { return exec_load_async(m, a, s); }
+
 Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates to = coordinates_of(m, a, s, true);
   if (!to.tensor) return Next::on;
@@ -230,20 +235,25 @@ Next exec_store_async(Machine& m, Agent& a, const Stmt& s) {
   }
   const Tile& tile = slot->tile;
   const auto& shape = to.tensor->data.shape;
-  if (shape.size() != 4 || shape[3] > tile.columns) {
+  const bool whole_rows = !s.has("j");
+  if (shape.size() != 4 || (whole_rows && shape[3] > tile.columns)) {
     m.faults.raise("exec.shape", &s,
                    fmt::format("{} does not have rows of {}", to.name, tile.columns));
     return Next::on;
   }
   for (int r = 0; r < tile.rows && to.row + r < shape[2]; ++r)
-    for (int c = 0; c < shape[3]; ++c)
-      write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + c, tile,
-                    size_t(r) * tile.columns + c);
+    for (int c = 0; c < tile.columns && to.column + c < shape[3]; ++c)
+      write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + to.column + c,
+                    tile, size_t(r) * tile.columns + c);
   ++slot->stores;
   slot->reader = &s;
   a.stores_reading.push_back(slot);
   a.stores.push_back(slot);
   return Next::on;
+}
+
+Next exec_store_tile_async(Machine& m, Agent& a, const Stmt& s) {
+  return exec_store_async(m, a, s);
 }
 
 Next exec_load(Machine& m, Agent& a, const Stmt& s) {

@@ -152,8 +152,11 @@ std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const Stmt& s, std::string_v
                                    name, cite(s))
                      : fmt::format("{} has the layout of an operand and {} needs an accumulator",
                                    name, cite(s)));
-  // Several products may read one operand.
-  if (t.in_flight && !(role == Role::operand && defined))
+  // Several products may read one operand, and several that follow each other add to one
+  // accumulator.
+  const bool adds = role == Role::accumulator &&
+                    (s.op == tl::Op::gemm_add_async || s.op == tl::Op::gemm_add_transposed_async);
+  if (t.in_flight && !(role == Role::operand && defined) && !adds)
     return fault("exec.in_flight", fmt::format("{} touches {}, and {} is in flight: no wait_group "
                                                "has named its accumulator",
                                                cite(s), name, cite(*t.issued)));

@@ -178,6 +178,9 @@ Next exec_gemm_async(Machine& m, Agent& a, const Stmt& s) {
 Next exec_gemm_add_async(Machine& m, Agent& a, const Stmt& s) {
   return product(m, a, s, false, true, true);
 }
+Next exec_gemm_add_transposed_async(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, true, true, true);
+}
 Next exec_gemm(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s, true, false, false); }
 Next exec_gemm_add(Machine& m, Agent& a, const Stmt& s) {
   return product(m, a, s, false, true, false);

@@ -116,6 +116,30 @@ Next exec_give_turn(Machine& m, Agent& a, const Stmt& s) {
 // ---- asynchronous products and stores
 
 // All but the latest n products are done; those of the named accumulator may be touched again.
+namespace {
+// What they read may be written again.
+void complete_all_but(Agent& a, int64_t pending) {
+  int64_t later = std::count_if(a.products.begin(), a.products.end(),
+                                [](const Product& p) { return !p.complete; });
+  for (Product& p : a.products)
+    if (!p.complete && later-- > pending) {
+      p.complete = true;
+      for (SharedSlot* slot : p.reads) --slot->products;
+    }
+}
+}  // namespace
+
+// Accumulators stay in flight until a wait_group names them.
+Next exec_wait_products(Machine& m, Agent& a, const Stmt& s) {
+  complete_all_but(a, integer_of(context(m, a, s), s.expr("n")));
+  for (Product& p : a.products)
+    if (p.complete && p.operand) {
+      --p.operand->in_flight;
+      p.operand = nullptr;
+    }
+  return Next::on;
+}
+
 Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
   const int64_t pending = integer_of(context(m, a, s), s.expr("n"));
   const std::string name = word_of(s, "a");
@@ -125,13 +149,7 @@ Next exec_wait_group(Machine& m, Agent& a, const Stmt& s) {
     m.faults.raise("exec.name", &s, fmt::format("{} is not an accumulator", name));
     return Next::on;
   }
-  int64_t later = std::count_if(a.products.begin(), a.products.end(),
-                                [](const Product& p) { return !p.complete; });
-  for (Product& p : a.products)
-    if (!p.complete && later-- > pending) {
-      p.complete = true;
-      for (SharedSlot* slot : p.reads) --slot->products;
-    }
+  complete_all_but(a, pending);
   for (Product& p : a.products) {
     if (p.accumulator != *tile) continue;
     if (!p.complete) {

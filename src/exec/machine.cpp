@@ -214,6 +214,7 @@ void Machine::run() {
       }
       if (!moved && !all_done && !faults.any()) report_deadlock();
     }
+    if (!faults.any()) run_after(*this);
     if (!faults.any()) check_end();
   }
   if (faults.any()) outcome.faults.push_back(faults.first());
@@ -242,7 +243,8 @@ void Machine::report_deadlock() {
            a.wait.stmt->span});
   int named = 0;
   tl::walk(program.body, [&](const Stmt& s) {
-    const bool copies = s.op == Op::load_async || s.op == Op::multicast_async;
+    const bool copies =
+        s.op == Op::load_async || s.op == Op::load_tile_async || s.op == Op::multicast_async;
     const char* hole = copies ? "bar" : s.op == Op::arrive ? "b" : nullptr;
     if (!hole || ++named > 50 || !tl::mentions(s.expr(hole), first->wait.barrier)) return;
     d.notes.push_back({fmt::format("this could have arrived: {}", cite(s)), s.span});

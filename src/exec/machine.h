@@ -33,6 +33,13 @@ struct Global {
 // Words that the pre-pass writes and the kernel reads: no value until it is written.
 using Scratch = std::vector<std::optional<int64_t>>;
 
+// What a scratch holds where the kernel writes reals that the pass behind it reads.
+struct Parts {
+  std::vector<float> x;
+  std::vector<exact::Element> e;
+  std::vector<uint8_t> written;
+};
+
 enum class Next { on, entered, again, blocked };  // again: entered, and run me again afterwards
 
 struct Frame {
@@ -110,9 +117,11 @@ struct Machine {
   std::map<std::string, Scratch> scratches;
   std::map<std::string, const tl::Stmt*> defs, records;
   const tl::Stmt* kernel = nullptr;
-  const tl::Stmt* lists = nullptr;  // the pre-pass that lists key blocks
-  const tl::Stmt* rows = nullptr;   // the one over rows of operands
-  int ctas = 1;                     // thread blocks of a cluster
+  const tl::Stmt* lists = nullptr;     // the pre-pass that lists key blocks
+  const tl::Stmt* rows = nullptr;      // the one over rows of operands
+  const tl::Stmt* after = nullptr;     // the pass behind the kernel
+  std::map<std::string, Parts> parts;  // by scratch
+  int ctas = 1;                        // thread blocks of a cluster
 
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
   std::vector<Agent> agents;
@@ -138,6 +147,7 @@ void declare_shared_memory(Machine& m, ThreadBlock& block);
 // Run the pre-passes of a declared module, as far as it has them.
 void run_lists(Machine& m);
 void run_rows(Machine& m);
+void run_after(Machine& m);  // when all agents have ended
 
 // One function a statement that stands in a body.
 Next execute(Machine& m, Agent& a, const tl::Stmt& s);

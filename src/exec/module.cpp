@@ -57,6 +57,7 @@ void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_workers_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_lists(Machine& m, const Stmt& s) { m.lists = &s; }
 void declare_rows(Machine& m, const Stmt& s) { m.rows = &s; }
+void declare_after(Machine& m, const Stmt& s) { m.after = &s; }
 void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
 
 // ---- the arguments

@@ -65,6 +65,7 @@ class Pen {
   Next registers(const tl::Stmt& s);
   void declare(const tl::Stmt& s);
   void set_flag(const tl::Stmt& s, Seen of);
+  int64_t wait_products(const tl::Stmt& s);  // how many it leaves under way
   void wait_group(const tl::Stmt& s);
   void compute(const tl::Stmt& s, const std::string& name, int depth = 0);
   void shorten(const tl::Stmt& s);

@@ -282,10 +282,12 @@ Next Pen::offer(const Stmt& s) {
 Next Pen::copies(const Stmt& s) {
   switch (s.op) {
     case Op::load_async:
+    case Op::load_tile_async:
       return load_async(s);
     case Op::multicast_async:
       return multicast(s);
     case Op::store_async:
+    case Op::store_tile_async:
       at_tile(Kind::store, s, "s", whole(s, "s"));
       break;
     case Op::copy_async:
@@ -306,7 +308,8 @@ Next Pen::copies(const Stmt& s) {
       at_tile(Kind::write, s, "d", rows_of_warp(s, "d", extents_[word_of(s, "s")].columns));
       break;
     default:
-      return product(s, s.op == Op::gemm_async || s.op == Op::gemm_add_async);
+      return product(s, s.op == Op::gemm_async || s.op == Op::gemm_add_async ||
+                            s.op == Op::gemm_add_transposed_async);
   }
   return Next::on;
 }
@@ -363,13 +366,15 @@ Next Pen::widen(const Stmt& s) {
 // all four warps, and nothing says which of them reads which rows.
 Next Pen::product(const Stmt& s, bool async) {
   const bool left_shared = is_tile(s, "a");
-  const bool adds =
-      s.op == Op::gemm_add || s.op == Op::gemm_add_async || s.op == Op::gemm_add_transposed;
+  const bool transposed = s.op == Op::gemm_add_transposed || s.op == Op::gemm_add_transposed_async;
+  const bool adds = s.op == Op::gemm_add || s.op == Op::gemm_add_async || transposed;
   const std::string c = base_of(s.expr("c")), left = base_of(s.expr("a"));
-  if (adds) reads(s, c);
-  writes(s, c);
-  if (!adds || s.op == Op::gemm_add_transposed)
-    *registers_[c].scores = {registers_[c].scores->products + 1, &s};
+  const auto same = registers_.find(c);  // products that follow each other add to one accumulator
+  if (!(adds && async && same != registers_.end() && same->second.in_flight)) {
+    if (adds) reads(s, c);
+    writes(s, c);
+  }
+  if (!adds || transposed) *registers_[c].scores = {registers_[c].scores->products + 1, &s};
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));

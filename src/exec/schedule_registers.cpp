@@ -81,14 +81,25 @@ void Pen::set_flag(const Stmt& s, Seen of) {
   std::get<Flag>(*flag) = {true, taken, std::move(of)};
 }
 
-// All but the latest n are done, and the named accumulators may be touched again.
-void Pen::wait_group(const Stmt& s) {
+// All but the latest n are done. Their accumulators stay in flight.
+int64_t Pen::wait_products(const Stmt& s) {
   const int64_t pending = integer_of(context(*m_, a_, s), s.expr("n"));
   emit(Kind::wait_group, s).count = int32_t(pending);
   int64_t later =
       std::count_if(flights_.begin(), flights_.end(), [](const Flight& f) { return !f.complete; });
   for (Flight& f : flights_)
-    if (!f.complete && later-- > pending) f.complete = true;
+    if (!f.complete && later-- > pending) {
+      f.complete = true;
+      if (!f.left.empty()) registers_[f.left].in_flight = nullptr;
+    }
+  for (const Flight& f : flights_)
+    if (!f.complete && !f.left.empty()) registers_[f.left].in_flight = f.stmt;
+  return pending;
+}
+
+// And the named accumulators may be touched again.
+void Pen::wait_group(const Stmt& s) {
+  const int64_t pending = wait_products(s);
   for (const Item& item : s.items("a")) {
     const std::string& name = item.expr ? item.expr->text : item.name;
     for (const Flight& f : flights_) {
@@ -122,6 +133,9 @@ Next Pen::registers(const Stmt& s) {
       break;
     case Op::wait_group:
       wait_group(s);
+      break;
+    case Op::wait_products:
+      wait_products(s);
       break;
     case Op::raise:
       for (const char* hole : {"s", "m"}) reads(s, word_of(s, hole));
@@ -176,6 +190,7 @@ Next Pen::registers(const Stmt& s) {
       compute(s, word_of(s, "l"));
       break;
     case Op::store_rows:
+    case Op::store_part:
       reads(s, word_of(s, "s"));
       compute(s, word_of(s, "s"));
       break;

@@ -202,9 +202,11 @@ bool needs_worker(Op op) {
     case Op::store:
     case Op::gemm_async:
     case Op::gemm_add_async:
+    case Op::gemm_add_transposed_async:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
+    case Op::wait_products:
     case Op::wait_group:
     case Op::fill:
     case Op::map:
@@ -222,6 +224,7 @@ bool needs_worker(Op op) {
     case Op::row_sum:
     case Op::add:
     case Op::store_rows:
+    case Op::store_part:
       return true;
     default:
       return false;
@@ -274,8 +277,10 @@ Next Pen::record(const Stmt& s) {
     case Op::wait_copies:
       return synchronise(s);
     case Op::load_async:
+    case Op::load_tile_async:
     case Op::multicast_async:
     case Op::store_async:
+    case Op::store_tile_async:
     case Op::copy_async:
     case Op::widen:
     case Op::copy_in:
@@ -287,10 +292,12 @@ Next Pen::record(const Stmt& s) {
     case Op::store:
     case Op::gemm_async:
     case Op::gemm_add_async:
+    case Op::gemm_add_transposed_async:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
       return copies(s);
+    case Op::wait_products:
     case Op::wait_group:
     case Op::accumulator:
     case Op::operand:
@@ -299,6 +306,7 @@ Next Pen::record(const Stmt& s) {
     case Op::diagonal:
     case Op::partial:
     case Op::store_rows:
+    case Op::store_part:
     case Op::fill:
     case Op::map:
     case Op::map_at:
@@ -344,6 +352,8 @@ Next Pen::record(const Stmt& s) {
     case Op::each_row:
     case Op::sum:
     case Op::write_row:
+    case Op::after:
+    case Op::add_parts:
     case Op::plan:
     case Op::grid:
     case Op::blocks:

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <functional>
 #include <set>
 
 #include "lower/launch_plan.h"
@@ -67,10 +68,11 @@ constexpr const char* kTensorMaps =
     R"(// Four dimensions (batch, head, row, column) as the kernel's five (column in a panel, row, panel,
 // head, batch), in boxes of rows x columns. A panel has 64 columns, or where the tensor is no
 // multiple of that, 32. A dimension of extent 1 has no stride that matters.
-inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns) {
-  const int panel = t.shape[3] % 64 == 0 ? 64 : 32;
+// Where a box is a part of rows (`part`), there is one panel, all of a row, and a box has 64 of its columns.
+inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type, int rows, int columns, bool part) {
+  const int panel = part || t.shape[3] % 64 == 0 ? 64 : 32;
   const auto bytes = [&](int d) { return t.shape[d] > 1 ? cuuint64_t(t.stride[d]) * 2 : cuuint64_t(128); };
-  const cuuint64_t dims[5] = {cuuint64_t(panel), cuuint64_t(t.shape[2]), cuuint64_t(t.shape[3] / panel), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
+  const cuuint64_t dims[5] = {cuuint64_t(part ? t.shape[3] : panel), cuuint64_t(t.shape[2]), cuuint64_t(part ? 1 : t.shape[3] / panel), cuuint64_t(t.shape[1]), cuuint64_t(t.shape[0])};
   const cuuint64_t strides[4] = {bytes(2), cuuint64_t(panel * 2), bytes(1), bytes(0)};
   const cuuint32_t box[5] = {cuuint32_t(panel), cuuint32_t(rows), cuuint32_t(columns / panel), 1, 1}, step[5] = {1, 1, 1, 1, 1};
   return cuTensorMapEncodeTiled(reinterpret_cast<CUtensorMap*>(map), type, 5, reinterpret_cast<void*>(t.data), dims, strides, box, step,
@@ -203,9 +205,10 @@ std::string copy_checks(const std::string& name) {
 // The map of a tensor, which is called so in the header.
 std::string encode_map(const LaunchArgument& a, const std::string& tensor, const std::string& at) {
   return fmt::format(
-      "  if (!detail::encode({1}, {5}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4})) return \"{0}: "
+      "  if (!detail::encode({1}, {5}, CU_TENSOR_MAP_DATA_TYPE_{2}, {3}, {4}, {6})) return \"{0}: "
       "cuTensorMapEncodeTiled refused it\";\n",
-      a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns, tensor);
+      a.name, at, a.type == "f16" ? "FLOAT16" : "BFLOAT16", a.box_rows, a.box_columns, tensor,
+      a.part_of_rows);
 }
 
 std::string pack_map(const LaunchArgument& a, const std::string& at) {
@@ -292,22 +295,36 @@ std::string packing(const LaunchPlan& plan) {
   return out;
 }
 
+// What is launched besides the kernel.
+std::vector<std::pair<const char*, const std::vector<PrePass>*>> sides(const LaunchPlan& plan) {
+  return {{"before", &plan.before}, {"after", &plan.after}};
+}
+std::string listed(const LaunchPlan& plan,
+                   const std::function<std::string(const char*, size_t)>& text) {
+  std::string out;
+  for (const auto& [side, passes] : sides(plan))
+    if (!passes->empty()) out += text(side, passes->size());
+  return out;
+}
+
 // Where thread blocks are to share a multiprocessor, most of its memory must be shared memory: the
 // driver otherwise leaves as much for the L1 cache as one of them can spare.
 std::string load_function(const LaunchPlan& plan) {
   std::string out = fmt::format(
-      "\ninline CUresult load(const void* cubin, CUfunction* kernel{}) {{\n"
+      "\ninline CUresult load(const void* cubin, CUfunction* kernel{}{}) {{\n"
       "  CUmodule module;\n  CUresult result = cuModuleLoadData(&module, cubin);\n"
       "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(kernel, module, \"{}\");\n"
       "  if (result == CUDA_SUCCESS)\n"
       "    result = cuFuncSetAttribute(*kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
       "{});\n",
-      plan.before.empty() ? "" : ", CUfunction* before", plan.entry, plan.shared_bytes);
-  for (size_t n = 0; n < plan.before.size(); ++n)
-    out += fmt::format(
-        "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction(before + {}, module, "
-        "\"{}\");\n",
-        n, plan.before[n].entry);
+      plan.before.empty() ? "" : ", CUfunction* before",
+      plan.after.empty() ? "" : ", CUfunction* after", plan.entry, plan.shared_bytes);
+  for (const auto& [side, passes] : sides(plan))
+    for (size_t n = 0; n < passes->size(); ++n)
+      out += fmt::format(
+          "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction({} + {}, module, "
+          "\"{}\");\n",
+          side, n, (*passes)[n].entry);
   if (plan.resident > 1)
     out += fmt::format(
         "  if (result == CUDA_SUCCESS)  // {} thread blocks share a multiprocessor\n"
@@ -320,20 +337,24 @@ std::string load_function(const LaunchPlan& plan) {
 // A cluster is an attribute of the launch, which only GPUs with clusters know.
 std::string launch_function(const LaunchPlan& plan) {
   std::string out = fmt::format(
-      "inline CUresult launch(CUfunction kernel{}, const Plan& plan, CUstream stream) {{\n"
+      "inline CUresult launch(CUfunction kernel{}{}, const Plan& plan, CUstream stream) {{\n"
       "  CUlaunchConfig config{{}};\n"
       "  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;\n"
       "  config.hStream = stream;\n"
       "  void* parameters[1] = {{const_cast<unsigned char*>(plan.parameters)}};\n",
-      plan.before.empty() ? "" : ", const CUfunction* before");
-  for (size_t n = 0; n < plan.before.size(); ++n)
-    out += fmt::format(
-        "  config.gridDimX = plan.grid_before[{0}];\n"
-        "  config.blockDimX = {1};\n"
-        "  if (const CUresult result = cuLaunchKernelEx(&config, before[{0}], parameters, "
-        "nullptr)) "
-        "return result;\n",
-        n, plan.before[n].threads);
+      plan.before.empty() ? "" : ", const CUfunction* before",
+      plan.after.empty() ? "" : ", const CUfunction* after");
+  const auto launches = [&](const char* side, const std::vector<PrePass>& passes) {
+    for (size_t n = 0; n < passes.size(); ++n)
+      out += fmt::format(
+          "  config.gridDimX = plan.grid_{2}[{0}];\n"
+          "  config.blockDimX = {1};\n"
+          "  if (const CUresult result = cuLaunchKernelEx(&config, {2}[{0}], parameters, "
+          "nullptr)) "
+          "return result;\n",
+          n, passes[n].threads, side);
+  };
+  launches("before", plan.before);
   out += fmt::format(
       "  config.gridDimX = plan.grid;\n"
       "  config.blockDimX = {};\n"
@@ -348,7 +369,15 @@ std::string launch_function(const LaunchPlan& plan) {
         "  config.attrs = &cluster;\n"
         "  config.numAttrs = 1;\n",
         plan.cluster);
-  return out + "  return cuLaunchKernelEx(&config, kernel, parameters, nullptr);\n}\n";
+  if (plan.after.empty())
+    return out + "  return cuLaunchKernelEx(&config, kernel, parameters, nullptr);\n}\n";
+  out +=
+      "  if (const CUresult result = cuLaunchKernelEx(&config, kernel, parameters, nullptr)) "
+      "return result;\n"
+      "  config.sharedMemBytes = 0;\n";
+  if (plan.cluster > 1) out += "  config.numAttrs = 0;\n";
+  launches("after", plan.after);
+  return out + "  return CUDA_SUCCESS;\n}\n";
 }
 
 }  // namespace
@@ -365,8 +394,8 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       "<cstdint>\n"
       "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
       plan.entry, plan.target, name,
-      plan.before.empty() ? "" : fmt::format(", before[{}]", plan.before.size()),
-      plan.before.empty() ? "" : ", before");
+      listed(plan, [](const char* side, size_t n) { return fmt::format(", {}[{}]", side, n); }),
+      listed(plan, [](const char* side, size_t) { return fmt::format(", {}", side); }));
   for (const auto& [constant, value] : plan.constants)
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;
@@ -385,6 +414,9 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   if (!plan.before.empty())
     out += fmt::format("  unsigned grid_before[{}];  // of the pre-pass{}\n", plan.before.size(),
                        plan.before.size() > 1 ? "es" : "");
+  if (!plan.after.empty())
+    out += fmt::format("  unsigned grid_after[{}];  // of what is launched behind it\n",
+                       plan.after.size());
   for (const LaunchArgument& a : plan.arguments)
     if (a.kind == ArgumentKind::scratch) out += fmt::format("  int64_t {}_bytes;\n", a.name);
   out += "};\n";
@@ -400,13 +432,14 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
           "blocks\";\n"
           "  plan.grid = unsigned(grid);\n",
           cpp(plan.grid));
-  for (size_t n = 0; n < plan.before.size(); ++n)
-    out += fmt::format(
-        "  const int64_t grid_before_{0} = {1};\n"
-        "  if (grid_before_{0} < 1 || grid_before_{0} > INT32_MAX) return \"{2} must have 1 to "
-        "2147483647 thread blocks\";\n"
-        "  plan.grid_before[{0}] = unsigned(grid_before_{0});\n",
-        n, cpp(plan.before[n].grid), plan.before[n].entry);
+  for (const auto& [side, passes] : sides(plan))
+    for (size_t n = 0; n < passes->size(); ++n)
+      out += fmt::format(
+          "  const int64_t grid_{3}_{0} = {1};\n"
+          "  if (grid_{3}_{0} < 1 || grid_{3}_{0} > INT32_MAX) return \"{2} must have 1 to "
+          "2147483647 thread blocks\";\n"
+          "  plan.grid_{3}[{0}] = unsigned(grid_{3}_{0});\n",
+          n, cpp((*passes)[n].grid), (*passes)[n].entry, side);
   out += "  return nullptr;\n}\n";
   out += load_function(plan);
   out += launch_function(plan);

@@ -32,6 +32,8 @@ int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 constexpr int64_t kLargestCluster = 8;
 // What a thread copies at a time (PTX ISA, cp.async and ld.global.v4).
 constexpr int64_t kChunkBytes = 16;
+// What a copy of a part of a row moves at a time: what the 128-byte swizzle is over.
+constexpr int64_t kPanelColumns = 64;
 
 class Planner {
  public:
@@ -62,12 +64,16 @@ class Planner {
     if (kernel->op == Op::workers_kernel)
       plan_.resident = constant(kernel->expr("r"), kernel->span);
     read_shared(*shared);
+    find_parts();
     read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
     for (const Stmt& s : program_.body)
       if (s.op == Op::lists || s.op == Op::rows)
         plan_.before.push_back({s.word("n"), constant(s.expr("t"), s.span), s.expr("g")});
+    for (const Stmt& s : program_.body)
+      if (s.op == Op::after)
+        plan_.after.push_back({s.word("n"), constant(s.expr("t"), s.span), s.expr("g")});
     plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
@@ -181,12 +187,25 @@ class Planner {
     plan_.shared_bytes = round_up(offset, 1024);
   }
 
-  // The columns of each tiled tensor: they decide its panels, so they are known here.
+  // Tensors whose copies move parts of rows.
+  void find_parts() {
+    tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op == Op::load_tile_async || s.op == Op::store_tile_async)
+        parts_of_rows_.insert(tl::base_name(s.expr("m")));
+    });
+  }
+
+  // The columns of each tiled tensor: they decide its panels, so they are known here, but for those
+  // that move in parts of rows, a panel at a time.
   void read_columns(const Stmt& args) {
     for (const Stmt& s : args.body) {
       if (s.op != Op::arg_tiled) continue;
       const std::string last = s.items("s").back().name;
       const auto columns = plan_.constants.find(last);
+      const bool in_parts =
+          std::all_of(s.items("d").begin(), s.items("d").end(),
+                      [&](const Item& d) { return parts_of_rows_.count(d.name) > 0; });
+      if (in_parts) continue;
       if (columns == plan_.constants.end())
         refuse("launch.constant", s.span,
                fmt::format("'{}' is the number of columns of a tiled tensor; it must be a param",
@@ -251,13 +270,16 @@ class Planner {
       if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::copy_out) read_rows(s);
       if (s.op == Op::copy_tile_async || s.op == Op::copy_tile_in || s.op == Op::copy_tile_out)
         copied_by_rows_.insert(tl::base_name(s.expr("m")));
-      if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
+      const bool part = s.op == Op::load_tile_async || s.op == Op::store_tile_async;
+      const bool stores = s.op == Op::store_async || s.op == Op::store_tile_async;
+      if (!part && !stores && s.op != Op::load_async && s.op != Op::multicast_async) return;
       const std::string tensor = tl::base_name(s.expr("m"));
-      const auto tile = tiles_.find(tl::base_name(s.expr(s.op == Op::store_async ? "s" : "d")));
+      const auto tile = tiles_.find(tl::base_name(s.expr(stores ? "s" : "d")));
       const auto columns = columns_.find(tensor);
-      if (tile == tiles_.end() || columns == columns_.end()) return;
-      check_panels(s, tensor, columns->second, tile->first, tile->second.columns);
-      const Box box = box_of(s, tile->second, columns->second);
+      if (tile == tiles_.end() || (!part && columns == columns_.end())) return;
+      if (!part) check_panels(s, tensor, columns->second, tile->first, tile->second.columns);
+      const Box box =
+          part ? Box{tile->second.rows, kPanelColumns} : box_of(s, tile->second, columns->second);
       const auto [at, fresh] = boxes_.emplace(tensor, box);
       if (!fresh && at->second != box)
         refuse(
@@ -300,6 +322,7 @@ class Planner {
           }
           a.box_rows = box->second.rows;
           a.box_columns = box->second.columns;
+          a.part_of_rows = parts_of_rows_.count(d.name) > 0;
           if (a.rows) a.kind = ArgumentKind::scratch;
           const bool scratch = a.rows;
           place(std::move(a), 64, scratch ? 192 : 128);
@@ -344,6 +367,7 @@ class Planner {
   std::map<std::string, Box> tiles_, boxes_;
   std::map<std::string, int64_t> columns_;  // of tiled tensors
   std::set<std::string> copied_by_rows_;    // tensors
+  std::set<std::string> parts_of_rows_;     // tiled tensors that move in parts of rows
   std::vector<SharedLine> shared_lines_;
   ExprPtr blocks_;                      // of the output
   bool one_each_ = false;               // there is a thread block for each of them
@@ -425,6 +449,7 @@ nlohmann::json to_json(const LaunchPlan& plan) {
     if (a.box_rows) {
       j["box"] = {{"rows", a.box_rows}, {"columns", a.box_columns}};
       j["l2_promotion"] = 256;
+      if (a.part_of_rows) j["part_of_rows"] = true;
     }
     if (a.row_alignment) j["row_alignment"] = a.row_alignment;
     if (a.kind == ArgumentKind::scalar) j["dtype"] = a.type;
@@ -448,6 +473,9 @@ nlohmann::json to_json(const LaunchPlan& plan) {
                         {"arguments", arguments}};
   for (const PrePass& p : plan.before)
     out["before"].push_back(
+        {{"entry", p.entry}, {"threads", p.threads}, {"grid", launch_json(p.grid)}});
+  for (const PrePass& p : plan.after)
+    out["after"].push_back(
         {{"entry", p.entry}, {"threads", p.threads}, {"grid", launch_json(p.grid)}});
   return out;
 }

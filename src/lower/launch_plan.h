@@ -30,6 +30,7 @@ struct LaunchArgument {
   bool rows = false;              // of a scratch: a tensor, not words
   bool written = false;
   int64_t box_rows = 0, box_columns = 0;  // of tensor maps
+  bool part_of_rows = false;              // of a tensor map: a box is a part of rows of any length
   int64_t row_alignment = 0;              // bytes, of tensors that are copied row by row; else 0
   tl::ExprPtr value;                      // of sizes and scalars computed at launch; else null
 };
@@ -52,11 +53,13 @@ struct LaunchPlan {
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes
   std::vector<PrePass> before;            // in the order of their launches
+  std::vector<PrePass> after;             // launched behind the kernel, likewise
 
   // Of the cubin; the kernel's own first.
   std::vector<std::string> entries() const {
     std::vector<std::string> all = {entry};
     for (const PrePass& p : before) all.push_back(p.entry);
+    for (const PrePass& p : after) all.push_back(p.entry);
     return all;
   }
 };

@@ -61,8 +61,9 @@ struct Seen {
   }
 };
 
-const std::initializer_list<Op> kProducts = {Op::gemm, Op::gemm_async, Op::gemm_add,
-                                             Op::gemm_add_transposed, Op::gemm_add_async};
+const std::initializer_list<Op> kProducts = {Op::gemm,           Op::gemm_async,
+                                             Op::gemm_add,       Op::gemm_add_transposed,
+                                             Op::gemm_add_async, Op::gemm_add_transposed_async};
 
 Sentence what(const Seen& seen) {
   std::vector<std::string> in, out;
@@ -106,14 +107,15 @@ Sentence who(const Stmt& kernel, const Seen& seen) {
 
 Sentence how(const Seen& seen) {
   std::vector<std::string> ways;
-  if (seen.any({Op::load_async, Op::multicast_async})) ways.push_back("by the copy engine (TMA)");
+  if (seen.any({Op::load_async, Op::load_tile_async, Op::multicast_async}))
+    ways.push_back("by the copy engine (TMA)");
   if (seen.any({Op::copy_async, Op::copy_tile_async}))
     ways.push_back("by asynchronous copies of all threads (cp.async)");
   if (seen.any({Op::copy_in, Op::copy_tile_in})) ways.push_back("through the registers of all threads");
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
   if (seen.any({Op::widen})) text += "FP8 becomes 16 bits wide in shared memory. ";
-  if (seen.any({Op::gemm_async, Op::gemm_add_async}))
+  if (seen.any({Op::gemm_async, Op::gemm_add_async, Op::gemm_add_transposed_async}))
     text += "Products are issued by whole workers (wgmma) and awaited later.";
   else if (seen.any({Op::gemm, Op::gemm_add, Op::gemm_add_transposed}))
     text += "Warps issue their own products (mma).";
@@ -138,8 +140,10 @@ Sentence memory(const Seen& seen) {
 // The oldest target that has every statement's instructions.
 Sentence target(const Seen& seen) {
   const bool bf16 = seen.of.count(Op::element) && seen.of.at(Op::element)[0]->word("t") == "bf16";
-  if (seen.any({Op::load_async, Op::multicast_async, Op::store_async, Op::gemm_async,
-                Op::gemm_add_async, Op::cluster, Op::barrier, Op::cluster_barrier, Op::queue}))
+  if (seen.any({Op::load_async, Op::load_tile_async, Op::multicast_async, Op::store_async,
+                Op::store_tile_async, Op::gemm_async, Op::gemm_add_async,
+                Op::gemm_add_transposed_async, Op::cluster, Op::barrier, Op::cluster_barrier,
+                Op::queue}))
     return "for Hopper (sm_90a)";
   if (seen.any({Op::widen})) return "for sm_89 and later";
   if (bf16 || seen.any({Op::copy_async, Op::copy_tile_async})) return "for sm_80 and later";
@@ -222,9 +226,9 @@ void Comments::note_tiles() {
   std::map<std::string, std::vector<std::string>> in, out;
   walk(program_.body, [&](const Stmt& s) {
     if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::load_async ||
-        s.op == Op::multicast_async)
+        s.op == Op::load_tile_async || s.op == Op::multicast_async)
       Seen::add(in[base_name(s.expr("d"))], base_name(s.expr("m")));
-    if (s.op == Op::copy_out || s.op == Op::store_async)
+    if (s.op == Op::copy_out || s.op == Op::store_async || s.op == Op::store_tile_async)
       Seen::add(out[base_name(s.expr("s"))], base_name(s.expr("m")));
   });
   for (const auto& [tile, from] : in)

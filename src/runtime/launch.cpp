@@ -159,6 +159,10 @@ bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
     if (!driver_->ok(driver_->module_function(&before_.emplace_back(), module_, p.entry.c_str()),
                      "finding " + p.entry, diagnostics))
       return false;
+  for (const PrePass& p : spec_.after)
+    if (!driver_->ok(driver_->module_function(&after_.emplace_back(), module_, p.entry.c_str()),
+                     "finding " + p.entry, diagnostics))
+      return false;
   // The driver otherwise leaves as much for the L1 cache as one thread block can spare.
   return spec_.resident == 1 ||
          driver_->ok(driver_->function_set(function_, function_shared_carveout, 100),
@@ -248,13 +252,21 @@ bool Plan::enqueue(const uint64_t* addresses, size_t count, CuStream stream,
                        kernel_.before_[n], stream, bytes, diagnostics))
       return false;
   }
-  return launch_blocks(cuda,
-                       {spec.entry,
-                        {packed_.grid, packed_.grid_y, packed_.grid_z},
-                        spec.threads,
-                        spec.shared_bytes,
-                        spec.cluster},
-                       kernel_.function_, stream, bytes, diagnostics);
+  if (!launch_blocks(cuda,
+                     {spec.entry,
+                      {packed_.grid, packed_.grid_y, packed_.grid_z},
+                      spec.threads,
+                      spec.shared_bytes,
+                      spec.cluster},
+                     kernel_.function_, stream, bytes, diagnostics))
+    return false;
+  for (size_t n = 0; n < spec.after.size(); ++n) {
+    const PrePass& p = spec.after[n];
+    if (!launch_blocks(cuda, {p.entry, {packed_.grid_after[n], 1, 1}, p.threads, 0, 1},
+                       kernel_.after_[n], stream, bytes, diagnostics))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace kw::runtime

@@ -83,6 +83,7 @@ class Kernel {
   CuModule module_ = nullptr;
   CuFunction function_ = nullptr;
   std::vector<CuFunction> before_;  // the entries before it
+  std::vector<CuFunction> after_;   // and those behind
   int multiprocessors_ = 0;
   mutable Workspaces workspaces_;
 };

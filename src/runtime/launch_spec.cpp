@@ -104,6 +104,10 @@ void read_tensor_map(const Fields& fields, Argument& argument, const SourcePtr& 
   if (promotion != 0 && promotion != 64 && promotion != 128 && promotion != 256)
     fields.fault("l2_promotion", fmt::format("is {}, not 0, 64, 128 or 256", promotion));
   argument.l2_promotion = static_cast<int>(promotion);
+  if (const Json* part = fields.get("part_of_rows", false)) {
+    if (!part->is_boolean()) fields.fault("part_of_rows", "is not true or false");
+    argument.part_of_rows = part->is_boolean() && part->get<bool>();
+  }
   const Json* box = fields.get("box");
   if (!box || !box->is_object()) {
     if (box) fields.fault("box", "is not {\"rows\": R, \"columns\": C}");
@@ -118,6 +122,9 @@ void read_tensor_map(const Fields& fields, Argument& argument, const SourcePtr& 
   if (argument.box_columns % panel != 0)
     inside.fault("columns", fmt::format("is {}; {} of {} make a panel of 64 bytes",
                                         argument.box_columns, panel, name(argument.dtype)));
+  if (argument.part_of_rows && argument.box_columns != 2 * panel)
+    inside.fault("columns", fmt::format("is {}; of rows that move in parts a box has {} of {}",
+                                        argument.box_columns, 2 * panel, name(argument.dtype)));
 }
 
 std::optional<Argument> read_argument(const Json& json, size_t index, const SourcePtr& source,
@@ -133,7 +140,8 @@ std::optional<Argument> read_argument(const Json& json, size_t index, const Sour
   const std::string kind = fields.choice("kind", {"size", "tensor_map", "tensor", "pointer",
                                                   "stride", "scalar", "workspace", "scratch"});
   if (kind == "tensor_map") {
-    fields.only({"name", "kind", "offset", "dtype", "dims", "box", "access", "l2_promotion"});
+    fields.only({"name", "kind", "offset", "dtype", "dims", "box", "access", "l2_promotion",
+                 "part_of_rows"});
     argument.kind = ArgumentKind::tensor_map;
     read_access(fields, argument);
     read_tensor_map(fields, argument, source, diagnostics);
@@ -252,16 +260,17 @@ void read_arguments(const Fields& fields, const SourcePtr& source, Diagnostics& 
       spec.arguments.push_back(std::move(*argument));
 }
 
-void read_before(const Fields& fields, const SourcePtr& source, Diagnostics& diagnostics,
-                 LaunchSpec& spec) {
-  const Json* before = fields.get("before", false);
-  if (!before) return;
-  if (!before->is_array()) return fields.fault("before", "is not a list");
-  for (size_t n = 0; n < before->size(); ++n) {
-    if (!(*before)[n].is_object()) return fields.fault("before", "holds what is not an object");
-    const Fields inside((*before)[n], fmt::format("before[{}].", n), source, diagnostics);
+// Those before the kernel, or those behind it: `side` is "before" or "after".
+void read_passes(const Fields& fields, const std::string& side, const SourcePtr& source,
+                 Diagnostics& diagnostics, std::vector<PrePass>& passes) {
+  const Json* given = fields.get(side, false);
+  if (!given) return;
+  if (!given->is_array()) return fields.fault(side, "is not a list");
+  for (size_t n = 0; n < given->size(); ++n) {
+    if (!(*given)[n].is_object()) return fields.fault(side, "holds what is not an object");
+    const Fields inside((*given)[n], fmt::format("{}[{}].", side, n), source, diagnostics);
     inside.only({"entry", "threads", "grid"});
-    PrePass& pass = spec.before.emplace_back();
+    PrePass& pass = passes.emplace_back();
     pass.entry = inside.text("entry");
     pass.threads = inside.integer("threads", 1, 1024);
     if (const Json* grid = inside.get("grid"))
@@ -335,7 +344,7 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
   }
   fields.only({"entry", "target", "threads", "shared_bytes", "parameter_bytes", "cluster",
                "resident", "grid", "grid_y", "grid_z", "requires", "constants", "arguments",
-               "before"});
+               "before", "after"});
   LaunchSpec spec;
   spec.entry = fields.text("entry");
   spec.target = fields.text("target");
@@ -354,7 +363,8 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
   read_constants(fields, spec);
   read_arguments(fields, source, diagnostics, spec);
   check_strides(fields, spec);
-  read_before(fields, source, diagnostics, spec);
+  read_passes(fields, "before", source, diagnostics, spec.before);
+  read_passes(fields, "after", source, diagnostics, spec.after);
   if (diagnostics.all().size() == before) check_layout(spec, source, diagnostics);
   if (diagnostics.all().size() != before) return std::nullopt;
   return spec;

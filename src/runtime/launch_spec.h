@@ -24,7 +24,8 @@
 // that are to share a multiprocessor, each must find room for its shared memory.
 //
 // The kernel takes one struct of parameter_bytes bytes; each argument is a field at its offset:
-//   tensor_map  128 bytes, 64-aligned: a tensor of four dims (batch, head, row, column)
+//   tensor_map  128 bytes, 64-aligned: a tensor of four dims (batch, head, row, column). With
+//               "part_of_rows" a box is 128 bytes of rows of any length
 //   tensor      { T* data; i64 stride[rank]; i32 extent[rank]; }, 8-aligned; strides in elements.
 //               With "row_alignment" its rows are copied so many bytes at a time: a contiguous last
 //               dimension, and multiples of that for the address and the other strides
@@ -38,7 +39,8 @@
 //   scratch     a pointer to "bytes" bytes, whatever they hold. With "dims" it is a tensor in them
 //               whose rows follow each other, and with "box" this stands behind its tensor map
 // "before", where it is there, are entries that are launched first, in this order, in the same
-// stream and with the same struct; they are how scratches get their contents. Sizes are the names
+// stream and with the same struct; they are how scratches get their contents. "after" lists those
+// that are launched behind it in the same way, which read what it leaves in scratches. Sizes are the names
 // in dims. Expressions (see expression.h) may read sizes, constants, the scalars that the caller
 // gives, earlier values, and SMS, the number of multiprocessors.
 #pragma once
@@ -68,6 +70,7 @@ struct Argument {
   Dtype dtype = Dtype::i32;      // of elements, or of the scalar
   std::vector<Expression> dims;  // tensor_map, tensor, pointer, scratch: each a name or a number
   int64_t box_rows = 0, box_columns = 0;  // tensor_map, scratch: what one copy moves
+  bool part_of_rows = false;              // tensor_map: a box is a part of rows of any length
   bool written = false;                   // tensor_map, tensor, pointer
   int l2_promotion = 0;                   // tensor_map: 0, 64, 128 or 256 bytes
   int64_t row_alignment = 0;              // tensor, pointer: 16 bytes where rows are copied, else 0
@@ -89,7 +92,7 @@ struct Requirement {
   Expression left, right;
 };
 
-// What is launched before the kernel.
+// What is launched before the kernel, or behind it.
 struct PrePass {
   std::string entry;
   int64_t threads = 0;
@@ -105,13 +108,14 @@ struct LaunchSpec {
   std::vector<Requirement> requirements;
   Bindings constants;
   std::vector<Argument> arguments;
-  std::vector<PrePass> before;
+  std::vector<PrePass> before, after;
 
   const Argument* find(std::string_view name) const;
   // Of the cubin; the kernel's own first.
   std::vector<std::string> entries() const {
     std::vector<std::string> all = {entry};
     for (const PrePass& p : before) all.push_back(p.entry);
+    for (const PrePass& p : after) all.push_back(p.entry);
     return all;
   }
 };

@@ -97,6 +97,7 @@ std::vector<std::string> readable_names(const LaunchSpec& spec) {
   for (const auto& side : {spec.grid_y, spec.grid_z})
     if (side) side->names(names);
   for (const PrePass& p : spec.before) p.grid.names(names);
+  for (const PrePass& p : spec.after) p.grid.names(names);
   for (const Requirement& r : spec.requirements) {
     r.left.names(names);
     r.right.names(names);
@@ -379,6 +380,11 @@ void Packer::pack_grid() {
     const auto before =
         integer(p.grid, "the grid of " + p.entry, 1, std::numeric_limits<int32_t>::max());
     packed_.grid_before.push_back(before ? static_cast<uint32_t>(*before) : 0);
+  }
+  for (const PrePass& p : spec_.after) {
+    const auto after =
+        integer(p.grid, "the grid of " + p.entry, 1, std::numeric_limits<int32_t>::max());
+    packed_.grid_after.push_back(after ? static_cast<uint32_t>(*after) : 0);
   }
   if (*blocks % spec_.cluster != 0)
     fault("launch.range",

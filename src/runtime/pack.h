@@ -64,6 +64,7 @@ struct Packed {
   std::vector<PackedWorkspace> workspaces;
   uint32_t grid = 0, grid_y = 1, grid_z = 1;
   std::vector<uint32_t> grid_before;  // of the entries before, in their order
+  std::vector<uint32_t> grid_after;   // and of those behind
 };
 
 // `multiprocessors` is what SMS means. Reports launch.missing, launch.unknown, launch.dtype,

@@ -44,6 +44,7 @@ std::optional<int64_t> panel_of(const Argument& argument, const TensorView& tens
                                 Diagnostics& diagnostics) {
   const int64_t element = static_cast<int64_t>(bytes(tensor.dtype));
   const int64_t columns = tensor.shape[3];
+  if (argument.part_of_rows) return wide_panel_bytes / element;
   const bool wide = columns * element % wide_panel_bytes == 0;
   const int64_t panel = (wide ? wide_panel_bytes : narrow_panel_bytes) / element;
   if (columns % panel != 0)
@@ -104,8 +105,10 @@ std::optional<TensorMapGeometry> tensor_map_geometry(const Argument& argument,
   TensorMapGeometry map;
   map.dtype = data_type(tensor.dtype);
   const uint64_t panel_bytes = static_cast<uint64_t>(*panel) * bytes(tensor.dtype);
-  map.dims = {static_cast<uint64_t>(*panel), static_cast<uint64_t>(tensor.shape[2]),
-              static_cast<uint64_t>(tensor.shape[3] / *panel),
+  const bool part = argument.part_of_rows;  // the first dimension is all of a row, one panel
+  map.dims = {static_cast<uint64_t>(part ? tensor.shape[3] : *panel),
+              static_cast<uint64_t>(tensor.shape[2]),
+              static_cast<uint64_t>(part ? 1 : tensor.shape[3] / *panel),
               static_cast<uint64_t>(tensor.shape[1]), static_cast<uint64_t>(tensor.shape[0])};
   const auto stride = [&](int dim) { return static_cast<uint64_t>((*strides)[dim]); };
   map.strides = {stride(2), panel_bytes, stride(1), stride(0)};

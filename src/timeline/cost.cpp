@@ -248,6 +248,7 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
     case Op::add:
       return fma_cost(rows);
     case Op::store_rows:
+    case Op::store_part:
       return alu_cost(8 * rows);
     default:
       return {};

@@ -51,6 +51,7 @@ Op family(Op op) {
     case Op::take:
     case Op::take_warp:
       return Op::deal;
+    case Op::load_tile_async:
     case Op::multicast_async:
       return Op::load_async;
     case Op::copy_in:

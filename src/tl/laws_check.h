@@ -50,6 +50,7 @@ struct MovedTensor {
   const Stmt* stmt;
   int64_t rows, columns, ctas;
 };
+constexpr int64_t kPartOfRows = 0;  // its columns, where copies move parts of wider rows
 // A mention of a number of CTAs, to be held against the kernel's: "deal", "C1" and how many.
 struct CtasUse {
   const Stmt* stmt;
@@ -65,6 +66,8 @@ struct Facts {
   const Stmt* element = nullptr;
   const Stmt* lists = nullptr;  // the pre-pass that lists key blocks
   const Stmt* rows = nullptr;   // the one over rows
+  const Stmt* after = nullptr;  // the pass behind the kernel
+  std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
   std::string element_type = "bf16";
   int64_t threads = 0, loader_registers = 0;
   bool alike = false;  // no worker loads: a workers_kernel
@@ -78,7 +81,8 @@ struct Facts {
   std::map<std::string, QueueFacts> queues;
   std::map<std::string, std::vector<const Stmt*>> initialised;
   std::map<std::string, MovedTensor> moved;
-  // Which barrier gives a ring's slots back: wait_free before load_async, in one thread.
+  // Which barrier gives a ring's slots back: wait_free before load_async, in one thread; or of a
+  // ring that nothing is loaded into, where the thread that stores its tiles arrives.
   std::map<std::string, std::string> freed_by;
   // Which ring a barrier tells of: load_async and multicast_async arrive there.
   std::map<std::string, std::string> fills;
@@ -162,6 +166,8 @@ void note_copy(Check& c);
 void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics);
 // Of a condition over toggles alone; none if something else decides it.
 std::optional<bool> decided(const Facts& facts, const ExprPtr& condition);
+// laws_parts.cpp. Parts that are stored are added up, and the other way round.
+void judge_parts(const Facts& facts, Diagnostics& diagnostics);
 // laws_stores.cpp. The thread of the loader that stores: what it waits for, and before what.
 void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& diagnostics);
 // laws_flow.cpp. What happens along the paths of a workers block.

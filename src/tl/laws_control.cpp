@@ -128,12 +128,15 @@ void law_thread(Check& c) {
         .notes.push_back({"the outer one is here", c.inside(Op::thread)->span});
   // What needs every lane; arrive and wait are right for one thread, too.
   static constexpr Op together[] = {
-      Op::take_warp,      Op::sync_worker, Op::give_turn,   Op::take_turn,     Op::wait_group,
-      Op::publish,        Op::load,        Op::store,       Op::store_rows,    Op::gemm_async,
-      Op::gemm_add_async, Op::fill,        Op::map,         Op::map_at,        Op::map_real,
-      Op::map_rows,       Op::reshape,     Op::raise,       Op::exceeds,       Op::row_max,
-      Op::row_sum,        Op::add,         Op::step,        Op::call,          Op::init,
-      Op::sync_cluster,   Op::set_rows,    Op::set_columns, Op::set_diagonals, Op::set_tile};
+      Op::take_warp,     Op::sync_worker,  Op::give_turn,      Op::take_turn,
+      Op::wait_group,    Op::publish,      Op::load,           Op::store,
+      Op::store_rows,    Op::gemm_async,   Op::gemm_add_async, Op::fill,
+      Op::map,           Op::map_at,       Op::map_real,       Op::map_rows,
+      Op::reshape,       Op::raise,        Op::exceeds,        Op::row_max,
+      Op::row_sum,       Op::add,          Op::step,           Op::call,
+      Op::init,          Op::sync_cluster, Op::set_rows,       Op::set_columns,
+      Op::set_diagonals, Op::set_tile,     Op::wait_products,  Op::gemm_add_transposed_async,
+      Op::store_part};
   walk(c.stmt.body, [&](const Stmt& s) {
     if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))
       c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))

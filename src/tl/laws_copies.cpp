@@ -35,8 +35,28 @@ void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas =
   if (!fresh && (one.rows != *rows || one.columns != *columns || one.ctas != ctas))
     c.broken("C3", c.stmt.span,
              fmt::format("`{}` moves in {} here, in {} elsewhere", tensor.name,
-                         box(*rows, *columns, ctas), box(one.rows, one.columns, one.ctas)))
+                         box(*rows, *columns, ctas),
+                         one.columns == kPartOfRows ? fmt::format("parts of {} rows", one.rows)
+                                                    : box(one.rows, one.columns, one.ctas)))
         .notes.push_back({"elsewhere is here", first->second.stmt->span});
+}
+
+// A tile of wider rows, which the copy engine moves 64 columns at a time.
+void part_fits(Check& c, const Symbol& tensor, const Symbol& tile) {
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (!rows || !columns) return;
+  if (*columns % 64 != 0)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} columns, panels have 64", tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, kPartOfRows, 1}});
+  const MovedTensor& one = first->second;
+  if (!fresh && (one.rows != *rows || one.columns != kPartOfRows))
+    c.broken("C3", c.stmt.span,
+             fmt::format("`{}` moves in parts of {} rows here, in {} elsewhere", tensor.name, *rows,
+                         one.columns == kPartOfRows ? fmt::format("parts of {} rows", one.rows)
+                                                    : box(one.rows, one.columns, one.ctas)))
+        .notes.push_back({"elsewhere is here", one.stmt->span});
 }
 
 std::string use_of(const ExprPtr& e) { return e->kind == ExprKind::index ? print(e->args[1]) : ""; }
@@ -69,8 +89,8 @@ void same_shape(Check& c, const Symbol& a, const Symbol& b) {
   }
 }
 
-// C1 to C7, alike for load_async and multicast_async. Gives the barrier that the thread has waited
-// at for the slot, or null.
+// C1 to C7, alike for load_async, load_tile_async and multicast_async. Gives the barrier that the
+// thread has waited at for the slot, or null.
 const Symbol* fills_slot(Check& c, int64_t ctas) {
   const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("d")),
                &bar = *c.find(c.stmt.expr("bar"));
@@ -80,7 +100,10 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
   if (tile.category != Category::ring)
     c.broken("C1", c.stmt.expr("d")->span,
              fmt::format("`{}` is no ring: it has no uses to count", tile.name));
-  box_fits(c, tensor, tile, ctas);
+  if (c.stmt.op == Op::load_tile_async)
+    part_fits(c, tensor, tile);
+  else
+    box_fits(c, tensor, tile, ctas);
   const std::string use = use_of(c.stmt.expr("d")), arrival = use_of(c.stmt.expr("bar"));
   const std::optional<int64_t> slots = c.constant(tile.count), length = c.constant(bar.count);
   if (tile.category == Category::ring && slots && length && *slots != *length)
@@ -113,6 +136,8 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
 
 void law_load_async(Check& c) { fills_slot(c, 1); }
 
+void law_load_tile_async(Check& c) { fills_slot(c, 1); }
+
 void law_multicast_async(Check& c) {
   const int64_t ctas = c.constant(c.stmt.expr("k")).value_or(1);
   const Symbol* freed = fills_slot(c, ctas);
@@ -133,14 +158,40 @@ void law_multicast_async(Check& c) {
                          *rows, *columns, ctas, *columns / panel));
 }
 
-void law_store_async(Check& c) {
+namespace {
+// The barrier where the thread that stores a tile gives it back: it arrives there behind the copy,
+// in the same block or one around it.
+void note_giving_back(Check& c, const std::string& tile) {
+  const Stmt* inner = &c.stmt;
+  for (auto block = c.parents.rbegin(); block != c.parents.rend(); ++block) {
+    bool behind = false;
+    for (const Stmt& s : (*block)->body) {
+      if (behind && s.op == Op::arrive)
+        if (const Symbol* barrier = c.find(s.expr("b"))) {
+          c.facts.freed_by.emplace(tile, barrier->name);
+          return;
+        }
+      behind |= &s == inner;
+    }
+    if ((*block)->op == Op::thread) return;
+    inner = *block;
+  }
+}
+
+void stored_by_thread(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("s"));
   if (!tensor.written)
     c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `in` tensor", tensor.name))
         .notes.push_back({"declared here", tensor.span});
-  box_fits(c, tensor, tile);
-  if (!c.inside(Op::thread)) {
-    c.broken("C6", c.stmt.span, "every thread of a worker would store");
+  const bool part = c.stmt.op == Op::store_tile_async;
+  if (part)
+    part_fits(c, tensor, tile);
+  else
+    box_fits(c, tensor, tile);
+  if (!c.inside(Op::thread) || (part && !c.inside(Op::worker))) {
+    c.broken("C6", c.stmt.span,
+             c.inside(Op::thread) ? "a thread of the workers that multiply stores"
+                                  : "every thread of a worker would store");
     return;
   }
   if (!c.inside(Op::worker)) return;  // laws_flow.cpp
@@ -152,7 +203,11 @@ void law_store_async(Check& c) {
         .hint = "put a wait for the barrier where the workers arrive before the copy";
   else if (const Symbol* barrier = c.find(waited->expr("b")))
     c.facts.hands_over[barrier->name].push_back(&c.stmt);
+  if (part) note_giving_back(c, tile.name);
 }
+}  // namespace
+void law_store_async(Check& c) { stored_by_thread(c); }
+void law_store_tile_async(Check& c) { stored_by_thread(c); }
 
 namespace {
 void moved_by_workers(Check& c, const Symbol& tensor, bool out,

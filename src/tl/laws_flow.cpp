@@ -6,6 +6,14 @@
 //   wait_group 1: s                       completes all but the latest one: s
 //   map s[i, j] = ...                     lawful from here on
 //
+// Products that add to one accumulator may follow each other while it is in flight:
+//
+//   for t, k in down(...):                in flight: acc, which reads step t
+//       gemm_add_async acc += a_s[me][t + 1] @ b_s[t + 1]
+//       wait_products 1                   the product before has been done: its tiles may be freed
+//       arrive free[t]
+//                                         and again: the step t + 1 is t one turn on
+//
 // ptxas serialises products whose registers are touched in flight, and a wait that names the wrong
 // tile lets the compiler move their uses before it. So the set in flight must be known at every
 // statement: the same on both sides of a branch, and empty where a loop begins or repeats.
@@ -27,8 +35,21 @@ struct Flight {
   const Stmt* issue;
   std::string accumulator, left;
   std::vector<RingUse> reads;
+  bool complete = false;  // by a wait_products, which names no accumulator
   bool operator==(const Flight& o) const { return issue == o.issue; }
 };
+
+bool adds_in_flight(Op op) {
+  return op == Op::gemm_add_async || op == Op::gemm_add_transposed_async;
+}
+
+// What a use is called when its counter has gone on by one: t + 1 is t, and t is t - 1. Empty if it
+// cannot be said so.
+std::string one_turn_on(const std::string& use, const std::string& counter) {
+  if (use == counter + " + 1") return counter;
+  if (use == counter) return counter + " - 1";
+  return use.find(counter) == std::string::npos ? use : "";
+}
 
 enum class Phase { writable, written, published, visible, leaving, left };
 
@@ -89,11 +110,18 @@ class Flow {
         return run(steps_.at(s.word("n"))->body, state);
       case Op::gemm_async:
       case Op::gemm_add_async:
+      case Op::gemm_add_transposed_async:
         return issue(s, state);
       case Op::wait_group:
         return wait_group(s, state);
+      case Op::wait_products:
+        return wait_products(s, state);
       case Op::wait:
         return wait(s, state);
+      case Op::wait_free:
+        return wait_free(s, state);
+      case Op::count:
+        return turn_on(state, s.word("t"));
       case Op::arrive:
         return arrive(s, state);
       case Op::load:
@@ -153,13 +181,48 @@ class Flow {
   }
 
   void loop(const Stmt& s, State& state) {
-    none_in_flight(state, s.span, "the loop begins here");
+    const auto waits = std::find_if(s.body.begin(), s.body.end(),
+                                    [](const Stmt& b) { return b.op == Op::wait_products; });
+    const bool in_flight = waits != s.body.end();
+    if (!in_flight) none_in_flight(state, s.span, "the loop begins here");
     for (int turn = 0; turn < 2; ++turn) {
       State inside = state;
       run(s.body, inside);
-      none_in_flight(inside, s.span, "the loop repeats here");
+      if (s.op == Op::down || s.op == Op::down_rolled) turn_on(inside, s.word("t"));
+      if (in_flight)
+        same_in_flight(*waits, state, inside, s);
+      else
+        none_in_flight(inside, s.span, "the loop repeats here");
       state = join(state, inside);
     }
+  }
+
+  // In the products' eyes, what a use is called from here on.
+  static void turn_on(State& state, const std::string& counter) {
+    for (Flight& f : state.flights)
+      for (RingUse& read : f.reads) read.use = one_turn_on(read.use, counter);
+  }
+
+  static std::vector<std::string> faces(const State& state) {
+    std::vector<std::string> out;
+    for (const Flight& f : state.flights) {
+      out.push_back(f.accumulator + (f.complete ? " (done)" : ""));
+      for (const RingUse& r : f.reads)
+        out.back() += fmt::format(", reading {}[{}]", r.ring, r.use.empty() ? "?" : r.use);
+    }
+    if (out.empty()) out.push_back("nothing");
+    return out;
+  }
+
+  // wait_products.C2
+  void same_in_flight(const Stmt& waits, const State& begins, const State& repeats,
+                      const Stmt& loop) {
+    const auto there = faces(begins), here = faces(repeats);
+    if (there != here)
+      broken("wait_products.C2", waits.span,
+             fmt::format("where the loop repeats {} is in flight, where it begins {}",
+                         fmt::join(here, "; "), fmt::join(there, "; ")),
+             "the loop is here", loop.span);
   }
 
   static State join(const State& a, const State& b) {
@@ -192,7 +255,8 @@ class Flow {
   void touches(const Stmt& s, const State& state) {
     if (s.op == Op::wait_group) return;
     for (const Flight& f : state.flights) {
-      if (names_tile(s, f.accumulator))
+      const bool adds = adds_in_flight(s.op) && base_name(s.expr("c")) == f.accumulator;
+      if (!adds && names_tile(s, f.accumulator))
         broken(
             code(f, "C6"), s.span,
             fmt::format("`{}` touches `{}`, whose product is in flight", word(s.op), f.accumulator),
@@ -228,12 +292,14 @@ class Flow {
   }
 
   void wait_group(const Stmt& s, State& state) {
-    const int64_t pending = std::stoll(s.expr("n")->text),
-                  flying = static_cast<int64_t>(state.flights.size());
+    const int64_t pending = std::stoll(s.expr("n")->text), flying = in_flight(state);
     std::set<std::string> named, completed;
     for (const Item& a : s.items("a")) named.insert(base_name(a.expr));
-    for (int64_t n = 0; n < flying - pending; ++n) completed.insert(state.flights[n].accumulator);
-    if (pending >= flying) {
+    complete_all_but(pending, state);
+    for (const Flight& f : state.flights) completed.insert(f.accumulator);
+    for (const Flight& f : state.flights)
+      if (!f.complete) completed.erase(f.accumulator);
+    if (pending >= flying && completed.empty()) {
       broken("wait_group.C3", s.span,
              fmt::format("{} products are in flight, it leaves {}", flying, pending));
     } else if (named != completed) {
@@ -243,8 +309,49 @@ class Flow {
              "the first product in flight is here", state.flights[0].issue->span);
     }
     // After C3, go on as if the wait had been meant to complete what it names.
-    const std::set<std::string>& done = pending >= flying ? named : completed;
+    const std::set<std::string>& done = pending >= flying && completed.empty() ? named : completed;
     std::erase_if(state.flights, [&](const Flight& f) { return done.count(f.accumulator) > 0; });
+  }
+
+  static int64_t in_flight(const State& state) {
+    return std::count_if(state.flights.begin(), state.flights.end(),
+                         [](const Flight& f) { return !f.complete; });
+  }
+
+  // What is done reads nothing any more.
+  static void complete_all_but(int64_t pending, State& state) {
+    int64_t later = in_flight(state);
+    for (Flight& f : state.flights)
+      if (!f.complete && later-- > pending) {
+        f.complete = true;
+        f.left.clear();
+        f.reads.clear();
+      }
+  }
+
+  void wait_products(const Stmt& s, State& state) {
+    const int64_t pending = std::stoll(s.expr("n")->text), flying = in_flight(state);
+    if (pending >= flying)
+      broken("wait_products.C1", s.span,
+             fmt::format("{} products are in flight, it leaves {}", flying, pending));
+    complete_all_but(pending, state);
+    // One that is done is forgotten where a later one of the same accumulator is in flight.
+    for (size_t n = 0; n < state.flights.size();) {
+      const Flight& f = state.flights[n];
+      const bool later =
+          std::any_of(state.flights.begin() + n + 1, state.flights.end(),
+                      [&](const Flight& other) { return other.accumulator == f.accumulator; });
+      if (f.complete && later)
+        state.flights.erase(state.flights.begin() + n);
+      else
+        ++n;
+    }
+  }
+
+  // The slot that the storing thread has given back.
+  void wait_free(const Stmt& s, State& state) {
+    for (const auto& [tile, barrier] : facts_.freed_by)
+      if (barrier == base_name(s.expr("b"))) phase(state, tile) = Phase::writable;
   }
 
   // The slot that has been filled anew: what it held before has left.
@@ -256,7 +363,7 @@ class Flow {
   void arrive(const Stmt& s, State& state) {
     const ExprPtr& b = s.expr("b");
     if (const auto given = facts_.hands_over.find(base_name(b)); given != facts_.hands_over.end())
-      for (const Stmt* copy : given->second) hand_over(s, base_name(copy->expr("s")), state);
+      for (const Stmt* copy : given->second) hand_over(s, *copy, state);
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) {
         const auto freed = facts_.freed_by.find(read.ring);
@@ -271,10 +378,11 @@ class Flow {
 
   // ---- tiles on their way out
   // To a thread of the loader, which stores it.
-  void hand_over(const Stmt& s, const std::string& tile, State& state) {
+  void hand_over(const Stmt& s, const Stmt& copy, State& state) {
+    const std::string tile = base_name(copy.expr("s"));
     Phase& p = phase(state, tile);
     if (p != Phase::published && p != Phase::visible)
-      broken("store_async.C4", s.span,
+      broken(fmt::format("{}.C4", word(copy.op)), s.span,
              fmt::format(
                  "`{}` is handed over to be stored: {}", tile,
                  p == Phase::written ? "it is not published" : "nothing has been stored in it"));

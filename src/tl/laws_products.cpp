@@ -45,6 +45,14 @@ void widths_exist(Check& check, const Extents& e) {
         .notes.push_back({fmt::format("`{}` is declared here", e.c.name), e.c.span});
 }
 
+void left_has_64_rows(Check& c, const Extents& e) {
+  const std::optional<int64_t> rows = c.extent(&e.a, 0);
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("a")->span,
+             fmt::format("`{}` has {} rows, a worker multiplies 64", e.a.name, *rows))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+}
+
 }  // namespace
 
 void law_gemm_async(Check& c) {
@@ -54,11 +62,7 @@ void law_gemm_async(Check& c) {
   agree(c, "C3", "columns", e.c, e.columns, "rows", e.b, e.b_rows,
         "the tile is read transposed: a [64, K] @ b [N, K].T");
   widths_exist(c, e);
-  const std::optional<int64_t> rows = c.extent(&e.a, 0);
-  if (rows && *rows != 64)
-    c.broken("C1", c.stmt.expr("a")->span,
-             fmt::format("`{}` has {} rows, a worker multiplies 64", e.a.name, *rows))
-        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+  left_has_64_rows(c, e);
 }
 
 void law_gemm_add_async(Check& c) {
@@ -68,7 +72,9 @@ void law_gemm_add_async(Check& c) {
   agree(c, "C3", "columns", e.c, e.columns, "columns", e.b, e.b_columns,
         "the tile is read as it is: a [64, K] @ b [K, N]");
   widths_exist(c, e);
+  left_has_64_rows(c, e);
 }
+void law_gemm_add_transposed_async(Check& c) { law_gemm_async(c); }
 
 namespace {
 // Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where workers

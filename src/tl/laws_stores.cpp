@@ -22,7 +22,7 @@ class StoringThread {
 
   void run(const std::vector<Stmt>& body) {
     for (const Stmt& s : body) {
-      if (s.op == Op::store_async) {
+      if (s.op == Op::store_async || s.op == Op::store_tile_async) {
         stores_.push_back(&s);
         reading_.insert(&s);
         unfinished_.insert(&s);
@@ -36,13 +36,13 @@ class StoringThread {
 
   void ends() {
     for (const Stmt* s : unfinished_)
-      broken("store_async.C5", s->span,
+      broken(*s, "C5", s->span,
              fmt::format("no wait_store follows: the kernel may end before `{}` is written",
                          base_name(s->expr("m"))));
     for (const Stmt* s : stores_) {
       const auto freed = facts_.freed_by.find(base_name(s->expr("s")));
       if (freed != facts_.freed_by.end() && !given_back_.count(freed->second))
-        broken("store_async.C7", s->span,
+        broken(*s, "C7", s->span,
                fmt::format("slots of `{}` are given back at `{}`, where this thread never arrives",
                            base_name(s->expr("s")), freed->second));
     }
@@ -54,14 +54,15 @@ class StoringThread {
     for (const Stmt* s : reading_) {
       const auto freed = facts_.freed_by.find(base_name(s->expr("s")));
       if (freed != facts_.freed_by.end() && freed->second == base_name(arrive.expr("b")))
-        broken("store_async.C7", arrive.span,
+        broken(*s, "C7", arrive.span,
                fmt::format("a slot of `{}` is given back while it may still be on its way out",
                            base_name(s->expr("s"))))
             .notes.push_back({"it is stored here", s->span});
     }
   }
 
-  Diagnostic& broken(const char* code, Span span, std::string message) {
+  Diagnostic& broken(const Stmt& store, const char* label, Span span, std::string message) {
+    const std::string code = fmt::format("{}.{}", word(store.op), label);
     Diagnostic& d = diagnostics_.error(code, std::move(span), std::move(message));
     if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
     return d;

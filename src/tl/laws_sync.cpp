@@ -130,6 +130,9 @@ void law_take_turn(Check& c) { workers_take_turns(c); }
 // C1: the table; C2, C3: laws_flow.cpp.
 void law_wait_group(Check&) {}
 
+// C1, C2: laws_flow.cpp.
+void law_wait_products(Check&) {}
+
 void law_publish(Check& c) { stands_in_workers(c); }
 
 namespace {
@@ -138,7 +141,8 @@ void waits_for_its_stores(Check& c) {
   const Stmt* thread = c.inside(Op::worker) ? c.inside(Op::thread) : nullptr;
   if (!thread) return;
   bool stores = false;
-  walk(thread->body, [&](const Stmt& s) { stores |= s.op == Op::store_async; });
+  walk(thread->body,
+       [&](const Stmt& s) { stores |= s.op == Op::store_async || s.op == Op::store_tile_async; });
   if (!stores) c.broken("C1", c.stmt.span, "this thread stores nothing");
 }
 }  // namespace
@@ -157,6 +161,7 @@ class Judge {
     for (auto& [name, b] : facts_.barriers) barrier(b);
     for (auto& [name, q] : facts_.queues) queue(q);
     judge_ctas(facts_, diagnostics_);
+    judge_parts(facts_, diagnostics_);
     walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
         broken("flag.C1", s.span, fmt::format("no raise or exceeds sets `{}`", s.word("d")));
@@ -232,7 +237,7 @@ class Judge {
                     [](const BarrierUse& a) { return a.agent && a.agent->op == Op::workers; });
     if (by_workers) return;
     for (const Stmt* copy : copies->second)
-      broken("store_async.C4", copy->span,
+      broken(fmt::format("{}.C4", word(copy->op)).c_str(), copy->span,
              fmt::format("it waits for `{}`, where no worker arrives", b.symbol.name))
           .notes.push_back({fmt::format("`{}` is declared here", b.symbol.name), b.symbol.span});
   }

@@ -29,6 +29,12 @@ std::string instead_of_hoppers(Op op, bool async_copies) {
       return copy;
     case Op::store_async:
       return "copy_out";
+    case Op::load_tile_async:
+      return async_copies ? "copy_tile_async" : "copy_in";
+    case Op::store_tile_async:
+      return "copy_tile_out";
+    case Op::gemm_add_transposed_async:
+      return "gemm_add_transposed";
     case Op::gemm_async:
       return "gemm";
     case Op::gemm_add_async:

@@ -199,6 +199,7 @@ void declare(Scope& scope, const Stmt& stmt) {
     case Op::workers_kernel:
     case Op::lists:
     case Op::rows:
+    case Op::after:
     case Op::plan:
     case Op::step:
       scope.add(heading(stmt));
@@ -245,6 +246,7 @@ void declare_inside(Scope& scope, const Stmt& stmt) {
       return counter("me", kNonNegative);
     case Op::lists:
     case Op::rows:
+    case Op::after:
       return counter("w", kNonNegative);
     case Op::each_row:
       for (const char* place : {"b", "h", "r"}) counter(place, kNonNegative);

@@ -1,7 +1,10 @@
 // The rules of a product, in their order; docs/rules.md has a row for each.
 //
-// Places are found by structure: the product is the one gemm_add, its operands are what the copies
-// fill that it reads, the output is where the tile goes that its accumulator is stored in.
+// Places are found by structure: the product is what is added to the accumulator that is stored,
+// its operands are what the copies fill that it reads, the output is where the tile goes that the
+// accumulator is stored in. So the rules are the same for both texts, of which one copies by all
+// threads and multiplies by warps, and the other has a loader; the sums of rows alone are told
+// apart, by thread blocks that have whole rows, or by a pass behind the kernel.
 #include "transfer/product.h"
 
 #include <fmt/format.h>
@@ -29,7 +32,23 @@ struct ProductFacts {
   std::string batch, head, rows, columns, sum;  // letters
   std::string acc;                              // the accumulator
   std::string o_tile;                           // what it is stored in
+  tl::ExprPtr i0, j0;                           // the first row and column of a worker's tile
 };
+
+bool is_product(Op op) {
+  return op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::gemm_add_async ||
+         op == Op::gemm_add_transposed_async;
+}
+bool copies_in(Op op) { return op == Op::copy_tile_async || op == Op::load_tile_async; }
+bool copies_out(Op op) { return op == Op::copy_tile_out || op == Op::store_tile_async; }
+
+// Of o_s[r][u] and o_s[me][u]: r is me.
+void same_place(const tl::ExprPtr& a, const tl::ExprPtr& b,
+                std::map<std::string, tl::ExprPtr>& is) {
+  if (a->kind != tl::ExprKind::index || b->kind != tl::ExprKind::index) return;
+  same_place(a->args[0], b->args[0], is);
+  if (a->args[1]->kind == tl::ExprKind::name) is[a->args[1]->text] = b->args[1];
+}
 
 const Stmt* find(const tl::Program& program, const std::function<bool(const Stmt&)>& test) {
   const Stmt* found = nullptr;
@@ -132,10 +151,10 @@ class ProductEdit {
                                 what),
                     "kernels/sm80/gemm.cu is one");
     };
-    const Stmt* product = find(
-        p, [](const Stmt& s) { return s.op == Op::gemm_add || s.op == Op::gemm_add_transposed; });
+    const Stmt* product = find(p, [](const Stmt& s) { return is_product(s.op); });
     if (!product) return missing("gemm_add");
-    has_right_rows_ = product->op == Op::gemm_add_transposed;
+    has_right_rows_ =
+        product->op == Op::gemm_add_transposed || product->op == Op::gemm_add_transposed_async;
     f_.acc = tl::base_name(product->expr("c"));
     std::string left = tl::base_name(product->expr("a"));
     const Stmt* load = find(
@@ -149,17 +168,25 @@ class ProductEdit {
     f_.a = filled_from(left);
     f_.b = filled_from(tl::base_name(product->expr("b")));
     if (f_.a.empty() || f_.b.empty())
-      return missing("copies of both operands (copy_tile_async or copy_tile_in)");
+      return missing("copies of both operands (copy_tile_async, copy_tile_in, load_tile_async)");
     const Stmt* store = find(p, [&](const Stmt& s) {
       return s.op == Op::store && tl::base_name(s.expr("s")) == f_.acc;
     });
     if (!store) return missing("store of its accumulator");
     f_.o_tile = tl::base_name(store->expr("d"));
     const Stmt* out = find(p, [&](const Stmt& s) {
-      return s.op == Op::copy_tile_out && tl::base_name(s.expr("s")) == f_.o_tile;
+      return copies_out(s.op) && tl::base_name(s.expr("s")) == f_.o_tile;
     });
-    if (!out) return missing("copy_tile_out of its output");
+    if (!out) return missing("copy_tile_out or store_tile_async of its output");
     f_.o = tl::base_name(out->expr("m"));
+    std::map<std::string, tl::ExprPtr> is;
+    same_place(out->expr("s"), store->expr("d"), is);
+    const auto here = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+      const auto at = e->kind == tl::ExprKind::name ? is.find(e->text) : is.end();
+      return at == is.end() ? nullptr : at->second;
+    };
+    f_.i0 = tl::rewrite(out->expr("r"), here);
+    f_.j0 = tl::rewrite(out->expr("j"), here);
     const Stmt *a = declaration_of_argument(p, f_.a), *o = declaration_of_argument(p, f_.o);
     if (!a || !o || a->items("s").size() != 4 || o->items("s").size() != 4)
       return missing("operands of four dimensions");
@@ -291,23 +318,22 @@ class ProductEdit {
       }
       dims += (n ? ", " : "") + letter;
     }
+    const bool tiled = declared->op == Op::arg_tiled;
     const Found at = place_of(result_.program.body, [&](const Stmt& s) { return &s == declared; });
     at.block->erase(at.block->begin() + at.at);
-    if (!insert(at, fmt::format("{}: in element[{}]", name, dims))) return false;
+    if (!insert(at, fmt::format("{}: {}in element[{}]", name, tiled ? "tiled " : "", dims)))
+      return false;
     for (const std::string& letter : added) {
       if (!add_argument(Op::arg_size, letter + ": size") ||
           !condition(letter + " == 1", "this side is the same in all batches"))
         return false;
     }
-    const Found copy = place_of(result_.program.body, [&](const Stmt& s) {
-      return brings_tile(s) && tl::base_name(s.expr("m")) == name;
+    tl::walk(result_.program.body, [&](Stmt& s) {
+      if (!brings_tile(s) || tl::base_name(s.expr("m")) != name) return;
+      if (no_batch) s.items("b").at(0).expr = tl::integer(0);
+      if (no_head) s.items("h").at(0).expr = tl::integer(0);
     });
-    const Stmt was = (*copy.block)[copy.at];
-    copy.block->erase(copy.block->begin() + copy.at);
-    const auto text = [&](const char* hole) { return tl::print(was.expr(hole)); };
-    return insert(copy, fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(was.op), name,
-                                    no_batch ? "0" : text("b"), no_head ? "0" : text("h"),
-                                    text("r"), text("j"), text("d"), text("k")));
+    return true;
   }
 
   // A right side that is given with the sum along its rows, as the weights of torch.nn.Linear are.
@@ -361,8 +387,9 @@ class ProductEdit {
     const bool coordinates = has_coordinate(value);
     const auto body = spell(renamed(value), how, diagnostics_);
     if (!body) return false;
-    return insert(store_place(), map_text(coordinates ? Coordinates::integer : Coordinates::none,
-                                          f_.acc, "i0", "n * BN", tl::print(*body)));
+    return insert(store_place(),
+                  map_text(coordinates ? Coordinates::integer : Coordinates::none, f_.acc,
+                           tl::print(f_.i0), tl::print(f_.j0), tl::print(*body)));
   }
 
   Found store_place() {
@@ -386,6 +413,9 @@ class ProductEdit {
   // Effect   sums in f32 of elements before they are rounded.
   bool rule_row_sums() {
     if (!form_.product->returns_sums) return true;
+    if (const Stmt* loader =
+            find(result_.program, [](const Stmt& s) { return s.op == Op::worker; }))
+      return loader && sums_in_parts();
     Stmt* columns = nullptr;
     Stmt* returns = nullptr;
     for (Stmt& s : result_.program.body) {
@@ -421,10 +451,7 @@ class ProductEdit {
     const bool may_be_other = form_.product->value->kind != Kind::score;
     const Found store = store_place();
     if (!insert(store, fmt::format("row_sum {} += {}", l, f_.acc)) ||
-        (may_be_other &&
-         !insert(store, fmt::format("map_at {0}[i, j] from (i0, n * BN) = where(j < {1}, "
-                                    "{0}[i, j], 0.0)",
-                                    f_.acc, f_.columns))))
+        (may_be_other && !insert(store, nothing_beyond_columns())))
       return false;
     const Found at = place_of(result_.program.body, [](const Stmt& s) {
       return s.op == Op::descend && tl::print(s.expr("a")) == "c.last";
@@ -438,6 +465,73 @@ class ProductEdit {
     result_.bindings.push_back({"sums", "", dims_of_output(false)});
     return add_argument(Op::arg_tensor,
                         fmt::format("sums: out f32[{}, {}, {}]", f_.batch, f_.head, f_.rows));
+  }
+
+  // The same where tiles of a row are dealt out to anybody: parts, and a pass behind the kernel.
+  //
+  //   store acc -> o_s[me][u]  ->  partial l: real[64]
+  //                                fill l = 0.0
+  //                                row_sum l += acc
+  //                                row total_r = total(l): real[64]
+  //                                store_part total_r -> parts[(c.b * H + c.h) * columns + c.n],
+  //                                    rows c.m * BM + me * 64 of M
+  //                                store acc -> o_s[me][u]
+  //   with sums: out f32[B, H, M], parts: scratch[B * H * columns * M], and
+  //   after add_sums, threads 256, w of ceil_div(M, 256) * H * B:
+  //       add_parts parts of columns by w -> sums
+  //
+  // When     as above. A part is the sum over one tile's columns, and they are added in their
+  // order. Effect   sums in f32 of elements before they are rounded.
+  bool sums_in_parts() {
+    const Stmt* columns = find(result_.program, [](const Stmt& s) {
+      return s.op == Op::arg_size && s.items("d")[0].name == "columns" && s.items("d")[0].expr;
+    });
+    const bool has_place = find(result_.program, [](const Stmt& s) {
+      const auto field = [&](const char* name) {
+        return std::any_of(s.items("d").begin(), s.items("d").end(),
+                           [&](const tl::Item& d) { return d.name == name; });
+      };
+      return s.op == Op::record && field("m") && field("n") && field("h") && field("b");
+    });
+    if (!columns || !has_place)
+      return refuse("transfer.kernel", {},
+                    "this kernel does not say how many tiles a row has, and which one it works on",
+                    "kernels/sm90/gemm.cu has `columns`, and a Block of m, n, h and b");
+    const std::string sums = fresh("sums"), parts = fresh("parts"), l = fresh("l"),
+                      total = fresh("total_r"), pass = fresh("add_sums");
+    if (sums != "sums")
+      return refuse("transfer.kernel", {}, "this kernel has a name 'sums' of its own", "");
+    const std::string width = text_of_rows();
+    std::vector<std::string> lines;
+    if (form_.product->value->kind != Kind::score) lines.push_back(nothing_beyond_columns());
+    lines.push_back(fmt::format("partial {}: real[{}]", l, width));
+    lines.push_back(fmt::format("fill {} = 0.0", l));
+    lines.push_back(fmt::format("row_sum {} += {}", l, f_.acc));
+    lines.push_back(fmt::format("row {} = total({}): real[{}]", total, l, width));
+    lines.push_back(
+        fmt::format("store_part {} -> {}[(c.b * {} + c.h) * columns + c.n], rows {} of {}", total,
+                    parts, f_.head, tl::print(f_.i0), f_.rows));
+    for (auto line = lines.begin(); line != lines.end(); ++line)
+      if (!insert(store_place(), *line)) return false;
+    if (!add_argument(Op::arg_tensor,
+                      fmt::format("sums: out f32[{}, {}, {}]", f_.batch, f_.head, f_.rows)))
+      return false;
+    for (Stmt& s : result_.program.body)
+      if (s.op == Op::args &&
+          !insert({&s.body, s.body.size()}, fmt::format("{}: scratch[{} * {} * columns * {}]",
+                                                        parts, f_.batch, f_.head, f_.rows)))
+        return false;
+    result_.bindings.push_back({"sums", "", dims_of_output(false)});
+    return insert({&result_.program.body, result_.program.body.size()},
+                  fmt::format("after {0}, threads 256, w of ceil_div({1}, 256) * {2} * {3}:\n"
+                              "    add_parts {4} of columns by w -> sums",
+                              pass, f_.rows, f_.head, f_.batch, parts));
+  }
+
+  // What becomes of zeros beyond the last column may be another value.
+  std::string nothing_beyond_columns() const {
+    return fmt::format("map_at {0}[i, j] from ({1}, {2}) = where(j < {3}, {0}[i, j], 0.0)", f_.acc,
+                       tl::print(f_.i0), tl::print(f_.j0), f_.columns);
   }
 
   std::string text_of_rows() const {
@@ -468,10 +562,53 @@ class ProductEdit {
     };
     const Found store = store_place();
     store.block->erase(store.block->begin() + store.at);
+    if (find(result_.program, [](const Stmt& s) { return s.op == Op::store_tile_async; }))
+      return nothing_is_stored();
     erase([](const Stmt& s) { return s.op == Op::sync_worker; });
     erase([](const Stmt& s) { return s.op == Op::copy_tile_out; });
     erase([&](const Stmt& s) { return s.op == Op::arg_tensor && names(s, f_.o); });
     erase([&](const Stmt& s) { return s.op == Op::tile && names(s, f_.o_tile); });
+    return true;
+  }
+
+  // With a loader: the thread that stores goes, and the barriers between it and the workers.
+  bool nothing_is_stored() {
+    const auto of = [](const Stmt& s, Op op) {
+      const Stmt* found = nullptr;
+      tl::walk(s.body, [&](const Stmt& inner) {
+        if (inner.op == op) found = &inner;
+      });
+      return found;
+    };
+    const Found thread = place_of(result_.program.body, [&](const Stmt& s) {
+      return s.op == Op::thread && of(s, Op::store_tile_async);
+    });
+    if (!thread.block) return refuse("transfer.kernel", {}, "no thread stores the output");
+    const Stmt& storing = (*thread.block)[thread.at];
+    std::set<std::string> gone = {f_.o, f_.o_tile};
+    for (const Op op : {Op::wait, Op::arrive})
+      if (const Stmt* s = of(storing, op)) gone.insert(tl::base_name(s->expr("b")));
+    thread.block->erase(thread.block->begin() + thread.at);
+    const auto all_gone = [&](const Stmt& s, const char* hole) {
+      return std::all_of(s.items(hole).begin(), s.items(hole).end(), [&](const tl::Item& d) {
+        return gone.count(d.expr && d.name.empty() ? tl::base_name(d.expr) : d.name) > 0;
+      });
+    };
+    const auto without = [&](std::vector<Stmt>& block, const auto& self) -> void {
+      std::erase_if(block, [&](const Stmt& s) {
+        const bool declares = s.op == Op::arg_tiled || s.op == Op::ring || s.op == Op::barrier;
+        const bool waits = s.op == Op::wait || s.op == Op::wait_free || s.op == Op::arrive;
+        return s.op == Op::publish || (declares && all_gone(s, "d")) ||
+               (waits && gone.count(tl::base_name(s.expr("b"))));
+      });
+      for (Stmt& s : block) {
+        if (s.op == Op::init)
+          std::erase_if(s.items("a"),
+                        [&](const tl::Item& d) { return gone.count(tl::base_name(d.expr)) > 0; });
+        self(s.body, self);
+      }
+    };
+    without(result_.program.body, without);
     return true;
   }
 

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 namespace kw::transfer {
 namespace {
 
@@ -16,23 +19,28 @@ bool declares(const Stmt& s, const std::string& name) {
 
 }  // namespace
 
-bool brings_tile(const Stmt& s) { return s.op == Op::copy_tile_async || s.op == Op::copy_tile_in; }
+bool brings_tile(const Stmt& s) { return s.op == Op::copy_tile_async || s.op == Op::copy_tile_in || s.op == Op::load_tile_async; }
 
 namespace {
 
 // The statement with the sum along the rows of `b`; empty for one that says nothing of it.
 std::string changed(const Stmt& s, const std::string& b, const std::string& ring) {
   const auto of = [&](const char* hole) { return tl::print(s.expr(hole)); };
-  if (s.op == Op::arg_tensor && declares(s, b)) {
+  if ((s.op == Op::arg_tensor || s.op == Op::arg_tiled) && declares(s, b)) {
     const std::vector<tl::Item>& dims = s.items("s");
-    return fmt::format("{}: in element[{}, {}, {}, {}]", b, dims[0].name, dims[1].name,
-                       dims[3].name, dims[2].name);
+    return fmt::format("{}: {}in element[{}, {}, {}, {}]", b, s.op == Op::arg_tiled ? "tiled " : "",
+                       dims[0].name, dims[1].name, dims[3].name, dims[2].name);
   }
   if (s.op == Op::ring && declares(s, ring))
     return fmt::format("tile {}: ring({}) of element[{}, {}]", ring, of("n"), of("c"), of("r"));
+  if (s.op == Op::load_tile_async && tl::base_name(s.expr("m")) == b)
+    return fmt::format("load_tile_async {}[{}, {}, {}, {}] -> {}, arrive {}, {}", b, of("b"),
+                       of("h"), of("j"), of("r"), of("d"), of("bar"), s.word("hint"));
   if (brings_tile(s) && tl::base_name(s.expr("m")) == b)
     return fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(s.op), b, of("b"), of("h"),
                        of("j"), of("r"), of("d"), of("k"));
+  if (s.op == Op::gemm_add_async && tl::base_name(s.expr("b")) == ring)
+    return fmt::format("gemm_add_transposed_async {} += {} @ {}.T", of("c"), of("a"), of("b"));
   if (s.op == Op::gemm_add && tl::base_name(s.expr("b")) == ring)
     return fmt::format("gemm_add_transposed {} += {} @ {}.T", of("c"), of("a"), of("b"));
   return "";
@@ -45,15 +53,18 @@ bool sum_along_right_rows(tl::Program& program, const std::string& b, Diagnostic
   tl::walk(program.body, [&](const Stmt& s) {
     if (brings_tile(s) && tl::base_name(s.expr("m")) == b) ring = tl::base_name(s.expr("d"));
   });
-  int count = 0;
+  std::map<Op, int> count;
   tl::walk(program.body, [&](Stmt& s) {
     const std::string text = changed(s, b, ring);
     std::optional<Stmt> own = text.empty() ? std::nullopt : tl::parse_statement(text, diagnostics);
     if (!own) return;
+    ++count[s.op];
     s = std::move(*own);
-    ++count;
   });
-  return count == 4;
+  // The declaration, the ring, the copy; and the product, wherever it is issued.
+  return count.size() == 4 && std::all_of(count.begin(), count.end(), [](const auto& one) {
+           return one.second == 1 || one.first == Op::gemm_add_async;
+         });
 }
 
 }  // namespace kw::transfer

@@ -238,6 +238,7 @@ void test_scalars(Report&);
 void test_maps(Report&);
 void test_rows(Report&);
 void test_copies(Report&);
+void test_matrices(Report&);
 void test_products(Report&);
 void test_sync(Report&);
 void test_clusters(Report&);

@@ -97,6 +97,7 @@ int main() {
   test_rows(report);
   test_copies(report);
   test_products(report);
+  test_matrices(report);
   test_sync(report);
   test_clusters(report);
   test_blocks(report);

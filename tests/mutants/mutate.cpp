@@ -28,14 +28,17 @@ bool orchestrates(Op op) {
     case Op::give_turn:
     case Op::take_turn:
     case Op::wait_group:
+    case Op::wait_products:
     case Op::publish:
     case Op::wait_store_read:
     case Op::wait_store:
     case Op::commit_copies:
     case Op::wait_copies:
     case Op::load_async:
+    case Op::load_tile_async:
     case Op::multicast_async:
     case Op::store_async:
+    case Op::store_tile_async:
     case Op::copy_async:
     case Op::copy_in:
     case Op::copy_tile_in:
@@ -46,6 +49,7 @@ bool orchestrates(Op op) {
     case Op::count:
     case Op::gemm_async:
     case Op::gemm_add_async:
+    case Op::gemm_add_transposed_async:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
@@ -56,8 +60,8 @@ bool orchestrates(Op op) {
 }
 
 bool is_product(Op op) {
-  return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm || op == Op::gemm_add ||
-         op == Op::gemm_add_transposed;
+  return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm_add_transposed_async ||
+         op == Op::gemm || op == Op::gemm_add || op == Op::gemm_add_transposed;
 }
 
 ExprPtr plus(const ExprPtr& e, int by) {
@@ -181,7 +185,9 @@ class Mutator {
             }
           }
       }
-      const bool number = (s.op == Op::wait_group || s.op == Op::wait_copies) && hole == "n";
+      const bool number =
+          (s.op == Op::wait_group || s.op == Op::wait_products || s.op == Op::wait_copies) &&
+          hole == "n";
       const bool who = (s.op == Op::give_turn || s.op == Op::take_turn || s.op == Op::sync_worker);
       if (!number && !(who && hole == "w")) continue;
       for (int by : {1, -1}) {

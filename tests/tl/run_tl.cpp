@@ -298,7 +298,9 @@ class Runner {
       if (!corpus.empty()) return corpus;
     }
     const File file = parse_file(tests + "tl/" + name + ".tl");
-    return file.cases.empty() ? Lines{} : edited_text(file.cases[0], base(file.base)).lines;
+    if (file.cases.empty()) return {};
+    const Case& first = file.cases[0];
+    return first.module ? module_text(first).lines : edited_text(first, base(file.base)).lines;
   }
 
   bool bless_;

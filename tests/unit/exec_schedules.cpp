@@ -17,7 +17,8 @@ exec::ScheduleReport report_of(const std::string& text, bool close = false) {
 
 std::string edited(const std::string& base, const std::string& from, const std::string& to) {
   std::string text =
-      base == "sm80"   ? read_source(KW_SOURCE_DIR "/tests/corpus/sm80_attention_fwd.tl")->text
+      base == "gemm"   ? read_source(KW_SOURCE_DIR "/tests/corpus/sm90_gemm.tl")->text
+      : base == "sm80" ? read_source(KW_SOURCE_DIR "/tests/corpus/sm80_attention_fwd.tl")->text
       : base == "sm75" ? read_source(KW_SOURCE_DIR "/tests/sm75/attention_d64.tl")->text
                        : test::text_of(base);
   const size_t at = text.find(from);
@@ -36,7 +37,7 @@ TEST_P(RightInEveryOrder, holds) {
   EXPECT_GT(r.events, 1000);
 }
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
-                         testing::Values("full", "sm80", "sm75", "causal", "causal_bn80",
+                         testing::Values("full", "gemm", "sm80", "sm75", "causal", "causal_bn80",
                                          "prefix_lm", "alibi", "documents", "columns", "pair_bias",
                                          "pairs", "table", "alone", "cluster_of_four",
                                          "cluster_of_one", "each_fetches", "f16", "narrow_output",
@@ -45,8 +46,8 @@ INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
                          [](const auto& info) { return info.param; });
 
 TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
-  for (const char* name : {"full", "ping_pong", "queue"}) {
-    const exec::ScheduleReport r = report_of(test::text_of(name), true);
+  for (const char* name : {"full", "gemm", "ping_pong", "queue"}) {
+    const exec::ScheduleReport r = report_of(edited(name, "element", "element"), true);
     EXPECT_EQ(code_of(r), "(none)");
     EXPECT_TRUE(r.closed) << name << ": " << r.not_closed;
     EXPECT_GT(r.states, 50);
@@ -173,6 +174,23 @@ const Wrong kWrong[] = {
      "        sync_block\n        copy_in k[c.b, g, n * BN] -> k_s by WORKERS\n",
      "        copy_in k[c.b, g, n * BN] -> k_s by WORKERS\n        sync_block\n"},
     {"takers", "schedule.arrival", "queue", "takers 3 +", "takers 2 +"},
+    // Products that follow each other: which step has been read.
+    {"gemm_freed_while_read", "schedule.overwrite", "gemm",
+     "                wait_products 1\n                arrive free[t]\n",
+     "                arrive free[t]\n                wait_products 1\n"},
+    {"gemm_too_many_in_flight", "schedule.overwrite", "gemm", "wait_products 1", "wait_products 2"},
+    {"gemm_next_step_freed", "schedule.arrival", "gemm",
+     "wait_products 1\n                arrive free[t]\n",
+     "wait_products 1\n                arrive free[t + 1]\n"},
+    {"gemm_never_named", "schedule.in_flight", "gemm", "wait_group 0: acc", "wait_products 0"},
+    {"gemm_looked_at_in_flight", "schedule.in_flight", "gemm", "                wait_products 1\n",
+     "                wait_products 1\n                map acc[i, j] = acc[i, j] * 2.0\n"},
+    {"gemm_stored_before_it_is_free", "schedule.race", "gemm",
+     "            wait_free o_free[u]\n            store acc -> o_s[me][u]\n",
+     "            store acc -> o_s[me][u]\n            wait_free o_free[u]\n"},
+    {"gemm_given_back_before_it_is_read", "schedule.overwrite", "gemm",
+     "                wait_store_read\n                arrive o_free[u]\n",
+     "                arrive o_free[u]\n                wait_store_read\n"},
     // Under `if raised`, which not all warps take.
     {"scores_once_more_of_the_next_tile", "schedule.stale", "full",
      "                        gemm s = q_r @ k_s[t + 1].T\n",

@@ -94,6 +94,21 @@ template <class T, int N, int K>
 KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, N>& b) {
   gemm_add(acc, a, b);
 }
+template <class T, int N, int K>
+KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a, const SharedTile<T, K, N>& b) {
+  detail::multiply<K>(acc, true, detail::LeftTile<T, 64, K>{a}, detail::Right<SharedTile<T, K, N>>{b});
+}
+template <class T, int N, int K>
+KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                         Transposed<SharedTile<T, N, K>> b) {
+  gemm_add_transposed(acc, a, b.tile);
+}
+template <class T, int N, int K>
+KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
+                                         Transposed<SharedTile<T, N, K>> b) {
+  gemm_add_transposed(acc, a, b.tile);
+}
+template <int kPending> KW_DEVICE void wait_products() {}
 template <int kPending, class... Tiles> KW_DEVICE void wait_group(Tiles&...) {}
 
 }  // namespace kw

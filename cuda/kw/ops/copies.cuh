@@ -17,6 +17,19 @@ KW_DEVICE void load_async(const TensorMap<const T, Dims...>& from, Coords at, Sh
   ptx::mbarrier_arrive_expect(full.address, SharedTile<T, R, C>::bytes);
   ptx::tma_load(to.address(), &from.map, full.address, at.batch, at.head, at.row, hint);
 }
+// The same of a tile that is part of wider rows: 64 columns at a time, from a multiple of 8 on. Rows and
+// columns past the tensor's end are zero, and their bytes count too.
+template <class T, char... Dims, int R, int C>
+KW_DEVICE void load_tile_async(const TensorMap<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to,
+                               BarrierUse full, u64 hint) {
+  using Tile = SharedTile<T, R, C>;
+  static_assert(Tile::panel == 64, "whole panels of 64 columns");
+  ptx::mbarrier_arrive_expect(full.address, Tile::bytes);
+#pragma unroll
+  for (int p = 0; p < Tile::panels; ++p)
+    ptx::tma_load_columns(to.address() + p * Tile::panel_bytes, &from.map, full.address, at.batch, at.head, at.row,
+                          at.column + p * 64, hint);
+}
 // By one thread of every CTA of a cluster, with the same coordinates: each fetches its part (of the
 // panels, or where they can't be shared out evenly, of the rows) and sends it to all, so the tile is
 // read from L2 once for all of them. Each CTA's own barrier waits for the whole tile. The slot must
@@ -43,6 +56,17 @@ KW_DEVICE void multicast_async(const TensorMap<const T, Dims...>& from, Coords a
 template <class T, char... Dims, int R, int C>
 KW_DEVICE void store_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {
   ptx::tma_store(&to.map, from.address(), at.batch, at.head, at.row);
+  ptx::tma_store_commit();
+}
+// The same to a tensor whose rows are wider. Rows and columns past the end are not written.
+template <class T, char... Dims, int R, int C>
+KW_DEVICE void store_tile_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, TileCoords at) {
+  using Tile = SharedTile<T, R, C>;
+  static_assert(Tile::panel == 64, "whole panels of 64 columns");
+#pragma unroll
+  for (int p = 0; p < Tile::panels; ++p)
+    ptx::tma_store_columns(&to.map, from.address() + p * Tile::panel_bytes, at.batch, at.head, at.row,
+                           at.column + p * 64);
   ptx::tma_store_commit();
 }
 // By the thread that stored: shared memory may be written again / global memory is written.

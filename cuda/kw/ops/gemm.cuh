@@ -1,4 +1,5 @@
-// Products: 64 rows a worker, asynchronous until a wait_group names the accumulator.
+// Products: 64 rows a worker, asynchronous until a wait_group names the accumulator. Products that add to
+// one accumulator follow each other without it; wait_products says which of them still read their tiles.
 #pragma once
 #include "../ptx/wgmma.cuh"
 #include "../tile/tiles.cuh"
@@ -63,6 +64,48 @@ KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& 
                                      from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
   ptx::wgmma_commit();
 }
+// The same with a in shared memory too, which may be written again after the wait.
+template <class T, int N, int K>
+KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                              const SharedTile<T, K, N>& b) {
+  const u64 left = detail::descriptor(a, 16), from = detail::descriptor(b, SharedTile<T, K, N>::panel_bytes);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template ss<1>(acc.x, left + detail::columns_16<SharedTile<T, 64, K>>(k),
+                                     from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
+  ptx::wgmma_commit();
+}
+// acc += a @ b.T, a [64, K] and b [N, K] in shared memory, K contiguous in both.
+template <class T, int N, int K>
+KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                         Transposed<SharedTile<T, N, K>> b) {
+  const u64 left = detail::descriptor(a, 16), from = detail::descriptor(b.tile, 16);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template ss<0>(acc.x, left + detail::columns_16<SharedTile<T, 64, K>>(k),
+                                     from + detail::columns_16<SharedTile<T, N, K>>(k), 1);
+  ptx::wgmma_commit();
+}
+// The same with a in registers.
+template <class T, int N, int K>
+KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
+                                         Transposed<SharedTile<T, N, K>> b) {
+  const u64 from = detail::descriptor(b.tile, 16);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template rs<0>(acc.x, a.x[4 * k], a.x[4 * k + 1], a.x[4 * k + 2], a.x[4 * k + 3],
+                                     from + detail::columns_16<SharedTile<T, N, K>>(k), 1);
+  ptx::wgmma_commit();
+}
+// All but the latest kPending products have been done, and what they read of shared memory may be written
+// again. Their accumulator stays under way: products that follow add to it.
+template <int kPending> KW_DEVICE void wait_products() { ptx::wgmma_wait<kPending>(); }
 // All but the latest kPending products are done; the named tiles may be read.
 template <int kPending, class... Tiles> KW_DEVICE void wait_group(Tiles&... tiles) {
   ptx::wgmma_wait<kPending>();

@@ -3,7 +3,8 @@
 //
 // Addresses are 32-bit offsets into the shared window. Tensor maps describe five-dimensional
 // tensors (64 columns, row, panel, head, batch); coordinates are in elements, panels count by 64
-// columns.
+// columns. Where a copy moves a part of wider rows, the first dimension is all of a row, and there is one
+// panel.
 #pragma once
 #include "../scalar.cuh"
 namespace kw {
@@ -108,6 +109,21 @@ KW_DEVICE void tma_store(const OpaqueMap* map, u32 src, int batch, int head, int
       "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];" ::"l"(
           map),
       "r"(0), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(src)
+      : "memory");
+}
+// A panel from column `column` on of rows that are wider: the map's first dimension is all of a row.
+KW_DEVICE void tma_load_columns(u32 dst, const OpaqueMap* map, u32 bar, int batch, int head, int row,
+                                int column, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;" ::"r"(dst),
+      "l"(map), "r"(column), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(bar), "l"(hint)
+      : "memory");
+}
+KW_DEVICE void tma_store_columns(const OpaqueMap* map, u32 src, int batch, int head, int row, int column) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];" ::"l"(map),
+      "r"(column), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(src)
       : "memory");
 }
 KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

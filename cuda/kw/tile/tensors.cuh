@@ -84,7 +84,7 @@ template <int N> struct Workspace {
   u32* words;
 };
 
-// Words that a pre-pass writes and the kernel after it reads. Who launches makes room for them; the
+// Words that a pre-pass writes and the kernel after it reads, or the kernel and a pass behind it. Who launches makes room for them; the
 // kernel's text only says for how many.
 struct Scratch {
   int* words;
