@@ -39,7 +39,6 @@ bool is_product(Op op) {
   return op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::gemm_add_async ||
          op == Op::gemm_add_transposed_async;
 }
-bool copies_in(Op op) { return op == Op::copy_tile_async || op == Op::load_tile_async; }
 bool copies_out(Op op) { return op == Op::copy_tile_out || op == Op::store_tile_async; }
 
 // Of o_s[r][u] and o_s[me][u]: r is me.
