@@ -17,6 +17,9 @@ struct TileCopy {
 TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
 // The tile, zero past the end of the tensor; of_rows and of_columns say what it is.
 Tile fetch(const TileCopy& copy);
+// Whether `columns` columns from `column` on are whole panels inside of the tile.
+bool columns_are_panels(Machine& m, const tl::Stmt& s, const Tile& tile, int64_t column,
+                        int64_t columns);
 // Nobody may still read, or wait for, what a slot holds.
 bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
 // Rows of a tensor that whole workers copy: place.tensor and of_rows as above; slot null after a

@@ -61,8 +61,9 @@ struct Seen {
   }
 };
 
-const std::initializer_list<Op> kProducts = {Op::gemm, Op::gemm_async, Op::gemm_add,
-                                             Op::gemm_add_transposed, Op::gemm_add_async};
+const std::initializer_list<Op> kProducts = {Op::gemm,           Op::gemm_async,
+                                             Op::gemm_add,       Op::gemm_add_transposed,
+                                             Op::gemm_add_async, Op::gemm_add_columns_async};
 
 Sentence what(const Seen& seen) {
   std::vector<std::string> in, out;
@@ -113,7 +114,7 @@ Sentence how(const Seen& seen) {
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
   if (seen.any({Op::widen})) text += "FP8 becomes 16 bits wide in shared memory. ";
-  if (seen.any({Op::gemm_async, Op::gemm_add_async}))
+  if (seen.any({Op::gemm_async, Op::gemm_add_async, Op::gemm_add_columns_async}))
     text += "Products are issued by whole workers (wgmma) and awaited later.";
   else if (seen.any({Op::gemm, Op::gemm_add, Op::gemm_add_transposed}))
     text += "Warps issue their own products (mma).";

@@ -19,7 +19,7 @@ constexpr double kSyncIssues = 6, kProductIssues = 3, kCopyIssues = 4;
 
 // After it nobody goes on before all is done: what follows needs it.
 bool ends_job(const Stmt& s) {
-  return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::row_max;
+  return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::differs || s.op == Op::row_max;
 }
 
 }  // namespace
@@ -237,10 +237,12 @@ bool Simulation::move(int agent, const Event& e) {
   Cost cost{2 * instructions, 0, 0, 0, 30};
   if (e.stmt->op == Op::widen) cost.alu = cost.issue = 6 * instructions;
   if (e.stmt->op == Op::copy_in) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
-  if (e.stmt->op == Op::store) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
+  const bool stored = e.stmt->op == Op::store || e.stmt->op == Op::store_columns;
+  const bool rows = e.stmt->op == Op::put_rows || e.stmt->op == Op::get_rows;
+  if (stored) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
   const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
   if (out) store(agent, e);
-  if (e.stmt->op != Op::load && e.stmt->op != Op::store && e.stmt->op != Op::copy_in &&
+  if (e.stmt->op != Op::load && !stored && !rows && e.stmt->op != Op::copy_in &&
       e.stmt->op != Op::widen && !out) {
     ++a.at;
     return true;  // a number from the queue

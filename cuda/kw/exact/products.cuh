@@ -37,7 +37,8 @@ template <class Tile> struct RightTransposed {
 };
 template <class Tile> struct Right {
   const Tile& tile;
-  KW_DEVICE real operator()(int k, int n) const { return element(tile, k, n); }
+  int column = 0;
+  KW_DEVICE real operator()(int k, int n) const { return element(tile, k, column + n); }
 };
 
 // acc (+)= left @ right over K columns.
@@ -93,6 +94,11 @@ KW_DEVICE void gemm_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64,
 template <class T, int N, int K>
 KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, N>& b) {
   gemm_add(acc, a, b);
+}
+template <class T, int N, int K, int C>
+KW_DEVICE void gemm_add_columns_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                      const SharedTile<T, K, C>& b, int column) {
+  detail::multiply<K>(acc, true, detail::LeftTile<T, 64, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
 }
 template <int kPending, class... Tiles> KW_DEVICE void wait_group(Tiles&...) {}
 
