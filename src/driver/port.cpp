@@ -103,18 +103,26 @@ void keep_rows_for(const tl::Program& kernel, std::vector<transfer::Tiles>& rows
   });
 }
 
-SourcePtr own_expert(const Tools& tools, const spec::Form& form, Diagnostics& diagnostics) {
+std::vector<SourcePtr> own_experts(const Tools& tools, const spec::Form& form,
+                                   const std::string& target, Diagnostics& diagnostics) {
   const char* name = form.product                         ? "gemm.cu"
                      : transfer::values_are_of_keys(form) ? "latent_fwd.cu"
                                                           : nullptr;
-  if (!name) return nullptr;
-  const fs::path file = tools.home.kernels() / "sm80" / name;
-  const SourcePtr text = read_source(file.string());
-  if (!text) {
-    diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));
-    return nullptr;
+  std::vector<SourcePtr> texts;
+  if (!name) return texts;
+  const TargetLimits* limits = find_target(target);
+  for (const char* folder : {"sm90", "sm80"}) {
+    const fs::path file = tools.home.kernels() / folder / name;
+    const bool hoppers = folder == std::string_view("sm90");
+    if (hoppers && (!limits || !limits->hopper || !fs::exists(file))) continue;
+    const SourcePtr text = read_source(file.string());
+    if (!text) {
+      diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));
+      return {};
+    }
+    texts.push_back(make_source(fs::relative(file, tools.home.root).string(), text->text));
   }
-  return make_source(fs::relative(file, tools.home.root).string(), text->text);
+  return texts;
 }
 
 SourcePtr find_expert(const Tools& tools, const std::string& kernel, const std::string& target,
