@@ -80,10 +80,10 @@ def _sizes_of_case(symbols, case, product):
     return values
 
 
-def _draw_of(value, index, longest, as_example):
+def _draw_of(value, index, longest, as_example, times=1):
     """How an argument of case `index` is drawn.
 
-    Operands are normal. Integers take, in turn, 0 .. the longest size, the example's own range, and
+    Operands are normal. Integers take, in turn, 0 .. the longest size (`times` as much), the example's own range, and
     a few small values, so that empty and full prefixes both occur; flags take 0 and 1. Integers beyond
     any size are words of bits: they take all bits alike, in all words or in each, and the example's own
     range. Other floats spread as in the example. A number keeps the example's value in even cases; in odd ones a float
@@ -110,8 +110,8 @@ def _draw_of(value, index, longest, as_example):
             return {"kind": "integer", "low": -1, "high": 0} if index % 4 == 2 else \
                 {"kind": "integer", "low": alike, "high": alike}
         if index % 4 == 2:
-            return {"kind": "integer", "low": min(0, low), "high": 1 + longest // 16}
-        return {"kind": "integer", "low": min(0, low), "high": longest, "to_longest": True}
+            return {"kind": "integer", "low": min(0, low), "high": 1 + times * longest // 16}
+        return {"kind": "integer", "low": min(0, low), "high": times * longest, "times_longest": times}
     if value.dim() >= 3:
         return {"kind": "normal", "scale": 1.0}
     finite = value.double()
@@ -247,11 +247,22 @@ def make(spec, traced, cases):
     return index, np.concatenate(truths), np.concatenate(errors)
 
 
+def _times_longest(value, longest):
+    """How many times the longest size of the example an integer argument of it goes up to: tokens that are counted
+    where the keys stand for blocks of them. One for what stays within, and for words of bits."""
+    if value.is_floating_point() or value.dtype == torch.bool or not value.numel() or value.dim() == 0:
+        return 1
+    high = int(value.max())
+    return max(1, round(high / longest)) if high < 2**24 else 1
+
+
 def _case(spec, traced, interpreter, shapes_at, values, n):
     longest = max(values.values(), default=1)
+    of_example = max((d for v in traced.values if v.dim() > 2 for d in v.shape[2:-1]), default=1)
     streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
-        hows = {s: _draw_of(traced.values[s], n, longest, as_example) for s in streams}
+        hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example))
+                for s in streams}
         if traced.product:  # whose examples are mostly drawn at random: twice the same goldens
             for s in streams:
                 _round_scale(hows[s])

@@ -152,6 +152,14 @@ class Maker {
     source_ = lift::lift(expert_, tools_->clang, diagnostics_);
     if (!source_ || !tl::verify(*source_, diagnostics_)) return false;
     if (sketched_) keep_rows_for(*source_, *tiles_);
+    if (options_.kernel.empty() && !sketched_) {
+      const auto own = tiles_of_text(tools_->home, expert_->name, diagnostics_);
+      if (!own) return false;
+      if (!own->empty()) {
+        std::erase_if(*tiles_, [](const transfer::Tiles& row) { return !row.users; });
+        tiles_->insert(tiles_->end(), own->begin(), own->end());
+      }
+    }
     if (!options_.kernel.empty() && !capture_->form.product) {
       if (!is_plain(*source_, diagnostics_)) return false;
       keep_rows_for(*source_, *tiles_);
@@ -468,7 +476,7 @@ class Maker {
   CapturedGraph graph_;
   std::optional<Tools> tools_;
   SourcePtr expert_;
-  SourcePtr other_;  // the text to try where this one does not fit
+  SourcePtr other_;        // the text to try where this one does not fit
   bool sketched_ = false;  // the expert's text is made from a sketch
   std::optional<std::vector<transfer::Tiles>> tiles_;
   std::optional<spec::Capture> capture_;

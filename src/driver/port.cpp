@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "support/targets.h"
 #include "transfer/facts.h"
 #include "transfer/pack.h"
 

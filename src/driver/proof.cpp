@@ -150,7 +150,8 @@ class ProofWriter {
     spec::Draws draws = capture_.cases.front().draws;
     draws.seed += 1000 + shape.M;
     for (auto& [name, draw] : draws.arguments)
-      if (capture_.lengths.count(name)) draw.high = std::max(shape.M, shape.N);
+      if (const auto times = capture_.lengths.find(name); times != capture_.lengths.end())
+        draw.high = times->second * std::max(shape.M, shape.N);
     bool same = true;
     std::optional<spec::Problem> p = problem(sizes, draws, same);
     if (!p) return false;

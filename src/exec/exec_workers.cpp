@@ -59,6 +59,11 @@ Next begin_copy(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+Next copy_at_once(Machine& m, Agent& a, const Stmt& s) {
+  if (SharedSlot* slot = bring_part(m, a, s)) part_has_come(a, *slot);
+  return Next::on;
+}
+
 Next copy_back(Machine& m, Agent& a, const Stmt& s) {
   const TileCopy copy = worker_copy_of(m, a, s, "s", true);
   if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
@@ -73,10 +78,8 @@ Next exec_copy_tile_async(Machine& m, Agent& a, const Stmt& s) { return begin_co
 Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
 Next exec_copy_tile_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
 
-Next exec_copy_in(Machine& m, Agent& a, const Stmt& s) {
-  if (SharedSlot* slot = bring_part(m, a, s)) part_has_come(a, *slot);
-  return Next::on;
-}
+Next exec_copy_in(Machine& m, Agent& a, const Stmt& s) { return copy_at_once(m, a, s); }
+Next exec_copy_tile_in(Machine& m, Agent& a, const Stmt& s) { return copy_at_once(m, a, s); }
 
 // A worker reads what it has brought itself, after its own wait: nobody else need have come.
 Next exec_widen(Machine& m, Agent& a, const Stmt& s) {

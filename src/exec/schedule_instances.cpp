@@ -53,7 +53,7 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   });
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::copy_async &&
-        s.op != Op::copy_in && s.op != Op::copy_tile_async)
+        s.op != Op::copy_in && s.op != Op::copy_tile_async && s.op != Op::copy_tile_in)
       return;
     const std::string tensor = s.expr("m")->text, tile = name_of_base(s.expr("d"));
     if (letter.count(tensor) && rows.count(tile)) units[letter[tensor]] = rows[tile];

@@ -304,6 +304,7 @@ Next Pen::copies(const Stmt& s) {
     case Op::copy_in:
     case Op::copy_out:
     case Op::copy_tile_async:
+    case Op::copy_tile_in:
     case Op::copy_tile_out:
       return worker_copy(s);
     case Op::widen:
@@ -367,7 +368,8 @@ Next Pen::worker_copy(const Stmt& s) {
   if (m_->faults.any()) return Next::on;
   const char* tile = in ? "d" : "s";
   const Region mine = share(s, tile, by);
-  const Kind kind = s.op == Op::copy_in ? Kind::write : in ? Kind::copy : Kind::read;
+  const bool at_once = s.op == Op::copy_in || s.op == Op::copy_tile_in;
+  const Kind kind = at_once ? Kind::write : in ? Kind::copy : Kind::read;
   if (mine.any()) at_tile(kind, s, tile, mine);
   return Next::on;
 }

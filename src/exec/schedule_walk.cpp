@@ -196,6 +196,7 @@ bool needs_worker(Op op) {
     case Op::widen:
     case Op::copy_out:
     case Op::copy_tile_async:
+    case Op::copy_tile_in:
     case Op::copy_tile_out:
     case Op::load:
     case Op::store:
@@ -287,6 +288,7 @@ Next Pen::record(const Stmt& s) {
     case Op::copy_in:
     case Op::copy_out:
     case Op::copy_tile_async:
+    case Op::copy_tile_in:
     case Op::copy_tile_out:
     case Op::load:
     case Op::store:

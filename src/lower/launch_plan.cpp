@@ -254,7 +254,7 @@ class Planner {
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::copy_out) read_rows(s);
-      if (s.op == Op::copy_tile_async || s.op == Op::copy_tile_out)
+      if (s.op == Op::copy_tile_async || s.op == Op::copy_tile_in || s.op == Op::copy_tile_out)
         copied_by_rows_.insert(tl::base_name(s.expr("m")));
       if (s.op != Op::load_async && s.op != Op::multicast_async && s.op != Op::store_async) return;
       const std::string tensor = tl::base_name(s.expr("m"));

@@ -110,7 +110,7 @@ Sentence how(const Seen& seen) {
   if (seen.any({Op::load_async, Op::multicast_async})) ways.push_back("by the copy engine (TMA)");
   if (seen.any({Op::copy_async, Op::copy_tile_async}))
     ways.push_back("by asynchronous copies of all threads (cp.async)");
-  if (seen.any({Op::copy_in})) ways.push_back("through the registers of all threads");
+  if (seen.any({Op::copy_in, Op::copy_tile_in})) ways.push_back("through the registers of all threads");
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
   if (seen.any({Op::widen})) text += "FP8 becomes 16 bits wide in shared memory. ";

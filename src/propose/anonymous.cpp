@@ -137,7 +137,7 @@ spec::Capture anonymous(const spec::Capture& capture) {
   out.source = make_source("the function", "");
   for (spec::GoldenCase& c : out.cases) c.draws.arguments = renamed.keys(c.draws.arguments);
   out.lengths.clear();
-  for (const std::string& name : capture.lengths) out.lengths.insert(renamed(name));
+  for (const auto& [name, times] : capture.lengths) out.lengths[renamed(name)] = times;
   return out;
 }
 

@@ -181,7 +181,8 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
     for (const Json& json : index.at("cases")) {
       capture.cases.emplace_back();
       for (const Json& d : json.at("draws"))
-        if (d.value("to_longest", false)) capture.lengths.insert(d.at("name"));
+        if (const int64_t times = d.value("times_longest", 0))
+          capture.lengths[d.at("name")] = times;
       if (!reader.read(json, capture.cases.back()))
         return refuse("the stored outputs do not have the sizes that goldens.json says");
     }
@@ -241,7 +242,7 @@ Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& si
   int64_t longest = 1;
   for (const Size* s : {&capture.form.M, &capture.form.N})
     longest = std::max(longest, value_of(*s, sizes));
-  for (const std::string& name : capture.lengths) out.arguments[name].high = longest;
+  for (const auto& [name, times] : capture.lengths) out.arguments[name].high = times * longest;
   return out;
 }
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,8 +31,9 @@ struct Capture {
   Form form;
   SourcePtr source;  // the user's file as it was read
   std::vector<GoldenCase> cases;
-  // Integer arguments whose meaningful values go up to the longest size: prefix and other lengths.
-  std::set<std::string> lengths;
+  // Integer arguments whose meaningful values go up to the longest size, prefix and other lengths;
+  // or up to so many times as much, where they count in finer steps than the operands' rows.
+  std::map<std::string, int64_t> lengths;
 };
 
 // How many of the golden cases load_capture() holds the form against.

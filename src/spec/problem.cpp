@@ -26,15 +26,21 @@ std::vector<int64_t> indices_below(int64_t extent) {
   return out;
 }
 
+// How many heads and columns an expression is computed for.
+struct Extents {
+  Size heads, columns;
+};
+
 // The greatest value of an index that mentions coordinates, sizes and scalars alone.
-int64_t greatest(const ExprPtr& e, const Form& form, const Problem& problem) {
+int64_t greatest(const ExprPtr& e, const Extents& extents, const Form& form,
+                 const Problem& problem) {
   Program program(e, problem);
   const std::pair<Program::Slot, std::pair<const char*, const Size*>> coordinates[] = {
       {Program::b, {"b", &form.B}},
-      {Program::h, {"h", &form.H}},
+      {Program::h, {"h", &extents.heads}},
       {Program::i, {"i", &form.M}},
       {Program::j, {"j", &form.N}},
-      {Program::d, {"d", &form.Dv}}};
+      {Program::d, {"d", &extents.columns}}};
   std::vector<Program::Inputs> at = {{}};
   for (const auto& [slot, named] : coordinates) {
     if (!mentions(e, Kind::index, named.first)) continue;
@@ -67,7 +73,7 @@ void for_each_read(const ExprPtr& e, const std::function<void(const Expr&)>& vis
 
 // Grows the sizes that belong to an argument alone; scalars are known already.
 void grow_to_what_is_read(const Form& form, Problem& problem) {
-  const auto grow = [&](const Expr& read) {
+  const auto grow_for = [&](const Expr& read, const Extents& extents) {
     const Argument* a = form.argument(read.name);
     for (size_t d = 0; a && d < a->dims.size(); ++d) {
       const std::string& size = a->dims[d].name;
@@ -76,11 +82,26 @@ void grow_to_what_is_read(const Form& form, Problem& problem) {
           !is_known(read.args[d], problem))
         continue;
       problem.sizes[size] =
-          std::max(problem.sizes[size], greatest(read.args[d], form, problem) + 1);
+          std::max(problem.sizes[size], greatest(read.args[d], extents, form, problem) + 1);
     }
   };
-  for (const Term& t : form.terms)
+  const auto grow = [&](const Expr& read) { grow_for(read, {form.H, form.Dv}); };
+  const auto grow_for_row = [&](const Operand& operand, const Extents& extents) {
+    if (!operand.row) return;
+    const auto grow_here = [&](const Expr& read) { grow_for(read, extents); };
+    for (const ExprPtr& e : operand.row->sums) for_each_read(e, grow_here);
+    for_each_read(operand.row->element, grow_here);
+  };
+  for (const Term& t : form.terms) {
     for (const ExprPtr& e : {t.score, t.keep, t.sink, t.factor}) for_each_read(e, grow);
+    grow_for_row(t.q, {form.H, form.D});
+    grow_for_row(t.k, {form.G, form.D});
+    grow_for_row(t.v, {form.G, form.Dv});
+    for (const FurtherProduct& m : t.more) {
+      grow_for_row(m.q, {form.H, {"", m.D}});
+      grow_for_row(m.k, {form.H, {"", m.D}});
+    }
+  }
   for_each_read(form.epilogue, grow);
   if (form.product) for_each_read(form.product->value, grow);
 }

@@ -22,6 +22,11 @@ bool ends_job(const Stmt& s) {
   return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::differs || s.op == Op::row_max;
 }
 
+// A copy through the threads' registers, which wait for it.
+bool comes_at_once(const Event& e) {
+  return e.stmt->op == Op::copy_in || e.stmt->op == Op::copy_tile_in;
+}
+
 }  // namespace
 
 bool Simulation::step(int agent, const Event& e) {
@@ -80,7 +85,7 @@ bool Simulation::step(int agent, const Event& e) {
       break;
     case Kind::read:
     case Kind::write:
-      if (e.stmt->op == Op::copy_in && !bring(agent, e)) return false;
+      if (comes_at_once(e) && !bring(agent, e)) return false;
       if (e.stmt->op != Op::gemm && e.stmt->op != Op::gemm_add &&
           e.stmt->op != Op::gemm_add_transposed)
         return move(agent, e);
@@ -236,13 +241,13 @@ bool Simulation::move(int agent, const Event& e) {
   const double instructions = bytes(e) / 4 / 512;
   Cost cost{2 * instructions, 0, 0, 0, 30};
   if (e.stmt->op == Op::widen) cost.alu = cost.issue = 6 * instructions;
-  if (e.stmt->op == Op::copy_in) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
+  if (comes_at_once(e)) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
   const bool stored = e.stmt->op == Op::store || e.stmt->op == Op::store_columns;
   const bool rows = e.stmt->op == Op::put_rows || e.stmt->op == Op::get_rows;
   if (stored) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
   const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
   if (out) store(agent, e);
-  if (e.stmt->op != Op::load && !stored && !rows && e.stmt->op != Op::copy_in &&
+  if (e.stmt->op != Op::load && !stored && !rows && !comes_at_once(e) &&
       e.stmt->op != Op::widen && !out) {
     ++a.at;
     return true;  // a number from the queue

@@ -55,6 +55,8 @@ Op family(Op op) {
       return Op::load_async;
     case Op::copy_in:
       return Op::copy_async;
+    case Op::copy_tile_in:
+      return Op::copy_tile_async;
     case Op::cluster_barrier:
       return Op::barrier;
     default:

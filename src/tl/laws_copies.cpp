@@ -216,6 +216,9 @@ void tile_of_matrix(Check& c, const Symbol& tensor, const Symbol& tile, bool out
 void law_copy_tile_async(Check& c) {
   tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
 }
+void law_copy_tile_in(Check& c) {
+  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
 void law_copy_tile_out(Check& c) {
   tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
 }

@@ -64,7 +64,9 @@ class ForTarget {
       broken("C1", s, fmt::format("the element type is {}", s.word("t")), "element f16");
     if (is_of_ampere(s.op) && !limits_->ampere)
       broken("C2", s, fmt::format("`{}` is a copy under way", word(s.op)),
-             s.op == Op::copy_async ? "copy_in, and a sync_block after it" : "nothing");
+             s.op == Op::copy_async        ? "copy_in, and a sync_block after it"
+             : s.op == Op::copy_tile_async ? "copy_tile_in, and a sync_block after it"
+                                           : "nothing");
     const bool narrow = s.has("t") && !s.items("t").empty() &&
                         (s.items("t")[0].type == "e4m3" || s.items("t")[0].name == "e4m3");
     if ((narrow || s.op == Op::widen) && !limits_->fp8)

@@ -85,8 +85,9 @@ ExprPtr factor_of(const ExprPtr& e, const std::function<bool(const tl::Expr&)>& 
   return nullptr;
 }
 
-constexpr std::initializer_list<Op> kLoads = {Op::load_async, Op::multicast_async, Op::copy_async,
-                                              Op::copy_in, Op::copy_tile_async};
+constexpr std::initializer_list<Op> kLoads = {Op::load_async,      Op::multicast_async,
+                                              Op::copy_async,      Op::copy_in,
+                                              Op::copy_tile_async, Op::copy_tile_in};
 
 class Finder {
  public:

@@ -142,14 +142,14 @@ class ProductEdit {
         p, [&](const Stmt& s) { return s.op == Op::load && tl::base_name(s.expr("d")) == left; });
     if (load) left = tl::base_name(load->expr("s"));
     const auto filled_from = [&](const std::string& tile) -> std::string {
-      const Stmt* copy = find(p, [&](const Stmt& s) {
-        return s.op == Op::copy_tile_async && tl::base_name(s.expr("d")) == tile;
-      });
+      const Stmt* copy = find(
+          p, [&](const Stmt& s) { return brings_tile(s) && tl::base_name(s.expr("d")) == tile; });
       return copy ? tl::base_name(copy->expr("m")) : "";
     };
     f_.a = filled_from(left);
     f_.b = filled_from(tl::base_name(product->expr("b")));
-    if (f_.a.empty() || f_.b.empty()) return missing("copies of both operands (copy_tile_async)");
+    if (f_.a.empty() || f_.b.empty())
+      return missing("copies of both operands (copy_tile_async or copy_tile_in)");
     const Stmt* store = find(p, [&](const Stmt& s) {
       return s.op == Op::store && tl::base_name(s.expr("s")) == f_.acc;
     });
@@ -300,12 +300,12 @@ class ProductEdit {
         return false;
     }
     const Found copy = place_of(result_.program.body, [&](const Stmt& s) {
-      return s.op == Op::copy_tile_async && tl::base_name(s.expr("m")) == name;
+      return brings_tile(s) && tl::base_name(s.expr("m")) == name;
     });
     const Stmt was = (*copy.block)[copy.at];
     copy.block->erase(copy.block->begin() + copy.at);
     const auto text = [&](const char* hole) { return tl::print(was.expr(hole)); };
-    return insert(copy, fmt::format("copy_tile_async {}[{}, {}, {}, {}] -> {} by {}", name,
+    return insert(copy, fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(was.op), name,
                                     no_batch ? "0" : text("b"), no_head ? "0" : text("h"),
                                     text("r"), text("j"), text("d"), text("k")));
   }

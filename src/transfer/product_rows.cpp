@@ -14,6 +14,12 @@ bool declares(const Stmt& s, const std::string& name) {
   return s.items("d").size() == 1 && s.items("d")[0].name == name;
 }
 
+}  // namespace
+
+bool brings_tile(const Stmt& s) { return s.op == Op::copy_tile_async || s.op == Op::copy_tile_in; }
+
+namespace {
+
 // The statement with the sum along the rows of `b`; empty for one that says nothing of it.
 std::string changed(const Stmt& s, const std::string& b, const std::string& ring) {
   const auto of = [&](const char* hole) { return tl::print(s.expr(hole)); };
@@ -24,8 +30,8 @@ std::string changed(const Stmt& s, const std::string& b, const std::string& ring
   }
   if (s.op == Op::ring && declares(s, ring))
     return fmt::format("tile {}: ring({}) of element[{}, {}]", ring, of("n"), of("c"), of("r"));
-  if (s.op == Op::copy_tile_async && tl::base_name(s.expr("m")) == b)
-    return fmt::format("copy_tile_async {}[{}, {}, {}, {}] -> {} by {}", b, of("b"), of("h"),
+  if (brings_tile(s) && tl::base_name(s.expr("m")) == b)
+    return fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(s.op), b, of("b"), of("h"),
                        of("j"), of("r"), of("d"), of("k"));
   if (s.op == Op::gemm_add && tl::base_name(s.expr("b")) == ring)
     return fmt::format("gemm_add_transposed {} += {} @ {}.T", of("c"), of("a"), of("b"));
@@ -37,8 +43,7 @@ std::string changed(const Stmt& s, const std::string& b, const std::string& ring
 bool sum_along_right_rows(tl::Program& program, const std::string& b, Diagnostics& diagnostics) {
   std::string ring;
   tl::walk(program.body, [&](const Stmt& s) {
-    if (s.op == Op::copy_tile_async && tl::base_name(s.expr("m")) == b)
-      ring = tl::base_name(s.expr("d"));
+    if (brings_tile(s) && tl::base_name(s.expr("m")) == b) ring = tl::base_name(s.expr("d"));
   });
   int count = 0;
   tl::walk(program.body, [&](Stmt& s) {

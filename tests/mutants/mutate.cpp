@@ -38,6 +38,7 @@ bool orchestrates(Op op) {
     case Op::store_async:
     case Op::copy_async:
     case Op::copy_in:
+    case Op::copy_tile_in:
     case Op::copy_out:
     case Op::load:
     case Op::store:

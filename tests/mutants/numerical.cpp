@@ -185,6 +185,7 @@ bool computes(Op op) {
     case Op::multicast_async:
     case Op::copy_async:
     case Op::copy_in:
+    case Op::copy_tile_in:
     case Op::store_async:
     case Op::copy_out:
       return true;

@@ -128,8 +128,17 @@ def attention(q, k, v):
 def test_integers_are_drawn_over_their_whole_range():
     prefix = torch.tensor([17, 130], dtype=torch.int32)
     ranges = [goldens._draw_of(prefix, n, 256, False) for n in range(4)]
-    assert ranges[0]["to_longest"]
+    assert ranges[0]["times_longest"] == 1
     assert [(r["low"], r["high"]) for r in ranges] == [(0, 256), (17, 130), (0, 17), (17, 130)]
+
+
+def test_integers_finer_than_the_sizes_are_drawn_beyond_them():
+    tokens = torch.tensor([8192, 5000], dtype=torch.int32)  # 511 keys stand for 16 tokens each
+    assert goldens._times_longest(tokens, 511) == 16 and goldens._times_longest(tokens, 8192) == 1
+    assert goldens._times_longest(torch.tensor([2**30]), 511) == 1  # a word of bits
+    ranges = [goldens._draw_of(tokens, n, 100, False, 16) for n in range(4)]
+    assert [(r["low"], r["high"]) for r in ranges] == [(0, 1600), (5000, 8192), (0, 101), (5000, 8192)]
+    assert ranges[0]["times_longest"] == 16
 
 
 def test_a_sequence_dimension_is_told_from_a_head_dimension(tmp_path):

@@ -93,7 +93,7 @@ void expect_wrong_sums_are_noticed(const Capture& right) {
 void expect_rows_without_a_key_are_noticed(const Capture& right) {
   Capture wrong = right;
   wrong.form.terms[0].finite_mask = false;
-  EXPECT_EQ(right.lengths, std::set<std::string>{"length"});
+  EXPECT_EQ(right.lengths, (std::map<std::string, int64_t>{{"length", 1}}));
   EXPECT_EQ(draws_for(right, {{"M", 40}, {"N", 70}}, 1).arguments.at("length").high, 70);
   Diagnostics diagnostics;
   EXPECT_FALSE(check_goldens(wrong, 1, diagnostics));
@@ -136,6 +136,27 @@ TEST(Problem, a_size_that_an_argument_alone_has_is_what_is_read_of_it) {
   const auto unknown = make_problem(form, {{"N", 312}, {"L1", 2}, {"L2", 4}}, draws, d);
   ASSERT_TRUE(unknown);  // of any M
   EXPECT_EQ(unknown->sizes.at("L1"), 2);
+}
+
+// Scales of blocks of 128 keys, in the rows of k; of a head for each key head.
+TEST(Problem, a_size_grows_to_what_operands_rows_read_too) {
+  const auto h = leaf(Kind::index, Type::integer, "h"), j = leaf(Kind::index, Type::integer, "j");
+  Form form;
+  form.B = {"", 1}, form.M = {"M", 0}, form.N = {"N", 0};
+  form.H = {"", 6}, form.G = {"", 2}, form.D = form.Dv = {"", 1};
+  Argument a;
+  a.name = "scales", a.dtype = Dtype::f32, a.is_tensor = true;
+  a.dims = {{"L1", 0}, {"L2", 0}};
+  form.arguments.push_back(a);
+  form.terms.resize(1);
+  form.terms[0].k.row = RowMap{{}, read("scales", Type::real, {h, binary("//", j, integer(128))})};
+  Draws draws;
+  draws.arguments["scales"] = {Draw::Kind::uniform, 0, 1, 0, 3};
+  Diagnostics d;
+  const auto problem = make_problem(form, {{"M", 20}, {"N", 300}, {"L1", 1}, {"L2", 1}}, draws, d);
+  ASSERT_TRUE(problem) << render(d);
+  EXPECT_EQ(problem->sizes.at("L2"), 3);
+  EXPECT_EQ(problem->sizes.at("L1"), 2);
 }
 
 // What the examples' own texts say they are.

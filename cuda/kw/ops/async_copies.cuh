@@ -148,6 +148,35 @@ KW_DEVICE void copy_in(const Tensor<const T, Dims...>& from, Coords at, SharedTi
   }
 }
 
+// The same for a tile that is part of wider rows, as copy_tile_async.
+template <int kWorkers, class T, char... Dims, int R, int C>
+KW_DEVICE void copy_tile_in(const Tensor<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to) {
+  const detail::Share<kWorkers> mine;
+  const int column = at.column + mine.chunk * 8;
+  const T* src = detail::row_of(from, {at.batch, at.head, at.row}, mine.row) + column;
+  const u32 dst = to.chunk(mine.row, mine.chunk);
+  constexpr int panels = C / 64, kAtOnce = 8 / panels > 0 ? 8 / panels : 1;  // rows
+#pragma unroll
+  for (int first = 0; first < R; first += kAtOnce * mine.rows) {
+    ptx::Words16 words[kAtOnce][panels] = {};
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int row = first + n * mine.rows + mine.row;
+      const bool inside = row < R && at.row + row < from.extent[2];
+#pragma unroll
+      for (int panel = 0; panel < panels; ++panel)
+        if (inside && column + panel * 64 < from.extent[3]) words[n][panel] = ptx::load_global_16(src + panel * 64);
+      src += mine.rows * from.stride[2];
+    }
+#pragma unroll
+    for (int n = 0; n < kAtOnce; ++n)
+#pragma unroll
+      for (int panel = 0; panel < panels; ++panel)
+        if (first + n * mine.rows + mine.row < R)
+          ptx::store_shared_16(dst + (first + n * mine.rows) * 128 + panel * (R * 128), words[n][panel]);
+  }
+}
+
 // By all threads of kWorkers workers, after a sync with who wrote the tile: to global memory, 16 bytes
 // a thread at a time. Rows past the end are not written.
 template <int kWorkers, class T, char... Dims, int R, int C>
