@@ -154,6 +154,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + 1 + ADDERS), 1) laten
                 kw::wait(shared.q_full[u]);                      // the output of the block before has left
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
+                    kw::wait(shared.k_full[t]);
                     kw::wait(shared.p_full[t]);
                     kw::get_rows(shared.factor_s[t], factor);
                     raised = kw::differs(factor, 1.0f);

@@ -83,6 +83,8 @@ struct Facts {
   std::map<std::string, std::string> freed_by;
   // Which ring a barrier tells of: load_async and multicast_async arrive there.
   std::map<std::string, std::string> fills;
+  // Tiles that some store_async moves to global memory; others leave in no way.
+  std::set<std::string> stored;
   // The copies out of a thread of the loader that has waited for the barrier.
   std::map<std::string, std::vector<const Stmt*>> hands_over;
   std::map<std::string, ExprPtr> toggles;

@@ -139,6 +139,7 @@ void law_store_async(Check& c) {
     c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `in` tensor", tensor.name))
         .notes.push_back({"declared here", tensor.span});
   box_fits(c, tensor, tile);
+  c.facts.stored.insert(tile.name);
   if (!c.inside(Op::thread)) {
     c.broken("C6", c.stmt.span, "every thread of a worker would store");
     return;
