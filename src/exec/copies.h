@@ -25,8 +25,8 @@ bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
 // Rows of a tensor that whole workers copy: place.tensor and of_rows as above; slot null after a
 // fault.
 TileCopy worker_copy_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view tile, bool out);
-// Writes the tile's rows to the tensor.
-void write_rows(Machine& m, const tl::Stmt& s, const TileCopy& copy);
+// Writes the tile's rows to the tensor: of `by` workers, those of the one that asks.
+void write_rows(Machine& m, const Agent& a, const tl::Stmt& s, const TileCopy& copy, int64_t by);
 // Arrives at the barrier, whose use completes when the slot has been filled.
 void announce(Machine& m, Agent& a, const tl::Stmt& s, const TileCopy& copy);
 

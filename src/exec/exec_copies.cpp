@@ -167,13 +167,14 @@ int64_t columns_inside(const TileCopy& copy, const Tensor& t) {
 }
 }  // namespace
 
-void write_rows(Machine& m, const Stmt& s, const TileCopy& copy) {
+// A warp has four rows of every 16 * by: eight threads copy a row.
+void write_rows(Machine& m, const Agent& a, const Stmt& s, const TileCopy& copy, int64_t by) {
   const Coordinates to{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
   Global& g = m.tensors.at(copy.place.tensor);
   const Tile& tile = copy.to.slot->tile;
   const int64_t columns = columns_inside(copy, g.data);
   for (int r = 0; r < tile.rows && to.row + r < g.data.shape[2]; ++r)
-    for (int c = 0; c < columns; ++c)
+    for (int c = 0; c < columns && (by == 1 || r / 16 % by == a.worker); ++c)
       write_element(m, s, g, offset_of(g.data, to, to.row + r) + copy.column + c, tile,
                     size_t(r) * tile.columns + c);
 }
@@ -300,6 +301,7 @@ Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
   if (m.kernel->op == tl::Op::workers_kernel) {  // the other threads' rows are there after a sync
     to.slot->copiers = to.slot->copied = to.slot->opened = 1;
     to.slot->synced = 0;
+    to.slot->stored_by = -1;  // of several workers, perhaps: a sync tells, no barrier
     a.unsynced.push_back(to.slot);
   }
   return Next::on;
