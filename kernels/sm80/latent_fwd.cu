@@ -1,12 +1,13 @@
 // Softmax attention forward whose values are the first columns of its keys, as in latent attention
-// with absorbed projections: 512 of 576 columns for all heads. For GPUs with 227 KB of shared memory.
+// with absorbed projections: 512 of 576 columns for all heads. For GPUs with 227 KB of shared memory,
+// and, with half the keys at a time, 163 KB (latent_fwd.tiles.json).
 //
 // A thread block computes BM rows of the output. A row is one of the R query heads that share a key
 // head, so one read of a key serves them all. The output of 64 rows is too wide for the registers of
 // one worker: each of two has half of its columns, and both compute the scores. What is left of the
 // keys' columns by the time their values are needed is in the L2 cache: a block of keys comes from
 // memory once. K of the next block is copied under the softmax and the product with V, V under the
-// scores. O leaves through the place of V.
+// scores. O leaves through the place of Q.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
@@ -26,9 +27,9 @@ struct Args {
 };
 
 struct Shared {
-    kw::SharedTile<element, BM, D> q_s;
+    kw::SharedTile<element, BM, D> q_s;                          // in the end, the output
     kw::SharedTile<element, BN, D> k_s;
-    kw::SharedTile<element, BN, W> v_s[WORKERS];                 // in the end, the output
+    kw::SharedTile<element, BN, W> v_s[WORKERS];
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
@@ -101,8 +102,8 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, 1) latent_fwd(const 
         kw::store_rows(lse_r, args.lse, {c.b, c.h, i0});
     }
     kw::map(acc, [&](kw::real x, kw::real r) { return x * r; }, inverse);
-    kw::sync_worker(me);                                         // V has been read
-    kw::store(acc, shared.v_s[me]);
-    kw::sync_worker(me);
-    kw::copy_tile_out<1>(shared.v_s[me], args.o, {c.b, c.h, i0, me * W});
+    kw::sync_block();                                            // Q has been read
+    kw::store_columns(acc, shared.q_s, me * W);
+    kw::sync_block();
+    kw::copy_tile_out<WORKERS>(shared.q_s, args.o, {c.b, c.h, i0, 0});
 }

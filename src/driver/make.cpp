@@ -54,6 +54,12 @@ bool lacks_registers(const Diagnostics& diagnostics) {
   return false;
 }
 
+std::string first_message(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.all())
+    if (d.severity == Severity::error) return d.message;
+  return "no reason is known";
+}
+
 class Maker {
  public:
   Maker(const MakeOptions& options, const Say& say, Diagnostics& diagnostics)
@@ -102,8 +108,10 @@ class Maker {
     }
     if (!capture_ || !types_fit(capture_->form, options_.target, diagnostics_)) return false;
     if (options_.kernel.empty() && !options_.from_sketch) {
-      if (const SourcePtr own = own_expert(*tools_, capture_->form, options_.target, diagnostics_)) {
-        expert_ = own;
+      const auto own = own_experts(*tools_, capture_->form, options_.target, diagnostics_);
+      if (!own.empty()) {
+        expert_ = own.front();
+        other_ = own.size() > 1 ? own[1] : nullptr;
         sketched_ = false;
       }
       if (diagnostics_.has_errors()) return false;
@@ -145,6 +153,14 @@ class Maker {
     source_ = lift::lift(expert_, tools_->clang, diagnostics_);
     if (!source_ || !tl::verify(*source_, diagnostics_)) return false;
     if (sketched_) keep_rows_for(*source_, *tiles_);
+    if (options_.kernel.empty() && !sketched_) {
+      const auto own = tiles_of_text(tools_->home, expert_->name, diagnostics_);
+      if (!own) return false;
+      if (!own->empty()) {
+        std::erase_if(*tiles_, [](const transfer::Tiles& row) { return !row.users; });
+        tiles_->insert(tiles_->end(), own->begin(), own->end());
+      }
+    }
     if (!options_.kernel.empty() && !capture_->form.product) {
       if (!is_plain(*source_, diagnostics_)) return false;
       keep_rows_for(*source_, *tiles_);
@@ -173,6 +189,14 @@ class Maker {
       if (!fits && transferred_ && transferred_->roomier && lacks_registers(attempt_)) {
         say("build", fmt::format("{}: too few registers with these tiles; roomier ones next",
                                  options_.target));
+        continue;
+      }
+      if (!fits && other_) {
+        say("lower", fmt::format("{} does not fit ({}); {} next", expert_->name,
+                                 first_message(attempt_), other_->name));
+        expert_ = std::move(other_);
+        if (!lift()) return false;
+        tried = -1;
         continue;
       }
       const bool holds = fits && check();
@@ -453,6 +477,7 @@ class Maker {
   CapturedGraph graph_;
   std::optional<Tools> tools_;
   SourcePtr expert_;
+  SourcePtr other_;        // the text to try where this one does not fit
   bool sketched_ = false;  // the expert's text is made from a sketch
   std::optional<std::vector<transfer::Tiles>> tiles_;
   std::optional<spec::Capture> capture_;

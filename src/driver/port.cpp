@@ -104,21 +104,28 @@ void keep_rows_for(const tl::Program& kernel, std::vector<transfer::Tiles>& rows
   });
 }
 
-SourcePtr own_expert(const Tools& tools, const spec::Form& form, const std::string& target,
-                     Diagnostics& diagnostics) {
+std::vector<SourcePtr> own_experts(const Tools& tools, const spec::Form& form,
+                                   const std::string& target, Diagnostics& diagnostics) {
   const char* name = form.product                         ? "gemm.cu"
                      : transfer::values_are_of_keys(form) ? "latent_fwd.cu"
                                                           : nullptr;
-  if (!name) return nullptr;
+  std::vector<SourcePtr> texts;
+  if (!name) return texts;
   const TargetLimits* limits = find_target(target);
-  const bool hoppers = form.product && limits && limits->hopper;
-  const fs::path file = tools.home.kernels() / (hoppers ? "sm90" : "sm80") / name;
-  const SourcePtr text = read_source(file.string());
-  if (!text) {
-    diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));
-    return nullptr;
+  std::vector<std::string> folders = {"sm80"};
+  if (limits && limits->hopper) folders.insert(folders.begin(), "sm90");
+  if (limits && !limits->ampere) folders.insert(folders.begin(), "sm75");
+  for (const std::string& folder : folders) {
+    const fs::path file = tools.home.kernels() / folder / name;
+    if (folder != "sm80" && !fs::exists(file)) continue;
+    const SourcePtr text = read_source(file.string());
+    if (!text) {
+      diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));
+      return {};
+    }
+    texts.push_back(make_source(fs::relative(file, tools.home.root).string(), text->text));
   }
-  return make_source(fs::relative(file, tools.home.root).string(), text->text);
+  return texts;
 }
 
 SourcePtr find_expert(const Tools& tools, const std::string& kernel, const std::string& target,

@@ -18,11 +18,11 @@
 
 namespace kw::driver {
 
-// The text for functions that are not what attention_fwd.cu computes: products (gemm.cu, Hopper's
-// own or that of all others), and attention whose values are columns of its keys (latent_fwd.cu,
-// one for all targets). Null for other functions, and where it reports driver.kernel.
-SourcePtr own_expert(const Tools& tools, const spec::Form& form, const std::string& target,
-                     Diagnostics& diagnostics);
+// The texts for functions that are not what attention_fwd.cu computes: products (gemm.cu), and
+// attention whose values are columns of its keys (latent_fwd.cu). The first is to be tried first:
+// the target's own, where it has one. None for other functions, and where it reports driver.kernel.
+std::vector<SourcePtr> own_experts(const Tools& tools, const spec::Form& form,
+                                   const std::string& target, Diagnostics& diagnostics);
 
 // The text to start from: `kernel` where it is not empty, else the corpus's for `target`, by its
 // name in the project. Reports driver.target and driver.kernel (it cannot be read, or is no text).

@@ -301,7 +301,8 @@ class ProofWriter {
   void name_own_sizes(const transfer::Binding& b, const spec::Problem& p, Json& sizes) const {
     const auto tensor = p.tensors.find(b.user);
     const tl::Stmt* declared = transfer::declaration_of_argument(transferred_.program, b.argument);
-    if (tensor == p.tensors.end() || !declared || declared->op != tl::Op::arg_tensor) return;
+    if (tensor == p.tensors.end() || !declared) return;
+    if (declared->op != tl::Op::arg_tensor && declared->op != tl::Op::arg_tiled) return;
     const std::vector<tl::Item>& letters = declared->items("s");
     for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
       if (letters[k].name.empty())

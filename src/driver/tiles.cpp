@@ -59,4 +59,15 @@ std::optional<Rows> find_tiles(const Home& home, const std::string& file,
   return rows;
 }
 
+std::optional<Rows> tiles_of_text(const Home& home, const std::string& text,
+                                  Diagnostics& diagnostics) {
+  Rows rows;
+  const fs::path path = (home.root / text).replace_extension(".tiles.json");
+  if (!fs::exists(path)) return rows;
+  const std::string name = fs::relative(path, home.root).string();
+  if (!add(make_source(name, read_source(path.string())->text), false, rows, diagnostics))
+    return std::nullopt;
+  return rows;
+}
+
 }  // namespace kw::driver

@@ -4,6 +4,7 @@
 //   2. the file that KERNELWRIGHT_TILES names
 //   3. kernels/<arch>/tiles.json, shipped beside each expert text; a row's targets say which text
 //      it is for
+// A text whose tiles no other text has, has a file of its own: kernels/sm80/latent_fwd.tiles.json.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,5 +19,10 @@ namespace kw::driver {
 // tiles.read for a named file that cannot be read, and what read_tiles reports.
 std::optional<std::vector<transfer::Tiles>> find_tiles(const Home& home, const std::string& file,
                                                        Diagnostics& diagnostics);
+
+// Rows for one text alone, whose file stands beside it; none where it has none. `text` as
+// own_experts names it.
+std::optional<std::vector<transfer::Tiles>> tiles_of_text(const Home& home, const std::string& text,
+                                                          Diagnostics& diagnostics);
 
 }  // namespace kw::driver

@@ -17,13 +17,16 @@ struct TileCopy {
 TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
 // The tile, zero past the end of the tensor; of_rows and of_columns say what it is.
 Tile fetch(const TileCopy& copy);
+// Whether `columns` columns from `column` on are whole panels inside of the tile.
+bool columns_are_panels(Machine& m, const tl::Stmt& s, const Tile& tile, int64_t column,
+                        int64_t columns);
 // Nobody may still read, or wait for, what a slot holds.
 bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
 // Rows of a tensor that whole workers copy: place.tensor and of_rows as above; slot null after a
 // fault.
 TileCopy worker_copy_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view tile, bool out);
-// Writes the tile's rows to the tensor.
-void write_rows(Machine& m, const tl::Stmt& s, const TileCopy& copy);
+// Writes the tile's rows to the tensor: of `by` workers, those of the one that asks.
+void write_rows(Machine& m, const Agent& a, const tl::Stmt& s, const TileCopy& copy, int64_t by);
 // Arrives at the barrier, whose use completes when the slot has been filled.
 void announce(Machine& m, Agent& a, const tl::Stmt& s, const TileCopy& copy);
 

@@ -24,6 +24,8 @@ Next exec_workers(Machine& m, Agent& a, const Stmt& s) {
   return Next::entered;
 }
 
+Next exec_registers_up(Machine&, Agent&, const Stmt&) { return Next::on; }
+
 Next exec_thread(Machine& m, Agent& a, const Stmt& s) {
   const int64_t warp = integer_of(context(m, a, s), s.expr("k"));
   if (a.thread >= 0 && a.thread != warp) return Next::on;

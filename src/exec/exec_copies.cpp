@@ -89,6 +89,16 @@ bool same_shape(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
 
 }  // namespace
 
+bool columns_are_panels(Machine& m, const Stmt& s, const Tile& tile, int64_t column,
+                        int64_t columns) {
+  const int panel = tile.columns % 64 == 0 ? 64 : 32;
+  if (column >= 0 && column + columns <= tile.columns && column % panel == 0) return true;
+  m.faults.raise("exec.bounds", &s,
+                 fmt::format("{}: columns {} to {} of {}, which has panels of {}", cite(s), column,
+                             column + columns - 1, tile.columns, panel));
+  return false;
+}
+
 bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
   const char* why = slot.arriving   ? "another copy into it is on its way"
                     : slot.products ? "a product reads it"
@@ -160,13 +170,14 @@ int64_t columns_inside(const TileCopy& copy, const Tensor& t) {
 }
 }  // namespace
 
-void write_rows(Machine& m, const Stmt& s, const TileCopy& copy) {
+// A warp has four rows of every 16 * by: eight threads copy a row.
+void write_rows(Machine& m, const Agent& a, const Stmt& s, const TileCopy& copy, int64_t by) {
   const Coordinates to{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
   Global& g = m.tensors.at(copy.place.tensor);
   const Tile& tile = copy.to.slot->tile;
   const int64_t columns = columns_inside(copy, g.data);
   for (int r = 0; r < tile.rows && to.row + r < g.data.shape[2]; ++r)
-    for (int c = 0; c < columns; ++c)
+    for (int c = 0; c < columns && (by == 1 || r / 16 % by == a.worker); ++c)
       write_element(m, s, g, offset_of(g.data, to, to.row + r) + copy.column + c, tile,
                     size_t(r) * tile.columns + c);
 }
@@ -268,32 +279,83 @@ Next exec_load(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-Next exec_store(Machine& m, Agent& a, const Stmt& s) {
+namespace {
+// The agent has written the slot: others see it when it has handed it over.
+void stored(Agent& a, const Stmt& s, SharedSlot& slot, bool published) {
+  slot.tile.defined = true;
+  slot.filled_by = nullptr;
+  slot.stored_by = a.index;
+  slot.published = published;
+  slot.handed_over.clear();
+  if (std::find(a.stored.begin(), a.stored.end(), &slot) == a.stored.end())
+    a.stored.push_back(&slot);
+  slot.writer = &s;
+}
+
+// To columns `column` ... of a tile, which keeps what it has in the others.
+Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
   const auto from = tile_of(m, a, s, "s", Role::accumulator, true);
   const SharedUse to = shared_of(m, a, s, "d");
   if (!from || !to.slot || !may_fill(m, s, *to.slot)) return Next::on;
   Tile& tile = to.slot->tile;
-  // A wider tile keeps what it has in its further columns.
-  if ((from->rows != tile.rows || from->columns > tile.columns) && !same_shape(m, s, *from, tile))
-    return Next::on;
+  if (!columns_are_panels(m, s, tile, column, from->columns)) return Next::on;
+  if (from->rows != tile.rows && !same_shape(m, s, *from, tile)) return Next::on;
   for (int r = 0; r < from->rows; ++r)
     for (int c = 0; c < from->columns; ++c)
-      store_element(tile, size_t(r) * tile.columns + c, *from, size_t(r) * from->columns + c);
+      store_element(tile, size_t(r) * tile.columns + column + c, *from,
+                    size_t(r) * from->columns + c);
   tile.of_rows = from->of_rows;
   tile.of_columns = from->of_columns;
-  tile.defined = true;
-  to.slot->filled_by = nullptr;
-  to.slot->stored_by = a.index;
-  to.slot->published = false;
-  to.slot->handed_over.clear();
-  if (std::find(a.stored.begin(), a.stored.end(), to.slot) == a.stored.end())
-    a.stored.push_back(to.slot);
-  to.slot->writer = &s;
+  tile.masked = from->masked;
+  stored(a, s, *to.slot, false);
   if (m.kernel->op == tl::Op::workers_kernel) {  // the other threads' rows are there after a sync
     to.slot->copiers = to.slot->copied = to.slot->opened = 1;
     to.slot->synced = 0;
+    to.slot->stored_by = -1;  // of several workers, perhaps: a sync tells, no barrier
     a.unsynced.push_back(to.slot);
   }
+  return Next::on;
+}
+}  // namespace
+
+Next exec_store(Machine& m, Agent& a, const Stmt& s) { return store_at(m, a, s, 0); }
+Next exec_store_columns(Machine& m, Agent& a, const Stmt& s) {
+  return store_at(m, a, s, integer_of(context(m, a, s), s.expr("j")));
+}
+
+// No other engine reads a row ring, so nothing has to be published.
+Next exec_put_rows(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = row_of(m, a, s, "s", true);
+  const SharedUse to = shared_of(m, a, s, "d");
+  if (!from || !to.slot || m.faults.any()) return Next::on;
+  if (from->rows != to.slot->tile.rows || from->lanes != 1) {
+    m.faults.raise(
+        "exec.shape", &s,
+        fmt::format("{}: {} rows to a slot of {}", cite(s), from->rows, to.slot->tile.rows));
+    return Next::on;
+  }
+  to.slot->tile.x = from->x;
+  to.slot->tile.e = from->e;
+  to.slot->use = to.use;
+  stored(a, s, *to.slot, true);
+  return Next::on;
+}
+
+Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
+  const SharedUse at = shared_of(m, a, s, "s");
+  const auto to = row_of(m, a, s, "d", false);
+  if (!at.slot || !to || m.faults.any()) return Next::on;
+  const SharedSlot* from = readable_of(m, a, s, "s");
+  if (!from) return Next::on;
+  if (from->use != at.use || from->tile.rows != to->rows || to->lanes != 1) {
+    m.faults.raise(from->use != at.use ? "exec.stale" : "exec.shape", &s,
+                   fmt::format("{}: use {} of {} rows is wanted, the slot holds use {} of {}",
+                               cite(s), at.use, to->rows, from->use, from->tile.rows));
+    return Next::on;
+  }
+  to->x = from->tile.x;
+  to->e = from->tile.e;
+  to->defined = true;
   return Next::on;
 }
 

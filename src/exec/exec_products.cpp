@@ -5,7 +5,9 @@
 // A product's value is there when it is issued; that nobody may look before the wait is checked.
 #include <fmt/format.h>
 
-#include "exec/exec_ops.h"
+#include <optional>
+
+#include "exec/copies.h"
 
 namespace kw::exec {
 
@@ -149,10 +151,35 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
   if (adds && !transpose) record_visit(m, s, a, b);
 }
 
+// Some columns of a tile.
+std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t,
+                               int columns) {
+  const int64_t from = integer_of(context(m, agent, s), s.expr("j"));
+  if (!columns_are_panels(m, s, t, from, columns)) return std::nullopt;
+  Tile part(t.role, t.dtype, t.rows, columns, m.algebra);
+  for (int r = 0; r < t.rows; ++r) {
+    const size_t at = size_t(r) * t.columns + from, to = size_t(r) * columns;
+    if (t.e.empty())
+      std::copy_n(t.x.begin() + at, columns, part.x.begin() + to);
+    else
+      std::copy_n(t.e.begin() + at, columns, part.e.begin() + to);
+  }
+  part.defined = t.defined;
+  part.of_rows = t.of_rows;
+  part.of_columns = t.of_columns;
+  part.of_columns.known = true;
+  part.of_columns.first += from;
+  return part;
+}
+
 Next product(Machine& m, Agent& agent, const Stmt& s, bool transpose, bool adds, bool async) {
   const Operands o = operands_of(m, agent, s, adds);
   if (o.reads.empty()) return Next::on;
-  const Tile& b = o.reads.back()->tile;
+  const Tile& whole = o.reads.back()->tile;
+  std::optional<Tile> part;
+  if (s.has("j")) part = columns_of(m, agent, s, whole, o.c->columns);
+  if (m.faults.any()) return Next::on;
+  const Tile& b = part ? *part : whole;
   if (!fits(m, s, *o.c, *o.a, b, transpose) || !contracts_alike(m, s, *o.a, b, transpose))
     return Next::on;
   compute(m, s, *o.c, *o.a, b, transpose, adds);
@@ -180,6 +207,9 @@ Next exec_gemm_add_async(Machine& m, Agent& a, const Stmt& s) {
 }
 Next exec_gemm_add_transposed_async(Machine& m, Agent& a, const Stmt& s) {
   return product(m, a, s, true, true, true);
+}
+Next exec_gemm_add_columns_async(Machine& m, Agent& a, const Stmt& s) {
+  return product(m, a, s, false, true, true);
 }
 Next exec_gemm(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s, true, false, false); }
 Next exec_gemm_add(Machine& m, Agent& a, const Stmt& s) {

@@ -141,6 +141,21 @@ Next exec_exceeds(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+// A flag of no scores: whoever asks what was raised has been told the factor.
+Next exec_differs(Machine& m, Agent& a, const Stmt& s) {
+  const auto row = row_of(m, a, s, "m", true);
+  const Value value = real_of(context(m, a, s), s.expr("k"));
+  Flag* flag = flag_of(m, a, s);
+  if (m.faults.any() || !row) return Next::on;
+  bool other = false;
+  if (m.algebra)
+    for (const exact::Element& e : row->e) other |= !m.algebra->equal(e, value.e).holds;
+  else
+    for (float x : row->x) other |= x != float(value.x);
+  *flag = {true, other, Seen()};
+  return Next::on;
+}
+
 Next exec_raise(Machine& m, Agent& a, const Stmt& s) {
   const auto reference = row_of(m, a, s, "m", true);
   const auto factor = row_of(m, a, s, "r", false);

@@ -67,7 +67,7 @@ Next copy_at_once(Machine& m, Agent& a, const Stmt& s) {
 Next copy_back(Machine& m, Agent& a, const Stmt& s) {
   const TileCopy copy = worker_copy_of(m, a, s, "s", true);
   if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
-  write_rows(m, s, copy);
+  write_rows(m, a, s, copy, integer_of(context(m, a, s), s.expr("k")));
   return Next::on;
 }
 

@@ -223,6 +223,20 @@ void declare_tile(Machine& m, ThreadBlock& block, const Stmt& s) {
   declare_tiles(m, block, s, false);
 }
 
+// Slots of one column.
+void declare_row_ring(Machine& m, ThreadBlock& block, const Stmt& s) {
+  for (const Item& d : s.items("d")) {
+    SharedArray array;
+    array.is_ring = true;
+    array.ring = positive(m, s, s.expr("n"));
+    SharedSlot slot;
+    slot.tile = Tile(Role::shared, element_type(m, s, s.word("t")),
+                     int(positive(m, s, s.expr("r"))), 1, m.algebra);
+    array.slots.assign(array.ring, slot);
+    block.arrays[d.name] = std::move(array);
+  }
+}
+
 void declare_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
   for (const Item& d : s.items("d"))
     block.barriers[d.name] =

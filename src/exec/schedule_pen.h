@@ -56,6 +56,7 @@ class Pen {
   bool is_tile(const tl::Stmt& s, std::string_view hole) const;
   Region whole(const tl::Stmt& s, std::string_view hole);
   Region rows_of_warp(const tl::Stmt& s, std::string_view hole, int columns = 0);
+  Region columns(const tl::Stmt& s, std::string_view hole, int columns);
   Region share(const tl::Stmt& s, std::string_view hole, int64_t by);
   Region part(const tl::Stmt& s, std::string_view hole, int rank);
   const Tables::Shape& shape(const tl::Stmt& s, std::string_view hole);

@@ -100,6 +100,18 @@ Region Pen::rows_of_warp(const Stmt& s, std::string_view hole, int columns) {
   return r;
 }
 
+// Columns j ... of a tile, as many panels as `columns` fill.
+Region Pen::columns(const Stmt& s, std::string_view hole, int columns) {
+  const Tables::Shape& of = shape(s, hole);
+  const int64_t first = integer_of(context(*m_, a_, s), s.expr("j")) / of.columns;
+  Region r;
+  for (int g = 0; g < of.groups; ++g)
+    for (int p = 0; p < of.panels; ++p)
+      if (p >= first && p < first + (columns + of.columns - 1) / of.columns)
+        r.set(g * of.panels + p);
+  return r;
+}
+
 // Copies by all threads of `by` workers: eight threads a row, so a warp has four rows of every
 // 16 * by.
 Region Pen::share(const Stmt& s, std::string_view hole, int64_t by) {
@@ -307,9 +319,23 @@ Next Pen::copies(const Stmt& s) {
       reads(s, word_of(s, "s"));
       at_tile(Kind::write, s, "d", rows_of_warp(s, "d", extents_[word_of(s, "s")].columns));
       break;
+    case Op::store_columns:
+      reads(s, word_of(s, "s"));
+      at_tile(Kind::write, s, "d",
+              rows_of_warp(s, "d") & columns(s, "d", extents_[word_of(s, "s")].columns));
+      break;
+    case Op::put_rows:
+      reads(s, word_of(s, "s"));
+      at_tile(Kind::write, s, "d", rows_of_warp(s, "d"));
+      break;
+    case Op::get_rows:
+      at_tile(Kind::read, s, "s", rows_of_warp(s, "s"));
+      writes(s, word_of(s, "d"));
+      break;
     default:
       return product(s, s.op == Op::gemm_async || s.op == Op::gemm_add_async ||
-                            s.op == Op::gemm_add_transposed_async);
+                            s.op == Op::gemm_add_transposed_async ||
+                            s.op == Op::gemm_add_columns_async);
   }
   return Next::on;
 }
@@ -367,7 +393,8 @@ Next Pen::widen(const Stmt& s) {
 Next Pen::product(const Stmt& s, bool async) {
   const bool left_shared = is_tile(s, "a");
   const bool transposed = s.op == Op::gemm_add_transposed || s.op == Op::gemm_add_transposed_async;
-  const bool adds = s.op == Op::gemm_add || s.op == Op::gemm_add_async || transposed;
+  const bool adds = s.op == Op::gemm_add || s.op == Op::gemm_add_async ||
+                    s.op == Op::gemm_add_columns_async || transposed;
   const std::string c = base_of(s.expr("c")), left = base_of(s.expr("a"));
   const auto same = registers_.find(c);  // products that follow each other add to one accumulator
   if (!(adds && async && same != registers_.end() && same->second.in_flight)) {
@@ -378,7 +405,7 @@ Next Pen::product(const Stmt& s, bool async) {
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));
-  at_tile(kind, s, "b", whole(s, "b"));
+  at_tile(kind, s, "b", s.has("j") ? columns(s, "b", extents_[c].columns) : whole(s, "b"));
   const Tables::Shape& shape_of_left = left_shared ? shape(s, "a") : Tables::Shape{};
   const int depth =
       left_shared ? shape_of_left.panels * shape_of_left.columns : extents_[left].columns;

@@ -148,6 +148,11 @@ Next Pen::registers(const Stmt& s) {
       set_flag(s, registers_[word_of(s, "l")].of);
       compute(s, word_of(s, "m"));
       break;
+    case Op::differs:
+      reads(s, word_of(s, "m"));
+      set_flag(s, Seen());
+      compute(s, word_of(s, "m"));
+      break;
     case Op::fill:
       writes(s, word_of(s, "t"));
       compute(s, word_of(s, "t"));

@@ -80,7 +80,7 @@ void Walker::add_strands(const ThreadBlock& block) {
   }
   for (const auto& [name, array] : block.arrays) {
     const Tile& tile = array.slots[0].tile;
-    const int panel = tile.columns % 64 == 0 ? 64 : 32;
+    const int panel = tile.columns == 1 ? 1 : tile.columns % 64 == 0 ? 64 : 32;  // 1: a row ring
     add_array(name, {tile.rows / 4, tile.columns / panel, tile.rows, panel, int(bytes(tile.dtype))},
               array.members, array.ring, array.is_ring);
   }
@@ -203,6 +203,12 @@ bool needs_worker(Op op) {
     case Op::gemm_async:
     case Op::gemm_add_async:
     case Op::gemm_add_transposed_async:
+    case Op::gemm_add_columns_async:
+    case Op::store_columns:
+    case Op::put_rows:
+    case Op::get_rows:
+    case Op::differs:
+    case Op::registers_up:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
@@ -260,6 +266,7 @@ Next Pen::record(const Stmt& s) {
     case Op::var:
     case Op::flag:
     case Op::count:
+    case Op::registers_up:
       return control(s);
     case Op::init:
     case Op::sync_cluster:
@@ -293,6 +300,10 @@ Next Pen::record(const Stmt& s) {
     case Op::gemm_async:
     case Op::gemm_add_async:
     case Op::gemm_add_transposed_async:
+    case Op::gemm_add_columns_async:
+    case Op::store_columns:
+    case Op::put_rows:
+    case Op::get_rows:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
@@ -319,6 +330,7 @@ Next Pen::record(const Stmt& s) {
     case Op::reshape:
     case Op::raise:
     case Op::exceeds:
+    case Op::differs:
     case Op::row_max:
     case Op::row_sum:
     case Op::add:
@@ -338,6 +350,7 @@ Next Pen::record(const Stmt& s) {
     case Op::arg_scratch:
     case Op::shared:
     case Op::ring:
+    case Op::row_ring:
     case Op::tile:
     case Op::barrier:
     case Op::cluster_barrier:

@@ -176,6 +176,11 @@ class Planner {
           bytes = round_up(rows * columns * each, 1024) * slots * count;
           text += fmt::format(", {} of {} x {}", slots * count, rows, columns);
           offset = round_up(offset, 1024) + bytes;
+        } else if (s.op == Op::row_ring) {
+          const int64_t slots = constant(s.expr("n"), s.span), rows = constant(s.expr("r"), s.span);
+          bytes = slots * rows * 4;
+          text += fmt::format(", {} of {} rows", slots, rows);
+          offset = round_up(offset, 4) + bytes;
         } else {
           const int64_t slots = constant(s.expr("n"), s.span);
           bytes = round_up(s.op == Op::queue ? slots * 16 + slots * 4 : slots * 8, 8);

@@ -61,9 +61,13 @@ struct Seen {
   }
 };
 
-const std::initializer_list<Op> kProducts = {Op::gemm,           Op::gemm_async,
-                                             Op::gemm_add,       Op::gemm_add_transposed,
-                                             Op::gemm_add_async, Op::gemm_add_transposed_async};
+const std::initializer_list<Op> kProducts = {Op::gemm,
+                                             Op::gemm_async,
+                                             Op::gemm_add,
+                                             Op::gemm_add_transposed,
+                                             Op::gemm_add_async,
+                                             Op::gemm_add_transposed_async,
+                                             Op::gemm_add_columns_async};
 
 Sentence what(const Seen& seen) {
   std::vector<std::string> in, out;
@@ -111,11 +115,13 @@ Sentence how(const Seen& seen) {
     ways.push_back("by the copy engine (TMA)");
   if (seen.any({Op::copy_async, Op::copy_tile_async}))
     ways.push_back("by asynchronous copies of all threads (cp.async)");
-  if (seen.any({Op::copy_in, Op::copy_tile_in})) ways.push_back("through the registers of all threads");
+  if (seen.any({Op::copy_in, Op::copy_tile_in}))
+    ways.push_back("through the registers of all threads");
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
   if (seen.any({Op::widen})) text += "FP8 becomes 16 bits wide in shared memory. ";
-  if (seen.any({Op::gemm_async, Op::gemm_add_async, Op::gemm_add_transposed_async}))
+  if (seen.any({Op::gemm_async, Op::gemm_add_async, Op::gemm_add_transposed_async,
+                Op::gemm_add_columns_async}))
     text += "Products are issued by whole workers (wgmma) and awaited later.";
   else if (seen.any({Op::gemm, Op::gemm_add, Op::gemm_add_transposed}))
     text += "Warps issue their own products (mma).";

@@ -245,6 +245,11 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
       c.latency = 30;
       return c;
     }
+    case Op::differs: {
+      Cost c = alu_cost(rows);
+      c.latency = 30;
+      return c;
+    }
     case Op::add:
       return fma_cost(rows);
     case Op::store_rows:

@@ -90,7 +90,7 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
     resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
   tl::walk(kernel.body, [&](const Stmt& s) {
     const bool async = s.op == Op::gemm_async || s.op == Op::gemm_add_async ||
-                       s.op == Op::gemm_add_transposed_async;
+                       s.op == Op::gemm_add_transposed_async || s.op == Op::gemm_add_columns_async;
     const bool done = s.op == Op::gemm || s.op == Op::gemm_add || s.op == Op::gemm_add_transposed;
     if ((async || done) && !diagnostics.has_errors())
       product_rate(gpu_, async, dtype_, diagnostics);

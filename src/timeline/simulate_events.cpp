@@ -19,7 +19,7 @@ constexpr double kSyncIssues = 6, kProductIssues = 3, kCopyIssues = 4;
 
 // After it nobody goes on before all is done: what follows needs it.
 bool ends_job(const Stmt& s) {
-  return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::row_max;
+  return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::differs || s.op == Op::row_max;
 }
 
 // A copy through the threads' registers, which wait for it.
@@ -241,11 +241,13 @@ bool Simulation::move(int agent, const Event& e) {
   const double instructions = bytes(e) / 4 / 512;
   Cost cost{2 * instructions, 0, 0, 0, 30};
   if (e.stmt->op == Op::widen) cost.alu = cost.issue = 6 * instructions;
-  if (comes_at_once(e)) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;   // in and on
-  if (e.stmt->op == Op::store) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
+  if (comes_at_once(e)) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
+  const bool stored = e.stmt->op == Op::store || e.stmt->op == Op::store_columns;
+  const bool rows = e.stmt->op == Op::put_rows || e.stmt->op == Op::get_rows;
+  if (stored) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
   const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
   if (out) store(agent, e);
-  if (e.stmt->op != Op::load && e.stmt->op != Op::store && !comes_at_once(e) &&
+  if (e.stmt->op != Op::load && !stored && !rows && !comes_at_once(e) &&
       e.stmt->op != Op::widen && !out) {
     ++a.at;
     return true;  // a number from the queue

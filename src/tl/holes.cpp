@@ -46,7 +46,7 @@ Shape shape_of(std::string_view kind) {
   if (one_of(kind, {"expr", "size", "sum", "atom"})) return Shape::expression;
   if (one_of(kind, {"tensor", "tiled", "filled", "workspace", "scratch", "queue", "accumulator",
                     "operand", "left", "row", "column", "diagonal", "partial", "vector", "shared",
-                    "barrier"}))
+                    "slot", "barrier"}))
     return Shape::operand;
   if (kind == "exprs") return Shape::exprs;
   if (one_of(kind, {"inits", "lets", "rows", "values"})) return Shape::valued;
@@ -206,7 +206,9 @@ bool read_result(Reader& r, Field& field) {
   });
 }
 
-bool is_indexed(std::string_view kind) { return one_of(kind, {"shared", "barrier", "left"}); }
+bool is_indexed(std::string_view kind) {
+  return one_of(kind, {"shared", "slot", "barrier", "left"});
+}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "tl/laws.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "tl/laws_check.h"
 
@@ -124,8 +125,28 @@ const Stmt* Check::workers_block() const {
   return workers ? workers : inside(Op::workers_kernel);
 }
 
+uint32_t Check::who() const {
+  const int64_t workers = facts.workers_are_known() ? facts.workers() : 1;
+  uint32_t all = (1u << workers) - 1;
+  for (const Stmt* p : parents)
+    for (const auto& [branch, role] : facts.roles)
+      if (branch == p) all &= role;
+  return all;
+}
+
+int64_t Check::warps() const { return 4 * std::popcount(who()); }
+
 Agent Check::agent() const {
-  if (const Stmt* workers = workers_block()) return workers;
+  if (const Stmt* workers = workers_block()) {
+    // Of one role there may be several branches: the first stands for all.
+    const bool some = std::any_of(parents.begin(), parents.end(), [&](const Stmt* p) {
+      return std::any_of(facts.roles.begin(), facts.roles.end(),
+                         [&](const auto& r) { return r.first == p; });
+    });
+    const auto role = std::find_if(facts.roles.begin(), facts.roles.end(),
+                                   [&](const auto& r) { return r.second == who(); });
+    return some && role != facts.roles.end() ? role->first : workers;
+  }
   if (inside(Op::worker)) return inside(Op::thread);
   return nullptr;
 }

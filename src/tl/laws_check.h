@@ -17,7 +17,8 @@
 namespace kw::tl {
 
 // The agents of a kernel run concurrently: each `thread` of the loading worker, and the workers of
-// the workers block (all doing the same). Named by the statement of their block.
+// the workers block; where they have roles (an `if` that asks for the worker's number alone), those
+// of each role. Named by the statement of their block.
 using Agent = const Stmt*;
 
 // One mention of a barrier or queue.
@@ -86,9 +87,17 @@ struct Facts {
   std::map<std::string, std::string> freed_by;
   // Which ring a barrier tells of: load_async and multicast_async arrive there.
   std::map<std::string, std::string> fills;
+  // Tiles that some store_async moves to global memory; others leave in no way.
+  std::set<std::string> stored;
   // The copies out of a thread of the loader that has waited for the barrier.
   std::map<std::string, std::vector<const Stmt*>> hands_over;
   std::map<std::string, ExprPtr> toggles;
+  // Branches on the worker's number alone, in the order of the text: which workers take them, a bit
+  // each.
+  std::vector<std::pair<const Stmt*, uint32_t>> roles;
+  // By worker, what registers_up gives it; the others have workers_registers.
+  std::map<int64_t, int64_t> registers;
+  int64_t workers_registers = 0;
   std::set<const Stmt*> flags_set;  // flag statements that some raise sets
 
   // Of the workers block; known unless kernel.C1 is broken.
@@ -112,7 +121,11 @@ class Check {
   const Stmt* inside(Op op) const;
   // The block that all math workers run: `workers`, or a kernel whose workers are all alike.
   const Stmt* workers_block() const;
-  // The single thread or the workers that run it; null outside.
+  // Which of the workers come to the statement, a bit each: all, but in roles.
+  uint32_t who() const;
+  // How many warps of workers do.
+  int64_t warps() const;
+  // The single thread, the role or the workers that run it; null outside.
   Agent agent() const;
   bool by_one_thread() const { return inside(Op::thread) != nullptr; }
 

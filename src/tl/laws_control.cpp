@@ -85,6 +85,49 @@ void rows_are_possible(Check& c) {
   worker_holds(c, rows, "vector");
 }
 
+// The registers of all workers, with what roles have more so far.
+void judge_registers(Check& c, const char* label) {
+  if (!c.facts.workers_are_known()) return;
+  const int64_t plain = c.facts.workers() - int64_t(c.facts.registers.size());
+  int64_t all = c.facts.loader_registers + c.facts.workers_registers * plain;
+  std::string sum =
+      fmt::format("{} + {} * {}", c.facts.loader_registers, c.facts.workers_registers, plain);
+  for (const auto& [worker, registers] : c.facts.registers) {
+    all += registers;
+    sum += fmt::format(" + {}", registers);
+  }
+  if (128 * all > register_pool(c.facts.threads))
+    c.broken(label, c.stmt.expr("r")->span,
+             fmt::format("128 * ({}) = {} registers, there are {}", sum, 128 * all,
+                         register_pool(c.facts.threads)))
+        .hint = "a worker that waits for registers which nobody gives back waits for ever";
+}
+
+// A condition whose names have known values in `here`; none for any other.
+std::optional<bool> holds(const Facts& facts, const ExprPtr& e, const Scope& here) {
+  if (const std::optional<bool> known = decided(facts, e)) return known;
+  if (e->kind == ExprKind::unary && e->text == "not") {
+    const std::optional<bool> x = holds(facts, e->args[0], here);
+    return x ? std::optional(!*x) : std::nullopt;
+  }
+  if (e->kind != ExprKind::binary) return std::nullopt;
+  if (e->text == "and" || e->text == "or") {
+    const std::optional<bool> x = holds(facts, e->args[0], here),
+                              y = holds(facts, e->args[1], here);
+    if (!x || !y) return std::nullopt;
+    return e->text == "and" ? *x && *y : *x || *y;
+  }
+  const Interval a = interval_of(e->args[0], here), b = interval_of(e->args[1], here);
+  if (a.lo != a.hi || b.lo != b.hi) return std::nullopt;
+  if (e->text == "==") return a.lo == b.lo;
+  if (e->text == "!=") return a.lo != b.lo;
+  if (e->text == "<") return a.lo < b.lo;
+  if (e->text == "<=") return a.lo <= b.lo;
+  if (e->text == ">") return a.lo > b.lo;
+  if (e->text == ">=") return a.lo >= b.lo;
+  return std::nullopt;
+}
+
 }  // namespace
 
 void law_worker(Check& c) {
@@ -106,14 +149,8 @@ void law_workers(Check& c) {
         "C1", c.stmt.expr("k")->span,
         fmt::format("the first of these workers is number 1, not `{}`", print(c.stmt.expr("k"))));
   registers_are_possible(c, "C2");
-  const int64_t mine = c.constant(c.stmt.expr("r")).value_or(0),
-                all = 128 * (c.facts.loader_registers + mine * c.facts.workers());
-  if (c.facts.workers_are_known() && all > register_pool(c.facts.threads))
-    c.broken(
-         "C3", c.stmt.expr("r")->span,
-         fmt::format("128 * ({} + {} * {}) = {} registers, there are {}", c.facts.loader_registers,
-                     mine, c.facts.workers(), all, register_pool(c.facts.threads)))
-        .hint = "a worker that waits for registers which nobody gives back waits for ever";
+  c.facts.workers_registers = c.constant(c.stmt.expr("r")).value_or(0);
+  judge_registers(c, "C3");
 }
 
 void law_thread(Check& c) {
@@ -127,16 +164,45 @@ void law_thread(Check& c) {
     c.broken("C2", c.stmt.span, "a thread within a thread")
         .notes.push_back({"the outer one is here", c.inside(Op::thread)->span});
   // What needs every lane; arrive and wait are right for one thread, too.
-  static constexpr Op together[] = {
-      Op::take_warp,     Op::sync_worker,  Op::give_turn,      Op::take_turn,
-      Op::wait_group,    Op::publish,      Op::load,           Op::store,
-      Op::store_rows,    Op::gemm_async,   Op::gemm_add_async, Op::fill,
-      Op::map,           Op::map_at,       Op::map_real,       Op::map_rows,
-      Op::reshape,       Op::raise,        Op::exceeds,        Op::row_max,
-      Op::row_sum,       Op::add,          Op::step,           Op::call,
-      Op::init,          Op::sync_cluster, Op::set_rows,       Op::set_columns,
-      Op::set_diagonals, Op::set_tile,     Op::wait_products,  Op::gemm_add_transposed_async,
-      Op::store_part};
+  static constexpr Op together[] = {Op::take_warp,
+                                    Op::sync_worker,
+                                    Op::give_turn,
+                                    Op::take_turn,
+                                    Op::wait_group,
+                                    Op::publish,
+                                    Op::load,
+                                    Op::store,
+                                    Op::store_rows,
+                                    Op::gemm_async,
+                                    Op::gemm_add_async,
+                                    Op::fill,
+                                    Op::map,
+                                    Op::map_at,
+                                    Op::map_real,
+                                    Op::map_rows,
+                                    Op::reshape,
+                                    Op::raise,
+                                    Op::exceeds,
+                                    Op::row_max,
+                                    Op::row_sum,
+                                    Op::add,
+                                    Op::step,
+                                    Op::call,
+                                    Op::init,
+                                    Op::sync_cluster,
+                                    Op::set_rows,
+                                    Op::set_columns,
+                                    Op::set_diagonals,
+                                    Op::set_tile,
+                                    Op::wait_products,
+                                    Op::gemm_add_transposed_async,
+                                    Op::store_part,
+                                    Op::differs,
+                                    Op::put_rows,
+                                    Op::get_rows,
+                                    Op::store_columns,
+                                    Op::gemm_add_columns_async,
+                                    Op::registers_up};
   walk(c.stmt.body, [&](const Stmt& s) {
     if (std::find(std::begin(together), std::end(together), s.op) != std::end(together))
       c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))
@@ -170,7 +236,7 @@ void law_take_warp(Check& c) {
   if (!c.workers_block() || c.inside(Op::thread))
     c.broken("C1", c.stmt.span, "`take_warp` stands where a single thread runs").hint =
         "a thread takes blocks with take";
-  takes(c, 4 * c.facts.workers());
+  takes(c, c.warps());
 }
 
 void law_descend(Check&) {}  // its form, and types.C6
@@ -193,7 +259,47 @@ void law_blocks(Check& c) {
   if (!c.inside(Op::plan)) c.broken("C1", c.stmt.span, "blocks are counted outside a plan");
 }
 
-void law_if_(Check&) {}  // C1: laws_flow.cpp
+// C1: laws_flow.cpp. A branch on the worker's number alone gives the workers roles.
+void law_if_(Check& c) {
+  const Stmt* workers = c.workers_block();
+  const ExprPtr& condition = c.stmt.expr("c");
+  if (!workers || !c.facts.workers_are_known() || c.by_one_thread()) return;
+  const std::string& me = workers->word("me");
+  const Symbol* number = c.scope.find(me);
+  if (!number || !mentions(condition, me)) return;
+  uint32_t role = 0;
+  for (int64_t w = 0; w < c.facts.workers(); ++w) {
+    Scope here(&c.scope);
+    Symbol mine = *number;
+    mine.range = {w, w};
+    here.add(std::move(mine));
+    const std::optional<bool> taken = holds(c.facts, condition, here);
+    if (!taken) return;
+    role |= uint32_t(*taken) << w;
+  }
+  c.facts.roles.emplace_back(&c.stmt, role);
+}
+
+void law_registers_up(Check& c) {
+  const Stmt* role = c.parents.empty() ? nullptr : c.parents.back();
+  const bool is_role = std::any_of(c.facts.roles.begin(), c.facts.roles.end(),
+                                   [&](const auto& r) { return r.first == role; });
+  if (!c.inside(Op::workers) || !is_role || &role->body.front() != &c.stmt) {
+    c.broken("C1", c.stmt.span,
+             !is_role ? "no `if` on the worker's number is around it"
+                      : "it does not stand first among the statements of its role");
+    return;
+  }
+  const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
+  if (r % 8 || r > 240 || r <= c.facts.workers_registers)
+    c.broken("C2", c.stmt.expr("r")->span,
+             fmt::format("{} registers, where the workers have {}: not a multiple of 8 from {} to "
+                         "240",
+                         r, c.facts.workers_registers, c.facts.workers_registers + 8));
+  for (int64_t w = 0; w < c.facts.workers(); ++w)
+    if (c.who() >> w & 1) c.facts.registers[w] = r;
+  judge_registers(c, "C3");
+}
 
 void law_step(Check& c) {
   if (!c.workers_block() || c.inside(Op::step))

@@ -188,6 +188,7 @@ void stored_by_thread(Check& c) {
     part_fits(c, tensor, tile);
   else
     box_fits(c, tensor, tile);
+  c.facts.stored.insert(tile.name);
   if (!c.inside(Op::thread) || (part && !c.inside(Op::worker))) {
     c.broken("C6", c.stmt.span,
              c.inside(Op::thread) ? "a thread of the workers that multiply stores"
@@ -294,8 +295,9 @@ void law_widen(Check& c) {
 
 void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
 
-void law_store(Check& c) {
-  const Symbol &from = *c.find(c.stmt.expr("s")), &to = *c.find(c.stmt.expr("d"));
+namespace {
+// Whole panels of a tile that has more columns.
+void stores_panels(Check& c, const Symbol& from, const Symbol& to) {
   const std::optional<int64_t> width = c.extent(&from, 1), room = c.extent(&to, 1);
   if (!width || !room || *width >= *room) return same_shape(c, from, to);
   const std::optional<int64_t> rows = c.extent(&from, 0), places = c.extent(&to, 0);
@@ -311,6 +313,25 @@ void law_store(Check& c) {
          fmt::format("`{}` has {} columns, `{}` panels of {}", from.name, *width, to.name, panel))
         .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
 }
+}  // namespace
+
+void law_store(Check& c) { stores_panels(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+// Whether the columns begin at a panel and end inside, running it tells.
+void law_store_columns(Check& c) {
+  stores_panels(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d")));
+}
+
+namespace {
+void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {
+  const std::optional<int64_t> has = c.extent(&vector, 0), due = c.extent(&ring, 0);
+  if (has && due && *has != *due)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} rows, a slot of `{}` {}", vector.name, *has, ring.name, *due))
+        .notes.push_back({fmt::format("`{}` is declared here", ring.name), ring.span});
+}
+}  // namespace
+void law_put_rows(Check& c) { same_rows(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+void law_get_rows(Check& c) { same_rows(c, *c.find(c.stmt.expr("d")), *c.find(c.stmt.expr("s"))); }
 
 void law_store_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.expr("m"));

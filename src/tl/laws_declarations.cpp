@@ -231,6 +231,14 @@ void law_tile(Check& c) {
   add_tiles(c, 1);
 }
 
+void law_row_ring(Check& c) {
+  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
+  if (c.stmt.word("t") != "real" || (rows && *rows != 64))
+    c.broken("C1", c.stmt.expr("r")->span,
+             fmt::format("this one holds {} of {}", rows.value_or(0), c.stmt.word("t")));
+  c.facts.shared_bytes += int64_t(c.stmt.items("d").size()) * slots(c, "C2") * 4 * rows.value_or(0);
+}
+
 namespace {
 void declare_barriers(Check& c) {
   const int64_t n = slots(c, "C1");

@@ -65,7 +65,9 @@ class Flow {
  public:
   Flow(const Facts& facts, Diagnostics& diagnostics) : facts_(facts), diagnostics_(diagnostics) {}
 
-  void workers(const Stmt& block) {
+  // As worker `me`; -1: one of workers that are all alike.
+  void workers(const Stmt& block, int me) {
+    me_ = me;
     walk(block.body, [&](const Stmt& s) {
       if (s.op == Op::step) steps_[s.word("n")] = &s;
       if (s.op == Op::flag)
@@ -111,6 +113,7 @@ class Flow {
       case Op::gemm_async:
       case Op::gemm_add_async:
       case Op::gemm_add_transposed_async:
+      case Op::gemm_add_columns_async:
         return issue(s, state);
       case Op::wait_group:
         return wait_group(s, state);
@@ -128,6 +131,7 @@ class Flow {
         state.read.insert(base_name(s.expr("s")));
         return;
       case Op::store:
+      case Op::store_columns:
         return store(s, state);
       case Op::publish:
         return publish(s, state);
@@ -160,6 +164,11 @@ class Flow {
   }
 
   void branch(const Stmt& s, State& state) {
+    for (const auto& [role, takers] : facts_.roles)
+      if (role == &s) {
+        if (me_ >= 0 && (takers >> me_ & 1)) run(s.body, state);
+        return;
+      }
     if (const std::optional<bool> taken = decided(facts_, s.expr("c"))) {
       if (*taken) run(s.body, state);
       return;
@@ -403,9 +412,11 @@ class Flow {
 
   void store(const Stmt& s, State& state) {
     Phase& p = phase(state, base_name(s.expr("d")));
-    if (p == Phase::leaving || p == Phase::left)
+    // Whom a worker tells by a tile that stays gives it back by a barrier: the schedules reading.
+    const bool leaves = facts_.stored.count(base_name(s.expr("d"))) > 0;
+    if (leaves && (p == Phase::leaving || p == Phase::left))
       broken(
-          "store.C3", s.span,
+          fmt::format("{}.C3", word(s.op)), s.span,
           p == Phase::leaving
               ? fmt::format("`{}` may still be on its way to global memory", base_name(s.expr("d")))
               : fmt::format("only one thread knows that `{}` has left: a sync_worker is missing",
@@ -416,7 +427,7 @@ class Flow {
                          [&](const RingUse& read) { return read.ring == tile; });
     });
     if (flies || state.read.count(tile))
-      broken("store.C4", s.span,
+      broken(fmt::format("{}.C4", word(s.op)), s.span,
              flies ? fmt::format("a product in flight reads `{}`", tile)
                    : fmt::format("another warp of this worker may still read `{}`", tile));
     p = Phase::written;
@@ -493,6 +504,7 @@ class Flow {
   std::map<std::string, const Stmt*> steps_;
   std::set<std::string> flags_;
   std::set<std::pair<std::string, uint32_t>> reported_;
+  int me_ = -1;
   const Stmt* thread_ = nullptr;       // the single thread that runs the statement
   const Stmt* storing_ = nullptr;      // the thread that stores
   const Stmt* flag_branch_ = nullptr;  // the branch on a flag around the statement
@@ -501,7 +513,14 @@ class Flow {
 }  // namespace
 
 void judge_flow(const Stmt& workers, const Facts& facts, Diagnostics& diagnostics) {
-  Flow(facts, diagnostics).workers(workers);
+  Flow flow(facts, diagnostics);
+  if (facts.roles.empty()) return flow.workers(workers, -1);
+  std::set<std::vector<bool>> seen;  // workers with the same roles do the same
+  for (int64_t w = 0; w < facts.workers(); ++w) {
+    std::vector<bool> taken;
+    for (const auto& role : facts.roles) taken.push_back(role.second >> w & 1);
+    if (seen.insert(taken).second) flow.workers(workers, static_cast<int>(w));
+  }
 }
 
 }  // namespace kw::tl

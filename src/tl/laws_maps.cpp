@@ -117,6 +117,7 @@ void sets_flag(Check& c) {
 }  // namespace
 
 void law_exceeds(Check& c) { sets_flag(c); }
+void law_differs(Check& c) { sets_flag(c); }
 
 void law_raise(Check& c) {
   sets_flag(c);

@@ -25,6 +25,7 @@ const Wanted* wanted(std::string_view kind) {
       {"scratch", {Category::scratch}, "a scratch"},
       {"queue", {Category::queue}, "a queue"},
       {"shared", {Category::tile, Category::ring}, "a shared tile"},
+      {"slot", {Category::row_ring}, "a slot of a row ring"},
       {"barrier", {Category::barrier}, "a barrier"},
       {"accumulator", {Category::accumulator}, "an accumulator"},
       {"operand", {Category::operand}, "an operand"},
@@ -43,11 +44,14 @@ const Wanted* wanted(std::string_view kind) {
   return nullptr;
 }
 
-// How many pairs of brackets a use of the symbol has: one for an array, one for a ring.
-size_t indices_of(const Symbol& s) {
-  const bool ring = s.category == Category::ring || s.category == Category::barrier;
-  return (s.extent ? 1 : 0) + (ring ? 1 : 0);
+// Whether its slots are used in turn.
+bool is_counted(const Symbol& s) {
+  return s.category == Category::ring || s.category == Category::row_ring ||
+         s.category == Category::barrier;
 }
+
+// How many pairs of brackets a use of the symbol has: one for an array, one for a ring.
+size_t indices_of(const Symbol& s) { return (s.extent ? 1 : 0) + (is_counted(s) ? 1 : 0); }
 
 // t, t + 1, u: a counter, perhaps with a constant.
 bool counts_uses(const Check& c, const ExprPtr& index) {
@@ -62,7 +66,7 @@ bool counts_uses(const Check& c, const ExprPtr& index) {
 
 // uses.C1, uses.C2: the last index of a ring is its use, the first of an array its place.
 void indices_are_possible(Check& c, const Symbol& s, const ExprPtr& e) {
-  if (s.category == Category::ring || s.category == Category::barrier) {
+  if (is_counted(s)) {
     if (!c.inside(Op::workers_kernel) && !counts_uses(c, e->args[1]))
       c.broken_as("uses", "C1", e->args[1]->span,
                   fmt::format("`{}` is no counter of uses of `{}`", print(e->args[1]), s.name));

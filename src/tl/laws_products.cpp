@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tl/laws_check.h"
+#include "tl/panels.h"
 
 namespace kw::tl {
 namespace {
@@ -75,6 +76,26 @@ void law_gemm_add_async(Check& c) {
   left_has_64_rows(c, e);
 }
 void law_gemm_add_transposed_async(Check& c) { law_gemm_async(c); }
+
+void law_gemm_add_columns_async(Check& c) {
+  const Extents e = extents(c);
+  agree(c, "C2", "columns", e.a, e.k, "rows", e.b, e.b_rows,
+        "the tile is read as it is: a [64, K] @ b [K, C]");
+  const std::optional<int64_t> rows = c.extent(&e.a, 0);
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("a")->span,
+             fmt::format("`{}` has {} rows, a worker multiplies 64", e.a.name, *rows))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+  if (e.columns && e.b_columns) {
+    const int64_t panel = panel_columns(*e.b_columns);
+    if (*e.columns % panel || *e.columns > *e.b_columns)
+      c.broken("C3", c.stmt.span,
+               fmt::format("`{}` has {} columns, `{}` {} in panels of {}", e.c.name, *e.columns,
+                           e.b.name, *e.b_columns, panel))
+          .notes.push_back({fmt::format("`{}` is declared here", e.b.name), e.b.span});
+  }
+  widths_exist(c, e);
+}
 
 namespace {
 // Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where workers

@@ -81,10 +81,9 @@ void law_arrive(Check& c) {
   if (const Symbol* b = c.find(c.stmt.expr("b")); one && b->ctas)
     c.broken("C3", c.stmt.span, fmt::format("one thread arrives at `{}`", b->name))
         .notes.push_back({fmt::format("`{}` is declared here", b->name), b->span});
-  const bool math = c.workers_block() != nullptr;
-  const int64_t agents = math ? c.facts.workers() : 1;
+  const int64_t warps = c.workers_block() ? c.warps() : 4;
   facts_of(c, c.stmt.expr("b"))
-      .arrives.push_back(use_of(c, c.stmt.expr("b"), agents * (one ? 1 : 4)));
+      .arrives.push_back(use_of(c, c.stmt.expr("b"), one ? warps / 4 : warps));
 }
 void note_copy(Check& c) {
   facts_of(c, c.stmt.expr("bar")).copies.push_back(use_of(c, c.stmt.expr("bar"), 1));
@@ -164,7 +163,8 @@ class Judge {
     judge_parts(facts_, diagnostics_);
     walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
-        broken("flag.C1", s.span, fmt::format("no raise or exceeds sets `{}`", s.word("d")));
+        broken("flag.C1", s.span,
+               fmt::format("no raise, exceeds or differs sets `{}`", s.word("d")));
     });
     if (facts_.shared && facts_.shared_bytes > 227 * 1024)
       broken(
@@ -233,8 +233,9 @@ class Judge {
     const auto copies = facts_.hands_over.find(b.symbol.name);
     if (copies == facts_.hands_over.end() || facts_.incomplete) return;
     const bool by_workers =
-        std::any_of(b.arrives.begin(), b.arrives.end(),
-                    [](const BarrierUse& a) { return a.agent && a.agent->op == Op::workers; });
+        std::any_of(b.arrives.begin(), b.arrives.end(), [](const BarrierUse& a) {
+          return a.agent && (a.agent->op == Op::workers || a.agent->op == Op::if_);
+        });
     if (by_workers) return;
     for (const Stmt* copy : copies->second)
       broken(fmt::format("{}.C4", word(copy->op)).c_str(), copy->span,

@@ -38,6 +38,7 @@ std::string instead_of_hoppers(Op op, bool async_copies) {
     case Op::gemm_async:
       return "gemm";
     case Op::gemm_add_async:
+    case Op::gemm_add_columns_async:
       return "gemm_add";
     case Op::barrier:
     case Op::cluster_barrier:

@@ -354,7 +354,7 @@ Type due(const Check& c, const std::string& hole) {
   if (s.op == Op::if_ || s.op == Op::toggle) return kBoolean;
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::raise && (hole == "k" || hole == "e")) return kReal;
-  if (s.op == Op::exceeds && hole == "k") return kReal;
+  if ((s.op == Op::exceeds || s.op == Op::differs) && hole == "k") return kReal;
   if (sets_elements(s.op) && hole == "f") {
     const Symbol* t = c.find(s.expr("t"));
     return scalar_type(t ? t->element : "real");

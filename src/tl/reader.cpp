@@ -46,7 +46,8 @@ bool is_argument(const Symbol& s) {
 
 bool is_shared(const Symbol& s) {
   return s.category == Category::tile || s.category == Category::ring ||
-         s.category == Category::barrier || s.category == Category::queue;
+         s.category == Category::row_ring || s.category == Category::barrier ||
+         s.category == Category::queue;
 }
 
 // ---- tokens

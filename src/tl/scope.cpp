@@ -92,6 +92,10 @@ Symbol shared(const Stmt& stmt, const Item& item) {
     s.extent = item.expr;
     s.element = stmt.word("t");
     s.shape = {stmt.expr("r"), stmt.expr("c")};
+  } else if (stmt.op == Op::row_ring) {
+    s.category = Category::row_ring;
+    s.element = stmt.word("t");
+    s.shape = {stmt.expr("r")};
   } else {
     s.category = stmt.op == Op::queue ? Category::queue : Category::barrier;
     s.arrivals = stmt.expr("a");
@@ -177,6 +181,7 @@ Symbol symbol_of(const Stmt& stmt, const Item& item, const Scope& scope) {
       return register_tile(stmt, item);
     case Op::ring:
     case Op::tile:
+    case Op::row_ring:
     case Op::barrier:
     case Op::cluster_barrier:
     case Op::queue:
@@ -351,13 +356,30 @@ bool is_at(const Expr& e, const std::vector<ExprPtr>& indices) {
 }
 
 std::string_view word(Category category) {
-  static constexpr std::string_view words[] = {
-      "a parameter",     "a toggle",          "a size",       "a scalar argument",
-      "a tiled tensor",  "a tensor",          "a workspace",  "a scratch",
-      "a shared tile",   "a ring of tiles",   "a barrier",    "a queue",
-      "a record",        "a function",        "a kernel",     "a step",
-      "a local value",   "an accumulator",    "an operand",   "a row vector",
-      "a column vector", "a diagonal vector", "a row partial"};
+  static constexpr std::string_view words[] = {"a parameter",
+                                               "a toggle",
+                                               "a size",
+                                               "a scalar argument",
+                                               "a tiled tensor",
+                                               "a tensor",
+                                               "a workspace",
+                                               "a scratch",
+                                               "a shared tile",
+                                               "a ring of tiles",
+                                               "a row ring",
+                                               "a barrier",
+                                               "a queue",
+                                               "a record",
+                                               "a function",
+                                               "a kernel",
+                                               "a step",
+                                               "a local value",
+                                               "an accumulator",
+                                               "an operand",
+                                               "a row vector",
+                                               "a column vector",
+                                               "a diagonal vector",
+                                               "a row partial"};
   return words[static_cast<size_t>(category)];
 }
 

@@ -29,6 +29,7 @@ enum class Category {
   scratch,    // argument: words that the pre-pass writes and the kernel reads
   tile,       // a shared tile, or an array of them
   ring,       // a shared ring of tiles, or an array of them
+  row_ring,   // a shared ring of row vectors
   barrier,    // a ring of barriers
   queue,
   record,

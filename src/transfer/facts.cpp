@@ -158,7 +158,7 @@ class Finder {
 // of the scores may be the shared tile itself.
 bool Finder::products() {
   const Stmt *scores = first({Op::gemm_async, Op::gemm}),
-             *output = first({Op::gemm_add_async, Op::gemm_add});
+             *output = first({Op::gemm_add_async, Op::gemm_add, Op::gemm_add_columns_async});
   if (!scores || !output) return missing("product of scores and product with the values");
   facts_.score = tl::base_name(scores->expr("c"));
   const std::string left = tl::base_name(scores->expr("a"));
@@ -403,12 +403,15 @@ Place mask_of(Program& program, const Facts& facts) {
 }
 
 Stmt* output_map_of(Program& program) {
-  const Stmt* store = program.find(Op::store);
+  // Where weights go through shared memory too, the output is what is stored by columns.
+  const Stmt* columns = program.find(Op::store_columns);
+  const Op op = columns ? Op::store_columns : Op::store;
+  const Stmt* store = program.find(op);
   const std::string tile = store ? tl::base_name(store->expr("s")) : "";
   Stmt* found = nullptr;
   bool stored = false;
   tl::walk(program.body, [&](Stmt& s) {
-    stored = stored || s.op == Op::store;
+    stored = stored || s.op == op;
     if (!stored && is_one_of(s.op, {Op::map, Op::map_at, Op::map_real}) &&
         tl::base_name(s.expr("t")) == tile)
       found = &s;

@@ -74,7 +74,8 @@ std::string written_by(const Stmt& s) {
 
 bool mentions(const Stmt& s, const std::string& name) {
   // Statements that name a vector or a flag by a word; other words name fields and functions.
-  const bool by_word = s.op == Op::fill || s.op == Op::raise || s.op == Op::exceeds;
+  const bool by_word =
+      s.op == Op::fill || s.op == Op::raise || s.op == Op::exceeds || s.op == Op::differs;
   for (const tl::Field& field : s.fields)
     for (const Item& item : field.items)
       if (item.expr ? tl::mentions(item.expr, name) : by_word && item.name == name) return true;

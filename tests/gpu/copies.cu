@@ -222,6 +222,59 @@ void registers(Report& report, Random& random, const char* what) {
   report.exact("store", what, widened(tile.read()), widened(want));
 }
 
+// Into columns `column` ... of a tile.
+template <class T, int C, int kWide>
+__global__ void to_columns(const float* from, int column, T* to) {
+  auto& tile = kw::shared_memory<kw::SharedTile<T, 64, kWide>>();
+  get_shared(tile, to);
+  kw::Accumulator<kw::real, 64, C> acc;
+  get(acc, from);
+  __syncthreads();
+  kw::store_columns(acc, tile, column);
+  __syncthreads();
+  put_shared(tile, to);
+}
+template <class T, int C, int kWide>
+void columns(Report& report, Random& random, int column, const char* what) {
+  const std::vector<float> reals = random.normals(64 * C);
+  std::vector<T> want = rounded<T>(random.normals(64 * kWide));
+  Device<float> acc(reals);
+  Device<T> tile(want);
+  launch(to_columns<T, C, kWide>, 1, 128, acc.data(), column, tile.data());
+  const std::vector<T> stored = rounded<T>(reals);
+  for (int n = 0; n < 64 * C; ++n) want[n / C * kWide + column + n % C] = stored[n];
+  report.exact("store_columns", what, widened(tile.read()), widened(want));
+}
+
+// Worker 0 puts vectors of two uses into a ring of two slots, worker 1 gets them, the later one first.
+struct RowExchange {
+  kw::RowRing<kw::real, 64, 2> ring;
+};
+__global__ void row_ring_kernel(const float* from, float* slots, float* to) {
+  auto& shared = kw::shared_memory<RowExchange>();
+  const int worker = kw::worker_index();
+  kw::RowVector<kw::real, 64> v;
+  for (int t = 4; worker == 0 && t < 6; ++t) {
+    get_rows(v, from + (t - 4) * 64);
+    kw::put_rows(v, shared.ring[t]);
+  }
+  __syncthreads();
+  if (threadIdx.x < 128) slots[threadIdx.x] = shared.ring.slot[threadIdx.x / 64].x[threadIdx.x % 64];
+  for (int t = 5; worker == 1 && t >= 4; --t) {
+    kw::get_rows(shared.ring[t], v);
+    put_rows(v, to + (t - 4) * 256);
+  }
+}
+void row_rings(Report& report, Random& random) {
+  const std::vector<float> from = random.normals(128);
+  Device<float> in(from), slots(128), out(512);
+  launch(row_ring_kernel, 1, 256, in.data(), slots.data(), out.data());
+  std::vector<float> want;  // four lanes a row
+  for (float x : from) want.insert(want.end(), 4, x);
+  report.exact("put_rows", "two slots", slots.read(), from);
+  report.exact("get_rows", "by another worker, all four lanes", out.read(), want);
+}
+
 __global__ void store_rows_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M'> to,
                                   kw::Coords at) {
   kw::RowVector<kw::real, 64> v;
@@ -246,6 +299,10 @@ void rows(Report& report, Random& random, kw::Coords at, const char* what) {
 
 void test_copies(Report& report) {
   Random random(4);
+  columns<kw::bf16, 128, 576>(report, random, 448, "the last whole panels of 576 columns");
+  columns<kw::bf16, 64, 128>(report, random, 64, "the second panel");
+  columns<kw::f16, 32, 96>(report, random, 32, "a panel of 32 columns, f16");
+  row_rings(report, random);
   asynchronous<64, 128>(report, random, {0, 0, 0}, "first tile, 64 x 128");
   asynchronous<128, 128>(report, random, {2, 1, 64}, "inside, 128 x 128");
   asynchronous<128, 64>(report, random, {1, 3, 130}, "over the end, 128 x 64");

@@ -151,6 +151,42 @@ void gemm_add(Report& report, Random& random, bool whole) {
           twice.read(), multiply(wa, at, c, N, K, 2), 2 * K);
 }
 
+// acc += a @ b[:, column ...], both in shared memory.
+template <class Element, int N, int K, int C>
+struct ColumnsShared {
+  kw::SharedTile<Element, 64, K> a;
+  kw::SharedTile<Element, K, C> b;
+};
+template <class Element, int N, int K, int C>
+__global__ void __launch_bounds__(128)
+    gemm_add_columns_kernel(const Element* a, const Element* b, const float* c, int column, float* out) {
+  auto& shared = kw::shared_memory<ColumnsShared<Element, N, K, C>>();
+  get_shared(shared.a, a);
+  get_shared(shared.b, b);
+  kw::publish();
+  __syncthreads();
+  kw::Accumulator<kw::real, 64, N> acc;
+  get(acc, c);
+  kw::gemm_add_columns_async(acc, shared.a, shared.b, column);
+  kw::wait_group<0>(acc);
+  put(acc, out);
+}
+template <class Element, int N, int K, int C>
+void gemm_add_columns(Report& report, Random& random, bool whole, int column) {
+  const auto a = elements<Element>(random, 64 * K, whole),
+             b = elements<Element>(random, C * K, whole);
+  const auto c = whole ? random.integers(64 * N, -99, 99) : random.normals(64 * N, 10);
+  Device<Element> da(a), db(b);
+  Device<float> dc(c), out(64 * N);
+  launch(gemm_add_columns_kernel<Element, N, K, C>, 1, 128, da.data(), db.data(), dc.data(), column,
+         out.data());
+  const std::vector<float> wa = widened(a), wb = widened(b);
+  const auto at = [&](int k, int n) { return wb[k * C + column + n]; };
+  compare(report, "gemm_add_columns_async",
+          shape(N, K) + ", columns " + std::to_string(column) + " ... of " + std::to_string(C), whole,
+          out.read(), multiply(wa, at, c, N, K, 1), K);
+}
+
 }  // namespace
 
 void test_products(Report& report) {
@@ -172,6 +208,10 @@ void test_products(Report& report) {
     gemm<kw::f16, 48, 256>(report, random, whole);
     gemm<kw::f16, 64, 96>(report, random, whole);
     gemm<kw::f16, 128, 64>(report, random, whole);
+    gemm_add_columns<kw::bf16, 256, 64, 576>(report, random, whole, 0);
+    gemm_add_columns<kw::bf16, 256, 64, 576>(report, random, whole, 256);
+    gemm_add_columns<kw::bf16, 128, 32, 192>(report, random, whole, 64);
+    gemm_add_columns<kw::f16, 32, 96, 96>(report, random, whole, 64);
     gemm_add<kw::bf16, 32, 64>(report, random, whole);
     gemm_add<kw::bf16, 64, 96>(report, random, whole);
     gemm_add<kw::bf16, 64, 112>(report, random, whole);

@@ -47,6 +47,27 @@ __global__ void exceeds_kernel(const float* m0, const float* shares, float limit
   put_rows(kw::total(twice), sum);
 }
 
+__global__ void differs_kernel(const float* f0, float value, int* other) {
+  kw::RowVector<kw::real, 64> f;
+  get_rows(f, f0);
+  other[threadIdx.x] = kw::differs(f, value);
+}
+// Of each warp's 16 rows none, or one: another number, or none at all.
+void differences(Report& report, Random& random) {
+  const float kinds[] = {1.0f, 0.5f, NAN, INFINITY};
+  for (int kind = 0; kind < 4; ++kind) {
+    std::vector<float> f(64, 1.0f);
+    const int row = kind * 16 + random.integer(8, 15);
+    f[row] = kinds[kind];
+    std::vector<int> want(128, 0);
+    for (int lane = 0; lane < 32; ++lane) want[kind * 32 + lane] = kind > 0;
+    Device<float> df(f);
+    Device<int> other(128);
+    launch(differs_kernel, 1, 128, df.data(), 1.0f, other.data());
+    report.exact("differs", "in the warp with the row, and in no other", other.read(), want);
+  }
+}
+
 template <int C>
 void reductions(Report& report, Random& random, bool whole) {
   const std::vector<float> t = whole ? random.integers(64 * C, -50, 50) : random.normals(64 * C);
@@ -170,6 +191,7 @@ void excesses(Report& report, Random& random) {
 
 void test_rows(Report& report) {
   Random random(3);
+  differences(report, random);
   excesses(report, random);
   reductions<128>(report, random, true);
   reductions<96>(report, random, false);

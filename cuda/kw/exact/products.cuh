@@ -37,7 +37,8 @@ template <class Tile> struct RightTransposed {
 };
 template <class Tile> struct Right {
   const Tile& tile;
-  KW_DEVICE real operator()(int k, int n) const { return element(tile, k, n); }
+  int column = 0;
+  KW_DEVICE real operator()(int k, int n) const { return element(tile, k, column + n); }
 };
 
 // acc (+)= left @ right over K columns.
@@ -109,6 +110,11 @@ KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, Operand<
   gemm_add_transposed(acc, a, b.tile);
 }
 template <int kPending> KW_DEVICE void wait_products() {}
+template <class T, int N, int K, int C>
+KW_DEVICE void gemm_add_columns_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                      const SharedTile<T, K, C>& b, int column) {
+  detail::multiply<K>(acc, true, detail::LeftTile<T, 64, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
+}
 template <int kPending, class... Tiles> KW_DEVICE void wait_group(Tiles&...) {}
 
 }  // namespace kw

@@ -60,4 +60,11 @@ KW_DEVICE bool exceeds(const RowVector<real, R>& m, const RowPartial<real, R>& l
   return __any_sync(0xffffffffu, over);
 }
 
+template <int R> KW_DEVICE bool differs(const RowVector<real, R>& f, real v) {
+  bool other = false;
+#pragma unroll 1
+  for (int r = 0; r < R / 32; ++r) other |= f.x[r] != v;
+  return __any_sync(0xffffffffu, other);
+}
+
 }  // namespace kw

@@ -120,6 +120,34 @@ KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide
                      ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
                      ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
 }
+// The same to columns `column` ..., a multiple of the panels' width: the other columns stay.
+template <class T, int R, int C, int kWide>
+KW_DEVICE void store_columns(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide>& to, int column) {
+  static_assert(C <= kWide && C % SharedTile<T, R, kWide>::panel == 0, "whole panels of the tile");
+  const u32 row = threadIdx.x % 128 / 32 * 16;
+#pragma unroll
+  for (int n = 0; n < from.count; n += 8)
+    detail::store_16x16(to, row + n / (C / 2) * 64, column / 8 + n % (C / 2) / 4,
+                     ptx::pack(T{}, from.x[n], from.x[n + 1]), ptx::pack(T{}, from.x[n + 2], from.x[n + 3]),
+                     ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
+                     ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
+}
+// A warp's rows of a vector to shared memory, for whoever has waited for its next arrival; and from
+// there, after which a next arrival gives the place back.
+template <int R> KW_DEVICE void put_rows(const RowVector<real, R>& from, SharedRows<real, R>& to) {
+  const int row = Accumulator<real, 64, 8>::thread_row();
+  if (threadIdx.x % 4 == 0) {
+#pragma unroll
+    for (int r = 0; r < R / 32; ++r) to.x[row + r / 2 * 64 + r % 2 * 8] = from.x[r];
+  }
+  __syncwarp();
+}
+template <int R> KW_DEVICE void get_rows(const SharedRows<real, R>& from, RowVector<real, R>& to) {
+  const int row = Accumulator<real, 64, 8>::thread_row();
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) to.x[r] = from.x[row + r / 2 * 64 + r % 2 * 8];
+  __syncwarp();
+}
 // One value a row; rows past the end are dropped.
 template <int R, char... Dims>
 KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Dims...>& to, Coords at) {

@@ -77,6 +77,29 @@ KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, const SharedTile<T,
                                      from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
   ptx::wgmma_commit();
 }
+// acc += a @ b[:, column ... column + N - 1], both in shared memory, a [64, K], b [K, C] with C contiguous;
+// `column` is a multiple of b's panels. 256 columns as two products: where a kernel starts with 128
+// registers a thread, ptxas refuses the one of 256 (C7602).
+template <class T, int N, int K, int C>
+KW_DEVICE void gemm_add_columns_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                      const SharedTile<T, K, C>& b, int column) {
+  using Left = SharedTile<T, 64, K>;
+  using Right = SharedTile<T, K, C>;
+  static_assert(N % Right::panel == 0, "whole panels of the tile");
+  constexpr int kParts = N == 256 ? 2 : 1, kWidth = N / kParts;
+  const u64 left = detail::descriptor(a, 16);
+  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32(column / Right::panel * Right::panel_bytes >> 4);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+#pragma unroll
+    for (int p = 0; p < kParts; ++p)
+      ptx::Wgmma<T, kWidth>::template ss<1>(
+          reinterpret_cast<float(&)[kWidth / 2]>(acc.x[p * (kWidth / 2)]), left + detail::columns_16<Left>(k),
+          from + (k * 16 * Right::pitch + p * (kWidth / Right::panel) * Right::panel_bytes >> 4), 1);
+  ptx::wgmma_commit();
+}
 // acc += a @ b.T, a [64, K] and b [N, K] in shared memory, K contiguous in both.
 template <class T, int N, int K>
 KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,

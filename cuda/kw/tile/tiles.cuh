@@ -111,6 +111,15 @@ struct Origin {
   int i, j;
 };
 
+// Row vectors in shared memory, by which one worker tells others: R values a slot, slots used in turn.
+template <class T, int R> struct SharedRows {
+  T x[R];
+};
+template <class T, int R, int N> struct RowRing {
+  SharedRows<T, R> slot[N];
+  KW_DEVICE SharedRows<T, R>& operator[](int t) { return slot[u32(t) % N]; }
+};
+
 template <class Tile, int N> struct Ring {
   Tile slot[N];
   KW_DEVICE Tile& operator[](int t) { return slot[u32(t) % N]; }
