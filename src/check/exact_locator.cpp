@@ -65,8 +65,8 @@ class ExactLocator : public Locator {
   }
 
   void after(const Stmt& s, const View& v) override {
-    const bool stores =
-        s.op == Op::store_async || s.op == Op::store_tile_async || s.op == Op::copy_out || s.op == Op::copy_tile_out;
+    const bool stores = s.op == Op::store_async || s.op == Op::store_tile_async ||
+                        s.op == Op::copy_out || s.op == Op::copy_tile_out;
     if (stores && !last_store_) last_store_ = &s;
     if (found_.statement) return;
     Worker& w = workers_[v.agent()];

@@ -40,9 +40,9 @@
 //               whose rows follow each other, and with "box" this stands behind its tensor map
 // "before", where it is there, are entries that are launched first, in this order, in the same
 // stream and with the same struct; they are how scratches get their contents. "after" lists those
-// that are launched behind it in the same way, which read what it leaves in scratches. Sizes are the names
-// in dims. Expressions (see expression.h) may read sizes, constants, the scalars that the caller
-// gives, earlier values, and SMS, the number of multiprocessors.
+// that are launched behind it in the same way, which read what it leaves in scratches. Sizes are
+// the names in dims. Expressions (see expression.h) may read sizes, constants, the scalars that the
+// caller gives, earlier values, and SMS, the number of multiprocessors.
 #pragma once
 #include <optional>
 #include <string>

@@ -15,6 +15,7 @@
 
 #include "transfer/coordinates.h"
 #include "transfer/edit.h"
+#include "transfer/product_places.h"
 #include "transfer/product_rows.h"
 #include "transfer/spell.h"
 #include "transfer/write_map.h"
@@ -26,49 +27,6 @@ using spec::ExprPtr;
 using spec::Kind;
 using tl::Op;
 using tl::Stmt;
-
-struct ProductFacts {
-  std::string a, b, o;                          // arguments
-  std::string batch, head, rows, columns, sum;  // letters
-  std::string acc;                              // the accumulator
-  std::string o_tile;                           // what it is stored in
-  tl::ExprPtr i0, j0;                           // the first row and column of a worker's tile
-};
-
-bool is_product(Op op) {
-  return op == Op::gemm_add || op == Op::gemm_add_transposed || op == Op::gemm_add_async ||
-         op == Op::gemm_add_transposed_async;
-}
-bool copies_out(Op op) { return op == Op::copy_tile_out || op == Op::store_tile_async; }
-
-// Of o_s[r][u] and o_s[me][u]: r is me.
-void same_place(const tl::ExprPtr& a, const tl::ExprPtr& b,
-                std::map<std::string, tl::ExprPtr>& is) {
-  if (a->kind != tl::ExprKind::index || b->kind != tl::ExprKind::index) return;
-  same_place(a->args[0], b->args[0], is);
-  if (a->args[1]->kind == tl::ExprKind::name) is[a->args[1]->text] = b->args[1];
-}
-
-const Stmt* find(const tl::Program& program, const std::function<bool(const Stmt&)>& test) {
-  const Stmt* found = nullptr;
-  tl::walk(program.body, [&](const Stmt& s) {
-    if (!found && test(s)) found = &s;
-  });
-  return found;
-}
-
-// The block that holds the first statement for which it holds, and where.
-struct Found {
-  std::vector<Stmt>* block = nullptr;
-  size_t at = 0;
-};
-Found place_of(std::vector<Stmt>& block, const std::function<bool(const Stmt&)>& test) {
-  for (size_t n = 0; n < block.size(); ++n) {
-    if (test(block[n])) return {&block, n};
-    if (const Found inner = place_of(block[n].body, test); inner.block) return inner;
-  }
-  return {};
-}
 
 class ProductEdit {
  public:
@@ -161,7 +119,7 @@ class ProductEdit {
     if (load) left = tl::base_name(load->expr("s"));
     const auto filled_from = [&](const std::string& tile) -> std::string {
       const Stmt* copy = find(
-          p, [&](const Stmt& s) { return brings_tile(s) && tl::base_name(s.expr("d")) == tile; });
+          p, [&](const Stmt& s) { return copies_in(s.op) && tl::base_name(s.expr("d")) == tile; });
       return copy ? tl::base_name(copy->expr("m")) : "";
     };
     f_.a = filled_from(left);
@@ -204,7 +162,7 @@ class ProductEdit {
   // Effect   none.
   bool rule_product() {
     const spec::Product& p = *form_.product;
-    right_rows_ = has_right_rows_ || sums_along_rows(p.b);
+    right_rows_ = has_right_rows_ || sums_along_rows(p.b, form_);
     if (!bind(p.a, f_.a, "i", "d") ||
         !(right_rows_ ? bind(p.b, f_.b, "j", "d") : bind(p.b, f_.b, "d", "j")))
       return false;
@@ -328,7 +286,7 @@ class ProductEdit {
         return false;
     }
     tl::walk(result_.program.body, [&](Stmt& s) {
-      if (!brings_tile(s) || tl::base_name(s.expr("m")) != name) return;
+      if (!copies_in(s.op) || tl::base_name(s.expr("m")) != name) return;
       if (no_batch) s.items("b").at(0).expr = tl::integer(0);
       if (no_head) s.items("h").at(0).expr = tl::integer(0);
     });
@@ -354,14 +312,6 @@ class ProductEdit {
                            "product reads",
                            f_.b),
                "kernels/sm80/gemm.cu has one");
-  }
-
-  // Whether an operand's contiguous dimension is the one that is summed over.
-  bool sums_along_rows(const spec::Operand& operand) const {
-    const spec::Argument* given = form_.argument(operand.argument);
-    if (!given || given->stride_order.empty()) return false;
-    const ExprPtr& last = operand.indices[given->stride_order.back()];
-    return last->kind == Kind::index && last->name == "d";
   }
 
   // What becomes of an element of the product before it is rounded.
@@ -439,14 +389,13 @@ class ProductEdit {
     std::vector<std::string> parts;
     for (const tl::Item& item : returns->items("a")) parts.push_back(tl::print(item.expr));
     parts[2] = fmt::format("ceil_div({}, BN) - 1", f_.columns);
-    const std::string all = tl::print(columns->items("d")[0].expr);
     if (!fine(*columns, "columns: size = 1") ||
         !fine(*returns, fmt::format("return {}", fmt::join(parts, ", "))))
       return false;
     const std::string sums = fresh("sums"), l = fresh("l"), total = fresh("total_r");
     if (sums != "sums")
       return refuse("transfer.kernel", {}, "this kernel has a name 'sums' of its own", "");
-    const std::string width = text_of_rows();
+    const std::string width = rows_of(result_.program, f_.acc);
     const bool may_be_other = form_.product->value->kind != Kind::score;
     const Found store = store_place();
     if (!insert(store, fmt::format("row_sum {} += {}", l, f_.acc)) ||
@@ -479,20 +428,10 @@ class ProductEdit {
   //   after add_sums, threads 256, w of ceil_div(M, 256) * H * B:
   //       add_parts parts of columns by w -> sums
   //
-  // When     as above. A part is the sum over one tile's columns, and they are added in their
-  // order. Effect   sums in f32 of elements before they are rounded.
+  // When     as above. A part is the sum over one tile's columns; they are added in their order.
+  // Effect   sums in f32 of elements before they are rounded.
   bool sums_in_parts() {
-    const Stmt* columns = find(result_.program, [](const Stmt& s) {
-      return s.op == Op::arg_size && s.items("d")[0].name == "columns" && s.items("d")[0].expr;
-    });
-    const bool has_place = find(result_.program, [](const Stmt& s) {
-      const auto field = [&](const char* name) {
-        return std::any_of(s.items("d").begin(), s.items("d").end(),
-                           [&](const tl::Item& d) { return d.name == name; });
-      };
-      return s.op == Op::record && field("m") && field("n") && field("h") && field("b");
-    });
-    if (!columns || !has_place)
+    if (!knows_its_tile(result_.program))
       return refuse("transfer.kernel", {},
                     "this kernel does not say how many tiles a row has, and which one it works on",
                     "kernels/sm90/gemm.cu has `columns`, and a Block of m, n, h and b");
@@ -500,26 +439,23 @@ class ProductEdit {
                       total = fresh("total_r"), pass = fresh("add_sums");
     if (sums != "sums")
       return refuse("transfer.kernel", {}, "this kernel has a name 'sums' of its own", "");
-    const std::string width = text_of_rows();
-    std::vector<std::string> lines;
-    if (form_.product->value->kind != Kind::score) lines.push_back(nothing_beyond_columns());
-    lines.push_back(fmt::format("partial {}: real[{}]", l, width));
-    lines.push_back(fmt::format("fill {} = 0.0", l));
-    lines.push_back(fmt::format("row_sum {} += {}", l, f_.acc));
-    lines.push_back(fmt::format("row {} = total({}): real[{}]", total, l, width));
-    lines.push_back(
-        fmt::format("store_part {} -> {}[(c.b * {} + c.h) * columns + c.n], rows {} of {}", total,
-                    parts, f_.head, tl::print(f_.i0), f_.rows));
-    for (auto line = lines.begin(); line != lines.end(); ++line)
-      if (!insert(store_place(), *line)) return false;
+    const PartOfRows part{
+        f_.acc, rows_of(result_.program, f_.acc), l, total, parts, f_.head, tl::print(f_.i0),
+        f_.rows};
+    std::vector<std::string> lines = lines_of(part);
+    if (form_.product->value->kind != Kind::score)
+      lines.insert(lines.begin(), nothing_beyond_columns());
+    for (const std::string& line : lines)
+      if (!insert(store_place(), line)) return false;
     if (!add_argument(Op::arg_tensor,
                       fmt::format("sums: out f32[{}, {}, {}]", f_.batch, f_.head, f_.rows)))
       return false;
-    for (Stmt& s : result_.program.body)
-      if (s.op == Op::args &&
-          !insert({&s.body, s.body.size()}, fmt::format("{}: scratch[{} * {} * columns * {}]",
-                                                        parts, f_.batch, f_.head, f_.rows)))
-        return false;
+    const Found args =
+        place_of(result_.program.body, [](const Stmt& s) { return s.op == Op::args; });
+    std::vector<Stmt>& arguments = (*args.block)[args.at].body;
+    if (!insert({&arguments, arguments.size()}, fmt::format("{}: scratch[{} * {} * columns * {}]",
+                                                            parts, f_.batch, f_.head, f_.rows)))
+      return false;
     result_.bindings.push_back({"sums", "", dims_of_output(false)});
     return insert({&result_.program.body, result_.program.body.size()},
                   fmt::format("after {0}, threads 256, w of ceil_div({1}, 256) * {2} * {3}:\n"
@@ -533,15 +469,6 @@ class ProductEdit {
                        tl::print(f_.i0), tl::print(f_.j0), f_.columns);
   }
 
-  std::string text_of_rows() const {
-    const Stmt* declared = find(result_.program, [&](const Stmt& s) {
-      return s.op == Op::accumulator &&
-             std::any_of(s.items("d").begin(), s.items("d").end(),
-                         [&](const tl::Item& d) { return d.name == f_.acc; });
-    });
-    return declared ? tl::print(declared->expr("r")) : "ROWS";
-  }
-
   // A matrix that nobody asks for is not written.
   //
   //   store acc -> o_s[me]; sync_worker me; copy_tile_out o_s[me] -> o[...] by 1  ->  (nothing)
@@ -551,63 +478,9 @@ class ProductEdit {
   // Effect   none.
   bool rule_matrix() {
     if (form_.product->returns_matrix) return true;
-    const auto names = [](const Stmt& s, const std::string& name) {
-      return std::any_of(s.items("d").begin(), s.items("d").end(),
-                         [&](const tl::Item& d) { return d.name == name; });
-    };
-    const auto erase = [&](const std::function<bool(const Stmt&)>& test) {
-      const Found at = place_of(result_.program.body, test);
-      if (at.block) at.block->erase(at.block->begin() + at.at);
-    };
     const Found store = store_place();
     store.block->erase(store.block->begin() + store.at);
-    if (find(result_.program, [](const Stmt& s) { return s.op == Op::store_tile_async; }))
-      return nothing_is_stored();
-    erase([](const Stmt& s) { return s.op == Op::sync_worker; });
-    erase([](const Stmt& s) { return s.op == Op::copy_tile_out; });
-    erase([&](const Stmt& s) { return s.op == Op::arg_tensor && names(s, f_.o); });
-    erase([&](const Stmt& s) { return s.op == Op::tile && names(s, f_.o_tile); });
-    return true;
-  }
-
-  // With a loader: the thread that stores goes, and the barriers between it and the workers.
-  bool nothing_is_stored() {
-    const auto of = [](const Stmt& s, Op op) {
-      const Stmt* found = nullptr;
-      tl::walk(s.body, [&](const Stmt& inner) {
-        if (inner.op == op) found = &inner;
-      });
-      return found;
-    };
-    const Found thread = place_of(result_.program.body, [&](const Stmt& s) {
-      return s.op == Op::thread && of(s, Op::store_tile_async);
-    });
-    if (!thread.block) return refuse("transfer.kernel", {}, "no thread stores the output");
-    const Stmt& storing = (*thread.block)[thread.at];
-    std::set<std::string> gone = {f_.o, f_.o_tile};
-    for (const Op op : {Op::wait, Op::arrive})
-      if (const Stmt* s = of(storing, op)) gone.insert(tl::base_name(s->expr("b")));
-    thread.block->erase(thread.block->begin() + thread.at);
-    const auto all_gone = [&](const Stmt& s, const char* hole) {
-      return std::all_of(s.items(hole).begin(), s.items(hole).end(), [&](const tl::Item& d) {
-        return gone.count(d.expr && d.name.empty() ? tl::base_name(d.expr) : d.name) > 0;
-      });
-    };
-    const auto without = [&](std::vector<Stmt>& block, const auto& self) -> void {
-      std::erase_if(block, [&](const Stmt& s) {
-        const bool declares = s.op == Op::arg_tiled || s.op == Op::ring || s.op == Op::barrier;
-        const bool waits = s.op == Op::wait || s.op == Op::wait_free || s.op == Op::arrive;
-        return s.op == Op::publish || (declares && all_gone(s, "d")) ||
-               (waits && gone.count(tl::base_name(s.expr("b"))));
-      });
-      for (Stmt& s : block) {
-        if (s.op == Op::init)
-          std::erase_if(s.items("a"),
-                        [&](const tl::Item& d) { return gone.count(tl::base_name(d.expr)) > 0; });
-        self(s.body, self);
-      }
-    };
-    without(result_.program.body, without);
+    store_nothing(result_.program, f_.o, f_.o_tile);
     return true;
   }
 

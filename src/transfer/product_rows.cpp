@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 
+#include "transfer/product_places.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -16,12 +18,6 @@ using tl::Stmt;
 bool declares(const Stmt& s, const std::string& name) {
   return s.items("d").size() == 1 && s.items("d")[0].name == name;
 }
-
-}  // namespace
-
-bool brings_tile(const Stmt& s) { return s.op == Op::copy_tile_async || s.op == Op::copy_tile_in || s.op == Op::load_tile_async; }
-
-namespace {
 
 // The statement with the sum along the rows of `b`; empty for one that says nothing of it.
 std::string changed(const Stmt& s, const std::string& b, const std::string& ring) {
@@ -36,7 +32,7 @@ std::string changed(const Stmt& s, const std::string& b, const std::string& ring
   if (s.op == Op::load_tile_async && tl::base_name(s.expr("m")) == b)
     return fmt::format("load_tile_async {}[{}, {}, {}, {}] -> {}, arrive {}, {}", b, of("b"),
                        of("h"), of("j"), of("r"), of("d"), of("bar"), s.word("hint"));
-  if (brings_tile(s) && tl::base_name(s.expr("m")) == b)
+  if (copies_in(s.op) && tl::base_name(s.expr("m")) == b)
     return fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(s.op), b, of("b"), of("h"),
                        of("j"), of("r"), of("d"), of("k"));
   if (s.op == Op::gemm_add_async && tl::base_name(s.expr("b")) == ring)
@@ -48,10 +44,17 @@ std::string changed(const Stmt& s, const std::string& b, const std::string& ring
 
 }  // namespace
 
+bool sums_along_rows(const spec::Operand& operand, const spec::Form& form) {
+  const spec::Argument* given = form.argument(operand.argument);
+  if (!given || given->stride_order.empty()) return false;
+  const spec::ExprPtr& last = operand.indices[given->stride_order.back()];
+  return last->kind == spec::Kind::index && last->name == "d";
+}
+
 bool sum_along_right_rows(tl::Program& program, const std::string& b, Diagnostics& diagnostics) {
   std::string ring;
   tl::walk(program.body, [&](const Stmt& s) {
-    if (brings_tile(s) && tl::base_name(s.expr("m")) == b) ring = tl::base_name(s.expr("d"));
+    if (copies_in(s.op) && tl::base_name(s.expr("m")) == b) ring = tl::base_name(s.expr("d"));
   });
   std::map<Op, int> count;
   tl::walk(program.body, [&](Stmt& s) {

@@ -2,13 +2,14 @@
 #pragma once
 #include <string>
 
+#include "spec/form.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
 
 namespace kw::transfer {
 
-// Copies a part of a matrix's rows into a tile of its own.
-bool brings_tile(const tl::Stmt& s);
+// Whether an operand's contiguous dimension is the one that is summed over.
+bool sums_along_rows(const spec::Operand& operand, const spec::Form& form);
 
 // Of the argument `b`, the ring of tiles that it is copied to, and the product that reads them.
 // False where one of the three is not there.

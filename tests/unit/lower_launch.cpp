@@ -241,6 +241,41 @@ TEST(LaunchPlan, of_f16_has_tensors_of_f16) {
   EXPECT_EQ(h.find("BFLOAT16"), std::string::npos);
 }
 
+// A product: tensors of any width, and with sums of rows a pass behind the kernel.
+TEST(LaunchPlan, of_parts_of_rows_needs_no_constant_columns) {
+  const std::string text = read_source(KW_SOURCE_DIR "/tests/corpus/sm90_gemm.tl")->text;
+  Diagnostics d;
+  const auto plan = plan_of(text, d);
+  ASSERT_TRUE(plan) << render(d);
+  const nlohmann::json j = to_json(*plan);
+  for (int n = 0; n < 3; ++n) {
+    EXPECT_EQ(j["arguments"][n]["part_of_rows"], true);
+    EXPECT_EQ(j["arguments"][n]["box"], (nlohmann::json{{"rows", 64}, {"columns", 64}}));
+  }
+  EXPECT_EQ(j.count("after"), 0u);
+  EXPECT_EQ(j["shared_bytes"], 3 * (2 * 8192 + 32768) + 2 * 32768 + 1024);
+}
+
+TEST(LaunchPlan, lists_the_pass_behind_the_kernel) {
+  std::string text = read_source(KW_SOURCE_DIR "/tests/tl/row_parts.tl")->text;
+  text = text.substr(text.find("include"));
+  Diagnostics d;
+  const auto plan = plan_of(text, d);
+  ASSERT_TRUE(plan) << render(d);
+  EXPECT_EQ(plan->entries(), (std::vector<std::string>{"gemm", "add_sums"}));
+  const nlohmann::json after = to_json(*plan)["after"];
+  ASSERT_EQ(after.size(), 1u);
+  EXPECT_EQ(after[0]["entry"], "add_sums");
+  EXPECT_EQ(after[0]["threads"], 256);
+  const std::string h = launch_header(*plan, "k");
+  const size_t kernel = h.find("cuLaunchKernelEx(&config, kernel"),
+               pass = h.find("cuLaunchKernelEx(&config, after[0]");
+  ASSERT_NE(kernel, std::string::npos) << h;
+  ASSERT_NE(pass, std::string::npos) << h;
+  EXPECT_LT(kernel, pass);
+  EXPECT_LT(h.find("config.sharedMemBytes = 0", kernel), pass);
+}
+
 TEST(LaunchPlan, refuses_what_a_cluster_cannot_do) {
   Diagnostics d;
   EXPECT_FALSE(plan_of(with(192, 128, 24), d));

@@ -117,6 +117,25 @@ TEST_F(Launching, LaunchesThePrePassFirstWithMemoryThatNobodyZeroes) {
   EXPECT_NE(render(diagnostics).find("no entry attention_lists"), std::string::npos);
 }
 
+TEST_F(Launching, LaunchesThePassBehindTheKernelLast) {
+  Json json = attention();
+  json["after"] = Json::parse(
+      R"([{"entry": "attention_fwd", "threads": 256, "grid": ["ceil_div", "M", 100]}])");
+  auto kernel = load(json);
+  ASSERT_TRUE(kernel) << render(diagnostics);
+  const auto plan = kernel->plan(attention_tensors(), {{"cap", 30}}, diagnostics);
+  ASSERT_TRUE(plan) << render(diagnostics);
+  log();
+  EXPECT_TRUE(plan->enqueue({0x10000, 0x20000, 0x30000}, nullptr, diagnostics));
+  EXPECT_EQ(log(),
+            "allocate 8\nfill 8\n"
+            "launch attention_fwd grid 48 cluster 1 threads 384 shared 230000\n"
+            "launch attention_fwd grid 3 cluster 1 threads 256 shared 0\n");
+  json["after"][0]["entry"] = "add_sums";
+  EXPECT_FALSE(load(json));
+  EXPECT_NE(render(diagnostics).find("no entry add_sums"), std::string::npos);
+}
+
 TEST_F(Launching, LaunchesClusters) {
   auto kernel = load(in_clusters());
   ASSERT_TRUE(kernel) << render(diagnostics);

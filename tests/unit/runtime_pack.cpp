@@ -160,6 +160,26 @@ TEST(TensorMap, HasPanelsOf64BytesWhereARowIsNoMultipleOf128) {
   EXPECT_EQ(wide->swizzle, 3);
 }
 
+TEST(TensorMap, OfPartsOfRowsHasWholeRowsOfAnyLength) {
+  Diagnostics diagnostics;
+  const Argument argument{.name = "a",
+                          .kind = ArgumentKind::tensor_map,
+                          .dtype = Dtype::bf16,
+                          .box_rows = 64,
+                          .box_columns = 64,
+                          .part_of_rows = true};
+  const auto a =
+      tensor_map_geometry(argument, contiguous(0x20000, Dtype::bf16, {2, 4, 500, 72}), diagnostics);
+  ASSERT_TRUE(a) << render(diagnostics);
+  EXPECT_EQ(a->dims, (std::array<uint64_t, 5>{72, 500, 1, 4, 2}));
+  EXPECT_EQ(a->strides, (std::array<uint64_t, 4>{144, 128, 72000, 288000}));
+  EXPECT_EQ(a->box, (std::array<uint32_t, 5>{64, 64, 1, 1, 1}));
+  EXPECT_EQ(a->swizzle, 3);
+  EXPECT_FALSE(tensor_map_geometry(argument, contiguous(0x20000, Dtype::bf16, {2, 4, 500, 76}),
+                                   diagnostics));
+  EXPECT_NE(render(diagnostics).find("positive multiples of 8 elements"), std::string::npos);
+}
+
 TEST(TensorMap, RefusesColumnsThatAreNoWholePanels) {
   Diagnostics diagnostics;
   EXPECT_FALSE(keys_of(80, 32, Dtype::bf16, diagnostics));
