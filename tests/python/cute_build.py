@@ -90,12 +90,24 @@ EMULATED = [
     (r'asm\("(\w+)\.approx[^;]*;[^;]*;', r"x = approx_\1(x);"),
 ]
 
+OF_HOPPER = [  # (tests/cute/hopper_emulated.h)
+    (r"cutlass::arch::Cluster(Transaction)?Barrier::", "emulated::Barriers::"),
+    (r"SM90_TMA_LOAD_5D::copy\(", "emulated::load("),
+    (r"SM90_TMA_STORE_5D::copy\(", "emulated::store("),
+    (r"cute::gemm\(gmma, ", "emulated::wgmma(gmma, "),
+    (r"SM90_U32x4_STSM_N", "StoreMatrices"),
+    (r"\bcluster_sync\(\);", "__syncthreads();"),
+    (r"\b(warpgroup_arrive|warpgroup_commit_batch|warpgroup_wait<kPending>|tma_store_arrive|tma_store_wait<0>)\(\);", ";"),
+    (r'asm volatile\("cp.async.bulk.wait_group 0;"[^;]*;', ";"),
+]
+
 
 def emulated(source, of_prelude=False):
     """The text of a printed kernel, or of its prelude, that runs on the host."""
-    for instruction, instead in EMULATED:
+    hopper = "ClusterBarrier" in source
+    for instruction, instead in EMULATED + (OF_HOPPER if hopper else []):
         source, count = re.subn(instruction, instead, source)
-        assert count or of_prelude or "_F32" in instruction, instruction
+        assert count or of_prelude or hopper or "_F32" in instruction, instruction
     assert of_prelude or "EmulatedProduct" in source, "no product is emulated"
     return source
 

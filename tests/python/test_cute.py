@@ -65,9 +65,9 @@ def small(program, folder):
     return changed(program, folder, (r"D = \d+, BN = \d+", "D = 64, BN = 32"), ("ROWS = 128, WORKERS = 1", "ROWS = 64, WORKERS = 2"))
 
 
-def on_host(text, folder, *options):
+def on_host(text, folder, *options, program="run.cpp"):
     (folder / "kernel.inc").write_text(emulated(text))
-    build_on_host(folder / "program", HERE / "run.cpp", f'-DKERNEL="{folder / "kernel.inc"}"', *options)
+    build_on_host(folder / "program", HERE / program, f'-DKERNEL="{folder / "kernel.inc"}"', *options)
     return subprocess.run([folder / "program"], text=True, capture_output=True, timeout=100)
 
 
@@ -205,6 +205,23 @@ def test_hopper_compiles_without_spills_and_with_products_under_way(name, tmp_pa
     _, kernels = compile_cute(printed(program, tmp_path / "kernel.cu", "sm_90a"), "sm_90a")
     assert len(kernels) == 1 and kernels[0]["spills"] == 0, kernels
     assert kernels[0]["registers"] == 168, kernels  # 65536 shared out among 384 threads
+
+
+HOPPER_VARIANTS = {  # the program, and what the function keeps
+    "full": (HOPPER, "true", ""),
+    "causal": (HERE / "hopper_causal.tl", "j <= i", "args.section = 1; args.counter = {words};"),
+}
+
+
+@pytest.mark.parametrize("variant", HOPPER_VARIANTS if ALL else [list(HOPPER_VARIANTS)[DAY % 2]])
+def test_a_text_for_hopper_computes_its_function(variant, tmp_path):
+    program, keeps, more = HOPPER_VARIANTS[variant]
+    program = changed(program, tmp_path, ("D = 128, V = 128", "D = 64, V = 64"),
+                      ("BM = 256, BN = 128, CTAS = 2", "BM = 128, BN = 64, CTAS = 1"))  # fmt: skip
+    text = printed(program, tmp_path / "kernel.cu", "sm_90a")
+    run = on_host(text, tmp_path, f"-DKEEPS(i, j)=({keeps})", f"-DMORE={more}", program="hopper_run.cpp")
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout
 
 
 def test_matrix_tiles_and_transposed_sums_are_spelled(tmp_path):
