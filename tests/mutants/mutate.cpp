@@ -50,6 +50,10 @@ bool orchestrates(Op op) {
     case Op::gemm_async:
     case Op::gemm_add_async:
     case Op::gemm_add_transposed_async:
+    case Op::gemm_add_columns_async:
+    case Op::store_columns:
+    case Op::put_rows:
+    case Op::get_rows:
     case Op::gemm:
     case Op::gemm_add:
     case Op::gemm_add_transposed:
@@ -61,7 +65,8 @@ bool orchestrates(Op op) {
 
 bool is_product(Op op) {
   return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm_add_transposed_async ||
-         op == Op::gemm || op == Op::gemm_add || op == Op::gemm_add_transposed;
+         op == Op::gemm_add_columns_async || op == Op::gemm || op == Op::gemm_add ||
+         op == Op::gemm_add_transposed;
 }
 
 ExprPtr plus(const ExprPtr& e, int by) {
@@ -267,7 +272,7 @@ class Mutator {
         b[n].op = Op::barrier;
         std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == "k"; });
       });
-    if (s.op == Op::ring) bound(path, n, s, "n");
+    if (s.op == Op::ring || s.op == Op::row_ring) bound(path, n, s, "n");
     if (s.op == Op::queue) {
       bound(path, n, s, "a");
       bound(path, n, s, "n");

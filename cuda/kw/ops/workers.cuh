@@ -10,8 +10,13 @@ KW_DEVICE int worker_index() { return __shfl_sync(0xffffffffu, threadIdx.x / 128
 // One thread of the worker: the first of its warp number `warp`.
 KW_DEVICE bool is_thread(int warp) { return threadIdx.x % 128 == u32(warp) * 32; }
 
+#ifdef KW_EXACT  // numbers of the small algebra take twice the registers: what is over goes to memory
+template <int kRegisters> KW_DEVICE void registers_up() {}
+template <int kRegisters> KW_DEVICE void registers_down() {}
+#else
 template <int kRegisters> KW_DEVICE void registers_up() { ptx::setmaxnreg_inc<kRegisters>(); }
 template <int kRegisters> KW_DEVICE void registers_down() { ptx::setmaxnreg_dec<kRegisters>(); }
+#endif
 
 // The number of this block in its grid.
 KW_DEVICE int block_index(int) { return blockIdx.x; }
