@@ -1,5 +1,7 @@
 #include "transfer/key_loops.h"
 
+#include <algorithm>
+
 namespace kw::transfer {
 namespace {
 
@@ -112,16 +114,24 @@ Loops multiplying_loops(Edit& edit) {
   return out;
 }
 
-// Whether somebody only loads: those loops then begin at the first key block, too.
-bool loaders_end_at_first(Edit& edit) {
-  bool found = false;
-  tl::walk(edit.program.body, [&](Stmt& s) {
-    const ExprPtr keys = key_range_of(s, edit.facts);
-    if (!keys || s.op != Op::down_rolled || s.expr("b")->text != "0") return;
-    end_at(s, tl::field(keys, kFirst));
-    found = true;
+// The key ranges of those who only load, whose loops then begin at the first key block, too.
+std::vector<ExprPtr> end_loaders_at_first(Edit& edit) {
+  std::vector<ExprPtr> ranges;
+  tl::walk(edit.program.body, [&](Stmt& block) {
+    for (Stmt& s : block.body) {
+      const ExprPtr keys = key_range_of(s, edit.facts);
+      if (!keys || s.op != Op::down_rolled || s.expr("b")->text != "0") continue;
+      end_at(s, tl::field(keys, kFirst));
+      ranges.push_back(value_in(block.body, keys));
+    }
   });
-  return found;
+  return ranges;
+}
+
+// Whether those who multiply visit just what is loaded: then nothing goes by.
+bool visits_all_that_comes(const std::vector<ExprPtr>& loaded, const ExprPtr& visited) {
+  return std::all_of(loaded.begin(), loaded.end(),
+                     [&](const ExprPtr& range) { return tl::print(range) == tl::print(visited); });
 }
 
 }  // namespace
@@ -149,8 +159,12 @@ bool end_key_loops(Edit& edit, const KeyFields& fields) {
       end_at(masked, tl::field(loops.keys, kFirst));
     }
   }
-  if (done && fields.first)
-    done = loaders_end_at_first(edit) ? let_others_go_by(edit) : copy_from_first(edit, loops.keys);
+  if (done && fields.first) {
+    const ExprPtr visited = value_in(*loops.block, loops.keys);
+    const std::vector<ExprPtr> loaded = end_loaders_at_first(edit);
+    done = loaded.empty() ? copy_from_first(edit, loops.keys)
+                          : visits_all_that_comes(loaded, visited) || let_others_go_by(edit);
+  }
   return done || edit.refuse("transfer.kernel", {},
                              "this kernel's loops over key blocks cannot start past key 0", "");
 }

@@ -7,8 +7,8 @@
 // a thread must have the same elements in the same order in both. The vocabulary's formulas are
 // written out a second time.
 // -DPRELUDE="prelude.inc" is the prelude of a printed text, instructions replaced. Prints what
-// disagrees; exit 1 then. (CuTe itself says that the host has no address in shared memory: 0.)
-#include "emulated.h"
+// disagrees; exit 1 then.
+#include "hopper_emulated.h"
 
 #include PRELUDE
 
@@ -116,6 +116,7 @@ void fragments() {
 }  // namespace
 
 int main() {
+  emulated::shared_memory = reinterpret_cast<unsigned char*>(memory);
   shared_tiles<64, 128, 2>();
   shared_tiles<128, 96, 2>();
   shared_tiles<128, 64, 1>();
