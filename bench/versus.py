@@ -8,7 +8,8 @@ own, a cuBLAS product among them. A burst is 12 ms on a rested card, with the L2
 is the median of turns of 200 ms after 150 ms untimed (measuring.py says why). The ratios are to the first folder.
 
 Operations: an attention's four for each unmasked entry and column (D + V, twice), half of them with --causal; a product's
-two for each entry and K. Beside products stands what cuBLAS takes for the same one alone.
+two for each entry and K. Beside products stands what cuBLAS takes for the same one alone. Bytes: each tensor's once, inputs
+and outputs, which is what a decode waits for. Integer inputs, lengths that is, are the number of keys.
 """
 
 import argparse
@@ -34,17 +35,24 @@ def inputs_of(kernel, sizes, torch):
     made = []
     for argument in map(kernel._arguments.get, kernel.inputs):
         shape = [sizes[d] if isinstance(d, str) else d for d in argument["dims"]]
+        dtype = DTYPES[argument["dtype"]]
         values = torch.randn(shape, device="cuda", generator=generator)
-        made.append(values.to(DTYPES[argument["dtype"]]))
+        made.append(values.to(dtype) if dtype.is_floating_point else torch.full_like(values, sizes["N"] - 1, dtype=dtype))
     return made
 
 
-def operations(tensors, causal):
+def is_product(folder):
+    return json.loads((folder / "launch.json").read_text())["entry"] == "gemm"
+
+
+def operations(product, tensors, outputs, causal):
     a, b = tensors[0], tensors[1]
-    if len(tensors) == 2:  # a product
-        return 2 * a.shape[0] * a.shape[1] * a.shape[2] * a.shape[3] * b.shape[3]
-    pairs = a.shape[0] * a.shape[1] * a.shape[2] * b.shape[2]
-    return 2 * pairs * (a.shape[3] + tensors[2].shape[3]) / (2 if causal else 1)
+    of_entry = a.shape[0] * a.shape[1] * a.shape[2]
+    if product:
+        other = b.shape[3] if b.shape[2] == a.shape[3] else b.shape[2]
+        return 2 * of_entry * a.shape[3] * other
+    columns = a.shape[3] + next(o for o in outputs if o.dim() == 4).shape[3]
+    return 2 * of_entry * b.shape[2] * columns / (2 if causal else 1)
 
 
 def sustained_ms(run, torch):
@@ -76,11 +84,13 @@ def main():
     options = parser.parse_args()
     sizes = {name: int(value) for name, value in (part.split("=") for part in options.sizes.split(","))}
     machine, runs, first = Machine(), {}, None
-    tensors = inputs_of(Kernel(options.folders[0]), sizes, torch)
+    product = is_product(options.folders[0])
+    tensors, outputs = inputs_of(Kernel(options.folders[0]), sizes, torch), None
     for folder in options.folders:
         kernel = Kernel(folder)
         launch = kernel.prepare(*(t.to(u.dtype) for t, u in zip(tensors, inputs_of(kernel, sizes, torch))))
         output = launch()
+        outputs = outputs or ([output] if torch.is_tensor(output) else list(output))
         output = output if torch.is_tensor(output) else output[0]
         torch.cuda.synchronize()
         first = output.float() if first is None else first
@@ -90,8 +100,9 @@ def main():
         runs[str(folder)] = launch
     side = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     runs["cuBLAS 8192^3"] = lambda: side @ side.mT
-    if len(tensors) == 2:
-        runs["cuBLAS"] = lambda: tensors[0] @ tensors[1]
+    if product:
+        a, b = tensors
+        runs["cuBLAS"] = (lambda: a @ b) if b.shape[2] == a.shape[3] else (lambda: a @ b.mT)
     times = {name: ([], []) for name in runs}
     order = list(runs)
     for round_number in range(ROUNDS):
@@ -100,15 +111,16 @@ def main():
             times[name][0].append(machine.burst_ms(runs[name]))
             times[name][1].append(sustained_ms(runs[name], torch))
     print(f"{machine.environment()}\n{machine.clocks()}\n{options.sizes}{' causal' * options.causal}")
-    print(f"{'':44} {'burst':>26} {'sustained':>26}")
-    work, best = operations(tensors, options.causal), str(options.folders[0])
+    print(f"{'':44} {'burst':>37} {'sustained':>37}")
+    work, best = operations(product, tensors, outputs, options.causal), str(options.folders[0])
+    moved = sum(t.numel() * t.element_size() for t in [*tensors, *outputs])
     for name, both in times.items():
         of = 2 * 8192**3 if name.endswith("^3") else work
         cells = []
         for ms, theirs in zip(both, times[best]):
             middle = statistics.median(ms)
-            cells.append(f"{of / middle / 1e9:7.1f} TFLOP/s {statistics.median(theirs) / middle:6.3f} "
-                         f"±{(max(ms) - min(ms)) / middle / 2:5.1%}")
+            cells.append(f"{of / middle / 1e9:7.1f} TFLOP/s {'' if name.endswith('^3') else f'{moved / middle / 1e9:5.2f} TB/s':10} "
+                         f"{statistics.median(theirs) / middle:6.3f} ±{(max(ms) - min(ms)) / middle / 2:5.1%}")
         print(f"{name[-44:]:44} " + " ".join(cells))
     if options.json:
         options.json.write_text(json.dumps({"sizes": sizes, "environment": machine.environment(), "ms": times}))
