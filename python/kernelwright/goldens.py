@@ -258,7 +258,7 @@ def _times_longest(value, longest):
 
 def _case(spec, traced, interpreter, shapes_at, values, n):
     longest = max(values.values(), default=1)
-    of_example = max((d for v in traced.values if v.dim() > 2 for d in v.shape[2:-1]), default=1)
+    of_example = max((d for v in traced.values if isinstance(v, torch.Tensor) for d in v.shape[2:-1]), default=1)
     streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
         hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example))

@@ -140,7 +140,7 @@ class ProductProof {
       }
       one["inputs"][b.argument] = to_json(draw->second);
       tl::walk(transferred_.program.body, [&](const tl::Stmt& s) {
-        if (s.op != tl::Op::arg_tensor) return;
+        if (s.op != tl::Op::arg_tensor && s.op != tl::Op::arg_tiled) return;
         for (const tl::Item& d : s.items("d"))
           for (size_t k = 0; d.name == b.argument && k < b.dims.size(); ++k)
             one["sizes"][s.items("s")[k].name] =

@@ -1,4 +1,5 @@
-// Whether a target's hardware can do the types of a function at all, before anything is made for it.
+// Whether a target's hardware can do the types of a function at all, before anything is made for
+// it.
 #pragma once
 #include <string>
 

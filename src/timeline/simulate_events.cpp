@@ -247,8 +247,8 @@ bool Simulation::move(int agent, const Event& e) {
   if (stored) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
   const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
   if (out) store(agent, e);
-  if (e.stmt->op != Op::load && !stored && !rows && !comes_at_once(e) &&
-      e.stmt->op != Op::widen && !out) {
+  if (e.stmt->op != Op::load && !stored && !rows && !comes_at_once(e) && e.stmt->op != Op::widen &&
+      !out) {
     ++a.at;
     return true;  // a number from the queue
   }
