@@ -87,7 +87,7 @@ std::string hole(const std::string& kind) {
       {"news", "names"},    {"dims", "names"},    {"inits", "inits"}, {"lets", "inits"},
       {"rows", "rows"},     {"values", "names"},  {"tiles", "tiles"}, {"access", "access"},
       {"type", "type"},     {"params", "params"}, {"result", "name"}, {"shared", "place"},
-      {"barrier", "place"}, {"left", "place"}};
+      {"barrier", "place"}, {"left", "place"},    {"slot", "place"}};
   const auto found = rules.find(kind);
   return found == rules.end() ? "name" : found->second;  // the other kinds of names
 }

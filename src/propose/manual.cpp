@@ -38,6 +38,7 @@ std::string_view word_for(std::string_view kind) {
       {"result", "record or index"},
       {"map", "expression of an element"},
       {"left", "operand or shared tile"},
+      {"slot", "slot of a row ring"},
       {"vector", "row or partial"},
       {"filled", "argument"},
       {"tiled", "tiled argument"},

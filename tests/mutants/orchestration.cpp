@@ -39,8 +39,9 @@ void lengthen_half(Tensor& q) {
 
 exec::Launch launch_of(const tl::Program& p) {
   exec::Launch l;
-  std::map<std::string, int64_t> sizes = {{"B", 1},   {"H", 2},   {"G", 1},   {"M", 300},
-                                          {"N", 300}, {"R", 300}, {"D", 128}, {"V", 128}};
+  std::map<std::string, int64_t> sizes = {{"B", 1},   {"H", 2},   {"G", 1},
+                                          {"M", 300}, {"N", 300}, {"R", 300},
+                                          {"K", 300}, {"D", 128}, {"V", 128}};
   for (const tl::Stmt& s : p.body)
     if (s.op == tl::Op::param)
       for (const tl::Item& d : s.items("d"))
@@ -55,8 +56,9 @@ exec::Launch launch_of(const tl::Program& p) {
     std::vector<int64_t> shape;
     for (const tl::Item& d : s.items("s"))
       shape.push_back(sizes.count(d.name) ? sizes.at(d.name) : 1);
-    const Dtype dtype =
-        access.type == "element" ? Dtype::bf16 : dtype_named(access.type).value_or(Dtype::f32);
+    const std::string type =
+        access.type == "element" ? p.find(tl::Op::element)->word("t") : access.type;
+    const Dtype dtype = dtype_named(type).value_or(Dtype::f32);
     for (const tl::Item& d : s.items("d")) {
       Draw draw{Draw::Kind::normal, uint64_t(++stream)};
       l.tensors[d.name] = kw::draw(draw, 3, is_float(dtype) ? dtype : Dtype::f32, shape);

@@ -92,12 +92,12 @@ def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
 # --- lift, lower, build -----------------------------------------------------------------------
 
 TARGETS = {"sm90": ["sm_90a"], "sm80": ["sm_80", "sm_90"], "sm75": ["sm_75"]}  # for which the texts are as they stand
-FULL_OF_TILES = {"latent_fwd": ["sm_90"]}  # 208 KB of shared memory: only Hopper has as much
+FULL_OF_TILES = {"sm80/latent_fwd": ["sm_90"]}  # 208 KB of shared memory: only Hopper has as much
 KERNELS = [k for folder in TARGETS for k in sorted(ROOT.glob(f"kernels/{folder}/*.cu"))]
 
 
 def targets(kernel):
-    return FULL_OF_TILES.get(kernel.stem, TARGETS[kernel.parent.name])
+    return FULL_OF_TILES.get(f"{kernel.parent.name}/{kernel.stem}", TARGETS[kernel.parent.name])
 
 
 @pytest.mark.parametrize("kernel", sorted(ROOT.glob("kernels/*/*.cu")), ids=lambda p: p.parent.name)
