@@ -96,7 +96,7 @@ def main():
     where = ""
     if found:
         errors.sort()
-        where = (f" on an {measured['gpu']} (driver {measured['driver']}, {options.measured.name}, in a burst and sustained;\n"
+        where = (f" on an {measured['gpu']} (driver {measured['driver']}, {options.measured.parent.name}, in a burst and sustained;\n"
                  f"predicted over measured bursts: {errors[0]:+.0%} to {errors[-1]:+.0%}, median {errors[len(errors) // 2]:+.0%})")
     options.page.write_text(HEAD.format(measured=where) + "\n".join(lines) + "\n" + "".join(f"{line}\n" for line in ["", *sorted(reasons)] if reasons))
 
