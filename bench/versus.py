@@ -9,7 +9,8 @@ is the median of turns of 200 ms after 150 ms untimed (measuring.py says why). T
 
 Operations: an attention's four for each unmasked entry and column (D + V, twice), half of them with --causal; a product's
 two for each entry and K. Beside products stands what cuBLAS takes for the same one alone. Bytes: each tensor's once, inputs
-and outputs, which is what a decode waits for. Integer inputs, lengths that is, are the number of keys.
+and outputs, which is what a decode waits for. Integer inputs, lengths that is, are the number of keys; numbers beside the
+tensors, scales that is, are near one.
 """
 
 import argparse
@@ -39,6 +40,13 @@ def inputs_of(kernel, sizes, torch):
         values = torch.randn(shape, device="cuda", generator=generator)
         made.append(values.to(dtype) if dtype.is_floating_point else torch.full_like(values, sizes["N"] - 1, dtype=dtype))
     return made
+
+
+def numbers_of(folder):
+    """A value for each number that the kernel takes beside its tensors, by name: scales, which are near one."""
+    plan = json.loads((folder / "launch.json").read_text())
+    names = [a["name"] for a in plan["arguments"] if a["kind"] == "scalar" and "value" not in a]
+    return {name: 0.5 + (n + 1) / (len(names) + 1) for n, name in enumerate(names)}
 
 
 def is_product(folder):
@@ -88,7 +96,7 @@ def main():
     tensors, outputs = inputs_of(Kernel(options.folders[0]), sizes, torch), None
     for folder in options.folders:
         kernel = Kernel(folder)
-        launch = kernel.prepare(*(t.to(u.dtype) for t, u in zip(tensors, inputs_of(kernel, sizes, torch))))
+        launch = kernel.prepare(*(t.to(u.dtype) for t, u in zip(tensors, inputs_of(kernel, sizes, torch))), **numbers_of(folder))
         output = launch()
         outputs = outputs or ([output] if torch.is_tensor(output) else list(output))
         output = output if torch.is_tensor(output) else output[0]

@@ -24,10 +24,11 @@
  * several, and a kernel planned from several. Only freeing needs the caller's care: nobody else
  * may be using what is freed. No CUDA context needs to be current; one that is stays so.
  *
- * Streams. A launch is put into the stream that is given and returns at once. Launches in
+ * Streams. A launch is put into the stream that is given and returns at once; the passes that
+ * launch.json names before and after the kernel go with it, in their order. Launches in
  * different streams may run side by side: each stream has memory of its own for what a kernel
- * needs besides its arguments (a counter, lists of key blocks), allocated and cleared at the
- * first launch there and kept until the kernel is freed.
+ * needs besides its arguments (a counter, lists of key blocks, parts of a sum), allocated and
+ * cleared at the first launch there and kept until the kernel is freed.
  *
  * Graphs. A launch can be captured into a CUDA graph, the first one too. Shapes and addresses become
  * part of it. Memory of a kernel's own is then the graph's own, kept until the kernel is freed, so
@@ -50,9 +51,9 @@ typedef struct kw_kernel kw_kernel;
 typedef struct kw_plan kw_plan;
 
 /* A tensor in device memory. `name` is the kernel's own, from launch.json; `dtype` is "bf16",
- * "f16", "f32", "f64", "i32", "i64", "u8" or "bool"; `data` is the address of the first element.
- * `rank` numbers follow in `shape` and in `strides`, which count elements, in the order in which
- * launch.json names the dimensions, whatever their order in memory. */
+ * "f16", "f32", "f64", "e4m3", "i32", "i64", "u8" or "bool"; `data` is the address of the first
+ * element. `rank` numbers follow in `shape` and in `strides`, which count elements, in the order
+ * in which launch.json names the dimensions, whatever their order in memory. */
 typedef struct {
   const char* name;
   const char* dtype;

@@ -13,8 +13,8 @@
 // large, whose last contents each thread has converted itself. What is copied once, before the loop
 // (the queries), is waited for and converted there.
 //
-// When     an argument of the form is e4m3, and no pre-pass makes rows of it (rule rows). Kernels
-//          whose copies are Hopper's own (load_async) are refused.
+// When     an argument of the form is e4m3, and no pre-pass makes rows of it (rule rows, which does
+//          so for kernels whose copies are Hopper's own).
 // Effect   none: both element types have all values of e4m3.
 #include <fmt/format.h>
 
@@ -68,9 +68,10 @@ class Narrower {
 
   bool refuse(const std::string& why) {
     const spec::Argument* given = edit_.form.argument(user_);
-    return edit_.refuse("transfer.dtype", given ? given->span : Span{},
-                        fmt::format("{} is e4m3, and {}", user_, why),
-                        "for Hopper, say --target sm_90: kernels of sm_89 and sm_90 take e4m3");
+    return edit_.refuse(
+        "transfer.dtype", given ? given->span : Span{},
+        fmt::format("{} is e4m3, and {}", user_, why),
+        "kernels take e4m3 that copy it with copy_async, or with load_async, by a pre-pass");
   }
 
   bool copies(const Stmt& s) const {
@@ -172,17 +173,27 @@ class Narrower {
   bool is_array_ = false, is_ring_ = false;
 };
 
+// Whether a pre-pass writes what the kernel copies: rule rows put a scratch in the argument's
+// place.
+bool is_scratch(const tl::Program& program, const std::string& name) {
+  bool found = false;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op != Op::arg_tensor && s.op != Op::arg_tiled) return;
+    for (const tl::Item& d : s.items("d"))
+      found = found || (d.name == name && s.items("t").at(0).name == "scratch");
+  });
+  return found;
+}
+
 }  // namespace
 
 bool rule_narrow(Edit& edit) {
   const Facts& f = edit.facts;
-  const std::tuple<std::string, const spec::Operand*, bool> operands[] = {
-      {f.q, &edit.term.q, edit.q_row.has_value()},
-      {f.k, &edit.term.k, edit.k_row.has_value()},
-      {f.v, &edit.term.v, edit.v_row.has_value()}};
-  for (const auto& [argument, operand, changed] : operands) {
+  const std::pair<std::string, const spec::Operand*> operands[] = {
+      {f.q, &edit.term.q}, {f.k, &edit.term.k}, {f.v, &edit.term.v}};
+  for (const auto& [argument, operand] : operands) {
     const spec::Argument* given = edit.form.argument(operand->argument);
-    if (!given || given->dtype != Dtype::e4m3 || changed) continue;
+    if (!given || given->dtype != Dtype::e4m3 || is_scratch(edit.program, argument)) continue;
     if (!Narrower(edit, argument, operand->argument).apply()) return false;
   }
   return true;

@@ -10,9 +10,12 @@
 //           write_row q_rows[b, h, r] over j < D = q[b, h, r, j] * norm * weight[j]
 //   load_async q[...] -> ...          ->   load_async q_rows[...] -> ...
 //
-// When     an operand of the form has a row map (spec/form.h). Rows of k and v are changed once for
-//          each key head.
-// Effect   a row is computed in f32 and rounded once to the operands' type.
+// When     an operand of the form has a row map (spec/form.h); or is FP8 (e4m3) where its copies
+// are
+//          Hopper's own, which convert nothing: its rows become elements. Rows of k and v are
+//          changed once for each key head.
+// Effect   a row is computed in f32 and rounded once to the operands' type, which has all values of
+//          e4m3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,8 +56,11 @@ class RowWriter {
         {&f_.q, &edit_.q_row, type_of(t.q), "i", &f_.heads, &f_.queries, &f_.dim},
         {&f_.k, &edit_.k_row, type_of(t.k), "j", &f_.groups, &f_.keys, &f_.dim},
         {&f_.v, &edit_.v_row, type_of(t.v), "j", &f_.groups, &f_.keys, &f_.value_dim}};
-    for (const Operand& o : operands)
+    for (Operand o : operands) {
+      const std::optional<spec::RowMap> elements = its_elements(o);
+      if (!*o.map && o.type == Dtype::e4m3 && is_tiled(*o.argument)) o.map = &elements;
       if (*o.map && !add(o)) return false;
+    }
     return loops_.empty() || write_pre_pass();
   }
 
@@ -68,6 +74,24 @@ class RowWriter {
   Dtype type_of(const spec::Operand& operand) const {
     const spec::Argument* given = edit_.form.argument(operand.argument);
     return given && given->dtype == Dtype::e4m3 ? Dtype::e4m3 : edit_.form.dtype;
+  }
+
+  bool is_tiled(const std::string& argument) const {
+    bool found = false;
+    tl::walk(edit_.program.body, [&](const Stmt& s) {
+      if (s.op != Op::arg_tiled) return;
+      for (const tl::Item& d : s.items("d")) found = found || d.name == argument;
+    });
+    return found;
+  }
+
+  static spec::RowMap its_elements(const Operand& o) {
+    const auto index = [](const char* name) {
+      return spec::leaf(Kind::index, spec::Type::integer, name);
+    };
+    return {{},
+            spec::read(*o.argument, spec::Type::real,
+                       {index("b"), index("h"), index(o.row), index("d")})};
   }
 
   bool add(const Operand& o) {

@@ -125,24 +125,33 @@ void copies(Report& report, Random& random, int row, const char* what) {
   }
 }
 
-// The same through registers: done for this thread when it returns.
+// The same through registers: done for this thread when it returns. What lies beyond the tile, as far
+// as a round of all threads' rows can reach, keeps what it held.
+constexpr int kBeyond = 8192;  // elements
+template <class Tile>
+struct Bounded {
+  Tile tile;
+  kw::bf16 beyond[kBeyond];
+};
 template <int kWorkers, class Tile>
 __global__ void copy_in_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::Coords at,
                                kw::bf16* to) {
-  auto& tile = kw::shared_memory<Tile>();
-  for (int n = threadIdx.x; n < Tile::rows * Tile::columns; n += blockDim.x)
-    tile.data[n].bits = 0x4242;
+  constexpr int kSize = Tile::rows * Tile::columns;
+  auto& shared = kw::shared_memory<Bounded<Tile>>();
+  for (int n = threadIdx.x; n < kSize; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
+  for (int n = threadIdx.x; n < kBeyond; n += blockDim.x) shared.beyond[n].bits = 0x4242;
   kw::sync_block();
-  kw::copy_in<kWorkers>(from, at, tile);
+  kw::copy_in<kWorkers>(from, at, shared.tile);
   kw::sync_block();
-  put_shared(tile, to);
+  put_shared(shared.tile, to);
+  for (int n = threadIdx.x; n < kBeyond; n += blockDim.x) to[kSize + n] = shared.beyond[n];
 }
 
 template <int kWorkers, int R, int C>
 void copies_in(Report& report, Random& random, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   const std::vector<kw::bf16> data = to_bf16(random.normals(t.size()));
-  Device<kw::bf16> in(data), out(R * C);
+  Device<kw::bf16> in(data), out(R * C + kBeyond);
   const kw::Coords at{1, 2, row};
   running = "copy_in";
   launch(copy_in_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
@@ -150,6 +159,7 @@ void copies_in(Report& report, Random& random, int row, const char* what) {
   std::vector<kw::bf16> want;
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c) want.push_back(row + r < t.M ? data[t.at(at, r) + c] : kw::bf16{0});
+  want.resize(R * C + kBeyond, kw::bf16{0x4242});
   report.exact("copy_in", what, out.read(), want);
 }
 
