@@ -2,9 +2,9 @@
 
     python bench/versus.py FOLDER FOLDER... --sizes B=4,H=16,G=16,M=4096,N=4096 [--causal] [--json FILE]
 
-A folder is what `kernelwright make` wrote. All of them get the same random inputs; their outputs are held against the
-first one's, and one that differs is wrong and ends the run. Then they take turns in rounds, each round in an order of its
-own, a cuBLAS product among them. A burst is 12 ms on a rested card, with the L2 cache cleared before each launch; sustained
+A folder is what `kernelwright make` wrote. All of them get the same random inputs, by name, or in their order where their
+names differ; their outputs are held against the first one's, and one that differs is wrong and ends the run. Then they take
+turns in rounds, each round in an order of its own, a cuBLAS product among them. A burst is 12 ms on a rested card, with the L2 cache cleared before each launch; sustained
 is the median of turns of 200 ms after 150 ms untimed (measuring.py says why). The ratios are to the first folder.
 
 Operations: an attention's four for each unmasked entry and column (D + V, twice), half of them with --causal; a product's
@@ -93,10 +93,13 @@ def main():
     sizes = {name: int(value) for name, value in (part.split("=") for part in options.sizes.split(","))}
     machine, runs, first = Machine(), {}, None
     product = is_product(options.folders[0])
+    names = Kernel(options.folders[0]).inputs
     tensors, outputs = inputs_of(Kernel(options.folders[0]), sizes, torch), None
     for folder in options.folders:
         kernel = Kernel(folder)
-        launch = kernel.prepare(*(t.to(u.dtype) for t, u in zip(tensors, inputs_of(kernel, sizes, torch))), **numbers_of(folder))
+        given = dict(zip(names if set(names) == set(kernel.inputs) else kernel.inputs, tensors))
+        own = dict(zip(kernel.inputs, inputs_of(kernel, sizes, torch)))
+        launch = kernel.prepare(**{name: given[name].to(t.dtype) for name, t in own.items()}, **numbers_of(folder))
         output = launch()
         outputs = outputs or ([output] if torch.is_tensor(output) else list(output))
         output = output if torch.is_tensor(output) else output[0]
