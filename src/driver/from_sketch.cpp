@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "driver/target_types.h"
 #include "lower/print_module.h"
 #include "sketch/schedule.h"
 #include "sketch/size.h"
@@ -43,11 +44,25 @@ bool has_expert(const Tools& tools, const std::string& target) {
          fs::exists(tools.home.kernels() / known->folder / "attention_fwd.cu");
 }
 
+namespace {
+
+// Why Hopper's copy engine is left alone for this function; empty where it is not.
+std::string no_engine(const spec::Form& form) {
+  if (const spec::Argument* narrow = narrow_operand(form))
+    return fmt::format("{} is e4m3, which the copy engine does not convert", narrow->name);
+  return "";
+}
+
+}  // namespace
+
 std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
                                     const std::string& target, Diagnostics& diagnostics) {
   const auto gpu = gpu_for(tools.home, target, diagnostics);
   if (!gpu) return std::nullopt;
-  const auto machine = sketch::machine(*gpu, target, diagnostics);
+  auto machine = sketch::machine(*gpu, target, diagnostics);
+  std::string why;
+  if (machine && machine->style == sketch::Style::engine) why = no_engine(form);
+  if (!why.empty()) machine->style = sketch::Style::copies;
   const std::string file = (tools.home.root / "sketches" / "attention.tl").string();
   const SourcePtr source = read_source(file);
   if (!source) {
@@ -64,9 +79,10 @@ std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
   if (!text) return std::nullopt;
   const auto values = sketch::parameters(*scheduled);
   return Sketched{make_source("sketched/attention_fwd.cu", *text),
-                  fmt::format("sketches/attention.tl for {}, {}: {} rows, {} keys, {} worker{}",
+                  fmt::format("sketches/attention.tl for {}, {}: {} rows, {} keys, {} worker{}{}",
                               gpu->name, target, values.at("BM"), values.at("BN"),
-                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s")};
+                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s",
+                              why.empty() ? "" : "; by asynchronous copies: " + why)};
 }
 
 }  // namespace kw::driver

@@ -144,7 +144,7 @@ class Maker {
     if (!drawn) return false;
     expert_ = drawn->text;
     say("sketch", drawn->said);
-    if (!options_.from_sketch)
+    if (!options_.from_sketch && !has_expert(*tools_, options_.target))
       say_("", fmt::format("no expert's kernel is for {}", options_.target), 0);
     return true;
   }
@@ -199,12 +199,31 @@ class Maker {
         tried = -1;
         continue;
       }
+      if (!fits && sketch_may_do()) {
+        say("lower", fmt::format("{} does not fit ({}); a sketch next", expert_->name,
+                                 first_message(attempt_)));
+        if (!sketch_instead()) return false;
+        tried = -1;
+        continue;
+      }
       const bool holds = fits && check();
       if (holds)
         for (const Said& s : lowered_and_built) say_(s.stage, s.text, s.seconds);
       for (const Diagnostic& d : attempt_.all()) diagnostics_.add(d);
       return holds;
     }
+  }
+
+  // Whether what refuses the corpus's texts may be theirs alone: Hopper's copies convert no e4m3.
+  bool sketch_may_do() const {
+    return options_.kernel.empty() && !sketched_ && !options_.provider && !options_.earlier &&
+           narrow_operand(capture_->form);
+  }
+
+  bool sketch_instead() {
+    sketched_ = true;
+    tiles_ = find_tiles(tools_->home, options_.tiles, diagnostics_);
+    return tiles_ && draw() && lift();
   }
 
   bool transfer(int tried) {

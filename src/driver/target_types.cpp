@@ -45,4 +45,13 @@ bool types_fit(const spec::Form& form, const std::string& target, Diagnostics& d
   return true;
 }
 
+const spec::Argument* narrow_operand(const spec::Form& form) {
+  for (const spec::Term& term : form.terms)
+    for (const spec::Operand* operand : {&term.q, &term.k, &term.v}) {
+      const spec::Argument* given = form.argument(operand->argument);
+      if (given && given->dtype == Dtype::e4m3 && !operand->row) return given;
+    }
+  return nullptr;
+}
+
 }  // namespace kw::driver

@@ -12,4 +12,8 @@ namespace kw::driver {
 // that nobody knows is for others to refuse.
 bool types_fit(const spec::Form& form, const std::string& target, Diagnostics& diagnostics);
 
+// The first argument of e4m3 that a kernel copies as it is, or null: Hopper's copy engine converts
+// none. Rows that a pre-pass changes come to the kernel as elements.
+const spec::Argument* narrow_operand(const spec::Form& form);
+
 }  // namespace kw::driver

@@ -84,11 +84,20 @@ def test_the_expert_kernel_takes_fp8_too_and_keys_and_values_alone(tmp_path):
 
 @pytest.mark.parametrize("target, code, part", [
     ("sm_80", "driver.dtype", "`q` is of e4m3, and sm_80"), ("sm_75", "driver.dtype", "`q` is of e4m3, and sm_75"),
-    ("sm_90a", "transfer.dtype", "q is e4m3"),
 ])
 def test_targets_without_it_refuse(source, tmp_path, target, code, part):
     run = call("make", source, "--target", target, "--out", tmp_path / "out")
     assert_refused(run, code, part)
+
+
+@pytest.mark.parametrize("more", [[], ["--from", "sketch"]], ids=["its expert's text refuses", "from the sketch"])
+def test_hopper_takes_it_from_a_sketch_by_asynchronous_copies(source, tmp_path, more):
+    run = call("make", source, "--target", "sm_90a", *more, "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "by asynchronous copies: q is e4m3, which the copy engine does not convert" in run.stderr
+    assert ("kernels/sm90/attention_fwd.cu does not fit (q is e4m3" in run.stderr) == (not more)
+    program = (tmp_path / "out/kernel.tl").read_text()
+    assert "widen k_raw -> k_s" in program and "load_async" not in program
 
 
 def test_a_product_of_fp8_is_refused(tmp_path):
