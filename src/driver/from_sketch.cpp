@@ -12,6 +12,7 @@
 #include "sketch/size.h"
 #include "support/targets.h"
 #include "tl/laws.h"
+#include "transfer/pack.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -50,6 +51,8 @@ namespace {
 std::string no_engine(const spec::Form& form) {
   if (const spec::Argument* narrow = narrow_operand(form))
     return fmt::format("{} is e4m3, which the copy engine does not convert", narrow->name);
+  if (transfer::values_are_of_keys(form))
+    return "the values are columns of the keys, and the copy engine's schedule loads whole rows";
   return "";
 }
 
@@ -63,13 +66,15 @@ std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
   std::string why;
   if (machine && machine->style == sketch::Style::engine) why = no_engine(form);
   if (!why.empty()) machine->style = sketch::Style::copies;
-  const std::string file = (tools.home.root / "sketches" / "attention.tl").string();
+  const std::string of = transfer::values_are_of_keys(form) ? "latent" : "attention";
+  const std::string name_of_file = fmt::format("sketches/{}.tl", of);
+  const std::string file = (tools.home.root / name_of_file).string();
   const SourcePtr source = read_source(file);
   if (!source) {
     diagnostics.error("sketch.read", {}, fmt::format("cannot read '{}'", file));
     return std::nullopt;
   }
-  const auto drawn = tl::parse(make_source("sketches/attention.tl", source->text), diagnostics);
+  const auto drawn = tl::parse(make_source(name_of_file, source->text), diagnostics);
   if (!machine || !drawn || !tl::verify(*drawn, diagnostics)) return std::nullopt;
   const sketch::Request request{
       *machine, {{"D", form.D.constant}, {"V", form.Dv.constant}}, std::string(name(form.dtype))};
@@ -78,10 +83,12 @@ std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
   const auto text = scheduled ? lower::print_cuda(*scheduled, diagnostics) : std::nullopt;
   if (!text) return std::nullopt;
   const auto values = sketch::parameters(*scheduled);
-  return Sketched{make_source("sketched/attention_fwd.cu", *text),
-                  fmt::format("sketches/attention.tl for {}, {}: {} rows, {} keys, {} worker{}{}",
+  const std::string part =
+      values.contains("CUT") ? fmt::format(", {} columns of the output", values.at("CUT")) : "";
+  return Sketched{make_source(fmt::format("sketched/{}_fwd.cu", of), *text),
+                  fmt::format("{} for {}, {}: {} rows, {} keys, {} worker{}{}{}", name_of_file,
                               gpu->name, target, values.at("BM"), values.at("BN"),
-                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s",
+                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s", part,
                               why.empty() ? "" : "; by asynchronous copies: " + why)};
 }
 

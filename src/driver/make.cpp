@@ -28,6 +28,7 @@
 #include "support/process.h"
 #include "support/targets.h"
 #include "tl/laws.h"
+#include "transfer/pack.h"
 #include "transfer/transfer.h"
 
 namespace kw::driver {
@@ -178,6 +179,8 @@ class Maker {
   bool fit() {
     for (int tried = 0;; ++tried) {
       attempt_ = {};
+      proof_ = {};  // they end before what they read is made anew
+      checked_ = {};
       std::vector<Said> lowered_and_built;
       bool fits = transfer(tried);
       if (fits) {
@@ -214,10 +217,11 @@ class Maker {
     }
   }
 
-  // Whether what refuses the corpus's texts may be theirs alone: Hopper's copies convert no e4m3.
+  // Whether what refuses the corpus's texts may be theirs alone: Hopper's copies convert no e4m3,
+  // and those for values that are columns of the keys have tiles for GPUs with much shared memory.
   bool sketch_may_do() const {
     return options_.kernel.empty() && !sketched_ && !options_.provider && !options_.earlier &&
-           narrow_operand(capture_->form);
+           (narrow_operand(capture_->form) || transfer::values_are_of_keys(capture_->form));
   }
 
   bool sketch_instead() {
@@ -271,8 +275,6 @@ class Maker {
   // quick check, which takes no longer than a compilation. A longer one waits until it is known
   // that the kernel fits. Nothing is known yet of a program that somebody's edits will change.
   void begin_beside() {
-    proof_ = {};
-    checked_ = {};
     if (options_.earlier) return;
     proof_ = std::async(std::launch::async, [this] { return write_rows(); });
     if (options_.effort == check::Effort::quick && !accepted_)
