@@ -32,11 +32,18 @@ std::string summed_over(const tl::Program& program, const Plan& plan, const Plac
   return columns;
 }
 
-Placed in_parts(const tl::Program& program, const Placed& whole, const std::string& summed) {
+// The columns of what leaves, "V"; "" where nothing does.
+std::string output_columns(const Plan& plan, const Placed& placed) {
+  for (const Stmt* s : plan.after)
+    if (s->op == Op::copy)
+      if (const Tile* tile = placed.find(tl::base_name(s->expr("s")))) return tile->columns;
+  return "";
+}
+
+Placed in_parts(const tl::Program& program, const Placed& whole, const std::string& summed,
+                const std::string& output) {
   Placed p = whole;
   p.steps = summed;
-  const Tile* way = whole.find(whole.leaves);
-  const std::string output = way ? way->columns : "";
   for (Tile& t : p.tiles) {
     const bool of_scores = t.name == p.left || (t.of_keys && t.first_read == 0);
     if (of_scores)
@@ -57,10 +64,10 @@ Placed in_parts(const tl::Program& program, const Placed& whole, const std::stri
 bool cut(tl::Program& program, Plan& plan, Placed& placed, Work& work, const Machine& machine) {
   if (machine.style == Style::engine || some_tiles_fit(machine, work)) return false;
   const std::string summed = summed_over(program, plan, placed);
-  const Tile* way = placed.find(placed.leaves);
+  const std::string output = output_columns(plan, placed);
   const auto values = parameters(program);
-  if (!way || !values.contains(summed) || !values.contains(way->columns)) return false;
-  const int64_t over = values.at(summed), wide = values.at(way->columns);
+  if (!values.contains(summed) || !values.contains(output)) return false;
+  const int64_t over = values.at(summed), wide = values.at(output);
   if (over % kStep != 0) return false;
   for (const int64_t part : kCuts) {
     if (wide % part != 0 || part >= wide) continue;
@@ -68,7 +75,7 @@ bool cut(tl::Program& program, Plan& plan, Placed& placed, Work& work, const Mac
     const auto line = tl::parse_statement(
         fmt::format("param CUT = {}, CUTS = {} // CUT, STEP = {}, STEPS = {} // "
                     "STEP",
-                    part, way->columns, kStep, summed),
+                    part, output, kStep, summed),
         none);
     if (!line) return false;
     tl::Program changed = program;
@@ -76,7 +83,7 @@ bool cut(tl::Program& program, Plan& plan, Placed& placed, Work& work, const Mac
     for (size_t n = 0; n < changed.body.size(); ++n)
       if (changed.body[n].op == Op::param) at = n + 1;
     changed.body.insert(changed.body.begin() + std::ptrdiff_t(at), *line);
-    const Placed parts = in_parts(program, placed, summed);
+    const Placed parts = in_parts(program, placed, summed, output);
     const Work of_part = work_of(changed, parts, machine);
     if (!some_tiles_fit(machine, of_part)) continue;
     program = std::move(changed);
