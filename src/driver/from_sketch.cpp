@@ -11,6 +11,7 @@
 #include "sketch/size.h"
 #include "support/targets.h"
 #include "tl/laws.h"
+#include "transfer/pack.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -43,18 +44,34 @@ bool has_expert(const Tools& tools, const std::string& target) {
          fs::exists(tools.home.kernels() / known->folder / "attention_fwd.cu");
 }
 
+namespace {
+
+// Why Hopper's copy engine is left alone for this function; empty where it is not.
+std::string no_engine(const spec::Form& form) {
+  if (transfer::values_are_of_keys(form))
+    return "the values are columns of the keys, and the copy engine's schedule loads whole rows";
+  return "";
+}
+
+}  // namespace
+
 std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
                                     const std::string& target, Diagnostics& diagnostics) {
   const auto gpu = gpu_for(tools.home, target, diagnostics);
   if (!gpu) return std::nullopt;
-  const auto machine = sketch::machine(*gpu, target, diagnostics);
-  const std::string file = (tools.home.root / "sketches" / "attention.tl").string();
+  auto machine = sketch::machine(*gpu, target, diagnostics);
+  std::string why;
+  if (machine && machine->style == sketch::Style::engine) why = no_engine(form);
+  if (!why.empty()) machine->style = sketch::Style::copies;
+  const std::string of = transfer::values_are_of_keys(form) ? "latent" : "attention";
+  const std::string name_of_file = fmt::format("sketches/{}.tl", of);
+  const std::string file = (tools.home.root / name_of_file).string();
   const SourcePtr source = read_source(file);
   if (!source) {
     diagnostics.error("sketch.read", {}, fmt::format("cannot read '{}'", file));
     return std::nullopt;
   }
-  const auto drawn = tl::parse(make_source("sketches/attention.tl", source->text), diagnostics);
+  const auto drawn = tl::parse(make_source(name_of_file, source->text), diagnostics);
   if (!machine || !drawn || !tl::verify(*drawn, diagnostics)) return std::nullopt;
   const sketch::Request request{
       *machine, {{"D", form.D.constant}, {"V", form.Dv.constant}}, std::string(name(form.dtype))};
@@ -63,10 +80,13 @@ std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
   const auto text = scheduled ? lower::print_cuda(*scheduled, diagnostics) : std::nullopt;
   if (!text) return std::nullopt;
   const auto values = sketch::parameters(*scheduled);
-  return Sketched{make_source("sketched/attention_fwd.cu", *text),
-                  fmt::format("sketches/attention.tl for {}, {}: {} rows, {} keys, {} worker{}",
+  const std::string part =
+      values.contains("CUT") ? fmt::format(", {} columns of the output", values.at("CUT")) : "";
+  return Sketched{make_source(fmt::format("sketched/{}_fwd.cu", of), *text),
+                  fmt::format("{} for {}, {}: {} rows, {} keys, {} worker{}{}{}", name_of_file,
                               gpu->name, target, values.at("BM"), values.at("BN"),
-                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s")};
+                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s", part,
+                              why.empty() ? "" : "; by asynchronous copies: " + why)};
 }
 
 }  // namespace kw::driver

@@ -21,8 +21,11 @@ std::optional<timeline::Gpu> gpu_for(const Home& home, const std::string& target
 // Whether some expert's text is for the target; false also for a target that nobody knows.
 bool has_expert(const Tools& tools, const std::string& target);
 
-// By the first GPU of gpus/ that runs the target. Reports sketch.gpu where none does, and what
-// size(), schedule() and print_cuda() report.
+// From sketches/latent.tl where the values are columns of the keys, else sketches/attention.tl; for
+// the first GPU of gpus/ that runs the target. On sm_90a operands of e4m3, and values that are
+// columns of the keys, are brought by the threads' own asynchronous copies: the copy engine converts
+// nothing, and its schedule loads whole rows. Reports sketch.gpu where no GPU runs the target, and
+// what size(), schedule() and print_cuda() report.
 std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
                                     const std::string& target, Diagnostics& diagnostics);
 

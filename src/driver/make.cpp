@@ -28,6 +28,7 @@
 #include "support/process.h"
 #include "support/targets.h"
 #include "tl/laws.h"
+#include "transfer/pack.h"
 #include "transfer/transfer.h"
 
 namespace kw::driver {
@@ -144,7 +145,7 @@ class Maker {
     if (!drawn) return false;
     expert_ = drawn->text;
     say("sketch", drawn->said);
-    if (!options_.from_sketch)
+    if (!options_.from_sketch && !has_expert(*tools_, options_.target))
       say_("", fmt::format("no expert's kernel is for {}", options_.target), 0);
     return true;
   }
@@ -178,6 +179,8 @@ class Maker {
   bool fit() {
     for (int tried = 0;; ++tried) {
       attempt_ = {};
+      proof_ = {};  // they end before what they read is made anew
+      checked_ = {};
       std::vector<Said> lowered_and_built;
       bool fits = transfer(tried);
       if (fits) {
@@ -199,12 +202,32 @@ class Maker {
         tried = -1;
         continue;
       }
+      if (!fits && sketch_may_do()) {
+        say("lower", fmt::format("{} does not fit ({}); a sketch next", expert_->name,
+                                 first_message(attempt_)));
+        if (!sketch_instead()) return false;
+        tried = -1;
+        continue;
+      }
       const bool holds = fits && check();
       if (holds)
         for (const Said& s : lowered_and_built) say_(s.stage, s.text, s.seconds);
       for (const Diagnostic& d : attempt_.all()) diagnostics_.add(d);
       return holds;
     }
+  }
+
+  // Whether what refuses the corpus's texts may be theirs alone: those for values that are columns of
+  // the keys have tiles for GPUs with much shared memory.
+  bool sketch_may_do() const {
+    return options_.kernel.empty() && !sketched_ && !options_.provider && !options_.earlier &&
+           transfer::values_are_of_keys(capture_->form);
+  }
+
+  bool sketch_instead() {
+    sketched_ = true;
+    tiles_ = find_tiles(tools_->home, options_.tiles, diagnostics_);
+    return tiles_ && draw() && lift();
   }
 
   bool transfer(int tried) {
@@ -252,8 +275,6 @@ class Maker {
   // quick check, which takes no longer than a compilation. A longer one waits until it is known
   // that the kernel fits. Nothing is known yet of a program that somebody's edits will change.
   void begin_beside() {
-    proof_ = {};
-    checked_ = {};
     if (options_.earlier) return;
     proof_ = std::async(std::launch::async, [this] { return write_rows(); });
     if (options_.effort == check::Effort::quick && !accepted_)

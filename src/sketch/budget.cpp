@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kThreads = 128;          // of a worker
 constexpr int64_t kBesideTiles = 63;       // registers a thread for addresses and operands
+constexpr int64_t kStepPlaces = 16;        // and for those of two operands' steps
 constexpr int64_t kThreadRegisters = 255;  // at most, of one thread
 
 int64_t rounded(int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
@@ -35,7 +36,7 @@ bool fits(const Machine& m, const Work& w, const Sizes& s, int64_t blocks) {
   const bool room =
       bytes <= m.block_bytes && blocks * (bytes + m.reserved_bytes) <=
                                     m.gpu.shared_bytes + (blocks == 1 ? m.reserved_bytes : 0);
-  return room && held(m, w, s) + kBesideTiles <= available(m, s.workers, blocks);
+  return room && held(m, w, s) + w.places + kBesideTiles <= available(m, s.workers, blocks);
 }
 
 }  // namespace
@@ -75,6 +76,8 @@ Work work_of(const tl::Program& program, const Placed& placed, const Machine& ma
       int64_t slots = 1;  // S1
       if (t.of_keys && machine.style == Style::copies) slots = t.first_read == 0 ? 2 : 1;
       if (t.of_keys && machine.style == Style::engine) slots = 2;
+      if (!placed.steps.empty() && t.name == placed.left && machine.style == Style::copies)
+        slots = 2;
       w.shared.push_back({t.name, t.of_keys, value(t.columns), slots});
     }
     if (t.space != Space::accumulator) continue;
@@ -83,15 +86,17 @@ Work work_of(const tl::Program& program, const Placed& placed, const Machine& ma
     else
       w.columns += value(t.columns);
   }
+  if (!placed.steps.empty()) w.places = kStepPlaces;
   for (const std::string& columns : placed.products) w.product_columns += value(columns);
-  if (const Tile* left = placed.find(placed.left)) w.left_columns = value(left->columns);
+  if (const Tile* left = placed.find(placed.left))
+    w.left_columns = value(placed.steps.empty() ? left->columns : placed.steps);
   return w;
 }
 
 std::vector<Line> lines(const Work& work, const Sizes& sizes) {
   std::vector<Line> all;
   for (const Work::Shared& s : work.shared) {
-    const int64_t count = s.of_keys ? s.slots : sizes.workers,
+    const int64_t count = s.of_keys ? s.slots : sizes.workers * s.slots,
                   rows = s.of_keys ? sizes.keys : sizes.rows;
     all.push_back({fmt::format("{}: {} of {} x {} x 2 bytes", s.name, count, rows, s.columns),
                    count * rounded(rows * s.columns * 2)});
@@ -118,7 +123,7 @@ int64_t resident(const Machine& machine, const Work& work, const Sizes& sizes) {
 void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span span,
             Diagnostics& diagnostics) {
   const int64_t bytes = shared_bytes(work, sizes), taken = held(machine, work, sizes);
-  const int64_t room = available(machine, sizes.workers, 1) - kBesideTiles;
+  const int64_t room = available(machine, sizes.workers, 1) - kBesideTiles - work.places;
   const bool memory = bytes > machine.block_bytes;
   Diagnostic& d = diagnostics.error(
       "sketch.fit", std::move(span),

@@ -37,17 +37,19 @@ struct Work {
   struct Shared {
     std::string name;
     bool of_keys;
-    int64_t columns, slots;
+    int64_t columns, slots;  // slots of each worker's, where it is no tile of keys
   };
   std::vector<Shared> shared;
   int64_t key_accumulators = 0;  // tiles of BN columns
   int64_t columns = 0;           // of the other accumulators, together
   int64_t product_columns = 0;   // summed over or written by the products of a block of keys
   int64_t left_columns = 0;      // read from shared memory for each block of keys
+  int64_t places = 0;  // registers a thread for the steps' places, where the scores have steps
 };
 // Slots, S1: a machine that copies asynchronously copies what the first product reads a block ahead
 // (two slots), and what a later one reads while the first multiplies (one). The engine has a ring
-// of two for both. Without asynchronous copies there is one slot.
+// of two for both. Without asynchronous copies there is one slot. Where the scores are summed up in
+// steps, the step of the rows comes ahead too.
 Work work_of(const tl::Program& program, const Placed& placed, const Machine& machine);
 
 struct Line {

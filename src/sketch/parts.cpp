@@ -14,6 +14,10 @@ using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
 
+bool is_product(const Stmt& s) {
+  return s.op == Op::gemm || s.op == Op::gemm_add || s.op == Op::gemm_add_transposed;
+}
+
 // The tiles of a sized plan as place() gives those of a sketch: the budget is the same.
 Placed declared(const tl::Program& program, const Plan& plan) {
   Placed p;
@@ -27,16 +31,23 @@ Placed declared(const tl::Program& program, const Plan& plan) {
       for (const tl::Item& d : s->items("d"))
         p.tiles.push_back({d.name, Space::accumulator, false, tl::print(s->expr("c"))});
   int product = 0;
-  for (const Stmt* s : plan.inside) {
-    if (s->op != Op::gemm && s->op != Op::gemm_add) continue;
-    const std::string right = tl::base_name(s->expr("b"));
+  const auto look_at = [&](const Stmt& s, bool step) {
+    const Stmt* from =
+        step && s.op == Op::copy ? tensor_named(program, tl::base_name(s.expr("s"))) : nullptr;
+    if (from) p.steps = dimension(*from, 3);
+    if (!is_product(s)) return;
+    const std::string right = tl::base_name(s.expr("b"));
     for (Tile& t : p.tiles)
       if (t.name == right) {
         if (t.first_read < 0) t.first_read = product;
-        p.products.push_back(t.columns);
+        p.products.push_back(step ? p.steps : t.columns);
       }
-    if (s->op == Op::gemm) p.left = tl::base_name(s->expr("a"));
+    if (s.op != Op::gemm_add) p.left = tl::base_name(s.expr("a"));
     ++product;
+  };
+  for (const Stmt* s : plan.inside) {
+    look_at(*s, false);
+    for (const Stmt& inner : s->body) look_at(inner, true);
   }
   return p;
 }
@@ -59,6 +70,11 @@ class Reader {
                                                !p_.scores    ? "product of scores, `gemm`"
                                                : !p_.reshape ? "`reshape` between its products"
                                                              : "product of values, `gemm_add`"));
+    if (p_.clear && !p_.steps) return refuse_before(*p_.clear);
+    if (p_.steps && !p_.clear) return refuse(*p_.steps, "nothing fills what the steps add to");
+    if (const Stmt* column = for_engine(); column && p_.machine.style == Style::engine)
+      return refuse(*column, fmt::format("`{}`: the copy engine's schedule loads whole rows",
+                                         tl::print_head(*column)));
     if (!p_.store || !p_.out)
       return refuse(*p_.plan.grid, "nothing is stored and copied out after the loop");
     return true;
@@ -72,6 +88,18 @@ class Reader {
     return false;
   }
 
+  bool refuse_before(const Stmt& at) {
+    return refuse(at, fmt::format("`{}` stands before the first one", tl::print_head(at)));
+  }
+
+  // What a schedule of the copy engine would have to load a part of.
+  const Stmt* for_engine() const {
+    if (p_.steps) return p_.steps;
+    for (const Copied& c : p_.copies)
+      if (is_from_column(*c.copy)) return c.copy;
+    return nullptr;
+  }
+
   bool copy(const Stmt& s, bool keys) {
     p_.copies.push_back({&s, tl::base_name(s.expr("s")), tl::base_name(s.expr("d")), keys});
     return true;
@@ -81,7 +109,9 @@ class Reader {
 
   bool inside(const Stmt& s) {
     if (s.op == Op::copy) return copy(s, true);
-    const bool product = s.op == Op::gemm || s.op == Op::gemm_add;
+    if (s.op == Op::fill && !p_.scores && !p_.clear) return set(p_.clear, s);
+    if (s.op == Op::range && !p_.scores) return steps(s);
+    const bool product = is_product(s);
     if (product && !p_.copied(tl::base_name(s.expr("b"))))
       return refuse(
           s, fmt::format("`{}` is multiplied before it is copied", tl::base_name(s.expr("b"))));
@@ -99,6 +129,25 @@ class Reader {
     const bool sums = s.op == Op::map && adds_to(s);
     (p_.reshape || sums ? p_.rescale : p_.softmax).push_back(&s);
     return true;
+  }
+
+  // Copies of a step, and the product that adds it to the scores.
+  bool steps(const Stmt& range) {
+    p_.steps = &range;
+    for (const Stmt& s : range.body) {
+      if (s.op == Op::copy && !p_.scores) {
+        const std::string tile = tl::base_name(s.expr("d"));
+        const Tile* t = p_.placed.find(tile);
+        p_.step_copies.push_back({&s, tl::base_name(s.expr("s")), tile, t && t->of_keys});
+      } else if (s.op == Op::gemm_add_transposed && !p_.scores) {
+        p_.scores = &s;
+      } else {
+        return refuse(s, fmt::format("`{}` stands in a step of the scores, which is its copies and "
+                                     "one `gemm_add_transposed`",
+                                     tl::print_head(s)));
+      }
+    }
+    return p_.scores || refuse(range, "the steps have no `gemm_add_transposed`");
   }
 
   bool adds_to(const Stmt& s) const {
@@ -183,6 +232,7 @@ Stmt in_kernel(const Parts& parts, const Stmt& s) {
   for (tl::Field& f : out.fields)
     for (tl::Item& item : f.items)
       if (item.expr) item.expr = tl::replace(item.expr, swap);
+  for (Stmt& inner : out.body) inner = in_kernel(parts, inner);
   return out;
 }
 
@@ -204,6 +254,60 @@ bool is_mask(const Stmt& s) {
 }
 
 }  // namespace
+
+bool is_from_column(const Stmt& copy) { return copy.expr("s")->args.size() > 4; }
+
+namespace {
+
+void shared(const Stmt& tiles, const std::set<std::string>& rings, Text& text) {
+  text.line(0, "shared:");
+  for (const Stmt& s : tiles.body) {
+    const tl::Item& d = s.items("d").at(0);
+    if (s.op != Op::tile || !rings.contains(d.name)) {
+      text.add(s, 1);
+      continue;
+    }
+    const std::string name = d.expr ? fmt::format("{}[{}]", d.name, tl::print(d.expr)) : d.name;
+    text.line(1, fmt::format("tile {}: ring(2) of {}[{}, {}]", name, s.word("t"),
+                             tl::print(s.expr("r")), tl::print(s.expr("c"))));
+  }
+}
+
+}  // namespace
+
+void head(const Parts& p, const std::set<std::string>& rings, Text& text) {
+  bool constants = false;
+  for (const Stmt& s : p.program.body) {
+    if (s.op == Op::level || s.op == Op::plan) continue;
+    if (s.op == Op::element && !p.program.find(Op::include)) text.line(0, "include \"kw/kw.cuh\"");
+    if (s.op == Op::args && !constants) {
+      text.line(0, fmt::format("param RESIDENT = {}", p.resident));
+      constants = true;
+    }
+    if (s.op == Op::shared)
+      shared(s, rings, text);
+    else
+      text.add(s, 0);
+  }
+}
+
+void kernel(const Parts& p, Text& text) {
+  text.line(0, fmt::format("kernel {}, threads 128 * WORKERS, resident RESIDENT, workers {}:",
+                           p.plan.plan->word("n"), p.me));
+  text.line(1, "let c = block_of(block_index(blocks))");
+  text.line(1, "let keys = key_blocks(c, c.m * BM, BM)");
+  for (const Stmt* s : p.plan.before)
+    if (s->op == Op::let) text.add(in_kernel(p, *s), 1);
+  for (const Stmt* s : p.plan.declared) text.add(*s, 1);
+}
+
+void key_loops(const Parts& p, Text& text) {
+  const std::string& n = p.block;
+  text.line(1, fmt::format("for {} in descend(keys.count - 1, keys.full):", n));
+  text.line(2, fmt::format("advance({}, true)", n));
+  text.line(1, fmt::format("for {} in descend(min(keys.count, keys.full) - 1, 0):", n));
+  text.line(2, fmt::format("advance({}, false)", n));
+}
 
 void functions(const Parts& p, Text& text) {
   std::vector<std::string> others(p.plan.counters.begin() + 1, p.plan.counters.end() - 1);

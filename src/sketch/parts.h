@@ -21,8 +21,10 @@ struct Parts {
   Machine machine;
   Sizes sizes;
   Placed placed;
-  int64_t resident = 1;  // thread blocks on a multiprocessor
-  std::vector<Copied> copies;
+  int64_t resident = 1;             // thread blocks on a multiprocessor
+  std::vector<Copied> copies;       // but for those of a step
+  std::vector<Copied> step_copies;  // of a cut plan (cut.h): in the range that sums up the scores
+  const tl::Stmt *clear = nullptr, *steps = nullptr;  // the fill before that range, the range
   // Of the loop. `softmax`: from the first product to the reshape.
   const tl::Stmt *scores = nullptr, *reshape = nullptr, *values = nullptr;
   std::vector<const tl::Stmt*> softmax, rescale;
@@ -54,6 +56,19 @@ class Text {
 tl::Stmt in_kernel(const Parts& parts, const tl::Stmt& s);
 std::string in_kernel(const Parts& parts, const tl::ExprPtr& e);
 
+// What stands before the functions: arguments and tiles, `rings` of them in two slots, and how many
+// thread blocks share a multiprocessor.
+void head(const Parts& parts, const std::set<std::string>& rings, Text& text);
+
+// The kernel's first line, and what its block of the output is.
+void kernel(const Parts& parts, Text& text);
+
+// The blocks of keys, from the last to the first.
+void key_loops(const Parts& parts, Text& text);
+
+// Whether a copy begins at a column, `k[b, g, j0, 0]`.
+bool is_from_column(const tl::Stmt& copy);
+
 // The records Block and Keys, and the functions that count them.
 //   F1  blocks are counted rows first, then as the grid says: neighbours share keys.
 //   F2  a block of keys needs no mask where the plan's mask keeps every key before the end and the
@@ -67,6 +82,7 @@ void softmax_step(const Parts& parts, int depth, const std::string& more, Text& 
 void rescale(const Parts& parts, int depth, Text& text);
 
 std::optional<tl::Program> schedule_alike(const Parts& parts, Diagnostics& diagnostics);
+std::optional<tl::Program> schedule_cut(const Parts& parts, Diagnostics& diagnostics);
 std::optional<tl::Program> schedule_engine(const Parts& parts, Diagnostics& diagnostics);
 
 }  // namespace kw::sketch

@@ -86,7 +86,13 @@ class Placer {
   bool copy(const Stmt& s, bool keys) {
     const std::string from = tl::base_name(s.expr("s")), to = tl::base_name(s.expr("d"));
     if (const Stmt* in = tensor_named(program_, from); in && !is_output(*in)) {  // P1
-      add({to, Space::shared, keys, dimension(*in, 3)});
+      const bool part = s.expr("s")->args.size() > 4;
+      const Stmt* leaves = part ? output() : nullptr;
+      if (part && !leaves) {
+        refuse(s, fmt::format("`{}` is copied from a column on, and nothing leaves", from));
+        return false;
+      }
+      add({to, Space::shared, keys, dimension(leaves ? *leaves : *in, 3)});
       return true;
     }
     const Stmt* out = tensor_named(program_, to);
@@ -146,17 +152,15 @@ class Placer {
     return true;
   }
 
-  // The name, or with underscores, as long as something has it.
-  std::string fresh(std::string name) const {
-    const auto taken = [&] {
-      bool found = placed_.find(name) != nullptr;
-      tl::walk(program_.body,
-               [&](const Stmt& s) { found = found || tl::reads(s, name) || tl::writes(s, name); });
-      return found;
-    };
-    while (taken()) name += "_";
-    return name;
+  // The tensor that an accumulator leaves for: the first that is written.
+  const Stmt* output() const {
+    for (const Stmt* s : plan_.after)
+      if (s->op == Op::copy)
+        if (const Stmt* out = tensor_named(program_, tl::base_name(s->expr("d")))) return out;
+    return nullptr;
   }
+
+  std::string fresh(const std::string& name) const { return fresh_name(program_, placed_, name); }
 
   const tl::Program& program_;
   const Plan& plan_;
@@ -171,6 +175,17 @@ const Tile* Placed::find(const std::string& name) const {
   for (const Tile& t : tiles)
     if (t.name == name) return &t;
   return nullptr;
+}
+
+std::string fresh_name(const tl::Program& program, const Placed& placed, std::string name) {
+  const auto taken = [&] {
+    bool found = placed.find(name) != nullptr;
+    tl::walk(program.body,
+             [&](const Stmt& s) { found = found || tl::reads(s, name) || tl::writes(s, name); });
+    return found;
+  };
+  while (taken()) name += "_";
+  return name;
 }
 
 std::optional<Placed> place(const tl::Program& program, const Plan& plan, bool part_of_tile,

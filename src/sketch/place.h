@@ -1,6 +1,7 @@
 // Where each tile of a sketch lives, and how wide it is.
 //
-//   P1  what is copied from a tensor lies in shared memory: all of a block's warps read it.
+//   P1  what is copied from a tensor lies in shared memory: all of a block's warps read it. It is
+//       as wide as the tensor; what is copied from a column on, `k[b, g, j0, 0]`, as what leaves.
 //   P2  what a product writes is an accumulator in registers, as many columns wide as the tile
 //       on its right has rows (a product with a transposed tile) or columns.
 //   P3  what a raise or a map over rows writes first is a row vector; what row_sum adds to is a
@@ -34,9 +35,14 @@ struct Placed {
   std::string chained, operand;       // what is reshaped, and into what; empty: no such product
   size_t reshape_after = 0;           // a statement of the loop
   std::vector<std::string> products;  // columns that each product sums over or writes
+  std::string
+      steps;  // the columns that the scores are summed over in steps (cut.h); empty: at once
 
   const Tile* find(const std::string& name) const;
 };
+
+// The name, or with underscores, as long as the program or a tile has it.
+std::string fresh_name(const tl::Program& program, const Placed& placed, std::string name);
 
 // Reports sketch.place at a statement whose tiles these rules do not place.
 // `part_of_tile`: who stores can store a tile's first columns, so a wider tile will do for P4.

@@ -29,6 +29,7 @@ std::optional<Plan> read_plan(const tl::Program& program, const std::string& lev
     return std::nullopt;
   }
   Plan p;
+  const bool is_sized = level == "sized";
   const auto refuse = [&](const Span& span, const std::string& what) {
     diagnostics.error("sketch.shape", span, what).hint =
         "a plan is one `grid` with one loop over `blocks` in it; docs/sketches.md shows one";
@@ -48,7 +49,7 @@ std::optional<Plan> read_plan(const tl::Program& program, const std::string& lev
     if (s.op == Op::blocks) {
       if (p.loop) return refuse(s.span, "a second loop over blocks");
       p.loop = &s;
-    } else if (!s.body.empty()) {
+    } else if (!s.body.empty() && !(is_sized && p.loop && s.op == Op::if_)) {
       return refuse(s.span, fmt::format("`{}` stands in the grid, which has room for the loop "
                                         "over blocks alone",
                                         tl::print_head(s)));
@@ -58,7 +59,7 @@ std::optional<Plan> read_plan(const tl::Program& program, const std::string& lev
   }
   if (!p.loop) return refuse(p.grid->span, "the grid has no loop over blocks of keys");
   for (const Stmt& s : p.loop->body) {
-    if (!s.body.empty())
+    if (!s.body.empty() && !(is_sized && s.op == Op::range))
       return refuse(s.span, fmt::format("`{}` stands in the loop over blocks", tl::print_head(s)));
     p.inside.push_back(&s);
   }

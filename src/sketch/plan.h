@@ -3,7 +3,7 @@
 //
 // That is the only shape that the passes know, at both of their levels: what stands before the loop
 // happens once for a block of rows, what stands in it once for a block of keys, the rest at the
-// end.
+// end. A sized plan that was cut (cut.h) has a `range` of steps in its loop, and an `if` after it.
 #pragma once
 #include <map>
 #include <optional>

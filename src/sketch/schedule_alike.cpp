@@ -33,58 +33,18 @@ class Alike {
   }
 
   std::string run() {
-    head();
+    head(p_, asynchronous_ ? std::set<std::string>{ahead_} : std::set<std::string>{}, out_);
     functions(p_, out_);
-    const std::string name = p_.plan.plan->word("n");
-    out_.line(0, fmt::format("kernel {}, threads 128 * WORKERS, resident RESIDENT, workers {}:",
-                             name, p_.me));
-    lets();
-    for (const Stmt* s : p_.plan.declared) out_.add(*s, 1);
+    kernel(p_, out_);
     softmax_step(p_, 1, "", out_);
     advance();
     begin();
-    loop();
+    key_loops(p_, out_);
     end();
     return out_.text();
   }
 
  private:
-  void head() {
-    bool constants = false;
-    for (const Stmt& s : p_.program.body) {
-      if (s.op == Op::level || s.op == Op::plan) continue;
-      if (s.op == Op::element && !p_.program.find(Op::include))
-        out_.line(0, "include \"kw/kw.cuh\"");
-      if (s.op == Op::args && !constants) {
-        out_.line(0, fmt::format("param RESIDENT = {}", p_.resident));
-        constants = true;
-      }
-      if (s.op == Op::shared)
-        shared(s);
-      else
-        out_.add(s, 0);
-    }
-  }
-
-  void shared(const Stmt& tiles) {
-    out_.line(0, "shared:");
-    for (const Stmt& s : tiles.body) {
-      const bool two = asynchronous_ && s.op == Op::tile && s.word("d") == ahead_;
-      if (two)
-        out_.line(1, fmt::format("tile {}: ring(2) of {}[{}, {}]", s.word("d"), s.word("t"),
-                                 tl::print(s.expr("r")), tl::print(s.expr("c"))));
-      else
-        out_.add(s, 1);
-    }
-  }
-
-  void lets() {
-    out_.line(1, "let c = block_of(block_index(blocks))");
-    out_.line(1, "let keys = key_blocks(c, c.m * BM, BM)");
-    for (const Stmt* s : p_.plan.before)
-      if (s->op == Op::let) out_.add(in_kernel(p_, *s), 1);
-  }
-
   // A copy of the block of keys `block` into its tile.
   void copy(const Copied& c, int depth, const std::string& block) {
     const auto at = [&](const tl::ExprPtr& e) {
@@ -93,11 +53,14 @@ class Alike {
     const std::string slot =
         asynchronous_ && c.tile == ahead_ ? fmt::format("[{}]", block) : std::string();
     out_.line(depth,
-              fmt::format("{} {} -> {}{} by {}", word(), at(c.copy->expr("s")),
+              fmt::format("{} {} -> {}{} by {}", word(c), at(c.copy->expr("s")),
                           in_kernel(p_, c.copy->expr("d")), slot, c.of_keys ? "WORKERS" : "1"));
   }
 
-  std::string word() const { return asynchronous_ ? "copy_async" : "copy_in"; }
+  std::string word(const Copied& c) const {
+    return fmt::format("copy{}{}", is_from_column(*c.copy) ? "_tile" : "",
+                       asynchronous_ ? "_async" : "_in");
+  }
 
   static tl::ExprPtr value(const std::string& text) {
     Diagnostics none;
@@ -153,14 +116,6 @@ class Alike {
       if (s->op != Op::let && s->op != Op::copy) out_.add(in_kernel(p_, *s), 1);
   }
 
-  void loop() {
-    const std::string& n = p_.block;
-    out_.line(1, fmt::format("for {} in descend(keys.count - 1, keys.full):", n));
-    out_.line(2, fmt::format("advance({}, true)", n));
-    out_.line(1, fmt::format("for {} in descend(min(keys.count, keys.full) - 1, 0):", n));
-    out_.line(2, fmt::format("advance({}, false)", n));
-  }
-
   void end() {
     for (const Stmt* s : p_.plan.after) {
       if (s == p_.store) out_.line(1, "sync_worker " + p_.me);  // A6
@@ -193,6 +148,7 @@ std::optional<tl::Program> schedule(const tl::Program& sized, const Machine& mac
                                     Diagnostics& diagnostics) {
   const auto parts = take_apart(sized, machine, diagnostics);
   if (!parts) return std::nullopt;
+  if (parts->steps) return schedule_cut(*parts, diagnostics);
   return machine.style == Style::engine ? schedule_engine(*parts, diagnostics)
                                         : schedule_alike(*parts, diagnostics);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "sketch/cut.h"
 #include "sketch/tiles.h"
 #include "tl/effects.h"
 #include "tl/laws.h"
@@ -47,6 +48,8 @@ class Sizer {
     part_ = fresh("part");
     me_ = fresh("me");
     block_ = fresh("n");
+    cut_ = fresh("cut");
+    step_ = fresh("t");
     rows_ = plan.counters.back();
     swap_.push_back({tl::name(plan.counter), tl::binary("*", tl::name(block_), tl::name("BN"))});
     for (const Tile& t : placed.tiles)
@@ -101,6 +104,7 @@ class Sizer {
 
   void blocks_argument() {
     std::string all = fmt::format("ceil_div({}, BM)", tl::print(plan_.extents.back()));
+    if (is_cut()) all += " * CUTS";
     for (size_t n = plan_.extents.size() - 1; n-- > 0;) all += " * " + tl::print(plan_.extents[n]);
     line(1, fmt::format("blocks: size = {}", all));
   }
@@ -141,6 +145,7 @@ class Sizer {
     std::vector<std::string> counters = {part_},
                              extents = {
                                  fmt::format("ceil_div({}, BM)", tl::print(plan_.extents.back()))};
+    if (is_cut()) counters.push_back(cut_), extents.push_back("CUTS");
     for (size_t n = plan_.extents.size() - 1; n-- > 0;) {
       counters.push_back(plan_.counters[n]);
       extents.push_back(tl::print(plan_.extents[n]));
@@ -172,6 +177,12 @@ class Sizer {
     if (s.op == Op::compute) return declare(s.expr("t")->text, s.expr("f"), depth);
     if (s.op == Op::map_rows && !is_declared(tl::base_name(s.expr("t")))) begin_row(s, depth);
     if (s.op == Op::copy && leaves(s)) return leave(s, depth);
+    if (is_cut()) {
+      if (s.op == Op::copy && is_of_scores(s)) return;
+      if (s.op == Op::gemm) return steps(s, depth);
+      if (s.op == Op::copy) s.items("s")[0].expr = from_column(s.expr("s"), cut_, "CUT");
+      if (s.op == Op::store_rows) line(depth++, fmt::format("if {} == 0:", cut_));  // K4
+    }
     if (s.op == Op::gemm_add && s.expr("a")->is_name(placed_.chained))
       s.items("a")[0].expr = tl::name(placed_.operand);
     for (tl::Field& f : s.fields)
@@ -179,6 +190,43 @@ class Sizer {
         if (item.expr) item.expr = tl::replace(item.expr, swap_);
     if (tl::writes(s, rows_name_)) rows_said_.clear();
     out_ += tl::print(s, depth);
+  }
+
+  bool is_cut() const { return !placed_.steps.empty(); }
+
+  // Copies a tile that the scores are a product of.
+  bool is_of_scores(const Stmt& copy) const {
+    const Tile* t = placed_.find(tl::base_name(copy.expr("d")));
+    return t && t->columns == "STEP";
+  }
+
+  // k[b, g, j0] from column `counter` * `width` on, or from that beyond the one it has.
+  static ExprPtr from_column(const ExprPtr& place, const std::string& counter,
+                             const std::string& width) {
+    ExprPtr column = tl::binary("*", tl::name(counter), tl::name(width));
+    std::vector<ExprPtr> at(place->args.begin() + 1, place->args.end());
+    if (at.size() > 3) {
+      if (tl::print(at[3]) != "0") column = tl::binary("+", at[3], column);
+      at.pop_back();
+    }
+    at.push_back(column);
+    return tl::index(place->args[0], at);
+  }
+
+  // K2. The scores, step by step.
+  void steps(const Stmt& product, int depth) {
+    const auto swapped = [&](const ExprPtr& e) { return tl::print(tl::replace(e, swap_)); };
+    const std::string scores = tl::print(product.expr("c"));
+    line(depth, fmt::format("fill {} = 0.0", scores));
+    line(depth, fmt::format("for {} in range(STEPS):", step_));
+    for (const auto* body : {&plan_.before, &plan_.inside})
+      for (const Stmt* s : *body)
+        if (s->op == Op::copy && is_of_scores(*s))
+          line(depth + 1,
+               fmt::format("copy {} -> {}", swapped(from_column(s->expr("s"), step_, "STEP")),
+                           swapped(s->expr("d"))));
+    line(depth + 1, fmt::format("gemm_add_transposed {} += {} @ {}.T", scores,
+                                swapped(product.expr("a")), swapped(product.expr("b"))));
   }
 
   bool is_declared(const std::string& name) const {
@@ -228,7 +276,8 @@ class Sizer {
   void leave(const Stmt& s, int depth) {  // Z5
     const std::string way = fmt::format("{}[{}]", placed_.leaves, me_);
     line(depth, fmt::format("store {} -> {}", tl::print(s.expr("s")), way));
-    line(depth, fmt::format("copy {} -> {}", way, tl::print(s.expr("d"))));
+    const ExprPtr to = is_cut() ? from_column(s.expr("d"), cut_, "CUT") : s.expr("d");
+    line(depth, fmt::format("copy {} -> {}", way, tl::print(to)));
   }
 
   // The name, or with underscores, as long as the sketch has it.
@@ -247,7 +296,7 @@ class Sizer {
   const Plan& plan_;
   const Placed& placed_;
   const Sizes& sizes_;
-  std::string part_, me_, block_, rows_;
+  std::string part_, me_, block_, rows_, cut_, step_;
   std::vector<tl::Replacement> swap_;
   std::set<std::string> declared_, local_;
   // The last declaration of row vectors: where it stands, and its first, which others copy.
@@ -280,6 +329,7 @@ std::unique_ptr<Begun> begin(const tl::Program& sketch, const Request& request,
   if (!placed) return nullptr;
   out->placed = *placed;
   out->work = work_of(out->given, out->placed, request.machine);
+  cut(out->given, out->plan, out->placed, out->work, request.machine);
   return out;
 }
 

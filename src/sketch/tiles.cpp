@@ -36,6 +36,14 @@ Rank rank(const Machine& m, const Work& w, const Sizes& s, double rate) {
 
 }  // namespace
 
+bool some_tiles_fit(const Machine& machine, const Work& work) {
+  for (const int64_t rows : kRows)
+    for (const int64_t keys : kKeys)
+      for (int64_t workers = 1; workers <= kWorkers; ++workers)
+        if (resident(machine, work, {rows, keys, workers}) > 0) return true;
+  return false;
+}
+
 std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
                                   const std::string& dtype, Diagnostics& diagnostics) {
   const auto rate =

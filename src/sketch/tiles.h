@@ -26,6 +26,9 @@
 
 namespace kw::sketch {
 
+// Whether one of these is possible.
+bool some_tiles_fit(const Machine& machine, const Work& work);
+
 // Reports sketch.fit, for the smallest of all, where none is possible, and what product_rate does.
 std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
                                   const std::string& dtype, Diagnostics& diagnostics);

@@ -154,10 +154,10 @@ class Finder {
   bool letters();
 };
 
-// s = q_r @ k_s.T and acc += p @ v_s; what was loaded into those tiles is q, k and v. The left side
-// of the scores may be the shared tile itself.
+// s = q_r @ k_s.T, or s += of some columns of both, and acc += p @ v_s; what was loaded into those
+// tiles is q, k and v. The left side of the scores may be the shared tile itself.
 bool Finder::products() {
-  const Stmt *scores = first({Op::gemm_async, Op::gemm}),
+  const Stmt *scores = first({Op::gemm_async, Op::gemm, Op::gemm_add_transposed}),
              *output = first({Op::gemm_add_async, Op::gemm_add, Op::gemm_add_columns_async});
   if (!scores || !output) return missing("product of scores and product with the values");
   facts_.score = tl::base_name(scores->expr("c"));

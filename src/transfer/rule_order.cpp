@@ -21,7 +21,8 @@
 // When     a number is read for every pair of a query and a key, and is the same for all batch
 //          entries (bias[0, h, i, j]). The entries of one head follow each other then, in sections
 //          too, and memory is asked for the number once and not B times.
-// Effect   none: blocks are independent.
+// Blocks that are counted by more than rows, heads and batch entries (parts of the output's
+// columns) keep their order. Effect   none: blocks are independent.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,6 +46,16 @@ bool shared_by_the_batch(const spec::ExprPtr& e) {
       !spec::mentions(e, Kind::index, "b"))
     return true;
   return std::any_of(e->args.begin(), e->args.end(), shared_by_the_batch);
+}
+
+// Whether a block is a row of tiles of a head of a batch entry, and nothing more.
+bool has_three_fields(Edit& edit) {
+  const tl::Stmt& def = *def_named(edit.program, edit.facts.block_def);
+  bool three = false;
+  tl::walk(edit.program.body, [&](const tl::Stmt& s) {
+    if (s.op == tl::Op::record && s.word("n") == def.word("r")) three = s.items("d").size() == 3;
+  });
+  return three;
 }
 
 // The record's values in the order of its fields. `head` counts the heads of all batch entries, or
@@ -110,7 +121,7 @@ bool entries_side_by_side(Edit& edit) {
 }  // namespace
 
 bool rule_order(Edit& edit) {
-  if (edit.target.keep_order) return true;
+  if (edit.target.keep_order || !has_three_fields(edit)) return true;
   const bool batch_first = shared_by_the_batch(edit.score) || shared_by_the_batch(edit.keep);
   if (edit.rows_differ) return longest_first(edit, batch_first);
   return !batch_first || entries_side_by_side(edit);

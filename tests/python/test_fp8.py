@@ -82,8 +82,9 @@ def test_the_expert_kernel_takes_fp8_too_and_keys_and_values_alone(tmp_path):
     assert "k: in e4m3[B, G, N, D]" in program and "q: in element[B, H, M, D]" in program
 
 
-def test_a_pass_before_hoppers_kernel_makes_elements_of_it(source, tmp_path):
-    run = call("make", source, "--target", "sm_90a", "--check", "quick", "--out", tmp_path / "out")
+@pytest.mark.parametrize("more", [[], ["--from", "sketch"]], ids=["the expert's text", "from the sketch"])
+def test_a_pass_before_hoppers_kernel_makes_elements_of_it(source, tmp_path, more):
+    run = call("make", source, "--target", "sm_90a", *more, "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0, run.stdout + run.stderr
     program = (tmp_path / "out/kernel.tl").read_text()
     was = "write_row k_rows[b, h, r] over j < D = k[b, h, r, j]"
