@@ -15,6 +15,7 @@
 
 #include "transfer/coordinates.h"
 #include "transfer/edit.h"
+#include "transfer/facts.h"
 #include "transfer/product_places.h"
 #include "transfer/product_rows.h"
 #include "transfer/spell.h"
@@ -30,8 +31,9 @@ using tl::Stmt;
 
 class ProductEdit {
  public:
-  ProductEdit(const tl::Program& source, const spec::Form& form, Diagnostics& diagnostics)
-      : form_(form), diagnostics_(diagnostics) {
+  ProductEdit(const tl::Program& source, const spec::Form& form, const Target& target,
+              Diagnostics& diagnostics)
+      : form_(form), target_(target), diagnostics_(diagnostics) {
     result_.program = source;
     for (const char* name : {"i", "j", "c", "n", "k", "me", "steps", "u", "w", "i0"})
       taken_.insert(name);
@@ -42,7 +44,8 @@ class ProductEdit {
   }
 
   std::optional<Result> begin() {
-    if (!find_facts() || !rule_product() || !rule_batches() || !rule_right_rows() || !rule_matrix())
+    if (!find_facts() || !rule_tiles() || !rule_product() || !rule_batches() ||
+        !rule_right_rows() || !rule_matrix())
       return std::nullopt;
     if (form_.product->returns_sums)
       result_.bindings.push_back({"sums", "", dims_of_output(false)});
@@ -52,9 +55,10 @@ class ProductEdit {
   std::optional<Result> run() {
     if (!find_facts()) return std::nullopt;
     const std::pair<const char*, bool (ProductEdit::*)()> rules[] = {
-        {"product", &ProductEdit::rule_product},       {"batches", &ProductEdit::rule_batches},
-        {"right_rows", &ProductEdit::rule_right_rows}, {"value", &ProductEdit::rule_value},
-        {"row_sums", &ProductEdit::rule_row_sums},     {"matrix", &ProductEdit::rule_matrix}};
+        {"tiles", &ProductEdit::rule_tiles},     {"product", &ProductEdit::rule_product},
+        {"batches", &ProductEdit::rule_batches}, {"right_rows", &ProductEdit::rule_right_rows},
+        {"value", &ProductEdit::rule_value},     {"row_sums", &ProductEdit::rule_row_sums},
+        {"matrix", &ProductEdit::rule_matrix}};
     const tl::Program source = result_.program;
     for (const auto& [name, rule] : rules) {
       const tl::Program before = result_.program;
@@ -150,6 +154,35 @@ class ProductEdit {
     f_.batch = a->items("s")[0].name, f_.head = a->items("s")[1].name;
     f_.rows = a->items("s")[2].name, f_.sum = a->items("s")[3].name;
     f_.columns = o->items("s")[3].name;
+    return true;
+  }
+
+  // The tiles that the database has for this target.
+  //
+  //   param BN = 128, BK = 64, STAGES = 3  ->  param BN = 64, BK = 64, STAGES = 3
+  //
+  // When     a row of the database is for products and the target. Where the compiler lacked
+  //          registers (Target::tried), the next row, which leaves more. Without one, the text's
+  //          own.
+  // Effect   none.
+  bool rule_tiles() {
+    std::vector<const Tiles*> rows;
+    for (const Tiles& t : target_.tiles)
+      if (t.of_product() && t.is_for(target_.name)) rows.push_back(&t);
+    if (rows.empty()) return true;
+    const size_t tried = std::min(static_cast<size_t>(target_.tried), rows.size() - 1);
+    result_.roomier = tried + 1 < rows.size();
+    result_.tiles = rows[tried]->place;
+    for (const Constant& c : rows[tried]->constants) {
+      tl::Item* d = constant_named(result_.program, c.name);
+      if (!d)
+        return refuse("transfer.kernel", {},
+                      fmt::format("this kernel has no constant {}, which its tiles set ({})",
+                                  c.name, result_.tiles),
+                      "rows are for one kernel's text: see its targets");
+      const int64_t* number = std::get_if<int64_t>(&c.value);
+      d->expr = number ? tl::integer(*number) : tl::name(text_of(c.value));
+    }
     return true;
   }
 
@@ -572,6 +605,7 @@ class ProductEdit {
   }
 
   const spec::Form& form_;
+  const Target& target_;
   Diagnostics& diagnostics_;
   Result result_;
   ProductFacts f_;
@@ -584,13 +618,13 @@ class ProductEdit {
 }  // namespace
 
 std::optional<Result> transfer_product(const tl::Program& source, const spec::Form& form,
-                                       Diagnostics& diagnostics) {
-  return ProductEdit(source, form, diagnostics).run();
+                                       const Target& target, Diagnostics& diagnostics) {
+  return ProductEdit(source, form, target, diagnostics).run();
 }
 
 std::optional<Result> begin_product(const tl::Program& source, const spec::Form& form,
-                                    Diagnostics& diagnostics) {
-  return ProductEdit(source, form, diagnostics).begin();
+                                    const Target& target, Diagnostics& diagnostics) {
+  return ProductEdit(source, form, target, diagnostics).begin();
 }
 
 }  // namespace kw::transfer
