@@ -48,25 +48,27 @@ std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
   const auto gpu = gpu_for(tools.home, target, diagnostics);
   if (!gpu) return std::nullopt;
   const auto machine = sketch::machine(*gpu, target, diagnostics);
-  const std::string file = (tools.home.root / "sketches" / "attention.tl").string();
+  const std::string name_of = form.product ? "sketches/product.tl" : "sketches/attention.tl";
+  const std::string file = (tools.home.root / name_of).string();
   const SourcePtr source = read_source(file);
   if (!source) {
     diagnostics.error("sketch.read", {}, fmt::format("cannot read '{}'", file));
     return std::nullopt;
   }
-  const auto drawn = tl::parse(make_source("sketches/attention.tl", source->text), diagnostics);
+  const auto drawn = tl::parse(make_source(name_of, source->text), diagnostics);
   if (!machine || !drawn || !tl::verify(*drawn, diagnostics)) return std::nullopt;
-  const sketch::Request request{
-      *machine, {{"D", form.D.constant}, {"V", form.Dv.constant}}, std::string(name(form.dtype))};
+  sketch::Request request{*machine, {}, std::string(name(form.dtype))};
+  if (!form.product) request.params = {{"D", form.D.constant}, {"V", form.Dv.constant}};
   const auto sized = sketch::size(*drawn, request, diagnostics);
   const auto scheduled = sized ? sketch::schedule(*sized, *machine, diagnostics) : std::nullopt;
   const auto text = scheduled ? lower::print_cuda(*scheduled, diagnostics) : std::nullopt;
   if (!text) return std::nullopt;
   const auto values = sketch::parameters(*scheduled);
-  return Sketched{make_source("sketched/attention_fwd.cu", *text),
-                  fmt::format("sketches/attention.tl for {}, {}: {} rows, {} keys, {} worker{}",
-                              gpu->name, target, values.at("BM"), values.at("BN"),
-                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s")};
+  return Sketched{
+      make_source(form.product ? "sketched/gemm.cu" : "sketched/attention_fwd.cu", *text),
+      fmt::format("{} for {}, {}: {} rows, {} {}, {} worker{}", name_of, gpu->name, target,
+                  values.at("BM"), values.at("BN"), form.product ? "columns" : "keys",
+                  values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s")};
 }
 
 }  // namespace kw::driver
