@@ -83,7 +83,7 @@ void refuse(const Machine& m, const ProductSizes& s, Span span, Diagnostics& dia
       return;
     }
   less = s;
-  for (less.columns = s.columns / 2; less.columns >= 32; less.columns /= 2)
+  for (less.columns = s.columns - 32; less.columns >= 32; less.columns -= 32)
     if (product_resident(m, less) > 0) {
       d.hint = fmt::format("BN = {} would fit: fewer columns a thread block", less.columns);
       return;
@@ -123,8 +123,13 @@ int64_t product_bytes(const ProductSizes& sizes) {
 }
 
 int64_t product_registers(const Machine& m, const ProductSizes& s) {
-  const int64_t operand = m.style == Style::engine ? 0 : s.rows * s.step / 2;  // two in each
-  return (s.rows * s.columns + operand) / kThreads;
+  // Two elements in each, but for the accumulator.
+  const int64_t operand = m.style == Style::engine ? 0 : s.rows * s.step / 2;
+  const int64_t on_the_way =
+      m.style == Style::synchronous
+          ? (s.rows + s.columns / std::max<int64_t>(1, s.workers)) * s.step / 2
+          : 0;
+  return (s.rows * s.columns + operand + on_the_way) / kThreads;
 }
 
 int64_t product_resident(const Machine& machine, const ProductSizes& sizes) {
@@ -170,6 +175,9 @@ bool hold_product_tiles(const Machine& machine, const ProductSizes& sizes, Span 
   if (sizes.columns % 32 != 0 || sizes.columns < 32 || sizes.columns > 256)
     return refuse_number("BN", sizes.columns,
                          "a product has a multiple of 32 columns, at most 256");
+  if (engine && sizes.columns > 192 && sizes.columns != 256)
+    return refuse_number("BN", sizes.columns,
+                         "an asynchronous product has at most 192 columns, or 256");
   if (sizes.step % 32 != 0 || sizes.step < 32 || sizes.step > 128)
     return refuse_number("BK", sizes.step, "a step of the sum has 32, 64, 96 or 128 terms");
   if (sizes.workers < (engine ? 2 : 1) || sizes.workers > kWorkers)

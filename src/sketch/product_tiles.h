@@ -6,7 +6,8 @@
 //   G1  fit the shared memory: STAGES slots of each side and the tile that the output leaves by
 //       (sm_75 has one slot), and
 //   G2  leave 63 registers of each thread beside the accumulator and, where warps multiply for
-//       themselves, the left side of a step.
+//       themselves, the left side of a step (on sm_75 also a step on its way to shared memory,
+//       which goes through registers).
 // Of these the best are chosen, by the first of these that tells two apart:
 //   G3  copies under way: the products of the steps between a copy and its own product take as long
 //       as a copy does. (Not on sm_75.)
