@@ -164,4 +164,4 @@ def test_a_scheduled_product_with_a_slip_is_refuted(gpu, was, slip, tmp_path):
     assert was in text
     program.write_text(text.replace(was, slip, 1))
     run = call("check", program, "--spec", captured)
-    assert run.returncode != 0, run.stderr + run.stdout
+    assert run.returncode == 1, run.stderr + run.stdout
