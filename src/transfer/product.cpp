@@ -1,10 +1,9 @@
 // The rules of a product, in their order; docs/rules.md has a row for each.
 //
 // Places are found by structure: the product is what is added to the accumulator that is stored,
-// its operands are what the copies fill that it reads, the output is where the tile goes that the
-// accumulator is stored in. So the rules are the same for both texts, of which one copies by all
-// threads and multiplies by warps, and the other has a loader; the sums of rows alone are told
-// apart, by thread blocks that have whole rows, or by a pass behind the kernel.
+// its operands are what the copies fill that it reads, the output is where the tile goes that it is
+// stored in. So the rules are the same for texts whose threads copy and multiply alike and for one
+// with a loader; the sums of rows alone differ, by whole rows or by a pass behind the kernel.
 #include "transfer/product.h"
 
 #include <fmt/format.h>
@@ -13,11 +12,12 @@
 #include <algorithm>
 #include <map>
 
+#include "support/lines.h"
 #include "transfer/coordinates.h"
 #include "transfer/edit.h"
-#include "transfer/facts.h"
 #include "transfer/product_places.h"
 #include "transfer/product_rows.h"
+#include "transfer/product_tiles.h"
 #include "transfer/spell.h"
 #include "transfer/write_map.h"
 
@@ -74,10 +74,6 @@ class ProductEdit {
   }
 
  private:
-  static std::string joined(const std::vector<std::string>& lines) {
-    return lines.empty() ? "" : fmt::format("{}\n", fmt::join(lines, "\n"));
-  }
-
   bool refuse(const char* code, const Span& where, const std::string& what,
               const std::string& hint = {}) {
     diagnostics_.error(code, where, what).hint = hint;
@@ -157,34 +153,7 @@ class ProductEdit {
     return true;
   }
 
-  // The tiles that the database has for this target.
-  //
-  //   param BN = 128, BK = 64, STAGES = 3  ->  param BN = 64, BK = 64, STAGES = 3
-  //
-  // When     a row of the database is for products and the target. Where the compiler lacked
-  //          registers (Target::tried), the next row, which leaves more. Without one, the text's
-  //          own.
-  // Effect   none.
-  bool rule_tiles() {
-    std::vector<const Tiles*> rows;
-    for (const Tiles& t : target_.tiles)
-      if (t.of_product() && t.is_for(target_.name)) rows.push_back(&t);
-    if (rows.empty()) return true;
-    const size_t tried = std::min(static_cast<size_t>(target_.tried), rows.size() - 1);
-    result_.roomier = tried + 1 < rows.size();
-    result_.tiles = rows[tried]->place;
-    for (const Constant& c : rows[tried]->constants) {
-      tl::Item* d = constant_named(result_.program, c.name);
-      if (!d)
-        return refuse("transfer.kernel", {},
-                      fmt::format("this kernel has no constant {}, which its tiles set ({})",
-                                  c.name, result_.tiles),
-                      "rows are for one kernel's text: see its targets");
-      const int64_t* number = std::get_if<int64_t>(&c.value);
-      d->expr = number ? tl::integer(*number) : tl::name(text_of(c.value));
-    }
-    return true;
-  }
+  bool rule_tiles() { return product_tiles(result_, target_, diagnostics_); }
 
   // What the rules take for granted, the element type, and which argument is which.
   //

@@ -147,11 +147,11 @@ def test_without_an_experts_product_the_sketch_is_taken_and_said_so(tmp_path):
     assert "sketches/product.tl for a100, sm_80" in run.stderr and "no expert's kernel is for sm_80" in run.stderr
 
 
-@pytest.mark.parametrize("gpu, was, slip", [
-    ("a100", "wait_copies 1", "wait_copies 2"), ("l40s", "if k > 0:", "if k > 1:"),
-    ("h200", "wait_products 1", "wait_products 2"),
-    ("t4", "        sync_block\n            load", "        load")])
-def test_a_scheduled_product_with_a_slip_is_refuted(gpu, was, slip, tmp_path):
+@pytest.mark.parametrize("gpu, was, slip, code", [  # by running it, 1, or by a law, 2
+    ("a100", "wait_copies 1", "wait_copies 2", 1), ("l40s", "if k > 0:", "if k > 1:", 1),
+    ("h200", "r * ROWS, k * BK]", "r * ROWS, k * 32]", 1), ("h200", "wait_products 1", "wait_products 2", 2),
+    ("t4", "        sync_block\n            load", "        load", 1)])
+def test_a_scheduled_product_with_a_slip_is_refuted(gpu, was, slip, code, tmp_path):
     dtype = "float16" if gpu == "t4" else "bfloat16"
     for step in (["size", PRODUCT, "--dtype", "f16" if gpu == "t4" else "bf16"], ["schedule", tmp_path / "size.tl"]):
         run = call(*step, "--gpu", gpu, "--out", tmp_path / f"{step[0]}.tl")
@@ -164,4 +164,4 @@ def test_a_scheduled_product_with_a_slip_is_refuted(gpu, was, slip, tmp_path):
     assert was in text
     program.write_text(text.replace(was, slip, 1))
     run = call("check", program, "--spec", captured)
-    assert run.returncode == 1, run.stderr + run.stdout
+    assert run.returncode == code, run.stderr + run.stdout
