@@ -1,6 +1,6 @@
 """Every operator for every target: python bench/operators_table.py docs/results/operators.md [--check quick]
 
-`kernelwright make` of each example for each target, attention from the sketch, and what it says: holds, with the registers
+`kernelwright make` of each example for each target, from the sketch, and what it says: holds, with the registers
 and the shared memory of the compiled kernel, or the refusal. Nothing here runs on a GPU. Takes half an hour on two cores.
 """
 
@@ -18,13 +18,13 @@ OPERATORS = [  # name, example, made from
     ("GQA decode, heads as rows", "decode/gqa_decode", "sketch"), ("MLA decode, absorbed, 576 / 512", "decode/mla_decode", ""),
     ("NSA, compressed", "decode/nsa_compressed", "sketch"), ("NSA, selected blocks", "decode/nsa_selected", "sketch"),
     ("NSA, window", "decode/nsa_window", "sketch"), ("FP8, a scale a tensor", "fp8/per_tensor", "sketch"),
-    ("FP8, a scale a block", "fp8/per_block", "sketch"), ("GEMM", "products/gemm", ""),
-    ("GEMM + GELU", "products/gemm_gelu", ""), ("GEMM + ReduceSum", "products/gemm_reduce_sum", ""),
+    ("FP8, a scale a block", "fp8/per_block", "sketch"), ("GEMM", "products/gemm", "sketch"),
+    ("GEMM + GELU", "products/gemm_gelu", "sketch"), ("GEMM + ReduceSum", "products/gemm_reduce_sum", "sketch"),
 ]  # fmt: skip
 HEAD = """# Operators and targets
 
 What `kernelwright make` says of each operator for each target, {check} check; written by `python bench/operators_table.py`. Attention
-is made **from the sketch** (`--from sketch`), latent decode and products from the text that `make` chooses. *holds*: the checker
+and products are made **from the sketch** (`--from sketch`), latent decode from the text that `make` chooses. *holds*: the checker
 accepts the program and its text compiles without spills; then the registers of a thread and the shared memory of a thread block.
 Turing multiplies f16, all others bf16. **No cell of this page was run on its GPU**; what ran on an H200 is in the
 [results](README.md).

@@ -114,6 +114,8 @@ class Maker {
         expert_ = own.front();
         other_ = own.size() > 1 ? own[1] : nullptr;
         sketched_ = false;
+      } else if (capture_->form.product) {
+        sketched_ = true;
       }
       if (diagnostics_.has_errors()) return false;
     }

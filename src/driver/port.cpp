@@ -115,9 +115,10 @@ std::vector<SourcePtr> own_experts(const Tools& tools, const spec::Form& form,
   std::vector<std::string> folders = {"sm80"};
   if (limits && limits->hopper) folders.insert(folders.begin(), "sm90");
   if (limits && !limits->ampere) folders.insert(folders.begin(), "sm75");
+  if (form.product && limits && !limits->ampere) folders.pop_back();  // copies ahead of their use
   for (const std::string& folder : folders) {
     const fs::path file = tools.home.kernels() / folder / name;
-    if (folder != "sm80" && !fs::exists(file)) continue;
+    if ((folder != "sm80" || form.product) && !fs::exists(file)) continue;
     const SourcePtr text = read_source(file.string());
     if (!text) {
       diagnostics.error("driver.kernel", {}, fmt::format("there is no '{}'", file.string()));

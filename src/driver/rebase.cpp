@@ -244,8 +244,7 @@ std::vector<std::string> add_row_of(const Earlier& earlier, const spec::Form& fo
   if (earlier.constants.empty()) return missing;
   transfer::Tiles row;
   row.targets = {target};
-  row.dim = form.D.constant;
-  row.value_dim = form.Dv.constant;
+  if (!form.product) row.dim = form.D.constant, row.value_dim = form.Dv.constant;
   row.place = "the earlier variant";
   row.users = true;
   for (const transfer::Constant& c : earlier.constants) {

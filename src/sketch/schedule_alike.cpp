@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "sketch/parts.h"
+#include "sketch/product_schedule.h"
 #include "tl/effects.h"
 #include "tl/laws.h"
 
@@ -146,6 +147,7 @@ std::optional<tl::Program> schedule_alike(const Parts& parts, Diagnostics& diagn
 
 std::optional<tl::Program> schedule(const tl::Program& sized, const Machine& machine,
                                     Diagnostics& diagnostics) {
+  if (is_product(sized)) return schedule_product(sized, machine, diagnostics);
   const auto parts = take_apart(sized, machine, diagnostics);
   if (!parts) return std::nullopt;
   if (parts->steps) return schedule_cut(*parts, diagnostics);

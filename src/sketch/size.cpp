@@ -8,6 +8,8 @@
 #include <set>
 
 #include "sketch/cut.h"
+#include "sketch/product.h"
+#include "sketch/product_size.h"
 #include "sketch/tiles.h"
 #include "tl/effects.h"
 #include "tl/laws.h"
@@ -360,6 +362,10 @@ std::optional<Work> work(const tl::Program& sketch, const Request& request,
 
 std::optional<tl::Program> size(const tl::Program& sketch, const Request& request,
                                 Diagnostics& diagnostics) {
+  if (is_product(sketch)) {
+    const auto given = with_parameters(sketch, request, diagnostics);
+    return given ? size_product(*given, request, diagnostics) : std::nullopt;
+  }
   const auto begun = begin(sketch, request, diagnostics);
   const auto sizes = begun ? sizes_of(*begun, request, diagnostics) : std::nullopt;
   if (!sizes) return std::nullopt;

@@ -1,10 +1,9 @@
 // The rules of a product, in their order; docs/rules.md has a row for each.
 //
 // Places are found by structure: the product is what is added to the accumulator that is stored,
-// its operands are what the copies fill that it reads, the output is where the tile goes that the
-// accumulator is stored in. So the rules are the same for both texts, of which one copies by all
-// threads and multiplies by warps, and the other has a loader; the sums of rows alone are told
-// apart, by thread blocks that have whole rows, or by a pass behind the kernel.
+// its operands are what the copies fill that it reads, the output is where the tile goes that it is
+// stored in. So the rules are the same for texts whose threads copy and multiply alike and for one
+// with a loader; the sums of rows alone differ, by whole rows or by a pass behind the kernel.
 #include "transfer/product.h"
 
 #include <fmt/format.h>
@@ -13,10 +12,12 @@
 #include <algorithm>
 #include <map>
 
+#include "support/lines.h"
 #include "transfer/coordinates.h"
 #include "transfer/edit.h"
 #include "transfer/product_places.h"
 #include "transfer/product_rows.h"
+#include "transfer/product_tiles.h"
 #include "transfer/spell.h"
 #include "transfer/write_map.h"
 
@@ -30,8 +31,9 @@ using tl::Stmt;
 
 class ProductEdit {
  public:
-  ProductEdit(const tl::Program& source, const spec::Form& form, Diagnostics& diagnostics)
-      : form_(form), diagnostics_(diagnostics) {
+  ProductEdit(const tl::Program& source, const spec::Form& form, const Target& target,
+              Diagnostics& diagnostics)
+      : form_(form), target_(target), diagnostics_(diagnostics) {
     result_.program = source;
     for (const char* name : {"i", "j", "c", "n", "k", "me", "steps", "u", "w", "i0"})
       taken_.insert(name);
@@ -42,7 +44,8 @@ class ProductEdit {
   }
 
   std::optional<Result> begin() {
-    if (!find_facts() || !rule_product() || !rule_batches() || !rule_right_rows() || !rule_matrix())
+    if (!find_facts() || !rule_tiles() || !rule_product() || !rule_batches() ||
+        !rule_right_rows() || !rule_matrix())
       return std::nullopt;
     if (form_.product->returns_sums)
       result_.bindings.push_back({"sums", "", dims_of_output(false)});
@@ -52,9 +55,10 @@ class ProductEdit {
   std::optional<Result> run() {
     if (!find_facts()) return std::nullopt;
     const std::pair<const char*, bool (ProductEdit::*)()> rules[] = {
-        {"product", &ProductEdit::rule_product},       {"batches", &ProductEdit::rule_batches},
-        {"right_rows", &ProductEdit::rule_right_rows}, {"value", &ProductEdit::rule_value},
-        {"row_sums", &ProductEdit::rule_row_sums},     {"matrix", &ProductEdit::rule_matrix}};
+        {"tiles", &ProductEdit::rule_tiles},     {"product", &ProductEdit::rule_product},
+        {"batches", &ProductEdit::rule_batches}, {"right_rows", &ProductEdit::rule_right_rows},
+        {"value", &ProductEdit::rule_value},     {"row_sums", &ProductEdit::rule_row_sums},
+        {"matrix", &ProductEdit::rule_matrix}};
     const tl::Program source = result_.program;
     for (const auto& [name, rule] : rules) {
       const tl::Program before = result_.program;
@@ -70,10 +74,6 @@ class ProductEdit {
   }
 
  private:
-  static std::string joined(const std::vector<std::string>& lines) {
-    return lines.empty() ? "" : fmt::format("{}\n", fmt::join(lines, "\n"));
-  }
-
   bool refuse(const char* code, const Span& where, const std::string& what,
               const std::string& hint = {}) {
     diagnostics_.error(code, where, what).hint = hint;
@@ -152,6 +152,8 @@ class ProductEdit {
     f_.columns = o->items("s")[3].name;
     return true;
   }
+
+  bool rule_tiles() { return product_tiles(result_, target_, diagnostics_); }
 
   // What the rules take for granted, the element type, and which argument is which.
   //
@@ -572,6 +574,7 @@ class ProductEdit {
   }
 
   const spec::Form& form_;
+  const Target& target_;
   Diagnostics& diagnostics_;
   Result result_;
   ProductFacts f_;
@@ -584,13 +587,13 @@ class ProductEdit {
 }  // namespace
 
 std::optional<Result> transfer_product(const tl::Program& source, const spec::Form& form,
-                                       Diagnostics& diagnostics) {
-  return ProductEdit(source, form, diagnostics).run();
+                                       const Target& target, Diagnostics& diagnostics) {
+  return ProductEdit(source, form, target, diagnostics).run();
 }
 
 std::optional<Result> begin_product(const tl::Program& source, const spec::Form& form,
-                                    Diagnostics& diagnostics) {
-  return ProductEdit(source, form, diagnostics).begin();
+                                    const Target& target, Diagnostics& diagnostics) {
+  return ProductEdit(source, form, target, diagnostics).begin();
 }
 
 }  // namespace kw::transfer

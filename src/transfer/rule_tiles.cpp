@@ -167,7 +167,7 @@ std::vector<Dims> supported(const Edit& edit, const Dims& own) {
   std::vector<Dims> out;
   if (own.dim > 0) out.push_back(own);
   for (const Tiles& t : edit.target.tiles)
-    if (t.is_for(edit.target.name)) out.push_back({t.dim, t.value_dim});
+    if (t.is_for(edit.target.name) && !t.of_product()) out.push_back({t.dim, t.value_dim});
   std::sort(out.begin(), out.end(), [](const Dims& a, const Dims& b) {
     return std::tuple(a.dim != a.value_dim, a.dim, a.value_dim) <
            std::tuple(b.dim != b.value_dim, b.dim, b.value_dim);

@@ -68,9 +68,11 @@ class Reader {
     }
     only(json, path + ".", {"targets", "D", "V", "keys", "constants", "why"});
     t.targets = targets(json, path + ".");
-    t.dim = dimension(json, path + ".", "D");
-    t.value_dim = dimension(json, path + ".", "V");
-    t.keys = keys(json, path + ".");
+    if (json.contains("D") || json.contains("V") || json.contains("keys")) {
+      t.dim = dimension(json, path + ".", "D");
+      t.value_dim = dimension(json, path + ".", "V");
+      t.keys = keys(json, path + ".");
+    }
     t.constants = constants(json, path + ".");
     t.why = text(json, path + ".", "why");
     return t;
@@ -183,11 +185,13 @@ std::string print(const TileDatabase& database) {
     std::vector<std::string> constants;
     for (const Constant& c : t.constants)
       constants.push_back(quoted(c.name) + ": " + text_of(c.value));
-    rows += fmt::format(
-        "{}\n  {{\"targets\": [\"{}\"], \"D\": {}, \"V\": {}, \"keys\": \"{}\",\n   \"constants\": "
-        "{{{}}},\n   \"why\": {}}}",
-        rows.empty() ? "" : ",", fmt::join(t.targets, "\", \""), t.dim, t.value_dim, name(t.keys),
-        fmt::join(constants, ", "), quoted(t.why));
+    const std::string of = t.of_product() ? ""
+                                          : fmt::format(" \"D\": {}, \"V\": {}, \"keys\": \"{}\",",
+                                                        t.dim, t.value_dim, name(t.keys));
+    rows +=
+        fmt::format("{}\n  {{\"targets\": [\"{}\"],{}\n   \"constants\": {{{}}},\n   \"why\": {}}}",
+                    rows.empty() ? "" : ",", fmt::join(t.targets, "\", \""), of,
+                    fmt::join(constants, ", "), quoted(t.why));
   }
   const std::string about =
       database.about.empty() ? "" : fmt::format(" \"about\": {},\n", quoted(database.about));

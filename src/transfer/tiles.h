@@ -10,7 +10,8 @@
 //         "why": "557 TFLOP/s, 1.038x FlashAttention-4; without ping-pong 1.030x" } ] }
 //
 //   targets    what the kernel is compiled for
-//   D, V       columns of q and k, and of v and the output
+//   D, V       columns of q and k, and of v and the output; a text of a product has no such sizes,
+//              and its rows have none of D, V and keys
 //   keys       which forms the row is for: `alike` where all rows of a batch entry see the same
 //              keys, `by_row` where the range of keys moves with the row (causal), `window` where
 //              that has one window of more than 512 keys, `sparse` where a row sees other parts of
@@ -48,7 +49,7 @@ std::string text_of(const std::vector<Constant>& constants);  // "BM = 384, PING
 
 struct Tiles {
   std::vector<std::string> targets;
-  int64_t dim = 0, value_dim = 0;
+  int64_t dim = 0, value_dim = 0;  // 0: of a product
   Keys keys = Keys::any;
   std::vector<Constant> constants;  // in the file's order
   std::string why;
@@ -56,6 +57,7 @@ struct Tiles {
   bool users = false;  // of a file that the user named: it goes before a text's own constants
 
   bool is_for(const std::string& target) const;
+  bool of_product() const { return dim == 0; }
 };
 
 struct TileDatabase {

@@ -54,7 +54,7 @@ class RuleEngine : public Engine {
 
   std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
                                 const Target& target, Diagnostics& diagnostics) override {
-    if (form.product) return transfer_product(source, form, diagnostics);
+    if (form.product) return transfer_product(source, form, target, diagnostics);
     std::optional<Facts> facts = find_facts(source, diagnostics);
     if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
     const std::optional<spec::Form> rows_of_heads = packed_form(form);
@@ -83,7 +83,7 @@ class RuleEngine : public Engine {
 
 std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
                             Diagnostics& diagnostics) {
-  if (form.product) return begin_product(source, form, diagnostics);
+  if (form.product) return begin_product(source, form, target, diagnostics);
   std::optional<Facts> facts = find_facts(source, diagnostics);
   if (!facts || !has_terms(form, diagnostics)) return std::nullopt;
   Edit edit(source, form, target, std::move(*facts), diagnostics);

@@ -104,3 +104,64 @@ def test_a_parameter_is_a_name_and_a_number():
 
 def test_bf16_on_turing_is_refused():
     assert_refused(call("size", SKETCH, "--gpu", "t4"), "timeline.gpu", "mma.bf16")
+
+
+PRODUCT = ROOT / "sketches/product.tl"
+PRODUCTS = [(name, target) for target in ("sm_75", "sm_80", "sm_89", "sm_90a")
+            for name in ("gemm", "gemm_gelu", "gemm_reduce_sum")]
+PRODUCTS_TODAY = PRODUCTS if os.environ.get("KW_TEST_ALL") == "1" else [PRODUCTS[DAY % len(PRODUCTS)]]
+
+
+def product(folder, name, dtype="bfloat16"):
+    file = folder / f"{name}.py"
+    file.write_text((ROOT / f"examples/products/{name}.py").read_text().replace("bfloat16", dtype))
+    return file
+
+
+@pytest.mark.parametrize("name, target", PRODUCTS_TODAY, ids=str)
+def test_make_of_a_product_from_the_sketch_holds_and_spills_nothing(name, target, tmp_path):
+    source = product(tmp_path, name, "float16" if target == "sm_75" else "bfloat16")
+    run = call("make", source, "--from", "sketch", "--target", target, "--check", "quick", "--out", tmp_path / "made")
+    assert run.returncode == 0, run.stderr
+    certificate = json.loads((tmp_path / "made/certificate.json").read_text())
+    assert certificate["verdict"] == "holds" and cubin_check(certificate)["spill_bytes"] == 0
+    assert re.search(rf"^sketch +sketches/product.tl for \w+, {target}: \d+ rows, \d+ columns", run.stderr, re.M)
+
+
+@pytest.mark.parametrize("target", ["sm_86", "sm_89"])
+def test_the_experts_product_has_tiles_for_gpus_with_less_shared_memory(target, tmp_path):
+    run = call("make", product(tmp_path, "gemm"), "--target", target, "--check", "quick", "--out", tmp_path / "made")
+    assert run.returncode == 0, run.stderr
+    assert "param BN = 64, BK = 64, STAGES = 3" in (tmp_path / "made/kernel.tl").read_text()
+
+
+def test_without_an_experts_product_the_sketch_is_taken_and_said_so(tmp_path):
+    home = tmp_path / "home"
+    (home / "kernels/sm80").mkdir(parents=True)
+    for name in (".venv", "cuda", "gpus", "python", "sketches"):
+        (home / name).symlink_to(ROOT / name)
+    (home / "kernels/sm80/attention_fwd.cu").symlink_to(ROOT / "kernels/sm80/attention_fwd.cu")
+    run = call("make", product(tmp_path, "gemm"), "--target", "sm_80", "--check", "quick", "--out", tmp_path / "made",
+               KERNELWRIGHT_HOME=str(home))
+    assert run.returncode == 0, run.stderr
+    assert "sketches/product.tl for a100, sm_80" in run.stderr and "no expert's kernel is for sm_80" in run.stderr
+
+
+@pytest.mark.parametrize("gpu, was, slip, code", [  # by running it, 1, or by a law, 2
+    ("a100", "wait_copies 1", "wait_copies 2", 1), ("l40s", "if k > 0:", "if k > 1:", 1),
+    ("h200", "r * ROWS, k * BK]", "r * ROWS, k * 32]", 1), ("h200", "wait_products 1", "wait_products 2", 2),
+    ("t4", "        sync_block\n            load", "        load", 1)])
+def test_a_scheduled_product_with_a_slip_is_refuted(gpu, was, slip, code, tmp_path):
+    dtype = "float16" if gpu == "t4" else "bfloat16"
+    for step in (["size", PRODUCT, "--dtype", "f16" if gpu == "t4" else "bf16"], ["schedule", tmp_path / "size.tl"]):
+        run = call(*step, "--gpu", gpu, "--out", tmp_path / f"{step[0]}.tl")
+        assert run.returncode == 0, run.stderr
+    program, captured = tmp_path / "schedule.tl", tmp_path / "captured"
+    assert call("capture", product(tmp_path, "gemm", dtype), "--out", captured).returncode == 0
+    run = call("check", program, "--spec", captured)
+    assert run.returncode == 0, run.stderr + run.stdout
+    text = program.read_text()
+    assert was in text
+    program.write_text(text.replace(was, slip, 1))
+    run = call("check", program, "--spec", captured)
+    assert run.returncode == code, run.stderr + run.stdout

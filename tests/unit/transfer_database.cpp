@@ -47,6 +47,19 @@ TEST(TileDatabase, the_shipped_ones_are_written_as_they_are_read) {
   EXPECT_EQ(print(*read), source->text);
 }
 
+TEST(TileDatabase, a_row_of_a_product_has_none_of_D_V_and_keys) {
+  const SourcePtr source = read_source(KW_SOURCE_DIR "/kernels/sm80/gemm.tiles.json");
+  Diagnostics d;
+  const auto read = read_tiles(source, d);
+  ASSERT_TRUE(read) << render(d);
+  EXPECT_TRUE(read->rows.at(0).of_product());
+  EXPECT_EQ(print(*read), source->text);
+  const std::string half = with(with(kRow, "\"D\": 64, ", ""), "\"keys\": \"alike\",", "");
+  EXPECT_EQ(refusals(file(half)),
+            "tiles.field: t.json: rows[0].D: is missing\n"
+            "tiles.field: t.json: rows[0].keys: is missing\n");
+}
+
 TEST(TileDatabase, no_json_is_refused_at_its_place) {
   Diagnostics d;
   EXPECT_FALSE(read_tiles(make_source("t.json", "{\"rows\": [\n  oops]}"), d));
