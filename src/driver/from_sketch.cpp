@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "driver/port.h"
 #include "lower/print_module.h"
 #include "sketch/schedule.h"
 #include "sketch/size.h"
@@ -43,30 +46,90 @@ bool has_expert(const Tools& tools, const std::string& target) {
          fs::exists(tools.home.kernels() / known->folder / "attention_fwd.cu");
 }
 
+namespace {
+
+constexpr const char* kShipped = "sketches/attention.tl";
+
+// The text of the user's file, or of the shipped sketch under its name in the project.
+SourcePtr text_of(const Tools& tools, const std::string& file, Diagnostics& diagnostics) {
+  const std::string path = file.empty() ? (tools.home.root / kShipped).string() : file;
+  const auto refuse = [&](const std::string& why) {
+    diagnostics.error("sketch.read", {}, fmt::format("cannot read '{}': {}", path, why)).hint =
+        "name a program of TL: a sketch, a sized or a scheduled one (docs/sketches.md)";
+    return nullptr;
+  };
+  std::error_code failed;
+  if (fs::is_directory(path, failed)) return refuse(std::strerror(EISDIR));
+  errno = 0;
+  const SourcePtr source = read_source(path);
+  if (!source) return refuse(std::strerror(errno));
+  if (source->text.find('\0') != std::string::npos) return refuse("it is no text");
+  return file.empty() ? make_source(kShipped, source->text) : source;
+}
+
+std::string level_of(const tl::Program& program) {
+  const tl::Stmt* s = program.find(tl::Op::level);
+  return s ? s->word("t") : "scheduled";
+}
+
+// Before the laws, all of which ask for the level.
+bool has_level(const tl::Program& program, Diagnostics& diagnostics) {
+  const std::string level = level_of(program);
+  for (const char* known : {"sketch", "sized", "scheduled"})
+    if (level == known) return true;
+  diagnostics
+      .error(
+          "sketch.level", program.find(tl::Op::level)->span,
+          fmt::format("the module's level is {}, and there are sketch, sized and scheduled", level))
+      .hint = "a module without this line is scheduled";
+  return false;
+}
+
+// The steps from the program's level on.
+std::optional<tl::Program> scheduled_from(const tl::Program& drawn, const sketch::Request& request,
+                                          Diagnostics& diagnostics) {
+  const std::string level = level_of(drawn);
+  if (level == "scheduled") return drawn;
+  if (level == "sized") return sketch::schedule(drawn, request.machine, diagnostics);
+  const auto sized = sketch::size(drawn, request, diagnostics);
+  return sized ? sketch::schedule(*sized, request.machine, diagnostics) : std::nullopt;
+}
+
+// ", 128 rows, 64 keys, 2 workers", of what the program says.
+std::string sizes_of(const tl::Program& scheduled) {
+  const auto values = sketch::parameters(scheduled);
+  std::string out;
+  for (const auto& [name, what] : {std::pair("BM", "row"), {"BN", "key"}, {"WORKERS", "worker"}})
+    if (const auto at = values.find(name); at != values.end())
+      out += fmt::format("{} {} {}{}", out.empty() ? ":" : ",", at->second, what,
+                         at->second == 1 ? "" : "s");
+  return out;
+}
+
+}  // namespace
+
 std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
-                                    const std::string& target, Diagnostics& diagnostics) {
+                                    const std::string& target, const std::string& file,
+                                    Diagnostics& diagnostics) {
   const auto gpu = gpu_for(tools.home, target, diagnostics);
-  if (!gpu) return std::nullopt;
-  const auto machine = sketch::machine(*gpu, target, diagnostics);
-  const std::string file = (tools.home.root / "sketches" / "attention.tl").string();
-  const SourcePtr source = read_source(file);
-  if (!source) {
-    diagnostics.error("sketch.read", {}, fmt::format("cannot read '{}'", file));
+  const auto machine = gpu ? sketch::machine(*gpu, target, diagnostics) : std::nullopt;
+  const SourcePtr source = machine ? text_of(tools, file, diagnostics) : nullptr;
+  const auto drawn = source ? tl::parse(source, diagnostics) : std::nullopt;
+  if (!drawn || !has_level(*drawn, diagnostics) || !tl::verify(*drawn, diagnostics))
     return std::nullopt;
-  }
-  const auto drawn = tl::parse(make_source("sketches/attention.tl", source->text), diagnostics);
-  if (!machine || !drawn || !tl::verify(*drawn, diagnostics)) return std::nullopt;
   const sketch::Request request{
       *machine, {{"D", form.D.constant}, {"V", form.Dv.constant}}, std::string(name(form.dtype))};
-  const auto sized = sketch::size(*drawn, request, diagnostics);
-  const auto scheduled = sized ? sketch::schedule(*sized, *machine, diagnostics) : std::nullopt;
+  const auto scheduled = scheduled_from(*drawn, request, diagnostics);
   const auto text = scheduled ? lower::print_cuda(*scheduled, diagnostics) : std::nullopt;
   if (!text) return std::nullopt;
-  const auto values = sketch::parameters(*scheduled);
-  return Sketched{make_source("sketched/attention_fwd.cu", *text),
-                  fmt::format("sketches/attention.tl for {}, {}: {} rows, {} keys, {} worker{}",
-                              gpu->name, target, values.at("BM"), values.at("BN"),
-                              values.at("WORKERS"), values.at("WORKERS") == 1 ? "" : "s")};
+  const std::string stem = file.empty() ? "attention_fwd" : fs::path(file).stem().string();
+  const std::string who =
+      file.empty() ? kShipped
+                   : fmt::format("{}, {},", fs::path(file).filename().string(), level_of(*drawn));
+  Diagnostics why_not;
+  return Sketched{make_source(fmt::format("sketched/{}.cu", stem), *text),
+                  fmt::format("{} for {}, {}{}", who, gpu->name, target, sizes_of(*scheduled)),
+                  level_of(*drawn) != "sketch", is_plain(*drawn, why_not)};
 }
 
 }  // namespace kw::driver
