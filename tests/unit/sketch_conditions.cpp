@@ -2,7 +2,7 @@
 // named by it, that fails where its code is broken.
 //
 //   F1, F2   parts.h               P1 to P5   place.h          S1   budget.h
-//   T1 to T7 tiles.h; T3 to T7, which only rank, also by the tables of sketch_tiles.cpp
+//   T1 to T7 tiles.h; T3, T5 and T6, which only rank, by the tables of sketch_tiles.cpp too
 //   Z1 to Z5 size.h                A1 to A6   schedule_alike.cpp
 //   E1 to E5 schedule_engine.cpp
 #include <gtest/gtest.h>
@@ -153,6 +153,12 @@ TEST(Tiles, T1_they_fit_the_shared_memory_with_the_slots_of_the_schedule) {
     const int64_t rows = s.rows * s.workers * (d + (d == v ? 0 : v)), keys = s.keys * (2 * d + v);
     EXPECT_LE(2 * (rows + keys), l40s.block_bytes) << d;
   }
+  // To the last kilobyte: 163 of a multiprocessor's 164.
+  Work one;
+  one.shared = {{"q_s", false, 163 * 1024 / 128, 1}};
+  EXPECT_EQ(resident(machine_of("a100"), one, {64, 32, 1}), 1);
+  one.shared = {{"q_s", false, 164 * 1024 / 128, 1}};
+  EXPECT_EQ(resident(machine_of("a100"), one, {64, 32, 1}), 0);
   Work wide = work_for("l40s", 256, 256);
   EXPECT_EQ(resident(l40s, wide, {64, 64, 1}), 0);  // 128 KB
   for (Work::Shared& tile : wide.shared) tile.slots = 0;
@@ -176,23 +182,20 @@ TEST(Tiles, T3_two_workers_are_on_a_multiprocessor_where_there_is_room) {
   }
 }
 
-TEST(Tiles, T4_products_take_twenty_times_as_long_as_what_a_block_of_keys_waits_for) {
-  Machine slow = machine_of("a100");
-  const Work w = work_for("a100", 64, 64);
-  Diagnostics d;
-  const auto now = choose_tiles(slow, w, "bf16", d);
-  slow.gpu.barrier_latency *= 4;  // longer waits are worth more rows and keys a worker
-  const auto then = choose_tiles(slow, w, "bf16", d);
-  ASSERT_TRUE(now && then);
-  EXPECT_GT(then->rows * then->keys * then->workers, 0);
-  EXPECT_GE(then->rows * then->keys * then->workers, now->rows * now->keys * now->workers);
-}
-
-TEST(Tiles, T5_more_rows_a_worker_are_taken_where_shared_memory_is_what_takes_longest) {
-  Machine m = machine_of("a100");
-  const Work w = work_for("a100", 128, 128);
-  Diagnostics d;
-  EXPECT_EQ(choose_tiles(m, w, "bf16", d)->rows, 128);
+TEST(Tiles, T4_the_longer_the_waits_the_longer_are_a_block_of_keys_products) {
+  Machine m = machine_of("a10");
+  m.gpu.product_latency = 0;
+  const Work w = work_for("a10", 128, 128);
+  const auto scores = [&](double cycles) {  // of a block of keys, by all of a multiprocessor
+    m.gpu.barrier_latency = cycles;
+    Diagnostics d;
+    const Sizes s = choose_tiles(m, w, "bf16", d).value_or(Sizes{});
+    const int64_t blocks = std::min<int64_t>(resident(m, w, s), s.workers > 1 ? 1 : 2);
+    return blocks * s.workers * s.rows * s.keys;
+  };
+  EXPECT_EQ(scores(0), 2 * 64 * 32);
+  EXPECT_EQ(scores(60), 2 * 64 * 64);
+  EXPECT_EQ(scores(120), 3 * 64 * 64);
 }
 
 TEST(Tiles, T6_two_thread_blocks_of_one_worker_go_before_one_of_two) {
