@@ -1,5 +1,10 @@
 // A kernel to start from where no expert has written one: a sketch, sized and scheduled for the
 // target, printed as CUDA. The stages after it take the text for an expert's.
+//
+// A file of somebody's own is taken at its level: a sketch is sized, a sized program scheduled, a
+// scheduled one is printed. One that computes plain attention is changed by the rules. One with a
+// mask or scores of its own is taken for the function itself, and no rule touches it: whether it
+// is, the check says.
 #pragma once
 #include <string>
 
@@ -11,7 +16,9 @@ namespace kw::driver {
 
 struct Sketched {
   SourcePtr text;
-  std::string said;  // for the stage's line
+  std::string said;    // for the stage's line
+  bool sized = false;  // by its author, whose constants stay: no shipped tiles come in their place
+  bool plain = true;   // attention, for the rules to change; else the function itself
 };
 
 // The first GPU of gpus/ that runs the target. Reports sketch.gpu where none does.
@@ -21,12 +28,14 @@ std::optional<timeline::Gpu> gpu_for(const Home& home, const std::string& target
 // Whether some expert's text is for the target; false also for a target that nobody knows.
 bool has_expert(const Tools& tools, const std::string& target);
 
-// From sketches/latent.tl where the values are columns of the keys, else sketches/attention.tl; for
-// the first GPU of gpus/ that runs the target. On sm_90a operands of e4m3, and values that are
-// columns of the keys, are brought by the threads' own asynchronous copies: the copy engine converts
-// nothing, and its schedule loads whole rows. Reports sketch.gpu where no GPU runs the target, and
-// what size(), schedule() and print_cuda() report.
+// From the program in `file`; empty: from the sketch of sketches/ for such a function (product,
+// latent where the values are columns of the keys, else attention). For the first GPU of gpus/ that
+// runs the target. On sm_90a values that are columns of the keys are brought by the threads' own
+// asynchronous copies: the copy engine's schedule loads whole rows. Reports sketch.gpu where no GPU
+// runs the target, sketch.read for a file that is no text that can be read, and what tl::parse(),
+// the laws, size(), schedule() and print_cuda() report.
 std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
-                                    const std::string& target, Diagnostics& diagnostics);
+                                    const std::string& target, const std::string& file,
+                                    Diagnostics& diagnostics);
 
 }  // namespace kw::driver

@@ -23,6 +23,7 @@
 #include "driver/tiles.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
+#include "propose/bindings.h"
 #include "report/page.h"
 #include "support/files.h"
 #include "support/process.h"
@@ -143,9 +144,12 @@ class Maker {
   // Where no expert's text is there, or wanted.
   bool draw() {
     if (!sketched_) return true;
-    const auto drawn = driver::from_sketch(*tools_, capture_->form, options_.target, diagnostics_);
+    const auto drawn = driver::from_sketch(*tools_, capture_->form, options_.target,
+                                           options_.sketch, diagnostics_);
     if (!drawn) return false;
     expert_ = drawn->text;
+    plain_ = drawn->plain;
+    if (drawn->sized) std::erase_if(*tiles_, [](const transfer::Tiles& row) { return !row.users; });
     say("sketch", drawn->said);
     if (!options_.from_sketch && !has_expert(*tools_, options_.target))
       say_("", fmt::format("no expert's kernel is for {}", options_.target), 0);
@@ -234,6 +238,7 @@ class Maker {
 
   bool transfer(int tried) {
     if (options_.provider) return ask(tried);
+    if (!plain_) return take_as_it_is();
     transferred_ =
         transfer::transfer(*source_, capture_->form, {options_.target, *tiles_, tried}, attempt_);
     if (!transferred_ || !tl::verify(transferred_->program, attempt_)) return false;
@@ -244,6 +249,21 @@ class Maker {
         fmt::format("rules: {}; -{} +{} statements", rules.empty() ? "none needed" : rules,
                     transferred_->statements_removed, transferred_->statements_added));
     for (const std::string& note : transferred_->notes) say_("", note, 0);
+    return true;
+  }
+
+  // A program that somebody wrote for the function: no rule changes it, and which of its arguments
+  // are the user's is all that is asked here.
+  bool take_as_it_is() {
+    transferred_ = transfer::begin(*source_, capture_->form, {options_.target, {}, 0}, attempt_);
+    if (!transferred_) return false;
+    propose::Refusal refusal;
+    if (!propose::bind_arguments(*transferred_, {}, capture_->form, refusal)) {
+      attempt_.error(refusal.code, {}, refusal.sentence).hint =
+          "arguments have the names that they have in the function";
+      return false;
+    }
+    say("transfer", "no rule: the masks and scores are the program's own");
     return true;
   }
 
@@ -502,6 +522,7 @@ class Maker {
   SourcePtr expert_;
   SourcePtr other_;        // the text to try where this one does not fit
   bool sketched_ = false;  // the expert's text is made from a sketch
+  bool plain_ = true;      // it computes plain attention, which the rules change
   std::optional<std::vector<transfer::Tiles>> tiles_;
   std::optional<spec::Capture> capture_;
   std::optional<tl::Program> source_;

@@ -32,6 +32,7 @@ struct MakeOptions {
   std::string tiles;         // a file of the user's tile database, or empty
   std::string kernel;        // somebody's own kernel to start from (port.h), or empty: the corpus's
   bool from_sketch = false;  // start from a sketch, also where an expert's text is for the target
+  std::string sketch;  // that of this file, or what is sized or scheduled there (from_sketch.h)
   std::optional<Earlier> earlier;
   std::string out;  // empty: out/NAME
   bool gpu = false;

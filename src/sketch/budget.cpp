@@ -120,6 +120,29 @@ int64_t resident(const Machine& machine, const Work& work, const Sizes& sizes) {
   return blocks;
 }
 
+namespace {
+
+// Where no other number helps: how much narrower all tiles would have to be.
+std::string fewer_columns(const Machine& machine, const Work& work) {
+  const Sizes smallest{64, 16, machine.style == Style::engine ? 2 : 1};
+  for (int64_t times = 2; times <= 1024; times *= 2) {
+    Work narrow = work;
+    narrow.columns /= times;
+    std::vector<std::string> tiles;
+    for (Work::Shared& s : narrow.shared) {
+      s.columns /= times;
+      tiles.push_back(fmt::format("{} {}", s.name, s.columns));
+    }
+    if (resident(machine, narrow, smallest) > 0)
+      return fmt::format(
+          "no number of keys, rows or stages would fit; {} times fewer columns would: {}", times,
+          fmt::join(tiles, ", "));
+  }
+  return "no number of keys, rows, stages or columns would fit: another GPU";
+}
+
+}  // namespace
+
 void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span span,
             Diagnostics& diagnostics) {
   const int64_t bytes = shared_bytes(work, sizes), taken = held(machine, work, sizes);
@@ -136,9 +159,9 @@ void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span s
                    taken, machine.gpu.name, room));
   for (const Line& l : lines(work, sizes))
     d.notes.push_back({fmt::format("{} = {}", l.what, l.bytes), {}});
-  d.notes.push_back({fmt::format("together {} bytes; accumulators: {} registers a thread ({} rows, "
-                                 "{} keys)",
-                                 bytes, registers(work, sizes), sizes.rows, sizes.keys),
+  d.notes.push_back({fmt::format("together {} bytes; accumulators: {} registers a thread, of {} "
+                                 "({} rows, {} keys)",
+                                 bytes, registers(work, sizes), room, sizes.rows, sizes.keys),
                      {}});
   // The smallest change first.
   for (int64_t keys = sizes.keys / 2; keys >= 16; keys /= 2)
@@ -160,7 +183,7 @@ void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span s
   if (resident(machine, single, {64, 16, 1}) > 0)
     d.hint = "one slot for each tile of keys would fit, with ROWS = 64, BN = 16: fewer stages";
   else
-    d.hint = "no number of keys, rows or stages would fit: fewer columns, or another GPU";
+    d.hint = fewer_columns(machine, work);
 }
 
 }  // namespace kw::sketch

@@ -36,7 +36,8 @@ bool set_parameters(tl::Program& program, const Request& request, Diagnostics& d
   if (left.empty()) return true;
   std::vector<std::string> there;
   for (const auto& [name, value] : parameters(program)) there.push_back(name);
-  diagnostics.error("sketch.param", {},
+  const Stmt* first = program.find(Op::param);
+  diagnostics.error("sketch.param", first ? first->span : Span{},
                     fmt::format("`{}` is to be set, and the sketch's parameters are {}",
                                 *left.begin(), fmt::join(there, ", ")));
   return false;

@@ -119,7 +119,8 @@ std::optional<Gpu> find_gpu(const std::string& folder, const std::string& name,
     diagnostics
         .error("timeline.gpu", {},
                fmt::format("no GPU is called '{}'; there are {}", name, fmt::join(there, ", ")))
-        .hint = fmt::format("a file {}/{}.json describes another", folder, name);
+        .hint = fmt::format(
+        "a file {}/{}.json describes another; docs/timeline.md says what is in it", folder, name);
     return std::nullopt;
   }
   const SourcePtr source = read_source((fs::path(folder) / (name + ".json")).string());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "exec/schedule_explore.h"
 #include "support/targets.h"
@@ -44,8 +45,26 @@ bool fits(const tl::Program& program, const Shape& shape, Diagnostics& diagnosti
 
 }  // namespace
 
+Shape completed(const tl::Program& program, Shape shape) {
+  std::set<std::string> sizes;
+  if (const Stmt* args = program.find(Op::args))
+    for (const Stmt& s : args->body)
+      if (s.op == Op::arg_size)
+        for (const tl::Item& d : s.items("d"))
+          if (!d.expr) sizes.insert(d.name);
+  const auto take = [&](const char* size, const char* from) {
+    if (sizes.contains(size) && shape.contains(from)) shape.try_emplace(size, shape[from]);
+  };
+  take("G", "H"), take("N", "M");
+  if (sizes.contains("K"))  // a product
+    for (const char* size : {"B", "H"})
+      if (sizes.contains(size)) shape.try_emplace(size, 1);
+  return shape;
+}
+
 std::unique_ptr<LaunchModel> LaunchModel::make(const tl::Program& program, const Gpu& gpu,
-                                               const Shape& shape, Diagnostics& diagnostics) {
+                                               const Shape& given, Diagnostics& diagnostics) {
+  const Shape shape = completed(program, given);
   if (!program.kernel()) {
     diagnostics.error("timeline.shape", {}, "the program has no kernel: a plan takes no time");
     return nullptr;

@@ -8,6 +8,10 @@ namespace kw::timeline {
 
 enum class Order { dealt, queued };
 
+// The shape with those of the program's sizes that follow from others: G is H, N is M. Of a
+// product, which has a size K, B and H are 1.
+Shape completed(const tl::Program& program, Shape shape);
+
 class LaunchModel {
  public:
   // Null with diagnostics where the program does not fit the shape or cannot be walked.

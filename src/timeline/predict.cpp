@@ -118,8 +118,6 @@ std::optional<Shape> parse_shape(const std::string& text, Diagnostics& diagnosti
     shape[one.substr(0, equals)] = value;
     at = end + 1;
   }
-  if (shape.count("H")) shape.try_emplace("G", shape["H"]);
-  if (shape.count("M")) shape.try_emplace("N", shape["M"]);
   return shape;
 }
 
@@ -160,7 +158,7 @@ std::optional<Prediction> predict(const tl::Program& program, const Gpu& gpu, co
 
 std::optional<Timeline> pipeline(const tl::Program& program, const Gpu& gpu, const Shape& shape,
                                  int blocks, Diagnostics& diagnostics) {
-  Shape small = shape;
+  Shape small = completed(program, shape);
   while (small.count("M") && small.count("N") && std::max(small["M"], small["N"]) > kMostShown)
     for (const char* size : {"M", "N"}) small[size] = std::max<int64_t>(1, small[size] / 2);
   const auto launch = LaunchModel::make(program, gpu, small, diagnostics);

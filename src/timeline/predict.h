@@ -23,7 +23,7 @@ namespace kw::timeline {
 
 using Shape = std::map<std::string, int64_t>;  // "B", "M", ..., and integer arguments by name
 
-// "B=4,H=16,M=4096": G is H where it is not given, N is M. Reports timeline.shape.
+// "B=4,H=16,M=4096", without what completed() adds (launch.h). Reports timeline.shape.
 std::optional<Shape> parse_shape(const std::string& text, Diagnostics& diagnostics);
 
 enum class Heat { rested, sustained };  // how warm the GPU is, where power limits its clock

@@ -76,21 +76,51 @@ bool let_others_go_by(Edit& edit) {
   return done;
 }
 
-// Where no loader visits the key blocks, whoever multiplies copies the next block's keys:
-// `if n > 0:` before the copy becomes `if n > keys.first:`.
-bool copy_from_first(Edit& edit, const ExprPtr& keys) {
-  bool done = false;
-  tl::walk(edit.program.body, [&](Stmt& s) {
-    if (s.op != Op::if_ || s.body.size() != 1) return;
-    if (s.body[0].op != Op::copy_async && s.body[0].op != Op::copy_in) return;
-    ExprPtr& condition = s.items("c").at(0).expr;
-    if (!s.body[0].expr("m")->is_name(edit.facts.k) || condition->text != ">" ||
-        condition->args[1]->text != "0")
-      return;
-    condition = tl::binary(">", condition->args[0], tl::field(keys, kFirst));
-    done = true;
-  });
-  return done;
+// The rows that a copy of keys or values begins at; null for other statements.
+const ExprPtr* copied_keys(const Stmt& s, const Facts& facts) {
+  if (s.op != Op::copy_async && s.op != Op::copy_in && s.op != Op::copy_tile_async &&
+      s.op != Op::copy_tile_in)
+    return nullptr;
+  const ExprPtr& from = s.expr("m");
+  return from->is_name(facts.k) || from->is_name(facts.v) ? &s.expr("r") : nullptr;
+}
+
+// Whether a copy from these rows is of a key block that is visited whatever the first one is: that
+// of the step, `n * BN`, or the last one, `(keys.count - 1) * BN`.
+bool is_of_a_visited_block(const ExprPtr& rows, const Facts& facts) {
+  if (rows->kind != tl::ExprKind::binary || rows->text != "*" ||
+      !tl::equal(rows->args[1], facts.key_tile))
+    return false;
+  const ExprPtr& block = rows->args[0];
+  const bool last = block->kind == tl::ExprKind::binary && block->text == "-" &&
+                    block->args[0]->kind == tl::ExprKind::field &&
+                    block->args[0]->text == facts.count_field && block->args[1]->text == "1";
+  return block->kind == tl::ExprKind::name || last;
+}
+
+// `if n > 0:` with nothing but the copy of the keys that come next.
+bool guards_next_keys(const Stmt& s, const Facts& facts) {
+  if (s.op != Op::if_ || s.body.size() != 1 || !copied_keys(s.body[0], facts)) return false;
+  const ExprPtr& condition = s.expr("c");
+  return condition->kind == tl::ExprKind::binary && condition->text == ">" &&
+         condition->args[1]->text == "0";
+}
+
+// Where no loader visits the key blocks, whoever multiplies copies them: each as it is visited, or
+// the next one ahead, where `if n > 0:` before the copy becomes `if n > keys.first:`. False for a
+// copy ahead that nothing guards.
+bool copy_from_first(std::vector<Stmt>& body, const Facts& facts, const ExprPtr& keys) {
+  for (Stmt& s : body) {
+    if (guards_next_keys(s, facts)) {
+      ExprPtr& condition = s.items("c").at(0).expr;
+      condition = tl::binary(">", condition->args[0], tl::field(keys, kFirst));
+      continue;
+    }
+    const ExprPtr* rows = copied_keys(s, facts);
+    if (rows && !is_of_a_visited_block(*rows, facts)) return false;
+    if (!copy_from_first(s.body, facts, keys)) return false;
+  }
+  return true;
 }
 
 // The two loops of those who multiply, in their block: masked key blocks, then unmasked ones.
@@ -162,7 +192,7 @@ bool end_key_loops(Edit& edit, const KeyFields& fields) {
   if (done && fields.first) {
     const ExprPtr visited = value_in(*loops.block, loops.keys);
     const std::vector<ExprPtr> loaded = end_loaders_at_first(edit);
-    done = loaded.empty() ? copy_from_first(edit, loops.keys)
+    done = loaded.empty() ? copy_from_first(edit.program.body, edit.facts, loops.keys)
                           : visits_all_that_comes(loaded, visited) || let_others_go_by(edit);
   }
   return done || edit.refuse("transfer.kernel", {},

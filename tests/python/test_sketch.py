@@ -57,6 +57,16 @@ def test_make_from_the_sketch_holds_and_spills_nothing(gpu, target, d, v, dtype,
     assert re.search(rf"^sketch +sketches/attention.tl for {named}, {target}", run.stderr, re.M)
 
 
+def test_turings_loops_end_at_the_first_key_block_of_a_window(tmp_path):
+    source = tmp_path / "nsa_window.py"
+    source.write_text((ROOT / "examples/decode/nsa_window.py").read_text().replace("bfloat16", "float16"))
+    run = call("make", source, "--from", "sketch", "--target", "sm_75", "--check", "quick", "--out", tmp_path / "made")
+    assert run.returncode == 0, run.stderr
+    certificate = json.loads((tmp_path / "made/certificate.json").read_text())
+    assert certificate["verdict"] == "holds" and cubin_check(certificate)["spill_bytes"] == 0
+    assert "key_blocks(c, c.m * BM, BM).first):" in (tmp_path / "made/kernel.tl").read_text()
+
+
 def test_for_the_a100_it_is_the_experts_program_but_for_the_columns_of_v(tmp_path):
     ours = scheduled(tmp_path, "a100", 128, 128, "bf16").read_text()
     experts = (ROOT / "tests/corpus/sm80_attention_fwd.tl").read_text()
@@ -81,6 +91,68 @@ def test_a_schedule_holds_in_every_order_and_one_with_a_wait_too_few_does_not(tm
     program.write_text(broken)
     run = call("check", program, "--spec", captured)
     assert run.returncode == 1, run.stderr + run.stdout
+
+
+def made_from(file, spec_file, folder, *words):
+    return call("make", spec_file, "--from", file, "--target", "sm_80", "--check", "quick",
+                "--out", folder / "made", *words)
+
+
+@pytest.mark.parametrize("level", ["sketch", "sized", "scheduled"])
+def test_make_goes_on_from_a_program_at_its_level(level, tmp_path):
+    scheduled(tmp_path, "a100", 64, 64, "bf16")
+    (tmp_path / "sketch.tl").write_text(SKETCH.read_text())
+    file = tmp_path / f"{level}.tl"
+    text = re.sub(r"\bacc\b", "summed", file.read_text())  # somebody's own name
+    if level == "sized":  # and own tiles
+        text = text.replace("param BN = 128", "param BN = 32")
+    file.write_text(text)
+    run = made_from(file, spec(tmp_path, 64, 64, "bfloat16"), tmp_path)
+    assert run.returncode == 0, run.stderr
+    program = (tmp_path / "made/kernel.tl").read_text()
+    assert re.search(rf"^sketch +{level}.tl, {level}", run.stderr, re.M), run.stderr
+    assert "summed" in program and ("BN = 32" in program) == (level == "sized")
+    certificate = json.loads((tmp_path / "made/certificate.json").read_text())
+    assert certificate["verdict"] == "holds" and certificate["expert"]["name"] == f"sketched/{level}.cu"
+
+
+def causal(text):
+    return text.replace("where(j < N, s[i, j], -inf)", "where(j < N and j <= i, s[i, j], -inf)")
+
+
+@pytest.mark.parametrize("mask, exit_code", [("j <= i", 0), ("j < i", 1)])
+def test_a_sketch_that_is_no_plain_attention_is_the_functions_own_and_judged(mask, exit_code, tmp_path):
+    file = tmp_path / "own.tl"
+    file.write_text(causal(SKETCH.read_text()).replace("j <= i", mask))
+    source = spec(tmp_path, 64, 64, "bfloat16")
+    source.write_text(source.read_text().replace(
+        ").softmax(-1)", ").masked_fill(torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).triu(1), "
+                         "-torch.inf).softmax(-1)"))
+    run = made_from(file, source, tmp_path)
+    assert run.returncode == exit_code, run.stderr
+    assert "the program's own" in run.stderr and (tmp_path / "made").exists() == (exit_code == 0)
+
+
+def test_a_program_to_start_from_is_refused_at_its_own_line(tmp_path):
+    source, file = spec(tmp_path, 64, 64, "bfloat16"), tmp_path / "own.tl"
+    assert_refused(made_from(file, source, tmp_path), "sketch.read", f"cannot read '{file}': No such file")
+    (tmp_path / "folder.tl").mkdir()
+    assert_refused(made_from(tmp_path / "folder.tl", source, tmp_path), "sketch.read", "folder.tl", "Is a directory")
+    text = SKETCH.read_text()
+
+    def refused(change, code, *parts):
+        changed = change(text)
+        assert changed != text
+        file.write_text(changed)
+        line = 1 + next(n for n, (a, b) in enumerate(zip(text.splitlines(), changed.splitlines())) if a != b)
+        assert_refused(made_from(file, source, tmp_path), code, f"own.tl:{line}:", *parts)
+
+    refused(lambda t: t.replace("gemm s = q_s @ k_s.T", "gemm s = q_s @@ k_s.T"), "tl.syntax")
+    refused(lambda t: t.replace("level sketch", "level drawn"), "sketch.level", "drawn", "sketch, sized and scheduled")
+    refused(lambda t: t.replace("        copy acc -> o", "        for j1 in blocks(N):\n            fill l = 0.0\n"
+                                "        copy acc -> o"), "sketch.shape", "a second loop over blocks")
+    refused(lambda t: t.replace("D = 128, V = 128", "D = 128, W = 128").replace("V]", "W]"), "sketch.param", "`V`")
+    assert_refused(made_from("kernel.cu", source, tmp_path), "driver.from", "'kernel.cu'", "kernelwright port", "NAME.tl")
 
 
 def test_a_gpu_without_a_description_is_refused_with_those_that_have_one():

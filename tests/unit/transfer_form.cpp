@@ -198,6 +198,7 @@ spec::Form form_of(const std::string& text) {
 Target target_of(const std::string& name, int tried) {
   const TargetLimits* target = find_target(name);
   if (!target) throw wrong("no target " + name);
+  if (target->folder.empty()) return {name, {}, tried};
   Diagnostics d;
   const auto shipped = read_tiles(
       read_source(fmt::format(KW_SOURCE_DIR "/kernels/{}/tiles.json", target->folder)), d);
@@ -209,10 +210,10 @@ Target sm_90a(int tried) { return target_of("sm_90a", tried); }
 
 tl::Program kernel_of(const std::string& target) {
   Diagnostics d;
-  const auto program =
-      tl::parse(read_source(fmt::format(KW_SOURCE_DIR "/tests/corpus/{}_attention_fwd.tl",
-                                        find_target(target)->folder)),
-                d);
+  const std::string_view folder = find_target(target)->folder;
+  const std::string file =
+      folder.empty() ? "sm75/attention_d128.tl" : fmt::format("corpus/{}_attention_fwd.tl", folder);
+  const auto program = tl::parse(read_source(KW_SOURCE_DIR "/tests/" + file), d);
   if (!program) throw wrong(render(d));
   return *program;
 }

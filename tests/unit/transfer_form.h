@@ -22,7 +22,8 @@ spec::Form form_of(const std::string& text);
 // A target with the rows beside its kernel's text, of which so many were in vain.
 Target target_of(const std::string& name, int tried = 0);
 Target sm_90a(int tried = 0);
-// The kernel of tests/corpus/ for a target.
+// The kernel of tests/corpus/ for a target; for sm_75, which has none, that of tests/sm75/, which
+// is made from a sketch.
 tl::Program kernel_of(const std::string& target);
 
 // An expression over the form's arguments, or over any names if there is none.

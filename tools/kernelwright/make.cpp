@@ -34,6 +34,19 @@ std::string attempts_stem(const driver::MakeOptions& options) {
   return out.string();
 }
 
+// What --from says: a word, or a file of TL.
+bool read_from(const std::string& from, driver::MakeOptions& options, Diagnostics& diagnostics) {
+  const bool file = fs::path(from).extension() == ".tl";
+  options.from_sketch = file || from == "sketch";
+  if (file) options.sketch = from;
+  if (options.from_sketch || from == "expert") return true;
+  diagnostics
+      .error("driver.from", {},
+             fmt::format("--from is '{}', and expert, sketch or a program NAME.tl is due", from))
+      .hint = "a kernel of your own in CUDA is changed by `kernelwright port`";
+  return false;
+}
+
 }  // namespace
 
 void add_make(CLI::App& app, Result& result) {
@@ -52,9 +65,9 @@ void add_make(CLI::App& app, Result& result) {
   command
       ->add_option("--from", state->from,
                    "expert: the expert's kernel, and a sketch where none is for the target; "
-                   "sketch: sketches/attention.tl, sized and scheduled for the target")
-      ->check(CLI::IsMember({"expert", "sketch"}))
-      ->capture_default_str();
+                   "sketch: sketches/attention.tl, sized and scheduled for the target; NAME.tl: a "
+                   "sketch of yours likewise, or a sized or scheduled program from there on")
+      ->option_text("expert|sketch|NAME.tl [expert]");
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
   command->add_option(
@@ -65,6 +78,10 @@ void add_make(CLI::App& app, Result& result) {
   command->add_flag("--json", state->output.json, "one JSON object a stage");
   add_proposer(command, state->proposer);
   command->callback([state, &result] {
+    if (Diagnostics d; !read_from(state->from, state->options, d)) {
+      result = finish(Exit::bad_input, d, state->output);
+      return;
+    }
     std::unique_ptr<models::Provider> provider;
     try {
       provider = state->proposer.open();
@@ -74,7 +91,6 @@ void add_make(CLI::App& app, Result& result) {
       return;
     }
     state->options.provider = provider.get();
-    state->options.from_sketch = state->from == "sketch";
     state->options.propose = state->proposer.loop;
     const driver::Say say = to_console(state->output);
     std::vector<std::string> failed;

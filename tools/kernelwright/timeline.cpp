@@ -99,8 +99,8 @@ void add_timeline(CLI::App& app, Result& result) {
   command->add_option("--gpu", state->gpu, "a file of gpus/, without .json")->capture_default_str();
   command
       ->add_option("--shape", state->shape,
-                   "B=4,H=16,M=4096: G is H and N is M where they are not given; integer arguments "
-                   "by name")
+                   "B=4,H=16,M=4096: G is H and N is M where they are not given; of a product, "
+                   "M=4096,N=4096,K=4096; integer arguments by name")
       ->required();
   command->add_flag("--rested", state->rested,
                     "a short burst on a cool card, where power limits the clock");
