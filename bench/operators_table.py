@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_90a")
 OPERATORS = [  # name, example, made from
     ("MHA, GQA, MQA", "full", "sketch"), ("causal", "causal", "sketch"), ("MLA prefill, 192 / 128", "mla_prefill", "sketch"),
-    ("GQA decode, heads as rows", "decode/gqa_decode", "sketch"), ("MLA decode, absorbed, 576 / 512", "decode/mla_decode", ""),
+    ("GQA decode, heads as rows", "decode/gqa_decode", "sketch"), ("MLA decode, absorbed, 576 / 512", "decode/mla_decode", "sketch"),
     ("NSA, compressed", "decode/nsa_compressed", "sketch"), ("NSA, selected blocks", "decode/nsa_selected", "sketch"),
     ("NSA, window", "decode/nsa_window", "sketch"), ("FP8, a scale a tensor", "fp8/per_tensor", "sketch"),
     ("FP8, a scale a block", "fp8/per_block", "sketch"), ("GEMM", "products/gemm", "sketch"),
@@ -23,9 +23,9 @@ OPERATORS = [  # name, example, made from
 ]  # fmt: skip
 HEAD = """# Operators and targets
 
-What `kernelwright make` says of each operator for each target, {check} check; written by `python bench/operators_table.py`. Attention
-and products are made **from the sketch** (`--from sketch`), latent decode from the text that `make` chooses. *holds*: the checker
-accepts the program and its text compiles without spills; then the registers of a thread and the shared memory of a thread block.
+What `kernelwright make` says of each operator for each target, {check} check; written by `python bench/operators_table.py`. All
+are made **from the sketch** (`--from sketch`), also where an expert's text is there. *holds*: the checker accepts the program and
+its text compiles without spills; then the registers of a thread and the shared memory of a thread block.
 Turing multiplies f16, all others bf16. **No cell of this page was run on its GPU**; what ran on an H200 is in the
 [results](README.md).
 

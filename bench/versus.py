@@ -101,8 +101,9 @@ def main():
         own = dict(zip(kernel.inputs, inputs_of(kernel, sizes, torch)))
         launch = kernel.prepare(**{name: given[name].to(t.dtype) for name, t in own.items()}, **numbers_of(folder))
         output = launch()
-        outputs = outputs or ([output] if torch.is_tensor(output) else list(output))
-        output = output if torch.is_tensor(output) else output[0]
+        results = dict(zip(kernel.outputs, [output] if torch.is_tensor(output) else output))
+        outputs = outputs or results
+        output = results.get(next(iter(outputs)), next(iter(results.values())))
         torch.cuda.synchronize()
         first = output.float() if first is None else first
         far = (output.float() - first).abs().max() / first.abs().max()
@@ -123,8 +124,8 @@ def main():
             times[name][1].append(sustained_ms(runs[name], torch))
     print(f"{machine.environment()}\n{machine.clocks()}\n{options.sizes}{' causal' * options.causal}")
     print(f"{'':44} {'burst':>37} {'sustained':>37}")
-    work, best = operations(product, tensors, outputs, options.causal), str(options.folders[0])
-    moved = sum(t.numel() * t.element_size() for t in [*tensors, *outputs])
+    work, best = operations(product, tensors, outputs.values(), options.causal), str(options.folders[0])
+    moved = sum(t.numel() * t.element_size() for t in [*tensors, *outputs.values()])
     for name, both in times.items():
         of = 2 * 8192**3 if name.endswith("^3") else work
         cells = []
