@@ -223,8 +223,8 @@ class Maker {
     }
   }
 
-  // Whether what refuses the corpus's texts may be theirs alone: those for values that are columns of
-  // the keys have tiles for GPUs with much shared memory.
+  // Whether what refuses the corpus's texts may be theirs alone: those for values that are columns
+  // of the keys have tiles for GPUs with much shared memory.
   bool sketch_may_do() const {
     return options_.kernel.empty() && !sketched_ && !options_.provider && !options_.earlier &&
            transfer::values_are_of_keys(capture_->form);
