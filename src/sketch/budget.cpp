@@ -122,7 +122,11 @@ int64_t resident(const Machine& machine, const Work& work, const Sizes& sizes) {
 
 namespace {
 
-// Where no other number helps: how much narrower all tiles would have to be.
+constexpr int64_t kProduct = 16;  // columns of one tensor core instruction's left side
+constexpr const char* kAnother =
+    "no number of keys, rows, stages or columns would fit: another GPU";
+
+// Where no other number helps: how much narrower all tiles would have to be, in steps of a product.
 std::string fewer_columns(const Machine& machine, const Work& work) {
   const Sizes smallest{64, 16, machine.style == Style::engine ? 2 : 1};
   for (int64_t times = 2; times <= 1024; times *= 2) {
@@ -130,7 +134,8 @@ std::string fewer_columns(const Machine& machine, const Work& work) {
     narrow.columns /= times;
     std::vector<std::string> tiles;
     for (Work::Shared& s : narrow.shared) {
-      s.columns /= times;
+      s.columns = s.columns / times / kProduct * kProduct;
+      if (s.columns == 0) return kAnother;
       tiles.push_back(fmt::format("{} {}", s.name, s.columns));
     }
     if (resident(machine, narrow, smallest) > 0)
@@ -138,7 +143,7 @@ std::string fewer_columns(const Machine& machine, const Work& work) {
           "no number of keys, rows or stages would fit; {} times fewer columns would: {}", times,
           fmt::join(tiles, ", "));
   }
-  return "no number of keys, rows, stages or columns would fit: another GPU";
+  return kAnother;
 }
 
 }  // namespace
