@@ -117,6 +117,7 @@ class Maker {
         sketched_ = false;
       } else if (capture_->form.product) {
         sketched_ = true;
+        expert_ = nullptr;  // attention's
       }
       if (diagnostics_.has_errors()) return false;
     }
@@ -147,12 +148,12 @@ class Maker {
     const auto drawn = driver::from_sketch(*tools_, capture_->form, options_.target,
                                            options_.sketch, diagnostics_);
     if (!drawn) return false;
+    const bool none = !options_.from_sketch && !expert_;
     expert_ = drawn->text;
     plain_ = drawn->plain;
     if (drawn->sized) std::erase_if(*tiles_, [](const transfer::Tiles& row) { return !row.users; });
     say("sketch", drawn->said);
-    if (!options_.from_sketch && !has_expert(*tools_, options_.target))
-      say_("", fmt::format("no expert's kernel is for {}", options_.target), 0);
+    if (none) say_("", fmt::format("no expert's kernel is for {}", options_.target), 0);
     return true;
   }
 

@@ -65,8 +65,9 @@ void add_make(CLI::App& app, Result& result) {
   command
       ->add_option("--from", state->from,
                    "expert: the expert's kernel, and a sketch where none is for the target; "
-                   "sketch: sketches/attention.tl, sized and scheduled for the target; NAME.tl: a "
-                   "sketch of yours likewise, or a sized or scheduled program from there on")
+                   "sketch: the one of sketches/ for such a function, sized and scheduled for the "
+                   "target; NAME.tl: a sketch of yours likewise, or a sized or scheduled program "
+                   "from there on")
       ->option_text("expert|sketch|NAME.tl [expert]");
   command->add_option("--tiles", state->options.tiles,
                       "a tile database of yours, before the shipped one");
