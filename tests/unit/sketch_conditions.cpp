@@ -10,29 +10,14 @@
 #include "sketch/schedule.h"
 #include "sketch/size.h"
 #include "sketch/tiles.h"
-#include "tl/laws.h"
+#include "sketch_machines.h"
 
 namespace kw::sketch {
 namespace {
 
 using Texts = std::vector<std::string>;
 
-Machine machine_of(const std::string& gpu) {
-  Diagnostics d;
-  const auto found = timeline::find_gpu(KW_SOURCE_DIR "/gpus", gpu, d);
-  const auto m = found ? machine(*found, "", d) : std::nullopt;
-  EXPECT_TRUE(m) << render(d);
-  return *m;
-}
-
 std::string sketch_text() { return read_source(KW_SOURCE_DIR "/sketches/attention.tl")->text; }
-
-tl::Program parsed(const std::string& text) {
-  Diagnostics d;
-  const auto p = tl::parse(make_source("test.tl", text), d);
-  EXPECT_TRUE(p) << render(d);
-  return *p;
-}
 
 Request request(const std::string& gpu, int64_t d, int64_t v) {
   return {machine_of(gpu), {{"D", d}, {"V", v}}, gpu == "t4" ? "f16" : "bf16"};

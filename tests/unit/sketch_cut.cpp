@@ -4,25 +4,10 @@
 
 #include "sketch/schedule.h"
 #include "sketch/size.h"
-#include "tl/laws.h"
+#include "sketch_machines.h"
 
 namespace kw::sketch {
 namespace {
-
-Machine machine_of(const std::string& gpu, const std::string& target = "") {
-  Diagnostics d;
-  const auto found = timeline::find_gpu(std::string(KW_SOURCE_DIR) + "/gpus", gpu, d);
-  const auto m = found ? machine(*found, target, d) : std::nullopt;
-  EXPECT_TRUE(m) << render(d);
-  return *m;
-}
-
-tl::Program parsed(const std::string& text) {
-  Diagnostics d;
-  const auto p = tl::parse(make_source("test.tl", text), d);
-  EXPECT_TRUE(p) << render(d);
-  return *p;
-}
 
 std::string text_of(const std::string& sketch) {
   return read_source(std::string(KW_SOURCE_DIR) + "/sketches/" + sketch + ".tl")->text;

@@ -4,28 +4,13 @@
 #include "sketch/product_tiles.h"
 #include "sketch/schedule.h"
 #include "sketch/size.h"
-#include "tl/laws.h"
+#include "sketch_machines.h"
 
 namespace kw::sketch {
 namespace {
 
 std::string file(const std::string& name) {
   return read_source(std::string(KW_SOURCE_DIR) + "/" + name)->text;
-}
-
-Machine machine_of(const std::string& gpu) {
-  Diagnostics d;
-  const auto found = timeline::find_gpu(std::string(KW_SOURCE_DIR) + "/gpus", gpu, d);
-  const auto m = found ? machine(*found, "", d) : std::nullopt;
-  EXPECT_TRUE(m) << render(d);
-  return *m;
-}
-
-tl::Program parsed(const std::string& text) {
-  Diagnostics d;
-  const auto p = tl::parse(make_source("test.tl", text), d);
-  EXPECT_TRUE(p) << render(d);
-  return *p;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
