@@ -13,13 +13,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_90a")
-OPERATORS = [  # name, example, made from
-    ("MHA, GQA, MQA", "full", "sketch"), ("causal", "causal", "sketch"), ("MLA prefill, 192 / 128", "mla_prefill", "sketch"),
-    ("GQA decode, heads as rows", "decode/gqa_decode", "sketch"), ("MLA decode, absorbed, 576 / 512", "decode/mla_decode", "sketch"),
-    ("NSA, compressed", "decode/nsa_compressed", "sketch"), ("NSA, selected blocks", "decode/nsa_selected", "sketch"),
-    ("NSA, window", "decode/nsa_window", "sketch"), ("FP8, a scale a tensor", "fp8/per_tensor", "sketch"),
-    ("FP8, a scale a block", "fp8/per_block", "sketch"), ("GEMM", "products/gemm", "sketch"),
-    ("GEMM + GELU", "products/gemm_gelu", "sketch"), ("GEMM + ReduceSum", "products/gemm_reduce_sum", "sketch"),
+OPERATORS = [  # name, example
+    ("MHA, GQA, MQA", "full"), ("causal", "causal"), ("MLA prefill, 192 / 128", "mla_prefill"),
+    ("GQA decode, heads as rows", "decode/gqa_decode"), ("MLA decode, absorbed, 576 / 512", "decode/mla_decode"),
+    ("NSA, compressed", "decode/nsa_compressed"), ("NSA, selected blocks", "decode/nsa_selected"),
+    ("NSA, window", "decode/nsa_window"), ("FP8, a scale a tensor", "fp8/per_tensor"),
+    ("FP8, a scale a block", "fp8/per_block"), ("GEMM", "products/gemm"),
+    ("GEMM + GELU", "products/gemm_gelu"), ("GEMM + ReduceSum", "products/gemm_reduce_sum"),
 ]  # fmt: skip
 HEAD = """# Operators and targets
 
@@ -36,7 +36,7 @@ def kernelwright(*words):
     return subprocess.run([ROOT / "build/kernelwright", *map(str, words)], capture_output=True, text=True)
 
 
-def cells_of(example, route, check, folder):
+def cells_of(example, check, folder):
     """For each target what the table says, and the refusal where there is one."""
     found = {}
     for dtype, targets in (("f16", TARGETS[:1]), ("bf16", TARGETS[1:])):
@@ -46,8 +46,8 @@ def cells_of(example, route, check, folder):
         source = file.with_suffix("")
         kernelwright("capture", file, "--out", source)
         for target in targets:
-            words = ["make", source, "--target", target, "--check", check, "--out", folder / f"{source.name}_{target}"]
-            found[target] = outcome(kernelwright(*words, *(["--from", route] if route else [])))
+            found[target] = outcome(kernelwright("make", source, "--from", "sketch", "--target", target, "--check", check,
+                                                 "--out", folder / f"{source.name}_{target}"))
     return found
 
 
@@ -66,9 +66,9 @@ def main():
     parser.add_argument("--check", default="default")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        cells = {name: pool.submit(cells_of, example, route, options.check, Path(folder)) for name, example, route in OPERATORS}
+        cells = {name: pool.submit(cells_of, example, options.check, Path(folder)) for name, example in OPERATORS}
         lines, reasons = ["| operator | " + " | ".join(TARGETS) + " |", "|---|" + "---|" * len(TARGETS)], []
-        for name, _, _ in OPERATORS:
+        for name, _ in OPERATORS:
             found = cells[name].result()
             lines.append(f"| {name} | " + " | ".join(found[target][0] for target in TARGETS) + " |")
             reasons += [f"- {name}, {target}: {found[target][1]}" for target in TARGETS if found[target][1]]

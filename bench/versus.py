@@ -4,8 +4,9 @@
 
 A folder is what `kernelwright make` wrote. All of them get the same random inputs, by name, or in their order where their
 names differ; their outputs are held against the first one's, and one that differs is wrong and ends the run. Then they take
-turns in rounds, each round in an order of its own, a cuBLAS product among them. A burst is 12 ms on a rested card, with the L2 cache cleared before each launch; sustained
-is the median of turns of 200 ms after 150 ms untimed (measuring.py says why). The ratios are to the first folder.
+turns in rounds, each round in an order of its own, a cuBLAS product among them. A burst is 12 ms on a rested card, with the
+L2 cache cleared before each launch; sustained is the median of turns of 200 ms after 150 ms untimed (measuring.py says why).
+The ratios are to the first folder.
 
 Operations: an attention's four for each unmasked entry and column (D + V, twice), half of them with --causal; a product's
 two for each entry and K. Beside products stands what cuBLAS takes for the same one alone. Bytes: each tensor's once, inputs
@@ -93,8 +94,8 @@ def main():
     sizes = {name: int(value) for name, value in (part.split("=") for part in options.sizes.split(","))}
     machine, runs, first = Machine(), {}, None
     product = is_product(options.folders[0])
-    names = Kernel(options.folders[0]).inputs
-    tensors, outputs = inputs_of(Kernel(options.folders[0]), sizes, torch), None
+    model = Kernel(options.folders[0])
+    names, tensors, outputs = model.inputs, inputs_of(model, sizes, torch), None
     for folder in options.folders:
         kernel = Kernel(folder)
         given = dict(zip(names if set(names) == set(kernel.inputs) else kernel.inputs, tensors))

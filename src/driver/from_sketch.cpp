@@ -85,14 +85,9 @@ SourcePtr text_of(const Tools& tools, const Shipped& shipped, const std::string&
   return file.empty() ? make_source(shipped.file, source->text) : source;
 }
 
-std::string level_of(const tl::Program& program) {
-  const tl::Stmt* s = program.find(tl::Op::level);
-  return s ? s->word("t") : "scheduled";
-}
-
 // Before the laws, all of which ask for the level.
 bool has_level(const tl::Program& program, Diagnostics& diagnostics) {
-  const std::string level = level_of(program);
+  const std::string level = sketch::level_of(program);
   for (const char* known : {"sketch", "sized", "scheduled"})
     if (level == known) return true;
   diagnostics
@@ -106,7 +101,7 @@ bool has_level(const tl::Program& program, Diagnostics& diagnostics) {
 // The steps from the program's level on.
 std::optional<tl::Program> scheduled_from(const tl::Program& drawn, const sketch::Request& request,
                                           Diagnostics& diagnostics) {
-  const std::string level = level_of(drawn);
+  const std::string level = sketch::level_of(drawn);
   if (level == "scheduled") return drawn;
   if (level == "sized") return sketch::schedule(drawn, request.machine, diagnostics);
   const auto sized = sketch::size(drawn, request, diagnostics);
@@ -147,15 +142,15 @@ std::optional<Sketched> from_sketch(const Tools& tools, const spec::Form& form,
   const auto text = scheduled ? lower::print_cuda(*scheduled, diagnostics) : std::nullopt;
   if (!text) return std::nullopt;
   const std::string stem = file.empty() ? shipped.kernel : fs::path(file).stem().string();
-  const std::string who =
-      file.empty() ? shipped.file
-                   : fmt::format("{}, {},", fs::path(file).filename().string(), level_of(*drawn));
+  const std::string who = file.empty() ? shipped.file
+                                       : fmt::format("{}, {},", fs::path(file).filename().string(),
+                                                     sketch::level_of(*drawn));
   Diagnostics why_not;
   return Sketched{make_source(fmt::format("sketched/{}.cu", stem), *text),
                   fmt::format("{} for {}, {}{}{}", who, gpu->name, target,
                               sizes_of(*scheduled, shipped.columns),
                               why.empty() ? "" : "; by asynchronous copies: " + why),
-                  level_of(*drawn) != "sketch", is_plain(*drawn, why_not)};
+                  sketch::level_of(*drawn) != "sketch", is_plain(*drawn, why_not)};
 }
 
 }  // namespace kw::driver

@@ -178,13 +178,7 @@ const Tile* Placed::find(const std::string& name) const {
 }
 
 std::string fresh_name(const tl::Program& program, const Placed& placed, std::string name) {
-  const auto taken = [&] {
-    bool found = placed.find(name) != nullptr;
-    tl::walk(program.body,
-             [&](const Stmt& s) { found = found || tl::reads(s, name) || tl::writes(s, name); });
-    return found;
-  };
-  while (taken()) name += "_";
+  while (placed.find(name = fresh_name(program, name))) name += "_";
   return name;
 }
 

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "tl/effects.h"
 #include "tl/scope.h"
 
 namespace kw::sketch {
-namespace {
-
 using tl::Op;
 using tl::Stmt;
 
@@ -14,8 +13,6 @@ std::string level_of(const tl::Program& program) {
   const Stmt* s = program.find(Op::level);
   return s ? s->word("t") : "scheduled";
 }
-
-}  // namespace
 
 std::optional<Plan> read_plan(const tl::Program& program, const std::string& level,
                               Diagnostics& diagnostics) {
@@ -97,5 +94,19 @@ std::string dimension(const Stmt& tensor, size_t n) {
 }
 
 bool is_output(const Stmt& tensor) { return tensor.items("t").at(0).name == "out"; }
+
+std::string fresh_name(const tl::Program& program, std::string name) {
+  const auto taken = [&] {
+    bool found = false;
+    tl::walk(program.body, [&](const Stmt& s) {
+      found = found || tl::reads(s, name) || tl::writes(s, name);
+      for (const tl::Field& f : s.fields)
+        for (const tl::Item& item : f.items) found = found || item.name == name;
+    });
+    return found;
+  };
+  while (taken()) name += "_";
+  return name;
+}
 
 }  // namespace kw::sketch

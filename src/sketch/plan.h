@@ -23,6 +23,9 @@ struct Plan {
   std::vector<tl::ExprPtr> extents;
 };
 
+// What the module says of itself: sketch, sized, or scheduled where it says nothing.
+std::string level_of(const tl::Program& program);
+
 // Reports sketch.shape at the statement that is one too many, or that is missing, and sketch.level
 // where the module's level is not `level`.
 std::optional<Plan> read_plan(const tl::Program& program, const std::string& level,
@@ -35,5 +38,8 @@ std::map<std::string, int64_t> parameters(const tl::Program& program);
 const tl::Stmt* tensor_named(const tl::Program& program, const std::string& name);
 std::string dimension(const tl::Stmt& tensor, size_t n);
 bool is_output(const tl::Stmt& tensor);
+
+// The name, or with underscores, as long as the program has it.
+std::string fresh_name(const tl::Program& program, std::string name);
 
 }  // namespace kw::sketch

@@ -141,18 +141,4 @@ std::optional<Product> read_product(const tl::Program& program, const std::strin
   return p;
 }
 
-std::string fresh_name(const tl::Program& program, std::string name) {
-  const auto taken = [&] {
-    bool found = false;
-    tl::walk(program.body, [&](const Stmt& s) {
-      found = found || tl::reads(s, name) || tl::writes(s, name);
-      for (const tl::Field& f : s.fields)
-        for (const tl::Item& item : f.items) found = found || item.name == name;
-    });
-    return found;
-  };
-  while (taken()) name += "_";
-  return name;
-}
-
 }  // namespace kw::sketch

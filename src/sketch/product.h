@@ -31,7 +31,4 @@ bool is_product(const tl::Program& program);
 std::optional<Product> read_product(const tl::Program& program, const std::string& level,
                                     Diagnostics& diagnostics);
 
-// The name, or with underscores, as long as the program has it.
-std::string fresh_name(const tl::Program& program, std::string name);
-
 }  // namespace kw::sketch

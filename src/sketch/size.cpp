@@ -48,11 +48,11 @@ class Sizer {
  public:
   Sizer(const tl::Program& sketch, const Plan& plan, const Placed& placed, const Sizes& sizes)
       : sketch_(sketch), plan_(plan), placed_(placed), sizes_(sizes) {
-    part_ = fresh("part");
-    me_ = fresh("me");
-    block_ = fresh("n");
-    cut_ = fresh("cut");
-    step_ = fresh("t");
+    part_ = fresh_name(sketch_, "part");
+    me_ = fresh_name(sketch_, "me");
+    block_ = fresh_name(sketch_, "n");
+    cut_ = fresh_name(sketch_, "cut");
+    step_ = fresh_name(sketch_, "t");
     rows_ = plan.counters.back();
     swap_.push_back({tl::name(plan.counter), tl::binary("*", tl::name(block_), tl::name("BN"))});
     for (const Tile& t : placed.tiles)
@@ -281,18 +281,6 @@ class Sizer {
     line(depth, fmt::format("store {} -> {}", tl::print(s.expr("s")), way));
     const ExprPtr to = is_cut() ? from_column(s.expr("d"), cut_, "CUT") : s.expr("d");
     line(depth, fmt::format("copy {} -> {}", way, tl::print(to)));
-  }
-
-  // The name, or with underscores, as long as the sketch has it.
-  std::string fresh(std::string name) const {
-    const auto taken = [&] {
-      bool found = false;
-      tl::walk(sketch_.body,
-               [&](const Stmt& s) { found = found || tl::reads(s, name) || tl::writes(s, name); });
-      return found;
-    };
-    while (taken()) name += "_";
-    return name;
   }
 
   const tl::Program& sketch_;
