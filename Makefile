@@ -1,9 +1,12 @@
-# Two commands for a newcomer: `make demo` and `make test`. Both install what is missing first.
-.PHONY: demo test build setup format
-demo: build
-	@build/kernelwright make examples/prefix_lm.py
+# For a newcomer: `make demo` and `make test`, which install what is missing first; `make test-fast`
+# is what to run while one works.
+.PHONY: demo test test-fast build setup format
+demo:
+	@scripts/demo
 test: build
 	@scripts/test
+test-fast: build
+	@scripts/test --fast
 build: setup
 	@scripts/build
 setup:

@@ -12,7 +12,7 @@ from variant_inputs import module_of, words_of
 from variants import Row
 
 CELLS, TILE, PIXELS = 64, 8, 3
-FULL, MIXED, KEPT, LINE = "#cfe8cf", "#ffe0b0", "#30506e", "#c8c8c8"
+FULL, PARTIAL, KEPT, LINE = "#cfe8cf", "#ffe0b0", "#30506e", "#c8c8c8"
 SIZES = {  # small numbers that show a mask; default: 64 queries and keys
     "block_causal": {"length": 1024},
     "block_diffusion": {"length": 512}, "block_table": {"length": 1024},
@@ -57,7 +57,7 @@ def runs(line):
 
 
 def tiles(cells):
-    """(full, mixed): for each tile whether it is kept whole, and whether in part."""
+    """(full, partial): for each tile whether it is kept whole, and whether in part."""
     blocks = cells.unflatten(0, (-1, TILE)).unflatten(2, (-1, TILE))
     every, some = blocks.all(3).all(1), blocks.any(3).any(1)
     return every, some & ~every
@@ -71,10 +71,10 @@ def path(lines, scale):
 def picture(example):
     cells = entries(example)
     height, width = cells.shape
-    full, mixed = (path(t.tolist(), TILE) for t in tiles(cells))
+    full, partial = (path(t.tolist(), TILE) for t in tiles(cells))
     grid = "".join(f"M0 {y}h{width}" for y in range(0, height + 1, TILE))
     grid += "".join(f"M{x} 0v{height}" for x in range(0, width + 1, TILE))
-    strokes = [(full, FULL, TILE), (mixed, MIXED, TILE), (path(cells.tolist(), 1), KEPT, "0.6"),
+    strokes = [(full, FULL, TILE), (partial, PARTIAL, TILE), (path(cells.tolist(), 1), KEPT, "0.6"),
                (grid, LINE, "0.15")]
     drawn = "".join(f'<path d="{d}" stroke="{colour}" stroke-width="{size}"/>\n'
                     for d, colour, size in strokes if d)

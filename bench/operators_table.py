@@ -25,7 +25,7 @@ HEAD = """# Operators and targets
 
 What `kernelwright make` says of each operator for each target, {check} check; written by `python bench/operators_table.py`. All
 are made **from the sketch** (`--from sketch`), also where an expert's text is there. *holds*: the checker accepts the program and
-its text compiles without spills; then the registers of a thread and the shared memory of a thread block.
+its text compiles without spills; then the registers of a thread and the shared memory of a CTA.
 Turing multiplies f16, all others bf16. **Only those of sm_90a ran on their own GPU**: each kernel of this page that holds was proved
 on an H200, of the others the same source compiled for it (sm_80's with the tiles for sm_90; [results](README.md)).
 

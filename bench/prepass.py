@@ -65,10 +65,10 @@ def class_of(body, names, n, number, first, end, groups):
 def listed(classes, groups):
     """The words of one list; classes are [(block, class)], in ascending order."""
     full = [n for n, found in classes if found == "all"]
-    mixed = [(n, found) for n, found in classes if found and found != "all"]
-    mine = [max([len(full) + k + 1 for k, (_, found) in enumerate(mixed) if r in found],
+    partial = [(n, found) for n, found in classes if found and found != "all"]
+    mine = [max([len(full) + k + 1 for k, (_, found) in enumerate(partial) if r in found],
                 default=max(len(full), 1)) for r in range(groups)]
-    blocks = full + [n for n, _ in mixed] or [0]
+    blocks = full + [n for n, _ in partial] or [0]
     return [len(blocks), len(full), *mine, *blocks]
 
 

@@ -1,12 +1,12 @@
 """Which blocks of keys a kernel visits, and how many it need not: read off its kernel.tl.
 
-The program says which rows of keys a worker computes: `key_blocks` and the loops of the worker around
+The program says which rows of keys a warpgroup computes: `key_blocks` and the loops of the warpgroup around
 it. These few lines of TL are arithmetic on whole numbers, written as Python writes it, and are run here
-as such for every worker of every block of queries; what its loops hand to `advance(n, mixed)` and
-`softmax(n, mixed, ...)` is a visit, with a mask or without. A program whose `key_block(c, n)` says which
+as such for every warpgroup of every block of queries; what its loops hand to `advance(n, partial)` and
+`softmax(n, partial, ...)` is a visit, with a mask or without. A program whose `key_block(c, n)` says which
 block visit n is has that run too.
 
-Beside them stands what the mask needs (kept.py): a block of BN keys and a worker's 64 rows is needed
+Beside them stands what the mask needs (kept.py): a block of BN keys and a warpgroup's 64 rows is needed
 where an entry of it is kept, and full where all are.
 """
 
@@ -19,11 +19,11 @@ from kept import kept
 from prepass import words
 from tl_python import ceil_div, expression, lets, parts, where
 
-WORKER_ROWS = 64
+WARPGROUP_ROWS = 64
 SIZE = re.compile(r"^    (\w+): size = (.*)$", re.M)
 DEF = re.compile(r"^def (\w+)\((.*?)\) -> (\w+):\n((?:    .*\n)+)", re.M)
-LOOP = re.compile(r"^for t, n in down(?:_rolled)?\((.*)\):$")
-STEP = re.compile(r"^step (\w+)\(n: i32, mixed: bool")
+LOOP = re.compile(r"^for t, n in range_down_counted(?:_rolled)?\((.*)\):$")
+STEP = re.compile(r"^step (\w+)\(n: i32, partial: bool")
 CALL = re.compile(r"^(\w+)\((.*)\)$")
 HEADS_AT_MOST = 4  # of masks that differ between heads, so many are looked at
 
@@ -57,7 +57,7 @@ class Program:
             self.names.update(words(text, self.names))
         except (NameError, TypeError, SyntaxError) as error:
             raise Unreadable(str(error)) from None
-        self._read_worker(text)
+        self._read_warpgroup(text)
 
     def _function(self, parameters, result, body):
         arguments = [p.partition(":")[0].strip() for p in parameters.split(",")]
@@ -80,12 +80,12 @@ class Program:
             except NameError:  # what the order of blocks needs, say
                 pass
 
-    def _read_worker(self, text):
-        worker = text.partition("workers me from")[2]
-        lines = [line.strip() for line in worker.splitlines()]
+    def _read_warpgroup(self, text):
+        warpgroup = text.partition("warpgroups me from")[2]
+        lines = [line.strip() for line in warpgroup.splitlines()]
         self.before, self.loops, steps = [], [], {found[1] for found in map(STEP.match, lines) if found}
         inside_step, bounds = False, None
-        for line, raw in zip(lines, worker.splitlines()):
+        for line, raw in zip(lines, warpgroup.splitlines()):
             depth = len(raw) - len(raw.lstrip())
             if line.startswith("step "):
                 inside_step, depth_of_step = True, depth
@@ -103,10 +103,10 @@ class Program:
                 values = [expression(value) for _, value in parts(found[2])][:2]
                 self.loops.append((bounds and bounds[1], values))
         if not self.loops:
-            raise Unreadable("the workers' loop has no step of (n, mixed)")
+            raise Unreadable("the warpgroups' loop has no step of (n, partial)")
 
     def visits(self, b, h, m, cta, me):
-        """[(block of keys, whether it is masked)] of one worker."""
+        """[(block of keys, whether it is masked)] of one warpgroup."""
         names = {**self.names, "c": types.SimpleNamespace(b=b, h=h, m=m), "cta": cta, "me": me}
         unknown = {}
         try:
@@ -116,17 +116,17 @@ class Program:
                 except NameError as error:  # a slope, a gate: no loop's bound
                     unknown[name] = error
             found = []
-            for bounds, (number, mixed) in self.loops:
+            for bounds, (number, partial) in self.loops:
                 if bounds is None:
-                    found.append((eval(number, names), bool(eval(mixed, names))))
+                    found.append((eval(number, names), bool(eval(partial, names))))
                     continue
                 high, low = (eval(code, names) for code in bounds)
                 for n in range(high, low - 1, -1):
                     names["n"] = n
-                    found.append((eval(number, names), bool(eval(mixed, names))))
+                    found.append((eval(number, names), bool(eval(partial, names))))
         except (NameError, TypeError, AttributeError, IndexError, KeyError) as error:
             raise Unreadable(str(unknown.get(getattr(error, "name", None), error))) from None
-        return [(self.names["key_block"](names["c"], n), mixed) for n, mixed in found] if (
+        return [(self.names["key_block"](names["c"], n), partial) for n, partial in found] if (
             self.has_key_block) else found
 
 
@@ -144,17 +144,17 @@ def heads_to_look_at(count, differ):
 
 
 def needed(keep, sizes, width, b, h):
-    """(needed, full: [workers' blocks of 64 rows, blocks of `width` keys], how many entries are kept), of
+    """(needed, full: [warpgroups' blocks of 64 rows, blocks of `width` keys], how many entries are kept), of
     one head."""
     _, _, queries, keys = sizes
     some, every, entries = [], [], 0
-    for rows in torch.arange(queries).split(8 * WORKER_ROWS):
+    for rows in torch.arange(queries).split(8 * WARPGROUP_ROWS):
         found = kept(keep, sizes, rows)
         mask = found[min(b, found.shape[0] - 1), min(h, found.shape[1] - 1)]
         entries += int(mask.sum())
-        rows_over, keys_over = -len(rows) % WORKER_ROWS, -keys % width
+        rows_over, keys_over = -len(rows) % WARPGROUP_ROWS, -keys % width
         tiles = [torch.nn.functional.pad(mask, (0, keys_over, 0, rows_over), value=outside)
-                 .unflatten(0, (-1, WORKER_ROWS)).unflatten(2, (-1, width))
+                 .unflatten(0, (-1, WARPGROUP_ROWS)).unflatten(2, (-1, width))
                  for outside in (False, True)]
         some.append(tiles[0].any(3).any(1))
         every.append(tiles[1].all(3).all(1))
@@ -162,14 +162,14 @@ def needed(keep, sizes, width, b, h):
 
 
 def counts(program, keep, sizes, differs):
-    """What a kernel visits of the heads that are looked at, in blocks of a worker's rows by BN keys:
+    """What a kernel visits of the heads that are looked at, in blocks of a warpgroup's rows by BN keys:
     {"visited", "masked", "needed", "partly": needed and not full, "blocks": all there are,
     "heads": how many heads, "kept": entries of theirs, "listed": whether a pre-pass says what is visited}. `differs` says whether
     the mask differs between (batch entries, heads). AssertionError where a kept entry is not visited, or
     one without a mask is not kept: such a kernel is wrong."""
     names = program.names
     total = dict.fromkeys(("visited", "masked", "needed", "partly", "blocks", "heads", "kept"), 0)
-    workers = names["BM"] // WORKER_ROWS
+    warpgroups = names["BM"] // WARPGROUP_ROWS
     for b in range(sizes[0] if differs[0] else 1):
         for h in heads_to_look_at(sizes[1], differs[1]):
             some, every, entries = needed(keep, sizes, names["BN"], b, h)
@@ -178,18 +178,18 @@ def counts(program, keep, sizes, differs):
             total["blocks"] += some.numel()
             total["needed"] += int(some.sum())
             total["partly"] += int((some & ~every).sum())
-            for worker in range(len(some)):
-                m, rest = divmod(worker, workers)
-                visits = program.visits(b, h, m, *divmod(rest, names["WORKERS"]))
-                hold_against(visits, some[worker], every[worker], worker)
+            for warpgroup in range(len(some)):
+                m, rest = divmod(warpgroup, warpgroups)
+                visits = program.visits(b, h, m, *divmod(rest, names["WARPGROUPS"]))
+                hold_against(visits, some[warpgroup], every[warpgroup], warpgroup)
                 total["visited"] += len(visits)
-                total["masked"] += sum(bool(mixed) for _, mixed in visits)
+                total["masked"] += sum(bool(partial) for _, partial in visits)
     return total | {"listed": program.lists}
 
 
-def hold_against(visits, some, every, worker):
-    blocks, rows = {n for n, _ in visits}, f"rows {worker * WORKER_ROWS} and on"
+def hold_against(visits, some, every, warpgroup):
+    blocks, rows = {n for n, _ in visits}, f"rows {warpgroup * WARPGROUP_ROWS} and on"
     left_out = [n for n in some.nonzero().flatten().tolist() if n not in blocks]
     assert not left_out, f"{rows}: block {left_out[0]} has a kept entry, and is not visited"
-    wrong = [n for n, mixed in visits if not mixed and not every[n]]
+    wrong = [n for n, partial in visits if not partial and not every[n]]
     assert not wrong, f"{rows}: block {wrong[0]} has no mask, and not all of it is kept"

@@ -4,7 +4,7 @@
 
 OUT holds the kernels of `bench/kernels.py --rows variants`. For each row of that table:
 
-    tiles     blocks of keys that workers visit, over those that have a kept entry (visits.py)
+    tiles     blocks of keys that warpgroups visit, over those that have a kept entry (visits.py)
     masked    share of the visits that apply the mask
     computed  scores that are computed for each that is kept: whole blocks are
     FMA ...   a thread's instructions a score, by unit, as the visits mix (sass.py); bytes read a score
@@ -13,7 +13,7 @@ OUT holds the kernels of `bench/kernels.py --rows variants`. For each row of tha
     measured  the same of a run of bench/bench.py (--bench): TFLOP/s over those of full attention
 
 Where the tensor cores bind and a kernel is slower still, its softmax takes longer than the products of
-the other worker that it should hide behind: the next unit says of what it has too much. Needs nvdisasm:
+the other warpgroup that it should hide behind: the next unit says of what it has too much. Needs nvdisasm:
 the CUDA toolkit's, or Triton's; without it the tiles are told alone.
 """
 
@@ -48,7 +48,7 @@ def tiles(row, folder):
                              {**dict(zip("BHMN", sizes)), "G": row.groups}, readable(arguments))
     differs = tuple(size is not None for size in axes_of(keep, sizes))
     found = visits.counts(program, keep, sizes, differs)
-    scores = found["visited"] * visits.WORKER_ROWS * program.names["BN"]
+    scores = found["visited"] * visits.WARPGROUP_ROWS * program.names["BN"]
     kept = found["kept"]
     if row.counted == "causal":
         kept = count(causal(a), (1, 1, *sizes[2:])) * found["heads"]
@@ -76,7 +76,7 @@ def instructions(folder, masked):
     cycles = {unit: units[unit] / rate for unit, rate in sass.RATES.items()}
     cycles["tensor"] = sass.tensor_cycles(constants["D"], constants["V"])
     return {"units": units, "bytes": loaded, "cycles": cycles, "keys": constants["BN"],
-            "registers": constants.get("WORKER_REGISTERS")}
+            "registers": constants.get("WARPGROUP_REGISTERS")}
 
 
 def explained(row, folder):

@@ -1,10 +1,10 @@
 # What is installed, and where: one list for `cmake --install`, for the wheel, and for find_package.
 #
 #   bin/                    kernelwright, kernelwright-prove, kernelwright-tune-time
-#   lib/                    libkernelwright_launch.so, which needs nothing but glibc
+#   lib/                    libkernelwright_launch.so, which needs nothing but glibc and libgcc_s
 #   include/kernelwright/   its header
 #   lib/cmake/kernelwright/ what find_package(kernelwright) reads
-#   share/kernelwright/     what the programs look up as they run (src/driver/home.h)
+#   share/kernelwright/     what the programs look up as they run (src/driver/environment/home.h)
 #
 # Nothing in it knows the prefix, so the whole may be moved. The component `python` is the package of
 # python/ for programs that are installed without a wheel; a wheel has it at its own place.
@@ -24,6 +24,7 @@ install(FILES docs/certificate.schema.json DESTINATION ${home}/docs ${part})
 install(FILES AGENTS.md DESTINATION ${home} ${part})
 install(FILES docs/tl.md docs/rules.md docs/soundness.md docs/commands.md
         DESTINATION ${home}/docs ${part})
+install(FILES docs/tl/statements.md DESTINATION ${home}/docs/tl ${part})
 install(DIRECTORY examples/ DESTINATION ${home}/examples ${part}
         FILES_MATCHING PATTERN *.py PATTERN cpp EXCLUDE)
 install(DIRECTORY tests/wrong DESTINATION ${home}/tests ${part})

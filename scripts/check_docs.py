@@ -1,87 +1,94 @@
 #!/usr/bin/env python3
-"""docs/tl.md against the language: check_docs.py [--run-tl PATH] [--root DIR]. A ctest.
+"""The places of a statement: check_docs.py [--run-tl PATH] [--root DIR] [WORD ...]. A ctest.
 
-Every statement of ops.def has a section with its spelling, the fixed headings and its laws, word for word; every
-section has a statement; every law has a check in laws_*.cpp and a test that expects its refusal. Every line of an
-example stands in a program of the tests, and an example that is a whole module is verified by run_tl.
+A row of src/tl/ops.def is a statement, and this lists every place that lacks one, or those of the WORDs alone: its law
+and its function (the linker says so too), its line in the schedules, what it costs if it computes, its functions on
+the device with their conformance tests, its text in docs/tl/text with the fixed headings, and its tests.
+docs/tl/statements.md is what statement_pages.py makes of the tables and those texts; every text has a statement; every law
+has a check in src/tl/laws and a test that expects its refusal. Every line of an example, there and in docs/tl.md,
+stands in a program of the tests, and an example that is a whole module is verified by run_tl.
 """
 import argparse
+import collections
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-HEADINGS = ["Meaning", "Operands", "Laws", "Faults", "Example", "Device"]
+import statement_pages as statements
+
+TEXT = r'"((?:[^"\\]|\\.)*)"'
+ROW = re.compile(r"^OP\((\w+), (\w+), (\w+), (\w+), (\w+), (\w+), " + TEXT + r", (\w+), (\w+),\s+" + TEXT + ", "
+                 + TEXT + ", " + TEXT + r"\)$", re.M)
+Row = collections.namedtuple("Row", "name level where holds family by effects completes needs cuda tl after")
 
 
-def statements(root):
-    """word -> (level, TL spelling), from ops.def. if_ and return_ are spelled without the underscore."""
+def rows(root):
+    """word -> its row. if_ and return_ are words without the underscore."""
     text = (root / "src/tl/ops.def").read_text()
-    row = re.compile(r'^OP\((\w+?)_?,\s+(\w+), \w+, \w+,\s+"((?:[^"\\]|\\.)*)",\s+"((?:[^"\\]|\\.)*)"', re.M)
-    found = {}
-    for word, level, _, tl in row.findall(text):
-        spelling = tl.replace("$d:value", " [= $value]")
-        found[word] = (level, re.sub(r"\$(\w+)(:\w+)?", r"$\1", spelling))
-    return found
+    found = [Row(*row) for row in ROW.findall(text)]
+    if len(found) != len(re.findall(r"^OP\(", text, re.M)):
+        sys.exit("src/tl/ops.def: a row does not have its twelve columns, spellings on the second line")
+    return {row.name.rstrip("_"): row for row in found}
 
 
-def laws(root):
-    """code -> sentence, from laws.def."""
-    text = (root / "src/tl/laws.def").read_text()
-    return {f"{w}.{c}": t for w, c, t in re.findall(r'^LAW\((\w+), (C\d+), "(.*)"\)$', text, re.M)}
+def text_of(root, folder, *patterns):
+    """All files of a folder in one text."""
+    return "\n".join(p.read_text() for pattern in patterns for p in sorted((root / folder).rglob(pattern)))
 
 
-def sections(doc):
-    """word -> the text under its heading."""
-    parts = re.split(r"^### (\w+)$", doc, flags=re.M)
-    return {word: re.split(r"^## ", text, flags=re.M)[0] for word, text in zip(parts[1::2], parts[2::2])}
+def check_places(root, ops, problems):
+    laws_text = text_of(root, "src/tl/laws", "*.cpp")
+    runs = text_of(root, "src/exec", "*.cpp")
+    schedules = (root / "src/schedules/dispatch.cpp").read_text()
+    costs = (root / "src/timeline/cost.cpp").read_text()
+    device, device_tests = text_of(root, "cuda/kw", "*.cuh"), text_of(root, "tests/gpu", "*.cu")
+    for word, row in ops.items():
+        def place(there, what):
+            if not there:
+                problems.append(f"{word}: {what}")
+        place(re.search(rf"\bvoid law_{row.name}\(", laws_text), f"no law_{row.name} in src/tl/laws")
+        does = f"exec_{row.name}" if row.where == "body" else f"declare_{row.name}"
+        place(re.search(rf"\b{does}\(", runs), f"no {does} in src/exec")
+        place(f"case Op::{row.name}:" in schedules, "no line in src/schedules/dispatch.cpp")
+        if row.family in ("map", "gather", "reduce", "result") and row.by == "warp" and row.cuda:
+            place(f"case Op::{row.name}:" in costs, "no cost in src/timeline/cost.cpp: it would be free")
+        for function in dict.fromkeys(re.findall(r"kw::(\w+)", row.cuda)):
+            place(re.search(rf"\b{function}\b", device), f"no kw::{function} in cuda/kw")
+            place(re.search(rf"\b{function}\b", device_tests), f"no conformance test of kw::{function} in tests/gpu")
+        place((root / f"tests/ops/{word}.tl").exists(), f"no tests/ops/{word}.tl")
 
 
-def listed_laws(text, prefix):
-    """The laws that a piece of the document lists as `- C1: ...`, lines joined."""
-    found = {}
-    for code, law in re.findall(rf"^- {prefix}(C\d+): (.*(?:\n  .*)*)", text, re.M):
-        found[code] = re.sub(r"\s+", " ", law)
-    return found
-
-
-def check_sections(doc, ops, problems):
-    written = sections(doc)
-    for word in sorted(set(ops) - set(written)):
-        problems.append(f"{word}: ops.def has it, the document has no section")
-    for word in sorted(set(written) - set(ops)):
-        problems.append(f"{word}: the document has a section, ops.def no statement")
-    for word in sorted(set(ops) & set(written)):
-        level, spelling = ops[word]
-        if f"`{spelling}` · {level}" not in written[word]:
-            problems.append(f"{word}: its section does not begin with `{spelling}` · {level}")
-        for heading in HEADINGS:
-            if f"**{heading}.**" not in written[word]:
-                problems.append(f"{word}: its section has no **{heading}.**")
-
-
-def check_laws(root, doc, problems):
-    known = laws(root)
+def check_sections(root, ops, problems):
     written = {}
-    for word, text in sections(doc).items():
-        written.update({f"{word}.{c}": t for c, t in listed_laws(text, "").items()})
-    for family in ("names", "types", "uses", "target"):
-        written.update({f"{family}.{c}": t for c, t in listed_laws(doc, f"{family}.").items()})
-    for code in sorted(set(written) - set(known)):
-        problems.append(f"{code}: the document has it, laws.def has not")
-    checks = "".join(p.read_text() for p in sorted((root / "src/tl").glob("laws_*.cpp")))
-    for code, sentence in known.items():
-        if code not in written:
-            problems.append(f"{code}: laws.def has it, the document has not")
-        elif written[code] != re.sub(r"\s+", " ", sentence):
-            problems.append(f"{code}: the document says `{written[code]}`, laws.def `{sentence}`")
+    for title, words in statements.texts(root):
+        for word, text in words.items():
+            if word in written:
+                problems.append(f"{word}: docs/tl/text has two sections")
+            written[word] = text
+    for word in sorted(set(ops) - set(written)):
+        problems.append(f"{word}: ops.def has it, docs/tl/text has no section")
+    for word in sorted(set(written) - set(ops)):
+        problems.append(f"{word}: docs/tl/text has a section, ops.def no statement")
+    for word in sorted(set(ops) & set(written)):
+        found = re.findall(r"^\*\*(\w+)\.\*\*", written[word], re.M)
+        if found != statements.HEADINGS:
+            problems.append(f"{word}: its section's headings are {', '.join(found)}; they should be "
+                            f"{', '.join(statements.HEADINGS)}")
+
+
+def check_laws(root, ops, problems):
+    checks = text_of(root, "src/tl/laws", "*.cpp")
+    for code in statements.laws(root):
         word, label = code.split(".")
+        if word not in ops and word not in statements.GENERAL:
+            problems.append(f"{code}: laws.def has it, ops.def no statement, and no section of the page has its family")
         tests = root / f"tests/ops/{word}.tl"
         if not tests.exists() or f"# error[{code}]: " not in tests.read_text():
             problems.append(f"{code}: no refusal in tests/ops/{word}.tl")
         if f'"{label}"' not in checks and f'"{code}"' not in checks:
-            problems.append(f"{code}: no check in laws_*.cpp")
+            problems.append(f"{code}: no check in src/tl/laws")
 
 
 def check_examples(root, doc, run_tl, problems):
@@ -113,19 +120,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run-tl", help="the test runner, to verify complete modules")
     parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only these statements")
     options = parser.parse_args()
-    doc = (options.root / "docs/tl.md").read_text()
+    page = statements.page(options.root)
     problems = []
-    ops = statements(options.root)
-    for word in ops:
-        if not (options.root / f"tests/ops/{word}.tl").exists():
-            problems.append(f"{word}: no tests/ops/{word}.tl")
-    check_sections(doc, ops, problems)
-    check_laws(options.root, doc, problems)
-    check_examples(options.root, doc, options.run_tl, problems)
+    ops = rows(options.root)
+    check_places(options.root, ops, problems)
+    check_sections(options.root, ops, problems)
+    check_laws(options.root, ops, problems)
+    check_examples(options.root, (options.root / "docs/tl.md").read_text() + page, options.run_tl, problems)
+    written = options.root / "docs/tl/statements.md"
+    if not written.exists() or written.read_text() != page:
+        problems.append("docs/tl/statements.md is not what scripts/generated_docs.py writes")
+    if options.words:
+        problems = [p for p in problems if re.split(r"[.:]", p)[0] in options.words]
     for problem in problems:
         print(problem)
-    print(f"{len(ops)} statements, {len(laws(options.root))} laws, {len(problems)} problems")
+    print(f"{len(ops)} statements, {len(statements.laws(options.root))} laws, {len(problems)} problems")
     return 1 if problems else 0
 
 

@@ -4,6 +4,9 @@
 docs/commands.md  what every program prints with --help
 docs/c_abi.md     the comments of include/kernelwright/launch_c.h
 docs/python_reference.md  the docstrings of python/kernelwright (python_reference.py)
+README.md         its table of GPUs (support_matrix.py)
+docs/speeds.svg   a table of docs/performance.md (speed_chart.py)
+docs/tl/statements.md  the tables of the language, and docs/tl/text (statement_pages.py)
 
 Writes them; with --check only says which are not what they should be, exit status 1. A test does that.
 """
@@ -15,6 +18,9 @@ import sys
 import textwrap
 
 import python_reference
+import speed_chart
+import statement_pages as statements
+import support_matrix
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOTE = "<!-- Written by scripts/generated_docs.py from {}: change that, and run it. -->\n"
@@ -93,6 +99,8 @@ def c_abi_page(header):
 def pages(build):
     header = (ROOT / "include/kernelwright/launch_c.h").read_text()
     return {"docs/commands.md": commands_page(build), "docs/c_abi.md": c_abi_page(header),
+            "docs/tl/statements.md": statements.page(ROOT), "README.md": support_matrix.page(ROOT),
+            "docs/speeds.svg": speed_chart.page(ROOT),
             "docs/python_reference.md": python_reference.page(NOTE.format("python/kernelwright"))}
 
 

@@ -5,17 +5,18 @@
 #include "ops/async_copies.cuh"
 #include "ops/barriers.cuh"
 #include "ops/copies.cuh"
+#include "ops/lines.cuh"
 #include "ops/lists.cuh"
 #include "ops/maps.cuh"
 #include "ops/parts.cuh"
 #include "ops/queue.cuh"
 #include "ops/row_maps.cuh"
-#include "ops/workers.cuh"
+#include "ops/warpgroups.cuh"
 #ifdef KW_EXACT
 #include "exact/products.cuh"
 #include "exact/rows.cuh"
 #else
-#include "ops/gemm.cuh"
+#include "ops/wgmma.cuh"
 #include "ops/mma.cuh"
 #include "ops/rows.cuh"
 #endif

@@ -29,7 +29,7 @@ struct alignas(2) f16 {
 };
 
 // FP8 with four bits of exponent, three of mantissa and no infinity (PTX's .e4m3). Nothing computes in
-// it: widen() makes elements of it.
+// it: upcast() makes elements of it.
 struct e4m3 {
   unsigned char bits;
 };

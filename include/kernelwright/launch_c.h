@@ -30,11 +30,12 @@
  * needs besides its arguments (a counter, lists of key blocks, parts of a sum), allocated and
  * cleared at the first launch there and kept until the kernel is freed.
  *
- * Graphs. A launch can be captured into a CUDA graph, the first one too. Shapes and addresses become
- * part of it. Memory of a kernel's own is then the graph's own, kept until the kernel is freed, so
- * replays may overlap launches and other graphs; replays of one graph must not overlap each other.
+ * Graphs. A launch can be captured into a CUDA graph, the first one too. Shapes and addresses
+ * become part of it. Memory of a kernel's own is then the graph's own, kept until the kernel is
+ * freed, so replays may overlap launches and other graphs; replays of one graph must not overlap
+ * each other.
  *
- * Requirements. The library needs glibc and, when a kernel is loaded, the NVIDIA driver
+ * Requirements. The library needs glibc, libgcc_s and, when a kernel is loaded, the NVIDIA driver
  * (libcuda.so.1, CUDA 12.0 or newer), which it opens by itself.
  */
 #ifndef KERNELWRIGHT_LAUNCH_C_H

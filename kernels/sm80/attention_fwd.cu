@@ -1,17 +1,17 @@
 // Softmax attention forward for Ampere-class GPUs (sm_80 and later), any lengths and strides.
 //
-// A thread block computes BM query rows of one head, ROWS for each of its workers; nobody only loads.
+// A CTA computes BM query rows of one head, ROWS for each of its warpgroups; nobody only loads.
 // The keys of the next block of keys, and the values of this one, are copied while the scores are
-// multiplied and the softmax runs. A worker's warps hold ROWS / 4 query rows each, and what a warp
+// multiplied and the softmax runs. A warpgroup's warps hold ROWS / 4 query rows each, and what a warp
 // reads of K and V serves all of its rows. Q stays in shared memory: the registers are for the
-// accumulators. Two thread blocks share a multiprocessor, so one multiplies while the other is in its
+// accumulators. Two CTAs share a multiprocessor, so one multiplies while the other is in its
 // softmax. Tiles for other head dimensions and GPUs: tiles.json.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
 constexpr int D = 128, BN = 64;                                  // head dimension, keys of a block of keys
-constexpr int ROWS = 128, WORKERS = 1, BM = ROWS * WORKERS;      // query rows of a worker, workers, query rows of a thread block
-constexpr int RESIDENT = 2;                                      // thread blocks that share a multiprocessor
+constexpr int ROWS = 128, WARPGROUPS = 1, BM = ROWS * WARPGROUPS;  // query rows of a warpgroup, warpgroups, query rows of a CTA
+constexpr int RESIDENT = 2;                                      // CTAs that share a multiprocessor
 
 struct Args {
     kw::Tensor<const element, 'B', 'H', 'M', 'D'> q;
@@ -25,7 +25,7 @@ struct Args {
 };
 
 struct Shared {
-    kw::SharedTile<element, ROWS, D> q_s[WORKERS];               // in the end, the output
+    kw::SharedTile<element, ROWS, D> q_s[WARPGROUPS];            // in the end, the output
     kw::Ring<kw::SharedTile<element, BN, D>, 2> k_s;
     kw::SharedTile<element, BN, D> v_s;
 };
@@ -42,9 +42,9 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c, kw::index 
     return {kw::ceil_div(args.N, BN), args.N / BN};
 }
 
-extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_fwd(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) attention_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
-    const int me = kw::worker_index();
+    const int me = kw::warpgroup_index();
     const Block c = block_of(args, kw::block_index(args.blocks));
     const Keys keys = key_blocks(args, c, c.m * BM, BM);
     const int g = c.h / (args.H / args.G);
@@ -53,39 +53,39 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
     kw::Operand<element, ROWS, BN> p;
     kw::Accumulator<kw::real, ROWS, D> acc;
     kw::RowVector<kw::real, ROWS> m, factor;                     // the reference of the exponentials, and what to multiply earlier terms by
-    kw::RowPartial<kw::real, ROWS> l;                            // the sum of the exponentials
+    kw::LaneSum<kw::real, ROWS> l;                               // the sum of the exponentials
     bool raised;
 
-    auto softmax = [&](int n, bool mixed) {                      // s: scores -> exponentials
-        if (mixed) {
+    auto softmax = [&](int n, bool partial) {                    // s: scores -> exponentials
+        if (partial) {
             kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, kw::Place i, kw::Place j) { return j < args.N ? x : kw::minus_infinity; });
         }
-        raised = kw::raise(m, factor, s, args.slack, args.scale);
+        raised = kw::online_max(m, factor, s, args.slack, args.scale);
         kw::RowVector<kw::real, ROWS> offset = m;
         kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
         kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
         kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
         kw::row_sum(l, s);
     };
-    auto advance = [&](int n, bool mixed) {
-        kw::wait_copies<0>();
+    auto advance = [&](int n, bool partial) {
+        kw::cp_async_wait<0>();
         kw::sync_block();                                        // K of n has come; V and the other K of before have been read
-        kw::copy_async<WORKERS>(args.v, {c.b, g, n * BN}, shared.v_s);
-        kw::commit_copies();
-        if (n > 0) kw::copy_async<WORKERS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
-        kw::commit_copies();
-        kw::gemm(s, shared.q_s[me], kw::transposed(shared.k_s[n]));
-        softmax(n, mixed);
-        kw::reshape(p, s);
+        kw::cp_async<WARPGROUPS>(args.v, {c.b, g, n * BN}, shared.v_s);
+        kw::cp_async_commit();
+        if (n > 0) kw::cp_async<WARPGROUPS>(args.k, {c.b, g, (n - 1) * BN}, shared.k_s[n - 1]);
+        kw::cp_async_commit();
+        kw::mma(s, shared.q_s[me], kw::transposed(shared.k_s[n]));
+        softmax(n, partial);
+        kw::to_operand(p, s);
         if (raised) kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, factor);
-        kw::wait_copies<1>();
+        kw::cp_async_wait<1>();
         kw::sync_block();                                        // V has come; the next K may still be under way
-        kw::gemm_add(acc, p, shared.v_s);
+        kw::mma_add(acc, p, shared.v_s);
     };
 
-    kw::copy_async<1>(args.q, {c.b, c.h, i0}, shared.q_s[me]);
-    kw::copy_async<WORKERS>(args.k, {c.b, g, (keys.count - 1) * BN}, shared.k_s[keys.count - 1]);
-    kw::commit_copies();
+    kw::cp_async<1>(args.q, {c.b, c.h, i0}, shared.q_s[me]);
+    kw::cp_async<WARPGROUPS>(args.k, {c.b, g, (keys.count - 1) * BN}, shared.k_s[keys.count - 1]);
+    kw::cp_async_commit();
     kw::fill(acc, 0.0f);
     kw::fill(l, 0.0f);
     kw::fill(m, kw::minus_infinity);
@@ -98,8 +98,8 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) attention_
     kw::map_rows(lse_r, [&](kw::real x, kw::real r) { return x == 0.0f ? kw::minus_infinity : (r * args.scale + kw::log2(x)) * kw::ln2; }, m);
     kw::store_rows(lse_r, args.lse, {c.b, c.h, i0});
     kw::map(acc, [&](kw::real x, kw::real r) { return x * r; }, inverse);
-    kw::sync_worker(me);                                         // Q has been read
+    kw::sync_warpgroup(me);                                      // Q has been read
     kw::store(acc, shared.q_s[me]);
-    kw::sync_worker(me);
+    kw::sync_warpgroup(me);
     kw::copy_out<1>(shared.q_s[me], args.o, {c.b, c.h, i0});
 }

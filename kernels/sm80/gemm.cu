@@ -1,15 +1,15 @@
 // Product of two matrices for Ampere-class GPUs (sm_80 and later), any sizes and strides of rows.
 //
-// A thread block computes BM rows and BN columns of one product, ROWS for each of its workers. Steps of
+// A CTA computes BM rows and BN columns of one product, ROWS for each of its warpgroups. Steps of
 // BK of what is summed over are copied STAGES - 1 ahead of the one that is multiplied, from the last to
 // the first. What a warp reads of B serves all of its rows. What becomes of an element before it is
 // rounded is computed in registers, between the product and the store.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
-constexpr int ROWS = 128, WORKERS = 1, BM = ROWS * WORKERS;      // rows of a worker, workers, rows of a thread block
-constexpr int BN = 128, BK = 64, STAGES = 3;                     // columns of a thread block, a step of the sum, steps in shared memory
-constexpr int RESIDENT = 1;                                      // thread blocks that share a multiprocessor
+constexpr int ROWS = 128, WARPGROUPS = 1, BM = ROWS * WARPGROUPS;  // rows of a warpgroup, warpgroups, rows of a CTA
+constexpr int BN = 128, BK = 64, STAGES = 3;                     // columns of a CTA, a step of the sum, steps in shared memory
+constexpr int RESIDENT = 1;                                      // CTAs that share a multiprocessor
 
 struct Args {
     kw::Tensor<const element, 'B', 'H', 'M', 'K'> a;
@@ -17,14 +17,14 @@ struct Args {
     kw::Tensor<element, 'B', 'H', 'M', 'N'> o;
     kw::size B, H, M, N, K;                                      // batch, products of a batch entry, rows, columns, terms of the sum
     kw::size rows = kw::ceil_div(M, BM);                         // tiles of the output, downwards
-    kw::size columns = kw::ceil_div(N, BN);                      // and across, those that thread blocks share
+    kw::size columns = kw::ceil_div(N, BN);                      // and across, those that CTAs share
     kw::size blocks = rows * columns * H * B;
 };
 
 struct Shared {
-    kw::Ring<kw::SharedTile<element, ROWS, BK>, STAGES> a_s[WORKERS];
+    kw::Ring<kw::SharedTile<element, ROWS, BK>, STAGES> a_s[WARPGROUPS];
     kw::Ring<kw::SharedTile<element, BK, BN>, STAGES> b_s;
-    kw::SharedTile<element, ROWS, BN> o_s[WORKERS];
+    kw::SharedTile<element, ROWS, BN> o_s[WARPGROUPS];
 };
 
 struct Block { kw::index m, first, last, h, b; };                // a row of tiles of the output, and which of them
@@ -34,9 +34,9 @@ __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
     return {w % args.rows, n, n, u / args.columns % args.H, u / args.columns / args.H};
 }
 
-extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) gemm(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) gemm(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
-    const int me = kw::worker_index();
+    const int me = kw::warpgroup_index();
     const Block c = block_of(args, kw::block_index(args.blocks));
     const int steps = kw::ceil_div(args.K, BK);
     const int i0 = c.m * BM + me * ROWS;
@@ -44,26 +44,26 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, RESIDENT) gemm(const
     kw::Accumulator<kw::real, ROWS, BN> acc;
 
     auto fetch = [&](int n, int k) {
-        kw::copy_tile_async<1>(args.a, {c.b, c.h, i0, k * BK}, shared.a_s[me][k]);
-        kw::copy_tile_async<WORKERS>(args.b, {c.b, c.h, k * BK, n * BN}, shared.b_s[k]);
+        kw::cp_async_tile<1>(args.a, {c.b, c.h, i0, k * BK}, shared.a_s[me][k]);
+        kw::cp_async_tile<WARPGROUPS>(args.b, {c.b, c.h, k * BK, n * BN}, shared.b_s[k]);
     };
     for (int n = c.last; n >= c.first; --n) {
         kw::sync_block();                                        // the tile before has been read
         fetch(n, steps - 1);
-        kw::commit_copies();
+        kw::cp_async_commit();
         if (steps > 1) fetch(n, steps - 2);
-        kw::commit_copies();
+        kw::cp_async_commit();
         kw::fill(acc, 0.0f);
         for (int k = steps - 1; k >= 0; --k) {
-            kw::wait_copies<1>();
+            kw::cp_async_wait<1>();
             kw::sync_block();                                    // step k has come, and k + 1 has been read
             if (k > 1) fetch(n, k - 2);
-            kw::commit_copies();
+            kw::cp_async_commit();
             kw::load(shared.a_s[me][k], a_r);
-            kw::gemm_add(acc, a_r, shared.b_s[k]);
+            kw::mma_add(acc, a_r, shared.b_s[k]);
         }
         kw::store(acc, shared.o_s[me]);
-        kw::sync_worker(me);
+        kw::sync_warpgroup(me);
         kw::copy_tile_out<1>(shared.o_s[me], args.o, {c.b, c.h, i0, n * BN});
     }
 }

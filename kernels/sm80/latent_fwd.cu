@@ -2,9 +2,9 @@
 // with absorbed projections: 512 of 576 columns for all heads. For GPUs with 227 KB of shared memory,
 // and, with half the keys at a time, 163 KB (latent_fwd.tiles.json).
 //
-// A thread block computes BM rows of the output. A row is one of the R query heads that share a key
+// A CTA computes BM rows of the output. A row is one of the R query heads that share a key
 // head, so one read of a key serves them all. The output of 64 rows is too wide for the registers of
-// one worker: each of two has half of its columns, and both compute the scores. What is left of the
+// one warpgroup: each of two has half of its columns, and both compute the scores. What is left of the
 // keys' columns by the time their values are needed is in the L2 cache: a block of keys comes from
 // memory once. K of the next block is copied under the softmax and the product with V, V under the
 // scores. O leaves through the place of Q.
@@ -12,8 +12,8 @@
 
 using element = kw::bf16;
 constexpr int D = 576, V = 512;                                  // columns of Q and K, of V and O
-constexpr int BM = 64, BN = 64;                                  // rows of a thread block, keys of a block of keys
-constexpr int WORKERS = 2, W = V / WORKERS;                      // and columns of the output of each
+constexpr int BM = 64, BN = 64;                                  // rows of a CTA, keys of a block of keys
+constexpr int WARPGROUPS = 2, W = V / WARPGROUPS;                // and columns of the output of each
 
 struct Args {
     kw::Tensor<const element, 'B', 'G', 'R', 'D'> q;
@@ -29,7 +29,7 @@ struct Args {
 struct Shared {
     kw::SharedTile<element, BM, D> q_s;                          // in the end, the output
     kw::SharedTile<element, BN, D> k_s;
-    kw::SharedTile<element, BN, W> v_s[WORKERS];
+    kw::SharedTile<element, BN, W> v_s[WARPGROUPS];
 };
 
 struct Block { kw::index m, h, b; };                             // one tile of the output
@@ -44,9 +44,9 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c, kw::index 
     return {kw::ceil_div(args.N, BN), args.N / BN};
 }
 
-extern "C" __global__ void __launch_bounds__(128 * WORKERS, 1) latent_fwd(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, 1) latent_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
-    const int me = kw::worker_index();
+    const int me = kw::warpgroup_index();
     const Block c = block_of(args, kw::block_index(args.blocks));
     const Keys keys = key_blocks(args, c, c.m * BM, BM);
     const int i0 = c.m * BM;
@@ -54,40 +54,40 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, 1) latent_fwd(const 
     kw::Operand<element, BM, BN> p;
     kw::Accumulator<kw::real, BM, W> acc;
     kw::RowVector<kw::real, BM> m, factor;                       // the reference of the exponentials, and what to multiply earlier terms by
-    kw::RowPartial<kw::real, BM> l;                              // the sum of the exponentials
+    kw::LaneSum<kw::real, BM> l;                                 // the sum of the exponentials
     bool raised;
 
-    auto softmax = [&](int n, bool mixed) {                      // s: scores -> exponentials
-        if (mixed) {
+    auto softmax = [&](int n, bool partial) {                    // s: scores -> exponentials
+        if (partial) {
             kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, kw::Place i, kw::Place j) { return j < args.N ? x : kw::minus_infinity; });
         }
-        raised = kw::raise(m, factor, s, args.slack, args.scale);
+        raised = kw::online_max(m, factor, s, args.slack, args.scale);
         kw::RowVector<kw::real, BM> offset = m;
         kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
         kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
         kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
         kw::row_sum(l, s);
     };
-    auto advance = [&](int n, bool mixed) {
-        kw::wait_copies<0>();
+    auto advance = [&](int n, bool partial) {
+        kw::cp_async_wait<0>();
         kw::sync_block();                                        // K of n has come; V of before has been read
-        for (int r = 0; r < WORKERS; ++r) kw::copy_tile_async<WORKERS>(args.k, {c.b, c.h, n * BN, r * W}, shared.v_s[r]);
-        kw::commit_copies();
-        kw::gemm(s, shared.q_s, kw::transposed(shared.k_s));
+        for (int r = 0; r < WARPGROUPS; ++r) kw::cp_async_tile<WARPGROUPS>(args.k, {c.b, c.h, n * BN, r * W}, shared.v_s[r]);
+        kw::cp_async_commit();
+        kw::mma(s, shared.q_s, kw::transposed(shared.k_s));
         kw::sync_block();                                        // K has been read
-        if (n > 0) kw::copy_async<WORKERS>(args.k, {c.b, c.h, (n - 1) * BN}, shared.k_s);
-        kw::commit_copies();
-        softmax(n, mixed);
-        kw::reshape(p, s);
+        if (n > 0) kw::cp_async<WARPGROUPS>(args.k, {c.b, c.h, (n - 1) * BN}, shared.k_s);
+        kw::cp_async_commit();
+        softmax(n, partial);
+        kw::to_operand(p, s);
         if (raised) kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, factor);
-        kw::wait_copies<1>();
+        kw::cp_async_wait<1>();
         kw::sync_block();                                        // V has come; the next K may still be under way
-        kw::gemm_add(acc, p, shared.v_s[me]);
+        kw::mma_add(acc, p, shared.v_s[me]);
     };
 
-    kw::copy_async<WORKERS>(args.q, {c.b, c.h, i0}, shared.q_s);
-    kw::copy_async<WORKERS>(args.k, {c.b, c.h, (keys.count - 1) * BN}, shared.k_s);
-    kw::commit_copies();
+    kw::cp_async<WARPGROUPS>(args.q, {c.b, c.h, i0}, shared.q_s);
+    kw::cp_async<WARPGROUPS>(args.k, {c.b, c.h, (keys.count - 1) * BN}, shared.k_s);
+    kw::cp_async_commit();
     kw::fill(acc, 0.0f);
     kw::fill(l, 0.0f);
     kw::fill(m, kw::minus_infinity);
@@ -105,5 +105,5 @@ extern "C" __global__ void __launch_bounds__(128 * WORKERS, 1) latent_fwd(const 
     kw::sync_block();                                            // Q has been read
     kw::store_columns(acc, shared.q_s, me * W);
     kw::sync_block();
-    kw::copy_tile_out<WORKERS>(shared.q_s, args.o, {c.b, c.h, i0, 0});
+    kw::copy_tile_out<WARPGROUPS>(shared.q_s, args.o, {c.b, c.h, i0, 0});
 }

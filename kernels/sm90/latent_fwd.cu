@@ -2,9 +2,9 @@
 // attention with absorbed projections: 512 of 576 columns for all heads.
 //
 // A CTA computes BM rows of the output. A row is one of the R query heads that share a key head, so one
-// read of a key serves them all. The output of 64 rows is too wide for the registers of one worker, and
-// every worker that multiplied the scores anew would double that work. So the workers have roles: one moves
-// tiles, worker 0 of the others computes the scores and their exponentials, and the rest each add the
+// read of a key serves them all. The output of 64 rows is too wide for the registers of one warpgroup, and
+// every warpgroup that multiplied the scores anew would double that work. So the warpgroups have roles: one moves
+// tiles, warpgroup 0 of the others computes the scores and their exponentials, and the rest each add the
 // product with their columns of V, which are columns of the key tile itself: a key comes once from memory
 // and once into shared memory.
 //
@@ -19,7 +19,7 @@ constexpr int D = 576, V = 512;                                  // columns of Q
 constexpr int BM = 64, BN = 64;                                  // rows of a CTA, keys of a block of keys
 constexpr int STAGES = 2;                                        // tiles of K in shared memory
 constexpr int LOAD = 0, MATH = 1, ADDERS = 2, W = V / ADDERS;    // the loader, who computes scores, how many add the products with V, columns of each
-constexpr int LOADER_REGISTERS = 24, WORKER_REGISTERS = 152;     // of each thread
+constexpr int LOADER_REGISTERS = 24, WARPGROUP_REGISTERS = 152;  // of each thread
 constexpr int ADDER_REGISTERS = 168;                             // likewise; what the others have less
 
 struct Args {
@@ -59,70 +59,70 @@ __device__ __forceinline__ Keys key_blocks(const Args& args, Block c, kw::index 
 
 extern "C" __global__ void __launch_bounds__(128 * (MATH + 1 + ADDERS), 1) latent_fwd(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
-    const int worker = kw::worker_index();
+    const int warpgroup = kw::warpgroup_index();
     kw::init(shared.q_full, shared.q_free, shared.k_full, shared.k_free, shared.p_full, shared.p_free, shared.inverse_full, shared.inverse_free, shared.o_full);
 
-    if (worker == LOAD) {
+    if (warpgroup == LOAD) {
         kw::registers_down<LOADER_REGISTERS>();
         if (kw::is_thread(0)) {                                  // Q and K
             int t = 0;
-            for (auto [u, w] : kw::deal<1>(args.blocks)) {
+            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c, c.m * BM, BM);
                 kw::wait_free(shared.q_free[u]);
-                kw::load_async(args.q, {c.b, c.h, c.m * BM}, shared.q_s[u], shared.q_full[u], kw::evict_first);
+                kw::tma_load(args.q, {c.b, c.h, c.m * BM}, shared.q_s[u], shared.q_full[u], kw::evict_first);
 #pragma unroll 1
                 for (int n = keys.count - 1; n >= 0; --n, ++t) {
                     kw::wait_free(shared.k_free[t]);
-                    kw::load_async(args.k, {c.b, c.h, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
+                    kw::tma_load(args.k, {c.b, c.h, n * BN}, shared.k_s[t], shared.k_full[t], kw::evict_last);
                 }
             }
         }
         if (kw::is_thread(1)) {                                  // O
-            for (auto [u, w] : kw::deal<1>(args.blocks)) {
+            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 kw::wait(shared.o_full[u]);
-                kw::store_async(shared.q_s[u], args.o, {c.b, c.h, c.m * BM});
-                kw::wait_store_read();
+                kw::tma_store(shared.q_s[u], args.o, {c.b, c.h, c.m * BM});
+                kw::tma_store_wait_read();
                 kw::arrive(shared.q_free[u]);
             }
-            kw::wait_store();
+            kw::tma_store_wait();
         }
     } else {
-        kw::registers_up<WORKER_REGISTERS>();
-        const int me = worker - MATH;
+        kw::registers_up<WARPGROUP_REGISTERS>();
+        const int me = warpgroup - MATH;
         if (me == 0) {                                           // the scores, and their exponentials
             kw::Accumulator<kw::real, BM, BN> s;
             kw::RowVector<kw::real, BM> m, factor;               // the reference of the exponentials, and what to multiply earlier terms by
-            kw::RowPartial<kw::real, BM> l;                      // the sum of the exponentials
+            kw::LaneSum<kw::real, BM> l;                         // the sum of the exponentials
             bool raised;
             int t = 0;
-            for (auto [u, w] : kw::deal<1>(args.blocks)) {
+            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c, c.m * BM, BM);
                 const int i0 = c.m * BM;
 
-                auto softmax = [&](int n, bool mixed) {          // s: scores -> exponentials
-                    if (mixed) {
+                auto softmax = [&](int n, bool partial) {        // s: scores -> exponentials
+                    if (partial) {
                         kw::map_at(s, kw::Origin{i0, n * BN}, [&](kw::real x, kw::Place i, kw::Place j) { return j < args.N ? x : kw::minus_infinity; });
                     }
-                    raised = kw::raise(m, factor, s, args.slack, args.scale);
+                    raised = kw::online_max(m, factor, s, args.slack, args.scale);
                     kw::RowVector<kw::real, BM> offset = m;
                     kw::map_rows(offset, [&](kw::real x) { return x == kw::minus_infinity ? 0.0f : x * args.scale; });
                     kw::map(s, [&](kw::real x, kw::real o) { return kw::exp2(kw::fma(x, args.scale, -o)); }, offset);
                     kw::map_rows(l, [&](kw::real x, kw::real f) { return x * f; }, factor);
                     kw::row_sum(l, s);
                 };
-                auto advance = [&](int n, bool mixed) {          // t: the key block, number n
+                auto advance = [&](int n, bool partial) {        // t: the key block, number n
                     kw::wait(shared.k_full[t]);
-                    kw::gemm_async(s, shared.q_s[u], kw::transposed(shared.k_s[t]));
-                    kw::wait_group<0>(s);
+                    kw::wgmma(s, shared.q_s[u], kw::transposed(shared.k_s[t]));
+                    kw::wgmma_wait<0>(s);
                     kw::arrive(shared.k_free[t]);
-                    softmax(n, mixed);
+                    softmax(n, partial);
                     kw::wait_free(shared.p_free[t]);
                     kw::store(s, shared.p_s);
                     kw::put_rows(factor, shared.factor_s[t]);
-                    kw::publish();
+                    kw::fence_async();
                     kw::arrive(shared.p_full[t]);
                 };
 
@@ -147,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + 1 + ADDERS), 1) laten
             kw::RowVector<kw::real, BM> factor, inverse;
             bool raised;
             int t = 0;
-            for (auto [u, w] : kw::deal<1>(args.blocks)) {
+            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Keys keys = key_blocks(args, c, c.m * BM, BM);
                 kw::fill(acc, 0.0f);
@@ -157,10 +157,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + 1 + ADDERS), 1) laten
                     kw::wait(shared.k_full[t]);
                     kw::wait(shared.p_full[t]);
                     kw::get_rows(shared.factor_s[t], factor);
-                    raised = kw::differs(factor, 1.0f);
+                    raised = kw::any_differs(factor, 1.0f);
                     if (raised) kw::map(acc, [&](kw::real x, kw::real f) { return x * f; }, factor);
-                    kw::gemm_add_columns_async(acc, shared.p_s, shared.k_s[t], (me - 1) * W);
-                    kw::wait_group<0>(acc);
+                    kw::wgmma_add_columns(acc, shared.p_s, shared.k_s[t], (me - 1) * W);
+                    kw::wgmma_wait<0>(acc);
                     kw::arrive(shared.p_free[t]);
                     kw::arrive(shared.k_free[t]);
                 }
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + 1 + ADDERS), 1) laten
                 kw::arrive(shared.inverse_free[u]);
                 kw::map(acc, [&](kw::real x, kw::real r) { return x * r; }, inverse);
                 kw::store_columns(acc, shared.q_s[u], (me - 1) * W);
-                kw::publish();
+                kw::fence_async();
                 kw::arrive(shared.o_full[u]);
             }
         }

@@ -30,7 +30,7 @@ def path(name="kernelwright"):
 
 
 def home(program):
-    """The folder of the vocabulary and the kernels, or None; src/driver/home.h says where it is."""
+    """The folder of the vocabulary and the kernels, or None; src/driver/environment/home.h says where it is."""
     named = os.environ.get("KERNELWRIGHT_HOME")
     above = [p / sub for p in Path(program).resolve().parents for sub in ("", "share/kernelwright")]
     for place in [*([Path(named)] if named else []), *above]:

@@ -35,7 +35,7 @@ class Definition:
         try:
             self.json = json.loads(text)
         except json.JSONDecodeError as error:
-            raise Problem("spec.definition", f"no JSON: {error.msg}", error.lineno, error.colno) from None
+            raise Problem("spec.definition", f"not JSON: {error.msg}", error.lineno, error.colno) from None
         if not isinstance(self.json, dict):
             raise self.problem([], "a definition is an object with name, axes, inputs and reference")
 
@@ -173,7 +173,7 @@ def _constraints(definition, axes):
         try:
             tree = ast.parse(str(text), mode="eval")
         except SyntaxError as error:
-            raise definition.problem(["constraints"], f"`{text}` is no expression: {error.msg}") from None
+            raise definition.problem(["constraints"], f"`{text}` is not an expression: {error.msg}") from None
         for node in ast.walk(tree):
             known = (ast.Expression, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Constant,
                      ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.expr_context)

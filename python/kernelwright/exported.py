@@ -1,6 +1,6 @@
 """An exported kernel as its function: the user's arguments, in the user's order, on any GPU of the process.
 
-`kernelwright export hf` (src/driver/export_hf.h) copies this module beside the kernel with what it imports,
+`kernelwright export hf` (src/driver/export/export_hf.h) copies this module beside the kernel with what it imports,
 so all imports in it are relative, and it takes nothing but PyTorch. What the function's arguments are to
 the kernel stands in kernel/signature.json. A GPU gets its own copy of the kernel at the first call there.
 """

@@ -241,7 +241,7 @@ def make(spec, traced, cases):
         index.append(entry)
         truths.append(kept.contiguous().numpy().ravel())
         errors.append(error.ravel())
-        if others and not traced.product:  # of all heads; which output it is the form says
+        if others and (traced.rows or not traced.product):  # of all heads; which output it is the form says
             entry["second"] = list(others[0].shape)
             truths.append(others[0].contiguous().double().numpy().ravel())
     return index, np.concatenate(truths), np.concatenate(errors)

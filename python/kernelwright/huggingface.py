@@ -107,7 +107,7 @@ def _read(function, mask):
 
 
 def _refuse(function):
-    raise SpecError(f"the model's mask {function.__module__}.{function.__qualname__} is none of causal, "
+    raise SpecError(f"the model's mask {function.__module__}.{function.__qualname__} is not one of causal, "
                     "full, sliding window, padding and packed sequences",
                     hint='load this model with attn_implementation="sdpa", or write its attention as a '
                     "function and compile that")

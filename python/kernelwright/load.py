@@ -37,6 +37,7 @@ class UserSpec:
     text: str = ""  # of the file, as lines and columns count
     asked: str = ""  # the function that was asked for, or what a definition calls it
     product: bool = False  # its operands are too few for attention: a product of two matrices, at most
+    rows: bool = False  # nor that: each row is normalised by sums over it
 
 
 class _OnTheCpu(TorchFunctionMode):
@@ -191,7 +192,7 @@ def _refuse_projections(model, node):
         if isinstance(part, PROJECTIONS):
             line, column = _line_of_attribute(node, name)
             raise Problem("spec.projection", f"{name} is an nn.{type(part).__name__}: a product with "
-                          "weights, before or after the attention, is no part of an attention kernel",
+                          "weights, before or after the attention, is not part of an attention kernel",
                           line, column, "write a Model whose forward takes q, k and v, [batch, heads, "
                           "length, dimension], and leave the projections to cuBLAS")
 

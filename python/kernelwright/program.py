@@ -35,7 +35,7 @@ def find():
     named = os.environ.get("KERNELWRIGHT_PROGRAM")
     if named:
         if not os.access(named, os.X_OK):
-            raise MachineError(f"KERNELWRIGHT_PROGRAM is {named}, which is no program")
+            raise MachineError(f"KERNELWRIGHT_PROGRAM is {named}, which is not a program")
         return pathlib.Path(named)
     places = [_PACKAGE / "bin/kernelwright", _PACKAGE.parents[1] / "build/kernelwright",
               pathlib.Path(sys.executable).parent / "kernelwright"]

@@ -92,10 +92,12 @@ def describe(graph, certificate, launch, reached, constants, least):
 
 
 def _outputs(graph, theirs, own, names, sizes):
-    """What the kernel writes: first what the user's function returns, then what it does not."""
+    """What the kernel writes: first what the user's function returns, in its order, which is that of the
+    bindings without an argument of the user's; then what it does not."""
     written = [name for name, a in theirs.items() if a.get("access") == "write"]
+    order = [name for name in own if name in written]
     outputs = []
-    for n, kernel in enumerate(sorted(written, key=lambda name: name != "o")):
+    for n, kernel in enumerate(sorted(written, key=lambda name: order.index(name) if name in order else len(order))):
         returned = n < len(graph["outputs"])
         rank = len(theirs[kernel]["dims"])
         dims = own.get(kernel, {}).get("dims", list(range(rank)))
@@ -238,13 +240,13 @@ class Signature:
         return shapes
 
     def empty_outputs(self, values, shapes):
-        """The tensors that are returned: o in the memory layout of the operand of its shape, others
+        """The tensors that are returned: the first in the memory layout of the operand of its shape, others
         contiguous. Of fake tensors too, so that both agree."""
         operands = [(a, v) for a, v in zip(self.arguments, values) if a["tensor"]]
         out = []
         for output, shape in zip(self.outputs, shapes):
             if output["returned"]:
-                alike = [v for a, v in operands if output["kernel"] == "o" and a["copied"]
+                alike = [v for a, v in operands if output is self.outputs[0] and a["copied"]
                          and (a["dims"], a["dtype"]) == (output["dims"], output["dtype"])]
                 out.append(torch.empty_like(alike[0]) if alike else
                            operands[0][1].new_empty(shape, dtype=DTYPES[output["dtype"]]))

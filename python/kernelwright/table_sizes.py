@@ -4,7 +4,7 @@ What a case says of queries and keys says nothing of these: the example has as m
 keys need. So each of them grows to what the graph reads there. A graph's sizes and scalars, its
 ranges and what is computed from them have values before any tensor is drawn; an operator that reads
 at such indices asks for one more than the greatest. Indices that are data themselves ask for nothing:
-there the size stays, as in src/spec/problem.cpp, which does the same from the attention form.
+there the size stays, as in src/operator/capture/problem.cpp, which does the same from the attention form.
 """
 
 import operator

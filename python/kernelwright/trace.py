@@ -31,6 +31,7 @@ class Trace:
     dtype: torch.dtype
     notes: list  # (message, line)
     product: bool = False  # of two matrices, not attention, by its operands
+    rows: bool = False  # no product at all: each row is normalised by sums over it
     factors: frozenset = frozenset()  # which values come to a product as its sides; empty: not known
 
 
@@ -57,8 +58,9 @@ def convert(spec, dtype):
                           "give example_inputs() in bfloat16 or float16")
     if len(operands) < 3 and not (len(operands) == 2 and _is_attention(spec)):
         spec.product = True
+        spec.rows = _is_of_rows(spec)
         operands = [n for n, value in enumerate(spec.values) if is_operand(value, True)]
-    if len(operands) < 2:
+    if len(operands) < (1 if spec.rows else 2):
         raise Problem("spec.not_attention", f"{spec.name} has {len(operands)} floating arguments of "
                       "two or more dimensions; attention has q, k and v, a product of matrices two "
                       "factors", spec.line)
@@ -102,6 +104,15 @@ def _is_attention(spec):
         return False
 
 
+def _is_of_rows(spec):
+    """Whether a function has no product of matrices, and means or sums instead."""
+    try:
+        run = _fake_run(spec, spec.values, [is_number(value) for value in spec.values])
+    except Exception:
+        return False
+    return not run.factors and run.reduces
+
+
 def _factors_among(spec, operands):
     """Those that come to a matrix product; all of them if the function does not run."""
     try:
@@ -131,6 +142,7 @@ class _Products(TorchDispatchMode):
         self.ranks = {n: value.dim() for n, value in enumerate(values) if isinstance(value, torch.Tensor)}
         self.sizes, self.factors, self.returned = set(), set(), None  # the type of the first output
         self.chained = False  # a product comes to another
+        self.reduces = False  # a mean, a sum or a norm is taken
         self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
 
     def note(self, tensor, origins):
@@ -142,6 +154,7 @@ class _Products(TorchDispatchMode):
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         origins = set().union(*(self.origins.get(id(x), set()) for x in given))
         attention = "scaled_dot_product" in str(func)
+        self.reduces |= any(word in str(func) for word in (".mean.", ".sum.", "rms_norm", "layer_norm", "vector_norm"))
         plain = func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default)
         added = func in (torch.ops.aten.baddbmm.default, torch.ops.aten.addmm.default)
         if attention or plain or added:
@@ -253,10 +266,12 @@ def _without_ones_of_product(spec, values, numbers):
 # ---- the trace
 
 
-def _dynamic_dims(value, sequence_sizes, is_factor, product=False):
+def _dynamic_dims(value, sequence_sizes, is_factor, product=False, rows=False):
     """AUTO for a dimension that may vary, None for one that is a constant."""
     if not isinstance(value, torch.Tensor):
         return None
+    if rows:  # the columns are a constant, as are heads
+        return {d: Dim.AUTO for d in range(value.dim() - 1) if d != 1 or value.dim() < 4}
     if product:  # of four dimensions the second is a constant
         return {d: Dim.AUTO for d in range(value.dim()) if d != 1 or value.dim() < 4}
     if not is_operand(value) or not is_factor:  # data, such as a bias [B, H, M, N]
@@ -343,7 +358,7 @@ def trace(spec, dtype):
     values = [torch.tensor(value) if number else value for number, value in zip(numbers, values)]
     given = tuple(value for value, argument in zip(values, is_argument) if argument)
     dims = tuple(_dynamic_dims(value, products.sizes, not products.factors or n in products.factors,
-                               spec.product)
+                               spec.product, spec.rows)
                  for n, value in enumerate(values) if is_argument[n])
     module = _Module(spec.function, list(zip(is_argument, values)))
     recorder = _Recorder(spec.file)
@@ -353,7 +368,7 @@ def trace(spec, dtype):
     except Exception as error:
         raise _explain(spec, error) from None
     notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)
-    return Trace(program, values, is_argument, dtype, notes, spec.product, frozenset(products.factors))
+    return Trace(program, values, is_argument, dtype, notes, spec.product, spec.rows, frozenset(products.factors))
 
 
 def _fixed_sizes(spec, program, given, dims, is_argument, lines):

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "propose/answer.h"
 
 namespace kw::author {

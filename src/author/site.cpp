@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "operator/family.h"
 #include "propose/anonymous.h"
 #include "propose/patch.h"
 #include "sketch/schedule.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::author {
 namespace {
@@ -47,11 +48,11 @@ std::string Site::head(const tl::Program& example) const {
 std::optional<Site> make_site(const spec::Capture& capture, const sketch::Machine& machine,
                               const Texts& texts, const Checks& checks, Diagnostics& diagnostics) {
   const spec::Form& form = capture.form;
-  if (form.product) {
+  if (form.terms.empty()) {
     diagnostics
-        .error(
-            "author.product", {},
-            fmt::format("'{}' is a product of matrices, and sketches are of attention", form.name))
+        .error("author.product", {},
+               fmt::format("'{}' is {}, and sketches are of attention", form.name,
+                           spec::Family::of(form).what()))
         .hint = "`kernelwright make` makes products";
     return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// Tiles by somebody's choice: rows of a worker, keys of a block, workers.
+// Tiles by somebody's choice: rows of a warpgroup, keys of a block, warpgroups.
 //
 // The answer is three numbers. The passes hold them against the GPU (sketch/tiles.h), write the
 // sized and the scheduled program with them, and the laws judge both. What refuses goes back: a
@@ -12,7 +12,7 @@
 
 namespace kw::author {
 
-// {"why": "...", "keys": 64, "rows": 128, "workers": 1}
+// {"why": "...", "keys": 64, "rows": 128, "warpgroups": 1}
 nlohmann::json tiles_schema();
 
 // Refuses as propose::read_json does, and with answer.tiles for numbers beyond any program.

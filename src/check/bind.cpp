@@ -1,63 +1,20 @@
-// A user's arguments become a program's: q, k and v by the form's operands, in the program's order
-// B, heads, rows, D and with the heads of the case; everything else by its name
-// (Form::user_name).
+// A user's arguments become a program's: operands as their family has them in the program's order
+// of dimensions, with the heads of the case; everything else by its name (Form::user_name).
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "check/packing.h"
+#include "check/family.h"
 
 namespace kw::check {
 
 using spec::Form;
-using spec::Kind;
-using spec::Operand;
 using spec::Problem;
 using tl::Item;
 using tl::Op;
 using tl::Stmt;
 
 namespace {
-
-// Elements of argument[indices]: how far apart neighbours in b, head, row and d are.
-struct Strides {
-  int64_t b = 0, head = 0, row = 0, d = 0;
-};
-
-Strides strides_of(const Operand& operand, const Tensor& t, const char* row) {
-  Strides s;
-  int64_t stride = t.count();
-  for (size_t n = 0; n < operand.indices.size(); ++n) {
-    stride = t.shape[n] ? stride / t.shape[n] : 0;
-    const spec::ExprPtr& e = operand.indices[n];
-    if (e->kind == Kind::binary) s.head = stride;  // h // (H // G): the key head
-    if (e->kind != Kind::index) continue;
-    (e->name == "b" ? s.b : e->name == "h" ? s.head : e->name == row ? s.row : s.d) = stride;
-  }
-  return s;
-}
-
-// [B, heads, rows, D] of an operand; `heads` are the argument's own.
-Tensor gather(const Operand& operand, const Problem& problem, const char* row,
-              const std::vector<int64_t>& heads, int64_t B, int64_t rows, int64_t D) {
-  const Tensor& from = problem.tensors.at(operand.argument);
-  const Strides s = strides_of(operand, from, row);
-  Tensor to(from.dtype, {B, int64_t(heads.size()), rows, D});
-  double* out = to.values.data();
-  for (int64_t b = 0; b < B; ++b)
-    for (int64_t h : heads)
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t d = 0; d < D; ++d)
-          *out++ = from.values[b * s.b + h * s.head + r * s.row + d * s.d];
-  return to;
-}
-
-// The heads of a further product's operand that a case runs: those of queries, of keys, or its one.
-std::vector<int64_t> own_heads(const Operand& operand, const std::vector<int64_t>& query_heads,
-                               const std::vector<int64_t>& key_heads) {
-  const spec::ExprPtr head = spec::head_of(operand);
-  return !head ? std::vector<int64_t>{0} : head->kind == Kind::binary ? key_heads : query_heads;
-}
 
 // Picks the case's heads along the dimensions that are heads in the program's signature.
 Tensor pick_heads(const Tensor& from, const std::vector<Item>& dims, const Form& form,
@@ -178,33 +135,9 @@ std::optional<exec::Launch> bind(const tl::Program& program, const Form& form,
   std::vector<int64_t> key_heads;
   for (int64_t h : c.heads)
     if (key_heads.empty() || key_heads.back() != h / ratio) key_heads.push_back(h / ratio);
-  const int64_t B = spec::value_of(form.B, problem.sizes),
-                M = spec::value_of(form.M, problem.sizes),
-                N = spec::value_of(form.N, problem.sizes);
   exec::Launch launch;
   launch.grid = c.grid;
-  if (form.product) launch.tensors = product_operands(program, form, problem);
-  for (size_t t = 0; t < form.terms.size(); ++t) {
-    const spec::Term& term = form.terms[t];
-    const auto put = [&](char operand, Tensor tensor) {
-      launch.tensors.emplace(form.operand_name(t, operand), std::move(tensor));
-    };
-    Tensor q = gather(term.q, problem, "i", c.heads, B, M, form.D.constant);
-    pack_rows(c, q);
-    put('q', std::move(q));
-    put('k', gather(term.k, problem, "j", key_heads, B, N, form.D.constant));
-    put('v', gather(term.v, problem, "j", key_heads, B, N, form.Dv.constant));
-    for (size_t p = 0; p < term.more.size(); ++p) {
-      const spec::FurtherProduct& m = term.more[p];
-      const auto put_more = [&](char operand, const Operand& from, const char* row, int64_t rows) {
-        launch.tensors.emplace(
-            form.operand_name(t, operand, p + 1),
-            gather(from, problem, row, own_heads(from, c.heads, key_heads), B, rows, m.D));
-      };
-      put_more('q', m.q, "i", M);
-      put_more('k', m.k, "j", N);
-    }
-  }
+  Family::of(form).bind(program, form, problem, c, key_heads, launch);
 
   const Stmt* args = program.find(Op::args);
   if (!args) {

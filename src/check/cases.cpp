@@ -13,14 +13,12 @@
 #include <iterator>
 #include <set>
 
-#include "check/trial.h"
+#include "check/family.h"
 
 namespace kw::check {
 
-using spec::ExprPtr;
 using spec::Form;
 using spec::GoldenCase;
-using spec::Kind;
 
 namespace {
 
@@ -38,7 +36,7 @@ std::map<std::string, int64_t> resized(const Form& form, std::map<std::string, i
   set(form.B, b);
   set(form.M, m);
   set(form.N, n);
-  if (form.product) set(form.D, 8 + (3 * m + n) % 200);
+  Family::of(form).resize(form, m, n, sizes);
   return sizes;
 }
 
@@ -69,12 +67,7 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   c.draws = c.golden->draws;
   c.draws.seed += 1000 + n + (rehearsal << 20);
   c.exact = false;
-  std::set<std::string> queries;
-  for (const spec::Term& t : capture.form.terms) {
-    queries.insert(t.q.argument);
-    for (const spec::FurtherProduct& m : t.more) queries.insert(m.q.argument);
-  }
-  for (const std::string& q : queries) {
+  for (const std::string& q : Family::of(capture.form).sharpened(capture.form)) {
     double& scale = c.draws.arguments[q].scale;
     if (n % 2 == 0) scale *= 6;
     if (n % 4 == 1) scale *= 100;
@@ -82,10 +75,9 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   return c;
 }
 
-// Elements of the scores; of a product, in the work of scores of a head dimension of 64.
+// Elements of the scores, or as much work.
 int64_t scores(const Form& form, const Case& c) {
-  const int64_t depth = form.product ? 1 + spec::value_of(form.D, c.sizes) / 64 : 1;
-  return area(form, c.sizes) * int64_t(c.heads.size()) * depth;
+  return area(form, c.sizes) * int64_t(c.heads.size()) * Family::of(form).depth(form, c.sizes);
 }
 
 // A form that fixes its sizes has the same, large, in every case: fewer cases then, of all kinds,

@@ -12,9 +12,9 @@
 #include <chrono>
 #include <thread>
 
+#include "check/family.h"
 #include "check/packing.h"
-#include "check/trial.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::check {
 
@@ -41,20 +41,6 @@ std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases,
 
 namespace {
 
-// Several terms are compared as a whole, and their key blocks by the one mask that they share.
-std::string undecided_terms(const spec::Form& form) {
-  if (form.product) return {};
-  if (form.terms.empty()) return "the function has no softmax over scores";
-  if (form.terms.size() == 1) return {};
-  for (const spec::Term& t : form.terms) {
-    if (!t.keep != !form.terms[0].keep || (t.keep && !spec::equal(t.keep, form.terms[0].keep)))
-      return "its terms keep different keys";
-    for (const spec::Operand* o : spec::operands(t))
-      if (o->row) return "rows change before the product of one of its terms";
-  }
-  return {};
-}
-
 bool can_decide(const spec::Capture& capture, const Options& options, Report& report) {
   auto say = [&](Verdict v, const char* code, const std::string& message) {
     report.verdict = v;
@@ -62,7 +48,7 @@ bool can_decide(const spec::Capture& capture, const Options& options, Report& re
     return false;
   };
   const spec::Form& form = capture.form;
-  if (const std::string why = undecided_terms(form); !why.empty())
+  if (const std::string why = Family::of(form).undecided(form); !why.empty())
     return say(Verdict::inconclusive, "check.terms", fmt::format("{}: {}", form.name, why));
   if (capture.cases.empty())
     return say(Verdict::inconclusive, "check.cases", "the capture holds no golden cases");
@@ -79,10 +65,11 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.verdict = Verdict::refuted;
   const RunCase run = [&](const Case& smaller) { return run_trial(program, capture, smaller); };
   if (options.shrink) std::tie(c, failure) = shrink(run, capture, c, std::move(failure));
-  if (failure.fault) report.diagnostics.add(*failure.fault);
-  // Locators know the values of one term, up to its output.
-  else if (capture.form.terms.size() == 1 && failure.what.output != kColumnSums)
-    locate(program, capture, c, failure.what);
+  if (failure.fault)
+    report.diagnostics.add(*failure.fault);
+  else if (const Family& own = Family::of(capture.form);
+           own.can_locate(capture.form, failure.what.output))
+    own.locate(program, capture, c, failure.what);
   report.counterexample = std::move(failure.what);
 }
 

@@ -39,8 +39,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/schedule.h"
-#include "spec/capture.h"
+#include "operator/capture/capture.h"
+#include "schedules/schedule.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
 
@@ -70,7 +70,7 @@ struct Options {
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
-  bool schedules = true;           // every order in which the agents can run (exec/schedule.h)
+  bool schedules = true;           // every order in which the agents can run (schedules/schedule.h)
   bool explore_schedules = false;  // and the exhaustive checker beside it
   // Not 0: a check whose findings go to who proposed the program. It draws inputs of its own, by
   // this number, and none of the golden ones, so that those of a verdict stay unseen.

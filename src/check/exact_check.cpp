@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "check/family.h"
 #include "check/packing.h"
-#include "check/trial.h"
-#include "spec/exact.h"
+#include "operator/evaluate/exact.h"
 
 namespace kw::check {
 
@@ -46,7 +46,7 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.verdict = certain ? Verdict::refuted : Verdict::inconclusive;
   if (failure.fault)
     report.diagnostics.add(*failure.fault);
-  else if (capture.form.terms.size() == 1 && failure.what.output != kColumnSums)
+  else if (Family::of(capture.form).can_locate(capture.form, failure.what.output))
     locate_exact(program, capture, c, draw, failure.what);
   if (!certain) {
     Diagnostic& d = report.diagnostics.error(

@@ -1,15 +1,16 @@
 // The first statement whose value is another formula than the specification's at that point.
 //
 // The same places as the Locator of the values reading, with nothing tolerated: scores before
-// `raise`, weights before `row_sum`, sums after it, the accumulator after its product, outputs and
-// log-sums before a store. It explains a refutation and decides nothing.
+// `online_max`, weights before `row_sum`, sums after it, the accumulator after its product, outputs
+// and log-sums before a store. It explains a refutation and decides nothing.
 #include <fmt/format.h>
 
 #include <map>
 
 #include "check/locator.h"
 #include "check/packing.h"
-#include "spec/exact.h"
+#include "operator/evaluate/exact.h"
+#include "tl/traits.h"
 
 namespace kw::check {
 
@@ -17,12 +18,13 @@ using exact::Element;
 using exec::Row;
 using exec::Tile;
 using exec::View;
+using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
 namespace {
 
-struct Worker {
+struct Warpgroup {
   exec::Place rows;
   std::map<std::string, const Stmt*> last;  // by tile or vector: the last statement that set it
   std::string score_tile;                   // by name
@@ -32,7 +34,7 @@ struct Worker {
   Element scale;
   std::vector<Element> m_of_p;
   using Keys = std::vector<std::pair<int64_t, int64_t>>;  // first, count
-  std::map<std::string, Keys> summed;                     // by partial
+  std::map<std::string, Keys> summed;                     // by lane_sum
   Keys multiplied;
 };
 
@@ -55,67 +57,35 @@ class ExactLocator : public Locator {
 
   void before(const Stmt& s, const View& v) override {
     if (found_.statement) return;
-    if (s.op == Op::raise) check_scores(s, v);
+    if (s.op == Op::online_max) check_scores(s, v);
     if (s.op == Op::row_sum) check_weights(s, v);
     if (s.op == Op::row) check_total(s, v);
-    if ((s.op == Op::store && text_of(s, "s") != workers_[v.agent()].score_tile) ||
+    if ((s.op == Op::store && text_of(s, "s") != warpgroups_[v.agent()].score_tile) ||
         s.op == Op::store_columns)
       check_output(s, v);
     if (s.op == Op::store_rows) check_lse(s, v);
   }
 
   void after(const Stmt& s, const View& v) override {
-    const bool stores = s.op == Op::store_async || s.op == Op::store_tile_async ||
-                        s.op == Op::copy_out || s.op == Op::copy_tile_out;
-    if (stores && !last_store_) last_store_ = &s;
+    if (tl::is(s.op, Family::copy_out) && !last_store_) last_store_ = &s;
     if (found_.statement) return;
-    Worker& w = workers_[v.agent()];
-    switch (s.op) {
-      case Op::map:
-      case Op::map_at:
-      case Op::map_real:
-      case Op::map_rows:
-      case Op::fill:
-        w.last[text_of(s, "t")] = &s;
-        if (s.op == Op::fill) w.summed.erase(text_of(s, "t"));
-        if (const Tile* t = v.tile(text_of(s, "t")); t && text_of(s, "t") == w.score_tile)
-          w.scores.emplace_back(&s, t->e);
-        break;
-      case Op::gemm:
-      case Op::gemm_async:
-      case Op::gemm_add_transposed:
-        w.last[text_of(s, "c")] = &s;
-        w.score_tile = text_of(s, "c");
-        if (const Tile* t = v.tile(w.score_tile)) on_scores(s, *t, w);
-        break;
-      case Op::gemm_add:
-      case Op::gemm_add_async:
-        if (const Tile* p = v.tile(text_of(s, "a")))
-          w.multiplied.push_back({p->of_columns.first, p->columns});
-        check_accumulator(s, v, w);
-        w.last[text_of(s, "c")] = &s;
-        break;
-      case Op::raise:
-        w.reference = text_of(s, "m");
-        break;
-      case Op::row_sum:
-        if (const Tile* t = v.tile(text_of(s, "s")))
-          w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
-        check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
-        break;
-      case Op::add: {
-        const Worker::Keys& more = w.summed[text_of(s, "p")];
-        Worker::Keys& all = w.summed[text_of(s, "l")];
-        all.insert(all.end(), more.begin(), more.end());
-        check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
-        break;
-      }
-      case Op::reshape:
-        if (const Row* m = v.row(w.reference)) w.m_of_p = m->e;
-        break;
-      default:
-        break;
+    Warpgroup& w = warpgroups_[v.agent()];
+    if (tl::has_element(s.op) || s.op == Op::fill) on_map(s, v, w);
+    if (tl::is(s.op, Family::contract)) on_product(s, v, w);
+    if (s.op == Op::online_max) w.reference = text_of(s, "m");
+    if (s.op == Op::row_sum) {
+      if (const Tile* t = v.tile(text_of(s, "s")))
+        w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
+      check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
     }
+    if (s.op == Op::add) {
+      const Warpgroup::Keys& more = w.summed[text_of(s, "p")];
+      Warpgroup::Keys& all = w.summed[text_of(s, "l")];
+      all.insert(all.end(), more.begin(), more.end());
+      check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
+    }
+    if (s.op == Op::to_operand)
+      if (const Row* m = v.row(w.reference)) w.m_of_p = m->e;
   }
 
  private:
@@ -123,7 +93,7 @@ class ExactLocator : public Locator {
     const tl::Item& item = s.items(hole)[0];
     return item.name.empty() && item.expr ? item.expr->text : item.name;
   }
-  static const Stmt& blamed(const Worker& w, const std::string& name, const Stmt& otherwise) {
+  static const Stmt& blamed(const Warpgroup& w, const std::string& name, const Stmt& otherwise) {
     const auto it = w.last.find(name);
     return it == w.last.end() ? otherwise : *it->second;
   }
@@ -141,8 +111,27 @@ class ExactLocator : public Locator {
     return it->second;
   }
 
+  void on_map(const Stmt& s, const View& v, Warpgroup& w) {
+    const std::string name = text_of(s, "t");
+    w.last[name] = &s;
+    if (s.op == Op::fill) w.summed.erase(name);
+    if (const Tile* t = v.tile(name); t && name == w.score_tile) w.scores.emplace_back(&s, t->e);
+  }
+  // Of scores, whose right side is transposed; or acc += p @ v.
+  void on_product(const Stmt& s, const View& v, Warpgroup& w) {
+    const std::string name = text_of(s, "c");
+    if (tl::traits(s.op).transposed) {
+      w.score_tile = name;
+      if (const Tile* t = v.tile(name)) on_scores(s, *t, w);
+    } else if (const Tile* p = v.tile(text_of(s, "a"))) {  // else another warpgroup's weights
+      w.multiplied.push_back({p->of_columns.first, p->columns});
+      check_accumulator(s, v, w);
+    }
+    w.last[name] = &s;
+  }
+
   // Scores of a block; with those of other queries than before, sums start empty.
-  void on_scores(const Stmt& s, const Tile& t, Worker& w) {
+  void on_scores(const Stmt& s, const Tile& t, Warpgroup& w) {
     const exec::Place &a = t.of_rows, &b = w.rows;
     if (a.batch != b.batch || a.head != b.head || a.first != b.first) {
       w.summed.clear();
@@ -167,7 +156,7 @@ class ExactLocator : public Locator {
 
   // The last map that changed an element of the scores; of one that should have been dropped, the
   // last that drops any.
-  const Stmt* last_change(const Worker& w, size_t element, bool kept) const {
+  const Stmt* last_change(const Warpgroup& w, size_t element, bool kept) const {
     const Stmt* last = nullptr;
     for (size_t k = 1; k < w.scores.size(); ++k) {
       const bool changed = !same(w.scores[k].second[element], w.scores[k - 1].second[element]);
@@ -203,7 +192,7 @@ class ExactLocator : public Locator {
   }
 
   void check_scores(const Stmt& s, const View& v) {
-    Worker& w = workers_[v.agent()];
+    Warpgroup& w = warpgroups_[v.agent()];
     const Tile* t = v.tile(text_of(s, "s"));
     if (!t) return;
     // The argument, not what this statement says: that may be what is wrong.
@@ -226,7 +215,7 @@ class ExactLocator : public Locator {
   }
 
   void check_weights(const Stmt& s, const View& v) {
-    Worker& w = workers_[v.agent()];
+    Warpgroup& w = warpgroups_[v.agent()];
     const Tile* t = v.tile(text_of(s, "s"));
     const Row* m = v.row(w.reference);
     if (!t || !m) return;
@@ -244,7 +233,7 @@ class ExactLocator : public Locator {
   }
 
   void check_sum(const Stmt& s, const std::string& name, const View& v) {
-    Worker& w = workers_[v.agent()];
+    Warpgroup& w = warpgroups_[v.agent()];
     const Row *l = v.row(name), *m = v.row(w.reference);
     if (!l || !m) return;
     each_row(w.rows, l->rows, [&](int r, int64_t i, const exec::Place& at) {
@@ -264,11 +253,12 @@ class ExactLocator : public Locator {
   void check_total(const Stmt& s, const View& v) {
     for (const tl::Item& d : s.items("d"))
       if (d.expr && d.expr->kind == tl::ExprKind::call && d.expr->text == "total")
-        check_sum(blamed(workers_[v.agent()], d.expr->args[0]->text, s), d.expr->args[0]->text, v);
+        check_sum(blamed(warpgroups_[v.agent()], d.expr->args[0]->text, s), d.expr->args[0]->text,
+                  v);
   }
 
   // A product that is right but for what it was added to blames the last to change that.
-  void check_accumulator(const Stmt& s, const View& v, Worker& w) {
+  void check_accumulator(const Stmt& s, const View& v, Warpgroup& w) {
     const Tile* t = v.tile(text_of(s, "c"));
     if (!t || w.m_of_p.empty()) return;
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
@@ -295,13 +285,13 @@ class ExactLocator : public Locator {
         if (const int64_t column = t->of_columns.first + d;
             column < Dv_ && !same(t->e[size_t(r) * t->columns + d], want[i * Dv_ + column]))
           return differ(
-              blamed(workers_[v.agent()], text_of(s, "s"), s),
+              blamed(warpgroups_[v.agent()], text_of(s, "s"), s),
               fmt::format("row {}, column {} of the output is another formula", i, column));
     });
   }
 
   void check_lse(const Stmt& s, const View& v) {
-    Worker& w = workers_[v.agent()];
+    Warpgroup& w = warpgroups_[v.agent()];
     const Row* lse = v.row(text_of(s, "s"));
     if (!lse) return;
     each_row(w.rows, lse->rows, [&](int r, int64_t i, const exec::Place& at) {
@@ -318,7 +308,7 @@ class ExactLocator : public Locator {
   const int64_t M_, N_, Dv_;
   std::map<std::pair<int64_t, int64_t>, spec::ExactScores> scores_;
   std::map<std::pair<int64_t, int64_t>, spec::ExactRows> rows_;
-  std::map<int, Worker> workers_;
+  std::map<int, Warpgroup> warpgroups_;
   const Stmt* last_store_ = nullptr;
   Difference found_;
 };

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "check/locator.h"
+#include "check/family.h"
 #include "check/packing.h"
-#include "spec/exact.h"
+#include "operator/evaluate/exact.h"
+#include "operator/family.h"
 
 namespace kw::check {
 
@@ -35,11 +36,12 @@ class Comparison {
     Counterexample e = blame(case_, output, b, h, i);
     e.exact = true;
     e.columns = {d};
-    e.message = opaque ? fmt::format(
-                             "column {} is not the same formula, as far as it can be told: "
-                             "{} on its path",
-                             d, exact::opaque_names(opaque))
-                       : fmt::format("column {} is another formula than the specification's", d);
+    e.message = opaque
+                    ? fmt::format(
+                          "column {} is not the same formula, as far as it can be told: "
+                          "{} on its path",
+                          d, exact::opaque_names(opaque))
+                    : fmt::format("column {} is not algebraically equal to the specification", d);
     trial_.failure = Failure{std::move(e), std::nullopt, opaque};
     return false;
   }
@@ -51,29 +53,40 @@ class Comparison {
   Trial& trial_;
 };
 
+// Every output that the program gives, by rows and then those without.
 void compare(const Form& form, const spec::Problem& named, const Case& c, const exec::Outcome& run,
              const Algebra& algebra, Trial& trial) {
-  const Tensor& shape = run.outputs.at("o");
-  const std::vector<Element>& o = run.exact.at("o");
-  const auto lse = run.exact.find("lse");
-  const auto sums = form.returns_column_sums ? run.exact.find(kColumnSums) : run.exact.end();
-  const int64_t H = shape.shape[1], M = shape.shape[2], Dv = shape.shape[3];
+  const std::vector<spec::Output> outputs = spec::outputs(form);
+  const int64_t B = spec::value_of(form.B, named.sizes), M = spec::value_of(form.M, named.sizes),
+                H = static_cast<int64_t>(c.heads.size());
   Comparison comparison(c, run, algebra, trial);
-  for (int64_t b = 0; b < shape.shape[0]; ++b)
+  // Elements of an output, of one row or of one head, from the at-th of what is wanted of the head.
+  const auto same = [&](size_t n, const spec::ExactHead& want, int64_t b, int64_t h, int64_t i) {
+    const spec::Output& output = outputs[n];
+    const auto got = run.exact.find(output.name);
+    const auto& [elements, unspecified] = want.outputs[n];
+    if (got == run.exact.end() || output.has_rows() != (i >= 0)) return true;
+    if (!unspecified.empty() && unspecified[i]) return true;
+    const int64_t all = static_cast<int64_t>(elements.size()),
+                  length = output.has_rows() ? all / M : all,
+                  first = std::max<int64_t>(i, 0) * length;
+    for (int64_t d = 0; d < length; ++d)
+      if (!comparison.same(output.name.c_str(), got->second[(b * H + h) * all + first + d],
+                           elements[first + d], b, h, i, d))
+        return false;
+    return true;
+  };
+  for (int64_t b = 0; b < B; ++b)
     for (int64_t h = 0; h < H; ++h) {
-      const spec::ExactRows want = spec::exact_rows(form, named, algebra, b, c.heads[h]);
+      const spec::ExactHead want =
+          spec::Family::of(form).exact(form, named, algebra, b, c.heads[h]);
       for (int64_t i = 0; i < M; ++i) {
-        const int64_t row = (b * H + h) * M + i;
         ++trial.rows;
-        for (int64_t d = 0; d < Dv; ++d)
-          if (!comparison.same("o", o[row * Dv + d], want.output[i * Dv + d], b, h, i, d)) return;
-        if (lse == run.exact.end() || want.uniform[i]) continue;
-        if (!comparison.same("lse", lse->second[row], want.lse[i], b, h, i, 0)) return;
+        for (size_t n = 0; n < outputs.size(); ++n)
+          if (!same(n, want, b, h, i)) return;
       }
-      for (int64_t j = 0; sums != run.exact.end() && j < int64_t(want.columns.size()); ++j)
-        if (!comparison.same(kColumnSums, sums->second[(b * H + h) * want.columns.size() + j],
-                             want.columns[j], b, h, -1, j))
-          return;
+      for (size_t n = 0; n < outputs.size(); ++n)
+        if (!same(n, want, b, h, -1)) return;
     }
 }
 
@@ -110,12 +123,6 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   exec::Outcome run = exec::run(program, drawn->launch);
   unpack(c, spec::value_of(capture.form.M, drawn->named.sizes), run);
   if (!ran(c, capture.form, run, trial)) return trial;
-  if (capture.form.product) {
-    Comparison comparison(c, run, *drawn->algebra, trial);
-    const SameElement same = [&](auto&&... at) { return comparison.same(at...); };
-    judge_exact_product(capture.form, drawn->named, c, run, *drawn->algebra, same, trial);
-    return trial;
-  }
   compare(capture.form, drawn->named, c, run, *drawn->algebra, trial);
   return trial;
 }
@@ -125,7 +132,8 @@ void locate_exact(const tl::Program& program, const spec::Capture& capture, cons
   Diagnostics ignored;
   const auto drawn = draw_case(program, capture.form, c, draw, ignored);
   if (!drawn) return;
-  const auto locator = make_exact_locator(c, capture.form, drawn->named, drawn->launch);
+  const auto locator =
+      Family::of(capture.form).exact_locator(c, capture.form, drawn->named, drawn->launch);
   exec::run(program, drawn->launch, locator.get());
   const Difference found = locator->found();
   name_statement(program, found.statement, found.text, what);

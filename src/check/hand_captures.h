@@ -4,7 +4,7 @@
 #pragma once
 #include <string>
 
-#include "spec/capture.h"
+#include "operator/capture/capture.h"
 
 namespace kw::check::hand {
 

@@ -2,11 +2,11 @@
 //
 // An online softmax has a known value at every statement, relative to the reference m at hand:
 //   a product's scores        q[i] . k[j], for the rows and keys the tile stands for
-//   scores before `raise`     score(i, j) log2(e) / scale where kept, -inf elsewhere
+//   scores before `online_max`     score(i, j) log2(e) / scale where kept, -inf elsewhere
 //   weights before `row_sum`  p(i, j) = exp2(score log2(e) - m scale)
 //   l after `row_sum`         sum of p over the keys seen
 //   acc, before and after     sum of p v over the keys multiplied, relative to the m that the
-//   `gemm_add_async`          operand's weights were made with
+//   `wgmma_add`          operand's weights were made with
 //   outputs before a store    the row's output, its log-sum
 // The observer compares at these statements. The tolerances are wide (1e-3, or 2e-2 where rounded
 // weights were multiplied): this explains a refutation and decides nothing.
@@ -18,12 +18,14 @@
 #include <map>
 
 #include "check/packing.h"
+#include "tl/traits.h"
 
 namespace kw::check {
 
 using exec::Row;
 using exec::Tile;
 using exec::View;
+using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
@@ -31,8 +33,8 @@ namespace {
 
 constexpr double kLog2e = 1.4426950408889634;
 
-// What the observer remembers of one worker.
-struct Worker {
+// What the observer remembers of one warpgroup.
+struct Warpgroup {
   exec::Place rows;                             // of the block of queries at hand
   std::map<std::string, const Stmt*> last_map;  // by tile or vector: the last map or fill
   std::map<std::string, const Stmt*> product;   // by accumulator
@@ -43,7 +45,7 @@ struct Worker {
   double scale = 0;           // of the exponents: the program's argument
   std::vector<float> m_of_p;  // m when the operand was made
   using Keys = std::vector<std::pair<int64_t, int64_t>>;  // first, count
-  std::map<std::string, Keys> summed;                     // by partial
+  std::map<std::string, Keys> summed;                     // by lane_sum
   Keys multiplied;
 };
 
@@ -59,68 +61,38 @@ class SoftmaxLocator : public Locator {
 
   void before(const Stmt& s, const View& v) override {
     if (found_.statement) return;
-    if (s.op == Op::raise) check_scores(s, v);
+    if (s.op == Op::online_max) check_scores(s, v);
     if (s.op == Op::row_sum) check_weights(s, v);
     if (s.op == Op::row_sum) check_sum(s, text_of(s, "l"), v);
     if (s.op == Op::row) check_total(s, v);
-    if (s.op == Op::gemm_add_async) check_accumulator_before(s, v);
-    if ((s.op == Op::store && text_of(s, "s") != worker(v).score_tile) || s.op == Op::store_columns)
+    if (is_of_values(s) && v.tile(text_of(s, "a"))) check_accumulator_before(s, v);
+    if ((s.op == Op::store && text_of(s, "s") != warpgroup(v).score_tile) ||
+        s.op == Op::store_columns)
       check_output(s, v);
     if (s.op == Op::store_rows) check_lse(s, v);
   }
 
   void after(const Stmt& s, const View& v) override {
-    if ((s.op == Op::store_async || s.op == Op::store_tile_async) && !last_store_) last_store_ = &s;
+    if (tl::is(s.op, Family::copy_out) && !last_store_) last_store_ = &s;
     if (found_.statement) return;
-    Worker& w = worker(v);
-    switch (s.op) {
-      case Op::map:
-      case Op::map_at:
-      case Op::map_real:
-      case Op::map_rows:
-      case Op::fill:
-        w.last_map[text_of(s, "t")] = &s;
-        if (s.op == Op::fill) w.summed.erase(text_of(s, "t"));
-        if (const Tile* tile = v.tile(text_of(s, "t")); tile && text_of(s, "t") == w.score_tile)
-          w.scores.emplace_back(&s, tile->x);
-        break;
-      case Op::gemm_async:
-        w.product[text_of(s, "c")] = &s;
-        w.last_map.erase(text_of(s, "c"));
-        break;
-      case Op::gemm_add_async:
-        on_gemm_add(s, v, w);
-        break;
-      case Op::wait_group:
-        check_product(text_of(s, "a"), v);
-        break;
-      case Op::gemm:
-      case Op::gemm_add_transposed:
-        w.product[text_of(s, "c")] = &s;
-        w.last_map.erase(text_of(s, "c"));
-        check_product(text_of(s, "c"), v);
-        break;
-      case Op::raise:
-        w.reference = text_of(s, "m");
-        break;
-      case Op::row_sum:
-        if (const Tile* t = v.tile(text_of(s, "s")))
-          w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
-        check_sum(s, text_of(s, "l"), v);
-        break;
-      case Op::add: {
-        const Worker::Keys& more = w.summed[text_of(s, "p")];
-        Worker::Keys& all = w.summed[text_of(s, "l")];
-        all.insert(all.end(), more.begin(), more.end());
-        check_sum(s, text_of(s, "l"), v);
-        break;
-      }
-      case Op::reshape:
-        if (const Row* m = v.row(w.reference)) w.m_of_p = m->x;
-        break;
-      default:
-        break;
+    Warpgroup& w = warpgroup(v);
+    if (tl::has_element(s.op) || s.op == Op::fill) on_map(s, v, w);
+    if (tl::is(s.op, Family::contract)) on_product(s, v, w);
+    if (s.op == Op::wgmma_wait) check_product(text_of(s, "a"), v);
+    if (s.op == Op::online_max) w.reference = text_of(s, "m");
+    if (s.op == Op::row_sum) {
+      if (const Tile* t = v.tile(text_of(s, "s")))
+        w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
+      check_sum(s, text_of(s, "l"), v);
     }
+    if (s.op == Op::add) {
+      const Warpgroup::Keys& more = w.summed[text_of(s, "p")];
+      Warpgroup::Keys& all = w.summed[text_of(s, "l")];
+      all.insert(all.end(), more.begin(), more.end());
+      check_sum(s, text_of(s, "l"), v);
+    }
+    if (s.op == Op::to_operand)
+      if (const Row* m = v.row(w.reference)) w.m_of_p = m->x;
   }
 
  private:
@@ -128,19 +100,23 @@ class SoftmaxLocator : public Locator {
     const tl::Item& item = s.items(hole)[0];
     return item.name.empty() && item.expr ? item.expr->text : item.name;
   }
-  Worker& worker(const View& v) { return workers_[v.agent()]; }
+  // acc += p @ v, in contrast to the products of scores, whose right side is transposed.
+  static bool is_of_values(const Stmt& s) {
+    return tl::is(s.op, Family::contract) && !tl::traits(s.op).transposed;
+  }
+  Warpgroup& warpgroup(const View& v) { return warpgroups_[v.agent()]; }
 
   void differ(const Stmt* s, std::string text) { found_ = {s, std::move(text)}; }
-  const Stmt* map_or(Worker& w, const std::string& name, const Stmt& otherwise) {
+  const Stmt* map_or(Warpgroup& w, const std::string& name, const Stmt& otherwise) {
     const auto it = w.last_map.find(name);
     return it == w.last_map.end() ? &otherwise : it->second;
   }
 
-  // Exponentials that a reference cannot hold, which `exceeds` is there to tell.
+  // Exponentials that a reference cannot hold, which `any_exceeds` is there to tell.
   static bool overflows(double got, double want) { return std::isinf(got) && want > 3e38; }
 
   // The scores of a block have come; with those of other queries than before, sums start empty.
-  void on_scores(const Tile& t, Worker& w) {
+  void on_scores(const Tile& t, Warpgroup& w) {
     const exec::Place &a = t.of_rows, &b = w.rows;
     if (a.batch != b.batch || a.head != b.head || a.first != b.first) {
       w.summed.clear();
@@ -150,11 +126,23 @@ class SoftmaxLocator : public Locator {
     w.scores.clear();
     w.scores.emplace_back(nullptr, t.x);
   }
-  void on_gemm_add(const Stmt& s, const View& v, Worker& w) {
-    w.product[text_of(s, "c")] = &s;
+  void on_map(const Stmt& s, const View& v, Warpgroup& w) {
+    const std::string name = text_of(s, "t");
+    w.last_map[name] = &s;
+    if (s.op == Op::fill) w.summed.erase(name);
+    if (const Tile* tile = v.tile(name); tile && name == w.score_tile)
+      w.scores.emplace_back(&s, tile->x);
+  }
+  // What it has computed is looked at once the product is done.
+  void on_product(const Stmt& s, const View& v, Warpgroup& w) {
     w.last_map.erase(text_of(s, "c"));
-    if (const Tile* p = v.tile(text_of(s, "a")))
+    if (is_of_values(s)) {
+      const Tile* p = v.tile(text_of(s, "a"));
+      if (!p) return;  // weights in shared memory, which another warpgroup made
       w.multiplied.push_back({p->of_columns.first, p->columns});
+    }
+    w.product[text_of(s, "c")] = &s;
+    if (tl::traits(s.op).async == tl::Async::none) check_product(text_of(s, "c"), v);
   }
 
   // f(r, b, user's head, i) for the rows of a tile that exist.
@@ -175,12 +163,11 @@ class SoftmaxLocator : public Locator {
 
   // After the wait for a product: scores, or the accumulator.
   void check_product(const std::string& name, const View& v) {
-    Worker& w = worker(v);
+    Warpgroup& w = warpgroup(v);
     const Tile* t = v.tile(name);
     const auto product = w.product.find(name);
     if (!t || product == w.product.end()) return;
-    if (product->second->op == Op::gemm_add_async)
-      return check_accumulator(*product->second, *t, w, "after");
+    if (is_of_values(*product->second)) return check_accumulator(*product->second, *t, w, "after");
     w.score_tile = name;
     on_scores(*t, w);
     if (truth_.products(0) > 1) return;  // a tile may hold any of them, or a sum
@@ -205,7 +192,7 @@ class SoftmaxLocator : public Locator {
 
   // The last map that changed an element of the scores; of one that should have been dropped, the
   // last that drops any.
-  static const Stmt* last_change(const Worker& w, size_t element, bool kept) {
+  static const Stmt* last_change(const Warpgroup& w, size_t element, bool kept) {
     const Stmt* last = nullptr;
     for (size_t k = 1; k < w.scores.size(); ++k) {
       const bool changed = w.scores[k].second[element] != w.scores[k - 1].second[element];
@@ -216,7 +203,7 @@ class SoftmaxLocator : public Locator {
   }
 
   void check_scores(const Stmt& s, const View& v) {
-    Worker& w = worker(v);
+    Warpgroup& w = warpgroup(v);
     const Tile* t = v.tile(text_of(s, "s"));
     if (!t) return;
     // The argument, not what this statement says: that may be what is wrong.
@@ -241,7 +228,7 @@ class SoftmaxLocator : public Locator {
   }
 
   void check_weights(const Stmt& s, const View& v) {
-    Worker& w = worker(v);
+    Warpgroup& w = warpgroup(v);
     const Tile* t = v.tile(text_of(s, "s"));
     const Row* m = v.row(w.reference);
     if (!t || !m) return;
@@ -261,7 +248,7 @@ class SoftmaxLocator : public Locator {
 
   // The partial sum l against the weights of all keys summed so far.
   void check_sum(const Stmt& s, const std::string& name, const View& v) {
-    Worker& w = worker(v);
+    Warpgroup& w = warpgroup(v);
     const Row *l = v.row(name), *m = v.row(w.reference);
     if (!l || !m || !w.rows.known) return;
     const Stmt* blamed = map_or(w, name, s);
@@ -288,12 +275,12 @@ class SoftmaxLocator : public Locator {
   }
 
   void check_accumulator_before(const Stmt& s, const View& v) {
-    Worker& w = worker(v);
+    Warpgroup& w = warpgroup(v);
     const Tile* t = v.tile(text_of(s, "c"));
     if (t && t->of_rows.known) check_accumulator(*map_or(w, text_of(s, "c"), s), *t, w, "before");
   }
 
-  void check_accumulator(const Stmt& blamed, const Tile& t, const Worker& w, const char* when) {
+  void check_accumulator(const Stmt& blamed, const Tile& t, const Warpgroup& w, const char* when) {
     if (w.m_of_p.empty()) return;
     each_row(t, [&](int r, int64_t b, int64_t h, int64_t i) {
       std::vector<double> want(t.columns);
@@ -318,7 +305,7 @@ class SoftmaxLocator : public Locator {
   void check_output(const Stmt& s, const View& v) {
     const Tile* t = v.tile(text_of(s, "s"));
     if (!t) return;
-    const Stmt* blamed = map_or(worker(v), text_of(s, "s"), s);
+    const Stmt* blamed = map_or(warpgroup(v), text_of(s, "s"), s);
     std::vector<double> want(truth_.value_dim());
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       truth_.row(b, h, i, want.data());
@@ -334,9 +321,9 @@ class SoftmaxLocator : public Locator {
     });
   }
 
-  // The rows are those of the worker's accumulators; any that stands for query rows will do.
+  // The rows are those of the warpgroup's accumulators; any that stands for query rows will do.
   void check_lse(const Stmt& s, const View& v) {
-    Worker& w = worker(v);
+    Warpgroup& w = warpgroup(v);
     const Row* lse = v.row(text_of(s, "s"));
     const Tile* t = nullptr;
     for (const auto& [name, product] : w.product)
@@ -354,7 +341,7 @@ class SoftmaxLocator : public Locator {
   const Case& case_;
   spec::Evaluator& truth_;
   const tl::ExprPtr scale_name_;
-  std::map<int, Worker> workers_;
+  std::map<int, Warpgroup> warpgroups_;
   const Stmt* last_store_ = nullptr;
   Difference found_;
 };

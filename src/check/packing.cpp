@@ -50,15 +50,22 @@ void unpack_rows(const Case& c, int64_t queries, Tensor& t) {
 void unpack(const Case& c, int64_t queries, exec::Outcome& run) {
   if (!c.packed) return;
   for (auto& [name, t] : run.outputs) unpack_rows(c, queries, t);
-  std::vector<exec::Visit> visits;
-  for (const exec::Visit& v : run.visits) {
-    const int64_t end = std::min(v.row + v.rows, rows_of(c, queries));
-    for (int64_t row = v.row; row < end; ++row) {
-      const UserRow at = user_row(c, queries, v.head, row);
-      visits.push_back({v.batch, at.head, at.query, 1, v.key, v.keys, v.masked, v.into});
+}
+
+std::vector<Visit> visits_of(const Case& c, int64_t queries, const exec::Outcome& run) {
+  std::vector<Visit> out;
+  for (const exec::Contraction& e : run.contractions) {
+    const int64_t first = e.rows.first, end = std::min(first + e.row_count, rows_of(c, queries));
+    Visit visit{e.rows.batch,   e.rows.head,    first,    e.row_count,
+                e.summed.first, e.summed_count, e.masked, e.into};
+    if (!c.packed) out.push_back(visit);
+    for (int64_t row = first; c.packed && row < end; ++row) {
+      const UserRow at = user_row(c, queries, e.rows.head, row);
+      visit.head = at.head, visit.row = at.query, visit.rows = 1;
+      out.push_back(visit);
     }
   }
-  run.visits = std::move(visits);
+  return out;
 }
 
 }  // namespace kw::check

@@ -21,8 +21,17 @@ UserRow user_row(const Case& c, int64_t queries, int64_t head, int64_t row);
 void pack_rows(const Case& c, Tensor& t);
 void unpack_rows(const Case& c, int64_t queries, Tensor& t);
 
-// The outputs and visits of a run in the user's heads and queries; rows past the last of a tile are
-// left out.
+// The outputs of a run in the user's heads and queries.
 void unpack(const Case& c, int64_t queries, exec::Outcome& run);
+
+// A key block that a warpgroup multiplied with its query rows: where weights meet their values.
+struct Visit {
+  int64_t batch, head, row, rows;  // query rows [row, row + rows) of a head of the case
+  int64_t key, keys;               // keys [key, key + keys)
+  bool masked;                     // a map that can write -inf ran on the scores
+  std::string into;                // the accumulator that took what came of them
+};
+// Of a run, in the user's heads and queries; rows past the last of a tile are left out.
+std::vector<Visit> visits_of(const Case& c, int64_t queries, const exec::Outcome& run);
 
 }  // namespace kw::check

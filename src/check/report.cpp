@@ -16,9 +16,12 @@ std::string sizes_of(const Counterexample& e) {
   return fmt::format("{}{} query / {} key heads", text, e.heads, e.key_heads);
 }
 
+// Of an output without rows.
+bool of_head(const Counterexample& e) { return e.i < 0 && !e.columns.empty(); }
+
 std::string values_of(const Counterexample& e) {
   std::string text;
-  const bool several = e.got.size() > 1 || e.output == kColumnSums;
+  const bool several = e.got.size() > 1 || of_head(e);
   for (size_t k = 0; k < e.got.size(); ++k)
     text += fmt::format("  {:>8} got {:<14.6g} want {:.6g}\n",
                         several || e.output == "o" ? fmt::format("[{}]", e.columns[k]) : "",
@@ -28,9 +31,8 @@ std::string values_of(const Counterexample& e) {
 
 std::string print(const Counterexample& e) {
   std::string text = fmt::format("  at {}\n", sizes_of(e));
-  const bool of_columns = e.output == kColumnSums;  // which belong to no row
-  const std::string row = of_columns ? "" : fmt::format(", i {}", e.i);
-  if (e.i >= 0 || of_columns)
+  const std::string row = of_head(e) ? "" : fmt::format(", i {}", e.i);
+  if (e.i >= 0 || of_head(e))
     text +=
         fmt::format("  {}, b {}, h {}{}: {}\n{}", e.output, e.b, e.h, row, e.message, values_of(e));
   if (e.statement.empty()) return text;

@@ -1,12 +1,14 @@
-// One run of a program on one case: faults, key blocks, every row of every output.
+// One run of a program on one case: faults, blocks that were left out, every output.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "check/family.h"
 #include "check/packing.h"
-#include "num/compare.h"
+#include "operator/family.h"
 
 namespace kw::check {
 
@@ -33,116 +35,109 @@ class OwnError {
   double typical_ = 0;
 };
 
-// `rounding` is what changed rows of q and k may add.
-bool lse_agrees(double got, double want, double rounding) {
-  if (std::isinf(want) || std::isnan(want)) return got == want;
-  return std::fabs(got - want) <= 1e-4 + 1e-5 * std::fabs(want) + rounding;
-}
-
-struct Truths {
-  const Form& form;
-  spec::Evaluator& evaluator;
-  const OwnError& own;
-};
-
-// One row of the output and its log-sum; the failure, if it is one.
-std::optional<Counterexample> check_row(const Truths& truth, const Case& c,
-                                        const exec::Outcome& run, int64_t b, int64_t h, int64_t i,
-                                        Trial& trial) {
-  const Tensor& o = run.outputs.at("o");
-  const int64_t Dv = o.shape[3];
-  std::vector<double> want(Dv);
-  const double lse = truth.evaluator.row(b, c.heads[h], i, want.data());
-  const double* got = &o.values[((b * o.shape[1] + h) * o.shape[2] + i) * Dv];
-  // The user's own error is of rows that are alike; of what changed rows add here the deviation is
-  // known.
-  const double allowed = accepted_error(truth.own.at(b, c.heads[h], i), truth.form.dtype) +
-                         spec::kDeviations * truth.evaluator.output_deviation();
-  const double error = row_error(got, want.data(), Dv, least_norm(truth.form.dtype, Dv));
-  ++trial.rows;
-  if (!(error <= allowed)) {
-    Counterexample e = blame(c, "o", b, h, i);
-    e.error = error;
-    e.allowed = allowed;
-    e.message = fmt::format("relative error {:.2g} of a row, {:.2g} accepted", error, allowed);
-    show_worst(e, got, want.data(), Dv);
-    return e;
+std::string said_of(const spec::Output& output, const spec::Accepted& a) {
+  switch (output.rule) {
+    case spec::Rule::row:
+    case spec::Rule::row_sum:
+      return fmt::format("relative error {:.2g} of a row, {:.2g} accepted", a.error, a.allowed);
+    case spec::Rule::log_sum:
+      return "the log of the sum of the exponentials differs";
+    case spec::Rule::column_sum:
+      return fmt::format("the sum of key {}'s weights over the rows differs", a.at);
   }
-  trial.worst = std::max(trial.worst, error / allowed);
-  const auto row_lse = run.outputs.find("lse");
-  const bool uniform = lse == -HUGE_VAL && truth.form.terms[0].finite_mask;
-  if (row_lse == run.outputs.end() || uniform) return std::nullopt;
-  const double got_lse = row_lse->second.values[(b * o.shape[1] + h) * o.shape[2] + i];
-  const double rounding = spec::kDeviations * truth.evaluator.lse_deviation();
-  if (lse_agrees(got_lse, lse, rounding)) return std::nullopt;
-  Counterexample e = blame(c, "lse", b, h, i);
-  e.error = std::fabs(got_lse - lse);
-  e.allowed = 1e-4 + 1e-5 * std::fabs(lse) + rounding;
-  e.message = "the log of the sum of the exponentials differs";
-  show_worst(e, &got_lse, &lse, 1);
-  return e;
+  return {};
 }
 
-// The sums of each key's weights over the rows of one head. A weight is off by what its row's
-// log-sum may be off (lse_agrees), and half an ulp of 1 in fp32 is lost where it is added.
-class ColumnSums {
+// The outputs of one run that the operator has, each row, and what has no rows head by head.
+class Outputs {
  public:
-  explicit ColumnSums(const spec::Evaluator& evaluator)
-      : evaluator_(evaluator), sums_(evaluator.keys()), allowed_(evaluator.keys()) {}
+  Outputs(const Form& form, const Problem& problem, const Case& c, const exec::Outcome& run,
+          Trial& trial)
+      : form_(form),
+        outputs_(spec::outputs(form)),
+        truth_(spec::truth(form, problem)),
+        own_(c),
+        case_(c),
+        run_(run),
+        trial_(trial) {}
 
-  // Of the row that was evaluated last.
-  void add() {
-    const double total = evaluator_.weights_sum();
-    if (total == 0) return;
-    const double lse = std::isfinite(evaluator_.lse()) ? evaluator_.lse() : 0;
-    const double off =
-        std::expm1(1e-4 + 1e-5 * std::fabs(lse) + spec::kDeviations * evaluator_.lse_deviation());
-    for (size_t j = 0; j < sums_.size(); ++j) {
-      const double weight = evaluator_.weights()[j] / total;
-      sums_[j] += weight;
-      allowed_[j] += weight * off + std::ldexp(1.0, -24);
-    }
-  }
-
-  std::optional<Counterexample> check(const Case& c, const exec::Outcome& run, int64_t b,
-                                      int64_t h) const {
-    const Tensor& got = run.outputs.at(kColumnSums);
-    const int64_t N = evaluator_.keys();
-    const double* of_head = &got.values[(b * int64_t(c.heads.size()) + h) * N];
-    for (int64_t j = 0; j < N; ++j) {
-      const double error = std::fabs(of_head[j] - sums_[j]);
-      if (error <= allowed_[j]) continue;
-      Counterexample e = blame(c, kColumnSums, b, h, -1);
-      e.error = error;
-      e.allowed = allowed_[j];
-      e.message = fmt::format("the sum of key {}'s weights over the rows differs", j);
-      show_worst(e, of_head, sums_.data(), N);
-      return e;
-    }
+  std::optional<Counterexample> check() {
+    const int64_t H = static_cast<int64_t>(case_.heads.size());
+    for (int64_t b = 0; b < truth_->batches(); ++b)
+      for (int64_t h = 0; h < H; ++h) {
+        truth_->begin_head();
+        for (int64_t i = 0; i < truth_->rows(); ++i) {
+          truth_->row(b, case_.heads[h], i);
+          ++trial_.rows;
+          if (auto e = check(b, h, i, (b * H + h) * truth_->rows() + i)) return e;
+        }
+        if (auto e = check(b, h, -1, b * H + h)) return e;
+      }
     return std::nullopt;
   }
 
  private:
-  const spec::Evaluator& evaluator_;
-  std::vector<double> sums_, allowed_;
+  // Those with rows; i < 0: those without. `at` counts rows, or heads.
+  std::optional<Counterexample> check(int64_t b, int64_t h, int64_t i, int64_t at) {
+    for (size_t n = 0; n < outputs_.size(); ++n) {
+      const spec::Output& output = outputs_[n];
+      const spec::Held& held = truth_->of(n);
+      const auto given = run_.outputs.find(output.name);
+      if (output.has_rows() != (i >= 0) || given == run_.outputs.end() || held.unspecified)
+        continue;
+      const int64_t length = static_cast<int64_t>(held.want.size());
+      const double* got = &given->second.values[at * length];
+      const double own = n == 0 && i >= 0 ? own_.at(b, case_.heads[h], i) : 0;
+      const spec::Accepted a = spec::accept(output, held, got, own, form_.dtype);
+      if (!a.right) return fails(output, held, got, a, b, h, i);
+      const bool relative = output.rule == spec::Rule::row || output.rule == spec::Rule::row_sum;
+      if (relative) trial_.worst = std::max(trial_.worst, a.error / a.allowed);
+    }
+    return std::nullopt;
+  }
+
+  Counterexample fails(const spec::Output& output, const spec::Held& held, const double* got,
+                       const spec::Accepted& a, int64_t b, int64_t h, int64_t i) const {
+    Counterexample e = blame(case_, output.name, b, h, i);
+    e.error = a.error;
+    e.allowed = a.allowed;
+    e.message = said_of(output, a);
+    show_worst(e, got, held.want.data(), static_cast<int64_t>(held.want.size()));
+    return e;
+  }
+
+  const Form& form_;
+  const std::vector<spec::Output> outputs_;
+  const std::unique_ptr<spec::Truth> truth_;
+  const OwnError own_;
+  const Case& case_;
+  const exec::Outcome& run_;
+  Trial& trial_;
 };
 
-std::optional<Counterexample> check_rows(const Form& form, const Problem& problem, const Case& c,
-                                         const exec::Outcome& run, Trial& trial) {
-  const OwnError own(c);
-  spec::Evaluator evaluator(form, problem);
-  const Truths truth{form, evaluator, own};
-  for (int64_t b = 0; b < evaluator.batches(); ++b)
-    for (int64_t h = 0; h < int64_t(c.heads.size()); ++h) {
-      ColumnSums sums(evaluator);
-      for (int64_t i = 0; i < evaluator.queries(); ++i) {
-        if (auto e = check_row(truth, c, run, b, h, i, trial)) return e;
-        sums.add();
-      }
-      if (!form.returns_column_sums) continue;
-      if (auto e = sums.check(c, run, b, h)) return e;
-    }
-  return std::nullopt;
+// The outputs that the function has must be there, as large as they are, and none that it cannot
+// have.
+std::string misfit(const Case& c, const Form& form, const exec::Outcome& run) {
+  for (const auto& [name, tensor] : run.outputs)
+    if (const std::string why = spec::Family::of(form).no_output(form, name); !why.empty())
+      return fmt::format("the program has the output {}, and {}", name, why);
+  for (const spec::Output& o : spec::outputs(form))
+    if (o.returned && !run.outputs.count(o.name))
+      return fmt::format("the function returns {}[{}], and the program has no output {}", o.name,
+                         fmt::join(o.axes, ", "), o.name);
+  std::map<char, int64_t> extents;
+  for (const spec::Axis& a : spec::axes(form))
+    if (!a.index.empty()) extents[a.index[0]] = spec::value_of(a.size, c.sizes);
+  extents['h'] = static_cast<int64_t>(c.heads.size());
+  for (const spec::Output& o : spec::outputs(form)) {
+    const auto given = run.outputs.find(o.name);
+    int64_t count = 1;
+    for (const char index : o.axes) count *= extents.at(index);
+    if (given != run.outputs.end() && given->second.count() != count)
+      return fmt::format("the function's {} has {} elements in this case, and the program's {}",
+                         o.name, count, given->second.count());
+  }
+  return {};
 }
 
 // Faults that say that the program cannot be run at all, on any input.
@@ -193,27 +188,12 @@ Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_
 }
 
 bool ran(const Case& c, const Form& form, const exec::Outcome& run, Trial& trial) {
-  const size_t terms = form.terms.size();
   if (!run.faults.empty() && is_invalid(run.faults[0].code)) {
     trial.diagnostics.add(run.faults[0]);
     return false;
   }
-  if (run.faults.empty() && terms > 1 && run.outputs.count("lse")) {
-    trial.diagnostics.error("check.binding", {},
-                            "the program gives lse, and the sum of several terms has no "
-                            "log-sum-exp: leave the argument out");
-    return false;
-  }
-  if (run.faults.empty() && terms > 0 && !run.outputs.count("o")) {
-    trial.diagnostics.error("check.binding", {}, "the program has no output o");
-    return false;
-  }
-  if (run.faults.empty() && form.returns_column_sums && !run.outputs.count(kColumnSums)) {
-    trial.diagnostics.error(
-        "check.binding", {},
-        fmt::format("the function returns the sums of its weights' columns, and the program has no "
-                    "output {}",
-                    kColumnSums));
+  if (const std::string why = run.faults.empty() ? misfit(c, form, run) : ""; !why.empty()) {
+    trial.diagnostics.error("check.binding", {}, why);
     return false;
   }
   trial.valid = true;
@@ -237,12 +217,9 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   exec::Outcome run = exec::run(program, *launch);
   unpack(c, spec::value_of(form.M, problem->sizes), run);
   if (!ran(c, form, run, trial)) return trial;
-  if (form.product) {
-    judge_product(form, *problem, c, run, trial);
-    return trial;
-  }
-  std::optional<Counterexample> e = check_blocks(form, *problem, c, run.visits, trial.key_blocks);
-  if (!e) e = check_rows(form, *problem, c, run, trial);
+  std::optional<Counterexample> e =
+      Family::of(form).coverage(form, *problem, c, run, trial.key_blocks);
+  if (!e) e = Outputs(form, *problem, c, run, trial).check();
   if (e) trial.failure = Failure{std::move(*e), std::nullopt};
   return trial;
 }

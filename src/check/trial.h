@@ -63,42 +63,20 @@ Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_
 // Whether the run gave outputs to compare; otherwise the trial says why not.
 bool ran(const Case& c, const spec::Form& form, const exec::Outcome& run, Trial& trial);
 
-// What a program calls its second output where the function returns the sums of its columns.
-inline constexpr const char* kColumnSums = "column_sums";
-
 // The elements that are furthest off, at most four.
 void show_worst(Counterexample& e, const double* got, const double* want, int64_t length);
 // Of the rows of a golden case.
 double median_own_error(const spec::GoldenCase& golden);
 
-// ---- of a product of matrices (product_trial.cpp)
-// `a` and `b` in the kernel's order of dimensions: b is [B, H, N, K] where the program says that
-// its last size is that of a.
-std::map<std::string, Tensor> product_operands(const tl::Program& program, const spec::Form& form,
-                                               const spec::Problem& problem);
-void judge_product(const spec::Form& form, const spec::Problem& problem, const Case& c,
-                   const exec::Outcome& run, Trial& trial);
-using SameElement =
-    std::function<bool(const char* output, const exact::Element& got, const exact::Element& want,
-                       int64_t b, int64_t h, int64_t i, int64_t column)>;
-void judge_exact_product(const spec::Form& form, const spec::Problem& named, const Case& c,
-                         const exec::Outcome& run, const exact::Algebra& algebra,
-                         const SameElement& same, Trial& trial);
-
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
 
-// ---- the exact reading (exec/exact.h, spec/exact.h)
+// ---- the exact reading (exec/exact.h, operator/evaluate/exact.h)
 // A few small cases; they need no goldens.
 std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options);
 // The same, with zero tolerance: every element of every output. `draw` chooses the primes and the
 // seed. A failure that an opaque operation may have made is `uncertain`.
 Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, const Case& c,
                       int draw);
-
-// Skipped and unmasked key blocks against the keep predicate.
-std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::Problem& problem,
-                                           const Case& c, const std::vector<exec::Visit>& visits,
-                                           int& blocks);
 
 // The smallest case found on which `run` still fails, and its failure.
 using RunCase = std::function<Trial(const Case&)>;
@@ -112,11 +90,8 @@ std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases,
 void check_exact(const tl::Program& program, const spec::Capture& capture, const Options& options,
                  Report& report);
 
-// Runs the failing case again and fills in the first statement whose value differs.
-void locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
-            Counterexample& what);
-
-// The same for a difference of the exact reading.
+// Runs the failing case again, watched, in the exact reading, and fills in the first statement that
+// differs.
 void locate_exact(const tl::Program& program, const spec::Capture& capture, const Case& c, int draw,
                   Counterexample& what);
 

@@ -7,7 +7,7 @@
 #include "cute/prelude.h"
 #include "cute/printer.h"
 #include "support/targets.h"
-#include "tl/table.h"
+#include "tl/syntax/table.h"
 
 namespace kw::cute {
 using namespace tl;
@@ -112,7 +112,7 @@ void Printer::statement(const Stmt& s, const Scope& scope) {
 bool Printer::control(const Stmt& s, const Scope& scope) {
   const auto e = [&](std::string_view hole) { return text(s, scope, s.expr(hole)); };
   switch (s.op) {
-    case Op::descend:
+    case Op::range_down:
       line(fmt::format("for (int {0} = {1}; {0} >= {2}; --{0}) {{", s.word("n"), e("a"), e("b")));
       braces(s, scope);
       return true;
@@ -153,7 +153,7 @@ bool Printer::control(const Stmt& s, const Scope& scope) {
   }
 }
 
-// The pre-pass has neither workers nor tiles.
+// The pre-pass has neither warpgroups nor tiles.
 void Printer::lists_kernel(const Stmt& s, const Scope& scope) {
   line("");
   line("// " + print_head(s));
@@ -176,9 +176,9 @@ void Printer::kernel(const Stmt& s, const Scope& scope) {
   line("extern __shared__ __align__(1024) unsigned char smem[];");
   line("Shared& shared = *reinterpret_cast<Shared*>(smem);");
   shared_views(scope);
-  line(fmt::format("tl::Worker<{}> mma;", atoms_.product));
+  line(fmt::format("tl::Warpgroup<{}> mma;", atoms_.product));
   line(fmt::format("const int {} = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);",
-                   hopper_ ? "worker_here" : s.word("me")));
+                   hopper_ ? "warpgroup_here" : s.word("me")));
   Scope inner(&scope);
   declare_inside(inner, s);
   block(s.body, inner);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "tl/functions.h"
-#include "tl/precedence.h"
+#include "tl/scope/functions.h"
+#include "tl/syntax/precedence.h"
 
 namespace kw::cute {
 using namespace tl;
@@ -38,7 +38,7 @@ std::string ExprWriter::element(const Expr& e) const {
   if (at.empty() || !is_at(e, at)) return {};
   switch (s->category) {
     case Category::row:
-    case Category::partial:
+    case Category::lane_sum:
       return of + "(vr)";
     case Category::column:
     case Category::diagonal:
@@ -93,7 +93,7 @@ std::string ExprWriter::tile(const ExprPtr& e) {
   const Symbol* s = at->kind == ExprKind::name ? scope_.find(at->text) : nullptr;
   const bool ring = s && s->category == Category::ring;
   if (!s || (!ring && s->category != Category::tile)) {
-    fail("'" + print(e) + "' is no tile in shared memory");
+    fail("'" + print(e) + "' is not a tile in shared memory");
     return {};
   }
   if (indices.empty()) return at->text;

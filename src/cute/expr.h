@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tl/scope.h"
+#include "tl/scope/scope.h"
 
 namespace kw::cute {
 

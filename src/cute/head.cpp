@@ -78,7 +78,7 @@ bool Printer::head(const Stmt& s, const Scope& scope) {
       return true;
     }
     case Op::kernel:
-    case Op::workers_kernel:
+    case Op::warpgroups_kernel:
       kernel(s, scope);
       return true;
     case Op::lists:

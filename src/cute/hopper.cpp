@@ -1,5 +1,6 @@
-// What a Hopper kernel has beside what the others have: workers with parts of their own, clusters,
-// barriers in shared memory, the copy engine, products that are under way, the queue of blocks.
+// What a Hopper kernel has beside what the others have: warpgroups with parts of their own,
+// clusters, barriers in shared memory, the copy engine, products that are under way, the queue of
+// blocks.
 //
 // A barrier is counted by use as in TL: `wait k_full[t]` is shared.k_full.wait(t). Tiles lie as the
 // copy engine writes them; instructions of single warps take them through tl::for_warps.
@@ -7,7 +8,7 @@
 #include <set>
 
 #include "cute/printer.h"
-#include "tl/intervals.h"
+#include "tl/scope/intervals.h"
 
 namespace kw::cute {
 using namespace tl;
@@ -21,7 +22,7 @@ bool Printer::needs_extended_shapes() const {
   static const std::set<int64_t> plain = {8, 16, 32, 64, 96, 128, 192, 256};
   bool needs = false;
   walk_scoped(program_, [&](const Stmt& s, const Scope& scope) {
-    if (s.op != Op::gemm_async && s.op != Op::gemm_add_async) return;
+    if (s.op != Op::wgmma && s.op != Op::wgmma_add) return;
     const Symbol* c = scope.find(base_name(s.expr("c")));
     needs = needs || !plain.count(interval_of(c->shape[1], scope).lo);
   });
@@ -48,32 +49,32 @@ bool Printer::hopper_control(const Stmt& s, const Scope& scope) {
     return true;
   };
   switch (s.op) {
-    case Op::worker:
-      line(fmt::format("if (worker_here == {}) {{", e("k")));
+    case Op::warpgroup:
+      line(fmt::format("if (warpgroup_here == {}) {{", e("k")));
       line(fmt::format("  cutlass::arch::warpgroup_reg_dealloc<{}>();", e("r")));
       braces(s, scope);
       return true;
-    case Op::workers:
+    case Op::warpgroups:
       line("else {");
       line(fmt::format("  cutlass::arch::warpgroup_reg_alloc<{}>();", e("r")));
-      line(fmt::format("  const int {} = worker_here - {};", s.word("me"), e("k")));
+      line(fmt::format("  const int {} = warpgroup_here - {};", s.word("me"), e("k")));
       braces(s, scope);
       return true;
     case Op::thread:
       return open(fmt::format("if (tl::is_thread({}))", e("k")));
-    case Op::down_rolled:
+    case Op::range_down_rolled:
       line("#pragma unroll 1");
       [[fallthrough]];
-    case Op::down:
+    case Op::range_down_counted:
       return open(fmt::format("for (int {0} = {1}; {0} >= {2}; --{0}, ++{3})", s.word("n"), e("a"),
                               text(s, scope, s.expr("b"), 5), s.word("t")));
-    case Op::deal:
+    case Op::static_tiles:
       return open(
           fmt::format("for (int {0} = 0, {1} = int(blockIdx.x) / ({2}); {1} < {3}; ++{0}, "
                       "{1} += int(gridDim.x) / ({2}))",
                       s.word("u"), s.word("w"), e("k"), e("n")));
-    case Op::take:
-    case Op::take_warp:
+    case Op::dynamic_tiles:
+    case Op::dynamic_tiles_warp:
       return open(
           fmt::format("for (int {0} = 0, {1}; ({1} = tl::{2}(shared.{3}, {0})) < {4}; ++{0})",
                       s.word("u"), s.word("w"), word(s.op), print(s.expr("q")), e("n")));
@@ -116,45 +117,45 @@ bool Printer::hopper_statement(const Stmt& s, const Scope& scope) {
     case Op::arrive:
       wait(word(s.op).data());
       return true;
-    case Op::give_turn:
-    case Op::take_turn:
+    case Op::order_arrive:
+    case Op::order_wait:
       line(fmt::format("tl::{}({});", word(s.op), e("w")));
       return true;
-    case Op::offer:
-      line(fmt::format("tl::offer(shared.{}, {}, {});", name("q"), e("c"), e("n")));
+    case Op::schedule_tiles:
+      line(fmt::format("tl::schedule_tiles(shared.{}, {}, {});", name("q"), e("c"), e("n")));
       return true;
-    case Op::load_async:
-    case Op::multicast_async: {
+    case Op::tma_load:
+    case Op::tma_load_multicast: {
       const Use full = use(s, scope, "bar");
       std::string hint = s.word("hint");
       for (char& c : hint) c = char(std::toupper(c));
       line(fmt::format("tl::{}{}({}, {}, {}, {}.at({}), TMA::CacheHintSm90::{});", word(s.op),
-                       s.op == Op::multicast_async ? "<" + e("k") + ">" : "", e("m"),
+                       s.op == Op::tma_load_multicast ? "<" + e("k") + ">" : "", e("m"),
                        coordinates(s, scope), t("d"), full.ring, full.count, hint));
       return true;
     }
-    case Op::store_async:
-      line(fmt::format("tl::store_async({}, {}, {});", t("s"), e("m"), coordinates(s, scope)));
+    case Op::tma_store:
+      line(fmt::format("tl::tma_store({}, {}, {});", t("s"), e("m"), coordinates(s, scope)));
       return true;
-    case Op::wait_store_read:
+    case Op::tma_store_wait_read:
       line("tma_store_wait<0>();");
       return true;
-    case Op::wait_store:
-    case Op::publish:
+    case Op::tma_store_wait:
+    case Op::fence_async:
       line(fmt::format("tl::{}();", word(s.op)));
       return true;
-    case Op::gemm_async:
+    case Op::wgmma:
       if (is_operand(s, scope, "a"))
         line(fmt::format("tl::gemm_async_registers({}_mma, {}_mma, {});", name("c"), name("a"),
                          t("b")));
       else
-        line(fmt::format("tl::gemm_async({}_mma, {}, {});", name("c"), t("a"), t("b")));
+        line(fmt::format("tl::wgmma({}_mma, {}, {});", name("c"), t("a"), t("b")));
       return true;
-    case Op::gemm_add_async:
-      line(fmt::format("tl::gemm_add_async({}_mma, {}_mma, {});", name("c"), name("a"), t("b")));
+    case Op::wgmma_add:
+      line(fmt::format("tl::wgmma_add({}_mma, {}_mma, {});", name("c"), name("a"), t("b")));
       return true;
-    case Op::wait_group:
-      line(fmt::format("tl::wait_group<{}>({}_mma);", e("n"), name("a")));
+    case Op::wgmma_wait:
+      line(fmt::format("tl::wgmma_wait<{}>({}_mma);", e("n"), name("a")));
       return true;
     default:
       return false;

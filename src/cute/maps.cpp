@@ -3,12 +3,13 @@
 // Global coordinates are an identity tensor, partitioned as the accumulator is. A value of a column
 // lies in one lane of each warp and is fetched by a shuffle before the rows that use it; a value of
 // a distance j - i likewise, and then the loop goes from diagonal to diagonal of 8x8 squares.
-#include "tl/maps.h"
+#include "tl/syntax/maps.h"
 
 #include <algorithm>
 
 #include "cute/printer.h"
-#include "tl/writer.h"
+#include "tl/syntax/writer.h"
+#include "tl/traits.h"
 
 namespace kw::cute {
 using namespace tl;
@@ -135,24 +136,15 @@ void Printer::map_tile(const Stmt& s, const Scope& scope) {
 }
 
 bool Printer::map(const Stmt& s, const Scope& scope) {
-  switch (s.op) {
-    case Op::map:
-    case Op::map_at:
-    case Op::map_real:
-    case Op::set_tile:
-      map_tile(s, scope);
-      return true;
-    case Op::map_rows:
-      map_rows(s, scope);
-      return true;
-    case Op::set_rows:
-    case Op::set_columns:
-    case Op::set_diagonals:
-      set_vector(s, scope);
-      return true;
-    default:
-      return false;
-  }
+  if (s.op == Op::map_rows)
+    map_rows(s, scope);
+  else if (has_element(s.op) || s.op == Op::set_tile)
+    map_tile(s, scope);
+  else if (is(s.op, Family::gather))
+    set_vector(s, scope);
+  else
+    return false;
+  return true;
 }
 
 }  // namespace kw::cute

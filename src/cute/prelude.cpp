@@ -29,8 +29,11 @@ constexpr const char* kRows =
 }  // namespace
 
 std::string prelude(Parts parts) {
-  return std::string(kScalars + 1) + kTiles + (parts.hopper ? kHopper : kCopies) +
-         (parts.queue ? kQueue : "") + kRows + (parts.lists ? kLists : "");
+  std::string out = kScalars + 1;
+  for (const char* part : {kTiles, parts.hopper ? kHopper : kCopies, parts.queue ? kQueue : "",
+                           kRows, parts.lists ? kLists : ""})
+    out += part;
+  return out;
 }
 
 }  // namespace kw::cute

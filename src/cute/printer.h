@@ -7,7 +7,7 @@
 #include "cute/expr.h"
 #include "lower/launch_plan.h"
 #include "tl/program.h"
-#include "tl/scope.h"
+#include "tl/scope/scope.h"
 
 namespace kw::cute {
 

@@ -78,7 +78,7 @@ bool Printer::declaration(const Stmt& s, const Scope& scope) {
                            d.name, size("r", ""), size("c", "")));
       return true;
     case Op::row:
-    case Op::partial:
+    case Op::lane_sum:
       for (const Item& d : s.items("d")) {
         if (!d.expr) {
           vector(d, size("r", " / 32"));
@@ -111,16 +111,16 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
     case Op::sync_block:
       line("__syncthreads();");
       return true;
-    case Op::sync_worker:
+    case Op::sync_warpgroup:
       line(fmt::format("cutlass::arch::NamedBarrier::sync(128, {});", e("w")));
       return true;
-    case Op::commit_copies:
+    case Op::cp_async_commit:
       line("cp_async_fence();");
       return true;
-    case Op::wait_copies:
+    case Op::cp_async_wait:
       line(fmt::format("cp_async_wait<{}>();", e("n")));
       return true;
-    case Op::copy_async:
+    case Op::cp_async:
     case Op::copy_in:
       line(fmt::format("tl::{}<{}>({}, {}, {});", word(s.op), e("k"), e("m"), coordinates(s, scope),
                        t("d")));
@@ -129,7 +129,7 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("tl::copy_out<{}>({}, {}, {});", e("k"), t("s"), e("m"),
                        coordinates(s, scope)));
       return true;
-    case Op::copy_tile_async:
+    case Op::cp_async_tile:
     case Op::copy_tile_in:
       line(fmt::format("tl::{}<{}>({}, {}, {}, {});", word(s.op), e("k"), e("m"),
                        coordinates(s, scope), e("j"), t("d")));
@@ -138,8 +138,8 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("tl::copy_tile_out<{}>({}, {}, {}, {});", e("k"), t("s"), e("m"),
                        coordinates(s, scope), e("j")));
       return true;
-    case Op::widen:
-      line(fmt::format("tl::widen<{}>({}, {});", e("k"), t("s"), t("d")));
+    case Op::upcast:
+      line(fmt::format("tl::upcast<{}>({}, {});", e("k"), t("s"), t("d")));
       return true;
     case Op::load:
       line(fmt::format("tl::load(mma, {}, {}_mma);", warp_tile(s, scope, "s"), name("d")));
@@ -152,8 +152,8 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
       line(fmt::format("tl::store_rows(mma, {}, {}, {});", name("s"), e("m"),
                        coordinates(s, scope)));
       return true;
-    case Op::gemm:
-    case Op::gemm_add_transposed:
+    case Op::mma:
+    case Op::mma_add_transposed:
       if (is_operand(s, scope, "a"))
         line(fmt::format("tl::{}_registers(mma, {}_mma, {}_mma, {});", word(s.op), name("c"),
                          name("a"), warp_tile(s, scope, "b")));
@@ -161,22 +161,23 @@ bool Printer::whole_tiles(const Stmt& s, const Scope& scope) {
         line(fmt::format("tl::{}(mma, {}_mma, {}, {});", word(s.op), name("c"),
                          warp_tile(s, scope, "a"), warp_tile(s, scope, "b")));
       return true;
-    case Op::gemm_add:
-      line(fmt::format("tl::gemm_add(mma, {}_mma, {}_mma, {});", name("c"), name("a"),
+    case Op::mma_add:
+      line(fmt::format("tl::mma_add(mma, {}_mma, {}_mma, {});", name("c"), name("a"),
                        warp_tile(s, scope, "b")));
       return true;
-    case Op::reshape:
-      line(fmt::format("tl::reshape({}_mma, {}_mma);", name("s"), name("p")));
+    case Op::to_operand:
+      line(fmt::format("tl::to_operand({}_mma, {}_mma);", name("s"), name("p")));
       return true;
     case Op::fill:
       line(fmt::format("fill({}, float({}));", s.word("t"), e("v")));
       return true;
-    case Op::raise:
-      line(fmt::format("{} = tl::raise({}, {}, {}, {}, {});", s.word("f"), name("m"), name("r"),
-                       name("s"), e("k"), e("e")));
+    case Op::online_max:
+      line(fmt::format("{} = tl::online_max({}, {}, {}, {}, {});", s.word("f"), name("m"),
+                       name("r"), name("s"), e("k"), e("e")));
       return true;
-    case Op::exceeds:
-      line(fmt::format("{} = tl::exceeds({}, {}, {});", s.word("f"), name("m"), name("l"), e("k")));
+    case Op::any_exceeds:
+      line(fmt::format("{} = tl::any_exceeds({}, {}, {});", s.word("f"), name("m"), name("l"),
+                       e("k")));
       return true;
     case Op::row_max:
       line(fmt::format("tl::row_max({}, {});", name("s"), name("m")));

@@ -15,11 +15,12 @@
 #include "propose/anonymous.h"
 #include "propose/answer.h"
 #include "propose/bindings.h"
+#include "propose/family.h"
 #include "propose/judge.h"
 #include "propose/patch.h"
 #include "propose/words.h"
 #include "support/lines.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::eval {
 namespace {
@@ -128,13 +129,13 @@ Conversation converse_in_cuda(const Task& task, Watched& provider, const Options
   Conversation out;
   std::string heard_last = "This is the first attempt.";
   while (static_cast<int>(out.size()) < options.loop.attempts) {
-    const auto user = propose::fill(
-        task.cuda.user,
-        {{"program", propose::numbered(lines)},
-         {"function", propose::describe(judge.nameless().form)},
-         {"letters", judge.nameless().form.product ? task.cuda.product : task.cuda.attention},
-         {"feedback", heard_last}},
-        diagnostics);
+    const auto user =
+        propose::fill(task.cuda.user,
+                      {{"program", propose::numbered(lines)},
+                       {"function", propose::describe(judge.nameless().form)},
+                       {"letters", propose::Family::of(judge.nameless().form).letters(task.cuda)},
+                       {"feedback", heard_last}},
+                      diagnostics);
     if (!user) return {};
     const models::Answer answer =
         provider.ask({"", static_cast<int>(out.size()) + 1, 1, task.cuda.system, *user,

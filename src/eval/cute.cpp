@@ -21,7 +21,7 @@
 namespace kw::eval {
 namespace {
 
-constexpr size_t kMostTold = 4000;  // bytes of what a compiler says
+constexpr size_t kMostOfLog = 4000;  // bytes of what a compiler says
 constexpr const char* kEntry = "attention_fwd";
 
 author::Judged compiled(const Writing& writing, const std::string& text) {
@@ -35,7 +35,7 @@ author::Judged compiled(const Writing& writing, const std::string& text) {
   for (const Diagnostic& one : d.all())
     if (one.severity == Severity::error && judged.refusal.code.empty())
       judged.refusal = {one.code, propose::one_line(one.message)};
-  if (!judged.refusal.code.empty()) judged.details = propose::clipped(render(d), kMostTold);
+  if (!judged.refusal.code.empty()) judged.details = propose::clipped(render(d), kMostOfLog);
   return judged;
 }
 
@@ -58,7 +58,7 @@ bool only_cute_included(const std::string& text, propose::Refusal& refusal) {
         line.find("?\?=") != std::string::npos || line.find("__has_include") != std::string::npos;
     if (!spliced && (!directive || std::regex_match(line, allowed))) continue;
     refusal = {"cute.include",
-               fmt::format("the line `{}` is none that is taken: of the preprocessor's lines there "
+               fmt::format("the line `{}` is not allowed: of the preprocessor's lines there "
                            "are #include <cute/...>, <cutlass/...>, <cuda/...>, #pragma unroll, "
                            "#ifdef and #endif",
                            propose::clipped(line, 80))};

@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "author/site.h"
-#include "driver/tools.h"
+#include "driver/environment/tools.h"
 #include "eval/watched.h"
 #include "propose/propose.h"
 

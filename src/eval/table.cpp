@@ -90,13 +90,12 @@ Sums sums_of(const Line& line) {
 // that is multiplied before it is reshaped into an operand, and a tile read along the wrong side.
 const std::map<std::string, std::vector<std::string>>& confusions() {
   static const std::map<std::string, std::vector<std::string>> all = {
-      {"missing reshape",
-       {"gemm_async.C1", "gemm_add_async.C1", "gemm.C2", "gemm_add.C2", "gemm_add_transposed.C2",
-        "gemm_add_transposed_async.C1"}},
+      {"missing to_operand",
+       {"wgmma.C1", "wgmma_add.C1", "mma.C2", "mma_add.C2", "mma_add_transposed.C2",
+        "wgmma_add_transposed.C1"}},
       {"transposed",
-       {"gemm_async.C2", "gemm_async.C3", "gemm_add_async.C2", "gemm_add_async.C3", "gemm.C3",
-        "gemm_add.C3", "gemm_add_transposed.C3", "gemm_add_transposed_async.C2",
-        "gemm_add_transposed_async.C3"}}};
+       {"wgmma.C2", "wgmma.C3", "wgmma_add.C2", "wgmma_add.C3", "mma.C3", "mma_add.C3",
+        "mma_add_transposed.C3", "wgmma_add_transposed.C2", "wgmma_add_transposed.C3"}}};
   return all;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 
 namespace kw::eval {
 

@@ -1,7 +1,7 @@
-// A tile on its way from global to shared memory: what load_async and multicast_async have in
+// A tile on its way from global to shared memory: what tma_load and tma_load_multicast have in
 // common.
 #pragma once
-#include "exec/exec_ops.h"
+#include "exec/ops/exec_ops.h"
 
 namespace kw::exec {
 
@@ -22,10 +22,11 @@ bool columns_are_panels(Machine& m, const tl::Stmt& s, const Tile& tile, int64_t
                         int64_t columns);
 // Nobody may still read, or wait for, what a slot holds.
 bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
-// Rows of a tensor that whole workers copy: place.tensor and of_rows as above; slot null after a
+// Rows of a tensor that whole warpgroups copy: place.tensor and of_rows as above; slot null after a
 // fault.
-TileCopy worker_copy_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view tile, bool out);
-// Writes the tile's rows to the tensor: of `by` workers, those of the one that asks.
+TileCopy warpgroup_copy_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view tile,
+                           bool out);
+// Writes the tile's rows to the tensor: of `by` warpgroups, those of the one that asks.
 void write_rows(Machine& m, const Agent& a, const tl::Stmt& s, const TileCopy& copy, int64_t by);
 // Arrives at the barrier, whose use completes when the slot has been filled.
 void announce(Machine& m, Agent& a, const tl::Stmt& s, const TileCopy& copy);

@@ -29,10 +29,11 @@ Value flag_of(const Context& c, const std::string& name, const Flag& flag) {
   if (!flag.set)
     return fault(c, "exec.uninitialised", fmt::format("{} is read and was never set", name));
   if (flag.of.stale())
-    return fault(c, "exec.stale",
-                 fmt::format("{} was decided about scores that {} has overwritten: no raise or "
-                             "exceeds has looked at the new ones",
-                             name, cite(*flag.of.scores->latest)));
+    return fault(
+        c, "exec.stale",
+        fmt::format("{} was decided about scores that {} has overwritten: no online_max or "
+                    "any_exceeds has looked at the new ones",
+                    name, cite(*flag.of.scores->latest)));
   return Value::boolean(flag.holds);
 }
 

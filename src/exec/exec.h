@@ -4,7 +4,7 @@
 //
 // It is the meaning of TL, written to be read: one function a statement (exec_<word>), dispatched
 // from ops.def so that a forgotten one does not link, and no code shared with what makes CUDA.
-// Every thread of a loader and every math worker is an agent that runs until it must wait; agents
+// Every thread of a loader and every consumer is an agent that runs until it must wait; agents
 // take turns in one fixed order, so a run is deterministic. Real arithmetic is fp32, each operation
 // rounded once; a product accumulates over ascending k in fp32; exp2, log2, tanh, reciprocal and
 // rsqrt are correctly rounded (what the GPU's approximations lose is measured on the GPU).
@@ -16,7 +16,7 @@
 //   before written, or a barrier that may not be ready · overwrite: a slot filled while in use ·
 //   in_flight: a product's tile touched early · phase: a barrier used out of its turn · origin:
 //   coordinates that are not true · written_twice, unwritten: outputs · multicast: parts of
-//   different tiles · exited: a reach into a thread block that may have ended · layout, shape:
+//   different tiles · exited: a reach into a CTA that may have ended · layout, shape:
 //   tiles that do not fit · bounds, negative, overflow: integers · queue, sync, cluster, launch,
 //   name, type, endless
 #pragma once
@@ -39,7 +39,7 @@ struct Launch {
   // input has.
   std::map<std::string, double> scalars;
   std::map<std::string, int64_t> params;  // overrides of `param`s
-  // Clusters (thread blocks, where the kernel declares no cluster); they share the queue and take
+  // Clusters (CTAs, where the kernel declares no cluster); they share the queue and take
   // turns.
   int grid = 1;
   // The exact reading: real tensors and the scalars in `named` hold the numbers by which this draws
@@ -52,21 +52,22 @@ struct Launch {
   uint64_t seed = 0;       // of what the exact reading leaves open: references, flags
 };
 
-// One key block that a worker multiplied with its query rows.
-struct Visit {
-  int64_t batch, head, row, rows;  // query rows [row, row + rows)
-  int64_t key, keys;               // keys [key, key + keys)
-  bool masked;                     // a map that can write -inf ran on the scores
-  std::string into;                // the accumulator that took what came of them
+// A product of tiles that was added to an accumulator: rows of the left side, and the rows of the
+// right side that it summed over.
+struct Contraction {
+  Place rows, summed;
+  int64_t row_count = 0, summed_count = 0;
+  bool masked = false;  // a map that can write -inf ran on the left side
+  std::string into;     // the accumulator
 };
 
 struct Outcome {
   std::map<std::string, Tensor> outputs;
   std::map<std::string, std::vector<exact::Element>> exact;  // outputs of the exact reading
-  uint8_t branches = 0;            // exact::Opaque of comparisons that decided what ran
-  std::vector<Diagnostic> faults;  // empty, or one
-  std::vector<Visit> visits;       // in the order of execution
-  int64_t statements = 0;          // executed
+  uint8_t branches = 0;                   // exact::Opaque of comparisons that decided what ran
+  std::vector<Diagnostic> faults;         // empty, or one
+  std::vector<Contraction> contractions;  // of tiles whose places are known, as they were executed
+  int64_t statements = 0;                 // executed
 };
 
 // What an observer sees at a statement: the names visible there.
@@ -74,7 +75,7 @@ class View {
  public:
   virtual ~View() = default;
   virtual const Tile* tile(const std::string& name) const = 0;  // accumulator or operand, or null
-  virtual const Row* row(const std::string& name) const = 0;    // row vector or partial, or null
+  virtual const Row* row(const std::string& name) const = 0;    // row vector or lane sum, or null
   virtual double value(const tl::ExprPtr& scalar) const = 0;    // NaN when it has none
   virtual exact::Element element(const tl::ExprPtr& real) const = 0;  // of the exact reading
   virtual int agent() const = 0;

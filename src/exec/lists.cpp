@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "exec/exec_ops.h"
+#include "exec/ops/exec_ops.h"
 #include "exec/reads.h"
 
 namespace kw::exec {
@@ -54,7 +54,7 @@ Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r
 
 // The data may be any, and so may the lists (Launch::any_lists): what the orders of the
 // agents are tried with are lists of every shape, whatever the predicate would say of some data.
-// The shape goes with the list's number and length: all key blocks full; all mixed; some full and
+// The shape goes with the list's number and length: all key blocks full; all partial; some full and
 // the groups' numbers rising, as below a diagonal, or falling; none. Long lists are full but for
 // the end: turns that repeat stand for any number of them.
 Class class_of_shape(int64_t list, int64_t n, int64_t length, int64_t groups) {
@@ -112,8 +112,8 @@ void list_blocks(Machine& m, const Stmt& s, const ScopePtr& scope, int64_t list)
     m.faults.raise("exec.name", &s, "key blocks are listed in a scratch, for 1 group or more");
     return;
   }
-  std::vector<int64_t> full, mixed, values(kGroups + groups, 1);
-  std::vector<int64_t> last(groups, -1);  // of the mixed ones, by group
+  std::vector<int64_t> full, partial, values(kGroups + groups, 1);
+  std::vector<int64_t> last(groups, -1);  // of the partial ones, by group
   for (int64_t n = first; n < end && !m.faults.any(); ++n) {
     const Class found = m.launch.any_lists ? class_of_shape(list, n - first, end - first, groups)
                                            : class_of(m, s, scope, n, groups);
@@ -121,18 +121,18 @@ void list_blocks(Machine& m, const Stmt& s, const ScopePtr& scope, int64_t list)
       full.push_back(n);
     } else if (std::find(found.some.begin(), found.some.end(), true) != found.some.end()) {
       for (int64_t r = 0; r < groups; ++r)
-        if (found.some[r]) last[r] = int64_t(mixed.size());
-      mixed.push_back(n);
+        if (found.some[r]) last[r] = int64_t(partial.size());
+      partial.push_back(n);
     }
   }
-  if (full.empty() && mixed.empty()) mixed.push_back(0);
-  const int64_t count = int64_t(full.size() + mixed.size());
+  if (full.empty() && partial.empty()) partial.push_back(0);
+  const int64_t count = int64_t(full.size() + partial.size());
   values[kCount] = count;
   values[kFull] = int64_t(full.size());
   for (int64_t r = 0; r < groups; ++r)
     values[kGroups + r] = std::max<int64_t>(1, int64_t(full.size()) + last[r] + 1);
   values.insert(values.end(), full.begin(), full.end());
-  values.insert(values.end(), mixed.begin(), mixed.end());
+  values.insert(values.end(), partial.begin(), partial.end());
   if (!m.faults.any()) write_list(m, s, words->second, at, values);
 }
 

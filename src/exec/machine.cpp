@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tl/traits.h"
+
 namespace kw::exec {
 
 using tl::Op;
@@ -61,9 +63,9 @@ class AgentView : public View {
 }  // namespace
 
 std::string Agent::name() const {
-  std::string name = fmt::format("worker {}", worker);
+  std::string name = fmt::format("warpgroup {}", warpgroup);
   if (thread >= 0) name += fmt::format(", thread {}", thread);
-  return block->index == 0 ? name : name + fmt::format(" of thread block {}", block->index);
+  return block->index == 0 ? name : name + fmt::format(" of CTA {}", block->index);
 }
 
 bool Agent::guarded() const {
@@ -82,12 +84,12 @@ Next block_on(Agent& a, const Stmt& s, const std::string& barrier, const std::st
 Machine::Machine(const tl::Program& program, const Launch& launch, Observer* observer)
     : program(program), launch(launch), observer(observer), algebra(launch.algebra) {}
 
-// The agents of the kernel's workers: those of a `worker` that holds threads are its threads.
+// The agents of the kernel's warpgroups: those of a `warpgroup` that holds threads are its threads.
 void Machine::add_agents(ThreadBlock& block) {
-  auto add = [&](int worker, int thread) {
+  auto add = [&](int warpgroup, int thread) {
     Agent a;
     a.index = static_cast<int>(agents.size());
-    a.worker = worker;
+    a.warpgroup = warpgroup;
     a.thread = thread;
     a.block = &block;
     enter(a, kernel->body, std::make_shared<Scope>(nullptr));
@@ -95,18 +97,18 @@ void Machine::add_agents(ThreadBlock& block) {
   };
   if (kernel->op == Op::plan) return add(0, -1);
   const Context c{*this, nullptr, kernel};
-  const int64_t workers = integer_of(c, kernel->expr("t")) / 128;
-  if (kernel->op == Op::workers_kernel) {
-    for (int64_t w = 0; w < workers; ++w) {
+  const int64_t warpgroups = integer_of(c, kernel->expr("t")) / 128;
+  if (kernel->op == Op::warpgroups_kernel) {
+    for (int64_t w = 0; w < warpgroups; ++w) {
       add(w, -1);
       agents.back().frames.back().scope->names[kernel->word("me")] = Value::integer(w);
     }
     return;
   }
-  for (int64_t w = 0; w < workers; ++w) {
+  for (int64_t w = 0; w < warpgroups; ++w) {
     std::vector<int> threads;
     for (const Stmt& s : kernel->body)
-      if (s.op == Op::worker && integer_of({*this, nullptr, &s}, s.expr("k")) == w)
+      if (s.op == Op::warpgroup && integer_of({*this, nullptr, &s}, s.expr("k")) == w)
         for (const Stmt& t : s.body)
           if (t.op == Op::thread) threads.push_back(std::stoi(word_of(t, "k")));
     for (int t : threads) add(w, t);
@@ -114,7 +116,7 @@ void Machine::add_agents(ThreadBlock& block) {
   }
 }
 
-// The thread blocks from number `first` on, as many as a cluster has.
+// The CTAs from number `first` on, as many as a cluster has.
 void Machine::add_cluster(int first) {
   std::vector<ThreadBlock*> cluster;
   for (int rank = 0; rank < ctas; ++rank) {
@@ -132,7 +134,7 @@ void Machine::add_cluster(int first) {
     add_agents(*cluster[last_ahead ? ctas - 1 - n : n]);
 }
 
-// A kernel that asks for its block_index has one thread block for each.
+// A kernel that asks for its block_index has one CTA for each.
 int64_t Machine::clusters() {
   tl::ExprPtr count;
   tl::walk(kernel->body, [&](const Stmt& s) {
@@ -235,7 +237,7 @@ void Machine::report_deadlock() {
   faults.agent = first->name();
   Diagnostic& d = faults.raise(
       "exec.deadlock", first->wait.stmt,
-      fmt::format("{} waits for ever: {}", cite(*first->wait.stmt), first->wait.state));
+      fmt::format("{} can never complete: {}", cite(*first->wait.stmt), first->wait.state));
   for (const Agent& a : agents)
     if (!a.done() && &a != &*first)
       d.notes.push_back(
@@ -243,8 +245,7 @@ void Machine::report_deadlock() {
            a.wait.stmt->span});
   int named = 0;
   tl::walk(program.body, [&](const Stmt& s) {
-    const bool copies =
-        s.op == Op::load_async || s.op == Op::load_tile_async || s.op == Op::multicast_async;
+    const bool copies = tl::is(s.op, tl::Family::copy_in) && s.has("bar");
     const char* hole = copies ? "bar" : s.op == Op::arrive ? "b" : nullptr;
     if (!hole || ++named > 50 || !tl::mentions(s.expr(hole), first->wait.barrier)) return;
     d.notes.push_back({fmt::format("this could have arrived: {}", cite(s)), s.span});
@@ -263,12 +264,11 @@ void Machine::check_end() {
           .raise("exec.in_flight", a.stores.back()->reader,
                  fmt::format("{} may still read shared memory when the kernel ends",
                              cite(*a.stores.back()->reader)))
-          .hint = "end with wait_store by the thread that stored";
+          .hint = "end with tma_store_wait by the thread that stored";
     if (a.reached)
       faults
           .raise("exec.exited", a.reached,
-                 fmt::format("{} reaches into another thread block, which may have ended",
-                             cite(*a.reached)))
+                 fmt::format("{} reaches into another CTA, which may have ended", cite(*a.reached)))
           .hint = "end with sync_cluster";
   }
   faults.agent.clear();
@@ -276,10 +276,10 @@ void Machine::check_end() {
     for (auto& [name, array] : block->arrays)
       for (const SharedSlot& slot : array.slots)
         if (slot.arriving)
-          faults.raise("exec.in_flight", slot.writer,
-                       fmt::format("the bytes of {} are on their way to {} when the kernel ends: "
-                                   "nobody waited for them",
-                                   cite(*slot.writer), name));
+          faults.raise(
+              "exec.in_flight", slot.writer,
+              fmt::format("{} is still in flight into {} at kernel exit; no wait covers it",
+                          cite(*slot.writer), name));
   for (const auto& [name, words] : workspaces)
     for (int64_t word : words)
       if (word != 0)

@@ -1,6 +1,6 @@
-// The machine that runs a program: what the module declares, the thread blocks, the agents.
+// The machine that runs a program: what the module declares, the CTAs, the agents.
 //
-// An agent is one thread of a loader, or a math worker as a whole (its four warps run in step; a
+// An agent is one thread of a loader, or a consumer as a whole (its four warps run in step; a
 // `thread k:` inside it is a guard). It holds a stack of frames, one for each block of statements
 // it is inside. A statement's function does its work and says what comes next: on to the next
 // statement, into a block, or blocked, in which case it is simply run again later; so a function
@@ -71,18 +71,18 @@ struct Wait {
 
 struct Agent {
   int index = 0;
-  int worker = 0;
-  int thread = -1;  // warp number of a loader's thread; -1: the whole worker
+  int warpgroup = 0;
+  int thread = -1;  // warp number of a loader's thread; -1: the whole warpgroup
   ThreadBlock* block = nullptr;
   std::vector<Frame> frames;
   std::map<const tl::Stmt*, Loop> loops;
-  std::vector<Product> products;  // issued and not yet named by a wait_group, in order
+  std::vector<Product> products;  // issued and not yet named by a wgmma_wait, in order
   std::vector<SharedSlot*> stores_reading, stores;
-  // Copies that this worker takes part in: not yet committed, and by commit, in order.
+  // Copies that this warpgroup takes part in: not yet committed, and by commit, in order.
   std::vector<SharedSlot*> copies;
   std::vector<std::vector<SharedSlot*>> commits;
   std::vector<SharedSlot*> unsynced;  // come, or stored, since its last sync
-  std::vector<SharedSlot*> stored;    // by the worker's own store; some may be filled anew since
+  std::vector<SharedSlot*> stored;    // by the warpgroup's own store; some may be filled anew since
   std::map<std::pair<const Barriers*, int64_t>, int64_t> waited;  // (barrier, slot) -> phases seen
   std::optional<int64_t> turn;        // the generation of the named barrier that it waits at
   bool met = false;                   // its cluster, since init: the other CTAs are ready
@@ -121,7 +121,7 @@ struct Machine {
   const tl::Stmt* rows = nullptr;      // the one over rows of operands
   const tl::Stmt* after = nullptr;     // the pass behind the kernel
   std::map<std::string, Parts> parts;  // by scratch
-  int ctas = 1;                        // thread blocks of a cluster
+  int ctas = 1;                        // CTAs of a cluster
 
   std::vector<std::unique_ptr<ThreadBlock>> blocks;
   std::vector<Agent> agents;
@@ -141,7 +141,7 @@ struct Machine {
 
 // Reads the declarations at the head of the module and binds the launch to them.
 bool declare(Machine& m);
-// Makes the shared memory of one thread block.
+// Makes the shared memory of one CTA.
 void declare_shared_memory(Machine& m, ThreadBlock& block);
 
 // Run the pre-passes of a declared module, as far as it has them.
@@ -183,13 +183,15 @@ std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const tl::Stmt& s, std::stri
                               Role role, bool defined);
 std::shared_ptr<Row> row_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
                             bool defined);
+std::shared_ptr<Row> line_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
+                             bool defined);
 
 // A place in shared memory, `q_s[me][u]`.
 struct SharedUse {
   SharedSlot* slot = nullptr;  // null after a fault
   int64_t use = 0;
   bool ring = false;
-  std::string array;  // the slot is number `index` of this array, in every thread block
+  std::string array;  // the slot is number `index` of this array, in every CTA
   size_t index = 0;
 };
 SharedUse shared_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
@@ -206,10 +208,10 @@ BarrierUse barrier_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view 
 bool passed(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 bool is_free(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 void arrive_at(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b, int arrivals);
-// Whether the agent may reach into that thread block of its cluster: the cluster must have met. It
+// Whether the agent may reach into that CTA of its cluster: the cluster must have met. It
 // must meet once more before it ends (check_end).
 bool may_reach(Machine& m, Agent& a, const tl::Stmt& s, const ThreadBlock& block);
-// The barrier at the same place in another thread block of the cluster; barriers is null after a
+// The barrier at the same place in another CTA of the cluster; barriers is null after a
 // fault.
 BarrierUse barrier_in(Machine& m, Agent& a, const tl::Stmt& s, ThreadBlock& block,
                       const BarrierUse& b);
@@ -218,7 +220,7 @@ bool ctas_agree(Machine& m, const tl::Stmt& s);
 std::string state_of(const BarrierUse& b);
 
 // bar.sync: arrives once, then waits for the others of its generation (exec_sync.cpp). What a
-// worker has copied becomes visible to the others when it comes (exec_workers.cpp).
+// warpgroup has copied becomes visible to the others when it comes (exec_warpgroups.cpp).
 Next sync_named(Machine& m, Agent& a, const tl::Stmt& s, int64_t id, int threads);
 void publish_at_sync(Agent& a);
 

@@ -349,7 +349,7 @@ void run_map(Machine& m, Agent& a, const Stmt& s, Tile& target, const std::strin
   }
 }
 
-// Lanes of a partial are mapped one by one, like the columns of a tile.
+// Lanes of a lane sum are mapped one by one, like the columns of a tile.
 void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::string& name) {
   Body body(m, a, s, name, target.lanes, target.rows);
   const int element = body.element_register();

@@ -31,7 +31,7 @@ Dtype element_type(Machine& m, const Stmt& s, const std::string& type) {
 // ---- at the top
 void declare_include(Machine&, const Stmt&) {}
 void declare_level(Machine&, const Stmt&) {}
-void declare_shared(Machine&, const Stmt&) {}  // one a thread block: declare_shared_memory
+void declare_shared(Machine&, const Stmt&) {}  // one a CTA: declare_shared_memory
 
 void declare_element(Machine& m, const Stmt& s) { m.element = element_type(m, s, s.word("t")); }
 
@@ -54,7 +54,7 @@ void declare_toggle(Machine& m, const Stmt& s) {
 void declare_record(Machine& m, const Stmt& s) { m.records[s.word("n")] = &s; }
 void declare_def(Machine& m, const Stmt& s) { m.defs[s.word("n")] = &s; }
 void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
-void declare_workers_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
+void declare_warpgroups_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_lists(Machine& m, const Stmt& s) { m.lists = &s; }
 void declare_rows(Machine& m, const Stmt& s) { m.rows = &s; }
 void declare_after(Machine& m, const Stmt& s) { m.after = &s; }
@@ -168,16 +168,15 @@ void declare_one(Machine& m, const Stmt& s) {
 #define KW_top(word) \
   case Op::word:     \
     return declare_##word(m, s);
-#define KW_args(word) \
-  case Op::word:      \
-    return declare_##word(m, s);
-#define KW_shared(word)
-#define KW_body(word)
-#define OP(word, level, where, holds, cuda, tl, after) KW_##where(word)
+#define KW_args(word) KW_top(word)
+#define KW_shared(word) \
+  case Op::word:        \
+    break;
+#define KW_body(word) KW_shared(word)
+#define OP(word, level, where, holds, ...) KW_##where(word)
 #include "tl/ops.def"
-    default:
-      m.faults.raise("exec.name", &s, fmt::format("{} stands outside a kernel", cite(s)));
   }
+  m.faults.raise("exec.name", &s, fmt::format("{} stands outside a kernel", cite(s)));
 }
 
 // Tensors first: the sizes come from their shapes.
@@ -284,27 +283,34 @@ bool declare(Machine& m) {
   return !m.faults.any();
 }
 
-void declare_shared_memory(Machine& m, ThreadBlock& block) {
-  for (const Stmt& top : m.program.body) {
-    if (top.op != Op::shared) continue;
-    for (const Stmt& s : top.body) {
-      switch (s.op) {
+namespace {
+
+void declare_member(Machine& m, ThreadBlock& block, const Stmt& s) {
+  switch (s.op) {
 #undef KW_top
 #undef KW_args
 #undef KW_shared
-#define KW_top(word)
-#define KW_args(word)
-#define KW_shared(word)          \
-  case Op::word:                 \
-    declare_##word(m, block, s); \
+#undef KW_body
+#define KW_top(word) \
+  case Op::word:     \
     break;
-#define OP(word, level, where, holds, cuda, tl, after) KW_##where(word)
+#define KW_args(word) KW_top(word)
+#define KW_shared(word) \
+  case Op::word:        \
+    return declare_##word(m, block, s);
+#define KW_body(word) KW_top(word)
+#define OP(word, level, where, holds, ...) KW_##where(word)
 #include "tl/ops.def"
-        default:
-          m.faults.raise("exec.name", &s, fmt::format("{} stands in shared:", cite(s)));
-      }
-    }
   }
+  m.faults.raise("exec.name", &s, fmt::format("{} stands in shared:", cite(s)));
+}
+
+}  // namespace
+
+void declare_shared_memory(Machine& m, ThreadBlock& block) {
+  for (const Stmt& top : m.program.body)
+    if (top.op == Op::shared)
+      for (const Stmt& s : top.body) declare_member(m, block, s);
 }
 
 }  // namespace kw::exec

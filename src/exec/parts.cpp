@@ -8,8 +8,8 @@
 // device.
 #include <fmt/format.h>
 
-#include "exec/exec_ops.h"
 #include "exec/machine.h"
+#include "exec/ops/exec_ops.h"
 
 namespace kw::exec {
 
@@ -23,7 +23,7 @@ Parts* parts_of(Machine& m, const Stmt& s) {
   const std::string name = tl::base_name(s.expr("v"));
   const auto words = m.scratches.find(name);
   if (words == m.scratches.end()) {
-    m.faults.raise("exec.name", &s, fmt::format("{} is no scratch", name));
+    m.faults.raise("exec.name", &s, fmt::format("{} is not a scratch", name));
     return nullptr;
   }
   Parts& parts = m.parts[name];
@@ -62,9 +62,8 @@ void add_parts(Machine& m, const Stmt& s, const Context& c) {
       const int64_t at = (x / rows * count + n) * rows + x % rows;
       if (!inside(m, s, *parts, at)) return;
       if (!parts->written[at]) {
-        m.faults.raise(
-            "exec.uninitialised", &s,
-            fmt::format("part {} of row {} is added, and nobody has stored it", n, x % rows));
+        m.faults.raise("exec.uninitialised", &s,
+                       fmt::format("part {} of row {} is added but was never stored", n, x % rows));
         return;
       }
       if (m.algebra)
@@ -116,7 +115,7 @@ void run_after(Machine& m) {
   scope->names[m.after->word("w")] = Value::integer(0);  // a row does not depend on who has it
   const int64_t blocks = integer_of({m, nullptr, m.after}, m.after->expr("g"));
   if (!m.faults.any() && blocks < 1)
-    m.faults.raise("exec.launch", m.after, fmt::format("{} has no thread blocks", cite(*m.after)));
+    m.faults.raise("exec.launch", m.after, fmt::format("{} has no CTAs", cite(*m.after)));
   for (const Stmt& s : m.after->body)
     if (!m.faults.any()) add_parts(m, s, {m, scope.get(), &s});
   m.faults.agent.clear();

@@ -12,8 +12,8 @@
 
 #include <array>
 
-#include "exec/exec_ops.h"
 #include "exec/machine.h"
+#include "exec/ops/exec_ops.h"
 
 namespace kw::exec {
 

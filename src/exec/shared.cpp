@@ -86,7 +86,7 @@ SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view ho
   }
   if (slot.synced != slot.copiers)
     return fault("exec.not_arrived",
-                 fmt::format("{} is read before every worker that copies it has waited for its "
+                 fmt::format("{} is read before every warpgroup that copies it has waited for its "
                              "part and come to a sync",
                              name));
   if (!slot.filled_by && slot.stored_by >= 0 && slot.stored_by != a.index) {
@@ -99,7 +99,7 @@ SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view ho
     }
     if (!arrived)
       return fault("exec.not_arrived",
-                   fmt::format("{} is read before a wait for the worker that stores it", name));
+                   fmt::format("{} is read before a wait for the warpgroup that stores it", name));
     if (!published)
       return fault("exec.not_published",
                    fmt::format("{} is read and was not published before it was handed over", name));

@@ -1,4 +1,4 @@
-// Shared memory and barriers of one thread block, as the hardware has them.
+// Shared memory and barriers of one CTA, as the hardware has them.
 //
 // A barrier of a ring is an mbarrier a slot: it counts arrivals and outstanding bytes, and a phase
 // completes when both are there. The hardware tells phases apart by one bit; the model counts them,
@@ -31,14 +31,14 @@ struct SharedSlot {
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
   bool arriving = false;
-  // Of a slot that whole workers copy: the workers that must, those that have waited for their
-  // part, and those that have come to a sync since. All needed before anybody reads it.
+  // Of a slot that whole warpgroups copy: the warpgroups that must, those that have waited for
+  // their part, and those that have come to a sync since. All needed before anybody reads it.
   uint32_t copiers = 0, opened = 0, copied = 0, synced = 0;
   // Of a slot that the CTAs of a cluster fill together: who has sent its part and who must, a bit
   // for each CTA. One that a single copy fills has no parts.
   uint32_t parts = 0, parts_due = 0;
   int products = 0, stores = 0;  // in flight and reading it
-  // Of a slot that a worker has stored (filled_by is null then): which agent, whether it has
+  // Of a slot that a warpgroup has stored (filled_by is null then): which agent, whether it has
   // published it, and the phases at which it has arrived since the store.
   int stored_by = -1;
   bool published = false;

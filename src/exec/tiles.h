@@ -46,7 +46,7 @@ struct Seen {
   bool stale() const { return scores && scores->products != products; }
 };
 
-// What `raise` or `exceeds` decided, and about which scores.
+// What `online_max` or `any_exceeds` decided, and about which scores.
 struct Flag {
   bool set = false, holds = false;
   Seen of;
@@ -63,7 +63,7 @@ struct Tile {
   bool defined = false;           // every statement writes a tile whole
   Place of_rows, of_columns;
   bool masked = false;  // scores on which a map that can write -inf has run
-  // Products that read or write this register tile and that no wait_group has named yet.
+  // Products that read or write this register tile and that no wgmma_wait has named yet.
   int in_flight = 0;
   const tl::Stmt* issued = nullptr;
   std::shared_ptr<Scores> scores = std::make_shared<Scores>();
@@ -79,19 +79,21 @@ struct Tile {
   const float* row(int r) const { return x.data() + size_t(r) * columns; }
 };
 
-// One value a row. A row vector has the value in every lane; a partial has four lanes, each with
+// One value a row. A row vector has the value in every lane; a lane sum has four lanes, each with
 // its share of the row's columns (columns 2c and 2c+1 of every 8), which total() adds up. A column
 // vector has one value a column, and is a Row whose rows are the columns; a diagonal vector one for
-// each distance of a column and a row of a tile, from the last row and the first column on.
+// each distance of a column and a row of a tile, from the last row and the first column on. A line
+// is a column vector, too, whose values are of a tensor's type.
 struct Row {
   int rows = 0, lanes = 1;
-  bool column = false;
+  bool column = false, line = false;
+  Dtype dtype = Dtype::f32;       // of a line: what it rounds to
   int tile_rows = 0;              // of a diagonal vector
   std::vector<float> x;           // [rows][lanes]
   std::vector<exact::Element> e;  // in the exact reading, instead
   std::vector<int64_t> ints;      // of a vector of ints, in both readings, instead
   bool defined = false;
-  Seen of;  // of a partial: the scores that were summed last
+  Seen of;  // of a lane sum: the scores that were summed last
 
   Row() = default;
   Row(int rows, int lanes, bool exact) : rows(rows), lanes(lanes) {

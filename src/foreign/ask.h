@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "propose/answer.h"
 
 namespace kw::foreign {
@@ -40,8 +40,9 @@ class Asker {
   Asker(models::Provider& provider, int attempts, int answer_tokens)
       : provider_(provider), left_(attempts), answer_tokens_(answer_tokens) {}
 
-  // Asks until `take` has nothing to complain of, or no attempts are left: then false. `question`
-  // is made anew each time: what was taken is part of it. Stops at the first ProviderError.
+  // Asks until `dynamic_tiles` has nothing to complain of, or no attempts are left: then false.
+  // `question` is made anew each time: what was taken is part of it. Stops at the first
+  // ProviderError.
   bool ask(const std::function<Question()>& question,
            const std::function<Complaint(const nlohmann::json&)>& take);
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/launch_spec.h"
+#include "runtime/launch/launch_spec.h"
 #include "support/files.h"
 #include "support/lines.h"
 #include "support/targets.h"
@@ -56,8 +56,8 @@ class Reader {
         fault(field, one.dump() + " is not {\"file\", \"first\", \"last\"}");
         continue;
       }
-      if (!files.contains(r.file)) fault(field, r.file + " is none of the described files");
-      if (r.first < 1 || r.last < r.first) fault(field, one.dump() + " is no range of lines");
+      if (!files.contains(r.file)) fault(field, r.file + " is not one of the described files");
+      if (r.first < 1 || r.last < r.first) fault(field, one.dump() + " is not a range of lines");
       all.push_back(std::move(r));
     }
     return all;
@@ -86,7 +86,7 @@ std::string print(const Range& range) {
 std::optional<Description> read_description(const SourcePtr& text, Diagnostics& diagnostics) {
   const Json json = Json::parse(text->text, nullptr, false);
   if (!json.is_object()) {
-    diagnostics.error("foreign.description", {}, text->name + " is no JSON object");
+    diagnostics.error("foreign.description", {}, text->name + " is not a JSON object");
     return std::nullopt;
   }
   Reader reader(json, text, diagnostics);
@@ -98,7 +98,7 @@ std::optional<Description> read_description(const SourcePtr& text, Diagnostics& 
   for (const Json& file : reader.list("files")) {
     const std::string path = file.value("path", "");
     if (!stays_below(path))
-      reader.fault("files", fmt::format("'{}' is no path below the sources", path));
+      reader.fault("files", fmt::format("'{}' is not a path below the sources", path));
     d.files[path] = file.value("sha256", "");
   }
   d.read = reader.ranges("read", d.files);

@@ -11,9 +11,10 @@
 //
 // Paths are relative to the folder of the sources, which is named apart: a description is ours or
 // the user's, the sources are fetched and stay as they are. "unit" is the translation unit that
-// asks for one instantiation; "launch" is launch.json (runtime/launch_spec.h) without "entry" and
-// "target": the contract between the arguments of the TL program, by their names, and the bytes of
-// the kernel's own struct. {torch} stands for the folder of PyTorch in the chosen Python.
+// asks for one instantiation; "launch" is launch.json (runtime/launch/launch_spec.h) without
+// "entry" and "target": the contract between the arguments of the TL program, by their names, and
+// the bytes of the kernel's own struct. {torch} stands for the folder of PyTorch in the chosen
+// Python.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -90,9 +90,9 @@ std::map<std::string, std::vector<std::string>> apply(const Sources& sources,
     const auto found = sources.lines.find(file);
     if (found == sources.lines.end())
       return refuse("edit.file",
-                    fmt::format("'{}' is none of the files that are shown", file.substr(0, 60)));
+                    fmt::format("'{}' is not one of the files that are shown", file.substr(0, 60)));
     if (e.first < 1 || e.last < e.first || e.last > static_cast<int>(found->second.size()))
-      return refuse("edit.range", fmt::format("lines {} to {} are no lines of {}, which has {}",
+      return refuse("edit.range", fmt::format("{}:{} is not a range of lines of {}, which has {}",
                                               e.first, e.last, file, found->second.size()));
     const bool inserts = e.kind == EditKind::insert_before || e.kind == EditKind::insert_after;
     if (inserts && e.first != e.last)

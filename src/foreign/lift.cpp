@@ -114,7 +114,7 @@ std::optional<Lift> read_lift(const SourcePtr& text, Diagnostics& diagnostics) {
   } catch (const Json::exception& error) {
     diagnostics
         .error("foreign.lift", {text, 0, 0},
-               fmt::format("is no lift that `foreign lift` wrote: {}", error.what()))
+               fmt::format("is not a lift that `foreign lift` wrote: {}", error.what()))
         .hint = "name another folder with --out, or remove this one to begin again";
     return std::nullopt;
   }
@@ -183,7 +183,7 @@ Refusal add_regions(Lift& lift, const Json& answer, const Description& descripti
           return read.holds(r.range.file, r.range.first) && read.holds(r.range.file, r.range.last);
         });
     if (!inside || r.range.last < r.range.first)
-      return refuse(fmt::format("region '{}' is no range of the lines that are shown", r.name));
+      return refuse(fmt::format("region '{}' is not a range of the lines that are shown", r.name));
     for (const Region& other : regions) {
       if (other.name == r.name) return refuse(fmt::format("two regions are named '{}'", r.name));
       if (other.range.file == r.range.file && other.range.first <= r.range.last &&

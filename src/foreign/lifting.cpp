@@ -8,7 +8,7 @@
 #include "propose/manual.h"
 #include "propose/prompt.h"
 #include "support/lines.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::foreign {
 namespace {

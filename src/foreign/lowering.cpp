@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <set>
 
+#include "compile/cubin.h"
 #include "lower/launch_plan.h"
 #include "lower/patch.h"
 #include "propose/prompt.h"
-#include "runtime/cubin.h"
-#include "runtime/launch_spec.h"
+#include "runtime/launch/launch_spec.h"
 #include "support/lines.h"
 
 namespace kw::foreign {
@@ -284,8 +284,8 @@ std::optional<Json> contract(const LowerTask& task, const SourceEdits& edits, Re
   for (const NewArgument& a : edits.arguments) {
     const tl::Stmt* s = declaration(task.target, a.name);
     if (std::erase(due, a.name) == 0 || !s)
-      return refuse("lower.argument",
-                    fmt::format("'{}' is no argument that the change adds", a.name.substr(0, 60)));
+      return refuse("lower.argument", fmt::format("'{}' is not an argument that the change adds",
+                                                  a.name.substr(0, 60)));
     const auto entry = entry_of(task.target, *s, a);
     if (!entry)
       return refuse("lower.argument", fmt::format("argument `{}` cannot be passed in a struct that "

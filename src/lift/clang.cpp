@@ -5,6 +5,7 @@
 
 #include <clang-c/Index.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <memory>
 
 #include "lift/shim.h"
+#include "tl/syntax/renamed.h"
 
 namespace kw::lift {
 namespace {
@@ -78,6 +80,17 @@ std::string text_of(const Library& c, CXString s) {
   return out;
 }
 
+// "`kw::deal` is now `kw::static_tiles`" where clang misses a name that the vocabulary had before;
+// else its message.
+std::string reworded(const std::string& message) {
+  const size_t begin = message.find('\'') + 1, end = message.find("' in namespace 'kw'");
+  const bool names_one = begin > 0 && end != std::string::npos && begin <= end;
+  const std::string was = names_one ? message.substr(begin, end - begin) : "";
+  const std::string_view now = tl::new_name(was);
+  return now.empty() ? "no valid CUDA: " + message
+                     : fmt::format("`kw::{}` is now `kw::{}`", was, now);
+}
+
 void report(const Library& c, CXDiagnostic d, const SourcePtr& cuda, Diagnostics& diagnostics) {
   CXFile file = nullptr;
   unsigned offset = 0;
@@ -89,7 +102,7 @@ void report(const Library& c, CXDiagnostic d, const SourcePtr& cuda, Diagnostics
     span = {cuda, offset, std::min<uint32_t>(offset + 1, cuda->text.size())};
   else if (!name.empty())
     message += " (in " + name + ")";
-  diagnostics.error("lift.invalid", span, "no valid CUDA: " + message);
+  diagnostics.error("lift.invalid", span, reworded(message));
 }
 
 bool report_errors(const Library& c, CXTranslationUnit unit, const SourcePtr& cuda,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "support/diagnostic.h"
-#include "tl/lexer.h"
+#include "tl/syntax/lexer.h"
 
 namespace kw::lift {
 

@@ -8,7 +8,7 @@
 
 #include "lift/clang.h"
 #include "tl/program.h"
-#include "tl/reader.h"
+#include "tl/syntax/reader.h"
 
 namespace kw::lift {
 

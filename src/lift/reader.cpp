@@ -1,8 +1,8 @@
 // Statements from tokens, by the table: the first row that fits is the statement. A row that is
-// more special (worker, thread) stands before the one that would also fit (if).
+// more special (warpgroup, thread) stands before the one that would also fit (if).
 #include "lift/lift.h"
-#include "tl/statements.h"
-#include "tl/table.h"
+#include "tl/syntax/statements.h"
+#include "tl/syntax/table.h"
 
 namespace kw::lift {
 namespace {
@@ -97,7 +97,8 @@ class StatementReader {
     declare_inside(inner, stmt);
     if (!place.braced) return single(r, inner, stmt, place);
     if (!block(r.holds, r.after, inner, stmt.body, place.body)) return false;
-    return !stmt.body.empty() || refuse(place.first, "the block is empty");
+    return !stmt.body.empty() || stmt.op == Op::shared ||  // which lines do without
+           refuse(place.first, "the block is empty");
   }
 
   // The one statement of a block without braces.
@@ -106,8 +107,8 @@ class StatementReader {
     if (!statement(r.holds, inner, stmt.body, place.body)) return false;
     const Op op = stmt.body[0].op;
     // An `else` after it would belong to the inner `if`.
-    return (op != Op::worker && op != Op::workers) ||
-           refuse(place.body[0].first, "a worker stands in braces");
+    return (op != Op::warpgroup && op != Op::warpgroups) ||
+           refuse(place.body[0].first, "a warpgroup stands in braces");
   }
 
   SourcePtr source_;

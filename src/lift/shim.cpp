@@ -46,6 +46,8 @@ KW_SHIM unsigned max(unsigned, unsigned);
 KW_SHIM unsigned min(unsigned, unsigned);
 KW_SHIM int __vimax3_s32(int, int, int);
 template <class T> __attribute__((device)) T __ldg(const T*);
+template <class T> __attribute__((device)) void __stcs(T*, T);
+KW_SHIM uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 KW_SHIM void __trap();
 KW_SHIM int atomicAdd(int*, int);
 KW_SHIM unsigned atomicAdd(unsigned*, unsigned);

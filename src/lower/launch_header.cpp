@@ -307,7 +307,7 @@ std::string listed(const LaunchPlan& plan,
   return out;
 }
 
-// Where thread blocks are to share a multiprocessor, most of its memory must be shared memory: the
+// Where CTAs are to share a multiprocessor, most of its memory must be shared memory: the
 // driver otherwise leaves as much for the L1 cache as one of them can spare.
 std::string load_function(const LaunchPlan& plan) {
   std::string out = fmt::format(
@@ -327,7 +327,7 @@ std::string load_function(const LaunchPlan& plan) {
           side, n, (*passes)[n].entry);
   if (plan.resident > 1)
     out += fmt::format(
-        "  if (result == CUDA_SUCCESS)  // {} thread blocks share a multiprocessor\n"
+        "  if (result == CUDA_SUCCESS)  // {} CTAs share a multiprocessor\n"
         "    result = cuFuncSetAttribute(*kernel, "
         "CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);\n",
         plan.resident);
@@ -408,7 +408,7 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
   out += fmt::format(
       "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n"
-      "  unsigned grid;  // thread blocks, {}\n",
+      "  unsigned grid;  // CTAs, {}\n",
       plan.parameter_bytes,
       plan.cluster > 1 ? fmt::format("in clusters of {}", plan.cluster) : "each alone");
   if (!plan.before.empty())
@@ -428,8 +428,8 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       fmt::format(
           "  [[maybe_unused]] const int64_t SMS = multiprocessors;\n"
           "  const int64_t grid = {};\n"
-          "  if (grid < 1 || grid > INT32_MAX) return \"the grid must have 1 to 2147483647 thread "
-          "blocks\";\n"
+          "  if (grid < 1 || grid > INT32_MAX) return \"the grid must have 1 to 2147483647 "
+          "CTAs\";\n"
           "  plan.grid = unsigned(grid);\n",
           cpp(plan.grid));
   for (const auto& [side, passes] : sides(plan))
@@ -437,7 +437,7 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
       out += fmt::format(
           "  const int64_t grid_{3}_{0} = {1};\n"
           "  if (grid_{3}_{0} < 1 || grid_{3}_{0} > INT32_MAX) return \"{2} must have 1 to "
-          "2147483647 thread blocks\";\n"
+          "2147483647 CTAs\";\n"
           "  plan.grid_{3}[{0}] = unsigned(grid_{3}_{0});\n",
           n, cpp((*passes)[n].grid), (*passes)[n].entry, side);
   out += "  return nullptr;\n}\n";

@@ -1,6 +1,7 @@
 // Reads the facts off the statements: who declares what (args, shared), who moves which tile (the
-// asynchronous copies give the boxes), who hands out blocks (deal, offer or block_index gives the
-// grid), how many thread blocks work as one (cluster) or share a multiprocessor (resident).
+// asynchronous copies give the boxes), who hands out blocks (static_tiles, schedule_tiles or
+// block_index gives the grid), how many CTAs work as one (cluster) or share a multiprocessor
+// (resident).
 #include "lower/launch_plan.h"
 
 #include <fmt/format.h>
@@ -10,8 +11,9 @@
 #include <set>
 
 #include "lower/shared_budget.h"
-#include "tl/laws_target.h"
-#include "tl/panels.h"
+#include "tl/laws/laws_target.h"
+#include "tl/scope/panels.h"
+#include "tl/traits.h"
 
 namespace kw::lower {
 namespace {
@@ -45,7 +47,7 @@ class Planner {
   std::optional<LaunchPlan> run() {
     read_constants();
     const Stmt* kernel = program_.find(Op::kernel);
-    if (!kernel) kernel = program_.find(Op::workers_kernel);
+    if (!kernel) kernel = program_.find(Op::warpgroups_kernel);
     const Stmt* args = program_.find(Op::args);
     const Stmt* shared = program_.find(Op::shared);
     if (!kernel || !args || !shared || !find_blocks(*kernel)) {
@@ -53,15 +55,17 @@ class Planner {
                             : !args   ? "args is"
                             : !shared ? "shared is"
                                       : "all three are";
-      diagnostics_.error("launch.incomplete", kernel ? kernel->span : Span{},
-                         fmt::format("a launch needs kernel, args, shared, and one of deal, offer "
-                                     "and block_index; {} missing",
-                                     missing));
+      diagnostics_.error(
+          "launch.incomplete", kernel ? kernel->span : Span{},
+          fmt::format(
+              "a launch needs kernel, args, shared, and one of static_tiles, schedule_tiles "
+              "and block_index; {} missing",
+              missing));
       return std::nullopt;
     }
     plan_.entry = kernel->word("n");
     plan_.threads = constant(kernel->expr("t"), kernel->span);
-    if (kernel->op == Op::workers_kernel)
+    if (kernel->op == Op::warpgroups_kernel)
       plan_.resident = constant(kernel->expr("r"), kernel->span);
     read_shared(*shared);
     find_parts();
@@ -119,15 +123,15 @@ class Planner {
 
   // How many blocks of the output there are, and who says so.
   bool find_blocks(const Stmt& kernel) {
-    const Stmt* dealt = program_.find(Op::deal);
-    if (!dealt) dealt = program_.find(Op::offer);
+    const Stmt* dealt = program_.find(Op::static_tiles);
+    if (!dealt) dealt = program_.find(Op::schedule_tiles);
     if (dealt) blocks_ = dealt->expr("n");
     const auto in = [&](const ExprPtr& e) {
       tl::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
         if (x->kind != ExprKind::call || x->text != "block_index") return nullptr;
         if (one_each_ && tl::print(blocks_) != tl::print(x->args[0]))
           refuse("launch.grid", kernel.span,
-                 fmt::format("block_index is asked of {} thread blocks here and of {} there",
+                 fmt::format("block_index is asked of {} CTAs here and of {} there",
                              tl::print(blocks_), tl::print(x->args[0])));
         blocks_ = x->args[0];
         one_each_ = true;
@@ -142,16 +146,15 @@ class Planner {
     return blocks_ != nullptr;
   }
 
-  // One thread block for each block of the output where it asks for its number; else one cluster
+  // One CTA for each block of the output where it asks for its number; else one cluster
   // for each, but no more than the GPU runs at a time.
   void read_grid() {
     const Stmt* cluster = program_.find(Op::cluster);
     if (cluster) plan_.cluster = constant(cluster->expr("k"), cluster->span);
     if (plan_.cluster < 1 || plan_.cluster > kLargestCluster)
-      return refuse(
-          "launch.cluster", cluster->span,
-          fmt::format("a cluster of {} thread blocks; every GPU with clusters runs 1 to {}",
-                      plan_.cluster, kLargestCluster));
+      return refuse("launch.cluster", cluster->span,
+                    fmt::format("a cluster of {} CTAs; every GPU with clusters runs 1 to {}",
+                                plan_.cluster, kLargestCluster));
     const ExprPtr sms = tl::name("SMS"), k = tl::integer(plan_.cluster);
     plan_.grid = one_each_ ? blocks_
                  : plan_.cluster == 1
@@ -195,7 +198,7 @@ class Planner {
   // Tensors whose copies move parts of rows.
   void find_parts() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::load_tile_async || s.op == Op::store_tile_async)
+      if (tl::traits(s.op).async == tl::Async::tma && tl::traits(s.op).part_of_rows)
         parts_of_rows_.insert(tl::base_name(s.expr("m")));
     });
   }
@@ -221,10 +224,10 @@ class Planner {
   }
 
   // What one copy moves: a tile, of which a tensor to be written may have fewer columns, or the
-  // part that each thread block of a cluster fetches for all.
+  // part that each CTA of a cluster fetches for all.
   Box box_of(const Stmt& s, Box tile, int64_t tensor_columns) {
-    if (s.op == Op::store_async) tile.columns = std::min(tile.columns, tensor_columns);
-    if (s.op != Op::multicast_async) return tile;
+    if (s.op == Op::tma_store) tile.columns = std::min(tile.columns, tensor_columns);
+    if (s.op != Op::tma_load_multicast) return tile;
     const int64_t k = constant(s.expr("k"), s.span);
     const auto part = tl::multicast_box(tile, k);
     if (!part)
@@ -252,7 +255,7 @@ class Planner {
   // Threads that copy a tile share out its rows; a row of the tensor is a row of the tile.
   void read_rows(const Stmt& s) {
     const std::string tensor = tl::base_name(s.expr("m")),
-                      tile = tl::base_name(s.expr(s.op == Op::copy_out ? "s" : "d"));
+                      tile = tl::base_name(s.expr(tl::is(s.op, tl::Family::copy_out) ? "s" : "d"));
     const Stmt* declared = nullptr;
     for (const Stmt& a : program_.find(Op::args)->body)
       for (const Item& d : a.items("d"))
@@ -272,12 +275,15 @@ class Planner {
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::copy_out) read_rows(s);
-      if (s.op == Op::copy_tile_async || s.op == Op::copy_tile_in || s.op == Op::copy_tile_out)
-        copied_by_rows_.insert(tl::base_name(s.expr("m")));
-      const bool part = s.op == Op::load_tile_async || s.op == Op::store_tile_async;
-      const bool stores = s.op == Op::store_async || s.op == Op::store_tile_async;
-      if (!part && !stores && s.op != Op::load_async && s.op != Op::multicast_async) return;
+      if (!tl::is_copy(s.op)) return;
+      const bool part = tl::traits(s.op).part_of_rows, stores = tl::is(s.op, tl::Family::copy_out);
+      if (tl::traits(s.op).async != tl::Async::tma) {
+        if (part)
+          copied_by_rows_.insert(tl::base_name(s.expr("m")));
+        else
+          read_rows(s);
+        return;
+      }
       const std::string tensor = tl::base_name(s.expr("m"));
       const auto tile = tiles_.find(tl::base_name(s.expr(stores ? "s" : "d")));
       const auto columns = columns_.find(tensor);
@@ -308,7 +314,7 @@ class Planner {
     for (const Item& d : s.items("d")) {
       LaunchArgument a;
       a.name = d.name;
-      if (s.op == Op::arg_tiled || s.op == Op::arg_tensor) {
+      if (tl::is(s.op, tl::Family::tensor)) {
         const Item& access = s.items("t")[0];
         a.written = access.name == "out";
         a.rows = access.name == "scratch";
@@ -375,7 +381,7 @@ class Planner {
   std::set<std::string> parts_of_rows_;     // tiled tensors that move in parts of rows
   std::vector<SharedLine> shared_lines_;
   ExprPtr blocks_;                      // of the output
-  bool one_each_ = false;               // there is a thread block for each of them
+  bool one_each_ = false;               // there is a CTA for each of them
   int64_t offset_ = 0, alignment_ = 1;  // of the argument struct, which its widest field aligns
   bool failed_ = false;
 };

@@ -46,9 +46,9 @@ struct LaunchPlan {
   std::string entry;
   std::string target;  // "sm_90a"
   int64_t threads = 0, shared_bytes = 0, parameter_bytes = 0;
-  int64_t cluster = 1;   // thread blocks that share their shared memory
-  int64_t resident = 1;  // thread blocks that are to share a multiprocessor
-  tl::ExprPtr grid;      // thread blocks, a multiple of cluster; over sizes, values and SMS
+  int64_t cluster = 1;   // CTAs that share their shared memory
+  int64_t resident = 1;  // CTAs that are to share a multiprocessor
+  tl::ExprPtr grid;      // CTAs, a multiple of cluster; over sizes, values and SMS
   std::map<std::string, int64_t> constants;
   std::vector<LaunchArgument> arguments;
   std::vector<tl::ExprPtr> requirements;  // conditions over sizes

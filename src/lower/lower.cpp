@@ -9,10 +9,10 @@
 
 #include "lower/layout.h"
 #include "lower/print_module.h"
-#include "tl/diff.h"
-#include "tl/scope.h"
-#include "tl/statements.h"
-#include "tl/table.h"
+#include "tl/analysis/diff.h"
+#include "tl/scope/scope.h"
+#include "tl/syntax/statements.h"
+#include "tl/syntax/table.h"
 
 namespace kw::lower {
 namespace {

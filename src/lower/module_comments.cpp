@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
-#include "tl/expr.h"
+#include "tl/syntax/expr.h"
+#include "tl/traits.h"
 
 namespace kw::lower {
 namespace {
@@ -42,9 +44,16 @@ struct Seen {
     walk(program.body, [&](const Stmt& s) { of[s.op].push_back(&s); });
   }
   bool any(std::initializer_list<Op> ops) const {
-    for (Op op : ops)
-      if (of.count(op)) return true;
-    return false;
+    return std::any_of(ops.begin(), ops.end(), [&](Op op) { return of.count(op) > 0; });
+  }
+  bool any(Family family) const {
+    return any_of([&](Op op) { return is(op, family); });
+  }
+  bool any(Family family, Async async) const {
+    return any_of([&](Op op) { return is(op, family) && traits(op).async == async; });
+  }
+  bool any(Needs needs) const {
+    return any_of([&](Op op) { return traits(op).needs == needs; });
   }
   // Each once, in the order of the text.
   std::vector<std::string> names(std::initializer_list<Op> ops, const char* hole) const {
@@ -59,15 +68,13 @@ struct Seen {
       if (w == word) return;
     out.push_back(word);
   }
-};
 
-const std::initializer_list<Op> kProducts = {Op::gemm,
-                                             Op::gemm_async,
-                                             Op::gemm_add,
-                                             Op::gemm_add_transposed,
-                                             Op::gemm_add_async,
-                                             Op::gemm_add_transposed_async,
-                                             Op::gemm_add_columns_async};
+ private:
+  template <class Test>
+  bool any_of(Test test) const {
+    return std::any_of(of.begin(), of.end(), [&](const auto& s) { return test(s.first); });
+  }
+};
 
 Sentence what(const Seen& seen) {
   std::vector<std::string> in, out;
@@ -80,14 +87,14 @@ Sentence what(const Seen& seen) {
         if (s->word("t") != "scratch") (s->word("t") == "in" ? in : out).push_back(d.name);
   Sentence text = fmt::format("Reads {} and writes {}.", joined(in), joined(out));
   std::vector<std::string> products;
-  for (Op op : kProducts)
-    if (const auto found = seen.of.find(op); found != seen.of.end())
-      for (const Stmt* s : found->second) {
+  for (const auto& [op, all] : seen.of)  // in the order of the table
+    if (is(op, Family::contract))
+      for (const Stmt* s : all) {
         std::string head = print_head(*s);
         Seen::add(products, head.substr(head.find(' ') + 1));
       }
   if (!products.empty()) text += " The products: " + joined(products) + ".";
-  if (seen.any({Op::raise, Op::exceeds}))
+  if (seen.any({Op::online_max, Op::any_exceeds}))
     text +=
         " The exponentials of a row have a running reference: when it is raised, what was summed "
         "before is multiplied by a factor.";
@@ -95,35 +102,34 @@ Sentence what(const Seen& seen) {
 }
 
 Sentence who(const Stmt& kernel, const Seen& seen) {
-  Sentence text = fmt::format("A thread block has {} threads", print(kernel.expr("t")));
-  if (kernel.op == Op::workers_kernel)
-    text +=
-        fmt::format(", in workers of 128 that all do the same; {} of them share a multiprocessor.",
-                    print(kernel.expr("r")));
+  Sentence text = fmt::format("A CTA has {} threads", print(kernel.expr("t")));
+  if (kernel.op == Op::warpgroups_kernel)
+    text += fmt::format(
+        ", in warpgroups of 128 that all do the same; {} of them share a multiprocessor.",
+        print(kernel.expr("r")));
   else
-    text += ", in workers of 128: one loads and stores, the others calculate.";
+    text += ", in warpgroups of 128: one loads and stores, the others calculate.";
   if (const auto found = seen.of.find(Op::cluster); found != seen.of.end())
     text += fmt::format(" Clusters have {} of them.", print(found->second[0]->expr("k")));
-  if (seen.any({Op::take, Op::take_warp})) text += " Blocks of the output are taken from a queue.";
-  if (seen.any({Op::deal})) text += " Blocks of the output are dealt out in turn.";
+  if (seen.any({Op::dynamic_tiles, Op::dynamic_tiles_warp}))
+    text += " Blocks of the output are taken from a queue.";
+  if (seen.any({Op::static_tiles})) text += " Blocks of the output are dealt out in turn.";
   return text;
 }
 
 Sentence how(const Seen& seen) {
   std::vector<std::string> ways;
-  if (seen.any({Op::load_async, Op::load_tile_async, Op::multicast_async}))
-    ways.push_back("by the copy engine (TMA)");
-  if (seen.any({Op::copy_async, Op::copy_tile_async}))
+  if (seen.any(Family::copy_in, Async::tma)) ways.push_back("by the copy engine (TMA)");
+  if (seen.any(Family::copy_in, Async::cp_async))
     ways.push_back("by asynchronous copies of all threads (cp.async)");
-  if (seen.any({Op::copy_in, Op::copy_tile_in}))
+  if (seen.any(Family::copy_in, Async::none))
     ways.push_back("through the registers of all threads");
   Sentence text;
   if (!ways.empty()) text = "Tiles come " + joined(ways) + ". ";
-  if (seen.any({Op::widen})) text += "FP8 becomes 16 bits wide in shared memory. ";
-  if (seen.any({Op::gemm_async, Op::gemm_add_async, Op::gemm_add_transposed_async,
-                Op::gemm_add_columns_async}))
-    text += "Products are issued by whole workers (wgmma) and awaited later.";
-  else if (seen.any({Op::gemm, Op::gemm_add, Op::gemm_add_transposed}))
+  if (seen.any({Op::upcast})) text += "FP8 becomes 16 bits wide in shared memory. ";
+  if (seen.any(Family::contract, Async::wgmma))
+    text += "Products are issued by whole warpgroups (wgmma) and awaited later.";
+  else if (seen.any(Family::contract))
     text += "Warps issue their own products (mma).";
   return text;
 }
@@ -146,13 +152,9 @@ Sentence memory(const Seen& seen) {
 // The oldest target that has every statement's instructions.
 Sentence target(const Seen& seen) {
   const bool bf16 = seen.of.count(Op::element) && seen.of.at(Op::element)[0]->word("t") == "bf16";
-  if (seen.any({Op::load_async, Op::load_tile_async, Op::multicast_async, Op::store_async,
-                Op::store_tile_async, Op::gemm_async, Op::gemm_add_async,
-                Op::gemm_add_transposed_async, Op::cluster, Op::barrier, Op::cluster_barrier,
-                Op::queue}))
-    return "for Hopper (sm_90a)";
-  if (seen.any({Op::widen})) return "for sm_89 and later";
-  if (bf16 || seen.any({Op::copy_async, Op::copy_tile_async})) return "for sm_80 and later";
+  if (seen.any(Needs::hopper)) return "for Hopper (sm_90a)";
+  if (seen.any(Needs::fp8)) return "for sm_89 and later";
+  if (bf16 || seen.any(Needs::ampere)) return "for sm_80 and later";
   return "for sm_75 and later";
 }
 
@@ -214,13 +216,15 @@ void Comments::note_constants() {
         add(s.expr("r"), "rows of " + d.name);
         if (s.op == Op::ring) add(s.expr("n"), "slots of " + d.name);
       }
-    if (s.op == Op::workers_kernel) {
-      add(s.expr("r"), "thread blocks that share a multiprocessor");
+    if (s.op == Op::warpgroups_kernel) {
+      add(s.expr("r"), "CTAs that share a multiprocessor");
       const ExprPtr& t = s.expr("t");
-      if (t->kind == ExprKind::binary && t->text == "*") add(t->args[1], "workers of 128 threads");
+      if (t->kind == ExprKind::binary && t->text == "*")
+        add(t->args[1], "warpgroups of 128 threads");
     }
     if (s.op == Op::cluster) add(s.expr("k"), "CTAs of a cluster");
-    if (s.op == Op::worker || s.op == Op::workers) add(s.expr("r"), "registers of each thread");
+    if (s.op == Op::warpgroup || s.op == Op::warpgroups)
+      add(s.expr("r"), "registers of each thread");
     if (s.op == Op::arg_size && print_head(s) == "blocks: size = ceil_div(M, BM) * H * B")
       Seen::add(of["BM"], "query rows of a block of the output");
   });
@@ -231,11 +235,8 @@ void Comments::note_constants() {
 void Comments::note_tiles() {
   std::map<std::string, std::vector<std::string>> in, out;
   walk(program_.body, [&](const Stmt& s) {
-    if (s.op == Op::copy_async || s.op == Op::copy_in || s.op == Op::load_async ||
-        s.op == Op::load_tile_async || s.op == Op::multicast_async)
-      Seen::add(in[base_name(s.expr("d"))], base_name(s.expr("m")));
-    if (s.op == Op::copy_out || s.op == Op::store_async || s.op == Op::store_tile_async)
-      Seen::add(out[base_name(s.expr("s"))], base_name(s.expr("m")));
+    if (is(s.op, Family::copy_in)) Seen::add(in[base_name(s.expr("d"))], base_name(s.expr("m")));
+    if (is(s.op, Family::copy_out)) Seen::add(out[base_name(s.expr("s"))], base_name(s.expr("m")));
   });
   for (const auto& [tile, from] : in)
     note(tile, out.count(tile) ? joined(from) + ", in the end " + joined(out[tile]) : joined(from));
@@ -243,7 +244,7 @@ void Comments::note_tiles() {
 
 void Comments::note_rows() {
   walk(program_.body, [&](const Stmt& s) {
-    if (s.op == Op::raise) {
+    if (s.op == Op::online_max) {
       note(base_name(s.expr("m")), "the reference of the exponentials");
       note(base_name(s.expr("r")), "what earlier terms are multiplied by");
     }
@@ -267,7 +268,7 @@ std::string Comments::beside(const Stmt& stmt) const {
   const auto found = known_texts().find(print_head(stmt));
   if (found != known_texts().end()) return found->second;
   if (stmt.op != Op::param && stmt.op != Op::tile && stmt.op != Op::ring && stmt.op != Op::row &&
-      stmt.op != Op::partial)
+      stmt.op != Op::lane_sum)
     return "";
   std::vector<std::string> said;
   const auto& declared = stmt.items("d");

@@ -6,8 +6,9 @@
 #include <memory>
 
 #include "lower/module_comments.h"
-#include "tl/scope.h"
-#include "tl/statements.h"
+#include "tl/scope/scope.h"
+#include "tl/syntax/statements.h"
+#include "tl/traits.h"
 
 namespace kw::lower {
 namespace {
@@ -20,39 +21,50 @@ constexpr size_t kOneLine = 120;       // a block of one statement stands behind
 enum class Part { names, steps, loops, rest };
 
 Part part_of(const Stmt& s) {
-  switch (s.op) {
-    case Op::cluster:
-    case Op::let:
-    case Op::var:
-    case Op::flag:
-    case Op::accumulator:
-    case Op::operand:
-    case Op::row:
-    case Op::column:
-    case Op::diagonal:
-    case Op::partial:
-      return Part::names;
-    case Op::step:
-      return Part::steps;
-    case Op::worker:
-    case Op::workers:
-    case Op::deal:
-    case Op::take:
-    case Op::take_warp:
-    case Op::down_rolled:
-    case Op::down:
-    case Op::descend:
-    case Op::each_row:
-      return Part::loops;
-    default:
+  switch (traits(s.op).family) {
+    case Family::registers:
+    case Family::value:
+      return s.op == Op::count ? Part::rest : Part::names;
+    case Family::role:
+      return s.op == Op::cluster                               ? Part::names
+             : s.op == Op::warpgroup || s.op == Op::warpgroups ? Part::loops
+                                                               : Part::rest;
+    case Family::branch:
+      return s.op == Op::step ? Part::steps : Part::rest;
+    case Family::tiles:
+      return is_loop(s.op) ? Part::loops : Part::rest;
+    case Family::loop:
+      return s.op == Op::range ? Part::rest : Part::loops;  // a range is part of a calculation
+    case Family::rows:
+      return s.op == Op::each_row ? Part::loops : Part::rest;
+    case Family::module:
+    case Family::constant:
+    case Family::section:
+    case Family::tensor:
+    case Family::argument:
+    case Family::memory:
+    case Family::barrier:
+    case Family::function:
+    case Family::kernel:
+    case Family::pass:
+    case Family::plan:
+    case Family::sync:
+    case Family::copy_in:
+    case Family::copy_out:
+    case Family::move:
+    case Family::result:
+    case Family::contract:
+    case Family::map:
+    case Family::gather:
+    case Family::reduce:
       return Part::rest;
   }
+  return Part::rest;
 }
 
 // The blocks that a kernel is made of, in contrast to those of a calculation.
 bool has_parts(Op op) {
-  return op == Op::kernel || op == Op::workers_kernel || op == Op::workers || op == Op::deal ||
-         op == Op::take || op == Op::take_warp;
+  return is(op, Family::kernel) || op == Op::warpgroups || (is(op, Family::tiles) && is_loop(op));
 }
 
 class Module {
@@ -76,9 +88,7 @@ class Module {
   // An argument, a tile, a record: statements of one kind stand together at the top of the file.
   static bool apart(const Stmt& a, const Stmt& b) {
     const bool block = row(a.op).holds != Block::none || row(b.op).holds != Block::none;
-    const auto constant = [](Op op) {
-      return op == Op::element || op == Op::param || op == Op::toggle;
-    };
+    const auto constant = [](Op op) { return op == Op::element || is(op, Family::constant); };
     return block || !(a.op == b.op || (constant(a.op) && constant(b.op)));
   }
 
@@ -133,7 +143,7 @@ class Module {
     return true;
   }
 
-  // A head with statements of its own behind the brace (a kernel's shared memory, a worker's
+  // A head with statements of its own behind the brace (a kernel's shared memory, a warpgroup's
   // registers) has a line for each of them; a directive stands at the margin.
   void opened(const std::string& head, const std::string& indent, const std::string& deeper,
               const std::string& comment) {

@@ -13,12 +13,12 @@ bool fits_target(const LaunchPlan& plan, const std::vector<SharedLine>& lines, c
   const int64_t taken = plan.resident * (plan.shared_bytes + limits->reserved_bytes);
   std::string message;
   if (plan.shared_bytes > limits->block_shared_bytes)
-    message = fmt::format("a thread block takes {} bytes of shared memory, {} has {}",
-                          plan.shared_bytes, plan.target, limits->block_shared_bytes);
+    message = fmt::format("a CTA takes {} bytes of shared memory, {} has {}", plan.shared_bytes,
+                          plan.target, limits->block_shared_bytes);
   else if (taken > limits->processor_shared_bytes)
-    message = fmt::format(
-        "{} thread blocks that share a multiprocessor take {} bytes of shared memory, {} has {}",
-        plan.resident, taken, plan.target, limits->processor_shared_bytes);
+    message =
+        fmt::format("{} CTAs that share a multiprocessor take {} bytes of shared memory, {} has {}",
+                    plan.resident, taken, plan.target, limits->processor_shared_bytes);
   if (message.empty()) return true;
   Diagnostic& d = diagnostics.error("launch.shared", where, message);
   for (const SharedLine& line : lines)

@@ -6,7 +6,7 @@
 #pragma once
 #include <mutex>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "models/settings.h"
 
 namespace kw::models {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <set>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "support/process.h"
 
 namespace kw::models {

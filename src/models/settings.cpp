@@ -23,7 +23,7 @@ constexpr Setting kTable[] = {
     {"key_env", SettingType::text,
      "the environment variable with the key; left out: OPENAI_API_KEY or ANTHROPIC_API_KEY"},
     {"key_command", SettingType::text, "a shell command that prints the key"},
-    {"allow_http", SettingType::flag, "allow http:// to other machines, where anybody can listen"},
+    {"allow_http", SettingType::flag, "allow http:// to other machines, where anyone can listen"},
     {"body", SettingType::object,
      "a JSON object of more fields for each request, e.g. '{\"temperature\": 0}'"},
     {"budget_calls", SettingType::count, "at most so many requests, repeated ones included"},
@@ -44,7 +44,7 @@ constexpr Setting kTable[] = {
      "how long to wait for an answer in a folder (0: not at all)"},
 };
 
-[[noreturn]] void refuse(const std::string& line) {
+[[noreturn]] void refuse_setting(const std::string& line) {
   throw ProviderError(ProviderError::Kind::bad_request, line);
 }
 
@@ -81,24 +81,26 @@ bool fits(const Json& value, SettingType type) {
 }
 
 void demand_known(const Json& settings, const std::string& from) {
-  if (!settings.is_object()) refuse(fmt::format("{} is no JSON object of settings", from));
+  if (!settings.is_object())
+    refuse_setting(fmt::format("{} is not a JSON object of settings", from));
   for (const auto& [name, value] : settings.items()) {
     const Setting* found = nullptr;
     for (const Setting& s : kTable)
       if (name == s.name) found = &s;
-    if (!found) refuse(fmt::format("{} has a setting '{}', which there is not", from, name));
+    if (!found)
+      refuse_setting(fmt::format("{} has a setting '{}', which there is not", from, name));
     if (!fits(value, found->type))
-      refuse(fmt::format("{}: '{}' is {}, and must be {}", from, name,
-                         value.dump(-1, ' ', false, Json::error_handler_t::replace),
-                         words(found->type)));
+      refuse_setting(fmt::format("{}: '{}' is {}, and must be {}", from, name,
+                                 value.dump(-1, ' ', false, Json::error_handler_t::replace),
+                                 words(found->type)));
   }
 }
 
 Json read_file(const std::string& file) {
   const SourcePtr source = read_source(file);
-  if (!source) refuse(fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
+  if (!source) refuse_setting(fmt::format("cannot read '{}': {}", file, std::strerror(errno)));
   const Json settings = Json::parse(source->text, nullptr, false);
-  if (settings.is_discarded()) refuse(fmt::format("'{}' is no JSON", file));
+  if (settings.is_discarded()) refuse_setting(fmt::format("'{}' is not JSON", file));
   demand_known(settings, fmt::format("'{}'", file));
   return settings;
 }
@@ -110,13 +112,13 @@ void take(const Json& settings, const char* name, T& into) {
 
 void demand_agreement(const Settings& s) {
   if (!s.key_env.empty() && !s.key_command.empty())
-    refuse("a key is to come from --key-env and from --key-command: give one of them");
+    refuse_setting("a key is to come from --key-env and from --key-command: give one of them");
   if (s.budget_dollars > 0 && (s.price_in < 0 || s.price_out < 0))
-    refuse(fmt::format("a budget of {} dollars and no price: give --price-in and --price-out",
-                       s.budget_dollars));
+    refuse_setting(fmt::format(
+        "a budget of {} dollars and no price: give --price-in and --price-out", s.budget_dollars));
   for (const char* ours : {"messages", "input", "model", "stream", "system", "instructions"})
     if (s.body.contains(ours))
-      refuse(
+      refuse_setting(
           fmt::format("--body has '{}', which is set by the request itself: leave it out", ours));
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "models/make_provider.h"
+#include "models/providers/make_provider.h"
 
 namespace kw::models {
 

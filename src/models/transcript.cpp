@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "models/provider_error.h"
+#include "models/providers/provider_error.h"
 #include "models/secret.h"
-#include "models/utf8.h"
+#include "models/wire/utf8.h"
 #include "support/files.h"
 #include "support/source.h"
 
@@ -25,7 +25,7 @@ Json request_json(const Request& r) {
   for (const std::string* text : {&r.stage, &r.system, &r.user})
     if (const auto at = not_utf8(*text))
       throw ProviderError(ProviderError::Kind::bad_request,
-                          fmt::format("the request is no UTF-8 at byte {}: convert it", *at));
+                          fmt::format("the request is not UTF-8 at byte {}: convert it", *at));
   return {{"stage", redacted(r.stage)},   {"attempt", r.attempt},     {"sample", r.sample},
           {"system", redacted(r.system)}, {"user", redacted(r.user)}, {"schema", r.schema},
           {"most_tokens", r.most_tokens}};
@@ -42,7 +42,7 @@ void put_bytes(Json& object, const std::string& name, const std::string& bytes) 
 std::string bytes_of(const Json& object, const std::string& name) {
   if (object.contains(name)) return object.at(name).get<std::string>();
   const auto bytes = from_base64(object.at(name + "_base64").get<std::string>());
-  if (!bytes) throw std::runtime_error(fmt::format("'{}_base64' is no base64", name));
+  if (!bytes) throw std::runtime_error(fmt::format("'{}_base64' is not base64", name));
   return *bytes;
 }
 
@@ -54,7 +54,7 @@ Int whole(const Json& object, const char* name) {
   const bool fits = n.is_number_unsigned()  ? n.get<uint64_t>() <= uint64_t(kMost)
                     : n.is_number_integer() ? n.get<int64_t>() >= std::numeric_limits<Int>::min()
                                             : false;
-  if (!fits) throw std::runtime_error(fmt::format("'{}' is no whole number that fits", name));
+  if (!fits) throw std::runtime_error(fmt::format("'{}' is not a whole number in range", name));
   return n.get<Int>();
 }
 
@@ -112,7 +112,7 @@ Record from_line(const std::string& text) {
     }
     const std::string kind = line.at("error").at("kind").get<std::string>();
     const auto known = kind_named(kind);
-    if (!known) throw std::runtime_error(fmt::format("there is no kind of error '{}'", kind));
+    if (!known) throw std::runtime_error(fmt::format("unknown kind of error '{}'", kind));
     record.error = ProviderError(*known, bytes_of(line["error"], "line"));
     return record;
   } catch (const Json::exception& e) {
@@ -139,7 +139,7 @@ std::vector<Record> read_transcript(const std::filesystem::path& file) {
     try {
       records.push_back(from_line(text));
     } catch (const std::runtime_error& e) {
-      refuse(fmt::format("line {} is no record of a transcript: {}", line, e.what()));
+      refuse(fmt::format("line {} is not a record of a transcript: {}", line, e.what()));
     }
   }
   return records;
@@ -180,7 +180,7 @@ std::string readable(const std::vector<Record>& records) {
                        a.who == "by hand" ? "" : "by ", a.who, a.tokens_in, a.tokens_out,
                        a.complete ? "" : "; cut off");
     const auto bad = not_utf8(a.text);
-    out += bad ? fmt::format("    {} bytes, no UTF-8 from byte {} on; base64:\n", a.text.size(),
+    out += bad ? fmt::format("    {} bytes, not UTF-8 from byte {} on; base64:\n", a.text.size(),
                              *bad) +
                      indented(to_base64(a.text))
                : indented(a.text);

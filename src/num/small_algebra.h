@@ -3,7 +3,7 @@
 // A number is a residue modulo p = 65267, which a 16-bit tile holds, and one modulo q = (p - 1) /
 // 2, the number as an exponent; exp2(x) is 4^(x mod q) modulo p. Both in an element's first two
 // words; its third is 0. cuda/kw/exact/real.cuh says what is what and computes the same on the GPU;
-// the two share no code, and tests/unit/num_small.cpp holds them against each other.
+// the two share no code, and tests/unit/num/small.cpp holds them against each other.
 //
 // It is far too small to tell formulas apart with any certainty (that is Algebra's), and it need
 // not be: program and kernel are the same formula on the same words, and the question is whether

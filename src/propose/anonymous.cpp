@@ -7,6 +7,8 @@
 #include <array>
 #include <set>
 
+#include "operator/family.h"
+#include "propose/family.h"
 #include "support/cpp_words.h"
 
 namespace kw::propose {
@@ -17,7 +19,7 @@ using spec::Kind;
 
 // What CUDA text of ours has names for itself.
 constexpr std::array<std::string_view, 6> kTextsOwn = {"args", "element", "kw",
-                                                       "real", "shared",  "worker"};
+                                                       "real", "shared",  "warpgroup"};
 std::string given_name(size_t n) { return fmt::format("v{}", n); }
 
 class Renamer {
@@ -42,12 +44,10 @@ class Renamer {
     });
   }
 
+  // What it is read at; what becomes of its rows is an expression of the form.
   void change(spec::Operand& operand) const {
     operand.argument = (*this)(operand.argument);
     for (ExprPtr& e : operand.indices) change(e);
-    if (!operand.row) return;
-    for (ExprPtr& e : operand.row->sums) change(e);
-    change(operand.row->element);
   }
 
   template <class Value>
@@ -70,12 +70,6 @@ std::string argument_text(const spec::Argument& a) {
   std::vector<std::string> dims;
   for (const spec::Size& s : a.dims) dims.push_back(size_text(s));
   return fmt::format("  {}: {}[{}]\n", a.name, name(a.dtype), fmt::join(dims, ", "));
-}
-
-std::string operand_text(const std::string& kernel, const spec::Operand& o) {
-  std::vector<std::string> indices;
-  for (const ExprPtr& e : o.indices) indices.push_back(spec::print(e));
-  return fmt::format("  {} is {}[{}]\n", kernel, o.argument, fmt::join(indices, ", "));
 }
 
 void rename(tl::ExprPtr& e, const std::map<std::string, std::string>& names) {
@@ -116,24 +110,38 @@ std::string kernel_name(const std::string& user, const std::set<std::string>& ta
 
 }  // namespace
 
+namespace families {
+#define FAMILY(word) const Family& word();
+#include "operator/families.def"
+}  // namespace families
+
+const Family& Family::of(const spec::Form& form) {
+  switch (spec::family_of(form)) {
+#define FAMILY(word)           \
+  case spec::FamilyName::word: \
+    return families::word();
+#include "operator/families.def"
+  }
+  return families::attention();
+}
+
+std::string operand_text(const std::string& kernel, const spec::Operand& o) {
+  std::vector<std::string> indices;
+  for (const ExprPtr& e : o.indices) indices.push_back(spec::print(e));
+  return fmt::format("  {} is {}[{}]\n", kernel, o.argument, fmt::join(indices, ", "));
+}
+
 spec::Capture anonymous(const spec::Capture& capture) {
   spec::Capture out = capture;
   spec::Form& form = out.form;
   const Renamer renamed(capture.form);
-  form.name = form.product ? "product" : "attention";
+  form.name = Family::of(form).nameless();
   form.notes.clear();
   form.roundings.assign(form.roundings.size(), {});
   for (spec::Argument& a : form.arguments) a.name = renamed(a.name), a.span = {};
-  for (spec::Term& t : form.terms) {
-    for (spec::Operand* o : spec::operands(t)) renamed.change(*o);
-    for (ExprPtr* e : {&t.score, &t.keep, &t.sink, &t.factor}) renamed.change(*e);
-  }
-  renamed.change(form.epilogue);
-  if (form.product) {
-    renamed.change(form.product->a);
-    renamed.change(form.product->b);
-    renamed.change(form.product->value);
-  }
+  const spec::Family& family = spec::Family::of(form);
+  family.each_operand(form, [&](spec::Operand& o) { renamed.change(o); });
+  family.each_expression(form, [&](ExprPtr& e, const spec::Extents&) { renamed.change(e); });
   out.source = make_source("the function", "");
   for (spec::GoldenCase& c : out.cases) c.draws.arguments = renamed.keys(c.draws.arguments);
   out.lengths.clear();
@@ -168,28 +176,7 @@ std::string describe(const spec::Form& form) {
   for (const spec::Argument& a : form.arguments) out += argument_text(a);
   out += fmt::format("the kernel's arguments, with b < {}, h < {}, i < {}, j < {}:\n",
                      size_text(form.B), size_text(form.H), size_text(form.M), size_text(form.N));
-  if (form.product) {
-    out += operand_text("a", form.product->a) + operand_text("b", form.product->b);
-    if (!form.product->returns_matrix) out += "  no o: the matrix is not asked for\n";
-    if (form.product->returns_sums)
-      out += "  the sums are a new argument, `sums: out f32[B, H, M]`\n";
-    return out;
-  }
-  std::set<std::string> told;
-  for (size_t t = 0; t < form.terms.size(); ++t) {
-    const spec::Term& term = form.terms[t];
-    for (const auto& [letter, operand] :
-         {std::pair('q', &term.q), std::pair('k', &term.k), std::pair('v', &term.v)})
-      if (const std::string name = form.operand_name(t, letter); told.insert(name).second)
-        out += operand_text(name, *operand);
-    for (size_t p = 0; p < term.more.size(); ++p)
-      for (const char letter : {'q', 'k'})
-        if (const std::string name = form.operand_name(t, letter, p + 1); told.insert(name).second)
-          out += operand_text(name, letter == 'q' ? term.more[p].q : term.more[p].k);
-  }
-  if (form.terms.size() > 1)
-    out += "  no lse: the sum of several terms has none, so its argument goes\n";
-  return out;
+  return out + Family::of(form).operands(form);
 }
 
 }  // namespace kw::propose

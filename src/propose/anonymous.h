@@ -2,15 +2,15 @@
 //
 // A prompt is read by a machine that cannot tell what is said to it from what is only shown to it:
 // a name or a comment in the user's file may read like an instruction. So a proposer sees the form
-// (spec/form.h), which has no text of the user's but names, and sees it under names of ours: v0,
-// v1, ... for the arguments, in their order. The loop checks under these names too, since what a
-// check says goes back into a prompt. An accepted program gets the user's names at the end.
+// (operator/form.h), which has no text of the user's but names, and sees it under names of ours:
+// v0, v1, ... for the arguments, in their order. The loop checks under these names too, since what
+// a check says goes back into a prompt. An accepted program gets the user's names at the end.
 #pragma once
 #include <map>
 #include <string>
 #include <vector>
 
-#include "spec/capture.h"
+#include "operator/capture/capture.h"
 #include "tl/program.h"
 
 namespace kw::propose {

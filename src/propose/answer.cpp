@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "models/utf8.h"
+#include "models/wire/utf8.h"
 #include "propose/schema.h"
 
 namespace kw::propose {
@@ -133,14 +133,14 @@ std::optional<Json> read_json(const models::Answer& answer, const Json& schema, 
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     return refuse("answer.empty", "the answer is empty: one JSON object is due");
   if (const auto at = models::not_utf8(text))
-    return refuse("answer.utf8", fmt::format("the answer is no UTF-8 from byte {} on", *at));
+    return refuse("answer.utf8", fmt::format("the answer is not UTF-8 from byte {} on", *at));
   Strict strict;
   Json json;
   try {
     json = Json::parse(text, std::ref(strict));
   } catch (const Json::parse_error& e) {
     return refuse("answer.json",
-                  fmt::format("the answer is no JSON from byte {} on: one object is due, without "
+                  fmt::format("the answer is not JSON from byte {} on: one object is due, without "
                               "anything before or after it",
                               e.byte));
   }

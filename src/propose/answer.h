@@ -15,13 +15,13 @@
 #include <string_view>
 #include <vector>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 
 namespace kw::propose {
 
 // Why an attempt came to nothing: a code, and one sentence for the proposer and for the record.
 struct Refusal {
-  std::string code;  // "answer.json", "edit.expect", "tl.syntax", "gemm_async.C3", "check.refuted"
+  std::string code;  // "answer.json", "edit.expect", "tl.syntax", "wgmma.C3", "check.refuted"
   std::string sentence;
 };
 

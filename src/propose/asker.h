@@ -5,7 +5,7 @@
 #pragma once
 #include <optional>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "propose/answer.h"
 
 namespace kw::propose {

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <set>
 
-#include "transfer/edit.h"
-#include "transfer/facts.h"
+#include "transfer/change.h"
+#include "transfer/families/attention/facts.h"
 
 namespace kw::propose {
 namespace {
 
-std::set<std::string> arguments_of(const tl::Program& program) {
+std::set<std::string> names_of_arguments(const tl::Program& program) {
   std::set<std::string> out;
   if (const tl::Stmt* args = program.find(tl::Op::args))
     for (const tl::Stmt& s : args->body)
@@ -89,7 +89,7 @@ void of_operands(transfer::Result& result, const spec::Form& form) {
 
 bool bind_arguments(transfer::Result& result, const tl::Program& source, const spec::Form& form,
                     Refusal& refusal) {
-  const std::set<std::string> known = arguments_of(source);
+  const std::set<std::string> known = names_of_arguments(source);
   const tl::Stmt* args = result.program.find(tl::Op::args);
   for (const tl::Stmt& s : args ? args->body : std::vector<tl::Stmt>())
     for (const tl::Item& d : s.items("d")) {

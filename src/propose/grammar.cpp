@@ -1,6 +1,6 @@
 // Three parts: the JSON around the lines, a rule for each row of ops.def, and expressions. What a
-// statement's hole holds follows src/tl/holes.cpp, and expressions follow src/tl/reader.cpp; a test
-// draws sentences and reads them with both.
+// statement's hole holds follows src/tl/syntax/holes.cpp, and expressions follow
+// src/tl/syntax/reader.cpp; a test draws sentences and reads them with both.
 #include "propose/grammar.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 #include "propose/answer.h"
 #include "propose/manual.h"
-#include "tl/table.h"
+#include "tl/syntax/table.h"
 
 namespace kw::propose {
 namespace {

@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "tl/functions.h"
-#include "tl/laws.h"
-#include "tl/precedence.h"
+#include "tl/laws/laws.h"
+#include "tl/scope/functions.h"
+#include "tl/syntax/precedence.h"
 
 namespace kw::propose {
 namespace {
@@ -39,7 +39,7 @@ std::string_view word_for(std::string_view kind) {
       {"map", "expression of an element"},
       {"left", "operand or shared tile"},
       {"slot", "slot of a row ring"},
-      {"vector", "row or partial"},
+      {"vector", "row or lane sum"},
       {"filled", "argument"},
       {"tiled", "tiled argument"},
       {"tensor", "tensor argument"},

@@ -6,7 +6,7 @@
 #pragma once
 #include <string>
 
-#include "tl/table.h"
+#include "tl/syntax/table.h"
 
 namespace kw::propose {
 

@@ -7,7 +7,7 @@
 
 #include "propose/words.h"
 #include "support/lines.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::propose {
 namespace {
@@ -118,7 +118,7 @@ class Patch {
 
 // An argument as a launch and a check see it: its statement without the value. In the order of the
 // names, since one statement may declare several.
-std::map<std::string, std::string> arguments_of(const tl::Program& program) {
+std::map<std::string, std::string> declared_arguments(const tl::Program& program) {
   std::map<std::string, std::string> out;
   const tl::Stmt* args = program.find(tl::Op::args);
   if (!args) return out;
@@ -135,12 +135,12 @@ std::map<std::string, std::string> arguments_of(const tl::Program& program) {
 
 // The first argument of the source that the program has not, or has otherwise.
 std::string changed_argument(const tl::Program& source, const tl::Program& program, bool no_lse) {
-  const auto was = arguments_of(source), is = arguments_of(program);
+  const auto was = declared_arguments(source), is = declared_arguments(program);
   for (const auto& [name, declaration] : was) {
     const auto now = is.find(name);
     if (now == is.end() && no_lse && name == "lse") continue;
     if (now == is.end())
-      return fmt::format("the program has no argument `{}`, and whoever launches it gives it one",
+      return fmt::format("the program has no argument `{}`, and the launcher passes it",
                          declaration);
     if (now->second != declaration)
       return fmt::format("the argument `{}` has become `{}`", declaration, now->second);
@@ -204,7 +204,7 @@ std::optional<tl::Program> read_program(const std::string& text, const tl::Progr
     refusal = {"edit.arguments", changed + ": arguments stay, new ones may join them"};
     return std::nullopt;
   }
-  for (const tl::Op op : {tl::Op::kernel, tl::Op::workers_kernel})
+  for (const tl::Op op : {tl::Op::kernel, tl::Op::warpgroups_kernel})
     if (heads_of(source, op) != heads_of(*program, op)) {
       refusal = {"edit.kernel",
                  "the module has other kernels than the source: its kernel keeps its "

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "propose/anonymous.h"
+#include "propose/family.h"
 #include "propose/manual.h"
 #include "propose/patch.h"
 #include "propose/words.h"
@@ -70,7 +71,7 @@ std::optional<Prompt> make_prompt(const Templates& templates, const std::vector<
   const auto user = fill(templates.user,
                          {{"program", numbered(lines)},
                           {"function", describe(form)},
-                          {"letters", form.product ? templates.product : templates.attention},
+                          {"letters", Family::of(form).letters(templates)},
                           {"feedback", feedback_text(last)}},
                          diagnostics);
   if (!system || !user) return std::nullopt;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/form.h"
 #include "propose/answer.h"
-#include "spec/form.h"
 #include "support/diagnostic.h"
 
 namespace kw::propose {
@@ -19,7 +19,7 @@ namespace kw::propose {
 struct Templates {
   std::string system, user;  // prompts/transfer.system.md, prompts/transfer.user.md
   // What the letters of a formula mean: prompts/transfer.letters.*.md, of the kind of function.
-  std::string attention, product;
+  std::string attention, product, rows;
 };
 
 // `{{name}}` becomes its slot. Reports prompt.slot for one that is not among `slots`, and for one

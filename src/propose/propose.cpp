@@ -13,7 +13,7 @@
 #include "propose/judge.h"
 #include "propose/patch.h"
 #include "propose/words.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::propose {
 namespace {

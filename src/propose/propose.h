@@ -1,11 +1,11 @@
 // Transfer by a model: ask, read, check, say what was wrong, ask again.
 //
-// A provider of answers (models/provider.h) is one more proposer behind the checker that judges the
-// rules' programs. One conversation asks for edits of a program, at most `attempts` times; each
-// answer goes through its form, the grammar, the laws, and a quick check of values, formula and
-// schedules. What refuses it is the next question. Several conversations (samples) of the same
-// question run in parallel; the lowest numbered that succeeds is taken, so that a run with the same
-// answers ends the same way however fast each is.
+// A provider of answers (models/providers/provider.h) is one more proposer behind the checker that
+// judges the rules' programs. One conversation asks for edits of a program, at most `attempts`
+// times; each answer goes through its form, the grammar, the laws, and a quick check of values,
+// formula and schedules. What refuses it is the next question. Several conversations (samples) of
+// the same question run in parallel; the lowest numbered that succeeds is taken, so that a run with
+// the same answers ends the same way however fast each is.
 //
 // A proposer that has seen why it failed on some inputs may write a program for just these. So the
 // loop checks other inputs than the verdict rests on (check::Options::rehearsal), and what passes
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "check/check.h"
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "propose/judge.h"
 #include "propose/prompt.h"
 #include "transfer/transfer.h"

@@ -8,15 +8,15 @@
 namespace kw::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string number(const Json& coverage, const char* field) {
+std::string figure(const OrderedJson& coverage, const char* field) {
   return with_commas(coverage.value(field, int64_t(0)));
 }
 
 // "1 case", "64 cases", of a field that is a number or a list.
-std::string counted(const Json& coverage, const char* field, const std::string& noun) {
-  const Json value = coverage.value(field, Json());
+std::string counted(const OrderedJson& coverage, const char* field, const std::string& noun) {
+  const OrderedJson value = coverage.value(field, OrderedJson());
   return count(value.is_array()    ? int64_t(value.size())
                : value.is_number() ? value.get<int64_t>()
                                    : 0,
@@ -38,28 +38,28 @@ struct Words {
   std::string sentence;
 };
 
-Words say_values(const Json& c) {
+Words say_values(const OrderedJson& c) {
   return {"Same numbers as your function",
           fmt::format("On {}, every one of {} output rows is within the accepted error of PyTorch "
                       "in fp64; the worst has {:.2f} of it.",
-                      counted(c, "cases", "case"), number(c, "rows"),
+                      counted(c, "cases", "case"), figure(c, "rows"),
                       c.value("worst_error_over_allowed", 0.0))};
 }
 
-Words say_exact(const Json& c) {
+Words say_exact(const OrderedJson& c) {
   std::string text = fmt::format(
       "Without rounding, all {} rows of {} are equal element for element; a difference would be "
       "missed with a probability below {}.",
-      number(c, "rows"), counted(c, "runs", "run"),
+      figure(c, "rows"), counted(c, "runs", "run"),
       power_of_two(c.value("difference_missed_with_probability_below", 1.0)));
   std::string opaque;
-  for (const Json& one : c.value("opaque_operations", Json::array()))
+  for (const OrderedJson& one : c.value("opaque_operations", OrderedJson::array()))
     opaque += (opaque.empty() ? "" : ", ") + one.get<std::string>();
   if (!opaque.empty()) text += fmt::format(" Taken as opaque: {}.", opaque);
   return {"Same formula as your function", text};
 }
 
-Words say_schedules(const Json& c) {
+Words say_schedules(const OrderedJson& c) {
   const bool sequences = c.value("all_sequences_of_blocks", false);
   const bool lengths = c.value("any_number_of_key_blocks", false);
   return {
@@ -72,7 +72,7 @@ Words say_schedules(const Json& c) {
                   lengths ? "any number of key blocks" : "as many key blocks as were explored")};
 }
 
-Words words_for(const std::string& check, const Json& c) {
+Words words_for(const std::string& check, const OrderedJson& c) {
   if (check == "values") return say_values(c);
   if (check == "exact") return say_exact(c);
   if (check == "schedules") return say_schedules(c);
@@ -80,10 +80,10 @@ Words words_for(const std::string& check, const Json& c) {
     return {"Skips and masks the right tiles",
             fmt::format("Of {} blocks of keys that it skips or leaves unmasked, the skipped ones "
                         "keep nothing and the others keep everything.",
-                        number(c, "blocks"))};
+                        figure(c, "blocks"))};
   if (check == "laws")
     return {"Well-formed",
-            fmt::format("It obeys all {} laws of the tile language.", number(c, "laws"))};
+            fmt::format("It obeys all {} laws of the tile language.", figure(c, "laws"))};
   if (check == "lens")
     return {"The CUDA text is what was checked",
             fmt::format("Lifting kernel.cu gives back the checked program, {}, token for token.",
@@ -93,13 +93,13 @@ Words words_for(const std::string& check, const Json& c) {
         "Compiles without spills",
         fmt::format("{} registers at entry, {} bytes spilled, {} KB of shared memory; no global "
                     "variables, nothing undefined.",
-                    number(c, "registers_at_entry"), number(c, "spill_bytes"),
+                    figure(c, "registers_at_entry"), figure(c, "spill_bytes"),
                     with_commas((c.value("dynamic_shared_bytes", int64_t(0)) + 1023) / 1024))};
   return {"", ""};
 }
 
-std::string machine_of(const Json& gpu) {
-  const Json machine = gpu.value("machine", Json::object());
+std::string machine_of(const OrderedJson& gpu) {
+  const OrderedJson machine = gpu.value("machine", OrderedJson::object());
   for (const char* field : {"gpu", "name", "device"})
     if (machine.contains(field) && machine[field].is_string()) return machine[field];
   return "a GPU";
@@ -107,39 +107,41 @@ std::string machine_of(const Json& gpu) {
 
 // The worst error of all goldens over what is accepted; negative where none was compared, infinite
 // where the report has null.
-double worst_ratio(const Json& report) {
+double worst_ratio(const OrderedJson& report) {
   double worst = -1;
-  for (const Json& one : report.value("cases", Json::array()))
-    for (const Json& golden :
-         one.is_object() ? one.value("goldens", Json::array()) : Json::array()) {
-      const Json ratio = golden.is_object() ? golden.value("worst_ratio", Json()) : Json();
+  for (const OrderedJson& one : report.value("cases", OrderedJson::array()))
+    for (const OrderedJson& golden :
+         one.is_object() ? one.value("goldens", OrderedJson::array()) : OrderedJson::array()) {
+      const OrderedJson ratio =
+          golden.is_object() ? golden.value("worst_ratio", OrderedJson()) : OrderedJson();
       worst = std::max(worst, ratio.is_number() ? ratio.get<double>() : HUGE_VAL);
     }
   return worst;
 }
 
-bool ran(const Json& certificate, const std::string& check) {
-  for (const Json& one : certificate["checked"])
+bool ran(const OrderedJson& certificate, const std::string& check) {
+  for (const OrderedJson& one : certificate["checked"])
     if (one["check"] == check) return true;
   return false;
 }
 
 // What a proof's first finding says; empty where it has none.
-std::string first_finding(const Json& report) {
-  for (const Json& one : report.value("cases", Json::array()))
-    for (const Json& f : one.is_object() ? one.value("findings", Json::array()) : Json::array())
+std::string first_finding(const OrderedJson& report) {
+  for (const OrderedJson& one : report.value("cases", OrderedJson::array()))
+    for (const OrderedJson& f :
+         one.is_object() ? one.value("findings", OrderedJson::array()) : OrderedJson::array())
       if (f.is_object() && f.contains("message") && f["message"].is_string()) return f["message"];
   return "";
 }
 
-Markup as_items(const Json& coverage) {
+Markup as_items(const OrderedJson& coverage) {
   Markup out;
   for (const auto& [name, value] : coverage.items()) {
     std::string words = name;
     for (char& c : words) c = c == '_' ? ' ' : c;
     if (value.is_array() && !value.empty()) {
       Markup list;
-      for (const Json& one : value)
+      for (const OrderedJson& one : value)
         list += html("<li>{}</li>", one.is_string() ? one.get<std::string>() : one.dump());
       out += html("<dt>{}</dt><dd><details><summary>{}</summary><ul>{}</ul></details></dd>\n",
                   words, with_commas(int64_t(value.size())), list);
@@ -158,9 +160,9 @@ Markup as_items(const Json& coverage) {
 
 }  // namespace
 
-std::vector<Said> say_checks(const Json& certificate) {
+std::vector<Said> say_checks(const OrderedJson& certificate) {
   std::vector<Said> out;
-  for (const Json& one : certificate["checked"]) {
+  for (const OrderedJson& one : certificate["checked"]) {
     const std::string check = one["check"];
     const Words words = words_for(check, one["coverage"]);
     Said said{one["holds"], check, words.headline, words.sentence};
@@ -178,8 +180,8 @@ std::vector<Said> say_checks(const Json& certificate) {
   return out;
 }
 
-Said say_gpu(const Json& certificate, const Json& report) {
-  const Json& gpu = certificate["gpu"];
+Said say_gpu(const OrderedJson& certificate, const OrderedJson& report) {
+  const OrderedJson& gpu = certificate["gpu"];
   if (gpu.is_null())
     return {false, "gpu", "Not run on a GPU yet",
             "Everything above was found on a CPU. kernelwright-prove, on a machine with a GPU, "
@@ -203,7 +205,7 @@ Said say_gpu(const Json& certificate, const Json& report) {
           fmt::format("kernelwright-prove ran there and could not decide ({}).", cases)};
 }
 
-Verdict say_verdict(const Json& certificate) {
+Verdict say_verdict(const OrderedJson& certificate) {
   const std::string verdict = certificate["verdict"], holds_for = certificate["holds_for"];
   const bool gpu = !certificate["gpu"].is_null();
   if (verdict == "refuted")
@@ -232,9 +234,9 @@ Verdict say_verdict(const Json& certificate) {
               by};
 }
 
-Markup check_details(const Json& certificate) {
+Markup check_details(const OrderedJson& certificate) {
   Markup out;
-  for (const Json& one : certificate["checked"])
+  for (const OrderedJson& one : certificate["checked"])
     out += html("<h3>{}: {}</h3><p>{}</p><dl>{}</dl>\n", one["check"].get<std::string>(),
                 one["holds"].get<bool>() ? "holds" : "does not hold",
                 one["claim"].get<std::string>(), as_items(one["coverage"]));

@@ -2,20 +2,20 @@
 // own section with it and no other.
 #include <nlohmann/json.hpp>
 
+#include "operator/graph/graph.h"
+#include "operator/recognise/recognise.h"
 #include "report/page.h"
-#include "spec/graph.h"
-#include "spec/recognise.h"
 
 namespace kw::report {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // What an expression of a tile's extent is: a number or a constant of the kernel.
-int64_t extent(const tl::ExprPtr& e, const Json& launch, int64_t otherwise) {
+int64_t extent(const tl::ExprPtr& e, const OrderedJson& launch, int64_t otherwise) {
   if (e->kind == tl::ExprKind::integer) return std::stoll(e->text);
-  const Json constants = launch.is_object() ? launch["constants"] : Json();
+  const OrderedJson constants = launch.is_object() ? launch["constants"] : OrderedJson();
   const bool known = e->kind == tl::ExprKind::name && constants.is_object() &&
                      constants.contains(e->text) && constants[e->text].is_number_integer();
   return known ? constants[e->text].get<int64_t>() : otherwise;
@@ -43,9 +43,9 @@ class Reader {
     const SourcePtr file = read_source((sources_.folder / name).string());
     return file ? file->text : "";
   }
-  Json json_of(const std::string& name) const {
-    Json json = Json::parse(text_of(name), nullptr, false);
-    return json.is_object() ? json : Json();
+  OrderedJson json_of(const std::string& name) const {
+    OrderedJson json = OrderedJson::parse(text_of(name), nullptr, false);
+    return json.is_object() ? json : OrderedJson();
   }
 
   void read_spec() {
@@ -94,12 +94,12 @@ class Reader {
   }
 
   void read_measurements() {
-    const Json bench = json_of("bench.json");
+    const OrderedJson bench = json_of("bench.json");
     const std::string launch = text_of("launch.json");
     if (!bench.is_null())
       facts_.measured = measured_by_bench(cases_of(bench, text_of("kernel.cubin"), launch));
     if (facts_.gpu_report.is_null()) return;
-    const Json prove = json_of("prove.json");
+    const OrderedJson prove = json_of("prove.json");
     for (Measured& m : measured_by_proof(facts_.gpu_report, prove, facts_.launch))
       facts_.measured.push_back(std::move(m));
   }
@@ -110,8 +110,8 @@ class Reader {
 
 }  // namespace
 
-// The scores are a kernel's first accumulator: a worker's rows by a block's keys.
-TileSize tile_of(const tl::Program& program, const Json& launch) {
+// The scores are a kernel's first accumulator: a warpgroup's rows by a block's keys.
+TileSize tile_of(const tl::Program& program, const OrderedJson& launch) {
   const TileSize usual;
   const tl::Stmt* scores = program.find(tl::Op::accumulator);
   return scores ? TileSize{extent(scores->expr("r"), launch, usual.rows),

@@ -11,21 +11,21 @@
 namespace kw::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 constexpr int kAround = 3;  // lines of context
 
-const Json& counterexample(const Failed& f) {
-  static const Json none = nullptr;
+const OrderedJson& counterexample(const Failed& f) {
+  static const OrderedJson none = nullptr;
   const auto found = f.check.find("counterexample");
   return found == f.check.end() ? none : *found;
 }
 
 bool refuted(const Failed& f) { return f.check["verdict"] == "refuted"; }
 // A row of numbers that differs, and not a fault or a race of the program's.
-bool has_row(const Json& e) { return e.is_object() && e["i"].get<int64_t>() >= 0; }
-bool has_sizes(const Json& e) { return e.is_object() && !e["sizes"].empty(); }
+bool has_row(const OrderedJson& e) { return e.is_object() && e["i"].get<int64_t>() >= 0; }
+bool has_sizes(const OrderedJson& e) { return e.is_object() && !e["sizes"].empty(); }
 
-std::string sizes(const Json& e) {
+std::string sizes(const OrderedJson& e) {
   std::string out;
   for (const auto& [name, value] : e["sizes"].items())
     out += fmt::format("{} {}, ", name, value.get<int64_t>());
@@ -33,14 +33,14 @@ std::string sizes(const Json& e) {
                            count(e["key_heads"].get<int64_t>(), "key head"));
 }
 
-std::string row(const Json& e) {
+std::string row(const OrderedJson& e) {
   return fmt::format("batch {}, head {}, query {}", e["b"].get<int64_t>(), e["h"].get<int64_t>(),
                      e["i"].get<int64_t>());
 }
 
 // What the first diagnostic says: the fault of a refutation, or why nothing could be decided.
 std::string first_said(const Failed& f) {
-  const Json& all = f.check["diagnostics"];
+  const OrderedJson& all = f.check["diagnostics"];
   return all.empty() ? "" : all[0]["message"].get<std::string>();
 }
 
@@ -54,7 +54,7 @@ std::string sentence(const Failed& f) {
   if (!refuted(f))
     return fmt::format("The check could not decide{}.{}",
                        first_said(f).empty() ? "" : ": " + first_said(f), no_kernel(f));
-  const Json& e = counterexample(f);
+  const OrderedJson& e = counterexample(f);
   std::string what;
   if (has_row(e) && e["output"] == "key blocks")
     what = fmt::format("The kernel chooses its key blocks wrongly at {}: {}", row(e),
@@ -81,11 +81,11 @@ Markup chips(const Failed& f) {
 
 // ---- the counterexample
 
-std::string shown_number(const Json& value) {
+std::string shown_number(const OrderedJson& value) {
   return value.is_number() ? fmt::format("{:.6g}", value.get<double>()) : "nan";
 }
 
-Markup numbers(const Json& e) {
+Markup numbers(const OrderedJson& e) {
   if (!has_row(e)) return {};
   if (e["got"].empty())
     return html("<p><code>{}</code> at {}: {}.</p>\n", e["output"].get<std::string>(), row(e),
@@ -140,7 +140,7 @@ Markup excerpt(const char* language, const Excerpt& x) {
 }
 
 Markup places(const Failed& f) {
-  const Json& e = counterexample(f);
+  const OrderedJson& e = counterexample(f);
   if (f.tl.line == 0 && f.cuda.line == 0) return {};
   const std::string difference = e.is_object() ? e["difference"].get<std::string>() : "";
   return section(
@@ -153,7 +153,7 @@ Markup places(const Failed& f) {
                excerpt("CUDA", f.cuda)));
 }
 
-std::string place(const Json& at) {
+std::string place(const OrderedJson& at) {
   return at.is_null() ? ""
                       : fmt::format("{}:{}", at["file"].get<std::string>(), at["line"].get<int>());
 }
@@ -161,9 +161,9 @@ std::string place(const Json& at) {
 // What the checker said in words of its own, with its notes.
 Markup findings(const Failed& f) {
   Markup out;
-  for (const Json& d : f.check["diagnostics"]) {
+  for (const OrderedJson& d : f.check["diagnostics"]) {
     Markup notes;
-    for (const Json& n : d["notes"])
+    for (const OrderedJson& n : d["notes"])
       notes +=
           html("<li>{} <code>{}</code></li>\n", n["message"].get<std::string>(), place(n["place"]));
     out += html("<li><b>{}</b> <code>{}</code> <code>{}</code>{}</li>\n",
@@ -176,7 +176,7 @@ Markup findings(const Failed& f) {
 // What the checker itself proposes comes first.
 Markup advice(const Failed& f) {
   Markup out;
-  for (const Json& d : f.check["diagnostics"])
+  for (const OrderedJson& d : f.check["diagnostics"])
     if (std::string hint = d["hint"]; !hint.empty()) {
       hint[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(hint[0])));
       out += html("<li>{}.</li>\n", hint);
@@ -188,8 +188,8 @@ Markup advice(const Failed& f) {
 }
 
 Markup what_ran(const Failed& f) {
-  const Json& c = f.check;
-  const Json& exact = c["exact"];
+  const OrderedJson& c = f.check;
+  const OrderedJson& exact = c["exact"];
   const std::string not_run = exact["not_run"];
   std::string text = c["values"].get<bool>()
                          ? fmt::format("Values: {}, {}. ", count(c["cases"].get<int64_t>(), "case"),

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "operator/form.h"
 #include "report/diff.h"
 #include "report/mask.h"
-#include "spec/form.h"
 
 namespace kw::report {
 

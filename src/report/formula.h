@@ -1,7 +1,7 @@
 // The attention form as a formula for a person, before all else on the page.
 #pragma once
+#include "operator/form.h"
 #include "report/html.h"
-#include "spec/form.h"
 
 namespace kw::report {
 

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "spec/program.h"
+#include "operator/evaluate/program.h"
+#include "operator/family.h"
+#include "report/family.h"
 
 namespace kw::report {
 
@@ -211,8 +213,8 @@ class Classifier {
       return range_of(name, at);
     };
     Kept found = transfer::kept(keep_, box);
-    if (found == Kept::mixed) found = by_entries(i0, i1, j0, inside);
-    return found == Kept::all && inside < j1 ? Kept::mixed : found;  // past the last key
+    if (found == Kept::partial) found = by_entries(i0, i1, j0, inside);
+    return found == Kept::all && inside < j1 ? Kept::partial : found;  // past the last key
   }
 
   Kept by_entries(int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
@@ -222,7 +224,7 @@ class Classifier {
         const bool kept = keeps(i, j);
         some |= kept;
         all &= kept;
-        if (some && !all) return Kept::mixed;
+        if (some && !all) return Kept::partial;
       }
     return all ? Kept::all : Kept::none;
   }
@@ -232,7 +234,7 @@ class Classifier {
     i = std::min(i, picture_.queries - 1);
     for (int64_t n = 0; n < picture_.tile_columns(); ++n) {
       const int64_t m = i / picture_.tile.rows, j0 = n * picture_.tile.columns;
-      if (picture_.tiles[m * picture_.tile_columns() + n] != Kept::mixed) continue;
+      if (picture_.tiles[m * picture_.tile_columns() + n] != Kept::partial) continue;
       for (int64_t j = j0; j < std::min(j0 + picture_.tile.columns, picture_.keys); ++j) {
         if (!keeps(i, j)) continue;
         if (!runs.empty() && runs.back().last == j)
@@ -257,7 +259,7 @@ std::vector<int64_t> ends(const ExprPtr& keep, const char* index, int64_t extent
 }
 
 int kinds(const MaskPicture& p) {
-  return (p.count(Kept::none) > 0) + (p.count(Kept::all) > 0) + (p.count(Kept::mixed) > 0);
+  return (p.count(Kept::none) > 0) + (p.count(Kept::all) > 0) + (p.count(Kept::partial) > 0);
 }
 
 }  // namespace
@@ -265,12 +267,11 @@ int kinds(const MaskPicture& p) {
 int64_t MaskPicture::count(Kept what) const { return std::count(tiles.begin(), tiles.end(), what); }
 
 Masks draw_masks(const spec::Form& form, const Json& examples, TileSize tile) {
-  if (form.product) {
-    Masks none;
-    none.absent = "a product of matrices masks nothing";
-    return none;
-  }
   Masks out;
+  if (!Family::of(form).has_mask()) {
+    out.absent = spec::Family::of(form).what() + " masks nothing";
+    return out;
+  }
   const ExprPtr keep = form.terms[0].keep ? form.terms[0].keep : spec::boolean(true);
   Example example(form, examples);
   if (!example.read(form.terms[0].keep)) {

@@ -1,8 +1,9 @@
 // What a mask keeps, by the tiles of a kernel: the data of a picture.
 //
-// The function says which entries count (its keep predicate, spec/form.h), the kernel how large its
-// tiles are. Here the one is evaluated over the other: a tile of which nothing is kept is skipped,
-// one that is kept whole needs no mask, the others are mixed. Nothing is drawn by a mask's name.
+// The function says which entries count (its keep predicate, operator/form.h), the kernel how large
+// its tiles are. Here the one is evaluated over the other: a tile of which nothing is kept is
+// skipped, one that is kept whole needs no mask, the others are partial. Nothing is drawn by a
+// mask's name.
 //
 // What a predicate reads (documents' numbers, lengths) is what the user's example_inputs() gave. An
 // example of 256 tokens is two tiles wide, which shows nothing; so it is *stretched*: f times as
@@ -16,13 +17,13 @@
 #include <string>
 #include <vector>
 
-#include "spec/evaluate.h"
-#include "transfer/intervals.h"
+#include "operator/evaluate/evaluate.h"
+#include "transfer/masks/predicate_intervals.h"
 
 namespace kw::report {
 
 struct TileSize {
-  int64_t rows = 64, columns = 128;  // query rows of a worker, keys of a block
+  int64_t rows = 64, columns = 128;  // query rows of a warpgroup, keys of a block
 };
 
 // [first, last) of the kept keys of one row.
@@ -35,8 +36,9 @@ struct MaskPicture {
   int64_t b = 0, h = 0;
   int64_t queries = 0, keys = 0;  // that are shown: the first ones
   TileSize tile;
-  std::vector<transfer::Kept> tiles;        // row by row
-  std::vector<std::vector<Run>> kept_rows;  // of every `step`-th row, its kept keys in mixed tiles
+  std::vector<transfer::Kept> tiles;  // row by row
+  std::vector<std::vector<Run>>
+      kept_rows;  // of every `step`-th row, its kept keys in partial tiles
   int64_t step = 1;
 
   int64_t tile_rows() const { return (queries + tile.rows - 1) / tile.rows; }

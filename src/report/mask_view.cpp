@@ -1,5 +1,5 @@
 // A mask's tiles as SVG, queries downwards, keys to the right; one unit is one entry. Tiles that
-// are alike and side by side are one stroke; within mixed tiles the kept entries are drawn.
+// are alike and side by side are one stroke; within partial tiles the kept entries are drawn.
 #include "report/mask_view.h"
 
 namespace kw::report {
@@ -57,9 +57,9 @@ Markup draw_mask(const MaskPicture& p) {
       "<svg class=\"mask\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"The mask, in "
       "tiles: {} skipped, {} kept whole, {} kept in part\">\n<rect class=\"skipped\" "
       "width=\"{}\" height=\"{}\"/>\n{}{}{}{}</svg>\n",
-      p.keys, p.queries, p.count(Kept::none), p.count(Kept::all), p.count(Kept::mixed), p.keys,
+      p.keys, p.queries, p.count(Kept::none), p.count(Kept::all), p.count(Kept::partial), p.keys,
       p.queries, path("full", strokes_of(p, Kept::all), double(p.tile.rows)),
-      path("mixed", strokes_of(p, Kept::mixed), double(p.tile.rows)),
+      path("partial", strokes_of(p, Kept::partial), double(p.tile.rows)),
       path("kept", kept_entries(p), double(p.step)),
       path("lines", grid(p), double(std::max(p.queries, p.keys)) / 700));
 }
@@ -73,7 +73,7 @@ Markup mask_legend(const MaskPicture& p) {
   return html("<ul class=\"legend\">{}{}{}</ul>\n",
               entry("skipped", "tiles skipped: nothing kept", Kept::none),
               entry("full", "kept whole: no mask needed", Kept::all),
-              entry("mixed", "kept in part: masked", Kept::mixed));
+              entry("partial", "kept in part: masked", Kept::partial));
 }
 
 Markup mask_caption(const Masks& masks, const MaskPicture& p) {

@@ -10,25 +10,25 @@
 namespace kw::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json part(const Json& object, const char* field) {
+OrderedJson part(const OrderedJson& object, const char* field) {
   const auto found = object.is_object() ? object.find(field) : object.end();
-  return object.is_object() && found != object.end() ? *found : Json();
+  return object.is_object() && found != object.end() ? *found : OrderedJson();
 }
 
-std::string text(const Json& object, const char* field) {
-  const Json value = part(object, field);
+std::string text(const OrderedJson& object, const char* field) {
+  const OrderedJson value = part(object, field);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-double number(const Json& object, const char* field) {
-  const Json value = part(object, field);
+double number(const OrderedJson& object, const char* field) {
+  const OrderedJson value = part(object, field);
   return value.is_number() ? value.get<double>() : 0;
 }
 
 // As Python's json.dumps(..., sort_keys=True) writes it, without the driver's version.
-std::string python_dump(const Json& environment) {
+std::string python_dump(const OrderedJson& environment) {
   const nlohmann::json sorted(environment);
   std::string out;
   for (const auto& [name, value] : sorted.items())
@@ -68,13 +68,14 @@ double intensity(double flop, const Sizes& sizes) {
 
 }  // namespace
 
-Json cases_of(const Json& bench, const std::string& cubin, const std::string& launch) {
-  Json out = Json::object();
-  const Json cases = part(bench, "cases");
+OrderedJson cases_of(const OrderedJson& bench, const std::string& cubin,
+                     const std::string& launch) {
+  OrderedJson out = OrderedJson::object();
+  const OrderedJson cases = part(bench, "cases");
   if (!cases.is_object()) return out;
   for (const auto& [name, result] : cases.items()) {
     const std::string signature = text(result, "signature");
-    const Json environment = part(result, "environment");
+    const OrderedJson environment = part(result, "environment");
     if (signature.empty() || !environment.is_object()) continue;
     if (sha256(python_dump(environment) + cubin + launch).substr(0, signature.size()) == signature)
       out[name] = result;
@@ -82,15 +83,15 @@ Json cases_of(const Json& bench, const std::string& cubin, const std::string& la
   return out;
 }
 
-std::vector<Measured> measured_by_bench(const Json& cases) {
+std::vector<Measured> measured_by_bench(const OrderedJson& cases) {
   std::vector<Measured> out;
   if (!cases.is_object()) return out;
   for (const auto& [name, result] : cases.items()) {
-    const Json rows = part(result, "rows"), ours = part(rows, "ours");
+    const OrderedJson rows = part(result, "rows"), ours = part(rows, "ours");
     const double tflops = number(ours, "tflops");
     if (text(ours, "status") != "ok" || tflops <= 0) continue;
     std::vector<double> times;
-    for (const Json& t : part(ours, "rounds_ms"))
+    for (const OrderedJson& t : part(ours, "rounds_ms"))
       if (t.is_number()) times.push_back(t);
     std::sort(times.begin(), times.end());
     const double median =
@@ -112,16 +113,17 @@ std::vector<Measured> measured_by_bench(const Json& cases) {
   return out;
 }
 
-std::vector<Measured> measured_by_proof(const Json& report, const Json& prove, const Json& launch) {
+std::vector<Measured> measured_by_proof(const OrderedJson& report, const OrderedJson& prove,
+                                        const OrderedJson& launch) {
   std::vector<Measured> out;
-  for (const Json& one : part(report, "cases")) {
-    const Json time = part(one, "time");
+  for (const OrderedJson& one : part(report, "cases")) {
+    const OrderedJson time = part(one, "time");
     const double tflops = number(time, "tflops"), ms = number(time, "median_ms");
     if (tflops <= 0 || ms <= 0) continue;
     const std::string name = text(one, "name");
     Sizes s;
-    for (const Json& c : part(prove, "cases")) {
-      const Json sizes = part(c, "sizes");
+    for (const OrderedJson& c : part(prove, "cases")) {
+      const OrderedJson sizes = part(c, "sizes");
       if (text(c, "name") != name) continue;
       s = {number(sizes, "B"),
            number(sizes, "H"),

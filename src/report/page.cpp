@@ -3,6 +3,7 @@
 #include "report/page.h"
 
 #include "report/checks.h"
+#include "report/family.h"
 #include "report/formula.h"
 #include "report/mask_view.h"
 #include "report/parts.h"
@@ -10,9 +11,9 @@
 namespace kw::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string text(const Json& json) {
+std::string text(const OrderedJson& json) {
   return json.is_string() ? json.get<std::string>() : json.dump();
 }
 
@@ -23,8 +24,8 @@ Markup chip(const char* tone, const std::string& what, const std::string& says) 
 }
 
 Markup chips(const Facts& f) {
-  const Json& c = f.certificate;
-  const Json& gpu = c["gpu"];
+  const OrderedJson& c = f.certificate;
+  const OrderedJson& gpu = c["gpu"];
   const std::string gpu_verdict = gpu.is_null() ? "" : gpu.value("verdict", "inconclusive");
   Markup out = chip("plain", "For", c["target"].get<std::string>());
   out += chip("plain", "Check", c["effort"].get<std::string>());
@@ -42,7 +43,7 @@ Markup chips(const Facts& f) {
 }
 
 Markup top(const Facts& f) {
-  const Json& c = f.certificate;
+  const OrderedJson& c = f.certificate;
   const Verdict v = say_verdict(c);
   return page_top(v.tone, c["spec"]["name"], v.word, v.sentence, chips(f));
 }
@@ -75,7 +76,7 @@ Markup said(const Said& s) {
 }
 
 Markup checked(const Facts& f) {
-  const Json& c = f.certificate;
+  const OrderedJson& c = f.certificate;
   Markup out;
   if (!c["gpu"].is_null()) out += said(say_gpu(c, f.gpu_report));
   for (const Said& s : say_checks(c)) out += said(s);
@@ -85,7 +86,7 @@ Markup checked(const Facts& f) {
 Markup rule_names(const Facts& f) {
   Markup out;
   std::vector<std::string> seen;
-  for (const Json& rule : f.certificate["transfer"]["rules"]) {
+  for (const OrderedJson& rule : f.certificate["transfer"]["rules"]) {
     const std::string name = rule["rule"];
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
     seen.push_back(name);
@@ -104,7 +105,7 @@ Markup summary(const Facts& f) {
   std::string sizes = form.substr(0, form.find('\n'));
   sizes = sizes.substr(std::min(sizes.find(": ") + 2, sizes.size()));
   const Markup picture =
-      f.form && f.form->product
+      f.form && !Family::of(*f.form).has_mask()
           ? Markup()
           : html("<div class=\"picture\"><h2>What it keeps</h2>\n{}</div>", mask_figure(f.masks));
   return html(
@@ -117,11 +118,11 @@ Markup summary(const Facts& f) {
 // ---- what nobody checked
 
 Markup limits(const Facts& f) {
-  const Json& c = f.certificate;
+  const OrderedJson& c = f.certificate;
   Markup open, trusted;
   if (c["gpu"].is_null()) open += said(say_gpu(c, f.gpu_report));
-  for (const Json& line : c["not_checked"]) open += html("<li>{}</li>\n", text(line));
-  for (const Json& line : c["trusted"]) trusted += html("<li>{}</li>\n", text(line));
+  for (const OrderedJson& line : c["not_checked"]) open += html("<li>{}</li>\n", text(line));
+  for (const OrderedJson& line : c["trusted"]) trusted += html("<li>{}</li>\n", text(line));
   return html(
       "<section class=\"limits\"><div><h2>What was not checked</h2><ul class=\"unchecked\">\n"
       "{}</ul></div>\n<div><h2>What is trusted</h2><p class=\"note\">A fault here could hide "
@@ -169,7 +170,7 @@ Markup pipeline(const Facts& f) {
                    html("<p class=\"absent\">Not predicted: {}.</p>\n", f.pipeline.absent));
   return section(
       "pipeline", "Predicted pipeline of a tile",
-      html("<p>A model's prediction for {}, not a measurement: who in thread block 0 does what, in "
+      html("<p>A model's prediction for {}, not a measurement: who in CTA 0 does what, in "
            "cycles, where one tile of the output ends and the next begins ({}).</p>\n<ul "
            "class=\"legend kinds\"><li><span class=\"swatch product\"></span>tensor cores "
            "multiply</li><li><span class=\"swatch compute\"></span>arithmetic</li><li><span "
@@ -191,19 +192,19 @@ Markup fact(const char* what, const std::string& value) {
 
 Markup resources(const Facts& f) {
   Markup rows;
-  for (const Json& one : f.certificate["checked"]) {
+  for (const OrderedJson& one : f.certificate["checked"]) {
     if (one["check"] != "cubin") continue;
-    const Json& c = one["coverage"];
+    const OrderedJson& c = one["coverage"];
     rows += fact("Entry", c["entry"]) +
             fact("Registers of a thread at entry", c["registers_at_entry"].dump());
     rows += fact("Spilled", c["spill_bytes"].dump() + " bytes");
-    rows += fact("Shared memory of a thread block",
+    rows += fact("Shared memory of a CTA",
                  with_commas(c["dynamic_shared_bytes"].get<int64_t>()) + " bytes");
   }
   if (f.launch.is_object())
-    for (const auto& [field, words] : {std::pair("threads", "Threads of a thread block"),
-                                       {"cluster", "Thread blocks of a cluster"},
-                                       {"resident", "Thread blocks that share a multiprocessor"},
+    for (const auto& [field, words] : {std::pair("threads", "Threads of a CTA"),
+                                       {"cluster", "CTAs of a cluster"},
+                                       {"resident", "CTAs that share a multiprocessor"},
                                        {"parameter_bytes", "Bytes of arguments"}})
       if (f.launch.contains(field)) rows += fact(words, f.launch[field].dump());
   Markup constants;
@@ -218,22 +219,22 @@ Markup resources(const Facts& f) {
 }
 
 Markup transfer(const Facts& f) {
-  const Json& t = f.certificate["transfer"];
+  const OrderedJson& t = f.certificate["transfer"];
   Markup rules, conditions, bindings, notes;
-  for (const Json& r : t["rules"])
+  for (const OrderedJson& r : t["rules"])
     rules += html(
         "<h3>{}</h3><div class=\"columns\"><pre class=\"before\">{}</pre><pre "
         "class=\"after\">{}</pre></div>\n",
         r["rule"].get<std::string>(), r["before"].get<std::string>(),
         r["after"].get<std::string>());
-  for (const Json& c : t["conditions"])
+  for (const OrderedJson& c : t["conditions"])
     conditions += html("<li><code>{}</code>: {}</li>\n", text(c["holds"]), text(c["why"]));
-  for (const Json& b : t["bindings"]) {
+  for (const OrderedJson& b : t["bindings"]) {
     const std::string user = text(b["user"]);
     bindings += html("<li><code>{}</code>: {}</li>\n", text(b["argument"]),
                      user.empty() ? "the output" : "your " + user);
   }
-  for (const Json& n : t["notes"]) notes += html("<li>{}</li>\n", text(n));
+  for (const OrderedJson& n : t["notes"]) notes += html("<li>{}</li>\n", text(n));
   Markup out = folded("Rules that fired: TL before and after", rules);
   out += folded("Arguments of the kernel", html("<ul>{}</ul>\n", bindings));
   if (!notes.empty()) out += html("<ul class=\"unchecked\">{}</ul>\n", notes);
@@ -243,7 +244,7 @@ Markup transfer(const Facts& f) {
 }
 
 Markup evidence(const Facts& f) {
-  const Json& c = f.certificate;
+  const OrderedJson& c = f.certificate;
   Markup tools, files;
   for (const auto& [name, version] : c["tools"].items())
     tools += html("<tr><th>{}</th><td>{}</td></tr>\n", name, text(version));

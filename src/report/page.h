@@ -11,11 +11,11 @@
 #include <optional>
 
 #include "lift/lift.h"
+#include "operator/form.h"
 #include "report/diff.h"
 #include "report/mask.h"
 #include "report/roofline.h"
 #include "report/timeline.h"
-#include "spec/form.h"
 
 namespace kw::report {
 

@@ -8,13 +8,13 @@ Markup style_sheet() {
   return html(R"css(
 :root{--paper:#fff;--ink:#1c2228;--soft:#5b6670;--line:#dde2e7;--panel:#f5f7f9;--link:#0b5cad;
 --good:#1a7f4b;--good-bg:#e6f4ec;--unsure:#8a5a00;--unsure-bg:#fdf2d9;--bad:#b3261e;--bad-bg:#fce8e6;
---skipped:#eef1f4;--full:#7cc4a4;--mixed:#fbd38a;--kept:#c46a12;--grid:#ffffff;
+--skipped:#eef1f4;--full:#7cc4a4;--partial:#fbd38a;--kept:#c46a12;--grid:#ffffff;
 --add:#dff5e6;--add-ink:#0c5a30;--add-mark:#a5e3bb;--del:#fdeae8;--del-mark:#f6bfb9;--tl:#4a5a86;
 --product:#6aa5e0;--compute:#f0b27a;--copy:#8fc98f;--wait:#e6eaee;--mark:#fff0b8;
 --mono:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 @media (prefers-color-scheme:dark){:root{--paper:#14181c;--ink:#e3e8ec;--soft:#98a4af;--line:#303840;
 --panel:#1c2228;--link:#7fb8f0;--good:#6fd09b;--good-bg:#14301f;--unsure:#f0c063;--unsure-bg:#352a10;
---bad:#ff9a92;--bad-bg:#3c1a18;--skipped:#262d34;--full:#2f8f68;--mixed:#8a6420;--kept:#f7b955;
+--bad:#ff9a92;--bad-bg:#3c1a18;--skipped:#262d34;--full:#2f8f68;--partial:#8a6420;--kept:#f7b955;
 --grid:#14181c;--add:#12301f;--add-ink:#a8e6c0;--add-mark:#1f5c39;--del:#38201f;--del-mark:#6d2f2b;
 --tl:#a4b4e6;--product:#3a78b8;--compute:#a8682c;--copy:#3f7f46;--wait:#2a323a;--mark:#4d420f}}
 *{box-sizing:border-box}
@@ -61,13 +61,13 @@ position:relative;min-height:1.5em}
 figure{margin:0}
 svg{display:block;width:100%;height:auto;font-family:inherit}
 svg.mask{max-width:430px;max-height:430px;border:1px solid var(--line);border-radius:3px;fill:none}
-svg .skipped{fill:var(--skipped)} svg .full{stroke:var(--full)} svg .mixed{stroke:var(--mixed)}
+svg .skipped{fill:var(--skipped)} svg .full{stroke:var(--full)} svg .partial{stroke:var(--partial)}
 svg .kept{stroke:var(--kept)} svg .lines{stroke:var(--grid)}
 .legend{flex-direction:column;gap:2px;margin:10px 0} .legend.kinds{flex-direction:row;gap:18px}
 .swatch{display:inline-block;width:13px;height:13px;border-radius:3px;margin-right:8px;vertical-align:-1px;
 border:1px solid var(--line)}
 .swatch.skipped{background:var(--skipped)} .swatch.full{background:var(--full)}
-.swatch.mixed{background:linear-gradient(135deg,var(--mixed) 50%,var(--kept) 50%)}
+.swatch.partial{background:linear-gradient(135deg,var(--partial) 50%,var(--kept) 50%)}
 .swatch.product{background:var(--product)} .swatch.compute{background:var(--compute)}
 .swatch.copy{background:var(--copy)} .swatch.wait{background:var(--wait)}
 .formula{background:var(--panel);border:1px solid var(--line);border-radius:8px;padding:12px 16px;font-family:var(--mono);

@@ -15,8 +15,8 @@ namespace {
 using timeline::Bar;
 using timeline::BarKind;
 
-constexpr double kLabels = 118, kTop = 26, kRow = 26, kBarHeight = 20, kWidth = 1100;
-constexpr double kShown = 9000;   // cycles
+constexpr double kLabels = 118, kHead = 26, kRow = 26, kBarHeight = 20, kAcross = 1100;
+constexpr double kCycles = 9000;  // cycles
 constexpr double kNarrowest = 1;  // units of the picture
 
 const char* class_of(BarKind kind) {
@@ -36,14 +36,14 @@ std::string text_of(const Bar& bar) {
 struct Window {
   double from = 0, to = 1;
   double x(double cycles) const {
-    return kLabels + (std::clamp(cycles, from, to) - from) * (kWidth - kLabels) / (to - from);
+    return kLabels + (std::clamp(cycles, from, to) - from) * (kAcross - kLabels) / (to - from);
   }
 };
 
 Window window_of(const timeline::Timeline& line) {
   const double middle = line.marks.size() > 2 ? line.marks[1] : line.end / 2;
-  const double from = std::max(0.0, std::min(middle + kShown / 2, line.end) - kShown);
-  return {from, std::min(from + kShown, line.end)};
+  const double from = std::max(0.0, std::min(middle + kCycles / 2, line.end) - kCycles);
+  return {from, std::min(from + kCycles, line.end)};
 }
 
 Markup draw_bar(const Bar& bar, double y, const Window& window) {
@@ -67,7 +67,7 @@ Markup draw_axis(const Window& window, double bottom) {
     out += html(
         "<path class=\"grid\" d=\"M{:.1f} {:.0f}V{:.0f}\"/><text class=\"axis\" "
         "x=\"{:.1f}\" y=\"{:.0f}\">{}</text>\n",
-        window.x(t), kTop - 6, bottom, window.x(t) + 3, kTop - 10, with_commas(int64_t(t)));
+        window.x(t), kHead - 6, bottom, window.x(t) + 3, kHead - 10, with_commas(int64_t(t)));
   return out;
 }
 
@@ -144,7 +144,7 @@ Markup draw_pipeline(const Pipeline& pipeline) {
   const timeline::Timeline& line = pipeline.line;
   const Window window = window_of(line);
   Markup rows;
-  double y = kTop;
+  double y = kHead;
   for (size_t n = 0; n < line.tracks.size(); ++n) {
     if (line.tracks[n].cta != 0) continue;
     rows +=
@@ -155,7 +155,7 @@ Markup draw_pipeline(const Pipeline& pipeline) {
   return html(
       "<svg class=\"pipeline\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" "
       "aria-label=\"Predicted pipeline of a tile\">\n{}{}</svg>\n",
-      kWidth, y, draw_axis(window, y - 4), rows);
+      kAcross, y, draw_axis(window, y - 4), rows);
 }
 
 Markup busy_table(const Pipeline& pipeline) {

@@ -22,7 +22,7 @@ Pipeline predict_pipeline(const tl::Program& program, const std::string& gpus_fo
 
 Markup draw_pipeline(const Pipeline& pipeline);
 
-// What binds: the share of time that each track works, waits apart, "math worker 0: 91 % ...".
+// What binds: the share of time that each track works, waits apart, "consumer 0: 91 % ...".
 Markup busy_table(const Pipeline& pipeline);
 
 }  // namespace kw::report

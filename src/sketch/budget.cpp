@@ -10,18 +10,19 @@
 namespace kw::sketch {
 namespace {
 
-constexpr int64_t kThreads = 128;          // of a worker
+constexpr int64_t kThreads = 128;          // of a warpgroup
 constexpr int64_t kBesideTiles = 63;       // registers a thread for addresses and operands
 constexpr int64_t kStepPlaces = 16;        // and for those of two operands' steps
 constexpr int64_t kThreadRegisters = 255;  // at most, of one thread
 
 int64_t rounded(int64_t bytes) { return (bytes + 1023) / 1024 * 1024; }
 
-// Registers that each thread has where `blocks` thread blocks share a multiprocessor, in eights.
-// Beside a worker that only loads, two have 240 and three 160 (setmaxnreg).
-int64_t available(const Machine& m, int64_t workers, int64_t blocks) {
-  if (m.style == Style::engine) return blocks > 1 ? 0 : workers == 2 ? 240 : workers == 3 ? 160 : 0;
-  return std::min(kThreadRegisters, m.gpu.registers / (kThreads * workers * blocks));
+// Registers that each thread has where `blocks` CTAs share a multiprocessor, in eights.
+// Beside a warpgroup that only loads, two have 240 and three 160 (setmaxnreg).
+int64_t available(const Machine& m, int64_t warpgroups, int64_t blocks) {
+  if (m.style == Style::engine)
+    return blocks > 1 ? 0 : warpgroups == 2 ? 240 : warpgroups == 3 ? 160 : 0;
+  return std::min(kThreadRegisters, m.gpu.registers / (kThreads * warpgroups * blocks));
 }
 
 // Of tiles, a thread. Products in flight keep their left side's registers too: the exponentials as
@@ -36,7 +37,7 @@ bool fits(const Machine& m, const Work& w, const Sizes& s, int64_t blocks) {
   const bool room =
       bytes <= m.block_bytes && blocks * (bytes + m.reserved_bytes) <=
                                     m.gpu.shared_bytes + (blocks == 1 ? m.reserved_bytes : 0);
-  return room && held(m, w, s) + w.places + kBesideTiles <= available(m, s.workers, blocks);
+  return room && held(m, w, s) + w.places + kBesideTiles <= available(m, s.warpgroups, blocks);
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ Work work_of(const tl::Program& program, const Placed& placed, const Machine& ma
 std::vector<Line> lines(const Work& work, const Sizes& sizes) {
   std::vector<Line> all;
   for (const Work::Shared& s : work.shared) {
-    const int64_t count = s.of_keys ? s.slots : sizes.workers * s.slots,
+    const int64_t count = s.of_keys ? s.slots : sizes.warpgroups * s.slots,
                   rows = s.of_keys ? sizes.keys : sizes.rows;
     all.push_back({fmt::format("{}: {} of {} x {} x 2 bytes", s.name, count, rows, s.columns),
                    count * rounded(rows * s.columns * 2)});
@@ -151,12 +152,11 @@ std::string fewer_columns(const Machine& machine, const Work& work) {
 void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span span,
             Diagnostics& diagnostics) {
   const int64_t bytes = shared_bytes(work, sizes), taken = held(machine, work, sizes);
-  const int64_t room = available(machine, sizes.workers, 1) - kBesideTiles - work.places;
+  const int64_t room = available(machine, sizes.warpgroups, 1) - kBesideTiles - work.places;
   const bool memory = bytes > machine.block_bytes;
   Diagnostic& d = diagnostics.error(
       "sketch.fit", std::move(span),
-      memory ? fmt::format("the tiles take {} bytes of shared memory, and {} has {} for a thread "
-                           "block",
+      memory ? fmt::format("the tiles take {} bytes of shared memory, and {} has {} for a CTA",
                            bytes, machine.gpu.name, machine.block_bytes)
              : fmt::format(
                    "the {} take {} registers of each thread, and {} leaves {} for them",
@@ -170,17 +170,17 @@ void refuse(const Machine& machine, const Work& work, const Sizes& sizes, Span s
                      {}});
   // The smallest change first.
   for (int64_t keys = sizes.keys / 2; keys >= 16; keys /= 2)
-    if (resident(machine, work, {sizes.rows, keys, sizes.workers}) > 0) {
+    if (resident(machine, work, {sizes.rows, keys, sizes.warpgroups}) > 0) {
       d.hint = fmt::format("BN = {} would fit: fewer keys a block", keys);
       return;
     }
-  for (int64_t workers = sizes.workers - 1; workers >= 1; --workers)
-    if (resident(machine, work, {sizes.rows, sizes.keys, workers}) > 0) {
-      d.hint = fmt::format("WORKERS = {} would fit: fewer rows a thread block", workers);
+  for (int64_t warpgroups = sizes.warpgroups - 1; warpgroups >= 1; --warpgroups)
+    if (resident(machine, work, {sizes.rows, sizes.keys, warpgroups}) > 0) {
+      d.hint = fmt::format("WARPGROUPS = {} would fit: fewer rows a CTA", warpgroups);
       return;
     }
-  if (sizes.rows > 64 && resident(machine, work, {64, sizes.keys, sizes.workers}) > 0) {
-    d.hint = "ROWS = 64 would fit: fewer rows a worker";
+  if (sizes.rows > 64 && resident(machine, work, {64, sizes.keys, sizes.warpgroups}) > 0) {
+    d.hint = "ROWS = 64 would fit: fewer rows a warpgroup";
     return;
   }
   Work single = work;

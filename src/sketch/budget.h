@@ -1,7 +1,7 @@
-// What tiles take of a multiprocessor, and how many thread blocks share it.
+// What tiles take of a multiprocessor, and how many CTAs share it.
 //
 // The sum is what a refusal prints, line by line. Shared tiles begin at multiples of 1024 bytes
-// (the swizzle's), thread blocks share a multiprocessor's memory, and the system takes a part of it
+// (the swizzle's), CTAs share a multiprocessor's memory, and the system takes a part of it
 // for each (support/targets.h).
 #pragma once
 #include <optional>
@@ -30,14 +30,14 @@ std::optional<Machine> machine(const timeline::Gpu& gpu, const std::string& targ
                                Diagnostics& diagnostics);
 
 struct Sizes {
-  int64_t rows, keys, workers;  // ROWS, BN, WORKERS
+  int64_t rows, keys, warpgroups;  // ROWS, BN, WARPGROUPS
 };
 // In numbers: what the choice depends on.
 struct Work {
   struct Shared {
     std::string name;
     bool of_keys;
-    int64_t columns, slots;  // slots of each worker's, where it is no tile of keys
+    int64_t columns, slots;  // slots of each warpgroup's, where it is no tile of keys
   };
   std::vector<Shared> shared;
   int64_t key_accumulators = 0;  // tiles of BN columns
@@ -60,7 +60,7 @@ std::vector<Line> lines(const Work& work, const Sizes& sizes);
 int64_t shared_bytes(const Work& work, const Sizes& sizes);
 int64_t registers(const Work& work, const Sizes& sizes);  // of accumulators, a thread
 
-// Thread blocks that fit, by shared memory and registers; 0: not one does.
+// CTAs that fit, by shared memory and registers; 0: not one does.
 int64_t resident(const Machine& machine, const Work& work, const Sizes& sizes);
 
 // Reports sketch.fit: the sum line by line, what there is, and the smallest change that would fit.

@@ -20,7 +20,7 @@ constexpr int64_t kStep = 64;
 std::string summed_over(const tl::Program& program, const Plan& plan, const Placed& placed) {
   std::string right, columns;
   for (const Stmt* s : plan.inside)
-    if (s->op == Op::gemm) right = tl::base_name(s->expr("b"));
+    if (s->op == Op::mma) right = tl::base_name(s->expr("b"));
   for (const auto* body : {&plan.before, &plan.inside})
     for (const Stmt* s : *body) {
       if (s->op != Op::copy) continue;

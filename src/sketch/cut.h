@@ -1,9 +1,10 @@
-// An output too wide for the registers of a worker, cut: between place() and the sizes.
+// An output too wide for the registers of a warpgroup, cut: between place() and the sizes.
 //
-//   K1  where no choice of rows, keys and workers is possible (T1, T2 of tiles.h), the columns of
+//   K1  where no choice of rows, keys and warpgroups is possible (T1, T2 of tiles.h), the columns
+//   of
 //       the output are cut into parts of CUT, the largest of 256, 128 and 64 that divides them and
-//       with which a choice is. A thread block computes one part, and all of the scores. (Workers
-//       of one thread block would compute the scores as often, and 64 rows of 512 columns take
+//       with which a choice is. A CTA computes one part, and all of the scores. (Warpgroups
+//       of one CTA would compute the scores as often, and 64 rows of 512 columns take
 //       64 KB of shared memory on their way out, which is all that a T4 has.)
 //   K2  the scores are summed up in steps of STEP = 64 columns of both operands, a panel: shared
 //       memory has a step of each, and the rows come again with every block of keys, from the L2
@@ -19,7 +20,7 @@
 namespace kw::sketch {
 
 // Whether it was cut: then the program has the parameters CUT, CUTS, STEP, STEPS, the tiles have
-// these widths, the work is that of a thread block, and `plan` is of the changed program. Else
+// these widths, the work is that of a CTA, and `plan` is of the changed program. Else
 // nothing has changed. Machines with a copy engine are left alone: their schedule loads whole rows.
 bool cut(tl::Program& program, Plan& plan, Placed& placed, Work& work, const Machine& machine);
 

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "tl/effects.h"
+#include "tl/analysis/effects.h"
+#include "tl/traits.h"
 
 namespace kw::sketch {
 namespace {
@@ -14,9 +15,7 @@ using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
 
-bool is_product(const Stmt& s) {
-  return s.op == Op::gemm || s.op == Op::gemm_add || s.op == Op::gemm_add_transposed;
-}
+bool is_product(const Stmt& s) { return tl::is(s.op, tl::Family::contract); }
 
 // The tiles of a sized plan as place() gives those of a sketch: the budget is the same.
 Placed declared(const tl::Program& program, const Plan& plan) {
@@ -42,7 +41,7 @@ Placed declared(const tl::Program& program, const Plan& plan) {
         if (t.first_read < 0) t.first_read = product;
         p.products.push_back(step ? p.steps : t.columns);
       }
-    if (s.op != Op::gemm_add) p.left = tl::base_name(s.expr("a"));
+    if (s.op != Op::mma_add) p.left = tl::base_name(s.expr("a"));
     ++product;
   };
   for (const Stmt* s : plan.inside) {
@@ -65,11 +64,12 @@ class Reader {
       if (s->op == Op::store) p_.store = s;
       if (s->op == Op::copy) p_.out = s;
     }
-    if (!p_.scores || !p_.reshape || !p_.values)
-      return refuse(*p_.plan.loop, fmt::format("the loop has no {}",
-                                               !p_.scores    ? "product of scores, `gemm`"
-                                               : !p_.reshape ? "`reshape` between its products"
-                                                             : "product of values, `gemm_add`"));
+    if (!p_.scores || !p_.to_operand || !p_.values)
+      return refuse(
+          *p_.plan.loop,
+          fmt::format("the loop has no {}", !p_.scores       ? "product of scores, `mma`"
+                                            : !p_.to_operand ? "`to_operand` between its products"
+                                                             : "product of values, `mma_add`"));
     if (p_.clear && !p_.steps) return refuse_before(*p_.clear);
     if (p_.steps && !p_.clear) return refuse(*p_.steps, "nothing fills what the steps add to");
     if (const Stmt* column = for_engine(); column && p_.machine.style == Style::engine)
@@ -83,7 +83,7 @@ class Reader {
  private:
   bool refuse(const Stmt& at, const std::string& what) {
     diagnostics_.error("sketch.shape", at.span, what).hint =
-        "what is scheduled is one product, a softmax, a reshape and a second product; "
+        "what is scheduled is one product, a softmax, a to_operand and a second product; "
         "docs/sketches.md shows it";
     return false;
   }
@@ -115,19 +115,19 @@ class Reader {
     if (product && !p_.copied(tl::base_name(s.expr("b"))))
       return refuse(
           s, fmt::format("`{}` is multiplied before it is copied", tl::base_name(s.expr("b"))));
-    if (s.op == Op::gemm && !p_.scores) return set(p_.scores, s);
-    if (s.op == Op::reshape && !p_.reshape) return set(p_.reshape, s);
-    if (s.op == Op::gemm_add && p_.reshape && !p_.values) return set(p_.values, s);
-    if (product || s.op == Op::reshape)
+    if (s.op == Op::mma && !p_.scores) return set(p_.scores, s);
+    if (s.op == Op::to_operand && !p_.to_operand) return set(p_.to_operand, s);
+    if (s.op == Op::mma_add && p_.to_operand && !p_.values) return set(p_.values, s);
+    if (product || s.op == Op::to_operand)
       return refuse(s, fmt::format("`{}` stands where {} is due", tl::print_head(s),
-                                   !p_.scores ? "a product of scores" : "a reshape"));
+                                   !p_.scores ? "a product of scores" : "a to_operand"));
     if (!p_.scores || p_.values)
       return refuse(s, fmt::format("`{}` stands {}", tl::print_head(s),
                                    p_.scores ? "after the last product" : "before the first one"));
-    if (s.op == Op::raise) p_.raise = &s;
+    if (s.op == Op::online_max) p_.online_max = &s;
     // What changes what the second product adds to waits for the exponentials.
     const bool sums = s.op == Op::map && adds_to(s);
-    (p_.reshape || sums ? p_.rescale : p_.softmax).push_back(&s);
+    (p_.to_operand || sums ? p_.rescale : p_.softmax).push_back(&s);
     return true;
   }
 
@@ -139,21 +139,21 @@ class Reader {
         const std::string tile = tl::base_name(s.expr("d"));
         const Tile* t = p_.placed.find(tile);
         p_.step_copies.push_back({&s, tl::base_name(s.expr("s")), tile, t && t->of_keys});
-      } else if (s.op == Op::gemm_add_transposed && !p_.scores) {
+      } else if (s.op == Op::mma_add_transposed && !p_.scores) {
         p_.scores = &s;
       } else {
         return refuse(s, fmt::format("`{}` stands in a step of the scores, which is its copies and "
-                                     "one `gemm_add_transposed`",
+                                     "one `mma_add_transposed`",
                                      tl::print_head(s)));
       }
     }
-    return p_.scores || refuse(range, "the steps have no `gemm_add_transposed`");
+    return p_.scores || refuse(range, "the steps have no `mma_add_transposed`");
   }
 
   bool adds_to(const Stmt& s) const {
     const std::string target = tl::base_name(s.expr("t"));
     return std::any_of(p_.plan.inside.begin(), p_.plan.inside.end(), [&](const Stmt* other) {
-      return other->op == Op::gemm_add && tl::base_name(other->expr("c")) == target;
+      return other->op == Op::mma_add && tl::base_name(other->expr("c")) == target;
     });
   }
 
@@ -188,22 +188,22 @@ std::optional<Parts> take_apart(const tl::Program& sized, const Machine& machine
   const auto plan = read_plan(sized, "sized", diagnostics);
   if (!plan) return std::nullopt;
   const auto values = parameters(sized);
-  for (const char* name : {"ROWS", "BN", "WORKERS", "BM"})
+  for (const char* name : {"ROWS", "BN", "WARPGROUPS", "BM"})
     if (!values.contains(name)) {
       diagnostics
           .error("sketch.shape", plan->plan->span,
                  fmt::format("the module has no parameter {}", name))
-          .hint = "`size` writes ROWS, WORKERS, BM and BN";
+          .hint = "`size` writes ROWS, WARPGROUPS, BM and BN";
       return std::nullopt;
     }
   Parts p{sized,
           *plan,
           machine,
-          {values.at("ROWS"), values.at("BN"), values.at("WORKERS")},
+          {values.at("ROWS"), values.at("BN"), values.at("WARPGROUPS")},
           declared(sized, *plan)};
   if (plan->counters.size() < 3) {
     diagnostics.error("sketch.shape", plan->grid->span,
-                      "the grid of a sized plan counts parts of the rows, heads, and workers");
+                      "the grid of a sized plan counts parts of the rows, heads, and warpgroups");
     return std::nullopt;
   }
   p.part = plan->counters.front();
@@ -217,8 +217,8 @@ std::optional<Parts> take_apart(const tl::Program& sized, const Machine& machine
     refuse(machine, work, p.sizes, at ? at->span : plan->plan->span, diagnostics);
     return std::nullopt;
   }
-  // Two workers hide each other's waits; more would only share the registers.
-  p.resident = std::min<int64_t>(fit, std::max<int64_t>(1, 2 / p.sizes.workers));
+  // Two warpgroups hide each other's waits; more would only share the registers.
+  p.resident = std::min<int64_t>(fit, std::max<int64_t>(1, 2 / p.sizes.warpgroups));
   return p;
 }
 
@@ -292,7 +292,7 @@ void head(const Parts& p, const std::set<std::string>& rings, Text& text) {
 }
 
 void kernel(const Parts& p, Text& text) {
-  text.line(0, fmt::format("kernel {}, threads 128 * WORKERS, resident RESIDENT, workers {}:",
+  text.line(0, fmt::format("kernel {}, threads 128 * WARPGROUPS, resident RESIDENT, warpgroups {}:",
                            p.plan.plan->word("n"), p.me));
   text.line(1, "let c = block_of(block_index(blocks))");
   text.line(1, "let keys = key_blocks(c, c.m * BM, BM)");
@@ -303,9 +303,9 @@ void kernel(const Parts& p, Text& text) {
 
 void key_loops(const Parts& p, Text& text) {
   const std::string& n = p.block;
-  text.line(1, fmt::format("for {} in descend(keys.count - 1, keys.full):", n));
+  text.line(1, fmt::format("for {} in range_down(keys.count - 1, keys.full):", n));
   text.line(2, fmt::format("advance({}, true)", n));
-  text.line(1, fmt::format("for {} in descend(min(keys.count, keys.full) - 1, 0):", n));
+  text.line(1, fmt::format("for {} in range_down(min(keys.count, keys.full) - 1, 0):", n));
   text.line(2, fmt::format("advance({}, false)", n));
 }
 
@@ -335,17 +335,17 @@ void functions(const Parts& p, Text& text) {
 }
 
 void softmax_step(const Parts& p, int depth, const std::string& more, Text& text) {
-  text.line(depth, fmt::format("step softmax({}: i32, mixed: bool{}):", p.block, more));
+  text.line(depth, fmt::format("step softmax({}: i32, partial: bool{}):", p.block, more));
   for (const Stmt* s : p.softmax) {
-    if (is_mask(*s)) text.line(depth + 1, "if mixed:");
+    if (is_mask(*s)) text.line(depth + 1, "if partial:");
     text.add(in_kernel(p, *s), depth + (is_mask(*s) ? 2 : 1));
   }
 }
 
 void rescale(const Parts& p, int depth, Text& text) {
   for (const Stmt* s : p.rescale) {
-    const bool by_factor = p.raise && tl::reads(*s, tl::base_name(p.raise->expr("r")));
-    if (by_factor) text.line(depth, fmt::format("if {}:", p.raise->word("f")));
+    const bool by_factor = p.online_max && tl::reads(*s, tl::base_name(p.online_max->expr("r")));
+    if (by_factor) text.line(depth, fmt::format("if {}:", p.online_max->word("f")));
     text.add(in_kernel(p, *s), depth + (by_factor ? 1 : 0));
   }
 }

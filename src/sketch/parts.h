@@ -21,17 +21,17 @@ struct Parts {
   Machine machine;
   Sizes sizes;
   Placed placed;
-  int64_t resident = 1;             // thread blocks on a multiprocessor
+  int64_t resident = 1;             // CTAs on a multiprocessor
   std::vector<Copied> copies;       // but for those of a step
   std::vector<Copied> step_copies;  // of a cut plan (cut.h): in the range that sums up the scores
   const tl::Stmt *clear = nullptr, *steps = nullptr;  // the fill before that range, the range
-  // Of the loop. `softmax`: from the first product to the reshape.
-  const tl::Stmt *scores = nullptr, *reshape = nullptr, *values = nullptr;
+  // Of the loop. `softmax`: from the first product to the to_operand.
+  const tl::Stmt *scores = nullptr, *to_operand = nullptr, *values = nullptr;
   std::vector<const tl::Stmt*> softmax, rescale;
-  const tl::Stmt* raise = nullptr;
+  const tl::Stmt* online_max = nullptr;
   // Of the end.
   const tl::Stmt *store = nullptr, *out = nullptr;
-  // Names of the counters: rows of a block, the worker, the block of keys.
+  // Names of the counters: rows of a block, the warpgroup, the block of keys.
   std::string part, me, block;
 
   const Copied* copied(const std::string& tile) const;
@@ -57,7 +57,7 @@ tl::Stmt in_kernel(const Parts& parts, const tl::Stmt& s);
 std::string in_kernel(const Parts& parts, const tl::ExprPtr& e);
 
 // What stands before the functions: arguments and tiles, `rings` of them in two slots, and how many
-// thread blocks share a multiprocessor.
+// CTAs share a multiprocessor.
 void head(const Parts& parts, const std::set<std::string>& rings, Text& text);
 
 // The kernel's first line, and what its block of the output is.
@@ -72,10 +72,10 @@ bool is_from_column(const tl::Stmt& copy);
 // The records Block and Keys, and the functions that count them.
 //   F1  blocks are counted rows first, then as the grid says: neighbours share keys.
 //   F2  a block of keys needs no mask where the plan's mask keeps every key before the end and the
-//       block ends before it; under any other mask, all blocks are mixed.
+//       block ends before it; under any other mask, all blocks are partial.
 void functions(const Parts& parts, Text& text);
 
-// The step that makes exponentials of scores, with the mask under `if mixed`.
+// The step that makes exponentials of scores, with the mask under `if partial`.
 void softmax_step(const Parts& parts, int depth, const std::string& more, Text& text);
 
 // What has been summed up is multiplied only where a reference was raised.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tl/effects.h"
+#include "tl/analysis/effects.h"
 
 namespace kw::sketch {
 namespace {
@@ -45,7 +45,7 @@ class Placer {
         if (t.columns.empty()) t.columns = tile.columns;
         if (t.space == Space::accumulator || tile.space == Space::accumulator)
           t.space = Space::accumulator;
-        if (tile.space == Space::partial) t.space = Space::partial;
+        if (tile.space == Space::lane_sum) t.space = Space::lane_sum;
         return t;
       }
     placed_.tiles.push_back(std::move(tile));
@@ -56,16 +56,16 @@ class Placer {
     switch (s.op) {
       case Op::copy:
         return copy(s, keys);
-      case Op::gemm:
-      case Op::gemm_add:
+      case Op::mma:
+      case Op::mma_add:
         return product(s, keys);
-      case Op::raise:
+      case Op::online_max:
         add({s.word("f"), Space::flag});
         add({tl::base_name(s.expr("m")), Space::row});
         add({tl::base_name(s.expr("r")), Space::row});
         return true;
       case Op::row_sum:
-        add({tl::base_name(s.expr("l")), Space::partial});
+        add({tl::base_name(s.expr("l")), Space::lane_sum});
         return true;
       case Op::fill:
         add({s.word("t"), Space::row});
@@ -78,7 +78,7 @@ class Placer {
       case Op::let:
         return true;
       default:
-        refuse(s, fmt::format("`{}` is none of a sketch's statements", tl::word(s.op)));
+        refuse(s, fmt::format("`{}` is not one of a sketch's statements", tl::word(s.op)));
         return false;
     }
   }
@@ -122,15 +122,15 @@ class Placer {
     for (Tile& t : placed_.tiles)
       if (t.name == b) right = &t;
     if (!keys || !right || right->space != Space::shared || !right->of_keys) {
-      refuse(s, fmt::format("`{}` is no tile that the loop has copied", b));
+      refuse(s, fmt::format("`{}` is not a tile that the loop has copied", b));
       return false;
     }
     if (right->first_read < 0) right->first_read = int(placed_.products.size());
-    const std::string columns = s.op == Op::gemm ? "BN" : right->columns;  // P2
-    if (s.op == Op::gemm) placed_.left = a;
+    const std::string columns = s.op == Op::mma ? "BN" : right->columns;  // P2
+    if (s.op == Op::mma) placed_.left = a;
     placed_.products.push_back(right->columns);
     add({c, Space::accumulator, false, columns});
-    if (s.op == Op::gemm_add) placed_.chained = a;
+    if (s.op == Op::mma_add) placed_.chained = a;
     return true;
   }
 
@@ -143,7 +143,7 @@ class Placer {
     }
     for (size_t n = 0; n < plan_.inside.size(); ++n) {
       const Stmt& s = *plan_.inside[n];
-      if (s.op == Op::gemm_add) break;
+      if (s.op == Op::mma_add) break;
       if (tl::reads(s, placed_.chained) || tl::writes(s, placed_.chained))
         placed_.reshape_after = n;
     }

@@ -4,12 +4,13 @@
 //       as wide as the tensor; what is copied from a column on, `k[b, g, j0, 0]`, as what leaves.
 //   P2  what a product writes is an accumulator in registers, as many columns wide as the tile
 //       on its right has rows (a product with a transposed tile) or columns.
-//   P3  what a raise or a map over rows writes first is a row vector; what row_sum adds to is a
-//       partial, a lane's share; what a raise answers is a flag.
+//   P3  what an online_max or a map over rows writes first is a row vector; what row_sum adds to is
+//   a
+//       lane_sum, a lane's share; what an online_max answers is a flag.
 //   P4  what leaves for a tensor leaves through a shared tile: through that of the rows that came
 //       in, where it has as many columns, else through one of its own.
 //   P5  an accumulator that is another product's left side must become an operand first, after
-//       the last statement that touches it: a reshape is due there.
+//       the last statement that touches it: a to_operand is due there.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,12 +20,12 @@
 
 namespace kw::sketch {
 
-enum class Space { shared, accumulator, operand, row, partial, flag };
+enum class Space { shared, accumulator, operand, row, lane_sum, flag };
 
 struct Tile {
   std::string name;
   Space space;
-  bool of_keys = false;      // BN rows, one block of keys; else a worker's rows
+  bool of_keys = false;      // BN rows, one block of keys; else a warpgroup's rows
   std::string columns = "";  // a parameter, or BN
   int first_read = -1;       // by which product of the loop, in their order; -1: by none
 };

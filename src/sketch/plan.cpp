@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "tl/effects.h"
-#include "tl/scope.h"
+#include "tl/analysis/effects.h"
+#include "tl/scope/scope.h"
 
 namespace kw::sketch {
 using tl::Op;

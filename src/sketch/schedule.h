@@ -13,7 +13,8 @@
 namespace kw::sketch {
 
 // A scheduled program that obeys the laws. Reports what read_plan reports, sketch.shape for a loop
-// that is not two products with a reshape between them, and sketch.fit for tiles that do not fit.
+// that is not two products with a to_operand between them, and sketch.fit for tiles that do not
+// fit.
 std::optional<tl::Program> schedule(const tl::Program& sized, const Machine& machine,
                                     Diagnostics& diagnostics);
 

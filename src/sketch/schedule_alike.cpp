@@ -1,6 +1,6 @@
 // Schedules for GPUs whose warps copy and multiply for themselves (sm_75 to sm_90, without TMA).
 //
-// All workers are alike. With asynchronous copies (cp.async):
+// All warpgroups are alike. With asynchronous copies (cp.async):
 //   A1  what the first product reads is copied a block of keys ahead, into the slot that is free;
 //       what the second reads is copied while the first multiplies and the softmax runs.
 //   A2  each of the two is a group of its own, so that the wait before the second product leaves
@@ -11,14 +11,15 @@
 // Without them there is one slot for each tile, and
 //   A5  all warps meet before the copies (nobody reads the slots) and after them.
 // In both:
-//   A6  the worker's warps meet before the output goes where they have read their query rows, and
+//   A6  the warpgroup's warps meet before the output goes where they have read their query rows,
+//   and
 //       before it is copied from there.
 #include <fmt/format.h>
 
+#include "sketch/families/gemm/schedule.h"
 #include "sketch/parts.h"
-#include "sketch/product_schedule.h"
-#include "tl/effects.h"
-#include "tl/laws.h"
+#include "tl/analysis/effects.h"
+#include "tl/laws/laws.h"
 
 namespace kw::sketch {
 namespace {
@@ -55,12 +56,12 @@ class Alike {
         asynchronous_ && c.tile == ahead_ ? fmt::format("[{}]", block) : std::string();
     out_.line(depth,
               fmt::format("{} {} -> {}{} by {}", word(c), at(c.copy->expr("s")),
-                          in_kernel(p_, c.copy->expr("d")), slot, c.of_keys ? "WORKERS" : "1"));
+                          in_kernel(p_, c.copy->expr("d")), slot, c.of_keys ? "WARPGROUPS" : "1"));
   }
 
   std::string word(const Copied& c) const {
-    return fmt::format("copy{}{}", is_from_column(*c.copy) ? "_tile" : "",
-                       asynchronous_ ? "_async" : "_in");
+    if (is_from_column(*c.copy)) return asynchronous_ ? "cp_async_tile" : "copy_tile_in";
+    return asynchronous_ ? "cp_async" : "copy_in";
   }
 
   static tl::ExprPtr value(const std::string& text) {
@@ -77,14 +78,14 @@ class Alike {
     Stmt s = in_kernel(p_, *p_.scores);
     if (asynchronous_) s.items("b")[0].expr = tl::index(s.expr("b"), {tl::name(p_.block)});
     out_.add(s, depth);
-    out_.line(depth, fmt::format("softmax({}, mixed)", p_.block));
-    out_.add(in_kernel(p_, *p_.reshape), depth);
+    out_.line(depth, fmt::format("softmax({}, partial)", p_.block));
+    out_.add(in_kernel(p_, *p_.to_operand), depth);
     rescale(p_, depth, out_);
   }
 
   void advance() {
     const std::string& n = p_.block;
-    out_.line(1, fmt::format("step advance({}: i32, mixed: bool):", n));
+    out_.line(1, fmt::format("step advance({}: i32, partial: bool):", n));
     if (!asynchronous_) {
       out_.line(2, "sync_block");  // A5
       copies(true, 2, n);
@@ -92,15 +93,15 @@ class Alike {
       out_.line(2, "sync_block");
       scores(2);
     } else {
-      out_.line(2, "wait_copies 0");
+      out_.line(2, "cp_async_wait 0");
       out_.line(2, "sync_block");  // A3
       copies(false, 2, n);
-      out_.line(2, "commit_copies");  // A2
+      out_.line(2, "cp_async_commit");  // A2
       out_.line(2, fmt::format("if {} > 0:", n));
       copies(true, 3, fmt::format("{} - 1", n));  // A1
-      out_.line(2, "commit_copies");
+      out_.line(2, "cp_async_commit");
       scores(2);
-      out_.line(2, "wait_copies 1");
+      out_.line(2, "cp_async_wait 1");
       out_.line(2, "sync_block");
     }
     out_.add(in_kernel(p_, *p_.values), 2);
@@ -111,7 +112,7 @@ class Alike {
       if (!c.of_keys) copy(c, 1, p_.block);
     if (asynchronous_) {
       copies(true, 1, "keys.count - 1");  // A4
-      out_.line(1, "commit_copies");
+      out_.line(1, "cp_async_commit");
     }
     for (const Stmt* s : p_.plan.before)
       if (s->op != Op::let && s->op != Op::copy) out_.add(in_kernel(p_, *s), 1);
@@ -119,9 +120,9 @@ class Alike {
 
   void end() {
     for (const Stmt* s : p_.plan.after) {
-      if (s == p_.store) out_.line(1, "sync_worker " + p_.me);  // A6
+      if (s == p_.store) out_.line(1, "sync_warpgroup " + p_.me);  // A6
       if (s == p_.out) {
-        out_.line(1, "sync_worker " + p_.me);
+        out_.line(1, "sync_warpgroup " + p_.me);
         out_.line(1, fmt::format("copy_out {} -> {} by 1", in_kernel(p_, s->expr("s")),
                                  in_kernel(p_, s->expr("d"))));
         continue;

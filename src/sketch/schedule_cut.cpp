@@ -1,5 +1,5 @@
 // Schedules for a plan that was cut (cut.h): the scores in steps of some columns of both operands,
-// a part of the output's columns for each thread block. For GPUs whose warps copy and multiply for
+// a part of the output's columns for each CTA. For GPUs whose warps copy and multiply for
 // themselves; as schedule_alike.cpp otherwise.
 //
 // With asynchronous copies (cp.async) everything has two slots but the values:
@@ -11,12 +11,13 @@
 //   S4  all warps meet before a step's copies and after them. The values come once the last block's
 //       have been multiplied, which the meetings of the steps ensure, and all meet before they are.
 // In both:
-//   S5  the worker's warps meet between the store into the tile that the output leaves through and
+//   S5  the warpgroup's warps meet between the store into the tile that the output leaves through
+//   and
 //       the copy from there: nobody else uses it.
 #include <fmt/format.h>
 
 #include "sketch/parts.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::sketch {
 namespace {
@@ -41,7 +42,7 @@ class CutPlan {
     advance();
     if (asynchronous_) {
       step_copies(1, "keys.count - 1", "0");
-      out_.line(1, "commit_copies");
+      out_.line(1, "cp_async_commit");
     }
     for (const Stmt* s : p_.plan.before)
       if (s->op != Op::let) out_.add(in_kernel(p_, *s), 1);
@@ -72,10 +73,11 @@ class CutPlan {
   }
 
   void copy(const Copied& c, int depth, const std::string& block, const std::string& step) {
-    out_.line(depth,
-              fmt::format("{} {} -> {}{} by {}", asynchronous_ ? "copy_tile_async" : "copy_tile_in",
-                          at(c.copy->expr("s"), block, step), in_kernel(p_, c.copy->expr("d")),
-                          rings_.contains(c.tile) ? slot(step) : "", c.of_keys ? "WORKERS" : "1"));
+    out_.line(
+        depth,
+        fmt::format("{} {} -> {}{} by {}", asynchronous_ ? "cp_async_tile" : "copy_tile_in",
+                    at(c.copy->expr("s"), block, step), in_kernel(p_, c.copy->expr("d")),
+                    rings_.contains(c.tile) ? slot(step) : "", c.of_keys ? "WARPGROUPS" : "1"));
   }
 
   void step_copies(int depth, const std::string& block, const std::string& step) {
@@ -90,28 +92,28 @@ class CutPlan {
     const auto side = [&](const char* hole) {
       return in_kernel(p_, p_.scores->expr(hole)) + slot(step);
     };
-    out_.line(depth, fmt::format("gemm_add_transposed {} += {} @ {}.T",
+    out_.line(depth, fmt::format("mma_add_transposed {} += {} @ {}.T",
                                  tl::print(p_.scores->expr("c")), side("a"), side("b")));
   }
 
   void meet(int depth) {  // S2, S3
-    out_.line(depth, "wait_copies 0");
+    out_.line(depth, "cp_async_wait 0");
     out_.line(depth, "sync_block");
   }
 
   void advance() {
-    out_.line(1, fmt::format("step advance({}: i32, mixed: bool):", p_.block));
+    out_.line(1, fmt::format("step advance({}: i32, partial: bool):", p_.block));
     out_.add(in_kernel(p_, *p_.clear), 2);
     const std::string count = tl::print(p_.steps->expr("b"));
     asynchronous_ ? steps_under_way(count) : steps_in_turn(count);
-    out_.line(2, fmt::format("softmax({}, mixed)", p_.block));
-    out_.add(in_kernel(p_, *p_.reshape), 2);
+    out_.line(2, fmt::format("softmax({}, partial)", p_.block));
+    out_.add(in_kernel(p_, *p_.to_operand), 2);
     rescale(p_, 2, out_);
     if (asynchronous_) {
       meet(2);
       out_.line(2, fmt::format("if {} > 0:", p_.block));
       step_copies(3, p_.block + " - 1", "0");
-      out_.line(2, "commit_copies");
+      out_.line(2, "cp_async_commit");
     } else {
       out_.line(2, "sync_block");
     }
@@ -122,11 +124,11 @@ class CutPlan {
     out_.line(2, fmt::format("for {} in range({} - 1):", step_, count));
     meet(3);
     step_copies(3, p_.block, step_ + " + 1");
-    out_.line(3, "commit_copies");
+    out_.line(3, "cp_async_commit");
     product(3, step_);
     meet(2);
     values(2);
-    out_.line(2, "commit_copies");
+    out_.line(2, "cp_async_commit");
     product(2, count + " - 1");
   }
 
@@ -145,7 +147,7 @@ class CutPlan {
         out_.add(in_kernel(p_, *s), 1);
         continue;
       }
-      out_.line(1, "sync_worker " + p_.me);  // S5
+      out_.line(1, "sync_warpgroup " + p_.me);  // S5
       out_.line(1, fmt::format("copy_tile_out {} -> {} by 1", in_kernel(p_, s->expr("s")),
                                in_kernel(p_, s->expr("d"))));
     }

@@ -8,11 +8,11 @@
 #include <set>
 
 #include "sketch/cut.h"
-#include "sketch/product.h"
-#include "sketch/product_size.h"
+#include "sketch/families/gemm/gemm.h"
+#include "sketch/families/gemm/size.h"
 #include "sketch/tiles.h"
-#include "tl/effects.h"
-#include "tl/laws.h"
+#include "tl/analysis/effects.h"
+#include "tl/laws/laws.h"
 
 namespace kw::sketch {
 namespace {
@@ -38,7 +38,7 @@ bool set_parameters(tl::Program& program, const Request& request, Diagnostics& d
   for (const auto& [name, value] : parameters(program)) there.push_back(name);
   const Stmt* first = program.find(Op::param);
   diagnostics.error("sketch.param", first ? first->span : Span{},
-                    fmt::format("`{}` is to be set, and the sketch's parameters are {}",
+                    fmt::format("--param {0}: the sketch has no parameter `{0}`; it has {1}",
                                 *left.begin(), fmt::join(there, ", ")));
   return false;
 }
@@ -83,8 +83,8 @@ class Sizer {
         continue;
       }
       if (s.op == Op::args) {
-        line(0, fmt::format("param ROWS = {}, WORKERS = {}, BM = ROWS * WORKERS", sizes_.rows,
-                            sizes_.workers));
+        line(0, fmt::format("param ROWS = {}, WARPGROUPS = {}, BM = ROWS * WARPGROUPS", sizes_.rows,
+                            sizes_.warpgroups));
         line(0, fmt::format("param BN = {}", sizes_.keys));
         arguments(s);
         continue;
@@ -116,12 +116,13 @@ class Sizer {
     line(0, "shared:");
     for (const Tile& t : placed_.tiles)
       if (t.space == Space::shared)
-        line(1, t.of_keys ? fmt::format("tile {}: element[BN, {}]", t.name, t.columns)
-                          : fmt::format("tile {}[WORKERS]: element[ROWS, {}]", t.name, t.columns));
+        line(1, t.of_keys
+                    ? fmt::format("tile {}: element[BN, {}]", t.name, t.columns)
+                    : fmt::format("tile {}[WARPGROUPS]: element[ROWS, {}]", t.name, t.columns));
   }
 
   void declarations() {
-    std::vector<std::string> rows, partials;
+    std::vector<std::string> rows, lane_sums;
     const auto each = [&](bool keys) {
       for (const Tile& t : placed_.tiles) {
         if (t.space == Space::accumulator && (t.columns == "BN") == keys)
@@ -134,11 +135,11 @@ class Sizer {
     each(false);
     for (const Tile& t : placed_.tiles) {
       if (t.space == Space::row) rows.push_back(t.name);
-      if (t.space == Space::partial) partials.push_back(t.name);
+      if (t.space == Space::lane_sum) lane_sums.push_back(t.name);
     }
     if (!rows.empty()) line(1, fmt::format("row {}: real[ROWS]", fmt::join(rows, ", ")));
-    if (!partials.empty())
-      line(1, fmt::format("partial {}: real[ROWS]", fmt::join(partials, ", ")));
+    if (!lane_sums.empty())
+      line(1, fmt::format("lane_sum {}: real[ROWS]", fmt::join(lane_sums, ", ")));
     for (const Tile& t : placed_.tiles)
       if (t.space == Space::flag) line(1, "flag " + t.name);
     for (const Tile& t : placed_.tiles) declared_.insert(t.name);
@@ -154,7 +155,7 @@ class Sizer {
       extents.push_back(tl::print(plan_.extents[n]));
     }
     counters.push_back(me_);
-    extents.push_back("WORKERS");
+    extents.push_back("WARPGROUPS");
     line(1,
          fmt::format("for {} in grid({}):", fmt::join(counters, ", "), fmt::join(extents, ", ")));
     line(2, fmt::format("let {} = {} * BM + {} * ROWS", rows_, part_, me_));
@@ -169,7 +170,7 @@ class Sizer {
     for (size_t n = 0; n < statements.size(); ++n) {
       statement(*statements[n], depth);
       if (loop && !placed_.chained.empty() && n == placed_.reshape_after) {  // Z3
-        line(depth, fmt::format("reshape {} = {}", placed_.operand, placed_.chained));
+        line(depth, fmt::format("to_operand {} = {}", placed_.operand, placed_.chained));
       }
     }
     local_.clear();
@@ -182,11 +183,11 @@ class Sizer {
     if (s.op == Op::copy && leaves(s)) return leave(s, depth);
     if (is_cut()) {
       if (s.op == Op::copy && is_of_scores(s)) return;
-      if (s.op == Op::gemm) return steps(s, depth);
+      if (s.op == Op::mma) return steps(s, depth);
       if (s.op == Op::copy) s.items("s")[0].expr = from_column(s.expr("s"), cut_, "CUT");
       if (s.op == Op::store_rows) line(depth++, fmt::format("if {} == 0:", cut_));  // K4
     }
-    if (s.op == Op::gemm_add && s.expr("a")->is_name(placed_.chained))
+    if (s.op == Op::mma_add && s.expr("a")->is_name(placed_.chained))
       s.items("a")[0].expr = tl::name(placed_.operand);
     for (tl::Field& f : s.fields)
       for (tl::Item& item : f.items)
@@ -228,7 +229,7 @@ class Sizer {
           line(depth + 1,
                fmt::format("copy {} -> {}", swapped(from_column(s->expr("s"), step_, "STEP")),
                            swapped(s->expr("d"))));
-    line(depth + 1, fmt::format("gemm_add_transposed {} += {} @ {}.T", scores,
+    line(depth + 1, fmt::format("mma_add_transposed {} += {} @ {}.T", scores,
                                 swapped(product.expr("a")), swapped(product.expr("b"))));
   }
 

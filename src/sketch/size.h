@@ -4,7 +4,8 @@
 //
 // The passes in their order: place (place.h), cut what is too wide (cut.h), choose tiles (tiles.h),
 // and this file's, which writes the program:
-//   Z1  the grid goes by blocks of BM rows, and by the WORKERS that share one; a worker's first row
+//   Z1  the grid goes by blocks of BM rows, and by the WARPGROUPS that share one; a warpgroup's
+//   first row
 //       has the name that the sketch's counter of rows had.
 //   Z2  the loop goes by blocks of BN keys, n; what the sketch's counter was is n * BN.
 //   Z3  an accumulator that is multiplied again is reshaped, right after the last statement that

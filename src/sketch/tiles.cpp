@@ -11,22 +11,23 @@ namespace {
 
 constexpr std::array<int64_t, 2> kRows = {128, 64};
 constexpr std::array<int64_t, 3> kKeys = {128, 64, 32};
-constexpr int64_t kWorkers = 3, kWarps = 4;
+constexpr int64_t kWarpgroups = 3, kWarps = 4;
 constexpr double kWaitsShare = 1.0 / 20;
 
 // T3 to T7; a greater one is better.
 using Rank = std::tuple<bool, bool, double, int64_t, int64_t, int64_t>;
 
 Rank rank(const Machine& m, const Work& w, const Sizes& s, double rate) {
-  const int64_t blocks = std::min<int64_t>(resident(m, w, s), std::max<int64_t>(1, 2 / s.workers));
-  const double products = 2.0 * double(s.rows * s.workers * s.keys * w.product_columns) / rate;
+  const int64_t blocks =
+      std::min<int64_t>(resident(m, w, s), std::max<int64_t>(1, 2 / s.warpgroups));
+  const double products = 2.0 * double(s.rows * s.warpgroups * s.keys * w.product_columns) / rate;
   const double keys = double(s.keys * w.product_columns * 2);  // bytes of the keys' tiles
   const double left = double(s.rows * w.left_columns * 2);
   const double memory =
-      (double(s.workers) * (double(kWarps) * keys + left) + keys) / m.gpu.shared_bytes_per_cycle;
+      (double(s.warpgroups) * (double(kWarps) * keys + left) + keys) / m.gpu.shared_bytes_per_cycle;
   const double waits = 2 * m.gpu.barrier_latency + m.gpu.product_latency;
-  const double time = std::max(products, memory) / double(s.rows * s.workers * s.keys);
-  return {blocks * s.workers >= 2,
+  const double time = std::max(products, memory) / double(s.rows * s.warpgroups * s.keys);
+  return {blocks * s.warpgroups >= 2,
           double(blocks) * products * kWaitsShare >= waits,
           -time,
           blocks,
@@ -39,8 +40,8 @@ Rank rank(const Machine& m, const Work& w, const Sizes& s, double rate) {
 bool some_tiles_fit(const Machine& machine, const Work& work) {
   for (const int64_t rows : kRows)
     for (const int64_t keys : kKeys)
-      for (int64_t workers = 1; workers <= kWorkers; ++workers)
-        if (resident(machine, work, {rows, keys, workers}) > 0) return true;
+      for (int64_t warpgroups = 1; warpgroups <= kWarpgroups; ++warpgroups)
+        if (resident(machine, work, {rows, keys, warpgroups}) > 0) return true;
   return false;
 }
 
@@ -53,8 +54,8 @@ std::optional<Sizes> choose_tiles(const Machine& machine, const Work& work,
   std::optional<Rank> of_best;
   for (const int64_t rows : kRows)
     for (const int64_t keys : kKeys)
-      for (int64_t workers = 1; workers <= kWorkers; ++workers) {
-        const Sizes s{rows, keys, workers};
+      for (int64_t warpgroups = 1; warpgroups <= kWarpgroups; ++warpgroups) {
+        const Sizes s{rows, keys, warpgroups};
         if (resident(machine, work, s) < 1) continue;  // T1, T2
         const Rank r = rank(machine, work, s, *rate);
         if (of_best && !(r > *of_best)) continue;
@@ -75,15 +76,15 @@ bool hold_tiles(const Machine& machine, const Work& work, const Sizes& sizes,
   };
   if (sizes.rows != 64 && (engine || sizes.rows != 128))
     return refuse_number("ROWS", sizes.rows,
-                         fmt::format("a worker's products on {} have {} rows", machine.target,
+                         fmt::format("a warpgroup's products on {} have {} rows", machine.target,
                                      engine ? "64" : "64 or 128"));
   if (sizes.keys % 16 != 0 || sizes.keys < 16 || sizes.keys > 256)
     return refuse_number("BN", sizes.keys, "the products take a multiple of 16 keys, at most 256");
-  if (engine ? sizes.workers != 2 && sizes.workers != 3
-             : sizes.workers < 1 || sizes.workers > kWorkers)
-    return refuse_number("WORKERS", sizes.workers,
+  if (engine ? sizes.warpgroups != 2 && sizes.warpgroups != 3
+             : sizes.warpgroups < 1 || sizes.warpgroups > kWarpgroups)
+    return refuse_number("WARPGROUPS", sizes.warpgroups,
                          engine ? "2 or 3 of them share the registers beside one that loads"
-                                : "from 1 to 3 of them share a thread block");
+                                : "from 1 to 3 of them share a CTA");
   if (resident(machine, work, sizes) > 0) return true;
   refuse(machine, work, sizes, {}, diagnostics);
   return false;

@@ -1,22 +1,22 @@
-// How large tiles are: the choice of ROWS, BN and WORKERS for a GPU.
+// How large tiles are: the choice of ROWS, BN and WARPGROUPS for a GPU.
 //
-// Of 64 and 128 rows a worker (the heights of the products), 128, 64 and 32 keys a block and one
-// to three workers, those are possible that
+// Of 64 and 128 rows a warpgroup (the heights of the products), 128, 64 and 32 keys a block and one
+// to three warpgroups, those are possible that
 //   T1  fit the shared memory, with the slots that the schedule wants (budget.h), and
 //   T2  leave 63 registers of each thread beside the accumulators.
 // Of these the best are chosen, by the first of these that tells two apart:
-//   T3  two workers on a multiprocessor or more, of one thread block or of several: one multiplies
+//   T3  two warpgroups on a multiprocessor or more, of one CTA or of several: one multiplies
 //       while the other is in its softmax.
-//   T4  the products of a block of keys, for all workers of the multiprocessor, take twenty times
-//   as
+//   T4  the products of a block of keys, for all warpgroups of the multiprocessor, take twenty
+//   times as
 //       long as what it waits for: two barriers and the first product's latency. What waits in one
-//       thread block, another one fills. (Two blocks of a worker rather than one of two: on an
+//       CTA, another one fills. (Two blocks of a warpgroup rather than one of two: on an
 //       H200, 2026-11-23, D 128, the latter had 0.97 of the speed in full and 0.89 in causal
 //       attention.)
 //   T5  the least time a row and key: the longer of the products and of what is read and written
 //       in shared memory. A warp reads all of the keys' tiles for its own rows, so more rows a
-//       worker take less of it.
-//   T6  thread blocks of their own rather than workers of one: they do not wait at one barrier.
+//       warpgroup take less of it.
+//   T6  CTAs of their own rather than warpgroups of one: they do not wait at one barrier.
 //   T7  more keys a block, then more rows: fewer waits and fewer copies.
 #pragma once
 #include <optional>

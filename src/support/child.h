@@ -16,7 +16,8 @@ struct ChildEnd {
 };
 
 // Forks. The child calls `work` with the descriptor to send to, and exits with what that returns;
-// the parent calls `take` with each line, without its newline. Call it while no other thread runs.
+// the parent calls `dynamic_tiles` with each line, without its newline. Call it while no other
+// thread runs.
 ChildEnd watch_child(const std::function<int(int fd)>& work,
                      const std::function<void(const std::string& line)>& take,
                      double limit_seconds);

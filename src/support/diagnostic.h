@@ -4,8 +4,8 @@
 // message states the two facts that disagree; `code` is the number of the law or the name of the
 // refusal, so that `kernelwright explain CODE` can say more.
 //
-//   kernel.tl:41:12: error[gemm_async.C3]: columns of q_r (64) and k_s (128) differ
-//      41 |   gemm_async s = q_r @ k_s[t].T
+//   kernel.tl:41:12: error[wgmma.C3]: columns of q_r (64) and k_s (128) differ
+//      41 |   wgmma s = q_r @ k_s[t].T
 //         |                  ^~~
 //     note: q_r is declared at kernel.tl:12:5
 #pragma once
@@ -27,7 +27,7 @@ struct Note {
 
 struct Diagnostic {
   Severity severity = Severity::error;
-  std::string code;  // "gemm_async.C3", "spec.dtype", "lift.unrecognised", ...
+  std::string code;  // "wgmma.C3", "spec.dtype", "lift.unrecognised", ...
   Span span;
   std::string message;
   std::vector<Note> notes;

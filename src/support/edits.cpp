@@ -66,8 +66,9 @@ std::optional<Edit> read_edit(const std::string& path, Diagnostics& diagnostics)
     } else if (const size_t colon = line.find(": "); colon != std::string::npos) {
       edit.head[line.substr(0, colon)] = line.substr(colon + 2);
     } else {
-      diagnostics.error("edit.file", {},
-                        fmt::format("{}: '{}' is none of #, -, +, @ and KEY: VALUE", path, line));
+      diagnostics.error(
+          "edit.file", {},
+          fmt::format("{}: '{}' is not one of #, -, +, @ and KEY: VALUE", path, line));
       return std::nullopt;
     }
   }

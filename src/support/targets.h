@@ -16,16 +16,16 @@ namespace kw {
 struct TargetLimits {
   std::string_view name;           // sm_90a
   std::string_view folder;         // of kernels/; empty: no expert's text
-  int64_t block_shared_bytes;      // at most for one thread block
-  int64_t processor_shared_bytes;  // of a multiprocessor, for all of its thread blocks
-  int64_t reserved_bytes;          // of these, what the system takes for each thread block
+  int64_t block_shared_bytes;      // at most for one CTA
+  int64_t processor_shared_bytes;  // of a multiprocessor, for all of its CTAs
+  int64_t reserved_bytes;          // of these, what the system takes for each CTA
   bool ampere;                     // products of bf16, copies under way (cp.async)
   bool hopper;                     // its own instructions: wgmma, TMA, clusters, setmaxnreg
   bool fp8;                        // conversions of e4m3
   std::string_view gpus;
 };
 
-// What the system takes of a multiprocessor's shared memory for each thread block since sm_80.
+// What the system takes of a multiprocessor's shared memory for each CTA since sm_80.
 inline constexpr int64_t reserved_shared_bytes = 1024;
 
 std::span<const TargetLimits> targets();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tl/traits.h"
+
 namespace kw::timeline {
 
 using exec::schedule::Tables;
@@ -48,9 +50,8 @@ class Body {
   Body(const Stmt& s, const std::set<std::string>& operands)
       : target_(s.expr("t")),
         operands_(operands),
-        rows_(s.op == Op::map_rows || s.op == Op::set_rows || s.op == Op::set_columns ||
-              s.op == Op::set_diagonals),
-        sets_(rows_ && s.op != Op::map_rows),
+        rows_(s.op == Op::map_rows || (tl::is(s.op, tl::Family::gather) && s.op != Op::set_tile)),
+        sets_(rows_ && !tl::has_element(s.op)),
         real_(s.op == Op::map_real) {}
 
   struct Seen {
@@ -198,7 +199,7 @@ BodyCost body_cost(const Stmt& map, const std::set<std::string>& operands) {
   return body.cost;
 }
 
-// A lane of the warp has rows / 32 rows (a worker's 64: two) and a quarter of their columns.
+// A lane of the warp has rows / 32 rows (a warpgroup's 64: two) and a quarter of their columns.
 Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
                     const std::set<std::string>& operands) {
   const double rows = work.rows / 32.0,
@@ -224,9 +225,9 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
     case Op::set_tile:  // a load for eight neighbours or more, and what exchanges them
       return {elements / 2, 0, 0, 0, 0};
     case Op::row:
-    case Op::partial:
+    case Op::lane_sum:
       return alu_cost(rows);
-    case Op::reshape:
+    case Op::to_operand:
       return alu_cost(elements / 2);  // two to a register
     case Op::row_sum:
       return fma_cost(elements);
@@ -235,17 +236,17 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
       c.latency = 60;  // two exchanges between lanes
       return c;
     }
-    case Op::raise: {  // in the common case: a maximum, and a vote
+    case Op::online_max: {  // in the common case: a maximum, and a vote
       Cost c = alu_cost((gpu.max3 ? 0.5 : 1) * elements + 6 * rows);
       c.latency = 30;
       return c;
     }
-    case Op::exceeds: {  // two comparisons, and a vote
+    case Op::any_exceeds: {  // two comparisons, and a vote
       Cost c = alu_cost(2 * rows);
       c.latency = 30;
       return c;
     }
-    case Op::differs: {
+    case Op::any_differs: {
       Cost c = alu_cost(rows);
       c.latency = 30;
       return c;

@@ -8,7 +8,7 @@
 // the special functions (mufu). Of one warp's work they run side by side; what takes longest is its
 // time.
 #pragma once
-#include "exec/schedule_model.h"
+#include "schedules/model.h"
 #include "timeline/gpu.h"
 
 namespace kw::timeline {
@@ -39,8 +39,8 @@ struct Demand {
 };
 Demand demand(const Cost& cost, const Gpu& gpu);
 
-// A product of one worker: cycles of the multiprocessor's tensor cores, and of shared memory, which
-// brings the operands meanwhile.
+// A product of one warpgroup: cycles of the multiprocessor's tensor cores, and of shared memory,
+// which brings the operands meanwhile.
 struct ProductCost {
   double tensor = 0, shared = 0, flop = 0;
   double cycles() const { return tensor > shared ? tensor : shared; }

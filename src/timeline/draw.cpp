@@ -9,7 +9,7 @@
 namespace kw::timeline {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr double kLeft = 150, kTop = 64, kRow = 34, kBarHeight = 24, kPixels = 0.12;  // a cycle
 constexpr double kShown = 14000;  // cycles of a picture
@@ -141,7 +141,7 @@ std::string draw_legend(Colours& colours, double top) {
 }  // namespace
 
 std::string to_trace(const Timeline& timeline, double mhz) {
-  Json events = Json::array();
+  OrderedJson events = OrderedJson::array();
   const auto name = [&](const char* what, int pid, int tid, const std::string& text) {
     events.push_back(
         {{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", text}}}});
@@ -159,7 +159,7 @@ std::string to_trace(const Timeline& timeline, double mhz) {
                       {"tid", bar.track},
                       {"ts", bar.begin / mhz},
                       {"dur", (bar.end - bar.begin) / mhz}});
-  return Json{{"displayTimeUnit", "ns"}, {"traceEvents", events}}.dump(1) + "\n";
+  return OrderedJson{{"displayTimeUnit", "ns"}, {"traceEvents", events}}.dump(1) + "\n";
 }
 
 std::string to_svg(const Timeline& timeline, const std::string& title) {

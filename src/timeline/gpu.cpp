@@ -20,7 +20,7 @@ class Reader {
 
   std::optional<Gpu> read(const std::string& name) {
     const Json json = Json::parse(source_->text, nullptr, false);
-    if (!json.is_object()) return fault("", "is no JSON object"), std::nullopt;
+    if (!json.is_object()) return fault("", "is not a JSON object"), std::nullopt;
     Gpu gpu;
     gpu.name = name;
     figures(json, gpu);
@@ -35,7 +35,7 @@ class Reader {
     if (json.contains("power")) power(json["power"], gpu);
     for (const auto& [field, value] : json.items())
       if (!seen_.count(field) && field != "about" && field != "power")
-        fault(field, "is no field here");
+        fault(field, "is not a field here");
     return failed_ ? std::nullopt : std::optional<Gpu>(gpu);
   }
 

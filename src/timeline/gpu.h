@@ -2,8 +2,8 @@
 //
 // Each figure of a file stands with its source, a public document or a measurement; one that was
 // fitted to measured kernels says "calibrated": true, one that nobody has measured there "assumed".
-// Rates are for one multiprocessor and cycle. A multiprocessor has four schedulers, and a worker's
-// four warps sit on one each; so lanes / 4 is what a warp has to itself.
+// Rates are for one multiprocessor and cycle. A multiprocessor has four schedulers, and a
+// warpgroup's four warps sit on one each; so lanes / 4 is what a warp has to itself.
 #pragma once
 #include <map>
 #include <optional>

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "exec/schedule_explore.h"
+#include "schedules/explore.h"
 #include "support/targets.h"
+#include "tl/traits.h"
 
 namespace kw::timeline {
 
@@ -35,7 +36,7 @@ bool fits(const tl::Program& program, const Shape& shape, Diagnostics& diagnosti
     return false;
   };
   for (const std::string& size : sizes)
-    if (!shape.count(size)) return refuse(fmt::format("the shape says nothing of {}", size));
+    if (!shape.count(size)) return refuse(fmt::format("the shape does not give {}", size));
   for (const auto& [name, value] : shape)
     if (std::find(sizes.begin(), sizes.end(), name) == sizes.end() &&
         std::find(integers.begin(), integers.end(), name) == integers.end())
@@ -86,7 +87,7 @@ std::unique_ptr<LaunchModel> LaunchModel::make(const tl::Program& program, const
   return good ? std::move(launch) : nullptr;
 }
 
-// Of a thread block, tiles alone: barriers are a few hundred bytes.
+// Of a CTA, tiles alone: barriers are a few hundred bytes.
 int64_t LaunchModel::shared_bytes() const {
   const Tables& t = walker_->tables();
   int64_t bytes = 0;
@@ -98,21 +99,18 @@ int64_t LaunchModel::shared_bytes() const {
   return bytes;
 }
 
-// As many thread blocks share a multiprocessor as its shared memory holds, 1 KB each for the
+// As many CTAs share a multiprocessor as its shared memory holds, 1 KB each for the
 // system.
 bool LaunchModel::read_program(Diagnostics& diagnostics) {
   exec::Machine& m = *sized_->machine;
   if (const Stmt* element = program_.find(Op::element)) dtype_ = element->word("t");
-  if (program_.find(Op::deal)) order_ = Order::dealt;
+  if (program_.find(Op::static_tiles)) order_ = Order::dealt;
   const Stmt& kernel = *program_.kernel();
-  if (kernel.op == Op::workers_kernel)
+  if (kernel.op == Op::warpgroups_kernel)
     resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
   tl::walk(kernel.body, [&](const Stmt& s) {
-    const bool async = s.op == Op::gemm_async || s.op == Op::gemm_add_async ||
-                       s.op == Op::gemm_add_transposed_async || s.op == Op::gemm_add_columns_async;
-    const bool done = s.op == Op::gemm || s.op == Op::gemm_add || s.op == Op::gemm_add_transposed;
-    if ((async || done) && !diagnostics.has_errors())
-      product_rate(gpu_, async, dtype_, diagnostics);
+    if (tl::is(s.op, tl::Family::contract) && !diagnostics.has_errors())
+      product_rate(gpu_, tl::traits(s.op).async == tl::Async::wgmma, dtype_, diagnostics);
   });
   if (diagnostics.has_errors()) return false;
   const TargetLimits* limits = find_target(gpu_.targets[0]);
@@ -120,8 +118,8 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
   const int64_t fit = gpu_.shared_bytes / needed;
   if (fit < 1) {
     diagnostics.error("timeline.gpu", kernel.span,
-                      fmt::format("a thread block needs {} bytes of shared memory and {} has {}",
-                                  needed, gpu_.name, gpu_.shared_bytes));
+                      fmt::format("a CTA needs {} bytes of shared memory and {} has {}", needed,
+                                  gpu_.name, gpu_.shared_bytes));
     return false;
   }
   resident_ = int(std::min<int64_t>(resident_, fit));
@@ -134,7 +132,7 @@ bool LaunchModel::read_program(Diagnostics& diagnostics) {
   return true;
 }
 
-// How often each loop of each agent goes round in block w. Of a worker one warp is asked.
+// How often each loop of each agent goes round in block w. Of a warpgroup one warp is asked.
 std::vector<int64_t> LaunchModel::turns(int64_t w, Diagnostics& diagnostics) {
   const Walked walked = walker_->walk({block(w)}, {Arms::never, 0}, true);
   if (walked.fault) diagnostics.add(*walked.fault);
@@ -186,7 +184,7 @@ std::optional<Timeline> LaunchModel::simulate(int64_t w, int repeat, bool record
   const auto small = merge_warps(walker_->tables(), walked.streams, 1);
   if (!small) {
     diagnostics.error("timeline.warps", {},
-                      "the warps of a worker do not do the same: they have no common timeline");
+                      "the warps of a warpgroup do not do the same: they have no common timeline");
     return std::nullopt;
   }
   return timeline::simulate(small->tables, small->streams, gpu_, {dtype_, resident_, record},

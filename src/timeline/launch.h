@@ -1,7 +1,7 @@
 // A launch of a program at a shape: its blocks, the kinds that they are of, and the order in which
 // clusters come to them.
 #pragma once
-#include "exec/schedule_instances.h"
+#include "schedules/instances.h"
 #include "timeline/predict.h"
 
 namespace kw::timeline {
@@ -33,7 +33,7 @@ class LaunchModel {
   Order order() const { return order_; }
   bool loops() const { return walker_->loops_over_blocks(); }
   int resident() const { return resident_; }
-  int64_t slots() const { return slots_; }  // clusters, or thread blocks, at a time
+  int64_t slots() const { return slots_; }  // clusters, or CTAs, at a time
   double tensor_bytes() const { return tensor_bytes_; }
 
  private:

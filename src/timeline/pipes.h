@@ -1,8 +1,9 @@
 // What the warps of one multiprocessor share while they compute.
 //
-// A job is one worker's arithmetic between two synchronisations. Alone it takes its busiest pipe's
-// cycles; together, jobs slow down where a pipe would be asked for more than all of it. Speeds are
-// max-min fair: all rise together until a pipe is full, and those that do not need it rise on.
+// A job is one warpgroup's arithmetic between two synchronisations. Alone it takes its busiest
+// pipe's cycles; together, jobs slow down where a pipe would be asked for more than all of it.
+// Speeds are max-min fair: all rise together until a pipe is full, and those that do not need it
+// rise on.
 #pragma once
 #include <vector>
 

@@ -35,7 +35,7 @@ struct Prediction {
   bool power_limited = false, memory_limited = false;
   double product_flop = 0;        // all products issued, masked scores included
   double tensor_use = 0;          // share of the cycles in which the tensor cores multiply
-  int64_t blocks = 0, slots = 0;  // of the output; clusters or thread blocks at work at a time
+  int64_t blocks = 0, slots = 0;  // of the output; clusters or CTAs at work at a time
   int kinds = 0, simulated = 0;
   double block_cycles = 0;  // of a longest block, in the middle of a launch
   double tail = 0;          // share of the time of all slots that is idle because others still work

@@ -33,7 +33,7 @@ void Simulation::add_tracks() {
   for (Agent& a : agents_) {
     a.track = int(out_.tracks.size());
     const Actor& actor = t_.actors[a.actor];
-    std::string name = actor.warp ? fmt::format("worker {}", actor.worker)
+    std::string name = actor.warp ? fmt::format("warpgroup {}", actor.warpgroup)
                                   : fmt::format("loader, thread {}", actor.unit);
     if (o_.resident > 1) name += fmt::format(", block {}", a.copy);
     out_.tracks.push_back({name, a.processor});
@@ -146,8 +146,8 @@ void Simulation::deadlock() {
     if (a.at >= streams_[a.actor].size()) continue;
     const Stmt* s = streams_[a.actor][a.at].stmt;
     diagnostics_.error("timeline.deadlock", s ? s->span : Span{},
-                       fmt::format("{} waits for ever at `{}`", t_.actors[a.actor].name,
-                                   s ? tl::print_head(*s) : "the end"));
+                       fmt::format("{} waits at `{}` for something that never comes",
+                                   t_.actors[a.actor].name, s ? tl::print_head(*s) : "the end"));
     return;
   }
 }

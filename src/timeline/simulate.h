@@ -1,8 +1,8 @@
-// One thread block or cluster in time: a discrete-event simulation of the events that the schedules
-// reading records (exec/schedule_model.h), each with what it costs (cost.h).
+// One CTA or cluster in time: a discrete-event simulation of the events that the schedules
+// reading records (schedules/model.h), each with what it costs (cost.h).
 //
-// The agents are those of the program: every worker (its four warps in step, one on each scheduler
-// of the multiprocessor) and every thread of the loader. What they contend for, in one
+// The agents are those of the program: every warpgroup (its four warps in step, one on each
+// scheduler of the multiprocessor) and every thread of the loader. What they contend for, in one
 // multiprocessor:
 //   tensor cores   products run one after the other in the order of issue, whoever issued them
 //   schedulers     warps that compute at the same time share issue slots and arithmetic pipes;
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/schedule_model.h"
+#include "schedules/model.h"
 #include "timeline/gpu.h"
 
 namespace kw::timeline {
@@ -40,21 +40,21 @@ struct Track {
 struct Timeline {
   std::vector<Track> tracks;
   std::vector<Bar> bars;
-  // When the last worker began block u of the sequence; the last entry: when it left the loop.
+  // When the last warpgroup began block u of the sequence; the last entry: when it left the loop.
   std::vector<double> marks;
   double end = 0;           // of everything
   double tensor_busy = 0;   // cycles, of the busiest multiprocessor
-  double product_flop = 0;  // of all thread blocks
-  double copied_bytes = 0;  // read from L2, of all thread blocks
+  double product_flop = 0;  // of all CTAs
+  double copied_bytes = 0;  // read from L2, of all CTAs
 };
 
 struct SimulateOptions {
   std::string dtype = "bf16";  // of the operands
-  int resident = 1;            // thread blocks that share a multiprocessor, all with these streams
+  int resident = 1;            // CTAs that share a multiprocessor, all with these streams
   bool record = false;         // tracks and bars
 };
 
-// `streams` and `tables` with each worker's warps as one agent (merge_warps), walked with
+// `streams` and `tables` with each warpgroup's warps as one agent (merge_warps), walked with
 // Walker::measure. Reports timeline.deadlock where nobody can go on, with the statement, and
 // timeline.gpu for a kind of product that the GPU does not have.
 std::optional<Timeline> simulate(const exec::schedule::Tables& tables,

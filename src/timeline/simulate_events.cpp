@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "timeline/simulation.h"
+#include "tl/traits.h"
 
 namespace kw::timeline {
 
@@ -19,12 +20,13 @@ constexpr double kSyncIssues = 6, kProductIssues = 3, kCopyIssues = 4;
 
 // After it nobody goes on before all is done: what follows needs it.
 bool ends_job(const Stmt& s) {
-  return s.op == Op::raise || s.op == Op::exceeds || s.op == Op::differs || s.op == Op::row_max;
+  return s.op == Op::online_max || s.op == Op::any_exceeds || s.op == Op::any_differs ||
+         s.op == Op::row_max;
 }
 
 // A copy through the threads' registers, which wait for it.
 bool comes_at_once(const Event& e) {
-  return e.stmt->op == Op::copy_in || e.stmt->op == Op::copy_tile_in;
+  return tl::is(e.stmt->op, tl::Family::copy_in) && tl::traits(e.stmt->op).async == tl::Async::none;
 }
 
 }  // namespace
@@ -60,7 +62,7 @@ bool Simulation::step(int agent, const Event& e) {
     case Kind::commit:
       a.commits.push_back(a.copying);
       break;
-    case Kind::wait_copies: {
+    case Kind::cp_async_wait: {
       const int64_t complete = int64_t(a.commits.size()) - e.count;
       if (complete > 0 && !until(agent, e, a.commits[complete - 1])) return false;
       break;
@@ -68,10 +70,10 @@ bool Simulation::step(int agent, const Event& e) {
     case Kind::store:
       store(agent, e);
       break;
-    case Kind::wait_store_read:
+    case Kind::tma_store_wait_read:
       if (!until(agent, e, a.storing)) return false;
       break;
-    case Kind::wait_store:
+    case Kind::tma_store_wait:
       if (!until(agent, e, a.stored)) return false;
       break;
     case Kind::operand:
@@ -80,15 +82,13 @@ bool Simulation::step(int agent, const Event& e) {
     case Kind::issue:
       issue(agent, e, true);
       break;
-    case Kind::wait_group:
-      if (!wait_group(agent, e)) return false;
+    case Kind::wgmma_wait:
+      if (!wgmma_wait(agent, e)) return false;
       break;
     case Kind::read:
     case Kind::write:
       if (comes_at_once(e) && !bring(agent, e)) return false;
-      if (e.stmt->op != Op::gemm && e.stmt->op != Op::gemm_add &&
-          e.stmt->op != Op::gemm_add_transposed)
-        return move(agent, e);
+      if (!tl::is(e.stmt->op, tl::Family::contract)) return move(agent, e);
       ++a.operands;
       break;
     case Kind::compute:
@@ -97,7 +97,7 @@ bool Simulation::step(int agent, const Event& e) {
       break;
     case Kind::lap:
     case Kind::ready:
-    case Kind::publish:
+    case Kind::fence_async:
       break;
   }
   ++a.at;
@@ -162,7 +162,7 @@ bool Simulation::until(int agent, const Event& e, double time) {
   return false;
 }
 
-bool Simulation::wait_group(int agent, const Event& e) {
+bool Simulation::wgmma_wait(int agent, const Event& e) {
   Agent& a = agents_[agent];
   if (a.done >= a.issued - e.count) return true;
   sleep(agent, e);
@@ -234,21 +234,19 @@ void Simulation::run_job(int agent, const Demand& demand) {
   pipes.add(agent, all);
 }
 
-// Between registers and shared memory, 512 bytes an instruction; and by whole workers to global
+// Between registers and shared memory, 512 bytes an instruction; and by whole warpgroups to global
 // memory.
 bool Simulation::move(int agent, const Event& e) {
   Agent& a = agents_[agent];
   const double instructions = bytes(e) / 4 / 512;
   Cost cost{2 * instructions, 0, 0, 0, 30};
-  if (e.stmt->op == Op::widen) cost.alu = cost.issue = 6 * instructions;
+  if (e.stmt->op == Op::upcast) cost.alu = cost.issue = 6 * instructions;
   if (comes_at_once(e)) cost.issue = kCopyIssues * bytes(e) / 2048 * 2;  // in and on
   const bool stored = e.stmt->op == Op::store || e.stmt->op == Op::store_columns;
-  const bool rows = e.stmt->op == Op::put_rows || e.stmt->op == Op::get_rows;
   if (stored) cost.alu = cost.issue = 6 * instructions;  // and rounds to 16 bits
-  const bool out = e.stmt->op == Op::copy_out || e.stmt->op == Op::copy_tile_out;
+  const bool out = tl::is(e.stmt->op, tl::Family::copy_out);
   if (out) store(agent, e);
-  if (e.stmt->op != Op::load && !stored && !rows && !comes_at_once(e) && e.stmt->op != Op::widen &&
-      !out) {
+  if (!tl::is(e.stmt->op, tl::Family::move) && !comes_at_once(e) && !out) {
     ++a.at;
     return true;  // a number from the queue
   }
@@ -293,7 +291,7 @@ bool Simulation::bring(int agent, const Event& e) {
 void Simulation::fill(int agent, const Event& e) {
   const Agent& a = agents_[agent];
   const int cta = t_.strands[e.object].cta;
-  const double read = read_l2(agent, e, e.stmt->op == Op::multicast_async && cta > 0);
+  const double read = read_l2(agent, e, e.stmt->op == Op::tma_load_multicast && cta > 0);
   Processor& to = processors_[o_.resident > 1 ? 0 : cta];
   const double written = bytes(e) / gpu_.shared_bytes_per_cycle;
   to.coming = std::max(to.coming + written, read);

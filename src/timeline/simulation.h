@@ -88,7 +88,7 @@ class Simulation {
   // simulate_events.cpp: what each event does. False: the agent does not go on.
   bool step(int agent, const Event& e);
   bool wait(int agent, const Event& e, int64_t use);
-  bool wait_group(int agent, const Event& e);
+  bool wgmma_wait(int agent, const Event& e);
   bool meet(int agent, const Event& e);
   bool compute(int agent, const Event& e);
   bool multiply(int agent, const Event& e);

@@ -46,7 +46,7 @@ const Stmt* Program::find(Op op) const { return find_in(body, op); }
 Stmt* Program::find(Op op) { return find_in(body, op); }
 const Stmt* Program::kernel() const {
   const Stmt* with_loader = find(Op::kernel);
-  return with_loader ? with_loader : find(Op::workers_kernel);
+  return with_loader ? with_loader : find(Op::warpgroups_kernel);
 }
 
 void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f) {

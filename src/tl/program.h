@@ -2,10 +2,10 @@
 //
 // The tree is generic on purpose: readers, printers, diff and edits are driven by the table and
 // never enumerate statements. What a statement means is said by laws_*.cpp (one program), by
-// exec/ (running it) and by docs/tl.md, each with one function or section a word.
+// exec/ (running it) and by docs/tl/text, each with one function or section a word.
 //
-//   const Stmt& s = ...;                       // load_async q[c.b, c.h, i] -> q_s[r][u], arrive
-//   ... s.op == Op::load_async;  s.expr("r");  s.word("hint"); for (const Item& d : s.items("d"))
+//   const Stmt& s = ...;                       // tma_load q[c.b, c.h, i] -> q_s[r][u], arrive
+//   ... s.op == Op::tma_load;  s.expr("r");  s.word("hint"); for (const Item& d : s.items("d"))
 //   ...     // a hole that holds several
 #pragma once
 #include <functional>
@@ -15,18 +15,17 @@
 #include <vector>
 
 #include "support/diagnostic.h"
-#include "tl/expr.h"
+#include "tl/syntax/expr.h"
 
 namespace kw::tl {
 
 enum class Op {
-#define OP(word, level, where, holds, cuda, tl, after) word,
+#define OP(word, level, where, holds, ...) word,
 #include "tl/ops.def"
 };
-std::string_view word(Op op);  // "load_async"; "if" for Op::if_, whose name C++ has taken
-bool is_loop(Op op);           // runs its block as often as it says
+std::string_view word(Op op);  // "tma_load"; "if" for Op::if_, whose name C++ has taken
 inline constexpr int kOps = 0
-#define OP(word, level, where, holds, cuda, tl, after) +1
+#define OP(word, level, where, holds, ...) +1
 #include "tl/ops.def"
     ;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tl/traits.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -41,44 +43,29 @@ void collect_names(const ExprPtr& e, std::set<std::string>& names) {
   for (const ExprPtr& a : e->args) collect_names(a, names);
 }
 
-// The hole with the names that a statement declares; null for what declares none that can go.
-const char* declares(const Stmt& s) {
-  switch (s.op) {
-    case Op::row:
-    case Op::partial:
-    case Op::flag:
-    case Op::toggle:
-    case Op::arg_f32:
-    case Op::arg_tensor:
-      return "d";
-    default:
-      return nullptr;
-  }
+// Whether what a statement declares, in its hole `d`, can go where nothing needs it.
+bool can_go(Op op) {
+  return op == Op::row || op == Op::lane_sum || op == Op::flag || op == Op::toggle ||
+         op == Op::arg_f32 || op == Op::arg_tensor;
 }
 
 }  // namespace
 
 std::string written_by(const Stmt& s) {
-  switch (s.op) {
-    case Op::fill:
-      return s.word("t");
-    case Op::map_rows:
-      return tl::base_name(s.expr("t"));
-    case Op::row_sum:
-    case Op::add:
-      return tl::base_name(s.expr("l"));
-    default:
-      return "";
-  }
+  if (s.op == Op::fill) return s.word("t");
+  if (s.op == Op::map_rows) return tl::base_name(s.expr("t"));
+  const bool sums =
+      tl::is(s.op, tl::Family::reduce) && s.has("l") && tl::access(s.op, "l") == tl::Access::update;
+  return sums ? tl::base_name(s.expr("l")) : "";
 }
 
 bool mentions(const Stmt& s, const std::string& name) {
-  // Statements that name a vector or a flag by a word; other words name fields and functions.
-  const bool by_word =
-      s.op == Op::fill || s.op == Op::raise || s.op == Op::exceeds || s.op == Op::differs;
   for (const tl::Field& field : s.fields)
     for (const Item& item : field.items)
-      if (item.expr ? tl::mentions(item.expr, name) : by_word && item.name == name) return true;
+      // A word names a vector or a flag where it is written; others name fields and functions.
+      if (item.expr ? tl::mentions(item.expr, name)
+                    : item.name == name && tl::writes(tl::access(s.op, field.hole)))
+        return true;
   return false;
 }
 
@@ -183,9 +170,8 @@ bool Pruner::is_read(const std::string& name) const {
 bool Pruner::erase(const std::string& name) {
   bool found = false;
   tl::walk(program_.body, [&](Stmt& s) {
-    const char* hole = declares(s);
-    if (!hole) return;
-    std::vector<Item>& items = s.items(hole);
+    if (!can_go(s.op)) return;
+    std::vector<Item>& items = s.items("d");
     for (size_t n = items.size(); n-- > 0;) {
       if (items[n].name != name) continue;
       if (items[n].expr) collect_names(items[n].expr, suspects_);
@@ -195,8 +181,7 @@ bool Pruner::erase(const std::string& name) {
   });
   if (!found) return false;
   remove([&](const Stmt& s) {
-    const char* hole = declares(s);
-    return (hole && s.items(hole).empty()) || written_by(s) == name;
+    return (can_go(s.op) && s.items("d").empty()) || written_by(s) == name;
   });
   return true;
 }

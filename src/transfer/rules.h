@@ -1,30 +1,35 @@
-// The rules, in the order in which they are applied. Each makes one kind of change, or none where
-// the source already does what the form asks for; each returns false after a refusal. What a rule
-// does, when, and to what numeric effect stands above its definition and in docs/rules.md.
+// A family's rules are a table: a name and a function each, in the order in which they are applied.
+// A rule makes one kind of change, or none where the source already does what the form asks for,
+// and returns false after a refusal. What it does, when, and to what numeric effect stands above
+// its definition and in docs/rules.md.
 #pragma once
-#include "transfer/edit.h"
+#include <span>
+
+#include "transfer/change.h"
 
 namespace kw::transfer {
 
-bool rule_form(Edit& edit);        // one softmax over q k^T times v, with the kernel's dims
-bool bind_form(Edit& edit);        // of it, the operands, the output and sizes, of every term
-bool rule_tiles(Edit& edit);       // element type, head dimensions, and the tiles for them
-bool rule_arguments(Edit& edit);   // tensors and scalars that the score and the mask read
-bool rule_rows(Edit& edit);        // what the rows of q, k and v become first
-bool rule_narrow(Edit& edit);      // operands of e4m3
-bool rule_bounded(Edit& edit);     // a softmax that needs no maximum
-bool rule_scale(Edit& edit);       // the factor of s
-bool rule_score(Edit& edit);       // what else the score is: bias, softcap
-bool rule_normaliser(Edit& edit);  // weights without a softmax, a sink
-bool rule_epilogue(Edit& edit);    // what becomes of the output
-bool rule_mask(Edit& edit);        // which scores are dropped
-bool rule_lists(Edit& edit);       // which key blocks are visited, where the data says so
-bool rule_keys(Edit& edit);        // which key blocks are visited, which need no mask
-bool rule_pairs(Edit& edit);       // what is read for every score is read two at a time
-bool rule_columns(Edit& edit);     // what is the same for a row or a key is computed once
-bool rule_uniform(Edit& edit);     // what is read once for a tile of scores
-bool rule_invariant(Edit& edit);   // what is one value in every tile is computed once for it
-bool rule_order(Edit& edit);       // which blocks of the output come first
-bool rule_queue(Edit& edit);       // who works on which
+// `Edit` is the family's transfer under way; it has a Result, `result`.
+template <class Edit>
+struct Rule {
+  const char* name;
+  bool (*apply)(Edit&);
+};
+
+// Applies them in order and notes in the result what each changed of `source`. Nothing after a
+// refusal.
+template <class Edit>
+std::optional<Result> apply_rules(std::span<const Rule<Edit>> rules, const tl::Program& source,
+                                  Edit& edit) {
+  for (const Rule<Edit>& rule : rules) {
+    const tl::Program before = edit.result.program;
+    if (!rule.apply(edit)) return std::nullopt;
+    note_rule(edit.result, rule.name, before, edit.result.program);
+  }
+  const Change all = change(source, edit.result.program);
+  edit.result.statements_removed = static_cast<int>(all.removed.size());
+  edit.result.statements_added = static_cast<int>(all.added.size());
+  return std::move(edit.result);
+}
 
 }  // namespace kw::transfer

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "transfer/coordinates.h"
+#include "transfer/masks/coordinates.h"
 
 namespace kw::transfer {
 namespace {

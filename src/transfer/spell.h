@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "spec/expr.h"
+#include "operator/expr/expr.h"
 #include "support/diagnostic.h"
-#include "tl/expr.h"
+#include "tl/syntax/expr.h"
 
 namespace kw::transfer {
 

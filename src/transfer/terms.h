@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "spec/expr.h"
+#include "operator/expr/expr.h"
 
 namespace kw::transfer {
 

@@ -1,21 +1,20 @@
 // Transfer: the kernel of one specification becomes the kernel of another.
 //
-// An engine proposes; nothing that it proposes is trusted, and the common checker decides. This is
-// the engine of rules: it finds the places of the source program that a specification changes
-// (facts.h) and changes each by one rule (rules.h, docs/rules.md). The source computes plain
-// softmax attention; what a form asks for beyond that is written in, and what no rule can write is
-// refused: a diagnostic transfer.*, the user's line, and the nearest form that is supported.
+// Rules propose; nothing that they propose is trusted, and the common checker decides. Each family
+// of operators (family.h) finds the places of the source program that a specification changes and
+// changes each by one rule (docs/rules.md). The source computes the family's plain operator, such
+// as softmax attention; what a form asks for beyond that is written in, and what no rule can write
+// is refused: a diagnostic transfer.*, the user's line, and the nearest form that is supported.
 #pragma once
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "spec/form.h"
+#include "operator/form.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
-#include "transfer/tiles.h"
+#include "transfer/tile_database.h"
 
 namespace kw::transfer {
 
@@ -65,19 +64,8 @@ struct Target {
   bool keep_order = false;
 };
 
-// Something that proposes a program: the rules here, a model elsewhere.
-class Engine {
- public:
-  virtual ~Engine() = default;
-  virtual std::string_view name() const = 0;
-  virtual std::optional<Result> propose(const tl::Program& source, const spec::Form& form,
-                                        const Target& target, Diagnostics& diagnostics) = 0;
-};
-
-std::unique_ptr<Engine> rule_engine();
-
-// What no proposer decides: which of the user's arguments are q, k, v and the output, which sizes
-// the user's code fixes, and the constants that the tile database has for the function. The
+// What no proposer decides: which of the user's arguments are the operands and the output, which
+// sizes the user's code fixes, and the constants that the tile database has for the function. The
 // result's program is the source with these constants.
 std::optional<Result> begin(const tl::Program& source, const spec::Form& form, const Target& target,
                             Diagnostics& diagnostics);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "spec/expr_fold.h"
+#include "operator/expr/fold.h"
 
 namespace kw::transfer {
 

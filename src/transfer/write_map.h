@@ -1,7 +1,7 @@
 // Writing what an expression of the specification becomes in a map of the scores or of the output.
 #pragma once
-#include "transfer/coordinates.h"
-#include "transfer/edit.h"
+#include "transfer/families/attention/edit.h"
+#include "transfer/masks/coordinates.h"
 
 namespace kw::transfer {
 

@@ -1,4 +1,4 @@
-// A thread block on the host: what a printed kernel needs of a GPU, for its own text to run as C++.
+// A CTA on the host: what a printed kernel needs of a GPU, for its own text to run as C++.
 //
 // Each CUDA thread is a coroutine (ucontext) that goes on until it meets others: at a barrier, in a
 // shuffle, in a product or a load that a warp does together. The atoms are CuTe's own but for what
@@ -43,7 +43,7 @@ struct Block {
   std::vector<std::vector<char>> stacks;
   ucontext_t scheduler;
   std::vector<bool> done;
-  Meeting everybody, workers[8], warps[32];
+  Meeting everybody, warpgroups[8], warps[32];
   unsigned char lanes[32][32][64];  // what lanes of a warp show each other
   std::function<void()> kernel;
 };
@@ -119,9 +119,9 @@ inline std::vector<T> show(const T& mine) {
 
 inline void __syncthreads() { meet(block->everybody, int(block->threads.size())); }
 inline void __syncwarp() { meet(block->warps[threadIdx.x / 32], 32); }
-template <class Worker>
-void sync_worker(unsigned count, Worker worker) {
-  meet(block->workers[unsigned(worker)], int(count));
+template <class Warpgroup>
+void sync_warpgroup(unsigned count, Warpgroup warpgroup) {
+  meet(block->warpgroups[unsigned(warpgroup)], int(count));
 }
 template <class T>
 T __shfl_sync(unsigned, T x, int lane) {

@@ -2,7 +2,7 @@
 //
 // Addresses in shared memory are distances from its start, as descriptors and swizzles count them.
 // Everything is done when it is asked for: which orders there may be, `check` explores. A cluster
-// has one thread block. From the PTX manual: mbarrier 9.7.13.15, cp.async.bulk.tensor 9.7.9.27,
+// has one CTA. From the PTX manual: mbarrier 9.7.13.15, cp.async.bulk.tensor 9.7.9.27,
 // wgmma 9.7.15.5.1 (fragments, matrix descriptors).
 #pragma once
 

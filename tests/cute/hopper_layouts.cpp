@@ -2,7 +2,7 @@
 // host.
 //
 // The copy engine writes tiles as the boxes of launch.json say, and a wgmma reads them through
-// descriptors, which CuTe derives from a tile's layout and cuda/kw/ops/gemm.cuh computes by hand.
+// descriptors, which CuTe derives from a tile's layout and cuda/kw/ops/wgmma.cuh computes by hand.
 // Accumulators and left operands are taken for wgmmas as they are for products of single warps, so
 // a thread must have the same elements in the same order in both. The vocabulary's formulas are
 // written out a second time.
@@ -54,7 +54,7 @@ void shared_tiles() {
   }
 }
 
-// cuda/kw/ops/gemm.cuh: descriptor and columns_16, of b in acc = a @ b.T.
+// cuda/kw/ops/wgmma.cuh: descriptor and columns_16, of b in acc = a @ b.T.
 template <class T, int N, int K>
 void by_columns() {
   auto b = tile<T, Shape<Int<N>, Int<K>>>();
@@ -94,7 +94,7 @@ void by_rows() {
 // Elements of an accumulator and of a left operand, as a wgmma and as a warp's product has them.
 template <class T, class Atom, int N, int K>
 void fragments() {
-  tl::Worker<Atom> warps;
+  tl::Warpgroup<Atom> warps;
   tl::Registers<T, N, GMMA::Major::K> gmma;
   for (int thread = 0; thread < 128; ++thread) {
     const auto same = [&](const char* what, auto const& is, auto const& should) {

@@ -1,6 +1,6 @@
 // A printed kernel for Hopper, run on the host and held against attention in double precision.
 //
-// One thread block works on all blocks of the output. -DMORE is what the launcher of a variant
+// One CTA works on all blocks of the output. -DMORE is what the launcher of a variant
 // gives beside the usual. Built with -DKERNEL="kernel.inc", the printed text with its instructions'
 // names replaced (tests/python/cute_build.py), and -DKEEPS(i,j)=... for what the function says.
 #include "hopper_emulated.h"
@@ -56,7 +56,7 @@ int main() {
   MORE
 #endif
       gridDim.x = 1;
-  run_block(128 * (kernel::MATH + kernel::WORKERS), 0, [&] { kernel::attention_fwd(args); });
+  run_block(128 * (kernel::MATH + kernel::WARPGROUPS), 0, [&] { kernel::attention_fwd(args); });
 
   double worst = 0, worst_lse = 0;
   for (int h = 0; h < H; ++h)

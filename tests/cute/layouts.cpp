@@ -27,7 +27,7 @@ void expect_same(const char* what, int is, int should, Values... at) {
 // cuda/kw/tile/tiles.cuh, Accumulator: thread_row, thread_column, below, column, in_row.
 template <class Atom, int R, int C>
 void accumulators() {
-  tl::Worker<Atom> mma;
+  tl::Warpgroup<Atom> mma;
   for (int thread = 0; thread < 128; ++thread) {
     threadIdx.x = thread;
     auto at = tl::places(mma, Shape<Int<R>, Int<C>>{});
@@ -44,11 +44,11 @@ void accumulators() {
   }
 }
 
-// The operand that a reshape makes: element n of the fragment for depth k has the place that the
+// The operand that a to_operand makes: element n of the fragment for depth k has the place that the
 // product's left fragment has there.
 template <class Atom, int R, int C>
 void operands() {
-  tl::Worker<Atom> mma;
+  tl::Warpgroup<Atom> mma;
   for (int thread = 0; thread < 128; ++thread) {
     auto thr = mma.get_slice(thread);
     auto acc = thr.partition_C(make_identity_tensor(Shape<Int<R>, Int<C>>{}));
@@ -80,20 +80,20 @@ void shared_tiles() {
 }
 
 // cuda/kw/ops/async_copies.cuh, Share: eight threads take the 128 bytes of a row of a panel.
-template <int kWorkers, int R, int C>
+template <int kWarpgroups, int R, int C>
 void shares() {
-  tl::Rows<UniversalCopy<uint128_t>, half_t, kWorkers> copies;
-  for (int thread = 0; thread < kWorkers * 128; ++thread) {
+  tl::Rows<UniversalCopy<uint128_t>, half_t, kWarpgroups> copies;
+  for (int thread = 0; thread < kWarpgroups * 128; ++thread) {
     auto at = copies.get_slice(thread).partition_S(make_identity_tensor(Shape<Int<R>, Int<C>>{}));
     for (int v = 0; v < 8; ++v)
       for (int m = 0; m < int(size<1>(at)); ++m)
         for (int k = 0; k < int(size<2>(at)); ++k) {
-          expect_same("row of a copy", int(get<0>(at(v, m, k))), thread / 8 + m * kWorkers * 16, R,
-                      C, thread, v, m, k);
+          expect_same("row of a copy", int(get<0>(at(v, m, k))), thread / 8 + m * kWarpgroups * 16,
+                      R, C, thread, v, m, k);
           expect_same("column of a copy", int(get<1>(at(v, m, k))), thread % 8 * 8 + k * 64 + v, R,
                       C, thread, v, m, k);
         }
-    expect_same("16 bytes of a thread", int(size(at)), R * C / (kWorkers * 128), R, C);
+    expect_same("16 bytes of a thread", int(size(at)), R * C / (kWarpgroups * 128), R, C);
   }
 }
 
@@ -101,7 +101,7 @@ void shares() {
 // gets for a column of a row is the one of their distance.
 template <int R, int C>
 void diagonals() {
-  tl::Worker<SM80_16x8x16_F32F16F16F32_TN> mma;
+  tl::Warpgroup<SM80_16x8x16_F32F16F16F32_TN> mma;
   for (int thread = 0; thread < 128; ++thread) {
     threadIdx.x = thread;
     auto at = tl::places(mma, Shape<Int<R>, Int<C>>{});

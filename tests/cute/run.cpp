@@ -61,7 +61,7 @@ int main() {
       BEFORE
 #endif
       for (int w = 0; w < args.blocks; ++w)
-          run_block(128 * kernel::WORKERS, w, [&] { kernel::attention_fwd(args); });
+          run_block(128 * kernel::WARPGROUPS, w, [&] { kernel::attention_fwd(args); });
 
   double worst = 0, worst_lse = 0;
   for (int h = 0; h < H; ++h)

@@ -69,7 +69,7 @@ int capability() {
   const char* text = getenv("FAKE_CUDA_CAPABILITY");
   return text ? atoi(text) : 90;
 }
-int shared_bytes() {  // of a thread block at most
+int shared_bytes() {  // of a CTA at most
   return (capability() == 90 ? 227 : capability() == 80 ? 163 : 99) * 1024;
 }
 std::list<Kernel> kernels;  // a list: functions are pointers into it

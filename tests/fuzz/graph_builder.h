@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "spec/graph.h"
+#include "operator/graph/graph.h"
 
 namespace kw::fuzz {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "spec/graph.h"
+#include "operator/graph/graph.h"
 
 namespace kw::fuzz {
 

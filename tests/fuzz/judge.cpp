@@ -8,9 +8,9 @@
 #include "check/trial.h"
 #include "graph_run.h"
 #include "graph_text.h"
-#include "spec/exact.h"
-#include "spec/recognise.h"
-#include "tl/laws.h"
+#include "operator/evaluate/exact.h"
+#include "operator/recognise/recognise.h"
+#include "tl/laws/laws.h"
 
 namespace kw::fuzz {
 namespace {

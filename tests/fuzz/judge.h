@@ -5,7 +5,7 @@
 
 #include "grammar.h"
 #include "small_kernels.h"
-#include "spec/capture.h"
+#include "operator/capture/capture.h"
 
 namespace kw::fuzz {
 

@@ -4,17 +4,18 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "driver/verify.h"
-#include "models/sse.h"
+#include "compile/cubin.h"
+#include "driver/certificate/verify.h"
+#include "in_clone.h"
 #include "models/transcript.h"
-#include "models/wire.h"
+#include "models/wire/sse.h"
+#include "models/wire/wire.h"
 #include "num/npy.h"
-#include "runtime/cubin.h"
-#include "runtime/launch_spec.h"
-#include "spec/graph.h"
-#include "tl/laws.h"
+#include "operator/graph/graph.h"
+#include "runtime/launch/launch_spec.h"
+#include "tl/laws/laws.h"
 #include "tl/program.h"
-#include "transfer/tiles.h"
+#include "transfer/tile_database.h"
 
 namespace kw::fuzz {
 namespace {
@@ -75,7 +76,7 @@ void tiles(const std::string& bytes) {
 
 const nlohmann::json& schema() {
   static const nlohmann::json read = [] {
-    const SourcePtr text = read_source(KW_SOURCE_DIR "/docs/certificate.schema.json");
+    const SourcePtr text = read_source(in_clone("/docs/certificate.schema.json"));
     demand(text != nullptr, "the schema is there");
     return nlohmann::json::parse(text->text);
   }();

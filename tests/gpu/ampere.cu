@@ -1,4 +1,4 @@
-// What Ampere-class kernels use: copies that whole workers ask for, products that warps issue, and
+// What Ampere-class kernels use: copies that whole warpgroups ask for, products that warps issue, and
 // tiles of more than 64 rows. The same functions run on every GPU since sm_80; here on Hopper.
 // Copies and whole numbers are exact; reals are held against the bound of products.cu.
 #include <cuda_fp16.h>
@@ -86,7 +86,7 @@ struct Layout {
 
 // Brings a tile, then the same tile of the next head into a second one; the first is read when only
 // the first has been waited for.
-template <int kWorkers, class Tile>
+template <int kWarpgroups, class Tile>
 __global__ void copy_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::Coords at,
                             kw::bf16* first, kw::bf16* second) {
   auto* tiles = &kw::shared_memory<Tile>();
@@ -94,34 +94,34 @@ __global__ void copy_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from,
     tiles->data[n].bits = 0x4242;
   kw::sync_block();
   dawdle(0);
-  kw::copy_async<kWorkers>(from, at, tiles[0]);
-  kw::commit_copies();
-  kw::copy_async<kWorkers>(from, {at.batch, at.head + 1, at.row}, tiles[1]);
-  kw::commit_copies();
-  kw::wait_copies<1>();
+  kw::cp_async<kWarpgroups>(from, at, tiles[0]);
+  kw::cp_async_commit();
+  kw::cp_async<kWarpgroups>(from, {at.batch, at.head + 1, at.row}, tiles[1]);
+  kw::cp_async_commit();
+  kw::cp_async_wait<1>();
   kw::sync_block();
   put_shared(tiles[0], first);
-  kw::wait_copies<0>();
+  kw::cp_async_wait<0>();
   kw::sync_block();
   put_shared(tiles[1], second);
 }
 
-template <int kWorkers, int R, int C>
+template <int kWarpgroups, int R, int C>
 void copies(Report& report, Random& random, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   const std::vector<kw::bf16> data = to_bf16(random.normals(t.size()));
   Device<kw::bf16> in(data), first(R * C), second(R * C);
   const kw::Coords at{1, 0, row};
   Device<kw::bf16> elsewhere(64 << 20);  // more than L2 holds: the copies come from far away
-  running = "copy_async";
-  launch(copy_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
+  running = "cp_async";
+  launch(copy_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWarpgroups,
          t.tensor<const kw::bf16>(in.data()), at, first.data(), second.data());
   for (int next : {0, 1}) {
     std::vector<kw::bf16> want;
     for (int r = 0; r < R; ++r)
       for (int c = 0; c < C; ++c)
         want.push_back(row + r < t.M ? data[t.at({1, next, row}, r) + c] : kw::bf16{0});
-    report.exact(next ? "wait_copies" : "copy_async", what, (next ? second : first).read(), want);
+    report.exact(next ? "cp_async_wait" : "cp_async", what, (next ? second : first).read(), want);
   }
 }
 
@@ -133,7 +133,7 @@ struct Bounded {
   Tile tile;
   kw::bf16 beyond[kBeyond];
 };
-template <int kWorkers, class Tile>
+template <int kWarpgroups, class Tile>
 __global__ void copy_in_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::Coords at,
                                kw::bf16* to) {
   constexpr int kSize = Tile::rows * Tile::columns;
@@ -141,20 +141,20 @@ __global__ void copy_in_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> fr
   for (int n = threadIdx.x; n < kSize; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
   for (int n = threadIdx.x; n < kBeyond; n += blockDim.x) shared.beyond[n].bits = 0x4242;
   kw::sync_block();
-  kw::copy_in<kWorkers>(from, at, shared.tile);
+  kw::copy_in<kWarpgroups>(from, at, shared.tile);
   kw::sync_block();
   put_shared(shared.tile, to);
   for (int n = threadIdx.x; n < kBeyond; n += blockDim.x) to[kSize + n] = shared.beyond[n];
 }
 
-template <int kWorkers, int R, int C>
+template <int kWarpgroups, int R, int C>
 void copies_in(Report& report, Random& random, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   const std::vector<kw::bf16> data = to_bf16(random.normals(t.size()));
   Device<kw::bf16> in(data), out(R * C + kBeyond);
   const kw::Coords at{1, 2, row};
   running = "copy_in";
-  launch(copy_in_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
+  launch(copy_in_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWarpgroups,
          t.tensor<const kw::bf16>(in.data()), at, out.data());
   std::vector<kw::bf16> want;
   for (int r = 0; r < R; ++r)
@@ -176,23 +176,23 @@ struct Narrow {
   kw::SharedTile<kw::e4m3, R, C> raw;
   kw::SharedTile<T, R, C> tile;
 };
-template <int kWorkers, class T, int R, int C>
+template <int kWarpgroups, class T, int R, int C>
 __global__ void widen_kernel(kw::Tensor<const kw::e4m3, 'B', 'H', 'M', 'D'> from, kw::Coords at,
                              T* to) {
   auto& shared = kw::shared_memory<Narrow<T, R, C>>();
   for (int n = threadIdx.x; n < R * C; n += blockDim.x)
     shared.raw.data[n].bits = 0x42, shared.tile.data[n].bits = 0x4242;
   kw::sync_block();
-  kw::copy_async<kWorkers>(from, at, shared.raw);
-  kw::commit_copies();
-  kw::wait_copies<0>();
-  kw::widen<kWorkers>(shared.raw, shared.tile);
+  kw::cp_async<kWarpgroups>(from, at, shared.raw);
+  kw::cp_async_commit();
+  kw::cp_async_wait<0>();
+  kw::upcast<kWarpgroups>(shared.raw, shared.tile);
   kw::sync_block();
   for (int n = threadIdx.x; n < R * C; n += blockDim.x)
     to[n] = shared.tile.data[swizzled(n / C, n % C, R, C)];
 }
 
-template <int kWorkers, class T, int R, int C>
+template <int kWarpgroups, class T, int R, int C>
 void widenings(Report& report, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   std::vector<kw::e4m3> data(t.size());
@@ -201,8 +201,8 @@ void widenings(Report& report, int row, const char* what) {
   Device<kw::e4m3> in(data);
   Device<T> out(R * C);
   const kw::Coords at{1, 2, row};
-  running = "widen";
-  launch(widen_kernel<kWorkers, T, R, C>, 1, 128 * kWorkers, t.tensor<const kw::e4m3>(in.data()),
+  running = "upcast";
+  launch(widen_kernel<kWarpgroups, T, R, C>, 1, 128 * kWarpgroups, t.tensor<const kw::e4m3>(in.data()),
          at, out.data());
   std::vector<float> want, got = reals(out.read());
   for (int r = 0; r < R; ++r)
@@ -210,24 +210,24 @@ void widenings(Report& report, int row, const char* what) {
       want.push_back(row + r < t.M ? float(value_of(data[t.at(at, r) + c])) : 0.0f);
   for (float& x : got)
     if (x != x) x = 1e30f;
-  report.exact("widen", what, got, want);
+  report.exact("upcast", what, got, want);
 }
 
-template <int kWorkers, class Tile>
+template <int kWarpgroups, class Tile>
 __global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to,
                                 kw::Coords at) {
   auto& tile = kw::shared_memory<Tile>();
   get_shared(tile, from);
   kw::sync_block();
-  kw::copy_out<kWorkers>(tile, to, at);
+  kw::copy_out<kWarpgroups>(tile, to, at);
 }
 
-template <int kWorkers, int R, int C>
+template <int kWarpgroups, int R, int C>
 void copies_out(Report& report, Random& random, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   const std::vector<kw::bf16> tile = to_bf16(random.normals(R * C));
   Device<kw::bf16> in(tile), out(t.size(), kw::bf16{0x4242});
-  launch(copy_out_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers, in.data(),
+  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWarpgroups, in.data(),
          t.tensor(out.data()), kw::Coords{1, 2, row});
   std::vector<kw::bf16> want(t.size(), kw::bf16{0x4242});
   for (int r = 0; r < R && row + r < t.M; ++r)
@@ -236,7 +236,7 @@ void copies_out(Report& report, Random& random, int row, const char* what) {
 }
 
 // The same of tiles that are part of wider rows: in, in through registers, and out again.
-template <int kWorkers, class Tile>
+template <int kWarpgroups, class Tile>
 __global__ void tile_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from, kw::TileCoords at,
                             kw::bf16* in, kw::bf16* at_once, const kw::bf16* tile,
                             kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to) {
@@ -248,21 +248,21 @@ __global__ void tile_kernel(kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'> from,
     kw::sync_block();
   };
   clear();
-  kw::copy_tile_async<kWorkers>(from, at, tiles[0]);
-  kw::commit_copies();
-  kw::wait_copies<0>();
+  kw::cp_async_tile<kWarpgroups>(from, at, tiles[0]);
+  kw::cp_async_commit();
+  kw::cp_async_wait<0>();
   kw::sync_block();
   put_shared(tiles[0], in);
   clear();
-  kw::copy_tile_in<kWorkers>(from, at, tiles[0]);
+  kw::copy_tile_in<kWarpgroups>(from, at, tiles[0]);
   kw::sync_block();
   put_shared(tiles[0], at_once);
   get_shared(tiles[1], tile);
   kw::sync_block();
-  kw::copy_tile_out<kWorkers>(tiles[1], to, at);
+  kw::copy_tile_out<kWarpgroups>(tiles[1], to, at);
 }
 
-template <int kWorkers, int R, int C>
+template <int kWarpgroups, int R, int C>
 void tiles(Report& report, Random& random, int row, int column, const char* what) {
   const Layout t{2, 3, 150, 200};
   const std::vector<kw::bf16> data = to_bf16(random.normals(t.size())),
@@ -270,7 +270,7 @@ void tiles(Report& report, Random& random, int row, int column, const char* what
   Device<kw::bf16> from(data), in(R * C), at_once(R * C), given(tile),
       to(t.size(), kw::bf16{0x4242});
   const kw::Coords first{0, 1, row};  // past its rows lie those of the next head
-  launch(tile_kernel<kWorkers, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWorkers,
+  launch(tile_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWarpgroups,
          t.tensor<const kw::bf16>(from.data()), kw::TileCoords{0, 1, row, column}, in.data(),
          at_once.data(), given.data(), t.tensor(to.data()));
   std::vector<kw::bf16> want, written(t.size(), kw::bf16{0x4242});
@@ -280,7 +280,7 @@ void tiles(Report& report, Random& random, int row, int column, const char* what
       want.push_back(inside ? data[t.at(first, r) + column + c] : kw::bf16{0});
       if (inside) written[t.at(first, r) + column + c] = tile[r * C + c];
     }
-  report.exact("copy_tile_async", what, in.read(), want);
+  report.exact("cp_async_tile", what, in.read(), want);
   report.exact("copy_tile_in", what, at_once.read(), want);
   report.exact("copy_tile_out", what, to.read(), written);
 }
@@ -307,20 +307,20 @@ __global__ void __launch_bounds__(128)
   kw::Operand<T, R, K> left;
   kw::Accumulator<kw::real, R, N> s;
   kw::fill(s, 12345.0f);
-  kw::gemm(s, shared.a, kw::transposed(shared.transposed));
+  kw::mma(s, shared.a, kw::transposed(shared.transposed));
   put_tall(s, from_shared);
   get_tall(left, a);
   kw::fill(s, 12345.0f);
-  kw::gemm(s, left, kw::transposed(shared.transposed));
+  kw::mma(s, left, kw::transposed(shared.transposed));
   put_tall(s, from_registers);
   get_tall(s, c);
-  kw::gemm_add(s, left, shared.plain);
+  kw::mma_add(s, left, shared.plain);
   put_tall(s, added);
   get_tall(s, c);
-  kw::gemm_add_transposed(s, shared.a, shared.transposed);
+  kw::mma_add_transposed(s, shared.a, shared.transposed);
   put_tall(s, more_shared);
   get_tall(s, c);
-  kw::gemm_add_transposed(s, left, shared.transposed);
+  kw::mma_add_transposed(s, left, shared.transposed);
   put_tall(s, more_registers);
 }
 
@@ -357,7 +357,7 @@ void products(Report& report, Random& random, bool whole) {
   Device<T> da(a), db(b), dd(d);
   Device<float> dc(c), from_shared(R * N), from_registers(R * N), added(R * N), more_shared(R * N),
       more_registers(R * N);
-  running = "gemm";
+  running = "mma";
   launch(product_kernel<T, R, N, K>, 1, 128, da.data(), db.data(), dd.data(), dc.data(),
          from_shared.data(), from_registers.data(), added.data(), more_shared.data(),
          more_registers.data());
@@ -367,14 +367,14 @@ void products(Report& report, Random& random, bool whole) {
   const std::string what = std::to_string(R) + "x" + std::to_string(N) + "x" + std::to_string(K) +
                            (std::is_same_v<T, kw::bf16> ? " bf16" : " f16") +
                            (whole ? ", whole numbers" : ", reals");
-  compare(report, "gemm", what + ", from shared memory", whole, R, N, K, ra, transposed, {},
+  compare(report, "mma", what + ", from shared memory", whole, R, N, K, ra, transposed, {},
           from_shared.read());
-  compare(report, "gemm", what + ", from registers", whole, R, N, K, ra, transposed, {},
+  compare(report, "mma", what + ", from registers", whole, R, N, K, ra, transposed, {},
           from_registers.read());
-  compare(report, "gemm_add", what, whole, R, N, K, ra, plain, c, added.read());
-  compare(report, "gemm_add_transposed", what + ", from shared memory", whole, R, N, K, ra,
+  compare(report, "mma_add", what, whole, R, N, K, ra, plain, c, added.read());
+  compare(report, "mma_add_transposed", what + ", from shared memory", whole, R, N, K, ra,
           transposed, c, more_shared.read());
-  compare(report, "gemm_add_transposed", what + ", from registers", whole, R, N, K, ra, transposed,
+  compare(report, "mma_add_transposed", what + ", from registers", whole, R, N, K, ra, transposed,
           c, more_registers.read());
 }
 
@@ -405,7 +405,7 @@ __global__ void __launch_bounds__(128) tall_kernel(const float* x, const kw::bf1
 
   kw::Accumulator<kw::real, kRows, kColumns> s;
   get_tall(s, x);
-  kw::reshape(p, s);
+  kw::to_operand(p, s);
   put_tall(p, out.reshaped);
   kw::store(s, shared.out);
   const int row = threadIdx.x / 32 * 16;
@@ -421,7 +421,7 @@ __global__ void __launch_bounds__(128) tall_kernel(const float* x, const kw::bf1
   put_shared(shared.words, out.words);
 
   kw::RowVector<kw::real, kRows> m;
-  kw::RowPartial<kw::real, kRows> l;
+  kw::LaneSum<kw::real, kRows> l;
   kw::fill(m, -1.0f);
   kw::fill(l, 0.25f);
   kw::row_max(m, s);
@@ -461,7 +461,7 @@ void tall_tiles(Report& report, Random& random) {
   }
   const std::vector<kw::bf16> rounded = to_bf16(x);
   report.exact("load", "128 rows", loaded.read(), y);
-  report.exact("reshape", "128 rows", reshaped.read(), rounded);
+  report.exact("to_operand", "128 rows", reshaped.read(), rounded);
   report.exact("store", "128 rows", stored.read(), rounded);
   report.exact("store_words", "128 rows", words.read(), rounded);
   report.exact("row_max", "128 rows", maxima.read(), top);
@@ -474,27 +474,27 @@ void tall_tiles(Report& report, Random& random) {
 
 void test_ampere(Report& report) {
   Random random(17);
-  tiles<1, 64, 64>(report, random, 0, 0, "64x64, one worker");
+  tiles<1, 64, 64>(report, random, 0, 0, "64x64, one warpgroup");
   tiles<1, 128, 128>(report, random, 64, 128, "128x128, over both ends");
-  tiles<2, 64, 128>(report, random, 120, 72, "64x128, two workers, at column 72");
+  tiles<2, 64, 128>(report, random, 120, 72, "64x128, two warpgroups, at column 72");
   tiles<1, 32, 64>(report, random, 8, 200, "32x64, past the last column");
-  copies<1, 64, 64>(report, random, 0, "64x64, one worker");
+  copies<1, 64, 64>(report, random, 0, "64x64, one warpgroup");
   copies<1, 128, 128>(report, random, 90, "128x128, over the end");
-  copies<2, 64, 256>(report, random, 120, "64x256, two workers, over the end");
-  copies<2, 48, 128>(report, random, 17, "48x128, two workers");
+  copies<2, 64, 256>(report, random, 120, "64x256, two warpgroups, over the end");
+  copies<2, 48, 128>(report, random, 17, "48x128, two warpgroups");
   copies<1, 32, 64>(report, random, 150, "32x64, past the end");
-  copies_in<1, 64, 64>(report, random, 0, "64x64, one worker");
+  copies_in<1, 64, 64>(report, random, 0, "64x64, one warpgroup");
   copies_in<1, 128, 128>(report, random, 90, "128x128, over the end");
-  copies_in<2, 64, 256>(report, random, 120, "64x256, two workers, over the end");
-  copies_in<2, 48, 128>(report, random, 17, "48x128, two workers");
+  copies_in<2, 64, 256>(report, random, 120, "64x256, two warpgroups, over the end");
+  copies_in<2, 48, 128>(report, random, 17, "48x128, two warpgroups");
   copies_in<1, 32, 64>(report, random, 150, "32x64, past the end");
-  widenings<1, kw::bf16, 64, 64>(report, 0, "64x64 bf16, one worker");
+  widenings<1, kw::bf16, 64, 64>(report, 0, "64x64 bf16, one warpgroup");
   widenings<1, kw::f16, 128, 128>(report, 90, "128x128 f16, over the end");
-  widenings<2, kw::bf16, 64, 256>(report, 120, "64x256 bf16, two workers, over the end");
-  widenings<2, kw::f16, 48, 128>(report, 17, "48x128 f16, two workers");
-  copies_out<1, 128, 128>(report, random, 0, "128x128, one worker");
+  widenings<2, kw::bf16, 64, 256>(report, 120, "64x256 bf16, two warpgroups, over the end");
+  widenings<2, kw::f16, 48, 128>(report, 17, "48x128 f16, two warpgroups");
+  copies_out<1, 128, 128>(report, random, 0, "128x128, one warpgroup");
   copies_out<1, 64, 256>(report, random, 100, "64x256, over the end");
-  copies_out<2, 48, 64>(report, random, 99, "48x64, two workers");
+  copies_out<2, 48, 64>(report, random, 99, "48x64, two warpgroups");
   for (bool whole : {true, false}) {
     products<kw::bf16, 64, 96, 96>(report, random, whole);  // panels of 32 columns
     products<kw::bf16, 64, 64, 64>(report, random, whole);

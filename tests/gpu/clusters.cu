@@ -1,4 +1,4 @@
-// Thread blocks of a cluster (CTAs): who is which, waiting for all, and barriers at which an
+// CTAs of a cluster (CTAs): who is which, waiting for all, and barriers at which an
 // arrival counts in every CTA. Each CTA and warp dawdles differently, so whoever does not wait for
 // the others is seen: it reads what is not yet written or already overwritten.
 //
@@ -33,7 +33,7 @@ __global__ void sync_cluster_kernel(int* marks, int* wrong) {
   wrong[blockIdx.x * blockDim.x + threadIdx.x] = bad;
 }
 
-// Worker 1 of every CTA arrives, a mark by each warp before; worker 0 of every CTA waits, then must
+// Warpgroup 1 of every CTA arrives, a mark by each warp before; warpgroup 0 of every CTA waits, then must
 // see all marks of the cluster. wait_free of the next use of the slot waits for the same arrivals.
 template <int kCtas>
 struct ArriveShared {
@@ -47,7 +47,7 @@ __global__ void arrive_kernel(int* marks, int* wrong) {
   int* came = marks + blockIdx.x / kCtas * kRounds;
   int bad = 0;
   for (int t = 0; t < kRounds; ++t) {
-    if (kw::worker_index() == 1) {
+    if (kw::warpgroup_index() == 1) {
       dawdle(t);
       if (threadIdx.x % 32 == 0) {
         atomicAdd(came + t, 1);
@@ -139,7 +139,7 @@ void clusters(Report& report, const char* what) {
 }  // namespace
 
 void test_clusters(Report& report) {
-  clusters<1>(report, "3 thread blocks alone");
+  clusters<1>(report, "3 CTAs alone");
   clusters<2>(report, "3 clusters of 2");
   clusters<4>(report, "3 clusters of 4");
 }

@@ -61,7 +61,7 @@ extern const char* running;  // the function under test: set before a kernel tha
 // Ends the run: `running` is wrong, because its kernel hangs or faults.
 [[noreturn]] void wrong(const char* how);
 
-// Runs a kernel to its end, `ctas` thread blocks a cluster; 192 KB of dynamic shared memory, what
+// Runs a kernel to its end, `ctas` CTAs a cluster; 192 KB of dynamic shared memory, what
 // no test exceeds.
 template <class... Params, class... Args>
 void launch_clusters(int ctas, void (*kernel)(Params...), int blocks, int threads, Args&&... args) {
@@ -245,6 +245,7 @@ void test_clusters(Report&);
 void test_blocks(Report&);
 void test_lists(Report&);
 void test_row_maps(Report&);
+void test_lines(Report&);
 void test_ampere(Report&);
 
 }  // namespace conformance

@@ -1,7 +1,7 @@
 // Copies move elements and change none (store rounds to the tile's type), so all comparisons are
 // exact. What is tested beside the plain move: coordinates of all four dimensions, tiles that hang
 // over the end of the tensor (zeros come, nothing goes), strides with gaps, the swizzle, that a
-// tile may be overwritten after wait_store_read, and that a cluster's CTAs each get the whole of a
+// tile may be overwritten after tma_store_wait_read, and that a cluster's CTAs each get the whole of a
 // tile of which each fetches a part.
 #include <cuda.h>
 
@@ -67,8 +67,8 @@ __global__ void load_kernel(const __grid_constant__ In in, kw::Coords at, Elemen
   auto& shared = kw::shared_memory<Shared<R, C>>();
   kw::init(shared.full);
   if (threadIdx.x == 0) {
-    kw::load_async(in, at, shared.tile, shared.full[0], kw::evict_first);
-    kw::load_async(in, at, shared.tile, shared.full[0], kw::evict_last);
+    kw::tma_load(in, at, shared.tile, shared.full[0], kw::evict_first);
+    kw::tma_load(in, at, shared.tile, shared.full[0], kw::evict_last);
   }
   kw::wait(shared.full[0]);
   put_shared(shared.tile, out);
@@ -78,15 +78,15 @@ template <int R, int C>
 __global__ void store_kernel(const Element* from, const __grid_constant__ Out out, kw::Coords at) {
   auto& shared = kw::shared_memory<Shared<R, C>>();
   get_shared(shared.tile, from);
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    kw::store_async(shared.tile, out, at);
-    kw::wait_store_read();
+    kw::tma_store(shared.tile, out, at);
+    kw::tma_store_wait_read();
   }
   __syncthreads();
   for (int n = threadIdx.x; n < R * C; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
-  if (threadIdx.x == 0) kw::wait_store();
+  if (threadIdx.x == 0) kw::tma_store_wait();
 }
 
 // Every CTA gives its own copy of the tile. The tile is poisoned first, and CTA r sends its part r
@@ -101,13 +101,13 @@ __global__ void multicast_kernel(const __grid_constant__ In in, kw::Coords at, E
   auto& shared = kw::shared_memory<MulticastShared<R, C>>();
   kw::init(shared.full);
   for (int n = threadIdx.x; n < R * C; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
-  kw::publish();
+  kw::fence_async();
   kw::sync_cluster();
   const int cta = kw::cluster<kCtas>();
   if (threadIdx.x == 0) {
     for (const long long end = clock64() + cta * 100000LL; clock64() < end;) {
     }
-    kw::multicast_async<kCtas>(in, at, shared.tile, shared.full[0], kw::evict_last);
+    kw::tma_load_multicast<kCtas>(in, at, shared.tile, shared.full[0], kw::evict_last);
   }
   kw::wait(shared.full[0]);
   put_shared(shared.tile, out + cta * (R * C));
@@ -132,13 +132,13 @@ void multicast(Report& report, Random& random, kw::Coords at, const char* what) 
   const Tensor4 t{3, 4, 200, C};
   const std::vector<Element> data = to_bf16(random.normals(t.size()));
   Device<Element> in(data), tiles(kCtas * R * C);
-  running = "multicast_async";
+  running = "tma_load_multicast";
   launch_clusters(kCtas, multicast_kernel<kCtas, R, C>, kCtas, 128,
                   tensor_map<In>(t, in.data(), rows, columns), at, tiles.data());
   std::vector<Element> want;
   const std::vector<Element> tile = tile_of(t, data, at, R, C);
   for (int cta = 0; cta < kCtas; ++cta) want.insert(want.end(), tile.begin(), tile.end());
-  report.exact("multicast_async", what, tiles.read(), want);
+  report.exact("tma_load_multicast", what, tiles.read(), want);
 }
 
 // From a tile of kWide columns to a tensor that has C.
@@ -152,9 +152,9 @@ void store_narrow(Report& report, Random& random, kw::Coords at, const char* wha
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c)
       if (t.has(at.row + r)) stored[t.at(at.batch, at.head, at.row + r, c)] = from[r * kWide + c];
-  running = "store_async";
+  running = "tma_store";
   launch(store_kernel<R, kWide>, 1, 128, source.data(), tensor_map<Out>(t, out.data(), R, C), at);
-  report.exact("store_async", what, out.read(), stored);
+  report.exact("tma_store", what, out.read(), stored);
 }
 
 template <int R, int C>
@@ -162,9 +162,9 @@ void asynchronous(Report& report, Random& random, kw::Coords at, const char* wha
   const Tensor4 t{3, 4, 200, C};
   const std::vector<Element> data = to_bf16(random.normals(t.size()));
   Device<Element> in(data), tile(R * C);
-  running = "load_async, wait";
+  running = "tma_load, wait";
   launch(load_kernel<R, C>, 1, 128, tensor_map<In>(t, in.data(), R, C), at, tile.data());
-  report.exact("load_async, wait", what, tile.read(), tile_of(t, data, at, R, C));
+  report.exact("tma_load, wait", what, tile.read(), tile_of(t, data, at, R, C));
 
   store_narrow<R, C, C>(report, random, at, what);
 }
@@ -246,21 +246,40 @@ void columns(Report& report, Random& random, int column, const char* what) {
   report.exact("store_columns", what, widened(tile.read()), widened(want));
 }
 
-// Worker 0 puts vectors of two uses into a ring of two slots, worker 1 gets them, the later one first.
+// Tiles of uses 5 and 6 in a ring of two slots: the later one lies in the first slot.
+struct TileRing {
+  kw::Ring<kw::SharedTile<Element, 64, 64>, 2> ring;
+};
+__global__ void ring_kernel(const Element* from, Element* slots) {
+  auto& shared = kw::shared_memory<TileRing>();
+  for (int t = 5; t < 7; ++t) get_shared(shared.ring[t], from + (t - 5) * 64 * 64);
+  __syncthreads();
+  for (int n = 0; n < 2; ++n) put_shared(shared.ring.slot[n], slots + n * 64 * 64);
+}
+void tile_ring(Report& report, Random& random) {
+  const std::vector<Element> from = rounded<Element>(random.normals(2 * 64 * 64));
+  Device<Element> in(from), out(2 * 64 * 64);
+  launch(ring_kernel, 1, 128, in.data(), out.data());
+  std::vector<Element> want(from.begin() + 64 * 64, from.end());
+  want.insert(want.end(), from.begin(), from.begin() + 64 * 64);
+  report.exact("Ring", "two slots", widened(out.read()), widened(want));
+}
+
+// Warpgroup 0 puts vectors of two uses into a ring of two slots, warpgroup 1 gets them, the later one first.
 struct RowExchange {
   kw::RowRing<kw::real, 64, 2> ring;
 };
 __global__ void row_ring_kernel(const float* from, float* slots, float* to) {
   auto& shared = kw::shared_memory<RowExchange>();
-  const int worker = kw::worker_index();
+  const int warpgroup = kw::warpgroup_index();
   kw::RowVector<kw::real, 64> v;
-  for (int t = 4; worker == 0 && t < 6; ++t) {
+  for (int t = 4; warpgroup == 0 && t < 6; ++t) {
     get_rows(v, from + (t - 4) * 64);
     kw::put_rows(v, shared.ring[t]);
   }
   __syncthreads();
   if (threadIdx.x < 128) slots[threadIdx.x] = shared.ring.slot[threadIdx.x / 64].x[threadIdx.x % 64];
-  for (int t = 5; worker == 1 && t >= 4; --t) {
+  for (int t = 5; warpgroup == 1 && t >= 4; --t) {
     kw::get_rows(shared.ring[t], v);
     put_rows(v, to + (t - 4) * 256);
   }
@@ -272,7 +291,7 @@ void row_rings(Report& report, Random& random) {
   std::vector<float> want;  // four lanes a row
   for (float x : from) want.insert(want.end(), 4, x);
   report.exact("put_rows", "two slots", slots.read(), from);
-  report.exact("get_rows", "by another worker, all four lanes", out.read(), want);
+  report.exact("get_rows", "by another warpgroup, all four lanes", out.read(), want);
 }
 
 __global__ void store_rows_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M'> to,
@@ -302,6 +321,7 @@ void test_copies(Report& report) {
   columns<kw::bf16, 128, 576>(report, random, 448, "the last whole panels of 576 columns");
   columns<kw::bf16, 64, 128>(report, random, 64, "the second panel");
   columns<kw::f16, 32, 96>(report, random, 32, "a panel of 32 columns, f16");
+  tile_ring(report, random);
   row_rings(report, random);
   asynchronous<64, 128>(report, random, {0, 0, 0}, "first tile, 64 x 128");
   asynchronous<128, 128>(report, random, {2, 1, 64}, "inside, 128 x 128");

@@ -11,8 +11,8 @@ out=build/exact
 # name, file, sed expression: an error in the text or the vocabulary that the goldens do not have
 breaks='mask_one_more|kernel.cu|s/j < args.N ? x/j <= args.N ? x/
 no_rescaling|kernel.cu|s/if (raised) kw::map(acc/if (false) kw::map(acc/
-other_slot_of_v|kernel.cu|s/gemm_add_async(acc, p, shared.v_s\[t\])/gemm_add_async(acc, p, shared.v_s[t + 1])/
-other_rows_of_q|kernel.cu|s/(cta \* WORKERS + r) \* 64}, shared.q_s/(cta * WORKERS + 1 - r) * 64}, shared.q_s/
+other_slot_of_v|kernel.cu|s/wgmma_add(acc, p, shared.v_s\[t\])/wgmma_add(acc, p, shared.v_s[t + 1])/
+other_rows_of_q|kernel.cu|s/(cta \* WARPGROUPS + r) \* 64}, shared.q_s/(cta * WARPGROUPS + 1 - r) * 64}, shared.q_s/
 swizzle|kw/tile/tiles.cuh|s/row \* pitch \/ 128 % chunks/row * pitch \/ 128 % (chunks \/ 2)/
 fragment_columns|kw/tile/tiles.cuh|s/n % (C \/ 2) \/ 4 \* 8 + n % 2;/n % (C \/ 2) \/ 4 * 8 + 1 - n % 2;/
 part_of_a_multicast|kw/ops/copies.cuh|s/first = by_panels ? part \*/first = by_panels ? 0 */'

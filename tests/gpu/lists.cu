@@ -1,6 +1,6 @@
-// The pre-pass: ranges of elements by a warp, and lists of key blocks by a thread block. What a
+// The pre-pass: ranges of elements by a warp, and lists of key blocks by a CTA. What a
 // group of rows keeps of a key block is drawn beforehand; the list is made again here, in plain
-// loops. Thread blocks have few warps and many, key blocks fill no chunk, one and several.
+// loops. CTAs have few warps and many, key blocks fill no chunk, one and several.
 #include <algorithm>
 
 #include "conformance.h"
@@ -91,7 +91,7 @@ __global__ void list_kernel(const int* keeps, int first, int end, int words, int
     s.words = out;
     return s;
   }();
-  const int w = blockIdx.x;
+  const int w = kw::block_index(gridDim.x);
   kw::list_blocks<kGroups>(lists, w * words, first, end, [&](int n, int r, int s) -> kw::Kept {
     bool some = false, all = true;
     for (int g = r; g < s; ++g) {
@@ -104,7 +104,7 @@ __global__ void list_kernel(const int* keeps, int first, int end, int words, int
 }
 
 std::vector<int> list_of(const std::vector<int>& keeps, int w, int first, int end) {
-  std::vector<int> full, mixed;
+  std::vector<int> full, partial;
   std::vector<int> last(kGroups, -1);
   for (int n = first; n < end; ++n) {
     const int* k = &keeps[(w * end + n) * kGroups];
@@ -114,15 +114,15 @@ std::vector<int> list_of(const std::vector<int>& keeps, int w, int first, int en
       full.push_back(n);
     } else if (some) {
       for (int g = 0; g < kGroups; ++g)
-        if (k[g] > 0) last[g] = int(mixed.size());
-      mixed.push_back(n);
+        if (k[g] > 0) last[g] = int(partial.size());
+      partial.push_back(n);
     }
   }
-  if (full.empty() && mixed.empty()) mixed.push_back(0);
-  std::vector<int> out = {int(full.size() + mixed.size()), int(full.size())};
+  if (full.empty() && partial.empty()) partial.push_back(0);
+  std::vector<int> out = {int(full.size() + partial.size()), int(full.size())};
   for (int g = 0; g < kGroups; ++g) out.push_back(std::max(1, int(full.size()) + last[g] + 1));
   out.insert(out.end(), full.begin(), full.end());
-  out.insert(out.end(), mixed.begin(), mixed.end());
+  out.insert(out.end(), partial.begin(), partial.end());
   return out;
 }
 

@@ -95,7 +95,7 @@ __global__ void map_kernel(const float* t, const float* v, const float* w, int i
   put(s, out);
 }
 
-// 128 rows, as workers of the Ampere-class kernel may have: what set_rows says at each, and what a
+// 128 rows, as warpgroups of the Ampere-class kernel may have: what set_rows says at each, and what a
 // map reads of it and of columns.
 __global__ void tall_kernel(int i0, int j0, float* out) {
   kw::Accumulator<kw::real, 128, C> s;
@@ -114,9 +114,9 @@ __global__ void tall_kernel(int i0, int j0, float* out) {
     out[(s.thread_row() + s.below(n)) * C + s.thread_column() + s.column(n)] = s.x[n];
 }
 
-__global__ void rows_kernel(const float* v, const float* w, float* vector, float* partial) {
+__global__ void rows_kernel(const float* v, const float* w, float* vector, float* lane_sum) {
   kw::RowVector<kw::real, 64> a, b;
-  kw::RowPartial<kw::real, 64> l;
+  kw::LaneSum<kw::real, 64> l;
   get_rows(a, v);
   get_rows(b, w);
   get_rows(l, w);
@@ -125,26 +125,26 @@ __global__ void rows_kernel(const float* v, const float* w, float* vector, float
   kw::map_rows(
       a, [&](kw::real x, kw::real y) { return x - y; }, b);
   put_rows(a, vector);
-  put_rows(l, partial);
+  put_rows(l, lane_sum);
 }
 
-__global__ void fill_kernel(float value, float* tile, float* vector, float* partial) {
+__global__ void fill_kernel(float value, float* tile, float* vector, float* lane_sum) {
   kw::Accumulator<kw::real, 64, C> s;
   kw::RowVector<kw::real, 64> v;
-  kw::RowPartial<kw::real, 64> l;
+  kw::LaneSum<kw::real, 64> l;
   kw::fill(s, value);
   kw::fill(v, value);
   kw::fill(l, value);
   put(s, tile);
   put_rows(v, vector);
-  put_rows(l, partial);
+  put_rows(l, lane_sum);
 }
 
 __global__ void reshape_kernel(const float* from, kw::bf16* to) {
   kw::Accumulator<kw::real, 64, C> s;
   kw::Operand<kw::bf16, 64, C> p;
   get(s, from);
-  kw::reshape(p, s);
+  kw::to_operand(p, s);
   put(p, to);
 }
 
@@ -251,15 +251,15 @@ void maps(Report& report, Random& random) {
   launch(tall_kernel, 1, 128, i0, j0, tall.data());
   report.exact("set_rows", "128 rows", tall.read(), places);
 
-  Device<float> vector(256), partial(256);
-  launch(rows_kernel, 1, 128, dv.data(), dw.data(), vector.data(), partial.data());
+  Device<float> vector(256), lane_sum(256);
+  launch(rows_kernel, 1, 128, dv.data(), dw.data(), vector.data(), lane_sum.data());
   std::vector<float> difference, product;
   for (int r = 0; r < 64; ++r) {
     difference.push_back(v[r] - w[r]);
     product.push_back(w[r] * v[r]);
   }
   report.exact("map_rows", "a row vector, all four lanes", vector.read(), four_times(difference));
-  report.exact("map_rows", "a partial, lane by lane", partial.read(), four_times(product));
+  report.exact("map_rows", "a lane sum, lane by lane", lane_sum.read(), four_times(product));
 }
 
 // A tile of R rows and C columns of a tensor, from (i0, j0) on, as a map finds it; a second one in
@@ -382,11 +382,11 @@ void tiles(Report& report, Random& random) {
 
 void fills(Report& report) {
   for (float value : {0.0f, -INFINITY}) {
-    Device<float> tile(64 * C, 7), vector(256, 7), partial(256, 7);
-    launch(fill_kernel, 1, 128, value, tile.data(), vector.data(), partial.data());
+    Device<float> tile(64 * C, 7), vector(256, 7), lane_sum(256, 7);
+    launch(fill_kernel, 1, 128, value, tile.data(), vector.data(), lane_sum.data());
     report.exact("fill", "a tile", tile.read(), std::vector<float>(64 * C, value));
     report.exact("fill", "a row vector", vector.read(), std::vector<float>(256, value));
-    report.exact("fill", "a partial", partial.read(), std::vector<float>(256, value));
+    report.exact("fill", "a lane sum", lane_sum.read(), std::vector<float>(256, value));
   }
 }
 
@@ -398,7 +398,7 @@ void reshapes(Report& report, Random& random) {
   Device<float> in(from);
   Device<kw::bf16> out(from.size());
   launch(reshape_kernel, 1, 128, in.data(), out.data());
-  report.exact("reshape", "to nearest even, ties among them", out.read(), to_bf16(from));
+  report.exact("to_operand", "to nearest even, ties among them", out.read(), to_bf16(from));
 }
 
 }  // namespace

@@ -59,9 +59,9 @@ __global__ void load_kernel(const __grid_constant__ In in, kw::TileCoords at, El
   auto& shared = kw::shared_memory<Shared<R, C>>();
   kw::init(shared.full);
   for (int n = threadIdx.x; n < R * C; n += blockDim.x) shared.tile.data[n].bits = 0x4242;
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
-  if (threadIdx.x == 0) kw::load_tile_async(in, at, shared.tile, shared.full[0], kw::evict_normal);
+  if (threadIdx.x == 0) kw::tma_load_tile(in, at, shared.tile, shared.full[0], kw::evict_normal);
   kw::wait(shared.full[0]);
   put_shared(shared.tile, out);
 }
@@ -70,12 +70,12 @@ template <int R, int C>
 __global__ void store_kernel(const Element* from, const __grid_constant__ Out out, kw::TileCoords at) {
   auto& shared = kw::shared_memory<Shared<R, C>>();
   get_shared(shared.tile, from);
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    kw::store_tile_async(shared.tile, out, at);
-    kw::wait_store_read();
-    kw::wait_store();
+    kw::tma_store_tile(shared.tile, out, at);
+    kw::tma_store_wait_read();
+    kw::tma_store_wait();
   }
 }
 
@@ -96,12 +96,12 @@ void moves(Report& report, Random& random, const Matrix& t, kw::TileCoords at) {
       if (t.has(m, n)) written[t.at(at.head, m, n)] = tile[r * C + c];
     }
   Device<Element> in(data), out(R * C), to(data), from(tile);
-  running = "load_tile_async";
+  running = "tma_load_tile";
   launch(load_kernel<R, C>, 1, 128, tensor_map<In>(t, in.data(), R), at, out.data());
-  report.exact("load_tile_async", place(at, R, C).c_str(), out.read(), want);
-  running = "store_tile_async";
+  report.exact("tma_load_tile", place(at, R, C).c_str(), out.read(), want);
+  running = "tma_store_tile";
   launch(store_kernel<R, C>, 1, 128, from.data(), tensor_map<Out>(t, to.data(), R), at);
-  report.exact("store_tile_async", place(at, R, C).c_str(), to.read(), written);
+  report.exact("tma_store_tile", place(at, R, C).c_str(), to.read(), written);
 }
 
 // acc += a @ b for each of three steps, of which two are in flight; what the first two read is written
@@ -118,27 +118,27 @@ __global__ void __launch_bounds__(128) steps_kernel(const Element* a, const Elem
     get_shared(shared.a[k], a + k * 64 * K);
     get_shared(shared.b[k], b + k * N * K);
   }
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
   kw::Accumulator<kw::real, 64, N> acc;
   get(acc, c);
   const auto add = [&](int k) {
     if constexpr (kTransposed)
-      kw::gemm_add_transposed_async(acc, shared.a[k], kw::transposed(shared.b[k]));
+      kw::wgmma_add_transposed(acc, shared.a[k], kw::transposed(shared.b[k]));
     else
-      kw::gemm_add_async(acc, shared.a[k], shared.b[k]);
+      kw::wgmma_add(acc, shared.a[k], shared.b[k]);
   };
   add(0);
 #pragma unroll 1
   for (int k = 1; k < 3; ++k) {
     add(k);
-    kw::wait_products<1>();
+    kw::wgmma_wait_group<1>();
     __syncthreads();
     for (int n = threadIdx.x; n < 64 * K; n += blockDim.x) shared.a[k - 1].data[n].bits = 0x4242;
     for (int n = threadIdx.x; n < N * K; n += blockDim.x) shared.b[k - 1].data[n].bits = 0x4242;
-    kw::publish();
+    kw::fence_async();
   }
-  kw::wait_group<0>(acc);
+  kw::wgmma_wait<0>(acc);
   put(acc, out);
 }
 
@@ -148,7 +148,7 @@ void steps(Report& report, Random& random) {
                            c = random.integers(64 * N, -99, 99);
   Device<Element> da(to_bf16(a)), db(to_bf16(b));
   Device<float> dc(c), out(64 * N);
-  const char* name = kTransposed ? "gemm_add_transposed_async" : "gemm_add_async, wait_products";
+  const char* name = kTransposed ? "wgmma_add_transposed" : "wgmma_add, wgmma_wait_group";
   running = name;
   launch(steps_kernel<N, K, kTransposed>, 1, 128, da.data(), db.data(), dc.data(), out.data());
   std::vector<float> want = c;
@@ -171,7 +171,8 @@ __global__ void part_kernel(const float* values, kw::Scratch parts, int rows, in
   kw::store_part(v, parts, part, i0, rows);
 }
 __global__ void add_kernel(kw::Scratch parts, int count, Sums sums, int blocks) {
-  kw::add_parts(parts, count, kw::thread_of(blocks), sums);
+  const kw::Thread thread = kw::thread_of(blocks);
+  kw::add_parts(parts, count, thread, sums);
 }
 
 void parts(Report& report, Random& random, int rows, int count, int blocks) {

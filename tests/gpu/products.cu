@@ -19,18 +19,18 @@ __global__ void __launch_bounds__(128)
   auto& shared = kw::shared_memory<GemmShared<Element, N, K>>();
   get_shared(shared.a, a);
   get_shared(shared.b, b);
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
   kw::Operand<Element, 64, K> q;
   kw::Accumulator<kw::real, 64, N> s;
   get(q, a);
   kw::fill(s, 12345.0f);
-  kw::gemm_async(s, q, kw::transposed(shared.b));
-  kw::wait_group<0>(s);
+  kw::wgmma(s, q, kw::transposed(shared.b));
+  kw::wgmma_wait<0>(s);
   put(s, out);
   kw::fill(s, 12345.0f);
-  kw::gemm_async(s, shared.a, kw::transposed(shared.b));
-  kw::wait_group<0>(s);
+  kw::wgmma(s, shared.a, kw::transposed(shared.b));
+  kw::wgmma_wait<0>(s);
   put(s, shared_out);
 }
 
@@ -40,29 +40,29 @@ __global__ void __launch_bounds__(128) gemm_add_kernel(const Element* a, const E
                                                        const float* c, float* out, float* doubled) {
   auto& tile = kw::shared_memory<kw::SharedTile<Element, K, N>>();
   get_shared(tile, b);
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
   kw::Operand<Element, 64, K> p;
   kw::Accumulator<kw::real, 64, N> acc;
   get(p, a);
   get(acc, c);
   if constexpr (N > 192) {  // the registers do not hold two accumulators
-    kw::gemm_add_async(acc, p, tile);
-    kw::wait_group<0>(acc);
+    kw::wgmma_add(acc, p, tile);
+    kw::wgmma_wait<0>(acc);
     put(acc, out);
-    kw::gemm_add_async(acc, p, tile);
-    kw::wait_group<0>(acc);
+    kw::wgmma_add(acc, p, tile);
+    kw::wgmma_wait<0>(acc);
     put(acc, doubled);
   } else {
     kw::Accumulator<kw::real, 64, N> other;
     get(other, c);
-    kw::gemm_add_async(acc, p, tile);
-    kw::gemm_add_async(other, p, tile);
-    kw::wait_group<1>(acc);
+    kw::wgmma_add(acc, p, tile);
+    kw::wgmma_add(other, p, tile);
+    kw::wgmma_wait<1>(acc);
     put(acc, out);
-    kw::wait_group<0>(other);
-    kw::gemm_add_async(other, p, tile);
-    kw::wait_group<0>(other);
+    kw::wgmma_wait<0>(other);
+    kw::wgmma_add(other, p, tile);
+    kw::wgmma_wait<0>(other);
     put(other, doubled);
   }
 }
@@ -129,13 +129,13 @@ void gemm(Report& report, Random& random, bool whole) {
   const std::vector<float> wa = widened(a), wb = widened(b);
   const Product want = multiply(
       wa, [&](int k, int n) { return wb[n * K + k]; }, {}, N, K, 1);
-  compare(report, "gemm_async", shape(N, K), whole, out.read(), want, K);
-  compare(report, "gemm_async", shape(N, K) + ", a in shared memory", whole, shared.read(), want,
+  compare(report, "wgmma", shape(N, K), whole, out.read(), want, K);
+  compare(report, "wgmma", shape(N, K) + ", a in shared memory", whole, shared.read(), want,
           K);
 }
 
 template <class Element, int N, int K>
-void gemm_add(Report& report, Random& random, bool whole) {
+void mma_add(Report& report, Random& random, bool whole) {
   const auto a = elements<Element>(random, 64 * K, whole),
              b = elements<Element>(random, N * K, whole);
   const auto c = whole ? random.integers(64 * N, -99, 99) : random.normals(64 * N, 10);
@@ -145,9 +145,9 @@ void gemm_add(Report& report, Random& random, bool whole) {
          twice.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
   const auto at = [&](int k, int n) { return wb[k * N + n]; };
-  compare(report, "gemm_add_async", shape(N, K), whole, once.read(), multiply(wa, at, c, N, K, 1),
+  compare(report, "wgmma_add", shape(N, K), whole, once.read(), multiply(wa, at, c, N, K, 1),
           K);
-  compare(report, "wait_group", shape(N, K) + (N > 192 ? ", twice" : ", two in flight"), whole,
+  compare(report, "wgmma_wait", shape(N, K) + (N > 192 ? ", twice" : ", two in flight"), whole,
           twice.read(), multiply(wa, at, c, N, K, 2), 2 * K);
 }
 
@@ -163,12 +163,12 @@ __global__ void __launch_bounds__(128)
   auto& shared = kw::shared_memory<ColumnsShared<Element, N, K, C>>();
   get_shared(shared.a, a);
   get_shared(shared.b, b);
-  kw::publish();
+  kw::fence_async();
   __syncthreads();
   kw::Accumulator<kw::real, 64, N> acc;
   get(acc, c);
-  kw::gemm_add_columns_async(acc, shared.a, shared.b, column);
-  kw::wait_group<0>(acc);
+  kw::wgmma_add_columns(acc, shared.a, shared.b, column);
+  kw::wgmma_wait<0>(acc);
   put(acc, out);
 }
 template <class Element, int N, int K, int C>
@@ -182,7 +182,7 @@ void gemm_add_columns(Report& report, Random& random, bool whole, int column) {
          out.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
   const auto at = [&](int k, int n) { return wb[k * C + column + n]; };
-  compare(report, "gemm_add_columns_async",
+  compare(report, "wgmma_add_columns",
           shape(N, K) + ", columns " + std::to_string(column) + " ... of " + std::to_string(C), whole,
           out.read(), multiply(wa, at, c, N, K, 1), K);
 }
@@ -212,19 +212,19 @@ void test_products(Report& report) {
     gemm_add_columns<kw::bf16, 256, 64, 576>(report, random, whole, 256);
     gemm_add_columns<kw::bf16, 128, 32, 192>(report, random, whole, 64);
     gemm_add_columns<kw::f16, 32, 96, 96>(report, random, whole, 64);
-    gemm_add<kw::bf16, 32, 64>(report, random, whole);
-    gemm_add<kw::bf16, 64, 96>(report, random, whole);
-    gemm_add<kw::bf16, 64, 112>(report, random, whole);
-    gemm_add<kw::bf16, 96, 80>(report, random, whole);
-    gemm_add<kw::bf16, 128, 128>(report, random, whole);
-    gemm_add<kw::bf16, 160, 144>(report, random, whole);
-    gemm_add<kw::bf16, 192, 64>(report, random, whole);
-    gemm_add<kw::bf16, 160, 80>(report, random, whole);
-    gemm_add<kw::bf16, 256, 32>(report, random, whole);
-    gemm_add<kw::bf16, 256, 48>(report, random, whole);
-    gemm_add<kw::bf16, 256, 80>(report, random, whole);
-    gemm_add<kw::f16, 96, 128>(report, random, whole);
-    gemm_add<kw::f16, 128, 64>(report, random, whole);
+    mma_add<kw::bf16, 32, 64>(report, random, whole);
+    mma_add<kw::bf16, 64, 96>(report, random, whole);
+    mma_add<kw::bf16, 64, 112>(report, random, whole);
+    mma_add<kw::bf16, 96, 80>(report, random, whole);
+    mma_add<kw::bf16, 128, 128>(report, random, whole);
+    mma_add<kw::bf16, 160, 144>(report, random, whole);
+    mma_add<kw::bf16, 192, 64>(report, random, whole);
+    mma_add<kw::bf16, 160, 80>(report, random, whole);
+    mma_add<kw::bf16, 256, 32>(report, random, whole);
+    mma_add<kw::bf16, 256, 48>(report, random, whole);
+    mma_add<kw::bf16, 256, 80>(report, random, whole);
+    mma_add<kw::f16, 96, 128>(report, random, whole);
+    mma_add<kw::f16, 128, 64>(report, random, whole);
   }
 }
 

@@ -1,7 +1,7 @@
 // The pre-pass over rows: which rows a warp has, sums over columns, and rows that are written. Rows are
 // normalised by the sum of their squares and their halves change places, as a norm and a rotation do; all
-// of it is made again here, in plain loops. Widths fill the lanes once, twice and in part; thread
-// blocks have more warps than there are rows, and fewer.
+// of it is made again here, in plain loops. Widths fill the lanes once, twice and in part;
+// CTAs have more warps than there are rows, and fewer.
 #include <algorithm>
 #include <cmath>
 

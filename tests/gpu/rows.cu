@@ -10,7 +10,7 @@ __global__ void reduce(const float* t, const float* m0, const float* l0, float* 
                        float* sum) {
   kw::Accumulator<kw::real, 64, C> s;
   kw::RowVector<kw::real, 64> m;
-  kw::RowPartial<kw::real, 64> l;
+  kw::LaneSum<kw::real, 64> l;
   get(s, t);
   get_rows(m, m0);
   for (int r = 0; r < 2; ++r)  // the row's lanes hold 1, 2, 3 and 4 times l0 / 10
@@ -28,7 +28,7 @@ __global__ void raise_kernel(const float* t, const float* m0, float slack, float
   kw::RowVector<kw::real, 64> m, factor;
   get(s, t);
   get_rows(m, m0);
-  raised[threadIdx.x] = kw::raise(m, factor, s, slack, scale);
+  raised[threadIdx.x] = kw::online_max(m, factor, s, slack, scale);
   put_rows(m, m_out);
   put_rows(factor, factor_out);
 }
@@ -37,11 +37,11 @@ __global__ void raise_kernel(const float* t, const float* m0, float slack, float
 __global__ void exceeds_kernel(const float* m0, const float* shares, float limit, int* over,
                                float* sum) {
   kw::RowVector<kw::real, 64> m;
-  kw::RowPartial<kw::real, 64> l, twice;
+  kw::LaneSum<kw::real, 64> l, twice;
   get_rows(m, m0);
   for (int r = 0; r < 2; ++r)
     l.x[r] = shares[fragment_row(threadIdx.x, 2 * r) * 4 + threadIdx.x % 4];
-  over[threadIdx.x] = kw::exceeds(m, l, limit);
+  over[threadIdx.x] = kw::any_exceeds(m, l, limit);
   twice = l;
   kw::add(twice, l);
   put_rows(kw::total(twice), sum);
@@ -50,7 +50,7 @@ __global__ void exceeds_kernel(const float* m0, const float* shares, float limit
 __global__ void differs_kernel(const float* f0, float value, int* other) {
   kw::RowVector<kw::real, 64> f;
   get_rows(f, f0);
-  other[threadIdx.x] = kw::differs(f, value);
+  other[threadIdx.x] = kw::any_differs(f, value);
 }
 // Of each warp's 16 rows none, or one: another number, or none at all.
 void differences(Report& report, Random& random) {
@@ -64,7 +64,7 @@ void differences(Report& report, Random& random) {
     Device<float> df(f);
     Device<int> other(128);
     launch(differs_kernel, 1, 128, df.data(), 1.0f, other.data());
-    report.exact("differs", "in the warp with the row, and in no other", other.read(), want);
+    report.exact("any_differs", "in the warp with the row, and in no other", other.read(), want);
   }
 }
 
@@ -143,8 +143,8 @@ void raises(Report& report, Random& random, int kind, const char* what) {
     bound.insert(bound.end(), 4, std::ldexp(f, -22) + 1e-38);  // exp2: 2 ulp
     must[r / 16] |= now != old;
   }
-  report.exact("raise", what, m.read(), want_m);
-  report.close("raise", "factor, exp2 within 2 ulp", factor.read(), want_factor, bound);
+  report.exact("online_max", what, m.read(), want_m);
+  report.close("online_max", "factor, exp2 within 2 ulp", factor.read(), want_factor, bound);
   const std::vector<int> got = flags.read();
   std::vector<int> uniform, first, told, needed;
   for (int t = 0; t < 128; ++t) {
@@ -155,10 +155,10 @@ void raises(Report& report, Random& random, int kind, const char* what) {
     told.push_back(got[w * 32] || !must[w]);
     needed.push_back(1);
   }
-  report.exact("raise", "the flag is alike in a warp", uniform, first);
-  report.exact("raise", "the flag is set where a row was raised", told, needed);
+  report.exact("online_max", "the flag is alike in a warp", uniform, first);
+  report.exact("online_max", "the flag is set where a row was raised", told, needed);
   if (kind == 4)
-    report.exact("raise", "the flag is clear where none was", got, std::vector<int>(128, 0));
+    report.exact("online_max", "the flag is clear where none was", got, std::vector<int>(128, 0));
 }
 
 // Each warp has 16 rows: in turn nothing is amiss in them, one share is above the limit, one is
@@ -175,7 +175,7 @@ void excesses(Report& report, Random& random) {
     Device<float> dm(m), dl(shares), sum(256);
     Device<int> over(128);
     launch(exceeds_kernel, 1, 128, dm.data(), dl.data(), 4096.0f, over.data(), sum.data());
-    report.exact("exceeds", "in the warp with the row, and in no other", over.read(), want);
+    report.exact("any_exceeds", "in the warp with the row, and in no other", over.read(), want);
     if (kind == 2 || kind == 3) continue;
     std::vector<float> twice;
     for (int r = 0; r < 64; ++r) {

@@ -1,4 +1,4 @@
-// Workers, barriers and turns of one thread block. Each kernel gives its warps different delays, so
+// Warpgroups, barriers and turns of one CTA. Each kernel gives its warps different delays, so
 // that an order which is not enforced comes out wrong: data is read before it is written, or after
 // it is overwritten.
 #include "conformance.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kUses = 400, kSlots = 3;
 
-// Worker 0 fills slots, worker 1 empties them: what comes out is what went in, in order.
+// Warpgroup 0 fills slots, warpgroup 1 empties them: what comes out is what went in, in order.
 struct RingShared {
   int slot[kSlots][128];
   kw::Barriers<kSlots, 4> full, free;
@@ -18,7 +18,7 @@ __global__ void ring_kernel(int* out) {
   kw::init(shared.full, shared.free);
   const int i = threadIdx.x % 128;
   for (int t = 0; t < kUses; ++t) {
-    if (kw::worker_index() == 0) {
+    if (kw::warpgroup_index() == 0) {
       kw::wait_free(shared.free[t]);
       dawdle(t);
       shared.slot[t % kSlots][i] = t * 1000 + i;
@@ -35,13 +35,13 @@ __global__ void ring_kernel(int* out) {
 }
 
 // Which thread is what, and values that live through a change of the register counts.
-__global__ void __launch_bounds__(384, 1) workers_kernel(int* index, int* thread, int* kept) {
+__global__ void __launch_bounds__(384, 1) warpgroups_kernel(int* index, int* thread, int* kept) {
   const int x = threadIdx.x;
   int value = x * 3;
-  index[x] = kw::worker_index();
+  index[x] = kw::warpgroup_index();
   thread[x] = 0;
   for (int k = 0; k < 4; ++k) thread[x] += kw::is_thread(k) ? 1 << k : 0;
-  if (kw::worker_index() == 0) {
+  if (kw::warpgroup_index() == 0) {
     kw::registers_down<24>();
     value += index[x] + 1;
   } else {
@@ -51,32 +51,32 @@ __global__ void __launch_bounds__(384, 1) workers_kernel(int* index, int* thread
   kept[x] = value;
 }
 
-// Every warp writes, then reads its neighbour's word; two workers at once must not disturb each
+// Every warp writes, then reads its neighbour's word; two warpgroups at once must not disturb each
 // other.
 __global__ void sync_kernel(int* out) {
   __shared__ int word[8];
-  const int warp = threadIdx.x / 32, worker = kw::worker_index(),
-            next = worker * 4 + (warp + 1) % 4;
+  const int warp = threadIdx.x / 32, warpgroup = kw::warpgroup_index(),
+            next = warpgroup * 4 + (warp + 1) % 4;
   int wrong = 0;
   for (int t = 0; t < kUses; ++t) {
     dawdle(t);
     if (threadIdx.x % 32 == 0) word[warp] = t;
-    kw::sync_worker(worker);
+    kw::sync_warpgroup(warpgroup);
     wrong += *(volatile int*)&word[next] != t;
-    kw::sync_worker(worker);
+    kw::sync_warpgroup(warpgroup);
   }
   out[threadIdx.x] = wrong;
 }
 
 // Who had the turn: 0, 1, 0, 1, ...
 __global__ void turns_kernel(int* log, int* position) {
-  const int me = kw::worker_index();
-  if (me == 0) kw::give_turn(0);
+  const int me = kw::warpgroup_index();
+  if (me == 0) kw::order_arrive(0);
   for (int t = 0; t < kUses; ++t) {
-    kw::take_turn(me);
+    kw::order_wait(me);
     if (threadIdx.x % 128 == 0) log[atomicAdd(position, 1)] = me;
     dawdle(t);
-    kw::give_turn(1 - me);
+    kw::order_arrive(1 - me);
   }
 }
 
@@ -90,37 +90,37 @@ void rings(Report& report) {
   report.exact("init, wait, arrive", "wait_free too: 400 uses of 3 slots", out.read(), want);
 }
 
-void workers(Report& report) {
+void warpgroups(Report& report) {
   Device<int> index(384), thread(384), kept(384);
   running = "registers_up";
-  launch(workers_kernel, 1, 384, index.data(), thread.data(), kept.data());
+  launch(warpgroups_kernel, 1, 384, index.data(), thread.data(), kept.data());
   std::vector<int> want_index, want_thread, want_kept;
   for (int x = 0; x < 384; ++x) {
     want_index.push_back(x / 128);
     want_thread.push_back(x % 32 == 0 ? 1 << x % 128 / 32 : 0);
     want_kept.push_back(x * 3 + (x < 128 ? 1 : want_thread[x]));
   }
-  report.exact("worker_index", "384 threads", index.read(), want_index);
+  report.exact("warpgroup_index", "384 threads", index.read(), want_index);
   report.exact("is_thread", "384 threads", thread.read(), want_thread);
   report.exact("registers_up", "and registers_down keep values", kept.read(), want_kept);
 }
 
 void orders(Report& report) {
   Device<int> wrong(256), log(2 * kUses, -1), position(1);
-  running = "sync_worker";
+  running = "sync_warpgroup";
   launch(sync_kernel, 1, 256, wrong.data());
-  report.exact("sync_worker", "400 times, two workers", wrong.read(), std::vector<int>(256, 0));
-  running = "take_turn";
+  report.exact("sync_warpgroup", "400 times, two warpgroups", wrong.read(), std::vector<int>(256, 0));
+  running = "order_wait";
   launch(turns_kernel, 1, 256, log.data(), position.data());
   std::vector<int> want;
   for (int t = 0; t < 2 * kUses; ++t) want.push_back(t % 2);
-  report.exact("take_turn", "and give_turn: they alternate", log.read(), want);
+  report.exact("order_wait", "and order_arrive: they alternate", log.read(), want);
 }
 
 }  // namespace
 
 void test_sync(Report& report) {
-  workers(report);
+  warpgroups(report);
   rings(report);
   orders(report);
 }

@@ -10,8 +10,8 @@
 #include <map>
 
 #include "launch.h"
-#include "runtime/driver_api.h"
-#include "runtime/pack.h"
+#include "runtime/launch/driver_api.h"
+#include "runtime/launch/pack.h"
 
 // What the runtime declares for itself is what cuda.h declares.
 namespace kw::runtime {

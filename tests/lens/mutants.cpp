@@ -15,7 +15,7 @@
 #include <set>
 
 #include "lower/lower.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw {
 namespace {

@@ -5,10 +5,13 @@
 #include <functional>
 #include <set>
 
+#include "tl/traits.h"
+
 namespace kw::test {
 
 using tl::ExprKind;
 using tl::ExprPtr;
+using tl::Family;
 using tl::Item;
 using tl::Op;
 using tl::Program;
@@ -18,56 +21,42 @@ namespace {
 
 // Statements that order agents or move tiles.
 bool orchestrates(Op op) {
-  switch (op) {
-    case Op::wait:
-    case Op::wait_free:
-    case Op::arrive:
-    case Op::sync_worker:
-    case Op::sync_block:
-    case Op::sync_cluster:
-    case Op::give_turn:
-    case Op::take_turn:
-    case Op::wait_group:
-    case Op::wait_products:
-    case Op::publish:
-    case Op::wait_store_read:
-    case Op::wait_store:
-    case Op::commit_copies:
-    case Op::wait_copies:
-    case Op::load_async:
-    case Op::load_tile_async:
-    case Op::multicast_async:
-    case Op::store_async:
-    case Op::store_tile_async:
-    case Op::copy_async:
-    case Op::copy_in:
-    case Op::copy_tile_in:
-    case Op::copy_out:
-    case Op::load:
-    case Op::store:
-    case Op::offer:
-    case Op::count:
-    case Op::gemm_async:
-    case Op::gemm_add_async:
-    case Op::gemm_add_transposed_async:
-    case Op::gemm_add_columns_async:
-    case Op::store_columns:
-    case Op::put_rows:
-    case Op::get_rows:
-    case Op::gemm:
-    case Op::gemm_add:
-    case Op::gemm_add_transposed:
+  switch (tl::traits(op).family) {
+    case Family::sync:
+    case Family::copy_in:
+    case Family::copy_out:
+    case Family::move:
+    case Family::result:
+    case Family::contract:
       return true;
-    default:
+    case Family::tiles:  // loops over tiles have their bounds changed
+    case Family::value:
+      return op == Op::schedule_tiles || op == Op::count;
+    case Family::module:
+    case Family::constant:
+    case Family::section:
+    case Family::tensor:
+    case Family::argument:
+    case Family::memory:
+    case Family::barrier:
+    case Family::function:
+    case Family::kernel:
+    case Family::pass:
+    case Family::plan:
+    case Family::role:
+    case Family::rows:
+    case Family::loop:
+    case Family::branch:
+    case Family::registers:
+    case Family::map:
+    case Family::gather:
+    case Family::reduce:
       return false;
   }
+  return false;
 }
 
-bool is_product(Op op) {
-  return op == Op::gemm_async || op == Op::gemm_add_async || op == Op::gemm_add_transposed_async ||
-         op == Op::gemm_add_columns_async || op == Op::gemm || op == Op::gemm_add ||
-         op == Op::gemm_add_transposed;
-}
+bool is_product(Op op) { return tl::is(op, Family::contract); }
 
 ExprPtr plus(const ExprPtr& e, int by) {
   return by > 0 ? tl::binary("+", e, tl::integer(by)) : tl::binary("-", e, tl::integer(-by));
@@ -183,7 +172,7 @@ class Mutator {
         }
         if (hole == "b" || hole == "bar")
           for (const std::string& other : barriers_) {
-            if (!e->args[0]->is_name(other) && s.op != Op::gemm_async && !is_product(s.op)) {
+            if (!e->args[0]->is_name(other) && !is_product(s.op)) {
               const ExprPtr there = tl::index(tl::name(other), {e->args.back()});
               add(fmt::format("other barrier {}", tl::word(s.op)), path, n,
                   [&](auto& b) { b[n].fields[f].items[0].expr = there; });
@@ -191,15 +180,16 @@ class Mutator {
           }
       }
       const bool number =
-          (s.op == Op::wait_group || s.op == Op::wait_products || s.op == Op::wait_copies) &&
+          (s.op == Op::wgmma_wait || s.op == Op::wgmma_wait_group || s.op == Op::cp_async_wait) &&
           hole == "n";
-      const bool who = (s.op == Op::give_turn || s.op == Op::take_turn || s.op == Op::sync_worker);
+      const bool who =
+          (s.op == Op::order_arrive || s.op == Op::order_wait || s.op == Op::sync_warpgroup);
       if (!number && !(who && hole == "w")) continue;
       for (int by : {1, -1}) {
         if (number && by < 0 && e->text == "0") continue;
         const ExprPtr moved =
             number ? tl::integer(std::stoll(e->text) + by)
-                   : tl::binary("%", tl::binary("+", e, tl::integer(1)), tl::name("WORKERS"));
+                   : tl::binary("%", tl::binary("+", e, tl::integer(1)), tl::name("WARPGROUPS"));
         add(fmt::format("{} {}.{}", number ? fmt::format("{:+}", by) : "next", tl::word(s.op),
                         hole),
             path, n, [&](auto& b) { b[n].fields[f].items[0].expr = moved; });
@@ -220,12 +210,12 @@ class Mutator {
     }
     if (s.op == Op::wait_free) become(Op::wait);
     if (s.op == Op::arrive) become(Op::wait);
-    if (s.op == Op::wait_store) become(Op::wait_store_read);
-    if (s.op == Op::give_turn) become(Op::take_turn);
-    if (s.op == Op::take_turn) become(Op::give_turn);
-    if (s.op == Op::multicast_async)
-      add("load_async for multicast_async", path, n, [&](auto& b) {
-        b[n].op = Op::load_async;
+    if (s.op == Op::tma_store_wait) become(Op::tma_store_wait_read);
+    if (s.op == Op::order_arrive) become(Op::order_wait);
+    if (s.op == Op::order_wait) become(Op::order_arrive);
+    if (s.op == Op::tma_load_multicast)
+      add("tma_load for tma_load_multicast", path, n, [&](auto& b) {
+        b[n].op = Op::tma_load;
         std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == "k"; });
       });
   }
@@ -237,27 +227,12 @@ class Mutator {
   }
 
   void loops(const Path& path, size_t n, const Stmt& s) {
-    switch (s.op) {
-      case Op::down:
-      case Op::down_rolled:
-      case Op::descend:
-        bound(path, n, s, "a");
-        bound(path, n, s, "b");
-        break;
-      case Op::range:
-        bound(path, n, s, "b");
-        break;
-      case Op::deal:
-      case Op::take:
-      case Op::take_warp:
-        bound(path, n, s, "n");
-        break;
-      case Op::call:
-        add("drop call", path, n, [&](auto& b) { b.erase(b.begin() + n); });
-        break;
-      default:
-        break;
+    if (tl::is(s.op, Family::loop)) {
+      if (s.op != Op::range) bound(path, n, s, "a");
+      bound(path, n, s, "b");
     }
+    if (tl::is(s.op, Family::tiles) && tl::is_loop(s.op)) bound(path, n, s, "n");
+    if (s.op == Op::call) add("drop call", path, n, [&](auto& b) { b.erase(b.begin() + n); });
   }
 
   void declarations(const Path& path, size_t n, const Stmt& s) {

@@ -10,11 +10,14 @@
 #include <map>
 #include <optional>
 
+#include "tl/traits.h"
+
 namespace kw::test {
 
 using tl::Expr;
 using tl::ExprKind;
 using tl::ExprPtr;
+using tl::Family;
 using tl::Op;
 using tl::Program;
 using tl::Stmt;
@@ -30,15 +33,38 @@ struct Variant {
 
 // What is easily written for what.
 const std::map<std::string, std::vector<std::string>>& confusions() {
-  static const std::map<std::string, std::vector<std::string>> table = {
-      {"i", {"j"}},          {"j", {"i"}},        {"i0", {"0"}},          {"M", {"N"}},
-      {"N", {"M"}},          {"BM", {"BN"}},      {"BN", {"BM"}},         {"H", {"G", "B"}},
-      {"G", {"H"}},          {"n", {"t"}},        {"g", {"c.h"}},         {"ln2", {"log2e"}},
-      {"log2e", {"ln2"}},    {"-inf", {"0.0"}},   {"true", {"false"}},    {"false", {"true"}},
-      {"me", {"0"}},         {"cta", {"0"}},      {"scale", {"slack"}},   {"m", {"l"}},
-      {"mine", {"keys"}},    {"keys", {"mine"}},  {"offset", {"factor"}}, {"factor", {"inverse"}},
-      {"rows", {"BM"}},      {"kept", {"N"}},     {"slope", {"scale"}},   {"D", {"BN"}},
-      {"WORKERS", {"CTAS"}}, {"mixed", {"late"}}, {"late", {"mixed"}},    {"fresh", {"l"}}};
+  static const std::map<std::string, std::vector<std::string>> table = {{"i", {"j"}},
+                                                                        {"j", {"i"}},
+                                                                        {"i0", {"0"}},
+                                                                        {"M", {"N"}},
+                                                                        {"N", {"M"}},
+                                                                        {"BM", {"BN"}},
+                                                                        {"BN", {"BM"}},
+                                                                        {"H", {"G", "B"}},
+                                                                        {"G", {"H"}},
+                                                                        {"n", {"t"}},
+                                                                        {"g", {"c.h"}},
+                                                                        {"ln2", {"log2e"}},
+                                                                        {"log2e", {"ln2"}},
+                                                                        {"-inf", {"0.0"}},
+                                                                        {"true", {"false"}},
+                                                                        {"false", {"true"}},
+                                                                        {"me", {"0"}},
+                                                                        {"cta", {"0"}},
+                                                                        {"scale", {"slack"}},
+                                                                        {"m", {"l"}},
+                                                                        {"mine", {"keys"}},
+                                                                        {"keys", {"mine"}},
+                                                                        {"offset", {"factor"}},
+                                                                        {"factor", {"inverse"}},
+                                                                        {"rows", {"BM"}},
+                                                                        {"kept", {"N"}},
+                                                                        {"slope", {"scale"}},
+                                                                        {"D", {"BN"}},
+                                                                        {"WARPGROUPS", {"CTAS"}},
+                                                                        {"partial", {"late"}},
+                                                                        {"late", {"partial"}},
+                                                                        {"fresh", {"l"}}};
   return table;
 }
 
@@ -153,72 +179,20 @@ std::vector<Variant> variants(const ExprPtr& e) {
 
 // ---- statements
 
-// Of these, expressions say what is computed; of others (barriers, rings, workers), when.
-bool computes(Op op) {
-  switch (op) {
-    case Op::let:
-    case Op::return_:
-    case Op::fill:
-    case Op::map:
-    case Op::map_at:
-    case Op::map_real:
-    case Op::map_rows:
-    case Op::set_rows:
-    case Op::set_columns:
-    case Op::set_diagonals:
-    case Op::set_tile:
-    case Op::raise:
-    case Op::exceeds:
-    case Op::row:
-    case Op::row_max:
-    case Op::row_sum:
-    case Op::reshape:
-    case Op::store_rows:
-    case Op::if_:
-    case Op::call:
-    case Op::down:
-    case Op::down_rolled:
-    case Op::descend:
-    case Op::range:
-    case Op::arg_f32:
-    case Op::load_async:
-    case Op::multicast_async:
-    case Op::copy_async:
-    case Op::copy_in:
-    case Op::copy_tile_in:
-    case Op::store_async:
-    case Op::copy_out:
-      return true;
-    default:
-      return false;
-  }
+// Elements of registers and of outputs: a statement without which, or twice, they are others.
+bool changes_values(Op op) {
+  return tl::is(op, Family::map) || tl::is(op, Family::gather) || tl::is(op, Family::reduce) ||
+         tl::is(op, Family::result);
 }
 
-bool drops(Op op) {
-  switch (op) {
-    case Op::fill:
-    case Op::map:
-    case Op::map_at:
-    case Op::map_real:
-    case Op::map_rows:
-    case Op::set_rows:
-    case Op::set_columns:
-    case Op::set_diagonals:
-    case Op::set_tile:
-    case Op::raise:
-    case Op::exceeds:
-    case Op::row_max:
-    case Op::row_sum:
-    case Op::add:
-    case Op::reshape:
-    case Op::store_rows:
-    case Op::call:
-    case Op::if_:
-      return true;
-    default:
-      return false;
-  }
+// Of these, expressions say what is computed; of others (barriers, rings, warpgroups), when.
+bool computes(Op op) {
+  return changes_values(op) || tl::is(op, Family::copy_in) || tl::is(op, Family::copy_out) ||
+         tl::is(op, Family::loop) || (tl::is(op, Family::branch) && op != Op::step) ||
+         op == Op::let || op == Op::row || op == Op::arg_f32;
 }
+
+bool drops(Op op) { return changes_values(op) || op == Op::call || op == Op::if_; }
 
 class Mutator {
  public:
@@ -325,11 +299,11 @@ class Mutator {
         b.erase(b.begin() + long(n));
         b.insert(b.begin() + long(n), inner.begin(), inner.end());
       });
-    const std::map<Op, Op> overwrites = {{Op::gemm_add_async, Op::gemm_async},
-                                         {Op::gemm_add, Op::gemm},
-                                         {Op::gemm_add_transposed, Op::gemm},
-                                         {Op::gemm_async, Op::gemm_add_async},
-                                         {Op::gemm, Op::gemm_add}};
+    const std::map<Op, Op> overwrites = {{Op::wgmma_add, Op::wgmma},
+                                         {Op::mma_add, Op::mma},
+                                         {Op::mma_add_transposed, Op::mma},
+                                         {Op::wgmma, Op::wgmma_add},
+                                         {Op::mma, Op::mma_add}};
     if (const auto found = overwrites.find(s.op); found != overwrites.end())
       add(fmt::format("{} for {}", tl::word(found->second), word), path, n,
           [&](auto& b) { b[n].op = found->second; });

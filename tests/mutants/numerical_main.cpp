@@ -23,8 +23,9 @@
 #include "../fuzz/small_kernels.h"
 #include "../unit/hand_captures.h"
 #include "check/trial.h"
+#include "in_clone.h"
 #include "numerical.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace {
 
@@ -33,7 +34,7 @@ using namespace kw;
 using Constants = std::vector<std::pair<std::string, int64_t>>;
 
 // A program, what it is held against, and the constants with which it runs: what two texts compute
-// alike with one worker or one CTA they may not with two.
+// alike with one warpgroup or one CTA they may not with two.
 struct Subject {
   std::string name;
   tl::Program program;
@@ -89,7 +90,7 @@ std::vector<Subject> shipped_subjects() {
                                    [&](const fuzz::Kernel& k) { return k.name == kernel; });
     Diagnostics d;
     const auto tiles = transfer::read_tiles(
-        read_source(fmt::format(KW_SOURCE_DIR "/kernels/{}/tiles.json", folder)), d);
+        read_source(kw::in_clone(fmt::format("/kernels/{}/tiles.json", folder))), d);
     if (!tiles) throw std::runtime_error(render(d));
     for (const char* example : {"full", "causal", "prefix_lm", "alibi"}) {
       const spec::Form form = six_heads(example);
@@ -108,9 +109,13 @@ std::vector<Subject> subjects() {
   const std::vector<fuzz::Kernel> kernels = fuzz::small_kernels();
   const std::map<std::string, std::vector<Constants>> constants = {
       {"cluster",
-       {{{"BM", 384}, {"CTAS", 2}, {"BN", 16}, {"WORKER_REGISTERS", 160}, {"LOADER_REGISTERS", 32}},
-        {{"BM", 192}, {"CTAS", 1}, {"BN", 32}, {"WORKER_REGISTERS", 160}}}},
-      {"ampere", {{{"WORKERS", 1}, {"BN", 16}}, {{"WORKERS", 2}, {"BN", 32}}}}};
+       {{{"BM", 384},
+         {"CTAS", 2},
+         {"BN", 16},
+         {"WARPGROUP_REGISTERS", 160},
+         {"LOADER_REGISTERS", 32}},
+        {{"BM", 192}, {"CTAS", 1}, {"BN", 32}, {"WARPGROUP_REGISTERS", 160}}}},
+      {"ampere", {{{"WARPGROUPS", 1}, {"BN", 16}}, {{"WARPGROUPS", 2}, {"BN", 32}}}}};
   for (const fuzz::Kernel& k : kernels) {
     if (!constants.count(k.name)) continue;
     for (const char* example : {"full", "causal", "prefix_lm", "alibi", "late", "columns"}) {

@@ -22,10 +22,10 @@
 #include <set>
 
 #include "../unit/edited_program.h"
-#include "exec/schedule.h"
 #include "mutate.h"
 #include "num/random.h"
-#include "tl/laws.h"
+#include "schedules/schedule.h"
+#include "tl/laws/laws.h"
 
 namespace {
 

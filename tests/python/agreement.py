@@ -121,7 +121,7 @@ inline std::vector<std::pair<const char*, Spoil>> changes() {{
 }}
 namespace made = {name};
 """)
-    libraries = [ROOT / f"build/src/libkw_{name}.a" for name in ("runtime", "num", "support")]
+    libraries = [ROOT / f"build/src/libkw_{name}.a" for name in ("runtime", "compile", "num", "support")]
     subprocess.run(["g++", "-std=c++20", f"-I{made}", f"-I{folder}", f"-I{ROOT / 'src'}",
                     f"-isystem{CUDA}", str(ROOT / "tests/launch/agree.cpp"), *map(str, libraries),
                     "-lfmt", "-lcrypto", "-ldl", "-o", str(folder / "agree")], check=True)

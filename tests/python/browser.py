@@ -1,6 +1,6 @@
 """A real browser, headless, for what a page looks like and what it becomes.
 
-Debian's chromium-headless-shell (scripts/packages.txt); any Chromium will do. A machine without one
+Debian's chromium-headless-shell (scripts/packages_test.txt); any Chromium will do. A machine without one
 fails the tests that need it, as a page that nobody has opened is not tested.
 """
 

@@ -1,6 +1,4 @@
-import datetime
 import json
-import os
 import pathlib
 import sys
 
@@ -8,15 +6,50 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
 
+import pypi  # noqa: E402
+import sample  # noqa: E402
 from kernelwright_cli import ROOT, call, write_spec  # noqa: E402
 
-OTHERS = ["full", "causal", "alibi"]
-TODAY = OTHERS[datetime.date.today().timetuple().tm_yday % len(OTHERS)]
-EXAMPLES = ["prefix_lm", *(OTHERS if os.environ.get("KW_TEST_ALL") == "1" else [TODAY])]
+EXAMPLES = ["prefix_lm", *sample.sample("makes", ["full", "causal", "alibi"])]
 NUMBERS = """i = torch.arange(96)[:, None]
     j = torch.arange(k.shape[2])[None]
     s = ((q @ k.mT) * heat).masked_fill((j > i) | (j <= i - window), -torch.inf)
     return s.softmax(-1) @ v"""
+
+
+def pytest_collection_modifyitems(items):
+    """Slow is what starts PyTorch or the built command: seconds each."""
+    for item in items:
+        names = vars(item.module)
+        if "torch" in names or "call" in names or {"made", "makes"} & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A test marked `network` that finds no network is skipped, and says so; any other fails."""
+    if call.excinfo and call.excinfo.errisinstance(pypi.Offline) and item.get_closest_marker("network"):
+        call.excinfo = pytest.ExceptionInfo.from_exc_info(
+            (pytest.skip.Exception, pytest.skip.Exception(str(call.excinfo.value)), call.excinfo.tb))
+    return (yield)
+
+
+def pytest_sessionfinish(session):
+    """A warpgroup of pytest-xdist tells what it chose."""
+    if hasattr(session.config, "warpgroupoutput"):
+        session.config.warpgroupoutput["samples"] = sample.CHOSEN
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    sample.CHOSEN.update(getattr(node, "warpgroupoutput", {}).get("samples", {}))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if sample.CHOSEN and not sample.ALL:
+        terminalreporter.section(f"samples of commit {sample.commit()} (KW_SAMPLE repeats them)")
+        for name, cases in sorted(sample.CHOSEN.items()):
+            terminalreporter.line(f"{name}: {', '.join(cases)}")
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +73,8 @@ class Made:
 @pytest.fixture(scope="session")
 def makes(tmp_path_factory):
     """What `kernelwright make` leaves: each specification once a session, because one costs seconds.
-    Two examples are made: prefix-LM, and another that changes from day to day; all when
-    KW_TEST_ALL=1. A third specification has numbers as arguments and sizes that its code fixes.
-    Which of the examples is part of a failure's output."""
-    print(f"examples of this run: {', '.join(EXAMPLES)}")
+    Two examples are made: prefix-LM, and another, chosen by commit (sample.py). A third specification
+    has numbers as arguments and sizes that its code fixes."""
     done = {}
 
     def make(name):

@@ -3,18 +3,16 @@
 Run as a program: cute_build.py KERNEL.cu TARGET OUT.cubin prints what ptxas says of it.
 """
 
-import hashlib
 import io
-import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-import urllib.parse
-import urllib.request
 import zipfile
+
+import pypi
 
 WHEELS = {  # name on PyPI: file, hash, the folder of headers in it
     "nvidia-cutlass": ("nvidia_cutlass-4.2.0.0-py3-none-any.whl", "f9599ada45c7bcb6bf53f7d3f0a7d154183e53451c01bfa59eecd37dd4a693f6", "cutlass_library/source/include/"),
@@ -30,15 +28,7 @@ def fetch(name):
     kept = pathlib.Path(tempfile.gettempdir()) / f"kernelwright-headers-{os.getuid()}" / expected
     if kept.is_dir():
         return kept / inside
-    index = f"https://pypi.org/simple/{name}/"
-    asked = urllib.request.Request(index, headers={"Accept": "application/vnd.pypi.simple.v1+json"})
-    with urllib.request.urlopen(asked, timeout=60) as page:
-        base, files = page.geturl(), json.load(page)["files"]
-    url = next(one["url"] for one in files if one["filename"] == filename)
-    with urllib.request.urlopen(urllib.parse.urljoin(base, url), timeout=180) as data:
-        archive = data.read()
-    found = hashlib.sha256(archive).hexdigest()
-    assert found == expected, f"{filename} on PyPI has the hash {found}, not {expected}"
+    archive = pypi.download(name, filename, expected)
     kept.parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as fresh:
         with zipfile.ZipFile(io.BytesIO(archive)) as wheel:
@@ -86,7 +76,7 @@ EMULATED = [
     (r"SM75_U32x4_LDSM_N", "LoadMatrices"),
     (r"SM75_U16x8_LDSM_T", "LoadTransposed"),
     (r"SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<", "CopyAsync<"),
-    (r"cutlass::arch::NamedBarrier::sync\(", "sync_worker("),
+    (r"cutlass::arch::NamedBarrier::sync\(", "sync_warpgroup("),
     (r'asm\("(\w+)\.approx[^;]*;[^;]*;', r"x = approx_\1(x);"),
 ]
 

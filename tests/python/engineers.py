@@ -31,7 +31,7 @@ def replaced(text, old, new):
 
 def own_tiles(text):
     """Other tiles, with a constant of one's own that others are made of."""
-    text = replaced(text, "constexpr int BM = 256,", "constexpr int ROWS = 64;  // of a math worker\nconstexpr int BM = 2 * ROWS,")
+    text = replaced(text, "constexpr int BM = 256,", "constexpr int ROWS = 64;  // of a consumer\nconstexpr int BM = 2 * ROWS,")
     return replaced(text, "BN = 128, CTAS = 2", "BN = 64, CTAS = 1")
 
 
@@ -56,7 +56,7 @@ def commented(text):
     out = []
     for n, line in enumerate(text.splitlines()):
         if not line.startswith("#") and "//" not in line:
-            line = line.replace(", ", ", /* , */ ").replace(";", "; /* kw::publish(); */") + f"  // note {n}"
+            line = line.replace(", ", ", /* , */ ").replace(";", "; /* kw::fence_async(); */") + f"  // note {n}"
         out.append(line)
         if line.endswith(f"// note {n}") and ";" in line:
             out.append("        /* for (;;) {\n           if (n) */")

@@ -46,7 +46,7 @@ def description(**changes):
     }  # fmt: skip
 
 
-NOTES = {"notes": [{"file": FILE, "line": line("kw::commit_copies"), "note": "closes a group of copies"}]}
+NOTES = {"notes": [{"file": FILE, "line": line("kw::cp_async_commit"), "note": "closes a group of copies"}]}
 
 # name, the first line's beginning of the CUDA text, and of the TL that says it
 CUTS = [
@@ -57,7 +57,7 @@ CUTS = [
     ("kernel", 'extern "C"', "kernel"),
     ("softmax", "auto softmax", "step softmax"),
     ("block of keys", "auto advance", "step advance"),
-    ("loops and output", "kw::copy_async<1>(args.q", "copy_async q"),
+    ("loops and output", "kw::cp_async<1>(args.q", "cp_async q"),
 ]
 
 

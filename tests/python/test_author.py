@@ -35,8 +35,8 @@ def lines(text):
     return json.dumps({"why": "block by block", "lines": text.splitlines()})
 
 
-def tiles(rows, keys, workers):
-    return json.dumps({"why": "they fit", "rows": rows, "keys": keys, "workers": workers})
+def tiles(rows, keys, warpgroups):
+    return json.dumps({"why": "they fit", "rows": rows, "keys": keys, "warpgroups": warpgroups})
 
 
 def ask(folder, answers, *words):
@@ -68,7 +68,7 @@ def test_a_sketch_that_somebody_writes_becomes_a_checked_program(spec, tmp_path)
     # The author sees the formula under names of ours, and no sketch of attention.
     question = (tmp_path / "asked/001.request.md").read_text()
     assert "v3: i32" in question and "shift" not in question and "attention.py" not in question
-    assert "gemm s = q_s @ k_s.T" in question and "raise m, factor, s" in question and "total(l)\n" not in question
+    assert "mma s = q_s @ k_s.T" in question and "online_max m, factor, s" in question and "total(l)\n" not in question
     said = json.loads((tmp_path / "said.jsonl").read_text().splitlines()[0])
     assert said["request"]["stage"] == "sketch" and said["answer"]["who"] == "by hand"
 
@@ -79,11 +79,11 @@ WRONG = {
     "answer.json": "level sketch",
     "answer.schema": json.dumps({"why": "", "lines": [], "verdict": "holds"}),
     "answer.lines": lines("level sketch\telement"),
-    "tl.syntax": lines(sketch().replace("gemm s = q_s @ k_s.T", "gemm s = q_s @@ k_s.T")),
+    "tl.syntax": lines(sketch().replace("mma s = q_s @ k_s.T", "mma s = q_s @@ k_s.T")),
     "edit.arguments": lines(sketch().replace("    o: out element[B, H, M, V]\n", "")),
     "edit.include": lines('include "/etc/passwd"\n' + sketch()),
     "plan.C2": lines(sketch().replace("exp2(fma(s[i, j], scale", "exp2(fma(s[i, j], scala")),
-    "sketch.place": lines(sketch().replace("            gemm_add acc += s @ v_s\n", "")),
+    "sketch.place": lines(sketch().replace("            mma_add acc += s @ v_s\n", "")),
     "check.refuted": lines(sketch().replace("i + v3", "i + v3 + 1")),
 }
 
@@ -118,7 +118,7 @@ def test_tiles_that_somebody_chooses_are_sized_as_the_passes_size_theirs(tmp_pat
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "x.tl").read_text() == call("size", SKETCH, "--gpu", "a100").stdout
     question = (tmp_path / "asked/001.request.md").read_text()
-    assert "at most 166912 of them for a thread block" in question and "shared k_s: 2 slots of keys x 128" in question
+    assert "at most 166912 of them for a CTA" in question and "shared k_s: 2 slots of keys x 128" in question
 
 
 @pytest.mark.parametrize("gpu, given, code, parts", [
@@ -126,9 +126,9 @@ def test_tiles_that_somebody_chooses_are_sized_as_the_passes_size_theirs(tmp_pat
     ("a100", (128, 96, 1), "sketch.fit", ["accumulators take 224 registers", "leaves 192", "BN = 48 would fit"]),
     ("h200", (64, 176, 2), "sketch.fit", ["operand take 196 registers", "leaves 177"]),
     ("h200", (128, 64, 2), "sketch.tiles", ["ROWS is 128", "have 64 rows"]),
-    ("h200", (64, 64, 1), "sketch.tiles", ["WORKERS is 1", "2 or 3"]),
+    ("h200", (64, 64, 1), "sketch.tiles", ["WARPGROUPS is 1", "2 or 3"]),
     ("a100", (64, 40, 1), "sketch.tiles", ["BN is 40", "multiple of 16"]),
-    ("a100", (64, 64, 9), "sketch.tiles", ["WORKERS is 9"]),
+    ("a100", (64, 64, 9), "sketch.tiles", ["WARPGROUPS is 9"]),
     ("a100", (64, 0, 1), "answer.tiles", ["keys is 0"]),
     ("a100", (64, -64, 1), "answer.tiles", ["keys is -64"]),
     ("a100", (64, 2**70, 1), "answer.schema", ["keys"]),
@@ -144,7 +144,7 @@ def test_tiles_are_asked_for_again_with_the_budgets_sum(tmp_path):
     assert run.returncode == 0, run.stderr
     assert re.search(r"tiles: model \(by hand\): 4 attempts: 1 answer.schema, 1 answer.utf8, 1 sketch.fit", run.stderr)
     assert "k_s: 2 of 256 x 128 x 2 bytes = 131072" in (tmp_path / "asked/004.request.md").read_text()
-    assert "param ROWS = 64, WORKERS = 2" in (tmp_path / "x.tl").read_text()
+    assert "param ROWS = 64, WARPGROUPS = 2" in (tmp_path / "x.tl").read_text()
 
 
 def test_nobody_who_answers_ends_with_three_and_goes_on_later(tmp_path):
@@ -152,4 +152,4 @@ def test_nobody_who_answers_ends_with_three_and_goes_on_later(tmp_path):
     assert_refused(run, "author.none", "001.answer.md", exit_code=3)
     (tmp_path / "asked/001.answer.md").write_text(tiles(64, 64, 2))
     run = call("size", SKETCH, "--gpu", "a100", "--proposer", "model", "--api", f"folder:{tmp_path}/asked")
-    assert run.returncode == 0 and "WORKERS = 2" in run.stdout, run.stderr
+    assert run.returncode == 0 and "WARPGROUPS = 2" in run.stdout, run.stderr

@@ -25,6 +25,30 @@ def captured(tmp_path_factory):
     return top / "spec"
 
 
+GATED = """import torch
+def gated(q, k, v, gate):
+    scores = q @ k.mT * 64 ** -0.5
+    out = scores.softmax(-1) @ v
+    return out * torch.sigmoid(gate)
+
+def example_inputs():
+    return [torch.randn(1, 2, 40, 64, dtype=torch.bfloat16) for _ in range(4)]
+"""
+
+
+def test_a_refusal_points_at_the_operators_own_line(tmp_path):
+    (tmp_path / "gated.py").write_text(GATED)
+    run = call("make", tmp_path / "gated.py", "--out", tmp_path / "out")
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert "gated.py:5:5: error[transfer.epilogue]" in run.stdout + run.stderr, run.stdout + run.stderr
+
+
+def test_the_name_alone_prints_help():
+    run = call()
+    assert run.returncode == 2 and run.stdout == ""
+    assert run.stderr == call("--help").stdout
+
+
 def edited(tmp_path, old, new):
     text = PROGRAM.read_text()
     assert old in text
@@ -52,7 +76,7 @@ def test_help_of_a_command_names_what_it_takes(command, word):
     assert run.returncode == 0 and word in run.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["mend"], ["lift"], ["make", "x.py", "--colour"]])
+@pytest.mark.parametrize("words", [["mend"], ["lift"], ["make", "x.py", "--colour"]])
 def test_a_wrong_command_line_is_bad_input(words):
     run = call(*words)
     assert run.returncode == 2 and len(run.stderr.splitlines()) <= SCREEN
@@ -66,15 +90,15 @@ def test_doctor_finds_what_the_stages_need():
 
 
 def test_explain_says_a_law_and_all_laws_of_a_word():
-    one = call("explain", "gemm_async.C1")
-    assert one.returncode == 0 and one.stdout.startswith("gemm_async.C1  ")
-    word = call("explain", "gemm_async")
+    one = call("explain", "wgmma.C1")
+    assert one.returncode == 0 and one.stdout.startswith("wgmma.C1  ")
+    word = call("explain", "wgmma")
     assert word.returncode == 0 and one.stdout in word.stdout
     assert len(word.stdout.splitlines()) > 1
-    laws = json.loads(call("explain", "gemm_async", "--json").stdout)["laws"]
+    laws = json.loads(call("explain", "wgmma", "--json").stdout)["laws"]
     assert [f"{law['law']}  {law['text']}" for law in laws] == word.stdout.splitlines()
     assert set(word.stdout.splitlines()) < set(call("explain", "all").stdout.splitlines())
-    assert_refused(call("explain", "gemm_async.C99"), "cli.law", "gemm_async.C99")
+    assert_refused(call("explain", "wgmma.C99"), "cli.law", "wgmma.C99")
 
 
 def test_diff_is_silent_about_equal_programs_and_shows_one_change(tmp_path):
@@ -186,7 +210,7 @@ def test_a_corpus_kernel_compiles_without_spills(kernel, target, tmp_path):
 # --- broken and wrong programs ----------------------------------------------------------------
 
 def test_a_broken_program_is_refused_with_its_law_and_a_caret(tmp_path, captured):
-    path = edited(tmp_path, "gemm_async s = q_r @ k_s[t + 1].T", "gemm_async s = q_r @ v_q[t + 1].T")
+    path = edited(tmp_path, "wgmma s = q_r @ k_s[t + 1].T", "wgmma s = q_r @ v_q[t + 1].T")
     line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "v_q" in text)
     for run in [call("check", path, "--spec", captured), call("lower", path, "--reference", KERNEL)]:
         assert run.returncode == 2 and run.stdout == ""

@@ -1,12 +1,10 @@
 """Kernels in CuTe: what is printed, that it compiles without spills, and that it computes what it should.
 
 A printed kernel runs on the host, thread by thread, with its atoms' instructions emulated
-(tests/cute/emulated.h), and is held against attention in fp64. One variant and one compilation a day; all of
-them when KW_TEST_ALL=1. The programs of tests/cute/*.tl are what transfer made of examples.
+(tests/cute/emulated.h), and is held against attention in fp64. One variant and one compilation a commit (sample.py);
+all of them when KW_TEST_ALL=1. The programs of tests/cute/*.tl are what transfer made of examples.
 """
 
-import datetime
-import os
 import re
 import subprocess
 
@@ -14,12 +12,12 @@ import pytest
 
 from cute_build import build_on_host, compile_cute, emulated
 from kernelwright_cli import ROOT, assert_refused, call
+from sample import ALL, sample
 
 HERE = ROOT / "tests/cute"
+pytestmark = pytest.mark.network  # CUTLASS's headers
 PLAIN = ROOT / "tests/corpus/sm80_attention_fwd.tl"
 HOPPER = ROOT / "tests/corpus/sm90_attention_fwd.tl"
-DAY = datetime.date.today().toordinal()
-ALL = os.environ.get("KW_TEST_ALL") == "1"
 UNSCALE = "args.unscale = 1.4426950408889634f / args.scale;"
 VARIANTS = {  # what the launcher gives beside the usual, and what the function says
     "prefix_lm": ("static int prefix[] = {40}; args.prefix = {prefix, {1}, {B}}; args.section = 1;",
@@ -41,7 +39,6 @@ VARIANTS = {  # what the launcher gives beside the usual, and what the function 
                   "j <= i && document[i] == document[j]", "x"),
 }  # fmt: skip
 BEFORE = {"documents": "for (int w = 0; w < args.lists; ++w) run_block(512, w, [&] { kernel::attention_lists(args); });"}
-TODAY = list(VARIANTS) if ALL else [list(VARIANTS)[DAY % len(VARIANTS)]]
 
 
 def printed(program, out, target="sm_80"):
@@ -62,7 +59,7 @@ def changed(program, folder, *edits):
 
 
 def small(program, folder):
-    return changed(program, folder, (r"D = \d+, BN = \d+", "D = 64, BN = 32"), ("ROWS = 128, WORKERS = 1", "ROWS = 64, WORKERS = 2"))
+    return changed(program, folder, (r"D = \d+, BN = \d+", "D = 64, BN = 32"), ("ROWS = 128, WARPGROUPS = 1", "ROWS = 64, WARPGROUPS = 2"))
 
 
 def on_host(text, folder, *options, program="run.cpp"):
@@ -135,7 +132,7 @@ def test_cute_describes_tiles_to_wgmma_as_the_vocabulary_does(hopper, tmp_path):
     assert run.returncode == 0 and run.stdout == "0 disagree\n", run.stdout
 
 
-@pytest.mark.parametrize("variant", TODAY)
+@pytest.mark.parametrize("variant", sample("CuTe variants", VARIANTS))
 def test_a_printed_variant_computes_its_function(variant, tmp_path):
     more, keeps, score = VARIANTS[variant]
     text = printed(small(HERE / f"{variant}.tl", tmp_path), tmp_path / "kernel.cu")
@@ -147,7 +144,7 @@ def test_a_printed_variant_computes_its_function(variant, tmp_path):
 
 def turing(folder):
     """The plain program as sm_75 has it: f16, copied in, nothing under way."""
-    text = re.sub(r"^ *(commit_copies|wait_copies \d)\n", "", PLAIN.read_text(), flags=re.M).replace("copy_async", "copy_in")
+    text = re.sub(r"^ *(cp_async_commit|cp_async_wait \d)\n", "", PLAIN.read_text(), flags=re.M).replace("cp_async", "copy_in")
     path = folder / "turing.tl"
     path.write_text(text.replace("element bf16", "element f16").replace("ROWS = 128", "ROWS = 64"))
     return path
@@ -167,13 +164,13 @@ CASES = [("plain", "sm_80", 128), ("prefix_lm", "sm_80", 128), ("alibi", "sm_80"
          ("turing", "sm_75", 64)]  # fmt: skip
 
 
-@pytest.mark.parametrize("name, target, columns", CASES if ALL else [CASES[DAY % len(CASES)]])
+@pytest.mark.parametrize("name, target, columns", sample("CuTe compiled", CASES))
 def test_it_compiles_without_spills(name, target, columns, tmp_path):
     program = PLAIN if name == "plain" else turing(tmp_path) if name == "turing" else HERE / f"{name}.tl"
     if columns == 64:
         program = changed(program, tmp_path, (r"D = \d+, BN = \d+", f"D = 64, BN = {128 if target == 'sm_80' else 64}"))
     if columns == 256:
-        program = changed(program, tmp_path, (r"D = \d+", "D = 256"), ("ROWS = 128, WORKERS = 1", "ROWS = 64, WORKERS = 2"),
+        program = changed(program, tmp_path, (r"D = \d+", "D = 256"), ("ROWS = 128, WARPGROUPS = 1", "ROWS = 64, WARPGROUPS = 2"),
                           ("RESIDENT = 2", "RESIDENT = 1"))  # fmt: skip
     _, kernels = compile_cute(printed(program, tmp_path / "kernel.cu", target), target)
     assert len(kernels) == 1 and kernels[0]["spills"] == 0, kernels
@@ -191,12 +188,12 @@ def sketch(folder):
 
 
 def test_hopper_has_the_copy_engine_wgmma_and_the_queue(hopper, tmp_path):
-    for part in ("SM90_TMA_LOAD_MULTICAST_5D", "SM90_TMA_STORE_5D", "tl::gemm_add_async(", "tl::TensorMap q;",
-                 "warpgroup_reg_alloc<WORKER_REGISTERS>", "tl::Barriers<(STAGES), (4 * WORKERS), (CTAS)> k_free, v_free;"):  # fmt: skip
+    for part in ("SM90_TMA_LOAD_MULTICAST_5D", "SM90_TMA_STORE_5D", "tl::wgmma_add(", "tl::TensorMap q;",
+                 "warpgroup_reg_alloc<WARPGROUP_REGISTERS>", "tl::Barriers<(STAGES), (4 * WARPGROUPS), (CTAS)> k_free, v_free;"):  # fmt: skip
         assert part in hopper, part
     assert "cp_async" not in hopper and "struct Queue" not in hopper
     queued = printed(HERE / "hopper_causal.tl", tmp_path / "causal.cu", "sm_90a")
-    assert "(w = tl::take_warp(shared.work, u)) < args.blocks" in queued and "tl::offer(shared.work, args.counter, " in queued
+    assert "(w = tl::dynamic_tiles_warp(shared.work, u)) < args.blocks" in queued and "tl::schedule_tiles(shared.work, args.counter, " in queued
 
 
 @pytest.mark.parametrize("name", ["causal", "sketch", "full"] if ALL else ["causal", "sketch"])
@@ -213,7 +210,7 @@ HOPPER_VARIANTS = {  # the program, and what the function keeps
 }
 
 
-@pytest.mark.parametrize("variant", HOPPER_VARIANTS if ALL else [list(HOPPER_VARIANTS)[DAY % 2]])
+@pytest.mark.parametrize("variant", sample("CuTe variants of Hopper", HOPPER_VARIANTS))
 def test_a_text_for_hopper_computes_its_function(variant, tmp_path):
     program, keeps, more = HOPPER_VARIANTS[variant]
     program = changed(program, tmp_path, ("D = 128, V = 128", "D = 64, V = 64"),
@@ -226,4 +223,4 @@ def test_a_text_for_hopper_computes_its_function(variant, tmp_path):
 
 def test_matrix_tiles_and_transposed_sums_are_spelled(tmp_path):
     text = printed(ROOT / "tests/corpus/sm80_gemm.tl", tmp_path / "gemm.cu")
-    assert "tl::copy_tile_async<WORKERS>(" in text and "tl::copy_tile_out<1>(" in text and "tl::load(mma, " in text
+    assert "tl::cp_async_tile<WARPGROUPS>(" in text and "tl::copy_tile_out<1>(" in text and "tl::load(mma, " in text

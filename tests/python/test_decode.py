@@ -121,9 +121,9 @@ def test_a_slip_among_packed_rows_is_refuted(grouped, tmp_path, was, slip):
 
 
 @pytest.mark.parametrize("was, slip", [
-    ("n * BN, r * W] -> v_s", "n * BN, 0] -> v_s"),  # both workers have the first columns
+    ("n * BN, r * W] -> v_s", "n * BN, 0] -> v_s"),  # both warpgroups have the first columns
     ("q_s from me * W", "q_s from (1 - me) * W"),
-    ("gemm_add acc += p @ v_s[me]", "gemm_add acc += p @ v_s[0]"),
+    ("mma_add acc += p @ v_s[me]", "mma_add acc += p @ v_s[0]"),
     ("if me == 0:", "if me == 1 and c.h > 0:"),  # nobody writes the sums
 ])
 def test_a_slip_among_columns_of_the_keys_is_refuted(latent, tmp_path, was, slip):
@@ -134,18 +134,18 @@ def test_a_slip_among_columns_of_the_keys_is_refuted(latent, tmp_path, was, slip
     ("@ k_s[t] from (me - 1) * W", "@ k_s[t] from 0"),  # all add the first columns
     ("q_s[u] from (me - 1) * W", "q_s[u] from (2 - me) * W"),
     ("put_rows factor -> factor_s[t]", "put_rows m -> factor_s[t]"),
-    ("raised = differs factor, 1.0", "raised = differs inverse, 1.0"),  # of the block before
+    ("raised = any_differs factor, 1.0", "raised = any_differs inverse, 1.0"),  # of the block before
     ("                    wait p_full[t]\n", ""),
     ("                    wait_free p_free[t]\n", ""),  # the weights of the next keys come too early
-    ("                    publish\n", ""),
+    ("                    fence_async\n", ""),
     ("                wait_free inverse_free[u]\n", ""),
     ("                    arrive k_free[t]\n                wait inverse", "                wait inverse"),
 ])
-def test_a_slip_among_workers_with_roles_is_refuted(latent_by_roles, tmp_path, was, slip):
+def test_a_slip_among_warpgroups_with_roles_is_refuted(latent_by_roles, tmp_path, was, slip):
     refuted(latent_by_roles, tmp_path, was, slip, codes=(1, 2))
 
 
-def test_workers_with_roles_hold(latent_by_roles):
+def test_warpgroups_with_roles_hold(latent_by_roles):
     run = check(latent_by_roles[1], latent_by_roles[0])
     assert run.returncode == 0, run.stdout + run.stderr
 

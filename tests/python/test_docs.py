@@ -19,7 +19,7 @@ import pytest
 
 from kernelwright_cli import COMMAND, ROOT
 
-DOCUMENTS = ["docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/serving.md", "docs/compilers.md",
+DOCUMENTS = ["README.md", "docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/serving.md", "docs/compilers.md",
              "docs/interchange.md", "docs/models.md", "docs/agents.md", "AGENTS.md"]
 BLOCK = re.compile(r"^```(console|sh|python (\S+\.\w+))\n(.*?)^```$", re.M | re.S)
 

@@ -1,4 +1,4 @@
-"""The table that tests/unit/num_dtype.cpp holds e4m3 against is PyTorch's own.
+"""The table that tests/unit/num/dtype.cpp holds e4m3 against is PyTorch's own.
 
 A row: a code, its value, and the codes of three numbers between it and the next value: just below the
 halfway point, on it, just above. 480 would follow 448; from halfway to it on PyTorch gives NaN, 0x7f.

@@ -106,9 +106,9 @@ def test_the_table_counts_what_passed_by_which_way_and_why_the_rest_did_not(task
     assert {key: row["pass@1"] for key, row in rows.items()} == {
         ("cuda", True): 0, ("cuda", False): 0.5, ("tl", True): 0.5, ("tl", False): 0.5}
     assert all(row["pass@3"] is None for row in rows.values())
-    assert rows["tl", False]["refused"] == {"gemm_add.C2": 1, "gemm.C3": 1}
-    assert (rows["tl", False]["missing reshape"], rows["tl", False]["transposed"]) == (1, 1)
-    assert (rows["tl", True]["missing reshape"], rows["tl", True]["transposed"]) == (1, 0)
+    assert rows["tl", False]["refused"] == {"mma_add.C2": 1, "mma.C3": 1}
+    assert (rows["tl", False]["missing to_operand"], rows["tl", False]["transposed"]) == (1, 1)
+    assert (rows["tl", True]["missing to_operand"], rows["tl", True]["transposed"]) == (1, 0)
     assert rows["cuda", False]["ends"] == {"answer.json": 1}
     assert rows["cuda", False]["refused"] == {"answer.json": 2, "lift.unrecognised": 1}
     assert rows["cuda", False]["tokens"] == 4400 and rows["cuda", True]["tokens"] == 2200
@@ -118,7 +118,7 @@ def test_the_table_counts_what_passed_by_which_way_and_why_the_rest_did_not(task
     tl, cuda = ([user for arm, user in model.told if arm == which] for which in ("tl", "cuda"))
     function = re.search(r"FUNCTION\n(.*?)END OF FUNCTION", tl[0], re.S)[1]
     assert function in cuda[0] and "attention.py" not in function
-    assert "gemm_add.C2" in tl[2] and "__syncthreads" in cuda[3]
+    assert "mma_add.C2" in tl[2] and "__syncthreads" in cuda[3]
     assert not any("gemm_" in user.split("END OF FUNCTION")[1] for user in cuda)
 
 
@@ -131,7 +131,7 @@ def test_a_transcript_gives_the_same_table_without_anybody_to_ask(task, tmp_path
     assert run.returncode == again.returncode == 0, run.stderr + again.stderr
     for said in (run.stdout, again.stdout):
         assert re.search(r"^TL, first answer +0\.00 +- +- ", said, re.M), said
-        assert ("TL, with feedback: 2 of 2 failed: 1 gemm.C3, 1 gemm_add.C2; 2 missing reshape; 1 transposed"
+        assert ("TL, with feedback: 2 of 2 failed: 1 mma.C3, 1 mma_add.C2; 2 missing to_operand; 1 transposed"
                 in said), said
 
 

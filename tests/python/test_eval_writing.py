@@ -42,7 +42,7 @@ def lines(text):
 
 
 def tiles(keys):
-    return json.dumps({"why": "", "rows": 128, "keys": keys, "workers": 1})
+    return json.dumps({"why": "", "rows": 128, "keys": keys, "warpgroups": 1})
 
 
 def changed(text, old, new):
@@ -73,8 +73,8 @@ def evaluate(server, spec, *words):
 def test_one_step_and_two_are_judged_alike_and_counted_apart(task, tmp_path):
     spec, sketch, kernel, _ = task
     model = Model(
-        kernel=[lines(kernel), changed(kernel, "gemm_add acc += p @", "gemm_add acc += s @"),
-                changed(kernel, "gemm s = q_s[me] @", "gemm s = p @"), changed(kernel, "param BN = 128", "param BN = 256")],
+        kernel=[lines(kernel), changed(kernel, "mma_add acc += p @", "mma_add acc += s @"),
+                changed(kernel, "mma s = q_s[me] @", "mma s = p @"), changed(kernel, "param BN = 128", "param BN = 256")],
         sketch=[lines(sketch), "no", changed(sketch, "i + 1", "i + 2"), lines(sketch)],
         tiles=[tiles(256), tiles(64)])  # fmt: skip
     asked = ["--arm", "one-step", "--arm", "two-steps", "--samples", 2, "--attempts", 3]
@@ -86,11 +86,11 @@ def test_one_step_and_two_are_judged_alike_and_counted_apart(task, tmp_path):
     assert {key: row["pass@1"] for key, row in rows.items()} == {
         ("one-step", True): 0.5, ("one-step", False): 0.5, ("two-steps", True): 0, ("two-steps", False): 0.5}
     one, two = rows["one-step", False], rows["two-steps", False]
-    assert one["refused"] == {"gemm_add.C2": 1, "gemm.C3": 1, "launch.shared": 1}
-    assert (one["missing reshape"], one["transposed"], one["ends"]) == (1, 1, {"launch.shared": 1})
+    assert one["refused"] == {"mma_add.C2": 1, "mma.C3": 1, "launch.shared": 1}
+    assert (one["missing to_operand"], one["transposed"], one["ends"]) == (1, 1, {"launch.shared": 1})
     assert two["refused"] == {"sketch.fit": 1, "answer.json": 1, "check.refuted": 1}
     # A sketch that was accepted with the last answer is no kernel yet.
-    assert (two["missing reshape"], two["transposed"], two["ends"]) == (0, 0, {"budget.attempts": 1})
+    assert (two["missing to_operand"], two["transposed"], two["ends"]) == (0, 0, {"budget.attempts": 1})
     assert rows["two-steps", True]["ends"] == {"sketch.fit": 1, "answer.json": 1}
     steps = [[(q["step"], q["code"]) for q in s["questions"]] for s in table["samples"] if s["arm"] == "two-steps"]
     assert steps == [[("sketch", ""), ("tiles", "sketch.fit"), ("tiles", "")],
@@ -103,7 +103,7 @@ def test_one_step_and_two_are_judged_alike_and_counted_apart(task, tmp_path):
     again = call("eval", spec, "--question", "qimeng", "--api", f"replay:{tmp_path}/said.jsonl", "--jobs", 1,
                  "--check", "quick", *asked)
     assert again.returncode == 0, again.stderr
-    assert "two steps, with feedback: 1 of 2 failed: 1 budget.attempts; 0 missing reshape; 0 transposed" in again.stdout
+    assert "two steps, with feedback: 1 of 2 failed: 1 budget.attempts; 0 missing to_operand; 0 transposed" in again.stdout
 
 
 def test_what_compiles_in_cute_is_undecided_and_never_passes(task):
@@ -115,7 +115,7 @@ def test_what_compiles_in_cute_is_undecided_and_never_passes(task):
     assert run.returncode == 0, run.stderr
     row = json.loads(run.stdout)["rows"][1]
     assert (row["pass@1"], row["undecided"], row["failed"]) == (0, 1, 1)
-    assert row["missing reshape"] is None and row["transposed"] is None
+    assert row["missing to_operand"] is None and row["transposed"] is None
     codes = [[q["code"] for q in s["questions"]] for s in json.loads(run.stdout)["samples"]]
     assert codes[0] == ["cute.inconclusive"] and codes[1][:3] == ["answer.json", "cute.include", "build.compile"]
     assert codes[1][3].startswith("build.") or codes[1][3].startswith("cubin."), codes

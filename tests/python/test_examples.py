@@ -1,21 +1,18 @@
-"""Every example becomes a kernel that its check lets pass: one of them a day, all with KW_TEST_ALL=1; and
-every day one whose rows are rounded before the product and one whose weights may vanish.
+"""Every example becomes a kernel that its check lets pass: one of them, chosen by commit (sample.py); and
+always one whose rows are rounded before the product and one whose weights may vanish.
 
-What conftest.py's fixture makes every day is held against much more; here it is that `make` ends
+What conftest.py's fixture makes makes is held against much more; here it is that `make` ends
 well, and that an example says what a newcomer needs to know of it.
 """
 
 import ast
-import datetime
-import os
 
 import pytest
 from kernelwright_cli import ROOT, call
+from sample import sample
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
-DAY = datetime.date.today().timetuple().tm_yday
-EVERY_DAY = {"rope_interleaved", "sigmoid", EXAMPLES[DAY % len(EXAMPLES)]}
-CHOSEN = EXAMPLES if os.environ.get("KW_TEST_ALL") == "1" else sorted(EVERY_DAY)
+CHOSEN = sorted({"rope_interleaved", "sigmoid", *sample("examples", EXAMPLES)})
 
 
 @pytest.mark.parametrize("name", CHOSEN)

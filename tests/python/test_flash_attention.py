@@ -14,6 +14,7 @@ from foreign_kernel import answer
 from kernelwright_cli import ROOT, call
 
 HERE = ROOT / "examples/foreign/flash_attn_2_8"
+pytestmark = pytest.mark.network
 
 
 @pytest.fixture(scope="module")

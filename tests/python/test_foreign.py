@@ -36,8 +36,8 @@ def lifted(described, tmp_path_factory):
         "no JSON", {"notes": [dict(NOTES["notes"][0], line=1)]}, NOTES,
         gap, overlap, regions(),
         few,
-        parts(lambda text: text.replace("gemm s =", "gemm s <-")),
-        parts(lambda text: text.replace("wait_copies 1", "wait_copies  1")),
+        parts(lambda text: text.replace("mma s =", "mma s <-")),
+        parts(lambda text: text.replace("cp_async_wait 1", "cp_async_wait  1")),
         parts(lambda text: text.replace("operand p: element[ROWS, BN]", "operand p: element[ROWS, D]")),
         parts(lambda text: text.replace("j < N", "j < N - 1")),
         parts(),
@@ -56,8 +56,8 @@ def test_a_lift_goes_on_until_the_program_computes_the_function(lifted):
     assert "is code and in no region: `using element = kw::bf16;`" in said[5]
     assert "regions 'constants' and 'again' overlap" in said[6]
     assert "none is left out with a reason: loops and output" in said[8]
-    assert "(part 'block of keys')" in said[9] and "gemm s <- " in said[9]
-    assert "is spelled `        wait_copies 1` in canonical text" in said[10]
+    assert "(part 'block of keys')" in said[9] and "mma s <- " in said[9]
+    assert "is spelled `        cp_async_wait 1` in canonical text" in said[10]
     assert "counterexample" in said[12] or "refuted" in said[12]
     program = (ROOT / "tests/corpus/sm80_attention_fwd.tl").read_text()
     assert (folder / "kernel.tl").read_text() == program
@@ -91,7 +91,7 @@ def test_another_description_does_not_go_on_with_a_lift(lifted, tmp_path):
     "changes, message",
     [
         ({"files": [{"path": FILE, "sha256": "00"}]}, f"{FILE} has the hash"),
-        ({"files": [{"path": "../secret.h"}]}, "files: '../secret.h' is no path below the sources"),
+        ({"files": [{"path": "../secret.h"}]}, "files: '../secret.h' is not a path below the sources"),
         ({"read": [{"file": FILE, "first": 1, "last": 9999}]}, "reaches past the file"),
         ({"read": []}, "read: names no lines to lift"),
         ({"target": "sm_10"}, "sm_10"),

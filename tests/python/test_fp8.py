@@ -61,10 +61,10 @@ def test_make_gives_a_folder_as_any_other(made):
 
 
 @pytest.mark.parametrize("was, slip", [
-    ("widen k_raw -> k_s by WORKERS", ""),  # nothing fills it
-    ("widen v_raw -> v_s by WORKERS\n        sync_block",
-     "sync_block\n        widen v_raw -> v_s by WORKERS"),
-    ("wait_copies 1\n        widen v_raw", "wait_copies 2\n        widen v_raw"),
+    ("upcast k_raw -> k_s by WARPGROUPS", ""),  # nothing fills it
+    ("upcast v_raw -> v_s by WARPGROUPS\n        sync_block",
+     "sync_block\n        upcast v_raw -> v_s by WARPGROUPS"),
+    ("cp_async_wait 1\n        upcast v_raw", "cp_async_wait 2\n        upcast v_raw"),
 ])
 def test_a_slip_is_refuted(made, source, tmp_path, was, slip):
     program = (made / "kernel.tl").read_text()
@@ -88,7 +88,7 @@ def test_a_pass_before_hoppers_kernel_makes_elements_of_it(source, tmp_path, mor
     assert run.returncode == 0, run.stdout + run.stderr
     program = (tmp_path / "out/kernel.tl").read_text()
     was = "write_row k_rows[b, h, r] over j < D = k[b, h, r, j]"
-    assert was in program and "load_async q_rows[" in program and "widen" not in program
+    assert was in program and "tma_load q_rows[" in program and "upcast" not in program
     (tmp_path / "slip.tl").write_text(program.replace(was, was + " + 1.0", 1))
     run = call("check", tmp_path / "slip.tl", "--spec", source, "--check", "quick")
     assert run.returncode == 1, run.stdout + run.stderr

@@ -12,6 +12,9 @@ from kernelwright_cli import COMMAND, ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 import generated_docs  # noqa: E402
 import python_reference  # noqa: E402
+import speed_chart  # noqa: E402
+import statement_pages as statements  # noqa: E402
+import support_matrix  # noqa: E402
 
 
 def test_the_pages_are_current():
@@ -25,6 +28,62 @@ def test_a_stale_page_is_noticed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["generated_docs.py", "--check"])
     (tmp_path / "page.md").write_text("old\n")
     assert generated_docs.main() == 1 and "page.md is not what" in capsys.readouterr().out
+
+
+def test_the_readme_is_one_screen_and_every_page_has_a_reader():
+    assert len((ROOT / "README.md").read_bytes()) <= 6144
+    index = (ROOT / "docs/README.md").read_text()
+    assert not [page.name for page in ROOT.glob("docs/*.md") if page.name != "README.md" and f"({page.name})" not in index]
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#\s$]+)(?:#[^)]*)?\)", page.read_text())]
+    assert len(links) > 100
+    assert not [(str(page), link) for page, link in links if "://" not in link and not (page.parent / link).exists()]
+
+
+def a_tree(tmp_path, *files):
+    """A folder with copies of some of the project's files, to be changed."""
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    return tmp_path
+
+
+def test_the_support_matrix_follows_the_tables(tmp_path):
+    table = support_matrix.table(ROOT)
+    assert "| `sm_90a` | bf16, f16 | 64, 96, 128, 192/128, 256 | yes | yes | e4m3 | H200 |" in table
+    assert "| `sm_75` | f16 | sketch | sketch | yes | – | – |" in table
+    root = a_tree(tmp_path, "src/support/targets.cpp", "kernels/sm80/tiles.json", "gpus/a100.json", "gpus/t4.json")
+    tiles = root / "kernels/sm80/tiles.json"
+    tiles.write_text(tiles.read_text().replace('"sm_80"', '"sm_75"'))
+    gpu = root / "gpus/a100.json"
+    gpu.write_text(gpu.read_text().replace("Nothing of ours was measured on it", "Measured"))
+    changed = support_matrix.table(root)
+    assert "| `sm_80` | bf16, f16 | sketch | sketch | sketch | – | A100 |" in changed
+    assert "| `sm_75` | f16 | 64, 128, 256 | sketch | sketch | – | – |" in changed
+
+
+def test_the_chart_has_the_tables_figures(tmp_path):
+    root = a_tree(tmp_path, "docs/performance.md")
+    assert speed_chart.page(root) == (ROOT / "docs/speeds.svg").read_text()
+    page = root / "docs/performance.md"
+    page.write_text(page.read_text().replace("| full | 794 |", "| full | 500 |"))
+    assert ">500</text>" in speed_chart.page(root) and ">794</text>" not in speed_chart.page(root)
+    page.write_text(page.read_text().replace("| documents of 1024 |", "| documents |"))
+    with pytest.raises(AssertionError, match="no row .'documents of 1024'."):
+        speed_chart.page(root)
+
+
+def test_a_statements_section_has_both_spellings_its_level_and_its_laws():
+    page = (ROOT / "docs/tl/statements.md").read_text()
+    ops, laws = statements.statements(ROOT), statements.laws(ROOT)
+    assert len(ops) > 100 and len(laws) > 300
+    for word, (level, tl, cuda) in ops.items():
+        section = page.split(f"\n### {word}\n", 1)[1].split("\n### ", 1)[0]
+        assert f"`{tl}` · {level}" in section and (not cuda or f"In CUDA `{cuda}`" in section), word
+    assert not [code for code, law in laws.items() if f": {law}\n" not in page]
 
 
 def test_every_command_has_a_section_with_its_options():
@@ -84,8 +143,8 @@ def test_every_argument_of_the_reference_is_explained_and_every_refusal_named(fu
 def test_every_error_of_the_c_interface_is_documented():
     # what a workspace holds is looked at by the prover alone; launch.json is also a file's name
     others = {"launch.workspace"}
-    said = "".join((ROOT / f"src/runtime/{name}").read_text()
-                   for name in ["launch.cpp", "launch_spec.cpp", "pack.cpp", "driver_api.cpp", "c_abi/launch_c.cpp"])
+    said = "".join(path.read_text() for folder in ["launch", "c_abi"]
+                   for path in sorted((ROOT / "src/runtime" / folder).glob("*.cpp")))
     codes = set(re.findall(r'"((?:launch|driver)\.[a-z_]+)"', said)) - others - {"launch.json"}
     page = (ROOT / "docs/c_abi.md").read_text()
     assert len(codes) > 12 and not [code for code in sorted(codes) if not re.search(rf"\b{code}\b", page)]

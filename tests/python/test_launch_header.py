@@ -52,7 +52,7 @@ def test_launch_h_packs_and_refuses_as_the_runtime_does(target, element, columns
 
 # The kernel whose rows of q a pre-pass writes to memory that the caller makes room for; and both pre-passes.
 ROWED = [("    q: tiled in element[B, H, M, D]", "    q: in bf16[B, H, M, D]\n    q_rows: tiled scratch element[B, H, M, D]"),
-         ("load_async q[", "load_async q_rows["),
+         ("tma_load q[", "tma_load q_rows["),
          ("kernel attention_fwd", """rows attention_rows, threads 256, w of B * H:
     for b, h, r in each_row(q_rows, w):
         write_row q_rows[b, h, r] over j < D = q[b, h, r, j]

@@ -100,7 +100,7 @@ def test_settings_come_from_a_file_and_options_win(tmp_path):
 
 @pytest.mark.parametrize("settings, said", [
     ({"modle": "x"}, "'modle'"), ({"model": 3}, "'model' is 3, and must be a text"), ({"retries": -1}, "whole number from 0"),
-    ({"idle_seconds": "soon"}, "a number from 0"), ([1], "no JSON object"), ({"body": {"messages": []}}, "'messages'"),
+    ({"idle_seconds": "soon"}, "a number from 0"), ([1], "not a JSON object"), ({"body": {"messages": []}}, "'messages'"),
     ({"key_env": "A", "key_command": "b"}, "one of them"), ({"budget_dollars": 2}, "--price-in"),
     ({"model": "m", "endpoint": "ftp://x"}, "'ftp://x'"), ({"model": "m", "endpoint": "http://10.0.0.1"}, "--allow-http"),
     ({"model": "m", "endpoint": "http://127.0.0.1.evil.example"}, "--allow-http"),

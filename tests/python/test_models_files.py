@@ -162,7 +162,7 @@ def test_a_transcript_is_shown_to_people_and_programs(recorded):
     path, _ = recorded
     text = call("transcript", path).stdout
     for part in ("1. ask, sample 1, attempt 1", "answered by tiny-1; 9 tokens read, 2 written", "forty-two", "no answer, bad_request",
-                 "answered by hand", "no UTF-8 from byte 0", "/3Jhdw=="):
+                 "answered by hand", "not UTF-8 from byte 0", "/3Jhdw=="):
         assert part in text
     assert json.loads(call("transcript", path, "--json").stdout) == [json.loads(line) for line in path.read_text().splitlines()]
 

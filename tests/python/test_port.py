@@ -34,7 +34,7 @@ def test_the_patch_gives_the_variant_byte_for_byte(name, repository, causal, tmp
     run = call("port", kernel, "--spec", causal, "--check", "quick", "--out", tmp_path / "out",
                cwd=repository / "our kernels")
     assert run.returncode == 0, run.stderr
-    assert "lift      " + str(kernel) in run.stderr and "tiles" not in run.stderr
+    assert "lift      " + str(kernel) in run.stderr and "\ntiles " not in run.stderr
     variant, patch = (tmp_path / "out/kernel.cu").read_bytes(), tmp_path / "out/kernel.patch"
     assert variant != kernel.read_bytes()
     # New lines end as the user's do.
@@ -73,17 +73,17 @@ def test_a_copy_of_the_corpus_gets_the_measured_tiles(causal, tmp_path):
 # --- refusals: at the user's line, with what to do --------------------------------------------
 
 FILL = "            kw::fill(acc, 0.0f);\n"
-WAIT = "                kw::wait(shared.v_full[t]);\n                kw::gemm_add_async(acc"
+WAIT = "                kw::wait(shared.v_full[t]);\n                kw::wgmma_add(acc"
 REFUSED = {
     "a function below the vocabulary": (FILL, "            __syncthreads();\n" + FILL, "__syncthreads", 2,
                                         "lift.unrecognised", "kw::NAME of docs/tl.md"),
     "a word that the vocabulary lacks": (FILL, "            kw::zero(acc);\n", "kw::zero", 2, "lift.invalid", "'zero'"),
     "another name for the arguments": ("Args", "Params", "kw::TensorMap", 2, "lift.unrecognised",
                                        "arguments Args, and"),
-    "a read before the wait": (WAIT, WAIT.split("\n")[1], "kw::gemm_add_async(acc, p", 1,
+    "a read before the wait": (WAIT, WAIT.split("\n")[1], "kw::wgmma_add(acc, p", 1,
                                "exec.not_arrived", "v_full"),
-    "a store that other warps still read": ("            kw::sync_worker(me);", "            ", "kw::store(acc", 2,
-                                            "store.C4", "sync_worker"),
+    "a store that other warps still read": ("            kw::sync_warpgroup(me);", "            ", "kw::store(acc", 2,
+                                            "store.C4", "sync_warpgroup"),
 }
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_kernel_is_refused(causal, tmp_path):
     (tmp_path / "empty.cu").write_text("")
     (tmp_path / "binary.cu").write_bytes(b"\x7fELF\0\0")
     for name, code, part in [("none.cu", "driver.kernel", "No such file"), (".", "driver.kernel", "folder"),
-                             ("binary.cu", "driver.kernel", "no text"), ("/dev/null", "driver.kernel", "no file that")]:
+                             ("binary.cu", "driver.kernel", "binary file"), ("/dev/null", "driver.kernel", "regular file")]:
         assert_refused(call("port", tmp_path / name, "--spec", causal), code, part)
     run = call("port", tmp_path / "empty.cu", "--spec", causal, cwd=tmp_path)
     assert run.returncode == 2 and "error[" in run.stderr

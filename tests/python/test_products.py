@@ -142,7 +142,7 @@ def test_a_right_side_with_the_sum_along_its_rows_is_a_kernel(linear):
     certificate = json.loads((linear / "certificate.json").read_text())
     assert certificate["verdict"] == "holds"
     assert [r["rule"] for r in certificate["transfer"]["rules"]] == ["batches", "right_rows", "value"]
-    assert "kw::gemm_add_transposed(acc, a_r, shared.b_s[k]);" in (linear / "kernel.cu").read_text()
+    assert "kw::mma_add_transposed(acc, a_r, shared.b_s[k]);" in (linear / "kernel.cu").read_text()
 
 
 def test_the_sums_of_attentions_columns_are_a_product(tmp_path):
@@ -204,7 +204,7 @@ def test_a_layer_on_hopper_has_all_of_the_rules(hoppers_linear):
     made, rules = hoppers_linear
     assert rules == ["batches", "right_rows", "value", "row_sums"]
     text = (made / "kernel.cu").read_text()
-    assert text.count("kw::gemm_add_transposed_async(acc, shared.a_s[me][t") == 2
+    assert text.count("kw::wgmma_add_transposed(acc, shared.a_s[me][t") == 2
     assert text.count("kw::add_parts(args.parts, args.columns, w, args.sums);") == 1
 
 
@@ -214,7 +214,7 @@ def test_a_layer_on_hopper_has_all_of_the_rules(hoppers_linear):
     ("row_sum l += acc", "row_sum l += acc\n            row_sum l += acc", None),
     ("* columns + c.n]", "* columns]", None),
     ("add_parts parts of columns", "add_parts parts of (columns + 1) // 2", None),
-    ("wait_products 1\n                arrive free[t]", "arrive free[t]\n                wait_products 1", "arrive.C2"),
+    ("wgmma_wait_group 1\n                arrive free[t]", "arrive free[t]\n                wgmma_wait_group 1", "arrive.C2"),
     ("            arrive free[t]\n            count t", "            arrive free[t + 1]\n            count t", None),
     ("            wait_free o_free[u]\n", "", "barrier.C4"),
 ])
@@ -231,4 +231,4 @@ def test_a_slip_on_hopper_is_refused(hoppers_linear, tmp_path, was, slip, code):
 def test_sums_alone_on_hopper_store_no_matrix(tmp_path):
     made, rules = hopper(tmp_path, captured(tmp_path, "return (a @ b).sum(-1)"))
     assert rules == ["row_sums", "matrix"]
-    assert "store_tile_async" not in (made / "kernel.tl").read_text()
+    assert "tma_store_tile" not in (made / "kernel.tl").read_text()

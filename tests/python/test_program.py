@@ -79,7 +79,7 @@ def test_the_users_mistake_has_the_users_place(fails):
 
 def test_a_program_that_is_none_is_named(monkeypatch):
     monkeypatch.setenv("KERNELWRIGHT_PROGRAM", "/nowhere/kernelwright")
-    with pytest.raises(errors.MachineError, match="/nowhere/kernelwright, which is no program"):
+    with pytest.raises(errors.MachineError, match="/nowhere/kernelwright, which is not a program"):
         program.find()
 
 

@@ -55,7 +55,7 @@ def test_the_grammar_gives_every_line_of_the_corpus(grammar, program):
 def test_the_grammar_gives_an_answer_as_the_schema_describes_it(grammar):
     answer = {"why": 'as "said"', "edits": [
         {"op": "replace", "first": 3, "last": 4, "expect": "count t", "text": ["    let a = b + 1"]},
-        {"op": "delete", "first": 7, "last": 7, "expect": "publish", "text": []}]}
+        {"op": "delete", "first": 7, "last": 7, "expect": "fence_async", "text": []}]}
     assert grammar.gives(json.dumps(answer), "root")
     answer["edits"][0]["file"] = "kernel.cu"
     assert not grammar.gives(json.dumps(answer), "root")

@@ -40,7 +40,7 @@ def test_whoever_answers_by_hand_gets_a_kernel(spec, tmp_path):
     assert run.returncode == 0, run.stderr
     made = tmp_path / "made"
     assert (made / "kernel.tl").read_text() == PROGRAM.read_text()
-    assert "kw::gemm_add_transposed(s, shared.q2_s[me], shared.k2_s[n]);" in (made / "kernel.cu").read_text()
+    assert "kw::mma_add_transposed(s, shared.q2_s[me], shared.k2_s[n]);" in (made / "kernel.cu").read_text()
     bindings = {b["argument"]: b for b in json.loads((made / "certificate.json").read_text())["transfer"]["bindings"]}
     assert {name: bindings[name]["user"] for name in ("q", "q2", "k", "k2")} == {
         "q": "q_nope", "q2": "q_pe", "k": "k_nope", "k2": "k_pe"}
@@ -52,10 +52,10 @@ def test_whoever_answers_by_hand_gets_a_kernel(spec, tmp_path):
 
 
 @pytest.mark.parametrize("old, new, said", [
-    ("        gemm_add_transposed s += q2_s[me] @ k2_s[n].T\n", "", "score"),
+    ("        mma_add_transposed s += q2_s[me] @ k2_s[n].T\n", "", "score"),
     ("rsqrt(D + E)", "rsqrt(D)", "score"),
-    ("copy_async k2[c.b, 0, (n - 1) * BN]", "copy_async k2[c.b, 0, n * BN]", "exec.origin"),
-    ("copy_async q2[c.b, c.h, i0]", "copy_async q2[c.b, g, i0]", "exec.origin"),
+    ("cp_async k2[c.b, 0, (n - 1) * BN]", "cp_async k2[c.b, 0, n * BN]", "exec.origin"),
+    ("cp_async q2[c.b, c.h, i0]", "cp_async q2[c.b, g, i0]", "exec.origin"),
 ])
 def test_a_wrong_one_is_refuted(spec, tmp_path, old, new, said):
     text = PROGRAM.read_text()
@@ -90,15 +90,15 @@ def diagonal(tmp_path_factory):
     return folder / "spec"
 
 
-@pytest.mark.parametrize("sums, said", [("1.0", ""), ("1.001", "differs"), ("1.0 + reciprocal(f32(200000))", "is another formula")])
+@pytest.mark.parametrize("sums, said", [("1.0", ""), ("1.001", "differs"), ("1.0 + reciprocal(f32(200000))", "is not algebraically equal")])
 def test_the_judge_holds_sums_of_columns_against_the_function(diagonal, tmp_path, sums, said):
     """By values, and what is too little for these to see by the exact reading."""
     text = CORPUS.read_text()
     for old, new in [("    lse: out f32[B, H, M]\n", "    lse: out f32[B, H, M]\n    column_sums: out f32[B, H, N]\n"),
                      ("return ceil_div(N, BN), N // BN", "return ceil_div(N, BN), 0"),
                      ("where(j < N, s", "where(j < N and j == i, s"),
-                     ("    sync_worker me\n    store acc", f"    row ones = m: real[ROWS]\n    map_rows ones[i] = {sums}\n"
-                      "    store_rows ones -> column_sums[c.b, c.h, i0]\n    sync_worker me\n    store acc")]:
+                     ("    sync_warpgroup me\n    store acc", f"    row ones = m: real[ROWS]\n    map_rows ones[i] = {sums}\n"
+                      "    store_rows ones -> column_sums[c.b, c.h, i0]\n    sync_warpgroup me\n    store acc")]:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     (tmp_path / "x.tl").write_text(text)
@@ -124,7 +124,7 @@ def test_an_answer_by_hand_sums_them_in_a_kernel_of_its_own(tmp_path):
     assert_refused(call(*common), "propose.none", "001.answer", exit_code=3)
     question = (desk / "001.request.md").read_text()
     for part in ["a is v0[b, h, i, d]", "b is v1[b, h, j, d]", "sums: out f32[B, H, M]", "no o: ", "v2[b, h, j]",
-                 "the element of row i and column j", "gemm_add_transposed acc"]:
+                 "the element of row i and column j", "mma_add_transposed acc"]:
         assert part in question, part
     assert "lse[" not in question.split("FUNCTION")[1] and "key_mass" not in question
     (desk / "001.answer.json").write_text((ROOT / "tests/propose/key_mass.answer.json").read_text())

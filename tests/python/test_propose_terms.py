@@ -68,7 +68,7 @@ def test_a_wrong_one_is_refuted(spec, tmp_path, old, new):
 def test_a_log_sum_of_several_terms_is_no_output(spec, tmp_path):
     text = PROGRAM.read_text()
     for at, more in [("    B, H, G, M, N: size", "    lse: out f32[B, H, M]\n"),
-                     ("    sync_worker me\n    store acc", "    store_rows first -> lse[c.b, c.h, i0]\n")]:
+                     ("    sync_warpgroup me\n    store acc", "    store_rows first -> lse[c.b, c.h, i0]\n")]:
         text = text.replace(at, more + at)
     (tmp_path / "with_lse.tl").write_text(text)
     run = call("check", tmp_path / "with_lse.tl", "--spec", spec, "--check", "quick")

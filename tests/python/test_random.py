@@ -2,7 +2,7 @@ from kernelwright import random
 
 
 def test_has_the_values_that_cpp_has_too():
-    # tests/unit/num_tensor.cpp holds the same numbers.
+    # tests/unit/num/tensor.cpp holds the same numbers.
     assert int(random.words(7, 2, 1)[0]) == 0xBCE33ED48E94B602
     assert random.integers(7, 2, 6, -3, 1000)[5] == 206
     assert random.normal(7, 2, 1)[0] == -0.018096923828125

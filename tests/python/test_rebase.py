@@ -95,8 +95,8 @@ def test_a_conflicting_edit_is_refused_with_both_places(variant, tmp_path):
 
 
 @pytest.mark.parametrize("old, new, code", [
-    ("kw::publish();", "kw::publish(); __syncthreads();", "lift.unrecognised"),
-    ("kw::sync_worker(me);", "", "store.C4"),
+    ("kw::fence_async();", "kw::fence_async(); __syncthreads();", "lift.unrecognised"),
+    ("kw::sync_warpgroup(me);", "", "store.C4"),
 ])
 def test_an_edit_that_is_no_kernel_is_refused_in_the_edited_file(old, new, code, variant, tmp_path, ported):
     edit(variant / "kernel.cu", old, new)

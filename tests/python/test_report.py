@@ -167,10 +167,10 @@ ROWS, KEYS = 64, 128  # of a tile
 
 
 def expected_tiles(keep):
-    """"none", "all" or "mixed" of every tile of a mask."""
+    """"none", "all" or "partial" of every tile of a mask."""
     blocks = keep.unflatten(0, (-1, ROWS)).unflatten(2, (-1, KEYS))
     every, some = blocks.all(3).all(1), blocks.any(3).any(1)
-    return [["all" if e else "mixed" if s else "none" for e, s in zip(*both)]
+    return [["all" if e else "partial" if s else "none" for e, s in zip(*both)]
             for both in zip(every.tolist(), some.tolist())]
 
 
@@ -178,7 +178,7 @@ def drawn_tiles(picture):
     """The same, of the strokes of a picture."""
     _, _, width, height = map(int, picture.get("viewBox").split())
     tiles = [["none"] * (width // KEYS) for _ in range(height // ROWS)]
-    for name, kind in (("full", "all"), ("mixed", "mixed")):
+    for name, kind in (("full", "all"), ("partial", "partial")):
         for path in all_of(picture, name, SVG + "path"):
             for x, y, length in re.findall(r"M(\d+) (\d+)h(\d+)", path.get("d")):
                 for n in range(int(x) // KEYS, (int(x) + int(length)) // KEYS):
@@ -201,7 +201,7 @@ def test_the_legend_counts_the_tiles_of_the_picture(folder):
     tree = parse(folder / "report.html")
     tiles = [tile for row in drawn_tiles(all_of(tree, "mask", SVG + "svg")[0]) for tile in row]
     counts = [int(text_of(next(item.iter(HTML + "b")))) for item in all_of(tree, "legend")[0]]
-    assert counts == [tiles.count(kind) for kind in ("none", "all", "mixed")]
+    assert counts == [tiles.count(kind) for kind in ("none", "all", "partial")]
 
 
 def test_the_mask_follows_the_examples_data_and_not_its_name(copy):

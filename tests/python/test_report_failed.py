@@ -74,7 +74,7 @@ def test_a_fault_is_shown_with_the_statement_that_goes_wrong(top, tmp_path):
     tone, words = verdict(tree)
     assert tone == ["bad"] and "is read before a wait for" in words
     assert "exec.not_arrived" in text_of(tree) and "last filled by" in text_of(tree)
-    assert blamed(tree) == ["gemm_add_async acc += p @ v_s[t]"] and not all_of(tree, "numbers")
+    assert blamed(tree) == ["wgmma_add acc += p @ v_s[t]"] and not all_of(tree, "numbers")
 
 
 def test_what_cannot_be_decided_is_amber_and_says_why(top, tmp_path):

@@ -34,7 +34,8 @@ def test_tools_and_resources_are_listed_in_both_eras(tmp_path, mode):
         assert runs_python == {"capture", "check", "make", "transfer", "verify"}
         uris = {r.uri for r in (await client.list_resources()).resources}
         assert {"kernelwright://docs/tl.md", "kernelwright://laws", PREFIX_LM, SM90} <= uris
-        for uri, word in [("kernelwright://docs/tl.md", "gemm_async"), ("kernelwright://laws", "gemm_async.C1  "),
+        for uri, word in [("kernelwright://docs/tl.md", "wgmma"),
+                          ("kernelwright://docs/tl/statements.md", "### wgmma"), ("kernelwright://laws", "wgmma.C1  "),
                           (SM90, "kw::"), (PREFIX_LM, "def prefix_lm")]:
             assert word in (await client.read_resource(uri)).contents[0].text
         corpus, _ = await call(client, "corpus")
@@ -103,7 +104,7 @@ def test_a_port_of_prefix_lm_and_what_its_checks_find(tmp_path):
         example = slip["counterexample"]
         assert slip["verdict"] == "refuted" and not failed
         assert example["message"] and example["statement"] and min(example["sizes"].values()) >= 1
-        assert example["reading"] == "values" or "formula" in example["message"]
+        assert example["reading"] == "values" or "algebraically" in example["message"]
         assert example["difference"] and example["line"] > 0
 
         (tmp_path / "law.tl").write_text(text.replace("q_s[me] @ k_s[n].T", "q_s[me] @ v_q[n].T"))
@@ -112,7 +113,7 @@ def test_a_port_of_prefix_lm_and_what_its_checks_find(tmp_path):
         assert failed and broken["verdict"] == "bad_input" and finding["place"]["line"] > 0
         laws, _ = await does("explain", law=finding["code"])
         assert [law["law"] for law in laws["laws"]] == [finding["code"]]
-        none, failed = await does("explain", law="gemm_async.C99")
+        none, failed = await does("explain", law="wgmma.C99")
         assert failed and none["findings"][0]["code"] == "cli.law"
     serving(tmp_path, body)
 
@@ -232,7 +233,7 @@ def test_a_cancelled_call_ends_all_its_processes_and_others_are_answered_meanwhi
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(functools.partial(call, client, "capture", spec="slow.py", out=os.path.basename(word)))
             await until(lambda: capturing(os.path.basename(word)))
-            laws, _ = await call(client, "explain", law="gemm_async.C1")
+            laws, _ = await call(client, "explain", law="wgmma.C1")
             assert laws["laws"]
             async with anyio.create_task_group() as waiting:  # the one place is taken
                 waiting.start_soon(functools.partial(call, client, "capture", heard, spec="slow.py"))
@@ -241,7 +242,7 @@ def test_a_cancelled_call_ends_all_its_processes_and_others_are_answered_meanwhi
             assert "waits" in heard[0][2]
             tasks.cancel_scope.cancel()
         await until(lambda: not processes_with(os.path.basename(word)))
-        assert (await call(client, "explain", law="gemm_async"))[0]["verdict"] == "holds"
+        assert (await call(client, "explain", law="wgmma"))[0]["verdict"] == "holds"
     serving(tmp_path, body, "--jobs", "1")
 
 

@@ -1,23 +1,20 @@
 """From a sketch to a kernel: sized, scheduled, checked, lowered and built, without an expert's text.
 
-One GPU and head dimension a test run, which change from day to day; all with KW_TEST_ALL=1."""
+One GPU and head dimension a test run, chosen by commit (sample.py); all with KW_TEST_ALL=1."""
 
-import datetime
 import json
-import os
 import re
 
 import pytest
 
 from kernelwright_cli import ROOT, assert_refused, call, cubin_check
+from sample import sample
 
 SKETCH = ROOT / "sketches/attention.tl"
 CASES = [("t4", "sm_75", 64, 64, "float16"), ("a100", "sm_80", 64, 64, "bfloat16"),
          ("a100", "sm_80", 256, 256, "bfloat16"), ("a100", "sm_80", 192, 128, "bfloat16"),
          ("l40s", "sm_89", 128, 128, "bfloat16"), ("l40s", "sm_89", 192, 128, "float16"),
          ("t4", "sm_75", 128, 128, "float16"), ("h200", "sm_90a", 128, 128, "bfloat16")]
-DAY = datetime.date.today().toordinal()
-TODAY = CASES if os.environ.get("KW_TEST_ALL") == "1" else [CASES[DAY % len(CASES)]]
 
 
 def scheduled(folder, gpu, d, v, dtype, sketch=SKETCH):
@@ -45,7 +42,7 @@ def example_inputs():
     return file
 
 
-@pytest.mark.parametrize("gpu, target, d, v, dtype", TODAY, ids=str)
+@pytest.mark.parametrize("gpu, target, d, v, dtype", sample("sketches", CASES), ids=str)
 def test_make_from_the_sketch_holds_and_spills_nothing(gpu, target, d, v, dtype, tmp_path):
     run = call("make", spec(tmp_path, d, v, dtype), "--from", "sketch", "--target", target,
                "--check", "quick", "--out", tmp_path / "made")
@@ -86,7 +83,7 @@ def test_a_schedule_holds_in_every_order_and_one_with_a_wait_too_few_does_not(tm
     assert call("capture", source, "--out", captured).returncode == 0
     run = call("check", program, "--spec", captured)
     assert run.returncode == 0, run.stderr + run.stdout
-    broken = program.read_text().replace("wait_copies 1", "wait_copies 2")
+    broken = program.read_text().replace("cp_async_wait 1", "cp_async_wait 2")
     assert broken != program.read_text()
     program.write_text(broken)
     run = call("check", program, "--spec", captured)
@@ -147,7 +144,7 @@ def test_a_program_to_start_from_is_refused_at_its_own_line(tmp_path):
         line = 1 + next(n for n, (a, b) in enumerate(zip(text.splitlines(), changed.splitlines())) if a != b)
         assert_refused(made_from(file, source, tmp_path), code, f"own.tl:{line}:", *parts)
 
-    refused(lambda t: t.replace("gemm s = q_s @ k_s.T", "gemm s = q_s @@ k_s.T"), "tl.syntax")
+    refused(lambda t: t.replace("mma s = q_s @ k_s.T", "mma s = q_s @@ k_s.T"), "tl.syntax")
     refused(lambda t: t.replace("level sketch", "level drawn"), "sketch.level", "drawn", "sketch, sized and scheduled")
     refused(lambda t: t.replace("        copy acc -> o", "        for j1 in blocks(N):\n            fill l = 0.0\n"
                                 "        copy acc -> o"), "sketch.shape", "a second loop over blocks")
@@ -181,7 +178,6 @@ def test_bf16_on_turing_is_refused():
 PRODUCT = ROOT / "sketches/product.tl"
 PRODUCTS = [(name, target) for target in ("sm_75", "sm_80", "sm_89", "sm_90a")
             for name in ("gemm", "gemm_gelu", "gemm_reduce_sum")]
-PRODUCTS_TODAY = PRODUCTS if os.environ.get("KW_TEST_ALL") == "1" else [PRODUCTS[DAY % len(PRODUCTS)]]
 
 
 def product(folder, name, dtype="bfloat16"):
@@ -190,7 +186,7 @@ def product(folder, name, dtype="bfloat16"):
     return file
 
 
-@pytest.mark.parametrize("name, target", PRODUCTS_TODAY, ids=str)
+@pytest.mark.parametrize("name, target", sample("sketches of products", PRODUCTS), ids=str)
 def test_make_of_a_product_from_the_sketch_holds_and_spills_nothing(name, target, tmp_path):
     source = product(tmp_path, name, "float16" if target == "sm_75" else "bfloat16")
     run = call("make", source, "--from", "sketch", "--target", target, "--check", "quick", "--out", tmp_path / "made")
@@ -220,8 +216,8 @@ def test_without_an_experts_product_the_sketch_is_taken_and_said_so(tmp_path):
 
 
 @pytest.mark.parametrize("gpu, was, slip, code", [  # by running it, 1, or by a law, 2
-    ("a100", "wait_copies 1", "wait_copies 2", 1), ("l40s", "if k > 0:", "if k > 1:", 1),
-    ("h200", "r * ROWS, k * BK]", "r * ROWS, k * 32]", 1), ("h200", "wait_products 1", "wait_products 2", 2),
+    ("a100", "cp_async_wait 1", "cp_async_wait 2", 1), ("l40s", "if k > 0:", "if k > 1:", 1),
+    ("h200", "r * ROWS, k * BK]", "r * ROWS, k * 32]", 1), ("h200", "wgmma_wait_group 1", "wgmma_wait_group 2", 2),
     ("t4", "        sync_block\n            load", "        load", 1)])
 def test_a_scheduled_product_with_a_slip_is_refuted(gpu, was, slip, code, tmp_path):
     dtype = "float16" if gpu == "t4" else "bfloat16"

@@ -40,8 +40,8 @@ def test_make_from_the_sketch_holds_and_spills_nothing(target, tmp_path):
 
 
 @pytest.mark.parametrize("target, reason", [
-    ("sm_75", "`wait_copies` is a copy under way, and sm_75 has none"),
-    ("sm_89", "a thread block takes 212992 bytes of shared memory, sm_89 has 101376"),
+    ("sm_75", "`cp_async_wait` is a copy under way, and sm_75 has none"),
+    ("sm_89", "a CTA takes 212992 bytes of shared memory, sm_89 has 101376"),
 ])
 def test_where_the_experts_text_does_not_fit_make_says_so_and_takes_the_sketch(target, reason, tmp_path):
     run = call("make", spec(tmp_path, target), "--target", target, "--check", "quick", "--out", tmp_path / "made")
@@ -100,16 +100,16 @@ BOTH = {
     "rows that no part writes": ("if c.cut == 0:", "if c.cut == CUTS:"),
 }
 COPIES = {
-    "a copy that nobody waits for": ("            wait_copies 0\n", "            wait_copies 1\n"),
-    "a slot that is still read": ("            wait_copies 0\n            sync_block\n", "            wait_copies 0\n"),
+    "a copy that nobody waits for": ("            cp_async_wait 0\n", "            cp_async_wait 1\n"),
+    "a slot that is still read": ("            cp_async_wait 0\n            sync_block\n", "            cp_async_wait 0\n"),
     "the next step into the slot of this": ("q_s[me][t + 1] by 1", "q_s[me][t] by 1"),
-    "values before they have come": ("        wait_copies 0\n        sync_block\n        if n", "        if n"),
+    "values before they have come": ("        cp_async_wait 0\n        sync_block\n        if n", "        if n"),
     "other columns of one operand": ("n * BN, (t + 1) * STEP]", "n * BN, t * STEP]"),
 }
 IN_TURN = {
     "copies over what is read": ("            sync_block\n            copy_tile_in q", "            copy_tile_in q"),
-    "values before they have come": ("        sync_block\n        gemm_add acc", "        gemm_add acc"),
-    "a product before its copies": ("            sync_block\n            gemm_add_t", "            gemm_add_t"),
+    "values before they have come": ("        sync_block\n        mma_add acc", "        mma_add acc"),
+    "a product before its copies": ("            sync_block\n            mma_add_t", "            mma_add_t"),
 }
 
 
@@ -140,6 +140,6 @@ def test_a_slip_with_copies_in_turn_is_refuted(checked, slip):
 
 def test_the_output_before_its_store_is_done_breaks_a_law(checked):
     program = (checked / "kernel.tl").read_text()
-    (checked / "slip.tl").write_text(program.replace("    sync_worker me\n    copy_tile_out", "    copy_tile_out"))
+    (checked / "slip.tl").write_text(program.replace("    sync_warpgroup me\n    copy_tile_out", "    copy_tile_out"))
     run = call("check", checked / "slip.tl", "--spec", checked / "captured")
     assert run.returncode == 2 and "copy_tile_out.C5" in run.stderr

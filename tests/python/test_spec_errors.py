@@ -1,6 +1,7 @@
 """A mistake in the user's function is a SpecError with the user's line, before any program is asked."""
 
 import inspect
+import pathlib
 import traceback
 
 import pytest
@@ -8,6 +9,9 @@ import torch
 
 import kernelwright
 from kernelwright import program
+
+
+PACKAGE = pathlib.Path(kernelwright.__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +67,7 @@ def test_the_users_line_is_blamed(function, values, blamed, words):
     assert words in error.message
     assert (error.file, error.line) == (__file__, line_of(function, blamed))
     assert str(error).startswith(f"{__file__}:{error.line}:")
-    ours = [f for f in traceback.extract_tb(error.__traceback__) if "/kernelwright/" in f.filename]
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if pathlib.Path(f.filename).is_relative_to(PACKAGE)]
     assert len(ours) == 1 and error.__cause__ is None and error.__suppress_context__
 
 

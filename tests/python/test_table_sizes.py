@@ -53,7 +53,7 @@ def test_a_table_that_is_read_within_its_own_length_keeps_it():
 
 
 def test_a_proof_has_the_same_sizes(tmp_path):
-    """src/spec/problem.cpp knows them from the attention form."""
+    """src/operator/capture/problem.cpp knows them from the attention form."""
     run = call("make", ROOT / "examples/tree_bits.py", "--check", "quick", "--out", tmp_path / "made")
     assert run.returncode == 0, run.stderr
     proof = json.loads((tmp_path / "made/prove.json").read_text())

@@ -81,7 +81,7 @@ def test_the_ampere_class_text_has_tiles_with_more_registers_too(tmp_path):
 def test_a_window_of_the_ampere_class_text_starts_past_key_0(tmp_path):
     window = "s.masked_fill((i - j).abs() > 20, -torch.inf)"
     made, said = make(tmp_path, 256, 256, "f16", window, target="sm_89")
-    assert "if (n > keys.first) kw::copy_async" in (made / "kernel.cu").read_text()
+    assert "if (n > keys.first) kw::cp_async" in (made / "kernel.cu").read_text()
 
 
 def test_a_head_dimension_without_tiles_is_refused_with_those_that_have_them(tmp_path):

@@ -16,7 +16,7 @@ from kernelwright_cli import ROOT, assert_refused, call, write_spec
 FAKE = ROOT / "build/tests/fake_cuda"
 SPACE = {"axes": [{"BM": [384, 256], "CTAS": [2, 2]}, {"BN": [96, 64]}, {"PING_PONG": [False]},
                   {"Q_IN_REGISTERS": [False]}, {"STAGES": [2]}, {"Q_SLOTS": [2]}],
-         "first": [{"LOADER_REGISTERS": [24, 32], "WORKER_REGISTERS": [240, 160]}]}
+         "first": [{"LOADER_REGISTERS": [24, 32], "WARPGROUP_REGISTERS": [240, 160]}]}
 GPU = {"LD_LIBRARY_PATH": str(FAKE), "FAKE_CUDA_ATTENTION": "1"}
 
 

@@ -55,9 +55,9 @@ def test_a_picture_has_each_kept_run_and_each_tiles_class():
     cells = torch.zeros(16, 16, dtype=torch.bool)
     cells[:8, :8] = True
     cells[8, 3] = True
-    full, mixed = mask_picture.tiles(cells)
+    full, partial = mask_picture.tiles(cells)
     assert full.tolist() == [[True, False], [False, False]]
-    assert mixed.tolist() == [[False, False], [True, False]]
+    assert partial.tolist() == [[False, False], [True, False]]
     assert mask_picture.path([[False], [True]], 8) == "M0 12h8"
     assert 'stroke="#cfe8cf"' in mask_picture.picture("causal")
 

@@ -1,4 +1,4 @@
-"""The wheel, made by its real back end and installed into a clean virtual environment.
+"""The wheel for everybody (scripts/wheel), installed into a clean virtual environment.
 
 Only compiling is left out: KW_BUILT hands the wheel what the finished build of this tree installs by
 its own rules (packaging/from_build.cmake). The environment gets PyTorch and what it requires as links
@@ -23,19 +23,24 @@ VERSION = re.search(r"kernelwright VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").
 PROGRAMS = ["kernelwright", "kernelwright-prove", "kernelwright-tune-time"]
 
 
-def pip_wheel(folder, built):
-    return subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--no-index",
-         "--disable-pip-version-check", "-w", str(folder), "--config-settings", f"build-dir={folder}/cmake",
-         "--config-settings", f"cmake.define.KW_BUILT={built}"], text=True, capture_output=True)
+def write_wheel(folder, built):
+    return subprocess.run([ROOT / "scripts/wheel", "--built", built, folder], text=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    run = pip_wheel(folder, ROOT / "build")
+    run = write_wheel(folder, ROOT / "build")
     assert run.returncode == 0, run.stdout + run.stderr
     return next(folder.glob("*.whl"))
+
+
+def python_of(version):
+    """A Python of this version: pyenv's, or that on the PATH, where may stand a name with no Python behind it."""
+    for place in [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), shutil.which(f"python{version}")]:
+        if place and subprocess.run([place, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0:
+            return place
+    pytest.skip(f"no Python {version} with pip on this machine")
 
 
 def required(names):
@@ -89,7 +94,7 @@ def call(environment, *words, cwd):
 
 
 def test_the_wheel_says_what_it_is_and_carries_its_licence(wheel):
-    assert wheel.name == f"kernelwright-{VERSION}-py3-none-linux_x86_64.whl"
+    assert wheel.name == f"kernelwright-{VERSION}-py3-none-manylinux_2_34_x86_64.whl"
     with zipfile.ZipFile(wheel) as archive:
         info = f"kernelwright-{VERSION}.dist-info"
         metadata = archive.read(f"{info}/METADATA").decode()
@@ -102,14 +107,37 @@ def test_the_wheel_says_what_it_is_and_carries_its_licence(wheel):
     assert "TERMS AND CONDITIONS" in licence and "END OF TERMS AND CONDITIONS" in licence
 
 
-def test_the_programs_and_the_library_need_nothing_but_glibc(environment):
+def test_a_system_older_than_the_tag_is_refused(wheel):
+    """The tag is no wish: auditwheel finds a symbol that the system before it lacks."""
+    run = subprocess.run([sys.executable, "-m", "auditwheel", "repair", "--plat", "manylinux_2_31_x86_64", str(wheel)],
+                         text=True, capture_output=True, env={**os.environ, "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}"})
+    assert run.returncode != 0 and "too-recent versioned symbols" in run.stdout + run.stderr, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
+def test_every_python_that_it_is_for_takes_it(wheel, version, tmp_path):
+    """Into a folder of its own, without PyTorch: the programs start, the package is found."""
+    venv = tmp_path / "venv"
+    subprocess.run([python_of(version), "-m", "venv", str(venv)], check=True)
+    python = venv / "bin/python"
+    run = subprocess.run([python, "-m", "pip", "--disable-pip-version-check", "install", "--no-index", "--no-deps", str(wheel)],
+                         text=True, capture_output=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    run = subprocess.run([venv / "bin/kernelwright", "--version"], text=True, capture_output=True, cwd=tmp_path)
+    assert run.stdout == f"kernelwright {VERSION}\n", run.stderr
+    run = subprocess.run([python, "-c", "import kernelwright; print(kernelwright.__file__)"], text=True, capture_output=True,
+                         cwd=tmp_path)
+    assert str(venv) in run.stdout, run.stderr
+
+
+def test_the_programs_and_the_library_need_nothing_but_glibc_and_libgcc(environment):
     package = next(environment.glob("lib/python3*/site-packages/kernelwright"))
     files = [*(package / "bin").iterdir(), package / "lib/libkernelwright_launch.so"]
     assert len(files) == len(PROGRAMS) + 1
     for file in files:
         needed = subprocess.run(["readelf", "-d", file], text=True, capture_output=True, check=True).stdout
         needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", needed))
-        assert needed and needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, (file, needed)
+        assert needed and needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libgcc_s.so.1"}, (file, needed)
 
 
 def test_the_programs_are_on_the_path_and_say_their_version(environment, tmp_path):
@@ -164,6 +192,6 @@ def test_a_command_without_its_program_says_so(tmp_path):
 
 def test_a_folder_that_is_no_build_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
-    run = pip_wheel(tmp_path, tmp_path / "empty")
+    run = write_wheel(tmp_path, tmp_path / "empty")
     assert run.returncode != 0
     assert "has no cmake_install.cmake" in re.sub(r"\s+", " ", run.stdout + run.stderr)

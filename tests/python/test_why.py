@@ -74,26 +74,26 @@ def test_rates_give_what_the_tensor_cores_take():
 
 # ---- visits
 
-PROGRAM = """param BM = 128, BN = 32, WORKERS = 2, CTAS = 1
+PROGRAM = """param BM = 128, BN = 32, WARPGROUPS = 2, CTAS = 1
 record Keys: count, full, first
 def block_of(w: index) -> Block:
     return w % 3, 0, 0
 {functions}kernel attention_fwd, threads 384:
-    workers me from MATH, registers 240:
-        for u, w in deal(blocks, CTAS):
+    warpgroups me from MATH, registers 240:
+        for u, w in static_tiles(blocks, CTAS):
             let c = block_of(w)
-            let i0 = c.m * BM + (cta * WORKERS + me) * 64
+            let i0 = c.m * BM + (cta * WARPGROUPS + me) * 64
             let mine = key_blocks(c, i0, 64)
             let slope = slopes[c.h]
-            step weigh(n: i32, mixed: bool):
-                if mixed:
+            step weigh(n: i32, partial: bool):
+                if partial:
                     map_at s[i, j] = 0
-            step advance(n: i32, mixed: bool):
-                weigh(n, mixed)
+            step advance(n: i32, partial: bool):
+                weigh(n, partial)
             weigh(mine.count - 1, true)
-            for t, n in down(mine.count - 2, mine.full):
+            for t, n in range_down_counted(mine.count - 2, mine.full):
                 advance(n, true)
-            for t, n in down(min(mine.count - 1, mine.full) - 1, mine.first):
+            for t, n in range_down_counted(min(mine.count - 1, mine.full) - 1, mine.first):
                 advance(n, false)
 """
 CAUSAL = """def key_blocks(c: Block, i0: index, rows: index) -> Keys:
@@ -190,7 +190,7 @@ def listed(every=ALL):
 def test_what_a_prepass_lists_is_visited():
     program, found = listed()
     assert found["listed"] and found["needed"] == 3 + 6 + 3 + 2
-    # Rows 0..127: blocks 0 to 2 for both workers' rows, 3 to 5 for the second alone.
+    # Rows 0..127: blocks 0 to 2 for both warpgroups' rows, 3 to 5 for the second alone.
     assert [program.names["visits"][k] for k in range(4 + 6)] == [6, 0, 3, 6, 0, 1, 2, 3, 4, 5]
     assert found["visited"] == 3 + 6 + 3 + 5 and found["masked"] == found["visited"]
 

@@ -9,8 +9,8 @@
 //   # target: sm_75           (the laws of this target are asked, too)
 //   # base: attention_fwd
 //   # case: the tile is not transposed
-//   - gemm_async s = q_r @ k_s[t].T
-//   + gemm_async s = q_r @ v_r[t].T      # error[gemm_async.C1]: ...
+//   - wgmma s = q_r @ k_s[t].T
+//   + wgmma s = q_r @ v_r[t].T      # error[wgmma.C1]: ...
 //     accumulator s: real[64, BN]        # a line of the base, shown because it is blamed
 //   # module: a sketch
 //   level sketch
@@ -27,9 +27,10 @@
 #include <string>
 #include <vector>
 
+#include "in_clone.h"
 #include "support/files.h"
-#include "tl/laws.h"
-#include "tl/laws_target.h"
+#include "tl/laws/laws.h"
+#include "tl/laws/laws_target.h"
 #include "tl/program.h"
 
 namespace {
@@ -292,7 +293,7 @@ class Runner {
 
   // A kernel of the corpus, or the first case of a file of tests/tl.
   static Lines base(const std::string& name) {
-    const std::string tests = std::string(KW_SOURCE_DIR) + "/tests/";
+    const std::string tests = kw::in_clone() + "/tests/";
     for (const std::string& file : {"sm90_" + name, name + "_attention_fwd", name}) {
       const Lines corpus = split(read(tests + "corpus/" + file + ".tl"));
       if (!corpus.empty()) return corpus;

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "in_clone.h"
 #include "support/edits.h"
 #include "support/lines.h"
 #include "support/source.h"
@@ -40,7 +41,7 @@ inline std::string apply(const Edit& edit) {
 }
 
 inline std::string text_of(const std::string& name) {
-  const std::string tests = KW_SOURCE_DIR "/tests";
+  const std::string tests = in_clone("/tests");
   if (name == "full") return read_source(tests + "/corpus/sm90_attention_fwd.tl")->text;
   return apply(read_edit(tests + "/wrong/right/" + name + ".edit"));
 }

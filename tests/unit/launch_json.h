@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/launch.h"
+#include "runtime/launch/launch.h"
 
 namespace kw::runtime {
 
@@ -39,7 +39,7 @@ inline std::optional<LaunchSpec> read(const Json& json, Diagnostics& diagnostics
   return read_launch_spec(make_source("launch.json", json.dump(1)), diagnostics);
 }
 
-// 48 tiles of the output, in clusters of two thread blocks.
+// 48 tiles of the output, in clusters of two CTAs.
 inline Json in_clusters() {
   Json json = attention();
   json["cluster"] = 2;

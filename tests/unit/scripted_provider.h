@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/provider.h"
+#include "models/providers/provider.h"
 #include "propose/patch.h"
 
 namespace kw::test {

@@ -2,15 +2,16 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include "in_clone.h"
 #include "sketch/schedule.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::sketch {
 
 // The GPU of that name; for its first target where none is given.
 inline Machine machine_of(const std::string& gpu, const std::string& target = "") {
   Diagnostics d;
-  const auto found = timeline::find_gpu(KW_SOURCE_DIR "/gpus", gpu, d);
+  const auto found = timeline::find_gpu(in_clone("/gpus"), gpu, d);
   const auto m = found ? machine(*found, target, d) : std::nullopt;
   EXPECT_TRUE(m) << render(d);
   return *m;

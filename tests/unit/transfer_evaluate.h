@@ -29,7 +29,7 @@ std::map<std::string, double> fields_of(const tl::Program& program, const std::s
 bool has_function(const tl::Program& program, const std::string& def);
 
 // The condition under which the mask of the softmax step keeps a score; its reads are in `values`
-// through the lets of the math workers' loop, and those of the mask for the tile at i0 and key block
+// through the lets of the consumers' loop, and those of the mask for the tile at i0 and key block
 // n.
 double mask_keeps(const tl::Program& program, Values values);
 

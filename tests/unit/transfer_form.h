@@ -8,10 +8,18 @@
 // understood: dtype, dims (of q, as indices), output (its dims), heads, head_dim (of q and k, and
 // of v where it differs), queries, keys, epilogue, terms,
 // products, finite_mask, normaliser (sum or none), sink.
+//
+// After a line "norm x" or "norm x + residual" it is an RMS normalisation of [b, i, d], 128
+// columns, of which the function returns every output; then are understood: argument, columns, eps,
+// dtype, weight_dtype, and returns (y alone).
+//
+// A line "product" makes it a product of a[b, h, i, d] and b[b, h, d, j], of four heads and any K.
+// Then there are: a_dims, b_dims (indices), b_contiguous (which of them is, in memory), batches (B
+// and H), value, also_sums, only_sums.
 #pragma once
 #include <string>
 
-#include "spec/form.h"
+#include "operator/form.h"
 #include "transfer/transfer.h"
 
 namespace kw::transfer {
@@ -19,12 +27,20 @@ namespace kw::transfer {
 // Throws std::runtime_error for a line that it does not understand.
 spec::Form form_of(const std::string& text);
 
-// A target with the rows beside its kernel's text, of which so many were in vain.
-Target target_of(const std::string& name, int tried = 0);
+// A target with the rows beside its kernel's text, of which so many were in vain; none where there
+// is no such file.
+Target target_of(const std::string& name, int tried = 0, const std::string& tiles = "tiles.json");
 Target sm_90a(int tried = 0);
 // The kernel of tests/corpus/ for a target; for sm_75, which has none, that of tests/sm75/, which
-// is made from a sketch.
-tl::Program kernel_of(const std::string& target);
+// is made from a sketch. Of products: "gemm".
+tl::Program kernel_of(const std::string& target, const std::string& family = "attention_fwd");
+
+// What the rules of the form's family begin with: the corpus's program for a target, and its tiles.
+struct Start {
+  tl::Program kernel;
+  Target target;
+};
+Start start_of(const spec::Form& form, const std::string& target);
 
 // An expression over the form's arguments, or over any names if there is none.
 spec::ExprPtr expr_of(const std::string& text, const spec::Form* form = nullptr);

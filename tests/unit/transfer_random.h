@@ -2,7 +2,7 @@
 #pragma once
 #include <random>
 
-#include "spec/expr.h"
+#include "operator/expr/expr.h"
 
 namespace kw::transfer {
 

@@ -8,7 +8,7 @@
 
 #include "commands.h"
 #include "console.h"
-#include "models/utf8.h"
+#include "models/wire/utf8.h"
 #include "provider_options.h"
 
 namespace kw::cli {
@@ -36,7 +36,7 @@ std::optional<models::Request> request_of(const AskState& state, Diagnostics& d)
   if (schema) {
     request.schema = Json::parse(schema->text, nullptr, false);
     if (!request.schema.is_object()) {
-      d.error("ask.schema", {}, fmt::format("'{}' is no JSON object", state.schema));
+      d.error("ask.schema", {}, fmt::format("'{}' is not a JSON object", state.schema));
       return std::nullopt;
     }
   }

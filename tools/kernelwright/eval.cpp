@@ -13,10 +13,10 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/author.h"
-#include "driver/from_sketch.h"
-#include "driver/proposer.h"
-#include "driver/tiles.h"
+#include "driver/environment/author.h"
+#include "driver/environment/proposer.h"
+#include "driver/environment/tiles.h"
+#include "driver/start/from_sketch.h"
 #include "eval/cute.h"
 #include "lift/lift.h"
 #include "provider_options.h"
@@ -41,7 +41,7 @@ const std::vector<Asked>& questions() {
   return all;
 }
 
-struct State {
+struct EvalState {
   std::vector<std::string> specs, headers;
   std::string question;
   eval::Options options;
@@ -52,7 +52,7 @@ struct State {
 };
 
 // The question and its arms, filled in; false where the arms are of both, or of the other one.
-bool choose(State& state, Diagnostics& d) {
+bool choose(EvalState& state, Diagnostics& d) {
   auto& arms = state.options.arms;
   for (const Asked& q : questions()) {
     if (!state.question.empty() && q.who != state.question) continue;
@@ -71,7 +71,7 @@ bool choose(State& state, Diagnostics& d) {
 
 // One function after the other, in the arms that `converse` holds conversations in.
 using ForSpec = std::function<bool(const spec::Capture&, std::vector<eval::Measured>&)>;
-bool each_spec(const State& state, const driver::Tools& tools, const ForSpec& measure,
+bool each_spec(const EvalState& state, const driver::Tools& tools, const ForSpec& measure,
                std::vector<eval::Measured>& all, Diagnostics& d) {
   for (const std::string& spec : state.specs) {
     const auto capture = driver::open_spec(tools, {spec, "", "", "", {}}, d);
@@ -87,8 +87,8 @@ bool each_spec(const State& state, const driver::Tools& tools, const ForSpec& me
 }
 
 // Edits of an expert's kernel. False where something was reported. Throws models::ProviderError.
-bool measure_edits(const State& state, const driver::Tools& tools, std::vector<eval::Measured>& all,
-                   Diagnostics& d) {
+bool measure_edits(const EvalState& state, const driver::Tools& tools,
+                   std::vector<eval::Measured>& all, Diagnostics& d) {
   const auto templates = driver::find_templates(tools.home, d);
   const auto file = driver::corpus_kernel(tools.home, state.options.target, d);
   const auto tiles = driver::find_tiles(tools.home, "", d);
@@ -114,7 +114,7 @@ bool measure_edits(const State& state, const driver::Tools& tools, std::vector<e
 }
 
 // Kernels that nobody has written; likewise.
-bool measure_writing(const State& state, const driver::Tools& tools,
+bool measure_writing(const EvalState& state, const driver::Tools& tools,
                      std::vector<eval::Measured>& all, Diagnostics& d) {
   const auto texts = driver::find_author_texts(tools.home, d);
   const auto gpu = driver::gpu_for(tools.home, state.options.target, d);
@@ -138,7 +138,7 @@ bool measure_writing(const State& state, const driver::Tools& tools,
   return each_spec(state, tools, measure, all, d);
 }
 
-bool measure_all(State& state, std::vector<eval::Measured>& all, Diagnostics& d) {
+bool measure_all(EvalState& state, std::vector<eval::Measured>& all, Diagnostics& d) {
   const bool chosen = choose(state, d) && driver::known_target(state.options.target, d);
   const auto tools = chosen ? driver::find_tools(d) : std::nullopt;
   if (!tools) return false;
@@ -149,7 +149,7 @@ bool measure_all(State& state, std::vector<eval::Measured>& all, Diagnostics& d)
 }  // namespace
 
 void add_eval(CLI::App& app, Result& result) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<EvalState>();
   CLI::App* command = app.add_subcommand("eval",
                                          "Measure how often a model's changes of the expert's "
                                          "kernel pass, as CUDA and as TL, or what it "

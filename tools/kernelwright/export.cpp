@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/export_hf.h"
+#include "driver/export/export_hf.h"
 
 namespace kw::cli {
 

@@ -1,5 +1,5 @@
 // `kernelwright foreign lift` and `foreign lower`: kernels in nobody's vocabulary, through a model.
-#include "driver/foreign.h"
+#include "driver/export/foreign.h"
 
 #include <iostream>
 #include <memory>
@@ -11,14 +11,14 @@
 namespace kw::cli {
 namespace {
 
-struct State {
+struct ForeignState {
   driver::ForeignOptions options;
   models::Options provider;
   std::string transcript;
   Output output;
 };
 
-void add_common(CLI::App* command, State& state) {
+void add_common(CLI::App* command, ForeignState& state) {
   driver::ForeignOptions& options = state.options;
   command->add_option("--sources", options.sources, "the folder that the kernel's files lie in")
       ->required();
@@ -38,7 +38,7 @@ void add_common(CLI::App* command, State& state) {
 using Stage = driver::ForeignEnd (*)(const driver::ForeignOptions&, models::Provider&,
                                      Diagnostics&);
 
-int run(const State& state, Stage stage) {
+int run(const ForeignState& state, Stage stage) {
   Diagnostics diagnostics;
   std::unique_ptr<models::Provider> provider;
   try {
@@ -59,7 +59,7 @@ void add_foreign(CLI::App& app, Result& result) {
       "foreign", "Kernels that are not in our vocabulary, understood and changed by a model");
   group->require_subcommand(1);
 
-  auto lifting = std::make_shared<State>();
+  auto lifting = std::make_shared<ForeignState>();
   CLI::App* lift = group->add_subcommand(
       "lift", "A foreign kernel to a TL program that is checked; what an earlier run took is kept");
   lift->add_option("kernel", lifting->options.kernel, "KERNEL.json, its description")->required();
@@ -69,7 +69,7 @@ void add_foreign(CLI::App& app, Result& result) {
   add_common(lift, *lifting);
   lift->callback([lifting, &result] { result = run(*lifting, driver::lift_foreign); });
 
-  auto lowering = std::make_shared<State>();
+  auto lowering = std::make_shared<ForeignState>();
   CLI::App* lower = group->add_subcommand(
       "lower",
       "The change of a lifted program as a patch on the kernel's own files; exit 3 until "

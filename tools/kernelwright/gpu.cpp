@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/tools.h"
+#include "driver/environment/tools.h"
 #include "lift/lift.h"
 #include "lower/launch_plan.h"
 #include "support/process.h"

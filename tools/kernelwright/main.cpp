@@ -51,6 +51,10 @@ int main(int argc, char** argv) {
   kw::cli::add_ask(app, result);
   kw::cli::add_transcript(app, result);
   kw::cli::arrange_help(app);
+  if (argc == 1) {  // the name alone: show what there is
+    std::cerr << app.help();
+    return static_cast<int>(kw::Exit::bad_input);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,5 +1,5 @@
 // `kernelwright make`: all stages, live, of one specification or of several in turn.
-#include "driver/make.h"
+#include "driver/make/make.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/rebase.h"
+#include "driver/start/rebase.h"
 
 namespace kw::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "driver/make.h"
+#include "driver/make/make.h"
 #include "provider_options.h"
 
 namespace kw::cli {

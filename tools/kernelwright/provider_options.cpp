@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "models/provider_error.h"
+#include "models/providers/provider_error.h"
 #include "models/settings.h"
 
 namespace kw::cli {
@@ -46,7 +46,7 @@ void add_setting(CLI::App* command, const models::Setting& setting, Json& said) 
           name,
           [&said, key, name](const std::string& value) {
             said[key] = Json::parse(value, nullptr, false);
-            if (!said[key].is_object()) throw CLI::ValidationError(name, "is no JSON object");
+            if (!said[key].is_object()) throw CLI::ValidationError(name, "is not a JSON object");
           },
           setting.help);
       break;

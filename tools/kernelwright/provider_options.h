@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "console.h"
-#include "models/make_provider.h"
-#include "models/provider.h"
-#include "models/recorder.h"
+#include "models/providers/make_provider.h"
+#include "models/providers/provider.h"
+#include "models/providers/recorder.h"
 
 namespace kw::cli {
 

@@ -8,11 +8,11 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/tools.h"
-#include "runtime/driver_api.h"
+#include "driver/environment/tools.h"
+#include "runtime/launch/driver_api.h"
 #include "support/process.h"
-#include "tl/diff.h"
-#include "tl/laws.h"
+#include "tl/analysis/diff.h"
+#include "tl/laws/laws.h"
 
 namespace kw::cli {
 
@@ -49,7 +49,7 @@ void add_explain(CLI::App& app, Result& result) {
     Output output;
   };
   auto state = std::make_shared<State>();
-  CLI::App* command = app.add_subcommand("explain", "What a law says, e.g. explain gemm_async.C1");
+  CLI::App* command = app.add_subcommand("explain", "What a law says, e.g. explain wgmma.C1");
   command
       ->add_option("law", state->id,
                    "a law's number, a statement's word for all of its laws, or all")
@@ -64,7 +64,7 @@ void add_explain(CLI::App& app, Result& result) {
         found.push_back({{"law", law.id}, {"text", law.text}});
     if (found.empty()) {
       d.error("cli.law", {}, fmt::format("there is no law '{}'", state->id)).hint =
-          "laws are in docs/tl.md; a number looks like gemm_async.C1";
+          "laws are in docs/tl/statements.md; a number looks like wgmma.C1";
     } else if (state->output.json) {
       std::cout << nlohmann::json{{"laws", found}}.dump(1) << "\n";
     } else {

@@ -1,5 +1,5 @@
 // report: the page of a folder that make wrote, written again.
-#include "driver/report.h"
+#include "driver/make/report.h"
 
 #include <fmt/format.h>
 

@@ -9,22 +9,22 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/cpu_self_test.h"
-#include "driver/gpu_self_test.h"
+#include "driver/self_test/cpu_self_test.h"
+#include "driver/self_test/gpu_self_test.h"
 #include "support/self_test_record.h"
 #include "support/targets.h"
 
 namespace kw::cli {
 namespace {
 
-struct State {
+struct SelfTestState {
   driver::GpuSelfTestOptions gpu;
   std::string write;
   int step = 1;
   Output output;
 };
 
-Exit run_here(const State& state, Diagnostics& diagnostics) {
+Exit run_here(const SelfTestState& state, Diagnostics& diagnostics) {
   const auto home = driver::find_home(diagnostics);
   if (!home) return Exit::bad_input;
   const auto result = driver::run_cpu_self_test(
@@ -49,7 +49,7 @@ Exit run_here(const State& state, Diagnostics& diagnostics) {
   return passed ? Exit::holds : Exit::refuted;
 }
 
-Exit write_folder(const State& state, Diagnostics& diagnostics) {
+Exit write_folder(const SelfTestState& state, Diagnostics& diagnostics) {
   const bool known = driver::known_target(state.gpu.target, diagnostics);
   const auto tools = known ? driver::find_tools(diagnostics) : std::nullopt;
   const bool written =
@@ -62,7 +62,7 @@ Exit write_folder(const State& state, Diagnostics& diagnostics) {
 }  // namespace
 
 void add_self_test(CLI::App& app, Result& result) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<SelfTestState>();
   CLI::App* command = app.add_subcommand(
       "self-test",
       "Run planted bugs through check and keep the result for this build; with --write, compile "

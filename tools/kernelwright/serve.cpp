@@ -16,7 +16,7 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/home.h"
+#include "driver/environment/home.h"
 
 namespace kw::cli {
 namespace {

@@ -11,21 +11,21 @@
 #include "author/write.h"
 #include "commands.h"
 #include "console.h"
-#include "driver/author.h"
-#include "driver/home.h"
-#include "driver/tools.h"
-#include "models/provider_error.h"
+#include "driver/environment/author.h"
+#include "driver/environment/home.h"
+#include "driver/environment/tools.h"
+#include "models/providers/provider_error.h"
 #include "propose/anonymous.h"
 #include "proposer.h"
 #include "provider_options.h"
 #include "sketch/schedule.h"
 #include "sketch/size.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::cli {
 namespace {
 
-struct State {
+struct SketchState {
   std::string program, gpu, target, element;
   std::vector<std::string> params;
   Output output;
@@ -38,20 +38,20 @@ struct State {
   std::string scheduled;
 };
 
-void add_gpu(CLI::App* command, State& state) {
+void add_gpu(CLI::App* command, SketchState& state) {
   command->add_option("--gpu", state.gpu, "a file of gpus/, without .json")->required();
   command->add_option("--target", state.target,
                       "where the GPU runs several; default the first of its file");
 }
 
-void add_options(CLI::App* command, State& state, const char* what) {
+void add_options(CLI::App* command, SketchState& state, const char* what) {
   command->add_option("program", state.program, what)->required();
   add_gpu(command, state);
   command->add_option("--out", state.output.out, "file for the program");
   command->add_flag("--json", state.output.json, "machine-readable findings");
 }
 
-void add_asking(CLI::App* command, State& state) {
+void add_asking(CLI::App* command, SketchState& state) {
   const char* group = "Who proposes";
   command
       ->add_option("--attempts", state.limits.attempts,
@@ -72,7 +72,7 @@ void add_asking(CLI::App* command, State& state) {
   add_provider_options(command, state.provider);
 }
 
-std::optional<sketch::Machine> find_machine(const State& state, Diagnostics& d) {
+std::optional<sketch::Machine> find_machine(const SketchState& state, Diagnostics& d) {
   const auto home = driver::find_home(d);
   if (!home) return std::nullopt;
   const auto gpu = timeline::find_gpu((home->root / "gpus").string(), state.gpu, d);
@@ -80,7 +80,7 @@ std::optional<sketch::Machine> find_machine(const State& state, Diagnostics& d) 
   return sketch::machine(*gpu, state.target, d);
 }
 
-std::optional<tl::Program> read(const State& state, Diagnostics& d) {
+std::optional<tl::Program> read(const SketchState& state, Diagnostics& d) {
   const SourcePtr source = read_input(state.program, d);
   if (!source) return std::nullopt;
   auto program = tl::parse(source, d);
@@ -89,7 +89,7 @@ std::optional<tl::Program> read(const State& state, Diagnostics& d) {
 }
 
 // NAME=NUMBER
-bool read_params(const State& state, std::map<std::string, int64_t>& params, Diagnostics& d) {
+bool read_params(const SketchState& state, std::map<std::string, int64_t>& params, Diagnostics& d) {
   for (const std::string& text : state.params) {
     const size_t at = text.find('=');
     int64_t value = 0;
@@ -106,8 +106,8 @@ bool read_params(const State& state, std::map<std::string, int64_t>& params, Dia
 }
 
 // After a conversation: what nobody was asked for in vain, or all attempts and why none did.
-Result end(const State& state, const author::Conversation& talk, const std::string& what, bool good,
-           Diagnostics& d) {
+Result end(const SketchState& state, const author::Conversation& talk, const std::string& what,
+           bool good, Diagnostics& d) {
   if (good) {
     std::cerr << fmt::format("{}: model ({}): {}\n", what, talk.who(),
                              author::count_refusals(talk.attempts()));
@@ -126,8 +126,8 @@ Result end(const State& state, const author::Conversation& talk, const std::stri
 }
 
 // Tiles by whoever answers.
-Result size_by_model(const State& state, const sketch::Request& request, const tl::Program& program,
-                     Diagnostics& d) {
+Result size_by_model(const SketchState& state, const sketch::Request& request,
+                     const tl::Program& program, Diagnostics& d) {
   const auto home = driver::find_home(d);
   const auto texts = home ? driver::find_author_texts(*home, d) : std::nullopt;
   const auto sketch = texts ? sketch::with_parameters(program, request, d) : std::nullopt;
@@ -144,7 +144,7 @@ Result size_by_model(const State& state, const sketch::Request& request, const t
 }
 
 // A sketch by whoever answers.
-Result draw(const State& state) {
+Result draw(const SketchState& state) {
   Diagnostics d;
   const auto tools = driver::find_tools(d);
   const auto texts = tools ? driver::find_author_texts(tools->home, d) : std::nullopt;
@@ -169,7 +169,7 @@ Result draw(const State& state) {
   }
 }
 
-Result size(const State& state) {
+Result size(const SketchState& state) {
   Diagnostics d;
   const auto machine = find_machine(state, d);
   std::map<std::string, int64_t> params;
@@ -185,7 +185,7 @@ Result size(const State& state) {
   return finish(good ? Exit::holds : driver::exit_for(d), d, state.output);
 }
 
-Result schedule(const State& state) {
+Result schedule(const SketchState& state) {
   Diagnostics d;
   const auto machine = find_machine(state, d);
   const auto program = read(state, d);
@@ -200,7 +200,7 @@ Result schedule(const State& state) {
 }  // namespace
 
 void add_size(CLI::App& app, Result& result) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<SketchState>();
   CLI::App* command =
       app.add_subcommand("size", "Choose tiles and places for a sketch on a GPU (sketches/)");
   add_options(command, *state, "SKETCH.tl");
@@ -210,7 +210,7 @@ void add_size(CLI::App& app, Result& result) {
   command
       ->add_option("--proposer", state->who,
                    "passes: no model is asked. model: one is, through the options below; the tiles "
-                   "that it answers are held against the GPU and the laws")
+                   "that it answers are checked against the GPU and the laws")
       ->check(CLI::IsMember({"passes", "model"}))
       ->option_text("passes|model [passes]")
       ->group("Who proposes");
@@ -219,7 +219,7 @@ void add_size(CLI::App& app, Result& result) {
 }
 
 void add_sketch(CLI::App& app, Result& result) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<SketchState>();
   CLI::App* command = app.add_subcommand(
       "sketch", "Have a model write a sketch for a function, and check what the passes make of it");
   command
@@ -238,9 +238,9 @@ void add_sketch(CLI::App& app, Result& result) {
 }
 
 void add_schedule(CLI::App& app, Result& result) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<SketchState>();
   CLI::App* command = app.add_subcommand(
-      "schedule", "Make a sized program a kernel: workers, asynchronous copies, barriers");
+      "schedule", "Make a sized program a kernel: warpgroups, asynchronous copies, barriers");
   add_options(command, *state, "SIZED.tl");
   command->callback([state, &result] { result = schedule(*state); });
 }

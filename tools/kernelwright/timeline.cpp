@@ -7,16 +7,16 @@
 
 #include "commands.h"
 #include "console.h"
-#include "driver/home.h"
-#include "driver/tools.h"
+#include "driver/environment/home.h"
+#include "driver/environment/tools.h"
 #include "timeline/draw.h"
 #include "timeline/predict.h"
-#include "tl/laws.h"
+#include "tl/laws/laws.h"
 
 namespace kw::cli {
 namespace {
 
-struct State {
+struct TimelineState {
   std::string program, gpu = "h200", shape, perfetto, svg;
   bool rested = false;
   Output output;
@@ -57,19 +57,19 @@ std::string print(const timeline::Prediction& p, const timeline::Gpu& gpu) {
       100 * p.tail, p.kinds, p.simulated);
 }
 
-bool draw(const State& state, const tl::Program& program, const timeline::Gpu& gpu,
+bool draw(const TimelineState& state, const tl::Program& program, const timeline::Gpu& gpu,
           const timeline::Shape& shape, Diagnostics& d) {
   if (state.perfetto.empty() && state.svg.empty()) return true;
   const auto line = timeline::pipeline(program, gpu, shape, 2, d);
   if (!line) return false;
-  const std::string title = fmt::format(
-      "{} on {}: thread block 0, two blocks of the output, in cycles", state.program, gpu.name);
+  const std::string title =
+      fmt::format("{} on {}: CTA 0, two blocks of the output, in cycles", state.program, gpu.name);
   return (state.perfetto.empty() ||
           give({state.perfetto, false}, timeline::to_trace(*line, gpu.clock_mhz), d)) &&
          (state.svg.empty() || give({state.svg, false}, timeline::to_svg(*line, title), d));
 }
 
-Result run(const State& state) {
+Result run(const TimelineState& state) {
   Diagnostics d;
   const auto home = driver::find_home(d);
   std::optional<timeline::Gpu> gpu;
@@ -92,7 +92,7 @@ Result run(const State& state) {
 }  // namespace
 
 void add_timeline(CLI::App& app, Result& result) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<TimelineState>();
   CLI::App* command = app.add_subcommand(
       "timeline", "Predict a program's time on a GPU that need not be there; draw its pipeline");
   command->add_option("program", state->program, "PROGRAM.tl")->required();

@@ -1,5 +1,5 @@
 // `kernelwright tune`: which constants of a kernel are best on a GPU.
-#include "driver/tune.h"
+#include "driver/tune/tune.h"
 
 #include <algorithm>
 #include <memory>

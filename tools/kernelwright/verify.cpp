@@ -1,14 +1,14 @@
 // verify, certify and exact: whether a certificate still holds; what a GPU said, added to it; a
 // build for a GPU that must give the executor's very bits.
-#include "driver/verify.h"
+#include "driver/certificate/verify.h"
 
 #include <iostream>
 #include <memory>
 
 #include "commands.h"
 #include "console.h"
-#include "driver/certify.h"
-#include "driver/exact_build.h"
+#include "driver/certificate/certify.h"
+#include "driver/proof/exact_build.h"
 #include "support/files.h"
 
 namespace kw::cli {

@@ -3,10 +3,10 @@
 //   kernelwright-prove DIR [--seed N] [--cold | --warm] [--json] [--limit SECONDS]
 //   kernelwright-prove --self-test FOLDER
 //
-// DIR holds kernel.cubin, launch.json and prove.json (see src/runtime/prove_spec.h). Nothing else
-// is needed on the machine but the NVIDIA driver. A kernel may hang or break its context, so the
-// GPU is used by a child process, which launches and reads back; the parent kills it when a case
-// takes too long, and alone has the truth and decides (supervise.h).
+// DIR holds kernel.cubin, launch.json and prove.json (see src/runtime/prove/prove_spec.h). Nothing
+// else is needed on the machine but the NVIDIA driver. A kernel may hang or break its context, so
+// the GPU is used by a child process, which launches and reads back; the parent kills it when a
+// case takes too long, and alone has the truth and decides (supervise.h).
 //
 // A kernel that has no finding holds only if this program, with this driver, on this GPU, has
 // refuted every planted bug of a self-test (self_test.h); that is about thresholds, so it is not

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/launch_spec.h"
+#include "runtime/launch/launch_spec.h"
 
 namespace kw::prove {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 
-#include "runtime/prove.h"
+#include "runtime/prove/prove.h"
 
 namespace kw::prove {
 
@@ -22,7 +22,7 @@ struct Job {
 
 struct Listener {
   std::function<void(const nlohmann::json& machine)> machine;  // {gpu, driver}
-  std::function<void(const nlohmann::json& facts)> judged;     // those of runtime/prove.h
+  std::function<void(const nlohmann::json& facts)> judged;     // those of runtime/prove/prove.h
 };
 
 struct Supervised {

@@ -2,9 +2,9 @@
 //
 //   kernelwright-tune-time DIR [--out FILE] [--rounds N] [--limit SECONDS]
 //
-// DIR is what `kernelwright tune` wrote (runtime/tune_spec.h). Nothing else is needed on the
+// DIR is what `kernelwright tune` wrote (runtime/tune/spec.h). Nothing else is needed on the
 // machine but the NVIDIA driver. Writes DIR/times.json, or FILE, and prints the table. A candidate
-// may hang or break its context, so the GPU is used by a child process (runtime/tune_time.h); one
+// may hang or break its context, so the GPU is used by a child process (runtime/tune/time.h); one
 // that does is left out, and a new child times the others from the start. Exit codes: 0 timed, 1 no
 // candidate is right, 2 the input is at fault, 3 no GPU, 70 our own fault.
 #include <fmt/format.h>
@@ -16,8 +16,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "runtime/tune_choice.h"
-#include "runtime/tune_time.h"
+#include "runtime/tune/choice.h"
+#include "runtime/tune/time.h"
 #include "support/child.h"
 #include "support/files.h"
 

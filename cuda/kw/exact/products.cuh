@@ -1,4 +1,4 @@
-// Products of the small algebra (real.cuh): the statements of gemm.cuh and mma.cuh, done when they end.
+// Products of the small algebra (real.cuh): the statements of wgmma.cuh and mma.cuh, done when they end.
 // Tiles lie where they always do, and fragments are held by the threads that hold them for the tensor
 // cores: a thread computes the elements of its own accumulator, takes the left side from its row's
 // four lanes, and reads the right side from shared memory through the tile's own addresses.
@@ -64,57 +64,57 @@ KW_DEVICE void multiply(Accumulator<real, R, N>& acc, bool add, const Left& left
 }  // namespace detail
 
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
+KW_DEVICE void mma(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
   detail::multiply<K>(acc, false, detail::LeftTile<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b.tile});
 }
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
+KW_DEVICE void mma(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
   detail::multiply<K>(acc, false, detail::LeftOperand<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b.tile});
 }
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, N, K>& b) {
+KW_DEVICE void mma_add_transposed(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, N, K>& b) {
   detail::multiply<K>(acc, true, detail::LeftTile<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b});
 }
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
+KW_DEVICE void mma_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
   detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::RightTransposed<SharedTile<T, N, K>>{b});
 }
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
+KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
   detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::Right<SharedTile<T, K, N>>{b});
 }
 template <class T, int N, int K>
-KW_DEVICE void gemm_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, Transposed<SharedTile<T, N, K>> b) {
-  gemm(acc, a, b);
+KW_DEVICE void wgmma(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, Transposed<SharedTile<T, N, K>> b) {
+  mma(acc, a, b);
 }
 template <class T, int N, int K>
-KW_DEVICE void gemm_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a, Transposed<SharedTile<T, N, K>> b) {
-  gemm(acc, a, b);
+KW_DEVICE void wgmma(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a, Transposed<SharedTile<T, N, K>> b) {
+  mma(acc, a, b);
 }
 template <class T, int N, int K>
-KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, N>& b) {
-  gemm_add(acc, a, b);
+KW_DEVICE void wgmma_add(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, N>& b) {
+  mma_add(acc, a, b);
 }
 template <class T, int N, int K>
-KW_DEVICE void gemm_add_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a, const SharedTile<T, K, N>& b) {
+KW_DEVICE void wgmma_add(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a, const SharedTile<T, K, N>& b) {
   detail::multiply<K>(acc, true, detail::LeftTile<T, 64, K>{a}, detail::Right<SharedTile<T, K, N>>{b});
 }
 template <class T, int N, int K>
-KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
-                                         Transposed<SharedTile<T, N, K>> b) {
-  gemm_add_transposed(acc, a, b.tile);
+KW_DEVICE void wgmma_add_transposed(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                    Transposed<SharedTile<T, N, K>> b) {
+  mma_add_transposed(acc, a, b.tile);
 }
 template <class T, int N, int K>
-KW_DEVICE void gemm_add_transposed_async(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
-                                         Transposed<SharedTile<T, N, K>> b) {
-  gemm_add_transposed(acc, a, b.tile);
+KW_DEVICE void wgmma_add_transposed(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
+                                    Transposed<SharedTile<T, N, K>> b) {
+  mma_add_transposed(acc, a, b.tile);
 }
-template <int kPending> KW_DEVICE void wait_products() {}
+template <int kPending> KW_DEVICE void wgmma_wait_group() {}
 template <class T, int N, int K, int C>
-KW_DEVICE void gemm_add_columns_async(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
-                                      const SharedTile<T, K, C>& b, int column) {
+KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
+                                 const SharedTile<T, K, C>& b, int column) {
   detail::multiply<K>(acc, true, detail::LeftTile<T, 64, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
 }
-template <int kPending, class... Tiles> KW_DEVICE void wait_group(Tiles&...) {}
+template <int kPending, class... Tiles> KW_DEVICE void wgmma_wait(Tiles&...) {}
 
 }  // namespace kw

@@ -11,7 +11,7 @@
 // logarithm, whose first residue means nothing. Order, and functions of which nothing is used, are
 // arbitrary but fixed. -inf, +inf and undefined are three words that are no residues.
 //
-// The file is plain C++ but for KW_DEVICE: tests/unit/num_small.cpp holds it against src/num.
+// The file is plain C++ but for KW_DEVICE: tests/unit/num/small.cpp holds it against src/num.
 #pragma once
 #ifdef __CUDACC__
 #define KW_CALLED static __device__ __noinline__  // else a map of 64 exponentials compiles for a minute

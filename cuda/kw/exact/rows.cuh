@@ -19,13 +19,13 @@ template <int R, int C> KW_DEVICE void row_max(RowVector<real, R>& m, const Accu
     m.x[r] = max(a, detail::from_lane(a, 2));
   }
 }
-template <int R, int C> KW_DEVICE void row_sum(RowPartial<real, R>& l, const Accumulator<real, R, C>& t) {
+template <int R, int C> KW_DEVICE void row_sum(LaneSum<real, R>& l, const Accumulator<real, R, C>& t) {
 #pragma unroll 1
   for (int r = 0; r < R / 32; ++r)
 #pragma unroll 1
     for (int n = 0; n < C / 4; ++n) l.x[r] += t.x[t.in_row(r, n)];
 }
-template <int R> KW_DEVICE RowVector<real, R> total(const RowPartial<real, R>& l) {
+template <int R> KW_DEVICE RowVector<real, R> total(const LaneSum<real, R>& l) {
   RowVector<real, R> v;
 #pragma unroll 1
   for (int r = 0; r < R / 32; ++r) {
@@ -35,8 +35,8 @@ template <int R> KW_DEVICE RowVector<real, R> total(const RowPartial<real, R>& l
   return v;
 }
 template <int R, int C>
-KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Accumulator<real, R, C>& t,
-                     real, real scale) {
+KW_DEVICE bool online_max(RowVector<real, R>& m, RowVector<real, R>& factor, const Accumulator<real, R, C>& t,
+                          real, real scale) {
   const RowVector<real, R> old = m;
   row_max(m, t);
   bool raised = false;
@@ -47,20 +47,20 @@ KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Ac
   }
   return __any_sync(0xffffffffu, raised);
 }
-template <int R> KW_DEVICE void add(RowPartial<real, R>& l, const RowPartial<real, R>& p) {
+template <int R> KW_DEVICE void add(LaneSum<real, R>& l, const LaneSum<real, R>& p) {
 #pragma unroll 1
   for (int r = 0; r < R / 32; ++r) l.x[r] += p.x[r];
 }
 // Order means nothing here: one share in 64 is above any limit.
 template <int R>
-KW_DEVICE bool exceeds(const RowVector<real, R>& m, const RowPartial<real, R>& l, real) {
+KW_DEVICE bool any_exceeds(const RowVector<real, R>& m, const LaneSum<real, R>& l, real) {
   bool over = false;
 #pragma unroll 1
   for (int r = 0; r < R / 32; ++r) over |= l.x[r].bits % 64 == 0 || m.x[r] == minus_infinity;
   return __any_sync(0xffffffffu, over);
 }
 
-template <int R> KW_DEVICE bool differs(const RowVector<real, R>& f, real v) {
+template <int R> KW_DEVICE bool any_differs(const RowVector<real, R>& f, real v) {
   bool other = false;
 #pragma unroll 1
   for (int r = 0; r < R / 32; ++r) other |= f.x[r] != v;

@@ -1,11 +1,11 @@
-// Copies by all threads of whole workers, 16 bytes a thread at a time, of a tile of a tensor with
+// Copies by all threads of whole warpgroups, 16 bytes a thread at a time, of a tile of a tensor with
 // strides. Since Ampere they are asked for (cp.async): what was asked for between two commits comes
 // together, and a wait names how many of the latest commits may still be under way. Before (sm_75) they
 // go through the threads' registers, and are done when the statement is (copy_in).
 //
-//   kw::copy_async<WORKERS>(args.k, {b, g, n * BN}, shared.k_s[t]);
-//   kw::commit_copies();
-//   kw::wait_copies<0>();                this thread's part has come
+//   kw::cp_async<WARPGROUPS>(args.k, {b, g, n * BN}, shared.k_s[t]);
+//   kw::cp_async_commit();
+//   kw::cp_async_wait<0>();                this thread's part has come
 //   kw::sync_block();                    and everybody's
 #pragma once
 #include "../ptx/mma.cuh"
@@ -14,11 +14,11 @@
 namespace kw {
 
 namespace detail {
-// How kWorkers workers share out a tile: eight threads take the 128 bytes of a row of a panel, and a
+// How kWarpgroups warpgroups share out a tile: eight threads take the 128 bytes of a row of a panel, and a
 // thread takes the same place in every panel.
-template <int kWorkers> struct Share {
-  static constexpr int rows = kWorkers * 16;  // that all threads take at once
-  const u32 thread = ptx::thread_index() % (kWorkers * 128);
+template <int kWarpgroups> struct Share {
+  static constexpr int rows = kWarpgroups * 16;  // that all threads take at once
+  const u32 thread = ptx::thread_index() % (kWarpgroups * 128);
   const int row = thread / 8, chunk = thread % 8;
 };
 // The coordinates are not negative; as u32 they need no sign of 64 bits.
@@ -28,11 +28,11 @@ KW_DEVICE T* row_of(const Tensor<T, Dims...>& t, Coords at, int row) {
 }
 }  // namespace detail
 
-// By all threads of kWorkers workers: one worker, or the block. Rows past the tensor's end are zero.
+// By all threads of kWarpgroups warpgroups: one warpgroup, or the block. Rows past the tensor's end are zero.
 // Rows start at multiples of 16 bytes and are contiguous.
-template <int kWorkers, class T, char... Dims, int R, int C>
-KW_DEVICE void copy_async(const Tensor<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to) {
-  const detail::Share<kWorkers> mine;
+template <int kWarpgroups, class T, char... Dims, int R, int C>
+KW_DEVICE void cp_async(const Tensor<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to) {
+  const detail::Share<kWarpgroups> mine;
   const T* src = detail::row_of(from, at, mine.row) + mine.chunk * 8;
   const u32 dst = to.chunk(mine.row, mine.chunk);
 #pragma unroll
@@ -46,10 +46,10 @@ KW_DEVICE void copy_async(const Tensor<const T, Dims...>& from, Coords at, Share
   }
 }
 // The same of e4m3, 8 bytes a thread at a time: a thread brings what it converts.
-template <int kWorkers, char... Dims, int R, int C>
-KW_DEVICE void copy_async(const Tensor<const e4m3, Dims...>& from, Coords at, SharedTile<e4m3, R, C>& to) {
+template <int kWarpgroups, char... Dims, int R, int C>
+KW_DEVICE void cp_async(const Tensor<const e4m3, Dims...>& from, Coords at, SharedTile<e4m3, R, C>& to) {
   using Tile = SharedTile<e4m3, R, C>;
-  const detail::Share<kWorkers> mine;
+  const detail::Share<kWarpgroups> mine;
   const e4m3* src = detail::row_of(from, at, mine.row) + mine.chunk * 8;
   const u32 dst = to.chunk(mine.row, mine.chunk);
 #pragma unroll
@@ -64,9 +64,9 @@ KW_DEVICE void copy_async(const Tensor<const e4m3, Dims...>& from, Coords at, Sh
 }
 // The same for a tile that is part of wider rows. Rows and columns past the tensor's end are zero; the
 // tensor's columns and the tile's first column are multiples of 8.
-template <int kWorkers, class T, char... Dims, int R, int C>
-KW_DEVICE void copy_tile_async(const Tensor<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to) {
-  const detail::Share<kWorkers> mine;
+template <int kWarpgroups, class T, char... Dims, int R, int C>
+KW_DEVICE void cp_async_tile(const Tensor<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to) {
+  const detail::Share<kWarpgroups> mine;
   const int column = at.column + mine.chunk * 8;
   const T* src = detail::row_of(from, {at.batch, at.head, at.row}, mine.row) + column;
   const u32 dst = to.chunk(mine.row, mine.chunk);
@@ -82,9 +82,9 @@ KW_DEVICE void copy_tile_async(const Tensor<const T, Dims...>& from, TileCoords 
     src += mine.rows * from.stride[2];
   }
 }
-KW_DEVICE void commit_copies() { ptx::cp_async_commit(); }
+KW_DEVICE void cp_async_commit() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
-template <int kPending> KW_DEVICE void wait_copies() { ptx::cp_async_wait<kPending>(); }
+template <int kPending> KW_DEVICE void cp_async_wait() { ptx::cp_async_wait<kPending>(); }
 
 #ifndef KW_EXACT
 namespace detail {
@@ -95,12 +95,12 @@ KW_DEVICE u32 widened(bf16, u32 two) {
   return ptx::pack(bf16{}, from_word(f16{}, both, 0), from_word(f16{}, both, 1));
 }
 }  // namespace detail
-// By the workers that copied `from`, when each thread's own copies have come: every thread converts
+// By the warpgroups that copied `from`, when each thread's own copies have come: every thread converts
 // what it has copied itself. After a sync the others may read.
-template <int kWorkers, class T, int R, int C>
-KW_DEVICE void widen(const SharedTile<e4m3, R, C>& from, SharedTile<T, R, C>& to) {
+template <int kWarpgroups, class T, int R, int C>
+KW_DEVICE void upcast(const SharedTile<e4m3, R, C>& from, SharedTile<T, R, C>& to) {
   using Tile = SharedTile<e4m3, R, C>;
-  const detail::Share<kWorkers> mine;
+  const detail::Share<kWarpgroups> mine;
   const u32 src = from.chunk(mine.row, mine.chunk), dst = to.chunk(mine.row, mine.chunk);
 #pragma unroll
   for (int r = 0; r < R; r += mine.rows) {
@@ -117,14 +117,14 @@ KW_DEVICE void widen(const SharedTile<e4m3, R, C>& from, SharedTile<T, R, C>& to
 }
 #endif
 
-// By all threads of kWorkers workers: one worker, or the block. This thread's part is in shared memory
+// By all threads of kWarpgroups warpgroups: one warpgroup, or the block. This thread's part is in shared memory
 // when it returns; after a sync those of the others too. Rows past the tensor's end are zero. Rows
 // start at multiples of 16 bytes and are contiguous. Loads are asked for kAtOnce at a time, so that
 // memory's latency is waited for once for all of them, and no more, for the registers.
-template <int kWorkers, class T, char... Dims, int R, int C>
+template <int kWarpgroups, class T, char... Dims, int R, int C>
 KW_DEVICE void copy_in(const Tensor<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to) {
   static_assert(C % 64 == 0, "whole panels of 64 columns");
-  const detail::Share<kWorkers> mine;
+  const detail::Share<kWarpgroups> mine;
   const T* src = detail::row_of(from, at, mine.row) + mine.chunk * 8;
   const u32 dst = to.chunk(mine.row, mine.chunk);
   constexpr int panels = C / 64, kAtOnce = 8 / panels > 0 ? 8 / panels : 1;  // rows
@@ -148,10 +148,10 @@ KW_DEVICE void copy_in(const Tensor<const T, Dims...>& from, Coords at, SharedTi
   }
 }
 
-// The same for a tile that is part of wider rows, as copy_tile_async.
-template <int kWorkers, class T, char... Dims, int R, int C>
+// The same for a tile that is part of wider rows, as cp_async_tile.
+template <int kWarpgroups, class T, char... Dims, int R, int C>
 KW_DEVICE void copy_tile_in(const Tensor<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to) {
-  const detail::Share<kWorkers> mine;
+  const detail::Share<kWarpgroups> mine;
   const int column = at.column + mine.chunk * 8;
   const T* src = detail::row_of(from, {at.batch, at.head, at.row}, mine.row) + column;
   const u32 dst = to.chunk(mine.row, mine.chunk);
@@ -177,11 +177,11 @@ KW_DEVICE void copy_tile_in(const Tensor<const T, Dims...>& from, TileCoords at,
   }
 }
 
-// By all threads of kWorkers workers, after a sync with who wrote the tile: to global memory, 16 bytes
+// By all threads of kWarpgroups warpgroups, after a sync with who wrote the tile: to global memory, 16 bytes
 // a thread at a time. Rows past the end are not written.
-template <int kWorkers, class T, char... Dims, int R, int C>
+template <int kWarpgroups, class T, char... Dims, int R, int C>
 KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...>& to, Coords at) {
-  const detail::Share<kWorkers> mine;
+  const detail::Share<kWarpgroups> mine;
   T* dst = detail::row_of(to, at, mine.row) + mine.chunk * 8;
   const u32 src = from.chunk(mine.row, mine.chunk);
 #pragma unroll
@@ -193,10 +193,10 @@ KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...
     dst += mine.rows * to.stride[2];
   }
 }
-// The same for a tile that is part of wider rows, as copy_tile_async.
-template <int kWorkers, class T, char... Dims, int R, int C>
+// The same for a tile that is part of wider rows, as cp_async_tile.
+template <int kWarpgroups, class T, char... Dims, int R, int C>
 KW_DEVICE void copy_tile_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...>& to, TileCoords at) {
-  const detail::Share<kWorkers> mine;
+  const detail::Share<kWarpgroups> mine;
   const int column = at.column + mine.chunk * 8;
   T* dst = detail::row_of(to, {at.batch, at.head, at.row}, mine.row) + column;
   const u32 src = from.chunk(mine.row, mine.chunk);

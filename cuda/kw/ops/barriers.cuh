@@ -1,7 +1,7 @@
 // Barriers: initialising, waiting, arriving. wait(b[t]) passes when the t-th use is complete;
 // wait_free(b[t]) when the use of the same slot before it is, at once for the first uses of a ring.
 #pragma once
-#include "workers.cuh"
+#include "warpgroups.cuh"
 namespace kw {
 
 namespace detail {
@@ -27,7 +27,7 @@ template <class... Barrier> KW_DEVICE void init(Barrier&... barriers) {
 KW_DEVICE void wait(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase); }
 KW_DEVICE void wait_free(BarrierUse b) { ptx::mbarrier_wait(b.address, b.phase ^ 1); }
 // One arrival a warp, by its first lane for all: the warp must have converged, as it has after every
-// aligned instruction (ldmatrix, wgmma, a wait_group). At a cluster's barrier it arrives in every
+// aligned instruction (ldmatrix, wgmma, a wgmma_wait). At a cluster's barrier it arrives in every
 // CTA, lane r in CTA r.
 template <int kCtas> KW_DEVICE void arrive(ClusterBarrierUse<kCtas> b) {
   const u32 lane = threadIdx.x % 32;

@@ -12,16 +12,16 @@ constexpr u64 evict_first = 0x12F0000000000000ull, evict_last = 0x14F00000000000
 // By one thread. Arrives at the barrier once with the tile's bytes announced; the use completes
 // when they have come. Rows and columns past the tensor's end are zero.
 template <class T, char... Dims, int R, int C>
-KW_DEVICE void load_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
-                          BarrierUse full, u64 hint) {
+KW_DEVICE void tma_load(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
+                        BarrierUse full, u64 hint) {
   ptx::mbarrier_arrive_expect(full.address, SharedTile<T, R, C>::bytes);
   ptx::tma_load(to.address(), &from.map, full.address, at.batch, at.head, at.row, hint);
 }
 // The same of a tile that is part of wider rows: 64 columns at a time, from a multiple of 8 on. Rows and
 // columns past the tensor's end are zero, and their bytes count too.
 template <class T, char... Dims, int R, int C>
-KW_DEVICE void load_tile_async(const TensorMap<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to,
-                               BarrierUse full, u64 hint) {
+KW_DEVICE void tma_load_tile(const TensorMap<const T, Dims...>& from, TileCoords at, SharedTile<T, R, C>& to,
+                             BarrierUse full, u64 hint) {
   using Tile = SharedTile<T, R, C>;
   static_assert(Tile::panel == 64, "whole panels of 64 columns");
   ptx::mbarrier_arrive_expect(full.address, Tile::bytes);
@@ -35,10 +35,10 @@ KW_DEVICE void load_tile_async(const TensorMap<const T, Dims...>& from, TileCoor
 // read from L2 once for all of them. Each CTA's own barrier waits for the whole tile. The slot must
 // be free in every CTA.
 template <int kCtas, class T, char... Dims, int R, int C>
-KW_DEVICE void multicast_async(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
-                               BarrierUse full, u64 hint) {
+KW_DEVICE void tma_load_multicast(const TensorMap<const T, Dims...>& from, Coords at, SharedTile<T, R, C>& to,
+                                  BarrierUse full, u64 hint) {
   using Tile = SharedTile<T, R, C>;
-  if constexpr (kCtas == 1) return load_async(from, at, to, full, hint);
+  if constexpr (kCtas == 1) return tma_load(from, at, to, full, hint);
   constexpr bool by_panels = Tile::panels % kCtas == 0;
   constexpr int rows = by_panels ? R : R / kCtas, copies = by_panels ? 1 : Tile::panels;
   static_assert(by_panels || R % (8 * kCtas) == 0, "parts of equal size");
@@ -51,16 +51,16 @@ KW_DEVICE void multicast_async(const TensorMap<const T, Dims...>& from, Coords a
                             full.address, at.batch, at.head, at.row + row, first + p, hint,
                             (1 << kCtas) - 1);
 }
-// By one thread, after publish() by the writers and a sync: as many of the tile's columns as the tensor
+// By one thread, after fence_async() by the writers and a sync: as many of the tile's columns as the tensor
 // has. Rows past the end are not written.
 template <class T, char... Dims, int R, int C>
-KW_DEVICE void store_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {
+KW_DEVICE void tma_store(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, Coords at) {
   ptx::tma_store(&to.map, from.address(), at.batch, at.head, at.row);
   ptx::tma_store_commit();
 }
 // The same to a tensor whose rows are wider. Rows and columns past the end are not written.
 template <class T, char... Dims, int R, int C>
-KW_DEVICE void store_tile_async(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, TileCoords at) {
+KW_DEVICE void tma_store_tile(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, TileCoords at) {
   using Tile = SharedTile<T, R, C>;
   static_assert(Tile::panel == 64, "whole panels of 64 columns");
 #pragma unroll
@@ -70,10 +70,10 @@ KW_DEVICE void store_tile_async(const SharedTile<T, R, C>& from, const TensorMap
   ptx::tma_store_commit();
 }
 // By the thread that stored: shared memory may be written again / global memory is written.
-KW_DEVICE void wait_store_read() { ptx::tma_store_wait_read(); }
-KW_DEVICE void wait_store() { ptx::tma_store_wait(); }
+KW_DEVICE void tma_store_wait_read() { ptx::tma_store_wait_read(); }
+KW_DEVICE void tma_store_wait() { ptx::tma_store_wait(); }
 // Shared stores of this warp before it are seen by the copy engine after the next sync or arrival.
-KW_DEVICE void publish() {
+KW_DEVICE void fence_async() {
   ptx::fence_async_proxy();
   __syncwarp();
 }

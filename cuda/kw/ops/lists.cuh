@@ -1,6 +1,6 @@
 // The pre-pass: which key blocks are visited for some query rows, where the data says so.
 //
-// A thread block writes one list. Its warps take key blocks in turn, and all lanes of a warp compute
+// A CTA writes one list. Its warps take key blocks in turn, and all lanes of a warp compute
 // the same about one of them, but that each reads a part of the elements that `least` and `greatest`
 // are asked for. Classes go through shared memory, a chunk of key blocks at a time, and one warp
 // puts the numbers one behind the other.

@@ -222,7 +222,7 @@ KW_DEVICE void map_rows(V<real, R>& t, F f, const Vs&... v) {
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) t.x[r] = f(t.x[r], v.x[r]...);
 }
-// What f says at each of the worker's rows, of which i0 is the first.
+// What f says at each of the warpgroup's rows, of which i0 is the first.
 template <class T, int R, class F> KW_DEVICE void set_rows(RowVector<T, R>& t, int i0, F f) {
   const int i = i0 + Accumulator<real, R, 16>::thread_row();
   decltype(f(0)) said[R / 32];
@@ -311,7 +311,7 @@ KW_DEVICE void set_tile(Operand<bool, R, C>& t, Origin at, F row_of) {
 
 // From accumulator to operand, rounding to its type, to nearest even.
 template <class T, int R, int C>
-KW_DEVICE void reshape(Operand<T, R, C>& p, const Accumulator<real, R, C>& s) {
+KW_DEVICE void to_operand(Operand<T, R, C>& p, const Accumulator<real, R, C>& s) {
 #pragma unroll
   for (int n = 0; n < p.count; ++n) p.x[n] = ptx::pack(T{}, s.x[2 * n], s.x[2 * n + 1]);
 }

@@ -1,6 +1,6 @@
 // Products that each warp issues for its own 16 rows of every 64 (mma, sm_75 and later): done, for the
 // text, when the statement is. The right operand is read from shared memory; what is read of it once
-// serves all the rows that a warp has, so a worker of 128 rows reads half as much for each as one of
+// serves all the rows that a warp has, so a warpgroup of 128 rows reads half as much for each as one of
 // 64.
 #pragma once
 #include "../ptx/mma.cuh"
@@ -74,25 +74,25 @@ KW_DEVICE void multiply_transposed(Accumulator<real, R, N>& acc, const Left& fro
 
 // acc = a @ b.T: a [R, K] in shared memory or in registers, b [N, K] in shared memory.
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
+KW_DEVICE void mma(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
   detail::multiply_transposed<2, false>(acc, detail::left(a), b.tile);
 }
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
+KW_DEVICE void mma(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, Transposed<SharedTile<T, N, K>> b) {
   detail::multiply_transposed<K / 16, false>(acc, detail::left(a), b.tile);  // registers have constant numbers
 }
-// acc += a @ b.T: as gemm, on what is there.
+// acc += a @ b.T: as mma, on what is there.
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, N, K>& b) {
+KW_DEVICE void mma_add_transposed(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, N, K>& b) {
   detail::multiply_transposed<2, true>(acc, detail::left(a), b);
 }
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
+KW_DEVICE void mma_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
   detail::multiply_transposed<K / 16, true>(acc, detail::left(a), b);
 }
 // acc += a @ b: a [R, K] in registers, b [K, N] in shared memory.
 template <class T, int R, int N, int K>
-KW_DEVICE void gemm_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
+KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
   const int lane = ptx::thread_index() % 32;
   const detail::LanePlace<T, K, N> place(b, lane % 16, lane / 16);
 #pragma unroll

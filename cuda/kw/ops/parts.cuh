@@ -1,17 +1,17 @@
-// Sums of rows whose columns are shared out among thread blocks: each leaves the sum of its part in a
+// Sums of rows whose columns are shared out among CTAs: each leaves the sum of its part in a
 // scratch, and a pass behind the kernel adds up the parts.
 //
-//   kw::store_part(total_r, args.parts, part, i0, args.M);           a worker, for its rows of a tile
+//   kw::store_part(total_r, args.parts, part, i0, args.M);           a warpgroup, for its rows of a tile
 //   kw::add_parts(args.parts, args.columns, w, args.sums);           the threads of the pass
 //
-// Nothing is added across thread blocks, so the order of the additions is always the same. A part has one
+// Nothing is added across CTAs, so the order of the additions is always the same. A part has one
 // value for each row, rows of neighbouring threads next to each other.
 #pragma once
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
 namespace kw {
 
-// A thread among those of all thread blocks.
+// A thread among those of all CTAs.
 struct Thread {
   int index, count;
 };

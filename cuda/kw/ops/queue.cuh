@@ -1,13 +1,13 @@
 // Blocks of the output and who works on them. Blocks that are all alike are dealt out in turn:
 //
-//   for (auto [u, w] : kw::deal<CTAS>(count))               everybody
+//   for (auto [u, w] : kw::static_tiles<CTAS>(count))               everybody
 //
 // Others come from a queue: one thread draws block numbers from a counter in global memory and
 // offers each to everybody, and they take them in the same order:
 //
-//   kw::offer(shared.work, args.counter, count);            one thread, which does nothing else
-//   for (auto [u, w] : kw::take(shared.work, count))        another single thread
-//   for (auto [u, w] : kw::take_warp(shared.work, count))   every warp of a worker
+//   kw::schedule_tiles(shared.work, args.counter, count);            one thread, which does nothing else
+//   for (auto [u, w] : kw::dynamic_tiles(shared.work, count))        another single thread
+//   for (auto [u, w] : kw::dynamic_tiles_warp(shared.work, count))   every warp of a warpgroup
 //
 // u counts the blocks that this cluster has worked on, w is the block's number. A cluster's first
 // block is its own number; a queue draws the next while this one is worked on, and the first number
@@ -24,9 +24,9 @@ struct BlockUse {
 struct QueueEnd {};
 
 namespace detail {
-struct Deal {
+struct StaticTiles {
   int count, u, w, step;
-  KW_DEVICE Deal begin() const { return *this; }
+  KW_DEVICE StaticTiles begin() const { return *this; }
   KW_DEVICE QueueEnd end() const { return {}; }
   KW_DEVICE bool operator!=(QueueEnd) const { return w < count; }
   KW_DEVICE BlockUse operator*() const { return {u, w}; }
@@ -57,10 +57,10 @@ template <int N, int kTakers, int kCtas> KW_DEVICE void give_back(Queue<N, kTake
   else
     ptx::mbarrier_arrive_there(ptx::shared_address_in(free, 0));
 }
-template <int N, int kTakers, int kCtas, bool kWarp> struct Take {
+template <int N, int kTakers, int kCtas, bool kWarp> struct DynamicTiles {
   Queue<N, kTakers, kCtas>& queue;
   int count, u, w;
-  KW_DEVICE Take begin() const { return *this; }
+  KW_DEVICE DynamicTiles begin() const { return *this; }
   KW_DEVICE QueueEnd end() const { return {}; }
   KW_DEVICE bool operator!=(QueueEnd) {
     wait(queue.full[u]);
@@ -74,11 +74,11 @@ template <int N, int kTakers, int kCtas, bool kWarp> struct Take {
 };
 }  // namespace detail
 
-template <int kCtas> KW_DEVICE detail::Deal deal(int count) {
+template <int kCtas> KW_DEVICE detail::StaticTiles static_tiles(int count) {
   return {count, 0, int(blockIdx.x) / kCtas, int(gridDim.x) / kCtas};
 }
 template <int N, int kTakers, int kCtas>
-KW_DEVICE void offer(Queue<N, kTakers, kCtas>& queue, Workspace<2> counter, int count) {
+KW_DEVICE void schedule_tiles(Queue<N, kTakers, kCtas>& queue, Workspace<2> counter, int count) {
   if (kCtas > 1 && ptx::cta_rank() != 0) return;
   const int step = gridDim.x / kCtas;
   int w = blockIdx.x / kCtas;
@@ -92,11 +92,11 @@ KW_DEVICE void offer(Queue<N, kTakers, kCtas>& queue, Workspace<2> counter, int 
   if (atomicInc(counter.words + 1, step - 1) == step - 1) atomicExch(counter.words, 0);
 }
 template <int N, int kTakers, int kCtas>
-KW_DEVICE detail::Take<N, kTakers, kCtas, false> take(Queue<N, kTakers, kCtas>& queue, int count) {
+KW_DEVICE detail::DynamicTiles<N, kTakers, kCtas, false> dynamic_tiles(Queue<N, kTakers, kCtas>& queue, int count) {
   return {queue, count, 0, 0};
 }
 template <int N, int kTakers, int kCtas>
-KW_DEVICE detail::Take<N, kTakers, kCtas, true> take_warp(Queue<N, kTakers, kCtas>& queue, int count) {
+KW_DEVICE detail::DynamicTiles<N, kTakers, kCtas, true> dynamic_tiles_warp(Queue<N, kTakers, kCtas>& queue, int count) {
   return {queue, count, 0, 0};
 }
 

@@ -8,7 +8,7 @@
 #include "../tile/tensors.cuh"
 namespace kw {
 
-// A warp among those of all thread blocks.
+// A warp among those of all CTAs.
 struct Warp {
   int index, count;
 };

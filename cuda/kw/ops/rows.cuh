@@ -19,7 +19,7 @@ template <int R, int C> KW_DEVICE void row_max(RowVector<real, R>& m, const Accu
   }
 }
 // l += sum of the row, each lane its share.
-template <int R, int C> KW_DEVICE void row_sum(RowPartial<real, R>& l, const Accumulator<real, R, C>& t) {
+template <int R, int C> KW_DEVICE void row_sum(LaneSum<real, R>& l, const Accumulator<real, R, C>& t) {
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
     real a = l.x[r] + t.x[t.in_row(r, 0)], b = t.x[t.in_row(r, 1)];
@@ -32,11 +32,11 @@ template <int R, int C> KW_DEVICE void row_sum(RowPartial<real, R>& l, const Acc
   }
 }
 // l += p, each lane its share.
-template <int R> KW_DEVICE void add(RowPartial<real, R>& l, const RowPartial<real, R>& p) {
+template <int R> KW_DEVICE void add(LaneSum<real, R>& l, const LaneSum<real, R>& p) {
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) l.x[r] += p.x[r];
 }
-template <int R> KW_DEVICE RowVector<real, R> total(const RowPartial<real, R>& l) {
+template <int R> KW_DEVICE RowVector<real, R> total(const LaneSum<real, R>& l) {
   RowVector<real, R> v;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
@@ -53,8 +53,8 @@ template <int R> KW_DEVICE RowVector<real, R> total(const RowPartial<real, R>& l
 // The common case costs one three-way integer maximum for two scores: the bits of non-negative
 // floats are ordered like integers, and those of negative ones lie below them.
 template <int R, int C>
-KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Accumulator<real, R, C>& t,
-                     real slack, real scale) {
+KW_DEVICE bool online_max(RowVector<real, R>& m, RowVector<real, R>& factor, const Accumulator<real, R, C>& t,
+                          real slack, real scale) {
   bool over = false;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
@@ -82,7 +82,7 @@ KW_DEVICE bool raise(RowVector<real, R>& m, RowVector<real, R>& factor, const Ac
 // Whether some row of the warp needs another reference than m: it has none yet, or a lane's share of
 // exponentials that were taken relative to it is above limit (or no number). Alike in every lane.
 template <int R>
-KW_DEVICE bool exceeds(const RowVector<real, R>& m, const RowPartial<real, R>& l, real limit) {
+KW_DEVICE bool any_exceeds(const RowVector<real, R>& m, const LaneSum<real, R>& l, real limit) {
   bool over = false;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) over |= !(l.x[r] <= limit) || m.x[r] == minus_infinity;
@@ -90,7 +90,7 @@ KW_DEVICE bool exceeds(const RowVector<real, R>& m, const RowPartial<real, R>& l
 }
 
 // Whether some row of the warp has another value than v. Alike in every lane.
-template <int R> KW_DEVICE bool differs(const RowVector<real, R>& f, real v) {
+template <int R> KW_DEVICE bool any_differs(const RowVector<real, R>& f, real v) {
   bool other = false;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) other |= f.x[r] != v;

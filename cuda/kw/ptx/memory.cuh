@@ -39,7 +39,7 @@ KW_DEVICE void mbarrier_wait(u32 bar, u32 parity) {
       "r"(parity)
       : "memory");
 }
-// PTX ISA 9.7.8.24, mapa; 9.7.13.12, barrier.cluster; 10, %cluster_ctarank. The thread blocks of a
+// PTX ISA 9.7.8.24, mapa; 9.7.13.12, barrier.cluster; 10, %cluster_ctarank. The CTAs of a
 // cluster (CTAs) see each other's shared memory: `there` is an own address, as CTA `cta` has it.
 KW_DEVICE u32 cta_rank() {
   u32 r;
@@ -170,7 +170,7 @@ template <class T> KW_DEVICE T* one_address(T* from) {
   return from;
 }
 
-// PTX ISA 9.7.20, setmaxnreg: every warp of the warp group runs it; N is a multiple of 8.
+// PTX ISA 9.7.20, setmaxnreg: every warp of the warpgroup runs it; N is a multiple of 8.
 template <int kRegisters> KW_DEVICE void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }

@@ -45,7 +45,7 @@ KW_DEVICE void ldmatrix_x4_transposed(u32 address, u32& a, u32& b, u32& c, u32& 
 }
 
 // PTX ISA 9.7.9.25.3, cp.async: 16 bytes from global to shared memory past the registers and the L1
-// cache; the bytes from `take` (0 to 16) on are zero and not read.
+// cache; the bytes from `dynamic_tiles` (0 to 16) on are zero and not read.
 KW_DEVICE void cp_async_16(u32 dst, const void* src, u32 take) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(take)
                : "memory");

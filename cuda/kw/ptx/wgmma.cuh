@@ -1,4 +1,4 @@
-// PTX ISA 9.7.15.5, wgmma: m64nNk16, bf16 or f16 operands, fp32 accumulator, issued by one warp group.
+// PTX ISA 9.7.15.5, wgmma: m64nNk16, bf16 or f16 operands, fp32 accumulator, issued by one warpgroup.
 //
 // B always comes from shared memory; A from shared memory (ss) or from registers (rs). An inline
 // asm statement must name every accumulator register, so the lists below spell them in eights:

@@ -37,11 +37,11 @@ template <class Tile> struct Transposed {
 };
 template <class Tile> KW_DEVICE Transposed<Tile> transposed(const Tile& t) { return {t}; }
 
-// 64 rows held by one warp group as wgmma leaves them: a thread has rows g and g+8 of its warp's
+// 64 rows held by one warpgroup as wgmma leaves them: a thread has rows g and g+8 of its warp's
 // 16, and columns 2c, 2c+1 of every 8 (PTX ISA 9.7.15.5.1, figure of the D fragment). The products
 // that warps issue (mma) leave the same, and may have several times 64 rows, one after another.
 template <class T, int R, int C> struct Accumulator {
-  static_assert(R % 64 == 0, "a warp group holds 64 rows at a time");
+  static_assert(R % 64 == 0, "a warpgroup holds 64 rows at a time");
   static constexpr int columns = C, count = R * C / 128;
   T x[R * C / 128];
   // Which of the thread's R / 32 rows x[n] is in; how far it is below and to the right of x[0]; and
@@ -102,8 +102,25 @@ template <class T, int C> struct ColumnVector {
   T x[(C + 31) / 32];
 };
 // One value a row, spread over the row's four lanes: total() closes it to a RowVector.
-template <class T, int R> struct RowPartial {
+template <class T, int R> struct LaneSum {
   T x[R / 32];
+};
+
+// A row of C columns in a warpgroup's registers. Thread t has columns 8t to 8t + 7 of every 1024, so that
+// neighbouring threads read and write neighbouring 16 bytes. Of a 16-bit type a word holds two columns.
+template <int C> struct LineLayout {
+  static_assert(C % 8 == 0, "a thread has eight neighbours");
+  static constexpr int columns = C, count = (C + 1023) / 1024 * 8;  // of the row; a thread's
+  // The thread's n-th column, and whether every thread has it.
+  static KW_DEVICE int column(int n) { return n / 8 * 1024 + threadIdx.x % 128 * 8 + n % 8; }
+  static constexpr KW_DEVICE bool all(int n) { return n / 8 * 1024 + 1024 <= C; }
+};
+template <class T, int C> struct Line : LineLayout<C> {
+  static_assert(sizeof(T) == 2, "a line holds a 16-bit type or reals");
+  u32 x[LineLayout<C>::count / 2];
+};
+template <int C> struct Line<real, C> : LineLayout<C> {
+  real x[LineLayout<C>::count];
 };
 
 // Global coordinates of a tile's first element, for maps that use them.
@@ -111,7 +128,7 @@ struct Origin {
   int i, j;
 };
 
-// Row vectors in shared memory, by which one worker tells others: R values a slot, slots used in turn.
+// Row vectors in shared memory, by which one warpgroup tells others: R values a slot, slots used in turn.
 template <class T, int R> struct SharedRows {
   T x[R];
 };

@@ -10,7 +10,8 @@ from mcp.server.mcpserver.resources import FileResource, FunctionResource
 
 from .workspace import SCHEME
 
-DOCUMENTS = {"docs/tl.md": "TL, the language of programs: every statement and its laws",
+DOCUMENTS = {"docs/tl.md": "TL, the language of programs: a guide",
+             "docs/tl/statements.md": "every statement of TL, with its laws",
              "docs/rules.md": "what the rules of transfer change, and when they fire",
              "docs/soundness.md": "what a verdict means, and what it does not cover",
              "docs/commands.md": "every command with its options",

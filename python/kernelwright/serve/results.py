@@ -36,7 +36,7 @@ class Finding(BaseModel):
 class Result(BaseModel):
     verdict: Literal["holds", "refuted", "bad_input", "inconclusive", "own_fault"] = Field(
         description="holds: what ran holds; refuted: there is a counterexample or a difference; bad_input: the "
-        "findings say what is wrong with the input; inconclusive: it could not be decided, which is no success; "
+        "findings say what is wrong with the input; inconclusive: it could not be decided, which is not success; "
         "own_fault: a fault of kernelwright")
     findings: list[Finding] = []
     remarks: str = Field("", description="what else the stage said")

@@ -61,7 +61,7 @@ class Tools:
             examples=[s for s in shipped if "/examples/" in s.uri]), False)
 
     async def explain(self, ctx: Context, law: Annotated[str, Field(
-            pattern=r"^[A-Za-z0-9_.]{1,80}$", description="a law's number, e.g. gemm_async.C1, or a statement's word "
+            pattern=r"^[A-Za-z0-9_.]{1,80}$", description="a law's number, e.g. wgmma.C1, or a statement's word "
                                                           "for all of its laws")]
                       ) -> Annotated[CallToolResult, results.Laws]:
         """What a law of TL says. Findings name the law that is broken."""

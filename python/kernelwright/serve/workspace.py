@@ -31,7 +31,7 @@ class Workspace:
         """Raises NotADirectoryError."""
         self.root = Path(root).resolve()
         if not self.root.is_dir():
-            raise NotADirectoryError(f"{root} is no folder")
+            raise NotADirectoryError(f"{root} is not a folder")
         self.home = home(program)
 
     def shipped(self):

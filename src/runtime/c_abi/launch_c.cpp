@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/launch.h"
+#include "runtime/launch/launch.h"
 
 using namespace kw;
 using namespace kw::runtime;
@@ -63,7 +63,7 @@ bool read_tensor(const kw_tensor& in, Tensors& tensors, Diagnostics& diagnostics
   }
   const std::optional<Dtype> dtype = dtype_named(in.dtype);
   if (!dtype) {
-    diagnostics.error("launch.dtype", {}, std::string(in.name) + ": there is no type " + in.dtype);
+    diagnostics.error("launch.dtype", {}, std::string(in.name) + ": unknown type " + in.dtype);
     return false;
   }
   tensors[in.name] = {

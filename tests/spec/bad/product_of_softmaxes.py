@@ -1,4 +1,4 @@
-# error spec.several_terms at line 7: is no sum of them
+# error spec.several_terms at line 7: is not their sum
 import torch
 
 

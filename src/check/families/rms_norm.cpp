@@ -1,0 +1,34 @@
+// The check of an RMS normalisation: its rows and its weight, by the names that its kernels have.
+#include "check/family.h"
+
+namespace kw::check::families {
+namespace {
+
+class RmsNorm : public Family {
+ public:
+  void bind(const tl::Program&, const spec::Form& form, const spec::Problem& problem, const Case&,
+            const std::vector<int64_t>&, exec::Launch& launch) const override {
+    const spec::Norm& n = *form.norm;
+    const auto rows = [&](const spec::Operand& operand) {
+      return operand_of(operand, problem, form, "i", spec::value_of(form.M, problem.sizes), "d",
+                        form.D.constant);
+    };
+    launch.tensors["x"] = rows(n.x);
+    if (n.residual) launch.tensors["residual"] = rows(*n.residual);
+    launch.tensors["weight"] = problem.tensors.at(n.weight.argument);
+  }
+
+  // A row is as much work as it has columns.
+  int64_t depth(const spec::Form& form, const std::map<std::string, int64_t>&) const override {
+    return 1 + form.D.constant / 64;
+  }
+};
+
+}  // namespace
+
+const Family& rms_norm() {
+  static const RmsNorm family;
+  return family;
+}
+
+}  // namespace kw::check::families

@@ -1,0 +1,80 @@
+// certificate.json: what exactly was checked, by what, with which seeds, and what was not.
+//
+// It makes a kernel's claim repeatable. The folder that it stands in holds all that the claim is
+// about, and what it was made from (`from/`); every file is named with its hash, every tool with
+// its version, every case of every reading with its sizes and seed. What nobody checked is part of
+// the claim, in words. docs/certificate.md explains each field, docs/certificate.schema.json is
+// its exact form, and `kernelwright verify` (verify.h) does all of it again.
+//
+// The certificate is put together from pieces, one function each, so that verify can make one piece
+// again and compare.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "check/check.h"
+#include "driver/environment/tools.h"
+#include "lower/launch_plan.h"
+#include "transfer/transfer.h"
+
+namespace kw::driver {
+
+// In the order in which a person reads: verdict first.
+using Claims = nlohmann::ordered_json;
+
+inline constexpr char kCertificateSchema[] = "kernelwright.certificate/1";
+
+// The exported graph as it was written, for what the form does not say.
+struct CapturedGraph {
+  std::string text;  // graph.json
+
+  // SHA-256 of all that the function means: without times, versions, the file's place and the
+  // examples, which may be drawn at random.
+  std::string sha256() const;
+  // "asked" / "function", "made_by" / "torch", "name": "" where the graph does not say.
+  std::string said(const char* part, const char* field) const;
+};
+
+struct Claim {
+  const spec::Capture& capture;
+  const CapturedGraph& graph;
+  const SourcePtr& expert;  // the corpus kernel's text
+  const transfer::Result& transferred;
+  const check::Report& report;
+  const lower::LaunchPlan& plan;
+  const Built& built;
+  std::filesystem::path folder;  // complete but for the certificate
+  bool by_hand = false;          // a person's edits came on top of what the rules wrote
+};
+
+// In `from/`: kernel.cu before the edits, where a person edited it.
+inline constexpr char kByRules[] = "rules.cu";
+
+Claims certificate(const Tools& tools, const Claim& claim);
+
+// ---- the pieces
+
+// Every file of a folder by its name in it, but certificate.json, with its hash.
+std::map<std::string, std::string> file_hashes(const std::filesystem::path& folder);
+Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph);
+// The laws and the readings of a check, one object each: "check", "claim", "holds", "coverage".
+Claims check_facts(const check::Report& report);
+Claims lens_facts(int statements, bool by_hand);
+int count_statements(const tl::Program& program);
+Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built);
+Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler);
+std::vector<std::string> not_checked(const check::Report& report);
+
+// A JSON text that somebody else may have written. Nothing where it is none, where a number is
+// larger than any double, or where values are nested deeper than any of ours (walking them is
+// recursive); `why` says which.
+std::optional<Claims> parse_claims(const std::string& text, std::string& why);
+
+// Adds what kernelwright-prove --json found to a certificate, and takes back that no GPU ran.
+// Reports certificate.proof when the report is of another cubin, or not one.
+bool add_proof(Claims& certificate, const std::string& report_text, Diagnostics& diagnostics);
+
+}  // namespace kw::driver

@@ -1,0 +1,64 @@
+// verify: does a certificate still hold?
+//
+// Everything that certificate.json says is done again with the files of its own folder, and each
+// piece is compared with what stands there:
+//   files     every file has the hash that is named
+//   capture   from/SPEC.py gives the same graph and form
+//   lens      kernel.cu lifts to kernel.tl; kernel.tl and from/expert.cu give kernel.cu and its
+//   patch launch    kernel.tl gives launch.json and launch.h laws, values, key_blocks, exact,
+//   schedules: the check of kernel.tl, with its seeds and effort cubin     kernel.cu with the
+//   folder's kw/ gives kernel.cubin; where only line tables differ,
+//             which name the folder of the compilation, the code counts
+//   gpu       the proof was merged for this cubin; where there is a GPU, it is run again
+//   words     what was not checked, what is trusted, the tools
+//
+// Each item still holds, or changed (was, is), or could not be rerun (why). Refuted: an item that
+// the claim rests on changed. Inconclusive: none did, and one could not be rerun, or a cubin
+// differs where the compiler is another. Where a file changed nothing is rerun: it would be about
+// something else.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "driver/certificate/certificate.h"
+#include "driver/make/make.h"
+
+namespace kw::driver {
+
+enum class Standing { holds, changed, not_rerun };
+std::string_view name(Standing s);  // "still holds", "changed", "could not be rerun"
+
+struct Item {
+  std::string what;
+  Standing standing = Standing::holds;
+  std::string detail;   // of what changed: "was 64, is 63"; of what could not be rerun: why
+  bool remark = false;  // another version of a tool: said, but nothing that the claim rests on
+};
+
+struct VerifyOptions {
+  std::string certificate;  // the file, or its folder
+  bool files_only = false;  // hashes; the rest is "could not be rerun"
+};
+
+struct Verified {
+  Exit exit = Exit::bad_input;
+  std::vector<Item> items;
+};
+
+// `say` gets each item as it ends. Reports certificate.* where the certificate cannot be read:
+// certificate.file (there is none), certificate.json (not JSON), certificate.schema (another
+// version), certificate.form (a field is missing or of another type).
+Verified verify(const VerifyOptions& options, const Say& say, Diagnostics& diagnostics);
+
+// A certificate's text; `schema` is docs/certificate.schema.json.
+std::optional<Claims> read_certificate(const SourcePtr& text, const nlohmann::json& schema,
+                                       Diagnostics& diagnostics);
+
+// certificate.schema.json of this version. Reports driver.schema where it is missing.
+std::optional<nlohmann::json> certificate_schema(const Home& home, Diagnostics& diagnostics);
+
+// The first difference of two JSON values, and how many more: "/rows: was 7560, is 7000 (and 2
+// more)"; empty when there is none. Reals that differ by less than 1 % count as the same.
+std::string difference(const nlohmann::json& was, const nlohmann::json& is);
+
+}  // namespace kw::driver

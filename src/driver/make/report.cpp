@@ -1,0 +1,98 @@
+#include "driver/make/report.h"
+
+#include <fmt/format.h>
+
+#include "driver/certificate/verify.h"
+#include "report/page.h"
+#include "support/files.h"
+
+namespace kw::driver {
+namespace fs = std::filesystem;
+namespace {
+
+std::string text_of(const fs::path& file) {
+  const SourcePtr source = read_source(file.string());
+  return source ? source->text : "";
+}
+
+bool cannot_draw(Diagnostics& diagnostics, const char* code, const std::string& what,
+                 const std::string& hint) {
+  diagnostics.error(code, {}, what).hint = hint;
+  return false;
+}
+
+// A page of files that were changed since would claim what nobody checked.
+bool files_are_named(const fs::path& folder, const Claims& certificate, Diagnostics& diagnostics) {
+  for (const auto& [name, hash] : certificate["files"].items()) {
+    const SourcePtr file = read_source((folder / name).string());
+    const std::string was = hash, is = file ? sha256(file->text) : "";
+    if (was == is) continue;
+    return cannot_draw(
+        diagnostics, "report.files",
+        fmt::format("the certificate is about a {} whose SHA-256 is {:.12}..., and {}", name, was,
+                    file ? fmt::format("this one's is {:.12}...", is) : "it is not there"),
+        "make the kernel again, or bring the file back; `kernelwright verify` says what "
+        "else changed");
+  }
+  return true;
+}
+
+bool keep_benchmark(const std::string& file, const fs::path& folder, Diagnostics& diagnostics) {
+  const SourcePtr text = read_source(file);
+  std::string why = "there is no such file";
+  const auto bench = text ? parse_claims(text->text, why) : std::nullopt;
+  if (!bench)
+    return cannot_draw(diagnostics, "report.bench", fmt::format("{} cannot be read: {}", file, why),
+                       "give the JSON that bench/bench.py wrote");
+  const Claims cases =
+      report::cases_of(*bench, text_of(folder / "kernel.cubin"), text_of(folder / "launch.json"));
+  if (cases.empty())
+    return cannot_draw(
+        diagnostics, "report.bench",
+        fmt::format("{} has {} cases, and none was measured with the cubin of {}", file,
+                    bench->is_object() ? bench->value("cases", Claims()).size() : 0,
+                    folder.string()),
+        "run bench/bench.py with this very folder");
+  if (write_file(folder / "bench.json", Claims{{"cases", cases}}.dump(1) + "\n")) return true;
+  return cannot_draw(diagnostics, "report.write",
+                     fmt::format("cannot write into '{}'", folder.string()), "");
+}
+
+}  // namespace
+
+bool write_report(const Tools& tools, const fs::path& folder, const Claims& certificate,
+                  const LiftedKernels& lifted) {
+  // Kernels are lifted with the vocabulary that came with them.
+  lift::Toolchain clang = tools.clang;
+  clang.include = folder.string();
+  const report::Facts facts = report::read_facts(
+      {folder, certificate, tools.home.root / "gpus", clang, lifted.expert, lifted.kernel});
+  return write_file(folder / report::kPage, report::page(facts));
+}
+
+Exit report(const ReportOptions& options, Diagnostics& diagnostics) {
+  fs::path file = options.folder;
+  std::error_code failed;
+  if (fs::is_directory(file, failed)) file /= "certificate.json";
+  const SourcePtr text = fs::is_regular_file(file, failed) ? read_source(file.string()) : nullptr;
+  if (!text) {
+    cannot_draw(diagnostics, "certificate.file",
+                fmt::format("there is no file '{}'", file.string()),
+                "name a folder that make wrote");
+    return Exit::bad_input;
+  }
+  const auto tools = find_tools(diagnostics);
+  const auto schema = tools ? certificate_schema(tools->home, diagnostics) : std::nullopt;
+  const auto certificate = schema ? read_certificate(text, *schema, diagnostics) : std::nullopt;
+  if (!certificate) return exit_for(diagnostics);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (!files_are_named(folder, *certificate, diagnostics)) return Exit::bad_input;
+  if (!options.bench.empty() && !keep_benchmark(options.bench, folder, diagnostics))
+    return Exit::bad_input;
+  if (write_report(*tools, folder, *certificate)) return Exit::holds;
+  cannot_draw(diagnostics, "report.write", fmt::format("cannot write into '{}'", folder.string()),
+              "name a folder that can be written");
+  return Exit::bad_input;
+}
+
+}  // namespace kw::driver

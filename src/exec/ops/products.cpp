@@ -1,0 +1,211 @@
+// Products. An element is a sum over ascending k, each term multiplied and added in fp32 (products
+// of two 16-bit values are exact). The hardware adds in another order and a wider sum; what that
+// changes is below the rounding of its 16-bit operands.
+//
+// A product's value is there when it is issued; that nobody may look before the wait is checked.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "exec/copies.h"
+#include "tl/traits.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+namespace {
+
+using Eight = float __attribute__((vector_size(32), aligned(4)));
+
+// c[4][16] += a[4][depth] * b[depth][16], with the sums in registers.
+inline __attribute__((always_inline)) void multiply_part(int depth, int columns, const float* a,
+                                                         const float* b, float* c) {
+  Eight sum[4][2];
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 2; ++j)
+      sum[i][j] = *reinterpret_cast<Eight*>(c + size_t(i) * columns + 8 * j);
+  for (int k = 0; k < depth; ++k) {
+    const float* from = b + size_t(k) * columns;
+    const Eight b0 = *reinterpret_cast<const Eight*>(from);
+    const Eight b1 = *reinterpret_cast<const Eight*>(from + 8);
+    for (int i = 0; i < 4; ++i) {
+      const float x = a[size_t(i) * depth + k];
+      sum[i][0] += x * b0;
+      sum[i][1] += x * b1;
+    }
+  }
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 2; ++j)
+      *reinterpret_cast<Eight*>(c + size_t(i) * columns + 8 * j) = sum[i][j];
+}
+
+// c[rows][columns] += a[rows][depth] * b[depth][columns]; rows in fours, columns in sixteens.
+__attribute__((target_clones("avx2", "default"))) void multiply(int rows, int depth, int columns,
+                                                                const float* a, const float* b,
+                                                                float* c) {
+  for (int i = 0; i < rows; i += 4)
+    for (int j = 0; j < columns; j += 16)
+      multiply_part(depth, columns, a + size_t(i) * depth, b + j, c + size_t(i) * columns + j);
+}
+
+std::vector<float> transposed(const Tile& t) {
+  std::vector<float> x(t.x.size());
+  for (int r = 0; r < t.rows; ++r)
+    for (int c = 0; c < t.columns; ++c) x[size_t(c) * t.rows + r] = t.row(r)[c];
+  return x;
+}
+
+bool fits(Machine& m, const Stmt& s, const Tile& c, const Tile& a, const Tile& b, bool transpose) {
+  const int depth = transpose ? b.columns : b.rows, columns = transpose ? b.rows : b.columns;
+  if (a.columns == depth && c.columns == columns && c.rows == a.rows && a.dtype == b.dtype &&
+      c.rows % 4 == 0 && columns % 16 == 0)
+    return true;
+  m.faults.raise("exec.shape", &s,
+                 fmt::format("{}: {} x {} = {} x {} times {} x {}", cite(s), c.rows, c.columns,
+                             a.rows, a.columns, depth, columns));
+  return false;
+}
+
+// The index that is summed over must mean the same in both operands.
+bool contracts_alike(Machine& m, const Stmt& s, const Tile& a, const Tile& b, bool transpose) {
+  const Place& left = a.of_columns;
+  const Place& right = transpose ? b.of_columns : b.of_rows;
+  if (!left.known || !right.known || left.first == right.first) return true;
+  m.faults.raise("exec.origin", &s,
+                 fmt::format("{} sums over columns from {} on the left and rows from {} on the "
+                             "right",
+                             cite(s), left.first, right.first));
+  return false;
+}
+
+void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, bool transpose,
+           bool adds) {
+  if (adds && c.of_rows.known && a.of_rows.known &&
+      (c.of_rows.first != a.of_rows.first || c.of_rows.batch != a.of_rows.batch ||
+       c.of_rows.head != a.of_rows.head))
+    m.faults.raise(
+        "exec.origin", &s,
+        fmt::format("{} adds rows from {} of head {} to rows from {} of head {}", cite(s),
+                    a.of_rows.first, a.of_rows.head, c.of_rows.first, c.of_rows.head));
+  if (adds && transpose && c.of_columns.known && b.of_rows.known &&
+      (c.of_columns.first != b.of_rows.first || c.of_columns.batch != b.of_rows.batch))
+    m.faults.raise("exec.origin", &s,
+                   fmt::format("{} adds columns of rows from {} of batch {} to those of rows from "
+                               "{} of batch {}",
+                               cite(s), b.of_rows.first, b.of_rows.batch, c.of_columns.first,
+                               c.of_columns.batch));
+  c.of_rows = a.of_rows;
+  c.of_columns = transpose ? b.of_rows : b.of_columns;
+}
+
+void record(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
+  if (!a.of_rows.known || !b.of_rows.known) return;
+  // Warpgroups may each have some of the output's columns.
+  std::string into = tl::base_name(s.expr("c"));
+  if (b.of_columns.known && b.of_columns.first > 0)
+    into += fmt::format(" from column {}", b.of_columns.first);
+  m.outcome.contractions.push_back({a.of_rows, b.of_rows, a.rows, b.rows, a.masked, into});
+}
+
+struct Operands {
+  std::shared_ptr<Tile> c, operand;  // operand null: the left side is in shared memory
+  const Tile* a = nullptr;
+  std::vector<SharedSlot*> reads;  // the right side last
+};
+
+// reads is empty after a fault.
+Operands operands_of(Machine& m, Agent& agent, const Stmt& s, bool adds) {
+  Operands o{tile_of(m, agent, s, "c", Role::accumulator, adds), nullptr, nullptr, {}};
+  // A register tile is a name alone; a shared one is a name, or a use of it: q_s[me][u].
+  const tl::Expr* named = s.expr("a").get();
+  while (named->kind == tl::ExprKind::index) named = named->args[0].get();
+  const bool shared = agent.block->arrays.count(named->text) > 0;
+  SharedSlot* left = shared && o.c ? readable_of(m, agent, s, "a") : nullptr;
+  if (left) o.a = &left->tile;
+  if (!shared && o.c) o.operand = tile_of(m, agent, s, "a", Role::operand, true);
+  if (o.operand) o.a = o.operand.get();
+  SharedSlot* right = o.a ? readable_of(m, agent, s, "b") : nullptr;
+  if (right && left) o.reads.push_back(left);
+  if (right) o.reads.push_back(right);
+  return o;
+}
+
+void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, bool transpose,
+             bool adds) {
+  place(m, s, c, a, b, transpose, adds);
+  if (!adds) std::fill(c.x.begin(), c.x.end(), 0.0f);
+  if (!adds) std::fill(c.e.begin(), c.e.end(), exact::Element());
+  if (m.algebra)
+    m.algebra->add_product(c.rows, a.columns, c.columns, a.e.data(), b.e.data(), transpose,
+                           c.e.data());
+  else if (transpose)
+    multiply(c.rows, a.columns, c.columns, a.x.data(), transposed(b).data(), c.x.data());
+  else
+    multiply(c.rows, a.columns, c.columns, a.x.data(), b.x.data(), c.x.data());
+  if (!adds) c.masked = false;
+  if (!adds || transpose) *c.scores = {c.scores->products + 1, &s};
+  c.defined = true;
+  if (adds && !transpose) record(m, s, a, b);
+}
+
+// Some columns of a tile.
+std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t,
+                               int columns) {
+  const int64_t from = integer_of(context(m, agent, s), s.expr("j"));
+  if (!columns_are_panels(m, s, t, from, columns)) return std::nullopt;
+  Tile part(t.role, t.dtype, t.rows, columns, m.algebra);
+  for (int r = 0; r < t.rows; ++r) {
+    const size_t at = size_t(r) * t.columns + from, to = size_t(r) * columns;
+    if (t.e.empty())
+      std::copy_n(t.x.begin() + at, columns, part.x.begin() + to);
+    else
+      std::copy_n(t.e.begin() + at, columns, part.e.begin() + to);
+  }
+  part.defined = t.defined;
+  part.of_rows = t.of_rows;
+  part.of_columns = t.of_columns;
+  part.of_columns.known = true;
+  part.of_columns.first += from;
+  return part;
+}
+
+// What a product is: `c += a @ b.T`, and whether it goes on while the agent does.
+Next product(Machine& m, Agent& agent, const Stmt& s) {
+  const bool transpose = tl::traits(s.op).transposed, adds = tl::adds_product(s.op);
+  const bool async = tl::traits(s.op).async != tl::Async::none;
+  const Operands o = operands_of(m, agent, s, adds);
+  if (o.reads.empty()) return Next::on;
+  const Tile& whole = o.reads.back()->tile;
+  std::optional<Tile> part;
+  if (s.has("j")) part = columns_of(m, agent, s, whole, o.c->columns);
+  if (m.faults.any()) return Next::on;
+  const Tile& b = part ? *part : whole;
+  if (!fits(m, s, *o.c, *o.a, b, transpose) || !contracts_alike(m, s, *o.a, b, transpose))
+    return Next::on;
+  compute(m, s, *o.c, *o.a, b, transpose, adds);
+  if (!async) return Next::on;
+  agent.products.push_back({o.c, o.operand, o.reads, &s});
+  for (Tile* t : {o.c.get(), o.operand.get()}) {
+    if (!t) continue;
+    ++t->in_flight;
+    t->issued = &s;
+  }
+  for (SharedSlot* slot : o.reads) {
+    ++slot->products;
+    slot->reader = &s;
+  }
+  return Next::on;
+}
+
+}  // namespace
+
+Next exec_wgmma(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_wgmma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_wgmma_add_transposed(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_wgmma_add_columns(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_mma(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_mma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_mma_add_transposed(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+
+}  // namespace kw::exec

@@ -1,0 +1,368 @@
+#include "operator/capture/capture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "num/compare.h"
+#include "num/npy.h"
+#include "operator/family.h"
+#include "operator/recognise/recognise.h"
+
+namespace kw::spec {
+namespace {
+
+using Json = nlohmann::json;
+
+Draw read_draw(const Json& json) {
+  Draw out;
+  out.stream = json.at("stream");
+  const std::string kind = json.at("kind");
+  if (kind == "normal" || kind == "uniform") {
+    out.kind = kind == "normal" ? Draw::Kind::normal : Draw::Kind::uniform;
+    out.scale = json.at("scale");
+  } else if (kind == "integer") {
+    out.kind = Draw::Kind::integer;
+    out.low = json.at("low");
+    out.high = json.at("high");
+  } else {
+    out.kind = Draw::Kind::constant;
+    out.value = json.at("value");
+  }
+  return out;
+}
+
+// Values in the order of `names` (of which each has its extent), rearranged to the order "bhid".
+// Names that are missing have extent 1.
+Tensor in_order(const double* values, const std::vector<std::string>& names,
+                const std::map<std::string, int64_t>& extents, const std::string& order) {
+  std::map<std::string, int64_t> stride;
+  int64_t total = 1;
+  for (size_t n = names.size(); n-- > 0;) {
+    stride[names[n]] = total;
+    total *= extents.at(names[n]);
+  }
+  std::vector<int64_t> shape, strides;
+  for (char c : order) {
+    const std::string name(1, c);
+    const bool present = stride.count(name) != 0;
+    shape.push_back(present ? extents.at(name) : 1);
+    strides.push_back(present ? stride[name] : 0);
+  }
+  Tensor out(Dtype::f64, shape);
+  for (int64_t n = 0; n < out.count(); ++n) {
+    int64_t rest = n, offset = 0;
+    for (size_t d = shape.size(); d-- > 0;) {
+      offset += rest % shape[d] * strides[d];
+      rest /= shape[d];
+    }
+    out.values[n] = values[offset];
+  }
+  return out;
+}
+
+class CaseReader {
+ public:
+  CaseReader(const Form& form, const Tensor& truths, const Tensor& errors)
+      : form_(form), truths_(truths), errors_(errors) {}
+
+  // False when the stored arrays are shorter than the cases say.
+  bool read(const Json& json, GoldenCase& out) {
+    out.draws.seed = json.at("seed");
+    for (const Json& d : json.at("draws")) {
+      const std::string name = d.at("name");
+      out.draws.arguments[name] = read_draw(d);
+      const Argument* a = form_.argument(name);
+      for (size_t n = 0; a && n < a->dims.size(); ++n)
+        if (!a->dims[n].name.empty()) out.sizes[a->dims[n].name] = d.at("shape").at(n);
+    }
+    const int64_t H = form_.H.constant;
+    std::map<std::string, int64_t> extents = {{"b", value_of(form_.B, out.sizes)},
+                                              {"h", H},
+                                              {"i", value_of(form_.M, out.sizes)},
+                                              {"j", value_of(form_.N, out.sizes)},
+                                              {"d", value_of(form_.Dv, out.sizes)}};
+    if (!json.at("head_axis").is_null() && H > 1)
+      out.heads = json.at("heads").get<std::vector<int64_t>>();
+    if (out.heads.empty()) {
+      out.heads.resize(H);
+      std::iota(out.heads.begin(), out.heads.end(), 0);
+    }
+    const int64_t rows = product(json.at("rows")), stored = product(json.at("shape"));
+    if (at_truth_ + stored > truths_.count() || at_error_ + rows > errors_.count()) return false;
+    std::string axes = form_.outputs[0].axes;
+    axes.resize(4, '-');  // sums alone have one column
+    std::vector<std::string> row_names = form_.output_dims;
+    std::erase(row_names, axes.substr(3));
+    out.own_error = own_error(row_names, extents, rows);
+    std::map<std::string, int64_t> held = extents;
+    held["h"] = static_cast<int64_t>(out.heads.size());
+    out.truth = in_order(&truths_.values[at_truth_], form_.output_dims, held, axes);
+    at_truth_ += stored;
+    at_error_ += rows;
+    return out.truth.count() == stored && read_second(json, out, extents);
+  }
+
+ private:
+  // Of a log-sum nothing is read; of row sums nothing is stored.
+  bool read_second(const Json& json, GoldenCase& out,
+                   const std::map<std::string, int64_t>& extents) {
+    if (form_.outputs.size() < 2) return true;
+    const Output& second = form_.outputs[1];
+    const bool kept = second.rule == Rule::row || second.rule == Rule::column_sum;
+    if (!json.contains("second")) return !kept;
+    const int64_t stored = product(json.at("second"));
+    if (at_truth_ + stored > truths_.count()) return false;
+    if (kept) {
+      std::vector<std::string> dims;
+      for (const char c : second.axes) dims.emplace_back(1, c);
+      if (second.axes == form_.outputs[0].axes) dims = form_.output_dims;
+      out.second = in_order(&truths_.values[at_truth_], dims, extents, second.axes);
+      if (out.second->count() != stored) return false;
+    }
+    at_truth_ += stored;
+    return true;
+  }
+
+  static int64_t product(const Json& json) {
+    return element_count(json.get<std::vector<int64_t>>());
+  }
+
+  // An output [B, M, H * D] has one error for all heads of a query, sums alone have one for all
+  // rows of a batch entry.
+  Tensor own_error(const std::vector<std::string>& names,
+                   const std::map<std::string, int64_t>& extents, int64_t rows) const {
+    const double* values = &errors_.values[at_error_];
+    if (rows == extents.at("b") * extents.at("h") * extents.at("i"))
+      return in_order(values, names, extents, "bhi");
+    Tensor out(Dtype::f64, {extents.at("b"), extents.at("h"), extents.at("i")});
+    const int64_t H = extents.at("h"), M = extents.at("i");
+    const bool of_queries = rows == extents.at("b") * M;
+    for (int64_t n = 0; n < out.count(); ++n)
+      out.values[n] = values[of_queries ? n / (H * M) * M + n % M
+                                        : n * rows / std::max<int64_t>(out.count(), 1)];
+    return out;
+  }
+
+  const Form& form_;
+  const Tensor &truths_, &errors_;
+  int64_t at_truth_ = 0, at_error_ = 0;
+};
+
+bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnostics& diagnostics) {
+  const std::optional<Tensor> truths = read_npy(folder / "truth.npy", diagnostics);
+  const std::optional<Tensor> errors = read_npy(folder / "own_error.npy", diagnostics);
+  const SourcePtr text = read_source((folder / "goldens.json").string());
+  if (!truths || !errors) return false;
+  const auto refuse = [&](const std::string& why) {
+    diagnostics.error("spec.capture", {}, fmt::format("{}: {}", folder.string(), why)).hint =
+        "capture the spec again";
+    return false;
+  };
+  if (!text) return refuse("it has no goldens.json");
+  try {  // nlohmann::json says what is missing by an exception; it goes no further than here
+    CaseReader reader(capture.form, *truths, *errors);
+    const Json index = Json::parse(text->text);
+    for (const Json& json : index.at("cases")) {
+      capture.cases.emplace_back();
+      for (const Json& d : json.at("draws"))
+        if (const int64_t times = d.value("times_longest", 0))
+          capture.lengths[d.at("name")] = times;
+      if (!reader.read(json, capture.cases.back()))
+        return refuse("the stored outputs do not have the sizes that goldens.json says");
+    }
+  } catch (const std::exception& error) {
+    return refuse(error.what());
+  }
+  if (capture.cases.empty()) return refuse("goldens.json holds no cases");
+  return true;
+}
+
+void note_rows_without_a_key(Capture& capture) {
+  if (capture.form.terms.empty()) return;
+  for (const GoldenCase& golden : capture.cases) {
+    const std::vector<double>& v = golden.truth.values;
+    if (std::none_of(v.begin(), v.end(), [](double x) { return std::isnan(x); })) continue;
+    capture.form.notes.push_back(
+        {"rows that keep no key are NaN in PyTorch, which counts as unspecified: kernels give 0, "
+         "and "
+         "a logsumexp of -inf",
+         {}});
+    return;
+  }
+}
+
+// The form's integers are exact, PyTorch's are what its roundings make of a real.
+bool refuse_rounding(const Capture& capture, size_t golden, Diagnostics& diagnostics) {
+  diagnostics
+      .error("spec.rounding", capture.form.roundings.front(),
+             fmt::format("an integer is made of a real here, and PyTorch has another one than fp64 "
+                         "in the order as written, in golden case {}",
+                         golden))
+      .hint =
+      "which integer it is depends on how the real was rounded; compute them beforehand and pass "
+      "a table of ints: table[i - j]";
+  return false;
+}
+
+}  // namespace
+
+std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
+                                  Diagnostics& diagnostics) {
+  return make_problem(form, golden.sizes, golden.draws, diagnostics);
+}
+
+Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& sizes,
+                uint64_t seed) {
+  Draws out = capture.cases.empty() ? Draws{} : capture.cases[0].draws;
+  out.seed = seed;
+  int64_t longest = 1;
+  for (const Size* s : {&capture.form.M, &capture.form.N})
+    longest = std::max(longest, value_of(*s, sizes));
+  for (const auto& [name, times] : capture.lengths) out.arguments[name].high = times * longest;
+  return out;
+}
+
+namespace {
+
+constexpr double kAllowed = 1e-9;
+
+bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i, double error,
+               Diagnostics& diagnostics) {
+  if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
+  diagnostics
+      .error("internal.form", {},
+             fmt::format("the form of {} ({}) does not compute what PyTorch does: golden case {}, "
+                         "b {}, h {}, i {}: relative error {:.2g}, allowed {:.0g}\n{}",
+                         capture.form.name, Family::of(capture.form).what(), n, b, h, i, error,
+                         kAllowed, print(capture.form)))
+      .hint = "this is a fault of kernelwright, not of the spec: please report it";
+  return false;
+}
+
+// Sums of a row's numbers, which may cancel, are held against the size of what they sum.
+double golden_error(const Output& output, const Held& held, const double* golden) {
+  if (output.rule == Rule::row_sum) return std::fabs(held.want[0] - *golden) / held.scale;
+  return row_error(held.want.data(), golden, static_cast<int64_t>(held.want.size()));
+}
+
+// Which of outputs() the function's n-th is.
+size_t place_of(const std::vector<Output>& all, const Output& output) {
+  size_t n = 0;
+  while (all[n].name != output.name) ++n;
+  return n;
+}
+
+bool check_first(const Capture& capture, size_t n, Truth& truth, size_t place,
+                 Diagnostics& diagnostics) {
+  const GoldenCase& golden = capture.cases[n];
+  const std::vector<int64_t>& shape = golden.truth.shape;
+  for (int64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
+    const int64_t b = r / (shape[1] * shape[2]), h = golden.heads[r / shape[2] % shape[1]],
+                  i = r % shape[2];
+    truth.row(b, h, i);
+    const double* row = &golden.truth.values[r * shape[3]];
+    if (truth.open_in_pytorch(row, shape[3])) continue;
+    const double error = golden_error(capture.form.outputs[0], truth.of(place), row);
+    if (!(error <= kAllowed)) return disagrees(capture, n, b, h, i, error, diagnostics);
+  }
+  return true;
+}
+
+// Of all heads. Where rows add up, one that PyTorch makes NaN (it has no key) makes all sums of its
+// head say nothing.
+bool check_second(const Capture& capture, size_t n, Truth& truth, size_t place,
+                  Diagnostics& diagnostics) {
+  const Output& output = capture.form.outputs[1];
+  const Tensor& golden = *capture.cases[n].second;
+  const int64_t length = golden.shape.back(), H = truth.heads(), M = truth.rows();
+  const double* at = golden.values.data();
+  const auto agrees = [&](int64_t b, int64_t h, int64_t i) {
+    const double* want = at;
+    at += length;
+    if (i < 0 && std::any_of(want, want + length, [](double x) { return std::isnan(x); }))
+      return true;
+    const double error = golden_error(output, truth.of(place), want);
+    return error <= kAllowed || disagrees(capture, n, b, h, i, error, diagnostics);
+  };
+  for (int64_t b = 0; b < truth.batches(); ++b)
+    for (int64_t h = 0; h < H; ++h) {
+      truth.begin_head();
+      for (int64_t i = 0; i < M; ++i) {
+        truth.row(b, h, i);
+        if (output.has_rows() && !agrees(b, h, i)) return false;
+      }
+      if (!output.has_rows() && !agrees(b, h, -1)) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
+  const std::vector<Output> all = outputs(capture.form);
+  for (size_t n = 0; n < capture.cases.size(); n += step) {
+    const std::optional<Problem> problem = problem_of(capture.form, capture.cases[n], diagnostics);
+    if (!problem) return false;
+    const std::unique_ptr<Truth> own = truth(capture.form, *problem);
+    if (!check_first(capture, n, *own, place_of(all, capture.form.outputs[0]), diagnostics))
+      return false;
+    if (capture.cases[n].second &&
+        !check_second(capture, n, *own, place_of(all, capture.form.outputs[1]), diagnostics))
+      return false;
+  }
+  return true;
+}
+
+std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnostics& diagnostics,
+                                    SelfCheck check) {
+  std::optional<Graph> graph = read_graph(folder, diagnostics);
+  if (!graph) return std::nullopt;
+  Capture out;
+  out.source = graph->source;
+  std::optional<Form> form = recognise(std::move(*graph), diagnostics);
+  if (!form) return std::nullopt;
+  out.form = std::move(*form);
+  if (!read_cases(folder, out, diagnostics)) return std::nullopt;
+  note_rows_without_a_key(out);
+  if (check != SelfCheck::none && !check_goldens(out, check == SelfCheck::all ? 1 : 3, diagnostics))
+    return std::nullopt;
+  return out;
+}
+
+std::vector<std::string> capture_command(const CaptureRequest& request, const std::string& python) {
+  std::vector<std::string> out = {python,       "-m",    "kernelwright.capture",
+                                  request.spec, "--out", request.out.string()};
+  if (!request.function.empty()) out.insert(out.end(), {"--function", request.function});
+  if (!request.dtype.empty()) out.insert(out.end(), {"--dtype", request.dtype});
+  for (const auto& [B, M, N] : request.cases)
+    out.insert(out.end(), {"--case", fmt::format("{},{},{}", B, M, N)});
+  return out;
+}
+
+bool read_problems(const std::string& standard_output, Diagnostics& diagnostics) {
+  const Json json = Json::parse(standard_output, nullptr, false);
+  if (!json.is_object() || !json.contains("diagnostics")) return false;
+  for (const Json& d : json["diagnostics"]) {
+    Span span;
+    if (d.contains("place") && d["place"].is_object()) {
+      const Json& place = d["place"];
+      const std::string file = place.value("file", "");
+      Graph lines;  // for its line()
+      lines.source =
+          place.contains("text") ? make_source(file, place.value("text", "")) : read_source(file);
+      if (lines.source) span = lines.line(place.value("line", 1), place.value("column", 1));
+    }
+    Diagnostic& added =
+        diagnostics.error(d.value("code", "spec"), span, d.value("message", "(no message)"));
+    added.hint = d.value("hint", "");
+    if (d.contains("notes"))
+      for (const Json& note : d["notes"]) added.notes.push_back({note.value("message", ""), {}});
+  }
+  return true;
+}
+
+}  // namespace kw::spec

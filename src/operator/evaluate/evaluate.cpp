@@ -1,0 +1,256 @@
+#include "operator/evaluate/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "operator/evaluate/program.h"
+#include "operator/evaluate/row_map.h"
+
+namespace kw::spec {
+namespace {
+
+// Four partial sums, so that the additions overlap.
+double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t count) {
+  double sum[4] = {};
+  int64_t d = 0;
+  for (; d + 4 <= count; d += 4)
+    for (int lane = 0; lane < 4; ++lane) sum[lane] += x[(d + lane) * dx] * y[(d + lane) * dy];
+  for (; d < count; ++d) sum[0] += x[d * dx] * y[d * dy];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const Form& form, const Problem& problem)
+    : form_(form),
+      problem_(problem),
+      B_(value_of(form.B, problem.sizes)),
+      H_(form.H.constant),
+      M_(value_of(form.M, problem.sizes)),
+      N_(value_of(form.N, problem.sizes)),
+      D_(form.D.constant),
+      Dv_(form.Dv.constant) {
+  for (const Term& t : form.terms) {
+    TermState state;
+    state.products = {{access(t.q, "i", M_, D_), access(t.k, "j", N_, D_), D_}};
+    for (const FurtherProduct& m : t.more)
+      state.products.push_back({access(m.q, "i", M_, m.D), access(m.k, "j", N_, m.D), m.D});
+    state.v = access(t.v, "j", N_, Dv_);
+    state.score = std::make_unique<Program>(t.score, problem);
+    if (t.keep) state.keep = std::make_unique<Program>(t.keep, problem);
+    if (t.sink) state.sink = std::make_unique<Program>(t.sink, problem);
+    if (t.factor) state.factor = std::make_unique<Program>(t.factor, problem);
+    state.normaliser = t.normaliser;
+    state.finite_mask = t.finite_mask;
+    terms_.push_back(std::move(state));
+  }
+  if (form.epilogue) epilogue_ = std::make_unique<Program>(form.epilogue, problem);
+  weights_.resize(std::max<int64_t>(N_, 0));
+}
+
+Evaluator::~Evaluator() = default;
+
+const double* Evaluator::Access::at(int64_t b, int64_t h) const {
+  if (mapped) return mapped->at(b, h / h_divisor);
+  return data + b * b_stride + h / h_divisor * h_stride;
+}
+
+Evaluator::Access Evaluator::access(const Operand& operand, const char* row, int64_t rows,
+                                    int64_t columns) const {
+  const Tensor& t = problem_.tensors.at(operand.argument);
+  Access out;
+  out.data = t.values.data();
+  int64_t stride = t.count();
+  for (size_t n = 0; n < operand.indices.size(); ++n) {
+    stride = t.shape[n] ? stride / t.shape[n] : 0;
+    const ExprPtr& e = operand.indices[n];
+    if (e->kind == Kind::binary && e->name == "//") {
+      out.h_stride = stride;
+      out.h_divisor = e->args[1]->integer;
+    } else if (e->kind == Kind::index) {
+      (e->name == "b"   ? out.b_stride
+       : e->name == "h" ? out.h_stride
+       : e->name == row ? out.row_stride
+                        : out.d_stride) = stride;
+    }
+  }
+  if (!operand.row) return out;
+  const Program::Slot slot = row == std::string_view("i") ? Program::i : Program::j;
+  out.mapped = std::make_shared<MappedRows>(*operand.row, problem_, slot, rows, columns);
+  out.row_stride = columns;
+  out.d_stride = 1;
+  return out;
+}
+
+bool Evaluator::TermState::mapped() const {
+  return std::any_of(products.begin(), products.end(),
+                     [](const ProductState& p) { return p.mapped(); });
+}
+
+double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j, size_t number) {
+  const ProductState& p = terms_[term].products[number];
+  return dot(p.q.at(b, h) + i * p.q.row_stride, p.q.d_stride, p.k.at(b, h) + j * p.k.row_stride,
+             p.k.d_stride, p.D);
+}
+
+// An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of
+// any size; there are two elements in each term, and terms are independent.
+double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j,
+                                    size_t number) {
+  constexpr double kOfHalfUlp = 0.58;
+  const ProductState& p = terms_[term].products[number];
+  if (!p.mapped()) return 0;
+  const double *x = p.q.at(b, h) + i * p.q.row_stride, *y = p.k.at(b, h) + j * p.k.row_stride;
+  double squares = 0;
+  for (int64_t d = 0; d < p.D; ++d) {
+    const double one = x[d * p.q.d_stride] * y[d * p.k.d_stride];
+    squares += one * one;
+  }
+  return kOfHalfUlp * half_ulp(form_.dtype) * std::sqrt(squares);
+}
+
+double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {
+  const Access& v = terms_[term].v;
+  return v.at(b, h)[j * v.row_stride + d * v.d_stride];
+}
+
+double Evaluator::score(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  Program::Inputs in = Program::at(b, h, i, j);
+  fill_products(term, b, h, i, j, &in[Program::score]);
+  return terms_[term].score->run(in);
+}
+
+void Evaluator::fill_products(int term, int64_t b, int64_t h, int64_t i, int64_t j, double* out) {
+  for (size_t n = 0; n < terms_[term].products.size(); ++n) out[n] = product(term, b, h, i, j, n);
+}
+
+// What the deviations of the products make of the row's kept scores: those of several products add
+// up, at most.
+void Evaluator::note_deviations(int term, int64_t b, int64_t h, int64_t i) {
+  deviations_.clear();
+  lse_deviation_ = output_deviation_ = 0;
+  if (!terms_[term].mapped()) return;
+  deviations_.assign(N_, 0);
+  for (int64_t j = 0; j < N_; ++j) {
+    if (!keep(term, b, h, i, j)) continue;
+    Program::Inputs exact = Program::at(b, h, i, j);
+    fill_products(term, b, h, i, j, &exact[Program::score]);
+    const double score = terms_[term].score->run(exact);
+    for (size_t n = 0; n < terms_[term].products.size(); ++n) {
+      Program::Inputs off = exact;
+      off[Program::score + n] += product_deviation(term, b, h, i, j, n);
+      deviations_[j] += std::fabs(terms_[term].score->run(off) - score);
+    }
+    lse_deviation_ = std::max(lse_deviation_, deviations_[j]);
+  }
+}
+
+// A change of score j by x changes a softmax's output by p[j] x (v[j] - output), a sum of weights
+// by x v[j]; changes are independent.
+double Evaluator::deviation_of_output(int t, int64_t b, int64_t h, double total,
+                                      const double* output) {
+  if (deviations_.empty()) return 0;
+  const Normaliser normaliser = terms_[t].normaliser;
+  double squares = 0, norm = 0;
+  for (int64_t d = 0; d < Dv_; ++d) norm += output[d] * output[d];
+  for (int64_t j = 0; j < N_; ++j) {
+    const double weight = normaliser == Normaliser::softmax ? weights_[j] : 1;
+    const double change = deviations_[j] * weight / total;
+    double distance = 0;
+    for (int64_t d = 0; d < Dv_ && change != 0; ++d) {
+      const double x = value(t, b, h, j, d) - (normaliser == Normaliser::none ? 0 : output[d]);
+      distance += x * x;
+    }
+    squares += change * change * distance;
+  }
+  return norm > 0 ? std::sqrt(squares / norm) : 0;
+}
+
+bool Evaluator::keep(int term, int64_t b, int64_t h, int64_t i, int64_t j) {
+  TermState& t = terms_[term];
+  return !t.keep || t.keep->run(Program::at(b, h, i, j)) != 0;
+}
+
+// exp(score - the row's maximum), and of the sink likewise.
+Evaluator::Total Evaluator::exponentials(int t, int64_t b, int64_t h, int64_t i) {
+  double highest = -HUGE_VAL;
+  for (int64_t j = 0; j < N_; ++j) {
+    weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : -HUGE_VAL;
+    // Written so that a NaN becomes the maximum, and with it the row.
+    if (!(weights_[j] <= highest)) highest = weights_[j];
+  }
+  const bool none_kept = highest == -HUGE_VAL;
+  const double sink = terms_[t].sink ? terms_[t].sink->run(Program::at(b, h, i, 0)) : -HUGE_VAL;
+  if (!(sink <= highest)) highest = sink;
+  Total total;
+  for (int64_t j = 0; j < N_; ++j) {
+    if (none_kept)
+      weights_[j] = terms_[t].finite_mask ? 1 : 0;
+    else
+      weights_[j] = std::exp(weights_[j] - highest);
+    total.sum += weights_[j];
+  }
+  if (highest == -HUGE_VAL) return total;
+  if (terms_[t].sink) total.sum += std::exp(sink - highest);
+  total.lse = highest + std::log(total.sum);
+  return total;
+}
+
+// The scores themselves.
+Evaluator::Total Evaluator::plain_weights(int t, int64_t b, int64_t h, int64_t i) {
+  Total total;
+  for (int64_t j = 0; j < N_; ++j) {
+    weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : 0;
+    total.sum += weights_[j];
+  }
+  if (terms_[t].normaliser == Normaliser::none) total.sum = 1;
+  return total;
+}
+
+double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
+  std::fill(output, output + Dv_, 0.0);
+  double lse = -HUGE_VAL;
+  for (size_t term = 0; term < terms_.size(); ++term) {
+    const int t = static_cast<int>(term);
+    const bool softmax = terms_[t].normaliser == Normaliser::softmax;
+    const Total total = softmax ? exponentials(t, b, h, i) : plain_weights(t, b, h, i);
+    lse = lse_ = total.lse;
+    weights_sum_ = total.sum;
+    note_deviations(t, b, h, i);
+    const Access& v = terms_[t].v;
+    const double* values = v.at(b, h);
+    const Program::Inputs row = Program::at(b, h, i, 0);
+    const double factor = terms_[t].factor ? terms_[t].factor->run(row) : 1;
+    for (int64_t j = 0; j < N_; ++j) {
+      if (weights_[j] == 0 || total.sum == 0) continue;
+      const double p = factor * weights_[j] / total.sum;
+      for (int64_t d = 0; d < Dv_; ++d) output[d] += p * values[j * v.row_stride + d * v.d_stride];
+    }
+    if (total.sum != 0) output_deviation_ = deviation_of_output(t, b, h, total.sum, output);
+  }
+  if (!epilogue_ || form_.epilogue->kind == Kind::output) return lse;
+  Program::Inputs in = Program::at(b, h, i, 0);
+  for (int64_t d = 0; d < Dv_; ++d) {
+    in[Program::d] = static_cast<double>(d);
+    in[Program::output] = output[d];
+    output[d] = epilogue_->run(in);
+  }
+  return lse;
+}
+
+Evaluated evaluate(const Form& form, const Problem& problem) {
+  Evaluator evaluator(form, problem);
+  const int64_t B = evaluator.batches(), H = evaluator.heads(), M = evaluator.queries(),
+                N = evaluator.keys(), Dv = evaluator.value_dim();
+  Evaluated out{Tensor(Dtype::f64, {B, H, M, Dv}), Tensor(Dtype::f64, {B, H, M}),
+                Tensor(Dtype::f64, {B, H, N})};
+  for (int64_t row = 0; row < B * H * M; ++row) {
+    out.lse.values[row] =
+        evaluator.row(row / (H * M), row / M % H, row % M, &out.output.values[row * Dv]);
+    for (int64_t j = 0; j < N && evaluator.weights_sum() > 0; ++j)
+      out.columns.values[row / M * N + j] += evaluator.weights()[j] / evaluator.weights_sum();
+  }
+  return out;
+}
+
+}  // namespace kw::spec

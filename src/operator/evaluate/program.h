@@ -1,0 +1,45 @@
+// An expression made ready to be evaluated for many elements: postfix steps over an array of
+// numbers, with names resolved to slots and tensors to pointers.
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "num/tensor.h"
+#include "operator/expr/fold.h"
+
+namespace kw::spec {
+
+struct Problem;
+
+class Program {
+ public:
+  // score + n is the n-th product of a score, totals + n the n-th sum of a row.
+  enum Slot { b, h, i, j, d, score, output = score + 4, totals, kSlots = totals + 4 };
+  using Inputs = std::array<double, kSlots>;
+  static Inputs at(int64_t b, int64_t h, int64_t i, int64_t j);  // the other inputs are 0
+
+  // Every read must be of a tensor, and every name be known, in the problem.
+  Program(const ExprPtr& e, const Problem& problem);
+
+  // Both sides of and/or/where are computed; a read out of range gives NaN.
+  double run(const Inputs& inputs);
+
+ private:
+  struct Step {
+    enum class Do { constant, input, read, choose, apply } what;
+    Op op = Op::invalid;
+    int a = -1, b = -1, c = -1;  // steps before this one, or an input's slot
+    double value = 0;
+    const Tensor* tensor = nullptr;
+    std::vector<int> indices;
+  };
+  int compile(const ExprPtr& e, const Problem& problem);
+  double read(const Step& step) const;
+
+  std::vector<Step> steps_;
+  std::vector<double> values_;
+};
+
+}  // namespace kw::spec

@@ -1,0 +1,71 @@
+#include "operator/evaluate/row_map.h"
+
+#include "operator/evaluate/exact_program.h"
+
+namespace kw::spec {
+
+static_assert(Program::kSlots - Program::totals == int(kMostSums));
+
+MappedRows::MappedRows(const RowMap& map, const Problem& problem, Program::Slot row, int64_t rows,
+                       int64_t columns)
+    : element_(map.element, problem), row_(row), rows_(rows), columns_(columns) {
+  for (const ExprPtr& sum : map.sums) sums_.emplace_back(sum, problem);
+}
+
+const double* MappedRows::at(int64_t b, int64_t h) {
+  std::vector<double>& out = known_[{b, h}];
+  if (out.empty()) compute(b, h, out);
+  return out.data();
+}
+
+void MappedRows::compute(int64_t b, int64_t h, std::vector<double>& out) {
+  out.resize(rows_ * columns_);
+  for (int64_t r = 0; r < rows_; ++r) {
+    Program::Inputs in = Program::at(b, h, 0, 0);
+    in[row_] = double(r);
+    for (size_t s = 0; s < sums_.size(); ++s) {
+      double total = 0;
+      for (int64_t d = 0; d < columns_; ++d) {
+        in[Program::d] = double(d);
+        total += sums_[s].run(in);
+      }
+      in[Program::totals + s] = total;
+    }
+    for (int64_t d = 0; d < columns_; ++d) {
+      in[Program::d] = double(d);
+      out[r * columns_ + d] = element_.run(in);
+    }
+  }
+}
+
+std::vector<exact::Element> exact_mapped_rows(const RowMap& map, const Problem& named,
+                                              const exact::Algebra& algebra, Program::Slot row,
+                                              int64_t b, int64_t h, int64_t rows, int64_t columns) {
+  std::vector<ExactProgram> sums;
+  for (const ExprPtr& sum : map.sums) sums.emplace_back(sum, named, algebra);
+  ExactProgram element(map.element, named, algebra);
+  std::vector<exact::Element> out;
+  out.reserve(rows * columns);
+  for (int64_t r = 0; r < rows; ++r) {
+    Program::Inputs in = Program::at(b, h, 0, 0);
+    in[row] = double(r);
+    std::vector<exact::Element> totals;
+    for (ExactProgram& sum : sums) {
+      exact::Element total;
+      sum.totals = totals;
+      for (int64_t d = 0; d < columns; ++d) {
+        in[Program::d] = double(d);
+        total = algebra.add(total, sum.run(in, {}));
+      }
+      totals.push_back(total);
+    }
+    element.totals = totals;
+    for (int64_t d = 0; d < columns; ++d) {
+      in[Program::d] = double(d);
+      out.push_back(element.run(in, {}));
+    }
+  }
+  return out;
+}
+
+}  // namespace kw::spec

@@ -1,0 +1,127 @@
+// The dispatch over families.def, and what is the same for all families.
+#include "operator/family.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "num/compare.h"
+#include "operator/evaluate/exact.h"
+#include "operator/evaluate/exact_program.h"
+#include "operator/recognise/recognise.h"
+
+namespace kw::spec {
+
+namespace families {
+#define FAMILY(word) const Family& word();
+#include "operator/families.def"
+}  // namespace families
+
+namespace {
+
+using Entry = std::pair<FamilyName, const Family& (*)()>;
+constexpr Entry kFamilies[] = {
+#define FAMILY(word) {FamilyName::word, families::word},
+#include "operator/families.def"
+};
+
+}  // namespace
+
+FamilyName family_of(const Form& form) {
+  for (const auto& [name, family] : kFamilies)
+    if (family().is(form)) return name;
+  return std::rbegin(kFamilies)->first;
+}
+
+const Family& Family::of(const Form& form) {
+  return kFamilies[static_cast<size_t>(family_of(form))].second();
+}
+
+std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
+  if (!open_composites(graph, diagnostics)) return std::nullopt;
+  if (graph.outputs.empty()) {
+    diagnostics.error("spec.not_attention", graph.span, "the function returns no tensor");
+    return std::nullopt;
+  }
+  for (const auto& [name, family] : kFamilies) {
+    std::optional<Form> form = family().recognise(graph, diagnostics);
+    if (form || diagnostics.has_errors()) return form;
+  }
+  return std::nullopt;
+}
+
+std::string Family::no_output(const Form&, const std::string&) const { return {}; }
+
+std::string types_of(const Form& form) {
+  std::string narrow;
+  for (const Argument& a : form.arguments)
+    if (a.dtype == Dtype::e4m3) narrow += (narrow.empty() ? "" : ", ") + a.name;
+  const std::string type(kw::name(form.dtype));
+  return narrow.empty() ? type : fmt::format("{} ({} e4m3)", type, narrow);
+}
+
+std::string print(const Form& form) { return Family::of(form).print(form); }
+std::vector<Axis> axes(const Form& form) { return Family::of(form).axes(form); }
+std::vector<Output> outputs(const Form& form) { return Family::of(form).outputs(form); }
+bool heads_are_alike(const Form& form) { return Family::of(form).heads_are_alike(form); }
+std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) {
+  return Family::of(form).truth(form, problem);
+}
+
+std::optional<std::string> not_exact(const Form& form) {
+  std::optional<std::string> why;
+  Form copy = form;
+  Family::of(form).each_expression(copy, [&](const ExprPtr& e, const Extents&) {
+    if (!why && !ExactProgram::supports(e))
+      why = "an integer is computed from a real in " + print(e);
+  });
+  return why;
+}
+
+std::map<std::string, int64_t> strides_of(const Operand& operand, const Tensor& argument) {
+  std::map<std::string, int64_t> out;
+  int64_t stride = 1;
+  for (size_t n = operand.indices.size(); n-- > 0;) {
+    if (operand.indices[n]->kind == Kind::index) out[operand.indices[n]->name] = stride;
+    stride *= argument.shape[n];
+  }
+  return out;
+}
+
+Accepted accept(const Output& output, const Held& held, const double* got, double own_error,
+                Dtype dtype) {
+  const int64_t length = static_cast<int64_t>(held.want.size());
+  const double rounding = kDeviations * held.rounding;
+  Accepted out;
+  switch (output.rule) {
+    case Rule::row:
+      // The user's own error is of rows that are alike; of what changed rows add here the deviation
+      // is known.
+      out.error = row_error(got, held.want.data(), length, least_norm(dtype, length));
+      out.allowed = accepted_error(own_error, dtype) + rounding;
+      break;
+    case Rule::log_sum: {
+      const double want = held.want[0];
+      out.error = std::fabs(*got - want);
+      out.allowed = 1e-4 + 1e-5 * std::fabs(want) + rounding;
+      if (std::isfinite(want)) break;
+      out.right = *got == want;
+      return out;
+    }
+    case Rule::row_sum:
+      out.error = std::fabs(*got - held.want[0]) / held.scale;
+      out.allowed = accepted_error(0, dtype);
+      break;
+    case Rule::column_sum:
+      for (int64_t j = 0; j < length && out.right; ++j) {
+        out = {std::fabs(got[j] - held.want[j]), held.allowed[j], true, j};
+        out.right = out.error <= out.allowed;
+      }
+      return out;
+  }
+  out.right = out.error <= out.allowed;
+  return out;
+}
+
+}  // namespace kw::spec

@@ -1,0 +1,133 @@
+// What the layers ask of an operator, whatever it computes: its axes, its outputs and their rules,
+// its expressions, and its meaning in fp64 and in the exact algebra.
+//
+// A form (form.h) is of one family of families.def. What differs from family to family is behind
+// this class, one object a family; nobody else asks which family a form is of. A new family has
+// this class in each layer (docs/architecture.md lists the files).
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "num/exact.h"
+#include "operator/evaluate/evaluate.h"
+#include "operator/graph/graph.h"
+
+namespace kw::spec {
+
+// A direction of an operator's iteration space: its letter in kernels and proofs, its index in
+// expressions ("" where it groups another one, as G does the heads), its size.
+struct Axis {
+  std::string letter, index;
+  Size size;
+  bool of_kernel = false;  // a constant of the kernel's text, no size of its launches
+};
+
+// How far the indices h and d of an expression run.
+struct Extents {
+  Size heads, columns;
+};
+using EachExpression = std::function<void(ExprPtr&, const Extents&)>;
+using EachOperand = std::function<void(Operand&)>;
+
+// What an output's elements are held against, of one row, or of a head for outputs without rows.
+struct Held {
+  std::vector<double> want;
+  double rounding = 0;  // deviation for the rounding of changed rows: relative for Rule::row
+  double scale = 1;     // of Rule::row_sum: the norm of the row that is summed
+  std::vector<double> allowed;  // of Rule::column_sum: for each element
+  bool unspecified = false;     // nothing is asked of it
+};
+
+// The operator in fp64, a row at a time. Refers to the form and the problem. Not for several
+// threads at once.
+class Truth {
+ public:
+  virtual ~Truth() = default;
+  virtual int64_t batches() const = 0;
+  virtual int64_t heads() const = 0;
+  virtual int64_t rows() const = 0;
+  // Forgets what the rows before add to outputs without rows.
+  virtual void begin_head() {}
+  // Evaluates one row; what outputs()[n] is held against is then of(n).
+  virtual void row(int64_t b, int64_t h, int64_t i) = 0;
+  const Held& of(size_t output) const { return held_[output]; }
+  // Whether PyTorch leaves the row that was evaluated last open, given what it gave for it.
+  virtual bool open_in_pytorch(const double* /*golden*/, int64_t /*length*/) const { return false; }
+
+ protected:
+  std::vector<Held> held_;  // one for each of outputs()
+};
+
+// All rows of one head in the exact algebra: of each of outputs() the elements, a row after the
+// other; and of which rows it says nothing (empty: it says all).
+struct ExactHead {
+  struct One {
+    std::vector<exact::Element> elements;
+    std::vector<bool> unspecified;
+  };
+  std::vector<One> outputs;
+};
+
+class Family {
+ public:
+  virtual ~Family() = default;
+  static const Family& of(const Form& form);
+
+  // "a product of matrices": what a message calls it.
+  virtual std::string what() const = 0;
+  // Whether a form is of this family; the families before it in families.def have been asked.
+  virtual bool is(const Form& form) const = 0;
+
+  // The form of a function, or nothing. Reports, with the user's line, where a function is of this
+  // family and cannot be read. Nothing and no report where it is of another; that is all that a
+  // family does whose forms another one's recogniser finds.
+  virtual std::optional<Form> recognise(const Graph& /*graph*/, Diagnostics&) const { return {}; }
+
+  virtual std::string print(const Form& form) const = 0;
+  virtual std::vector<Axis> axes(const Form& form) const = 0;
+  // What a program may give: what the function returns, in its order, and what is known besides.
+  virtual std::vector<Output> outputs(const Form& form) const = 0;
+  // Why a program may not have an output of this name, or "".
+  virtual std::string no_output(const Form& form, const std::string& name) const;
+
+  // Every expression but those that operands are read at; every operand.
+  virtual void each_expression(Form& form, const EachExpression& visit) const = 0;
+  virtual void each_operand(Form& form, const EachOperand& visit) const = 0;
+  // heads_are_alike() of form.h.
+  virtual bool heads_are_alike(const Form& form) const = 0;
+
+  virtual std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) const = 0;
+  virtual ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& algebra,
+                          int64_t b, int64_t h) const = 0;
+};
+
+// In the order of families.def.
+enum class FamilyName {
+#define FAMILY(word) word,
+#include "operator/families.def"
+};
+
+FamilyName family_of(const Form& form);
+
+std::vector<Axis> axes(const Form& form);
+std::vector<Output> outputs(const Form& form);
+std::unique_ptr<Truth> truth(const Form& form, const Problem& problem);
+
+// Where elements of an argument that is read at plain indices lie: how far neighbours in each index
+// are apart, by the index's name.
+std::map<std::string, int64_t> strides_of(const Operand& operand, const Tensor& argument);
+
+// Whether an output is right: by its rule, given what the user's own function errs by on that row.
+struct Accepted {
+  double error = 0, allowed = 0;
+  bool right = true;
+  int64_t at = 0;  // of several elements with a rule for each, which one
+};
+Accepted accept(const Output& output, const Held& held, const double* got, double own_error,
+                Dtype dtype);
+
+}  // namespace kw::spec

@@ -1,0 +1,274 @@
+#include "schedules/closure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+namespace kw::exec::schedule {
+
+namespace {
+
+using Fingerprint = std::array<uint64_t, 2>;
+using Streams = std::vector<Stream>;
+using Counts = std::vector<std::array<int64_t, 8>>;  // [actor][counter]
+
+// What everybody does before the first block, in one, and after the last.
+struct Script {
+  Streams before, body, after;
+  Counts advance;           // of the counters, by the body
+  std::vector<char> stays;  // who has no blocks
+};
+
+bool same_but_later(const Event& a, const Event& b) {
+  return a.kind == b.kind && a.counter == b.counter && a.object == b.object &&
+         a.region == b.region && a.bar == b.bar && a.count == b.count && a.stmt == b.stmt;
+}
+
+// b is a with uses moved by one distance for each counter; adds the distances to `moved`.
+bool is_moved(const Stream& a, const Stream& b, std::array<int64_t, 8>& moved) {
+  if (a.size() != b.size()) return false;
+  std::array<bool, 8> known{};
+  for (size_t n = 0; n < a.size(); ++n) {
+    if (!same_but_later(a[n], b[n])) return false;
+    const int c = a[n].counter;
+    const int64_t by = b[n].use - a[n].use;
+    if (a[n].bar >= 0 && a[n].kind == Kind::fill && b[n].bar_use - a[n].bar_use != by) return false;
+    if (c < 0 ? by != 0 : known[c] && moved[c] != by) return false;
+    if (c >= 0) {
+      known[c] = true;
+      moved[c] = by;
+    }
+  }
+  return true;
+}
+
+// The events of `all` in their order, but for some of its reads.
+bool lacks_only_reads(const Stream& some, const Stream& all) {
+  size_t n = 0;
+  for (const Event& e : all) {
+    const bool same = n < some.size() && same_but_later(some[n], e) && some[n].use == e.use &&
+                      some[n].bar_use == e.bar_use;
+    if (same)
+      ++n;
+    else if (e.kind != Kind::read)
+      return false;
+  }
+  return n == some.size();
+}
+
+// Splits a walk at its marks: before the first, between two, after the last.
+std::vector<Stream> parts(const Stream& s) {
+  std::vector<Stream> out(1);
+  for (const Event& e : s) {
+    if (e.kind == Kind::mark)
+      out.emplace_back();
+    else
+      out.back().push_back(e);
+  }
+  return out;
+}
+
+class Closer {
+ public:
+  Closer(const Profiles& profiles, int most) : profiles_(profiles), most_(most) {}
+
+  Closure run() {
+    if (!profiles_.walker->loops_over_blocks())
+      whole();
+    else if (read_scripts() && tables().divide())
+      explore();
+    if (out_.closed && profiles_.cut) {
+      out_.closed = false;
+      no("there are more kinds of blocks than were looked at");
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct State {
+    Clocks clocks;
+    Counts counts;
+    std::vector<int> path;
+  };
+
+  Tables& tables() { return profiles_.walker->tables(); }
+
+  bool no(const std::string& why) {
+    out_.why_not = why;
+    return false;
+  }
+
+  // What a flag decides may add reads and nothing else: then the walk that takes every arm has the
+  // events of all others, and more to race with.
+  Walked every_arm(const std::vector<Block>& blocks) {
+    Walked all = profiles_.walker->walk(blocks, {Arms::always, 0});
+    for (const Arms arms : {Arms{Arms::never, 0}, Arms{Arms::mixed, 1}, Arms{Arms::mixed, 2}}) {
+      const Walked some = profiles_.walker->walk(blocks, arms);
+      for (size_t a = 0; a < all.streams.size() && !all.fault; ++a)
+        if (some.fault || !lacks_only_reads(some.streams[a], all.streams[a]))
+          no("a flag decides about more than what is read");
+    }
+    return all;
+  }
+
+  bool read_script(const Block& block, Script& script) {
+    const Walked walked = every_arm({block, block});
+    if (walked.fault) return no(walked.fault->message);
+    if (!out_.why_not.empty()) return false;
+    for (const Stream& s : walked.streams) {
+      const auto split = parts(s);
+      const size_t marks = split.size() - 1;
+      script.before.push_back(split[0]);
+      script.body.emplace_back();
+      script.after.emplace_back();
+      script.advance.emplace_back();
+      script.stays.push_back(marks == 0);
+      if (marks == 0) {  // an agent without blocks: who offers in the other CTAs of a cluster
+        script.body.back() = script.after.back() = s;
+        continue;
+      }
+      if (marks != 3) return no("an agent works on another number of blocks than the others");
+      if (!is_moved(split[1], split[2], script.advance.back()))
+        return no("what an agent does in a block depends on more than the block");
+      script.body.back() = split[1];
+      script.after.back() = split[3];
+    }
+    return true;
+  }
+
+  bool read_scripts() {
+    for (const Block& block : profiles_.blocks) {
+      scripts_.emplace_back();
+      if (!read_script(block, scripts_.back())) return false;
+    }
+    if (profiles_.longest) {
+      scripts_.emplace_back();
+      if (!read_script(*profiles_.longest, scripts_.back())) return false;
+    }
+    find_lap_actor();
+    return true;
+  }
+
+  Streams moved(const Streams& of, const Counts& by, bool after) const {
+    Streams out = of;
+    for (size_t a = 0; a < out.size(); ++a)
+      for (Event& e : out[a]) {
+        if (e.counter < 0) continue;
+        // What comes after the last block was walked behind two of them.
+        const int64_t walked = after ? 2 * scripts_[0].advance[a][e.counter] : 0;
+        e.use += by[a][e.counter] - walked;
+        e.bar_use += by[a][e.counter] - walked;
+      }
+    return out;
+  }
+
+  // Runs one block of everybody; false when it ends the search.
+  bool advance(State& s, const Streams& streams, bool last) {
+    s.clocks.rewind();
+    s.clocks.ending = last;
+    s.clocks.run(streams);
+    if (last) s.clocks.finish();
+    if (!s.clocks.finding()) return true;
+    const Diagnostic& d = *s.clocks.finding();
+    // Waiting for a later block is no deadlock.
+    if (d.code == "schedule.deadlock" && !last)
+      return no("agents cannot all stop between two blocks");
+    out_.finding = d;
+    std::string words;
+    for (int p : s.path) words += (words.empty() ? "" : "; then ") + profiles_.blocks[p].words;
+    out_.finding->notes.push_back({"found with the blocks " + words, {}});
+    return false;
+  }
+
+  bool find_period(const State& from) {
+    State s = from;
+    s.clocks.rewind();
+    return find_turns(std::move(s.clocks), moved(scripts_.back().body, s.counts, false));
+  }
+
+  // How many turns of the loop over keys of a long block look like no earlier one, and after how
+  // many they repeat.
+  bool find_turns(Clocks clocks, const Streams& streams) {
+    clocks.lap_of = lap_of_;
+    std::vector<Fingerprint> laps;
+    for (;;) {
+      clocks.lapped = false;
+      clocks.run(streams);
+      if (clocks.finding() || !clocks.lapped) return false;
+      const Fingerprint now = clocks.fingerprint(&streams);
+      const auto before = std::find(laps.begin(), laps.end(), now);
+      if (before != laps.end()) {
+        out_.turns = std::max(out_.turns, int(laps.size()));
+        out_.period = std::max(out_.period, int(laps.end() - before));
+        return true;
+      }
+      laps.push_back(now);
+    }
+  }
+
+  // A kernel whose block is a whole launch has no sequences, but long blocks.
+  void whole() {
+    out_.closed = true;
+    if (!profiles_.longest) return;
+    const Walked walked = every_arm({*profiles_.longest});
+    if (walked.fault || !out_.why_not.empty() || !tables().divide()) return;
+    find_lap_actor();
+    if (!find_turns(Clocks(tables()), walked.streams) || out_.turns > profiles_.tiles)
+      out_.period = 0;
+  }
+
+  void find_lap_actor() {
+    for (size_t n = 0; n < tables().actors.size(); ++n)
+      if (tables().actors[n].warp) lap_of_ = lap_of_ < 0 ? int(n) : lap_of_;
+  }
+
+  void explore() {
+    State start{Clocks(tables()), Counts(tables().actors.size()), {}};
+    for (auto& c : start.counts) c.fill(0);
+    start.clocks.stays = scripts_[0].stays;
+    if (!advance(start, scripts_[0].before, false)) return;
+    std::set<Fingerprint> seen{start.clocks.fingerprint(nullptr)};
+    std::deque<State> queue{start};
+    bool periodic = profiles_.longest.has_value();
+    while (!queue.empty()) {
+      const State s = std::move(queue.front());
+      queue.pop_front();
+      ++out_.states;
+      if (periodic) periodic = find_period(s);
+      for (size_t p = 0; p < profiles_.blocks.size(); ++p) {
+        State next = s;
+        next.path.push_back(int(p));
+        if (!advance(next, moved(scripts_[p].body, s.counts, false), false)) return;
+        for (size_t a = 0; a < next.counts.size(); ++a)
+          for (size_t c = 0; c < 8; ++c) next.counts[a][c] += scripts_[p].advance[a][c];
+        if (!seen.insert(next.clocks.fingerprint(nullptr)).second) continue;
+        State end = next;
+        if (!advance(end, moved(scripts_[0].after, next.counts, true), true)) return;
+        if (int(seen.size()) > most_) {
+          no(fmt::format("more than {} states", most_));
+          return;
+        }
+        queue.push_back(std::move(next));
+      }
+    }
+    out_.closed = true;
+    // The turns up to the repetition must all be among the blocks that were tried.
+    if (!periodic || out_.turns > profiles_.tiles) out_.period = 0;
+  }
+
+  const Profiles& profiles_;
+  const int most_;
+  Closure out_;
+  std::vector<Script> scripts_;  // of the profiles; then of the longest block
+  int lap_of_ = -1;
+};
+
+}  // namespace
+
+Closure close_over_sequences(const Profiles& profiles, int most_states) {
+  return Closer(profiles, most_states).run();
+}
+
+}  // namespace kw::exec::schedule

@@ -1,0 +1,142 @@
+// All that the future of a state depends on, as a number: relative to the counters, and of clocks
+// only which live accesses they know.
+#include <algorithm>
+#include <array>
+
+#include "schedules/clocks.h"
+
+namespace kw::exec::schedule {
+
+namespace {
+
+class Hash {
+ public:
+  void operator()(uint64_t x) {
+    a_ = (a_ ^ x) * 0x9E3779B97F4A7C15ull;
+    a_ ^= a_ >> 29;
+    b_ = (b_ + x) * 0xC2B2AE3D27D4EB4Full;
+    b_ ^= b_ >> 31;
+  }
+  std::array<uint64_t, 2> value() const { return {a_, b_}; }
+
+ private:
+  uint64_t a_ = 0x243F6A8885A308D3ull, b_ = 0x13198A2E03707344ull;
+};
+
+}  // namespace
+
+// With `streams`: inside a block, where each agent stands counts, too.
+std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) const {
+  Hash hash;
+  const size_t actors = t_->actors.size();
+  std::vector<const Clock*> holders;
+  for (const Clock& c : clocks_) holders.push_back(&c);
+  for (const BarrierState& b : barriers_) {
+    holders.push_back(&b.coming);
+    holders.push_back(&b.done);
+  }
+  for (const NamedState& n : named_) {
+    holders.push_back(&n.coming);
+    holders.push_back(&n.done);
+  }
+  auto knowledge = [&](int who, Time at) {
+    uint64_t bits = 0;
+    for (size_t h = 0; h < holders.size(); ++h) {
+      bits = bits << 1 | ((*holders[h])[who] >= at);
+      if (h % 64 == 63) hash(bits);
+    }
+    hash(bits);
+  };
+  // Where somebody last was in each ring and strand, and where the others are from there.
+  std::vector<int64_t> front(t_->rings.size(), -1), edge(t_->strands.size(), -1);
+  for (size_t a = 0; a < actors; ++a) {
+    for (size_t r = 0; r < front.size(); ++r)
+      if (front[r] < 0) front[r] = last_use_[a][r];
+    for (size_t s = 0; s < edge.size(); ++s)
+      if (edge[s] < 0) edge[s] = last_touch_[a][s];
+  }
+  for (size_t a = 0; a < actors; ++a) {
+    for (size_t r = 0; r < front.size(); ++r)
+      hash(last_use_[a][r] < 0 ? ~0ull : uint64_t(front[r] - last_use_[a][r]));
+    for (size_t s = 0; s < edge.size(); ++s)
+      hash(last_touch_[a][s] < 0 ? ~0ull : uint64_t(edge[s] - last_touch_[a][s]));
+  }
+  for (size_t r = 0; r < front.size(); ++r) {
+    const Ring& ring = t_->rings[r];
+    hash(uint64_t((front[r] + ring.length) % ring.length));
+    for (int slot = 0; slot < ring.length; ++slot) {
+      const BarrierState& b = barriers_[ring.first + slot];
+      hash(uint64_t(front[r] - (b.completed * ring.length + slot)));
+      hash(uint64_t(b.arrived) << 32 | uint32_t(b.missing));
+      hash(b.ready >= 0);
+      if (b.ready >= 0) knowledge(b.ready, b.ready_at);
+      // Which generations each clock knows, from the latest back: C1 asks for all, C2 for all but
+      // one.
+      for (const Clock* c : holders)
+        hash(uint64_t(std::min<int64_t>(b.completed - (*c)[actors + ring.first + slot], 2)));
+      for (const auto& waited : b.waits) {
+        hash(uint64_t(waited.who));
+        knowledge(waited.who, waited.at);
+      }
+      for (const auto* list : {&b.came, &b.came_before})
+        for (const auto& [who, when] : *list) {
+          hash(uint64_t(who));
+          knowledge(who, when);
+        }
+    }
+  }
+  for (size_t s = 0; s < t_->strands.size(); ++s) {
+    const Strand& strand = t_->strands[s];
+    hash(uint64_t((edge[s] + strand.length) % strand.length));
+    for (int at = strand.first; at < strand.first + strand.cells * strand.length; ++at) {
+      const Cell& cell = cells_[at];
+      hash(uint64_t(cell.write.who + 1) << 4 | cell.write.async << 1 | (cell.write.open > 0));
+      if (cell.write.who >= 0) {
+        hash(uint64_t(edge[s] - cell.write.use));
+        knowledge(cell.write.who, cell.write.at);
+        hash(cell.write.fenced > 0);
+        if (cell.write.fenced) knowledge(cell.write.who, cell.write.fenced);
+      }
+      std::vector<const Touch*> reads;
+      for (const Touch& r : cell.reads) reads.push_back(&r);
+      std::sort(reads.begin(), reads.end(),
+                [](const Touch* a, const Touch* b) { return a->actor < b->actor; });
+      for (const Touch* r : reads) {
+        hash(uint64_t(r->actor) << 8 | uint64_t(r->open));
+        if (!r->open) knowledge(r->who, r->at);
+      }
+    }
+  }
+  for (size_t n = 0; n < named_.size(); ++n) {
+    hash(uint64_t(named_[n].arrived));
+    for (size_t a = 0; a < actors; ++a)  // who knows that its last generation is complete
+      hash(std::equal(named_[n].done.begin(), named_[n].done.begin() + actors, clocks_[a].begin(),
+                      [](Time x, Time y) { return x <= y; }));
+  }
+  for (size_t a = 0; a < actors; ++a) {
+    const ActorState& me = actors_[a];
+    hash(uint64_t(me.waiting < 0 ? 0 : 1) << 8 | me.unfinished);
+    for (const auto* list : {&me.products, &me.stores, &me.commits}) {
+      hash(list->size());
+      for (const Begun& b : *list)
+        for (const auto& [first, cells] : b.places) hash(uint64_t(first) ^ cells);
+    }
+    for (const auto* b : {&me.gathering, &me.copying})
+      for (const auto& [first, cells] : b->places) hash(uint64_t(first) ^ cells);
+    for (int at : me.unfenced) hash(uint64_t(at));
+    hash(me.reached != nullptr);
+    if (me.reached) knowledge(int(a), me.reached_at);
+    if (!streams) continue;
+    const Stream& stream = (*streams)[a];
+    if (me.at >= stream.size()) {
+      hash(~0ull);
+      continue;
+    }
+    const Event& next = stream[me.at];
+    hash(reinterpret_cast<uintptr_t>(next.stmt) ^ uint64_t(next.kind));
+    hash(uint64_t(next.object) << 20 ^ uint64_t(next.bar) << 8 ^ uint64_t(next.region));
+  }
+  return hash.value();
+}
+
+}  // namespace kw::exec::schedule

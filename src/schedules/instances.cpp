@@ -1,0 +1,260 @@
+#include "schedules/instances.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "exec/machine.h"
+#include "tl/traits.h"
+
+namespace kw::exec::schedule {
+
+using tl::Item;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+constexpr int kMostBlocks = 12, kManyTiles = 24;
+constexpr size_t kMostProfiles = 40;
+
+// Parameters and toggles, before any launch.
+void bind_constants(Machine& m) {
+  m.constants["true"] = Value::boolean(true);
+  m.constants["false"] = Value::boolean(false);
+  for (const Stmt& s : m.program.body) {
+    if (s.op != Op::param && s.op != Op::toggle) continue;
+    for (const Item& d : s.items("d")) {
+      const auto set = m.launch.params.find(d.name);
+      if (set == m.launch.params.end())
+        m.constants[d.name] = evaluate({m, nullptr, &s}, d.expr);
+      else
+        m.constants[d.name] =
+            s.op == Op::param ? Value::integer(set->second) : Value::boolean(set->second != 0);
+    }
+  }
+}
+
+std::string name_of_base(const tl::ExprPtr& e) {
+  const tl::Expr* at = e.get();
+  while (at->kind == tl::ExprKind::index) at = at->args[0].get();
+  return at->text;
+}
+
+// Rows of a tile, by the dimension along which tiles are copied in: {"M": 64, "N": 128}. Of lines,
+// those that a CTA stores.
+std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Machine& m) {
+  std::map<std::string, std::string> letter;  // by tensor
+  std::map<std::string, int64_t> rows, units;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (tl::is(s.op, tl::Family::tensor) && s.items("s").size() == 4)
+      for (const Item& d : s.items("d")) letter[d.name] = s.items("s")[2].name;
+    if (s.op == Op::ring || s.op == Op::tile)
+      for (const Item& d : s.items("d")) rows[d.name] = integer_of({m, nullptr, &s}, s.expr("r"));
+  });
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op == Op::store_line) {  // a warpgroup has one row
+      const Stmt& kernel = *program.kernel();
+      const std::string tensor = s.expr("m")->text;
+      if (letter.count(tensor))
+        units[letter[tensor]] = integer_of({m, nullptr, &kernel}, kernel.expr("t")) / 128;
+      return;
+    }
+    if (!tl::is(s.op, tl::Family::copy_in)) return;
+    const std::string tensor = s.expr("m")->text, tile = name_of_base(s.expr("d"));
+    if (letter.count(tensor) && rows.count(tile)) units[letter[tensor]] = rows[tile];
+  });
+  return units;
+}
+
+// The largest number in the functions of the program: a row or key from which on blocks may be of
+// another kind.
+int64_t largest_in_functions(const tl::Program& program) {
+  int64_t largest = 0;
+  const auto look = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+    if (e->kind == tl::ExprKind::integer) largest = std::max<int64_t>(largest, std::stoll(e->text));
+    return nullptr;
+  };
+  for (const Stmt& def : program.body)
+    if (def.op == Op::def)
+      tl::walk(def.body, [&](const Stmt& s) {
+        for (const tl::Field& field : s.fields)
+          for (const Item& item : field.items)
+            if (item.expr) tl::rewrite(item.expr, look);
+      });
+  return largest;
+}
+
+}  // namespace
+
+int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
+  std::vector<int64_t> counts;
+  const Stmt* kernel = program.kernel();
+  tl::walk(kernel->body, [&](const Stmt& s) {
+    if (tl::is(s.op, tl::Family::tiles))
+      counts.push_back(integer_of({m, nullptr, &s}, s.expr("n")));
+    for (const tl::Field& f : s.fields)
+      for (const Item& item : f.items)
+        if (item.expr)
+          tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+            if (e->kind == tl::ExprKind::call && e->text == "block_index")
+              counts.push_back(integer_of({m, nullptr, &s}, e->args.at(0)));
+            return nullptr;
+          });
+  });
+  if (counts.empty()) return 1;
+  const auto [low, high] = std::minmax_element(counts.begin(), counts.end());
+  return least ? *low : *high;
+}
+
+std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::string, int64_t>& sizes,
+                            int64_t argument, const std::map<std::string, int64_t>& params) {
+  auto sized = std::make_shared<Sized>();
+  Launch& launch = sized->launch;
+  launch.params = params;
+  launch.shapes_only = launch.any_lists = true;
+  sized->machine = std::make_unique<Machine>(program, launch, nullptr);
+  Machine& m = *sized->machine;
+  bind_constants(m);
+  const Stmt* args = program.find(Op::args);
+  for (const Stmt& s : m.program.body)
+    if (s.op == Op::element && dtype_named(s.word("t"))) m.element = *dtype_named(s.word("t"));
+  auto extent = [&](const std::string& letter) -> int64_t {
+    const auto at = m.constants.find(letter);
+    if (at != m.constants.end()) return int64_t(at->second.x);
+    return sizes.count(letter) ? sizes.at(letter) : 1;
+  };
+  auto integer_named = [&](const std::string& name) {
+    return sizes.count(name) ? sizes.at(name) : argument;
+  };
+  for (const Stmt& s : args ? args->body : std::vector<Stmt>{}) {
+    if (tl::is(s.op, tl::Family::tensor)) {
+      const Item& access = s.items("t")[0];
+      if (access.name == "out") continue;
+      std::vector<int64_t> shape;
+      for (const Item& dim : s.items("s")) shape.push_back(extent(dim.name));
+      const auto dtype = access.type == "element" ? m.element
+                         : access.type == "real"  ? Dtype::f32
+                                                  : dtype_named(access.type).value_or(Dtype::f32);
+      Tensor t;
+      t.dtype = dtype;
+      t.shape = shape;
+      for (const Item& d : s.items("d")) {
+        if (access.type !=
+            "element")  // one value for all: a bias of all pairs would fill the memory
+          t.values = {is_float(dtype) ? 0.0 : double(integer_named(d.name))};
+        launch.tensors[d.name] = t;
+      }
+    } else if (s.op == Op::arg_i32 || s.op == Op::arg_f32 || s.op == Op::arg_size) {
+      for (const Item& d : s.items("d"))
+        if (!d.expr)
+          launch.scalars[d.name] = s.op == Op::arg_size  ? double(extent(d.name))
+                                   : s.op == Op::arg_i32 ? double(integer_named(d.name))
+                                                         : 1.0;
+    }
+  }
+  if (m.faults.any() || !exec::declare(m)) return nullptr;
+  launch.tensors.clear();
+  return sized;
+}
+
+uint64_t signature(const Walked& walked) {
+  uint64_t h = 1469598103934665603ull;
+  auto mix = [&](uint64_t x) { h = (h ^ x) * 1099511628211ull; };
+  for (const Stream& stream : walked.streams) {
+    mix(0xA6E57);
+    for (const Event& e : stream) {
+      if (e.kind == Kind::lap) continue;
+      mix(uint64_t(e.stmt ? int(e.stmt->op) : 0));
+      mix(uint64_t(e.kind) << 32 | uint32_t(e.object) << 8 | uint8_t(e.counter));
+      mix(uint64_t(e.use) << 20 ^ uint64_t(e.region) << 8 ^ uint64_t(e.count));
+      mix(uint64_t(e.bar) << 32 ^ uint64_t(e.bar_use));
+    }
+  }
+  return h;
+}
+
+Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params,
+                       int most_tiles) {
+  Profiles found;
+  found.tiles = most_tiles;
+  Launch none;
+  none.params = params;
+  Machine constants(program, none, nullptr);
+  bind_constants(constants);
+  const auto units = tiled_dimensions(program, constants);
+  if (!program.kernel() || units.empty() || constants.faults.any()) return found;
+  // The dimension of the keys is that of two tensors' tiles; the others follow it or stay small.
+  std::map<uint64_t, Block> distinct;
+  // Of the block and one that was seen, whether they take a flag's arm or not.
+  auto does_what_is_known = [&](const Block& block, const Walked& walked) {
+    const auto same = distinct.find(signature(walked));
+    if (same == distinct.end()) return false;
+    const Arms arms{Arms::always, 0};
+    return signature(found.walker->walk({block}, arms, true)) ==
+           signature(found.walker->walk({same->second}, arms, true));
+  };
+  auto try_launch = [&](std::map<std::string, int64_t> sizes, int64_t argument, bool many) {
+    const auto sized = size(program, sizes, argument, params);
+    if (!sized) return;
+    sized->end = blocks_of(program, *sized->machine, true);
+    const int64_t blocks = blocks_of(program, *sized->machine, false);
+    // The longest block is the last, or the first where the order is turned round.
+    const int64_t step = many ? std::max<int64_t>(blocks - 1, 1) : 1;
+    const int64_t end = many ? blocks : std::min<int64_t>(blocks, kMostBlocks);
+    for (int64_t k = 0; k < end && !found.fault; k += step) {
+      Block block{sized, k, 0, ""};
+      for (const auto& [letter, value] : sizes)
+        block.words += fmt::format("{} {}, ", letter, value);
+      if (argument) block.words += fmt::format("i32 {}, ", argument);
+      block.words += fmt::format("block {} of {}", block.w, blocks);
+      if (!found.walker) {
+        found.walker = std::make_unique<Walker>(program, block);
+        found.fault = found.walker->fault();
+        if (found.fault) return;
+      }
+      const Walked walked = found.walker->walk({block}, {Arms::never, 0}, true);
+      found.fault = walked.fault;
+      for (const Stream& s : walked.streams) block.length += int64_t(s.size());
+      if (many) {
+        found.longest_is_known = found.longest_is_known && does_what_is_known(block, walked);
+        if (argument) continue;
+        if (!found.longest || block.length > found.longest->length) found.longest = block;
+        continue;
+      }
+      distinct.try_emplace(signature(walked), block);
+    }
+  };
+  for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
+    std::set<std::map<std::string, int64_t>> tried;
+    for (const bool square : {false, true}) {
+      std::map<std::string, int64_t> sizes;
+      int64_t most = 0;
+      for (const auto& [letter, rows] : units) most = std::max(most, rows * tiles);
+      for (const auto& [letter, rows] : units)
+        sizes[letter] = square ? most : letter == "M" || letter == "R" ? rows : rows * tiles;
+      if (!tried.insert(sizes).second) continue;
+      for (const int64_t argument : {int64_t(0), most / 2, most})
+        try_launch(sizes, argument, false);
+    }
+  }
+  int64_t most = 0;
+  for (const auto& [letter, rows] : units) most = std::max(most, rows * kManyTiles);
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [letter, rows] : units) sizes[letter] = most;
+  found.longest_is_known = largest_in_functions(program) < most;
+  if (!found.fault) try_launch(sizes, 0, true);
+  // What an argument says may make blocks longer: a window's width.
+  for (const int64_t argument : {most / 2, most})
+    if (!found.fault && found.longest_is_known) try_launch(sizes, argument, true);
+  found.longest_is_known = found.longest_is_known && found.longest;
+  for (auto& [hash, block] : distinct) found.blocks.push_back(block);
+  std::sort(found.blocks.begin(), found.blocks.end(),
+            [](const Block& a, const Block& b) { return a.length < b.length; });
+  found.cut = found.blocks.size() > kMostProfiles;
+  if (found.cut) found.blocks.resize(kMostProfiles);
+  return found;
+}
+
+}  // namespace kw::exec::schedule

@@ -1,0 +1,361 @@
+// Who does what, in which order: warpgroups and threads, loops, branches, steps; and the values and
+// tiles that a block declares.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tl/laws/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+// A kernel is started with the same number of registers for each thread, a multiple of 8 from the
+// 65536 of a multiprocessor; these are all that its warpgroups can share out between them.
+int64_t register_pool(int64_t threads) { return threads * (65536 / threads / 8 * 8); }
+
+void registers_are_possible(Check& c, const char* label) {
+  const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
+  if (r % 8 || r < 24 || r > 240)
+    c.broken(label, c.stmt.expr("r")->span,
+             fmt::format("{} registers: not a multiple of 8 from 24 to 240", r));
+}
+
+// The queue's loops: counted in laws_sync.cpp.
+void takes(Check& c, int64_t warps) {
+  const Symbol* s = c.find(c.stmt.expr("q"));
+  QueueFacts& queue = c.facts.queues[s->name];
+  queue.takes.push_back(&c.stmt);
+  queue.counted += warps;
+}
+
+bool is_var(const Symbol* s) { return s && s->stmt && s->stmt->op == Op::var; }
+
+// The counter that a `range_down_counted` advances. In the table it is a plain word of the CUDA
+// text.
+void counter_is_var(Check& c) {
+  const Item& t = c.stmt.items("t").at(0);
+  const Symbol* s = c.find(t);
+  if (!s) {
+    c.broken_as("names", "C2", t.span, fmt::format("`{}` is not declared here", t.name));
+  } else if (!is_var(s)) {
+    c.broken("C1", t.span, fmt::format("a var is due here, `{}` is {}", t.name, word(s->category)))
+        .notes.push_back({fmt::format("`{}` is declared here", t.name), s->span});
+  }
+}
+
+void belongs_to_warpgroup(Check& c, const char* label) {
+  if (!c.warpgroups_block() && !c.inside(Op::plan))
+    c.broken(label, c.stmt.span,
+             fmt::format("`{}` stands outside the warpgroups block", word(c.stmt.op)));
+}
+
+// wgmma has 64 rows; what each warp multiplies for itself may be twice as many.
+void warpgroup_holds(Check& c, const std::optional<int64_t>& rows, const char* what) {
+  const bool twice = c.facts.alike || c.inside(Op::plan);  // a plan is not divided yet
+  if (rows && *rows != 64 && !(twice && *rows == 128))
+    c.broken("C1", c.stmt.expr("r")->span,
+             fmt::format("a warpgroup holds {}, this {} has {}",
+                         twice ? "64 or 128 rows" : "64 rows", what, *rows));
+}
+
+void columns_are_possible(Check& c) {
+  const std::optional<int64_t> columns = c.constant(c.stmt.expr("c"));
+  if (columns && (*columns % 16 || *columns <= 0 || *columns > 256))
+    c.broken("C2", c.stmt.expr("c")->span,
+             fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
+}
+
+void register_tile_is_possible(Check& c, const std::vector<std::string>& types) {
+  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
+  if (std::find(types.begin(), types.end(), c.stmt.word("t")) == types.end())
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("{} holds {}, this one {}", word(c.stmt.op), fmt::join(types, " or "),
+                         c.stmt.word("t")));
+  warpgroup_holds(c, rows, "tile");
+  columns_are_possible(c);
+  belongs_to_warpgroup(c, "C3");
+}
+
+void rows_are_possible(Check& c) {
+  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
+  const bool ints = c.stmt.op == Op::row && c.stmt.word("t") == "i32";
+  if (c.stmt.word("t") != "real" && !ints)
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("a row vector holds real{}, this one {}",
+                         c.stmt.op == Op::row ? " or i32" : "", c.stmt.word("t")));
+  warpgroup_holds(c, rows, "vector");
+}
+
+// The registers of all warpgroups, with what roles have more so far.
+void judge_registers(Check& c, const char* label) {
+  if (!c.facts.warpgroups_are_known()) return;
+  const int64_t plain = c.facts.warpgroups() - int64_t(c.facts.registers.size());
+  int64_t all = c.facts.loader_registers + c.facts.warpgroups_registers * plain;
+  std::string sum =
+      fmt::format("{} + {} * {}", c.facts.loader_registers, c.facts.warpgroups_registers, plain);
+  for (const auto& [warpgroup, registers] : c.facts.registers) {
+    all += registers;
+    sum += fmt::format(" + {}", registers);
+  }
+  if (128 * all > register_pool(c.facts.threads))
+    c.broken(label, c.stmt.expr("r")->span,
+             fmt::format("128 * ({}) = {} registers, there are {}", sum, 128 * all,
+                         register_pool(c.facts.threads)))
+        .hint = "a warpgroup that waits for registers that are never given back cannot go on";
+}
+
+// A condition whose names have known values in `here`; none for any other.
+std::optional<bool> holds(const Facts& facts, const ExprPtr& e, const Scope& here) {
+  if (const std::optional<bool> known = decided(facts, e)) return known;
+  if (e->kind == ExprKind::unary && e->text == "not") {
+    const std::optional<bool> x = holds(facts, e->args[0], here);
+    return x ? std::optional(!*x) : std::nullopt;
+  }
+  if (e->kind != ExprKind::binary) return std::nullopt;
+  if (e->text == "and" || e->text == "or") {
+    const std::optional<bool> x = holds(facts, e->args[0], here),
+                              y = holds(facts, e->args[1], here);
+    if (!x || !y) return std::nullopt;
+    return e->text == "and" ? *x && *y : *x || *y;
+  }
+  const Interval a = interval_of(e->args[0], here), b = interval_of(e->args[1], here);
+  if (a.lo != a.hi || b.lo != b.hi) return std::nullopt;
+  if (e->text == "==") return a.lo == b.lo;
+  if (e->text == "!=") return a.lo != b.lo;
+  if (e->text == "<") return a.lo < b.lo;
+  if (e->text == "<=") return a.lo <= b.lo;
+  if (e->text == ">") return a.lo > b.lo;
+  if (e->text == ">=") return a.lo >= b.lo;
+  return std::nullopt;
+}
+
+}  // namespace
+
+void law_warpgroup(Check& c) {
+  if (c.constant(c.stmt.expr("k")) != 0)
+    c.broken("C1", c.stmt.expr("k")->span,
+             fmt::format("the producer is number 0, not `{}`", print(c.stmt.expr("k"))));
+  registers_are_possible(c, "C2");
+  c.facts.loader_registers = c.constant(c.stmt.expr("r")).value_or(0);
+  for (const Stmt& s : c.stmt.body)
+    if (s.op != Op::thread)
+      c.broken("C3", s.span,
+               fmt::format("`{}` stands in the producer outside a `thread` block", word(s.op)));
+}
+
+void law_warpgroups(Check& c) {
+  if (c.constant(c.stmt.expr("k")) != 1)
+    c.broken("C1", c.stmt.expr("k")->span,
+             fmt::format("the first of these warpgroups is number 1, not `{}`",
+                         print(c.stmt.expr("k"))));
+  registers_are_possible(c, "C2");
+  c.facts.warpgroups_registers = c.constant(c.stmt.expr("r")).value_or(0);
+  judge_registers(c, "C3");
+}
+
+void law_thread(Check& c) {
+  const std::optional<int64_t> k = c.constant(c.stmt.expr("k"));
+  if (!k || *k < 0 || *k > 3)
+    c.broken("C1", c.stmt.expr("k")->span,
+             fmt::format("warp `{}`: a warpgroup has warps 0 to 3", print(c.stmt.expr("k"))));
+  if (!c.inside(Op::warpgroup) && !c.warpgroups_block())
+    c.broken("C2", c.stmt.span, "a thread of no warpgroup");
+  else if (c.inside(Op::thread))
+    c.broken("C2", c.stmt.span, "a thread within a thread")
+        .notes.push_back({"the outer one is here", c.inside(Op::thread)->span});
+  walk(c.stmt.body, [&](const Stmt& s) {
+    // A fence counts for the thread that makes it, which one alone can do; but it has stored
+    // nothing.
+    if (needs_all_lanes(s.op) || s.op == Op::fence_async)
+      c.broken("C3", s.span, fmt::format("one thread alone cannot do `{}`", word(s.op)))
+          .notes.push_back({"the thread is here", c.stmt.span});
+  });
+}
+
+void law_schedule_tiles(Check& c) {
+  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
+    c.broken("C1", c.stmt.span, "blocks are offered outside a thread of the producer");
+  const Symbol* words = c.find(c.stmt.expr("c"));
+  if (words && c.constant(words->count) != 2)
+    c.broken("C2", c.stmt.expr("c")->span,
+             fmt::format("the queue's counter has two words, `{}` has {}", words->name,
+                         print(words->count)))
+        .notes.push_back({fmt::format("`{}` is declared here", words->name), words->span});
+  if (const Stmt* thread = c.inside(Op::thread); thread && thread->body.size() != 1)
+    c.broken("C3", c.stmt.span, "the thread that offers does something else as well").hint =
+        "give it a `thread` block of its own";
+  c.facts.queues[c.find(c.stmt.expr("q"))->name].offers.push_back(&c.stmt);
+}
+
+void law_dynamic_tiles(Check& c) {
+  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
+    c.broken("C1", c.stmt.span, "`dynamic_tiles` stands outside a thread of the producer").hint =
+        "warpgroups take blocks with dynamic_tiles_warp";
+  takes(c, 1);
+}
+
+void law_dynamic_tiles_warp(Check& c) {
+  if (!c.warpgroups_block() || c.inside(Op::thread))
+    c.broken("C1", c.stmt.span, "`dynamic_tiles_warp` stands where a single thread runs").hint =
+        "a thread takes blocks with dynamic_tiles";
+  takes(c, c.warps());
+}
+
+void law_range_down(Check&) {}  // its form, and types.C6
+void law_range_down_rolled(Check& c) { counter_is_var(c); }
+void law_range_down_counted(Check& c) { counter_is_var(c); }
+
+void law_range(Check& c) {
+  const std::optional<int64_t> n = c.constant(c.stmt.expr("b"));
+  if (n && *n < 1)
+    c.broken("C1", c.stmt.expr("b")->span, fmt::format("the range has {} turns", *n));
+}
+
+void law_grid(Check& c) {
+  const size_t names = c.stmt.items("d").size(), extents = c.stmt.items("a").size();
+  if (names != extents)
+    c.broken("C1", c.stmt.span, fmt::format("{} counters for {} extents", names, extents));
+}
+
+void law_blocks(Check& c) {
+  if (!c.inside(Op::plan)) c.broken("C1", c.stmt.span, "blocks are counted outside a plan");
+}
+
+// C1: laws_flow.cpp. A branch on the warpgroup's number alone gives the warpgroups roles.
+void law_if_(Check& c) {
+  const Stmt* warpgroups = c.warpgroups_block();
+  const ExprPtr& condition = c.stmt.expr("c");
+  if (!warpgroups || !c.facts.warpgroups_are_known() || c.by_one_thread()) return;
+  const std::string& me = warpgroups->word("me");
+  const Symbol* number = c.scope.find(me);
+  if (!number || !mentions(condition, me)) return;
+  uint32_t role = 0;
+  for (int64_t w = 0; w < c.facts.warpgroups(); ++w) {
+    Scope here(&c.scope);
+    Symbol mine = *number;
+    mine.range = {w, w};
+    here.add(std::move(mine));
+    const std::optional<bool> taken = holds(c.facts, condition, here);
+    if (!taken) return;
+    role |= uint32_t(*taken) << w;
+  }
+  c.facts.roles.emplace_back(&c.stmt, role);
+}
+
+void law_registers_up(Check& c) {
+  const Stmt* role = c.parents.empty() ? nullptr : c.parents.back();
+  const bool is_role = std::any_of(c.facts.roles.begin(), c.facts.roles.end(),
+                                   [&](const auto& r) { return r.first == role; });
+  if (!c.inside(Op::warpgroups) || !is_role || &role->body.front() != &c.stmt) {
+    c.broken("C1", c.stmt.span,
+             !is_role ? "no `if` on the warpgroup's number is around it"
+                      : "it does not stand first among the statements of its role");
+    return;
+  }
+  const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
+  if (r % 8 || r > 240 || r <= c.facts.warpgroups_registers)
+    c.broken(
+        "C2", c.stmt.expr("r")->span,
+        fmt::format("{} registers, where the warpgroups have {}: not a multiple of 8 from {} to "
+                    "240",
+                    r, c.facts.warpgroups_registers, c.facts.warpgroups_registers + 8));
+  for (int64_t w = 0; w < c.facts.warpgroups(); ++w)
+    if (c.who() >> w & 1) c.facts.registers[w] = r;
+  judge_registers(c, "C3");
+}
+
+void law_step(Check& c) {
+  if (!c.warpgroups_block() || c.inside(Op::step))
+    c.broken("C1", c.stmt.span, "the step stands outside the body of a warpgroups block");
+  static constexpr std::string_view types[] = {"i32", "index", "bool", "f32"};
+  for (const Item& p : c.stmt.items("ps"))
+    if (std::find(std::begin(types), std::end(types), p.type) == std::end(types))
+      c.broken(
+          "C2", p.span,
+          fmt::format("`{}` of type `{}`: a step takes i32, index, bool or f32", p.name, p.type));
+}
+
+void law_call(Check& c) {
+  const Symbol* s = c.scope.find(c.stmt.word("n"));
+  std::vector<ExprPtr> given;
+  for (const Item& a : c.stmt.items("a")) given.push_back(a.expr);
+  arguments_fit(c, "call", "C1", c.stmt.span, s->name, s->params, given, c.scope, nullptr);
+}
+
+void law_return_(Check& c) {
+  if (c.inside(Op::list_blocks)) return;  // list_blocks.C2
+  const Stmt* def = c.inside(Op::def);
+  if (!def) {
+    c.broken("C2", c.stmt.span, "there is no function to return from");
+    return;
+  }
+  const size_t values = c.stmt.items("a").size();
+  if (def->word("r") == "index") {
+    if (values != 1) c.broken("C1", c.stmt.span, fmt::format("{} values for one index", values));
+    return;
+  }
+  const Symbol* record = c.scope.find(def->word("r"));
+  if (!record || record->category != Category::record) return;  // names.C2 said it
+  if (values != record->fields.size())
+    c.broken("C1", c.stmt.span,
+             fmt::format("{} values for the {} fields of {}", values, record->fields.size(),
+                         record->name))
+        .notes.push_back({fmt::format("{} is declared here", record->name), record->span});
+}
+
+void law_let(Check& c) {
+  Scope here(&c.scope);
+  for (const Item& d : c.stmt.items("d")) {
+    const Type type = d.expr ? checked_type(c, d.expr, here) : Type{};
+    if (!d.expr || type.kind == Type::row || type.kind == Type::tile)
+      c.broken("C1", d.span,
+               d.expr ? fmt::format("`{}` would be {}", d.name, text(type))
+                      : fmt::format("`{}` has no value", d.name));
+    Symbol s = symbol_of(c.stmt, d, here);
+    s.type = type;
+    here.add(std::move(s));
+  }
+}
+
+void law_var(Check&) {}   // an int with a value: its form, and types.C6
+void law_flag(Check&) {}  // C1: laws_sync.cpp, when every online_max was seen
+
+void law_count(Check& c) {
+  const Item& t = c.stmt.items("t").at(0);
+  const Symbol* s = c.find(t);
+  if (!s)
+    c.broken_as("names", "C2", t.span, fmt::format("`{}` is not declared here", t.name));
+  else if (!is_var(s))
+    c.broken("C1", t.span,
+             fmt::format("only a var counts up, `{}` is {}", t.name, word(s->category)))
+        .notes.push_back({fmt::format("`{}` is declared here", t.name), s->span});
+}
+
+void law_accumulator(Check& c) { register_tile_is_possible(c, {"real"}); }
+void law_operand(Check& c) { register_tile_is_possible(c, {"element", "bf16", "f16", "bool"}); }
+
+void law_row(Check& c) {
+  rows_are_possible(c);
+  belongs_to_warpgroup(c, "C2");
+  for (const Item& d : c.stmt.items("d"))
+    if (d.expr && c.stmt.word("t") == "i32")
+      c.broken("C3", d.expr->span, fmt::format("`{}` holds ints: set_rows sets them", d.name));
+}
+
+void law_column(Check& c) {
+  const std::string& type = c.stmt.word("t");
+  if (type != "real" && type != "i32")
+    c.broken("C1", c.stmt.items("t")[0].span,
+             fmt::format("a column vector holds real or i32, this one {}", type));
+  columns_are_possible(c);
+  belongs_to_warpgroup(c, "C3");
+}
+
+void law_diagonal(Check& c) { register_tile_is_possible(c, {"real", "i32"}); }
+
+void law_lane_sum(Check& c) {
+  rows_are_possible(c);
+  belongs_to_warpgroup(c, "C2");
+}
+
+}  // namespace kw::tl

@@ -1,0 +1,353 @@
+// Copies: both ends have the same shape and type, and an asynchronous one has the barrier that says
+// when it is done.
+#include <algorithm>
+
+#include "tl/laws/laws_check.h"
+#include "tl/scope/panels.h"
+
+namespace kw::tl {
+namespace {
+
+std::string box(int64_t rows, int64_t columns, int64_t parts) {
+  const std::string tile = fmt::format("tiles of {} x {}", rows, columns);
+  return parts == 1 ? tile : fmt::format("{} of {}", parts == 2 ? "halves" : "parts", tile);
+}
+
+// The tensor's last dimension is what a row of the tile holds; the copy engine's box is part of the
+// tensor map, so one tensor moves in tiles of one shape.
+void box_fits(Check& c, const Symbol& tensor, const Symbol& tile, int64_t ctas = 1) {
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (!rows || !columns || tensor.dims.size() != 4) return;
+  const Symbol* last = c.scope.find(tensor.dims[3]);
+  const std::optional<int64_t> width =
+      last && last->category == Category::param && last->range.lo == last->range.hi
+          ? std::optional(last->range.lo)
+          : std::nullopt;
+  const bool fits = c.stmt.op == Op::tma_store ? width && *width <= *columns : width == columns;
+  if (!fits)
+    c.broken(
+         "C2", c.stmt.span,
+         fmt::format("`{}` has {} columns, `{}` has {}", tensor.name,
+                     width ? std::to_string(*width) : "no constant number of", tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, *columns, ctas}});
+  const MovedTensor& one = first->second;
+  if (!fresh && (one.rows != *rows || one.columns != *columns || one.ctas != ctas))
+    c.broken("C3", c.stmt.span,
+             fmt::format("`{}` moves in {} here, in {} elsewhere", tensor.name,
+                         box(*rows, *columns, ctas),
+                         one.columns == kPartOfRows ? fmt::format("parts of {} rows", one.rows)
+                                                    : box(one.rows, one.columns, one.ctas)))
+        .notes.push_back({"elsewhere is here", first->second.stmt->span});
+}
+
+// A tile of wider rows, which the copy engine moves 64 columns at a time.
+void part_fits(Check& c, const Symbol& tensor, const Symbol& tile) {
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (!rows || !columns) return;
+  if (*columns % 64 != 0)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} columns, panels have 64", tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  const auto [first, fresh] = c.facts.moved.insert({tensor.name, {&c.stmt, *rows, kPartOfRows, 1}});
+  const MovedTensor& one = first->second;
+  if (!fresh && (one.rows != *rows || one.columns != kPartOfRows))
+    c.broken("C3", c.stmt.span,
+             fmt::format("`{}` moves in parts of {} rows here, in {} elsewhere", tensor.name, *rows,
+                         one.columns == kPartOfRows ? fmt::format("parts of {} rows", one.rows)
+                                                    : box(one.rows, one.columns, one.ctas)))
+        .notes.push_back({"elsewhere is here", one.stmt->span});
+}
+
+std::string use_of(const ExprPtr& e) { return e->kind == ExprKind::index ? print(e->args[1]) : ""; }
+
+// The last wait or wait_free of this use before the statement among those that precede it in its
+// blocks.
+const Stmt* waited_before(const Check& c, Op op, const std::string& use) {
+  const Stmt* inner = &c.stmt;
+  for (auto block = c.parents.rbegin(); block != c.parents.rend(); ++block) {
+    const Stmt* found = nullptr;
+    for (const Stmt& s : (*block)->body) {
+      if (&s == inner) break;
+      if (s.op == op && use_of(s.expr("b")) == use) found = &s;
+    }
+    if (found) return found;
+    if ((*block)->op == Op::thread) return nullptr;
+    inner = *block;
+  }
+  return nullptr;
+}
+
+void same_shape(Check& c, const Symbol& a, const Symbol& b) {
+  for (size_t axis : {0, 1}) {
+    const std::optional<int64_t> x = c.extent(&a, axis), y = c.extent(&b, axis);
+    if (x && y && *x != *y)
+      c.broken("C2", c.stmt.span,
+               fmt::format("{} of `{}` ({}) and `{}` ({}) differ", axis ? "columns" : "rows",
+                           a.name, *x, b.name, *y))
+          .notes.push_back({fmt::format("`{}` is declared here", b.name), b.span});
+  }
+}
+
+// C1 to C7, alike for tma_load, tma_load_tile and tma_load_multicast. Gives the barrier that the
+// thread has waited at for the slot, or null.
+const Symbol* fills_slot(Check& c, int64_t ctas) {
+  const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("d")),
+               &bar = *c.find(c.stmt.expr("bar"));
+  if (tensor.written)
+    c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `out` tensor", tensor.name))
+        .notes.push_back({"declared here", tensor.span});
+  if (tile.category != Category::ring)
+    c.broken("C1", c.stmt.expr("d")->span,
+             fmt::format("`{}` is not a ring: it has no uses to count", tile.name));
+  if (c.stmt.op == Op::tma_load_tile)
+    part_fits(c, tensor, tile);
+  else
+    box_fits(c, tensor, tile, ctas);
+  const std::string use = use_of(c.stmt.expr("d")), arrival = use_of(c.stmt.expr("bar"));
+  const std::optional<int64_t> slots = c.constant(tile.count), length = c.constant(bar.count);
+  if (tile.category == Category::ring && slots && length && *slots != *length)
+    c.broken("C4", c.stmt.expr("bar")->span,
+             fmt::format("`{}` has {} slots, `{}` has {}", tile.name, *slots, bar.name, *length));
+  if (tile.category == Category::ring && use != arrival)
+    c.broken("C4", c.stmt.expr("bar")->span,
+             fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use, tile.name, arrival,
+                         bar.name));
+  const Stmt* freed = waited_before(c, Op::wait_free, use);
+  if (!freed)
+    c.broken("C5", c.stmt.span,
+             fmt::format("nothing waits until slot `{}` of `{}` is free", use, tile.name))
+        .hint = "put a wait_free of its barrier before the copy";
+  const Symbol* barrier = freed ? c.find(freed->expr("b")) : nullptr;
+  if (freed) c.facts.freed_by[tile.name] = barrier ? barrier->name : "";
+  c.facts.fills[bar.name] = tile.name;
+  static constexpr std::string_view hints[] = {"evict_first", "evict_normal", "evict_last"};
+  if (std::find(std::begin(hints), std::end(hints), c.stmt.word("hint")) == std::end(hints))
+    c.broken(
+        "C6", c.stmt.items("hint")[0].span,
+        fmt::format("`{}` is not a cache hint; the hints are evict_first, evict_normal, evict_last",
+                    c.stmt.word("hint")));
+  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
+    c.broken("C7", c.stmt.span, "the copy stands outside a thread of the producer");
+  note_copy(c);
+  return barrier;
+}
+
+}  // namespace
+
+void law_tma_load(Check& c) { fills_slot(c, 1); }
+
+void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
+
+void law_tma_load_multicast(Check& c) {
+  const int64_t ctas = c.constant(c.stmt.expr("k")).value_or(1);
+  const Symbol* freed = fills_slot(c, ctas);
+  const Symbol& tile = *c.find(c.stmt.expr("d"));
+  if (freed && freed->category == Category::barrier && !freed->ctas)
+    c.broken("C8", c.stmt.span,
+             fmt::format("slots of `{}` are filled in every CTA, `{}` tells of this one alone",
+                         tile.name, freed->name))
+        .notes.push_back({fmt::format("`{}` is declared here", freed->name), freed->span});
+  note_ctas(c, "C9");
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (ctas < 1 || !rows || !columns) return;  // cluster.C1
+  const int64_t panel = panel_columns(*columns);
+  if (*columns % panel != 0) return;  // ring.C1
+  if (!multicast_box({*rows, *columns}, ctas))
+    c.broken("C10", c.stmt.span,
+             fmt::format("a tile of {} x {} has no {} equal parts: {} panels, and groups of 8 rows",
+                         *rows, *columns, ctas, *columns / panel));
+}
+
+namespace {
+// The barrier where the thread that stores a tile gives it back: it arrives there behind the copy,
+// in the same block or one around it.
+void note_giving_back(Check& c, const std::string& tile) {
+  const Stmt* inner = &c.stmt;
+  for (auto block = c.parents.rbegin(); block != c.parents.rend(); ++block) {
+    bool behind = false;
+    for (const Stmt& s : (*block)->body) {
+      if (behind && s.op == Op::arrive)
+        if (const Symbol* barrier = c.find(s.expr("b"))) {
+          c.facts.freed_by.emplace(tile, barrier->name);
+          return;
+        }
+      behind |= &s == inner;
+    }
+    if ((*block)->op == Op::thread) return;
+    inner = *block;
+  }
+}
+
+void stored_by_thread(Check& c) {
+  const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("s"));
+  if (!tensor.written)
+    c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `in` tensor", tensor.name))
+        .notes.push_back({"declared here", tensor.span});
+  const bool part = c.stmt.op == Op::tma_store_tile;
+  if (part)
+    part_fits(c, tensor, tile);
+  else
+    box_fits(c, tensor, tile);
+  c.facts.stored.insert(tile.name);
+  if (!c.inside(Op::thread) || (part && !c.inside(Op::warpgroup))) {
+    c.broken("C6", c.stmt.span,
+             c.inside(Op::thread) ? "a thread of the warpgroups that multiply stores"
+                                  : "every thread of a warpgroup would store");
+    return;
+  }
+  if (!c.inside(Op::warpgroup)) return;  // laws_flow.cpp
+  const std::string use = use_of(c.stmt.expr("s"));
+  const Stmt* waited = waited_before(c, Op::wait, use);
+  if (!waited)
+    c.broken("C4", c.stmt.span,
+             fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
+        .hint = "put a wait for the barrier where the warpgroups arrive before the copy";
+  else if (const Symbol* barrier = c.find(waited->expr("b")))
+    c.facts.hands_over[barrier->name].push_back(&c.stmt);
+  if (part) note_giving_back(c, tile.name);
+}
+}  // namespace
+void law_tma_store(Check& c) { stored_by_thread(c); }
+void law_tma_store_tile(Check& c) { stored_by_thread(c); }
+
+namespace {
+void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
+                         const std::string& type = "element") {
+  if (tensor.written != out || tensor.element != type || tensor.dims.size() != 4)
+    c.broken("C1", c.stmt.expr("m")->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
+                         tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
+        .notes.push_back({"declared here", tensor.span});
+}
+void by_whole_warpgroups(Check& c) {
+  const std::optional<int64_t> by = c.constant(c.stmt.expr("k"));
+  if (by && *by != 1 && *by != c.facts.warpgroups())
+    c.broken("C3", c.stmt.expr("k")->span,
+             fmt::format("by {} warpgroups: 1 or all {} copy together", *by, c.facts.warpgroups()));
+  if (!c.inside(Op::warpgroups_kernel))  // and in no thread: thread.C3
+    c.broken("C4", c.stmt.span, "not every thread of a warpgroup comes here").hint =
+        "in a kernel with a loader, one thread says tma_load or tma_store";
+}
+// A tile and the rows of a tensor that it is copied from or to, by whole warpgroups.
+void copied_by_warpgroups(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+  moved_by_warpgroups(c, tensor, out, tile.element);
+  const Symbol* last = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[3]) : nullptr;
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  if (last && columns && (last->range.lo != *columns || last->range.hi != *columns))
+    c.broken("C2", c.stmt.span,
+             fmt::format("rows of `{}` have `{}` columns, `{}` has {}", tensor.name, last->name,
+                         tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  by_whole_warpgroups(c);
+}
+void in_warpgroups_kernel(Check& c) {
+  if (!c.inside(Op::warpgroups_kernel))
+    c.broken(
+        "C1", c.stmt.span,
+        fmt::format("`{}` stands outside a kernel whose warpgroups are alike", word(c.stmt.op)));
+}
+}  // namespace
+
+void law_cp_async(Check& c) {
+  copied_by_warpgroups(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
+void law_copy_in(Check& c) {
+  copied_by_warpgroups(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
+void law_copy_out(Check& c) {
+  copied_by_warpgroups(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
+}
+
+namespace {
+// A tile of a tensor of any width: the tile has whole panels, the tensor what it has.
+void tile_of_matrix(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+  moved_by_warpgroups(c, tensor, out);
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  if (columns && *columns % 64 != 0)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} columns, panels have 64", tile.name, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  by_whole_warpgroups(c);
+}
+}  // namespace
+void law_cp_async_tile(Check& c) {
+  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
+void law_copy_tile_in(Check& c) {
+  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+}
+void law_copy_tile_out(Check& c) {
+  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
+}
+void law_cp_async_commit(Check& c) { in_warpgroups_kernel(c); }
+void law_cp_async_wait(Check& c) { in_warpgroups_kernel(c); }
+void law_sync_block(Check& c) { in_warpgroups_kernel(c); }
+
+void law_upcast(Check& c) {
+  const Symbol &from = *c.find(c.stmt.expr("s")), &to = *c.find(c.stmt.expr("d"));
+  for (const auto& [tile, hole, due] : {std::tuple(&from, "s", "e4m3"), {&to, "d", "element"}})
+    if (tile->element != due)
+      c.broken("C1", c.stmt.expr(hole)->span,
+               fmt::format("`{}` holds {}, {} is due", tile->name, tile->element, due))
+          .notes.push_back({fmt::format("`{}` is declared here", tile->name), tile->span});
+  same_shape(c, from, to);
+  by_whole_warpgroups(c);
+}
+
+void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+
+namespace {
+// Whole panels of a tile that has more columns.
+void stores_panels(Check& c, const Symbol& from, const Symbol& to) {
+  const std::optional<int64_t> width = c.extent(&from, 1), room = c.extent(&to, 1);
+  if (!width || !room || *width >= *room) return same_shape(c, from, to);
+  const std::optional<int64_t> rows = c.extent(&from, 0), places = c.extent(&to, 0);
+  if (rows && places && *rows != *places)
+    c.broken(
+         "C2", c.stmt.span,
+         fmt::format("rows of `{}` ({}) and `{}` ({}) differ", from.name, *rows, to.name, *places))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+  const int64_t panel = panel_columns(*room);
+  if (*width % panel != 0)
+    c.broken(
+         "C2", c.stmt.span,
+         fmt::format("`{}` has {} columns, `{}` panels of {}", from.name, *width, to.name, panel))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+}
+}  // namespace
+
+void law_store(Check& c) { stores_panels(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+// Whether the columns begin at a panel and end inside, running it tells.
+void law_store_columns(Check& c) {
+  stores_panels(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d")));
+}
+
+namespace {
+void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {
+  const std::optional<int64_t> has = c.extent(&vector, 0), due = c.extent(&ring, 0);
+  if (has && due && *has != *due)
+    c.broken("C2", c.stmt.span,
+             fmt::format("`{}` has {} rows, a slot of `{}` {}", vector.name, *has, ring.name, *due))
+        .notes.push_back({fmt::format("`{}` is declared here", ring.name), ring.span});
+}
+}  // namespace
+void law_put_rows(Check& c) { same_rows(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+void law_get_rows(Check& c) { same_rows(c, *c.find(c.stmt.expr("d")), *c.find(c.stmt.expr("s"))); }
+
+void law_store_rows(Check& c) {
+  const Symbol& tensor = *c.find(c.stmt.expr("m"));
+  if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 3)
+    c.broken("C1", c.stmt.expr("m")->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
+                         tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
+        .notes.push_back({"declared here", tensor.span});
+}
+
+void law_copy(Check& c) {
+  if (!c.inside(Op::plan))
+    c.broken("C1", c.stmt.span, "a copy without its schedule stands outside a plan").hint =
+        "a kernel says tma_load, load, store or tma_store";
+}
+
+}  // namespace kw::tl

@@ -1,0 +1,139 @@
+// Products: shapes, and who may stand where. The transposition and the to_operand between
+// accumulator and operand are what goes wrong when kernels are written by machine: both show in the
+// shapes. What happens between issue and wait is followed in laws_flow.cpp.
+#include <algorithm>
+
+#include "tl/laws/laws_check.h"
+#include "tl/scope/panels.h"
+
+namespace kw::tl {
+namespace {
+
+struct Extents {
+  const Symbol &c, &a, &b;
+  std::optional<int64_t> columns, k, b_rows, b_columns;
+};
+
+Extents extents(Check& check) {
+  const Symbol &c = *check.find(check.stmt.expr("c")), &a = *check.find(check.stmt.expr("a")),
+               &b = *check.find(check.stmt.expr("b"));
+  return {
+      c, a, b, check.extent(&c, 1), check.extent(&a, 1), check.extent(&b, 0), check.extent(&b, 1)};
+}
+
+void agree(Check& check, const char* label, const char* x_of, const Symbol& x,
+           std::optional<int64_t> nx, const char* y_of, const Symbol& y, std::optional<int64_t> ny,
+           const char* hint) {
+  if (!nx || !ny || *nx == *ny) return;
+  Diagnostic& d = check.broken(label, check.stmt.span,
+                               fmt::format("{} of `{}` ({}) and {} of `{}` ({}) differ", x_of,
+                                           x.name, *nx, y_of, y.name, *ny));
+  d.notes.push_back({fmt::format("`{}` is declared here", x.name), x.span});
+  d.notes.push_back({fmt::format("`{}` is declared here", y.name), y.span});
+  d.hint = hint;
+}
+
+// KW_WGMMA lines of cuda/kw/ptx/wgmma.cuh.
+bool is_width(int64_t n) { return n == 256 || (n >= 32 && n <= 192 && n % 16 == 0); }
+
+void widths_exist(Check& check, const Extents& e) {
+  if (e.columns && !is_width(*e.columns))
+    check
+        .broken("C4", check.stmt.expr("c")->span,
+                fmt::format("`{}` has {} columns: the vocabulary multiplies 32, 48, 64, ... 192 or "
+                            "256 wide",
+                            e.c.name, *e.columns))
+        .notes.push_back({fmt::format("`{}` is declared here", e.c.name), e.c.span});
+}
+
+void left_has_64_rows(Check& c, const Extents& e) {
+  const std::optional<int64_t> rows = c.extent(&e.a, 0);
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("a")->span,
+             fmt::format("`{}` has {} rows, a warpgroup multiplies 64", e.a.name, *rows))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+}
+
+}  // namespace
+
+void law_wgmma(Check& c) {
+  const Extents e = extents(c);
+  agree(c, "C2", "columns", e.a, e.k, "columns", e.b, e.b_columns,
+        "the tile is read transposed: a [64, K] @ b [N, K].T");
+  agree(c, "C3", "columns", e.c, e.columns, "rows", e.b, e.b_rows,
+        "the tile is read transposed: a [64, K] @ b [N, K].T");
+  widths_exist(c, e);
+  left_has_64_rows(c, e);
+}
+
+void law_wgmma_add(Check& c) {
+  const Extents e = extents(c);
+  agree(c, "C2", "columns", e.a, e.k, "rows", e.b, e.b_rows,
+        "the tile is read as it is: a [64, K] @ b [K, N]");
+  agree(c, "C3", "columns", e.c, e.columns, "columns", e.b, e.b_columns,
+        "the tile is read as it is: a [64, K] @ b [K, N]");
+  widths_exist(c, e);
+  left_has_64_rows(c, e);
+}
+void law_wgmma_add_transposed(Check& c) { law_wgmma(c); }
+
+void law_wgmma_add_columns(Check& c) {
+  const Extents e = extents(c);
+  agree(c, "C2", "columns", e.a, e.k, "rows", e.b, e.b_rows,
+        "the tile is read as it is: a [64, K] @ b [K, C]");
+  const std::optional<int64_t> rows = c.extent(&e.a, 0);
+  if (rows && *rows != 64)
+    c.broken("C1", c.stmt.expr("a")->span,
+             fmt::format("`{}` has {} rows, a warpgroup multiplies 64", e.a.name, *rows))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+  if (e.columns && e.b_columns) {
+    const int64_t panel = panel_columns(*e.b_columns);
+    if (*e.columns % panel || *e.columns > *e.b_columns)
+      c.broken("C3", c.stmt.span,
+               fmt::format("`{}` has {} columns, `{}` {} in panels of {}", e.c.name, *e.columns,
+                           e.b.name, *e.b_columns, panel))
+          .notes.push_back({fmt::format("`{}` is declared here", e.b.name), e.b.span});
+  }
+  widths_exist(c, e);
+}
+
+namespace {
+// Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where warpgroups
+// also have wgmma, it is what may stand under a branch on a flag.
+void product_fits(Check& c, bool transposed) {
+  if (!c.inside(Op::plan) && !c.inside(Op::warpgroups_kernel) && !c.warpgroups_block()) {
+    c.broken("C1", c.stmt.span,
+             fmt::format("`{}` stands neither in a plan nor among warpgroups that multiply",
+                         word(c.stmt.op)));
+    return;
+  }
+  const auto is = [&](const char* hole, std::initializer_list<Category> ok) {
+    const Symbol* s = c.find(c.stmt.expr(hole));
+    const bool right = s && std::find(ok.begin(), ok.end(), s->category) != ok.end();
+    if (!right)
+      c.broken(
+          "C2", c.stmt.expr(hole)->span,
+          fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
+    return right;
+  };
+  const bool left = is("a", {Category::operand, Category::tile, Category::ring}),
+             right = is("b", {Category::tile, Category::ring});
+  if (!is("c", {Category::accumulator}) || !left || !right) return;
+  const Symbol& a = *c.find(c.stmt.expr("a"));
+  if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.expr("a")->span);
+  for (const char* hole : {"a", "b"})
+    if (const Symbol& s = *c.find(c.stmt.expr(hole)); is_narrow(s))
+      return narrow_is_for_widen(c, s, c.stmt.expr(hole)->span);
+  const Extents e = extents(c);
+  agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
+        transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");
+  agree(c, "C3", "columns", e.c, e.columns, transposed ? "rows" : "columns", e.b,
+        transposed ? e.b_rows : e.b_columns, transposed ? "the tile is read transposed" : "");
+  agree(c, "C3", "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
+}
+}  // namespace
+void law_mma(Check& c) { product_fits(c, true); }
+void law_mma_add(Check& c) { product_fits(c, false); }
+void law_mma_add_transposed(Check& c) { product_fits(c, true); }
+
+}  // namespace kw::tl

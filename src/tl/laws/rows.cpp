@@ -1,0 +1,74 @@
+// The pre-pass over rows: what the rows of an operand become before the kernel reads them. Its
+// warps do not know of each other, and all lanes of a warp are at the same row.
+#include "tl/laws/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+// The loop over rows that the statement stands in, or null after a report.
+const Stmt* loop_of(Check& c, const char* label) {
+  const Stmt* loop = c.parents.empty() ? nullptr : c.parents.back();
+  if (loop && loop->op == Op::each_row) return loop;
+  c.broken(label, c.stmt.span, fmt::format("`{}` stands in no loop over rows", word(c.stmt.op)));
+  return nullptr;
+}
+
+// As many columns as the rows that are being computed have.
+void columns_agree(Check& c, const Stmt& loop, const char* label) {
+  const Symbol* tensor = c.find(loop.expr("m"));
+  const std::optional<int64_t> columns = c.constant(c.stmt.expr("c"));
+  if (!tensor || tensor->dims.empty() || !columns) return;
+  const std::optional<int64_t> due = c.constant(name(tensor->dims.back()));
+  if (due && *due != *columns)
+    c.broken(label, c.stmt.expr("c")->span,
+             fmt::format("{} columns, rows of `{}` have {}", *columns, tensor->name, *due))
+        .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
+}
+
+}  // namespace
+
+void law_rows(Check& c) {
+  pre_pass_is_possible(c, "C3", "a second pre-pass over rows", c.facts.rows);
+  for (const Stmt& s : c.stmt.body)
+    if (s.op != Op::let && s.op != Op::each_row)
+      c.broken("C2", s.span, fmt::format("`{}` stands where rows are taken", word(s.op)));
+}
+
+void law_each_row(Check& c) {
+  if (!c.inside(Op::rows))
+    c.broken("C1", c.stmt.span, "rows are taken outside a pre-pass over rows");
+  const Symbol* tensor = c.find(c.stmt.expr("m"));
+  if (tensor && !tensor->scratch)
+    c.broken("C2", c.stmt.expr("m")->span,
+             fmt::format("`{}` is `{}`", tensor->name, tensor->written ? "out" : "in"))
+        .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
+  const std::vector<Stmt>& body = c.stmt.body;
+  for (size_t n = 0; n < body.size(); ++n) {
+    const bool last = n + 1 == body.size();
+    if (last ? body[n].op == Op::write_row : body[n].op == Op::let || body[n].op == Op::sum)
+      continue;
+    c.broken("C3", body[n].span,
+             fmt::format("`{}` stands {}", word(body[n].op),
+                         last ? "where the row is written" : "among lets and sums"));
+  }
+}
+
+void law_sum(Check& c) {
+  if (const Stmt* loop = loop_of(c, "C1")) columns_agree(c, *loop, "C2");
+}
+
+void law_write_row(Check& c) {
+  const Stmt* loop = loop_of(c, "C1");
+  if (!loop) return;
+  const bool own = base_name(c.stmt.expr("m")) == base_name(loop->expr("m"));
+  bool here = true;
+  for (const char* place : {"b", "h", "r"})
+    here = here && c.stmt.expr(place)->is_name(loop->word(place));
+  if (!own || !here)
+    c.broken("C2", c.stmt.span,
+             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->expr("m")),
+                         loop->word("b"), loop->word("h"), loop->word("r")));
+  columns_agree(c, *loop, "C3");
+}
+
+}  // namespace kw::tl

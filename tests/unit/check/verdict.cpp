@@ -1,0 +1,156 @@
+// Verdicts other than those of wrong programs; what a report says; how cases are made.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "check/trial.h"
+#include "edited_program.h"
+#include "hand_captures.h"
+
+namespace kw {
+namespace {
+
+using check::Verdict;
+
+check::Options quick() {
+  check::Options o;
+  o.cases = 3;
+  o.exact_cases = 1;
+  o.self_check_step = 0;
+  return o;
+}
+
+check::Report check_text(const std::string& text, const spec::Capture& capture) {
+  const auto program = test::parsed("program", text);
+  return program ? check::check(*program, capture, quick()) : check::Report();
+}
+
+TEST(Check, takes_inputs_in_the_users_own_order_of_dimensions) {
+  using test::at;
+  spec::Form form = test::form_of("causal");
+  for (spec::Argument& a : form.arguments) std::swap(a.dims[1], a.dims[2]);  // [B, S, H, D]
+  spec::Term& t = form.terms[0];
+  const spec::ExprPtr group = spec::binary("//", at("h"), spec::integer(2));
+  t.q.indices = {at("b"), at("i"), at("h"), at("d")};
+  t.k.indices = t.v.indices = {at("b"), at("j"), group, at("d")};
+  const check::Report r = check_text(test::text_of("causal"), test::capture_of(form));
+  EXPECT_EQ(r.verdict, Verdict::holds) << check::print(r);
+  EXPECT_EQ(r.cases, 3);
+  EXPECT_GT(r.rows, 0);
+}
+
+TEST(Check, refutes_a_right_program_of_another_spec_and_shows_the_smallest_case) {
+  const check::Report r =
+      check_text(test::text_of("full"), test::capture_of(test::form_of("causal")));
+  ASSERT_EQ(r.verdict, Verdict::refuted);
+  EXPECT_EQ(r.counterexample->sizes.at("B"), 1);
+  EXPECT_EQ(r.counterexample->sizes.at("M"), 1);
+  EXPECT_EQ(r.counterexample->sizes.at("N"), 2);
+  EXPECT_EQ(r.counterexample->line, 90);
+  const std::string text = check::print(r);
+  EXPECT_NE(text.find("first statement that differs (line 90, program.tl:90:21)"),
+            std::string::npos)
+      << text;
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 24);
+  const nlohmann::json json = check::to_json(r);
+  EXPECT_EQ(json["verdict"], "refuted");
+  EXPECT_EQ(json["counterexample"]["line"], 90);
+}
+
+TEST(Check, does_not_run_a_program_that_breaks_a_law) {
+  std::string text = test::text_of("full");
+  const std::string from = "to_operand p = s";
+  text.replace(text.find(from), from.size(), "to_operand q_r = s, p");
+  Diagnostics d;
+  EXPECT_FALSE(tl::parse(make_source("x.tl", text), d));
+  text = test::text_of("full");
+  const std::string registers = "WARPGROUP_REGISTERS = 240";
+  text.replace(text.find(registers), registers.size(), "WARPGROUP_REGISTERS = 256");
+  const check::Report r = check_text(text, test::capture_of(test::form_of("full")));
+  EXPECT_EQ(r.verdict, Verdict::invalid);
+  EXPECT_EQ(r.diagnostics.all()[0].code.substr(0, 12), "warpgroups.C");
+}
+
+TEST(Check, calls_a_program_invalid_whose_argument_the_function_lacks) {
+  const check::Report r =
+      check_text(test::text_of("prefix_lm"), test::capture_of(test::form_of("causal")));
+  EXPECT_EQ(r.verdict, Verdict::invalid);
+  ASSERT_FALSE(r.diagnostics.all().empty());
+  EXPECT_EQ(r.diagnostics.all()[0].code, "check.binding");
+}
+
+TEST(Check, calls_a_program_invalid_that_gives_a_log_sum_of_two_terms) {
+  spec::Form form = test::form_of("full");
+  form.terms.push_back(form.terms[0]);
+  EXPECT_EQ(check_text(test::text_of("full"), test::capture_of(form)).verdict, Verdict::invalid);
+}
+
+TEST(Check, decides_nothing_about_terms_of_different_keys_or_without_cases) {
+  spec::Form form = test::form_of("full");
+  form.terms.push_back(test::form_of("causal").terms[0]);
+  const check::Report two = check_text(test::text_of("full"), test::capture_of(form));
+  EXPECT_EQ(two.verdict, Verdict::inconclusive);
+  ASSERT_FALSE(two.diagnostics.all().empty());
+  EXPECT_EQ(two.diagnostics.all()[0].code, "check.terms");
+  spec::Capture none = test::capture_of(test::form_of("full"));
+  none.cases.clear();
+  EXPECT_EQ(check_text(test::text_of("full"), none).verdict, Verdict::inconclusive);
+}
+
+TEST(Check, decides_nothing_when_the_evaluator_disagrees_with_the_goldens) {
+  spec::Capture capture = test::capture_of(test::form_of("full"));
+  for (spec::GoldenCase& g : capture.cases) {
+    Diagnostics d;
+    const auto problem = spec::problem_of(capture.form, g, d);
+    g.heads = {0};
+    g.truth = Tensor(Dtype::f64, {g.sizes["B"], 1, g.sizes["M"], 128});
+    spec::Evaluator evaluator(capture.form, *problem);
+    for (int64_t r = 0; r < g.sizes["B"] * g.sizes["M"]; ++r)
+      evaluator.row(r / g.sizes["M"], 0, r % g.sizes["M"], &g.truth.values[r * 128]);
+  }
+  const auto program = test::parsed("full", test::text_of("full"));
+  check::Options options = quick();
+  options.self_check_step = 1;
+  EXPECT_EQ(check::check(*program, capture, options).verdict, Verdict::holds);
+  capture.cases[1].truth.values[5] += 1e-3;
+  const check::Report r = check::check(*program, capture, options);
+  EXPECT_EQ(r.verdict, Verdict::inconclusive);
+  EXPECT_EQ(r.diagnostics.all()[0].code, "internal.form");
+}
+
+TEST(Cases, run_all_heads_where_a_head_is_more_than_a_place) {
+  spec::Form form = test::form_of("alibi");
+  EXPECT_TRUE(spec::heads_are_alike(form));  // slopes[h]
+  const spec::Form alibi = form;
+  for (spec::Argument& a : form.arguments)
+    if (a.name == "slopes") a.dims[0] = {"L1", 0};  // of as many as its reader says
+  EXPECT_FALSE(spec::heads_are_alike(form));
+  form = alibi;
+  form.terms[0].score = spec::binary("*", form.terms[0].score, spec::unary("float", test::at("h")));
+  EXPECT_FALSE(spec::heads_are_alike(form));
+  form.H = {"", 16};
+  form.G = {"", 4};
+  spec::Capture capture = test::capture_of(form);
+  for (const check::Case& c : check::make_cases(capture, {})) EXPECT_EQ(c.heads.size(), 16u);
+}
+
+TEST(Cases, otherwise_run_two_groups_and_keep_their_ratio_and_one_case_runs_all) {
+  spec::Form form = test::form_of("full");
+  form.H = {"", 16};
+  form.G = {"", 4};
+  spec::Capture capture = test::capture_of(form);
+  for (spec::GoldenCase& g : capture.cases) g.heads = {5, 14};
+  int all = 0;
+  const std::vector<check::Case> cases = check::make_cases(capture, {});
+  EXPECT_EQ(cases.size(), 64u);
+  for (const check::Case& c : cases) {
+    if (c.heads.size() == 16)
+      ++all;
+    else
+      EXPECT_EQ(c.heads, (std::vector<int64_t>{4, 5, 6, 7, 12, 13, 14, 15}));
+  }
+  EXPECT_EQ(all, 1);
+}
+
+}  // namespace
+}  // namespace kw
