@@ -35,14 +35,14 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_sessionfinish(session):
-    """A warpgroup of pytest-xdist tells what it chose."""
-    if hasattr(session.config, "warpgroupoutput"):
-        session.config.warpgroupoutput["samples"] = sample.CHOSEN
+    """A worker of pytest-xdist tells what it chose."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["samples"] = sample.CHOSEN
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    sample.CHOSEN.update(getattr(node, "warpgroupoutput", {}).get("samples", {}))
+    sample.CHOSEN.update(getattr(node, "workeroutput", {}).get("samples", {}))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -32,6 +32,7 @@
 
 #include <algorithm>
 
+#include "tl/syntax/precedence.h"
 #include "transfer/families/attention/key_loops.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/families/attention/visits.h"
@@ -69,8 +70,9 @@ ExprPtr named_reads(Edit& edit, const ExprPtr& e, const std::string& block,
 // The quotient of a value's text and a tile size; of 0, 0.
 std::string quotient(const std::string& text, const ExprPtr& value, const std::string& tile) {
   if (value->kind == Kind::number && value->integer == 0) return "0";
-  const bool sum = value->kind == Kind::binary && (value->name == "+" || value->name == "-");
-  return (sum ? "(" + text + ")" : text) + " // " + tile;
+  Diagnostics none;
+  const tl::ExprPtr read = tl::parse_expr(text, none);
+  return (read ? tl::print(read, tl::kProduct) : text) + " // " + tile;
 }
 
 // Whether e gets larger with i0, not only by a condition.
