@@ -20,7 +20,7 @@ tl::Program as_launched(tl::Program program) {
   for (tl::Stmt& s : program.body) {
     if (s.op != Op::args) continue;
     std::erase_if(s.body, [](const tl::Stmt& a) {
-      return std::ranges::any_of(a.items("d"), [](const tl::Item& d) { return d.expr != nullptr; });
+      return std::ranges::any_of(a.names(), [](const tl::Item& d) { return d.expr != nullptr; });
     });
   }
   return program;

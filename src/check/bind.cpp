@@ -67,8 +67,8 @@ class Binder {
   bool bind(const Stmt& s) {
     const bool tensor = s.op == Op::arg_tiled || s.op == Op::arg_tensor;
     if (s.op == Op::arg_workspace || s.op == Op::arg_scratch) return true;
-    if (tensor && s.items("t")[0].name != "in") return true;
-    for (const Item& d : s.items("d"))
+    if (tensor && s.access()[0].name != "in") return true;
+    for (const Item& d : s.names())
       if (tensor ? !launch_.tensors.count(d.name) && !bind_tensor(s, d.name)
                  : !d.expr && !bind_scalar(s, d.name))
         return false;
@@ -83,13 +83,13 @@ class Binder {
 
   bool bind_tensor(const Stmt& s, const std::string& name) {
     const auto user = problem_.tensors.find(form_.user_name(name));
-    const std::vector<Item>& dims = s.items("s");
+    const std::vector<Item>& dims = s.dims();
     if (user == problem_.tensors.end() || user->second.shape.size() != dims.size())
       return refuse(s, fmt::format("the kernel reads {} with {} dimensions and the function has no "
                                    "such argument",
                                    name, dims.size()));
     Tensor t = pick_heads(user->second, dims, form_, case_, key_heads_);
-    const std::string& type = s.items("t")[0].type;
+    const std::string& type = s.access()[0].type;
     const std::optional<Dtype> to = type == "element" ? form_.dtype
                                     : type == "real"  ? Dtype::f32
                                                       : dtype_named(type);

@@ -60,7 +60,7 @@ class ExactLocator : public Locator {
     if (s.op == Op::online_max) check_scores(s, v);
     if (s.op == Op::row_sum) check_weights(s, v);
     if (s.op == Op::row) check_total(s, v);
-    if ((s.op == Op::store && text_of(s, "s") != warpgroups_[v.agent()].score_tile) ||
+    if ((s.op == Op::store && text_of(s, tl::Hole::src) != warpgroups_[v.agent()].score_tile) ||
         s.op == Op::store_columns)
       check_output(s, v);
     if (s.op == Op::store_rows) check_lse(s, v);
@@ -72,24 +72,24 @@ class ExactLocator : public Locator {
     Warpgroup& w = warpgroups_[v.agent()];
     if (tl::has_element(s.op) || s.op == Op::fill) on_map(s, v, w);
     if (tl::is(s.op, Family::contract)) on_product(s, v, w);
-    if (s.op == Op::online_max) w.reference = text_of(s, "m");
+    if (s.op == Op::online_max) w.reference = text_of(s, tl::Hole::max);
     if (s.op == Op::row_sum) {
-      if (const Tile* t = v.tile(text_of(s, "s")))
-        w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
-      check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
+      if (const Tile* t = v.tile(text_of(s, tl::Hole::src)))
+        w.summed[text_of(s, tl::Hole::sum)].push_back({t->of_columns.first, t->columns});
+      check_sum(blamed(w, text_of(s, tl::Hole::sum), s), text_of(s, tl::Hole::sum), v);
     }
     if (s.op == Op::add) {
-      const Warpgroup::Keys& more = w.summed[text_of(s, "p")];
-      Warpgroup::Keys& all = w.summed[text_of(s, "l")];
+      const Warpgroup::Keys& more = w.summed[text_of(s, tl::Hole::part)];
+      Warpgroup::Keys& all = w.summed[text_of(s, tl::Hole::sum)];
       all.insert(all.end(), more.begin(), more.end());
-      check_sum(blamed(w, text_of(s, "l"), s), text_of(s, "l"), v);
+      check_sum(blamed(w, text_of(s, tl::Hole::sum), s), text_of(s, tl::Hole::sum), v);
     }
     if (s.op == Op::to_operand)
       if (const Row* m = v.row(w.reference)) w.m_of_p = m->e;
   }
 
  private:
-  static std::string text_of(const Stmt& s, std::string_view hole) {
+  static std::string text_of(const Stmt& s, tl::Hole hole) {
     const tl::Item& item = s.items(hole)[0];
     return item.name.empty() && item.expr ? item.expr->text : item.name;
   }
@@ -112,18 +112,19 @@ class ExactLocator : public Locator {
   }
 
   void on_map(const Stmt& s, const View& v, Warpgroup& w) {
-    const std::string name = text_of(s, "t");
+    const std::string name = text_of(s, tl::Hole::target);
     w.last[name] = &s;
     if (s.op == Op::fill) w.summed.erase(name);
     if (const Tile* t = v.tile(name); t && name == w.score_tile) w.scores.emplace_back(&s, t->e);
   }
   // Of scores, whose right side is transposed; or acc += p @ v.
   void on_product(const Stmt& s, const View& v, Warpgroup& w) {
-    const std::string name = text_of(s, "c");
+    const std::string name = text_of(s, tl::Hole::acc);
     if (tl::traits(s.op).transposed) {
       w.score_tile = name;
       if (const Tile* t = v.tile(name)) on_scores(s, *t, w);
-    } else if (const Tile* p = v.tile(text_of(s, "a"))) {  // else another warpgroup's weights
+    } else if (const Tile* p =
+                   v.tile(text_of(s, tl::Hole::a))) {  // else another warpgroup's weights
       w.multiplied.push_back({p->of_columns.first, p->columns});
       check_accumulator(s, v, w);
     }
@@ -160,7 +161,7 @@ class ExactLocator : public Locator {
     const Stmt* last = nullptr;
     for (size_t k = 1; k < w.scores.size(); ++k) {
       const bool changed = !same(w.scores[k].second[element], w.scores[k - 1].second[element]);
-      const bool drops = tl::mentions(w.scores[k].first->expr("f"), "-inf");
+      const bool drops = tl::mentions(w.scores[k].first->value(), "-inf");
       if (kept ? changed : changed || drops) last = w.scores[k].first;
     }
     return last;
@@ -193,11 +194,11 @@ class ExactLocator : public Locator {
 
   void check_scores(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroups_[v.agent()];
-    const Tile* t = v.tile(text_of(s, "s"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::src));
     if (!t) return;
     // The argument, not what this statement says: that may be what is wrong.
     w.scale = v.element(tl::name("scale"));
-    if (w.scale.x[0] == 0) w.scale = v.element(s.expr("e"));
+    if (w.scale.x[0] == 0) w.scale = v.element(s.scale());
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       for (int c = 0; c < t->columns; ++c) {
         const int64_t j = t->of_columns.first + c;
@@ -216,7 +217,7 @@ class ExactLocator : public Locator {
 
   void check_weights(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroups_[v.agent()];
-    const Tile* t = v.tile(text_of(s, "s"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::src));
     const Row* m = v.row(w.reference);
     if (!t || !m) return;
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
@@ -224,7 +225,7 @@ class ExactLocator : public Locator {
         const int64_t j = t->of_columns.first + c;
         if (same(t->e[size_t(r) * t->columns + c], weight(at, i, j, m->e[r], w.scale))) continue;
         return differ(
-            blamed(w, text_of(s, "s"), s),
+            blamed(w, text_of(s, tl::Hole::src), s),
             fmt::format("for row {} and key {} the weight is another formula, relative to "
                         "the reference at hand",
                         i, j));
@@ -251,7 +252,7 @@ class ExactLocator : public Locator {
   }
 
   void check_total(const Stmt& s, const View& v) {
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.expr && d.expr->kind == tl::ExprKind::call && d.expr->text == "total")
         check_sum(blamed(warpgroups_[v.agent()], d.expr->args[0]->text, s), d.expr->args[0]->text,
                   v);
@@ -259,7 +260,7 @@ class ExactLocator : public Locator {
 
   // A product that is right but for what it was added to blames the last to change that.
   void check_accumulator(const Stmt& s, const View& v, Warpgroup& w) {
-    const Tile* t = v.tile(text_of(s, "c"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::acc));
     if (!t || w.m_of_p.empty()) return;
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       Element want;
@@ -269,7 +270,7 @@ class ExactLocator : public Locator {
           want = algebra_.add(want, algebra_.mul(weight(at, i, j, w.m_of_p[r], w.scale),
                                                  value[j * Dv_ + t->of_columns.first]));
       if (same(t->e[size_t(r) * t->columns], want)) return;
-      differ(w.multiplied.size() > 1 ? blamed(w, text_of(s, "c"), s) : s,
+      differ(w.multiplied.size() > 1 ? blamed(w, text_of(s, tl::Hole::acc), s) : s,
              fmt::format("with it, row {} of the accumulator is not the sum of its weights and "
                          "values",
                          i));
@@ -277,7 +278,7 @@ class ExactLocator : public Locator {
   }
 
   void check_output(const Stmt& s, const View& v) {
-    const Tile* t = v.tile(text_of(s, "s"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::src));
     if (!t) return;
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       const std::vector<Element>& want = rows(at.batch, at.head).output;
@@ -285,19 +286,19 @@ class ExactLocator : public Locator {
         if (const int64_t column = t->of_columns.first + d;
             column < Dv_ && !same(t->e[size_t(r) * t->columns + d], want[i * Dv_ + column]))
           return differ(
-              blamed(warpgroups_[v.agent()], text_of(s, "s"), s),
+              blamed(warpgroups_[v.agent()], text_of(s, tl::Hole::src), s),
               fmt::format("row {}, column {} of the output is another formula", i, column));
     });
   }
 
   void check_lse(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroups_[v.agent()];
-    const Row* lse = v.row(text_of(s, "s"));
+    const Row* lse = v.row(text_of(s, tl::Hole::src));
     if (!lse) return;
     each_row(w.rows, lse->rows, [&](int r, int64_t i, const exec::Place& at) {
       const spec::ExactRows& want = rows(at.batch, at.head);
       if (!want.uniform[i] && !same(lse->e[r], want.lse[i]))
-        differ(blamed(w, text_of(s, "s"), s), fmt::format("row {}: another formula", i));
+        differ(blamed(w, text_of(s, tl::Hole::src), s), fmt::format("row {}: another formula", i));
     });
   }
 

@@ -63,10 +63,10 @@ class SoftmaxLocator : public Locator {
     if (found_.statement) return;
     if (s.op == Op::online_max) check_scores(s, v);
     if (s.op == Op::row_sum) check_weights(s, v);
-    if (s.op == Op::row_sum) check_sum(s, text_of(s, "l"), v);
+    if (s.op == Op::row_sum) check_sum(s, text_of(s, tl::Hole::sum), v);
     if (s.op == Op::row) check_total(s, v);
-    if (is_of_values(s) && v.tile(text_of(s, "a"))) check_accumulator_before(s, v);
-    if ((s.op == Op::store && text_of(s, "s") != warpgroup(v).score_tile) ||
+    if (is_of_values(s) && v.tile(text_of(s, tl::Hole::a))) check_accumulator_before(s, v);
+    if ((s.op == Op::store && text_of(s, tl::Hole::src) != warpgroup(v).score_tile) ||
         s.op == Op::store_columns)
       check_output(s, v);
     if (s.op == Op::store_rows) check_lse(s, v);
@@ -78,25 +78,25 @@ class SoftmaxLocator : public Locator {
     Warpgroup& w = warpgroup(v);
     if (tl::has_element(s.op) || s.op == Op::fill) on_map(s, v, w);
     if (tl::is(s.op, Family::contract)) on_product(s, v, w);
-    if (s.op == Op::wgmma_wait) check_product(text_of(s, "a"), v);
-    if (s.op == Op::online_max) w.reference = text_of(s, "m");
+    if (s.op == Op::wgmma_wait) check_product(text_of(s, tl::Hole::acc), v);
+    if (s.op == Op::online_max) w.reference = text_of(s, tl::Hole::max);
     if (s.op == Op::row_sum) {
-      if (const Tile* t = v.tile(text_of(s, "s")))
-        w.summed[text_of(s, "l")].push_back({t->of_columns.first, t->columns});
-      check_sum(s, text_of(s, "l"), v);
+      if (const Tile* t = v.tile(text_of(s, tl::Hole::src)))
+        w.summed[text_of(s, tl::Hole::sum)].push_back({t->of_columns.first, t->columns});
+      check_sum(s, text_of(s, tl::Hole::sum), v);
     }
     if (s.op == Op::add) {
-      const Warpgroup::Keys& more = w.summed[text_of(s, "p")];
-      Warpgroup::Keys& all = w.summed[text_of(s, "l")];
+      const Warpgroup::Keys& more = w.summed[text_of(s, tl::Hole::part)];
+      Warpgroup::Keys& all = w.summed[text_of(s, tl::Hole::sum)];
       all.insert(all.end(), more.begin(), more.end());
-      check_sum(s, text_of(s, "l"), v);
+      check_sum(s, text_of(s, tl::Hole::sum), v);
     }
     if (s.op == Op::to_operand)
       if (const Row* m = v.row(w.reference)) w.m_of_p = m->x;
   }
 
  private:
-  static std::string text_of(const Stmt& s, std::string_view hole) {
+  static std::string text_of(const Stmt& s, tl::Hole hole) {
     const tl::Item& item = s.items(hole)[0];
     return item.name.empty() && item.expr ? item.expr->text : item.name;
   }
@@ -127,7 +127,7 @@ class SoftmaxLocator : public Locator {
     w.scores.emplace_back(nullptr, t.x);
   }
   void on_map(const Stmt& s, const View& v, Warpgroup& w) {
-    const std::string name = text_of(s, "t");
+    const std::string name = text_of(s, tl::Hole::target);
     w.last_map[name] = &s;
     if (s.op == Op::fill) w.summed.erase(name);
     if (const Tile* tile = v.tile(name); tile && name == w.score_tile)
@@ -135,14 +135,14 @@ class SoftmaxLocator : public Locator {
   }
   // What it has computed is looked at once the product is done.
   void on_product(const Stmt& s, const View& v, Warpgroup& w) {
-    w.last_map.erase(text_of(s, "c"));
+    w.last_map.erase(text_of(s, tl::Hole::acc));
     if (is_of_values(s)) {
-      const Tile* p = v.tile(text_of(s, "a"));
+      const Tile* p = v.tile(text_of(s, tl::Hole::a));
       if (!p) return;  // weights in shared memory, which another warpgroup made
       w.multiplied.push_back({p->of_columns.first, p->columns});
     }
-    w.product[text_of(s, "c")] = &s;
-    if (tl::traits(s.op).async == tl::Async::none) check_product(text_of(s, "c"), v);
+    w.product[text_of(s, tl::Hole::acc)] = &s;
+    if (tl::traits(s.op).async == tl::Async::none) check_product(text_of(s, tl::Hole::acc), v);
   }
 
   // f(r, b, user's head, i) for the rows of a tile that exist.
@@ -196,7 +196,7 @@ class SoftmaxLocator : public Locator {
     const Stmt* last = nullptr;
     for (size_t k = 1; k < w.scores.size(); ++k) {
       const bool changed = w.scores[k].second[element] != w.scores[k - 1].second[element];
-      const bool drops = tl::mentions(w.scores[k].first->expr("f"), "-inf");
+      const bool drops = tl::mentions(w.scores[k].first->value(), "-inf");
       if (kept ? changed : changed || drops) last = w.scores[k].first;
     }
     return last;
@@ -204,11 +204,11 @@ class SoftmaxLocator : public Locator {
 
   void check_scores(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroup(v);
-    const Tile* t = v.tile(text_of(s, "s"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::src));
     if (!t) return;
     // The argument, not what this statement says: that may be what is wrong.
     const double argument = v.value(scale_name_);
-    const double scale = w.scale = std::isnan(argument) ? v.value(s.expr("e")) : argument;
+    const double scale = w.scale = std::isnan(argument) ? v.value(s.scale()) : argument;
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       for (int c = 0; c < t->columns; ++c) {
         const int64_t j = t->of_columns.first + c;
@@ -229,10 +229,10 @@ class SoftmaxLocator : public Locator {
 
   void check_weights(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroup(v);
-    const Tile* t = v.tile(text_of(s, "s"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::src));
     const Row* m = v.row(w.reference);
     if (!t || !m) return;
-    const Stmt* blamed = map_or(w, text_of(s, "s"), s);
+    const Stmt* blamed = map_or(w, text_of(s, tl::Hole::src), s);
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       for (int c = 0; c < t->columns; ++c) {
         const double want = weight(b, h, i, t->of_columns.first + c, m->x[r], w.scale);
@@ -269,15 +269,16 @@ class SoftmaxLocator : public Locator {
   }
 
   void check_total(const Stmt& s, const View& v) {
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.expr && d.expr->kind == tl::ExprKind::call && d.expr->text == "total")
         check_sum(s, d.expr->args[0]->text, v);
   }
 
   void check_accumulator_before(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroup(v);
-    const Tile* t = v.tile(text_of(s, "c"));
-    if (t && t->of_rows.known) check_accumulator(*map_or(w, text_of(s, "c"), s), *t, w, "before");
+    const Tile* t = v.tile(text_of(s, tl::Hole::acc));
+    if (t && t->of_rows.known)
+      check_accumulator(*map_or(w, text_of(s, tl::Hole::acc), s), *t, w, "before");
   }
 
   void check_accumulator(const Stmt& blamed, const Tile& t, const Warpgroup& w, const char* when) {
@@ -303,9 +304,9 @@ class SoftmaxLocator : public Locator {
   }
 
   void check_output(const Stmt& s, const View& v) {
-    const Tile* t = v.tile(text_of(s, "s"));
+    const Tile* t = v.tile(text_of(s, tl::Hole::src));
     if (!t) return;
-    const Stmt* blamed = map_or(warpgroup(v), text_of(s, "s"), s);
+    const Stmt* blamed = map_or(warpgroup(v), text_of(s, tl::Hole::src), s);
     std::vector<double> want(truth_.value_dim());
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       truth_.row(b, h, i, want.data());
@@ -324,12 +325,12 @@ class SoftmaxLocator : public Locator {
   // The rows are those of the warpgroup's accumulators; any that stands for query rows will do.
   void check_lse(const Stmt& s, const View& v) {
     Warpgroup& w = warpgroup(v);
-    const Row* lse = v.row(text_of(s, "s"));
+    const Row* lse = v.row(text_of(s, tl::Hole::src));
     const Tile* t = nullptr;
     for (const auto& [name, product] : w.product)
       if (const Tile* x = v.tile(name); x && x->of_rows.known) t = x;
     if (!lse || !t) return;
-    const Stmt* blamed = map_or(w, text_of(s, "s"), s);
+    const Stmt* blamed = map_or(w, text_of(s, tl::Hole::src), s);
     std::vector<double> row(truth_.value_dim());
     each_row(*t, [&](int r, int64_t b, int64_t h, int64_t i) {
       const double want = truth_.row(b, h, i, row.data()), got = lse->x[r];

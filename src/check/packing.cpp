@@ -11,8 +11,8 @@ std::string heads_of(const tl::Program& program, const std::string& argument) {
   if (!args) return "";
   for (const tl::Stmt& s : args->body) {
     if (s.op != tl::Op::arg_tensor && s.op != tl::Op::arg_tiled) continue;
-    for (const tl::Item& d : s.items("d"))
-      if (d.name == argument && s.items("s").size() == 4) return s.items("s")[1].name;
+    for (const tl::Item& d : s.names())
+      if (d.name == argument && s.dims().size() == 4) return s.dims()[1].name;
   }
   return "";
 }

@@ -26,7 +26,7 @@ bool names_are_free(const Program& program, Diagnostics& diagnostics) {
   walk(program.body, [&](const Stmt& s) {
     for (const Field& f : s.fields)
       for (const Item& item : f.items) {
-        if (f.hole == "s" || !is_taken(item.name)) continue;
+        if (f.hole == Hole::file || f.hole == Hole::dims || !is_taken(item.name)) continue;
         free = false;
         diagnostics
             .error("cute.name", item.span,
@@ -42,7 +42,7 @@ std::optional<Atoms> atoms_for(const Program& program, const std::string& target
   static const std::set<std::string> known = {"sm_75", "sm_80", "sm_86",
                                               "sm_89", "sm_90", "sm_90a"};
   const Stmt* element = program.find(Op::element);
-  const std::string type = element ? element->word("t") : "bf16";
+  const std::string type = element ? element->type() : "bf16";
   const Span where = element ? element->span : Span{};
   if (!known.count(target)) {
     diagnostics.error("cute.target", where,
@@ -110,41 +110,44 @@ void Printer::statement(const Stmt& s, const Scope& scope) {
 }
 
 bool Printer::control(const Stmt& s, const Scope& scope) {
-  const auto e = [&](std::string_view hole) { return text(s, scope, s.expr(hole)); };
+  const auto e = [&](const ExprPtr& x) { return text(s, scope, x); };
   switch (s.op) {
     case Op::range_down:
-      line(fmt::format("for (int {0} = {1}; {0} >= {2}; --{0}) {{", s.word("n"), e("a"), e("b")));
+      line(fmt::format("for (int {0} = {1}; {0} >= {2}; --{0}) {{", s.index(), e(s.begin()),
+                       e(s.end())));
       braces(s, scope);
       return true;
     case Op::range:
-      line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", s.word("r"), e("b")));
+      line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", s.index(), e(s.end())));
       braces(s, scope);
       return true;
     case Op::if_:
-      line(fmt::format("if ({}) {{", e("c")));
+      line(fmt::format("if ({}) {{", e(s.condition())));
       braces(s, scope);
       return true;
     case Op::step: {
       std::string parameters;
-      for (const Item& p : s.items("ps"))
+      for (const Item& p : s.params())
         parameters += (parameters.empty() ? "" : ", ") + type_name(p.type) + " " + p.name;
       // Products under way name registers, which only an inlined function shares with its caller.
-      line(fmt::format("auto {} = [&]({}){} {{", s.word("n"), parameters,
+      line(fmt::format("auto {} = [&]({}){} {{", s.name(), parameters,
                        hopper_ ? " __attribute__((always_inline))" : ""));
       braces(s, scope, "};");
       return true;
     }
     case Op::list_blocks:
       line(fmt::format(
-          "tl::list_blocks<{}>({}, {}, {}, {}, [&](int {}, int {}, int {}) -> tl::Kept {{", e("k"),
-          e("v"), e("p"), e("a"), e("b"), s.word("n"), s.word("r"), s.word("s")));
+          "tl::list_blocks<{}>({}, {}, {}, {}, [&](int {}, int {}, int {}) -> tl::Kept {{",
+          e(s.groups()), e(s.scratch()), e(s.at()), e(s.begin()), e(s.end()), s.index(),
+          s.group_begin(), s.group_end()));
       braces(s, scope, "});");
       return true;
     case Op::call:
     case Op::return_: {
       std::string all;
-      for (const Item& a : s.items("a")) all += (all.empty() ? "" : ", ") + text(s, scope, a.expr);
-      line(s.op == Op::call ? fmt::format("{}({});", s.word("n"), all)
+      for (const Item& a : s.op == Op::call ? s.arguments() : s.values())
+        all += (all.empty() ? "" : ", ") + text(s, scope, a.expr);
+      line(s.op == Op::call ? fmt::format("{}({});", s.name(), all)
                             : fmt::format("return {{{}}};", all));
       return true;
     }
@@ -158,10 +161,10 @@ void Printer::lists_kernel(const Stmt& s, const Scope& scope) {
   line("");
   line("// " + print_head(s));
   line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}, 1)",
-                   text(s, scope, s.expr("t"))));
-  line(fmt::format("{}(__grid_constant__ const Args args) {{", s.word("n")));
+                   text(s, scope, s.threads())));
+  line(fmt::format("{}(__grid_constant__ const Args args) {{", s.name()));
   ++depth_;
-  line(fmt::format("const int {} = blockIdx.x;", s.word("w")));
+  line(fmt::format("const int {} = blockIdx.x;", s.index()));
   --depth_;
   braces(s, scope);
 }
@@ -170,15 +173,16 @@ void Printer::kernel(const Stmt& s, const Scope& scope) {
   line("");
   line("// " + print_head(s));
   line(fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {})",
-                   text(s, scope, s.expr("t")), s.has("r") ? text(s, scope, s.expr("r")) : "1"));
-  line(fmt::format("{}(__grid_constant__ const Args args) {{", s.word("n")));
+                   text(s, scope, s.threads()),
+                   s.has(tl::Hole::resident) ? text(s, scope, s.resident()) : "1"));
+  line(fmt::format("{}(__grid_constant__ const Args args) {{", s.name()));
   ++depth_;
   line("extern __shared__ __align__(1024) unsigned char smem[];");
   line("Shared& shared = *reinterpret_cast<Shared*>(smem);");
   shared_views(scope);
   line(fmt::format("tl::Warpgroup<{}> mma;", atoms_.product));
   line(fmt::format("const int {} = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);",
-                   hopper_ ? "warpgroup_here" : s.word("me")));
+                   hopper_ ? "warpgroup_here" : s.me()));
   Scope inner(&scope);
   declare_inside(inner, s);
   block(s.body, inner);

@@ -12,9 +12,9 @@ namespace {
 std::string kind_of(const Stmt& a, bool hopper) {
   switch (a.op) {
     case Op::arg_tensor: {
-      const Item& access = a.items("t").at(0);
+      const Item& access = a.access().at(0);
       return fmt::format("tl::Strided<{}{}, {}>", type_name(access.type),
-                         access.name == "out" ? "" : " const", a.items("s").size());
+                         access.name == "out" ? "" : " const", a.dims().size());
     }
     case Op::arg_size:
     case Op::arg_i32:
@@ -24,7 +24,7 @@ std::string kind_of(const Stmt& a, bool hopper) {
     case Op::arg_scratch:
       return "tl::Words";
     case Op::arg_tiled:  // with rows, what a pre-pass wrote
-      return hopper && a.items("t").at(0).name != "scratch" ? "tl::TensorMap" : "";
+      return hopper && a.access().at(0).name != "scratch" ? "tl::TensorMap" : "";
     case Op::arg_workspace:
       return hopper ? "tl::Counter" : "";
     default:
@@ -41,13 +41,13 @@ bool Printer::head(const Stmt& s, const Scope& scope) {
       return true;  // the text has its own includes
     case Op::element:
       line("// " + print_head(s));
-      line(fmt::format("using element = {};", type_name(s.word("t"))));
+      line(fmt::format("using element = {};", type_name(s.type())));
       return true;
     case Op::param:
     case Op::toggle: {
       line("// " + print_head(s));
       Scope here(&scope);
-      for (const Item& d : s.items("d")) {
+      for (const Item& d : s.names()) {
         line(fmt::format("constexpr {} {} = {};", s.op == Op::param ? "int" : "bool", d.name,
                          text(s, here, d.expr)));
         here.add(symbol_of(s, d, here));
@@ -62,18 +62,17 @@ bool Printer::head(const Stmt& s, const Scope& scope) {
       return true;
     case Op::record: {
       std::string names;
-      for (const Item& d : s.items("d")) names += (names.empty() ? "" : ", ") + d.name;
+      for (const Item& d : s.names()) names += (names.empty() ? "" : ", ") + d.name;
       line("// " + print_head(s));
-      line(fmt::format("struct {} {{ int {}; }};", s.word("n"), names));
+      line(fmt::format("struct {} {{ int {}; }};", s.name(), names));
       return true;
     }
     case Op::def: {
       std::string parameters = "Args const& args";
-      for (const Item& p : s.items("ps")) parameters += ", " + type_name(p.type) + " " + p.name;
+      for (const Item& p : s.params()) parameters += ", " + type_name(p.type) + " " + p.name;
       line("");
       line("// " + print_head(s));
-      line(
-          fmt::format("CUTE_DEVICE {} {}({}) {{", type_name(s.word("r")), s.word("n"), parameters));
+      line(fmt::format("CUTE_DEVICE {} {}({}) {{", type_name(s.result()), s.name(), parameters));
       braces(s, scope);
       return true;
     }
@@ -102,7 +101,7 @@ void Printer::arguments(const Stmt& args, const Scope&) {
     }
     line("// " + print_head(a));  // a value is for whoever launches
     std::string names;
-    for (const Item& d : a.items("d")) names += (names.empty() ? "" : ", ") + d.name;
+    for (const Item& d : a.names()) names += (names.empty() ? "" : ", ") + d.name;
     line(fmt::format("{} {};", kind, names));
   }
   --depth_;
@@ -127,11 +126,11 @@ void Printer::shared(const Stmt& shared, const Scope& scope) {
       continue;
     }
     line("// " + print_head(s));
-    for (const Item& d : s.items("d")) {
-      std::string count = s.op == Op::ring ? " * (" + text(s, scope, s.expr("n")) + ")" : "";
+    for (const Item& d : s.names()) {
+      std::string count = s.op == Op::ring ? " * (" + text(s, scope, s.stages()) + ")" : "";
       if (d.expr) count += " * (" + text(s, scope, d.expr) + ")";
-      line(fmt::format("alignas(1024) {} {}[({}) * ({}){}];", type_name(s.word("t")), d.name,
-                       text(s, scope, s.expr("r")), text(s, scope, s.expr("c")), count));
+      line(fmt::format("alignas(1024) {} {}[({}) * ({}){}];", type_name(s.type()), d.name,
+                       text(s, scope, s.rows()), text(s, scope, s.columns()), count));
     }
   }
   --depth_;
@@ -144,18 +143,18 @@ void Printer::shared_views(const Scope& scope) {
   const Stmt* shared = program_.find(Op::shared);
   for (const Stmt& s : shared->body) {
     if (s.op != Op::tile && s.op != Op::ring) continue;
-    for (const Item& d : s.items("d")) {
+    for (const Item& d : s.names()) {
       std::string extents;
       const auto extent = [&](const ExprPtr& e) {
         extents += (extents.empty() ? "" : ", ") + fmt::format("Int<{}>", text(s, scope, e));
       };
-      extent(s.expr("r"));
-      extent(s.expr("c"));
+      extent(s.rows());
+      extent(s.columns());
       if (d.expr) extent(d.expr);
-      if (s.op == Op::ring) extent(s.expr("n"));
+      if (s.op == Op::ring) extent(s.stages());
       line(fmt::format(
           "Tensor {0} = make_tensor(make_smem_ptr(shared.{0}), tl::{2}<Shape<{1}>>{{}});", d.name,
-          extents, s.word("t") == "e4m3" ? "NarrowTile" : "Tile"));
+          extents, s.type() == "e4m3" ? "NarrowTile" : "Tile"));
     }
   }
 }

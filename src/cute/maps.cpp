@@ -17,7 +17,7 @@ using namespace tl;
 std::string Printer::body(const Stmt& s, const Scope& scope, const MapBody& map) {
   ExprWriter writer(scope);
   writer.map = &map;
-  std::string out = writer.expr(s.expr("f"));
+  std::string out = writer.expr(s.value());
   if (!writer.problem.empty()) refuse(s, writer.problem);
   return out;
 }
@@ -30,19 +30,19 @@ std::string Printer::shape(const Stmt& s, const Scope& scope, const Symbol& symb
 }
 
 void Printer::origin(const Stmt& s, const Scope& scope) {
-  if (s.has("i0")) line(fmt::format("const int vi = {};", text(s, scope, s.expr("i0"))));
-  if (s.has("j0")) line(fmt::format("const int vj = {};", text(s, scope, s.expr("j0"))));
+  if (s.has(tl::Hole::i0)) line(fmt::format("const int vi = {};", text(s, scope, s.i0())));
+  if (s.has(tl::Hole::j0)) line(fmt::format("const int vj = {};", text(s, scope, s.j0())));
 }
 
 void Printer::map_rows(const Stmt& s, const Scope& scope) {
-  const std::string t = print(s.expr("t"));
+  const std::string t = print(s.target());
   line("CUTE_UNROLL");
   line(fmt::format("for (int vr = 0; vr < size({}); ++vr)", t));
   line(fmt::format("  {}(vr) = {};", t, body(s, scope, {t, {}})));
 }
 
 void Printer::set_vector(const Stmt& s, const Scope& scope) {
-  const std::string t = print(s.expr("t"));
+  const std::string t = print(s.target());
   const Symbol& symbol = *scope.find(t);
   line("{");
   ++depth_;
@@ -67,11 +67,11 @@ void Printer::set_vector(const Stmt& s, const Scope& scope) {
 }
 
 void Printer::map_tile(const Stmt& s, const Scope& scope) {
-  const std::string t = print(s.expr("t"));
+  const std::string t = print(s.target());
   const Symbol& symbol = *scope.find(t);
   const bool placed = s.op != Op::map;
   std::vector<std::string> columns, diagonals;
-  for (const std::string& v : vectors_of(s.expr("f"), t, scope)) {
+  for (const std::string& v : vectors_of(s.value(), t, scope)) {
     const Category category = scope.find(v)->category;
     if (category == Category::column) columns.push_back(v);
     if (category == Category::diagonal) diagonals.push_back(v);

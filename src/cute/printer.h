@@ -62,14 +62,14 @@ class Printer {
   std::string coordinates(const Stmt& s, const Scope& scope);
 
   // The tile as instructions of single warps take it.
-  std::string warp_tile(const Stmt& s, const Scope& scope, const char* hole);
-  static bool is_operand(const Stmt& s, const Scope& scope, const char* hole);
+  std::string warp_tile(const Stmt& s, const Scope& scope, const tl::ExprPtr& e);
+  static bool is_operand(const Scope& scope, const tl::ExprPtr& e);
 
   // hopper.cpp
   struct Use {
     std::string ring, count;  // shared.k_full and t of k_full[t]
   };
-  Use use(const Stmt& s, const Scope& scope, const char* hole);
+  Use use(const Stmt& s, const Scope& scope, const tl::ExprPtr& e);
   // A product has as many columns as one wgmma of CUTLASS's extended set.
   bool needs_extended_shapes() const;
   bool hopper_shared(const Stmt& s, const Scope& scope);

@@ -73,7 +73,7 @@ Value element_of(const Context& c, const Expr& e) {
 Value field_of(const Context& c, const Expr& e) {
   const Value record = evaluate(c, e.args[0]);
   if (record.type == Type::record) {
-    const auto& names = record.record->items("d");
+    const auto& names = record.record->names();
     for (size_t k = 0; k < names.size(); ++k)
       if (names[k].name == e.text) return Value::integer(record.fields[k]);
   }
@@ -82,33 +82,33 @@ Value field_of(const Context& c, const Expr& e) {
 
 // The one value of a function that returns an index.
 Value make_index(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
-  const auto& values = returns.items("a");
+  const auto& values = returns.values();
   if (values.size() != 1)
     return fault(inside, "exec.type",
-                 fmt::format("{} values for the index of {}", values.size(), def.word("n")));
+                 fmt::format("{} values for the index of {}", values.size(), def.name()));
   const int64_t x = integer_of(inside, values[0].expr);
   if (x < 0 && !c.m.faults.any())
     return fault(inside, "exec.negative",
-                 fmt::format("{} is {}: an index is never negative", def.word("n"), x));
+                 fmt::format("{} is {}: an index is never negative", def.name(), x));
   return Value::integer(x);
 }
 
 Value make_record(const Context& c, const Stmt& def, const Stmt& returns, const Context& inside) {
-  const auto record = c.m.records.find(def.word("r"));
+  const auto record = c.m.records.find(def.result());
   if (record == c.m.records.end())
-    return fault(c, "exec.name", fmt::format("{} is not a record", def.word("r")));
+    return fault(c, "exec.name", fmt::format("{} is not a record", def.result()));
   Value v{Type::record, 0, record->second, {}, {}};
-  const auto& names = record->second->items("d");
-  const auto& values = returns.items("a");
+  const auto& names = record->second->names();
+  const auto& values = returns.values();
   if (names.size() != values.size())
     return fault(inside, "exec.type",
                  fmt::format("{} values for the {} fields of {}", values.size(), names.size(),
-                             def.word("r")));
+                             def.result()));
   for (size_t k = 0; k < values.size(); ++k) {
     const int64_t x = integer_of(inside, values[k].expr);
     if (x < 0 && !c.m.faults.any())
       return fault(inside, "exec.negative",
-                   fmt::format("{}.{} is {}: fields of records are never negative", def.word("r"),
+                   fmt::format("{}.{} is {}: fields of records are never negative", def.result(),
                                names[k].name, x));
     v.fields.push_back(x);
   }
@@ -125,12 +125,12 @@ Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
     if (s.op == Op::let) {
       bind_lets(inside, s);
     } else if (s.op == Op::if_) {
-      if (!condition_of(inside, s.expr("c"))) continue;
+      if (!condition_of(inside, s.condition())) continue;
       const Value v = run_body(c, def, s.body, scope);
       if (v.type != Type::none) return v;
     } else if (s.op == Op::return_) {
-      return def.word("r") == "index" ? make_index(c, def, s, inside)
-                                      : make_record(c, def, s, inside);
+      return def.result() == "index" ? make_index(c, def, s, inside)
+                                     : make_record(c, def, s, inside);
     } else {
       return fault(inside, "exec.name", fmt::format("{} stands in a function", cite(s)));
     }
@@ -139,7 +139,7 @@ Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
 }
 
 Value call_def(const Context& c, const Stmt& def, const Expr& e) {
-  const auto& params = def.items("ps");
+  const auto& params = def.params();
   if (params.size() != e.args.size())
     return fault(
         c, "exec.type",
@@ -233,7 +233,7 @@ Value evaluate(const Context& c, const ExprPtr& e) {
 }
 
 void bind_lets(const Context& c, const Stmt& let) {
-  for (const Item& d : let.items("d")) c.scope->names[d.name] = evaluate(c, d.expr);
+  for (const Item& d : let.names()) c.scope->names[d.name] = evaluate(c, d.expr);
 }
 
 int64_t integer_of(const Context& c, const ExprPtr& e) {

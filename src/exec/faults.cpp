@@ -20,7 +20,7 @@ Diagnostic& Faults::raise(const std::string& code, const tl::Stmt* at, const std
   return place;
 }
 
-std::string word_of(const tl::Stmt& s, std::string_view hole) {
+std::string word_of(const tl::Stmt& s, tl::Hole hole) {
   const tl::Item& item = s.items(hole)[0];
   return item.expr && item.name.empty() ? item.expr->text : item.name;
 }

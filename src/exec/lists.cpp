@@ -39,14 +39,14 @@ struct Kept {
 // What the block of list_blocks says of key block n and the rows of groups r to end - 1.
 Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r, int64_t end) {
   const ScopePtr scope = std::make_shared<Scope>(outer);
-  scope->names[s.word("n")] = Value::integer(n);
-  scope->names[s.word("r")] = Value::integer(r);
-  scope->names[s.word("s")] = Value::integer(end);
+  scope->names[s.index()] = Value::integer(n);
+  scope->names[s.group_begin()] = Value::integer(r);
+  scope->names[s.group_end()] = Value::integer(end);
   for (const Stmt& inner : s.body) {
     const Context c{m, scope.get(), &inner};
     if (inner.op == Op::let) bind_lets(c, inner);
-    if (inner.op == Op::return_ && inner.items("a").size() == 2)
-      return {condition_of(c, inner.items("a")[0].expr), condition_of(c, inner.items("a")[1].expr)};
+    if (inner.op == Op::return_ && inner.values().size() == 2)
+      return {condition_of(c, inner.values()[0].expr), condition_of(c, inner.values()[1].expr)};
   }
   m.faults.raise("exec.type", &s, "the block returns no two conditions");
   return {};
@@ -105,9 +105,9 @@ void write_list(Machine& m, const Stmt& s, Scratch& words, int64_t at,
 
 void list_blocks(Machine& m, const Stmt& s, const ScopePtr& scope, int64_t list) {
   const Context c{m, scope.get(), &s};
-  const int64_t at = integer_of(c, s.expr("p")), first = integer_of(c, s.expr("a")),
-                end = integer_of(c, s.expr("b")), groups = integer_of(c, s.expr("k"));
-  const auto words = m.scratches.find(s.expr("v")->text);
+  const int64_t at = integer_of(c, s.at()), first = integer_of(c, s.begin()),
+                end = integer_of(c, s.end()), groups = integer_of(c, s.groups());
+  const auto words = m.scratches.find(s.scratch()->text);
   if (m.faults.any() || words == m.scratches.end() || groups < 1) {
     m.faults.raise("exec.name", &s, "key blocks are listed in a scratch, for 1 group or more");
     return;
@@ -141,10 +141,10 @@ void list_blocks(Machine& m, const Stmt& s, const ScopePtr& scope, int64_t list)
 void run_lists(Machine& m) {
   if (!m.lists) return;
   m.faults.agent = "the pre-pass";
-  const int64_t count = integer_of({m, nullptr, m.lists}, m.lists->expr("g"));
+  const int64_t count = integer_of({m, nullptr, m.lists}, m.lists->count());
   for (int64_t w = 0; w < count && !m.faults.any(); ++w) {
     const ScopePtr scope = std::make_shared<Scope>(nullptr);
-    scope->names[m.lists->word("w")] = Value::integer(w);
+    scope->names[m.lists->index()] = Value::integer(w);
     for (const Stmt& s : m.lists->body) {
       if (m.faults.any()) break;
       if (s.op == Op::let) bind_lets({m, scope.get(), &s}, s);

@@ -97,20 +97,20 @@ void Machine::add_agents(ThreadBlock& block) {
   };
   if (kernel->op == Op::plan) return add(0, -1);
   const Context c{*this, nullptr, kernel};
-  const int64_t warpgroups = integer_of(c, kernel->expr("t")) / 128;
+  const int64_t warpgroups = integer_of(c, kernel->threads()) / 128;
   if (kernel->op == Op::warpgroups_kernel) {
     for (int64_t w = 0; w < warpgroups; ++w) {
       add(w, -1);
-      agents.back().frames.back().scope->names[kernel->word("me")] = Value::integer(w);
+      agents.back().frames.back().scope->names[kernel->me()] = Value::integer(w);
     }
     return;
   }
   for (int64_t w = 0; w < warpgroups; ++w) {
     std::vector<int> threads;
     for (const Stmt& s : kernel->body)
-      if (s.op == Op::warpgroup && integer_of({*this, nullptr, &s}, s.expr("k")) == w)
+      if (s.op == Op::warpgroup && integer_of({*this, nullptr, &s}, s.number()) == w)
         for (const Stmt& t : s.body)
-          if (t.op == Op::thread) threads.push_back(std::stoi(word_of(t, "k")));
+          if (t.op == Op::thread) threads.push_back(std::stoi(word_of(t, tl::Hole::number)));
     for (int t : threads) add(w, t);
     if (threads.empty()) add(w, -1);
   }
@@ -153,7 +153,7 @@ bool Machine::start() {
   if (!declare(*this)) return false;
   for (const Stmt& s : kernel->body)
     if (s.op == Op::cluster) {
-      const int64_t k = integer_of({*this, nullptr, &s}, s.expr("k"));
+      const int64_t k = integer_of({*this, nullptr, &s}, s.ctas());
       if (k < 1 || k > 8)
         faults.raise("exec.cluster", &s, fmt::format("{} is for {} CTAs: not 1 to 8", cite(s), k));
       ctas = static_cast<int>(std::clamp<int64_t>(k, 1, 8));
@@ -245,9 +245,9 @@ void Machine::report_deadlock() {
            a.wait.stmt->span});
   int named = 0;
   tl::walk(program.body, [&](const Stmt& s) {
-    const bool copies = tl::is(s.op, tl::Family::copy_in) && s.has("bar");
-    const char* hole = copies ? "bar" : s.op == Op::arrive ? "b" : nullptr;
-    if (!hole || ++named > 50 || !tl::mentions(s.expr(hole), first->wait.barrier)) return;
+    const bool arrives =
+        s.op == Op::arrive || (tl::is(s.op, tl::Family::copy_in) && s.has(tl::Hole::barrier));
+    if (!arrives || ++named > 50 || !tl::mentions(s.barrier(), first->wait.barrier)) return;
     d.notes.push_back({fmt::format("this could have arrived: {}", cite(s)), s.span});
   });
 }

@@ -179,12 +179,10 @@ bool condition_of(const Context& c, const tl::ExprPtr& e);
 
 // A register tile by name, with the role the statement needs and no product in flight on it; null
 // after a fault. `defined`: it must have been written.
-std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
-                              Role role, bool defined);
-std::shared_ptr<Row> row_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
-                            bool defined);
-std::shared_ptr<Row> line_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole,
-                             bool defined);
+std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole, Role role,
+                              bool defined);
+std::shared_ptr<Row> row_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole, bool defined);
+std::shared_ptr<Row> line_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole, bool defined);
 
 // A place in shared memory, `q_s[me][u]`.
 struct SharedUse {
@@ -194,16 +192,16 @@ struct SharedUse {
   std::string array;  // the slot is number `index` of this array, in every CTA
   size_t index = 0;
 };
-SharedUse shared_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
+SharedUse shared_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole);
 // The same, about to be read: arrived, of this use, and waited for by this agent.
-SharedSlot* readable_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
+SharedSlot* readable_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole);
 
 // One use of a ring of barriers, `k_full[t]`.
 struct BarrierUse {
   Barriers* barriers = nullptr;  // null after a fault
   int64_t slot = 0, phase = 0, use = 0;
 };
-BarrierUse barrier_of(Machine& m, Agent& a, const tl::Stmt& s, std::string_view hole);
+BarrierUse barrier_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole);
 // False: not yet. Faults when the phase cannot come.
 bool passed(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);
 bool is_free(Machine& m, Agent& a, const tl::Stmt& s, const BarrierUse& b);

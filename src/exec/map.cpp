@@ -339,7 +339,7 @@ void run_map(Machine& m, Agent& a, const Stmt& s, Tile& target, const std::strin
   Body body(m, a, s, name, target.columns, target.rows);
   if (origin) body.place(origin->i, origin->j, origin->real);
   const int element = body.element_register();
-  const int result = body.compile(s.expr("f"));
+  const int result = body.compile(s.value());
   const bool bools = target.of_bools();  // which set_tile writes without reading them
   if (!gives(m, s, body.type(result), bools ? Type::boolean : Type::real)) return;
   for (int r = 0; r < target.rows; ++r) {
@@ -353,7 +353,7 @@ void run_map(Machine& m, Agent& a, const Stmt& s, Tile& target, const std::strin
 void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::string& name) {
   Body body(m, a, s, name, target.lanes, target.rows);
   const int element = body.element_register();
-  const int result = body.compile(s.expr("f"));
+  const int result = body.compile(s.value());
   if (!gives(m, s, body.type(result), Type::real)) return;
   for (int r = 0; r < target.rows; ++r) {
     body.take(target, r, element);
@@ -365,7 +365,7 @@ void run_row_map(Machine& m, Agent& a, const Stmt& s, Row& target, const std::st
 Columns run_columns(const Context& c, int width) {
   Body body(c, "", width, 1);
   body.place_along("j", 0);
-  const int result = body.compile(c.at->expr("f"));
+  const int result = body.compile(c.at->value());
   if (!gives(c.m, *c.at, body.type(result), Type::real)) return {};
   body.run(0);
   return body.columns(result);
@@ -375,7 +375,7 @@ void run_setting(Machine& m, Agent& a, const Stmt& s, Row& target, const std::st
                  int64_t first) {
   Body body(m, a, s, "", target.rows, 1);
   body.place_along(coordinate, first);
-  const int result = body.compile(s.expr("f"));
+  const int result = body.compile(s.value());
   const Type due = target.ints.empty() ? Type::real : Type::integer;
   if (m.faults.any()) return;
   if (body.type(result) != due) {

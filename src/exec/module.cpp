@@ -33,10 +33,10 @@ void declare_include(Machine&, const Stmt&) {}
 void declare_level(Machine&, const Stmt&) {}
 void declare_shared(Machine&, const Stmt&) {}  // one a CTA: declare_shared_memory
 
-void declare_element(Machine& m, const Stmt& s) { m.element = element_type(m, s, s.word("t")); }
+void declare_element(Machine& m, const Stmt& s) { m.element = element_type(m, s, s.type()); }
 
 void declare_param(Machine& m, const Stmt& s) {
-  for (const Item& d : s.items("d")) {
+  for (const Item& d : s.names()) {
     const auto set = m.launch.params.find(d.name);
     m.constants[d.name] =
         set == m.launch.params.end() ? evaluate(head(m, s), d.expr) : Value::integer(set->second);
@@ -44,15 +44,15 @@ void declare_param(Machine& m, const Stmt& s) {
 }
 
 void declare_toggle(Machine& m, const Stmt& s) {
-  for (const Item& d : s.items("d")) {
+  for (const Item& d : s.names()) {
     const auto set = m.launch.params.find(d.name);
     m.constants[d.name] = set == m.launch.params.end() ? evaluate(head(m, s), d.expr)
                                                        : Value::boolean(set->second != 0);
   }
 }
 
-void declare_record(Machine& m, const Stmt& s) { m.records[s.word("n")] = &s; }
-void declare_def(Machine& m, const Stmt& s) { m.defs[s.word("n")] = &s; }
+void declare_record(Machine& m, const Stmt& s) { m.records[s.name()] = &s; }
+void declare_def(Machine& m, const Stmt& s) { m.defs[s.name()] = &s; }
 void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_warpgroups_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_lists(Machine& m, const Stmt& s) { m.lists = &s; }
@@ -62,15 +62,15 @@ void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
 
 // ---- the arguments
 void declare_tensor(Machine& m, const Stmt& s, bool tiled) {
-  const Item& access = s.items("t")[0];
-  for (const Item& d : s.items("d")) {
+  const Item& access = s.access()[0];
+  for (const Item& d : s.names()) {
     Global g;
     g.tiled = tiled;
     g.writes = access.name == "out";
     g.scratch = access.name == "scratch";
     g.data.dtype = element_type(m, s, access.type);
     g.declared = &s;
-    for (const Item& dim : s.items("s")) g.dims.push_back(dim.name);
+    for (const Item& dim : s.dims()) g.dims.push_back(dim.name);
     m.tensors[d.name] = std::move(g);
   }
 }
@@ -78,16 +78,16 @@ void declare_arg_tiled(Machine& m, const Stmt& s) { declare_tensor(m, s, true); 
 void declare_arg_tensor(Machine& m, const Stmt& s) { declare_tensor(m, s, false); }
 
 void declare_arg_workspace(Machine& m, const Stmt& s) {
-  for (const Item& d : s.items("d"))
-    m.workspaces[d.name].assign(integer_of(head(m, s), s.expr("n")), 0);
+  for (const Item& d : s.names()) m.workspaces[d.name].assign(integer_of(head(m, s), s.words()), 0);
 }
 
 // The launcher's arithmetic; the device counts its words with ints.
 void declare_arg_scratch(Machine& m, const Stmt& s) {
-  const int64_t words = integer_of(head(m, s, true), s.expr("n"));
+  const int64_t words = integer_of(head(m, s, true), s.words());
   if (!m.faults.any() && (words < 1 || words > INT32_MAX))
-    m.faults.raise("exec.launch", &s, fmt::format("{} has {} words", s.word("d"), words));
-  if (!m.faults.any()) m.scratches[s.word("d")].assign(words, std::nullopt);
+    m.faults.raise("exec.launch", &s,
+                   fmt::format("{} has {} words", s.names().front().name, words));
+  if (!m.faults.any()) m.scratches[s.names().front().name].assign(words, std::nullopt);
 }
 
 // A scalar argument: what the caller says, or its expression over the values before it.
@@ -106,7 +106,7 @@ Value scalar_argument(Machine& m, const Stmt& s, const Item& d, bool real) {
 }
 
 void declare_arg_size(Machine& m, const Stmt& s) {
-  for (const Item& d : s.items("d")) {
+  for (const Item& d : s.names()) {
     if (m.constants.count(d.name)) continue;  // a dimension of an input said it
     const Value v = scalar_argument(m, s, d, false);
     if (v.type != Type::none && v.x < 1)
@@ -115,10 +115,10 @@ void declare_arg_size(Machine& m, const Stmt& s) {
   }
 }
 void declare_arg_i32(Machine& m, const Stmt& s) {
-  for (const Item& d : s.items("d")) m.constants[d.name] = scalar_argument(m, s, d, false);
+  for (const Item& d : s.names()) m.constants[d.name] = scalar_argument(m, s, d, false);
 }
 void declare_arg_f32(Machine& m, const Stmt& s) {
-  for (const Item& d : s.items("d")) m.constants[d.name] = scalar_argument(m, s, d, true);
+  for (const Item& d : s.names()) m.constants[d.name] = scalar_argument(m, s, d, true);
 }
 
 // Puts the caller's input in its place; each dimension is a size or a parameter of that value.
@@ -201,14 +201,14 @@ int64_t positive(Machine& m, const Stmt& s, const tl::ExprPtr& e) {
 }
 
 void declare_tiles(Machine& m, ThreadBlock& block, const Stmt& s, bool ring) {
-  const int64_t rows = positive(m, s, s.expr("r")), columns = positive(m, s, s.expr("c"));
-  const Dtype dtype = element_type(m, s, s.word("t"));
-  for (const Item& d : s.items("d")) {
+  const int64_t rows = positive(m, s, s.rows()), columns = positive(m, s, s.columns());
+  const Dtype dtype = element_type(m, s, s.type());
+  for (const Item& d : s.names()) {
     SharedArray array;
     array.is_array = d.expr != nullptr;
     array.is_ring = ring;
     if (d.expr) array.members = positive(m, s, d.expr);
-    if (ring) array.ring = positive(m, s, s.expr("n"));
+    if (ring) array.ring = positive(m, s, s.stages());
     SharedSlot slot;
     slot.tile = Tile(Role::shared, dtype, int(rows), int(columns), m.algebra);
     array.slots.assign(array.members * array.ring, slot);
@@ -224,28 +224,28 @@ void declare_tile(Machine& m, ThreadBlock& block, const Stmt& s) {
 
 // Slots of one column.
 void declare_row_ring(Machine& m, ThreadBlock& block, const Stmt& s) {
-  for (const Item& d : s.items("d")) {
+  for (const Item& d : s.names()) {
     SharedArray array;
     array.is_ring = true;
-    array.ring = positive(m, s, s.expr("n"));
+    array.ring = positive(m, s, s.stages());
     SharedSlot slot;
-    slot.tile = Tile(Role::shared, element_type(m, s, s.word("t")),
-                     int(positive(m, s, s.expr("r"))), 1, m.algebra);
+    slot.tile = Tile(Role::shared, element_type(m, s, s.type()), int(positive(m, s, s.rows())), 1,
+                     m.algebra);
     array.slots.assign(array.ring, slot);
     block.arrays[d.name] = std::move(array);
   }
 }
 
 void declare_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
-  for (const Item& d : s.items("d"))
+  for (const Item& d : s.names())
     block.barriers[d.name] =
-        Barriers(d.name, positive(m, s, s.expr("n")), positive(m, s, s.expr("a")));
+        Barriers(d.name, positive(m, s, s.stages()), positive(m, s, s.arrivals()));
 }
 
 void declare_cluster_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
   if (!ctas_agree(m, s)) return;
   declare_barrier(m, block, s);
-  for (const Item& d : s.items("d")) {
+  for (const Item& d : s.names()) {
     Barriers& b = block.barriers[d.name];
     b.arrivals *= m.ctas;
     b.in_cluster = true;
@@ -254,10 +254,10 @@ void declare_cluster_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
 
 void declare_queue(Machine& m, ThreadBlock& block, const Stmt& s) {
   if (!ctas_agree(m, s)) return;
-  const int64_t ring = positive(m, s, s.expr("n"));
-  for (const Item& d : s.items("d"))
+  const int64_t ring = positive(m, s, s.stages());
+  for (const Item& d : s.names())
     block.queues[d.name] = {Barriers(d.name, ring, 1),
-                            Barriers(d.name, ring, positive(m, s, s.expr("a")) * m.ctas),
+                            Barriers(d.name, ring, positive(m, s, s.arrivals()) * m.ctas),
                             std::vector<int64_t>(ring)};
 }
 

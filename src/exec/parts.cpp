@@ -20,7 +20,7 @@ namespace {
 
 // Null after a fault.
 Parts* parts_of(Machine& m, const Stmt& s) {
-  const std::string name = tl::base_name(s.expr("v"));
+  const std::string name = tl::base_name(s.scratch());
   const auto words = m.scratches.find(name);
   if (words == m.scratches.end()) {
     m.faults.raise("exec.name", &s, fmt::format("{} is not a scratch", name));
@@ -45,8 +45,8 @@ bool inside(Machine& m, const Stmt& s, const Parts& parts, int64_t at) {
 
 void add_parts(Machine& m, const Stmt& s, const Context& c) {
   const Parts* parts = parts_of(m, s);
-  const auto to = m.tensors.find(tl::base_name(s.expr("m")));
-  const int64_t count = integer_of(c, s.expr("k"));
+  const auto to = m.tensors.find(tl::base_name(s.tensor()));
+  const int64_t count = integer_of(c, s.count());
   if (!parts || m.faults.any()) return;
   if (to == m.tensors.end() || !to->second.writes || to->second.data.rank() != 3 || count < 1) {
     m.faults.raise("exec.shape", &s,
@@ -84,11 +84,11 @@ void add_parts(Machine& m, const Stmt& s, const Context& c) {
 }  // namespace
 
 Next exec_store_part(Machine& m, Agent& a, const Stmt& s) {
-  const auto from = row_of(m, a, s, "s", true);
+  const auto from = row_of(m, a, s, tl::Hole::src, true);
   Parts* parts = parts_of(m, s);
   const Context c = context(m, a, s);
-  const int64_t part = integer_of(c, s.expr("p")), row = integer_of(c, s.expr("r")),
-                rows = integer_of(c, s.expr("n"));
+  const int64_t part = integer_of(c, s.at()), row = integer_of(c, s.row()),
+                rows = integer_of(c, s.rows());
   if (!from || !parts || m.faults.any()) return Next::on;
   if (from->lanes != 1) {
     m.faults.raise("exec.shape", &s, fmt::format("{} needs a row vector", cite(s)));
@@ -112,8 +112,8 @@ void run_after(Machine& m) {
   if (!m.after) return;
   m.faults.agent = "the pass behind the kernel";
   const ScopePtr scope = std::make_shared<Scope>(nullptr);
-  scope->names[m.after->word("w")] = Value::integer(0);  // a row does not depend on who has it
-  const int64_t blocks = integer_of({m, nullptr, m.after}, m.after->expr("g"));
+  scope->names[m.after->index()] = Value::integer(0);  // a row does not depend on who has it
+  const int64_t blocks = integer_of({m, nullptr, m.after}, m.after->count());
   if (!m.faults.any() && blocks < 1)
     m.faults.raise("exec.launch", m.after, fmt::format("{} has no CTAs", cite(*m.after)));
   for (const Stmt& s : m.after->body)

@@ -64,9 +64,9 @@ void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns
 void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, int64_t row) {
   const ScopePtr scope = std::make_shared<Scope>(outer);
   const std::vector<int64_t>& shape = to.data.shape;
-  scope->names[loop.word("b")] = Value::integer(row / shape[2] / shape[1]);
-  scope->names[loop.word("h")] = Value::integer(row / shape[2] % shape[1]);
-  scope->names[loop.word("r")] = Value::integer(row % shape[2]);
+  scope->names[loop.batch_index()] = Value::integer(row / shape[2] / shape[1]);
+  scope->names[loop.head_index()] = Value::integer(row / shape[2] % shape[1]);
+  scope->names[loop.row_index()] = Value::integer(row % shape[2]);
   for (const Stmt& s : loop.body) {
     if (m.faults.any()) return;
     const Context c{m, scope.get(), &s};
@@ -74,16 +74,16 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
       bind_lets(c, s);
       continue;
     }
-    const int64_t width = integer_of(c, s.expr("c"));
+    const int64_t width = integer_of(c, s.columns());
     const Columns columns = run_columns(c, static_cast<int>(width));
     if (m.faults.any()) return;
-    if (s.op == Op::sum) scope->names[s.word("d")] = sum_of(m, columns);
+    if (s.op == Op::sum) scope->names[s.names().front().name] = sum_of(m, columns);
     if (s.op == Op::write_row) write_row(m, s, to, row, columns);
   }
 }
 
 void each_row(Machine& m, const Stmt& loop, const ScopePtr& scope) {
-  const auto to = m.tensors.find(tl::base_name(loop.expr("m")));
+  const auto to = m.tensors.find(tl::base_name(loop.tensor()));
   if (to == m.tensors.end() || !to->second.scratch || to->second.data.shape.size() != 4) {
     m.faults.raise("exec.name", &loop, fmt::format("{} is over no rows to be written", cite(loop)));
     return;
@@ -100,7 +100,7 @@ void run_rows(Machine& m) {
   m.faults.agent = "the pre-pass over rows";
   if (m.rows) {
     const ScopePtr scope = std::make_shared<Scope>(nullptr);
-    scope->names[m.rows->word("w")] = Value::integer(0);  // a row does not depend on who has it
+    scope->names[m.rows->index()] = Value::integer(0);  // a row does not depend on who has it
     for (const Stmt& s : m.rows->body) {
       if (m.faults.any()) break;
       const Context c{m, scope.get(), &s};

@@ -38,7 +38,7 @@ std::pair<std::string, std::vector<ExprPtr>> unfold(const ExprPtr& e) {
 
 }  // namespace
 
-SharedUse shared_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole) {
+SharedUse shared_of(Machine& m, Agent& a, const Stmt& s, tl::Hole hole) {
   const auto [name, at] = unfold(s.expr(hole));
   const auto it = a.block->arrays.find(name);
   if (it == a.block->arrays.end()) {
@@ -65,7 +65,7 @@ SharedUse shared_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole) 
   return {&array.slots[index], use, array.is_ring, name, index};
 }
 
-SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole) {
+SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, tl::Hole hole) {
   const SharedUse at = shared_of(m, a, s, hole);
   if (!at.slot) return nullptr;
   SharedSlot& slot = *at.slot;
@@ -110,7 +110,7 @@ SharedSlot* readable_of(Machine& m, Agent& a, const Stmt& s, std::string_view ho
   return &slot;
 }
 
-BarrierUse barrier_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole) {
+BarrierUse barrier_of(Machine& m, Agent& a, const Stmt& s, tl::Hole hole) {
   const auto [name, at] = unfold(s.expr(hole));
   const auto it = a.block->barriers.find(name);
   if (it == a.block->barriers.end() || at.size() != 1) {

@@ -50,6 +50,6 @@ struct Scope {
 };
 
 // The hole's one word, whether the reader kept it as a name or as an expression.
-std::string word_of(const tl::Stmt& s, std::string_view hole);
+std::string word_of(const tl::Stmt& s, tl::Hole hole);
 
 }  // namespace kw::exec

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 const tl::Stmt* declaration(const tl::Program& program, const std::string& name) {
   if (const tl::Stmt* args = program.find(tl::Op::args))
     for (const tl::Stmt& s : args->body)
-      for (const tl::Item& d : s.items("d"))
+      for (const tl::Item& d : s.names())
         if (d.name == name) return &s;
   return nullptr;
 }
@@ -31,7 +31,7 @@ std::vector<std::string> arguments_of(const tl::Program& program) {
   std::vector<std::string> out;
   if (const tl::Stmt* args = program.find(tl::Op::args))
     for (const tl::Stmt& s : args->body)
-      for (const tl::Item& d : s.items("d")) out.push_back(d.name);
+      for (const tl::Item& d : s.names()) out.push_back(d.name);
   return out;
 }
 
@@ -43,7 +43,7 @@ std::vector<std::string> new_arguments(const LowerTask& task) {
 }
 
 const tl::ExprPtr& value_of(const tl::Stmt& s, const std::string& name) {
-  for (const tl::Item& d : s.items("d"))
+  for (const tl::Item& d : s.names())
     if (d.name == name) return d.expr;
   static const tl::ExprPtr none;
   return none;
@@ -54,14 +54,14 @@ std::optional<Json> entry_of(const tl::Program& program, const tl::Stmt& s, cons
   Json out = {{"name", a.name}, {"offset", a.offset}};
   switch (s.op) {
     case tl::Op::arg_tensor: {
-      if (s.items("t")[0].name != "in") return std::nullopt;
+      if (s.access()[0].name != "in") return std::nullopt;
       out["kind"] = "pointer";
       out["access"] = "read";
-      const std::string& type = s.items("t")[0].type;
+      const std::string& type = s.access()[0].type;
       const tl::Stmt* element = program.find(tl::Op::element);
-      out["dtype"] = type == "element" && element ? element->word("t") : type;
+      out["dtype"] = type == "element" && element ? element->type() : type;
       out["dims"] = Json::array();
-      for (const tl::Item& d : s.items("s"))
+      for (const tl::Item& d : s.dims())
         out["dims"].push_back(d.name.empty() ? lower::launch_json(d.expr) : Json(d.name));
       return out;
     }

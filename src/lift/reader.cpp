@@ -54,7 +54,7 @@ class StatementReader {
     Place place{at_};
     std::optional<Stmt> stmt = head(where, scope, place);
     if (!stmt) return false;
-    if (stmt->op == Op::include && stmt->word("s") != "kw/kw.cuh")
+    if (stmt->op == Op::include && stmt->file() != "kw/kw.cuh")
       return refuse(place.first + 2, "only \"kw/kw.cuh\" may be included");
     if (!block_of(*stmt, scope, place)) return false;
     declare(scope, *stmt);

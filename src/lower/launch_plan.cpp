@@ -63,10 +63,10 @@ class Planner {
               missing));
       return std::nullopt;
     }
-    plan_.entry = kernel->word("n");
-    plan_.threads = constant(kernel->expr("t"), kernel->span);
+    plan_.entry = kernel->name();
+    plan_.threads = constant(kernel->threads(), kernel->span);
     if (kernel->op == Op::warpgroups_kernel)
-      plan_.resident = constant(kernel->expr("r"), kernel->span);
+      plan_.resident = constant(kernel->resident(), kernel->span);
     read_shared(*shared);
     find_parts();
     read_columns(*args);
@@ -74,10 +74,10 @@ class Planner {
     for (const Stmt& s : args->body) read_argument(s);
     for (const Stmt& s : program_.body)
       if (s.op == Op::lists || s.op == Op::rows)
-        plan_.before.push_back({s.word("n"), constant(s.expr("t"), s.span), s.expr("g")});
+        plan_.before.push_back({s.name(), constant(s.threads(), s.span), s.count()});
     for (const Stmt& s : program_.body)
       if (s.op == Op::after)
-        plan_.after.push_back({s.word("n"), constant(s.expr("t"), s.span), s.expr("g")});
+        plan_.after.push_back({s.name(), constant(s.threads(), s.span), s.count()});
     plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
@@ -94,9 +94,9 @@ class Planner {
 
   void read_constants() {
     for (const Stmt& s : program_.body) {
-      if (s.op == Op::element) element_ = s.word("t");
+      if (s.op == Op::element) element_ = s.type();
       if (s.op != Op::param) continue;
-      for (const Item& d : s.items("d")) plan_.constants[d.name] = constant(d.expr, s.span);
+      for (const Item& d : s.names()) plan_.constants[d.name] = constant(d.expr, s.span);
     }
   }
 
@@ -125,7 +125,7 @@ class Planner {
   bool find_blocks(const Stmt& kernel) {
     const Stmt* dealt = program_.find(Op::static_tiles);
     if (!dealt) dealt = program_.find(Op::schedule_tiles);
-    if (dealt) blocks_ = dealt->expr("n");
+    if (dealt) blocks_ = dealt->count();
     const auto in = [&](const ExprPtr& e) {
       tl::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
         if (x->kind != ExprKind::call || x->text != "block_index") return nullptr;
@@ -150,7 +150,7 @@ class Planner {
   // for each, but no more than the GPU runs at a time.
   void read_grid() {
     const Stmt* cluster = program_.find(Op::cluster);
-    if (cluster) plan_.cluster = constant(cluster->expr("k"), cluster->span);
+    if (cluster) plan_.cluster = constant(cluster->ctas(), cluster->span);
     if (plan_.cluster < 1 || plan_.cluster > kLargestCluster)
       return refuse("launch.cluster", cluster->span,
                     fmt::format("a cluster of {} CTAs; every GPU with clusters runs 1 to {}",
@@ -166,26 +166,25 @@ class Planner {
   void read_shared(const Stmt& shared) {
     int64_t offset = 0;
     for (const Stmt& s : shared.body) {
-      for (const Item& d : s.items("d")) {
+      for (const Item& d : s.names()) {
         int64_t bytes = 0;
         std::string text = fmt::format("{} {}", tl::word(s.op), d.name);
         if (s.op == Op::ring || s.op == Op::tile) {
-          const int64_t rows = constant(s.expr("r"), s.span),
-                        columns = constant(s.expr("c"), s.span);
-          const int64_t slots = s.op == Op::ring ? constant(s.expr("n"), s.span) : 1;
+          const int64_t rows = constant(s.rows(), s.span), columns = constant(s.columns(), s.span);
+          const int64_t slots = s.op == Op::ring ? constant(s.stages(), s.span) : 1;
           const int64_t count = d.expr ? constant(d.expr, s.span) : 1;
           tiles_[d.name] = {rows, columns};
-          const int64_t each = s.word("t") == "e4m3" ? 1 : 2;
+          const int64_t each = s.type() == "e4m3" ? 1 : 2;
           bytes = round_up(rows * columns * each, 1024) * slots * count;
           text += fmt::format(", {} of {} x {}", slots * count, rows, columns);
           offset = round_up(offset, 1024) + bytes;
         } else if (s.op == Op::row_ring) {
-          const int64_t slots = constant(s.expr("n"), s.span), rows = constant(s.expr("r"), s.span);
+          const int64_t slots = constant(s.stages(), s.span), rows = constant(s.rows(), s.span);
           bytes = slots * rows * 4;
           text += fmt::format(", {} of {} rows", slots, rows);
           offset = round_up(offset, 4) + bytes;
         } else {
-          const int64_t slots = constant(s.expr("n"), s.span);
+          const int64_t slots = constant(s.stages(), s.span);
           bytes = round_up(s.op == Op::queue ? slots * 16 + slots * 4 : slots * 8, 8);
           offset = round_up(offset, 8) + bytes;
         }
@@ -199,7 +198,7 @@ class Planner {
   void find_parts() {
     tl::walk(program_.body, [&](const Stmt& s) {
       if (tl::traits(s.op).async == tl::Async::tma && tl::traits(s.op).part_of_rows)
-        parts_of_rows_.insert(tl::base_name(s.expr("m")));
+        parts_of_rows_.insert(tl::base_name(s.tensor()));
     });
   }
 
@@ -208,18 +207,18 @@ class Planner {
   void read_columns(const Stmt& args) {
     for (const Stmt& s : args.body) {
       if (s.op != Op::arg_tiled) continue;
-      const std::string last = s.items("s").back().name;
+      const std::string last = s.dims().back().name;
       const auto columns = plan_.constants.find(last);
-      const bool in_parts =
-          std::all_of(s.items("d").begin(), s.items("d").end(),
-                      [&](const Item& d) { return parts_of_rows_.count(d.name) > 0; });
+      const bool in_parts = std::all_of(s.names().begin(), s.names().end(), [&](const Item& d) {
+        return parts_of_rows_.count(d.name) > 0;
+      });
       if (in_parts) continue;
       if (columns == plan_.constants.end())
         refuse("launch.constant", s.span,
                fmt::format("'{}' is the number of columns of a tiled tensor; it must be a param",
                            last));
       else
-        for (const Item& d : s.items("d")) columns_[d.name] = columns->second;
+        for (const Item& d : s.names()) columns_[d.name] = columns->second;
     }
   }
 
@@ -228,7 +227,7 @@ class Planner {
   Box box_of(const Stmt& s, Box tile, int64_t tensor_columns) {
     if (s.op == Op::tma_store) tile.columns = std::min(tile.columns, tensor_columns);
     if (s.op != Op::tma_load_multicast) return tile;
-    const int64_t k = constant(s.expr("k"), s.span);
+    const int64_t k = constant(s.ctas(), s.span);
     const auto part = tl::multicast_box(tile, k);
     if (!part)
       refuse("launch.box", s.span,
@@ -254,15 +253,15 @@ class Planner {
 
   // Threads that copy a tile share out its rows; a row of the tensor is a row of the tile.
   void read_rows(const Stmt& s) {
-    const std::string tensor = tl::base_name(s.expr("m")),
-                      tile = tl::base_name(s.expr(tl::is(s.op, tl::Family::copy_out) ? "s" : "d"));
+    const std::string tensor = tl::base_name(s.tensor()),
+                      tile = tl::base_name(tl::is(s.op, tl::Family::copy_out) ? s.src() : s.dst());
     const Stmt* declared = nullptr;
     for (const Stmt& a : program_.find(Op::args)->body)
-      for (const Item& d : a.items("d"))
+      for (const Item& d : a.names())
         if (d.name == tensor) declared = &a;
     const auto from = tiles_.find(tile);
     if (!declared || declared->op != Op::arg_tensor || from == tiles_.end()) return;
-    const std::string last = declared->items("s").back().name;
+    const std::string last = declared->dims().back().name;
     const auto columns = plan_.constants.find(last);
     if (columns == plan_.constants.end() || columns->second != from->second.columns)
       refuse("launch.box", s.span,
@@ -279,13 +278,13 @@ class Planner {
       const bool part = tl::traits(s.op).part_of_rows, stores = tl::is(s.op, tl::Family::copy_out);
       if (tl::traits(s.op).async != tl::Async::tma) {
         if (part)
-          copied_by_rows_.insert(tl::base_name(s.expr("m")));
+          copied_by_rows_.insert(tl::base_name(s.tensor()));
         else
           read_rows(s);
         return;
       }
-      const std::string tensor = tl::base_name(s.expr("m"));
-      const auto tile = tiles_.find(tl::base_name(s.expr(stores ? "s" : "d")));
+      const std::string tensor = tl::base_name(s.tensor());
+      const auto tile = tiles_.find(tl::base_name(stores ? s.src() : s.dst()));
       const auto columns = columns_.find(tensor);
       if (tile == tiles_.end() || (!part && columns == columns_.end())) return;
       if (!part) check_panels(s, tensor, columns->second, tile->first, tile->second.columns);
@@ -311,15 +310,15 @@ class Planner {
   }
 
   void read_argument(const Stmt& s) {
-    for (const Item& d : s.items("d")) {
+    for (const Item& d : s.names()) {
       LaunchArgument a;
       a.name = d.name;
       if (tl::is(s.op, tl::Family::tensor)) {
-        const Item& access = s.items("t")[0];
+        const Item& access = s.access()[0];
         a.written = access.name == "out";
         a.rows = access.name == "scratch";
         a.type = access.type == "element" ? element_ : access.type;
-        for (const Item& dim : s.items("s"))
+        for (const Item& dim : s.dims())
           a.dims.push_back(plan_.constants.count(dim.name) ? tl::integer(plan_.constants[dim.name])
                                                            : tl::name(dim.name));
         const int64_t rank = a.dims.size();
@@ -345,7 +344,7 @@ class Planner {
       } else if (s.op == Op::arg_workspace || s.op == Op::arg_scratch) {
         a.kind = s.op == Op::arg_scratch ? ArgumentKind::scratch : ArgumentKind::workspace;
         a.type = "u32";
-        a.dims = {s.expr("n")};
+        a.dims = {s.words()};
         place(std::move(a), 8, 8);
       } else {
         a.kind = s.op == Op::arg_size ? ArgumentKind::size : ArgumentKind::scalar;

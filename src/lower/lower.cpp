@@ -74,7 +74,7 @@ class Lowering {
   // Constants of the same names: the comment beside them says what they are, whatever their values.
   static bool only_values_differ(const Stmt& now, const Stmt& was) {
     if (now.op != was.op || (now.op != Op::param && now.op != Op::toggle)) return false;
-    const auto &a = now.items("d"), &b = was.items("d");
+    const auto &a = now.names(), &b = was.names();
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](const tl::Item& x, const tl::Item& y) { return x.name == y.name; });
   }

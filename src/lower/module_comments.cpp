@@ -56,7 +56,7 @@ struct Seen {
     return any_of([&](Op op) { return traits(op).needs == needs; });
   }
   // Each once, in the order of the text.
-  std::vector<std::string> names(std::initializer_list<Op> ops, const char* hole) const {
+  std::vector<std::string> names(std::initializer_list<Op> ops, tl::Hole hole) const {
     std::vector<std::string> out;
     for (Op op : ops)
       if (const auto found = of.find(op); found != of.end())
@@ -80,11 +80,13 @@ Sentence what(const Seen& seen) {
   std::vector<std::string> in, out;
   if (const auto tensors = seen.of.find(Op::arg_tiled); tensors != seen.of.end())
     for (const Stmt* s : tensors->second)
-      for (const Item& d : s->items("d")) (s->word("t") == "in" ? in : out).push_back(d.name);
+      for (const Item& d : s->names())
+        (s->access().front().name == "in" ? in : out).push_back(d.name);
   if (const auto tensors = seen.of.find(Op::arg_tensor); tensors != seen.of.end())
     for (const Stmt* s : tensors->second)
-      for (const Item& d : s->items("d"))
-        if (s->word("t") != "scratch") (s->word("t") == "in" ? in : out).push_back(d.name);
+      for (const Item& d : s->names())
+        if (s->access().front().name != "scratch")
+          (s->access().front().name == "in" ? in : out).push_back(d.name);
   Sentence text = fmt::format("Reads {} and writes {}.", joined(in), joined(out));
   std::vector<std::string> products;
   for (const auto& [op, all] : seen.of)  // in the order of the table
@@ -102,15 +104,15 @@ Sentence what(const Seen& seen) {
 }
 
 Sentence who(const Stmt& kernel, const Seen& seen) {
-  Sentence text = fmt::format("A CTA has {} threads", print(kernel.expr("t")));
+  Sentence text = fmt::format("A CTA has {} threads", print(kernel.threads()));
   if (kernel.op == Op::warpgroups_kernel)
     text += fmt::format(
         ", in warpgroups of 128 that all do the same; {} of them share a multiprocessor.",
-        print(kernel.expr("r")));
+        print(kernel.resident()));
   else
     text += ", in warpgroups of 128: one loads and stores, the others calculate.";
   if (const auto found = seen.of.find(Op::cluster); found != seen.of.end())
-    text += fmt::format(" Clusters have {} of them.", print(found->second[0]->expr("k")));
+    text += fmt::format(" Clusters have {} of them.", print(found->second[0]->ctas()));
   if (seen.any({Op::dynamic_tiles, Op::dynamic_tiles_warp}))
     text += " Blocks of the output are taken from a queue.";
   if (seen.any({Op::static_tiles})) text += " Blocks of the output are dealt out in turn.";
@@ -140,18 +142,18 @@ Sentence memory(const Seen& seen) {
   for (Op op : {Op::tile, Op::ring})
     if (const auto found = seen.of.find(op); found != seen.of.end())
       for (const Stmt* s : found->second)
-        for (const Item& d : s->items("d")) {
+        for (const Item& d : s->names()) {
           std::string times = d.expr ? print(d.expr) + " times " : "";
-          times += op == Op::ring ? "a ring of " + print(s->expr("n")) + " tiles" : "a tile";
-          tiles.push_back(fmt::format("{} is {} of {} x {}", d.name, times, print(s->expr("r")),
-                                      print(s->expr("c"))));
+          times += op == Op::ring ? "a ring of " + print(s->stages()) + " tiles" : "a tile";
+          tiles.push_back(fmt::format("{} is {} of {} x {}", d.name, times, print(s->rows()),
+                                      print(s->columns())));
         }
   return tiles.empty() ? "" : "In shared memory " + joined(tiles) + ".";
 }
 
 // The oldest target that has every statement's instructions.
 Sentence target(const Seen& seen) {
-  const bool bf16 = seen.of.count(Op::element) && seen.of.at(Op::element)[0]->word("t") == "bf16";
+  const bool bf16 = seen.of.count(Op::element) && seen.of.at(Op::element)[0]->type() == "bf16";
   if (seen.any(Needs::hopper)) return "for Hopper (sm_90a)";
   if (seen.any(Needs::fp8)) return "for sm_89 and later";
   if (bf16 || seen.any(Needs::ampere)) return "for sm_80 and later";
@@ -209,22 +211,22 @@ void Comments::note_constants() {
   };
   walk(program_.body, [&](const Stmt& s) {
     if (s.op == Op::arg_tensor || s.op == Op::arg_tiled)
-      if (const auto& dims = s.items("s"); dims.size() == 4)
-        for (const Item& d : s.items("d")) Seen::add(of[dims[3].name], "columns of " + d.name);
+      if (const auto& dims = s.dims(); dims.size() == 4)
+        for (const Item& d : s.names()) Seen::add(of[dims[3].name], "columns of " + d.name);
     if (s.op == Op::tile || s.op == Op::ring)
-      for (const Item& d : s.items("d")) {
-        add(s.expr("r"), "rows of " + d.name);
-        if (s.op == Op::ring) add(s.expr("n"), "slots of " + d.name);
+      for (const Item& d : s.names()) {
+        add(s.rows(), "rows of " + d.name);
+        if (s.op == Op::ring) add(s.stages(), "slots of " + d.name);
       }
     if (s.op == Op::warpgroups_kernel) {
-      add(s.expr("r"), "CTAs that share a multiprocessor");
-      const ExprPtr& t = s.expr("t");
+      add(s.resident(), "CTAs that share a multiprocessor");
+      const ExprPtr& t = s.threads();
       if (t->kind == ExprKind::binary && t->text == "*")
         add(t->args[1], "warpgroups of 128 threads");
     }
-    if (s.op == Op::cluster) add(s.expr("k"), "CTAs of a cluster");
+    if (s.op == Op::cluster) add(s.ctas(), "CTAs of a cluster");
     if (s.op == Op::warpgroup || s.op == Op::warpgroups)
-      add(s.expr("r"), "registers of each thread");
+      add(s.registers(), "registers of each thread");
     if (s.op == Op::arg_size && print_head(s) == "blocks: size = ceil_div(M, BM) * H * B")
       Seen::add(of["BM"], "query rows of a block of the output");
   });
@@ -235,8 +237,8 @@ void Comments::note_constants() {
 void Comments::note_tiles() {
   std::map<std::string, std::vector<std::string>> in, out;
   walk(program_.body, [&](const Stmt& s) {
-    if (is(s.op, Family::copy_in)) Seen::add(in[base_name(s.expr("d"))], base_name(s.expr("m")));
-    if (is(s.op, Family::copy_out)) Seen::add(out[base_name(s.expr("s"))], base_name(s.expr("m")));
+    if (is(s.op, Family::copy_in)) Seen::add(in[base_name(s.dst())], base_name(s.tensor()));
+    if (is(s.op, Family::copy_out)) Seen::add(out[base_name(s.src())], base_name(s.tensor()));
   });
   for (const auto& [tile, from] : in)
     note(tile, out.count(tile) ? joined(from) + ", in the end " + joined(out[tile]) : joined(from));
@@ -245,10 +247,10 @@ void Comments::note_tiles() {
 void Comments::note_rows() {
   walk(program_.body, [&](const Stmt& s) {
     if (s.op == Op::online_max) {
-      note(base_name(s.expr("m")), "the reference of the exponentials");
-      note(base_name(s.expr("r")), "what earlier terms are multiplied by");
+      note(base_name(s.max()), "the reference of the exponentials");
+      note(base_name(s.alpha()), "what earlier terms are multiplied by");
     }
-    if (s.op == Op::row_sum) note(base_name(s.expr("l")), "sums of rows, each lane its share");
+    if (s.op == Op::row_sum) note(base_name(s.sum()), "sums of rows, each lane its share");
   });
 }
 
@@ -257,7 +259,7 @@ std::string Comments::opening() const {
   const Stmt* kernel = program_.kernel();
   std::string out;
   if (kernel)
-    out = wrapped(fmt::format("{}, {}. {}", kernel->word("n"), target(seen), what(seen))) + "//\n";
+    out = wrapped(fmt::format("{}, {}. {}", kernel->name(), target(seen), what(seen))) + "//\n";
   std::string second;
   for (const Sentence& s : {kernel ? who(*kernel, seen) : "", how(seen), memory(seen)})
     if (!s.empty()) second += (second.empty() ? "" : " ") + s;
@@ -271,7 +273,7 @@ std::string Comments::beside(const Stmt& stmt) const {
       stmt.op != Op::lane_sum)
     return "";
   std::vector<std::string> said;
-  const auto& declared = stmt.items("d");
+  const auto& declared = stmt.names();
   for (const Item& d : declared)
     if (const auto role = roles_.find(d.name); role != roles_.end())
       said.push_back(declared.size() > 1 ? d.name + ": " + role->second : role->second);

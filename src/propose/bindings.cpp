@@ -16,7 +16,7 @@ std::set<std::string> names_of_arguments(const tl::Program& program) {
   std::set<std::string> out;
   if (const tl::Stmt* args = program.find(tl::Op::args))
     for (const tl::Stmt& s : args->body)
-      for (const tl::Item& d : s.items("d")) out.insert(d.name);
+      for (const tl::Item& d : s.names()) out.insert(d.name);
   return out;
 }
 
@@ -31,7 +31,7 @@ void bound(transfer::Result& result, const std::string& argument) {
 
 // Whether the caller gives it: no output, no memory of the kernel's own, no value of its own.
 bool is_given(const tl::Stmt& s, const tl::Item& d) {
-  if (s.op == tl::Op::arg_tensor || s.op == tl::Op::arg_tiled) return s.items("t")[0].name == "in";
+  if (s.op == tl::Op::arg_tensor || s.op == tl::Op::arg_tiled) return s.access()[0].name == "in";
   return (s.op == tl::Op::arg_i32 || s.op == tl::Op::arg_f32) && !d.expr;
 }
 
@@ -44,7 +44,7 @@ bool is_size(const tl::Program& program, const std::string& letter) {
   bool found = false;
   tl::walk(program.body, [&](const tl::Stmt& s) {
     if (s.op == tl::Op::arg_size)
-      for (const tl::Item& d : s.items("d")) found |= d.name == letter;
+      for (const tl::Item& d : s.names()) found |= d.name == letter;
   });
   return found;
 }
@@ -53,8 +53,8 @@ bool is_size(const tl::Program& program, const std::string& letter) {
 void sizes_agree(transfer::Result& result, const std::string& operand, const std::string& heads,
                  const std::string& rows) {
   const tl::Stmt* declared = transfer::declaration_of_argument(result.program, operand);
-  if (!declared || declared->items("s").size() != 4) return;
-  const std::vector<tl::Item>& letters = declared->items("s");
+  if (!declared || declared->dims().size() != 4) return;
+  const std::vector<tl::Item>& letters = declared->dims();
   const tl::ExprPtr due[] = {tl::name("B"), heads.empty() ? tl::integer(1) : tl::name(heads),
                              tl::name(rows)};
   for (size_t d = 0; d < std::size(due); ++d)
@@ -92,12 +92,12 @@ bool bind_arguments(transfer::Result& result, const tl::Program& source, const s
   const std::set<std::string> known = names_of_arguments(source);
   const tl::Stmt* args = result.program.find(tl::Op::args);
   for (const tl::Stmt& s : args ? args->body : std::vector<tl::Stmt>())
-    for (const tl::Item& d : s.items("d")) {
+    for (const tl::Item& d : s.names()) {
       if (known.count(d.name) || !is_given(s, d) || is_bound(result, d.name)) continue;
       const std::string user = form.user_name(d.name);
       const spec::Argument* a = form.argument(user);
       const bool tensor = s.op == tl::Op::arg_tensor || s.op == tl::Op::arg_tiled;
-      if (!a || a->is_tensor != tensor || (tensor && a->dims.size() != s.items("s").size())) {
+      if (!a || a->is_tensor != tensor || (tensor && a->dims.size() != s.dims().size())) {
         refusal = {"propose.argument",
                    fmt::format("the program takes `{}` and the function has no such argument",
                                tl::print_head(s))};

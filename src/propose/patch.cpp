@@ -123,11 +123,11 @@ std::map<std::string, std::string> declared_arguments(const tl::Program& program
   const tl::Stmt* args = program.find(tl::Op::args);
   if (!args) return out;
   for (const tl::Stmt& s : args->body)
-    for (const tl::Item& d : s.items("d")) {
+    for (const tl::Item& d : s.names()) {
       tl::Stmt one = s;
       tl::Item item = d;
       item.expr = nullptr;
-      one.items("d") = {item};
+      one.names() = {item};
       out[d.name] = tl::print_head(one) + (d.expr ? " = ..." : "");
     }
   return out;
@@ -151,7 +151,7 @@ std::string changed_argument(const tl::Program& source, const tl::Program& progr
 std::multiset<std::string> heads_of(const tl::Program& program, tl::Op op) {
   std::multiset<std::string> out;
   for (const tl::Stmt& s : program.body)
-    if (s.op == op) out.insert(op == tl::Op::include ? s.word("s") : s.word("n"));
+    if (s.op == op) out.insert(op == tl::Op::include ? s.file() : s.name());
   return out;
 }
 

@@ -114,8 +114,8 @@ class Reader {
 TileSize tile_of(const tl::Program& program, const OrderedJson& launch) {
   const TileSize usual;
   const tl::Stmt* scores = program.find(tl::Op::accumulator);
-  return scores ? TileSize{extent(scores->expr("r"), launch, usual.rows),
-                           extent(scores->expr("c"), launch, usual.columns)}
+  return scores ? TileSize{extent(scores->rows(), launch, usual.rows),
+                           extent(scores->columns(), launch, usual.columns)}
                 : usual;
 }
 

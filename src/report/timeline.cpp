@@ -95,7 +95,7 @@ timeline::Shape small_shape(const tl::Program& program) {
   if (const tl::Stmt* args = program.find(tl::Op::args))
     for (const tl::Stmt& s : args->body)
       if (s.op == tl::Op::arg_size)
-        for (const tl::Item& d : s.items("d"))
+        for (const tl::Item& d : s.names())
           if (!d.expr)
             shape[d.name] = d.name == "B" ? 1 : d.name == "H" || d.name == "G" ? 2 : 1024;
   return shape;

@@ -25,7 +25,7 @@ void bind_constants(Machine& m) {
   m.constants["false"] = Value::boolean(false);
   for (const Stmt& s : m.program.body) {
     if (s.op != Op::param && s.op != Op::toggle) continue;
-    for (const Item& d : s.items("d")) {
+    for (const Item& d : s.names()) {
       const auto set = m.launch.params.find(d.name);
       if (set == m.launch.params.end())
         m.constants[d.name] = evaluate({m, nullptr, &s}, d.expr);
@@ -48,21 +48,21 @@ std::map<std::string, int64_t> tiled_dimensions(const tl::Program& program, Mach
   std::map<std::string, std::string> letter;  // by tensor
   std::map<std::string, int64_t> rows, units;
   tl::walk(program.body, [&](const Stmt& s) {
-    if (tl::is(s.op, tl::Family::tensor) && s.items("s").size() == 4)
-      for (const Item& d : s.items("d")) letter[d.name] = s.items("s")[2].name;
+    if (tl::is(s.op, tl::Family::tensor) && s.dims().size() == 4)
+      for (const Item& d : s.names()) letter[d.name] = s.dims()[2].name;
     if (s.op == Op::ring || s.op == Op::tile)
-      for (const Item& d : s.items("d")) rows[d.name] = integer_of({m, nullptr, &s}, s.expr("r"));
+      for (const Item& d : s.names()) rows[d.name] = integer_of({m, nullptr, &s}, s.rows());
   });
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op == Op::store_line) {  // a warpgroup has one row
       const Stmt& kernel = *program.kernel();
-      const std::string tensor = s.expr("m")->text;
+      const std::string tensor = s.tensor()->text;
       if (letter.count(tensor))
-        units[letter[tensor]] = integer_of({m, nullptr, &kernel}, kernel.expr("t")) / 128;
+        units[letter[tensor]] = integer_of({m, nullptr, &kernel}, kernel.threads()) / 128;
       return;
     }
     if (!tl::is(s.op, tl::Family::copy_in)) return;
-    const std::string tensor = s.expr("m")->text, tile = name_of_base(s.expr("d"));
+    const std::string tensor = s.tensor()->text, tile = name_of_base(s.dst());
     if (letter.count(tensor) && rows.count(tile)) units[letter[tensor]] = rows[tile];
   });
   return units;
@@ -92,8 +92,7 @@ int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
   std::vector<int64_t> counts;
   const Stmt* kernel = program.kernel();
   tl::walk(kernel->body, [&](const Stmt& s) {
-    if (tl::is(s.op, tl::Family::tiles))
-      counts.push_back(integer_of({m, nullptr, &s}, s.expr("n")));
+    if (tl::is(s.op, tl::Family::tiles)) counts.push_back(integer_of({m, nullptr, &s}, s.count()));
     for (const tl::Field& f : s.fields)
       for (const Item& item : f.items)
         if (item.expr)
@@ -119,7 +118,7 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
   bind_constants(m);
   const Stmt* args = program.find(Op::args);
   for (const Stmt& s : m.program.body)
-    if (s.op == Op::element && dtype_named(s.word("t"))) m.element = *dtype_named(s.word("t"));
+    if (s.op == Op::element && dtype_named(s.type())) m.element = *dtype_named(s.type());
   auto extent = [&](const std::string& letter) -> int64_t {
     const auto at = m.constants.find(letter);
     if (at != m.constants.end()) return int64_t(at->second.x);
@@ -130,24 +129,24 @@ std::shared_ptr<Sized> size(const tl::Program& program, const std::map<std::stri
   };
   for (const Stmt& s : args ? args->body : std::vector<Stmt>{}) {
     if (tl::is(s.op, tl::Family::tensor)) {
-      const Item& access = s.items("t")[0];
+      const Item& access = s.access()[0];
       if (access.name == "out") continue;
       std::vector<int64_t> shape;
-      for (const Item& dim : s.items("s")) shape.push_back(extent(dim.name));
+      for (const Item& dim : s.dims()) shape.push_back(extent(dim.name));
       const auto dtype = access.type == "element" ? m.element
                          : access.type == "real"  ? Dtype::f32
                                                   : dtype_named(access.type).value_or(Dtype::f32);
       Tensor t;
       t.dtype = dtype;
       t.shape = shape;
-      for (const Item& d : s.items("d")) {
+      for (const Item& d : s.names()) {
         if (access.type !=
             "element")  // one value for all: a bias of all pairs would fill the memory
           t.values = {is_float(dtype) ? 0.0 : double(integer_named(d.name))};
         launch.tensors[d.name] = t;
       }
     } else if (s.op == Op::arg_i32 || s.op == Op::arg_f32 || s.op == Op::arg_size) {
-      for (const Item& d : s.items("d"))
+      for (const Item& d : s.names())
         if (!d.expr)
           launch.scalars[d.name] = s.op == Op::arg_size  ? double(extent(d.name))
                                    : s.op == Op::arg_i32 ? double(integer_named(d.name))

@@ -42,18 +42,18 @@ Event& Pen::at_ring(Kind kind, const Stmt& s, int cta, const std::string& name, 
   return e;
 }
 
-Event& Pen::at_barrier(Kind kind, const Stmt& s, std::string_view hole, int cta) {
+Event& Pen::at_barrier(Kind kind, const Stmt& s, tl::Hole hole, int cta) {
   const BarrierUse b = barrier_of(*m_, a_, s, hole);
   Event& e = at_ring(kind, s, cta, base_of(s.expr(hole)), b.use);
   e.counter = counter_of(s.expr(hole)->args.back());
   return e;
 }
 
-bool Pen::is_tile(const Stmt& s, std::string_view hole) const {
+bool Pen::is_tile(const Stmt& s, tl::Hole hole) const {
   return a_.block->arrays.count(base_of(s.expr(hole))) > 0;
 }
 
-const Tables::Shape& Pen::shape(const Stmt& s, std::string_view hole) {
+const Tables::Shape& Pen::shape(const Stmt& s, tl::Hole hole) {
   static const Tables::Shape none;
   const auto at = w_.arrays_.find(base_of(s.expr(hole)));
   if (at != w_.arrays_.end()) return t_.arrays[at->second];
@@ -61,7 +61,7 @@ const Tables::Shape& Pen::shape(const Stmt& s, std::string_view hole) {
   return none;
 }
 
-int Pen::strand_of(const Stmt& s, std::string_view hole, int cta, int64_t& use) {
+int Pen::strand_of(const Stmt& s, tl::Hole hole, int cta, int64_t& use) {
   const SharedUse at = shared_of(*m_, a_, s, hole);
   if (!at.slot) return 0;
   use = at.use;
@@ -69,7 +69,7 @@ int Pen::strand_of(const Stmt& s, std::string_view hole, int cta, int64_t& use) 
   return w_.strands_.at({cta, at.array}) + int(at.index / array.ring);
 }
 
-Event& Pen::at_tile(Kind kind, const Stmt& s, std::string_view hole, const Region& r, int cta) {
+Event& Pen::at_tile(Kind kind, const Stmt& s, tl::Hole hole, const Region& r, int cta) {
   Event& e = emit(kind, s);
   const std::string& name = base_of(s.expr(hole));
   if (!w_.arrays_.count(name)) return e;  // shape() has said so
@@ -80,7 +80,7 @@ Event& Pen::at_tile(Kind kind, const Stmt& s, std::string_view hole, const Regio
 }
 
 // ---- regions, as the device's functions share tiles out
-Region Pen::whole(const Stmt& s, std::string_view hole) {
+Region Pen::whole(const Stmt& s, tl::Hole hole) {
   const Tables::Shape& of = shape(s, hole);
   Region r;
   for (int n = 0; n < of.groups * of.panels; ++n) r.set(n);
@@ -88,7 +88,7 @@ Region Pen::whole(const Stmt& s, std::string_view hole) {
 }
 
 // Rows 16 w ... 16 w + 15 of every 64: how ldmatrix, stmatrix and products divide a tile.
-Region Pen::rows_of_warp(const Stmt& s, std::string_view hole, int columns) {
+Region Pen::rows_of_warp(const Stmt& s, tl::Hole hole, int columns) {
   const Tables::Shape& of = shape(s, hole);
   const int panels =
       columns ? std::min(of.panels, (columns + of.columns - 1) / of.columns) : of.panels;
@@ -100,9 +100,9 @@ Region Pen::rows_of_warp(const Stmt& s, std::string_view hole, int columns) {
 }
 
 // Columns j ... of a tile, as many panels as `columns` fill.
-Region Pen::columns(const Stmt& s, std::string_view hole, int columns) {
+Region Pen::columns(const Stmt& s, tl::Hole hole, int columns) {
   const Tables::Shape& of = shape(s, hole);
-  const int64_t first = integer_of(context(*m_, a_, s), s.expr("j")) / of.columns;
+  const int64_t first = integer_of(context(*m_, a_, s), s.column()) / of.columns;
   Region r;
   for (int g = 0; g < of.groups; ++g)
     for (int p = 0; p < of.panels; ++p)
@@ -113,7 +113,7 @@ Region Pen::columns(const Stmt& s, std::string_view hole, int columns) {
 
 // Copies by all threads of `by` warpgroups: eight threads a row, so a warp has four rows of every
 // 16 * by.
-Region Pen::share(const Stmt& s, std::string_view hole, int64_t by) {
+Region Pen::share(const Stmt& s, tl::Hole hole, int64_t by) {
   const Tables::Shape& of = shape(s, hole);
   const int mine = by == 1 ? warp_ : a_.warpgroup * 4 + warp_;
   Region r;
@@ -125,7 +125,7 @@ Region Pen::share(const Stmt& s, std::string_view hole, int64_t by) {
 
 // A CTA's part of a tile that the cluster fetches together: panels, or rows where the panels
 // cannot be shared out.
-Region Pen::part(const Stmt& s, std::string_view hole, int rank) {
+Region Pen::part(const Stmt& s, tl::Hole hole, int rank) {
   const Tables::Shape& of = shape(s, hole);
   const bool by_panels = of.panels % t_.ctas == 0;
   Region r;
@@ -138,15 +138,15 @@ Region Pen::part(const Stmt& s, std::string_view hole, int rank) {
 
 // ---- synchronisation
 Next Pen::at(Kind kind, const Stmt& s) {
-  if (s.has("b"))
-    at_barrier(kind, s, "b", a_.block->rank);
+  if (s.has(tl::Hole::barrier))
+    at_barrier(kind, s, tl::Hole::barrier, a_.block->rank);
   else
     emit(kind, s);
   return Next::on;
 }
 
 Next Pen::cp_async_wait(const Stmt& s) {
-  emit(Kind::cp_async_wait, s).count = int32_t(integer_of(context(*m_, a_, s), s.expr("n")));
+  emit(Kind::cp_async_wait, s).count = int32_t(integer_of(context(*m_, a_, s), s.pending()));
   return Next::on;
 }
 
@@ -155,7 +155,7 @@ Next Pen::init(const Stmt& s) {
   const auto first = std::find_if(t_.actors.begin(), t_.actors.end(),
                                   [&](const Actor& a) { return a.cta == a_.block->rank; });
   if (first - t_.actors.begin() == actor_)
-    for (const tl::Item& item : s.items("a")) {
+    for (const tl::Item& item : s.barriers()) {
       const std::string& name = item.expr->text;
       const bool queue = a_.block->queues.count(name) > 0;
       at_ring(Kind::ready, s, a_.block->rank, queue ? name + ".full" : name, 0);
@@ -165,13 +165,13 @@ Next Pen::init(const Stmt& s) {
 }
 
 Next Pen::turn(const Stmt& s, Kind kind, int64_t first, int warps) {
-  return turn_at(s, kind, first + integer_of(context(*m_, a_, s), s.expr("w")), warps);
+  return turn_at(s, kind, first + integer_of(context(*m_, a_, s), s.warpgroup()), warps);
 }
 
 // Its warps exchange what they have summed. No order depends on the sum.
 Next Pen::sum_line(const Stmt& s) {
-  reads(s, s.expr("f"));
-  a_.scope()->names[s.word("d")] = Value::real(0.0);
+  reads(s, s.value());
+  a_.scope()->names[s.names().front().name] = Value::real(0.0);
   return turn_at(s, Kind::sync, 8 + a_.warpgroup, 4);
 }
 
@@ -200,14 +200,14 @@ Next Pen::meet(const Stmt& s, int cta, int64_t id) {
 }
 
 Next Pen::arrive(const Stmt& s) {
-  const bool in_cluster = a_.block->barriers.count(base_of(s.expr("b"))) &&
-                          a_.block->barriers[base_of(s.expr("b"))].in_cluster;
+  const bool in_cluster = a_.block->barriers.count(base_of(s.barrier())) &&
+                          a_.block->barriers[base_of(s.barrier())].in_cluster;
   if (!in_cluster) {
-    at_barrier(Kind::arrive, s, "b", a_.block->rank).count = 1;
+    at_barrier(Kind::arrive, s, tl::Hole::barrier, a_.block->rank).count = 1;
     return Next::on;
   }
   for (int cta = 0; cta < t_.ctas; ++cta) {
-    Event& e = at_barrier(Kind::arrive, s, "b", cta);
+    Event& e = at_barrier(Kind::arrive, s, tl::Hole::barrier, cta);
     e.count = 1;
     e.bar = int16_t(cta);  // the first of one statement is 0
   }
@@ -216,7 +216,7 @@ Next Pen::arrive(const Stmt& s) {
 
 // ---- the queue of blocks
 void Pen::take_turns(const Stmt& s, int64_t u) {
-  const std::string& queue = s.expr("q")->text;
+  const std::string& queue = s.queue()->text;
   const int rank = a_.block->rank;
   if (!a_.block->queues.count(queue))
     return blame("exec.name", s, fmt::format("{} is not a queue", queue));
@@ -236,7 +236,7 @@ void Pen::take_turns(const Stmt& s, int64_t u) {
 
 // CTA 0 offers a number for each block, and one past the end.
 Next Pen::schedule_tiles(const Stmt& s) {
-  const std::string& queue = s.expr("q")->text;
+  const std::string& queue = s.queue()->text;
   if (!a_.block->queues.count(queue)) {
     blame("exec.name", s, fmt::format("{} is not a queue", queue));
     return Next::on;
@@ -271,35 +271,37 @@ Next Pen::schedule_tiles(const Stmt& s) {
 
 // ---- tiles
 Next Pen::tma_store(const Stmt& s) {
-  at_tile(Kind::store, s, "s", whole(s, "s"));
+  at_tile(Kind::store, s, tl::Hole::src, whole(s, tl::Hole::src));
   return Next::on;
 }
 
 // Shared memory to registers: this warp's rows.
 Next Pen::load(const Stmt& s) {
-  at_tile(Kind::read, s, "s", rows_of_warp(s, "s"));
-  writes(s, word_of(s, "d"));
+  at_tile(Kind::read, s, tl::Hole::src, rows_of_warp(s, tl::Hole::src));
+  writes(s, word_of(s, tl::Hole::dst));
   return Next::on;
 }
 
 // And back: of a tile as many columns as the accumulator has, from column j where the statement
 // says one. Of a row vector every slot has one column.
 Next Pen::store(const Stmt& s) {
-  const std::string from = word_of(s, "s");
+  const std::string from = word_of(s, tl::Hole::src);
   reads(s, from);
   const int width = extents_[from].columns;
-  if (s.has("j"))
-    at_tile(Kind::write, s, "d", rows_of_warp(s, "d") & columns(s, "d", width));
+  if (s.has(tl::Hole::column))
+    at_tile(Kind::write, s, tl::Hole::dst,
+            rows_of_warp(s, tl::Hole::dst) & columns(s, tl::Hole::dst, width));
   else
-    at_tile(Kind::write, s, "d", rows_of_warp(s, "d", s.op == Op::store ? width : 0));
+    at_tile(Kind::write, s, tl::Hole::dst,
+            rows_of_warp(s, tl::Hole::dst, s.op == Op::store ? width : 0));
   return Next::on;
 }
 
 Next Pen::tma_load(const Stmt& s) {
   const int rank = a_.block->rank;
-  Event bar = at_barrier(Kind::expect, s, "bar", rank);
+  Event bar = at_barrier(Kind::expect, s, tl::Hole::barrier, rank);
   out_.back().count = 1;
-  Event& e = at_tile(Kind::fill, s, "d", whole(s, "d"));
+  Event& e = at_tile(Kind::fill, s, tl::Hole::dst, whole(s, tl::Hole::dst));
   e.bar = bar.object;
   e.bar_use = bar.use;
   return Next::on;
@@ -307,11 +309,11 @@ Next Pen::tma_load(const Stmt& s) {
 
 Next Pen::multicast(const Stmt& s) {
   const int rank = a_.block->rank;
-  const Event bar = at_barrier(Kind::expect, s, "bar", rank);
+  const Event bar = at_barrier(Kind::expect, s, tl::Hole::barrier, rank);
   out_.back().count = t_.ctas;
   for (int cta = 0; cta < t_.ctas; ++cta) {
-    Event& e = at_tile(Kind::fill, s, "d", part(s, "d", rank), cta);
-    const auto there = w_.rings_.find({cta, base_of(s.expr("bar"))});
+    Event& e = at_tile(Kind::fill, s, tl::Hole::dst, part(s, tl::Hole::dst, rank), cta);
+    const auto there = w_.rings_.find({cta, base_of(s.barrier())});
     if (there != w_.rings_.end()) e.bar = int16_t(there->second);
     e.bar_use = bar.use;
   }
@@ -321,11 +323,11 @@ Next Pen::multicast(const Stmt& s) {
 Next Pen::warpgroup_copy(const Stmt& s) {
   const bool in = tl::is(s.op, tl::Family::copy_in);
   const bool at_once = tl::traits(s.op).async == tl::Async::none;
-  const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
+  const int64_t by = integer_of(context(*m_, a_, s), s.by());
   if (by < 1 && !m_->faults.any())
     blame("exec.shape", s, fmt::format("{} is copied by {} warpgroups", cite(s), by));
   if (m_->faults.any()) return Next::on;
-  const char* tile = in ? "d" : "s";
+  const tl::Hole tile = in ? tl::Hole::dst : tl::Hole::src;
   const Region mine = share(s, tile, by);
   const Kind kind = !in ? Kind::read : at_once ? Kind::write : Kind::copy;
   if (mine.any()) at_tile(kind, s, tile, mine);
@@ -334,12 +336,14 @@ Next Pen::warpgroup_copy(const Stmt& s) {
 
 // Each thread reads what it has copied, and writes the same places.
 Next Pen::upcast(const Stmt& s) {
-  const int64_t by = integer_of(context(*m_, a_, s), s.expr("k"));
+  const int64_t by = integer_of(context(*m_, a_, s), s.by());
   if (by < 1 && !m_->faults.any())
     blame("exec.shape", s, fmt::format("{} is converted by {} warpgroups", cite(s), by));
   if (m_->faults.any()) return Next::on;
-  if (const Region from = share(s, "s", by); from.any()) at_tile(Kind::read, s, "s", from);
-  if (const Region to = share(s, "d", by); to.any()) at_tile(Kind::write, s, "d", to);
+  if (const Region from = share(s, tl::Hole::src, by); from.any())
+    at_tile(Kind::read, s, tl::Hole::src, from);
+  if (const Region to = share(s, tl::Hole::dst, by); to.any())
+    at_tile(Kind::write, s, tl::Hole::dst, to);
   return Next::on;
 }
 
@@ -347,9 +351,9 @@ Next Pen::upcast(const Stmt& s) {
 // all four warps, and nothing says which of them reads which rows.
 Next Pen::product(const Stmt& s) {
   const bool async = tl::traits(s.op).async != tl::Async::none;
-  const bool left_shared = is_tile(s, "a");
+  const bool left_shared = is_tile(s, tl::Hole::a);
   const bool adds = tl::adds_product(s.op);
-  const std::string c = base_of(s.expr("c")), left = base_of(s.expr("a"));
+  const std::string c = base_of(s.acc()), left = base_of(s.a());
   const auto same = registers_.find(c);  // products that follow each other add to one accumulator
   if (!(adds && async && same != registers_.end() && same->second.in_flight)) {
     if (adds) reads(s, c);
@@ -358,9 +362,12 @@ Next Pen::product(const Stmt& s) {
   if (tl::traits(s.op).transposed) *registers_[c].scores = {registers_[c].scores->products + 1, &s};
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
-  if (left_shared) at_tile(kind, s, "a", async ? whole(s, "a") : rows_of_warp(s, "a"));
-  at_tile(kind, s, "b", s.has("j") ? columns(s, "b", extents_[c].columns) : whole(s, "b"));
-  const Tables::Shape& shape_of_left = left_shared ? shape(s, "a") : Tables::Shape{};
+  if (left_shared)
+    at_tile(kind, s, tl::Hole::a, async ? whole(s, tl::Hole::a) : rows_of_warp(s, tl::Hole::a));
+  at_tile(kind, s, tl::Hole::b,
+          s.has(tl::Hole::column) ? columns(s, tl::Hole::b, extents_[c].columns)
+                                  : whole(s, tl::Hole::b));
+  const Tables::Shape& shape_of_left = left_shared ? shape(s, tl::Hole::a) : Tables::Shape{};
   const int depth =
       left_shared ? shape_of_left.panels * shape_of_left.columns : extents_[left].columns;
   if (!async) compute(s, c, depth);

@@ -58,19 +58,18 @@ class Pen {
   void take_turns(const tl::Stmt& s, int64_t u);
 
   Event& emit(Kind kind, const tl::Stmt& s);
-  Event& at_barrier(Kind kind, const tl::Stmt& s, std::string_view hole, int cta);
+  Event& at_barrier(Kind kind, const tl::Stmt& s, tl::Hole hole, int cta);
   Event& at_ring(Kind kind, const tl::Stmt& s, int cta, const std::string& name, int64_t use);
-  Event& at_tile(Kind kind, const tl::Stmt& s, std::string_view hole, const Region& r,
-                 int cta = -1);
+  Event& at_tile(Kind kind, const tl::Stmt& s, tl::Hole hole, const Region& r, int cta = -1);
   int8_t counter_of(const tl::ExprPtr& index) const;
-  bool is_tile(const tl::Stmt& s, std::string_view hole) const;
-  Region whole(const tl::Stmt& s, std::string_view hole);
-  Region rows_of_warp(const tl::Stmt& s, std::string_view hole, int columns = 0);
-  Region columns(const tl::Stmt& s, std::string_view hole, int columns);
-  Region share(const tl::Stmt& s, std::string_view hole, int64_t by);
-  Region part(const tl::Stmt& s, std::string_view hole, int rank);
-  const Tables::Shape& shape(const tl::Stmt& s, std::string_view hole);
-  int strand_of(const tl::Stmt& s, std::string_view hole, int cta, int64_t& use);
+  bool is_tile(const tl::Stmt& s, tl::Hole hole) const;
+  Region whole(const tl::Stmt& s, tl::Hole hole);
+  Region rows_of_warp(const tl::Stmt& s, tl::Hole hole, int columns = 0);
+  Region columns(const tl::Stmt& s, tl::Hole hole, int columns);
+  Region share(const tl::Stmt& s, tl::Hole hole, int64_t by);
+  Region part(const tl::Stmt& s, tl::Hole hole, int rank);
+  const Tables::Shape& shape(const tl::Stmt& s, tl::Hole hole);
+  int strand_of(const tl::Stmt& s, tl::Hole hole, int cta, int64_t& use);
 
   // registers.cpp: this agent's registers
   Next declare(const tl::Stmt& s);

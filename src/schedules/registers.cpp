@@ -50,13 +50,13 @@ void Pen::writes(const Stmt& s, const std::string& name) {
 }
 
 Next Pen::declare(const Stmt& s) {
-  for (const Item& d : s.items("d")) {
+  for (const Item& d : s.names()) {
     if (d.expr) reads(s, d.expr);
     registers_[d.name] = {.defined = d.expr != nullptr};
     const Context c = context(*m_, a_, s);
-    const bool rows = s.has("r"), columns = s.has("c");
-    extents_[d.name] = {rows ? int(integer_of(c, s.expr("r"))) : 1,
-                        columns ? int(integer_of(c, s.expr("c"))) : 1, 0};
+    const bool rows = s.has(tl::Hole::rows), columns = s.has(tl::Hole::columns);
+    extents_[d.name] = {rows ? int(integer_of(c, s.rows())) : 1,
+                        columns ? int(integer_of(c, s.columns())) : 1, 0};
     if (s.op == Op::operand || s.op == Op::diagonal) t_.operands.insert(d.name);
     if (d.expr) compute(s, d.name);
   }
@@ -77,15 +77,15 @@ void Pen::compute(const Stmt& s, const std::string& name, int depth) {
 // Either arm: the data decides, so nothing may depend on it. Warps decide apart.
 void Pen::set_flag(const Stmt& s, Seen of) {
   const bool taken = arms_.which == Arms::mixed ? random_() % 2 : arms_.which == Arms::always;
-  Binding* flag = a_.scope()->find(s.word("f"));
+  Binding* flag = a_.scope()->find(s.flag());
   if (!flag || !std::holds_alternative<Flag>(*flag))
-    return blame("exec.name", s, fmt::format("{} is not a flag", s.word("f")));
+    return blame("exec.name", s, fmt::format("{} is not a flag", s.flag()));
   std::get<Flag>(*flag) = {true, taken, std::move(of)};
 }
 
 // All but the latest n are done. Their accumulators stay in flight.
 int64_t Pen::wgmma_wait_group(const Stmt& s) {
-  const int64_t pending = integer_of(context(*m_, a_, s), s.expr("n"));
+  const int64_t pending = integer_of(context(*m_, a_, s), s.pending());
   emit(Kind::wgmma_wait, s).count = int32_t(pending);
   int64_t later =
       std::count_if(flights_.begin(), flights_.end(), [](const Flight& f) { return !f.complete; });
@@ -102,7 +102,7 @@ int64_t Pen::wgmma_wait_group(const Stmt& s) {
 // And the named accumulators may be touched again.
 Next Pen::wgmma_wait(const Stmt& s) {
   const int64_t pending = wgmma_wait_group(s);
-  for (const Item& item : s.items("a")) {
+  for (const Item& item : s.items(tl::Hole::acc)) {
     const std::string& name = item.expr ? item.expr->text : item.name;
     for (const Flight& f : flights_) {
       if (f.accumulator != name) continue;
@@ -137,7 +137,7 @@ void Pen::touches(const Stmt& s) {
 // Work on the elements of a tile or a vector: what the statement reads, else what it changes.
 Next Pen::work(const Stmt& s) {
   touches(s);
-  for (const char* hole : {"s", "t", "m", "l"})
+  for (const tl::Hole hole : {tl::Hole::src, tl::Hole::target, tl::Hole::max, tl::Hole::sum})
     if (s.has(hole)) {
       compute(s, word_of(s, hole));
       break;
@@ -147,13 +147,13 @@ Next Pen::work(const Stmt& s) {
 
 Next Pen::online_max(const Stmt& s) {
   work(s);
-  set_flag(s, Seen(registers_[word_of(s, "s")].scores));
+  set_flag(s, Seen(registers_[word_of(s, tl::Hole::src)].scores));
   return Next::on;
 }
 
 Next Pen::any_exceeds(const Stmt& s) {
   work(s);
-  set_flag(s, registers_[word_of(s, "l")].of);
+  set_flag(s, registers_[word_of(s, tl::Hole::sum)].of);
   return Next::on;
 }
 
@@ -165,14 +165,14 @@ Next Pen::any_differs(const Stmt& s) {
 
 Next Pen::row_sum(const Stmt& s) {
   work(s);
-  registers_[word_of(s, "l")].of = Seen(registers_[word_of(s, "s")].scores);
+  registers_[word_of(s, tl::Hole::sum)].of = Seen(registers_[word_of(s, tl::Hole::src)].scores);
   return Next::on;
 }
 
 // To a tensor, whose name is no register's.
 Next Pen::result(const Stmt& s) {
-  reads(s, word_of(s, "s"));
-  compute(s, word_of(s, "s"));
+  reads(s, word_of(s, tl::Hole::src));
+  compute(s, word_of(s, tl::Hole::src));
   return Next::on;
 }
 

@@ -31,7 +31,7 @@ Walker::Walker(const tl::Program& program, const Block& first) : program_(progra
   }
   for (const Stmt& s : kernel.body)
     if (s.op == Op::cluster)
-      m.ctas = int(std::clamp<int64_t>(integer_of({m, nullptr, &s}, s.expr("k")), 1, 8));
+      m.ctas = int(std::clamp<int64_t>(integer_of({m, nullptr, &s}, s.ctas()), 1, 8));
   tables_.ctas = m.ctas;
   tl::walk(kernel.body,
            [&](const Stmt& s) { loops_ |= tl::is(s.op, tl::Family::tiles) && tl::is_loop(s.op); });
@@ -88,14 +88,14 @@ void Walker::add_strands(const ThreadBlock& block) {
 
 void Walker::add_actors(Machine& m) {
   const Stmt& kernel = *m.kernel;
-  const int64_t warpgroups = integer_of({m, nullptr, &kernel}, kernel.expr("t")) / 128;
+  const int64_t warpgroups = integer_of({m, nullptr, &kernel}, kernel.threads()) / 128;
   for (int cta = 0; cta < tables_.ctas; ++cta)
     for (int w = 0; w < warpgroups; ++w) {
       std::vector<int> threads;
       for (const Stmt& s : kernel.body)
-        if (s.op == Op::warpgroup && integer_of({m, nullptr, &s}, s.expr("k")) == w)
+        if (s.op == Op::warpgroup && integer_of({m, nullptr, &s}, s.number()) == w)
           for (const Stmt& t : s.body)
-            if (t.op == Op::thread) threads.push_back(std::stoi(word_of(t, "k")));
+            if (t.op == Op::thread) threads.push_back(std::stoi(word_of(t, tl::Hole::number)));
       const std::string where = tables_.ctas > 1 ? fmt::format(" of CTA {}", cta) : "";
       for (int t : threads)
         tables_.actors.push_back(
@@ -144,7 +144,7 @@ Pen::Pen(Walker& walker, int actor, ThreadBlock& block, const std::vector<Block>
   m_->faults.agent = who.name;
   const ScopePtr scope = std::make_shared<Scope>(nullptr);
   if (m_->kernel->op == Op::warpgroups_kernel)
-    scope->names[m_->kernel->word("me")] = Value::integer(who.warpgroup);
+    scope->names[m_->kernel->me()] = Value::integer(who.warpgroup);
   enter(a_, m_->kernel->body, scope);
 }
 
@@ -185,15 +185,15 @@ Event& Pen::emit(Kind kind, const Stmt& s) {
 void Pen::shorten(const Stmt& s) {
   const auto at = a_.loops.find(&s);
   if (at == a_.loops.end()) return;
-  const int64_t left = at->second.n - integer_of(context(*m_, a_, s), s.expr("b"));
+  const int64_t left = at->second.n - integer_of(context(*m_, a_, s), s.end());
   out_.back().count = int32_t(left + 1);
   at->second.n -= left;
-  Binding* counter = s.op == Op::range_down ? nullptr : a_.scope()->find(s.word("t"));
+  Binding* counter = s.op == Op::range_down ? nullptr : a_.scope()->find(s.counter());
   if (Value* value = counter ? std::get_if<Value>(counter) : nullptr) value->x += double(left);
 }
 
 Next Pen::var(const Stmt& s) {
-  for (const tl::Item& d : s.items("d"))
+  for (const tl::Item& d : s.names())
     if (std::find(vars_.begin(), vars_.end(), d.name) == vars_.end()) vars_.push_back(d.name);
   return execute(*m_, a_, s);
 }
@@ -205,7 +205,7 @@ Next Pen::range_down_counted(const Stmt& s) {
 }
 
 Next Pen::thread(const Stmt& s) {
-  const int64_t warp = integer_of(context(*m_, a_, s), s.expr("k"));
+  const int64_t warp = integer_of(context(*m_, a_, s), s.number());
   if (warp != warp_) return Next::on;
   enter(a_, s.body, std::make_shared<Scope>(a_.scope()));
   a_.frames.back().guard = true;
@@ -227,18 +227,18 @@ int64_t Pen::begin_block(const Stmt& s, int64_t u) {
 Next Pen::loop_over_blocks(const Stmt& s) {
   Loop& loop = a_.loops[&s];
   const int64_t u = loop.body_done ? ++loop.use : 0;
-  block_counter_ = s.word("u");
+  block_counter_ = s.use();
   const int64_t w = begin_block(s, u);
   if (s.op != Op::static_tiles) take_turns(s, u);
-  const bool more = w < integer_of(context(*m_, a_, s), s.expr("n"));
+  const bool more = w < integer_of(context(*m_, a_, s), s.count());
   if (m_->faults.any()) return Next::on;
   if (!more || u > int64_t(sequence_.size()) + 1) {
     a_.loops.erase(&s);
     return Next::on;
   }
   const ScopePtr scope = std::make_shared<Scope>(a_.scope());
-  scope->names[s.word("u")] = Value::integer(u);
-  scope->names[s.word("w")] = Value::integer(w);
+  scope->names[s.use()] = Value::integer(u);
+  scope->names[s.index()] = Value::integer(w);
   loop.body_done = true;
   enter(a_, s.body, scope);
   return Next::again;

@@ -20,14 +20,14 @@ constexpr int64_t kStep = 64;
 std::string summed_over(const tl::Program& program, const Plan& plan, const Placed& placed) {
   std::string right, columns;
   for (const Stmt* s : plan.inside)
-    if (s->op == Op::mma) right = tl::base_name(s->expr("b"));
+    if (s->op == Op::mma) right = tl::base_name(s->b());
   for (const auto* body : {&plan.before, &plan.inside})
     for (const Stmt* s : *body) {
       if (s->op != Op::copy) continue;
-      const std::string tile = tl::base_name(s->expr("d"));
+      const std::string tile = tl::base_name(s->dst());
       if (tile != right && tile != placed.left) continue;
-      if (s->expr("s")->args.size() > 4) return "";
-      columns = dimension(*tensor_named(program, tl::base_name(s->expr("s"))), 3);
+      if (s->src()->args.size() > 4) return "";
+      columns = dimension(*tensor_named(program, tl::base_name(s->src())), 3);
     }
   return columns;
 }
@@ -36,7 +36,7 @@ std::string summed_over(const tl::Program& program, const Plan& plan, const Plac
 std::string output_columns(const Plan& plan, const Placed& placed) {
   for (const Stmt* s : plan.after)
     if (s->op == Op::copy)
-      if (const Tile* tile = placed.find(tl::base_name(s->expr("s")))) return tile->columns;
+      if (const Tile* tile = placed.find(tl::base_name(s->src()))) return tile->columns;
   return "";
 }
 

@@ -22,26 +22,26 @@ Placed declared(const tl::Program& program, const Plan& plan) {
   Placed p;
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::tile) return;
-    for (const tl::Item& d : s.items("d"))
-      p.tiles.push_back({d.name, Space::shared, d.expr == nullptr, tl::print(s.expr("c"))});
+    for (const tl::Item& d : s.names())
+      p.tiles.push_back({d.name, Space::shared, d.expr == nullptr, tl::print(s.columns())});
   });
   for (const Stmt* s : plan.declared)
     if (s->op == Op::accumulator)
-      for (const tl::Item& d : s->items("d"))
-        p.tiles.push_back({d.name, Space::accumulator, false, tl::print(s->expr("c"))});
+      for (const tl::Item& d : s->names())
+        p.tiles.push_back({d.name, Space::accumulator, false, tl::print(s->columns())});
   int product = 0;
   const auto look_at = [&](const Stmt& s, bool step) {
     const Stmt* from =
-        step && s.op == Op::copy ? tensor_named(program, tl::base_name(s.expr("s"))) : nullptr;
+        step && s.op == Op::copy ? tensor_named(program, tl::base_name(s.src())) : nullptr;
     if (from) p.steps = dimension(*from, 3);
     if (!is_product(s)) return;
-    const std::string right = tl::base_name(s.expr("b"));
+    const std::string right = tl::base_name(s.b());
     for (Tile& t : p.tiles)
       if (t.name == right) {
         if (t.first_read < 0) t.first_read = product;
         p.products.push_back(step ? p.steps : t.columns);
       }
-    if (s.op != Op::mma_add) p.left = tl::base_name(s.expr("a"));
+    if (s.op != Op::mma_add) p.left = tl::base_name(s.a());
     ++product;
   };
   for (const Stmt* s : plan.inside) {
@@ -101,7 +101,7 @@ class Reader {
   }
 
   bool copy(const Stmt& s, bool keys) {
-    p_.copies.push_back({&s, tl::base_name(s.expr("s")), tl::base_name(s.expr("d")), keys});
+    p_.copies.push_back({&s, tl::base_name(s.src()), tl::base_name(s.dst()), keys});
     return true;
   }
 
@@ -112,9 +112,8 @@ class Reader {
     if (s.op == Op::fill && !p_.scores && !p_.clear) return set(p_.clear, s);
     if (s.op == Op::range && !p_.scores) return steps(s);
     const bool product = is_product(s);
-    if (product && !p_.copied(tl::base_name(s.expr("b"))))
-      return refuse(
-          s, fmt::format("`{}` is multiplied before it is copied", tl::base_name(s.expr("b"))));
+    if (product && !p_.copied(tl::base_name(s.b())))
+      return refuse(s, fmt::format("`{}` is multiplied before it is copied", tl::base_name(s.b())));
     if (s.op == Op::mma && !p_.scores) return set(p_.scores, s);
     if (s.op == Op::to_operand && !p_.to_operand) return set(p_.to_operand, s);
     if (s.op == Op::mma_add && p_.to_operand && !p_.values) return set(p_.values, s);
@@ -136,9 +135,9 @@ class Reader {
     p_.steps = &range;
     for (const Stmt& s : range.body) {
       if (s.op == Op::copy && !p_.scores) {
-        const std::string tile = tl::base_name(s.expr("d"));
+        const std::string tile = tl::base_name(s.dst());
         const Tile* t = p_.placed.find(tile);
-        p_.step_copies.push_back({&s, tl::base_name(s.expr("s")), tile, t && t->of_keys});
+        p_.step_copies.push_back({&s, tl::base_name(s.src()), tile, t && t->of_keys});
       } else if (s.op == Op::mma_add_transposed && !p_.scores) {
         p_.scores = &s;
       } else {
@@ -151,9 +150,9 @@ class Reader {
   }
 
   bool adds_to(const Stmt& s) const {
-    const std::string target = tl::base_name(s.expr("t"));
+    const std::string target = tl::base_name(s.target());
     return std::any_of(p_.plan.inside.begin(), p_.plan.inside.end(), [&](const Stmt* other) {
-      return other->op == Op::mma_add && tl::base_name(other->expr("c")) == target;
+      return other->op == Op::mma_add && tl::base_name(other->acc()) == target;
     });
   }
 
@@ -244,32 +243,30 @@ namespace {
 
 // j < N
 bool keeps_all_keys(const Stmt& mask, const ExprPtr& keys) {
-  const ExprPtr& f = mask.expr("f");
+  const ExprPtr& f = mask.value();
   if (f->kind != tl::ExprKind::where || !f->args[2]->is_name("-inf")) return false;
   return tl::equal(f->args[0], tl::binary("<", tl::name("j"), keys));
 }
 
-bool is_mask(const Stmt& s) {
-  return s.op == Op::map_at && s.expr("f")->kind == tl::ExprKind::where;
-}
+bool is_mask(const Stmt& s) { return s.op == Op::map_at && s.value()->kind == tl::ExprKind::where; }
 
 }  // namespace
 
-bool is_from_column(const Stmt& copy) { return copy.expr("s")->args.size() > 4; }
+bool is_from_column(const Stmt& copy) { return copy.src()->args.size() > 4; }
 
 namespace {
 
 void shared(const Stmt& tiles, const std::set<std::string>& rings, Text& text) {
   text.line(0, "shared:");
   for (const Stmt& s : tiles.body) {
-    const tl::Item& d = s.items("d").at(0);
+    const tl::Item& d = s.names().at(0);
     if (s.op != Op::tile || !rings.contains(d.name)) {
       text.add(s, 1);
       continue;
     }
     const std::string name = d.expr ? fmt::format("{}[{}]", d.name, tl::print(d.expr)) : d.name;
-    text.line(1, fmt::format("tile {}: ring(2) of {}[{}, {}]", name, s.word("t"),
-                             tl::print(s.expr("r")), tl::print(s.expr("c"))));
+    text.line(1, fmt::format("tile {}: ring(2) of {}[{}, {}]", name, s.type(), tl::print(s.rows()),
+                             tl::print(s.columns())));
   }
 }
 
@@ -293,7 +290,7 @@ void head(const Parts& p, const std::set<std::string>& rings, Text& text) {
 
 void kernel(const Parts& p, Text& text) {
   text.line(0, fmt::format("kernel {}, threads 128 * WARPGROUPS, resident RESIDENT, warpgroups {}:",
-                           p.plan.plan->word("n"), p.me));
+                           p.plan.plan->name(), p.me));
   text.line(1, "let c = block_of(block_index(blocks))");
   text.line(1, "let keys = key_blocks(c, c.m * BM, BM)");
   for (const Stmt* s : p.plan.before)
@@ -324,7 +321,7 @@ void functions(const Parts& p, Text& text) {
     rest += " // " + extent;
   }
   text.line(1, fmt::format("return {}", fmt::join(values, ", ")));
-  const ExprPtr count = p.plan.loop->expr("a");  // ceil_div(N, BN)
+  const ExprPtr count = p.plan.loop->extent();  // ceil_div(N, BN)
   const ExprPtr keys = count->kind == tl::ExprKind::call ? count->args[0] : nullptr;
   bool plain = keys != nullptr;
   for (const Stmt* s : p.softmax)
@@ -344,8 +341,8 @@ void softmax_step(const Parts& p, int depth, const std::string& more, Text& text
 
 void rescale(const Parts& p, int depth, Text& text) {
   for (const Stmt* s : p.rescale) {
-    const bool by_factor = p.online_max && tl::reads(*s, tl::base_name(p.online_max->expr("r")));
-    if (by_factor) text.line(depth, fmt::format("if {}:", p.online_max->word("f")));
+    const bool by_factor = p.online_max && tl::reads(*s, tl::base_name(p.online_max->alpha()));
+    if (by_factor) text.line(depth, fmt::format("if {}:", p.online_max->flag()));
     text.add(in_kernel(p, *s), depth + (by_factor ? 1 : 0));
   }
 }

@@ -60,15 +60,15 @@ class Placer {
       case Op::mma_add:
         return product(s, keys);
       case Op::online_max:
-        add({s.word("f"), Space::flag});
-        add({tl::base_name(s.expr("m")), Space::row});
-        add({tl::base_name(s.expr("r")), Space::row});
+        add({s.flag(), Space::flag});
+        add({tl::base_name(s.max()), Space::row});
+        add({tl::base_name(s.alpha()), Space::row});
         return true;
       case Op::row_sum:
-        add({tl::base_name(s.expr("l")), Space::lane_sum});
+        add({tl::base_name(s.sum()), Space::lane_sum});
         return true;
       case Op::fill:
-        add({s.word("t"), Space::row});
+        add({tl::base_name(s.target()), Space::row});
         return true;
       case Op::map_rows:
       case Op::compute:  // declared where they are written
@@ -84,9 +84,9 @@ class Placer {
   }
 
   bool copy(const Stmt& s, bool keys) {
-    const std::string from = tl::base_name(s.expr("s")), to = tl::base_name(s.expr("d"));
+    const std::string from = tl::base_name(s.src()), to = tl::base_name(s.dst());
     if (const Stmt* in = tensor_named(program_, from); in && !is_output(*in)) {  // P1
-      const bool part = s.expr("s")->args.size() > 4;
+      const bool part = s.src()->args.size() > 4;
       const Stmt* leaves = part ? output() : nullptr;
       if (part && !leaves) {
         refuse(s, fmt::format("`{}` is copied from a column on, and nothing leaves", from));
@@ -116,8 +116,8 @@ class Placer {
   }
 
   bool product(const Stmt& s, bool keys) {
-    const std::string a = tl::base_name(s.expr("a")), b = tl::base_name(s.expr("b")),
-                      c = tl::base_name(s.expr("c"));
+    const std::string a = tl::base_name(s.a()), b = tl::base_name(s.b()),
+                      c = tl::base_name(s.acc());
     Tile* right = nullptr;
     for (Tile& t : placed_.tiles)
       if (t.name == b) right = &t;
@@ -156,7 +156,7 @@ class Placer {
   const Stmt* output() const {
     for (const Stmt* s : plan_.after)
       if (s->op == Op::copy)
-        if (const Stmt* out = tensor_named(program_, tl::base_name(s->expr("d")))) return out;
+        if (const Stmt* out = tensor_named(program_, tl::base_name(s->dst()))) return out;
     return nullptr;
   }
 

@@ -11,7 +11,7 @@ using tl::Stmt;
 
 std::string level_of(const tl::Program& program) {
   const Stmt* s = program.find(Op::level);
-  return s ? s->word("t") : "scheduled";
+  return s ? s->name() : "scheduled";
 }
 
 std::optional<Plan> read_plan(const tl::Program& program, const std::string& level,
@@ -60,9 +60,9 @@ std::optional<Plan> read_plan(const tl::Program& program, const std::string& lev
       return refuse(s.span, fmt::format("`{}` stands in the loop over blocks", tl::print_head(s)));
     p.inside.push_back(&s);
   }
-  p.counter = p.loop->word("n");
-  for (const tl::Item& d : p.grid->items("d")) p.counters.push_back(d.name);
-  for (const tl::Item& a : p.grid->items("a")) p.extents.push_back(a.expr);
+  p.counter = p.loop->index();
+  for (const tl::Item& d : p.grid->names()) p.counters.push_back(d.name);
+  for (const tl::Item& a : p.grid->extents()) p.extents.push_back(a.expr);
   return p;
 }
 
@@ -72,7 +72,7 @@ std::map<std::string, int64_t> parameters(const tl::Program& program) {
   for (const Stmt& s : program.body) {
     if (s.op != Op::param) continue;
     tl::declare(scope, s);
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       values[d.name] = tl::interval_of(tl::name(d.name), scope).lo;
   }
   return values;
@@ -82,18 +82,18 @@ const Stmt* tensor_named(const tl::Program& program, const std::string& name) {
   const Stmt* found = nullptr;
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::arg_tensor && s.op != Op::arg_tiled) return;
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.name == name) found = &s;
   });
   return found;
 }
 
 std::string dimension(const Stmt& tensor, size_t n) {
-  const auto& dims = tensor.items("s");
+  const auto& dims = tensor.dims();
   return n < dims.size() ? dims[n].name : "";
 }
 
-bool is_output(const Stmt& tensor) { return tensor.items("t").at(0).name == "out"; }
+bool is_output(const Stmt& tensor) { return tensor.access().at(0).name == "out"; }
 
 std::string fresh_name(const tl::Program& program, std::string name) {
   const auto taken = [&] {

@@ -30,7 +30,7 @@ using tl::Stmt;
 class Alike {
  public:
   explicit Alike(const Parts& parts) : p_(parts) {
-    ahead_ = tl::base_name(p_.scores->expr("b"));
+    ahead_ = tl::base_name(p_.scores->b());
     asynchronous_ = p_.machine.style == Style::copies;
   }
 
@@ -55,8 +55,8 @@ class Alike {
     const std::string slot =
         asynchronous_ && c.tile == ahead_ ? fmt::format("[{}]", block) : std::string();
     out_.line(depth,
-              fmt::format("{} {} -> {}{} by {}", word(c), at(c.copy->expr("s")),
-                          in_kernel(p_, c.copy->expr("d")), slot, c.of_keys ? "WARPGROUPS" : "1"));
+              fmt::format("{} {} -> {}{} by {}", word(c), at(c.copy->src()),
+                          in_kernel(p_, c.copy->dst()), slot, c.of_keys ? "WARPGROUPS" : "1"));
   }
 
   std::string word(const Copied& c) const {
@@ -76,7 +76,7 @@ class Alike {
 
   void scores(int depth) {
     Stmt s = in_kernel(p_, *p_.scores);
-    if (asynchronous_) s.items("b")[0].expr = tl::index(s.expr("b"), {tl::name(p_.block)});
+    if (asynchronous_) s.b() = tl::index(s.b(), {tl::name(p_.block)});
     out_.add(s, depth);
     out_.line(depth, fmt::format("softmax({}, partial)", p_.block));
     out_.add(in_kernel(p_, *p_.to_operand), depth);
@@ -123,8 +123,8 @@ class Alike {
       if (s == p_.store) out_.line(1, "sync_warpgroup " + p_.me);  // A6
       if (s == p_.out) {
         out_.line(1, "sync_warpgroup " + p_.me);
-        out_.line(1, fmt::format("copy_out {} -> {} by 1", in_kernel(p_, s->expr("s")),
-                                 in_kernel(p_, s->expr("d"))));
+        out_.line(1, fmt::format("copy_out {} -> {} by 1", in_kernel(p_, s->src()),
+                                 in_kernel(p_, s->dst())));
         continue;
       }
       out_.add(in_kernel(p_, *s), 1);

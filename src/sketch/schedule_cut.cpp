@@ -29,7 +29,7 @@ class CutPlan {
  public:
   explicit CutPlan(const Parts& parts) : p_(parts) {
     asynchronous_ = p_.machine.style == Style::copies;
-    step_ = p_.steps->word("r");
+    step_ = p_.steps->index();
     for (const Copied& c : p_.step_copies)
       if (asynchronous_) rings_.insert(c.tile);
   }
@@ -76,7 +76,7 @@ class CutPlan {
     out_.line(
         depth,
         fmt::format("{} {} -> {}{} by {}", asynchronous_ ? "cp_async_tile" : "copy_tile_in",
-                    at(c.copy->expr("s"), block, step), in_kernel(p_, c.copy->expr("d")),
+                    at(c.copy->src(), block, step), in_kernel(p_, c.copy->dst()),
                     rings_.contains(c.tile) ? slot(step) : "", c.of_keys ? "WARPGROUPS" : "1"));
   }
 
@@ -89,11 +89,11 @@ class CutPlan {
   }
 
   void product(int depth, const std::string& step) {
-    const auto side = [&](const char* hole) {
+    const auto side = [&](tl::Hole hole) {
       return in_kernel(p_, p_.scores->expr(hole)) + slot(step);
     };
-    out_.line(depth, fmt::format("mma_add_transposed {} += {} @ {}.T",
-                                 tl::print(p_.scores->expr("c")), side("a"), side("b")));
+    out_.line(depth, fmt::format("mma_add_transposed {} += {} @ {}.T", tl::print(p_.scores->acc()),
+                                 side(tl::Hole::a), side(tl::Hole::b)));
   }
 
   void meet(int depth) {  // S2, S3
@@ -104,7 +104,7 @@ class CutPlan {
   void advance() {
     out_.line(1, fmt::format("step advance({}: i32, partial: bool):", p_.block));
     out_.add(in_kernel(p_, *p_.clear), 2);
-    const std::string count = tl::print(p_.steps->expr("b"));
+    const std::string count = tl::print(p_.steps->end());
     asynchronous_ ? steps_under_way(count) : steps_in_turn(count);
     out_.line(2, fmt::format("softmax({}, partial)", p_.block));
     out_.add(in_kernel(p_, *p_.to_operand), 2);
@@ -148,8 +148,8 @@ class CutPlan {
         continue;
       }
       out_.line(1, "sync_warpgroup " + p_.me);  // S5
-      out_.line(1, fmt::format("copy_tile_out {} -> {} by 1", in_kernel(p_, s->expr("s")),
-                               in_kernel(p_, s->expr("d"))));
+      out_.line(1, fmt::format("copy_tile_out {} -> {} by 1", in_kernel(p_, s->src()),
+                               in_kernel(p_, s->dst())));
     }
   }
 

@@ -28,20 +28,20 @@ using tl::Stmt;
 class Engine {
  public:
   explicit Engine(const Parts& parts) : p_(parts) {
-    k_ = tl::base_name(p_.scores->expr("b"));
-    v_ = tl::base_name(p_.values->expr("b"));
-    q_ = tl::base_name(p_.scores->expr("a"));
-    acc_ = tl::base_name(p_.values->expr("c"));
-    s_ = tl::base_name(p_.scores->expr("c"));
+    k_ = tl::base_name(p_.scores->b());
+    v_ = tl::base_name(p_.values->b());
+    q_ = tl::base_name(p_.scores->a());
+    acc_ = tl::base_name(p_.values->acc());
+    s_ = tl::base_name(p_.scores->acc());
     for (const Stmt* s : p_.plan.before)
-      if (s->op == Op::let && tl::mentions(s->items("d").at(0).expr, p_.part)) rows_ = s;
+      if (s->op == Op::let && tl::mentions(s->names().at(0).expr, p_.part)) rows_ = s;
   }
 
   std::string run() {
     head();
     functions(p_, out_);
-    out_.line(
-        0, fmt::format("kernel {}, threads 128 * (MATH + WARPGROUPS):", p_.plan.plan->word("n")));
+    out_.line(0,
+              fmt::format("kernel {}, threads 128 * (MATH + WARPGROUPS):", p_.plan.plan->name()));
     out_.line(1, "cluster cta of CTAS");
     out_.line(1, "init q_full, o_full, q_free, k_full, v_full, k_free, v_free");
     out_.line(1, "sync_cluster");
@@ -63,7 +63,7 @@ class Engine {
       }
       if (s.op == Op::args)
         for (Stmt& a : s.body)
-          if (a.op == Op::arg_tensor && a.items("s").size() == 4) a.op = Op::arg_tiled;  // E1
+          if (a.op == Op::arg_tensor && a.dims().size() == 4) a.op = Op::arg_tiled;  // E1
       out_.add(s, 0);
     }
   }
@@ -78,11 +78,11 @@ class Engine {
   void shared(const Stmt& tiles) {
     out_.line(0, "shared:");
     for (const Stmt& s : tiles.body) {
-      const tl::Item& d = s.items("d").at(0);
+      const tl::Item& d = s.names().at(0);
       const std::string name = d.expr ? fmt::format("{}[{}]", d.name, tl::print(d.expr)) : d.name;
       out_.line(1,
                 fmt::format("tile {}: ring({}) of {}[{}, {}]", name, d.expr ? "Q_SLOTS" : "STAGES",
-                            s.word("t"), tl::print(s.expr("r")), tl::print(s.expr("c"))));
+                            s.type(), tl::print(s.rows()), tl::print(s.columns())));
     }
     out_.line(1, "barrier q_full: ring(Q_SLOTS), arrivals WARPGROUPS");
     out_.line(1, "barrier o_full: ring(Q_SLOTS), arrivals 4 * WARPGROUPS");
@@ -102,7 +102,7 @@ class Engine {
 
   // The tensor's place in a copy, where the first row is that of warpgroup `r`.
   std::string place(const tl::ExprPtr& e) const {
-    const tl::Item& let = rows_->items("d").at(0);
+    const tl::Item& let = rows_->names().at(0);
     const tl::ExprPtr first = tl::replace(let.expr, {{tl::name(p_.me), tl::name("r")}});
     return in_kernel(p_, tl::replace(e, {{tl::name(let.name), first}}));
   }
@@ -114,7 +114,7 @@ class Engine {
     out_.line(depth, fmt::format("for t, {} in range_down_rolled(keys.count - 1, 0):", n));
     out_.line(depth + 1, fmt::format("wait_free {}_free[t]", ring));
     out_.line(depth + 1, fmt::format("tma_load {} -> {}[t], arrive {}_full[t], evict_last",
-                                     in_kernel(p_, c.copy->expr("s")), c.tile, ring));
+                                     in_kernel(p_, c.copy->src()), c.tile, ring));
   }
 
   void loader() {  // E2
@@ -126,7 +126,7 @@ class Engine {
     out_.line(4, "wait_free q_free[u]");
     out_.line(4, "for r in range(WARPGROUPS):");
     out_.line(5, fmt::format("tma_load {} -> {}[r][u], arrive q_full[u], evict_first",
-                             place(p_.copied(q_)->copy->expr("s")), q_));
+                             place(p_.copied(q_)->copy->src()), q_));
     keys(4, *p_.copied(k_), "k");
     out_.line(2, "thread 1:");
     out_.line(3, "var t = 0");
@@ -138,8 +138,8 @@ class Engine {
     block(4, false, false);
     out_.line(4, "wait o_full[u]");
     out_.line(4, "for r in range(WARPGROUPS):");
-    out_.line(5, fmt::format("tma_store {}[r][u] -> {}", tl::base_name(p_.out->expr("s")),
-                             place(p_.out->expr("d"))));
+    out_.line(5, fmt::format("tma_store {}[r][u] -> {}", tl::base_name(p_.out->src()),
+                             place(p_.out->dst())));
     out_.line(4, "tma_store_wait_read");
     out_.line(4, "arrive q_free[u]");
     out_.line(3, "tma_store_wait");
@@ -149,7 +149,7 @@ class Engine {
     return fmt::format("wgmma {} = {}[{}][u] @ {}[{}].T", s_, q_, p_.me, k_, use);
   }
   std::string values() const {
-    return fmt::format("wgmma_add {} += {} @ {}[t]", acc_, tl::print(p_.values->expr("a")), v_);
+    return fmt::format("wgmma_add {} += {} @ {}[t]", acc_, tl::print(p_.values->a()), v_);
   }
 
   void warpgroups() {
@@ -202,7 +202,7 @@ class Engine {
       }
       if (s == p_.store) {  // E4
         out_.line(3, "sync_warpgroup " + p_.me);
-        out_.line(3, fmt::format("store {} -> {}[u]", acc_, tl::print(s->expr("d"))));
+        out_.line(3, fmt::format("store {} -> {}[u]", acc_, tl::print(s->dst())));
         out_.line(3, "fence_async");
         out_.line(3, "arrive o_full[u]");
       } else if (s != p_.out) {

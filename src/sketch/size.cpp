@@ -25,9 +25,9 @@ bool set_parameters(tl::Program& program, const Request& request, Diagnostics& d
   std::set<std::string> left;
   for (const auto& [name, value] : request.params) left.insert(name);
   tl::walk(program.body, [&](Stmt& s) {
-    if (s.op == Op::element && !request.element.empty()) s.items("t")[0].name = request.element;
+    if (s.op == Op::element && !request.element.empty()) s.type() = request.element;
     if (s.op != Op::param) return;
-    for (tl::Item& d : s.items("d"))
+    for (tl::Item& d : s.names())
       if (const auto at = request.params.find(d.name); at != request.params.end()) {
         d.expr = tl::integer(at->second);
         left.erase(d.name);
@@ -63,7 +63,7 @@ class Sizer {
   std::string run() {
     head();
     shared();
-    line(0, fmt::format("plan {}:", plan_.plan->word("n")));
+    line(0, fmt::format("plan {}:", plan_.plan->name()));
     declarations();
     grid();
     return out_;
@@ -161,7 +161,7 @@ class Sizer {
     line(2, fmt::format("let {} = {} * BM + {} * ROWS", rows_, part_, me_));
     body(plan_.before, 2, false);
     line(2, fmt::format("for {} in blocks(ceil_div({}, BN)):", block_,  // Z2
-                        tl::print(plan_.loop->expr("a"))));
+                        tl::print(plan_.loop->extent())));
     body(plan_.inside, 3, true);
     body(plan_.after, 2, false);
   }
@@ -178,17 +178,16 @@ class Sizer {
   }
 
   void statement(Stmt s, int depth) {
-    if (s.op == Op::compute) return declare(s.expr("t")->text, s.expr("f"), depth);
-    if (s.op == Op::map_rows && !is_declared(tl::base_name(s.expr("t")))) begin_row(s, depth);
+    if (s.op == Op::compute) return declare(s.target()->text, s.value(), depth);
+    if (s.op == Op::map_rows && !is_declared(tl::base_name(s.target()))) begin_row(s, depth);
     if (s.op == Op::copy && leaves(s)) return leave(s, depth);
     if (is_cut()) {
       if (s.op == Op::copy && is_of_scores(s)) return;
       if (s.op == Op::mma) return steps(s, depth);
-      if (s.op == Op::copy) s.items("s")[0].expr = from_column(s.expr("s"), cut_, "CUT");
+      if (s.op == Op::copy) s.src() = from_column(s.src(), cut_, "CUT");
       if (s.op == Op::store_rows) line(depth++, fmt::format("if {} == 0:", cut_));  // K4
     }
-    if (s.op == Op::mma_add && s.expr("a")->is_name(placed_.chained))
-      s.items("a")[0].expr = tl::name(placed_.operand);
+    if (s.op == Op::mma_add && s.a()->is_name(placed_.chained)) s.a() = tl::name(placed_.operand);
     for (tl::Field& f : s.fields)
       for (tl::Item& item : f.items)
         if (item.expr) item.expr = tl::replace(item.expr, swap_);
@@ -200,7 +199,7 @@ class Sizer {
 
   // Copies a tile that the scores are a product of.
   bool is_of_scores(const Stmt& copy) const {
-    const Tile* t = placed_.find(tl::base_name(copy.expr("d")));
+    const Tile* t = placed_.find(tl::base_name(copy.dst()));
     return t && t->columns == "STEP";
   }
 
@@ -220,17 +219,17 @@ class Sizer {
   // K2. The scores, step by step.
   void steps(const Stmt& product, int depth) {
     const auto swapped = [&](const ExprPtr& e) { return tl::print(tl::replace(e, swap_)); };
-    const std::string scores = tl::print(product.expr("c"));
+    const std::string scores = tl::print(product.acc());
     line(depth, fmt::format("fill {} = 0.0", scores));
     line(depth, fmt::format("for {} in range(STEPS):", step_));
     for (const auto* body : {&plan_.before, &plan_.inside})
       for (const Stmt* s : *body)
         if (s->op == Op::copy && is_of_scores(*s))
           line(depth + 1,
-               fmt::format("copy {} -> {}", swapped(from_column(s->expr("s"), step_, "STEP")),
-                           swapped(s->expr("d"))));
-    line(depth + 1, fmt::format("mma_add_transposed {} += {} @ {}.T", scores,
-                                swapped(product.expr("a")), swapped(product.expr("b"))));
+               fmt::format("copy {} -> {}", swapped(from_column(s->src(), step_, "STEP")),
+                           swapped(s->dst())));
+    line(depth + 1, fmt::format("mma_add_transposed {} += {} @ {}.T", scores, swapped(product.a()),
+                                swapped(product.b())));
   }
 
   bool is_declared(const std::string& name) const {
@@ -239,17 +238,17 @@ class Sizer {
 
   // Z4. The vector, and in the body its own element in the first one's place.
   void begin_row(Stmt& s, int depth) {
-    const std::string own = tl::base_name(s.expr("t"));
+    const std::string own = tl::base_name(s.target());
     std::string first;
-    tl::rewrite(s.expr("f"), [&](const ExprPtr& e) -> ExprPtr {
+    tl::rewrite(s.value(), [&](const ExprPtr& e) -> ExprPtr {
       if (first.empty() && e->kind == tl::ExprKind::index && is_declared(e->args[0]->text))
         first = e->args[0]->text;
       return nullptr;
     });
     if (first.empty()) return;  // names.C2 says it of the sized program
     const ExprPtr i = tl::name("i");
-    s.items("f")[0].expr = tl::replace(
-        s.expr("f"), {{tl::index(tl::name(first), {i}), tl::index(tl::name(own), {i})}});
+    s.value() =
+        tl::replace(s.value(), {{tl::index(tl::name(first), {i}), tl::index(tl::name(own), {i})}});
     declare(own, tl::name(first), depth);
   }
 
@@ -273,14 +272,14 @@ class Sizer {
   }
 
   bool leaves(const Stmt& s) const {
-    const Stmt* tensor = tensor_named(sketch_, tl::base_name(s.expr("d")));
+    const Stmt* tensor = tensor_named(sketch_, tl::base_name(s.dst()));
     return tensor && is_output(*tensor);
   }
 
   void leave(const Stmt& s, int depth) {  // Z5
     const std::string way = fmt::format("{}[{}]", placed_.leaves, me_);
-    line(depth, fmt::format("store {} -> {}", tl::print(s.expr("s")), way));
-    const ExprPtr to = is_cut() ? from_column(s.expr("d"), cut_, "CUT") : s.expr("d");
+    line(depth, fmt::format("store {} -> {}", tl::print(s.src()), way));
+    const ExprPtr to = is_cut() ? from_column(s.dst(), cut_, "CUT") : s.dst();
     line(depth, fmt::format("copy {} -> {}", way, tl::print(to)));
   }
 
@@ -331,8 +330,7 @@ std::optional<Sizes> sizes_of(const Begun& begun, const Request& request,
     return hold_tiles(request.machine, begun.work, *request.sizes, diagnostics) ? request.sizes
                                                                                 : std::nullopt;
   const Stmt* element = begun.given.find(Op::element);
-  return choose_tiles(request.machine, begun.work, element ? element->word("t") : "bf16",
-                      diagnostics);
+  return choose_tiles(request.machine, begun.work, element ? element->type() : "bf16", diagnostics);
 }
 
 }  // namespace

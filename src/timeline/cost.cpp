@@ -48,7 +48,7 @@ enum Depends { uniform, row, element };
 class Body {
  public:
   Body(const Stmt& s, const std::set<std::string>& operands)
-      : target_(s.expr("t")),
+      : target_(s.target()),
         operands_(operands),
         rows_(s.op == Op::map_rows || (tl::is(s.op, tl::Family::gather) && s.op != Op::set_tile)),
         sets_(rows_ && !tl::has_element(s.op)),
@@ -195,7 +195,7 @@ class Body {
 
 BodyCost body_cost(const Stmt& map, const std::set<std::string>& operands) {
   Body body(map, operands);
-  body.visit(map.expr("f"));
+  body.visit(map.value());
   return body.cost;
 }
 

@@ -22,9 +22,9 @@ bool fits(const tl::Program& program, const Shape& shape, Diagnostics& diagnosti
   std::vector<std::string> sizes, integers;
   if (const Stmt* args = program.find(Op::args))
     for (const Stmt& s : args->body) {
-      const std::string type = s.op == Op::arg_tensor ? s.items("t")[0].type : "";
+      const std::string type = s.op == Op::arg_tensor ? s.access()[0].type : "";
       const bool integer_tensor = type == "i32" || type == "i64" || type == "bool";
-      for (const tl::Item& d : s.has("d") ? s.items("d") : std::vector<tl::Item>{}) {
+      for (const tl::Item& d : s.has(tl::Hole::names) ? s.names() : std::vector<tl::Item>{}) {
         if (s.op == Op::arg_size && !d.expr) sizes.push_back(d.name);
         if (integer_tensor || (s.op == Op::arg_i32 && !d.expr)) integers.push_back(d.name);
       }
@@ -51,7 +51,7 @@ Shape completed(const tl::Program& program, Shape shape) {
   if (const Stmt* args = program.find(Op::args))
     for (const Stmt& s : args->body)
       if (s.op == Op::arg_size)
-        for (const tl::Item& d : s.items("d"))
+        for (const tl::Item& d : s.names())
           if (!d.expr) sizes.insert(d.name);
   const auto take = [&](const char* size, const char* from) {
     if (sizes.contains(size) && shape.contains(from)) shape.try_emplace(size, shape[from]);
@@ -103,11 +103,11 @@ int64_t LaunchModel::shared_bytes() const {
 // system.
 bool LaunchModel::read_program(Diagnostics& diagnostics) {
   exec::Machine& m = *sized_->machine;
-  if (const Stmt* element = program_.find(Op::element)) dtype_ = element->word("t");
+  if (const Stmt* element = program_.find(Op::element)) dtype_ = element->type();
   if (program_.find(Op::static_tiles)) order_ = Order::dealt;
   const Stmt& kernel = *program_.kernel();
   if (kernel.op == Op::warpgroups_kernel)
-    resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.expr("r")));
+    resident_ = int(exec::integer_of({m, nullptr, &kernel}, kernel.resident()));
   tl::walk(kernel.body, [&](const Stmt& s) {
     if (tl::is(s.op, tl::Family::contract) && !diagnostics.has_errors())
       product_rate(gpu_, tl::traits(s.op).async == tl::Async::wgmma, dtype_, diagnostics);

@@ -6,7 +6,7 @@
 namespace kw::tl {
 namespace {
 
-const Field* field_of(const Stmt& s, std::string_view hole) {
+const Field* field_of(const Stmt& s, Hole hole) {
   for (const Field& f : s.fields)
     if (f.hole == hole) return &f;
   return nullptr;
@@ -28,19 +28,17 @@ auto* find_in(Body& body, Op op) {
 
 }  // namespace
 
-const std::vector<Item>& Stmt::items(std::string_view hole) const {
+const std::vector<Item>& Stmt::items(Hole hole) const {
   const Field* f = field_of(*this, hole);
   assert(f && "the statement has no such hole");
   return f->items;
 }
 
-std::vector<Item>& Stmt::items(std::string_view hole) {
+std::vector<Item>& Stmt::items(Hole hole) {
   return const_cast<std::vector<Item>&>(std::as_const(*this).items(hole));
 }
 
-const ExprPtr& Stmt::expr(std::string_view hole) const { return items(hole).at(0).expr; }
-const std::string& Stmt::word(std::string_view hole) const { return items(hole).at(0).name; }
-bool Stmt::has(std::string_view hole) const { return field_of(*this, hole) != nullptr; }
+bool Stmt::has(Hole hole) const { return field_of(*this, hole) != nullptr; }
 
 const Stmt* Program::find(Op op) const { return find_in(body, op); }
 Stmt* Program::find(Op op) { return find_in(body, op); }

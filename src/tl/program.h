@@ -5,8 +5,8 @@
 // exec/ (running it) and by docs/tl/text, each with one function or section a word.
 //
 //   const Stmt& s = ...;                       // tma_load q[c.b, c.h, i] -> q_s[r][u], arrive
-//   ... s.op == Op::tma_load;  s.expr("r");  s.word("hint"); for (const Item& d : s.items("d"))
-//   ...     // a hole that holds several
+//   ... s.op == Op::tma_load;  s.row();  s.hint();
+//   for (const Item& d : s.names()) ...        // a hole that holds several
 #pragma once
 #include <functional>
 #include <optional>
@@ -42,8 +42,16 @@ struct Item {
   Span span;
 };
 
+// What statements hold, by name: holes.def.
+enum class Hole {
+#define HOLE(word, what, meaning) word,
+#include "tl/holes.def"
+};
+std::string_view word(Hole hole);  // "src"
+std::optional<Hole> hole_named(std::string_view word);
+
 struct Field {
-  std::string hole;  // its name in ops.def
+  Hole hole;
   std::vector<Item> items;
 };
 
@@ -53,12 +61,29 @@ struct Stmt {
   std::vector<Stmt> body;     // empty unless the op holds a block
   Span span;                  // the text it was read from: its own words, without its block
 
-  const std::vector<Item>& items(std::string_view hole) const;
-  std::vector<Item>& items(std::string_view hole);
-  // Of a hole with one entry.
-  const ExprPtr& expr(std::string_view hole) const;
-  const std::string& word(std::string_view hole) const;
-  bool has(std::string_view hole) const;
+  // What stands in a hole, by its name: s.src(), s.rows(), s.names(). To ask for a hole that the
+  // statement has not is our own mistake; whoever has one of several statements asks has().
+#define KW_expr(WORD)                                      \
+  const ExprPtr& WORD() const { return expr(Hole::WORD); } \
+  ExprPtr& WORD() { return items(Hole::WORD).front().expr; }
+#define KW_word(WORD)                                          \
+  const std::string& WORD() const { return word(Hole::WORD); } \
+  std::string& WORD() { return items(Hole::WORD).front().name; }
+#define KW_items(WORD)                                                \
+  const std::vector<Item>& WORD() const { return items(Hole::WORD); } \
+  std::vector<Item>& WORD() { return items(Hole::WORD); }
+#define HOLE(word, what, meaning) KW_##what(word)
+#include "tl/holes.def"
+#undef KW_expr
+#undef KW_word
+#undef KW_items
+  bool has(Hole hole) const;
+
+  // For what goes over all holes alike.
+  const std::vector<Item>& items(Hole hole) const;
+  std::vector<Item>& items(Hole hole);
+  const ExprPtr& expr(Hole hole) const { return items(hole).front().expr; }
+  const std::string& word(Hole hole) const { return items(hole).front().name; }
 };
 
 // A module: kernels, functions and declarations in the order of the text.

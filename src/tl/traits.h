@@ -1,8 +1,8 @@
 // What a statement is. This is the only place where statements are classified: the columns of
 // ops.def as a table.
 //
-//   traits(Op::cp_async)        {copy_in, by a warpgroup, cp_async, needs sm_80}
-//   access(Op::cp_async, "d")   write
+//   traits(Op::cp_async)             {copy_in, by a warpgroup, cp_async, needs sm_80}
+//   access(Op::cp_async, Hole::dst)  write
 //
 // Whoever asks "is this a product", "can one thread do it", "does it write d" asks here, so that a
 // new row of ops.def is known to all of them at once: laws, schedules, mutants, printers, rules. A
@@ -69,6 +69,11 @@ struct Traits {
 };
 
 namespace detail {
+inline constexpr std::string_view kHoles[] = {
+#define HOLE(word, what, meaning) #word,
+#include "tl/holes.def"
+};
+
 namespace columns {  // the words of ops.def: two enums have some in common
 inline constexpr bool none = false, args = true, shared = true, body = true;
 }
@@ -82,12 +87,12 @@ inline constexpr Traits kTraits[] = {
    Needs::NEEDS,                                                                          \
    columns::HOLDS,                                                                        \
    std::string_view(TL).ends_with(".T"),                                                  \
-   std::string_view(TL).find(", $j]") != std::string_view::npos,                          \
+   std::string_view(TL).find(", $column]") != std::string_view::npos,                     \
    EFFECTS},
 #include "tl/ops.def"
 };
 
-// Where "d:w" stands in "s:r d:w"; npos if the hole is not mentioned.
+// Where "dst:w" stands in "src:r dst:w"; npos if the hole is not mentioned.
 constexpr size_t mention(std::string_view effects, std::string_view hole) {
   for (size_t at = 0; at < effects.size();) {
     const size_t colon = effects.find(':', at);
@@ -97,7 +102,7 @@ constexpr size_t mention(std::string_view effects, std::string_view hole) {
   return std::string_view::npos;
 }
 
-// "s:r d:w": holes, each with one of r, w, u and -, one space between two.
+// "src:r dst:w": holes, each with one of r, w, u and -, one space between two.
 constexpr bool is_well_formed(std::string_view effects) {
   for (size_t at = 0; at < effects.size();) {
     const size_t colon = effects.find(':', at), space = effects.find(' ', at);
@@ -124,11 +129,11 @@ constexpr const Traits& traits(Op op) { return detail::kTraits[static_cast<size_
 constexpr bool is(Op op, Family family) { return traits(op).family == family; }
 
 // Read where the row does not mention the hole: an expression's names, or none.
-constexpr Access access(Op op, std::string_view hole) {
-  const std::string_view effects = traits(op).effects;
-  const size_t at = detail::mention(effects, hole);
+constexpr Access access(Op op, Hole hole) {
+  const std::string_view effects = traits(op).effects, name = detail::kHoles[size_t(hole)];
+  const size_t at = detail::mention(effects, name);
   if (at == std::string_view::npos) return Access::read;
-  switch (effects[at + hole.size() + 1]) {
+  switch (effects[at + name.size() + 1]) {
     case 'w':
       return Access::write;
     case 'u':
@@ -151,14 +156,14 @@ constexpr bool is_loop(Op op) {
 
 // A map of what its target holds, in contrast to a statement that sets it: its lambda is given the
 // element as it is.
-constexpr bool has_element(Op op) { return access(op, "t") == Access::update; }
+constexpr bool has_element(Op op) { return access(op, Hole::target) == Access::update; }
 
 // Between a tensor and shared memory.
 constexpr bool is_copy(Op op) { return is(op, Family::copy_in) || is(op, Family::copy_out); }
 
 // Adds to what is there: acc += p @ v.
 constexpr bool adds_product(Op op) {
-  return is(op, Family::contract) && access(op, "c") == Access::update;
+  return is(op, Family::contract) && access(op, Hole::acc) == Access::update;
 }
 
 }  // namespace kw::tl

@@ -11,7 +11,7 @@ using tl::Stmt;
 const tl::Item* constant_named(const Program& program, const std::string& name) {
   for (const Stmt& s : program.body)
     if (s.op == Op::param || s.op == Op::toggle)
-      for (const tl::Item& d : s.items("d"))
+      for (const tl::Item& d : s.names())
         if (d.name == name) return &d;
   return nullptr;
 }
@@ -24,7 +24,7 @@ const Stmt* declaration_of_argument(const Program& program, const std::string& n
   const Stmt* args = program.find(Op::args);
   if (!args) return nullptr;
   for (const Stmt& s : args->body)
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.name == name) return &s;
   return nullptr;
 }

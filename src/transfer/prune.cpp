@@ -52,11 +52,11 @@ bool can_go(Op op) {
 }  // namespace
 
 std::string written_by(const Stmt& s) {
-  if (s.op == Op::fill) return s.word("t");
-  if (s.op == Op::map_rows) return tl::base_name(s.expr("t"));
-  const bool sums =
-      tl::is(s.op, tl::Family::reduce) && s.has("l") && tl::access(s.op, "l") == tl::Access::update;
-  return sums ? tl::base_name(s.expr("l")) : "";
+  if (s.op == Op::fill) return tl::base_name(s.target());
+  if (s.op == Op::map_rows) return tl::base_name(s.target());
+  const bool sums = tl::is(s.op, tl::Family::reduce) && s.has(tl::Hole::sum) &&
+                    tl::access(s.op, tl::Hole::sum) == tl::Access::update;
+  return sums ? tl::base_name(s.sum()) : "";
 }
 
 bool mentions(const Stmt& s, const std::string& name) {
@@ -109,9 +109,9 @@ void Pruner::fold(std::vector<Stmt>& block) {
     fold(s.body);
     if (s.op != Op::if_) {
       out.push_back(std::move(s));
-    } else if (s.body.empty() || s.expr("c")->is_name("false")) {
+    } else if (s.body.empty() || s.condition()->is_name("false")) {
       gone(s);
-    } else if (s.expr("c")->is_name("true")) {
+    } else if (s.condition()->is_name("true")) {
       std::move(s.body.begin(), s.body.end(), std::back_inserter(out));
     } else {
       out.push_back(std::move(s));
@@ -131,30 +131,30 @@ void Pruner::settle_parameters() {
     if (s.op == Op::step) steps.push_back(&s);
   });
   for (size_t k = 0; k < steps.size(); ++k)
-    for (size_t n = steps[k]->items("ps").size(); n-- > 0;)
+    for (size_t n = steps[k]->params().size(); n-- > 0;)
       if (settle_parameter(*steps[k], n)) return settle_parameters();
 }
 
 bool Pruner::settle_parameter(Stmt& step, size_t n) {
-  const Item parameter = step.items("ps")[n];
-  const std::string name = step.word("n");
+  const Item parameter = step.params()[n];
+  const std::string name = step.name();
   std::vector<Stmt*> calls;
   tl::walk(program_.body, [&](Stmt& s) {
-    if (s.op == Op::call && s.word("n") == name) calls.push_back(&s);
+    if (s.op == Op::call && s.name() == name) calls.push_back(&s);
   });
   if (calls.empty()) return false;
-  const ExprPtr first = calls[0]->items("a")[n].expr;
+  const ExprPtr first = calls[0]->arguments()[n].expr;
   const bool same = is_constant(first) && std::all_of(calls.begin(), calls.end(), [&](Stmt* c) {
-                      return tl::equal(c->items("a")[n].expr, first);
+                      return tl::equal(c->arguments()[n].expr, first);
                     });
   bool read = false;
   tl::walk(step.body, [&](const Stmt& s) { read = read || mentions(s, parameter.name); });
   if (!same && (read || parameter.type != "bool")) return false;
   for (Stmt* call : calls) {
-    collect_names(call->items("a")[n].expr, suspects_);
-    call->items("a").erase(call->items("a").begin() + n);
+    collect_names(call->arguments()[n].expr, suspects_);
+    call->arguments().erase(call->arguments().begin() + n);
   }
-  step.items("ps").erase(step.items("ps").begin() + n);
+  step.params().erase(step.params().begin() + n);
   if (same) substitute(step.body, parameter.name, first->is_name("true"));
   return true;
 }
@@ -171,7 +171,7 @@ bool Pruner::erase(const std::string& name) {
   bool found = false;
   tl::walk(program_.body, [&](Stmt& s) {
     if (!can_go(s.op)) return;
-    std::vector<Item>& items = s.items("d");
+    std::vector<Item>& items = s.names();
     for (size_t n = items.size(); n-- > 0;) {
       if (items[n].name != name) continue;
       if (items[n].expr) collect_names(items[n].expr, suspects_);
@@ -180,9 +180,8 @@ bool Pruner::erase(const std::string& name) {
     }
   });
   if (!found) return false;
-  remove([&](const Stmt& s) {
-    return (can_go(s.op) && s.items("d").empty()) || written_by(s) == name;
-  });
+  remove(
+      [&](const Stmt& s) { return (can_go(s.op) && s.names().empty()) || written_by(s) == name; });
   return true;
 }
 

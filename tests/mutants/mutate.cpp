@@ -67,7 +67,7 @@ class Mutator {
   explicit Mutator(const Program& program) : program_(program) {
     tl::walk(program.body, [&](const Stmt& s) {
       if (s.op == Op::barrier || s.op == Op::cluster_barrier)
-        for (const Item& d : s.items("d")) barriers_.push_back(d.name);
+        for (const Item& d : s.names()) barriers_.push_back(d.name);
     });
   }
 
@@ -159,18 +159,18 @@ class Mutator {
   // The use of a ring off by one and by two; another barrier.
   void indices(const Path& path, size_t n, const Stmt& s) {
     for (size_t f = 0; f < s.fields.size(); ++f) {
-      const std::string& hole = s.fields[f].hole;
+      const tl::Hole hole = s.fields[f].hole;
       if (s.fields[f].items.empty() || !s.fields[f].items[0].expr) continue;
       const ExprPtr e = s.fields[f].items[0].expr;
-      if (e->kind == ExprKind::index && hole != "m" && hole != "f") {
+      if (e->kind == ExprKind::index && hole != tl::Hole::tensor && hole != tl::Hole::value) {
         for (int by : {1, -1, 2}) {
           std::vector<ExprPtr> args(e->args.begin() + 1, e->args.end());
           args.back() = plus(args.back(), by);
           const ExprPtr moved = tl::index(e->args[0], args);
-          add(fmt::format("use {:+} {}.{}", by, tl::word(s.op), hole), path, n,
+          add(fmt::format("use {:+} {}.{}", by, tl::word(s.op), tl::word(hole)), path, n,
               [&](auto& b) { b[n].fields[f].items[0].expr = moved; });
         }
-        if (hole == "b" || hole == "bar")
+        if (hole == tl::Hole::barrier)
           for (const std::string& other : barriers_) {
             if (!e->args[0]->is_name(other) && !is_product(s.op)) {
               const ExprPtr there = tl::index(tl::name(other), {e->args.back()});
@@ -181,17 +181,17 @@ class Mutator {
       }
       const bool number =
           (s.op == Op::wgmma_wait || s.op == Op::wgmma_wait_group || s.op == Op::cp_async_wait) &&
-          hole == "n";
+          hole == tl::Hole::pending;
       const bool who =
           (s.op == Op::order_arrive || s.op == Op::order_wait || s.op == Op::sync_warpgroup);
-      if (!number && !(who && hole == "w")) continue;
+      if (!number && !(who && hole == tl::Hole::warpgroup)) continue;
       for (int by : {1, -1}) {
         if (number && by < 0 && e->text == "0") continue;
         const ExprPtr moved =
             number ? tl::integer(std::stoll(e->text) + by)
                    : tl::binary("%", tl::binary("+", e, tl::integer(1)), tl::name("WARPGROUPS"));
         add(fmt::format("{} {}.{}", number ? fmt::format("{:+}", by) : "next", tl::word(s.op),
-                        hole),
+                        tl::word(hole)),
             path, n, [&](auto& b) { b[n].fields[f].items[0].expr = moved; });
         if (!number) break;
       }
@@ -216,49 +216,49 @@ class Mutator {
     if (s.op == Op::tma_load_multicast)
       add("tma_load for tma_load_multicast", path, n, [&](auto& b) {
         b[n].op = Op::tma_load;
-        std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == "k"; });
+        std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == tl::Hole::ctas; });
       });
   }
 
-  void bound(const Path& path, size_t n, const Stmt& s, const char* hole) {
+  void bound(const Path& path, size_t n, const Stmt& s, tl::Hole hole) {
     for (int by : {1, -1})
-      add(fmt::format("{:+} {}.{}", by, tl::word(s.op), hole), path, n,
+      add(fmt::format("{:+} {}.{}", by, tl::word(s.op), tl::word(hole)), path, n,
           [&](auto& b) { b[n].items(hole)[0].expr = plus(s.expr(hole), by); });
   }
 
   void loops(const Path& path, size_t n, const Stmt& s) {
     if (tl::is(s.op, Family::loop)) {
-      if (s.op != Op::range) bound(path, n, s, "a");
-      bound(path, n, s, "b");
+      if (s.op != Op::range) bound(path, n, s, tl::Hole::begin);
+      bound(path, n, s, tl::Hole::end);
     }
-    if (tl::is(s.op, Family::tiles) && tl::is_loop(s.op)) bound(path, n, s, "n");
+    if (tl::is(s.op, Family::tiles) && tl::is_loop(s.op)) bound(path, n, s, tl::Hole::count);
     if (s.op == Op::call) add("drop call", path, n, [&](auto& b) { b.erase(b.begin() + n); });
   }
 
   void declarations(const Path& path, size_t n, const Stmt& s) {
     if (s.op == Op::barrier || s.op == Op::cluster_barrier) {
-      bound(path, n, s, "a");
-      bound(path, n, s, "n");
+      bound(path, n, s, tl::Hole::arrivals);
+      bound(path, n, s, tl::Hole::stages);
       add("doubled arrivals", path, n,
-          [&](auto& b) { b[n].items("a")[0].expr = tl::binary("*", tl::integer(2), s.expr("a")); });
+          [&](auto& b) { b[n].arrivals() = tl::binary("*", tl::integer(2), s.arrivals()); });
     }
     if (s.op == Op::cluster_barrier)
       add("barrier for cluster_barrier", path, n, [&](auto& b) {
         b[n].op = Op::barrier;
-        std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == "k"; });
+        std::erase_if(b[n].fields, [](const tl::Field& f) { return f.hole == tl::Hole::ctas; });
       });
-    if (s.op == Op::ring || s.op == Op::row_ring) bound(path, n, s, "n");
+    if (s.op == Op::ring || s.op == Op::row_ring) bound(path, n, s, tl::Hole::stages);
     if (s.op == Op::queue) {
-      bound(path, n, s, "a");
-      bound(path, n, s, "n");
+      bound(path, n, s, tl::Hole::arrivals);
+      bound(path, n, s, tl::Hole::stages);
     }
     if (s.op == Op::init)
-      for (size_t k = 0; k < s.items("a").size(); ++k)
+      for (size_t k = 0; k < s.barriers().size(); ++k)
         add("init lacks one", path, n, [&](auto& b) {
-          auto& items = b[n].items("a");
+          auto& items = b[n].barriers();
           items.erase(items.begin() + k);
         });
-    if (s.op == Op::var) bound(path, n, s, "d");
+    if (s.op == Op::var) bound(path, n, s, tl::Hole::names);
   }
 
   const Program& program_;

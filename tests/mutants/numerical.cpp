@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "tl/traits.h"
 
@@ -199,7 +200,7 @@ class Mutator {
   explicit Mutator(const Program& program) : program_(program) {
     tl::walk(program.body, [&](const Stmt& s) {
       if (s.op == Op::toggle)
-        for (const tl::Item& d : s.items("d")) toggles_[d.name] = d.expr->text == "true";
+        for (const tl::Item& d : s.names()) toggles_[d.name] = d.expr->text == "true";
     });
   }
 
@@ -263,12 +264,15 @@ class Mutator {
   }
 
   // The other way it is another kernel. What is under it may be computed wrongly as all else.
-  bool is_switch(const Stmt& s) const { return s.op == Op::if_ && decided(s.expr("c")); }
+  bool is_switch(const Stmt& s) const { return s.op == Op::if_ && decided(s.condition()); }
 
   void expressions(const Path& path, size_t n, const Stmt& s) {
     for (size_t f = 0; f < s.fields.size(); ++f) {
-      const std::string& hole = s.fields[f].hole;
-      if (hole == "bar" || hole == "type" || hole == "k") continue;  // whom it tells; how many CTAs
+      // Whom it tells; how many do it, or which.
+      static const std::set<tl::Hole> others = {
+          tl::Hole::barrier, tl::Hole::ctas,   tl::Hole::by,    tl::Hole::threshold,
+          tl::Hole::first,   tl::Hole::number, tl::Hole::groups};
+      if (others.contains(s.fields[f].hole)) continue;
       for (size_t item = 0; item < s.fields[f].items.size(); ++item) {
         const ExprPtr& e = s.fields[f].items[item].expr;
         if (!e) continue;

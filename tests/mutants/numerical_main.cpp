@@ -131,7 +131,7 @@ std::vector<Subject> subjects() {
 tl::Program with(tl::Program p, const Constants& constants) {
   tl::walk(p.body, [&](tl::Stmt& s) {
     if (s.op != tl::Op::param) return;
-    for (tl::Item& d : s.items("d"))
+    for (tl::Item& d : s.names())
       for (const auto& [name, value] : constants)
         if (d.name == name) d.expr = tl::integer(value);
   });

@@ -44,22 +44,21 @@ exec::Launch launch_of(const tl::Program& p) {
                                           {"K", 300}, {"D", 128}, {"V", 128}};
   for (const tl::Stmt& s : p.body)
     if (s.op == tl::Op::param)
-      for (const tl::Item& d : s.items("d"))
+      for (const tl::Item& d : s.names())
         if (d.expr && d.expr->kind == tl::ExprKind::integer)
           sizes[d.name] = std::stoll(d.expr->text);
   const tl::Stmt* args = p.find(tl::Op::args);
   int stream = 0;
   for (const tl::Stmt& s : args->body) {
     if (s.op != tl::Op::arg_tiled && s.op != tl::Op::arg_tensor) continue;
-    const tl::Item& access = s.items("t")[0];
+    const tl::Item& access = s.access()[0];
     if (access.name == "out") continue;
     std::vector<int64_t> shape;
-    for (const tl::Item& d : s.items("s"))
-      shape.push_back(sizes.count(d.name) ? sizes.at(d.name) : 1);
+    for (const tl::Item& d : s.dims()) shape.push_back(sizes.count(d.name) ? sizes.at(d.name) : 1);
     const std::string type =
-        access.type == "element" ? p.find(tl::Op::element)->word("t") : access.type;
+        access.type == "element" ? p.find(tl::Op::element)->type() : access.type;
     const Dtype dtype = dtype_named(type).value_or(Dtype::f32);
-    for (const tl::Item& d : s.items("d")) {
+    for (const tl::Item& d : s.names()) {
       Draw draw{Draw::Kind::normal, uint64_t(++stream)};
       l.tensors[d.name] = kw::draw(draw, 3, is_float(dtype) ? dtype : Dtype::f32, shape);
       if (!is_float(dtype)) {

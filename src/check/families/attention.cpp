@@ -65,18 +65,18 @@ const Stmt* range_statement(const tl::Program& program) {
   const Stmt* found = nullptr;
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::range_down_counted || !keys.empty()) return;
-    tl::rewrite(s.expr("a"), [&](const tl::ExprPtr& e) {
+    tl::rewrite(s.begin(), [&](const tl::ExprPtr& e) {
       if (e->kind == tl::ExprKind::field) keys = e->args[0]->text;
       return tl::ExprPtr();
     });
   });
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::let) return;
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.name == keys && d.expr->kind == tl::ExprKind::call) def = d.expr->text;
   });
   for (const Stmt& s : program.body)
-    if (s.op == Op::def && s.word("n") == def)
+    if (s.op == Op::def && s.name() == def)
       tl::walk(s.body, [&](const Stmt& r) {
         if (r.op == Op::return_) found = &r;
       });

@@ -20,7 +20,7 @@ class Gemm : public Family {
     std::map<std::string, std::string> last;  // the letter of an argument's last dimension
     tl::walk(program.body, [&](const tl::Stmt& s) {
       if (s.op != tl::Op::arg_tensor && s.op != tl::Op::arg_tiled) return;
-      for (const tl::Item& d : s.items("d")) last[d.name] = s.items("s").back().name;
+      for (const tl::Item& d : s.names()) last[d.name] = s.dims().back().name;
     });
     const spec::Operand &a = form.product->a, &b = form.product->b;
     launch.tensors = {{"a", operand_of(a, problem, form, "i", M, "d", K)},

@@ -168,7 +168,7 @@ void ProofWriter::name_own_sizes(const transfer::Binding& b, const spec::Problem
   const tl::Stmt* declared = transfer::declaration_of_argument(transferred_.program, b.argument);
   if (tensor == p.tensors.end() || !declared) return;
   if (declared->op != tl::Op::arg_tensor && declared->op != tl::Op::arg_tiled) return;
-  const std::vector<tl::Item>& letters = declared->items("s");
+  const std::vector<tl::Item>& letters = declared->dims();
   for (size_t k = 0; k < letters.size() && k < b.dims.size(); ++k)
     if (letters[k].name.empty())
       continue;

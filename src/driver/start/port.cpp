@@ -61,8 +61,8 @@ bool only_asks_for_the_key(const tl::ExprPtr& e, const tl::Program& kernel) {
 
 // Maps scores, or weights, to what is dropped: where(condition, s, -inf).
 bool is_mask(const tl::Stmt& s) {
-  if (s.op != tl::Op::map_at || s.expr("f")->kind != tl::ExprKind::where) return false;
-  const tl::ExprPtr& dropped = s.expr("f")->args[2];
+  if (s.op != tl::Op::map_at || s.value()->kind != tl::ExprKind::where) return false;
+  const tl::ExprPtr& dropped = s.value()->args[2];
   return dropped->is_name("-inf") ||
          (dropped->kind == tl::ExprKind::real && dropped->text == "0.0");
 }
@@ -81,16 +81,16 @@ bool is_plain(const tl::Program& kernel, Diagnostics& diagnostics) {
     if (!mask && is_mask(s)) mask = &s;
   });
   if (!mask) return true;  // transfer's to refuse
-  const tl::ExprPtr keep = mask->expr("f")->args[0];
+  const tl::ExprPtr keep = mask->value()->args[0];
   if (!only_asks_for_the_key(keep, kernel))
     return refuse(*mask,
                   fmt::format("it keeps a score where {}, and plain attention wherever there "
                               "is a key",
                               tl::print(keep)));
-  const std::string scores = tl::base_name(mask->expr("t"));
+  const std::string scores = tl::base_name(mask->target());
   tl::walk(kernel.body, [&](const tl::Stmt& s) {
     const bool by_place = s.op == tl::Op::map_at || s.op == tl::Op::map_real;
-    if (!other && &s != mask && by_place && tl::base_name(s.expr("t")) == scores) other = &s;
+    if (!other && &s != mask && by_place && tl::base_name(s.target()) == scores) other = &s;
   });
   return !other || refuse(*other, "it changes scores before their softmax");
 }

@@ -34,8 +34,7 @@ std::vector<std::pair<std::string, std::string>> constants_of(const tl::Program&
   std::vector<std::pair<std::string, std::string>> out;
   for (const tl::Stmt& s : program.body)
     if (s.op == tl::Op::param || s.op == tl::Op::toggle)
-      for (const tl::Item& d : s.items("d"))
-        out.emplace_back(d.name, d.expr ? tl::print(d.expr) : "");
+      for (const tl::Item& d : s.names()) out.emplace_back(d.name, d.expr ? tl::print(d.expr) : "");
   return out;
 }
 

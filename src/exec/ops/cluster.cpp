@@ -38,7 +38,7 @@ BarrierUse barrier_in(Machine& m, Agent& a, const Stmt& s, ThreadBlock& block,
 }
 
 bool ctas_agree(Machine& m, const Stmt& s) {
-  const int64_t k = integer_of({m, nullptr, &s}, s.expr("k"));
+  const int64_t k = integer_of({m, nullptr, &s}, s.ctas());
   if (k == m.ctas) return true;
   m.faults.raise("exec.cluster", &s,
                  fmt::format("{} is for {} CTAs, a cluster has {}", cite(s), k, m.ctas));
@@ -47,7 +47,7 @@ bool ctas_agree(Machine& m, const Stmt& s) {
 
 // The launch makes the clusters; the number of this one's CTA.
 Next exec_cluster(Machine&, Agent& a, const Stmt& s) {
-  a.scope()->names[s.word("c")] = Value::integer(a.block->rank);
+  a.scope()->names[s.rank()] = Value::integer(a.block->rank);
   return Next::on;
 }
 

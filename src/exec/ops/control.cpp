@@ -10,16 +10,16 @@ using tl::Stmt;
 
 // ---- who does it
 Next exec_warpgroup(Machine& m, Agent& a, const Stmt& s) {
-  if (integer_of(context(m, a, s), s.expr("k")) != a.warpgroup) return Next::on;
+  if (integer_of(context(m, a, s), s.number()) != a.warpgroup) return Next::on;
   enter(a, s.body, std::make_shared<Scope>(a.scope()));
   return Next::entered;
 }
 
 Next exec_warpgroups(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t me = a.warpgroup - integer_of(context(m, a, s), s.expr("k"));
+  const int64_t me = a.warpgroup - integer_of(context(m, a, s), s.first());
   if (me < 0) return Next::on;
   const ScopePtr scope = std::make_shared<Scope>(a.scope());
-  scope->names[s.word("me")] = Value::integer(me);
+  scope->names[s.me()] = Value::integer(me);
   enter(a, s.body, scope);
   return Next::entered;
 }
@@ -27,7 +27,7 @@ Next exec_warpgroups(Machine& m, Agent& a, const Stmt& s) {
 Next exec_registers_up(Machine&, Agent&, const Stmt&) { return Next::on; }
 
 Next exec_thread(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t warp = integer_of(context(m, a, s), s.expr("k"));
+  const int64_t warp = integer_of(context(m, a, s), s.number());
   if (a.thread >= 0 && a.thread != warp) return Next::on;
   enter(a, s.body, std::make_shared<Scope>(a.scope()));
   a.frames.back().guard = a.thread < 0;
@@ -66,13 +66,12 @@ Next down_loop(Machine& m, Agent& a, const Stmt& s, bool counts) {
   const bool fresh = !a.loops.count(&s);
   Loop& loop = a.loops[&s];
   if (fresh) {
-    loop.n = integer_of(c, s.expr("a"));
+    loop.n = integer_of(c, s.begin());
   } else {
     --loop.n;
-    if (counts) advance_counter(m, a, s, s.word("t"));
+    if (counts) advance_counter(m, a, s, s.counter());
   }
-  return iterate(a, s, loop.n >= integer_of(c, s.expr("b")) && !m.faults.any(),
-                 {{s.word("n"), loop.n}});
+  return iterate(a, s, loop.n >= integer_of(c, s.end()) && !m.faults.any(), {{s.index(), loop.n}});
 }
 
 }  // namespace
@@ -88,22 +87,22 @@ Next exec_range_down(Machine& m, Agent& a, const Stmt& s) { return down_loop(m, 
 Next exec_range(Machine& m, Agent& a, const Stmt& s) {
   Loop& loop = a.loops[&s];
   if (loop.body_done) ++loop.n;
-  const bool more = loop.n < integer_of(context(m, a, s), s.expr("b")) && !m.faults.any();
-  return iterate(a, s, more, {{s.word("r"), loop.n}});
+  const bool more = loop.n < integer_of(context(m, a, s), s.end()) && !m.faults.any();
+  return iterate(a, s, more, {{s.index(), loop.n}});
 }
 
 Next exec_blocks(Machine& m, Agent& a, const Stmt& s) {
   Loop& loop = a.loops[&s];
   if (loop.body_done) ++loop.n;
-  const bool more = loop.n < integer_of(context(m, a, s), s.expr("a")) && !m.faults.any();
-  return iterate(a, s, more, {{s.word("n"), loop.n}});
+  const bool more = loop.n < integer_of(context(m, a, s), s.extent()) && !m.faults.any();
+  return iterate(a, s, more, {{s.index(), loop.n}});
 }
 
 // for b, h, m in grid(B, H, rows): the last index runs fastest.
 Next exec_grid(Machine& m, Agent& a, const Stmt& s) {
   Loop& loop = a.loops[&s];
   if (loop.body_done) ++loop.n;
-  const auto &names = s.items("d"), &extents = s.items("a");
+  const auto &names = s.names(), &extents = s.extents();
   if (names.size() != extents.size()) {
     m.faults.raise("exec.type", &s,
                    fmt::format("{} names for {} extents", names.size(), extents.size()));
@@ -124,10 +123,10 @@ Next exec_grid(Machine& m, Agent& a, const Stmt& s) {
 namespace {
 
 BlockQueue* queue_of(Machine& m, Agent& a, const Stmt& s) {
-  const auto it = a.block->queues.find(s.expr("q")->text);
+  const auto it = a.block->queues.find(s.queue()->text);
   if (it == a.block->queues.end() || !it->second.full.initialised) {
     m.faults.raise(it == a.block->queues.end() ? "exec.name" : "exec.uninitialised", &s,
-                   fmt::format("{} is not a queue that an init names", s.expr("q")->text));
+                   fmt::format("{} is not a queue that an init names", s.queue()->text));
     return nullptr;
   }
   return &it->second;
@@ -151,10 +150,10 @@ Next take_loop(Machine& m, Agent& a, const Stmt& s, int arrivals) {
     return m.faults.any() ? Next::on : block_on(a, s, queue->full.name, state_of(full));
   const int64_t w = queue->values[full.slot];
   if (!may_reach(m, a, s, *a.block->cluster[0])) return Next::on;
-  arrive_at(m, a, s, use_of(a.block->cluster[0]->queues[s.expr("q")->text].free, use), arrivals);
+  arrive_at(m, a, s, use_of(a.block->cluster[0]->queues[s.queue()->text].free, use), arrivals);
   a.loops[&s].use = use;
-  const bool more = w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any();
-  return iterate(a, s, more, {{s.word("u"), use}, {s.word("w"), w}});
+  const bool more = w < integer_of(context(m, a, s), s.count()) && !m.faults.any();
+  return iterate(a, s, more, {{s.use(), use}, {s.index(), w}});
 }
 
 }  // namespace
@@ -164,14 +163,14 @@ Next exec_static_tiles(Machine& m, Agent& a, const Stmt& s) {
   Loop& loop = a.loops[&s];
   if (loop.body_done) ++loop.use;
   const int64_t w = a.block->index / m.ctas + loop.use * m.launch.grid;
-  const bool more = w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any();
-  return iterate(a, s, more, {{s.word("u"), loop.use}, {s.word("w"), w}});
+  const bool more = w < integer_of(context(m, a, s), s.count()) && !m.faults.any();
+  return iterate(a, s, more, {{s.use(), loop.use}, {s.index(), w}});
 }
 
 // One run of it offers one number; CTA 0 offers for its cluster.
 Next exec_schedule_tiles(Machine& m, Agent& a, const Stmt& s) {
   BlockQueue* queue = queue_of(m, a, s);
-  const auto words = m.workspaces.find(s.expr("c")->text);
+  const auto words = m.workspaces.find(s.workspace()->text);
   if (!queue || words == m.workspaces.end() || words->second.size() < 2) {
     m.faults.raise("exec.name", &s, "a queue draws from a workspace of two words");
     return Next::on;
@@ -184,12 +183,12 @@ Next exec_schedule_tiles(Machine& m, Agent& a, const Stmt& s) {
   const int64_t w = loop.use == 0 ? a.block->index / m.ctas : words->second[0]++ + m.launch.grid;
   for (ThreadBlock* cta : a.block->cluster) {
     if (!may_reach(m, a, s, *cta)) return Next::on;
-    BlockQueue& theirs = cta->queues[s.expr("q")->text];
+    BlockQueue& theirs = cta->queues[s.queue()->text];
     theirs.values[free.slot] = w;
     arrive_at(m, a, s, use_of(theirs.full, loop.use), 1);
   }
   ++loop.use;
-  if (w < integer_of(context(m, a, s), s.expr("n")) && !m.faults.any()) return Next::again;
+  if (w < integer_of(context(m, a, s), s.count()) && !m.faults.any()) return Next::again;
   leave_queue(m, words->second);
   a.loops.erase(&s);
   return Next::on;
@@ -202,31 +201,31 @@ Next exec_dynamic_tiles_warp(Machine& m, Agent& a, const Stmt& s) {
 
 // ---- branches and steps
 Next exec_if_(Machine& m, Agent& a, const Stmt& s) {
-  if (!condition_of(context(m, a, s), s.expr("c"))) return Next::on;
+  if (!condition_of(context(m, a, s), s.condition())) return Next::on;
   enter(a, s.body, std::make_shared<Scope>(a.scope()));
   return Next::entered;
 }
 
 Next exec_step(Machine&, Agent& a, const Stmt& s) {
-  a.scope()->names[s.word("n")] = StepClosure{&s, a.scope()};
+  a.scope()->names[s.name()] = StepClosure{&s, a.scope()};
   return Next::on;
 }
 
 Next exec_call(Machine& m, Agent& a, const Stmt& s) {
-  Binding* b = a.scope()->find(s.word("n"));
+  Binding* b = a.scope()->find(s.name());
   StepClosure* closure = b ? std::get_if<StepClosure>(b) : nullptr;
   const ScopePtr outer = closure ? closure->scope.lock() : nullptr;
-  if (!outer || closure->step->items("ps").size() != s.items("a").size()) {
+  if (!outer || closure->step->params().size() != s.arguments().size()) {
     m.faults.raise("exec.name", &s,
-                   outer ? fmt::format("{} takes {} values and is given {}", s.word("n"),
-                                       closure->step->items("ps").size(), s.items("a").size())
-                         : fmt::format("{} is not a step", s.word("n")));
+                   outer ? fmt::format("{} takes {} values and is given {}", s.name(),
+                                       closure->step->params().size(), s.arguments().size())
+                         : fmt::format("{} is not a step", s.name()));
     return Next::on;
   }
   const Stmt& step = *closure->step;
   const ScopePtr scope = std::make_shared<Scope>(outer);
-  for (size_t k = 0; k < s.items("a").size(); ++k)
-    scope->names[step.items("ps")[k].name] = evaluate(context(m, a, s), s.items("a")[k].expr);
+  for (size_t k = 0; k < s.arguments().size(); ++k)
+    scope->names[step.params()[k].name] = evaluate(context(m, a, s), s.arguments()[k].expr);
   enter(a, step.body, scope);
   return Next::entered;
 }
@@ -237,7 +236,7 @@ Next exec_return_(Machine& m, Agent&, const Stmt& s) {
 }
 
 Next exec_count(Machine& m, Agent& a, const Stmt& s) {
-  advance_counter(m, a, s, s.word("t"));
+  advance_counter(m, a, s, s.counter());
   return Next::on;
 }
 

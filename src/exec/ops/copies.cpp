@@ -23,7 +23,7 @@ struct Coordinates {
 
 // tensor[b, h, r] of a copy: batch and head must exist, the row must not be negative.
 Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
-  const std::string name = word_of(s, "m");
+  const std::string name = word_of(s, tl::Hole::tensor);
   const auto it = m.tensors.find(name);
   if (it == m.tensors.end() || it->second.writes != writes || it->second.data.rank() < 3) {
     m.faults.raise("exec.name", &s,
@@ -31,9 +31,9 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
     return {};
   }
   const Context c = context(m, a, s);
-  Coordinates at{&it->second, name, integer_of(c, s.expr("b")), integer_of(c, s.expr("h")),
-                 integer_of(c, s.expr("r"))};
-  if (s.has("j")) at.column = integer_of(c, s.expr("j"));
+  Coordinates at{&it->second, name, integer_of(c, s.batch()), integer_of(c, s.head()),
+                 integer_of(c, s.row())};
+  if (s.has(tl::Hole::column)) at.column = integer_of(c, s.column());
   const auto& shape = it->second.data.shape;
   if (at.batch < 0 || at.batch >= shape[0] || at.head < 0 || at.head >= shape[1] || at.row < 0 ||
       at.column < 0 || at.column % 8 != 0) {
@@ -116,8 +116,8 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
   TileCopy copy{from.tensor,
                 {true, from.name, from.batch, from.head, from.row},
-                shared_of(m, a, s, "d"),
-                barrier_of(m, a, s, "bar"),
+                shared_of(m, a, s, tl::Hole::dst),
+                barrier_of(m, a, s, tl::Hole::barrier),
                 0};
   const auto refuse = [&](const char* code, const std::string& message) {
     if (!message.empty()) m.faults.raise(code, &s, message);
@@ -127,7 +127,7 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   if (!from.tensor || !copy.to.slot || !copy.full.barriers) return refuse("", "");
   const Tile& tile = copy.to.slot->tile;
   const Tensor& t = from.tensor->data;
-  const bool whole_rows = !s.has("j");
+  const bool whole_rows = !s.has(tl::Hole::column);
   if (!whole_rows) copy.column = from.column;
   if (t.rank() != 4 || (whole_rows && t.shape[3] != tile.columns) || t.dtype != tile.dtype)
     return refuse("exec.shape",
@@ -138,14 +138,14 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   return copy;
 }
 
-TileCopy warpgroup_copy_of(Machine& m, Agent& a, const Stmt& s, std::string_view tile, bool out) {
+TileCopy warpgroup_copy_of(Machine& m, Agent& a, const Stmt& s, tl::Hole tile, bool out) {
   const Coordinates at = coordinates_of(m, a, s, out);
   TileCopy copy{at.tensor,
                 {true, at.name, at.batch, at.head, at.row},
                 shared_of(m, a, s, tile),
                 {},
                 at.column};
-  const bool whole_rows = !s.has("j");
+  const bool whole_rows = !s.has(tl::Hole::column);
   if (!at.tensor || !copy.to.slot) {
     copy.to.slot = nullptr;
     return copy;
@@ -232,7 +232,7 @@ Next exec_tma_load_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_l
 Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates to = coordinates_of(m, a, s, true);
   if (!to.tensor) return Next::on;
-  SharedSlot* slot = readable_of(m, a, s, "s");
+  SharedSlot* slot = readable_of(m, a, s, tl::Hole::src);
   if (!slot) return Next::on;
   if (!a.guarded() && a.thread < 0) {
     m.faults.raise("exec.sync", &s,
@@ -247,7 +247,7 @@ Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
   }
   const Tile& tile = slot->tile;
   const auto& shape = to.tensor->data.shape;
-  const bool whole_rows = !s.has("j");
+  const bool whole_rows = !s.has(tl::Hole::column);
   if (shape.size() != 4 || (whole_rows && shape[3] > tile.columns)) {
     m.faults.raise("exec.shape", &s,
                    fmt::format("{} does not have rows of {}", to.name, tile.columns));
@@ -267,8 +267,8 @@ Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
 Next exec_tma_store_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_store(m, a, s); }
 
 Next exec_load(Machine& m, Agent& a, const Stmt& s) {
-  const SharedSlot* from = readable_of(m, a, s, "s");
-  const auto to = tile_of(m, a, s, "d", Role::operand, false);
+  const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
+  const auto to = tile_of(m, a, s, tl::Hole::dst, Role::operand, false);
   if (!from || !to || !same_shape(m, s, from->tile, *to)) return Next::on;
   to->x = from->tile.x;
   to->e = from->tile.e;
@@ -293,8 +293,8 @@ void stored(Agent& a, const Stmt& s, SharedSlot& slot, bool published) {
 
 // To columns `column` ... of a tile, which keeps what it has in the others.
 Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
-  const auto from = tile_of(m, a, s, "s", Role::accumulator, true);
-  const SharedUse to = shared_of(m, a, s, "d");
+  const auto from = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
+  const SharedUse to = shared_of(m, a, s, tl::Hole::dst);
   if (!from || !to.slot || !may_fill(m, s, *to.slot)) return Next::on;
   Tile& tile = to.slot->tile;
   if (!columns_are_panels(m, s, tile, column, from->columns)) return Next::on;
@@ -320,13 +320,13 @@ Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
 
 Next exec_store(Machine& m, Agent& a, const Stmt& s) { return store_at(m, a, s, 0); }
 Next exec_store_columns(Machine& m, Agent& a, const Stmt& s) {
-  return store_at(m, a, s, integer_of(context(m, a, s), s.expr("j")));
+  return store_at(m, a, s, integer_of(context(m, a, s), s.column()));
 }
 
 // No other engine reads a row ring, so nothing has to be published.
 Next exec_put_rows(Machine& m, Agent& a, const Stmt& s) {
-  const auto from = row_of(m, a, s, "s", true);
-  const SharedUse to = shared_of(m, a, s, "d");
+  const auto from = row_of(m, a, s, tl::Hole::src, true);
+  const SharedUse to = shared_of(m, a, s, tl::Hole::dst);
   if (!from || !to.slot || m.faults.any()) return Next::on;
   if (from->rows != to.slot->tile.rows || from->lanes != 1) {
     m.faults.raise(
@@ -342,10 +342,10 @@ Next exec_put_rows(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
-  const SharedUse at = shared_of(m, a, s, "s");
-  const auto to = row_of(m, a, s, "d", false);
+  const SharedUse at = shared_of(m, a, s, tl::Hole::src);
+  const auto to = row_of(m, a, s, tl::Hole::dst, false);
   if (!at.slot || !to || m.faults.any()) return Next::on;
-  const SharedSlot* from = readable_of(m, a, s, "s");
+  const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
   if (!from) return Next::on;
   if (from->use != at.use || from->tile.rows != to->rows || to->lanes != 1) {
     m.faults.raise(from->use != at.use ? "exec.stale" : "exec.shape", &s,
@@ -360,7 +360,7 @@ Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {
-  const auto from = row_of(m, a, s, "s", true);
+  const auto from = row_of(m, a, s, tl::Hole::src, true);
   const Coordinates to = coordinates_of(m, a, s, true);
   if (!from || !to.tensor) return Next::on;
   if (to.tensor->data.rank() != 3 || from->lanes != 1) {
@@ -376,7 +376,7 @@ Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_store_line(Machine& m, Agent& a, const Stmt& s) {
-  const auto from = line_of(m, a, s, "s", true);
+  const auto from = line_of(m, a, s, tl::Hole::src, true);
   const Coordinates to = coordinates_of(m, a, s, true);
   if (!from || !to.tensor) return Next::on;
   const std::vector<int64_t>& shape = to.tensor->data.shape;
@@ -393,8 +393,8 @@ Next exec_store_line(Machine& m, Agent& a, const Stmt& s) {
 
 // From accumulator to operand, rounding to the element type.
 Next exec_to_operand(Machine& m, Agent& a, const Stmt& s) {
-  const auto from = tile_of(m, a, s, "s", Role::accumulator, true);
-  const auto to = tile_of(m, a, s, "p", Role::operand, false);
+  const auto from = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
+  const auto to = tile_of(m, a, s, tl::Hole::dst, Role::operand, false);
   if (!from || !to || !same_shape(m, s, *from, *to)) return Next::on;
   for (int k = 0; k < to->rows * to->columns; ++k) store_element(*to, k, *from, k);
   to->of_rows = from->of_rows;

@@ -21,14 +21,14 @@ using tl::Item;
 using tl::Stmt;
 
 Next exec_line(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t columns = integer_of(context(m, a, s), s.expr("c"));
+  const int64_t columns = integer_of(context(m, a, s), s.columns());
   if (m.faults.any()) return Next::on;
   if (columns < 8 || columns % 8) {
     m.faults.raise("exec.shape", &s, fmt::format("a line of {} columns", columns));
     return Next::on;
   }
-  const std::string& type = s.word("t");
-  for (const Item& d : s.items("d")) {
+  const std::string& type = s.type();
+  for (const Item& d : s.names()) {
     const auto line = std::make_shared<Row>(int(columns), 1, m.algebra);
     line->column = line->line = true;
     line->dtype = type == "real"   ? Dtype::f32
@@ -40,8 +40,7 @@ Next exec_line(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-std::shared_ptr<Row> line_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole,
-                             bool defined) {
+std::shared_ptr<Row> line_of(Machine& m, Agent& a, const Stmt& s, tl::Hole hole, bool defined) {
   const std::string name = word_of(s, hole);
   Binding* b = a.scope()->find(name);
   const auto* found = b ? std::get_if<std::shared_ptr<Row>>(b) : nullptr;
@@ -63,7 +62,7 @@ constexpr int kLineWarps = 4, kLineLanes = 32, kLineNeighbours = 8;
 
 // The body at every column becomes the line.
 Next set_line_to_body(Machine& m, Agent& a, const Stmt& s) {
-  const auto line = line_of(m, a, s, "t", false);
+  const auto line = line_of(m, a, s, tl::Hole::target, false);
   if (!line) return Next::on;
   const Columns columns = run_columns(context(m, a, s), line->rows);
   if (m.faults.any()) return Next::on;
@@ -108,7 +107,7 @@ Next exec_set_line(Machine& m, Agent& a, const Stmt& s) { return set_line_to_bod
 Next exec_map_line(Machine& m, Agent& a, const Stmt& s) { return set_line_to_body(m, a, s); }
 
 Next exec_sum_line(Machine& m, Agent& a, const Stmt& s) {
-  const int width = line_columns(a, s.expr("f"));
+  const int width = line_columns(a, s.value());
   if (width == 0) {
     m.faults.raise("exec.shape", &s, fmt::format("{} reads no line", cite(s)));
     return Next::on;
@@ -116,12 +115,12 @@ Next exec_sum_line(Machine& m, Agent& a, const Stmt& s) {
   const Columns columns = run_columns(context(m, a, s), width);
   if (m.faults.any()) return Next::on;
   if (!m.algebra) {
-    a.scope()->names[s.word("d")] = Value::real(line_total(columns.x));
+    a.scope()->names[s.names().front().name] = Value::real(line_total(columns.x));
     return Next::on;
   }
   exact::Element total;
   for (const exact::Element& e : columns.e) total = m.algebra->add(total, e);
-  a.scope()->names[s.word("d")] = Value::real(total);
+  a.scope()->names[s.names().front().name] = Value::real(total);
   return Next::on;
 }
 

@@ -14,18 +14,18 @@ namespace kw::exec {
 using tl::Stmt;
 
 Next exec_fill(Machine& m, Agent& a, const Stmt& s) {
-  const Value v = real_of(context(m, a, s), s.expr("v"));
+  const Value v = real_of(context(m, a, s), s.value());
   const auto fill = [&](auto& to) {
     std::fill(to.x.begin(), to.x.end(), static_cast<float>(v.x));
     std::fill(to.e.begin(), to.e.end(), v.e);
     to.defined = true;
   };
-  Binding* b = a.scope()->find(word_of(s, "t"));
+  Binding* b = a.scope()->find(word_of(s, tl::Hole::target));
   if (b && std::holds_alternative<std::shared_ptr<Row>>(*b)) {
     fill(*std::get<std::shared_ptr<Row>>(*b));
     return Next::on;
   }
-  const auto tile = tile_of(m, a, s, "t", Role::accumulator, false);
+  const auto tile = tile_of(m, a, s, tl::Hole::target, Role::accumulator, false);
   if (!tile) return Next::on;
   fill(*tile);
   tile->of_rows = tile->of_columns = {};
@@ -62,30 +62,30 @@ bool drops(const tl::ExprPtr& body) {
 }
 
 Next placed_map(Machine& m, Agent& a, const Stmt& s, bool real) {
-  const auto tile = tile_of(m, a, s, "t", Role::accumulator, true);
+  const auto tile = tile_of(m, a, s, tl::Hole::target, Role::accumulator, true);
   if (!tile) return Next::on;
   const Context c = context(m, a, s);
-  const Origin at{integer_of(c, s.expr("i0")), integer_of(c, s.expr("j0")), real};
+  const Origin at{integer_of(c, s.i0()), integer_of(c, s.j0()), real};
   if (m.faults.any() || !is_true_origin(m, s, *tile, at)) return Next::on;
-  run_map(m, a, s, *tile, word_of(s, "t"), at);
-  if (drops(s.expr("f"))) tile->masked = true;
+  run_map(m, a, s, *tile, word_of(s, tl::Hole::target), at);
+  if (drops(s.value())) tile->masked = true;
   return Next::on;
 }
 
 }  // namespace
 
 Next exec_map(Machine& m, Agent& a, const Stmt& s) {
-  const auto tile = tile_of(m, a, s, "t", Role::accumulator, true);
+  const auto tile = tile_of(m, a, s, tl::Hole::target, Role::accumulator, true);
   if (!tile) return Next::on;
-  run_map(m, a, s, *tile, word_of(s, "t"), std::nullopt);
+  run_map(m, a, s, *tile, word_of(s, tl::Hole::target), std::nullopt);
   return Next::on;
 }
 Next exec_map_at(Machine& m, Agent& a, const Stmt& s) { return placed_map(m, a, s, false); }
 Next exec_map_real(Machine& m, Agent& a, const Stmt& s) { return placed_map(m, a, s, true); }
 
 Next exec_map_rows(Machine& m, Agent& a, const Stmt& s) {
-  const auto row = row_of(m, a, s, "t", true);
-  if (row) run_row_map(m, a, s, *row, word_of(s, "t"));
+  const auto row = row_of(m, a, s, tl::Hole::target, true);
+  if (row) run_row_map(m, a, s, *row, word_of(s, tl::Hole::target));
   return Next::on;
 }
 
@@ -93,18 +93,19 @@ namespace {
 // The coordinate of the vector's first element: of a diagonal vector that of the last row and the
 // first column.
 int64_t first_of(const Context& c, const Stmt& s, const Row& v) {
-  if (s.op == tl::Op::set_rows) return integer_of(c, s.expr("i0"));
-  const int64_t j0 = integer_of(c, s.expr("j0"));
-  return v.tile_rows ? j0 - (integer_of(c, s.expr("i0")) + v.tile_rows - 1) : j0;
+  if (s.op == tl::Op::set_rows) return integer_of(c, s.i0());
+  const int64_t j0 = integer_of(c, s.j0());
+  return v.tile_rows ? j0 - (integer_of(c, s.i0()) + v.tile_rows - 1) : j0;
 }
 
 Next set_vector(Machine& m, Agent& a, const Stmt& s, const char* coordinate) {
-  const auto vector = row_of(m, a, s, "t", false);
+  const auto vector = row_of(m, a, s, tl::Hole::target, false);
   if (!vector || m.faults.any()) return Next::on;
   if (vector->lanes != 1 || vector->column != (s.op == tl::Op::set_columns) ||
       (vector->tile_rows > 0) != (s.op == tl::Op::set_diagonals)) {
     m.faults.raise("exec.name", &s,
-                   fmt::format("{} sets another kind of vector than {}", cite(s), word_of(s, "t")));
+                   fmt::format("{} sets another kind of vector than {}", cite(s),
+                               word_of(s, tl::Hole::target)));
     return Next::on;
   }
   const int64_t first = first_of(context(m, a, s), s, *vector);
@@ -122,10 +123,10 @@ Next exec_set_diagonals(Machine& m, Agent& a, const Stmt& s) { return set_vector
 // Where the tile lies is nobody's but the statement's to say: the scores that a map adds it to have
 // their own origin, and a wrong one shows in the values.
 Next exec_set_tile(Machine& m, Agent& a, const Stmt& s) {
-  const auto tile = tile_of(m, a, s, "t", Role::operand, false);
+  const auto tile = tile_of(m, a, s, tl::Hole::target, Role::operand, false);
   if (!tile) return Next::on;
   const Context c = context(m, a, s);
-  const Origin at{integer_of(c, s.expr("i0")), integer_of(c, s.expr("j0")), false};
+  const Origin at{integer_of(c, s.i0()), integer_of(c, s.j0()), false};
   if (m.faults.any()) return Next::on;
   run_map(m, a, s, *tile, "", at);
   tile->defined = true;

@@ -17,13 +17,13 @@ Next exec_let(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_var(Machine& m, Agent& a, const Stmt& s) {
-  for (const Item& d : s.items("d"))
+  for (const Item& d : s.names())
     a.scope()->names[d.name] = Value::integer(integer_of(context(m, a, s), d.expr));
   return Next::on;
 }
 
 Next exec_flag(Machine&, Agent& a, const Stmt& s) {
-  a.scope()->names[s.word("d")] = Flag{};
+  a.scope()->names[s.names().front().name] = Flag{};
   return Next::on;
 }
 
@@ -31,18 +31,18 @@ namespace {
 
 Next declare_register(Machine& m, Agent& a, const Stmt& s, Role role) {
   const Context c = context(m, a, s);
-  const std::string& type = s.word("t");
+  const std::string& type = s.type();
   const Dtype dtype = type == "real"   ? Dtype::f32
                       : type == "bf16" ? Dtype::bf16
                       : type == "f16"  ? Dtype::f16
                       : type == "bool" ? Dtype::boolean
                                        : m.element;
-  const int64_t rows = integer_of(c, s.expr("r")), columns = integer_of(c, s.expr("c"));
+  const int64_t rows = integer_of(c, s.rows()), columns = integer_of(c, s.columns());
   if (rows < 1 || columns < 8 || columns % 8 != 0) {
     m.faults.raise("exec.shape", &s, fmt::format("a register tile of {} x {}", rows, columns));
     return Next::on;
   }
-  for (const Item& d : s.items("d"))
+  for (const Item& d : s.names())
     a.scope()->names[d.name] =
         std::make_shared<Tile>(role, dtype, int(rows), int(columns), m.algebra);
   return Next::on;
@@ -81,14 +81,14 @@ Next exec_operand(Machine& m, Agent& a, const Stmt& s) {
 
 namespace {
 std::shared_ptr<Row> vector_of(Machine& m, const Stmt& s, int64_t count) {
-  if (s.word("t") == "i32") return std::make_shared<Row>(int(count));
+  if (s.type() == "i32") return std::make_shared<Row>(int(count));
   return std::make_shared<Row>(int(count), 1, m.algebra);
 }
 }  // namespace
 
 Next exec_column(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t columns = integer_of(context(m, a, s), s.expr("c"));
-  for (const Item& d : s.items("d")) {
+  const int64_t columns = integer_of(context(m, a, s), s.columns());
+  for (const Item& d : s.names()) {
     if (columns < 1 || m.faults.any()) break;
     const auto column = vector_of(m, s, columns);
     column->column = true;
@@ -99,8 +99,8 @@ Next exec_column(Machine& m, Agent& a, const Stmt& s) {
 
 Next exec_diagonal(Machine& m, Agent& a, const Stmt& s) {
   const Context c = context(m, a, s);
-  const int64_t rows = integer_of(c, s.expr("r")), columns = integer_of(c, s.expr("c"));
-  for (const Item& d : s.items("d")) {
+  const int64_t rows = integer_of(c, s.rows()), columns = integer_of(c, s.columns());
+  for (const Item& d : s.names()) {
     if (rows < 1 || columns < 1 || m.faults.any()) break;
     const auto diagonal = vector_of(m, s, rows + columns - 1);
     diagonal->tile_rows = int(rows);
@@ -110,8 +110,8 @@ Next exec_diagonal(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_row(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t rows = integer_of(context(m, a, s), s.expr("r"));
-  for (const Item& d : s.items("d")) {
+  const int64_t rows = integer_of(context(m, a, s), s.rows());
+  for (const Item& d : s.names()) {
     if (rows < 1 || m.faults.any()) break;
     const auto row = vector_of(m, s, rows);
     if (d.expr) initialise(m, a, s, *row, d.expr);
@@ -121,8 +121,8 @@ Next exec_row(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_lane_sum(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t rows = integer_of(context(m, a, s), s.expr("r"));
-  for (const Item& d : s.items("d")) {
+  const int64_t rows = integer_of(context(m, a, s), s.rows());
+  for (const Item& d : s.names()) {
     if (rows < 1 || m.faults.any()) break;
     a.scope()->names[d.name] = std::make_shared<Row>(int(rows), 4, m.algebra);
   }
@@ -130,7 +130,7 @@ Next exec_lane_sum(Machine& m, Agent& a, const Stmt& s) {
 }
 
 // ---- reaching them
-std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole, Role role,
+std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const Stmt& s, tl::Hole hole, Role role,
                               bool defined) {
   const std::string name = word_of(s, hole);
   Binding* b = a.scope()->find(name);
@@ -167,8 +167,7 @@ std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const Stmt& s, std::string_v
   return *found;
 }
 
-std::shared_ptr<Row> row_of(Machine& m, Agent& a, const Stmt& s, std::string_view hole,
-                            bool defined) {
+std::shared_ptr<Row> row_of(Machine& m, Agent& a, const Stmt& s, tl::Hole hole, bool defined) {
   const std::string name = word_of(s, hole);
   Binding* b = a.scope()->find(name);
   const auto* found = b ? std::get_if<std::shared_ptr<Row>>(b) : nullptr;

@@ -102,7 +102,7 @@ void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, boo
 void record(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
   if (!a.of_rows.known || !b.of_rows.known) return;
   // Warpgroups may each have some of the output's columns.
-  std::string into = tl::base_name(s.expr("c"));
+  std::string into = tl::base_name(s.acc());
   if (b.of_columns.known && b.of_columns.first > 0)
     into += fmt::format(" from column {}", b.of_columns.first);
   m.outcome.contractions.push_back({a.of_rows, b.of_rows, a.rows, b.rows, a.masked, into});
@@ -116,16 +116,16 @@ struct Operands {
 
 // reads is empty after a fault.
 Operands operands_of(Machine& m, Agent& agent, const Stmt& s, bool adds) {
-  Operands o{tile_of(m, agent, s, "c", Role::accumulator, adds), nullptr, nullptr, {}};
+  Operands o{tile_of(m, agent, s, tl::Hole::acc, Role::accumulator, adds), nullptr, nullptr, {}};
   // A register tile is a name alone; a shared one is a name, or a use of it: q_s[me][u].
-  const tl::Expr* named = s.expr("a").get();
+  const tl::Expr* named = s.a().get();
   while (named->kind == tl::ExprKind::index) named = named->args[0].get();
   const bool shared = agent.block->arrays.count(named->text) > 0;
-  SharedSlot* left = shared && o.c ? readable_of(m, agent, s, "a") : nullptr;
+  SharedSlot* left = shared && o.c ? readable_of(m, agent, s, tl::Hole::a) : nullptr;
   if (left) o.a = &left->tile;
-  if (!shared && o.c) o.operand = tile_of(m, agent, s, "a", Role::operand, true);
+  if (!shared && o.c) o.operand = tile_of(m, agent, s, tl::Hole::a, Role::operand, true);
   if (o.operand) o.a = o.operand.get();
-  SharedSlot* right = o.a ? readable_of(m, agent, s, "b") : nullptr;
+  SharedSlot* right = o.a ? readable_of(m, agent, s, tl::Hole::b) : nullptr;
   if (right && left) o.reads.push_back(left);
   if (right) o.reads.push_back(right);
   return o;
@@ -152,7 +152,7 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
 // Some columns of a tile.
 std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t,
                                int columns) {
-  const int64_t from = integer_of(context(m, agent, s), s.expr("j"));
+  const int64_t from = integer_of(context(m, agent, s), s.column());
   if (!columns_are_panels(m, s, t, from, columns)) return std::nullopt;
   Tile part(t.role, t.dtype, t.rows, columns, m.algebra);
   for (int r = 0; r < t.rows; ++r) {
@@ -178,7 +178,7 @@ Next product(Machine& m, Agent& agent, const Stmt& s) {
   if (o.reads.empty()) return Next::on;
   const Tile& whole = o.reads.back()->tile;
   std::optional<Tile> part;
-  if (s.has("j")) part = columns_of(m, agent, s, whole, o.c->columns);
+  if (s.has(tl::Hole::column)) part = columns_of(m, agent, s, whole, o.c->columns);
   if (m.faults.any()) return Next::on;
   const Tile& b = part ? *part : whole;
   if (!fits(m, s, *o.c, *o.a, b, transpose) || !contracts_alike(m, s, *o.a, b, transpose))

@@ -59,8 +59,8 @@ bool online_max(const Tile& scores, float slack, float scale, Row& reference, Ro
 }  // namespace
 
 Next exec_row_max(Machine& m, Agent& a, const Stmt& s) {
-  const auto row = row_of(m, a, s, "m", true);
-  const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
+  const auto row = row_of(m, a, s, tl::Hole::max, true);
+  const auto tile = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
   if (!row || !tile || !fits(m, s, *row, *tile, 1)) return Next::on;
   if (m.algebra) {
     exact_row_max(m, *tile, *row);
@@ -71,8 +71,8 @@ Next exec_row_max(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
-  const auto row = row_of(m, a, s, "l", true);
-  const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
+  const auto row = row_of(m, a, s, tl::Hole::sum, true);
+  const auto tile = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
   if (!row || !tile || !fits(m, s, *row, *tile, 4)) return Next::on;
   row->of = Seen(tile->scores);
   if (m.algebra) {
@@ -96,16 +96,16 @@ Next exec_row_sum(Machine& m, Agent& a, const Stmt& s) {
 namespace {
 // Null: a fault was reported.
 Flag* flag_of(Machine& m, Agent& a, const Stmt& s) {
-  Binding* flag = a.scope()->find(s.word("f"));
+  Binding* flag = a.scope()->find(s.flag());
   if (flag && std::holds_alternative<Flag>(*flag)) return &std::get<Flag>(*flag);
-  m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.word("f")));
+  m.faults.raise("exec.name", &s, fmt::format("{} is not a flag", s.flag()));
   return nullptr;
 }
 }  // namespace
 
 Next exec_add(Machine& m, Agent& a, const Stmt& s) {
-  const auto sum = row_of(m, a, s, "l", true);
-  const auto more = row_of(m, a, s, "p", true);
+  const auto sum = row_of(m, a, s, tl::Hole::sum, true);
+  const auto more = row_of(m, a, s, tl::Hole::part, true);
   if (!sum || !more) return Next::on;
   if (sum->rows != more->rows || sum->lanes != 4 || more->lanes != 4) {
     m.faults.raise(
@@ -121,9 +121,9 @@ Next exec_add(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_any_exceeds(Machine& m, Agent& a, const Stmt& s) {
-  const auto reference = row_of(m, a, s, "m", true);
-  const auto share = row_of(m, a, s, "l", true);
-  const float limit = float(real_of(context(m, a, s), s.expr("k")).x);
+  const auto reference = row_of(m, a, s, tl::Hole::max, true);
+  const auto share = row_of(m, a, s, tl::Hole::sum, true);
+  const float limit = float(real_of(context(m, a, s), s.threshold()).x);
   Flag* flag = flag_of(m, a, s);
   if (m.faults.any()) return Next::on;
   if (reference->rows != share->rows || reference->lanes != 1 || share->lanes != 4) {
@@ -143,8 +143,8 @@ Next exec_any_exceeds(Machine& m, Agent& a, const Stmt& s) {
 
 // A flag of no scores: whoever asks what was raised has been told the factor.
 Next exec_any_differs(Machine& m, Agent& a, const Stmt& s) {
-  const auto row = row_of(m, a, s, "m", true);
-  const Value value = real_of(context(m, a, s), s.expr("k"));
+  const auto row = row_of(m, a, s, tl::Hole::src, true);
+  const Value value = real_of(context(m, a, s), s.threshold());
   Flag* flag = flag_of(m, a, s);
   if (m.faults.any() || !row) return Next::on;
   bool other = false;
@@ -157,11 +157,11 @@ Next exec_any_differs(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_online_max(Machine& m, Agent& a, const Stmt& s) {
-  const auto reference = row_of(m, a, s, "m", true);
-  const auto factor = row_of(m, a, s, "r", false);
-  const auto tile = tile_of(m, a, s, "s", Role::accumulator, true);
+  const auto reference = row_of(m, a, s, tl::Hole::max, true);
+  const auto factor = row_of(m, a, s, tl::Hole::alpha, false);
+  const auto tile = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
   const Context c = context(m, a, s);
-  const Value slack = real_of(c, s.expr("k")), scale = real_of(c, s.expr("e"));
+  const Value slack = real_of(c, s.threshold()), scale = real_of(c, s.scale());
   Flag* flag = flag_of(m, a, s);
   if (m.faults.any() || !fits(m, s, *reference, *tile, 1) || !fits(m, s, *factor, *tile, 1))
     return Next::on;

@@ -13,7 +13,7 @@ using tl::Stmt;
 // Every agent runs it; the first of its CTA makes the barriers ready.
 Next exec_init(Machine& m, Agent& a, const Stmt& s) {
   a.met = false;
-  for (const Item& item : s.items("a")) {
+  for (const Item& item : s.barriers()) {
     const std::string& name = item.expr->text;
     if (const auto b = a.block->barriers.find(name); b != a.block->barriers.end())
       b->second.initialised = true;
@@ -26,19 +26,19 @@ Next exec_init(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_wait(Machine& m, Agent& a, const Stmt& s) {
-  const BarrierUse b = barrier_of(m, a, s, "b");
+  const BarrierUse b = barrier_of(m, a, s, tl::Hole::barrier);
   if (!b.barriers || passed(m, a, s, b) || m.faults.any()) return Next::on;
   return block_on(a, s, b.barriers->name, state_of(b));
 }
 
 Next exec_wait_free(Machine& m, Agent& a, const Stmt& s) {
-  const BarrierUse b = barrier_of(m, a, s, "b");
+  const BarrierUse b = barrier_of(m, a, s, tl::Hole::barrier);
   if (!b.barriers || is_free(m, a, s, b) || m.faults.any()) return Next::on;
   return block_on(a, s, b.barriers->name, state_of(b));
 }
 
 Next exec_arrive(Machine& m, Agent& a, const Stmt& s) {
-  const BarrierUse b = barrier_of(m, a, s, "b");
+  const BarrierUse b = barrier_of(m, a, s, tl::Hole::barrier);
   if (!b.barriers) return Next::on;
   if (!b.barriers->in_cluster) {
     std::erase_if(a.stored, [&](const SharedSlot* slot) {
@@ -94,18 +94,18 @@ Next sync_named(Machine& m, Agent& a, const Stmt& s, int64_t id, int threads) {
 }
 
 Next exec_sync_warpgroup(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t w = integer_of(context(m, a, s), s.expr("w"));
+  const int64_t w = integer_of(context(m, a, s), s.warpgroup());
   if (!m.faults.any() && !a.turn) publish_at_sync(a);
   return m.faults.any() ? Next::on : sync_named(m, a, s, 8 + w, 128);
 }
 
 Next exec_order_wait(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t w = integer_of(context(m, a, s), s.expr("w"));
+  const int64_t w = integer_of(context(m, a, s), s.warpgroup());
   return m.faults.any() ? Next::on : sync_named(m, a, s, 1 + w, 256);
 }
 
 Next exec_order_arrive(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t w = integer_of(context(m, a, s), s.expr("w"));
+  const int64_t w = integer_of(context(m, a, s), s.warpgroup());
   if (a.thread >= 0 || a.guarded())
     m.faults.raise("exec.sync", &s, fmt::format("{} is run by one thread", cite(s)));
   if (!m.faults.any()) arrive_named(a.block->named[1 + w], s, 256);
@@ -131,7 +131,7 @@ void complete_all_but(Agent& a, int64_t pending) {
 
 // Accumulators stay in flight until a wgmma_wait names them.
 Next exec_wgmma_wait_group(Machine& m, Agent& a, const Stmt& s) {
-  complete_all_but(a, integer_of(context(m, a, s), s.expr("n")));
+  complete_all_but(a, integer_of(context(m, a, s), s.pending()));
   for (Product& p : a.products)
     if (p.complete && p.operand) {
       --p.operand->in_flight;
@@ -141,8 +141,8 @@ Next exec_wgmma_wait_group(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next exec_wgmma_wait(Machine& m, Agent& a, const Stmt& s) {
-  const int64_t pending = integer_of(context(m, a, s), s.expr("n"));
-  const std::string name = word_of(s, "a");
+  const int64_t pending = integer_of(context(m, a, s), s.pending());
+  const std::string name = word_of(s, tl::Hole::acc);
   Binding* b = a.scope()->find(name);
   const auto* tile = b ? std::get_if<std::shared_ptr<Tile>>(b) : nullptr;
   if (!tile) {

@@ -19,10 +19,10 @@ namespace {
 // This warpgroup's part of a tile, as cp_async and copy_in bring it; null after a fault. The first
 // of the copiers opens the slot; those that follow must mean the same.
 SharedSlot* bring_part(Machine& m, Agent& a, const Stmt& s) {
-  const TileCopy copy = warpgroup_copy_of(m, a, s, "d", false);
+  const TileCopy copy = warpgroup_copy_of(m, a, s, tl::Hole::dst, false);
   if (!copy.to.slot) return nullptr;
   SharedSlot& slot = *copy.to.slot;
-  const int64_t by = integer_of(context(m, a, s), s.expr("k"));
+  const int64_t by = integer_of(context(m, a, s), s.by());
   const uint32_t mine = 1u << (by == 1 ? 0 : a.warpgroup);
   const bool opens = slot.copied == slot.copiers || (slot.opened & mine);
   if (opens) {
@@ -66,9 +66,9 @@ Next copy_at_once(Machine& m, Agent& a, const Stmt& s) {
 }
 
 Next copy_back(Machine& m, Agent& a, const Stmt& s) {
-  const TileCopy copy = warpgroup_copy_of(m, a, s, "s", true);
-  if (!copy.to.slot || !readable_of(m, a, s, "s")) return Next::on;
-  write_rows(m, a, s, copy, integer_of(context(m, a, s), s.expr("k")));
+  const TileCopy copy = warpgroup_copy_of(m, a, s, tl::Hole::src, true);
+  if (!copy.to.slot || !readable_of(m, a, s, tl::Hole::src)) return Next::on;
+  write_rows(m, a, s, copy, integer_of(context(m, a, s), s.by()));
   return Next::on;
 }
 
@@ -84,16 +84,16 @@ Next exec_copy_tile_in(Machine& m, Agent& a, const Stmt& s) { return copy_at_onc
 
 // A warpgroup reads what it has brought itself, after its own wait: nobody else need have come.
 Next exec_upcast(Machine& m, Agent& a, const Stmt& s) {
-  const SharedUse from = shared_of(m, a, s, "s"), to = shared_of(m, a, s, "d");
+  const SharedUse from = shared_of(m, a, s, tl::Hole::src), to = shared_of(m, a, s, tl::Hole::dst);
   if (!from.slot || !to.slot) return Next::on;
-  const int64_t by = integer_of(context(m, a, s), s.expr("k"));
+  const int64_t by = integer_of(context(m, a, s), s.by());
   SharedSlot &raw = *from.slot, &slot = *to.slot;
   const uint32_t all = by == 1 ? 1 : (1u << by) - 1, mine = by == 1 ? 1 : 1u << a.warpgroup;
   if (raw.copiers != all || !(raw.copied & mine) || raw.use != from.use) {
     m.faults.raise("exec.not_arrived", &s,
                    fmt::format("{} reads a part of {} that this warpgroup has not brought, or not "
                                "waited for",
-                               cite(s), tl::print(s.expr("s"))));
+                               cite(s), tl::print(s.src())));
     return Next::on;
   }
   if (raw.tile.rows != slot.tile.rows || raw.tile.columns != slot.tile.columns) {
@@ -129,7 +129,7 @@ Next exec_cp_async_commit(Machine&, Agent& a, const Stmt&) {
 }
 
 Next exec_cp_async_wait(Machine& m, Agent& a, const Stmt& s) {
-  const size_t pending = integer_of(context(m, a, s), s.expr("n"));
+  const size_t pending = integer_of(context(m, a, s), s.pending());
   while (a.commits.size() > pending) {
     for (SharedSlot* slot : a.commits.front()) part_has_come(a, *slot);
     a.commits.erase(a.commits.begin());

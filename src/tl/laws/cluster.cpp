@@ -16,15 +16,14 @@ bool in_kernel_itself(const Check& c) {
 }  // namespace
 
 void note_ctas(Check& c, const char* label) {
-  if (const std::optional<int64_t> k = c.constant(c.stmt.expr("k")))
+  if (const std::optional<int64_t> k = c.constant(c.stmt.ctas()))
     c.facts.ctas_uses.push_back({&c.stmt, label, *k});
 }
 
 void law_cluster(Check& c) {
-  const std::optional<int64_t> k = c.constant(c.stmt.expr("k"));
+  const std::optional<int64_t> k = c.constant(c.stmt.ctas());
   if (k && *k != 1 && *k != 2 && *k != 4 && *k != 8)
-    c.broken("C1", c.stmt.expr("k")->span,
-             fmt::format("a cluster of {} CTAs: not 1, 2, 4 or 8", *k));
+    c.broken("C1", c.stmt.ctas()->span, fmt::format("a cluster of {} CTAs: not 1, 2, 4 or 8", *k));
   if (!in_kernel_itself(c))
     c.broken("C2", c.stmt.span, "the cluster is declared outside the kernel's own block");
   if (c.facts.cluster)
@@ -60,10 +59,10 @@ void law_sync_cluster(Check& c) {
 void law_static_tiles(Check& c) {
   if (!c.warpgroups_block() && !(c.inside(Op::warpgroup) && c.inside(Op::thread)))
     c.broken("C1", c.stmt.span, "blocks are dealt outside a warpgroup");
-  if (!c.facts.deals.empty() && !equal(c.facts.deals[0]->expr("n"), c.stmt.expr("n")))
+  if (!c.facts.deals.empty() && !equal(c.facts.deals[0]->count(), c.stmt.count()))
     c.broken("C2", c.stmt.span,
-             fmt::format("`{}` blocks are dealt here, `{}` elsewhere", print(c.stmt.expr("n")),
-                         print(c.facts.deals[0]->expr("n"))))
+             fmt::format("`{}` blocks are dealt here, `{}` elsewhere", print(c.stmt.count()),
+                         print(c.facts.deals[0]->count())))
         .notes.push_back({"elsewhere is here", c.facts.deals[0]->span});
   c.facts.deals.push_back(&c.stmt);
   note_ctas(c, "C3");
@@ -81,7 +80,7 @@ void judge_ctas(const Facts& facts, Diagnostics& diagnostics) {
     if (use.ctas == facts.ctas) continue;
     const std::string code = fmt::format("{}.{}", word(use.stmt->op), use.label);
     Diagnostic& d = diagnostics.error(
-        code, use.stmt->expr("k")->span,
+        code, use.stmt->ctas()->span,
         facts.cluster
             ? fmt::format("the number of CTAs is {} here and {} in a cluster", use.ctas, facts.ctas)
             : fmt::format("the number of CTAs is {} here, and 1 in a kernel without a cluster",

@@ -14,15 +14,15 @@ namespace {
 int64_t register_pool(int64_t threads) { return threads * (65536 / threads / 8 * 8); }
 
 void registers_are_possible(Check& c, const char* label) {
-  const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
+  const int64_t r = c.constant(c.stmt.registers()).value_or(0);
   if (r % 8 || r < 24 || r > 240)
-    c.broken(label, c.stmt.expr("r")->span,
+    c.broken(label, c.stmt.registers()->span,
              fmt::format("{} registers: not a multiple of 8 from 24 to 240", r));
 }
 
 // The queue's loops: counted in laws_sync.cpp.
 void takes(Check& c, int64_t warps) {
-  const Symbol* s = c.find(c.stmt.expr("q"));
+  const Symbol* s = c.find(c.stmt.queue());
   QueueFacts& queue = c.facts.queues[s->name];
   queue.takes.push_back(&c.stmt);
   queue.counted += warps;
@@ -33,7 +33,7 @@ bool is_var(const Symbol* s) { return s && s->stmt && s->stmt->op == Op::var; }
 // The counter that a `range_down_counted` advances. In the table it is a plain word of the CUDA
 // text.
 void counter_is_var(Check& c) {
-  const Item& t = c.stmt.items("t").at(0);
+  const Item& t = c.stmt.items(Hole::counter).at(0);
   const Symbol* s = c.find(t);
   if (!s) {
     c.broken_as("names", "C2", t.span, fmt::format("`{}` is not declared here", t.name));
@@ -53,36 +53,36 @@ void belongs_to_warpgroup(Check& c, const char* label) {
 void warpgroup_holds(Check& c, const std::optional<int64_t>& rows, const char* what) {
   const bool twice = c.facts.alike || c.inside(Op::plan);  // a plan is not divided yet
   if (rows && *rows != 64 && !(twice && *rows == 128))
-    c.broken("C1", c.stmt.expr("r")->span,
+    c.broken("C1", c.stmt.rows()->span,
              fmt::format("a warpgroup holds {}, this {} has {}",
                          twice ? "64 or 128 rows" : "64 rows", what, *rows));
 }
 
 void columns_are_possible(Check& c) {
-  const std::optional<int64_t> columns = c.constant(c.stmt.expr("c"));
+  const std::optional<int64_t> columns = c.constant(c.stmt.columns());
   if (columns && (*columns % 16 || *columns <= 0 || *columns > 256))
-    c.broken("C2", c.stmt.expr("c")->span,
+    c.broken("C2", c.stmt.columns()->span,
              fmt::format("{} columns: not a multiple of 16 up to 256", *columns));
 }
 
 void register_tile_is_possible(Check& c, const std::vector<std::string>& types) {
-  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
-  if (std::find(types.begin(), types.end(), c.stmt.word("t")) == types.end())
-    c.broken("C1", c.stmt.items("t")[0].span,
+  const std::optional<int64_t> rows = c.constant(c.stmt.rows());
+  if (std::find(types.begin(), types.end(), c.stmt.type()) == types.end())
+    c.broken("C1", c.stmt.items(Hole::type)[0].span,
              fmt::format("{} holds {}, this one {}", word(c.stmt.op), fmt::join(types, " or "),
-                         c.stmt.word("t")));
+                         c.stmt.type()));
   warpgroup_holds(c, rows, "tile");
   columns_are_possible(c);
   belongs_to_warpgroup(c, "C3");
 }
 
 void rows_are_possible(Check& c) {
-  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
-  const bool ints = c.stmt.op == Op::row && c.stmt.word("t") == "i32";
-  if (c.stmt.word("t") != "real" && !ints)
-    c.broken("C1", c.stmt.items("t")[0].span,
+  const std::optional<int64_t> rows = c.constant(c.stmt.rows());
+  const bool ints = c.stmt.op == Op::row && c.stmt.type() == "i32";
+  if (c.stmt.type() != "real" && !ints)
+    c.broken("C1", c.stmt.items(Hole::type)[0].span,
              fmt::format("a row vector holds real{}, this one {}",
-                         c.stmt.op == Op::row ? " or i32" : "", c.stmt.word("t")));
+                         c.stmt.op == Op::row ? " or i32" : "", c.stmt.type()));
   warpgroup_holds(c, rows, "vector");
 }
 
@@ -98,7 +98,7 @@ void judge_registers(Check& c, const char* label) {
     sum += fmt::format(" + {}", registers);
   }
   if (128 * all > register_pool(c.facts.threads))
-    c.broken(label, c.stmt.expr("r")->span,
+    c.broken(label, c.stmt.registers()->span,
              fmt::format("128 * ({}) = {} registers, there are {}", sum, 128 * all,
                          register_pool(c.facts.threads)))
         .hint = "a warpgroup that waits for registers that are never given back cannot go on";
@@ -132,11 +132,11 @@ std::optional<bool> holds(const Facts& facts, const ExprPtr& e, const Scope& her
 }  // namespace
 
 void law_warpgroup(Check& c) {
-  if (c.constant(c.stmt.expr("k")) != 0)
-    c.broken("C1", c.stmt.expr("k")->span,
-             fmt::format("the producer is number 0, not `{}`", print(c.stmt.expr("k"))));
+  if (c.constant(c.stmt.number()) != 0)
+    c.broken("C1", c.stmt.number()->span,
+             fmt::format("the producer is number 0, not `{}`", print(c.stmt.number())));
   registers_are_possible(c, "C2");
-  c.facts.loader_registers = c.constant(c.stmt.expr("r")).value_or(0);
+  c.facts.loader_registers = c.constant(c.stmt.registers()).value_or(0);
   for (const Stmt& s : c.stmt.body)
     if (s.op != Op::thread)
       c.broken("C3", s.span,
@@ -144,20 +144,20 @@ void law_warpgroup(Check& c) {
 }
 
 void law_warpgroups(Check& c) {
-  if (c.constant(c.stmt.expr("k")) != 1)
-    c.broken("C1", c.stmt.expr("k")->span,
-             fmt::format("the first of these warpgroups is number 1, not `{}`",
-                         print(c.stmt.expr("k"))));
+  if (c.constant(c.stmt.first()) != 1)
+    c.broken(
+        "C1", c.stmt.first()->span,
+        fmt::format("the first of these warpgroups is number 1, not `{}`", print(c.stmt.first())));
   registers_are_possible(c, "C2");
-  c.facts.warpgroups_registers = c.constant(c.stmt.expr("r")).value_or(0);
+  c.facts.warpgroups_registers = c.constant(c.stmt.registers()).value_or(0);
   judge_registers(c, "C3");
 }
 
 void law_thread(Check& c) {
-  const std::optional<int64_t> k = c.constant(c.stmt.expr("k"));
+  const std::optional<int64_t> k = c.constant(c.stmt.number());
   if (!k || *k < 0 || *k > 3)
-    c.broken("C1", c.stmt.expr("k")->span,
-             fmt::format("warp `{}`: a warpgroup has warps 0 to 3", print(c.stmt.expr("k"))));
+    c.broken("C1", c.stmt.number()->span,
+             fmt::format("warp `{}`: a warpgroup has warps 0 to 3", print(c.stmt.number())));
   if (!c.inside(Op::warpgroup) && !c.warpgroups_block())
     c.broken("C2", c.stmt.span, "a thread of no warpgroup");
   else if (c.inside(Op::thread))
@@ -175,16 +175,16 @@ void law_thread(Check& c) {
 void law_schedule_tiles(Check& c) {
   if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
     c.broken("C1", c.stmt.span, "blocks are offered outside a thread of the producer");
-  const Symbol* words = c.find(c.stmt.expr("c"));
+  const Symbol* words = c.find(c.stmt.workspace());
   if (words && c.constant(words->count) != 2)
-    c.broken("C2", c.stmt.expr("c")->span,
+    c.broken("C2", c.stmt.workspace()->span,
              fmt::format("the queue's counter has two words, `{}` has {}", words->name,
                          print(words->count)))
         .notes.push_back({fmt::format("`{}` is declared here", words->name), words->span});
   if (const Stmt* thread = c.inside(Op::thread); thread && thread->body.size() != 1)
     c.broken("C3", c.stmt.span, "the thread that offers does something else as well").hint =
         "give it a `thread` block of its own";
-  c.facts.queues[c.find(c.stmt.expr("q"))->name].offers.push_back(&c.stmt);
+  c.facts.queues[c.find(c.stmt.queue())->name].offers.push_back(&c.stmt);
 }
 
 void law_dynamic_tiles(Check& c) {
@@ -206,13 +206,12 @@ void law_range_down_rolled(Check& c) { counter_is_var(c); }
 void law_range_down_counted(Check& c) { counter_is_var(c); }
 
 void law_range(Check& c) {
-  const std::optional<int64_t> n = c.constant(c.stmt.expr("b"));
-  if (n && *n < 1)
-    c.broken("C1", c.stmt.expr("b")->span, fmt::format("the range has {} turns", *n));
+  const std::optional<int64_t> n = c.constant(c.stmt.end());
+  if (n && *n < 1) c.broken("C1", c.stmt.end()->span, fmt::format("the range has {} turns", *n));
 }
 
 void law_grid(Check& c) {
-  const size_t names = c.stmt.items("d").size(), extents = c.stmt.items("a").size();
+  const size_t names = c.stmt.names().size(), extents = c.stmt.extents().size();
   if (names != extents)
     c.broken("C1", c.stmt.span, fmt::format("{} counters for {} extents", names, extents));
 }
@@ -224,9 +223,9 @@ void law_blocks(Check& c) {
 // C1: laws_flow.cpp. A branch on the warpgroup's number alone gives the warpgroups roles.
 void law_if_(Check& c) {
   const Stmt* warpgroups = c.warpgroups_block();
-  const ExprPtr& condition = c.stmt.expr("c");
+  const ExprPtr& condition = c.stmt.condition();
   if (!warpgroups || !c.facts.warpgroups_are_known() || c.by_one_thread()) return;
-  const std::string& me = warpgroups->word("me");
+  const std::string& me = warpgroups->me();
   const Symbol* number = c.scope.find(me);
   if (!number || !mentions(condition, me)) return;
   uint32_t role = 0;
@@ -252,10 +251,10 @@ void law_registers_up(Check& c) {
                       : "it does not stand first among the statements of its role");
     return;
   }
-  const int64_t r = c.constant(c.stmt.expr("r")).value_or(0);
+  const int64_t r = c.constant(c.stmt.registers()).value_or(0);
   if (r % 8 || r > 240 || r <= c.facts.warpgroups_registers)
     c.broken(
-        "C2", c.stmt.expr("r")->span,
+        "C2", c.stmt.registers()->span,
         fmt::format("{} registers, where the warpgroups have {}: not a multiple of 8 from {} to "
                     "240",
                     r, c.facts.warpgroups_registers, c.facts.warpgroups_registers + 8));
@@ -268,7 +267,7 @@ void law_step(Check& c) {
   if (!c.warpgroups_block() || c.inside(Op::step))
     c.broken("C1", c.stmt.span, "the step stands outside the body of a warpgroups block");
   static constexpr std::string_view types[] = {"i32", "index", "bool", "f32"};
-  for (const Item& p : c.stmt.items("ps"))
+  for (const Item& p : c.stmt.params())
     if (std::find(std::begin(types), std::end(types), p.type) == std::end(types))
       c.broken(
           "C2", p.span,
@@ -276,9 +275,9 @@ void law_step(Check& c) {
 }
 
 void law_call(Check& c) {
-  const Symbol* s = c.scope.find(c.stmt.word("n"));
+  const Symbol* s = c.scope.find(c.stmt.name());
   std::vector<ExprPtr> given;
-  for (const Item& a : c.stmt.items("a")) given.push_back(a.expr);
+  for (const Item& a : c.stmt.arguments()) given.push_back(a.expr);
   arguments_fit(c, "call", "C1", c.stmt.span, s->name, s->params, given, c.scope, nullptr);
 }
 
@@ -289,12 +288,12 @@ void law_return_(Check& c) {
     c.broken("C2", c.stmt.span, "there is no function to return from");
     return;
   }
-  const size_t values = c.stmt.items("a").size();
-  if (def->word("r") == "index") {
+  const size_t values = c.stmt.values().size();
+  if (def->result() == "index") {
     if (values != 1) c.broken("C1", c.stmt.span, fmt::format("{} values for one index", values));
     return;
   }
-  const Symbol* record = c.scope.find(def->word("r"));
+  const Symbol* record = c.scope.find(def->result());
   if (!record || record->category != Category::record) return;  // names.C2 said it
   if (values != record->fields.size())
     c.broken("C1", c.stmt.span,
@@ -305,7 +304,7 @@ void law_return_(Check& c) {
 
 void law_let(Check& c) {
   Scope here(&c.scope);
-  for (const Item& d : c.stmt.items("d")) {
+  for (const Item& d : c.stmt.names()) {
     const Type type = d.expr ? checked_type(c, d.expr, here) : Type{};
     if (!d.expr || type.kind == Type::row || type.kind == Type::tile)
       c.broken("C1", d.span,
@@ -321,7 +320,7 @@ void law_var(Check&) {}   // an int with a value: its form, and types.C6
 void law_flag(Check&) {}  // C1: laws_sync.cpp, when every online_max was seen
 
 void law_count(Check& c) {
-  const Item& t = c.stmt.items("t").at(0);
+  const Item& t = c.stmt.items(Hole::counter).at(0);
   const Symbol* s = c.find(t);
   if (!s)
     c.broken_as("names", "C2", t.span, fmt::format("`{}` is not declared here", t.name));
@@ -337,15 +336,15 @@ void law_operand(Check& c) { register_tile_is_possible(c, {"element", "bf16", "f
 void law_row(Check& c) {
   rows_are_possible(c);
   belongs_to_warpgroup(c, "C2");
-  for (const Item& d : c.stmt.items("d"))
-    if (d.expr && c.stmt.word("t") == "i32")
+  for (const Item& d : c.stmt.names())
+    if (d.expr && c.stmt.type() == "i32")
       c.broken("C3", d.expr->span, fmt::format("`{}` holds ints: set_rows sets them", d.name));
 }
 
 void law_column(Check& c) {
-  const std::string& type = c.stmt.word("t");
+  const std::string& type = c.stmt.type();
   if (type != "real" && type != "i32")
-    c.broken("C1", c.stmt.items("t")[0].span,
+    c.broken("C1", c.stmt.items(Hole::type)[0].span,
              fmt::format("a column vector holds real or i32, this one {}", type));
   columns_are_possible(c);
   belongs_to_warpgroup(c, "C3");

@@ -69,7 +69,7 @@ const Stmt* waited_before(const Check& c, Op op, const std::string& use) {
     const Stmt* found = nullptr;
     for (const Stmt& s : (*block)->body) {
       if (&s == inner) break;
-      if (s.op == op && use_of(s.expr("b")) == use) found = &s;
+      if (s.op == op && use_of(s.barrier()) == use) found = &s;
     }
     if (found) return found;
     if ((*block)->op == Op::thread) return nullptr;
@@ -92,25 +92,25 @@ void same_shape(Check& c, const Symbol& a, const Symbol& b) {
 // C1 to C7, alike for tma_load, tma_load_tile and tma_load_multicast. Gives the barrier that the
 // thread has waited at for the slot, or null.
 const Symbol* fills_slot(Check& c, int64_t ctas) {
-  const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("d")),
-               &bar = *c.find(c.stmt.expr("bar"));
+  const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.dst()),
+               &bar = *c.find(c.stmt.barrier());
   if (tensor.written)
-    c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `out` tensor", tensor.name))
+    c.broken("C1", c.stmt.tensor()->span, fmt::format("`{}` is an `out` tensor", tensor.name))
         .notes.push_back({"declared here", tensor.span});
   if (tile.category != Category::ring)
-    c.broken("C1", c.stmt.expr("d")->span,
+    c.broken("C1", c.stmt.dst()->span,
              fmt::format("`{}` is not a ring: it has no uses to count", tile.name));
   if (c.stmt.op == Op::tma_load_tile)
     part_fits(c, tensor, tile);
   else
     box_fits(c, tensor, tile, ctas);
-  const std::string use = use_of(c.stmt.expr("d")), arrival = use_of(c.stmt.expr("bar"));
+  const std::string use = use_of(c.stmt.dst()), arrival = use_of(c.stmt.barrier());
   const std::optional<int64_t> slots = c.constant(tile.count), length = c.constant(bar.count);
   if (tile.category == Category::ring && slots && length && *slots != *length)
-    c.broken("C4", c.stmt.expr("bar")->span,
+    c.broken("C4", c.stmt.barrier()->span,
              fmt::format("`{}` has {} slots, `{}` has {}", tile.name, *slots, bar.name, *length));
   if (tile.category == Category::ring && use != arrival)
-    c.broken("C4", c.stmt.expr("bar")->span,
+    c.broken("C4", c.stmt.barrier()->span,
              fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use, tile.name, arrival,
                          bar.name));
   const Stmt* freed = waited_before(c, Op::wait_free, use);
@@ -118,15 +118,15 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
     c.broken("C5", c.stmt.span,
              fmt::format("nothing waits until slot `{}` of `{}` is free", use, tile.name))
         .hint = "put a wait_free of its barrier before the copy";
-  const Symbol* barrier = freed ? c.find(freed->expr("b")) : nullptr;
+  const Symbol* barrier = freed ? c.find(freed->barrier()) : nullptr;
   if (freed) c.facts.freed_by[tile.name] = barrier ? barrier->name : "";
   c.facts.fills[bar.name] = tile.name;
   static constexpr std::string_view hints[] = {"evict_first", "evict_normal", "evict_last"};
-  if (std::find(std::begin(hints), std::end(hints), c.stmt.word("hint")) == std::end(hints))
+  if (std::find(std::begin(hints), std::end(hints), c.stmt.hint()) == std::end(hints))
     c.broken(
-        "C6", c.stmt.items("hint")[0].span,
+        "C6", c.stmt.items(Hole::hint)[0].span,
         fmt::format("`{}` is not a cache hint; the hints are evict_first, evict_normal, evict_last",
-                    c.stmt.word("hint")));
+                    c.stmt.hint()));
   if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
     c.broken("C7", c.stmt.span, "the copy stands outside a thread of the producer");
   note_copy(c);
@@ -140,9 +140,9 @@ void law_tma_load(Check& c) { fills_slot(c, 1); }
 void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
 
 void law_tma_load_multicast(Check& c) {
-  const int64_t ctas = c.constant(c.stmt.expr("k")).value_or(1);
+  const int64_t ctas = c.constant(c.stmt.ctas()).value_or(1);
   const Symbol* freed = fills_slot(c, ctas);
-  const Symbol& tile = *c.find(c.stmt.expr("d"));
+  const Symbol& tile = *c.find(c.stmt.dst());
   if (freed && freed->category == Category::barrier && !freed->ctas)
     c.broken("C8", c.stmt.span,
              fmt::format("slots of `{}` are filled in every CTA, `{}` tells of this one alone",
@@ -168,7 +168,7 @@ void note_giving_back(Check& c, const std::string& tile) {
     bool behind = false;
     for (const Stmt& s : (*block)->body) {
       if (behind && s.op == Op::arrive)
-        if (const Symbol* barrier = c.find(s.expr("b"))) {
+        if (const Symbol* barrier = c.find(s.barrier())) {
           c.facts.freed_by.emplace(tile, barrier->name);
           return;
         }
@@ -180,9 +180,9 @@ void note_giving_back(Check& c, const std::string& tile) {
 }
 
 void stored_by_thread(Check& c) {
-  const Symbol &tensor = *c.find(c.stmt.expr("m")), &tile = *c.find(c.stmt.expr("s"));
+  const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
   if (!tensor.written)
-    c.broken("C1", c.stmt.expr("m")->span, fmt::format("`{}` is an `in` tensor", tensor.name))
+    c.broken("C1", c.stmt.tensor()->span, fmt::format("`{}` is an `in` tensor", tensor.name))
         .notes.push_back({"declared here", tensor.span});
   const bool part = c.stmt.op == Op::tma_store_tile;
   if (part)
@@ -197,13 +197,13 @@ void stored_by_thread(Check& c) {
     return;
   }
   if (!c.inside(Op::warpgroup)) return;  // laws_flow.cpp
-  const std::string use = use_of(c.stmt.expr("s"));
+  const std::string use = use_of(c.stmt.src());
   const Stmt* waited = waited_before(c, Op::wait, use);
   if (!waited)
     c.broken("C4", c.stmt.span,
              fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
         .hint = "put a wait for the barrier where the warpgroups arrive before the copy";
-  else if (const Symbol* barrier = c.find(waited->expr("b")))
+  else if (const Symbol* barrier = c.find(waited->barrier()))
     c.facts.hands_over[barrier->name].push_back(&c.stmt);
   if (part) note_giving_back(c, tile.name);
 }
@@ -215,15 +215,15 @@ namespace {
 void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
                          const std::string& type = "element") {
   if (tensor.written != out || tensor.element != type || tensor.dims.size() != 4)
-    c.broken("C1", c.stmt.expr("m")->span,
+    c.broken("C1", c.stmt.tensor()->span,
              fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
                          tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
         .notes.push_back({"declared here", tensor.span});
 }
 void by_whole_warpgroups(Check& c) {
-  const std::optional<int64_t> by = c.constant(c.stmt.expr("k"));
+  const std::optional<int64_t> by = c.constant(c.stmt.by());
   if (by && *by != 1 && *by != c.facts.warpgroups())
-    c.broken("C3", c.stmt.expr("k")->span,
+    c.broken("C3", c.stmt.by()->span,
              fmt::format("by {} warpgroups: 1 or all {} copy together", *by, c.facts.warpgroups()));
   if (!c.inside(Op::warpgroups_kernel))  // and in no thread: thread.C3
     c.broken("C4", c.stmt.span, "not every thread of a warpgroup comes here").hint =
@@ -250,13 +250,13 @@ void in_warpgroups_kernel(Check& c) {
 }  // namespace
 
 void law_cp_async(Check& c) {
-  copied_by_warpgroups(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+  copied_by_warpgroups(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.dst()), false);
 }
 void law_copy_in(Check& c) {
-  copied_by_warpgroups(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+  copied_by_warpgroups(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.dst()), false);
 }
 void law_copy_out(Check& c) {
-  copied_by_warpgroups(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
+  copied_by_warpgroups(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.src()), true);
 }
 
 namespace {
@@ -272,21 +272,22 @@ void tile_of_matrix(Check& c, const Symbol& tensor, const Symbol& tile, bool out
 }
 }  // namespace
 void law_cp_async_tile(Check& c) {
-  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+  tile_of_matrix(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.dst()), false);
 }
 void law_copy_tile_in(Check& c) {
-  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("d")), false);
+  tile_of_matrix(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.dst()), false);
 }
 void law_copy_tile_out(Check& c) {
-  tile_of_matrix(c, *c.find(c.stmt.expr("m")), *c.find(c.stmt.expr("s")), true);
+  tile_of_matrix(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.src()), true);
 }
 void law_cp_async_commit(Check& c) { in_warpgroups_kernel(c); }
 void law_cp_async_wait(Check& c) { in_warpgroups_kernel(c); }
 void law_sync_block(Check& c) { in_warpgroups_kernel(c); }
 
 void law_upcast(Check& c) {
-  const Symbol &from = *c.find(c.stmt.expr("s")), &to = *c.find(c.stmt.expr("d"));
-  for (const auto& [tile, hole, due] : {std::tuple(&from, "s", "e4m3"), {&to, "d", "element"}})
+  const Symbol &from = *c.find(c.stmt.src()), &to = *c.find(c.stmt.dst());
+  for (const auto& [tile, hole, due] :
+       {std::tuple(&from, Hole::src, "e4m3"), {&to, Hole::dst, "element"}})
     if (tile->element != due)
       c.broken("C1", c.stmt.expr(hole)->span,
                fmt::format("`{}` holds {}, {} is due", tile->name, tile->element, due))
@@ -295,7 +296,7 @@ void law_upcast(Check& c) {
   by_whole_warpgroups(c);
 }
 
-void law_load(Check& c) { same_shape(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+void law_load(Check& c) { same_shape(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
 
 namespace {
 // Whole panels of a tile that has more columns.
@@ -317,11 +318,9 @@ void stores_panels(Check& c, const Symbol& from, const Symbol& to) {
 }
 }  // namespace
 
-void law_store(Check& c) { stores_panels(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
+void law_store(Check& c) { stores_panels(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
 // Whether the columns begin at a panel and end inside, running it tells.
-void law_store_columns(Check& c) {
-  stores_panels(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d")));
-}
+void law_store_columns(Check& c) { stores_panels(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
 
 namespace {
 void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {
@@ -332,13 +331,13 @@ void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {
         .notes.push_back({fmt::format("`{}` is declared here", ring.name), ring.span});
 }
 }  // namespace
-void law_put_rows(Check& c) { same_rows(c, *c.find(c.stmt.expr("s")), *c.find(c.stmt.expr("d"))); }
-void law_get_rows(Check& c) { same_rows(c, *c.find(c.stmt.expr("d")), *c.find(c.stmt.expr("s"))); }
+void law_put_rows(Check& c) { same_rows(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
+void law_get_rows(Check& c) { same_rows(c, *c.find(c.stmt.dst()), *c.find(c.stmt.src())); }
 
 void law_store_rows(Check& c) {
-  const Symbol& tensor = *c.find(c.stmt.expr("m"));
+  const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 3)
-    c.broken("C1", c.stmt.expr("m")->span,
+    c.broken("C1", c.stmt.tensor()->span,
              fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
                          tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
         .notes.push_back({"declared here", tensor.span});

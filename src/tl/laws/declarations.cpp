@@ -13,12 +13,12 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 
 // The letters of a tensor's dimensions name sizes (of this block, perhaps below) or parameters.
 void dimensions_are_sizes(Check& c, const char* label) {
-  for (const Item& d : c.stmt.items("s")) {
+  for (const Item& d : c.stmt.dims()) {
     const Symbol* s = c.find(d);
     bool found = s && (s->category == Category::param || s->category == Category::size);
     for (const Stmt& other : c.parents.back()->body)
       if (other.op == Op::arg_size)
-        for (const Item& size : other.items("d")) found |= size.name == d.name;
+        for (const Item& size : other.names()) found |= size.name == d.name;
     if (d.name.size() != 1)
       c.broken(label, d.span, fmt::format("dimension `{}` is not one letter", d.name));
     else if (!found)
@@ -31,59 +31,59 @@ void dimensions_are_sizes(Check& c, const char* label) {
 bool some_tensor_has(const Stmt& args, const std::string& dimension) {
   for (const Stmt& s : args.body)
     if (s.op == Op::arg_tiled || s.op == Op::arg_tensor)
-      for (const Item& d : s.items("s"))
+      for (const Item& d : s.dims())
         if (d.name == dimension) return true;
   return false;
 }
 
 // The constraints of kw::SharedTile and of the copy engine's boxes (256 rows).
 void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
-  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r")),
-                               columns = c.constant(c.stmt.expr("c"));
+  const std::optional<int64_t> rows = c.constant(c.stmt.rows()),
+                               columns = c.constant(c.stmt.columns());
   if (rows && (*rows <= 0 || *rows > 256 || *rows % 8))
-    c.broken(shape, c.stmt.expr("r")->span,
+    c.broken(shape, c.stmt.rows()->span,
              fmt::format("{} rows: not a multiple of 8 up to 256", *rows));
   if (columns && (*columns <= 0 || *columns % 32))
-    c.broken(shape, c.stmt.expr("c")->span,
+    c.broken(shape, c.stmt.columns()->span,
              fmt::format("{} columns: not a multiple of 32", *columns));
-  const std::string& held = c.stmt.word("t");
+  const std::string& held = c.stmt.type();
   if (held != "element" && (c.stmt.op != Op::tile || held != "e4m3"))
-    c.broken(type, c.stmt.items("t")[0].span,
+    c.broken(type, c.stmt.items(Hole::type)[0].span,
              fmt::format("a shared tile holds `element`, this one `{}`", held));
 }
 
 void add_tiles(Check& c, int64_t slots) {
-  const int64_t bytes = c.constant(c.stmt.expr("r")).value_or(0) *
-                        c.constant(c.stmt.expr("c")).value_or(0) *
-                        (c.stmt.word("t") == "e4m3" ? 1 : 2);
-  for (const Item& d : c.stmt.items("d")) {
+  const int64_t bytes = c.constant(c.stmt.rows()).value_or(0) *
+                        c.constant(c.stmt.columns()).value_or(0) *
+                        (c.stmt.type() == "e4m3" ? 1 : 2);
+  for (const Item& d : c.stmt.names()) {
     const int64_t count = d.expr ? c.constant(d.expr).value_or(0) : 1;
     c.facts.shared_bytes += slots * count * ((bytes + 1023) / 1024 * 1024);
   }
 }
 
 int64_t slots(Check& c, const char* label) {
-  const std::optional<int64_t> n = c.constant(c.stmt.expr("n"));
+  const std::optional<int64_t> n = c.constant(c.stmt.stages());
   if (n && *n >= 1) return *n;
   if (n)
-    c.broken(label, c.stmt.expr("n")->span, fmt::format("{} slots: at least one is needed", *n));
+    c.broken(label, c.stmt.stages()->span, fmt::format("{} slots: at least one is needed", *n));
   return 0;
 }
 
 }  // namespace
 
 void law_include(Check& c) {
-  const std::string& file = c.stmt.word("s");
+  const std::string& file = c.stmt.file();
   if (file != "kw/kw.cuh" && file != "\"kw/kw.cuh\"")  // C1
-    c.broken("C1", c.stmt.items("s")[0].span,
+    c.broken("C1", c.stmt.items(Hole::file)[0].span,
              fmt::format("`{}` is included, only kw/kw.cuh may be", file));
 }
 
 void law_element(Check& c) {
-  if (!is_one_of(c.stmt.word("t"), {"bf16", "f16"}))
+  if (!is_one_of(c.stmt.type(), {"bf16", "f16"}))
     c.broken(
-        "C1", c.stmt.items("t")[0].span,
-        fmt::format("the vocabulary has bf16 and f16, the element type is `{}`", c.stmt.word("t")));
+        "C1", c.stmt.items(Hole::type)[0].span,
+        fmt::format("the vocabulary has bf16 and f16, the element type is `{}`", c.stmt.type()));
   if (c.facts.element)
     c.broken("C2", c.stmt.span, "a second element type")
         .notes.push_back({"the first is here", c.facts.element->span});
@@ -92,7 +92,7 @@ void law_element(Check& c) {
 
 void law_param(Check& c) {
   Scope here(&c.scope);
-  for (const Item& d : c.stmt.items("d")) {
+  for (const Item& d : c.stmt.names()) {
     if (!d.expr || interval_of(d.expr, here).lo != interval_of(d.expr, here).hi)
       c.broken("C1", d.span,
                fmt::format("`{}` is not a constant: {}", d.name,
@@ -120,8 +120,8 @@ std::optional<bool> decided(const Facts& facts, const ExprPtr& condition) {
 }
 
 void law_toggle(Check& c) {
-  for (const Item& d : c.stmt.items("d")) c.facts.toggles[d.name] = d.expr;
-  for (const Item& d : c.stmt.items("d"))
+  for (const Item& d : c.stmt.names()) c.facts.toggles[d.name] = d.expr;
+  for (const Item& d : c.stmt.names())
     for (const Symbol& s : c.scope.symbols())
       if (d.expr && s.category != Category::toggle && s.category != Category::param &&
           mentions(d.expr, s.name))
@@ -130,10 +130,10 @@ void law_toggle(Check& c) {
 }
 
 void law_level(Check& c) {
-  const std::string& level = c.stmt.word("t");
+  const std::string& level = c.stmt.name();
   bool first = is_one_of(level, {"sketch", "sized", "scheduled"});
   if (!first)
-    c.broken("C1", c.stmt.items("t")[0].span,
+    c.broken("C1", c.stmt.items(Hole::name)[0].span,
              fmt::format("`{}` is not a level: sketch, sized and scheduled are", level));
   if (!c.scope.symbols().empty() || c.facts.args || c.facts.element)
     c.broken("C1", c.stmt.span, "the level stands after other statements");
@@ -148,11 +148,10 @@ void law_args(Check& c) {
 }
 
 void law_arg_tiled(Check& c) {
-  const Item& access = c.stmt.items("t").at(0);
-  if (c.stmt.items("s").size() != 4)
-    c.broken(
-        "C1", c.stmt.span,
-        fmt::format("a tiled tensor has 4 dimensions, this one has {}", c.stmt.items("s").size()));
+  const Item& access = c.stmt.access().at(0);
+  if (c.stmt.dims().size() != 4)
+    c.broken("C1", c.stmt.span,
+             fmt::format("a tiled tensor has 4 dimensions, this one has {}", c.stmt.dims().size()));
   dimensions_are_sizes(c, "C2");
   if (access.type != "element")
     c.broken("C3", access.span,
@@ -160,14 +159,14 @@ void law_arg_tiled(Check& c) {
 }
 
 void law_arg_tensor(Check& c) {
-  const Item& access = c.stmt.items("t").at(0);
+  const Item& access = c.stmt.access().at(0);
   if (!is_one_of(access.type, {"f32", "bf16", "f16", "e4m3", "i32", "i64", "bool", "element"}))
     c.broken("C1", access.span,
              fmt::format("a tensor holds f32, bf16, f16, e4m3, i32, i64, bool or element, this one "
                          "`{}`",
                          access.type));
   dimensions_are_sizes(c, "C2");
-  const std::vector<Item>& dims = c.stmt.items("s");
+  const std::vector<Item>& dims = c.stmt.dims();
   if (access.name != "scratch") return;
   if (dims.size() != 4 || !c.constant(name(dims.back().name)) || access.type != "element")
     c.broken("C3", access.span,
@@ -178,7 +177,7 @@ void law_arg_tensor(Check& c) {
 namespace {
 // The launcher computes values in order, before any tensor is on the device.
 void value_reads_scalars(Check& c, const char* label) {
-  for (const Item& d : c.stmt.items("d"))
+  for (const Item& d : c.stmt.names())
     for (const Symbol& s : c.scope.symbols())
       if (d.expr && s.category == Category::tensor && mentions(d.expr, s.name))
         c.broken(
@@ -189,7 +188,7 @@ void value_reads_scalars(Check& c, const char* label) {
 }  // namespace
 
 void law_arg_size(Check& c) {
-  for (const Item& d : c.stmt.items("d"))
+  for (const Item& d : c.stmt.names())
     if (!d.expr && !some_tensor_has(*c.parents.back(), d.name))
       c.broken(
           "C1", d.span,
@@ -201,17 +200,17 @@ void law_arg_i32(Check& c) { value_reads_scalars(c, "C1"); }
 void law_arg_f32(Check& c) { value_reads_scalars(c, "C1"); }
 
 void law_arg_workspace(Check& c) {
-  if (c.constant(c.stmt.expr("n")).value_or(0) < 1)
-    c.broken("C1", c.stmt.expr("n")->span, "a workspace of no words");
+  if (c.constant(c.stmt.words()).value_or(0) < 1)
+    c.broken("C1", c.stmt.words()->span, "a workspace of no words");
 }
 
 void law_arg_scratch(Check& c) {
   for (const Symbol& s : c.scope.symbols())
     if ((s.category == Category::tensor || s.category == Category::scratch) &&
-        mentions(c.stmt.expr("n"), s.name))
-      c.broken("C1", c.stmt.expr("n")->span,
+        mentions(c.stmt.words(), s.name))
+      c.broken("C1", c.stmt.words()->span,
                fmt::format("the words of `{}` depend on `{}`, which only the device can read",
-                           c.stmt.word("d"), s.name));
+                           c.stmt.names().front().name, s.name));
 }
 
 void law_shared(Check& c) {
@@ -232,21 +231,21 @@ void law_tile(Check& c) {
 }
 
 void law_row_ring(Check& c) {
-  const std::optional<int64_t> rows = c.constant(c.stmt.expr("r"));
-  if (c.stmt.word("t") != "real" || (rows && *rows != 64))
-    c.broken("C1", c.stmt.expr("r")->span,
-             fmt::format("this one holds {} of {}", rows.value_or(0), c.stmt.word("t")));
-  c.facts.shared_bytes += int64_t(c.stmt.items("d").size()) * slots(c, "C2") * 4 * rows.value_or(0);
+  const std::optional<int64_t> rows = c.constant(c.stmt.rows());
+  if (c.stmt.type() != "real" || (rows && *rows != 64))
+    c.broken("C1", c.stmt.rows()->span,
+             fmt::format("this one holds {} of {}", rows.value_or(0), c.stmt.type()));
+  c.facts.shared_bytes += int64_t(c.stmt.names().size()) * slots(c, "C2") * 4 * rows.value_or(0);
 }
 
 namespace {
 void declare_barriers(Check& c) {
   const int64_t n = slots(c, "C1");
-  const std::optional<int64_t> arrivals = c.constant(c.stmt.expr("a"));
+  const std::optional<int64_t> arrivals = c.constant(c.stmt.arrivals());
   if (arrivals && *arrivals < 1)
-    c.broken("C1", c.stmt.expr("a")->span,
+    c.broken("C1", c.stmt.arrivals()->span,
              fmt::format("{} arrivals: at least one is needed", *arrivals));
-  for (const Item& d : c.stmt.items("d")) {
+  for (const Item& d : c.stmt.names()) {
     c.facts.barriers[d.name] = {symbol_of(c.stmt, d, c.scope), n, arrivals, {}, {}, {}, {}};
     c.facts.shared_bytes += 8 * n;
   }
@@ -261,12 +260,12 @@ void law_cluster_barrier(Check& c) {
 
 void law_queue(Check& c) {
   const int64_t n = slots(c, "C1");
-  for (const Item& d : c.stmt.items("d")) {
+  for (const Item& d : c.stmt.names()) {
     if (!c.facts.queues.empty())
       c.broken("C5", d.span, fmt::format("`{}` is a second queue", d.name))
           .notes.push_back({"the first is here", c.facts.queues.begin()->second.symbol.span});
     c.facts.queues[d.name] = {
-        symbol_of(c.stmt, d, c.scope), c.constant(c.stmt.expr("a")), {}, {}, 0};
+        symbol_of(c.stmt, d, c.scope), c.constant(c.stmt.arrivals()), {}, {}, 0};
     c.facts.shared_bytes += (2 * 8 + 4) * n;
   }
   note_ctas(c, "C4");
@@ -274,13 +273,13 @@ void law_queue(Check& c) {
 
 void law_record(Check& c) {
   std::set<std::string> names;
-  for (const Item& d : c.stmt.items("d"))
+  for (const Item& d : c.stmt.names())
     if (!names.insert(d.name).second)
-      c.broken("C1", d.span, fmt::format("`{}` has two fields `{}`", c.stmt.word("n"), d.name));
+      c.broken("C1", d.span, fmt::format("`{}` has two fields `{}`", c.stmt.name(), d.name));
 }
 
 void law_def(Check& c) {
-  for (const Item& p : c.stmt.items("ps")) {
+  for (const Item& p : c.stmt.params()) {
     const Symbol* s = c.scope.find(p.type);
     const bool record = s && s->category == Category::record;
     if (!record && !is_one_of(p.type, {"index", "i32", "size", "f32", "bool"}))
@@ -301,9 +300,9 @@ void law_def(Check& c) {
 
 void law_kernel(Check& c) {
   if (c.facts.level != "scheduled") return;  // level.C2 says it
-  const std::optional<int64_t> threads = c.constant(c.stmt.expr("t"));
+  const std::optional<int64_t> threads = c.constant(c.stmt.threads());
   if (!threads || *threads % 128 || *threads < 256 || *threads > 1024)
-    c.broken("C1", c.stmt.expr("t")->span,
+    c.broken("C1", c.stmt.threads()->span,
              threads ? fmt::format("{} threads: not 2 to 8 warpgroups of 128", *threads)
                      : "the number of threads is not constant");
   if (c.facts.threads == 0 && threads && *threads % 128 == 0 && *threads >= 256 && *threads <= 1024)
@@ -329,18 +328,18 @@ void law_kernel(Check& c) {
 }
 
 void law_warpgroups_kernel(Check& c) {
-  const std::optional<int64_t> threads = c.constant(c.stmt.expr("t")),
-                               resident = c.constant(c.stmt.expr("r"));
+  const std::optional<int64_t> threads = c.constant(c.stmt.threads()),
+                               resident = c.constant(c.stmt.resident());
   if (!threads || *threads % 128 || *threads < 128 || *threads > 1024)
-    c.broken("C1", c.stmt.expr("t")->span,
+    c.broken("C1", c.stmt.threads()->span,
              threads ? fmt::format("{} threads: not 1 to 8 warpgroups of 128", *threads)
                      : "the number of threads is not constant");
   else
     c.facts.threads = *threads;
   if (!resident || *resident < 1 || *resident * threads.value_or(0) > 2048)
-    c.broken("C2", c.stmt.expr("r")->span,
+    c.broken("C2", c.stmt.resident()->span,
              fmt::format("`{}` CTAs of {} threads on a multiprocessor, which has 2048",
-                         print(c.stmt.expr("r")), threads.value_or(0)));
+                         print(c.stmt.resident()), threads.value_or(0)));
   c.facts.alike = true;
 }
 

@@ -68,9 +68,9 @@ class Flow {
   void warpgroups(const Stmt& block, int me) {
     me_ = me;
     walk(block.body, [&](const Stmt& s) {
-      if (s.op == Op::step) steps_[s.word("n")] = &s;
+      if (s.op == Op::step) steps_[s.name()] = &s;
       if (s.op == Op::flag)
-        for (const Item& d : s.items("d")) flags_.insert(d.name);
+        for (const Item& d : s.names()) flags_.insert(d.name);
     });
     find_storing_thread(block);
     State state;
@@ -79,7 +79,7 @@ class Flow {
     for (const Stmt* s : state.unfinished)
       broken("tma_store.C5", s->span,
              fmt::format("no tma_store_wait follows: the kernel may end before `{}` is written",
-                         base_name(s->expr("m"))));
+                         base_name(s->tensor())));
   }
 
  private:
@@ -109,7 +109,7 @@ class Flow {
       case Op::if_:
         return branch(s, state);
       case Op::call:
-        return run(steps_.at(s.word("n"))->body, state);
+        return run(steps_.at(s.name())->body, state);
       case Op::wgmma_wait:
         return wgmma_wait(s, state);
       case Op::wgmma_wait_group:
@@ -119,11 +119,11 @@ class Flow {
       case Op::wait_free:
         return wait_free(s, state);
       case Op::count:
-        return turn_on(state, s.word("t"));
+        return turn_on(state, s.counter());
       case Op::arrive:
         return arrive(s, state);
       case Op::load:
-        state.read.insert(base_name(s.expr("s")));
+        state.read.insert(base_name(s.src()));
         return;
       case Op::store:
       case Op::store_columns:
@@ -159,12 +159,12 @@ class Flow {
         if (me_ >= 0 && (takers >> me_ & 1)) run(s.body, state);
         return;
       }
-    if (const std::optional<bool> taken = decided(facts_, s.expr("c"))) {
+    if (const std::optional<bool> taken = decided(facts_, s.condition())) {
       if (*taken) run(s.body, state);
       return;
     }
     const bool on_flag = std::any_of(flags_.begin(), flags_.end(), [&](const std::string& f) {
-      return mentions(s.expr("c"), f);
+      return mentions(s.condition(), f);
     });
     State taken = state;
     const Stmt* outer = flag_branch_;
@@ -188,7 +188,7 @@ class Flow {
       State inside = state;
       run(s.body, inside);
       if (s.op == Op::range_down_counted || s.op == Op::range_down_rolled)
-        turn_on(inside, s.word("t"));
+        turn_on(inside, s.counter());
       if (in_flight)
         same_in_flight(*waits, state, inside, s);
       else
@@ -255,14 +255,14 @@ class Flow {
   void touches(const Stmt& s, const State& state) {
     if (s.op == Op::wgmma_wait) return;
     for (const Flight& f : state.flights) {
-      const bool adds = adds_in_flight(s.op) && base_name(s.expr("c")) == f.accumulator;
+      const bool adds = adds_in_flight(s.op) && base_name(s.acc()) == f.accumulator;
       if (!adds && names_tile(s, f.accumulator))
         broken(
             code(f, "C6"), s.span,
             fmt::format("`{}` touches `{}`, whose product is in flight", word(s.op), f.accumulator),
             "the product is issued here", f.issue->span);
-      const bool writes = (s.op == Op::to_operand && base_name(s.expr("p")) == f.left) ||
-                          (s.op == Op::load && base_name(s.expr("d")) == f.left);
+      const bool writes = (s.op == Op::to_operand && base_name(s.dst()) == f.left) ||
+                          (s.op == Op::load && base_name(s.dst()) == f.left);
       if (writes)
         broken(code(f, "C7"), s.span,
                fmt::format("`{}` writes `{}`, which a product in flight reads", word(s.op), f.left),
@@ -279,27 +279,26 @@ class Flow {
 
   void product(const Stmt& s, State& state) {
     if (traits(s.op).async != Async::none) return issue(s, state);
-    for (const char* side : {"a", "b"}) state.read.insert(base_name(s.expr(side)));
+    for (const ExprPtr& side : {s.a(), s.b()}) state.read.insert(base_name(side));
   }
 
   void issue(const Stmt& s, State& state) {
-    Flight f{&s, base_name(s.expr("c")), base_name(s.expr("a")), {}};
-    for (const char* side : {"a", "b"})
-      if (const ExprPtr& tile = s.expr(side); tile->kind == ExprKind::index)
-        f.reads.push_back({base_name(tile), print(tile->args[1])});
+    Flight f{&s, base_name(s.acc()), base_name(s.a()), {}};
+    for (const ExprPtr& tile : {s.a(), s.b()})
+      if (tile->kind == ExprKind::index) f.reads.push_back({base_name(tile), print(tile->args[1])});
     if (flag_branch_)
       broken(code(f, "C5"), s.span,
              fmt::format("the product of `{}` depends on `{}`", f.accumulator,
-                         print(flag_branch_->expr("c"))),
+                         print(flag_branch_->condition())),
              "the branch is here", flag_branch_->span);
     for (const RingUse& read : f.reads) state.read.insert(read.ring);
     state.flights.push_back(std::move(f));
   }
 
   void wgmma_wait(const Stmt& s, State& state) {
-    const int64_t pending = std::stoll(s.expr("n")->text), flying = in_flight(state);
+    const int64_t pending = std::stoll(s.pending()->text), flying = in_flight(state);
     std::set<std::string> named, completed;
-    for (const Item& a : s.items("a")) named.insert(base_name(a.expr));
+    for (const Item& a : s.items(Hole::acc)) named.insert(base_name(a.expr));
     complete_all_but(pending, state);
     for (const Flight& f : state.flights) completed.insert(f.accumulator);
     for (const Flight& f : state.flights)
@@ -335,7 +334,7 @@ class Flow {
   }
 
   void wgmma_wait_group(const Stmt& s, State& state) {
-    const int64_t pending = std::stoll(s.expr("n")->text), flying = in_flight(state);
+    const int64_t pending = std::stoll(s.pending()->text), flying = in_flight(state);
     if (pending >= flying)
       broken("wgmma_wait_group.C1", s.span,
              fmt::format("{} products are in flight, it leaves {}", flying, pending));
@@ -356,17 +355,17 @@ class Flow {
   // The slot that the storing thread has given back.
   void wait_free(const Stmt& s, State& state) {
     for (const auto& [tile, barrier] : facts_.freed_by)
-      if (barrier == base_name(s.expr("b"))) phase(state, tile) = Phase::writable;
+      if (barrier == base_name(s.barrier())) phase(state, tile) = Phase::writable;
   }
 
   // The slot that has been filled anew: what it held before has left.
   void wait(const Stmt& s, State& state) {
-    const auto filled = facts_.fills.find(base_name(s.expr("b")));
+    const auto filled = facts_.fills.find(base_name(s.barrier()));
     if (filled != facts_.fills.end()) phase(state, filled->second) = Phase::writable;
   }
 
   void arrive(const Stmt& s, State& state) {
-    const ExprPtr& b = s.expr("b");
+    const ExprPtr& b = s.barrier();
     if (const auto given = facts_.hands_over.find(base_name(b)); given != facts_.hands_over.end())
       for (const Stmt* copy : given->second) hand_over(s, *copy, state);
     for (const Flight& f : state.flights)
@@ -384,7 +383,7 @@ class Flow {
   // ---- tiles on their way out
   // To a thread of the loader, which stores it.
   void hand_over(const Stmt& s, const Stmt& copy, State& state) {
-    const std::string tile = base_name(copy.expr("s"));
+    const std::string tile = base_name(copy.src());
     Phase& p = phase(state, tile);
     if (p != Phase::published && p != Phase::visible)
       broken(fmt::format("{}.C4", word(copy.op)), s.span,
@@ -407,18 +406,18 @@ class Flow {
   }
 
   void store(const Stmt& s, State& state) {
-    Phase& p = phase(state, base_name(s.expr("d")));
+    Phase& p = phase(state, base_name(s.dst()));
     // Whom a warpgroup tells by a tile that stays gives it back by a barrier: the schedules
     // reading.
-    const bool leaves = facts_.stored.count(base_name(s.expr("d"))) > 0;
+    const bool leaves = facts_.stored.count(base_name(s.dst())) > 0;
     if (leaves && (p == Phase::leaving || p == Phase::left))
       broken(
           fmt::format("{}.C3", word(s.op)), s.span,
           p == Phase::leaving
-              ? fmt::format("`{}` may still be on its way to global memory", base_name(s.expr("d")))
+              ? fmt::format("`{}` may still be on its way to global memory", base_name(s.dst()))
               : fmt::format("only one thread knows that `{}` has left: a sync_warpgroup is missing",
-                            base_name(s.expr("d"))));
-    const std::string tile = base_name(s.expr("d"));
+                            base_name(s.dst())));
+    const std::string tile = base_name(s.dst());
     const bool flies = std::any_of(state.flights.begin(), state.flights.end(), [&](auto& f) {
       return std::any_of(f.reads.begin(), f.reads.end(),
                          [&](const RingUse& read) { return read.ring == tile; });
@@ -432,13 +431,13 @@ class Flow {
   }
 
   void copy_out(const Stmt& s, State& state) {
-    if (state.unsynced.count(base_name(s.expr("s"))))
+    if (state.unsynced.count(base_name(s.src())))
       broken(std::string(word(s.op)) + ".C5", s.span,
              fmt::format("other warps may not have stored their rows of `{}` yet",
-                         base_name(s.expr("s"))));
-    state.read.insert(base_name(s.expr("s")));
+                         base_name(s.src())));
+    state.read.insert(base_name(s.src()));
     // It has left when this returns; that other warps may still read it stands in state.read.
-    phase(state, base_name(s.expr("s"))) = Phase::writable;
+    phase(state, base_name(s.src())) = Phase::writable;
   }
 
   void fence_async(const Stmt& s, State& state) {
@@ -467,7 +466,7 @@ class Flow {
   }
 
   void tma_store(const Stmt& s, State& state) {
-    const std::string tile = base_name(s.expr("s"));
+    const std::string tile = base_name(s.src());
     Phase& p = phase(state, tile);
     if (p != Phase::visible) {
       const char* why =
@@ -482,12 +481,12 @@ class Flow {
   }
 
   void stored(const Stmt& s, State& state) {
-    const bool same = thread_ && storing_ && equal(thread_->expr("k"), storing_->expr("k"));
+    const bool same = thread_ && storing_ && equal(thread_->number(), storing_->number());
     if (!same) {
       broken(fmt::format("{}.C1", word(s.op)), s.span,
              !storing_ ? "no thread of this warpgroup stores"
-             : thread_ ? fmt::format("thread {} waits, thread {} stores", print(thread_->expr("k")),
-                                     print(storing_->expr("k")))
+             : thread_ ? fmt::format("thread {} waits, thread {} stores", print(thread_->number()),
+                                     print(storing_->number()))
                        : "all threads wait, one stores",
              storing_ ? "the storing thread is here" : "", storing_ ? storing_->span : Span{});
       return;

@@ -85,11 +85,11 @@ class ForTarget {
 
  private:
   void judge(const Stmt& s) {
-    if (s.op == Op::element && s.word("t") != "f16" && !limits_->ampere)
-      broken("C1", s, fmt::format("the element type is {}", s.word("t")), "element f16");
-    if (const bool narrow = s.has("t") && !s.items("t").empty() &&
-                            (s.items("t")[0].type == "e4m3" || s.items("t")[0].name == "e4m3");
-        narrow && !limits_->fp8)
+    if (s.op == Op::element && s.type() != "f16" && !limits_->ampere)
+      broken("C1", s, fmt::format("the element type is {}", s.type()), "element f16");
+    const bool narrow = s.has(Hole::access) ? s.access().front().type == "e4m3"
+                                            : s.has(Hole::type) && s.type() == "e4m3";
+    if (narrow && !limits_->fp8)
       broken("C4", s, fmt::format("`{}` is of e4m3", print_head(s)), "operands of 16 bits");
     instructions(s);
   }

@@ -46,21 +46,21 @@ std::string held_by_line(const std::string& element) { return element == "f32" ?
 
 void law_line(Check& c) {
   static constexpr std::string_view types[] = {"element", "bf16", "f16", "real"};
-  const std::string& type = c.stmt.word("t");
+  const std::string& type = c.stmt.type();
   if (std::find(std::begin(types), std::end(types), type) == std::end(types))
-    c.broken("C1", c.stmt.items("t")[0].span,
+    c.broken("C1", c.stmt.items(Hole::type)[0].span,
              fmt::format("a line holds {}, this one {}", fmt::join(types, " or "), type));
-  const std::optional<int64_t> columns = c.constant(c.stmt.expr("c"));
+  const std::optional<int64_t> columns = c.constant(c.stmt.columns());
   if (columns && (*columns % 8 || *columns <= 0 || *columns > kMostLineColumns))
-    c.broken("C2", c.stmt.expr("c")->span,
+    c.broken("C2", c.stmt.columns()->span,
              fmt::format("{} columns: not a multiple of 8 up to {}", *columns, kMostLineColumns));
   if (!c.warpgroups_block())
     c.broken("C3", c.stmt.span, "`line` stands outside the warpgroups block");
 }
 
 void law_set_line(Check& c) {
-  const Symbol& t = *c.find(c.stmt.expr("t"));
-  const ExprPtr& body = c.stmt.expr("f");
+  const Symbol& t = *c.find(c.stmt.target());
+  const ExprPtr& body = c.stmt.value();
   if (body->kind != ExprKind::index) {
     c.broken("C2", body->span, fmt::format("`{}` is no read of a tensor", print(body)));
     return;
@@ -84,23 +84,22 @@ void law_set_line(Check& c) {
 }
 
 void law_map_line(Check& c) {
-  const Symbol& t = *c.find(c.stmt.expr("t"));
-  for (const Symbol* line : lines_read(c, c.stmt.expr("f")))
+  const Symbol& t = *c.find(c.stmt.target());
+  for (const Symbol* line : lines_read(c, c.stmt.value()))
     line_fits(c, "C3", t, *line, c.extent(line, 0));
 }
 
 void law_sum_line(Check& c) {
-  const std::vector<const Symbol*> lines = lines_read(c, c.stmt.expr("f"));
+  const std::vector<const Symbol*> lines = lines_read(c, c.stmt.value());
   if (lines.empty())
-    c.broken("C1", c.stmt.expr("f")->span,
-             fmt::format("`{}` reads no line", print(c.stmt.expr("f"))));
+    c.broken("C1", c.stmt.value()->span, fmt::format("`{}` reads no line", print(c.stmt.value())));
   for (const Symbol* line : lines) line_fits(c, "C2", *lines[0], *line, c.extent(line, 0));
 }
 
 void law_store_line(Check& c) {
-  const Symbol &line = *c.find(c.stmt.expr("s")), &tensor = *c.find(c.stmt.expr("m"));
+  const Symbol &line = *c.find(c.stmt.src()), &tensor = *c.find(c.stmt.tensor());
   if (!tensor.written || tensor.dims.size() != 4 || tensor.element != line.element)
-    c.broken("C1", c.stmt.expr("m")->span,
+    c.broken("C1", c.stmt.tensor()->span,
              fmt::format("`{}` holds {}, `{}` is `{} {}` with {} dimensions", line.name,
                          line.element, tensor.name, tensor.written ? "out" : "in", tensor.element,
                          tensor.dims.size()))

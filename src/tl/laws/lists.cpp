@@ -12,9 +12,9 @@ constexpr int64_t kMostGroups = 15;
 }  // namespace
 
 void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known) {
-  const std::optional<int64_t> threads = c.constant(c.stmt.expr("t"));
+  const std::optional<int64_t> threads = c.constant(c.stmt.threads());
   if (!threads || *threads % 32 || *threads < 32 || *threads > 1024)
-    c.broken("C1", c.stmt.expr("t")->span,
+    c.broken("C1", c.stmt.threads()->span,
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
   if (known)
@@ -39,14 +39,14 @@ void law_list_blocks(Check& c) {
   for (size_t n = 0; n < body.size(); ++n) {
     const bool last = n + 1 == body.size();
     const bool right = body[n].op == (last ? Op::return_ : Op::let);
-    if (!right || (last && body[n].items("a").size() != 2))
+    if (!right || (last && body[n].values().size() != 2))
       c.broken("C2", body[n].span,
                fmt::format("`{}` stands {}", print_head(body[n]),
                            last ? "where two bools are returned" : "among the lets"));
   }
-  const std::optional<int64_t> groups = c.constant(c.stmt.expr("k"));
+  const std::optional<int64_t> groups = c.constant(c.stmt.groups());
   if (groups && (*groups < 1 || *groups > kMostGroups))
-    c.broken("C3", c.stmt.expr("k")->span,
+    c.broken("C3", c.stmt.groups()->span,
              fmt::format("{} groups of rows: not 1 to {}", *groups, kMostGroups));
 }
 

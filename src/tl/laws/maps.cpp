@@ -7,12 +7,14 @@
 namespace kw::tl {
 namespace {
 
-// Words of the table that name a variable of a certain kind.
-const Symbol* named(Check& c, const char* hole) {
+// What a statement writes that may be of several kinds.
+const Symbol* named(Check& c, Hole hole) {
   const Item& item = c.stmt.items(hole).at(0);
-  const Symbol* s = c.find(item);
+  const std::string name = item.expr ? print(item.expr) : item.name;
+  const Symbol* s = item.expr ? c.find(item.expr) : c.find(item);
   if (!s)
-    c.broken_as("names", "C2", item.span, fmt::format("`{}` is not declared here", item.name));
+    c.broken_as("names", "C2", item.expr ? item.expr->span : item.span,
+                fmt::format("`{}` is not declared here", name));
   return s;
 }
 
@@ -29,14 +31,14 @@ bool scales(const ExprPtr& body, const std::string& lane_sum) {
 }  // namespace
 
 void law_fill(Check& c) {
-  const Symbol* s = named(c, "t");
+  const Symbol* s = named(c, Hole::target);
   if (s && s->category == Category::row && s->element == "i32")
-    c.broken_as("row", "C3", c.stmt.items("t")[0].span,
+    c.broken_as("row", "C3", c.stmt.target()->span,
                 fmt::format("`{}` holds ints: only set_rows and maps know them", s->name))
         .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
   else if (s && s->category != Category::accumulator && s->category != Category::row &&
            s->category != Category::lane_sum)
-    c.broken("C1", c.stmt.items("t")[0].span,
+    c.broken("C1", c.stmt.target()->span,
              fmt::format("an accumulator, a row vector or a lane sum is due here, `{}` is {}",
                          s->name, word(s->category)))
         .notes.push_back({fmt::format("`{}` is declared here", s->name), s->span});
@@ -51,10 +53,10 @@ void law_set_diagonals(Check&) {}  // likewise
 
 // What the read mentions is judged with the types; here, that it is one, and of neighbours.
 void law_set_tile(Check& c) {
-  const Symbol& t = *c.find(c.stmt.expr("t"));
-  const ExprPtr& body = c.stmt.expr("f");
+  const Symbol& t = *c.find(c.stmt.target());
+  const ExprPtr& body = c.stmt.value();
   if (!holds_data(t))
-    c.broken("C1", c.stmt.expr("t")->span,
+    c.broken("C1", c.stmt.target()->span,
              fmt::format("an operand of bf16, f16 or bool is due here, `{}` is of {}", t.name,
                          t.element))
         .notes.push_back({fmt::format("`{}` is declared here", t.name), t.span});
@@ -77,8 +79,8 @@ void law_set_tile(Check& c) {
 }
 
 void law_map_rows(Check& c) {
-  const Symbol& s = *c.find(c.stmt.expr("t"));
-  const ExprPtr& body = c.stmt.expr("f");
+  const Symbol& s = *c.find(c.stmt.target());
+  const ExprPtr& body = c.stmt.value();
   if (s.category == Category::lane_sum && !scales(body, s.name))
     c.broken(
          "C3", body->span,
@@ -94,7 +96,7 @@ void law_compute(Check& c) {
 }
 
 void law_to_operand(Check& c) {
-  const Symbol &p = *c.find(c.stmt.expr("p")), &s = *c.find(c.stmt.expr("s"));
+  const Symbol &p = *c.find(c.stmt.dst()), &s = *c.find(c.stmt.src());
   for (size_t axis : {0, 1}) {
     const std::optional<int64_t> x = c.extent(&p, axis), y = c.extent(&s, axis);
     if (x && y && *x != *y)
@@ -107,9 +109,9 @@ void law_to_operand(Check& c) {
 
 namespace {
 void sets_flag(Check& c) {
-  const Symbol* flag = named(c, "f");
+  const Symbol* flag = named(c, Hole::flag);
   if (flag && (!flag->stmt || flag->stmt->op != Op::flag))
-    c.broken("C1", c.stmt.items("f")[0].span,
+    c.broken("C1", c.stmt.items(Hole::flag)[0].span,
              fmt::format("a flag is due here, `{}` is {}", flag->name, word(flag->category)));
   else if (flag)
     c.facts.flags_set.insert(flag->stmt);
@@ -121,9 +123,9 @@ void law_any_differs(Check& c) { sets_flag(c); }
 
 void law_online_max(Check& c) {
   sets_flag(c);
-  const Symbol *m = c.find(c.stmt.expr("m")), *factor = c.find(c.stmt.expr("r"));
+  const Symbol *m = c.find(c.stmt.max()), *factor = c.find(c.stmt.alpha());
   if (m == factor)
-    c.broken("C2", c.stmt.expr("r")->span,
+    c.broken("C2", c.stmt.alpha()->span,
              fmt::format("`{}` is the reference and the factor at once", m->name));
 }
 

@@ -63,7 +63,7 @@ bool counts_uses(const Check& c, const ExprPtr& index) {
   const Op op = s->stmt->op;
   const bool queue =
       op == Op::static_tiles || op == Op::dynamic_tiles || op == Op::dynamic_tiles_warp;
-  return op == Op::var || (queue && s->stmt->word("u") == s->name);
+  return op == Op::var || (queue && s->stmt->use() == s->name);
 }
 
 // uses.C1, uses.C2: the last index of a ring is its use, the first of an array its place.
@@ -169,9 +169,9 @@ void narrow_is_for_widen(Check& c, const Symbol& s, Span span) {
 }
 
 bool operands_are_right(Check& c) {
-  std::map<std::string, std::string> kinds;
+  std::map<Hole, std::string> kinds;
   for (const Part& p : row(c.stmt.op).tl.parts)
-    if (p.hole()) kinds.emplace(p.text, p.kind);
+    if (p.hole()) kinds.emplace(p.name, p.kind);
   bool right = true;
   for (const Field& f : c.stmt.fields) {
     const Wanted* want = wanted(kinds[f.hole]);

@@ -5,9 +5,9 @@
 namespace kw::tl {
 
 void law_after(Check& c) {
-  const std::optional<int64_t> threads = c.constant(c.stmt.expr("t"));
+  const std::optional<int64_t> threads = c.constant(c.stmt.threads());
   if (!threads || *threads % 32 || *threads < 32 || *threads > 1024)
-    c.broken("C1", c.stmt.expr("t")->span,
+    c.broken("C1", c.stmt.threads()->span,
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
   for (const Stmt& s : c.stmt.body)
@@ -24,20 +24,20 @@ void law_after(Check& c) {
 void law_store_part(Check& c) {
   if (!c.warpgroups_block())
     c.broken("C2", c.stmt.span, "parts are stored outside the warpgroups block");
-  if (const Symbol* parts = c.find(c.stmt.expr("v")))
+  if (const Symbol* parts = c.find(c.stmt.scratch()))
     c.facts.parts_stored.emplace(parts->name, &c.stmt);
 }
 
 void law_add_parts(Check& c) {
-  const Symbol* tensor = c.find(c.stmt.expr("m"));
+  const Symbol* tensor = c.find(c.stmt.tensor());
   if (tensor && (!tensor->written || tensor->element != "f32" || tensor->dims.size() != 3))
-    c.broken("C1", c.stmt.expr("m")->span,
+    c.broken("C1", c.stmt.tensor()->span,
              fmt::format("`{}` is `{} {}` with {} dimensions", tensor->name,
                          tensor->written ? "out" : "in", tensor->element, tensor->dims.size()))
         .notes.push_back({"declared here", tensor->span});
   if (!c.inside(Op::after))
     c.broken("C2", c.stmt.span, "parts are added up outside a pass behind the kernel");
-  if (const Symbol* parts = c.find(c.stmt.expr("v")))
+  if (const Symbol* parts = c.find(c.stmt.scratch()))
     c.facts.parts_added.emplace(parts->name, &c.stmt);
 }
 

@@ -15,8 +15,8 @@ struct Extents {
 };
 
 Extents extents(Check& check) {
-  const Symbol &c = *check.find(check.stmt.expr("c")), &a = *check.find(check.stmt.expr("a")),
-               &b = *check.find(check.stmt.expr("b"));
+  const Symbol &c = *check.find(check.stmt.acc()), &a = *check.find(check.stmt.a()),
+               &b = *check.find(check.stmt.b());
   return {
       c, a, b, check.extent(&c, 1), check.extent(&a, 1), check.extent(&b, 0), check.extent(&b, 1)};
 }
@@ -39,7 +39,7 @@ bool is_width(int64_t n) { return n == 256 || (n >= 32 && n <= 192 && n % 16 == 
 void widths_exist(Check& check, const Extents& e) {
   if (e.columns && !is_width(*e.columns))
     check
-        .broken("C4", check.stmt.expr("c")->span,
+        .broken("C4", check.stmt.acc()->span,
                 fmt::format("`{}` has {} columns: the vocabulary multiplies 32, 48, 64, ... 192 or "
                             "256 wide",
                             e.c.name, *e.columns))
@@ -49,7 +49,7 @@ void widths_exist(Check& check, const Extents& e) {
 void left_has_64_rows(Check& c, const Extents& e) {
   const std::optional<int64_t> rows = c.extent(&e.a, 0);
   if (rows && *rows != 64)
-    c.broken("C1", c.stmt.expr("a")->span,
+    c.broken("C1", c.stmt.a()->span,
              fmt::format("`{}` has {} rows, a warpgroup multiplies 64", e.a.name, *rows))
         .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
 }
@@ -83,7 +83,7 @@ void law_wgmma_add_columns(Check& c) {
         "the tile is read as it is: a [64, K] @ b [K, C]");
   const std::optional<int64_t> rows = c.extent(&e.a, 0);
   if (rows && *rows != 64)
-    c.broken("C1", c.stmt.expr("a")->span,
+    c.broken("C1", c.stmt.a()->span,
              fmt::format("`{}` has {} rows, a warpgroup multiplies 64", e.a.name, *rows))
         .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
   if (e.columns && e.b_columns) {
@@ -107,7 +107,7 @@ void product_fits(Check& c, bool transposed) {
                          word(c.stmt.op)));
     return;
   }
-  const auto is = [&](const char* hole, std::initializer_list<Category> ok) {
+  const auto is = [&](Hole hole, std::initializer_list<Category> ok) {
     const Symbol* s = c.find(c.stmt.expr(hole));
     const bool right = s && std::find(ok.begin(), ok.end(), s->category) != ok.end();
     if (!right)
@@ -116,12 +116,12 @@ void product_fits(Check& c, bool transposed) {
           fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
     return right;
   };
-  const bool left = is("a", {Category::operand, Category::tile, Category::ring}),
-             right = is("b", {Category::tile, Category::ring});
-  if (!is("c", {Category::accumulator}) || !left || !right) return;
-  const Symbol& a = *c.find(c.stmt.expr("a"));
-  if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.expr("a")->span);
-  for (const char* hole : {"a", "b"})
+  const bool left = is(Hole::a, {Category::operand, Category::tile, Category::ring}),
+             right = is(Hole::b, {Category::tile, Category::ring});
+  if (!is(Hole::acc, {Category::accumulator}) || !left || !right) return;
+  const Symbol& a = *c.find(c.stmt.a());
+  if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.a()->span);
+  for (const Hole hole : {Hole::a, Hole::b})
     if (const Symbol& s = *c.find(c.stmt.expr(hole)); is_narrow(s))
       return narrow_is_for_widen(c, s, c.stmt.expr(hole)->span);
   const Extents e = extents(c);

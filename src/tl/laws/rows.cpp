@@ -15,12 +15,12 @@ const Stmt* loop_of(Check& c, const char* label) {
 
 // As many columns as the rows that are being computed have.
 void columns_agree(Check& c, const Stmt& loop, const char* label) {
-  const Symbol* tensor = c.find(loop.expr("m"));
-  const std::optional<int64_t> columns = c.constant(c.stmt.expr("c"));
+  const Symbol* tensor = c.find(loop.tensor());
+  const std::optional<int64_t> columns = c.constant(c.stmt.columns());
   if (!tensor || tensor->dims.empty() || !columns) return;
   const std::optional<int64_t> due = c.constant(name(tensor->dims.back()));
   if (due && *due != *columns)
-    c.broken(label, c.stmt.expr("c")->span,
+    c.broken(label, c.stmt.columns()->span,
              fmt::format("{} columns, rows of `{}` have {}", *columns, tensor->name, *due))
         .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
 }
@@ -37,9 +37,9 @@ void law_rows(Check& c) {
 void law_each_row(Check& c) {
   if (!c.inside(Op::rows))
     c.broken("C1", c.stmt.span, "rows are taken outside a pre-pass over rows");
-  const Symbol* tensor = c.find(c.stmt.expr("m"));
+  const Symbol* tensor = c.find(c.stmt.tensor());
   if (tensor && !tensor->scratch)
-    c.broken("C2", c.stmt.expr("m")->span,
+    c.broken("C2", c.stmt.tensor()->span,
              fmt::format("`{}` is `{}`", tensor->name, tensor->written ? "out" : "in"))
         .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
   const std::vector<Stmt>& body = c.stmt.body;
@@ -60,14 +60,14 @@ void law_sum(Check& c) {
 void law_write_row(Check& c) {
   const Stmt* loop = loop_of(c, "C1");
   if (!loop) return;
-  const bool own = base_name(c.stmt.expr("m")) == base_name(loop->expr("m"));
-  bool here = true;
-  for (const char* place : {"b", "h", "r"})
-    here = here && c.stmt.expr(place)->is_name(loop->word(place));
+  const bool own = base_name(c.stmt.tensor()) == base_name(loop->tensor());
+  const bool here = c.stmt.batch()->is_name(loop->batch_index()) &&
+                    c.stmt.head()->is_name(loop->head_index()) &&
+                    c.stmt.row()->is_name(loop->row_index());
   if (!own || !here)
     c.broken("C2", c.stmt.span,
-             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->expr("m")),
-                         loop->word("b"), loop->word("h"), loop->word("r")));
+             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->tensor()),
+                         loop->batch_index(), loop->head_index(), loop->row_index()));
   columns_agree(c, *loop, "C3");
 }
 

@@ -37,25 +37,25 @@ class StoringThread {
     for (const Stmt* s : unfinished_)
       broken(*s, "C5", s->span,
              fmt::format("no tma_store_wait follows: the kernel may end before `{}` is written",
-                         base_name(s->expr("m"))));
+                         base_name(s->tensor())));
     for (const Stmt* s : stores_) {
-      const auto freed = facts_.freed_by.find(base_name(s->expr("s")));
+      const auto freed = facts_.freed_by.find(base_name(s->src()));
       if (freed != facts_.freed_by.end() && !given_back_.count(freed->second))
         broken(*s, "C7", s->span,
                fmt::format("slots of `{}` are given back at `{}`, where this thread never arrives",
-                           base_name(s->expr("s")), freed->second));
+                           base_name(s->src()), freed->second));
     }
   }
 
  private:
   void gives_back(const Stmt& arrive) {
-    given_back_.insert(base_name(arrive.expr("b")));
+    given_back_.insert(base_name(arrive.barrier()));
     for (const Stmt* s : reading_) {
-      const auto freed = facts_.freed_by.find(base_name(s->expr("s")));
-      if (freed != facts_.freed_by.end() && freed->second == base_name(arrive.expr("b")))
+      const auto freed = facts_.freed_by.find(base_name(s->src()));
+      if (freed != facts_.freed_by.end() && freed->second == base_name(arrive.barrier()))
         broken(*s, "C7", arrive.span,
                fmt::format("a slot of `{}` is given back while it may still be on its way out",
-                           base_name(s->expr("s"))))
+                           base_name(s->src())))
             .notes.push_back({"it is stored here", s->span});
     }
   }

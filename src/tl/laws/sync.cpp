@@ -15,19 +15,17 @@ namespace {
 
 // Whether a turn of the loop changes a name of the index.
 bool changes(const Stmt& loop, const ExprPtr& index) {
-  const auto names = [&](const Stmt& s, std::string_view hole) {
+  const auto names = [&](const Stmt& s, Hole hole) {
     if (!s.has(hole)) return false;
     for (const Item& item : s.items(hole))
       if (!item.name.empty() && mentions(index, item.name)) return true;
     return false;
   };
-  if (names(loop, "u") || names(loop, "w") || names(loop, "n") || names(loop, "r") ||
-      names(loop, "t"))
-    return true;
+  if (names(loop, Hole::use) || names(loop, Hole::index) || names(loop, Hole::counter)) return true;
   bool found = false;
   walk(loop.body, [&](const Stmt& s) {
     if (s.op == Op::count || s.op == Op::range_down_counted || s.op == Op::range_down_rolled)
-      found |= names(s, "t");
+      found |= names(s, Hole::counter);
   });
   return found;
 }
@@ -42,8 +40,7 @@ BarrierUse use_of(Check& c, const ExprPtr& barrier, int64_t arrivals) {
     if (changes(s, index)) {
       use.loop = &s;
     } else {
-      const std::optional<int64_t> turns =
-          s.op == Op::range ? c.constant(s.expr("b")) : std::nullopt;
+      const std::optional<int64_t> turns = s.op == Op::range ? c.constant(s.end()) : std::nullopt;
       use.times = turns && use.times ? std::optional(*use.times * *turns) : std::nullopt;
     }
   }
@@ -59,7 +56,7 @@ BarrierFacts& facts_of(Check& c, const ExprPtr& barrier) {
 void law_init(Check& c) {
   if (c.parents.size() != 1 || c.parents[0]->op != Op::kernel)
     c.broken("C1", c.stmt.span, "barriers are initialised outside the kernel's own block");
-  for (const Item& a : c.stmt.items("a")) {
+  for (const Item& a : c.stmt.barriers()) {
     const Symbol* s = a.expr->kind == ExprKind::name ? c.scope.find(a.expr->text) : nullptr;
     if (!s || (s->category != Category::barrier && s->category != Category::queue))
       c.broken("C3", a.expr->span,
@@ -73,22 +70,22 @@ void law_init(Check& c) {
 }
 
 void law_wait(Check& c) {
-  facts_of(c, c.stmt.expr("b")).waits.push_back(use_of(c, c.stmt.expr("b"), 0));
+  facts_of(c, c.stmt.barrier()).waits.push_back(use_of(c, c.stmt.barrier(), 0));
 }
 void law_wait_free(Check& c) {
-  facts_of(c, c.stmt.expr("b")).frees.push_back(use_of(c, c.stmt.expr("b"), 0));
+  facts_of(c, c.stmt.barrier()).frees.push_back(use_of(c, c.stmt.barrier(), 0));
 }
 void law_arrive(Check& c) {
   const bool one = c.by_one_thread();
-  if (const Symbol* b = c.find(c.stmt.expr("b")); one && b->ctas)
+  if (const Symbol* b = c.find(c.stmt.barrier()); one && b->ctas)
     c.broken("C3", c.stmt.span, fmt::format("one thread arrives at `{}`", b->name))
         .notes.push_back({fmt::format("`{}` is declared here", b->name), b->span});
   const int64_t warps = c.warpgroups_block() ? c.warps() : 4;
-  facts_of(c, c.stmt.expr("b"))
-      .arrives.push_back(use_of(c, c.stmt.expr("b"), one ? warps / 4 : warps));
+  facts_of(c, c.stmt.barrier())
+      .arrives.push_back(use_of(c, c.stmt.barrier(), one ? warps / 4 : warps));
 }
 void note_copy(Check& c) {
-  facts_of(c, c.stmt.expr("bar")).copies.push_back(use_of(c, c.stmt.expr("bar"), 1));
+  facts_of(c, c.stmt.barrier()).copies.push_back(use_of(c, c.stmt.barrier(), 1));
 }
 
 namespace {
@@ -101,7 +98,7 @@ void stands_in_warpgroups(Check& c) {
 // Under a toggle that is off nothing happens: `if PING_PONG:` with PING_PONG = false.
 bool never_runs(const Check& c) {
   return std::any_of(c.parents.begin(), c.parents.end(), [&](const Stmt* s) {
-    return s->op == Op::if_ && decided(c.facts, s->expr("c")) == false;
+    return s->op == Op::if_ && decided(c.facts, s->condition()) == false;
   });
 }
 void warpgroups_take_turns(Check& c) {
@@ -110,19 +107,19 @@ void warpgroups_take_turns(Check& c) {
     c.broken("C1", c.stmt.span,
              fmt::format("`{}` needs two or more consumers; this kernel has one", word(c.stmt.op)));
   stands_in_warpgroups(c);
-  const std::optional<int64_t> number = c.constant(c.stmt.expr("w"));
+  const std::optional<int64_t> number = c.constant(c.stmt.warpgroup());
   if (number && (*number < 0 || (c.facts.warpgroups_are_known() && *number >= warpgroups)))
-    c.broken("C3", c.stmt.expr("w")->span, fmt::format("there is no warpgroup {}", *number));
+    c.broken("C3", c.stmt.warpgroup()->span, fmt::format("there is no warpgroup {}", *number));
 }
 
 }  // namespace
 
 void law_sync_warpgroup(Check& c) {
   const Stmt* warpgroups = c.warpgroups_block();
-  if (warpgroups && !c.stmt.expr("w")->is_name(warpgroups->word("me")))
-    c.broken("C1", c.stmt.expr("w")->span,
-             fmt::format("the warpgroup's own number is `{}`, not `{}`", warpgroups->word("me"),
-                         print(c.stmt.expr("w"))))
+  if (warpgroups && !c.stmt.warpgroup()->is_name(warpgroups->me()))
+    c.broken("C1", c.stmt.warpgroup()->span,
+             fmt::format("the warpgroup's own number is `{}`, not `{}`", warpgroups->me(),
+                         print(c.stmt.warpgroup())))
         .notes.push_back({"it is declared here", warpgroups->span});
   stands_in_warpgroups(c);
 }
@@ -168,7 +165,8 @@ class Judge {
     walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::flag && !facts_.incomplete && !facts_.flags_set.count(&s))
         broken("flag.C1", s.span,
-               fmt::format("no online_max, any_exceeds or any_differs sets `{}`", s.word("d")));
+               fmt::format("no online_max, any_exceeds or any_differs sets `{}`",
+                           s.names().front().name));
     });
     if (facts_.shared && facts_.shared_bytes > 227 * 1024)
       broken(
@@ -326,11 +324,11 @@ class Judge {
       return;
     }
     for (const Stmt* take : q.takes)
-      if (!equal(take->expr("n"), q.offers[0]->expr("n")))
+      if (!equal(take->count(), q.offers[0]->count()))
         broken(take->op == Op::dynamic_tiles ? "dynamic_tiles.C2" : "dynamic_tiles_warp.C2",
                take->span,
-               fmt::format("`{}` blocks are taken, `{}` are offered", print(take->expr("n")),
-                           print(q.offers[0]->expr("n"))))
+               fmt::format("`{}` blocks are taken, `{}` are offered", print(take->count()),
+                           print(q.offers[0]->count())))
             .notes.push_back({"they are offered here", q.offers[0]->span});
   }
 

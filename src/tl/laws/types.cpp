@@ -357,19 +357,19 @@ bool is_map(Op op) {
 }
 
 // What an expression hole wants where it is not an int.
-Type due(const Check& c, const std::string& hole) {
+Type due(const Check& c, Hole hole) {
   const Stmt& s = c.stmt;
   if (s.op == Op::return_ && c.inside(Op::list_blocks)) return kBoolean;
   if (s.op == Op::if_ || s.op == Op::toggle) return kBoolean;
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
-  if (s.op == Op::online_max && (hole == "k" || hole == "e")) return kReal;
-  if ((s.op == Op::any_exceeds || s.op == Op::any_differs) && hole == "k") return kReal;
-  if (sets_elements(s.op) && hole == "f") {
-    const Symbol* t = c.find(s.expr("t"));
+  if (s.op == Op::online_max && (hole == Hole::threshold || hole == Hole::scale)) return kReal;
+  if ((s.op == Op::any_exceeds || s.op == Op::any_differs) && hole == Hole::threshold) return kReal;
+  if (sets_elements(s.op) && hole == Hole::value) {
+    const Symbol* t = c.find(s.target());
     return scalar_type(t ? t->element : "real");
   }
-  if (is_map(s.op) && hole == "f") return kReal;
-  if (s.op == Op::row && hole == "d") return kRow;
+  if (is_map(s.op) && hole == Hole::value) return kReal;
+  if (s.op == Op::row && hole == Hole::names) return kRow;
   return kInteger;
 }
 
@@ -389,11 +389,10 @@ bool is_value(std::string_view kind) {
 // `param BM = 128, WARPGROUPS = BM // 64`: a size is made of numbers and parameters.
 bool wants_constant(std::string_view kind) { return kind == "size" || kind == "tiles"; }
 
-void value_fits(Check& c, const std::string& hole, const ExprPtr& e, std::string_view kind,
-                const Scope& scope) {
+void value_fits(Check& c, Hole hole, const ExprPtr& e, std::string_view kind, const Scope& scope) {
   MapTarget body{c.stmt.op, ""};
   const bool in_map = is_map(c.stmt.op) && kind == "map";
-  if (in_map && c.stmt.has("t")) body.target = c.stmt.items("t").at(0).expr->text;
+  if (in_map && c.stmt.has(Hole::target)) body.target = c.stmt.target()->text;
   const Type want = due(c, hole), got = checked_type(c, e, scope, in_map ? &body : nullptr);
   if (got == kUnknown) return;
   if (got != want)
@@ -432,12 +431,12 @@ Type checked_type(Check& c, const ExprPtr& e, const Scope& scope, const MapTarge
 
 void expressions_have_types(Check& c) {
   if (is_judged_elsewhere(c.stmt.op)) return;
-  std::map<std::string, std::string> kinds;
+  std::map<Hole, std::string> kinds;
   for (const Part& p : row(c.stmt.op).tl.parts)
-    if (p.hole()) kinds.emplace(p.text, p.kind);
+    if (p.hole()) kinds.emplace(p.name, p.kind);
   for (const Field& f : c.stmt.fields) {
     const std::string& kind = kinds[f.hole];
-    if (!is_value(kind)) continue;
+    if (!is_value(kind) || writes(access(c.stmt.op, f.hole))) continue;  // a place is no value
     Scope here(&c.scope);  // a later value of one statement sees the earlier names
     for (const Item& item : f.items) {
       if (item.expr) value_fits(c, f.hole, item.expr, kind, here);

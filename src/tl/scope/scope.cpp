@@ -53,13 +53,13 @@ Symbol valued(const Stmt& stmt, const Item& item, const Scope& scope) {
 }
 
 Symbol tensor(const Stmt& stmt, const Item& item) {
-  const Item& access = stmt.items("t").at(0);
+  const Item& access = stmt.access().at(0);
   Symbol s = named(stmt, item, stmt.op == Op::arg_tiled ? Category::tiled : Category::tensor,
                    scalar_type(access.type));
   s.element = access.type;
   s.written = access.name == "out";
   s.scratch = access.name == "scratch";
-  s.dims = names(stmt.items("s"));
+  s.dims = names(stmt.dims());
   return s;
 }
 
@@ -72,11 +72,11 @@ Symbol argument(const Stmt& stmt, const Item& item) {
     s.range = {1, Interval::kFar};
   } else if (stmt.op == Op::arg_scratch) {
     s.category = Category::scratch;
-    s.count = stmt.expr("n");
+    s.count = stmt.words();
   } else if (stmt.op == Op::arg_workspace) {
     s.category = Category::workspace;
     s.type = {};
-    s.count = stmt.expr("n");
+    s.count = stmt.words();
   }
   return s;
 }
@@ -87,19 +87,19 @@ Symbol shared(const Stmt& stmt, const Item& item) {
   s.value = nullptr;
   if (tiles) {
     s.extent = item.expr;
-    s.element = stmt.word("t");
-    s.shape = {stmt.expr("r"), stmt.expr("c")};
+    s.element = stmt.type();
+    s.shape = {stmt.rows(), stmt.columns()};
   } else if (stmt.op == Op::row_ring) {
     s.category = Category::row_ring;
-    s.element = stmt.word("t");
-    s.shape = {stmt.expr("r")};
+    s.element = stmt.type();
+    s.shape = {stmt.rows()};
   } else {
     s.category = stmt.op == Op::queue ? Category::queue : Category::barrier;
-    s.arrivals = stmt.expr("a");
-    if (stmt.op != Op::barrier) s.ctas = stmt.expr("k");
+    s.arrivals = stmt.arrivals();
+    if (stmt.op != Op::barrier) s.ctas = stmt.ctas();
   }
   if (stmt.op == Op::ring) s.category = Category::ring;
-  if (stmt.op != Op::tile) s.count = stmt.expr("n");
+  if (stmt.op != Op::tile) s.count = stmt.stages();
   return s;
 }
 
@@ -113,28 +113,28 @@ Symbol register_tile(const Stmt& stmt, const Item& item) {
   if (stmt.op == Op::lane_sum) s.category = Category::lane_sum;
   if (stmt.op == Op::line) s.category = Category::line;
   // While a statement is being read its type may still be to come.
-  if (stmt.has("t")) s.element = stmt.word("t");
-  if (stmt.has("r")) s.shape.push_back(stmt.expr("r"));
-  if (stmt.has("c")) s.shape.push_back(stmt.expr("c"));
+  if (stmt.has(Hole::type)) s.element = stmt.type();
+  if (stmt.has(Hole::rows)) s.shape.push_back(stmt.rows());
+  if (stmt.has(Hole::columns)) s.shape.push_back(stmt.columns());
   return s;
 }
 
 // The one name of record, def, kernel, plan and step.
 Symbol heading(const Stmt& stmt) {
-  const Item& item = stmt.items("n").at(0);
+  const Item& item = stmt.items(Hole::name).at(0);
   Symbol s = named(stmt, item, Category::kernel);
   if (stmt.op == Op::record) {
     s.category = Category::record;
     s.type = {Type::record, item.name};
-    s.fields = names(stmt.items("d"));
+    s.fields = names(stmt.names());
   } else if (stmt.op == Op::def) {
-    const std::string result = stmt.word("r");
+    const std::string result = stmt.result();
     s.category = Category::def;
     s.type = result == "index" ? Type{Type::integer, ""} : Type{Type::record, result};
-    s.params = stmt.items("ps");
+    s.params = stmt.params();
   } else if (stmt.op == Op::step) {
     s.category = Category::step;
-    s.params = stmt.items("ps");
+    s.params = stmt.params();
   }
   return s;
 }
@@ -179,15 +179,16 @@ void declare(Scope& scope, const Stmt& stmt) {
     for (const Stmt& member : stmt.body) declare(scope, member);
   if (has_heading(stmt.op)) scope.add(heading(stmt));
   if (stmt.op == Op::cluster)
-    scope.add(integer(stmt, stmt.items("c").at(0), {0, interval_of(stmt.expr("k"), scope).hi - 1}));
+    scope.add(
+        integer(stmt, stmt.items(Hole::rank).at(0), {0, interval_of(stmt.ctas(), scope).hi - 1}));
   if (has_declarations(stmt.op))
-    for (const Item& item : stmt.items("d")) scope.add(symbol_of(stmt, item, scope));
+    for (const Item& item : stmt.names()) scope.add(symbol_of(stmt, item, scope));
 }
 
 namespace {
 
 void declare_parameters(Scope& scope, const Stmt& stmt) {
-  for (const Item& item : stmt.items("ps")) {
+  for (const Item& item : stmt.params()) {
     Symbol s = named(stmt, item, Category::local, scalar_type(item.type));
     if (item.type == "index") s.range = kNonNegative;
     if (item.type == "size") s.range = {1, Interval::kFar};
@@ -197,34 +198,34 @@ void declare_parameters(Scope& scope, const Stmt& stmt) {
 
 // What a loop counts.
 Interval turns_of(const Stmt& loop, const Scope& scope) {
-  const int64_t b = interval_of(loop.expr("b"), scope).hi;
+  const int64_t b = interval_of(loop.end(), scope).hi;
   if (loop.op == Op::range) return {0, b == Interval::kFar ? Interval::kFar : b - 1};
-  return {interval_of(loop.expr("b"), scope).lo, interval_of(loop.expr("a"), scope).hi};
+  return {interval_of(loop.end(), scope).lo, interval_of(loop.begin(), scope).hi};
 }
 
 // The holes in which a statement declares counters for its block, which are never negative.
-std::vector<std::string_view> counters_of(const Stmt& stmt) {
-  if (stmt.op == Op::each_row) return {"b", "h", "r"};
-  if (stmt.op == Op::list_blocks) return {"r", "s"};
-  if (stmt.op == Op::grid) return {"d"};
-  if (stmt.op == Op::blocks) return {"n"};
-  if (stmt.op == Op::warpgroups || stmt.op == Op::warpgroups_kernel) return {"me"};
-  if (is(stmt.op, Family::pass)) return {"w"};
-  if (is(stmt.op, Family::tiles)) return {"u", "w"};
+std::vector<Hole> counters_of(const Stmt& stmt) {
+  if (stmt.op == Op::each_row) return {Hole::batch_index, Hole::head_index, Hole::row_index};
+  if (stmt.op == Op::list_blocks) return {Hole::group_begin, Hole::group_end};
+  if (stmt.op == Op::grid) return {Hole::names};
+  if (stmt.op == Op::blocks) return {Hole::index};
+  if (stmt.op == Op::warpgroups || stmt.op == Op::warpgroups_kernel) return {Hole::me};
+  if (is(stmt.op, Family::pass)) return {Hole::index};
+  if (is(stmt.op, Family::tiles)) return {Hole::use, Hole::index};
   return {};
 }
 
 }  // namespace
 
 void declare_inside(Scope& scope, const Stmt& stmt) {
-  const auto counter = [&](std::string_view hole, Interval range) {
+  const auto counter = [&](Hole hole, Interval range) {
     for (const Item& item : stmt.items(hole)) scope.add(integer(stmt, item, range));
   };
   if (stmt.op == Op::def || stmt.op == Op::step) declare_parameters(scope, stmt);
   if (stmt.op == Op::list_blocks)
-    counter("n", {interval_of(stmt.expr("a"), scope).lo, interval_of(stmt.expr("b"), scope).hi});
-  if (is(stmt.op, Family::loop)) counter(stmt.op == Op::range ? "r" : "n", turns_of(stmt, scope));
-  for (const std::string_view hole : counters_of(stmt)) counter(hole, kNonNegative);
+    counter(Hole::index, {interval_of(stmt.begin(), scope).lo, interval_of(stmt.end(), scope).hi});
+  if (is(stmt.op, Family::loop)) counter(Hole::index, turns_of(stmt, scope));
+  for (const Hole hole : counters_of(stmt)) counter(hole, kNonNegative);
 }
 
 namespace {

@@ -5,7 +5,7 @@
 // scope at its place:
 //
 //   walk_scoped(program, [&](const Stmt& s, const Scope& scope) {
-//     if (s.op == Op::store) require(scope.find(s.expr("s")->text)->category == ...);
+//     if (s.op == Op::store) require(scope.find(s.src()->text)->category == ...);
 //   });
 #pragma once
 #include <functional>

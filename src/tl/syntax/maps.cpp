@@ -45,8 +45,8 @@ std::string type_of_element(const Scope& scope, const std::string& vector) {
 bool is_of_lines(Op op) { return op == Op::map_line || op == Op::sum_line; }
 
 std::string target_of(const Stmt& stmt) {
-  if (!stmt.has("t") || is_of_lines(stmt.op)) return "";
-  const ExprPtr& t = stmt.expr("t");
+  if (!stmt.has(Hole::target) || is_of_lines(stmt.op)) return "";
+  const ExprPtr& t = stmt.target();
   return t->kind == ExprKind::name ? t->text : "";
 }
 

@@ -12,7 +12,7 @@ std::string print_head(const Stmt& stmt) {
       continue;
     }
     for (const Field& f : stmt.fields)
-      if (f.hole == p.text) out += write_tl_hole(p.kind, f);
+      if (f.hole == p.name) out += write_tl_hole(p.kind, f);
   }
   return out;
 }

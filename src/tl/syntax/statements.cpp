@@ -14,7 +14,7 @@ bool same(const Field& a, const Field& b) {
   return equal_heads(x, y);
 }
 
-Field* find(Stmt& stmt, const std::string& hole) {
+Field* find(Stmt& stmt, Hole hole) {
   for (Field& f : stmt.fields)
     if (f.hole == hole) return &f;
   return nullptr;
@@ -22,10 +22,10 @@ Field* find(Stmt& stmt, const std::string& hole) {
 
 bool read_part(const Part& part, Reader& r, Stmt& stmt) {
   if (!part.hole()) return r.expect(part.text);
-  Field* known = find(stmt, part.text);
+  Field* known = find(stmt, part.name);
   if (part.kind == "value") return read_hole(r, part.kind, stmt, *known);
   const size_t first = r.at;
-  Field field{part.text, {}};
+  Field field{part.name, {}};
   if (!read_hole(r, part.kind, stmt, field)) return false;
   if (!known) {
     stmt.fields.push_back(std::move(field));
@@ -68,8 +68,8 @@ bool gives_back(const Stmt& stmt, Reader& r, const Scope& before, size_t first,
 bool hides_itself(const Stmt& s, std::string& name) {
   const bool down = s.op == Op::range_down_counted || s.op == Op::range_down_rolled;
   if (!down && s.op != Op::range) return false;
-  name = s.word(down ? "n" : "r");
-  return mentions(s.expr("b"), name) || (down && mentions(s.expr("a"), name));
+  name = s.index();
+  return mentions(s.end(), name) || (down && mentions(s.begin(), name));
 }
 
 // Names that the CUDA text has for itself: a local of that name would hide them.
@@ -77,7 +77,7 @@ const std::string* taken_name(const Stmt& s) {
   static const std::set<std::string> taken = {"args", "shared", "warpgroup", "kw", "element"};
   for (const Field& f : s.fields)
     for (const Item& i : f.items)
-      if (taken.count(i.name) && f.hole != "t") return &i.name;
+      if (taken.count(i.name) && f.hole != Hole::type) return &i.name;
   return nullptr;
 }
 
@@ -119,7 +119,7 @@ std::optional<std::string> print_cuda(const Stmt& stmt, const Scope& scope, cons
     if (w.failed()) break;
     const Field* f = nullptr;
     for (const Field& field : stmt.fields)
-      if (p.hole() && field.hole == p.text) f = &field;
+      if (p.hole() && field.hole == p.name) f = &field;
     out += f ? write_cuda_hole(w, p.kind, stmt, *f, lambda) : p.text;
   }
   problem = w.problem;

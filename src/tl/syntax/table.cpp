@@ -35,7 +35,8 @@ Pattern pattern(std::string_view text, Spelling spelling, const Kinds& kinds) {
     // A second mention may have a kind of its own (the value after a type).
     const bool own = spelling == Spelling::tl && colon != std::string::npos;
     const std::string kind = own ? t.text.substr(colon + 1) : kinds.at(name);
-    Part part{name, kind, std::find(seen.begin(), seen.end(), name) == seen.end()};
+    Part part{name, kind, std::find(seen.begin(), seen.end(), name) == seen.end(),
+              hole_named(name).value()};
     seen.push_back(name);
     out.parts.push_back(part);
     out.pieces.push_back({std::string(text.substr(printed, t.begin - printed))});
@@ -55,7 +56,7 @@ Row make_row(Op op, std::string_view word, Level level, Block where, Block holds
   if (!cuda.empty()) row.cuda = pattern(cuda, Spelling::cuda, kinds);
   for (const Token& t : lex(after, Spelling::cuda)) row.after.push_back(t.text);
   for (const Part& p : row.tl.parts)
-    if (p.hole() && p.first) row.holes.push_back(p.text);
+    if (p.hole() && p.first) row.holes.push_back(p.name);
   const std::string first = row.cuda.empty() ? "" : row.cuda.parts[0].text;
   row.optional_braces = (first == "if" || first == "for" || first == "#") && cuda.ends_with(") {");
   return row;
@@ -82,6 +83,23 @@ std::string_view word(Op op) {
   std::string_view w = words[static_cast<size_t>(op)];
   if (w.ends_with('_')) w.remove_suffix(1);
   return w;
+}
+
+std::string_view word(Hole hole) {
+  static constexpr std::string_view words[] = {
+#define HOLE(word, what, meaning) #word,
+#include "tl/holes.def"
+  };
+  return words[static_cast<size_t>(hole)];
+}
+
+std::optional<Hole> hole_named(std::string_view name) {
+  static const std::map<std::string_view, Hole> holes = {
+#define HOLE(word, what, meaning) {#word, Hole::word},
+#include "tl/holes.def"
+  };
+  const auto found = holes.find(name);
+  return found == holes.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace kw::tl

@@ -16,6 +16,7 @@ struct Part {
   std::string text;    // the word, or the hole's name
   std::string kind;    // of a hole; empty for a word
   bool first = false;  // a hole's first mention in this spelling
+  Hole name{};         // of a hole
   bool hole() const { return !kind.empty(); }
 };
 
@@ -32,7 +33,7 @@ struct Row {
   Block where, holds;
   Pattern cuda, tl;
   std::vector<std::string> after;  // the CUDA words that close the block
-  std::vector<std::string> holes;  // their names, in the order of the TL spelling
+  std::vector<Hole> holes;         // in the order of the TL spelling
   // A complete `if (...)` or `for (...)`: C allows a single statement without braces.
   bool optional_braces;
 };

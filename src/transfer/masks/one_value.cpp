@@ -153,8 +153,8 @@ void with_tile_values(const tl::Program& program, const Facts& facts, const tl::
     const tl::Interval rows = tl::interval_of(tile->shape.at(0), scope),
                        keys = tl::interval_of(tile->shape.at(1), scope);
     if (rows.lo != rows.hi || keys.lo != keys.hi) return;
-    use(TileValues({rows.lo, divisor_of(map.expr("i0"), scope)},
-                   {keys.lo, divisor_of(map.expr("j0"), scope)}, scope));
+    use(TileValues({rows.lo, divisor_of(map.i0(), scope)}, {keys.lo, divisor_of(map.j0(), scope)},
+                   scope));
   });
 }
 

@@ -52,7 +52,7 @@ TEST(Lift, statements_know_their_place_in_the_cuda_text) {
   const Span span = program->find(tl::Op::cluster)->span;
   EXPECT_EQ(kernel().substr(span.begin, span.end - span.begin),
             "const int cta = kw::cluster<CTAS>();");
-  EXPECT_EQ(program->find(tl::Op::map)->expr("f")->span.text(),
+  EXPECT_EQ(program->find(tl::Op::map)->value()->span.text(),
             "kw::exp2(kw::fma(x, args.scale, -o))");
 }
 

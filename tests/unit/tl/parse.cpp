@@ -63,7 +63,7 @@ TEST(Parse, spans_are_the_statement_s_own_words) {
   ASSERT_TRUE(p);
   EXPECT_EQ(p->body[0].span.text(), "args:");
   EXPECT_EQ(p->body[0].body[0].span.text(), "N: size");
-  EXPECT_EQ(p->body[1].items("d")[0].expr->span.place(), "k.tl:3:11");
+  EXPECT_EQ(p->body[1].names()[0].expr->span.place(), "k.tl:3:11");
 }
 
 TEST(Parse, every_bad_line_is_reported_with_its_column) {
@@ -205,7 +205,7 @@ TEST(Parse, one_statement_is_read_for_rules) {
   const std::optional<Stmt> s = parse_statement("if partial:\n    fill s = 0.0\n", d);
   ASSERT_TRUE(s) << render(d);
   EXPECT_EQ(s->op, Op::if_);
-  EXPECT_EQ(s->body[0].word("t"), "s");
+  EXPECT_EQ(base_name(s->body[0].target()), "s");
   EXPECT_FALSE(parse_statement("fence_async\nfence_async\n", d));
   EXPECT_FALSE(parse_expr("a +", d));
   EXPECT_EQ(print(parse_expr("(a + b) * c", d)), "(a + b) * c");
@@ -216,12 +216,12 @@ TEST(Table, a_statement_s_cuda_and_tl_spellings_have_the_same_holes) {
     if (r.cuda.empty()) continue;
     for (const Part& p : r.cuda.parts) {
       if (!p.hole()) continue;
-      EXPECT_NE(std::find(r.holes.begin(), r.holes.end(), p.text), r.holes.end()) << r.word;
+      EXPECT_NE(std::find(r.holes.begin(), r.holes.end(), p.name), r.holes.end()) << r.word;
     }
-    for (const std::string& hole : r.holes) {
+    for (const Hole hole : r.holes) {
       const bool there = std::any_of(r.cuda.parts.begin(), r.cuda.parts.end(),
-                                     [&](const Part& p) { return p.hole() && p.text == hole; });
-      EXPECT_TRUE(there) << r.word << " $" << hole;
+                                     [&](const Part& p) { return p.hole() && p.name == hole; });
+      EXPECT_TRUE(there) << r.word << " $" << word(hole);
     }
   }
 }

@@ -27,32 +27,33 @@ std::set<std::string> mentioned(std::string_view effects) {
   return holes;
 }
 
-std::string kind_of(const Row& row, const std::string& hole) {
+std::string kind_of(const Row& row, Hole hole) {
   for (const Pattern* p : {&row.tl, &row.cuda})
     for (const Part& part : p->parts)
-      if (part.hole() && part.text == hole) return part.kind;
+      if (part.hole() && part.name == hole) return part.kind;
   return "";
 }
 
 TEST(Traits, effects_name_holes_and_every_place_is_named) {
   for (const Row& row : table()) {
     const std::set<std::string> said = mentioned(traits(row.op).effects);
-    const std::set<std::string> holes(row.holes.begin(), row.holes.end());
+    std::set<std::string> holes;
+    for (const Hole hole : row.holes) holes.emplace(word(hole));
     for (const std::string& hole : said)
       EXPECT_TRUE(holes.contains(hole)) << row.word << " " << hole;
-    for (const std::string& hole : holes)
-      EXPECT_TRUE(said.contains(hole) || !kPlaces.contains(kind_of(row, hole)))
-          << row.word << " does not say what it does to " << hole;
+    for (const Hole hole : row.holes)
+      EXPECT_TRUE(said.contains(std::string(word(hole))) || !kPlaces.contains(kind_of(row, hole)))
+          << row.word << " does not say what it does to " << word(hole);
   }
 }
 
 TEST(Traits, access_is_what_the_row_says_and_read_where_it_says_nothing) {
-  EXPECT_EQ(access(Op::tma_load, "m"), Access::read);
-  EXPECT_EQ(access(Op::tma_load, "d"), Access::write);
-  EXPECT_EQ(access(Op::tma_load, "bar"), Access::update);
-  EXPECT_EQ(access(Op::tma_load, "b"), Access::read);  // not the `b` of another hole's name
-  EXPECT_EQ(access(Op::each_row, "m"), Access::none);
-  EXPECT_EQ(access(Op::online_max, "r"), Access::write);
+  EXPECT_EQ(access(Op::tma_load, Hole::tensor), Access::read);
+  EXPECT_EQ(access(Op::tma_load, Hole::dst), Access::write);
+  EXPECT_EQ(access(Op::tma_load, Hole::barrier), Access::update);
+  EXPECT_EQ(access(Op::tma_load, Hole::batch), Access::read);  // what the row does not mention
+  EXPECT_EQ(access(Op::each_row, Hole::tensor), Access::none);
+  EXPECT_EQ(access(Op::online_max, Hole::alpha), Access::write);
   EXPECT_TRUE(has_element(Op::map_rows));
   EXPECT_FALSE(has_element(Op::set_rows));
 }
@@ -86,8 +87,8 @@ TEST(Traits, a_copy_has_a_tensor_on_one_side_and_a_shared_tile_on_the_other) {
   for (const Row& row : table()) {
     const bool in = is(row.op, Family::copy_in), out = is(row.op, Family::copy_out);
     if (!in && !out) continue;
-    EXPECT_EQ(access(row.op, "m"), in ? Access::read : Access::write) << row.word;
-    EXPECT_EQ(kind_of(row, in ? "d" : "s"), "shared") << row.word;
+    EXPECT_EQ(access(row.op, Hole::tensor), in ? Access::read : Access::write) << row.word;
+    EXPECT_EQ(kind_of(row, in ? Hole::dst : Hole::src), "shared") << row.word;
   }
 }
 

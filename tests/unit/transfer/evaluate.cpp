@@ -20,7 +20,7 @@ double of_call(const tl::Expr& e, const std::vector<double>& a) {
 const tl::Stmt* function(const tl::Program* program, const std::string& name) {
   if (program)
     for (const tl::Stmt& s : program->body)
-      if (s.op == tl::Op::def && s.word("n") == name) return &s;
+      if (s.op == tl::Op::def && s.name() == name) return &s;
   return nullptr;
 }
 
@@ -28,7 +28,7 @@ const tl::Stmt* function(const tl::Program* program, const std::string& name) {
 // that the callee finds under the same name.
 std::vector<double> called(const tl::Expr& e, const Values& values) {
   Values inside = values;
-  const auto& ps = function(values.program, e.text)->items("ps");
+  const auto& ps = function(values.program, e.text)->params();
   for (size_t n = 0; n < ps.size(); ++n)
     if (ps[n].type == "index" || ps[n].type == "i32")
       inside.names[ps[n].name] = evaluate(e.args[n], values);
@@ -39,12 +39,12 @@ std::vector<double> called(const tl::Expr& e, const Values& values) {
 bool run_record(const tl::Item& d, Values& values) {
   const tl::Stmt* def =
       d.expr->kind == tl::ExprKind::call ? function(values.program, d.expr->text) : nullptr;
-  if (!def || def->word("r") == "index") return false;
+  if (!def || def->result() == "index") return false;
   const std::vector<double> result = called(*d.expr, values);
   for (const tl::Stmt& s : values.program->body)
-    if (s.op == tl::Op::record && s.word("n") == def->word("r"))
+    if (s.op == tl::Op::record && s.name() == def->result())
       for (size_t n = 0; n < result.size(); ++n)
-        values.names[d.name + "." + s.items("d").at(n).name] = result[n];
+        values.names[d.name + "." + s.names().at(n).name] = result[n];
   return true;
 }
 
@@ -52,7 +52,7 @@ bool run_record(const tl::Item& d, Values& values) {
 void run_lets(const std::vector<tl::Stmt>& body, Values& values) {
   for (const tl::Stmt& s : body) {
     if (s.op != tl::Op::let) continue;
-    for (const tl::Item& d : s.items("d")) try {
+    for (const tl::Item& d : s.names()) try {
         if (run_record(d, values)) continue;
         values.names[d.name] = evaluate(d.expr, values);
       } catch (const std::runtime_error&) {  // a record: not needed
@@ -104,7 +104,7 @@ std::vector<double> call(const tl::Program& program, const std::string& def, Val
   const tl::Stmt* s = function(&program, def);
   if (!s) throw std::runtime_error("no function " + def);
   run_lets(s->body, values);
-  for (const tl::Item& item : s->body.back().items("a")) out.push_back(evaluate(item.expr, values));
+  for (const tl::Item& item : s->body.back().values()) out.push_back(evaluate(item.expr, values));
   return out;
 }
 
@@ -113,8 +113,8 @@ std::map<std::string, double> fields_of(const tl::Program& program, const std::s
   const std::vector<double> result = call(program, def, values);
   std::map<std::string, double> out;
   for (const tl::Stmt& s : program.body)
-    if (s.op == tl::Op::record && s.word("n") == function(&program, def)->word("r"))
-      for (size_t n = 0; n < result.size(); ++n) out[s.items("d").at(n).name] = result[n];
+    if (s.op == tl::Op::record && s.name() == function(&program, def)->result())
+      for (size_t n = 0; n < result.size(); ++n) out[s.names().at(n).name] = result[n];
   return out;
 }
 
@@ -132,16 +132,16 @@ double mask_keeps(const tl::Program& program, Values values) {
     std::map<std::string, tl::ExprPtr> vectors;  // what each is set to
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op == tl::Op::set_rows || s.op == tl::Op::set_columns)
-        vectors[tl::base_name(s.expr("t"))] = s.expr("f");
+        vectors[tl::base_name(s.target())] = s.value();
       if (s.op == tl::Op::set_diagonals)
-        vectors[tl::base_name(s.expr("t"))] =
-            tl::rewrite(s.expr("f"), [](const tl::ExprPtr& e) -> tl::ExprPtr {
+        vectors[tl::base_name(s.target())] =
+            tl::rewrite(s.value(), [](const tl::ExprPtr& e) -> tl::ExprPtr {
               return e->is_name("d") ? tl::binary("-", tl::name("j"), tl::name("i")) : nullptr;
             });
     });
     tl::walk(loop.body, [&](const tl::Stmt& s) {
       if (s.op != tl::Op::if_ || s.body.back().op != tl::Op::map_at) return;
-      const tl::ExprPtr condition = s.body.back().expr("f")->args[0];
+      const tl::ExprPtr condition = s.body.back().value()->args[0];
       Values inside = values;
       inside.program = &program;
       run_lets(s.body, inside);

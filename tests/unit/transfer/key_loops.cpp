@@ -49,7 +49,7 @@ TEST(KeyLoops, a_tile_of_columns_is_a_copy_of_keys_too) {
   const std::string said = ended("sm_75", [] {
     tl::Program p = kernel_of("sm_75");
     tl::walk(p.body, [](tl::Stmt& s) {
-      if (s.op != tl::Op::copy_in || !s.expr("m")->is_name("v")) return;
+      if (s.op != tl::Op::copy_in || !s.tensor()->is_name("v")) return;
       Diagnostics d;
       auto tile =
           tl::parse_statement("copy_tile_in v[c.b, g, (n - 1) * BN, 0] -> v_s by WARPGROUPS", d);
@@ -72,8 +72,8 @@ TEST(KeyLoops, a_copy_ahead_that_nothing_guards_is_refused) {
 
 TEST(KeyLoops, a_copy_from_rows_that_are_no_block_is_refused) {
   const tl::Program shifted = ampere([](tl::Stmt& s) {
-    if (s.op == tl::Op::cp_async && s.expr("m")->is_name("v"))
-      s.items("r").at(0).expr = tl::binary("+", s.expr("r"), tl::integer(1));
+    if (s.op == tl::Op::cp_async && s.tensor()->is_name("v"))
+      s.row() = tl::binary("+", s.row(), tl::integer(1));
   });
   EXPECT_NE(ended("sm_80", shifted).find("cannot start past key 0"), std::string::npos);
 }

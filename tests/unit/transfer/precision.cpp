@@ -69,7 +69,7 @@ int64_t parameter(const tl::Program& p, const std::string& name) {
   int64_t out = 0;
   tl::walk(p.body, [&](const tl::Stmt& s) {
     if (s.op != tl::Op::param) return;
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.name == name) out = std::stoll(d.expr->text);
   });
   return out;

@@ -48,8 +48,8 @@ TEST(Visits, a_slot_is_chosen_by_the_visit_and_not_by_the_key_block) {
 TEST(Visits, keys_that_are_no_number_of_key_blocks_are_refused) {
   tl::Program source = kernel_of("sm_80");
   tl::walk(source.body, [](tl::Stmt& s) {
-    if (s.op == tl::Op::cp_async && s.expr("m")->is_name("v"))
-      s.items("r").at(0).expr = tl::binary("+", s.expr("r"), tl::integer(0));
+    if (s.op == tl::Op::cp_async && s.tensor()->is_name("v"))
+      s.row() = tl::binary("+", s.row(), tl::integer(0));
   });
   EXPECT_EQ(numbered("sm_80", {"return n"}, source), "");
 }

@@ -49,7 +49,7 @@ class ProductReader {
     if (!p_.fill) return refuse(*p_.plan.grid, "nothing is filled before the loop");
     if (sized_ && !p_.first_column)
       return refuse(*p_.plan.grid, "a sized product says its first row and column: two lets");
-    p_.acc = p_.fill->word("t");
+    p_.acc = tl::base_name(p_.fill->target());
     return true;
   }
 
@@ -64,18 +64,18 @@ class ProductReader {
         return refuse_statement(*s, "in the loop");
     }
     if (!p_.product) return refuse(*p_.plan.loop, "the loop has no product, `mma_add`");
-    if (tl::base_name(p_.product->expr("c")) != p_.acc)
+    if (tl::base_name(p_.product->acc()) != p_.acc)
       return refuse(*p_.product, fmt::format("`{}` is filled before the loop, and the product "
                                              "adds to `{}`",
-                                             p_.acc, tl::base_name(p_.product->expr("c"))));
-    p_.a_s = tl::base_name(p_.product->expr("a")), p_.b_s = tl::base_name(p_.product->expr("b"));
+                                             p_.acc, tl::base_name(p_.product->acc())));
+    p_.a_s = tl::base_name(p_.product->a()), p_.b_s = tl::base_name(p_.product->b());
     for (const Stmt* s : copies) {
-      const std::string tile = tl::base_name(s->expr("d"));
+      const std::string tile = tl::base_name(s->dst());
       const Stmt*& side = tile == p_.a_s ? p_.left : p_.right;
       if ((tile != p_.a_s && tile != p_.b_s) || side)
         return refuse(
             *s, fmt::format("`{}` is copied {}", tile, side ? "twice" : "and not multiplied"));
-      if (!is_place(*s, "s", false)) return false;
+      if (!is_place(*s, tl::Hole::src, false)) return false;
       side = s;
     }
     if (p_.left && p_.right) return true;
@@ -85,7 +85,7 @@ class ProductReader {
 
   bool after() {  // M4
     for (const Stmt* s : p_.plan.after) {
-      if (sized_ && s->op == Op::store && !p_.store && tl::base_name(s->expr("s")) == p_.acc)
+      if (sized_ && s->op == Op::store && !p_.store && tl::base_name(s->src()) == p_.acc)
         p_.store = s;
       else if (s->op == Op::copy && !p_.out)
         p_.out = s;
@@ -94,18 +94,18 @@ class ProductReader {
     }
     if (!p_.out || (sized_ && !p_.store))
       return refuse(*p_.plan.grid, "nothing is copied out after the loop");
-    const std::string from = sized_ ? tl::base_name(p_.store->expr("d")) : p_.acc;
-    if (tl::base_name(p_.out->expr("s")) != from)
+    const std::string from = sized_ ? tl::base_name(p_.store->dst()) : p_.acc;
+    if (tl::base_name(p_.out->src()) != from)
       return refuse(*p_.out, fmt::format("`{}` is copied out, and `{}` holds the product",
-                                         tl::base_name(p_.out->expr("s")), from));
-    return is_place(*p_.out, "d", true);
+                                         tl::base_name(p_.out->src()), from));
+    return is_place(*p_.out, tl::Hole::dst, true);
   }
 
   // A tensor of four dimensions, at four coordinates.
-  bool is_place(const Stmt& copy, const char* hole, bool output) {
+  bool is_place(const Stmt& copy, tl::Hole hole, bool output) {
     const tl::ExprPtr& place = copy.expr(hole);
     const Stmt* tensor = tensor_named(program_, tl::base_name(place));
-    const bool good = tensor && is_output(*tensor) == output && tensor->items("s").size() == 4 &&
+    const bool good = tensor && is_output(*tensor) == output && tensor->dims().size() == 4 &&
                       place->kind == tl::ExprKind::index && place->args.size() == 5;
     return good || refuse(copy, fmt::format("`{}` is not a place at four coordinates of an `{}` "
                                             "tensor of four dimensions",

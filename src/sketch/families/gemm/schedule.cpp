@@ -17,7 +17,7 @@ tl::ExprPtr expression(const std::string& text) {
 std::string kernel_place(const SizedProduct& p, const tl::ExprPtr& place, const std::string& column,
                          const std::vector<tl::Replacement>& more) {
   const tl::Item& j0 =
-      p.product.plan.counters.empty() ? tl::Item{} : p.product.first_column->items("d").at(0);
+      p.product.plan.counters.empty() ? tl::Item{} : p.product.first_column->names().at(0);
   std::vector<tl::Replacement> all = more;
   all.push_back({tl::name(p.batch), tl::field(tl::name("c"), "b")});
   all.push_back({tl::name(p.head), tl::field(tl::name("c"), "h")});
@@ -48,7 +48,7 @@ std::optional<tl::Program> schedule_product(const tl::Program& sized, const Mach
                        machine,
                        {values.at("ROWS"), values.at("WARPGROUPS"), values.at("BN"),
                         values.at("BK"), values.contains("STAGES") ? values.at("STAGES") : 1},
-                       tl::base_name(product->store->expr("d")),
+                       tl::base_name(product->store->dst()),
                        c[0],
                        c[1],
                        c[2],

@@ -34,10 +34,10 @@ class AlikeProduct {
     const std::string& me = p_.me;
     out_.line(0,
               fmt::format("kernel {}, threads 128 * WARPGROUPS, resident RESIDENT, warpgroups {}:",
-                          p_.product.plan.plan->word("n"), me));
+                          p_.product.plan.plan->name(), me));
     out_.line(1, "let c = block_of(block_index(blocks))");
-    out_.line(1, fmt::format("let steps = {}", tl::print(p_.product.plan.loop->expr("a"))));
-    const tl::Item& row = p_.product.first_row->items("d").at(0);
+    out_.line(1, fmt::format("let steps = {}", tl::print(p_.product.plan.loop->extent())));
+    const tl::Item& row = p_.product.first_row->names().at(0);
     out_.line(1, fmt::format("let {} = {}", row.name,
                              tl::print(tl::replace(
                                  row.expr, {{tl::name(p_.m), tl::field(tl::name("c"), "m")}}))));
@@ -53,8 +53,8 @@ class AlikeProduct {
     step();
     out_.add(*p_.product.store, 2);
     out_.line(2, "sync_warpgroup " + me);
-    out_.line(2, fmt::format("copy_tile_out {} -> {} by 1", tl::print(p_.product.out->expr("s")),
-                             place(*p_.product.out, "d")));
+    out_.line(2, fmt::format("copy_tile_out {} -> {} by 1", tl::print(p_.product.out->src()),
+                             place(*p_.product.out, tl::Hole::dst)));
     return out_.text();
   }
 
@@ -92,17 +92,19 @@ class AlikeProduct {
               fmt::format("return w % rows, n, n, u // columns % {0}, u // columns // {0}", heads));
   }
 
-  std::string place(const Stmt& copy, const char* hole) const {
+  std::string place(const Stmt& copy, tl::Hole hole) const {
     return kernel_place(p_, copy.expr(hole), p_.n);
   }
 
   // The copies of step `k` into their slots.
   void copies(int depth, const char* word, bool slots) {
     const auto slot = [&](bool has) { return has ? fmt::format("[{}]", p_.step) : ""; };
-    out_.line(depth, fmt::format("{} {} -> {}[{}]{} by 1", word, place(*p_.product.left, "s"),
-                                 p_.product.a_s, p_.me, slot(slots)));
-    out_.line(depth, fmt::format("{} {} -> {}{} by WARPGROUPS", word, place(*p_.product.right, "s"),
-                                 p_.product.b_s, slot(true)));
+    out_.line(depth,
+              fmt::format("{} {} -> {}[{}]{} by 1", word, place(*p_.product.left, tl::Hole::src),
+                          p_.product.a_s, p_.me, slot(slots)));
+    out_.line(depth,
+              fmt::format("{} {} -> {}{} by WARPGROUPS", word,
+                          place(*p_.product.right, tl::Hole::src), p_.product.b_s, slot(true)));
   }
 
   void fetch() {

@@ -31,8 +31,8 @@ class EngineProduct {
     head();
     blocks();
     out_.line(0, fmt::format("kernel {}, threads 128 * (MATH + WARPGROUPS):",
-                             p_.product.plan.plan->word("n")));
-    out_.line(1, fmt::format("let steps = {}", tl::print(p_.product.plan.loop->expr("a"))));
+                             p_.product.plan.plan->name()));
+    out_.line(1, fmt::format("let steps = {}", tl::print(p_.product.plan.loop->extent())));
     out_.line(1, "init full, free, o_full, o_free");
     loader();
     warpgroups();
@@ -53,7 +53,7 @@ class EngineProduct {
         out_.line(0, fmt::format("param LOADER_REGISTERS = {}, WARPGROUP_REGISTERS = {}",
                                  registers.loader, registers.warpgroup));
         for (Stmt& a : s.body)
-          if (a.op == Op::arg_tensor && a.items("s").size() == 4) a.op = Op::arg_tiled;
+          if (a.op == Op::arg_tensor && a.dims().size() == 4) a.op = Op::arg_tiled;
       }
       if (s.op == Op::shared)
         shared();
@@ -85,8 +85,8 @@ class EngineProduct {
   }
 
   // A place for warpgroup `r`: its first row is spelled out, as nobody else's is.
-  std::string place(const Stmt& copy, const char* hole) const {
-    const tl::Item& row = p_.product.first_row->items("d").at(0);
+  std::string place(const Stmt& copy, tl::Hole hole) const {
+    const tl::Item& row = p_.product.first_row->names().at(0);
     const tl::ExprPtr first = tl::replace(
         row.expr,
         {{tl::name(p_.m), tl::field(tl::name("c"), "m")}, {tl::name(p_.me), tl::name("r")}});
@@ -108,14 +108,15 @@ class EngineProduct {
     out_.line(5, "wait_free free[t]");
     out_.line(5, "for r in range(WARPGROUPS):");
     out_.line(6, fmt::format("tma_load_tile {} -> {}[r][t], arrive full[t], evict_normal",
-                             place(*p_.product.left, "s"), p_.product.a_s));
+                             place(*p_.product.left, tl::Hole::src), p_.product.a_s));
     out_.line(5, fmt::format("tma_load_tile {} -> {}[t], arrive full[t], evict_normal",
-                             place(*p_.product.right, "s"), p_.product.b_s));
+                             place(*p_.product.right, tl::Hole::src), p_.product.b_s));
     out_.line(2, "thread 1:");
     static_tiles(3);
     out_.line(4, "wait o_full[u]");
     out_.line(4, "for r in range(WARPGROUPS):");
-    out_.line(5, fmt::format("tma_store_tile {}[r][u] -> {}", p_.o_s, place(*p_.product.out, "d")));
+    out_.line(5, fmt::format("tma_store_tile {}[r][u] -> {}", p_.o_s,
+                             place(*p_.product.out, tl::Hole::dst)));
     out_.line(4, "tma_store_wait_read");
     out_.line(4, "arrive o_free[u]");
     out_.line(3, "tma_store_wait");
@@ -143,8 +144,8 @@ class EngineProduct {
     out_.line(3, "arrive free[t]");
     out_.line(3, "count t");
     out_.line(3, "wait_free o_free[u]");
-    out_.line(3, fmt::format("store {} -> {}[u]", p_.product.acc,
-                             tl::print(p_.product.store->expr("d"))));
+    out_.line(3,
+              fmt::format("store {} -> {}[u]", p_.product.acc, tl::print(p_.product.store->dst())));
     out_.line(3, "fence_async");
     out_.line(3, "arrive o_full[u]");
   }

@@ -29,7 +29,7 @@ class ProductSizer {
     text_.line(1, fmt::format("tile {}: element[BK, BN]", p_.b_s));
     text_.line(1, fmt::format("tile {}[WARPGROUPS]: element[ROWS, BN]", o_s));
     const auto& counters = p_.plan.counters;
-    text_.line(0, fmt::format("plan {}:", p_.plan.plan->word("n")));
+    text_.line(0, fmt::format("plan {}:", p_.plan.plan->name()));
     text_.line(1, fmt::format("accumulator {}: real[ROWS, BN]", p_.acc));
     text_.line(1, fmt::format("for {}, {}, {}, {}, {} in grid(rows, columns, {}, {}, WARPGROUPS):",
                               m, n, counters[1], counters[0], me, extent(1), extent(0)));  // N2
@@ -37,13 +37,13 @@ class ProductSizer {
     text_.line(2, fmt::format("let {} = {} * BN", counters[3], n));
     text_.add(*p_.fill, 2);
     text_.line(2, fmt::format("for {} in blocks(ceil_div({}, BK)):", k,
-                              tl::print(p_.plan.loop->expr("a"))));
+                              tl::print(p_.plan.loop->extent())));
     const std::vector<tl::Replacement> swap = {
         {tl::name(p_.plan.counter), tl::binary("*", tl::name(k), tl::name("BK"))},  // N3
         {tl::name(p_.a_s), tl::index(tl::name(p_.a_s), {tl::name(me)})}};
     for (const Stmt* s : p_.plan.inside) text_.add(replaced(*s, swap), 3);
     text_.line(2, fmt::format("store {} -> {}[{}]", p_.acc, o_s, me));
-    text_.line(2, fmt::format("copy {}[{}] -> {}", o_s, me, tl::print(p_.out->expr("d"))));
+    text_.line(2, fmt::format("copy {}[{}] -> {}", o_s, me, tl::print(p_.out->dst())));
     return text_.text();
   }
 
@@ -103,7 +103,7 @@ std::optional<tl::Program> size_product(const tl::Program& given, const Request&
   }
   const Stmt* element = given.find(Op::element);
   const auto sizes =
-      choose_product_tiles(request.machine, element ? element->word("t") : "bf16", diagnostics);
+      choose_product_tiles(request.machine, element ? element->type() : "bf16", diagnostics);
   if (!sizes) return std::nullopt;
   const std::string text = ProductSizer(given, *product, request.machine, *sizes).run();
   auto program = tl::parse(make_source("<sized>", text), diagnostics);

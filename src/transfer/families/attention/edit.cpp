@@ -81,7 +81,7 @@ std::string Edit::fresh(std::initializer_list<std::string> candidates) {
 std::string Edit::local(const std::string& name) {
   bool taken = false;
   const auto look = [&](const tl::Stmt& s) {
-    for (const char* hole : {"d", "n"})
+    for (const tl::Hole hole : {tl::Hole::names, tl::Hole::name})
       if (s.has(hole))
         for (const tl::Item& item : s.items(hole)) taken = taken || item.name == name;
   };

@@ -35,8 +35,8 @@ bool is_dropped(const ExprPtr& e) {
 }
 
 bool is_mask(const Stmt& s, const std::string& score) {
-  return s.op == Op::map_at && tl::base_name(s.expr("t")) == score &&
-         s.expr("f")->kind == ExprKind::where && is_dropped(s.expr("f")->args[2]);
+  return s.op == Op::map_at && tl::base_name(s.target()) == score &&
+         s.value()->kind == ExprKind::where && is_dropped(s.value()->args[2]);
 }
 
 // Where in a step's block `if partial:` with the mask alone stands, partial being a parameter of
@@ -44,13 +44,14 @@ bool is_mask(const Stmt& s, const std::string& score) {
 std::optional<size_t> mask_in(const Stmt& step, const std::string& score) {
   if (step.op != Op::step) return std::nullopt;
   const auto is_flag = [&](const ExprPtr& e) {
-    for (const tl::Item& p : step.items("ps"))
+    for (const tl::Item& p : step.params())
       if (p.type == "bool" && e->is_name(p.name)) return true;
     return false;
   };
   for (size_t n = 0; n < step.body.size(); ++n) {
     const Stmt& s = step.body[n];
-    if (s.op == Op::if_ && is_flag(s.expr("c")) && s.body.size() == 1 && is_mask(s.body[0], score))
+    if (s.op == Op::if_ && is_flag(s.condition()) && s.body.size() == 1 &&
+        is_mask(s.body[0], score))
       return n;
   }
   return std::nullopt;
@@ -68,7 +69,7 @@ bool is_one_of(Op op, std::initializer_list<Op> ops) {
 
 // A block's number in a loop over blocks, or that of the CTA.
 bool is_block_number(const ExprPtr& e, const Stmt& loop) {
-  if (loop.op != Op::warpgroups_kernel) return e->is_name(loop.word("w"));
+  if (loop.op != Op::warpgroups_kernel) return e->is_name(loop.index());
   return e->kind == ExprKind::call && e->text == "block_index";
 }
 
@@ -132,20 +133,20 @@ class Finder {
   ExprPtr meaning_of(const ExprPtr& e) const {
     const auto defines = [&](const Item& d) { return e->is_name(d.name); };
     const Stmt* let = first(Op::let, [&](const Stmt& s) {
-      const auto& d = s.items("d");
+      const auto& d = s.names();
       return std::any_of(d.begin(), d.end(), defines);
     });
     if (!let) return e;
-    const auto& d = let->items("d");
+    const auto& d = let->names();
     return std::find_if(d.begin(), d.end(), defines)->expr;
   }
 
   // The argument that is loaded into a shared tile.
   std::string loaded_into(const std::string& tile) const {
     const Stmt* load = find_if(program_.body, [&](const Stmt& s) {
-      return tl::is(s.op, Family::copy_in) && tl::base_name(s.expr("d")) == tile;
+      return tl::is(s.op, Family::copy_in) && tl::base_name(s.dst()) == tile;
     });
-    return load ? tl::base_name(load->expr("m")) : "";
+    return load ? tl::base_name(load->tensor()) : "";
   }
 
   bool products();
@@ -164,13 +165,12 @@ bool Finder::products() {
   const Stmt *scores = first(Family::contract, transposed),
              *output = first(Family::contract, std::not_fn(transposed));
   if (!scores || !output) return missing("product of scores and product with the values");
-  facts_.score = tl::base_name(scores->expr("c"));
-  const std::string left = tl::base_name(scores->expr("a"));
-  const Stmt* load =
-      first(Op::load, [&](const Stmt& s) { return tl::base_name(s.expr("d")) == left; });
-  facts_.q = loaded_into(load ? tl::base_name(load->expr("s")) : left);
-  facts_.k = loaded_into(tl::base_name(scores->expr("b")));
-  facts_.v = loaded_into(tl::base_name(output->expr("b")));
+  facts_.score = tl::base_name(scores->acc());
+  const std::string left = tl::base_name(scores->a());
+  const Stmt* load = first(Op::load, [&](const Stmt& s) { return tl::base_name(s.dst()) == left; });
+  facts_.q = loaded_into(load ? tl::base_name(load->src()) : left);
+  facts_.k = loaded_into(tl::base_name(scores->b()));
+  facts_.v = loaded_into(tl::base_name(output->b()));
   if (facts_.q.empty() || facts_.k.empty() || facts_.v.empty())
     return missing("load of q, of k or of v");
   return true;
@@ -179,8 +179,8 @@ bool Finder::products() {
 bool Finder::outputs() {
   const Stmt *o = first(Family::copy_out), *lse = first(Op::store_rows);
   if (!o || !lse) return missing("store of the output and of the log-sum-exp");
-  facts_.o = tl::base_name(o->expr("m"));
-  facts_.lse = tl::base_name(lse->expr("m"));
+  facts_.o = tl::base_name(o->tensor());
+  facts_.lse = tl::base_name(lse->tensor());
   return true;
 }
 
@@ -188,20 +188,20 @@ bool Finder::mask() {
   const Stmt* step =
       first(Op::step, [&](const Stmt& s) { return mask_in(s, facts_.score).has_value(); });
   if (!step) return missing("step in which `if partial:` masks the scores with map_at");
-  facts_.softmax = step->word("n");
+  facts_.softmax = step->name();
   const Stmt& map = step->body[*mask_in(*step, facts_.score)].body[0];
-  facts_.i0 = map.expr("i0");
-  facts_.j0 = map.expr("j0");
-  const std::string block = step->items("ps").at(0).name;
+  facts_.i0 = map.i0();
+  facts_.j0 = map.j0();
+  const std::string block = step->params().at(0).name;
   facts_.key_tile = factor_of(facts_.j0, [&](const tl::Expr& e) { return e.text == block; });
   return facts_.key_tile || missing("key tile size in the origin of its mask");
 }
 
 bool Finder::softmax_scale() {
   const Stmt* online_max = first(Op::online_max);
-  if (!online_max || online_max->expr("e")->kind != ExprKind::name)
+  if (!online_max || online_max->scale()->kind != ExprKind::name)
     return missing("`online_max` with an argument as its scale");
-  facts_.scale = online_max->expr("e")->text;
+  facts_.scale = online_max->scale()->text;
   const Stmt* declaration = declaration_of_argument(program_, facts_.scale);
   if (!declaration || declaration->op != Op::arg_f32)
     return missing("f32 argument that is the scale of its exponent");
@@ -218,7 +218,7 @@ bool Finder::blocks() {
   if (!loop_) return missing("loop over blocks, or CTA for each, with the softmax step");
   for (const Stmt& s : loop_->body) {
     if (s.op != Op::let) continue;
-    for (const tl::Item& item : s.items("d")) {
+    for (const tl::Item& item : s.names()) {
       if (item.expr->kind != ExprKind::call || item.expr->args.empty()) continue;
       const ExprPtr& of = item.expr->args[0];
       if (is_block_number(of, *loop_) && item.expr->args.size() == 1) {
@@ -231,11 +231,11 @@ bool Finder::blocks() {
   }
   if (facts_.keys_def.empty()) return missing("functions from a block number to its key range");
   const Stmt* store = first(Op::store_rows);
-  const tl::Expr *b = field_in(store->expr("b"), facts_.block),
-                 *h = field_in(store->expr("h"), facts_.block);
+  const tl::Expr *b = field_in(store->batch(), facts_.block),
+                 *h = field_in(store->head(), facts_.block);
   const Stmt* load =
-      first(Family::copy_in, [&](const Stmt& s) { return tl::base_name(s.expr("m")) == facts_.q; });
-  const ExprPtr row = load ? meaning_of(load->expr("r")) : nullptr;
+      first(Family::copy_in, [&](const Stmt& s) { return tl::base_name(s.tensor()) == facts_.q; });
+  const ExprPtr row = load ? meaning_of(load->row()) : nullptr;
   const tl::Expr* m = row ? field_in(row, facts_.block) : nullptr;
   if (!b || !h || !m) return missing("block with a batch, a head and a row of tiles");
   facts_.batch_field = b->text;
@@ -249,10 +249,10 @@ bool Finder::blocks() {
 // begin.
 bool Finder::key_loops() {
   const Stmt* visits = first({Op::range_down_rolled, Op::range_down});
-  const Stmt* def = first(Op::def, [&](const Stmt& s) { return s.word("n") == facts_.keys_def; });
+  const Stmt* def = first(Op::def, [&](const Stmt& s) { return s.name() == facts_.keys_def; });
   const Stmt* record =
-      first(Op::record, [&](const Stmt& s) { return def && s.word("n") == def->word("r"); });
-  if (!visits || !record || record->items("d").size() != 2)
+      first(Op::record, [&](const Stmt& s) { return def && s.name() == def->result(); });
+  if (!visits || !record || record->names().size() != 2)
     return missing("loop over key blocks, counted by a record of count and full");
   const std::function<std::string(const ExprPtr&)> field = [&](const ExprPtr& e) -> std::string {
     if (e->kind == ExprKind::field) return e->text;
@@ -260,8 +260,8 @@ bool Finder::key_loops() {
       if (const std::string f = field(a); !f.empty()) return f;
     return "";
   };
-  facts_.count_field = field(visits->expr("a"));
-  const auto& fields = record->items("d");
+  facts_.count_field = field(visits->begin());
+  const auto& fields = record->names();
   if (fields[0].name != facts_.count_field)
     return missing("key range whose first field counts the visited blocks");
   facts_.full_field = fields[1].name;
@@ -272,7 +272,7 @@ bool Finder::letters() {
   const auto dims = [&](const std::string& argument) {
     std::vector<std::string> out;
     if (const Stmt* s = declaration_of_argument(program_, argument))
-      for (const tl::Item& d : s->items("s")) out.push_back(d.name);
+      for (const tl::Item& d : s->dims()) out.push_back(d.name);
     return out;
   };
   const auto q = dims(facts_.q), k = dims(facts_.k), o = dims(facts_.o);
@@ -294,7 +294,7 @@ std::vector<tl::ExprPtr> rows_asked_for(const Program& program, const Facts& fac
   std::vector<tl::ExprPtr> rows;
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::let) return;
-    for (const tl::Item& d : s.items("d"))
+    for (const tl::Item& d : s.names())
       if (d.expr->kind == tl::ExprKind::call && d.expr->text == facts.keys_def)
         rows.push_back(d.expr->args.at(2));
   });
@@ -304,19 +304,19 @@ std::vector<tl::ExprPtr> rows_asked_for(const Program& program, const Facts& fac
 Stmt* softmax_step(Program& program, const Facts& facts) {
   Stmt* step = nullptr;
   tl::walk(program.body, [&](Stmt& s) {
-    if (s.op == Op::step && s.word("n") == facts.softmax) step = &s;
+    if (s.op == Op::step && s.name() == facts.softmax) step = &s;
   });
   return step;
 }
 
 bool is_map_of_scores(const Stmt& s, Op op, const Facts& facts) {
-  return s.op == op && tl::base_name(s.expr("t")) == facts.score;
+  return s.op == op && tl::base_name(s.target()) == facts.score;
 }
 
 const Stmt* declaration_of_scores(const Program& program, const Facts& facts) {
   return find_if(program.body, [&](const Stmt& s) {
     if (s.op != Op::accumulator) return false;
-    const std::vector<tl::Item>& names = s.items("d");
+    const std::vector<tl::Item>& names = s.names();
     return std::any_of(names.begin(), names.end(),
                        [&](const tl::Item& d) { return d.name == facts.score; });
   });
@@ -325,7 +325,7 @@ const Stmt* declaration_of_scores(const Program& program, const Facts& facts) {
 const Stmt* tensor_read(const tl::Expr& e, const Program& program) {
   if (e.kind != tl::ExprKind::index || e.args[0]->kind != tl::ExprKind::name) return nullptr;
   const Stmt* s = declaration_of_argument(program, e.args[0]->text);
-  return s && s->op == Op::arg_tensor && s->items("t").at(0).name == "in" ? s : nullptr;
+  return s && s->op == Op::arg_tensor && s->access().at(0).name == "in" ? s : nullptr;
 }
 
 bool is_given(const tl::ExprPtr& e, const Program& program) {
@@ -340,18 +340,18 @@ std::vector<std::string> late_toggles(Program& program, const Facts& facts) {
   if (step)
     tl::walk(step->body, [&](const Stmt& s) {
       if (s.op == Op::if_ && s.body.size() == 1 && s.body[0].op == Op::any_exceeds)
-        parameter = tl::print(s.expr("c"));
+        parameter = tl::print(s.condition());
     });
   if (parameter.empty()) return {};
   std::vector<std::string> toggles;
-  const std::vector<tl::Item> parameters = step->items("ps");
+  const std::vector<tl::Item> parameters = step->params();
   tl::walk(program.body, [&](const Stmt& s) {
-    if (s.op != Op::call || s.word("n") != facts.softmax) return;
+    if (s.op != Op::call || s.name() != facts.softmax) return;
     for (size_t n = 0; n < parameters.size(); ++n)
       if (parameters[n].name == parameter)
         for (const Stmt& t : program.body)
-          if (t.op == Op::toggle && tl::mentions(s.items("a")[n].expr, t.items("d")[0].name))
-            toggles.push_back(t.items("d")[0].name);
+          if (t.op == Op::toggle && tl::mentions(s.arguments()[n].expr, t.names()[0].name))
+            toggles.push_back(t.names()[0].name);
   });
   return toggles;
 }
@@ -364,7 +364,7 @@ Stmt& args_of(Program& program) { return *program.find(Op::args); }
 
 Stmt* def_named(Program& program, const std::string& name) {
   for (Stmt& s : program.body)
-    if (s.op == Op::def && s.word("n") == name) return &s;
+    if (s.op == Op::def && s.name() == name) return &s;
   return nullptr;
 }
 
@@ -389,12 +389,12 @@ Stmt* output_map_of(Program& program) {
   const Stmt* columns = program.find(Op::store_columns);
   const Op op = columns ? Op::store_columns : Op::store;
   const Stmt* store = program.find(op);
-  const std::string tile = store ? tl::base_name(store->expr("s")) : "";
+  const std::string tile = store ? tl::base_name(store->src()) : "";
   Stmt* found = nullptr;
   bool stored = false;
   tl::walk(program.body, [&](Stmt& s) {
     stored = stored || s.op == op;
-    if (!stored && tl::has_element(s.op) && tl::base_name(s.expr("t")) == tile) found = &s;
+    if (!stored && tl::has_element(s.op) && tl::base_name(s.target()) == tile) found = &s;
   });
   return found;
 }
@@ -404,7 +404,7 @@ Place block_lets_end(Program& program, const Facts& facts) {
   tl::walk(program.body, [&](Stmt& s) {
     if (!computes_a_block(s) || found.block) return;
     for (size_t n = 0; n < s.body.size(); ++n)
-      if (s.body[n].op == Op::step && s.body[n].word("n") == facts.softmax) found = {&s.body, n};
+      if (s.body[n].op == Op::step && s.body[n].name() == facts.softmax) found = {&s.body, n};
   });
   while (found.block && found.at > 0 && (*found.block)[found.at - 1].op != Op::let) --found.at;
   return found;

@@ -15,11 +15,11 @@ constexpr const char* kFirst = "first";
 constexpr const char* kFullFrom = "full_from";
 
 bool ends_at(const Stmt& loop, const std::string& field) {
-  const ExprPtr& end = loop.items("b").at(0).expr;
+  const ExprPtr& end = loop.end();
   return end->kind == tl::ExprKind::field && end->text == field;
 }
 
-void end_at(Stmt& loop, const ExprPtr& end) { loop.items("b").at(0).expr = end; }
+void end_at(Stmt& loop, const ExprPtr& end) { loop.end() = end; }
 
 // e with the field of one name called otherwise.
 ExprPtr with_field(const ExprPtr& e, const std::string& from, const std::string& to) {
@@ -34,7 +34,7 @@ bool is_key_loop(const Stmt& s) { return tl::is(s.op, tl::Family::loop) && s.op 
 ExprPtr key_range_of(const Stmt& loop, const Facts& facts) {
   if (!is_key_loop(loop)) return nullptr;
   ExprPtr keys;
-  tl::rewrite(loop.expr("a"), [&](const ExprPtr& e) -> ExprPtr {
+  tl::rewrite(loop.begin(), [&](const ExprPtr& e) -> ExprPtr {
     if (e->kind == tl::ExprKind::field && e->text == facts.count_field) keys = e->args[0];
     return nullptr;
   });
@@ -46,7 +46,7 @@ ExprPtr key_range_of(const Stmt& loop, const Facts& facts) {
 ExprPtr value_in(const std::vector<Stmt>& body, const ExprPtr& named) {
   for (const Stmt& s : body)
     if (s.op == Op::let)
-      for (const tl::Item& d : s.items("d"))
+      for (const tl::Item& d : s.names())
         if (named->is_name(d.name)) return d.expr;
   return named;
 }
@@ -62,12 +62,12 @@ bool let_others_go_by(Edit& edit) {
       if (key_range_of(s, f) && ends_at(s, f.count_field)) before = &s;
     if (!before || done) return;
     Stmt after = *before;
-    const ExprPtr mine = value_in(blocks.body, before->expr("b")->args[0]),
+    const ExprPtr mine = value_in(blocks.body, before->end()->args[0]),
                   all = value_in(blocks.body, key_range_of(*before, f));
-    after.items("a").at(0).expr = tl::binary("-", tl::field(mine, kFirst), tl::integer(1));
+    after.begin() = tl::binary("-", tl::field(mine, kFirst), tl::integer(1));
     end_at(after, tl::field(all, kFirst));
     for (size_t n = blocks.body.size(); n-- > 0;)
-      if (blocks.body[n].op == Op::count && blocks.body[n].word("t") == after.word("t")) {
+      if (blocks.body[n].op == Op::count && blocks.body[n].counter() == after.counter()) {
         blocks.body.insert(blocks.body.begin() + n + 1, after);
         done = true;
         return;
@@ -80,8 +80,8 @@ bool let_others_go_by(Edit& edit) {
 const ExprPtr* copied_keys(const Stmt& s, const Facts& facts) {
   if (!tl::is(s.op, tl::Family::copy_in) || tl::traits(s.op).async == tl::Async::tma)
     return nullptr;
-  const ExprPtr& from = s.expr("m");
-  return from->is_name(facts.k) || from->is_name(facts.v) ? &s.expr("r") : nullptr;
+  const ExprPtr& from = s.tensor();
+  return from->is_name(facts.k) || from->is_name(facts.v) ? &s.row() : nullptr;
 }
 
 // Whether a copy from these rows is of a key block that is visited whatever the first one is: that
@@ -100,7 +100,7 @@ bool is_of_a_visited_block(const ExprPtr& rows, const Facts& facts) {
 // `if n > 0:` with nothing but the copy of the keys that come next.
 bool guards_next_keys(const Stmt& s, const Facts& facts) {
   if (s.op != Op::if_ || s.body.size() != 1 || !copied_keys(s.body[0], facts)) return false;
-  const ExprPtr& condition = s.expr("c");
+  const ExprPtr& condition = s.condition();
   return condition->kind == tl::ExprKind::binary && condition->text == ">" &&
          condition->args[1]->text == "0";
 }
@@ -111,7 +111,7 @@ bool guards_next_keys(const Stmt& s, const Facts& facts) {
 bool copy_from_first(std::vector<Stmt>& body, const Facts& facts, const ExprPtr& keys) {
   for (Stmt& s : body) {
     if (guards_next_keys(s, facts)) {
-      ExprPtr& condition = s.items("c").at(0).expr;
+      ExprPtr& condition = s.condition();
       condition = tl::binary(">", condition->args[0], tl::field(keys, kFirst));
       continue;
     }
@@ -135,7 +135,7 @@ Loops multiplying_loops(Edit& edit) {
     for (size_t n = 0; n + 1 < body.size(); ++n) {
       const ExprPtr keys = key_range_of(body[n], edit.facts);
       if (keys && ends_at(body[n], edit.facts.full_field) && is_key_loop(body[n + 1]) &&
-          body[n].word("n") == body[n + 1].word("n"))
+          body[n].index() == body[n + 1].index())
         out = {&body, n, keys};
     }
   };
@@ -149,7 +149,7 @@ std::vector<ExprPtr> end_loaders_at_first(Edit& edit) {
   tl::walk(edit.program.body, [&](Stmt& block) {
     for (Stmt& s : block.body) {
       const ExprPtr keys = key_range_of(s, edit.facts);
-      if (!keys || s.op != Op::range_down_rolled || s.expr("b")->text != "0") continue;
+      if (!keys || s.op != Op::range_down_rolled || s.end()->text != "0") continue;
       end_at(s, tl::field(keys, kFirst));
       ranges.push_back(value_in(block.body, keys));
     }
@@ -166,11 +166,11 @@ bool visits_all_that_comes(const std::vector<ExprPtr>& loaded, const ExprPtr& vi
 }  // namespace
 
 bool end_key_loops(Edit& edit, const KeyFields& fields) {
-  const std::string record = def_named(edit.program, edit.facts.keys_def)->word("r");
+  const std::string record = def_named(edit.program, edit.facts.keys_def)->result();
   tl::walk(edit.program.body, [&](Stmt& s) {
-    if (s.op != Op::record || s.word("n") != record) return;
-    if (fields.first) s.items("d").push_back({kFirst, "", nullptr, {}});
-    if (fields.full_from) s.items("d").push_back({kFullFrom, "", nullptr, {}});
+    if (s.op != Op::record || s.name() != record) return;
+    if (fields.first) s.names().push_back({kFirst, "", nullptr, {}});
+    if (fields.full_from) s.names().push_back({kFullFrom, "", nullptr, {}});
   });
   const Loops loops = multiplying_loops(edit);
   bool done = loops.block != nullptr;
@@ -180,7 +180,7 @@ bool end_key_loops(Edit& edit, const KeyFields& fields) {
     if (fields.full_from) {
       end_at(unmasked, tl::field(loops.keys, kFullFrom));
       Stmt again = unmasked;
-      again.items("a").at(0).expr = with_field(again.expr("a"), edit.facts.full_field, kFullFrom);
+      again.begin() = with_field(again.begin(), edit.facts.full_field, kFullFrom);
       end_at(again, fields.first ? tl::field(value_in(body, loops.keys), kFirst) : tl::integer(0));
       again.body = masked.body;
       body.insert(body.begin() + loops.masked + 2, std::move(again));

@@ -98,10 +98,10 @@ tl::Program packed(const tl::Program& program, const Facts& facts) {
       for (tl::Item& item : f.items) {
         if (item.expr) item.expr = tl::rewrite(item.expr, change);
         const bool letter = s.op == tl::Op::arg_tensor || s.op == tl::Op::arg_tiled;
-        if (letter && f.hole == "s") item.name = renamed(item.name);
+        if (letter && f.hole == tl::Hole::dims) item.name = renamed(item.name);
       }
     if (s.op != tl::Op::arg_size) return;
-    std::vector<tl::Item>& sizes = s.items("d");
+    std::vector<tl::Item>& sizes = s.names();
     std::erase_if(sizes, [&](const tl::Item& d) { return d.name == facts.heads; });
     for (tl::Item& d : sizes) d.name = renamed(d.name);
   });

@@ -40,7 +40,7 @@ bool set_scale(Edit& edit, const ExprPtr& factor, bool of_powers) {
   const tl::ExprPtr value = tl::parse_expr(*text, edit.diagnostics);
   if (!value) return false;
   for (tl::Stmt& s : args_of(edit.program).body)
-    for (tl::Item& d : s.items("d"))
+    for (tl::Item& d : s.names())
       if (d.name == edit.facts.scale) d.expr = value;
   return true;
 }

@@ -11,18 +11,18 @@ using tl::Stmt;
 // Where a statement says which keys it is about; null where it is about none.
 tl::ExprPtr* keys_in(Stmt& s, const Facts& facts) {
   if (tl::is(s.op, tl::Family::copy_in)) {
-    const std::string from = tl::base_name(s.expr("m"));
-    return from == facts.k || from == facts.v ? &s.items("r").at(0).expr : nullptr;
+    const std::string from = tl::base_name(s.tensor());
+    return from == facts.k || from == facts.v ? &s.row() : nullptr;
   }
-  const bool placed = tl::has_element(s.op) && s.has("j0");
-  return placed && tl::base_name(s.expr("t")) == facts.score ? &s.items("j0").at(0).expr : nullptr;
+  const bool placed = tl::has_element(s.op) && s.has(tl::Hole::j0);
+  return placed && tl::base_name(s.target()) == facts.score ? &s.j0() : nullptr;
 }
 
 // What a block of statements calls the block of the output: `let c = block_of(...)`.
 std::string block_here(const std::vector<Stmt>& body, const Facts& facts) {
   for (const Stmt& s : body)
     if (s.op == Op::let)
-      for (const tl::Item& d : s.items("d"))
+      for (const tl::Item& d : s.names())
         if (d.expr->kind == tl::ExprKind::call && d.expr->text == facts.block_def) return d.name;
   return "";
 }
@@ -61,11 +61,11 @@ bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::
                      const std::string& result, const std::vector<std::string>& body) {
   std::vector<Stmt>& all = edit.program.body;
   for (size_t n = 0; n < all.size(); ++n) {
-    if (all[n].op != Op::def || all[n].word("n") != edit.facts.keys_def) continue;
+    if (all[n].op != Op::def || all[n].name() != edit.facts.keys_def) continue;
     Stmt def = all[n];
-    def.items("n").at(0).name = name;
-    def.items("r").at(0).name = result;
-    def.items("ps") = parameters;
+    def.name() = name;
+    def.result() = result;
+    def.params() = parameters;
     if (!edit.replace(def.body, body)) return false;
     all.insert(all.begin() + n, std::move(def));
     return true;
@@ -74,14 +74,14 @@ bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::
 }
 
 bool insert_record(Edit& edit, const std::string& name, const std::vector<std::string>& fields) {
-  const std::string keys = def_named(edit.program, edit.facts.keys_def)->word("r");
+  const std::string keys = def_named(edit.program, edit.facts.keys_def)->result();
   std::vector<Stmt>& all = edit.program.body;
   for (size_t n = 0; n < all.size(); ++n) {
-    if (all[n].op != Op::record || all[n].word("n") != keys) continue;
+    if (all[n].op != Op::record || all[n].name() != keys) continue;
     Stmt record = all[n];
-    record.items("n").at(0).name = name;
-    record.items("d").clear();
-    for (const std::string& field : fields) record.items("d").push_back({field, "", nullptr, {}});
+    record.name() = name;
+    record.names().clear();
+    for (const std::string& field : fields) record.names().push_back({field, "", nullptr, {}});
     all.insert(all.begin() + n + 1, std::move(record));
     return true;
   }
@@ -94,7 +94,7 @@ bool number_visits(Edit& edit, const std::vector<std::string>& body) {
     return edit.refuse("transfer.kernel", {},
                        "this kernel loads or masks keys that are not a whole number of key blocks",
                        "");
-  const tl::Item block = def_named(edit.program, edit.facts.keys_def)->items("ps").at(0);
+  const tl::Item block = def_named(edit.program, edit.facts.keys_def)->params().at(0);
   return insert_function(edit, name, {block, {"n", "index", nullptr, {}}}, "index", body);
 }
 

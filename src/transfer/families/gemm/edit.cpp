@@ -61,42 +61,42 @@ bool Edit::find_facts() {
   const Stmt* product = find(p, [](const Stmt& s) { return tl::adds_product(s.op); });
   if (!product) return missing("mma_add");
   has_right_rows = tl::traits(product->op).transposed;
-  f.acc = tl::base_name(product->expr("c"));
-  std::string left = tl::base_name(product->expr("a"));
-  const Stmt* load = find(
-      p, [&](const Stmt& s) { return s.op == Op::load && tl::base_name(s.expr("d")) == left; });
-  if (load) left = tl::base_name(load->expr("s"));
+  f.acc = tl::base_name(product->acc());
+  std::string left = tl::base_name(product->a());
+  const Stmt* load =
+      find(p, [&](const Stmt& s) { return s.op == Op::load && tl::base_name(s.dst()) == left; });
+  if (load) left = tl::base_name(load->src());
   const auto filled_from = [&](const std::string& tile) -> std::string {
-    const Stmt* copy = find(
-        p, [&](const Stmt& s) { return copies_in(s.op) && tl::base_name(s.expr("d")) == tile; });
-    return copy ? tl::base_name(copy->expr("m")) : "";
+    const Stmt* copy =
+        find(p, [&](const Stmt& s) { return copies_in(s.op) && tl::base_name(s.dst()) == tile; });
+    return copy ? tl::base_name(copy->tensor()) : "";
   };
   f.a = filled_from(left);
-  f.b = filled_from(tl::base_name(product->expr("b")));
+  f.b = filled_from(tl::base_name(product->b()));
   if (f.a.empty() || f.b.empty())
     return missing("copies of both operands (cp_async_tile, copy_tile_in, tma_load_tile)");
-  const Stmt* store = find(
-      p, [&](const Stmt& s) { return s.op == Op::store && tl::base_name(s.expr("s")) == f.acc; });
+  const Stmt* store =
+      find(p, [&](const Stmt& s) { return s.op == Op::store && tl::base_name(s.src()) == f.acc; });
   if (!store) return missing("store of its accumulator");
-  f.o_tile = tl::base_name(store->expr("d"));
+  f.o_tile = tl::base_name(store->dst());
   const Stmt* out = find(
-      p, [&](const Stmt& s) { return copies_out(s.op) && tl::base_name(s.expr("s")) == f.o_tile; });
+      p, [&](const Stmt& s) { return copies_out(s.op) && tl::base_name(s.src()) == f.o_tile; });
   if (!out) return missing("copy_tile_out or tma_store_tile of its output");
-  f.o = tl::base_name(out->expr("m"));
+  f.o = tl::base_name(out->tensor());
   std::map<std::string, tl::ExprPtr> is;
-  same_place(out->expr("s"), store->expr("d"), is);
+  same_place(out->src(), store->dst(), is);
   const auto here = [&](const tl::ExprPtr& e) -> tl::ExprPtr {
     const auto at = e->kind == tl::ExprKind::name ? is.find(e->text) : is.end();
     return at == is.end() ? nullptr : at->second;
   };
-  f.i0 = tl::rewrite(out->expr("r"), here);
-  f.j0 = tl::rewrite(out->expr("j"), here);
+  f.i0 = tl::rewrite(out->row(), here);
+  f.j0 = tl::rewrite(out->column(), here);
   const Stmt *a = declaration_of_argument(p, f.a), *o = declaration_of_argument(p, f.o);
-  if (!a || !o || a->items("s").size() != 4 || o->items("s").size() != 4)
+  if (!a || !o || a->dims().size() != 4 || o->dims().size() != 4)
     return missing("operands of four dimensions");
-  f.batch = a->items("s")[0].name, f.head = a->items("s")[1].name;
-  f.rows = a->items("s")[2].name, f.sum = a->items("s")[3].name;
-  f.columns = o->items("s")[3].name;
+  f.batch = a->dims()[0].name, f.head = a->dims()[1].name;
+  f.rows = a->dims()[2].name, f.sum = a->dims()[3].name;
+  f.columns = o->dims()[3].name;
   return true;
 }
 
@@ -143,7 +143,7 @@ bool Edit::bind(const spec::Operand& operand, const std::string& name, const std
 
 Found Edit::store_place() {
   return place_of(result.program.body, [&](const Stmt& s) {
-    return s.op == Op::store && tl::base_name(s.expr("s")) == f.acc;
+    return s.op == Op::store && tl::base_name(s.src()) == f.acc;
   });
 }
 
@@ -169,7 +169,7 @@ bool Edit::add_argument(Op after, const std::string& text) {
     if (s.op != Op::args) continue;
     size_t at = 0;
     for (size_t n = 0; n < s.body.size(); ++n) {
-      const bool computed = s.body[n].op == Op::arg_size && s.body[n].items("d")[0].expr;
+      const bool computed = s.body[n].op == Op::arg_size && s.body[n].names()[0].expr;
       if (s.body[n].op == after && !computed) at = n + 1;
     }
     return insert({&s.body, at}, text);

@@ -42,11 +42,11 @@ Found place_of(std::vector<Stmt>& block, const std::function<bool(const Stmt&)>&
 
 bool knows_its_tile(const tl::Program& program) {
   const auto names = [](const Stmt& s, const char* name) {
-    return std::any_of(s.items("d").begin(), s.items("d").end(),
+    return std::any_of(s.names().begin(), s.names().end(),
                        [&](const tl::Item& d) { return d.name == name; });
   };
   const Stmt* columns = find(program, [&](const Stmt& s) {
-    return s.op == Op::arg_size && names(s, "columns") && s.items("d")[0].expr;
+    return s.op == Op::arg_size && names(s, "columns") && s.names()[0].expr;
   });
   const Stmt* tile = find(program, [&](const Stmt& s) {
     return s.op == Op::record && names(s, "m") && names(s, "n") && names(s, "h") && names(s, "b");
@@ -56,10 +56,10 @@ bool knows_its_tile(const tl::Program& program) {
 
 std::string rows_of(const tl::Program& program, const std::string& acc) {
   const Stmt* declared = find(program, [&](const Stmt& s) {
-    return s.op == Op::accumulator && std::any_of(s.items("d").begin(), s.items("d").end(),
+    return s.op == Op::accumulator && std::any_of(s.names().begin(), s.names().end(),
                                                   [&](const tl::Item& d) { return d.name == acc; });
   });
-  return declared ? tl::print(declared->expr("r")) : "ROWS";
+  return declared ? tl::print(declared->rows()) : "ROWS";
 }
 
 std::vector<std::string> lines_of(const PartOfRows& p) {
@@ -87,7 +87,7 @@ using Names = std::set<std::string>;
 bool declares_nothing(const Stmt& s, const Names& gone) {
   const bool tile = s.op == Op::ring || s.op == Op::tile || s.op == Op::barrier;
   if (!tile && !tl::is(s.op, tl::Family::tensor)) return false;
-  return std::all_of(s.items("d").begin(), s.items("d").end(),
+  return std::all_of(s.names().begin(), s.names().end(),
                      [&](const tl::Item& d) { return gone.count(d.name) > 0; });
 }
 
@@ -95,11 +95,11 @@ void take_out(std::vector<Stmt>& block, const Names& gone) {
   std::erase_if(block, [&](const Stmt& s) {
     const bool waits = s.op == Op::wait || s.op == Op::wait_free || s.op == Op::arrive;
     const bool stores = s.op == Op::fence_async || s.op == Op::sync_warpgroup || copies_out(s.op);
-    return stores || declares_nothing(s, gone) || (waits && gone.count(tl::base_name(s.expr("b"))));
+    return stores || declares_nothing(s, gone) || (waits && gone.count(tl::base_name(s.barrier())));
   });
   for (Stmt& s : block) {
     if (s.op == Op::init)
-      std::erase_if(s.items("a"),
+      std::erase_if(s.barriers(),
                     [&](const tl::Item& d) { return gone.count(tl::base_name(d.expr)) > 0; });
     take_out(s.body, gone);
   }
@@ -115,7 +115,7 @@ void store_nothing(tl::Program& program, const std::string& o, const std::string
   if (thread.block) {
     for (const Op op : {Op::wait, Op::arrive})
       if (const Stmt* s = inside((*thread.block)[thread.at], op))
-        gone.insert(tl::base_name(s->expr("b")));
+        gone.insert(tl::base_name(s->barrier()));
     thread.block->erase(thread.block->begin() + thread.at);
   }
   take_out(program.body, gone);

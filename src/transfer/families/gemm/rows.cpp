@@ -16,29 +16,34 @@ using tl::Op;
 using tl::Stmt;
 
 bool declares(const Stmt& s, const std::string& name) {
-  return s.items("d").size() == 1 && s.items("d")[0].name == name;
+  return s.names().size() == 1 && s.names()[0].name == name;
 }
 
 // The statement with the sum along the rows of `b`; empty for one that says nothing of it.
 std::string changed(const Stmt& s, const std::string& b, const std::string& ring) {
-  const auto of = [&](const char* hole) { return tl::print(s.expr(hole)); };
+  const auto of = [&](tl::Hole hole) { return tl::print(s.expr(hole)); };
   if ((s.op == Op::arg_tensor || s.op == Op::arg_tiled) && declares(s, b)) {
-    const std::vector<tl::Item>& dims = s.items("s");
+    const std::vector<tl::Item>& dims = s.dims();
     return fmt::format("{}: {}in element[{}, {}, {}, {}]", b, s.op == Op::arg_tiled ? "tiled " : "",
                        dims[0].name, dims[1].name, dims[3].name, dims[2].name);
   }
   if (s.op == Op::ring && declares(s, ring))
-    return fmt::format("tile {}: ring({}) of element[{}, {}]", ring, of("n"), of("c"), of("r"));
-  if (s.op == Op::tma_load_tile && tl::base_name(s.expr("m")) == b)
-    return fmt::format("tma_load_tile {}[{}, {}, {}, {}] -> {}, arrive {}, {}", b, of("b"), of("h"),
-                       of("j"), of("r"), of("d"), of("bar"), s.word("hint"));
-  if (copies_in(s.op) && tl::base_name(s.expr("m")) == b)
-    return fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(s.op), b, of("b"), of("h"),
-                       of("j"), of("r"), of("d"), of("k"));
-  if (s.op == Op::wgmma_add && tl::base_name(s.expr("b")) == ring)
-    return fmt::format("wgmma_add_transposed {} += {} @ {}.T", of("c"), of("a"), of("b"));
-  if (s.op == Op::mma_add && tl::base_name(s.expr("b")) == ring)
-    return fmt::format("mma_add_transposed {} += {} @ {}.T", of("c"), of("a"), of("b"));
+    return fmt::format("tile {}: ring({}) of element[{}, {}]", ring, of(tl::Hole::stages),
+                       of(tl::Hole::columns), of(tl::Hole::rows));
+  if (s.op == Op::tma_load_tile && tl::base_name(s.tensor()) == b)
+    return fmt::format("tma_load_tile {}[{}, {}, {}, {}] -> {}, arrive {}, {}", b,
+                       of(tl::Hole::batch), of(tl::Hole::head), of(tl::Hole::column),
+                       of(tl::Hole::row), of(tl::Hole::dst), of(tl::Hole::barrier), s.hint());
+  if (copies_in(s.op) && tl::base_name(s.tensor()) == b)
+    return fmt::format("{} {}[{}, {}, {}, {}] -> {} by {}", tl::word(s.op), b, of(tl::Hole::batch),
+                       of(tl::Hole::head), of(tl::Hole::column), of(tl::Hole::row),
+                       of(tl::Hole::dst), of(tl::Hole::by));
+  if (s.op == Op::wgmma_add && tl::base_name(s.b()) == ring)
+    return fmt::format("wgmma_add_transposed {} += {} @ {}.T", of(tl::Hole::acc), of(tl::Hole::a),
+                       of(tl::Hole::b));
+  if (s.op == Op::mma_add && tl::base_name(s.b()) == ring)
+    return fmt::format("mma_add_transposed {} += {} @ {}.T", of(tl::Hole::acc), of(tl::Hole::a),
+                       of(tl::Hole::b));
   return "";
 }
 
@@ -54,7 +59,7 @@ bool sums_along_rows(const spec::Operand& operand, const spec::Form& form) {
 bool sum_along_right_rows(tl::Program& program, const std::string& b, Diagnostics& diagnostics) {
   std::string ring;
   tl::walk(program.body, [&](const Stmt& s) {
-    if (copies_in(s.op) && tl::base_name(s.expr("m")) == b) ring = tl::base_name(s.expr("d"));
+    if (copies_in(s.op) && tl::base_name(s.tensor()) == b) ring = tl::base_name(s.dst());
   });
   std::map<Op, int> count;
   tl::walk(program.body, [&](Stmt& s) {

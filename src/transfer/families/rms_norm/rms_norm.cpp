@@ -55,8 +55,8 @@ class Edits {
     const Stmt* declared = declaration_of_argument(result.program, name);
     const bool tensor =
         declared && (declared->op == Op::arg_tensor || declared->op == Op::arg_tiled);
-    if (tensor && declared->items("s").size() == rank)
-      for (const tl::Item& s : declared->items("s")) out.push_back(s.name);
+    if (tensor && declared->dims().size() == rank)
+      for (const tl::Item& s : declared->dims()) out.push_back(s.name);
     return out;
   }
 
@@ -133,7 +133,7 @@ class Edits {
 
   bool rule_element() {
     for (Stmt& s : result.program.body)
-      if (s.op == Op::element && s.word("t") != kw::name(form_.dtype)) {
+      if (s.op == Op::element && s.type() != kw::name(form_.dtype)) {
         std::optional<Stmt> own =
             tl::parse_statement(fmt::format("element {}", kw::name(form_.dtype)), diagnostics_);
         if (!own) return false;
@@ -197,7 +197,7 @@ class Edits {
     for (Stmt& s : result.program.body) {
       if (s.op != Op::args) continue;
       for (Stmt& a : s.body)
-        for (tl::Item& d : a.items("d"))
+        for (tl::Item& d : a.names())
           if (d.name == "eps" && d.expr)
             return eps->kind == Kind::argument ? take(d, *eps) : set(d, eps);
     }

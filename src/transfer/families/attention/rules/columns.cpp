@@ -200,13 +200,13 @@ class Hoisting {
       if (s.op == Op::step) {
         step = &s;
         step_names.clear();
-        for (const tl::Item& p : s.items("ps")) step_names.insert(p.name);
+        for (const tl::Item& p : s.params()) step_names.insert(p.name);
       }
       if (step && s.op == Op::let)
-        for (const tl::Item& d : s.items("d")) step_names.insert(d.name);
-      if (!step || step->word("n") != edit_.facts.softmax || !is_placed_map(s, edit_.facts)) return;
+        for (const tl::Item& d : s.names()) step_names.insert(d.name);
+      if (!step || step->name() != edit_.facts.softmax || !is_placed_map(s, edit_.facts)) return;
       Finder finder(edit_.program, scope, s.op == Op::map_real, step_names);
-      finder.visit(s.expr("f"));
+      finder.visit(s.value());
       has_parts_.push_back(!finder.parts.empty());
       if (finder.parts.empty()) return;
       // Rows last: they are fewest, and what the others are read with is done with by then.
@@ -235,7 +235,7 @@ class Hoisting {
         const ExprPtr element = tl::index(tl::name(vector), {at});
         all.push_back({p.part, p.boolean ? tl::binary("!=", element, tl::integer(0)) : element});
       }
-      ExprPtr& body = block[n].items("f").at(0).expr;
+      ExprPtr& body = block[n].value();
       body = tl::replace(body, all);
     }
     return true;
@@ -256,7 +256,7 @@ class Hoisting {
   // unless it is there. "" after a refusal.
   std::string vector_for(const Part& p, std::vector<Stmt>& block, size_t& n,
                          std::vector<Vector>& known, bool always) {
-    const std::string i0 = tl::print(block[n].expr("i0")), j0 = tl::print(block[n].expr("j0"));
+    const std::string i0 = tl::print(block[n].i0()), j0 = tl::print(block[n].j0());
     const Kind kind = kind_of(p.along, i0, j0);
     const bool once = kind.from == i0 && always && !p.local && i0 == tl::print(edit_.facts.i0);
     std::vector<Vector>& there = once ? once_ : known;

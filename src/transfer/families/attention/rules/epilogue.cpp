@@ -24,8 +24,8 @@ using spec::ExprPtr;
 using spec::Kind;
 
 bool is_element(const tl::Stmt& map) {
-  const tl::ExprPtr& e = map.expr("f");
-  return e->kind == tl::ExprKind::index && tl::base_name(e) == tl::base_name(map.expr("t"));
+  const tl::ExprPtr& e = map.value();
+  return e->kind == tl::ExprKind::index && tl::base_name(e) == tl::base_name(map.target());
 }
 
 // A map that leaves the output as it is goes.
@@ -62,8 +62,8 @@ bool rule_epilogue(Edit& edit) {
                        "supported is one for each row, such as o * scales[h]");
   tl::Stmt* map = output_map_of(edit.program);
   if (!map) return edit.refuse("transfer.kernel", {}, "this kernel has no map of its output", "");
-  const tl::ExprPtr before = map->expr("f");
-  const std::string tile = tl::base_name(map->expr("t"));
+  const tl::ExprPtr before = map->value();
+  const std::string tile = tl::base_name(map->target());
   const size_t first_let = block_lets_end(edit.program, edit.facts).at;
   const ExprPtr value = hoist_parts(edit, edit.epilogue, "gain", Hoist::sizes);
   if (!value) return false;

@@ -50,7 +50,7 @@ ExprPtr within_tensors(const ExprPtr& e, const tl::Program& program) {
   if (const Stmt* tensor = tensor_read(*e, program))
     for (size_t n = 1; n < out.args.size(); ++n) {
       if (!has_coordinate(out.args[n])) continue;
-      const ExprPtr size = tl::name(tensor->items("s").at(n - 1).name);
+      const ExprPtr size = tl::name(tensor->dims().at(n - 1).name);
       out.args[n] = tl::call("min", {tl::call("max", {out.args[n], tl::integer(0)}),
                                      tl::binary("-", size, tl::integer(1))});
     }
@@ -94,12 +94,12 @@ class Finder {
     for (const Part& known : parts)
       if (tl::equal(known.part, e)) return;
     const bool read = reads(e, edit_.program);
-    const ExprPtr i0 = map_.expr("i0");
+    const ExprPtr i0 = map_.i0();
     const ExprPtr last = tl::binary("-", tl::name(edit_.facts.queries), tl::integer(1));
     const ExprPtr row = read ? tl::call("min", {i0, last}) : i0;
     const ExprPtr inside = guarded ? within_tensors(e, edit_.program) : e;
     const ExprPtr value = tl::rewrite(inside, [&](const ExprPtr& x) -> ExprPtr {
-      return x->is_name("i") ? row : x->is_name("j") ? map_.expr("j0") : nullptr;
+      return x->is_name("i") ? row : x->is_name("j") ? map_.j0() : nullptr;
     });
     parts.push_back({e, value, stem_of(e)});
   }
@@ -152,7 +152,7 @@ ExprPtr with_one_bound(const ExprPtr& body, const TileValues& values, const tl::
 std::vector<Part> take_parts(const Edit& edit, Stmt& map) {
   std::vector<Part> parts;
   with_tile_values(edit.program, edit.facts, map, [&](const TileValues& values) {
-    ExprPtr& body = map.items("f").at(0).expr;
+    ExprPtr& body = map.value();
     body = with_one_bound(body, values, edit.program);
     Finder finder(edit, map, values);
     finder.visit(body, false);
@@ -170,7 +170,7 @@ bool apply(Edit& edit, std::vector<Stmt>& block, bool conditional,
       if (!apply(edit, block[n].body, true, of_block)) return false;
       continue;
     }
-    const bool always = !conditional && tl::equal(block[n].expr("i0"), edit.facts.i0);
+    const bool always = !conditional && tl::equal(block[n].i0(), edit.facts.i0);
     std::vector<tl::Replacement> names;
     std::vector<std::string> lets;
     for (const Part& p : take_parts(edit, block[n])) {
@@ -179,7 +179,7 @@ bool apply(Edit& edit, std::vector<Stmt>& block, bool conditional,
       const bool once = always && !tl::mentions(p.part, "j");
       (once ? of_block : lets).push_back(fmt::format("let {} = {}", name, tl::print(p.value)));
     }
-    ExprPtr& body = block[n].items("f").at(0).expr;
+    ExprPtr& body = block[n].value();
     body = tl::replace(body, names);
     if (!edit.insert({&block, n}, lets)) return false;
     n += lets.size();

@@ -87,8 +87,8 @@ class Writer {
  public:
   Writer(Edit& edit, const tl::Stmt& def)
       : edit_(edit),
-        block_(def.items("ps").at(0).name),
-        first_row_(def.items("ps").at(1).name),
+        block_(def.params().at(0).name),
+        first_row_(def.params().at(1).name),
         tile_(tl::print(edit.facts.key_tile)) {}
 
   bool write(const Needed& needed);
@@ -145,7 +145,7 @@ bool Writer::add_function(const std::string& name, const std::vector<tl::Item>& 
 bool Writer::write_hole(const KeySpan& hole) {
   const std::string record = edit_.fresh({"Hole", "KeyHole"}), of = edit_.fresh({"hole_of"}),
                     below = edit_.fresh({"visits_below"});
-  const tl::Item block = def_named(edit_.program, edit_.facts.keys_def)->items("ps").at(0);
+  const tl::Item block = def_named(edit_.program, edit_.facts.keys_def)->params().at(0);
   const tl::Item n{"n", "index", nullptr, {}};
   if (!insert_record(edit_, record, {"first", "count"})) return false;
   lets_ = {fmt::format("let {} = {}.{} * {}", first_row_, block_, edit_.facts.row_field,
@@ -227,7 +227,7 @@ bool rule_keys(Edit& edit) {
   if (!edit.keep || edit.listed) return true;
   const tl::Stmt def = *def_named(edit.program, edit.facts.keys_def);
   const KeyRanges kept = key_ranges(edit.keep, size(edit.facts.keys));
-  const Needed needed = needed_keys(edit, kept, def.items("ps").at(2).name);
+  const Needed needed = needed_keys(edit, kept, def.params().at(2).name);
   edit.blocks_differ = needed.end->kind != Kind::size || needed.first || needed.hole;
   edit.rows_differ = grows(needed.end) && !needed.first && !needed.hole;
   note_what_is_slow(edit, kept, needed);

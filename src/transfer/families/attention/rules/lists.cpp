@@ -136,7 +136,7 @@ class ListWriter {
 
   // A block's list: its row block runs fastest, then the head, then the batch entry.
   bool write_first_word() {
-    const tl::Item block = def_named(edit_.program, f_.keys_def)->items("ps").at(0);
+    const tl::Item block = def_named(edit_.program, f_.keys_def)->params().at(0);
     block_ = block.name;
     std::string list = block_ + "." + f_.batch_field;
     if (by_head_) list = fmt::format("({} * {} + {}.{})", list, f_.heads, block_, f_.head_field);
@@ -147,7 +147,7 @@ class ListWriter {
 
   bool write_key_blocks() {
     Stmt& def = *def_named(edit_.program, f_.keys_def);
-    const std::string i0 = def.items("ps").at(1).name, rows = def.items("ps").at(2).name;
+    const std::string i0 = def.params().at(1).name, rows = def.params().at(2).name;
     const std::string list = edit_.local("list");
     std::string count = list;
     if (group_)
@@ -313,7 +313,7 @@ class ListWriter {
         fmt::format("return {}, {}", condition(*some), condition(tl::binary("and", whole, *all))));
     const Stmt& kernel = *edit_.program.kernel();
     const std::string name =
-        edit_.fresh({kernel.word("n").substr(0, kernel.word("n").rfind('_')) + "_lists"});
+        edit_.fresh({kernel.name().substr(0, kernel.name().rfind('_')) + "_lists"});
     std::string out =
         fmt::format("lists {}, threads {}, {} of {}:\n", name, kThreads, locals_["w"], lists_);
     for (const std::string& line : numbers()) out += "    " + line + "\n";

@@ -94,7 +94,7 @@ bool rule_mask(Edit& edit) {
   const tl::ExprPtr parsed = tl::parse_expr(*keep, edit.diagnostics);
   if (!parsed) return false;
   const Place place = mask_of(edit.program, edit.facts);
-  tl::Item& body = (*place.block)[place.at].body[0].items("f").at(0);
+  tl::Item& body = (*place.block)[place.at].body[0].items(tl::Hole::value).at(0);
   body.expr = tl::where(parsed, body.expr->args[1], body.expr->args[2]);
   return true;
 }

@@ -39,7 +39,7 @@ Place place_of(std::vector<Stmt>& block, const std::function<bool(const Stmt&)>&
 
 bool reads_tile(const Stmt& s, const std::string& tile) {
   return (s.op == Op::mma || s.op == Op::mma_add) &&
-         (tl::base_name(s.expr("a")) == tile || tl::base_name(s.expr("b")) == tile);
+         (tl::base_name(s.a()) == tile || tl::base_name(s.b()) == tile);
 }
 
 class Narrower {
@@ -51,19 +51,19 @@ class Narrower {
     tl::Program& p = edit_.program;
     const Place copy = place_of(p.body, [&](const Stmt& s) { return copies(s); });
     if (!copy.block) return refuse("this kernel's copies convert no e4m3");
-    tile_ = tl::base_name((*copy.block)[copy.at].expr("d"));
+    tile_ = tl::base_name((*copy.block)[copy.at].dst());
     if (is_narrow()) return true;
     raw_ = edit_.fresh({argument_ + "_raw", argument_ + "_narrow"});
-    by_ = tl::print((*copy.block)[copy.at].expr("k"));
+    by_ = tl::print((*copy.block)[copy.at].by());
     return declare_argument() && declare_tiles() && convert() && copy_to_raw(p.body);
   }
 
  private:
   bool is_narrow() const {
     const Place at = place_of(edit_.program.body, [&](const Stmt& s) {
-      return s.op == Op::tile && s.items("d").size() == 1 && s.items("d")[0].name == tile_;
+      return s.op == Op::tile && s.names().size() == 1 && s.names()[0].name == tile_;
     });
-    return at.block && (*at.block)[at.at].word("t") == "e4m3";
+    return at.block && (*at.block)[at.at].type() == "e4m3";
   }
 
   bool refuse(const std::string& why) {
@@ -75,7 +75,7 @@ class Narrower {
   }
 
   bool copies(const Stmt& s) const {
-    return s.op == Op::cp_async && tl::base_name(s.expr("m")) == argument_;
+    return s.op == Op::cp_async && tl::base_name(s.tensor()) == argument_;
   }
 
   // Out of `k, v: in element[...]`, where others may stay.
@@ -83,12 +83,12 @@ class Narrower {
     std::vector<Stmt>& args = args_of(edit_.program).body;
     for (size_t at = 0; at < args.size(); ++at) {
       if (args[at].op != Op::arg_tensor) continue;
-      std::vector<tl::Item>& names = args[at].items("d");
+      std::vector<tl::Item>& names = args[at].names();
       const auto found = std::find_if(names.begin(), names.end(),
                                       [&](const tl::Item& d) { return d.name == argument_; });
       if (found == names.end()) continue;
       std::string dims;
-      for (const tl::Item& d : args[at].items("s")) dims += (dims.empty() ? "" : ", ") + d.name;
+      for (const tl::Item& d : args[at].dims()) dims += (dims.empty() ? "" : ", ") + d.name;
       names.erase(found);
       const bool alone = names.empty();
       if (alone) args.erase(args.begin() + at);
@@ -100,15 +100,15 @@ class Narrower {
 
   bool declare_tiles() {
     const Place at = place_of(edit_.program.body, [&](const Stmt& s) {
-      return (s.op == Op::tile || s.op == Op::ring) && s.items("d").size() == 1 &&
-             s.items("d")[0].name == tile_;
+      return (s.op == Op::tile || s.op == Op::ring) && s.names().size() == 1 &&
+             s.names()[0].name == tile_;
     });
     if (!at.block) return refuse("the tile of its copy is declared with others");
     const Stmt was = (*at.block)[at.at];
-    const tl::ExprPtr count = was.items("d")[0].expr;
+    const tl::ExprPtr count = was.names()[0].expr;
     const std::string members = count ? fmt::format("[{}]", tl::print(count)) : "",
-                      box = fmt::format("[{}, {}]", tl::print(was.expr("r")),
-                                        tl::print(was.expr("c")));
+                      box =
+                          fmt::format("[{}, {}]", tl::print(was.rows()), tl::print(was.columns()));
     is_array_ = count != nullptr, is_ring_ = was.op == Op::ring;
     at.block->erase(at.block->begin() + at.at);
     return edit_.insert(at, {fmt::format("tile {}{}: element{}", tile_, members, box),
@@ -131,8 +131,8 @@ class Narrower {
     const Place inside = place_of(*product.block, [&](const Stmt& s) { return copies(s); });
     for (Stmt& s : *product.block)
       if (reads_tile(s, tile_))
-        for (const char* side : {"a", "b"})
-          if (tl::base_name(s.expr(side)) == tile_) s.items(side)[0].expr = one_slot(s.expr(side));
+        for (tl::ExprPtr* side : {&s.a(), &s.b()})
+          if (tl::base_name(*side) == tile_) *side = one_slot(*side);
     if (!inside.block) return convert_once();
     size_t sync = product.at;
     while (sync > 0 && (*product.block)[sync].op != Op::sync_block) --sync;
@@ -147,7 +147,7 @@ class Narrower {
     size_t at = copy.at;
     while (at < copy.block->size() && (*copy.block)[at].op != Op::cp_async_commit) ++at;
     if (at == copy.block->size()) return refuse("its copy is never committed");
-    const tl::ExprPtr to = one_slot((*copy.block)[copy.at].expr("d"));
+    const tl::ExprPtr to = one_slot((*copy.block)[copy.at].dst());
     const std::string place = is_array_ ? index_of(to) : "";
     return edit_.insert({copy.block, at + 1},
                         {"cp_async_wait 0",
@@ -157,10 +157,10 @@ class Narrower {
   bool copy_to_raw(std::vector<Stmt>& body) {
     for (Stmt& s : body) {
       if (copies(s)) {
-        const std::string place = is_array_ ? index_of(one_slot(s.expr("d"))) : "";
+        const std::string place = is_array_ ? index_of(one_slot(s.dst())) : "";
         const tl::ExprPtr to = tl::parse_expr(raw_ + place, edit_.diagnostics);
         if (!to) return false;
-        s.items("d")[0].expr = to;
+        s.dst() = to;
       }
       if (!copy_to_raw(s.body)) return false;
     }
@@ -179,8 +179,8 @@ bool is_scratch(const tl::Program& program, const std::string& name) {
   bool found = false;
   tl::walk(program.body, [&](const Stmt& s) {
     if (s.op != Op::arg_tensor && s.op != Op::arg_tiled) return;
-    for (const tl::Item& d : s.items("d"))
-      found = found || (d.name == name && s.items("t").at(0).name == "scratch");
+    for (const tl::Item& d : s.names())
+      found = found || (d.name == name && s.access().at(0).name == "scratch");
   });
   return found;
 }

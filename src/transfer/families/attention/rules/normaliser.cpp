@@ -131,7 +131,7 @@ class Powers {
 // ---- places
 
 bool is_map_of(const Stmt& s, const std::string& tile) {
-  return s.op == Op::map && tl::base_name(s.expr("t")) == tile;
+  return s.op == Op::map && tl::base_name(s.target()) == tile;
 }
 
 Stmt* find(std::vector<Stmt>& body, const std::function<bool(const Stmt&)>& test) {
@@ -150,8 +150,7 @@ void never_check_late(Edit& edit, Pruner& pruner) {
 
 void rename_step(Edit& edit, const std::string& to) {
   tl::walk(edit.program.body, [&](Stmt& s) {
-    if ((s.op == Op::step || s.op == Op::call) && s.word("n") == edit.facts.softmax)
-      s.items("n")[0].name = to;
+    if ((s.op == Op::step || s.op == Op::call) && s.name() == edit.facts.softmax) s.name() = to;
   });
   edit.facts.softmax = to;
 }
@@ -161,13 +160,13 @@ void sum_directly(Edit& edit, Pruner& pruner) {
   Stmt* step = softmax_step(edit.program, edit.facts);
   const Stmt* add = find(step->body, [](const Stmt& s) { return s.op == Op::add; });
   if (!add) return;
-  const tl::ExprPtr sum = add->expr("l");
-  const std::string fresh = tl::base_name(add->expr("p"));
+  const tl::ExprPtr sum = add->sum();
+  const std::string fresh = tl::base_name(add->part());
   Stmt* row_sum = find(step->body, [](const Stmt& s) { return s.op == Op::row_sum; });
-  row_sum->items("l")[0].expr = sum;
+  row_sum->sum() = sum;
   pruner.remove([&](const Stmt& s) {
-    return (s.op == Op::add && tl::base_name(s.expr("p")) == fresh) ||
-           (s.op == Op::fill && s.word("t") == fresh);
+    return (s.op == Op::add && tl::base_name(s.part()) == fresh) ||
+           (s.op == Op::fill && tl::base_name(s.target()) == fresh);
   });
 }
 
@@ -176,10 +175,9 @@ void sum_directly(Edit& edit, Pruner& pruner) {
 // (m[i] * scale + log2(l[i])) * ln2   ->   log2(l[i]) * ln2
 void log_of_sum_alone(Edit& edit, Pruner& pruner, const std::string& reference) {
   tl::walk(edit.program.body, [&](Stmt& s) {
-    if (s.op != Op::map_rows || !mentions(s, reference) || !tl::mentions(s.expr("f"), "ln2"))
-      return;
-    pruner.suspect(s.expr("f"));
-    s.items("f").at(0).expr = tl::rewrite(s.expr("f"), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+    if (s.op != Op::map_rows || !mentions(s, reference) || !tl::mentions(s.value(), "ln2")) return;
+    pruner.suspect(s.value());
+    s.value() = tl::rewrite(s.value(), [&](const tl::ExprPtr& e) -> tl::ExprPtr {
       const bool sum = e->kind == tl::ExprKind::binary && e->text == "+";
       return sum && tl::mentions(e->args[0], reference) ? e->args[1] : nullptr;
     });
@@ -191,11 +189,11 @@ void drop_statistics(Edit& edit, Pruner& pruner) {
   never_check_late(edit, pruner);
   pruner.settle_parameters();
   const Stmt* online_max = edit.program.find(Op::online_max);
-  const std::string flag = online_max->word("f"), factor = tl::base_name(online_max->expr("r"));
-  if (edit.keeps_lse) log_of_sum_alone(edit, pruner, tl::base_name(online_max->expr("m")));
+  const std::string flag = online_max->flag(), factor = tl::base_name(online_max->alpha());
+  if (edit.keeps_lse) log_of_sum_alone(edit, pruner, tl::base_name(online_max->max()));
   pruner.remove([&](const Stmt& s) {
     const bool rescales = (s.op == Op::map_rows && mentions(s, factor)) ||
-                          (s.op == Op::if_ && tl::mentions(s.expr("c"), flag));
+                          (s.op == Op::if_ && tl::mentions(s.condition(), flag));
     const bool exponentials = is_map_of(s, edit.facts.score);
     const bool sums = s.op == Op::store_rows && !edit.keeps_lse;
     return s.op == Op::online_max || s.op == Op::any_exceeds || sums || rescales || exponentials;
@@ -205,16 +203,15 @@ void drop_statistics(Edit& edit, Pruner& pruner) {
 // Dropped scores become dropped weights.
 void mask_by_zero(Edit& edit) {
   const Place place = mask_of(edit.program, edit.facts);
-  tl::Item& body = (*place.block)[place.at].body[0].items("f").at(0);
-  body.expr = tl::where(body.expr->args[0], body.expr->args[1], tl::real(0));
+  tl::ExprPtr& keep = (*place.block)[place.at].body[0].value();
+  keep = tl::where(keep->args[0], keep->args[1], tl::real(0));
 }
 
 // The output is not divided any more.
 void drop_division(Edit& edit, Pruner& pruner) {
   Stmt* map = output_map_of(edit.program);
-  pruner.suspect(map->expr("f"));
-  map->items("f").at(0).expr =
-      tl::index(tl::name(tl::base_name(map->expr("t"))), {tl::name("i"), tl::name("j")});
+  pruner.suspect(map->value());
+  map->value() = tl::index(tl::name(tl::base_name(map->target())), {tl::name("i"), tl::name("j")});
 }
 
 bool write_weights(Edit& edit, bool divided) {
@@ -268,28 +265,29 @@ bool write_sink(Edit& edit) {
     return edit.refuse("transfer.sink", edit.place(edit.term.sink),
                        fmt::format("the sink {} is another for each query", print(edit.sink)),
                        "supported is one for each head and batch entry");
-  const std::string reference = tl::base_name(edit.program.find(Op::online_max)->expr("m"));
+  const std::string reference = tl::base_name(edit.program.find(Op::online_max)->max());
   const auto sink = sink_text(edit);
   if (!sink) return false;
-  Stmt* fill = find(edit.program.body,
-                    [&](const Stmt& s) { return s.op == Op::fill && s.word("t") == reference; });
-  fill->items("v").at(0).expr = tl::parse_expr(*sink, edit.diagnostics);
+  Stmt* fill = find(edit.program.body, [&](const Stmt& s) {
+    return s.op == Op::fill && tl::base_name(s.target()) == reference;
+  });
+  fill->value() = tl::parse_expr(*sink, edit.diagnostics);
 
   // row sum = total(l), inverse = sum   ->   row sum = total(l); ...; row inverse = sum
   Place rows{nullptr, 0};
   tl::walk(edit.program.body, [&](Stmt& s) {
     for (size_t n = 0; n < s.body.size(); ++n)
-      if (s.body[n].op == Op::row && s.body[n].items("d")[0].expr &&
-          s.body[n].items("d")[0].expr->text == "total")
+      if (s.body[n].op == Op::row && s.body[n].names()[0].expr &&
+          s.body[n].names()[0].expr->text == "total")
         rows = {&s.body, n};
   });
   if (!rows.block)
     return edit.refuse("transfer.kernel", {}, "this kernel has no total of its exponentials", "");
   Stmt first = (*rows.block)[rows.at];
-  first.items("d").resize(1);
-  std::vector<tl::Item>& others = (*rows.block)[rows.at].items("d");
+  first.names().resize(1);
+  std::vector<tl::Item>& others = (*rows.block)[rows.at].names();
   others.erase(others.begin());
-  const std::string sum = first.items("d")[0].name,
+  const std::string sum = first.names()[0].name,
                     beyond = *sink == "0.0" ? fmt::format("-{}[i]", reference)
                                             : fmt::format("({} - {}[i])", *sink, reference);
   rows.block->insert(rows.block->begin() + rows.at, first);

@@ -53,7 +53,7 @@ bool has_three_fields(Edit& edit) {
   const tl::Stmt& def = *def_named(edit.program, edit.facts.block_def);
   bool three = false;
   tl::walk(edit.program.body, [&](const tl::Stmt& s) {
-    if (s.op == tl::Op::record && s.word("n") == def.word("r")) three = s.items("d").size() == 3;
+    if (s.op == tl::Op::record && s.name() == def.result()) three = s.names().size() == 3;
   });
   return three;
 }
@@ -66,8 +66,8 @@ std::string block_values(Edit& edit, const tl::Stmt& def, const std::string& row
   const std::string& inner = batch_first ? f.batch : f.heads;
   std::string out;
   tl::walk(edit.program.body, [&](const tl::Stmt& s) {
-    if (s.op != tl::Op::record || s.word("n") != def.word("r")) return;
-    for (const tl::Item& field : s.items("d")) {
+    if (s.op != tl::Op::record || s.name() != def.result()) return;
+    for (const tl::Item& field : s.names()) {
       out += out.empty() ? "" : ", ";
       out += field.name == f.row_field                     ? row
              : (field.name == f.head_field) != batch_first ? head + " % " + inner
@@ -96,7 +96,7 @@ bool longest_first(Edit& edit, bool batch_first) {
   const std::string section = edit.fresh({"section"});
   if (!declare_section(edit, section)) return false;
   tl::Stmt& def = *def_named(edit.program, f.block_def);
-  const std::string w = def.items("ps").at(0).name;
+  const std::string w = def.params().at(0).name;
   const std::string rows = edit.local("rows"), per = edit.local("per_section"), r = edit.local("r"),
                     head = edit.local("head");
   return edit.replace(
@@ -111,7 +111,7 @@ bool longest_first(Edit& edit, bool batch_first) {
 bool entries_side_by_side(Edit& edit) {
   const Facts& f = edit.facts;
   tl::Stmt& def = *def_named(edit.program, f.block_def);
-  const std::string w = def.items("ps").at(0).name, rows = edit.local("rows");
+  const std::string w = def.params().at(0).name, rows = edit.local("rows");
   return edit.replace(
       def.body, {fmt::format("let {} = ceil_div({}, {})", rows, f.queries, tl::print(f.row_tile)),
                  "return " + block_values(edit, def, fmt::format("{} % {}", w, rows),

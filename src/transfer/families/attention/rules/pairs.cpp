@@ -32,7 +32,7 @@ using tl::Stmt;
 bool is_read_in_pairs(const ExprPtr& e, const tl::Program& program) {
   const Stmt* tensor = tensor_read(*e, program);
   if (!tensor || !e->args.back()->is_name("j") || !is_given(e, program)) return false;
-  const std::string& type = tensor->items("t").at(0).type;
+  const std::string& type = tensor->access().at(0).type;
   const auto mention = [&](const char* coordinate) {
     return std::any_of(e->args.begin() + 1, e->args.end() - 1,
                        [&](const ExprPtr& a) { return tl::mentions(a, coordinate); });
@@ -53,7 +53,7 @@ class Reading {
   bool run() {
     Stmt* step = softmax_step(edit_.program, edit_.facts);
     if (const Stmt* scores = declaration_of_scores(edit_.program, edit_.facts))
-      shape_ = tl::print(scores->expr("r")) + ", " + tl::print(scores->expr("c"));
+      shape_ = tl::print(scores->rows()) + ", " + tl::print(scores->columns());
     return !step || apply(step->body, {});
   }
 
@@ -67,7 +67,7 @@ class Reading {
         if (!apply(block[n].body, known)) return false;
         continue;
       }
-      const ExprPtr body = block[n].expr("f");
+      const ExprPtr body = block[n].value();
       bool done = true;
       const ExprPtr by_tiles = tl::rewrite(body, [&](const ExprPtr& e) -> ExprPtr {
         if (!done || !is_read_in_pairs(e, edit_.program)) return nullptr;
@@ -76,7 +76,7 @@ class Reading {
         return tl::index(tl::name(tile), {tl::name("i"), tl::name("j")});
       });
       if (!done) return false;
-      block[n].items("f").at(0).expr = by_tiles;
+      block[n].value() = by_tiles;
     }
     return true;
   }
@@ -84,11 +84,11 @@ class Reading {
   // The tile's name; it is set before the map block[n], unless it is there. "" after a refusal.
   std::string tile_of(const ExprPtr& read, std::vector<Stmt>& block, size_t& n,
                       std::vector<Tile>& known) {
-    const ExprPtr i0 = block[n].expr("i0"), j0 = block[n].expr("j0");
+    const ExprPtr i0 = block[n].i0(), j0 = block[n].j0();
     for (const Tile& t : known)
       if (tl::equal(t.read, read) && tl::equal(t.i0, i0) && tl::equal(t.j0, j0)) return t.name;
     const std::string& tensor = read->args[0]->text;
-    const std::string& type = tensor_read(*read, edit_.program)->items("t").at(0).type;
+    const std::string& type = tensor_read(*read, edit_.program)->access().at(0).type;
     const std::string name = edit_.fresh({tensor + "_ij", tensor + "_at_ij"});
     known.push_back({read, i0, j0, name});
     const std::vector<std::string> texts = {

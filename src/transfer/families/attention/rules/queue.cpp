@@ -42,19 +42,19 @@ std::string warps_of_warpgroups(tl::Program& program) {
   if (arrive)
     for (const Stmt& s : program.find(Op::shared)->body)
       if (s.op == Op::barrier || s.op == Op::cluster_barrier)
-        for (const tl::Item& d : s.items("d"))
-          if (arrive->expr("b")->args.at(0)->is_name(d.name)) arrivals = tl::print(s.expr("a"));
+        for (const tl::Item& d : s.names())
+          if (arrive->barrier()->args.at(0)->is_name(d.name)) arrivals = tl::print(s.arrivals());
   return arrivals;
 }
 
 // Turns a loop over dealt blocks into one that takes them.
 void take_instead(Stmt& static_tiles, const std::string& queue, bool by_warpgroup) {
-  const tl::Item count = static_tiles.items("n").at(0);
+  const tl::Item count = item(static_tiles.count());
   static_tiles.op = by_warpgroup ? Op::dynamic_tiles_warp : Op::dynamic_tiles;
-  static_tiles.fields = {{"u", static_tiles.items("u")},
-                         {"w", static_tiles.items("w")},
-                         {"q", {item(tl::name(queue))}},
-                         {"n", {count}}};
+  static_tiles.fields = {{tl::Hole::use, static_tiles.items(tl::Hole::use)},
+                         {tl::Hole::index, static_tiles.items(tl::Hole::index)},
+                         {tl::Hole::queue, {item(tl::name(queue))}},
+                         {tl::Hole::count, {count}}};
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ void take_instead(Stmt& static_tiles, const std::string& queue, bool by_warpgrou
 bool rule_queue(Edit& edit) {
   Stmt* static_tiles = find(edit.program.body, Op::static_tiles);
   if (!edit.blocks_differ || !static_tiles) return true;
-  const std::string count = tl::print(static_tiles->expr("n")),
-                    ctas = tl::print(static_tiles->expr("k")),
+  const std::string count = tl::print(static_tiles->count()),
+                    ctas = tl::print(static_tiles->ctas()),
                     warps = warps_of_warpgroups(edit.program);
   Stmt *loader = find(edit.program.body, Op::warpgroup),
        *warpgroups = find(edit.program.body, Op::warpgroups),
@@ -73,7 +73,7 @@ bool rule_queue(Edit& edit) {
   std::set<std::string> busy;
   int takers = 0, free_warp = 0;
   for (const Stmt& s : loader->body)
-    if (s.op == Op::thread) busy.insert(tl::print(s.expr("k")));
+    if (s.op == Op::thread) busy.insert(tl::print(s.number()));
   while (busy.count(std::to_string(free_warp))) ++free_warp;
   if (free_warp > 3)
     return edit.refuse("transfer.kernel", {}, "every warp of this kernel's loader is busy", "");
@@ -88,9 +88,9 @@ bool rule_queue(Edit& edit) {
   };
   take_all(loader->body, false);
   take_all(warpgroups->body, true);
-  init->items("a").push_back(item(tl::name(queue)));
+  init->barriers().push_back(item(tl::name(queue)));
   Stmt thread = loader->body.front();
-  thread.items("k") = {item(tl::integer(free_warp))};
+  thread.items(tl::Hole::number) = {item(tl::integer(free_warp))};
   thread.body.clear();
   std::vector<Stmt>& args = args_of(edit.program).body;
   return edit.insert({&thread.body, 0},

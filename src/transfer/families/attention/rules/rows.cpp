@@ -81,7 +81,7 @@ class RowWriter {
     bool found = false;
     tl::walk(edit_.program.body, [&](const Stmt& s) {
       if (s.op != Op::arg_tiled) return;
-      for (const tl::Item& d : s.items("d")) found = found || d.name == argument;
+      for (const tl::Item& d : s.names()) found = found || d.name == argument;
     });
     return found;
   }
@@ -111,12 +111,12 @@ class RowWriter {
     for (size_t at = 0; at < args.size(); ++at) {
       Stmt& s = args[at];
       if (s.op != Op::arg_tiled && s.op != Op::arg_tensor) continue;
-      std::vector<tl::Item>& names = s.items("d");
+      std::vector<tl::Item>& names = s.names();
       const auto found = std::find_if(names.begin(), names.end(),
                                       [&](const tl::Item& d) { return d.name == *o.argument; });
       if (found == names.end()) continue;
       std::string dims;
-      for (const tl::Item& d : s.items("s")) dims += (dims.empty() ? "" : ", ") + d.name;
+      for (const tl::Item& d : s.dims()) dims += (dims.empty() ? "" : ", ") + d.name;
       const char* tiled = s.op == Op::arg_tiled ? "tiled " : "";
       names.erase(found);
       if (names.empty()) args.erase(args.begin() + at--);
@@ -177,7 +177,7 @@ class RowWriter {
   void load_from(std::vector<Stmt>& body, const std::string& from, const std::string& rows) {
     for (Stmt& s : body) {
       const bool loads = tl::is(s.op, tl::Family::copy_in);
-      if (loads && tl::base_name(s.expr("m")) == from) s.items("m").at(0).expr = tl::name(rows);
+      if (loads && tl::base_name(s.tensor()) == from) s.tensor() = tl::name(rows);
       load_from(s.body, from, rows);
     }
   }
@@ -185,7 +185,7 @@ class RowWriter {
   bool write_pre_pass() {
     const Stmt& kernel = *edit_.program.kernel();
     const std::string name =
-        edit_.fresh({kernel.word("n").substr(0, kernel.word("n").rfind('_')) + "_rows"});
+        edit_.fresh({kernel.name().substr(0, kernel.name().rfind('_')) + "_rows"});
     const std::string most =
         counts_.size() == 1 ? counts_[0] : fmt::format("max({}, {})", counts_[0], counts_[1]);
     std::string out = fmt::format("rows {}, threads {}, {} of ceil_div({} * {}, {}):\n", name,

@@ -207,7 +207,7 @@ bool element_type(Edit& edit) {
   tl::Stmt* element = edit.program.find(tl::Op::element);
   const Dtype type = edit.form.dtype;
   if (element && (type == Dtype::bf16 || type == Dtype::f16)) {
-    element->items("t").at(0).name = kw::name(type);
+    element->type() = kw::name(type);
     return true;
   }
   return edit.refuse("transfer.dtype", edit.place(nullptr),

@@ -219,7 +219,7 @@ ExprPtr as_size(const tl::ExprPtr& e, int64_t value) {
 // The tile of a map of the scores; nothing where its size is no constant.
 std::optional<Tile> tile_of(const Edit& edit) {
   const Stmt* declared = declaration_of_scores(edit.program, edit.facts);
-  const tl::ExprPtr rows = declared->expr("r"), keys = declared->expr("c");
+  const tl::ExprPtr rows = declared->rows(), keys = declared->columns();
   const auto row_count = constant(edit.program, rows), key_count = constant(edit.program, keys);
   if (!row_count || !key_count) return std::nullopt;
   return Tile{as_size(rows, *row_count), as_size(keys, *key_count), *row_count, *key_count};
@@ -279,7 +279,7 @@ bool rule_uniform(Edit& edit) {
   if (!rest) rest = split.take(edit.score_map, nullptr);
   if (split.taken.empty()) return true;
 
-  const tl::ExprPtr i0 = written.expr("i0"), j0 = written.expr("j0");
+  const tl::ExprPtr i0 = written.i0(), j0 = written.j0();
   const auto text = [&](const ExprPtr& e) { return edit.in_tile(e, i0, j0); };
 
   std::vector<std::string> once, lines;

@@ -36,7 +36,7 @@ bool shared(Edit& edit, const spec::Operand& operand, const std::string& name) {
   std::string dims;
   std::vector<std::string> added;
   for (size_t n = 0; n < 4; ++n) {
-    std::string letter = declared->items("s")[n].name;
+    std::string letter = declared->dims()[n].name;
     if ((n == 0 && no_batch) || (n == 1 && no_head)) {
       letter = edit.fresh_letter();
       added.push_back(letter);
@@ -55,9 +55,9 @@ bool shared(Edit& edit, const spec::Operand& operand, const std::string& name) {
       return false;
   }
   tl::walk(edit.result.program.body, [&](Stmt& s) {
-    if (!copies_in(s.op) || tl::base_name(s.expr("m")) != name) return;
-    if (no_batch) s.items("b").at(0).expr = tl::integer(0);
-    if (no_head) s.items("h").at(0).expr = tl::integer(0);
+    if (!copies_in(s.op) || tl::base_name(s.tensor()) != name) return;
+    if (no_batch) s.batch() = tl::integer(0);
+    if (no_head) s.head() = tl::integer(0);
   });
   return true;
 }

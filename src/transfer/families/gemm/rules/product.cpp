@@ -27,7 +27,7 @@ bool rule_product(Edit& edit) {
   if (edit.form.returns("o"))
     edit.result.bindings.push_back({edit.f.o, "", edit.dims_of_output(true)});
   for (Stmt& s : edit.result.program.body)
-    if (s.op == Op::element && s.word("t") != kw::name(edit.form.dtype)) {
+    if (s.op == Op::element && s.type() != kw::name(edit.form.dtype)) {
       std::optional<Stmt> own = tl::parse_statement(
           fmt::format("element {}", kw::name(edit.form.dtype)), edit.diagnostics);
       if (!own) return false;

@@ -94,15 +94,15 @@ bool rule_row_sums(Edit& edit) {
   for (Stmt& s : edit.result.program.body) {
     if (s.op == Op::args)
       for (Stmt& a : s.body)
-        if (a.op == Op::arg_size && a.items("d")[0].name == "columns") columns = &a;
-    if (s.op == Op::def && s.word("n") == "block_of")
+        if (a.op == Op::arg_size && a.names()[0].name == "columns") columns = &a;
+    if (s.op == Op::def && s.name() == "block_of")
       for (Stmt& r : s.body)
         if (r.op == Op::return_) returns = &r;
   }
   const Found loop = place_of(edit.result.program.body, [](const Stmt& s) {
-    return s.op == Op::range_down && tl::print(s.expr("a")) == "c.last";
+    return s.op == Op::range_down && tl::print(s.begin()) == "c.last";
   });
-  if (!columns || !returns || returns->items("a").size() != 5 || !loop.block)
+  if (!columns || !returns || returns->values().size() != 5 || !loop.block)
     return edit.refuse("transfer.kernel", {}, "this kernel has no loop over the columns of a block",
                        "kernels/sm80/gemm.cu has one");
   const auto fine = [&](Stmt& s, const std::string& text) {
@@ -111,7 +111,7 @@ bool rule_row_sums(Edit& edit) {
     return own.has_value();
   };
   std::vector<std::string> parts;
-  for (const tl::Item& item : returns->items("a")) parts.push_back(tl::print(item.expr));
+  for (const tl::Item& item : returns->values()) parts.push_back(tl::print(item.expr));
   parts[2] = fmt::format("ceil_div({}, BN) - 1", edit.f.columns);
   if (!fine(*columns, "columns: size = 1") ||
       !fine(*returns, fmt::format("return {}", fmt::join(parts, ", "))))
@@ -126,7 +126,7 @@ bool rule_row_sums(Edit& edit) {
       (may_be_other && !edit.insert(store, edit.nothing_beyond_columns())))
     return false;
   const Found at = place_of(edit.result.program.body, [](const Stmt& s) {
-    return s.op == Op::range_down && tl::print(s.expr("a")) == "c.last";
+    return s.op == Op::range_down && tl::print(s.begin()) == "c.last";
   });
   const Found behind{at.block, at.at + 1};
   if (!edit.insert(behind, fmt::format("store_rows {} -> sums[c.b, c.h, i0]", total)) ||
