@@ -19,7 +19,7 @@ check::Options quick() {
   o.laws = false;  // what running finds; the laws are asked apart
   o.self_check_step = 0;
   o.shrink = false;
-  o.exact = false;      // check_exact.cpp
+  o.exact = false;      // exact.cpp
   o.schedules = false;  // tests/unit/schedules/schedules.cpp
   return o;
 }
