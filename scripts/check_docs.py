@@ -3,7 +3,8 @@
 
 A row of src/tl/ops.def is a statement, and this lists every place that lacks one, or those of the WORDs alone: its law
 and its function (the linker says so too), its line in the schedules, what it costs if it computes, its functions on
-the device with their conformance tests, its text in docs/tl/text with the fixed headings, and its tests.
+the device with their conformance tests, its text in docs/tl/text with the fixed headings, and its tests, in a folder of
+tests/ops that is named as the text's file.
 docs/tl/statements.md is what statement_pages.py makes of the tables and those texts; every text has a statement; every law
 has a check in src/tl/laws and a test that expects its refusal. Every line of an example, there and in docs/tl.md,
 stands in a program of the tests, and an example that is a whole module is verified by run_tl.
@@ -43,6 +44,7 @@ def check_places(root, ops, problems):
     runs = text_of(root, "src/exec", "*.cpp")
     schedules = (root / "src/schedules/dispatch.cpp").read_text()
     costs = (root / "src/timeline/cost.cpp").read_text()
+    groups = statements.groups(root)
     device, device_tests = text_of(root, "cuda/kw", "*.cuh"), text_of(root, "tests/gpu", "*.cu")
     for word, row in ops.items():
         def place(there, what):
@@ -57,7 +59,8 @@ def check_places(root, ops, problems):
         for function in dict.fromkeys(re.findall(r"kw::(\w+)", row.cuda)):
             place(re.search(rf"\b{function}\b", device), f"no kw::{function} in cuda/kw")
             place(re.search(rf"\b{function}\b", device_tests), f"no conformance test of kw::{function} in tests/gpu")
-        place((root / f"tests/ops/{word}.tl").exists(), f"no tests/ops/{word}.tl")
+        tests = statements.test_file(word, groups)
+        place((root / tests).exists(), f"no {tests}")
 
 
 def check_sections(root, ops, problems):
@@ -80,13 +83,14 @@ def check_sections(root, ops, problems):
 
 def check_laws(root, ops, problems):
     checks = text_of(root, "src/tl/laws", "*.cpp")
+    groups = statements.groups(root)
     for code in statements.laws(root):
         word, label = code.split(".")
         if word not in ops and word not in statements.GENERAL:
             problems.append(f"{code}: laws.def has it, ops.def no statement, and no section of the page has its family")
-        tests = root / f"tests/ops/{word}.tl"
-        if not tests.exists() or f"# error[{code}]: " not in tests.read_text():
-            problems.append(f"{code}: no refusal in tests/ops/{word}.tl")
+        tests = statements.test_file(word, groups)
+        if not (root / tests).exists() or f"# error[{code}]: " not in (root / tests).read_text():
+            problems.append(f"{code}: no refusal in {tests}")
         if f'"{label}"' not in checks and f'"{code}"' not in checks:
             problems.append(f"{code}: no check in src/tl/laws")
 

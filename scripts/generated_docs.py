@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Pages of docs/ that say what another text of the project says: generated_docs.py [--check] [--build DIR]
 
-docs/commands.md  what every program prints with --help
-docs/c_abi.md     the comments of include/kernelwright/launch_c.h
+docs/commands.md          what every program prints with --help
+docs/deployment/c_abi.md  the comments of include/kernelwright/launch_c.h
 docs/python_reference.md  the docstrings of python/kernelwright (python_reference.py)
-README.md         its table of GPUs (support_matrix.py)
-docs/speeds.svg   a table of docs/performance.md (speed_chart.py)
-docs/tl/statements.md  the tables of the language, and docs/tl/text (statement_pages.py)
+README.md                 its table of GPUs (support_matrix.py)
+docs/images/speeds.svg    a table of docs/performance.md (speed_chart.py)
+docs/tl/statements.md     the tables of the language, and docs/tl/text (statement_pages.py)
 
 Writes them; with --check only says which are not what they should be, exit status 1. A test does that.
 """
@@ -62,7 +62,7 @@ def commands_page(build):
     return "\n".join(parts)
 
 
-# ---- docs/c_abi.md
+# ---- docs/deployment/c_abi.md
 
 def filled(text):
     return textwrap.fill(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False)
@@ -98,9 +98,9 @@ def c_abi_page(header):
 
 def pages(build):
     header = (ROOT / "include/kernelwright/launch_c.h").read_text()
-    return {"docs/commands.md": commands_page(build), "docs/c_abi.md": c_abi_page(header),
+    return {"docs/commands.md": commands_page(build), "docs/deployment/c_abi.md": c_abi_page(header),
             "docs/tl/statements.md": statements.page(ROOT), "README.md": support_matrix.page(ROOT),
-            "docs/speeds.svg": speed_chart.page(ROOT),
+            "docs/images/speeds.svg": speed_chart.page(ROOT),
             "docs/python_reference.md": python_reference.page(NOTE.format("python/kernelwright"))}
 
 

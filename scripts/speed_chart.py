@@ -1,4 +1,4 @@
-"""docs/speeds.svg: ours beside the fastest peer, drawn from the table of docs/performance.md.
+"""docs/images/speeds.svg: ours beside the fastest peer, drawn from the table of docs/performance.md.
 
 A few rows of "Variants beside their peers", one run on one GPU. Plain SVG, without a plotting library: two bars a row and
 their figures. It has a background of its own in either colour scheme, so that it can be read on any page.

@@ -61,6 +61,17 @@ def texts(root):
     return found
 
 
+def groups(root):
+    """word -> the name of the file of docs/tl/text that has its section."""
+    return {word: path.stem for path in sorted((root / "docs/tl/text").glob("*.md"))
+            for word in re.findall(r"^### (\w+)$", path.read_text(), re.M)}
+
+
+def test_file(word, group_of):
+    """Where the laws of a statement, or of a family of laws that belongs to none, are tested; group_of: groups()."""
+    return f"tests/laws/{word}.tl" if word in GENERAL else f"tests/ops/{group_of.get(word, 'GROUP')}/{word}.tl"
+
+
 def traits(root):
     """word -> "run by a warpgroup together, sm_90a" and the like, "" for what declares and runs anywhere."""
     found = {}

@@ -1,6 +1,6 @@
 """The table of supported GPUs in README.md, from the project's own tables.
 
-src/support/targets.cpp says which targets there are, and what their hardware has; kernels/*/*.tiles.json for which
+src/support/targets.cpp says which targets there are, and what their hardware has; kernels/*/*tiles.json for which
 head dimensions a hand-written kernel has tiles; gpus/*.json on which GPU something of ours was measured.
 """
 import json

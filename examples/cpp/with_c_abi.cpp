@@ -1,4 +1,4 @@
-// Over the C ABI, docs/c_abi.md: any kernel that `kernelwright make` wrote, chosen when the program
+// Over the C ABI, docs/deployment/c_abi.md: any kernel that `kernelwright make` wrote, chosen when the program
 // runs. Tensors are described by name, and the library checks them against the folder's
 // launch.json; it keeps what a kernel needs of memory of its own.
 //

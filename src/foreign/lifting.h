@@ -2,8 +2,8 @@
 //
 // The program that comes of it must obey the laws of TL and compute the reference semantics, the
 // function that the source kernel is said to compute: values, exact formula, every schedule. On a
-// GPU it is held against the source kernel's own output besides (docs/foreign.md). State is saved
-// after each answer that was taken, so that a lift which ended early goes on where it was.
+// GPU it is held against the source kernel's own output besides (docs/llm/foreign.md). State is
+// saved after each answer that was taken, so that a lift which ended early goes on where it was.
 #pragma once
 #include <functional>
 

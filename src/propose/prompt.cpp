@@ -38,7 +38,7 @@ std::optional<std::string> fill(const std::string& text,
   std::string out;
   std::set<std::string> seen;
   const auto refuse = [&](const std::string& message) {
-    diagnostics.error("prompt.slot", {}, message).hint = "see docs/proposers.md";
+    diagnostics.error("prompt.slot", {}, message).hint = "see docs/llm/proposers.md";
     return std::nullopt;
   };
   for (size_t at = 0;;) {

@@ -16,7 +16,7 @@
 // all, and a deadlock here is a deadlock everywhere.
 //
 // The state can be copied, and reduced to a fingerprint of everything that the future depends on
-// (schedule_closure.cpp). The first finding ends a run.
+// (closure.cpp). The first finding ends a run.
 #pragma once
 #include <array>
 #include <optional>

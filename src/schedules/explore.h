@@ -1,6 +1,6 @@
 // Every schedule of a small instance, one by one: the second checker.
 //
-// It shares the list of events with the first (schedule_clocks.h) and nothing else. There are no
+// It shares the list of events with the first (clocks.h) and nothing else. There are no
 // clocks: a state is where everybody stands, what barriers and memory hold, and which copies are on
 // their way; a race is a state in which two agents are at conflicting accesses at once. Barriers
 // have the one bit of phase that the device has, so a wait that is fooled by it is seen to pass too

@@ -1,15 +1,15 @@
 // The schedules reading: what the agents of a program do to each other, whatever order they run in.
 //
 // A *model* is one straight list of events for each warp of a consumer and each thread of the
-// loader. It is written by the executor's own walk over the program (schedule_walk.cpp) for a given
+// loader. It is written by the executor's own walk over the program (walk.cpp) for a given
 // sequence of blocks; nothing about a kernel is transcribed by hand. An agent's list does not
 // depend on the others: loops and branches read sizes, indices and arguments, and the one branch on
 // data, `if raised`, is given both values. So the list is written without running anybody else, and
 // what remains is the question in which orders the lists can be interleaved.
 //
-// Two checkers answer it with code of their own: vector clocks on one schedule (schedule_clocks.h),
+// Two checkers answer it with code of their own: vector clocks on one schedule (clocks.h),
 // which decides all schedules where barriers pair definitely, and exhaustive exploration of small
-// instances (schedule_explore.h).
+// instances (explore.h).
 //
 // Barriers and tiles come in rings; an event names the use, and slot and phase follow from it, as
 // on the device. Memory is divided into cells: the parts of a tile that some statement touches

@@ -8,7 +8,7 @@
 // the values reading, which runs one order, has computed it.
 //
 // For which launches: *instances*, sequences of blocks that real launches of the program contain,
-// and from there all (schedule_closure.h). A block's number of key blocks is looked at up to 8 and
+// and from there all (closure.h). A block's number of key blocks is looked at up to 8 and
 // beyond only as a repetition.
 //
 // Findings are Diagnostics with codes "schedule.<what>", each with the statement and the other one:

@@ -254,7 +254,7 @@ def test_a_quick_check_says_that_it_was_one(captured):
 EXPECTED = re.compile(r"# error (\S+) at line (\d+): (.*)")
 
 
-@pytest.mark.parametrize("name", ["syntax", "branch_on_value", "top_k", "float32"])
+@pytest.mark.parametrize("name", ["files/syntax", "operators/branch_on_value", "operators/top_k", "types/float32"])
 def test_a_bad_specification_is_refused_in_the_users_file(name, tmp_path):
     spec = ROOT / f"tests/spec/bad/{name}.py"
     code, line, fact = EXPECTED.match(spec.read_text()).groups()
@@ -300,7 +300,7 @@ def test_make_json_is_one_object_a_stage(plain):
 
 
 def test_findings_are_json_as_well(tmp_path):
-    run = call("make", ROOT / "tests/spec/bad/syntax.py", "--json", cwd=tmp_path)
+    run = call("make", ROOT / "tests/spec/bad/files/syntax.py", "--json", cwd=tmp_path)
     [finding] = json.loads(run.stderr)["diagnostics"]
     assert run.returncode == 2 and finding["code"] == "spec.syntax"
 

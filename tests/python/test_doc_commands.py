@@ -10,7 +10,7 @@ from kernelwright_cli import ROOT
 
 GENERATED = {"commands.md", "c_abi.md", "python_reference.md"}
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
-         *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in GENERATED)]
+         *(p for p in test_docs.PAGES if p.name not in GENERATED)]
 PROGRAM = re.compile(r"(?<![\w/.-])(kernelwright(?:-prove|-tune-time)?)((?:[ ]+[^\s`|&;>#]+)*)")
 SCRIPT = re.compile(r"(?<![\w/.-])((?:bench|scripts|tests/gpu)/[\w/.]+\.(?:py|sh)|scripts/\w+)((?:[ ]+[^\s`|&;>#]+)*)")
 GLOBAL = {"--help", "--version"}

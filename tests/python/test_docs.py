@@ -19,8 +19,10 @@ import pytest
 
 from kernelwright_cli import COMMAND, ROOT
 
-DOCUMENTS = ["README.md", "docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/serving.md", "docs/compilers.md",
-             "docs/interchange.md", "docs/models.md", "docs/agents.md", "AGENTS.md"]
+# Every page of docs/ and its rooms; the language's own texts and the results are no guides.
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.relative_to(ROOT / "docs").parts[0] not in ("tl", "results"))
+DOCUMENTS = ["README.md", "docs/ten_minutes.md", "docs/kernel_engineers.md", "docs/deployment/serving.md",
+             "docs/compilers.md", "docs/interchange.md", "docs/llm/models.md", "docs/llm/agents.md", "AGENTS.md"]
 BLOCK = re.compile(r"^```(console|sh|python (\S+\.\w+))\n(.*?)^```$", re.M | re.S)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 import kernelwright
 import run_snippets
+import test_docs
 from kernelwright_cli import ROOT
 
 # README.md's block is pasted into an interpreter by test_compile.py.
-TEXTS = sorted((ROOT / "docs").glob("*.md"))
-DOCUMENTS = [str(p.relative_to(ROOT)) for p in TEXTS if run_snippets.BLOCK.search(p.read_text())]
+DOCUMENTS = [str(p.relative_to(ROOT)) for p in test_docs.PAGES if run_snippets.BLOCK.search(p.read_text())]
 
 
 @pytest.fixture(scope="module")

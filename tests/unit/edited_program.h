@@ -1,11 +1,14 @@
-// Programs as small edits of others: tests/wrong/*.edit, in the format of support/edits.h.
+// Programs as small edits of others: tests/wrong/FOLDER/NAME.edit, in the format of
+// support/edits.h. FOLDER is what is wrong in them, or `right`.
 //
-//   base: causal                                    full (the corpus), or a name in
-//   tests/wrong/right expect: refuted first: map_at s                                 how the first
-//   statement that differs begins
+//   base: causal            full (the corpus), or a name in tests/wrong/right
+//   expect: refuted
+//   first: map_at s         how the first statement that differs begins
 #pragma once
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
 #include <string>
 
 #include "in_clone.h"
@@ -29,6 +32,22 @@ inline Edit read_edit(const std::string& path) {
   Edit edit{read ? std::move(*read) : kw::Edit{}, "full"};
   if (edit.head.count("base")) edit.base = edit.head.at("base");
   return edit;
+}
+
+// The file of each wrong program, by its name.
+inline const std::map<std::string, std::string>& wrong_files() {
+  static const std::map<std::string, std::string> files = [] {
+    std::map<std::string, std::string> found;
+    for (const auto& file :
+         std::filesystem::recursive_directory_iterator(in_clone("/tests/wrong"))) {
+      const std::filesystem::path& path = file.path();
+      if (path.extension() != ".edit" || path.parent_path().filename() == "right") continue;
+      EXPECT_TRUE(found.emplace(path.stem().string(), path.string()).second)
+          << path << " has the name of another wrong program";
+    }
+    return found;
+  }();
+  return files;
 }
 
 inline std::string text_of(const std::string& name);

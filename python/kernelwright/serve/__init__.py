@@ -13,5 +13,5 @@ Ours are four small parts:
     stage.py      one process of one call: its limits, its progress, its end
     tools.py      the tools; results.py their types; resources.py what can be read
 
-docs/agents.md is for the user.
+docs/llm/agents.md is for the user.
 """

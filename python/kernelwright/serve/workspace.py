@@ -6,7 +6,7 @@ must have the ending that its kind of file has, so that a slip does not replace 
 program.
 
 This confines the tools' own arguments. It is no sandbox: a specification is a Python file, and capturing
-it runs it (docs/agents.md).
+it runs it (docs/llm/agents.md).
 """
 
 import os

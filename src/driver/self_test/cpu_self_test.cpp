@@ -23,15 +23,17 @@ class Tester {
         corpus_(home.root / "tests" / "corpus" / "sm90_attention_fwd.tl"),
         diagnostics_(diagnostics) {}
 
-  static std::vector<fs::path> edits_in(const fs::path& folder) {
+  // The wrong programs of every folder, in the order of their names.
+  std::vector<fs::path> wrong() const {
     std::vector<fs::path> files;
     std::error_code failed;
-    for (const auto& file : fs::directory_iterator(folder, failed))
-      if (file.path().extension() == ".edit") files.push_back(file.path());
-    std::sort(files.begin(), files.end());
+    for (const auto& file : fs::recursive_directory_iterator(wrong_, failed))
+      if (file.path().extension() == ".edit" && file.path().parent_path() != wrong_ / "right")
+        files.push_back(file.path());
+    std::sort(files.begin(), files.end(),
+              [](const fs::path& a, const fs::path& b) { return a.filename() < b.filename(); });
     return files;
   }
-  std::vector<fs::path> wrong() const { return edits_in(wrong_); }
 
   // A right program by its name, or the corpus's own.
   std::optional<std::string> right_text(const std::string& name) {

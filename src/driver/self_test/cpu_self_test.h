@@ -1,10 +1,10 @@
 // The self-test of what runs on a CPU: wrong programs that check must not accept, right ones that
 // it must.
 //
-// The programs are tests/wrong/*.edit of the corpus (wrong numbers, wrong masks, and orchestration:
-// waits, arrivals, releases and fences that are missing, late or of another barrier) and
-// tests/wrong/right/*.edit. Every tool build runs it once (support/self_test_record.h): `make` and
-// `check` certify nothing after a failed one, and say so when there was none.
+// The programs are tests/wrong/*/*.edit of the corpus (wrong numbers, wrong masks, and
+// orchestration: waits, arrivals, releases and fences that are missing, late or of another barrier)
+// and tests/wrong/right/*.edit. Every tool build runs it once (support/self_test_record.h): `make`
+// and `check` certify nothing after a failed one, and say so when there was none.
 #pragma once
 #include <functional>
 #include <nlohmann/json_fwd.hpp>

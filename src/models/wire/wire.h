@@ -55,9 +55,9 @@ class Wire {
 };
 
 // Null for an API that there is not. Sources: the vendors' API references, as of August 2026.
-//   wire_chat.cpp       "chat": POST chat/completions, which every local server speaks
-//   wire_responses.cpp  "responses": POST responses
-//   wire_anthropic.cpp  "anthropic": POST messages
+//   chat.cpp       "chat": POST chat/completions, which every local server speaks
+//   responses.cpp  "responses": POST responses
+//   anthropic.cpp  "anthropic": POST messages
 std::unique_ptr<Wire> make_wire(const std::string& api, bool vendor_itself);
 std::unique_ptr<Wire> make_chat_wire(bool vendor_itself);
 std::unique_ptr<Wire> make_responses_wire();

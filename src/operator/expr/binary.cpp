@@ -3,7 +3,7 @@
 // Four families. Integer sums and comparisons go through their linear form. And/or are kept as
 // sorted lists without repetition, so that the order in which a user wrote a mask does not matter.
 // Real arithmetic only moves constants to the right and signs outward: it never reassociates two
-// unknowns. Bits of coordinates become quotients and remainders, bits of data are expr_bits.cpp's.
+// unknowns. Bits of coordinates become quotients and remainders, bits of data are bits.cpp's.
 #include <algorithm>
 
 #include "operator/expr/expr.h"

@@ -1,4 +1,4 @@
-// Building and walking trees. What a binary node simplifies to is in expr_binary.cpp.
+// Building and walking trees. What a binary node simplifies to is in binary.cpp.
 #include "operator/expr/expr.h"
 
 #include <cmath>

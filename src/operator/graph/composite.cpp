@@ -1,5 +1,5 @@
 // Composite operators, opened into the operators that PyTorch's documentation defines them by.
-// Norms are in normalise_norms.cpp.
+// Norms are in norms.cpp.
 #include <cmath>
 
 #include "operator/graph/normalise.h"

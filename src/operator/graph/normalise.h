@@ -4,8 +4,8 @@
 // Views, broadcasts, pointwise operators, creation and gathers disappear. Reductions stay: an
 // element of a reduced node is a `read` of a tensor named "%n" (n is the node's number), and
 // body() gives what is reduced. Composite operators (scaled_dot_product_attention) are first opened
-// into the operators they stand for. One file a family: normalise_views.cpp, _pointwise, _creation,
-// _gather, _reduction, _rounding, _composite.
+// into the operators they stand for. One file a family: views.cpp, pointwise.cpp, creation.cpp,
+// gather.cpp, reduction.cpp, rounding.cpp, composite.cpp.
 //
 // An operator that no family knows is refused once, by name and line; from then on failed() is true
 // and the expressions mean nothing.
@@ -80,7 +80,7 @@ const std::map<std::string_view, ElementOf>& pointwise_operators();
 const std::map<std::string_view, ElementOf>& creation_operators();
 const std::map<std::string_view, ElementOf>& gather_operators();
 bool is_reduction(const Node& node);
-// int, floor or ceil of a node's operand: normalise_rounding.cpp.
+// int, floor or ceil of a node's operand: rounding.cpp.
 ExprPtr whole_of(Elements& g, const Node& n, const Indices& at, const std::string& how);
 
 // Replaces composite operators by the plain ones that they stand for. Returns false after refusing.

@@ -64,7 +64,7 @@ class Opener {
   const Node original_;
 };
 
-// Means, variances and norms (normalise_norms.cpp). True if the node is none, or is opened.
+// Means, variances and norms (norms.cpp). True if the node is none, or is opened.
 bool open_norm(Opener& opener, Diagnostics& diagnostics);
 
 }  // namespace kw::spec

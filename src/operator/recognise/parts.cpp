@@ -1,5 +1,5 @@
 // Finds the contraction with v and the product of q and k, from the output inward; what stands
-// between them is recognise_normaliser.cpp's.
+// between them is normaliser.cpp's.
 #include "operator/recognise/parts.h"
 
 #include <fmt/format.h>

@@ -20,7 +20,7 @@ std::optional<Roles> assign_roles(Elements& elements, const Parts& parts,
                                   Diagnostics& diagnostics);
 
 // The second output must be the logsumexp of the same scores, one for each row, or the sums of
-// their softmax over the rows (recognise_second.cpp).
+// their softmax over the rows (second.cpp).
 bool second_output(Elements& elements, const Graph& graph, const Parts& parts, const Roles& roles,
                    const std::vector<std::string>& output, Form& form, Diagnostics& diagnostics);
 

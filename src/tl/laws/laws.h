@@ -6,16 +6,16 @@
 // program.
 //
 // What is checked, and where:
-//   laws_names.cpp         names: declared once, before use, of the kind that a statement needs
-//   laws_types.cpp         expressions: int, real, bool and record never mix silently
-//   laws_declarations.cpp  the head, arguments, shared memory, functions, the kernel, its budgets
-//   laws_control.cpp       warpgroups, threads, loops, branches, steps, values
-//   laws_copies.cpp        copies: shapes, element types, barriers
-//   laws_cluster.cpp       clusters: their meetings, dealt blocks, one number of CTAs
-//   laws_products.cpp      products: shapes, operand and accumulator
-//   laws_maps.cpp          maps and row vectors
-//   laws_sync.cpp          barriers and queues: who fills, who waits, how many arrive
-//   laws_flow.cpp          along every path: products in flight, tiles on their way out
+//   names.cpp         names: declared once, before use, of the kind that a statement needs
+//   types.cpp         expressions: int, real, bool and record never mix silently
+//   declarations.cpp  the head, arguments, shared memory, functions, the kernel, its budgets
+//   control.cpp       warpgroups, threads, loops, branches, steps, values
+//   copies.cpp        copies: shapes, element types, barriers
+//   cluster.cpp       clusters: their meetings, dealt blocks, one number of CTAs
+//   products.cpp      products: shapes, operand and accumulator
+//   maps.cpp          maps and row vectors
+//   sync.cpp          barriers and queues: who fills, who waits, how many arrive
+//   flow.cpp          along every path: products in flight, tiles on their way out
 #pragma once
 #include <string_view>
 #include <vector>

@@ -61,7 +61,7 @@ struct CtasUse {
   int64_t ctas;
 };
 
-// Gathered while the statements are visited, judged at the end (laws_sync.cpp).
+// Gathered while the statements are visited, judged at the end (sync.cpp).
 struct Facts {
   std::string level = "scheduled";
   const Stmt* args = nullptr;
@@ -138,17 +138,17 @@ class Check {
   std::optional<int64_t> extent(const Symbol* tile, size_t axis) const;
 };
 
-// laws_names.cpp. Whether every hole that wants a shared tile, a barrier, an accumulator, ... has
+// names.cpp. Whether every hole that wants a shared tile, a barrier, an accumulator, ... has
 // one, completely indexed. Reports <word>.C1 otherwise.
 bool operands_are_right(Check& c);
 // The names that the statement has just added to `block`, those from number `before` on.
 void names_are_unique(Check& c, const Scope& block, size_t before);
 
-// laws_lists.cpp. A pre-pass is whole warps (C1); and, by the law `once`, the only one of its kind,
+// lists.cpp. A pre-pass is whole warps (C1); and, by the law `once`, the only one of its kind,
 // `known`, and before the kernel.
 void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known);
 
-// laws_names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
+// names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
 // and the report, operand.C4, of what is neither a map nor set_tile and names it.
 bool holds_data(const Symbol& s);
 // A shared tile of e4m3, which cp_async fills and upcast reads.
@@ -156,7 +156,7 @@ bool is_narrow(const Symbol& s);
 void narrow_is_for_widen(Check& c, const Symbol& s, Span span);
 void data_is_for_maps(Check& c, const Symbol& s, Span span);
 
-// laws_types.cpp. The type of an expression, reporting what does not fit; unknown after a report.
+// types.cpp. The type of an expression, reporting what does not fit; unknown after a report.
 // `map` is the target of the map whose body e is part of: s[i, j] then is a real.
 struct MapTarget {
   Op op;
@@ -171,24 +171,24 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::vector<ExprPtr>& arguments, const Scope& scope, const MapTarget* map);
 std::string text(const Type& type);  // "an int"
 
-// laws_cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is
+// cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is
 // its law that says so.
 void note_ctas(Check& c, const char* label);
 void judge_ctas(const Facts& facts, Diagnostics& diagnostics);
-// laws_sync.cpp. Notes that a copy arrives at its barrier.
+// sync.cpp. Notes that a copy arrives at its barrier.
 void note_copy(Check& c);
 // Barriers and queues as a whole, after every statement was seen.
 void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics);
 // Of a condition over toggles alone; none if something else decides it.
 std::optional<bool> decided(const Facts& facts, const ExprPtr& condition);
-// laws_parts.cpp. Parts that are stored are added up, and the other way round.
+// parts.cpp. Parts that are stored are added up, and the other way round.
 void judge_parts(const Facts& facts, Diagnostics& diagnostics);
-// laws_stores.cpp. The thread of the loader that stores: what it waits for, and before what.
+// stores.cpp. The thread of the loader that stores: what it waits for, and before what.
 void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& diagnostics);
-// laws_flow.cpp. What happens along the paths of a warpgroups block.
+// flow.cpp. What happens along the paths of a warpgroups block.
 void judge_flow(const Stmt& warpgroups, const Facts& facts, Diagnostics& diagnostics);
 
-// laws_plan.cpp. Whether the statement is a sketch's, whose tiles have no sizes; and what must hold
+// plan.cpp. Whether the statement is a sketch's, whose tiles have no sizes; and what must hold
 // of it then. `made`: what the statements before it have written.
 bool in_sketch(const Check& c);
 void judge_sketched(Check& c, std::set<std::string>& made);

@@ -1,10 +1,10 @@
 // Which keys some query rows need, as expressions over the first row i0 and the number of rows.
 //
-// The kept keys lie in one or two ranges and contain some whole ones (ranges.h). Over the rows of a
-// tile, `end` is the largest end, `first` the smallest begin, and a span of `whole` lies inside a
-// whole range of every row. A warpgroup visits key blocks that its cluster loads: bounds over fewer
-// rows are at least as tight, so its range lies within its cluster's. For that, `first` also stays
-// below the end of every single row.
+// The kept keys lie in one or two ranges and contain some whole ones (key_ranges.h). Over the rows
+// of a tile, `end` is the largest end, `first` the smallest begin, and a span of `whole` lies
+// inside a whole range of every row. A warpgroup visits key blocks that its cluster loads: bounds
+// over fewer rows are at least as tight, so its range lies within its cluster's. For that, `first`
+// also stays below the end of every single row.
 #pragma once
 #include <optional>
 #include <vector>

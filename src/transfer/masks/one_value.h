@@ -8,7 +8,8 @@
 // a tile of 64 rows, j // 128 in one of 128 keys and not of 112. A comparison is where its
 // difference never crosses 0 within a tile: i < 256.
 //
-// rule_uniform.cpp asks the same of one tile, while the kernel runs; here it is proved for all.
+// families/attention/rules/uniform.cpp asks the same of one tile, while the kernel runs; here it is
+// proved for all.
 #pragma once
 #include <functional>
 #include <optional>

@@ -8,8 +8,8 @@ namespace kw::transfer {
 bool reads_the_tile(const spec::ExprPtr& e);
 
 // Of a mask without data: whether its intervals over tiles leave out a fifth or more of the tiles
-// that its ranges of keys (ranges.h) visit: `i % 512 // 64 == j % 512 // 64`. `keys` and `queries`
-// are the sizes, a constant or a name.
+// that its ranges of keys (key_ranges.h) visit: `i % 512 // 64 == j % 512 // 64`. `keys` and
+// `queries` are the sizes, a constant or a name.
 bool ranges_visit_too_much(const spec::ExprPtr& keep, const spec::ExprPtr& keys,
                            const spec::ExprPtr& queries);
 

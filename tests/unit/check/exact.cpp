@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "check/trial.h"
@@ -82,20 +80,18 @@ INSTANTIATE_TEST_SUITE_P(Program, ExactRight,
 // of which every result is right but for overflow.
 std::vector<std::string> numerically_wrong(bool by_overflow = false) {
   std::vector<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(in_clone("/tests/wrong"))) {
-    if (file.path().extension() != ".edit") continue;
-    const SourcePtr text = read_source(file.path().string());
+  for (const auto& [name, file] : test::wrong_files()) {
+    const SourcePtr text = read_source(file);
     const bool values_only = text->text.find("\nonly: values\n") != std::string::npos;
     if (values_only == by_overflow && text->text.find("\nexpect: refuted") != std::string::npos)
-      names.push_back(file.path().stem().string());
+      names.push_back(name);
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
 class ExactWrong : public testing::TestWithParam<std::string> {};
 TEST_P(ExactWrong, is_another_formula) {
-  const test::Edit edit = test::read_edit(in_clone("/tests/wrong/") + GetParam() + ".edit");
+  const test::Edit edit = test::read_edit(test::wrong_files().at(GetParam()));
   const auto program = test::parsed(GetParam(), test::apply(edit));
   ASSERT_TRUE(program);
   const spec::Capture capture = test::capture_of(test::form_of(edit.base));
@@ -121,7 +117,7 @@ TEST(Exact, sees_every_wrong_program_that_the_values_refute_but_for_overflow) {
 
 TEST(Exact, has_no_overflow_to_see) {
   for (const std::string& name : numerically_wrong(true)) {
-    const test::Edit edit = test::read_edit(in_clone("/tests/wrong/") + name + ".edit");
+    const test::Edit edit = test::read_edit(test::wrong_files().at(name));
     const auto program = test::parsed(name, test::apply(edit));
     ASSERT_TRUE(program);
     const spec::Capture capture = test::capture_of(test::form_of(edit.base));
@@ -308,7 +304,7 @@ TEST(Scope, is_said_in_the_first_line) {
 }
 
 TEST(ExactCheck, names_the_statement_and_shrinks) {
-  const test::Edit edit = test::read_edit(in_clone("/tests/wrong/bias_sign.edit"));
+  const test::Edit edit = test::read_edit(test::wrong_files().at("bias_sign"));
   const auto program = test::parsed("bias_sign", test::apply(edit));
   check::Options o = exact_only();
   o.shrink = true;

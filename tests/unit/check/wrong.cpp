@@ -1,9 +1,8 @@
-// Wrong programs, each a small edit of a right one (tests/wrong/*.edit): every one is refuted, or
+// Wrong programs, each a small edit of a right one (tests/wrong/*/*.edit): every one is refuted, or
 // faults, or breaks a law; and each right program is accepted by the very same checks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "check/check.h"
 #include "edited_program.h"
@@ -20,16 +19,14 @@ check::Options quick() {
   o.laws = false;  // what running finds; the laws are asked apart
   o.self_check_step = 0;
   o.shrink = false;
-  o.exact = false;      // check_exact.cpp
+  o.exact = false;      // exact.cpp
   o.schedules = false;  // tests/unit/schedules/schedules.cpp
   return o;
 }
 
 std::vector<std::string> wrong_programs() {
   std::vector<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(in_clone("/tests/wrong")))
-    if (file.path().extension() == ".edit") names.push_back(file.path().stem().string());
-  std::sort(names.begin(), names.end());
+  for (const auto& [name, file] : test::wrong_files()) names.push_back(name);
   return names;
 }
 
@@ -91,7 +88,7 @@ TEST(Schedules, refute_what_the_one_order_of_a_run_does_not_show) {
 
 class Wrong : public testing::TestWithParam<std::string> {};
 TEST_P(Wrong, is_refused) {
-  const test::Edit edit = test::read_edit(in_clone("/tests/wrong/") + GetParam() + ".edit");
+  const test::Edit edit = test::read_edit(test::wrong_files().at(GetParam()));
   const std::string text = test::apply(edit);
   ASSERT_NE(text, test::text_of(edit.base));
   const auto program = test::parsed(GetParam(), text);

@@ -1,6 +1,7 @@
-// Whole captures: tests/spec/*.py are spellings of attention, each with the form that it must give
-// in its head; tests/spec/bad/*.py are specs that must be refused, each with the code, the line and
-// words of the message. PyTorch is imported once for each folder.
+// Whole captures: tests/spec/right/*/*.py are spellings of attention, each with the form that it
+// must give in its head; tests/spec/bad/*/*.py are specs that must be refused, each with the code,
+// the line and words of the message. PyTorch is imported once for all right ones, and once for all
+// bad ones.
 #include "operator/capture/capture.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "in_clone.h"
 #include "support/process.h"
@@ -22,17 +24,20 @@ std::string python() {
   return given ? given : in_clone("/.venv/bin/python");
 }
 
-// Captures every spec of a folder, after those that `specs` holds already; returns where.
+// Captures every spec of a folder's folders, after those that `specs` holds already; returns where.
 fs::path capture_all(const fs::path& folder, std::vector<fs::path>& specs) {
-  for (const fs::directory_entry& e : fs::directory_iterator(folder))
-    if (e.path().extension() == ".py" && e.path().stem() != "capture_all")
-      specs.push_back(e.path());
+  for (const fs::directory_entry& e : fs::recursive_directory_iterator(folder))
+    if (e.path().extension() == ".py") specs.push_back(e.path());
   std::sort(specs.begin(), specs.end());
   const fs::path out = fs::path(testing::TempDir()) / ("kw_" + folder.filename().string());
   fs::remove_all(out);
   std::vector<std::string> command = {python(), in_clone("/tests/spec/capture_all.py"),
                                       out.string()};
-  for (const fs::path& s : specs) command.push_back(s.string());
+  std::set<fs::path> names;  // what capture_all.py calls their folders
+  for (const fs::path& s : specs) {
+    EXPECT_TRUE(names.insert(s.stem()).second) << s << " has the name of another";
+    command.push_back(s.string());
+  }
   const ProcessResult result = run_process(command);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_FALSE(specs.empty());
@@ -179,7 +184,7 @@ std::string expected_form(const fs::path& path) {
 TEST(Capture, every_spelling_gives_the_form_in_its_head_and_computes_what_pytorch_does) {
   std::vector<fs::path> specs;
   for (const auto& [name, form] : kExamples) specs.push_back(in_clone("/examples/") + name + ".py");
-  const fs::path out = capture_all(in_clone("/tests/spec"), specs);
+  const fs::path out = capture_all(in_clone("/tests/spec/right"), specs);
   EXPECT_GE(specs.size(), 51u);
   for (const fs::path& path : specs) {
     Diagnostics diagnostics;

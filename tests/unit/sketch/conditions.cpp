@@ -2,7 +2,7 @@
 // named by it, that fails where its code is broken.
 //
 //   F1, F2   parts.h               P1 to P5   place.h          S1   budget.h
-//   T1 to T7 tiles.h; T3, T5 and T6, which only rank, by the tables of sketch_tiles.cpp too
+//   T1 to T7 tiles.h; T3, T5 and T6, which only rank, by the tables of tiles.cpp too
 //   Z1 to Z5 size.h                A1 to A6   schedule_alike.cpp
 //   E1 to E5 schedule_engine.cpp
 #include <gtest/gtest.h>

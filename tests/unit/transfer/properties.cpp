@@ -214,7 +214,7 @@ void check_mask_and_key_range(const Corpus& k, int64_t seed, int64_t predicates)
     Diagnostics d;
     const auto result = transfer(source, form, target, d);
     ASSERT_TRUE(result) << render(d) << print(form.terms[0].keep);
-    if (result->program.find(tl::Op::lists)) continue;  // transfer_lists.cpp
+    if (result->program.find(tl::Op::lists)) continue;  // lists.cpp
     Launch l(random);
     if (n % 8 == 0) {  // long enough for a hole of whole key blocks
       l.M = 1 + random.below(1500);

@@ -1,7 +1,7 @@
 // A sized product, scheduled: who copies, multiplies and stores when. Internal; schedule.h is the
 // door.
 //
-// What both schedules keep, for rules look for it (transfer/families/gemm/rules.h):
+// What both schedules keep, for rules look for it (transfer/families/gemm/rules/rules.h):
 //   Y1  the fields of a block are named m, n (or first and last), h and b, and the arguments say
 //       how many tiles there are downwards (rows) and across (columns).
 //   Y2  the right side lies in a ring of its own: it may be read transposed.

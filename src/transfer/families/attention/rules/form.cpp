@@ -164,7 +164,7 @@ bool rule_form(Edit& edit) {
         fmt::format("the score {} is made of {} products of q and k, the kernel has one",
                     print(edit.term.score), edit.term.more.size() + 1),
         "no rule writes more: `--proposer model` asks a language model for the program, and with "
-        "`--api folder:DIR` a person who answers by hand (docs/proposers.md)");
+        "`--api folder:DIR` a person who answers by hand (docs/llm/proposers.md)");
   if (edit.term.finite_mask)
     return edit.refuse("transfer.finite_mask", edit.place(edit.term.keep),
                        "scores are masked by a large finite number, and a row may keep no key: "
