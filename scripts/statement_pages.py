@@ -42,7 +42,7 @@ def statements(root):
         word, level = re.match(r"(\w+?)_?,\s*(\w+),", row[0]).groups()
         cuda, tl, after = re.findall(STRING, row[0])[-3:]
         both = f"{cuda} ... {after}" if after else cuda
-        found[word] = (level, spelled(tl.replace("$d:value", " [= $value]")), spelled(both))
+        found[word] = (level, spelled(tl.replace("$names:value", " [= $value]")), spelled(both))
     return found
 
 
