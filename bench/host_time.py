@@ -50,7 +50,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stand-in", action="store_true")
     stand_in = parser.parse_args().stand_in
-    from kernelwright import operators
+    from kernelwright.compiling import operators
     if stand_in:
         operators.DISPATCH_KEY = "CPU"
     elif not torch.cuda.is_available():

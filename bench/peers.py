@@ -111,7 +111,7 @@ def fault(output, shape, pick, expected, consensus):
 
 def ours(folder):
     def make(inputs):
-        from kernelwright.launch import DTYPES, Kernel
+        from kernelwright.runtime.launch import DTYPES, Kernel
         kernel = Kernel(folder)
         arguments = json.loads((Path(folder) / "launch.json").read_text())["arguments"]
         dtypes = {a["name"]: a.get("dtype") for a in arguments}

@@ -78,7 +78,7 @@ def implementations(kernel, folder, inputs, weight, torch):
 
 def main():
     import torch
-    from kernelwright.launch import DTYPES, Kernel
+    from kernelwright.runtime.launch import DTYPES, Kernel
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--rows", default="1024,16384,65536")

@@ -26,7 +26,7 @@ ROUNDS = 3
 
 def main():
     import torch
-    from kernelwright.launch import Kernel
+    from kernelwright.runtime.launch import Kernel
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("json", type=Path)

@@ -23,8 +23,8 @@ BLOCK = 128  # rows and columns of a block of FlexAttention's masks
 
 def ours(folder):
     def make(inputs):
-        from kernelwright.bindings import to_kernel
-        from kernelwright.launch import DTYPES, Kernel
+        from kernelwright.runtime.bindings import to_kernel
+        from kernelwright.runtime.launch import DTYPES, Kernel
         certificate = json.loads((Path(folder) / "certificate.json").read_text())
         text = hashlib.sha256(inputs.case.text.encode()).hexdigest()
         if certificate["spec"]["file"]["sha256"] != text:
@@ -59,7 +59,7 @@ def users_arguments(inputs):
 
 def in_users_order(run, outputs, name, dims, inputs):
     """`run` gives the kernel's outputs; the function given back one of them, as [B, H, M, V]."""
-    from kernelwright.bindings import to_user
+    from kernelwright.runtime.bindings import to_user
     swap = inputs.case.statement.layout == "bshd"
 
     def launch():

@@ -32,7 +32,7 @@ TOLERANCE = 0.02  # of the greatest value: two right kernels differ by roundings
 
 def inputs_of(kernel, sizes, torch):
     """Random tensors for the kernel's inputs, in its own order of dimensions."""
-    from kernelwright.launch import DTYPES
+    from kernelwright.runtime.launch import DTYPES
     generator = torch.Generator("cuda").manual_seed(1)
     made = []
     for argument in map(kernel._arguments.get, kernel.inputs):
@@ -84,7 +84,7 @@ def sustained_ms(run, torch):
 
 def main():
     import torch
-    from kernelwright.launch import Kernel
+    from kernelwright.runtime.launch import Kernel
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--sizes", required=True)

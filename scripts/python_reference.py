@@ -12,7 +12,7 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python/kernelwright"
-# Heading, what stands under it, and (module, names) whose docstrings follow.
+# Heading, what stands under it, and (module, names) whose docstrings follow; modules by their public names.
 SECTIONS = [
     ("Compiling", "From a function to its kernel.",
      [("compiler", ["compile", "Compiled"]), ("flexattention", ["flex"]), ("operators", ["load"])]),
@@ -92,20 +92,25 @@ def entry(node, qualified, lines):
 
 def definitions(module):
     """(name -> node, lines) of a module's text."""
-    text = (PACKAGE / f"{module}.py").read_text()
+    text = (PACKAGE / f"{assigned('_MODULES').get(module, module).replace('.', '/')}.py").read_text()
     kinds = (ast.FunctionDef, ast.ClassDef)
     return {n.name: n for n in ast.parse(text).body if isinstance(n, kinds)}, text.splitlines()
 
 
+def assigned(name):
+    """What the package's __init__.py assigns to a name."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    found = next(n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name)
+    return ast.literal_eval(found.value)
+
+
 def public():
     """Names that `import kernelwright` gives, and the modules that they come from."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    home = next(n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "_HOME")
-    return ast.literal_eval(home.value)
+    return assigned("_HOME")
 
 
 def page(note):
-    names = public()
+    homes, modules_of = public(), assigned("_MODULES")
     parts = [note, "# The Python interface\n",
              filled("Every public name with its arguments, shapes and errors. [python.md](python.md) says how it "
                     "behaves, [model_authors.md](model_authors.md) uses it step by step. Shapes: B batch, H query heads, "
@@ -116,7 +121,7 @@ def page(note):
         for module, wanted in modules:
             found, lines = definitions(module)
             for name in wanted:
-                top = names.get(name) == module
+                top = homes.get(name) == modules_of.get(module, module)
                 qualified = f"kernelwright.{name}" if top else f"kernelwright.{module}.{name}"
                 parts += entry(found[name], qualified, lines)
     return "\n".join(parts)

@@ -1,5 +1,5 @@
-// Test inputs from a seed: one generator, written here and in python/kernelwright/random.py, bit
-// for bit alike.
+// Test inputs from a seed: one generator, written here and in
+// python/kernelwright/capture/random.py, bit for bit alike.
 //
 // It is counter based: element n of a stream depends on (seed, stream, n) alone, so any part of a
 // large tensor can be made without the rest, in any order. The words are SplitMix64's (Steele, Lea,

@@ -12,8 +12,8 @@ import warnings
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from kernelwright import capture, goldens  # noqa: E402
-from kernelwright.problem import Problem  # noqa: E402
+from kernelwright.capture import capture, goldens  # noqa: E402
+from kernelwright.capture.diagnostic import Problem  # noqa: E402
 
 
 def main():

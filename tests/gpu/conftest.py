@@ -31,7 +31,7 @@ def cache(tmp_path_factory):
         os.environ["KERNELWRIGHT_CACHE"] = str(folder)
     brought = os.environ.get("KERNELWRIGHT_BROUGHT")
     if brought and torch.cuda.is_available():
-        from kernelwright.compiler import current_target
+        from kernelwright.compiling.compiler import current_target
         from operator_functions import bring
         bring(pathlib.Path(brought), current_target())
     yield os.environ["KERNELWRIGHT_CACHE"]

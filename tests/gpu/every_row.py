@@ -4,11 +4,11 @@
 
 Needs a GPU and libkernelwright_launch.so (KERNELWRIGHT_LAUNCH says where). SPEC=FOLDER: the user's
 file and what `kernelwright make` wrote for it. kernelwright-prove looks at sampled heads; here no
-row is left out. The truth is the traced graph run in fp64 on the CPU (python/kernelwright/
+row is left out. The truth is the traced graph run in fp64 on the CPU (python/kernelwright/capture/
 goldens.py), where the user's own function runs too, in its own type: a row of the kernel may be off
 by twice the larger of the function's own error and half a unit in the last place. Of a kernel that
 changes rows of q, k or v beforehand the truth may be that of these rows rounded to 16 bits, as a
-product takes them (python/kernelwright/rounded_rows.py). A row that sees no key must be zero. Both
+product takes them (python/kernelwright/capture/rounded_rows.py). A row that sees no key must be zero. Both
 layouts in memory are run, [B, H, S, D] and [B, S, H, D], each into an output full of NaNs, so that a
 row nobody writes is seen. The second output, the logarithms of the row sums, is not in the user's
 graph and not looked at: kernelwright-prove does.
@@ -30,11 +30,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from kernelwright import goldens, load, trace  # noqa: E402
-from kernelwright.bindings import to_kernel, to_user  # noqa: E402
-from kernelwright.launch import DTYPES, Kernel  # noqa: E402
-from kernelwright.problem import Problem  # noqa: E402
-from kernelwright.rounded_rows import RoundedRows  # noqa: E402
+from kernelwright.capture import goldens, load, trace  # noqa: E402
+from kernelwright.capture.diagnostic import Problem  # noqa: E402
+from kernelwright.capture.rounded_rows import RoundedRows  # noqa: E402
+from kernelwright.runtime.bindings import to_kernel, to_user  # noqa: E402
+from kernelwright.runtime.launch import DTYPES, Kernel  # noqa: E402
 
 # B, M, N; M alone where N must be equal. The first draws words of bits that are all 0, so it is not the longest.
 SHAPES = [(1, 333, 1111), (2, 1000, 777), (3, 130, 515)]

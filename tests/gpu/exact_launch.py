@@ -23,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 
-from kernelwright.library import LaunchError, check, library, new_plan  # noqa: E402
+from kernelwright.runtime.library import LaunchError, check, library, new_plan  # noqa: E402
 
 BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1, "bool": 1}
 SIZES = {"B": 1, "H": 2, "G": 1}

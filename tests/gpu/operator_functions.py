@@ -19,9 +19,9 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 
 import kernelwright  # noqa: E402
-from kernelwright import compiler  # noqa: E402
-from kernelwright.cache import Cache  # noqa: E402
-from kernelwright.reached import Reached  # noqa: E402
+from kernelwright.capture.dependencies import Dependencies  # noqa: E402
+from kernelwright.compiling import compiler  # noqa: E402
+from kernelwright.compiling.cache import Cache  # noqa: E402
 
 LENGTH = 512
 DOCUMENTS = torch.arange(LENGTH, dtype=torch.int32).div(100, rounding_mode="floor").repeat(2, 1)
@@ -81,7 +81,7 @@ def pack(out, target):
     cache = Cache()
     for name, (function, values) in examples().items():
         compiled = kernelwright.compile(function, values, target=target)
-        key = compiler.function_key(Reached(function), values, target, "quick")
+        key = compiler.function_key(Dependencies(function), values, target, "quick")
         record = compiler.find(cache, key)[0]
         (out / name).mkdir(parents=True, exist_ok=True)
         for file in ("kernel.cubin", "launch.json", "certificate.json", "kernel.cu"):
@@ -97,7 +97,7 @@ def bring(folder, target):
         with cache.making() as staging:
             shutil.copytree(folder / name, staging / "kernel")
             cache.add_kernel(record["kernel"], staging / "kernel")
-        key = compiler.function_key(Reached(function), values, target, "quick")
+        key = compiler.function_key(Dependencies(function), values, target, "quick")
         cache.write("functions", f"{key}.brought", record)
 
 

@@ -12,7 +12,7 @@ import torch
 
 import kernelwright
 import operator_functions
-from kernelwright import program
+from kernelwright.compiling import program
 
 ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.gpu
@@ -229,12 +229,12 @@ def test_a_gpu_older_than_the_target_is_named(compiled):
     fast, _ = compiled("causal")
     import shutil
 
-    from kernelwright.operators import Operator
+    from kernelwright.compiling.operators import Operator
     folder = pathlib.Path(os.environ["KERNELWRIGHT_CACHE"]) / "making/older"
     shutil.copytree(fast.folder, folder, dirs_exist_ok=True)
     launch = json.loads((folder / "launch.json").read_text())
     (folder / "launch.json").write_text(json.dumps({**launch, "target": "sm_100a"}))
-    from kernelwright import operators
+    from kernelwright.compiling import operators
     made = operators._operators[fast.operator.name().split("::")[1]]
     other = Operator("older", "older", made.signature.record, folder)
     with pytest.raises(kernelwright.MachineError, match="built for sm_100a"):

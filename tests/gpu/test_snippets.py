@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kernelwright import program
+from kernelwright.compiling import program
 
 ROOT = pathlib.Path(__file__).parents[2]
 RUNNER = ROOT / "tests/python/run_snippets.py"

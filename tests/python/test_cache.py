@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from kernelwright.cache import Cache, digest
+from kernelwright.compiling.cache import Cache, digest
 from kernelwright.errors import MachineError
 
 
@@ -131,6 +131,6 @@ def test_a_folder_of_another_user_is_refused(tmp_path):
 
 
 def test_the_cache_needs_no_pytorch():
-    code = "import kernelwright.cache, sys; sys.exit('torch' in sys.modules)"
+    code = "import kernelwright.compiling.cache, sys; sys.exit('torch' in sys.modules)"
     assert os.spawnve(os.P_WAIT, sys.executable, [sys.executable, "-c", code],
                       {"PYTHONPATH": os.pathsep.join(sys.path)}) == 0

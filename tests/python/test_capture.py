@@ -8,8 +8,8 @@ import pathlib
 import pytest
 import torch
 
-from kernelwright import goldens, graph, load, trace
-from kernelwright.problem import Problem
+from kernelwright.capture import goldens, graph, load, trace
+from kernelwright.capture.diagnostic import Problem
 
 ROOT = pathlib.Path(__file__).parents[2]
 TAIL = """

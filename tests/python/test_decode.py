@@ -8,8 +8,8 @@ import json
 
 import pytest
 import torch
-from kernelwright import capture
-from kernelwright.bindings import kernel_view, query_dimension, to_kernel, to_user
+from kernelwright.capture import capture
+from kernelwright.runtime.bindings import kernel_view, query_dimension, to_kernel, to_user
 from kernelwright_cli import ROOT, call
 
 SPEC = """import torch

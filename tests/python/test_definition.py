@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from kernelwright import graph, load, trace
+from kernelwright.capture import graph, load, trace
 from kernelwright.problem import Problem
 from kernelwright_cli import assert_refused, call
 

@@ -9,8 +9,8 @@ import torch
 from torch.nn.attention.flex_attention import and_masks, create_block_mask, flex_attention
 
 import kernelwright
-from kernelwright import capture, live_function
-from kernelwright.reached import Reached
+from kernelwright.capture import capture, live_function
+from kernelwright.capture.dependencies import Dependencies
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without")
 ROOT = pathlib.Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def test_scale_and_grouped_heads_are_flex_attentions():
 
 def form_of(folder, function, values):
     """What capture's other half understands of it."""
-    places = Reached(function).places
+    places = Dependencies(function).places
     spec, _ = live_function.user_spec(function, values, places)
     capture.write(capture.capture(spec, source=b"# tests\n"), folder)
     run = subprocess.run([ROOT / "build/kernelwright", "capture", folder, "--form"], text=True,

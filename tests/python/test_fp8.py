@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from kernelwright import capture
+from kernelwright.capture import capture
 from kernelwright_cli import assert_refused, call
 
 SPEC = """import torch

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from kernelwright import graph, load, trace
-from kernelwright.problem import Problem
+from kernelwright.capture import graph, load, trace
+from kernelwright.capture.diagnostic import Problem
 from kernelwright_cli import assert_refused, call
 
 FILE = """import torch

@@ -9,7 +9,7 @@ import runpy
 
 import pytest
 import torch
-from kernelwright import capture
+from kernelwright.capture import capture
 from kernelwright_cli import ROOT, assert_refused, call
 
 SPEC = """import torch

@@ -6,8 +6,9 @@ import types
 
 import pytest
 
-from kernelwright import cold, errors, program
-from kernelwright.cache import Cache
+from kernelwright import errors
+from kernelwright.compiling import cache_miss, program
+from kernelwright.compiling.cache import Cache
 
 STAGE = {"stage": "lift", "text": "179 statements", "seconds": 0.25}
 
@@ -60,12 +61,12 @@ exit {code}
     script.chmod(0o755)
     monkeypatch.setenv("KERNELWRIGHT_PROGRAM", str(script))
     monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cold, "_capture", lambda *_: (types.SimpleNamespace(
+    monkeypatch.setattr(cache_miss, "_capture", lambda *_: (types.SimpleNamespace(
         graph={}, index={}, traced=types.SimpleNamespace(product=False)), []))
-    monkeypatch.setattr(cold.capture, "write", lambda captured, folder: folder.mkdir())
+    monkeypatch.setattr(cache_miss.capture, "write", lambda captured, folder: folder.mkdir())
     cache = Cache()
     with pytest.raises(kind, match="row 3 differs") as caught:
-        cold.make(cache, "key", test_a_program_that_is_none_is_named, (), (), "sm_90a", "quick")
+        cache_miss.make(cache, "key", test_a_program_that_is_none_is_named, (), (), "sm_90a", "quick")
     assert caught.value.report.read_text() == "shown\n"
     assert cache.root / "refused" in caught.value.report.parents
 
@@ -120,7 +121,7 @@ def test_what_is_no_function_is_refused_by_its_type():
 
 
 def test_what_only_launches_is_a_module_of_this_package():
-    assert {p.stem for p in program._PACKAGE.glob("*.py")} >= program._LAUNCHING
+    assert {p.stem for p in program._modules()} >= program._LAUNCHING
 
 
 def test_without_a_gpu_the_target_must_be_named(monkeypatch):

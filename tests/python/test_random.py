@@ -1,4 +1,4 @@
-from kernelwright import random
+from kernelwright.capture import random
 
 
 def test_has_the_values_that_cpp_has_too():

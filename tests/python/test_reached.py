@@ -8,9 +8,9 @@ import types
 import pytest
 import torch
 
-from kernelwright import live_function
+from kernelwright.capture import live_function
+from kernelwright.capture.dependencies import Dependencies
 from kernelwright.errors import SpecError
-from kernelwright.reached import Reached
 
 TABLE = torch.arange(4.0)
 WINDOW = 3
@@ -25,7 +25,7 @@ def uses_helper(q):
 
 
 def fingerprint(function):
-    reached = Reached(function)
+    reached = Dependencies(function)
     assert reached.fingerprint, reached.unhashable
     return reached.fingerprint
 
@@ -38,7 +38,7 @@ def made(text, **space):
 
 
 def test_a_tensor_in_a_global_of_a_global_function_is_reached():
-    places = Reached(uses_helper).places
+    places = Dependencies(uses_helper).places
     assert [p.name for p in places] == ["TABLE"] and places[0].get() is TABLE
 
 
@@ -48,7 +48,7 @@ def test_a_place_can_be_read_and_written_where_the_user_has_it():
     def function(q):
         return q + bias + tables["a"][0]
 
-    first, second = Reached(function).places
+    first, second = Dependencies(function).places
     first.set(torch.full((2,), 7.0))
     second.set(torch.full((3,), 8.0))
     assert bias[0] == 7 and tables["a"][0][0] == 8 and tables["a"][1] == 5
@@ -64,7 +64,7 @@ def test_one_place_that_two_functions_reach_is_one_argument():
     def outer(q):
         return inner(q) * bias
 
-    assert len(Reached(outer).places) == 1
+    assert len(Dependencies(outer).places) == 1
 
 
 @pytest.mark.parametrize("a, b", [
@@ -131,7 +131,7 @@ class Opaque:
     ("import os\ndef f(q): return q * len(os.environ)", "it reaches the module os"),
 ])
 def test_what_cannot_be_hashed_leaves_no_fingerprint(text, why):
-    reached = Reached(made(text, x=Opaque()))
+    reached = Dependencies(made(text, x=Opaque()))
     assert (reached.fingerprint, reached.unhashable) == (None, why)
 
 
@@ -148,7 +148,7 @@ def test_a_tensor_that_hides_in_an_object_is_refused_with_the_functions_line():
 
     values = [torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16)] * 3
     with pytest.raises(SpecError, match=r"test_reached.py:\d+:1: attention reaches a tensor of shape"):
-        live_function.user_spec(attention, values, Reached(attention).places)
+        live_function.user_spec(attention, values, Dependencies(attention).places)
 
 
 def test_literals_are_no_hidden_tensors():
@@ -165,7 +165,7 @@ def test_while_traced_a_reached_tensor_is_the_argument_and_afterwards_the_users_
     def attention(q, k, v):
         return (q @ k.mT + bias).softmax(-1) @ v
 
-    reached = Reached(attention)
+    reached = Dependencies(attention)
     spec, names = live_function.user_spec(attention, [torch.randn(1, 2, 8, 64) * 0.1] * 3,
                                         reached.places)
     own = bias

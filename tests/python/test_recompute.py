@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kernelwright import recompute
+from kernelwright.capture.dependencies import Dependencies
+from kernelwright.compiling import recompute
 from kernelwright.errors import GradientError
-from kernelwright.reached import Reached
 
 SLOPES = torch.tensor([0.5, 0.25])
 
@@ -65,7 +65,7 @@ CASES = {"causal": (causal, []), "triangle": (triangle, []), "flag": (flag, []),
 
 
 def made(function, more):
-    places = Reached(function).places
+    places = Dependencies(function).places
     kinds = [(True, "bf16") for _ in more] + [(True, "f32") for _ in places]
     return recompute.Recompute(function, [*values(), *more], places, signature(3, kinds)), places
 

@@ -1,8 +1,8 @@
 """RMS normalisations of rows, as PyTorch's users write them: one form, whatever the spelling; and what is refused."""
 
 import pytest
-from kernelwright import capture
-from kernelwright.problem import Problem
+from kernelwright.capture import capture
+from kernelwright.capture.diagnostic import Problem
 from kernelwright_cli import call
 
 SPEC = """import torch

@@ -7,7 +7,7 @@ captures is captured in this process.
 import json
 
 import pytest
-from kernelwright import capture
+from kernelwright.capture import capture
 from kernelwright_cli import ROOT, assert_refused, call
 
 SPEC = """import torch

@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from kernelwright import goldens, live_function, trace
+from kernelwright.capture import goldens, live_function, trace
+from kernelwright.capture.dependencies import Dependencies
+from kernelwright.compiling.signature import Signature, evaluate
 from kernelwright.errors import ArgumentError
-from kernelwright.reached import Reached
-from kernelwright.bindings import kernel_view
-from kernelwright.signature import Signature, evaluate
+from kernelwright.runtime.bindings import kernel_view
 
 
 def least(function, *more):
     """What sizes of the arguments after q, k and v must be at least, by the size's place."""
     q, k, v = (torch.randn(2, 4, n, 64, dtype=torch.bfloat16) for n in (48, 80, 80))
-    spec, _ = live_function.user_spec(function, [q, k, v, *more], Reached(function).places)
+    spec, _ = live_function.user_spec(function, [q, k, v, *more], Dependencies(function).places)
     traced = trace.trace(spec, trace.convert(spec, None))
     found = goldens.least_sizes(traced)
     names, sizes = {}, goldens.Sizes(traced.program.graph)

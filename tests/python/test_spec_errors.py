@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import kernelwright
-from kernelwright import program
+from kernelwright.compiling import program
 
 
 PACKAGE = pathlib.Path(kernelwright.__file__).parent

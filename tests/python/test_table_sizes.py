@@ -5,8 +5,8 @@ import json
 import pytest
 
 torch = pytest.importorskip("torch")
-from kernelwright import goldens, load, trace  # noqa: E402
-from kernelwright.problem import Problem  # noqa: E402
+from kernelwright.capture import goldens, load, trace  # noqa: E402
+from kernelwright.capture.diagnostic import Problem  # noqa: E402
 from kernelwright_cli import ROOT, call  # noqa: E402
 
 SHAPES = [(1, 600, 777), (2, 5, 1111), (1, 3, 2)]

@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from kernelwright import capture, goldens
+from kernelwright.capture import capture, goldens
 from kernelwright_cli import assert_refused, call, cubin_check
 
 ALL = os.environ.get("KW_TEST_ALL") == "1"

@@ -10,7 +10,7 @@ import shutil
 
 import pytest
 
-from kernelwright import capture, goldens
+from kernelwright.capture import capture, goldens
 from kernelwright_cli import ROOT, assert_refused, call, write_spec
 
 FAKE = ROOT / "build/tests/fake_cuda"

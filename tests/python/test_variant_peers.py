@@ -145,7 +145,7 @@ def ours(example, bindings, kinds, folder, monkeypatch):
     row, taken = small(example), {}
     write_kernel(folder / "kernel", row, bindings, kinds)
     inputs = VariantInputs(row, "cpu")
-    monkeypatch.setitem(sys.modules, "kernelwright.launch", launcher(inputs, taken))
+    monkeypatch.setitem(sys.modules, "kernelwright.runtime.launch", launcher(inputs, taken))
     return inputs, taken, variant_peers.ours(folder / "kernel")
 
 

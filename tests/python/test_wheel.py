@@ -162,7 +162,7 @@ def test_a_kernel_is_made_from_another_folder(environment, tmp_path):
 
 
 def test_the_launch_library_opens_from_python(environment, tmp_path):
-    script = "from kernelwright.library import library; print(library()._name)"
+    script = "from kernelwright.runtime.library import library; print(library()._name)"
     run = call(environment, "python", "-c", script, cwd=tmp_path)
     assert run.stdout.strip().endswith("site-packages/kernelwright/lib/libkernelwright_launch.so"), run.stderr
 

@@ -12,9 +12,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
 
 import torch  # noqa: E402
 
-from kernelwright import goldens  # noqa: E402
-from kernelwright.capture import capture_file  # noqa: E402
-from kernelwright.problem import Problem  # noqa: E402
+from kernelwright.capture import goldens  # noqa: E402
+from kernelwright.capture.capture import capture_file  # noqa: E402
+from kernelwright.capture.diagnostic import Problem  # noqa: E402
 
 torch.set_num_threads(1)  # the tensors are small
 goldens.CASES = [(1, 1, 1), (2, 63, 65), (6, 17, 12), (1, 33, 129), (1, 130, 77)]

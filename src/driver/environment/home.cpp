@@ -34,7 +34,7 @@ std::optional<Home> find_home(Diagnostics& diagnostics) {
 
 fs::path Home::python() const {
   const auto has_package = [](const fs::path& p) {
-    return fs::exists(p / "kernelwright" / "capture.py");
+    return fs::exists(p / "kernelwright" / "capture" / "__main__.py");
   };
   for (fs::path p = root; !has_package(root / "python") && p != p.root_path(); p = p.parent_path())
     if (has_package(p)) return p;

@@ -222,7 +222,8 @@ class Exporter {
 
   bool write() {
     StagedFolder staged(to_);
-    const fs::path at = staged.path() / "build" / variant(), package = home_->python();
+    const fs::path at = staged.path() / "build" / variant();
+    const fs::path package = home_->python() / "kernelwright" / "runtime";
     std::error_code failed;
     fs::create_directories(at / "kernel", failed);
     bool written = write_file(staged.path() / "README.md", filled(kReadMe)) &&
@@ -230,10 +231,9 @@ class Exporter {
                    write_file(at / "metadata.json", metadata());
     for (const auto& [name, text] : files_) written &= write_file(at / "kernel" / name, text);
     std::set<std::string> modules;
-    add_modules(package / "kernelwright", "exported", modules);
+    add_modules(package, "exported", modules);
     for (const std::string& module : modules)
-      written &=
-          fs::copy_file(package / "kernelwright" / (module + ".py"), at / (module + ".py"), failed);
+      written &= fs::copy_file(package / (module + ".py"), at / (module + ".py"), failed);
     written &= fs::copy_file(*library_, at / library_->filename(), failed);
     if (written && staged.commit()) return true;
     return cannot_write();

@@ -1,7 +1,8 @@
 // A captured spec: the form, and what PyTorch computed.
 //
-// A Python process (python/kernelwright/capture.py) writes a folder; load_capture() reads it, forms
-// the attention form and compares its meaning with PyTorch's goldens before anyone builds on it.
+// A Python process (python/kernelwright/capture/capture.py) writes a folder; load_capture() reads
+// it, forms the attention form and compares its meaning with PyTorch's goldens before anyone builds
+// on it.
 #pragma once
 #include <array>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The graph that PyTorch exported, as python/kernelwright/graph.py wrote it: ATen operators in the
-// order of execution, with symbolic shapes and the user's lines.
+// The graph that PyTorch exported, as python/kernelwright/capture/graph.py wrote it: ATen operators
+// in the order of execution, with symbolic shapes and the user's lines.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -16,7 +16,7 @@ import json
 import keyword
 import re
 
-from .problem import Problem
+from .diagnostic import Problem
 
 TYPES = ["float32", "float16", "bfloat16", "int64", "int32", "bool"]
 NOT_DENSE = {

@@ -1,6 +1,6 @@
 """A function that exists already, as capture takes it: load.UserSpec without a file to read.
 
-The tensors that the function reaches (reached.py) become arguments after its own. While it is traced,
+The tensors that the function reaches (dependencies.py) become arguments after its own. While it is traced,
 each stands where the user's stood, so that whatever the function calls finds it there. A tensor that
 is reached in a way that nobody saw would be built into the kernel as it is today, and be wrong when it
 changes; a run on fake tensors finds those, and refuses them.
@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from .errors import SpecError
+from ..errors import SpecError
 from .load import UserSpec
 
 

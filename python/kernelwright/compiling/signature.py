@@ -14,8 +14,8 @@ import operator
 
 import torch
 
-from .errors import ArgumentError, InternalError
-from .launch import DTYPES
+from ..errors import ArgumentError, InternalError
+from ..runtime.launch import DTYPES
 
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 _ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,

@@ -2,9 +2,10 @@
 
     fast = kernelwright.compile(attention, (q, k, v))
 
-Warm, this is a look into the cache (cache.py) with the function's fingerprint (reached.py) and an
-operator made from what lies there (operators.py): no capture, no check, no compiler. Cold, the function
-is captured in this process, `kernelwright make` is run on what was captured, and its folder is kept.
+Warm, this is a look into the cache (cache.py) with the function's fingerprint (capture/dependencies.py)
+and an operator made from what lies there (operators.py): no capture, no check, no compiler. Cold
+(cache_miss.py), the function is captured in this process, `kernelwright make` is run on what was captured,
+and its folder is kept.
 
 What comes back is a plain function with the user's parameters that calls the operator, so that
 torch.compile follows it without knowing anything of this package.
@@ -19,13 +20,13 @@ import typing
 
 import torch
 
-from . import errors
+from .. import errors
+from ..capture.dependencies import Dependencies
+from ..errors import ArgumentError, MachineError
 from .cache import Cache, digest
-from .errors import ArgumentError, MachineError
 from .operators import load, operator
 from .program import identity
-from .reached import Reached
-from .unseen import unseen
+from .skip_dispatcher import may_skip_dispatcher
 
 FORMAT = 1  # of what the cache holds
 
@@ -106,7 +107,7 @@ def _compile(function, example_inputs, target, check, backward):
         raise ArgumentError("compile", "function", f"is of the type {type(function).__name__}",
                             "be a function", "of a module or a method, write a function that is given its tensors")
     here, target = target is None, target or current_target()
-    cache, reached = Cache(), Reached(function)
+    cache, reached = Cache(), Dependencies(function)
     key = function_key(reached, values, target, check)
     record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
                                                             target, check)
@@ -156,7 +157,7 @@ def find(cache, key):
 
 def _make(cache, key, function, values, places, target, check):
     """Captures, makes and keeps."""
-    from .cold import make  # imports what only a cold start needs
+    from .cache_miss import make  # imports what only a cold start needs
     return make(cache, key, function, values, places, target, check)
 
 
@@ -206,8 +207,9 @@ def _caller(function, count, places, signature, made):
     arguments = ", ".join(given)
     direct = ""
     if not made.differentiable:  # the operator's own function, where the dispatcher would only find it
-        space |= {"unseen_": unseen, "launch_": made.launch, "plain_": made.takes_plainly}
-        direct = (f"    if unseen_() and plain_({arguments}):\n"
+        space |= {"may_skip_dispatcher_": may_skip_dispatcher, "launch_": made.launch,
+                  "plain_": made.takes_plainly}
+        direct = (f"    if may_skip_dispatcher_() and plain_({arguments}):\n"
                   f"        return launch_({arguments})\n")
     text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}{direct}"
             f"    try:\n        return operator_({arguments})\n"

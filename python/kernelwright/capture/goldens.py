@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from . import random, table_sizes
+from .diagnostic import Problem, first_line_of, last_line_in
 from .graph import Sizes, number
-from .problem import Problem, first_line_of, last_line_in
 from .trace import is_operand
 
 # (B, M, N): one, and around the tile sizes 64 and 128; M < N, M = N and M > N.

@@ -11,11 +11,11 @@ those of the user's function. One whose rows mix (a mean over queries) fails tha
 
 import torch
 
-from . import live_function, trace
-from .bindings import query_dimension
-from .errors import GradientError, SpecError
-from .graph import Sizes, operator_name
-from .problem import Problem, first_line_of
+from ..capture import live_function, trace
+from ..capture.diagnostic import Problem, first_line_of
+from ..capture.graph import Sizes, operator_name
+from ..errors import GradientError, SpecError
+from ..runtime.bindings import query_dimension
 
 # Operators whose sizes are those of what they give.
 _SHAPED = {"view", "reshape", "_unsafe_view", "expand", "broadcast_to", "ones", "zeros", "full", "empty",

@@ -18,14 +18,15 @@ import tempfile
 
 import torch
 
-from . import commands
+from .. import commands
+from ..errors import Inconclusive, InternalError, MachineError, Refuted, SpecError
 from .cache import digest
-from .errors import Inconclusive, InternalError, MachineError, Refuted, SpecError
 
-_PACKAGE = pathlib.Path(__file__).resolve().parent
+_PACKAGE = commands.PACKAGE
+_ROOMS = ("", "capture", "compiling", "runtime")
 # Modules that only launch what lies in the cache: a new text of theirs needs no new capture.
-_LAUNCHING = {"__init__", "bindings", "cache", "compiler", "errors", "huggingface", "launch", "library",
-              "operators", "program", "query_rows", "reached", "recompute", "rounded_rows", "unseen"}
+_LAUNCHING = {"__init__", "bindings", "cache", "compiler", "dependencies", "errors", "huggingface", "launch",
+              "library", "operators", "program", "query_rows", "recompute", "rounded_rows", "skip_dispatcher"}
 # Codes of diagnostics that say something of the machine and nothing of the function.
 _OF_THE_MACHINE = ("build.no_nvrtc", "build.nvrtc", "driver.", "launch.target")
 
@@ -48,10 +49,15 @@ def _is_program(path):
     return os.access(path, os.X_OK) and path.is_file() and path.open("rb").read(4) == b"\x7fELF"
 
 
+def _modules():
+    """The files of this package, but for those of `kernelwright serve`."""
+    return [p for room in _ROOMS for p in (_PACKAGE / room).glob("*.py")]
+
+
 def _files(program):
     home = commands.home(program)
     folders = [home / "cuda/kw", home / "kernels"] if home else []
-    files = [program, *(p for p in _PACKAGE.glob("*.py") if p.stem not in _LAUNCHING),
+    files = [program, *(p for p in _modules() if p.stem not in _LAUNCHING),
              *(p for folder in folders for p in folder.rglob("*") if p.is_file())]
     tiles = os.environ.get("KERNELWRIGHT_TILES")  # a tile database of the user's
     return sorted({*files, *([pathlib.Path(tiles)] if tiles and os.path.exists(tiles) else [])})

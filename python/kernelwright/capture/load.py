@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from . import definition
-from .problem import Problem, first_line_of, last_line_in
+from .diagnostic import Problem, first_line_of, last_line_in
 
 
 @dataclasses.dataclass

@@ -20,7 +20,7 @@ from torch.fx.proxy import TracerBase
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from .problem import Problem, first_line_of, last_line_in
+from .diagnostic import Problem, first_line_of, last_line_in
 
 
 @dataclasses.dataclass

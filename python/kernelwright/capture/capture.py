@@ -1,22 +1,14 @@
-"""python -m kernelwright.capture SPEC.py [--function NAME] [--dtype bf16|f16] [--case B,M,N] --out DIR
-
-Traces an attention function and writes DIR/graph.json, the goldens beside it, and source.py, the
-text that was read. What is wrong with the user's file goes to standard output as
-{"diagnostics": [...]}, with exit code 2. A fault of ours is one line on standard error, exit code 70.
+"""An attention function becomes a folder: graph.json, the goldens beside it, and source.py, the text that
+was read. `python -m kernelwright.capture` does this for a file, `kernelwright.compile` for a live function.
 """
 
-import argparse
-import contextlib
 import dataclasses
 import json
-import logging
 import os
 import pathlib
 import platform
 import shutil
-import sys
 import time
-import warnings
 
 
 @dataclasses.dataclass
@@ -38,7 +30,7 @@ def capture(spec, dtype=None, cases=None, source=b""):
     import torch
 
     from . import goldens, graph, trace
-    from .problem import Problem
+    from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
     started = time.monotonic()
@@ -80,46 +72,3 @@ def write(captured, out):
         staging.rename(out)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-
-
-def _case(text):
-    sizes = tuple(int(part) for part in text.split(","))
-    if len(sizes) != 3 or min(sizes) < 1:
-        raise ValueError(text)
-    return sizes
-
-
-def main():
-    parser = argparse.ArgumentParser(prog="kernelwright.capture")
-    parser.add_argument("spec")
-    parser.add_argument("--function")
-    parser.add_argument("--dtype", choices=["bf16", "f16", "fp16"])
-    parser.add_argument("--out", required=True, type=pathlib.Path)
-    parser.add_argument("--case", action="append", default=[], type=_case, metavar="B,M,N",
-                        help="one more golden case of these sizes")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)  # PyTorch logs what it then raises
-
-    from .problem import Problem, fault
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
-            capture_file(arguments.spec, arguments.function, arguments.dtype, arguments.out,
-                         arguments.case)
-    except Problem as problem:
-        print(json.dumps({"diagnostics": [problem.to_json(arguments.spec)]}))
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        missing = Problem("spec.no_pytorch", f"{sys.executable} has no PyTorch",
-                          hint="run capture with a Python that has PyTorch 2.6 or later")
-        print(json.dumps({"diagnostics": [missing.to_json(arguments.spec)]}))
-        sys.exit(2)
-    except Exception as error:
-        print(fault(error), file=sys.stderr)
-        sys.exit(70)
-
-
-if __name__ == "__main__":
-    main()

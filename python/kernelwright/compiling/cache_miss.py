@@ -16,10 +16,11 @@ import warnings
 
 import torch
 
-from . import capture, goldens, live_function, program
+from ..capture import capture, goldens, live_function
+from ..capture.diagnostic import Problem
+from ..errors import Inconclusive, InternalError, Refuted, SpecError
+from . import program
 from .cache import digest
-from .errors import Inconclusive, InternalError, Refuted, SpecError
-from .problem import Problem
 from .signature import describe
 
 

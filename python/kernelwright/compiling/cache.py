@@ -26,7 +26,7 @@ import socket
 import stat
 import uuid
 
-from .errors import MachineError
+from ..errors import MachineError
 
 # What a launch reads; the certificate holds their hashes.
 _LAUNCHED = ("kernel.cubin", "launch.json")

@@ -26,8 +26,8 @@ class _Scalar(ctypes.Structure):
 def _find_library():
     name = "libkernelwright_launch.so"
     here = Path(__file__).resolve()
-    places = [here.with_name(name), here.parent / "lib" / name,
-              here.parents[2] / "build/src/runtime/c_abi" / name]
+    places = [here.with_name(name), here.parents[1] / "lib" / name,
+              *(top / "build/src/runtime/c_abi" / name for top in here.parents[3:4])]
     if os.environ.get("KERNELWRIGHT_LAUNCH"):
         places = [Path(os.environ["KERNELWRIGHT_LAUNCH"])]
     for place in places:

@@ -25,7 +25,7 @@ import types
 
 import torch
 
-from .errors import SpecError
+from ..errors import SpecError
 
 # Names behind which a fingerprint cannot see: what they give may change while the code does not.
 _OPAQUE = {"eval", "exec", "getattr", "globals", "locals", "vars", "open", "input", "__import__"}
@@ -113,7 +113,7 @@ def global_names(code):
     return names, attributes
 
 
-class Reached:
+class Dependencies:
     """`places` of the tensors that `function` reaches; `fingerprint` (hexadecimal) or None, and then
     `unhashable` says why."""
 

@@ -20,9 +20,9 @@ import struct
 
 import torch
 
-from . import library
-from .bindings import kernel_view
-from .errors import ArgumentError, GradientError, InternalError, MachineError
+from ..errors import ArgumentError, GradientError, InternalError, MachineError
+from ..runtime import library
+from ..runtime.bindings import kernel_view
 from .signature import BYTES, Signature
 
 NAMESPACE = "kernelwright"

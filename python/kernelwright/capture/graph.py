@@ -11,7 +11,7 @@ import re
 import sympy
 import torch
 
-from .problem import Problem
+from .diagnostic import Problem
 
 DTYPES = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",

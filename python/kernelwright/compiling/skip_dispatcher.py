@@ -18,12 +18,12 @@ if _known:
     from torch.autograd import _profiler_enabled
     from torch.compiler import is_compiling
 
-    def unseen():
+    def may_skip_dispatcher():
         """False while a call is traced, profiled, or in the scope of a mode or a transformation."""
         return not (is_compiling() or _len_torch_dispatch_stack() or _len_torch_function_stack()
                     or peek_interpreter_stack() is not None or _get_tracing_state() is not None
                     or _profiler_enabled())
 else:
-    def unseen():
+    def may_skip_dispatcher():
         """False: this PyTorch does not say."""
         return False
