@@ -2,7 +2,7 @@
 
 `words(a)` gives {name: (function, the tensors that it reads)}. Numbers that a function captures are
 compiled in; a name ending in _known has the prefix or the slopes among them, where its twin reads
-them. Each is what statements.py says of the same name (tests/python/test_variant_peers.py); a word that
+them. Each is what statements.py says of the same name (tests/python/benchmarks/test_variant_peers.py); a word that
 does not fit a row is left out: `relative` where the table clips distances.
 """
 

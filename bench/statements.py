@@ -5,7 +5,7 @@ gives its mask_mod, `score` its score_mod, `finish` what is left to do with the 
 log-sum-exp is known. Weights without a softmax need the last: a weight f(s) is the exponential of
 log f(s), so softmax weights of log f(s) times the exponential of their log-sum-exp are the f(s)
 themselves. `rows` is what becomes of q and k first, as tensors: FlexAttention has no word for it, so peers
-are given the result. tests/python/test_variants.py holds each statement against its example, weight by weight.
+are given the result. tests/python/benchmarks/test_variants.py holds each statement against its example, weight by weight.
 
 `a` is what a statement may use: the example's constants and arguments by their names, B, H, G, M, N,
 the mask's own numbers, and `tanh`, which a peer may replace by the hardware's.

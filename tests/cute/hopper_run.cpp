@@ -2,7 +2,8 @@
 //
 // One CTA works on all blocks of the output. -DMORE is what the launcher of a variant
 // gives beside the usual. Built with -DKERNEL="kernel.inc", the printed text with its instructions'
-// names replaced (tests/python/cute_build.py), and -DKEEPS(i,j)=... for what the function says.
+// names replaced (tests/python/helpers/cute_build.py), and -DKEEPS(i,j)=... for what the function
+// says.
 #include "hopper_emulated.h"
 
 #include KERNEL

@@ -2,8 +2,8 @@
 //
 // -DMORE is what the launcher of a variant gives beside the usual, -DBEFORE its pre-pass.
 // Built with -DKERNEL="kernel.inc", the printed text with its instructions' names replaced
-// (tests/python/cute_build.py), and -DKEEPS(i,j)=..., -DSCORE(x,i,j)=... for what the function
-// says.
+// (tests/python/helpers/cute_build.py), and -DKEEPS(i,j)=..., -DSCORE(x,i,j)=... for what the
+// function says.
 #include "emulated.h"
 
 #include KERNEL

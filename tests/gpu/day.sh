@@ -59,7 +59,7 @@ on_hopper() {
 in_cute() {
   make_kernel "$1" --target "$2" --out "$3"
   build/kernelwright lower "$3/kernel.tl" --to cute --target "$2" --out "$3/cute.cu"
-  .venv/bin/python tests/python/cute_build.py "$3/cute.cu" "$2" "$3/kernel.cubin" > /dev/null
+  .venv/bin/python tests/python/helpers/cute_build.py "$3/cute.cu" "$2" "$3/kernel.cubin" > /dev/null
 }
 
 # The same wheels, for the archive to compress: a third smaller than theirs.
@@ -87,7 +87,7 @@ desk() {
 flash_attention() {
   local answers=examples/foreign/flash_attn_2_8/answers sources top
   top=$(mktemp -d)
-  sources=$(PYTHONPATH=tests/python .venv/bin/python -c "import pathlib, flash_attention
+  sources=$(PYTHONPATH=tests/python/helpers .venv/bin/python -c "import pathlib, flash_attention
 print(flash_attention.fetch(pathlib.Path('$top')))")
   build/kernelwright foreign lift examples/foreign/flash_attn_2_8/kernel.json --sources "$sources" \
     --spec examples/full.py --out "$top/lift" --api "folder:$(desk $answers/00*.json)"

@@ -1,5 +1,5 @@
 """Compiled operators on a GPU, each question a test of its own. What needs no GPU is
-tests/python/test_compile.py's. Run with -s to see the times."""
+tests/python/compiling/test_compile.py's. Run with -s to see the times."""
 
 import json
 import os

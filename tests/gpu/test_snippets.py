@@ -1,4 +1,4 @@
-"""The Python blocks of the documents, whole: what tests/python/test_snippets.py runs up to each launch."""
+"""The Python blocks of the documents, whole: what tests/python/project/test_snippets.py runs up to each launch."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from kernelwright.compiling import program
 
 ROOT = pathlib.Path(__file__).parents[2]
-RUNNER = ROOT / "tests/python/run_snippets.py"
+RUNNER = ROOT / "tests/python/project/run_snippets.py"
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(program.find() is None, reason="no program to make kernels with")]
 
 

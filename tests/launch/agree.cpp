@@ -1,9 +1,9 @@
 // launch.h and the project's own runtime, given the same tensors: the same bytes and the same
 // launch, or both refuse.
 //
-// Compiled by tests/python/agreement.py against one folder that make wrote, which also generates
-// inputs.h: `fill(Inputs&, Tensors&, Scalars&)` and the list of `changes`, each of which spoils one
-// thing. One line a change: its name, what launch.h says, what the runtime says.
+// Compiled by tests/python/helpers/agreement.py against one folder that make wrote, which also
+// generates inputs.h: `fill(Inputs&, Tensors&, Scalars&)` and the list of `changes`, each of which
+// spoils one thing. One line a change: its name, what launch.h says, what the runtime says.
 #include <cstddef>
 #include <cstdio>
 #include <functional>

@@ -1,6 +1,6 @@
 // Reads statements of TL, one a line of standard input, and answers of a proposer with --answers:
-// "ok", or why not, a line for each. tests/python/test_propose_grammar.py asks it about sentences
-// that the emitted grammar gives.
+// "ok", or why not, a line for each. tests/python/models/test_propose_grammar.py asks it about
+// sentences that the emitted grammar gives.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
+sys.path[:0] = [str(pathlib.Path(__file__).parent / "helpers"), str(pathlib.Path(__file__).parents[2] / "python")]
 
 import pypi  # noqa: E402
 import sample  # noqa: E402

@@ -1,5 +1,5 @@
 // A certificate's text against its schema, what differs between two, and the schema's own keywords.
-// What a whole certificate says, and every field of it spoilt: tests/python/test_verify.py.
+// What a whole certificate says, and every field of it spoilt: tests/python/check/test_verify.py.
 #include <gtest/gtest.h>
 
 #include "driver/certificate/schema.h"

@@ -12,7 +12,7 @@ namespace kw {
 namespace {
 
 TEST(Random, has_these_values_which_python_has_too) {
-  // tests/python/test_random.py holds the same numbers.
+  // tests/python/capture/test_random.py holds the same numbers.
   const Random r(7, 2);
   EXPECT_EQ(r.word(0), 0xbce33ed48e94b602u);
   EXPECT_EQ(r.integer(5, -3, 1000), 206);

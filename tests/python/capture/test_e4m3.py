@@ -4,12 +4,12 @@ A row: a code, its value, and the codes of three numbers between it and the next
 halfway point, on it, just above. 480 would follow 448; from halfway to it on PyTorch gives NaN, 0x7f.
 """
 
-from pathlib import Path
-
 import numpy as np
 import torch
 
-TABLE = Path(__file__).parents[1] / "unit/e4m3_rows.inc"
+from kernelwright_cli import ROOT
+
+TABLE = ROOT / "tests/unit/e4m3_rows.inc"
 
 
 def rows():

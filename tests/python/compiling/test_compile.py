@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+from kernelwright_cli import ROOT
+
 FAKE = ROOT / "build/tests/fake_cuda"
 CLOSE = 0.01  # of one rounding to bf16, of outputs below 2
 

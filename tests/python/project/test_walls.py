@@ -1,8 +1,8 @@
 """Who may include whom: the table of docs/architecture.md, held against every #include."""
-import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from kernelwright_cli import ROOT
+
 MAY_INCLUDE = {
     "support": set(),
     "models": {"support"},

@@ -1,7 +1,6 @@
 """kernelwright.flex: mods mean what they mean to PyTorch's own FlexAttention, and can be captured."""
 
 import json
-import pathlib
 import subprocess
 
 import pytest
@@ -11,9 +10,9 @@ from torch.nn.attention.flex_attention import and_masks, create_block_mask, flex
 import kernelwright
 from kernelwright.capture import capture, live_function
 from kernelwright.capture.dependencies import Dependencies
+from kernelwright_cli import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without")
-ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENTS = torch.tensor([[0] * 40 + [1] * 56, [0] * 7 + [1] * 20 + [2] * 69], dtype=torch.int32)
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
 

@@ -4,7 +4,7 @@ import os
 import pathlib
 import subprocess
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 COMMAND = ROOT / "build/kernelwright"
 KERNEL = ROOT / "kernels/sm90/attention_fwd.cu"
 SCREEN = 25  # lines

@@ -1,10 +1,10 @@
 """A row of ops.def that has nothing but itself: scripts/check_docs.py lists every place that lacks it."""
-import pathlib
 import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from kernelwright_cli import ROOT
+
 FOLDERS = ["src/tl", "src/exec", "src/schedules", "src/timeline", "cuda/kw", "docs", "tests/ops",
            "tests/laws", "tests/gpu"]
 ROW = """OP(frob, scheduled, body, none, map, warp, "t:u", none, any,

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from kernelwright_cli import ROOT
 from tiny_cubin import tiny_cubin
 
-ROOT = pathlib.Path(__file__).parents[2]
 FAKE = ROOT / "build/tests/fake_cuda"
 
 

@@ -147,7 +147,7 @@ def test_a_tensor_that_hides_in_an_object_is_refused_with_the_functions_line():
         return (q @ k.mT + holder.bias).softmax(-1) @ v
 
     values = [torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16)] * 3
-    with pytest.raises(SpecError, match=r"test_reached.py:\d+:1: attention reaches a tensor of shape"):
+    with pytest.raises(SpecError, match=r"test_dependencies.py:\d+:1: attention reaches a tensor of shape"):
         live_function.user_spec(attention, values, Dependencies(attention).places)
 
 

@@ -4,12 +4,12 @@ import hashlib
 import importlib.util
 import json
 import math
-import pathlib
 
 import pytest
 
+from kernelwright_cli import ROOT
+
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("every_row", ROOT / "tests/gpu/every_row.py")
 every_row = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(every_row)

@@ -24,7 +24,7 @@ def cache(tmp_path_factory):
 
 def run(path, cache, cwd):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "KERNELWRIGHT_CACHE": str(cache)}
-    return subprocess.run([sys.executable, "-W", "ignore", ROOT / "tests/python/run_snippets.py", path], cwd=cwd,
+    return subprocess.run([sys.executable, "-W", "ignore", ROOT / "tests/python/project/run_snippets.py", path], cwd=cwd,
                           env=environment, text=True, capture_output=True, timeout=300)
 
 

@@ -1,14 +1,14 @@
 """docs/variants.md and its pictures are of today's examples; and how the page is written."""
 
 import json
-import pathlib
 import re
 import sys
 
 import pytest
 
+from kernelwright_cli import ROOT
+
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import cubridge_table  # noqa: E402
 import mask_picture  # noqa: E402

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
+from kernelwright_cli import ROOT
 from test_launch import FAKE, copy_kernel
 from tiny_cubin import tiny_cubin
 
-ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = ROOT / "tests/gpu/memcheck.sh"
 RUNS = """while [ "${1#--}" != "$1" ]; do shift 2>/dev/null; done
 while [ "${1##*python*}" ]; do shift; done

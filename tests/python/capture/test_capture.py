@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-import pathlib
 
 import pytest
 import torch
 
 from kernelwright.capture import goldens, graph, load, trace
 from kernelwright.capture.diagnostic import Problem
+from kernelwright_cli import ROOT
 
-ROOT = pathlib.Path(__file__).parents[2]
 TAIL = """
 
 def example_inputs():

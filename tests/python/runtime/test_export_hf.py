@@ -45,7 +45,7 @@ def repository(made):
 
 def loaded(repository, *more, **environment):
     """What a Python says that knows the repository, `kernels` and PyTorch, and nothing of ours."""
-    script = ROOT / "tests/python/export_on_fake_cuda.py"
+    script = ROOT / "tests/python/runtime/export_on_fake_cuda.py"
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", **environment}
     environment.pop("KERNELWRIGHT_LAUNCH", None)
     run = subprocess.run([sys.executable, script, str(repository), *more], text=True, capture_output=True,

@@ -29,7 +29,7 @@ def task(tmp_path_factory):
                   ["schedule", top / "sized.tl", "--gpu", "a100", "--out", top / "kernel.tl"]):
         run = call(*words)
         assert run.returncode == 0, run.stderr
-    # What is compiled here is no CuTe: CUTLASS's headers take NVRTC a minute. tests/python/test_cute.py has them.
+    # What is compiled here is no CuTe: CUTLASS's headers take NVRTC a minute. tests/python/make/test_cute.py has them.
     for name, text in (("cute/tensor.hpp", "namespace cute { __device__ inline float one() { return 1; } }\n"),
                        ("cuda/std/cstdint", "")):
         (top / "headers" / name).parent.mkdir(parents=True)

@@ -1,13 +1,13 @@
 """bench/why.py without a kernel that was made: a listing by hand, programs by hand, and the corpus."""
 
 import json
-import pathlib
 import sys
 
 import pytest
 
+from kernelwright_cli import ROOT
+
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import kept  # noqa: E402
 import prepass  # noqa: E402

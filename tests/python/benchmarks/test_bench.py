@@ -7,8 +7,9 @@ import types
 
 import pytest
 
+from kernelwright_cli import ROOT
+
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("bench", ROOT / "bench/bench.py")
 bench = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(bench)

@@ -3,14 +3,14 @@ stand-ins for the others, written from their documentation."""
 
 import dataclasses
 import json
-import pathlib
 import sys
 import types
 
 import pytest
 
+from kernelwright_cli import ROOT
+
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import peers  # noqa: E402
 import variant_peers  # noqa: E402

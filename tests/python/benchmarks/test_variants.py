@@ -1,13 +1,13 @@
 """The benchmark's statements of the examples, on a CPU: each computes its example's function."""
 
 import dataclasses
-import pathlib
 import sys
 
 import pytest
 
+from kernelwright_cli import ROOT
+
 torch = pytest.importorskip("torch")
-ROOT = pathlib.Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import kept  # noqa: E402
 import variants  # noqa: E402

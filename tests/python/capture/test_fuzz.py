@@ -2,11 +2,11 @@
 that the fuzzer emits for them. All that were ever tried: spec_fuzz --python FOLDER 1 300, then
 capture_many.py FOLDER 1 300, then spec_fuzz --captured FOLDER 1 300."""
 
-import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).parents[2]
+from kernelwright_cli import ROOT
+
 FUZZ = ROOT / "build" / "tests" / "spec_fuzz"
 
 
