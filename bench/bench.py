@@ -10,7 +10,7 @@ what differs from D 128 in bf16: full, causal, prefix_lm, alibi, full_d64, causa
 full_ampere and so on (else NAME=FOLDER). A folder of such folders stands for all in it. Every case
 of cases.py that a folder computes is run, or those that --only names (by folder, by group, or by a
 pattern of the case's own name: '*S1024*'), without those that --skip names; without folders or --only
-all, the peers alone. --rows takes other tables, those of variants.py; --without leaves a peer out.
+all, the peers alone. --rows takes other tables, those of variants/rows.py; --without leaves a peer out.
 Peers: each backend of scaled_dot_product_attention that runs the case, FlexAttention with its
 Triton and FLASH backends, FlashAttention-4's package, and an 8192^3 cuBLAS product as the measure of
 the machine. A peer that cannot be imported is left out, which one line says. No network is needed.
@@ -42,11 +42,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
-import variant_peers  # noqa: E402
 from measuring import Machine, first_line, measure_case  # noqa: E402
 from peers import FAST, NEEDS, PEERS, absent_peers  # noqa: E402
 from table import markdown, print_case, summary  # noqa: E402
-from variants import ROWS  # noqa: E402
+from variants import peers as variant_peers  # noqa: E402
+from variants.rows import ROWS  # noqa: E402
 
 STEP_LIMIT_SECONDS = 150  # first calls compile for up to a minute
 INPUTS = "inputs and truth"  # as the marker has it

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from peers import DTYPES  # noqa: E402
-from variants import ROWS, Row  # noqa: E402
+from variants.rows import ROWS, Row  # noqa: E402
 
 SPEC = '''"""{title}, head dimension {dims}, {dtype}: written by bench/kernels.py."""
 

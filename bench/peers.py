@@ -191,7 +191,7 @@ def fa4(known=False):
         case = inputs.case
         arguments = {"causal": case.function in ("causal", "alibi")}
         if case.function in ("prefix_lm", "alibi"):
-            from fa4_words import words
+            from variants.fa4_words import words
             name = {"prefix_lm": "prefix", "alibi": "alibi"}[case.function] + "_known" * known
             function, reads = words(types.SimpleNamespace(
                 prefix_length=case.prefix, H=case.heads, prefix=inputs.prefix,

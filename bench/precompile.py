@@ -19,13 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
 
-from variants import ROWS  # noqa: E402
+from variants.rows import ROWS  # noqa: E402
 
 
 def share(rows, which, peers, say=print):
     """Compiles the rows, one after the other."""
     import torch
-    import variant_peers
+    from variants import peers as variant_peers
     from measuring import first_line
     torch.set_grad_enabled(False)
     for row in rows:
@@ -58,7 +58,7 @@ def main():
     arguments = parser.parse_args()
     from bench import selected
     from peers import absent_peers
-    import variant_peers
+    from variants import peers as variant_peers
     rows = selected(arguments.only, {}, arguments.rows, arguments.skip)
     if arguments.part is not None:
         absent = absent_peers(variant_peers.NEEDS)

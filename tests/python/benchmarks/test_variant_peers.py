@@ -13,10 +13,9 @@ from kernelwright_cli import ROOT
 torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import peers  # noqa: E402
-import variant_peers  # noqa: E402
-import variants  # noqa: E402
+from variants import peers as variant_peers, rows as variants  # noqa: E402
 from test_variants import EXAMPLES, small  # noqa: E402
-from variant_inputs import VariantInputs  # noqa: E402
+from variants.inputs import VariantInputs  # noqa: E402
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without")
@@ -267,7 +266,7 @@ def dsl(monkeypatch, stand_ins):
     (name, which) for name in EXAMPLES for which in ("mask", "score", "known")
     if which in small(name).statement.kernels])
 def test_a_word_of_flashattention_4_is_the_statement(example, which, dsl):
-    from fa4_words import words
+    from variants.fa4_words import words
     row = small(example, heads=16 if example == "alibi_heads" else 2)  # whose slopes are for 16
     row = dataclasses.replace(row, reach=0)  # every distance has its entry
     inputs = VariantInputs(row, "cpu")

@@ -10,9 +10,9 @@ from kernelwright_cli import ROOT
 torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import kept  # noqa: E402
-import variants  # noqa: E402
-from statements import STATEMENTS  # noqa: E402
-from variant_inputs import VariantInputs  # noqa: E402
+from variants import rows as variants  # noqa: E402
+from variants.inputs import VariantInputs  # noqa: E402
+from variants.statements import STATEMENTS  # noqa: E402
 
 torch.set_num_threads(1)
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
@@ -128,7 +128,7 @@ def test_flop_of_the_rows_are_those_of_their_masks():
                           "causal window 1024": 1024 * s - 1024 * 1023 // 2}.items():
         inputs = VariantInputs.__new__(VariantInputs)  # without the tensors
         inputs.case = row = rows[f"{name} B2 H16 S8192 D128"]
-        from variant_inputs import module_of, words_of
+        from variants.inputs import module_of, words_of
         inputs.a, _ = words_of(row, module_of(row), "cpu", torch.bfloat16)
         inputs.keep, inputs.sizes, inputs.device = row.statement.keep(inputs.a), (2, 16, s, s), "cpu"
         assert inputs.kept == 32 * entries

@@ -10,16 +10,14 @@ from kernelwright_cli import ROOT
 
 torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
-import cubridge_table  # noqa: E402
-import mask_picture  # noqa: E402
-import variants_page  # noqa: E402
+from variants import cubridge_table, mask_picture, page as variants_page  # noqa: E402
 from test_bench import result, row  # noqa: E402
-from variants import ROWS  # noqa: E402
+from variants.rows import ROWS  # noqa: E402
 
 torch.set_num_threads(1)
 PAGE = (ROOT / "docs/variants.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
-AGAIN = "run bench/variants_page.py again"
+AGAIN = "run bench/variants/page.py again"
 
 
 @pytest.mark.parametrize("example", variants_page.EXAMPLES)

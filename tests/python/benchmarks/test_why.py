@@ -1,4 +1,4 @@
-"""bench/why.py without a kernel that was made: a listing by hand, programs by hand, and the corpus."""
+"""bench/look/why.py without a kernel that was made: a listing by hand, programs by hand, and the corpus."""
 
 import json
 import sys
@@ -10,10 +10,7 @@ from kernelwright_cli import ROOT
 torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 import kept  # noqa: E402
-import prepass  # noqa: E402
-import sass  # noqa: E402
-import visits  # noqa: E402
-import why  # noqa: E402
+from look import prepass, sass, visits, why  # noqa: E402
 
 # ---- instructions
 
@@ -235,7 +232,7 @@ def test_without_sass_the_tiles_are_told_alone(tmp_path, monkeypatch):
     (folder / "kernel.tl").write_text(corpus)
     (folder / "launch.json").write_text(json.dumps({"constants": {"BN": 128, "D": 128, "V": 128}}))
     monkeypatch.setattr(sass, "disassembler", lambda: None)
-    from variants import Row
+    from variants.rows import Row
     found = why.explained(Row("full", batch=1, heads=1, length=512), folder)
     assert found["tiles"]["visited"] == found["tiles"]["needed"] and "no nvdisasm" in found["unknown"]
     assert why.cells("full", found)[-1].startswith("no nvdisasm")

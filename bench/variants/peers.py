@@ -1,4 +1,4 @@
-"""What computes a row of variants.py: our kernel, and each peer in its own words.
+"""What computes a row of rows.py: our kernel, and each peer in its own words.
 
 FlexAttention takes every statement, with its Triton backend and with FLASH, which is FlashAttention-4
 with the same functions compiled into it. The others run where they have an option for the function, or
@@ -85,7 +85,7 @@ def flex(approximate=False, **kernel_options):
         import torch
         score = inputs.score
         if approximate:
-            from fast_tanh import fast_tanh
+            from variants.fast_tanh import fast_tanh
             score = inputs.case.statement.score(
                 types.SimpleNamespace(**{**vars(inputs.a), "tanh": fast_tanh()}))
         mask = block_mask(inputs) if inputs.keep else None
@@ -144,7 +144,7 @@ def fa4_option(inputs):
 def fa4_word(which):
     """Its mask or its score of fa4_words.py: which is mask, score or known."""
     def make(inputs):
-        from fa4_words import words
+        from variants.fa4_words import words
         from flash_attn.cute import flash_attn_func
         statement = inputs.case.statement
         name = statement.kernels[which]

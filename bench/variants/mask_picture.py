@@ -8,8 +8,8 @@ row of SIZES is longer than 64, a cell stands for a square of entries that are a
 import torch
 
 from kept import kept
-from variant_inputs import module_of, words_of
-from variants import Row
+from variants.inputs import module_of, words_of
+from variants.rows import Row
 
 CELLS, TILE, PIXELS = 64, 8, 3
 FULL, PARTIAL, KEPT, LINE = "#cfe8cf", "#ffe0b0", "#30506e", "#c8c8c8"

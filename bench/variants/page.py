@@ -1,11 +1,11 @@
 """Writes docs/variants.md and its pictures: every example, its mask, its form, its diff, its speed.
 
-    python bench/variants_page.py OUT [--bench FILE.json ...] [--why WHY.json]
+    python bench/variants/page.py OUT [--bench FILE.json ...] [--why WHY.json]
 
 OUT holds a kernel for each example (`kernelwright make examples/*.py --out OUT`); forms and diffs are
 read from there. Speeds are those of `bench/bench.py OUT --rows variants` and `--rows cubridge`; of
 several files, later ones win, and bursts stand beside sustained figures. What has no figure says so.
---why adds what bench/why.py wrote. A test holds the page against the examples and the pictures.
+--why adds what bench/look/why.py wrote. A test holds the page against the examples and the pictures.
 """
 
 import argparse
@@ -15,18 +15,18 @@ import json
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 
-import cubridge_table  # noqa: E402
-import why  # noqa: E402
+from look import why  # noqa: E402
 from table import CUBLAS, KNOWN, TRITON, fastest_peer, footnote  # noqa: E402
-from variants import ROWS  # noqa: E402
+from variants import cubridge_table  # noqa: E402
+from variants.rows import ROWS  # noqa: E402
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 INTRO = """# Variants
 
-Written by `bench/variants_page.py`; `examples/` has the functions.
+Written by `bench/variants/page.py`; `examples/` has the functions.
 
 Each is made from `{expert}`, {lines} lines, by rules. In the pictures queries go down and keys to the right, with small
 numbers in the place of an example's own (a window of 20, 64 tokens), in tiles of 8 by 8; a kernel's tiles are 64 queries
@@ -35,7 +35,7 @@ are kept in part; dark strokes are the kept entries.
 
 "Lines" are those of the patch to the expert's file, taken away and added, and the larger of the two as a share of it.
 """
-WHY = """By `bench/why.py`, from the kernels. Tiles: blocks of keys that are visited, over those that have a kept entry (*: a pre-pass
+WHY = """By `bench/look/why.py`, from the kernels. Tiles: blocks of keys that are visited, over those that have a kept entry (*: a pre-pass
 on the GPU lists them). Masked: visits that apply the mask. Computed: scores for each that is kept. FMA, ALU, MUFU,
 issued, bytes: a thread's instructions a score by unit, and what it reads. Keys: a block's. Binds, next: the units asked for
 longest, each beside the tensor cores. At most, measured: speed over full attention's, were the first unit always
@@ -172,7 +172,7 @@ def page(out, files, reasons):
 
 
 def draw(folder):
-    import mask_picture
+    from variants import mask_picture
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob("*.svg"):
         stale.unlink()

@@ -16,8 +16,8 @@ import types
 import torch
 
 from kept import kept
-from prepass import words
-from tl_python import ceil_div, expression, lets, parts, where
+from look.prepass import words
+from look.tl_python import ceil_div, expression, lets, parts, where
 
 WARPGROUP_ROWS = 64
 SIZE = re.compile(r"^    (\w+): size = (.*)$", re.M)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cases import CASES
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BESIDE_PEERS, EXAMPLES, EIGHT = "Variants", "Variants, other examples", "CuBridge's eight"
 
 
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def statement(self):
-        from statements import STATEMENTS  # here, since torch takes seconds to import
+        from variants.statements import STATEMENTS  # here, since torch takes seconds to import
         return STATEMENTS[self.example]
 
     @property
@@ -99,11 +99,11 @@ class Row:
         return path if self.text == path.read_text() else None
 
     def draw(self, device):
-        from variant_inputs import VariantInputs
+        from variants.inputs import VariantInputs
         return VariantInputs(self, device)
 
     def makers(self, folders, which="all", absent=()):
-        import variant_peers
+        from variants import peers as variant_peers
         return variant_peers.implementations(self, folders, which, absent)
 
 

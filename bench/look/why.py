@@ -1,6 +1,6 @@
 """Why a variant is slower than the plain kernel, from the kernels themselves; needs no GPU.
 
-    python bench/why.py OUT [--only NAME] [--bench FILE.json] [--json WHY.json] [--markdown]
+    python bench/look/why.py OUT [--only NAME] [--bench FILE.json] [--json WHY.json] [--markdown]
 
 OUT holds the kernels of `bench/kernels.py --rows variants`. For each row of that table:
 
@@ -22,15 +22,14 @@ import json
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "python")]
 
-import sass  # noqa: E402
-import visits  # noqa: E402
 from kept import axes_of, count  # noqa: E402
-from prepass import Table  # noqa: E402
+from look import sass, visits  # noqa: E402
+from look.prepass import Table  # noqa: E402
 from table import is_ours  # noqa: E402
-from variants import ROWS  # noqa: E402
+from variants.rows import ROWS  # noqa: E402
 
 PLAIN = "full"
 
@@ -39,8 +38,8 @@ def tiles(row, folder):
     """What visits.counts says of a row's kernel, and the scores computed for each that is kept."""
     import torch
     from peers import DTYPES
-    from statements import causal
-    from variant_inputs import module_of, words_of
+    from variants.statements import causal
+    from variants.inputs import module_of, words_of
     a, arguments = words_of(row, module_of(row), "cpu", getattr(torch, DTYPES[row.dtype]))
     keep, sizes = row.statement.keep, (row.batch, row.heads, row.length, row.all_keys)
     keep = keep and keep(a)

@@ -31,7 +31,7 @@ class Statement:
     capped: bool = False               # has a tanh, for which peers have a faster one
     layout: str = "bhsd"               # of the example's q, k and v
     counts_heads: bool = False         # the example computes with the numbers of its heads
-    kernels: dict = dataclasses.field(default_factory=dict)  # {peer: its own words}, variant_peers.py
+    kernels: dict = dataclasses.field(default_factory=dict)  # {peer: its own words}, peers.py
 
 
 # ---- masks

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tl_python import expression, lets, parts
+from look.tl_python import expression, lets, parts
 
 LISTS = re.compile(r"^lists (\w+), threads \d+, w of (.+):\n((?:    .*\n)+)", re.M)
 HEAD = re.compile(r"^list_blocks (\w+)\[(.*)\] for (\w+) in range\((.*)\), groups (\w+) to (\w+) of (.*):$")

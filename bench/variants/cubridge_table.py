@@ -8,8 +8,8 @@ measurement of ours, and no ratio to them is made.
 import statistics
 
 from table import TRITON
-from variant_peers import EAGER
-from variants import EIGHT_ROWS, HEADS, LENGTHS, ROWS
+from variants.peers import EAGER
+from variants.rows import EIGHT_ROWS, HEADS, LENGTHS, ROWS
 
 FLEX = (TRITON, "FlexAttention FLASH", "FlexAttention Triton, fast tanh")
 PUBLISHED = {  # TFLOP/s over unmasked entries, H100, 32/32 heads, 8k
