@@ -45,7 +45,7 @@ def check_places(root, ops, problems):
     schedules = (root / "src/schedules/dispatch.cpp").read_text()
     costs = (root / "src/timeline/cost.cpp").read_text()
     groups = statements.groups(root)
-    device, device_tests = text_of(root, "cuda/kw", "*.cuh"), text_of(root, "tests/gpu", "*.cu")
+    device, device_tests = text_of(root, "cuda/kw", "*.cuh"), text_of(root, "tests/gpu/conformance", "*.cu")
     for word, row in ops.items():
         def place(there, what):
             if not there:
@@ -58,7 +58,7 @@ def check_places(root, ops, problems):
             place(f"case Op::{row.name}:" in costs, "no cost in src/timeline/cost.cpp: it would be free")
         for function in dict.fromkeys(re.findall(r"kw::(\w+)", row.cuda)):
             place(re.search(rf"\b{function}\b", device), f"no kw::{function} in cuda/kw")
-            place(re.search(rf"\b{function}\b", device_tests), f"no conformance test of kw::{function} in tests/gpu")
+            place(re.search(rf"\b{function}\b", device_tests), f"no conformance test of kw::{function} in tests/gpu/conformance")
         tests = statements.test_file(word, groups)
         place((root / tests).exists(), f"no {tests}")
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the conformance tests: tests/gpu/build.sh [--breaks]. Needs nvcc, no GPU.
 # The program is build/conformance/conformance. --breaks builds beside it one program for each line
-# of breaks.txt: the vocabulary with that one error, which the tests must find.
+# of conformance/breaks.txt: the vocabulary with that one error, which the tests must find.
 set -eu
 cd "$(dirname "$0")/../.."
 out=build/conformance
@@ -14,7 +14,7 @@ export compile link out
 if [ -z "${2:-}" ]; then
   for family in main scalars maps rows copies products matrices sync clusters blocks lists row_maps lines ampere; do
     echo "$family"
-  done | xargs -P "${JOBS:-2}" -I{} sh -c '$compile -I cuda -c tests/gpu/{}.cu -o "$out/{}.o"'
+  done | xargs -P "${JOBS:-2}" -I{} sh -c '$compile -I cuda -c tests/gpu/conformance/{}.cu -o "$out/{}.o"'
   $link "$out"/*.o -o "$out/conformance"
 fi
 [ "${1:-}" = --breaks ] || exit 0
@@ -34,7 +34,7 @@ break_one() {
     echo "breaks.txt: $name changes nothing in cuda/kw/$file" >&2
     exit 1
   fi
-  $compile -I "$folder" -c "tests/gpu/$family.cu" -o "$folder/$family.o"
+  $compile -I "$folder" -c "tests/gpu/conformance/$family.cu" -o "$folder/$family.o"
   set +f
   others=$(ls "$out"/*.o | grep -v "/$family.o")
   $link $others "$folder/$family.o" -o "$folder/conformance"
@@ -43,6 +43,6 @@ break_one() {
 if [ "${2:-}" ]; then
   break_one "$2"
 else
-  grep -v '^#' tests/gpu/breaks.txt | tr '\n' '\0' |
+  grep -v '^#' tests/gpu/conformance/breaks.txt | tr '\n' '\0' |
     xargs -0 -P "${JOBS:-2}" -I{} sh "$0" --breaks {}
 fi

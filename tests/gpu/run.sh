@@ -9,7 +9,7 @@ run="timeout -k 10 60"
 $run "$out/conformance" || exit $?
 [ "${1:-}" = --breaks ] || exit 0
 
-found=$(grep -v '^#' tests/gpu/breaks.txt | tr -s ' ' | cut -d ' ' -f 1,4 | xargs -P "${JOBS:-4}" -L 1 sh -c '
+found=$(grep -v '^#' tests/gpu/conformance/breaks.txt | tr -s ' ' | cut -d ' ' -f 1,4 | xargs -P "${JOBS:-4}" -L 1 sh -c '
   if $1 "$2/breaks/$3/conformance" 2>&1 | grep -q "^$4 .*WRONG"; then
     echo "break $3: found at ${4%,}"
   else

@@ -1,4 +1,4 @@
-"""The errors that the conformance tests must find (tests/gpu/breaks.txt) still are errors.
+"""The errors that the conformance tests must find (tests/gpu/conformance/breaks.txt) still are errors.
 
 A line names a file of the vocabulary and changes its text; where the text has moved on, the line
 would change nothing, and the tests find nothing. Whether they find it takes a GPU.
@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from kernelwright_cli import ROOT
 
-LINES = [line for line in (ROOT / "tests/gpu/breaks.txt").read_text().splitlines()
+LINES = [line for line in (ROOT / "tests/gpu/conformance/breaks.txt").read_text().splitlines()
          if line and not line.startswith("#")]
 
 
@@ -20,4 +20,4 @@ def test_a_break_changes_its_file(line):
     changed = subprocess.run(["sed", expression], input=text, capture_output=True, text=True,
                              check=True).stdout
     assert changed != text, f"{expression} changes nothing in cuda/kw/{file}"
-    assert f'"{function.rstrip(",")}' in (ROOT / f"tests/gpu/{family}.cu").read_text()
+    assert f'"{function.rstrip(",")}' in (ROOT / f"tests/gpu/conformance/{family}.cu").read_text()

@@ -1,7 +1,7 @@
 """The real test: FlashAttention 2.8.3's own forward kernel, lifted, given prefix-LM's mask, and patched.
 
 The sources are fetched; the answers are ours, written by hand (examples/foreign/flash_attn_2_8/answers).
-On a GPU the result is proven by tests/gpu/flash_attention.sh.
+On a GPU the result is proven by tests/gpu/day.sh.
 """
 
 import json

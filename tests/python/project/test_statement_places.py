@@ -29,7 +29,7 @@ def test_every_place_that_lacks_a_new_statement_is_listed(tmp_path):
         "frob: no line in src/schedules/dispatch.cpp",
         "frob: no cost in src/timeline/cost.cpp: it would be free",
         "frob: no kw::frob in cuda/kw",
-        "frob: no conformance test of kw::frob in tests/gpu",
+        "frob: no conformance test of kw::frob in tests/gpu/conformance",
         "frob: no tests/ops/GROUP/frob.tl",
         "frob: ops.def has it, docs/tl/text has no section",
     ])
