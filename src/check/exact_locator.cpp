@@ -134,7 +134,7 @@ class ExactLocator : public Locator {
   // Scores of a block; with those of other queries than before, sums start empty.
   void on_scores(const Stmt& s, const Tile& t, Warpgroup& w) {
     const exec::Place &a = t.of_rows, &b = w.rows;
-    if (a.batch != b.batch || a.head != b.head || a.first != b.first) {
+    if (a.outer != b.outer || a.first != b.first) {
       w.summed.clear();
       w.multiplied.clear();
     }
@@ -145,12 +145,13 @@ class ExactLocator : public Locator {
     each_row(a, t.rows, [&](int r, int64_t i, const exec::Place& at) {
       for (int c = 0; c < t.columns && t.of_columns.first + c < N_; ++c) {
         const int64_t j = t.of_columns.first + c;
-        if (same(t.e[size_t(r) * t.columns + c], scores(at.batch, at.head).product[i * N_ + j]))
+        if (same(t.e[size_t(r) * t.columns + c],
+                 scores(batch_of(at), head_of(at)).product[i * N_ + j]))
           continue;
         return differ(s, fmt::format("{}[{}, {}] is not q[{}] . k[{}]; its columns are rows of {}, "
                                      "head {} of batch {}",
                                      w.score_tile, r, c, i, j, t.of_columns.tensor,
-                                     t.of_columns.head, t.of_columns.batch));
+                                     head_of(t.of_columns), batch_of(t.of_columns)));
       }
     });
   }
@@ -172,9 +173,9 @@ class ExactLocator : public Locator {
   void each_row(const exec::Place& tile, int rows, F f) {
     if (!tile.known) return;
     for (int r = 0; r < rows && !found_.statement; ++r) {
-      const UserRow row = user_row(case_, M_, tile.head, tile.first + r);
+      const UserRow row = user_row(case_, M_, head_of(tile), tile.first + r);
       exec::Place at = tile;
-      at.head = row.head;
+      at.outer[1] = row.head;
       if (row.head < int64_t(case_.heads.size()) && row.query < M_) f(r, row.query, at);
     }
   }
@@ -182,7 +183,7 @@ class ExactLocator : public Locator {
 
   // The score of a kept key times log2e; -inf of another.
   Element exponent(const exec::Place& at, int64_t i, int64_t j) {
-    const spec::ExactScores& s = scores(at.batch, at.head);
+    const spec::ExactScores& s = scores(batch_of(at), head_of(at));
     if (j >= N_ || !s.keep[i * N_ + j].holds) return algebra_.minus_infinity();
     return algebra_.mul(s.score[i * N_ + j], algebra_.log2e());
   }
@@ -264,7 +265,7 @@ class ExactLocator : public Locator {
     if (!t || w.m_of_p.empty()) return;
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
       Element want;
-      const std::vector<Element>& value = scores(at.batch, at.head).value;
+      const std::vector<Element>& value = scores(batch_of(at), head_of(at)).value;
       for (const auto& [first, keys] : w.multiplied)
         for (int64_t j = first; j < std::min(first + keys, N_); ++j)
           want = algebra_.add(want, algebra_.mul(weight(at, i, j, w.m_of_p[r], w.scale),
@@ -281,7 +282,7 @@ class ExactLocator : public Locator {
     const Tile* t = v.tile(text_of(s, tl::Hole::src));
     if (!t) return;
     each_row(t->of_rows, t->rows, [&](int r, int64_t i, const exec::Place& at) {
-      const std::vector<Element>& want = rows(at.batch, at.head).output;
+      const std::vector<Element>& want = rows(batch_of(at), head_of(at)).output;
       for (int d = 0; d < t->columns; ++d)
         if (const int64_t column = t->of_columns.first + d;
             column < Dv_ && !same(t->e[size_t(r) * t->columns + d], want[i * Dv_ + column]))
@@ -296,7 +297,7 @@ class ExactLocator : public Locator {
     const Row* lse = v.row(text_of(s, tl::Hole::src));
     if (!lse) return;
     each_row(w.rows, lse->rows, [&](int r, int64_t i, const exec::Place& at) {
-      const spec::ExactRows& want = rows(at.batch, at.head);
+      const spec::ExactRows& want = rows(batch_of(at), head_of(at));
       if (!want.uniform[i] && !same(lse->e[r], want.lse[i]))
         differ(blamed(w, text_of(s, tl::Hole::src), s), fmt::format("row {}: another formula", i));
     });

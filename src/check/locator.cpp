@@ -118,7 +118,7 @@ class SoftmaxLocator : public Locator {
   // The scores of a block have come; with those of other queries than before, sums start empty.
   void on_scores(const Tile& t, Warpgroup& w) {
     const exec::Place &a = t.of_rows, &b = w.rows;
-    if (a.batch != b.batch || a.head != b.head || a.first != b.first) {
+    if (a.outer != b.outer || a.first != b.first) {
       w.summed.clear();
       w.multiplied.clear();
     }
@@ -151,9 +151,9 @@ class SoftmaxLocator : public Locator {
     const exec::Place& at = t.of_rows;
     if (!at.known) return;
     for (int r = 0; r < t.rows && !found_.statement; ++r) {
-      const UserRow row = user_row(case_, truth_.queries(), at.head, at.first + r);
+      const UserRow row = user_row(case_, truth_.queries(), head_of(at), at.first + r);
       if (row.head < int64_t(case_.heads.size()) && row.query < truth_.queries())
-        f(r, at.batch, case_.heads[row.head], row.query);
+        f(r, batch_of(at), case_.heads[row.head], row.query);
     }
   }
   double weight(int64_t b, int64_t h, int64_t i, int64_t j, double m, double scale) {
@@ -172,7 +172,7 @@ class SoftmaxLocator : public Locator {
     on_scores(*t, w);
     if (truth_.products(0) > 1) return;  // a tile may hold any of them, or a sum
     const int64_t group = case_.packed ? 1 : int64_t(case_.heads.size()) / case_.key_heads;
-    const int64_t h = t->of_rows.head;
+    const int64_t h = head_of(t->of_rows);
     each_row(*t, [&](int r, int64_t b, int64_t user, int64_t i) {
       for (int c = 0; c < t->columns && t->of_columns.first + c < truth_.keys(); ++c) {
         const int64_t j = t->of_columns.first + c;
@@ -185,7 +185,7 @@ class SoftmaxLocator : public Locator {
                                   "are rows of {}, head {} of batch {}, and head {} of batch {} "
                                   "of k is wanted",
                                   name, r, c, got, i, j, want, t->of_columns.tensor,
-                                  t->of_columns.head, t->of_columns.batch, h / group, b));
+                                  head_of(t->of_columns), batch_of(t->of_columns), h / group, b));
       }
     });
   }

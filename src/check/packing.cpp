@@ -56,11 +56,11 @@ std::vector<Visit> visits_of(const Case& c, int64_t queries, const exec::Outcome
   std::vector<Visit> out;
   for (const exec::Contraction& e : run.contractions) {
     const int64_t first = e.rows.first, end = std::min(first + e.row_count, rows_of(c, queries));
-    Visit visit{e.rows.batch,   e.rows.head,    first,    e.row_count,
-                e.summed.first, e.summed_count, e.masked, e.into};
+    Visit visit{batch_of(e.rows), head_of(e.rows), first,    e.row_count,
+                e.summed.first,   e.summed_count,  e.masked, e.into};
     if (!c.packed) out.push_back(visit);
     for (int64_t row = first; c.packed && row < end; ++row) {
-      const UserRow at = user_row(c, queries, e.rows.head, row);
+      const UserRow at = user_row(c, queries, head_of(e.rows), row);
       visit.head = at.head, visit.row = at.query, visit.rows = 1;
       out.push_back(visit);
     }

@@ -7,6 +7,10 @@
 
 namespace kw::check {
 
+// The dimensions before the rows of attention's tensors.
+inline int64_t batch_of(const exec::Place& p) { return p.outer[0]; }
+inline int64_t head_of(const exec::Place& p) { return p.outer[1]; }
+
 // Whether the heads of q and k have one size in the program.
 bool packs_heads(const tl::Program& program);
 

@@ -1,4 +1,4 @@
-// The pre-pass: which key blocks are visited for some query rows, found before the kernel starts.
+// The pre-pass: which blocks are visited for some query rows, found before the kernel starts.
 //
 //   lists attention_lists, threads 512, w of lists:
 //       let i0 = ...
@@ -7,7 +7,7 @@
 //           return some, all
 //
 // It is a launch of its own: when the kernel begins, its words are there. So nothing runs beside it
-// and no order is to be found out: one list after the other, key block after key block.
+// and no order is to be found out: one list after the other, block after block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,11 +24,11 @@ using tl::Stmt;
 namespace {
 
 // The words of one list, by the place of its first: how many visits, how many of them without a
-// mask, how many for each group of rows, the key blocks.
+// mask, how many for each group of rows, the blocks.
 constexpr int64_t kCount = 0, kFull = 1, kGroups = 2;
 
 struct Class {
-  bool all = false;        // every group keeps all of the key block
+  bool all = false;        // every group keeps all of the block
   std::vector<bool> some;  // by group
 };
 
@@ -36,7 +36,7 @@ struct Kept {
   bool some = false, all = false;
 };
 
-// What the block of list_blocks says of key block n and the rows of groups r to end - 1.
+// What the block of list_blocks says of block n and the rows of groups r to end - 1.
 Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r, int64_t end) {
   const ScopePtr scope = std::make_shared<Scope>(outer);
   scope->names[s.index()] = Value::integer(n);
@@ -54,7 +54,7 @@ Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r
 
 // The data may be any, and so may the lists (Launch::any_lists): what the orders of the
 // agents are tried with are lists of every shape, whatever the predicate would say of some data.
-// The shape goes with the list's number and length: all key blocks full; all partial; some full and
+// The shape goes with the list's number and length: all blocks full; all partial; some full and
 // the groups' numbers rising, as below a diagonal, or falling; none. Long lists are full but for
 // the end: turns that repeat stand for any number of them.
 Class class_of_shape(int64_t list, int64_t n, int64_t length, int64_t groups) {

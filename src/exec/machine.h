@@ -117,7 +117,7 @@ struct Machine {
   std::map<std::string, Scratch> scratches;
   std::map<std::string, const tl::Stmt*> defs, records;
   const tl::Stmt* kernel = nullptr;
-  const tl::Stmt* lists = nullptr;     // the pre-pass that lists key blocks
+  const tl::Stmt* lists = nullptr;     // the pre-pass that lists blocks
   const tl::Stmt* rows = nullptr;      // the one over rows of operands
   const tl::Stmt* after = nullptr;     // the pass behind the kernel
   std::map<std::string, Parts> parts;  // by scratch

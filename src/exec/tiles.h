@@ -1,12 +1,13 @@
 // The tiles and row vectors of a running program: values, and where they come from.
 //
 // A tile remembers which rows of which tensor it stands for. The copy that fills it says so, a
-// product passes it on (scores have the query's rows and the key's rows as columns), and a map with
-// global coordinates is held against it: a wrong origin is found where it is written, not three
-// statements later as a wrong number.
+// product passes it on (its rows are those of its left side, its columns the rows of its right
+// one), and a map with global coordinates is held against it: a wrong origin is found where it is
+// written, not three statements later as a wrong number.
 //
 // In the exact reading (exec.h) the numbers are elements of an algebra, `e`, and x is empty.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,11 +22,13 @@ struct Stmt;
 
 namespace kw::exec {
 
-// Rows [first, first + count of the tile) of one head of one tensor.
+// Rows [first, first + count of the tile) of one tensor, at these indices of the dimensions before
+// them.
 struct Place {
   bool known = false;
   std::string tensor;
-  int64_t batch = 0, head = 0, first = 0;
+  std::array<int64_t, 2> outer = {0, 0};
+  int64_t first = 0;
 };
 
 // The scores that a register tile holds: another product into it, and they are others.

@@ -77,7 +77,7 @@ Next exec_sync_cluster(Machine& m, Agent& a, const Stmt& s) {
 namespace {
 
 bool same_place(const Place& a, const Place& b) {
-  return a.tensor == b.tensor && a.batch == b.batch && a.head == b.head && a.first == b.first;
+  return a.tensor == b.tensor && a.outer == b.outer && a.first == b.first;
 }
 
 // Makes `there` ready for a part; the sender of another may have done so. A sender that is at
@@ -90,9 +90,9 @@ bool open_slot(Machine& m, const Stmt& s, SharedSlot& there, const Place& rows, 
     m.faults.raise("exec.multicast", &s,
                    fmt::format("{} sends its part of {}[{}, {}, {}] into CTA {}, where "
                                "another part of the same use is of {}[{}, {}, {}]",
-                               cite(s), rows.tensor, rows.batch, rows.head, rows.first, block,
-                               there.tile.of_rows.tensor, there.tile.of_rows.batch,
-                               there.tile.of_rows.head, there.tile.of_rows.first));
+                               cite(s), rows.tensor, rows.outer[0], rows.outer[1], rows.first,
+                               block, there.tile.of_rows.tensor, there.tile.of_rows.outer[0],
+                               there.tile.of_rows.outer[1], there.tile.of_rows.first));
     return false;
   }
   if (!may_fill(m, s, there)) return false;

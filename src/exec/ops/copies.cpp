@@ -18,10 +18,11 @@ namespace {
 struct Coordinates {
   Global* tensor = nullptr;  // null after a fault
   std::string name;
-  int64_t batch = 0, head = 0, row = 0, column = 0;
+  std::array<int64_t, 2> outer = {0, 0};  // indices of the dimensions before rows
+  int64_t row = 0, column = 0;
 };
 
-// tensor[b, h, r] of a copy: batch and head must exist, the row must not be negative.
+// tensor[b, h, r] of a copy: the first two must exist, the row must not be negative.
 Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const std::string name = word_of(s, tl::Hole::tensor);
   const auto it = m.tensors.find(name);
@@ -31,15 +32,18 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
     return {};
   }
   const Context c = context(m, a, s);
-  Coordinates at{&it->second, name, integer_of(c, s.batch()), integer_of(c, s.head()),
+  Coordinates at{&it->second,
+                 name,
+                 {integer_of(c, s.batch()), integer_of(c, s.head())},
                  integer_of(c, s.row())};
   if (s.has(tl::Hole::column)) at.column = integer_of(c, s.column());
   const auto& shape = it->second.data.shape;
-  if (at.batch < 0 || at.batch >= shape[0] || at.head < 0 || at.head >= shape[1] || at.row < 0 ||
+  const auto& [first, second] = at.outer;
+  if (first < 0 || first >= shape[0] || second < 0 || second >= shape[1] || at.row < 0 ||
       at.column < 0 || at.column % 8 != 0) {
     m.faults.raise("exec.bounds", &s,
-                   fmt::format("{}[{}, {}, {}, {}] is outside [{}]", name, at.batch, at.head,
-                               at.row, at.column, fmt::join(shape, ", ")));
+                   fmt::format("{}[{}, {}, {}, {}] is outside [{}]", name, first, second, at.row,
+                               at.column, fmt::join(shape, ", ")));
     return {};
   }
   return at;
@@ -49,7 +53,7 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
 int64_t offset_of(const Tensor& t, const Coordinates& at, int64_t row) {
   const auto& n = t.shape;
   const int64_t columns = n.size() > 3 ? n[3] : 1;
-  return ((at.batch * n[1] + at.head) * n[2] + row) * columns;
+  return ((at.outer[0] * n[1] + at.outer[1]) * n[2] + row) * columns;
 }
 
 // Element k of a tile or row vector.
@@ -115,7 +119,7 @@ bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
 TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
   TileCopy copy{from.tensor,
-                {true, from.name, from.batch, from.head, from.row},
+                {true, from.name, from.outer, from.row},
                 shared_of(m, a, s, tl::Hole::dst),
                 barrier_of(m, a, s, tl::Hole::barrier),
                 0};
@@ -140,11 +144,8 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
 
 TileCopy warpgroup_copy_of(Machine& m, Agent& a, const Stmt& s, tl::Hole tile, bool out) {
   const Coordinates at = coordinates_of(m, a, s, out);
-  TileCopy copy{at.tensor,
-                {true, at.name, at.batch, at.head, at.row},
-                shared_of(m, a, s, tile),
-                {},
-                at.column};
+  TileCopy copy{
+      at.tensor, {true, at.name, at.outer, at.row}, shared_of(m, a, s, tile), {}, at.column};
   const bool whole_rows = !s.has(tl::Hole::column);
   if (!at.tensor || !copy.to.slot) {
     copy.to.slot = nullptr;
@@ -172,7 +173,7 @@ int64_t columns_inside(const TileCopy& copy, const Tensor& t) {
 
 // A warp has four rows of every 16 * by: eight threads copy a row.
 void write_rows(Machine& m, const Agent& a, const Stmt& s, const TileCopy& copy, int64_t by) {
-  const Coordinates to{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
+  const Coordinates to{nullptr, "", copy.place.outer, copy.place.first};
   Global& g = m.tensors.at(copy.place.tensor);
   const Tile& tile = copy.to.slot->tile;
   const int64_t columns = columns_inside(copy, g.data);
@@ -187,7 +188,7 @@ Tile fetch(const TileCopy& copy) {
   const Tensor& t = copy.tensor->data;
   const bool exact = !tile.e.empty();
   const int64_t columns = columns_inside(copy, t);
-  const Coordinates from{nullptr, "", copy.place.batch, copy.place.head, copy.place.first};
+  const Coordinates from{nullptr, "", copy.place.outer, copy.place.first};
   std::fill(tile.x.begin(), tile.x.end(), 0.0f);
   std::fill(tile.e.begin(), tile.e.end(), exact::Element());
   for (int r = 0; r < tile.rows && from.row + r < t.shape[2]; ++r) {

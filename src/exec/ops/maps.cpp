@@ -2,7 +2,7 @@
 // what data says at rows, at columns, or at both.
 //
 // A map with global coordinates says where its tile starts. The tile knows: its rows came with the
-// query, its columns with the keys. The two must agree.
+// left side, its columns with those of the right one. The two must agree.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -82,19 +82,18 @@ bool contracts_alike(Machine& m, const Stmt& s, const Tile& a, const Tile& b, bo
 void place(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, bool transpose,
            bool adds) {
   if (adds && c.of_rows.known && a.of_rows.known &&
-      (c.of_rows.first != a.of_rows.first || c.of_rows.batch != a.of_rows.batch ||
-       c.of_rows.head != a.of_rows.head))
+      (c.of_rows.first != a.of_rows.first || c.of_rows.outer != a.of_rows.outer))
+    m.faults.raise("exec.origin", &s,
+                   fmt::format("{} adds rows from [{}, {}] to rows from [{}, {}]", cite(s),
+                               fmt::join(a.of_rows.outer, ", "), a.of_rows.first,
+                               fmt::join(c.of_rows.outer, ", "), c.of_rows.first));
+  if (adds && transpose && c.of_columns.known && b.of_rows.known &&
+      (c.of_columns.first != b.of_rows.first || c.of_columns.outer[0] != b.of_rows.outer[0]))
     m.faults.raise(
         "exec.origin", &s,
-        fmt::format("{} adds rows from {} of head {} to rows from {} of head {}", cite(s),
-                    a.of_rows.first, a.of_rows.head, c.of_rows.first, c.of_rows.head));
-  if (adds && transpose && c.of_columns.known && b.of_rows.known &&
-      (c.of_columns.first != b.of_rows.first || c.of_columns.batch != b.of_rows.batch))
-    m.faults.raise("exec.origin", &s,
-                   fmt::format("{} adds columns of rows from {} of batch {} to those of rows from "
-                               "{} of batch {}",
-                               cite(s), b.of_rows.first, b.of_rows.batch, c.of_columns.first,
-                               c.of_columns.batch));
+        fmt::format("{} adds columns of rows from [{}, {}] to those of rows from [{}, {}]", cite(s),
+                    fmt::join(b.of_rows.outer, ", "), b.of_rows.first,
+                    fmt::join(c.of_columns.outer, ", "), c.of_columns.first));
   c.of_rows = a.of_rows;
   c.of_columns = transpose ? b.of_rows : b.of_columns;
 }

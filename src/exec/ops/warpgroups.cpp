@@ -35,8 +35,7 @@ SharedSlot* bring_part(Machine& m, Agent& a, const Stmt& s) {
     slot.stored_by = -1;
     slot.use = copy.to.use;
   } else if (slot.tile.of_rows.tensor != copy.place.tensor ||
-             slot.tile.of_rows.head != copy.place.head ||
-             slot.tile.of_rows.batch != copy.place.batch ||
+             slot.tile.of_rows.outer != copy.place.outer ||
              slot.tile.of_rows.first != copy.place.first ||
              slot.tile.of_columns.first != copy.column) {
     m.faults.raise("exec.multicast", &s,
