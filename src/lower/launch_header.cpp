@@ -307,7 +307,7 @@ std::string listed(const LaunchPlan& plan,
   return out;
 }
 
-// Where CTAs are to share a multiprocessor, most of its memory must be shared memory: the
+// Where CTAs with shared memory are to share a multiprocessor, most of its memory must be that: the
 // driver otherwise leaves as much for the L1 cache as one of them can spare.
 std::string load_function(const LaunchPlan& plan) {
   std::string out = fmt::format(
@@ -325,7 +325,7 @@ std::string load_function(const LaunchPlan& plan) {
           "  if (result == CUDA_SUCCESS) result = cuModuleGetFunction({} + {}, module, "
           "\"{}\");\n",
           side, n, (*passes)[n].entry);
-  if (plan.resident > 1)
+  if (plan.resident > 1 && plan.shared_bytes > 0)
     out += fmt::format(
         "  if (result == CUDA_SUCCESS)  // {} CTAs share a multiprocessor\n"
         "    result = cuFuncSetAttribute(*kernel, "

@@ -163,8 +163,9 @@ bool Kernel::load_module(const std::string& cubin, Diagnostics& diagnostics) {
     if (!driver_->ok(driver_->module_function(&after_.emplace_back(), module_, p.entry.c_str()),
                      "finding " + p.entry, diagnostics))
       return false;
-  // The driver otherwise leaves as much for the L1 cache as one CTA can spare.
-  return spec_.resident == 1 ||
+  // The driver otherwise leaves as much for the L1 cache as one CTA can spare. What needs no shared
+  // memory wants that: loads that are on their way to registers have their places there.
+  return spec_.resident == 1 || spec_.shared_bytes == 0 ||
          driver_->ok(driver_->function_set(function_, function_shared_carveout, 100),
                      fmt::format("asking for shared memory for {} CTAs", spec_.resident),
                      diagnostics);

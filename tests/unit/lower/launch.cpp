@@ -381,6 +381,9 @@ TEST(LaunchHeader, of_a_kernel_that_shares_a_multiprocessor_has_no_tensor_maps) 
   ASSERT_TRUE(plan) << render(d);
   const std::string h = launch_header(*plan, "k");
   EXPECT_NE(h.find("CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT"), std::string::npos);
+  LaunchPlan bare = *plan;
+  bare.shared_bytes = 0;  // it wants the L1 cache
+  EXPECT_EQ(launch_header(bare, "k").find("CARVEOUT"), std::string::npos);
   EXPECT_EQ(h.find("TensorMap"), std::string::npos);
   const auto hopper = plan_of(corpus_text(), d);
   EXPECT_EQ(launch_header(*hopper, "k").find("CARVEOUT"), std::string::npos);

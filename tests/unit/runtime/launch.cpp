@@ -94,6 +94,14 @@ TEST_F(Launching, LeavesSharedMemoryForAllThreadBlocksOfAMultiprocessor) {
   EXPECT_EQ(log(), "load\nfunction attention_fwd\nshared 230000\ncarveout 100\nunload\n");
 }
 
+TEST_F(Launching, LeavesTheL1CacheToAKernelWithoutSharedMemory) {
+  Json json = attention();
+  json["resident"] = 2;
+  json["shared_bytes"] = 0;
+  EXPECT_TRUE(load(json)) << render(diagnostics);
+  EXPECT_EQ(log().find("carveout"), std::string::npos);
+}
+
 TEST_F(Launching, LaunchesThePrePassFirstWithMemoryThatNobodyZeroes) {
   Json json = attention();
   json["arguments"][8] = Json::parse(
