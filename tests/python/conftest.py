@@ -1,6 +1,8 @@
 import json
+import os
 import pathlib
 import sys
+import tempfile
 
 import pytest
 
@@ -15,6 +17,13 @@ NUMBERS = """i = torch.arange(96)[:, None]
     j = torch.arange(k.shape[2])[None]
     s = ((q @ k.mT) * heat).masked_fill((j > i) | (j <= i - window), -torch.inf)
     return s.softmax(-1) @ v"""
+
+
+def pytest_configure(config):
+    """Where captures find the process that has imported PyTorch: one for all workers of a run."""
+    if not hasattr(config, "workerinput"):
+        config.warm = tempfile.TemporaryDirectory(prefix="kw")
+        os.environ.update(WARM_SOCKET=f"{config.warm.name}/socket", WARM_OWNER=str(os.getpid()))
 
 
 def pytest_collection_modifyitems(items):

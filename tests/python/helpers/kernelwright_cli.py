@@ -8,11 +8,13 @@ ROOT = pathlib.Path(__file__).parents[3]
 COMMAND = ROOT / "build/kernelwright"
 KERNEL = ROOT / "kernels/sm90/attention_fwd.cu"
 SCREEN = 25  # lines
+# The command's Python: captures start in a process that has imported PyTorch (warm_capture.py).
+WARM = {"KERNELWRIGHT_PYTHON": str(pathlib.Path(__file__).with_name("warm_capture.py"))}
 
 
 def call(*words, cwd=ROOT, stdin="", timeout=300, **environment):
     return subprocess.run([str(COMMAND), *map(str, words)], cwd=cwd, input=stdin, text=True,
-                          capture_output=True, timeout=timeout, env={**os.environ, **environment})
+                          capture_output=True, timeout=timeout, env={**os.environ, **WARM, **environment})
 
 
 def assert_refused(run, code, *parts, exit_code=2):

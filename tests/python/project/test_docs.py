@@ -13,11 +13,10 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import pytest
 
-from kernelwright_cli import COMMAND, ROOT
+from kernelwright_cli import COMMAND, ROOT, WARM
 
 # Every page of docs/ and its rooms; the language's own texts and the results are no guides.
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if p.relative_to(ROOT / "docs").parts[0] not in ("tl", "results"))
@@ -90,8 +89,7 @@ def difference(stated, printed):
 def run_document(text, folder):
     """Raises AssertionError with the document's line where a command does something else."""
     environment = {**os.environ, "PATH": f"{COMMAND.parent}:{os.environ['PATH']}", "KERNELWRIGHT_HOME": str(ROOT),
-                   "KERNELWRIGHT_PYTHON": sys.executable,
-                   "LC_ALL": "C", "COLUMNS": "100"}
+                   **WARM, "LC_ALL": "C", "COLUMNS": "100"}
     steps = steps_of(text)
     where, last = folder, 0
     for n, step in enumerate(steps):
