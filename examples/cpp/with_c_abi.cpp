@@ -1,5 +1,5 @@
-// Over the C ABI, docs/deployment/c_abi.md: any kernel that `kernelwright make` wrote, chosen when the program
-// runs. Tensors are described by name, and the library checks them against the folder's
+// Over the C ABI, docs/deployment/c_abi.md: any kernel that `kernelwright make` wrote, chosen when
+// the program runs. Tensors are described by name, and the library checks them against the folder's
 // launch.json; it keeps what a kernel needs of memory of its own.
 //
 // Exit code 0: the rows agree with the CPU's; 1: they do not; 2: there is no GPU, or an error.

@@ -95,7 +95,8 @@ bool loads_alike(const kw::runtime::LaunchSpec& spec) {
   if (made::load_all(&kernel) != CUDA_SUCCESS) return false;
   std::map<int, int> wanted = {
       {kw::runtime::function_max_dynamic_shared_bytes, int(spec.shared_bytes)}};
-  if (spec.resident > 1 && spec.shared_bytes > 0) wanted[kw::runtime::function_shared_carveout] = 100;
+  if (spec.resident > 1 && spec.shared_bytes > 0)
+    wanted[kw::runtime::function_shared_carveout] = 100;
   return attributes == wanted;
 }
 
