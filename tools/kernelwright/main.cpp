@@ -55,6 +55,12 @@ int main(int argc, char** argv) {
     std::cerr << app.help();
     return static_cast<int>(kw::Exit::bad_input);
   }
+  const auto is_it = [&](const CLI::App* command) { return command->check_name(argv[1]); };
+  if (argv[1][0] != '-' && app.get_subcommands(is_it).empty()) {
+    std::cerr << "error[cli.command]: there is no command '" << argv[1]
+              << "'\n  help: `kernelwright --help` lists them\n";
+    return static_cast<int>(kw::Exit::bad_input);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -290,7 +290,7 @@ def _case(spec, traced, interpreter, shapes_at, values, n):
     raise Problem("spec.run", f"with shapes {_shapes_of(inputs)} {spec.name} raises {type(failure).__name__}: "
                   f"{first_line_of(failure)}", last_line_in(spec.file, failure) or spec.line,
                   hint="PyTorch computes nothing in FP8: convert first, q.to(torch.float32)" if "Float8" in str(failure)
-                  else "the function must work for any batch size and any sequence sizes")
+                  else "it must run as it is on these inputs, and for any batch size and sequence sizes")
 
 
 def _shapes_of(inputs):

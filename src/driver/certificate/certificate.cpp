@@ -183,7 +183,7 @@ std::vector<std::string> not_checked(const check::Report& report) {
   std::vector<std::string> list = {
       kNoGpu, "sizes beyond those of the cases, in particular beyond 32-bit offsets",
       "inputs with NaN or infinities",
-      "approximate instructions (ex2, lg2, rcp) are taken as correctly rounded"};
+      "approximate instructions (ex2, lg2, rcp, rsqrt, tanh) are taken as correctly rounded"};
   if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
   if (!report.schedules) {

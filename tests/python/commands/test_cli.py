@@ -82,6 +82,10 @@ def test_a_wrong_command_line_is_bad_input(words):
     assert run.returncode == 2 and len(run.stderr.splitlines()) <= SCREEN
 
 
+def test_a_misspelled_command_is_named():
+    assert_refused(call("mkae", "x.py"), "cli.command", "mkae", "--help")
+
+
 def test_doctor_finds_what_the_stages_need():
     run = call("doctor")
     assert run.returncode == 0, run.stdout
