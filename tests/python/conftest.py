@@ -10,7 +10,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).parent / "helpers"), str(pathlib.Path
 
 import pypi  # noqa: E402
 import sample  # noqa: E402
-from kernelwright_cli import ROOT, call, write_spec  # noqa: E402
+from kernelwright_cli import ROOT, WARM, call, write_spec  # noqa: E402
 
 EXAMPLES = ["prefix_lm", *sample.sample("makes", ["full", "causal", "alibi"])]
 NUMBERS = """i = torch.arange(96)[:, None]
@@ -24,6 +24,9 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.warm = tempfile.TemporaryDirectory(prefix="kw")
         os.environ.update(WARM_SOCKET=f"{config.warm.name}/socket", WARM_OWNER=str(os.getpid()))
+        link = f"{WARM['KERNELWRIGHT_PYTHON']}.{os.getpid()}"
+        os.symlink(pathlib.Path(__file__).parent / "helpers/warm_capture.py", link)
+        os.replace(link, WARM["KERNELWRIGHT_PYTHON"])
 
 
 def pytest_collection_modifyitems(items):
