@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/replay.py OLD NEW [--target sm_90a]... [--check quick] [--out FOLDER] [SPEC...]
+"""scripts/replay.py OLD NEW [SPEC...] [--target sm_90a]... [--check quick] [--out FOLDER]
 
 Whether two builds make the same kernels. OLD and NEW are clones with a build/ each, of two commits of which the
 later is to have changed words and not code. Every specification that both have (examples/ where none is named) is
@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--target", action="append")
     parser.add_argument("--check", default="quick")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out/replay"))
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     clones = {"old": options.old.resolve(), "new": options.new.resolve()}
     specs = options.specs or sorted(specs_of(clones["old"]) & specs_of(clones["new"]))
     out, same, differ, refused = options.out.resolve(), 0, 0, 0
