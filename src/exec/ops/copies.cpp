@@ -201,7 +201,7 @@ Tile fetch(const TileCopy& copy) {
   }
   tile.defined = true;
   tile.of_rows = copy.place;
-  tile.of_columns = {true, "", 0, 0, copy.column};
+  tile.of_columns = {true, "", {0, 0}, copy.column};
   return tile;
 }
 
