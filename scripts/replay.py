@@ -32,7 +32,11 @@ def make(clone, spec, target, check, out):
         return ""
     run = subprocess.run([clone / "build/kernelwright", "make", clone / spec, "--target", target, "--check", check,
                           "--out", out], capture_output=True, text=True, cwd=clone)
-    return "" if run.returncode == 0 else f"exit {run.returncode}: {(run.stderr.strip().splitlines() or ['?'])[0]}"
+    if run.returncode == 0:
+        return ""
+    lines = run.stderr.strip().splitlines() or ["?"]
+    # Without the path of the clone, in which the two differ.
+    return f"exit {run.returncode}: {next((line for line in lines if 'error[' in line), lines[-1])}".replace(f"{clone}/", "")
 
 
 def figures(value, path=""):

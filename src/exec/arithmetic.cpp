@@ -11,6 +11,8 @@
 #include <map>
 #include <numeric>
 
+#include "tl/scope/functions.h"
+
 namespace kw::exec {
 
 std::optional<Fn> function_named(std::string_view name, size_t operands) {
@@ -226,7 +228,8 @@ void apply(Fn fn, Type result, int n, const double* a, const double* b, const do
 
 int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads) {
   int64_t section = 1;
-  while (section * 2 * bytes <= (32 << 20) || section * group * blocks < 200) section *= 2;
+  while (section * 2 * bytes <= tl::kSectionBytes || section * group * blocks < tl::kSectionBlocks)
+    section *= 2;
   return std::gcd(section * group, heads);
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lower/launch_plan.h"
+#include "tl/scope/functions.h"
 
 namespace kw::lower {
 namespace {
@@ -30,12 +31,18 @@ inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) &&
 inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 inline int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
-inline int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads) {
+)";
+
+constexpr const char* kHeadsAtOnce =
+    R"(inline int64_t heads_at_once(int64_t bytes, int64_t blocks, int64_t group, int64_t heads) {{
   int64_t section = 1;
-  while (section * 2 * bytes <= (32 << 20) || section * group * blocks < 200) section *= 2;
+  while (section * 2 * bytes <= {} || section * group * blocks < {}) section *= 2;
   return std::gcd(section * group, heads);
-}
-inline bool fits(int64_t x) { return x >= INT32_MIN && x <= INT32_MAX; }
+}}
+)";
+
+constexpr const char* kChecks =
+    R"(inline bool fits(int64_t x) { return x >= INT32_MIN && x <= INT32_MAX; }
 inline bool aligned(const Tensor& t, int bytes) { return t.data != 0 && t.data % bytes == 0; }
 // What copies can follow: a contiguous last dimension, other strides of 16 bytes a step.
 inline bool copyable(const Tensor& t) {
@@ -399,6 +406,8 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   for (const auto& [constant, value] : plan.constants)
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;
+  out += fmt::format(kHeadsAtOnce, tl::kSectionBytes, tl::kSectionBlocks);
+  out += kChecks;
   const auto any = [&](auto holds) {
     return std::any_of(plan.arguments.begin(), plan.arguments.end(), holds);
   };

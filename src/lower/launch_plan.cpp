@@ -12,6 +12,7 @@
 
 #include "lower/shared_budget.h"
 #include "tl/laws/laws_target.h"
+#include "tl/scope/functions.h"
 #include "tl/scope/panels.h"
 #include "tl/traits.h"
 
@@ -419,8 +420,10 @@ nlohmann::json launch_json(const ExprPtr& e) {
   }
   if (e->kind == ExprKind::call && e->text == "heads_at_once") {  // see cuda/kw/scalar.cuh
     const nlohmann::json group = launch_json(e->args[2]),
-                         fit = {"//", 32 << 20, launch_json(e->args[0])},
-                         due = {"ceil_div", 200, {"*", group, launch_json(e->args[1])}},
+                         fit = {"//", tl::kSectionBytes, launch_json(e->args[0])},
+                         due = {"ceil_div",
+                                tl::kSectionBlocks,
+                                {"*", group, launch_json(e->args[1])}},
                          // a power of two: of those up to `fit`, the largest; of those from `due`
                          // on, the least
         section = {"floor_pow2", {"max", fit, {"-", {"*", 2, due}, 1}}};

@@ -65,8 +65,10 @@ class Lowering {
   void warn_of_comment(const Place& p, const char* what) {
     const Range r = comment_beside(text_, begin(p), head_end(p));
     if (r.end > r.begin)
-      diagnostics_.warning("lower.stale_comment", Span{source_, uint32_t(r.begin), uint32_t(r.end)},
-                           std::string("the comment stands beside a statement that was ") + what);
+      diagnostics_
+          .warning("lower.stale_comment", Span{source_, uint32_t(r.begin), uint32_t(r.end)},
+                   std::string("the comment stands beside a statement that was ") + what)
+          .hint = "read it beside kernel.patch; it is the expert's, and nothing rewrites it";
   }
 
   // ---- a statement of the reference

@@ -7,13 +7,14 @@ constexpr int64_t operator""_KB(unsigned long long n) { return static_cast<int64
 
 constexpr int64_t kReserved = reserved_shared_bytes;
 constexpr TargetLimits kTargets[] = {
-    {"sm_90a", "sm90", 227_KB, 228_KB, kReserved, true, true, true, "Hopper: H100, H200"},
-    {"sm_80", "sm80", 163_KB, 164_KB, kReserved, true, false, false, "Ampere: A100, A30"},
-    {"sm_86", "sm80", 99_KB, 100_KB, kReserved, true, false, false, "Ampere: A10, A40, RTX 30"},
-    {"sm_89", "sm80", 99_KB, 100_KB, kReserved, true, false, true, "Ada: L4, L40S, RTX 40"},
-    {"sm_90", "sm80", 227_KB, 228_KB, kReserved, true, false, true,
+    {"sm_90a", "sm90", 227_KB, 228_KB, kReserved, 4096, true, true, true, "Hopper: H100, H200"},
+    {"sm_80", "sm80", 163_KB, 164_KB, kReserved, 2048, true, false, false, "Ampere: A100, A30"},
+    {"sm_86", "sm80", 99_KB, 100_KB, kReserved, 1024, true, false, false,
+     "Ampere: A10, A40, RTX 30"},
+    {"sm_89", "sm80", 99_KB, 100_KB, kReserved, 1024, true, false, true, "Ada: L4, L40S, RTX 40"},
+    {"sm_90", "sm80", 227_KB, 228_KB, kReserved, 4096, true, false, true,
      "Hopper without its own instructions"},
-    {"sm_75", "", 64_KB, 64_KB, 0, false, false, false, "Turing: T4, RTX 20, RTX 8000"},
+    {"sm_75", "", 64_KB, 64_KB, 0, 1024, false, false, false, "Turing: T4, RTX 20, RTX 8000"},
 };
 
 }  // namespace

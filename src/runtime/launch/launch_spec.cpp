@@ -185,7 +185,8 @@ void read_requirements(const Fields& fields, LaunchSpec& spec) {
   static const std::vector<std::string> comparisons = {">=", ">", "<=", "<", "==", "!="};
   for (const Json& item : *list) {
     if (!item.is_array() || item.size() != 3 || !item[0].is_string() ||
-        std::find(comparisons.begin(), comparisons.end(), item[0]) == comparisons.end()) {
+        std::find(comparisons.begin(), comparisons.end(), item[0].get<std::string>()) ==
+            comparisons.end()) {
       fields.fault("requires",
                    "holds " + item.dump() + ", not [comparison, expression, expression]");
       continue;

@@ -10,6 +10,7 @@
 
 #include "num/compare.h"
 #include "runtime/prove/guarded.h"
+#include "support/targets.h"
 
 namespace kw::runtime {
 namespace {
@@ -245,10 +246,8 @@ void change_signs(std::string& all, const Strided& layout, const std::vector<boo
 }
 
 Peaks peaks_of(int capability, int multiprocessors, int clock_khz, int memory_khz, int bus_bits) {
-  const double flop_per_clock = capability == 90                       ? 4096
-                                : capability == 80                     ? 2048
-                                : capability == 86 || capability == 89 ? 1024
-                                                                       : 0;
+  const TargetLimits* target = find_target("sm_" + std::to_string(capability));
+  const double flop_per_clock = target ? target->flop_per_clock : 0;
   return {flop_per_clock * multiprocessors * clock_khz * 1e3,
           2.0 * memory_khz * 1e3 * bus_bits / 8};  // two transfers a clock
 }

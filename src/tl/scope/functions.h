@@ -1,6 +1,7 @@
 // The scalar functions and constants that expressions may use: the same names as in cuda/kw/, where
 // each stands in namespace kw.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -19,6 +20,10 @@ struct Function {
 // one; `where` is not: it is syntax.
 const Function* find_function(std::string_view name);
 std::span<const Function> all_functions();
+
+// The two sizes in the meaning of `heads_at_once` (cuda/kw/scalar.cuh says what they are for): half
+// of an H200's L2, and the CTAs that the heads worked on together have at least.
+inline constexpr int64_t kSectionBytes = 32 << 20, kSectionBlocks = 200;
 
 struct Constant {
   std::string_view name, cuda;  // "-inf", "minus_infinity"

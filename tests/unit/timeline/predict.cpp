@@ -7,6 +7,7 @@
 #include <set>
 
 #include "in_clone.h"
+#include "support/targets.h"
 #include "timeline/cost.h"
 #include "timeline/draw.h"
 #include "timeline/pipes.h"
@@ -84,6 +85,22 @@ struct Toy {
     return simulate(tables, streams, gpu_named("h200"), options, d);
   }
 };
+
+TEST(Gpus, say_of_a_target_what_the_table_of_targets_says) {
+  for (const char* name : {"a10", "a100", "h200", "l40s", "rtx8000", "t4"}) {
+    const Gpu gpu = gpu_named(name);
+    ASSERT_FALSE(gpu.targets.empty());
+    for (const std::string& target : gpu.targets) {
+      const TargetLimits* limits = find_target(target);
+      ASSERT_TRUE(limits) << name << " " << target;
+      EXPECT_EQ(gpu.shared_bytes, limits->processor_shared_bytes) << name << " " << target;
+      double most = 0;  // a GPU may have a slower way of multiplying too
+      for (const auto& [kind, flop] : gpu.tensor_flop)
+        if (kind.ends_with(".f16")) most = std::max(most, flop);
+      EXPECT_EQ(most, limits->flop_per_clock) << name << " " << target;
+    }
+  }
+}
 
 TEST(Simulation, products_of_two_warpgroups_run_one_after_the_other) {
   Toy toy(2);
