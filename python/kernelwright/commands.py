@@ -1,7 +1,7 @@
 """The commands on the PATH: the programs that come with this package, found and run.
 
 A wheel has them in kernelwright/bin/, a checkout in build/. They are C++ and look for a Python with
-PyTorch, for libclang and for NVRTC themselves, along the folders of a virtual environment; whoever
+PyTorch, for libclang, for Z3 and for NVRTC themselves, along the folders of a virtual environment; whoever
 starts them from Python knows better, by sys.path, which also tells of user sites and .pth files. So
 `environment` says it to them in the variables that a user may set, and leaves those that are set.
 
@@ -40,9 +40,10 @@ def home(program):
 
 
 def environment():
-    """os.environ, with where this Python, its libclang and its NVRTC are."""
+    """os.environ, with where this Python, its libclang, its Z3 and its NVRTC are."""
     found = {"KERNELWRIGHT_PYTHON": sys.executable,
              "KERNELWRIGHT_LIBCLANG": _on_sys_path("clang/native/libclang.so"),
+             "KERNELWRIGHT_Z3": _on_sys_path("z3/lib/libz3.so"),
              "KERNELWRIGHT_NVRTC": _on_sys_path("nvidia/cu13/lib/libnvrtc.so.*",
                                                 "nvidia/cuda_nvrtc/lib/libnvrtc.so.*")}
     return {**{name: value for name, value in found.items() if value}, **os.environ}

@@ -59,14 +59,9 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   auto any = [&](const auto& from, int which) {
     return from[pick.integer(3 * n + which, 0, std::size(from) - 1)];
   };
-  Case c;
-  c.sizes = resized(capture.form, capture.cases[0].sizes, pick.integer(3 * n, 1, 2),
-                    any(kQueries, 1), any(kKeys, 2));
-  if (n % 4 == 1) c.sizes = resized(capture.form, c.sizes, 1, 300, 400);
-  c.golden = &nearest(capture, c.sizes);
-  c.draws = c.golden->draws;
-  c.draws.seed += 1000 + n + (rehearsal << 20);
-  c.exact = false;
+  const int64_t b = pick.integer(3 * n, 1, 2), m = any(kQueries, 1), keys = any(kKeys, 2);
+  const uint64_t salt = 1000 + n + (rehearsal << 20);
+  Case c = n % 4 == 1 ? case_of(capture, 1, 300, 400, salt) : case_of(capture, b, m, keys, salt);
   for (const std::string& q : Family::of(capture.form).sharpened(capture.form)) {
     double& scale = c.draws.arguments[q].scale;
     if (n % 2 == 0) scale *= 6;
@@ -75,21 +70,16 @@ Case further_case(const spec::Capture& capture, int n, uint64_t rehearsal) {
   return c;
 }
 
-// Elements of the scores, or as much work.
-int64_t scores(const Form& form, const Case& c) {
-  return area(form, c.sizes) * int64_t(c.heads.size()) * Family::of(form).depth(form, c.sizes);
-}
-
 // A form that fixes its sizes has the same, large, in every case: fewer cases then, of all kinds,
 // and not one with all heads.
 void keep_within(const Form& form, int64_t budget, size_t all_heads, std::vector<Case>& cases) {
   int64_t total = 0;
-  for (const Case& c : cases) total += scores(form, c);
+  for (const Case& c : cases) total += scores_of(form, c);
   if (total <= budget) return;
-  if (scores(form, cases[all_heads]) > budget / 4) {
-    total -= scores(form, cases[all_heads]);
+  if (scores_of(form, cases[all_heads]) > budget / 4) {
+    total -= scores_of(form, cases[all_heads]);
     choose_heads(form, cases[all_heads], false);
-    total += scores(form, cases[all_heads]);
+    total += scores_of(form, cases[all_heads]);
   }
   const size_t all = cases.size(), least = std::min<size_t>(all, 3);
   const size_t kept = std::clamp<size_t>(all * budget / std::max<int64_t>(total, 1), least, all);
@@ -108,6 +98,20 @@ void keep_ends_of_groups(Case& c) {
 }
 
 }  // namespace
+
+Case case_of(const spec::Capture& capture, int64_t b, int64_t m, int64_t n, uint64_t salt) {
+  Case c;
+  c.sizes = resized(capture.form, capture.cases[0].sizes, b, m, n);
+  c.golden = &nearest(capture, c.sizes);
+  c.draws = c.golden->draws;
+  c.draws.seed += salt;
+  c.exact = false;
+  return c;
+}
+
+int64_t scores_of(const Form& form, const Case& c) {
+  return area(form, c.sizes) * int64_t(c.heads.size()) * Family::of(form).depth(form, c.sizes);
+}
 
 std::string describe(const Case& c) {
   std::string text;

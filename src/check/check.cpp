@@ -12,8 +12,10 @@
 #include <chrono>
 #include <thread>
 
+#include "check/equalities.h"
 #include "check/family.h"
 #include "check/packing.h"
+#include "check/turning_points.h"
 #include "tl/laws/laws.h"
 
 namespace kw::check {
@@ -60,6 +62,13 @@ bool can_decide(const spec::Capture& capture, const Options& options, Report& re
   return true;
 }
 
+// Whether cases can tell what the program does.
+bool decides(const tl::Program& program, const spec::Form& form, Report& report) {
+  if (equalities_are_seen(program, form, report.diagnostics)) return true;
+  report.verdict = Verdict::inconclusive;
+  return false;
+}
+
 void refute(const tl::Program& program, const spec::Capture& capture, const Options& options,
             Case c, Failure failure, Report& report) {
   report.verdict = Verdict::refuted;
@@ -73,9 +82,62 @@ void refute(const tl::Program& program, const spec::Capture& capture, const Opti
   report.counterexample = std::move(failure.what);
 }
 
+// What the solver says about indices, for every size. A counterexample of its own that no run shows
+// leaves the check undecided.
+void prove_indices(const tl::Program& program, const spec::Form& form, const Options& options,
+                   Report& report) {
+  if (!options.proofs) return;
+  proofs::Solver solver;
+  if (solver.load(proofs::Solver::candidates())) {
+    report.indices = Family::of(form).indices(program, form, solver);
+  } else {
+    report.indices.emplace();
+    report.indices->not_run =
+        fmt::format("there is no solver ({}): pip install z3-solver", solver.why());
+  }
+}
+
+// The sizes at which the solver says that program and specification differ, where they are no work.
+std::vector<Case> cases_of_counterexamples(const spec::Capture& capture, const Options& options,
+                                           const Report& report) {
+  std::vector<Case> cases;
+  if (!report.indices) return cases;
+  const spec::Form& form = capture.form;
+  for (const proofs::Obligation& o : report.indices->obligations) {
+    if (o.answer != proofs::Answer::refuted) continue;
+    const auto size = [&](const spec::Size& s) {
+      return s.name.empty() ? s.constant : o.at.at(s.name);
+    };
+    const int64_t b = o.at.count("b") ? o.at.at("b") + 1 : 1;
+    if (size(form.M) > (1 << 20) || size(form.N) > (1 << 20) || b > 1000) continue;
+    Case c = case_of(capture, b, size(form.M), size(form.N), 20000 + cases.size());
+    choose_heads(form, c, false);
+    if (!form.M.name.empty() && spec::heads_are_alike(form)) {
+      c.heads = {o.at.count("h") ? o.at.at("h") : 0};
+      c.key_heads = 1;
+    }
+    if (scores_of(form, c) <= options.scores) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+void undecided_by_proof(Report& report) {
+  const proofs::Obligation* o =
+      report.indices ? report.indices->first(proofs::Answer::refuted) : nullptr;
+  if (!o || report.verdict != Verdict::holds) return;
+  report.verdict = Verdict::inconclusive;
+  report.diagnostics
+      .error("check.indices", o->span, fmt::format("{}: not so at {}", o->what, o->message))
+      .hint =
+      "no case that ran shows it; if these sizes or data cannot be, say so in the specification";
+}
+
 void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
                   Report& report) {
   std::vector<Case> cases = make_cases(capture, options);
+  for (Case& c : cases_beyond(program, capture, options, report.unreached))
+    cases.push_back(std::move(c));
+  for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
   for (Case& c : cases) c.packed = packs_heads(program);
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
@@ -106,6 +168,7 @@ Options options_for(Effort effort) {
   if (effort == Effort::quick) {
     o.cases = 8;
     o.scores = 8'000'000;
+    o.further_scores = 4'000'000;
     o.exact_cases = 1;
     o.schedules = false;
   }
@@ -165,8 +228,9 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
   }
   report.effort = options.effort;
   report.values = options.values;
-  if (can_decide(capture, options, report)) {
+  if (can_decide(capture, options, report) && decides(program, capture.form, report)) {
     report.verdict = Verdict::holds;
+    prove_indices(program, capture.form, options, report);
     if (options.values) check_values(program, capture, options, report);
     if (options.exact && report.verdict == Verdict::holds)
       check_exact(program, capture, options, report);
@@ -178,6 +242,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
               (report.exact.not_run.empty() ? "none was asked for" : report.exact.not_run));
     }
   }
+  undecided_by_proof(report);
   if (options.schedules && report.verdict == Verdict::holds) check_orders(program, options, report);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   report.seconds = seconds.count();

@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "operator/capture/capture.h"
+#include "proofs/proofs.h"
 #include "schedules/schedule.h"
 #include "support/diagnostic.h"
 #include "tl/program.h"
@@ -51,8 +52,10 @@ std::string_view name(Verdict v);
 
 // For which launches a verdict "holds" was found: all of them, where the schedules reading closed
 // its instances over every sequence of blocks and number of key blocks; those that it explored,
-// where it could not; or as many as one order of the agents shows, where it did not run.
-enum class Scope { every_launch, explored, one_order };
+// where it could not; or as many as one order of the agents shows, where it did not run. Where the
+// program or the specification is written with a number that no case reached (turning_points.h), it
+// was found for the sizes that ran.
+enum class Scope { every_launch, sizes_that_ran, explored, one_order };
 std::string_view name(Scope s);  // "every launch", "the launches explored", ...
 
 // quick: an edit's first answer, in seconds: few cases, no schedules. full: and the exhaustive
@@ -66,10 +69,14 @@ struct Options {
   bool values = true, exact = true;  // which readings run
   int cases = 64;                    // of the values reading, at most
   int64_t scores = 64'000'000;       // of all of them together, above which there are fewer
+  // And of the cases around the numbers that the program and the form are written with
+  // (turning_points.h).
+  int64_t further_scores = 24'000'000;
   int exact_cases = 3;
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
+  bool proofs = true;              // what is done with integers, for every size (proofs/proofs.h)
   bool schedules = true;           // every order in which the agents can run (schedules/schedule.h)
   bool explore_schedules = false;  // and the exhaustive checker beside it
   // Not 0: a check whose findings go to who proposed the program. It draws inputs of its own, by
@@ -118,10 +125,14 @@ struct Report {
   std::vector<std::string> shapes;  // of those, with their seeds
   int rows = 0;                     // compared
   int key_blocks = 0;               // skipped or unmasked ones, held against the keep predicate
-  double worst = 0;                 // largest error / allowed over all rows, when it holds
+  // Numbers that program or specification are written with, and that no case reaches in rows and
+  // keys: the verdict is about the sizes that ran.
+  std::vector<int64_t> unreached;
+  double worst = 0;  // largest error / allowed over all rows, when it holds
   double seconds = 0;
   ExactReport exact;
   std::optional<Counterexample> counterexample;
+  std::optional<proofs::Report> indices;
   std::optional<exec::ScheduleReport> schedules;
   Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation
 };
@@ -135,6 +146,7 @@ std::string headline(const Report& report);  // "holds for the launches explored
 std::string print(const Report& report);
 nlohmann::json to_json(const Report& report);
 nlohmann::json to_json(const ExactReport& exact);
+nlohmann::json to_json(const proofs::Report& indices);
 std::string print_bound(const ExactReport& exact);  // "below 2^-113"
 
 }  // namespace kw::check

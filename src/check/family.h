@@ -9,6 +9,7 @@
 
 #include "check/locator.h"
 #include "check/trial.h"
+#include "proofs/proofs.h"
 
 namespace kw::check {
 
@@ -36,6 +37,14 @@ class Family {
   virtual int64_t depth(const spec::Form& /*form*/,
                         const std::map<std::string, int64_t>& /*sizes*/) const {
     return 1;
+  }
+
+  // What the program does with integers, proved for every size (proofs/proofs.h).
+  virtual proofs::Report indices(const tl::Program& /*program*/, const spec::Form& /*form*/,
+                                 const proofs::Solver& /*solver*/) const {
+    proofs::Report none;
+    none.not_run = "of this family of operators nothing is proved";
+    return none;
   }
 
   // ---- runs

@@ -1,5 +1,6 @@
 // A verdict as one screen of text, and as JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -60,13 +61,22 @@ std::string print_bound(const ExactReport& e) {
 
 Scope scope(const Report& r) {
   if (!r.schedules) return Scope::one_order;
-  return r.schedules->closed && r.schedules->any_length() ? Scope::every_launch : Scope::explored;
+  if (!r.schedules->closed || !r.schedules->any_length()) return Scope::explored;
+  return r.unreached.empty() ? Scope::every_launch : Scope::sizes_that_ran;
 }
 
 std::string_view name(Scope s) {
-  return s == Scope::every_launch ? "every launch"
-         : s == Scope::explored   ? "the launches explored"
-                                  : "one order of the agents";
+  switch (s) {
+    case Scope::every_launch:
+      return "every launch";
+    case Scope::sizes_that_ran:
+      return "the sizes that ran";
+    case Scope::explored:
+      return "the launches explored";
+    case Scope::one_order:
+      return "one order of the agents";
+  }
+  return "";
 }
 
 std::string headline(const Report& r) {
@@ -85,6 +95,10 @@ std::string print(const Report& r) {
   if (r.values && r.verdict == Verdict::holds)
     text += fmt::format("; worst row {:.2f}x of accepted", r.worst);
   text += r.values ? "\n" : "  values: not run\n";
+  if (!r.unreached.empty())
+    text += fmt::format("  no case has more rows and keys than {}, with which it is written\n",
+                        fmt::join(r.unreached, ", "));
+  if (r.indices) text += "  " + proofs::print(*r.indices) + "\n";
   text += print(r.exact);
   text += r.schedules ? "  " + exec::print(*r.schedules) + "\n" : "  schedules: not run\n";
   if (r.counterexample && !r.counterexample->sizes.empty()) text += print(*r.counterexample);
@@ -97,18 +111,26 @@ nlohmann::json to_json(const ExactReport& e) {
           {"opaque", e.opaque}, {"seconds", e.seconds}};
 }
 
+nlohmann::json to_json(const proofs::Report& r) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const proofs::Obligation& o : r.obligations)
+    all.push_back({{"what", o.what},
+                   {"answer", o.answer == proofs::Answer::proved    ? "proved"
+                              : o.answer == proofs::Answer::refuted ? "refuted"
+                                                                    : "open"},
+                   {"why", o.why},
+                   {"counterexample", o.message}});
+  return {{"not_run", r.not_run}, {"solver", r.solver}, {"obligations", all}};
+}
+
 nlohmann::json to_json(const Report& r) {
-  nlohmann::json json = {{"verdict", name(r.verdict)},
-                         {"holds_for", name(scope(r))},
-                         {"effort", name(r.effort)},
-                         {"values", r.values},
-                         {"cases", r.cases},
-                         {"rows", r.rows},
-                         {"key_blocks", r.key_blocks},
-                         {"worst", r.worst},
-                         {"exact", to_json(r.exact)},
-                         {"seconds", r.seconds},
-                         {"diagnostics", to_json(r.diagnostics)}};
+  nlohmann::json json = {{"verdict", name(r.verdict)}, {"holds_for", name(scope(r))},
+                         {"effort", name(r.effort)},   {"values", r.values},
+                         {"cases", r.cases},           {"rows", r.rows},
+                         {"key_blocks", r.key_blocks}, {"unreached", r.unreached},
+                         {"worst", r.worst},           {"exact", to_json(r.exact)},
+                         {"seconds", r.seconds},       {"diagnostics", to_json(r.diagnostics)}};
+  if (r.indices) json["indices"] = to_json(*r.indices);
   if (r.schedules) json["schedules"] = exec::to_json(*r.schedules);
   if (!r.counterexample) return json;
   const Counterexample& e = *r.counterexample;

@@ -27,6 +27,12 @@ struct Case {
 // in the golden cases: enough to run it again.
 std::string describe(const Case& c);
 
+// A case of these sizes, as far as the form leaves them open, drawn like the nearest golden one
+// with another seed; without heads yet.
+Case case_of(const spec::Capture& capture, int64_t b, int64_t m, int64_t n, uint64_t salt);
+// How much work a case is: elements of its scores, or as much.
+int64_t scores_of(const spec::Form& form, const Case& c);
+
 // The cases of a check, goldens first. Reports and returns nothing when the form cannot be checked.
 std::vector<Case> make_cases(const spec::Capture& capture, const Options& options);
 

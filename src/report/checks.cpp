@@ -59,6 +59,14 @@ Words say_exact(const OrderedJson& c) {
   return {"Same formula as your function", text};
 }
 
+Words say_indices(const OrderedJson& c) {
+  const size_t proved = c["proved"].size(), open = c["open"].size();
+  return {open == 0 ? "Right for every size" : "Indices are not all decided",
+          fmt::format("Of {} statements about its integers (which keys it keeps, which key blocks "
+                      "it visits, what fits 32 bits) a solver has proved {} for every size.",
+                      proved + open, proved)};
+}
+
 Words say_schedules(const OrderedJson& c) {
   const bool sequences = c.value("all_sequences_of_blocks", false);
   const bool lengths = c.value("any_number_of_key_blocks", false);
@@ -75,6 +83,7 @@ Words say_schedules(const OrderedJson& c) {
 Words words_for(const std::string& check, const OrderedJson& c) {
   if (check == "values") return say_values(c);
   if (check == "exact") return say_exact(c);
+  if (check == "indices") return say_indices(c);
   if (check == "schedules") return say_schedules(c);
   if (check == "key_blocks")
     return {"Skips and masks the right tiles",
@@ -171,8 +180,8 @@ std::vector<Said> say_checks(const OrderedJson& certificate) {
   }
   // What a stranger asks first comes first.
   const auto rank = [](const Said& s) {
-    const std::string order[] = {"values", "exact", "schedules", "key_blocks",
-                                 "lens",   "cubin", "laws"};
+    const std::string order[] = {"values",     "exact", "indices", "schedules",
+                                 "key_blocks", "lens",  "cubin",   "laws"};
     return std::find(std::begin(order), std::end(order), s.check) - std::begin(order);
   };
   std::stable_sort(out.begin(), out.end(),
@@ -224,6 +233,12 @@ Verdict say_verdict(const OrderedJson& certificate) {
     return {"Holds", "good",
             fmt::format("{}: not in its numbers{}, nor in any order in which a GPU can run it.{}",
                         found, ran(certificate, "exact") ? ", not in exact arithmetic" : "", by)};
+  if (holds_for == "the sizes that ran")
+    return {"Holds where it ran", "unsure",
+            found +
+                ", at the sizes that ran; beyond a number that it is written with none did, "
+                "which is below." +
+                by};
   if (holds_for == "the launches explored")
     return {"Holds where explored", "unsure",
             found + " in any launch that was explored; which were not, and why, is below." + by};

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "console.h"
 #include "driver/environment/tools.h"
+#include "proofs/solver.h"
 #include "runtime/launch/driver_api.h"
 #include "support/process.h"
 #include "tl/analysis/diff.h"
@@ -86,6 +87,8 @@ void add_doctor(CLI::App& app, Result& result) {
     };
     Diagnostics d;
     const auto tools = driver::find_tools(d);
+    proofs::Solver solver;
+    const bool z3 = solver.load(proofs::Solver::candidates());
     line("files", tools.has_value(), tools ? tools->home.root.string() : render(d), true);
     if (tools) {
       const ProcessResult torch = run_process(
@@ -100,6 +103,8 @@ void add_doctor(CLI::App& app, Result& result) {
       const auto compiler = runtime::Nvrtc::find(tools->python, nvrtc);
       line("NVRTC", compiler.has_value(),
            compiler ? compiler->version() + " at " + compiler->path() : "not found", true);
+      line("Z3", z3, z3 ? solver.version() : "none; without it nothing is proved for every size",
+           false);
       const bool gpu = runtime::Driver::open(driver) != nullptr;
       line("GPU", gpu, gpu ? "the NVIDIA driver answers" : "none; needed only by prove and bench",
            false);

@@ -98,6 +98,20 @@ std::string Attention::undecided(const Form& form) const {
   return {};
 }
 
+proofs::Report Attention::indices(const tl::Program& program, const Form& form,
+                                  const proofs::Solver& solver) const {
+  proofs::Report none;
+  if (form.terms.size() != 1)
+    none.not_run = "of several terms nothing is proved";
+  else if (form.terms[0].finite_mask)
+    none.not_run = "of rows that keep no key and are not empty nothing is proved";
+  else if (packs_heads(program))
+    none.not_run = "where heads are rows of a tile nothing is proved";
+  else
+    return proofs::prove_attention(program, form, solver);
+  return none;
+}
+
 void Attention::bind(const tl::Program&, const Form& form, const Problem& problem, const Case& c,
                      const std::vector<int64_t>& key_heads, exec::Launch& launch) const {
   const int64_t B = spec::value_of(form.B, problem.sizes),

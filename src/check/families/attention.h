@@ -17,6 +17,8 @@ class Attention : public Family {
             const Case& c, const std::vector<int64_t>& key_heads,
             exec::Launch& launch) const override;
   std::set<std::string> sharpened(const spec::Form& form) const override;
+  proofs::Report indices(const tl::Program& program, const spec::Form& form,
+                         const proofs::Solver& solver) const override;
   std::optional<Counterexample> coverage(const spec::Form& form, const spec::Problem& problem,
                                          const Case& c, const exec::Outcome& run,
                                          int& blocks) const override;

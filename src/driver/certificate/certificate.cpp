@@ -1,6 +1,7 @@
 #include "driver/certificate/certificate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "driver/self_test/cpu_self_test.h"
 #include "support/files.h"
@@ -47,6 +48,17 @@ std::vector<std::string> split(const std::string& list) {
     at = comma + 2;
   }
   return out;
+}
+
+Claims indices_check(const proofs::Report& r) {
+  Claims proved = Claims::array(), open = Claims::array();
+  for (const proofs::Obligation& o : r.obligations)
+    (o.answer == proofs::Answer::proved ? proved : open).push_back(o.what);
+  return one_check(
+      "indices",
+      "for every size up to 2^24, every integer of the data and the form's numbers of heads, by a "
+      "solver; docs/soundness.md says what of the program that covers",
+      open.empty(), {{"proved", proved}, {"open", open}});
 }
 
 Claims exact_check(const check::ExactReport& exact, bool holds) {
@@ -137,6 +149,8 @@ Claims check_facts(const check::Report& report) {
       "key_blocks",
       "in the same runs, skipped key blocks keep nothing, and unmasked ones keep everything", holds,
       {{"blocks", report.key_blocks}}));
+  if (report.indices && report.indices->not_run.empty())
+    out.push_back(indices_check(*report.indices));
   if (report.exact.ran) out.push_back(exact_check(report.exact, holds));
   if (report.schedules) out.push_back(schedules_check(*report.schedules));
   return out;
@@ -186,6 +200,12 @@ std::vector<std::string> not_checked(const check::Report& report) {
       "approximate instructions (ex2, lg2, rcp, rsqrt, tanh) are taken as correctly rounded"};
   if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
+  if (report.indices && !report.indices->not_run.empty())
+    list.push_back("indices beyond the cases' sizes: " + report.indices->not_run);
+  if (report.indices)
+    for (const proofs::Obligation& o : report.indices->obligations)
+      if (o.answer == proofs::Answer::unknown)
+        list.push_back(fmt::format("indices beyond the cases' sizes: {}: {}", o.what, o.why));
   if (!report.schedules) {
     list.push_back(
         "schedules: one fixed order of the agents was run; races, missing fences and orders that "
@@ -202,6 +222,11 @@ std::vector<std::string> not_checked(const check::Report& report) {
           "schedules of blocks with more key blocks than the kinds that were looked at: a long one "
           "was not seen to repeat");
   }
+  if (!report.unreached.empty())
+    list.push_back(fmt::format(
+        "launches with more rows and keys than {}: it is written with these numbers, and no case "
+        "reaches them",
+        fmt::join(report.unreached, ", ")));
   if (report.effort == check::Effort::quick)
     list.push_back("the default check's further cases: this one was quick (--check quick)");
   return list;

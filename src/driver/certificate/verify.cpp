@@ -193,6 +193,8 @@ class Verifier {
       const std::string id = one["check"];
       compare(id, was_checked(id), Json(one));
     }
+    if (!was_checked("indices").is_null() && (!report.indices || !report.indices->not_run.empty()))
+      add("indices", Standing::changed, "was proved, is not");
     for (const char* id : {"exact", "schedules"})
       if (!was_checked(id).is_null() &&
           (std::string(id) == "exact" ? !report.exact.ran : !report.schedules))

@@ -220,8 +220,9 @@ void law_blocks(Check& c) {
   if (!c.inside(Op::plan)) c.broken("C1", c.stmt.span, "blocks are counted outside a plan");
 }
 
-// C1: laws_flow.cpp. A branch on the warpgroup's number alone gives the warpgroups roles.
+// C1: flow.cpp. C2: launch.cpp. A branch on the warpgroup's number alone gives the warpgroups roles.
 void law_if_(Check& c) {
+  branch_leaves_nothing_out(c);
   const Stmt* warpgroups = c.warpgroups_block();
   const ExprPtr& condition = c.stmt.condition();
   if (!warpgroups || !c.facts.warpgroups_are_known() || c.by_one_thread()) return;
@@ -279,6 +280,7 @@ void law_call(Check& c) {
   std::vector<ExprPtr> given;
   for (const Item& a : c.stmt.arguments()) given.push_back(a.expr);
   arguments_fit(c, "call", "C1", c.stmt.span, s->name, s->params, given, c.scope, nullptr);
+  steps_are_told_nothing_of_the_launch(c, s->params);
 }
 
 void law_return_(Check& c) {

@@ -15,6 +15,7 @@
 //   products.cpp      products: shapes, operand and accumulator
 //   maps.cpp          maps and row vectors
 //   sync.cpp          barriers and queues: who fills, who waits, how many arrive
+//   launch.cpp        what sizes, blocks, counters and data may decide
 //   flow.cpp          along every path: products in flight, tiles on their way out
 #pragma once
 #include <string_view>

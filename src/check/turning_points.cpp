@@ -1,0 +1,131 @@
+#include "check/turning_points.h"
+
+#include <algorithm>
+#include <set>
+
+#include "check/family.h"
+#include "operator/family.h"
+#include "tl/scope/scope.h"
+
+namespace kw::check {
+namespace {
+
+constexpr int64_t kCovered = 256, kFarthest = int64_t{1} << 20;
+
+void add(int64_t value, std::set<int64_t>& to) {
+  value = std::abs(value);
+  if (value >= kCovered && value <= kFarthest) to.insert(value);
+}
+
+std::set<int64_t> of_form(const spec::Form& form) {
+  std::set<int64_t> all;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
+        add(part->integer, all);
+      return spec::ExprPtr();
+    });
+  });
+  return all;
+}
+
+// Every integer of its statements but the parameters, which are tiles' sizes; and these.
+void of_program(const tl::Program& program, std::set<int64_t>& numbers, std::set<int64_t>& tiles) {
+  const auto literals = [](const tl::ExprPtr& e, const auto& take) {
+    tl::rewrite(e, [&](const tl::ExprPtr& part) {
+      if (part->kind == tl::ExprKind::integer) take(std::stoll(part->text));
+      return tl::ExprPtr();
+    });
+  };
+  tl::walk(program.body, [&](const tl::Stmt& s) {
+    for (const tl::Field& field : s.fields)
+      for (const tl::Item& item : field.items) {
+        if (!item.expr) continue;
+        if (s.op != tl::Op::param)
+          literals(item.expr, [&](int64_t value) { numbers.insert(value); });
+        else if (item.name == "BM" || item.name == "BN")
+          literals(item.expr, [&](int64_t value) { tiles.insert(value); });
+      }
+  });
+}
+
+// Sizes of a case, and how much work it is.
+struct Sizes {
+  int64_t m = 0, n = 0, point = 0;
+};
+
+}  // namespace
+
+std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form) {
+  std::set<int64_t> points = of_form(form), numbers, tiles;
+  of_program(program, numbers, tiles);
+  for (int64_t value : numbers) {
+    add(value, points);
+    // The tiles' own sizes stand everywhere; what else a program says of small numbers may be of
+    // its blocks.
+    if (value > 4 && value < kCovered && value % 16 != 0)
+      for (int64_t tile : tiles) add(value * tile, points);
+  }
+  std::vector<int64_t> out;
+  for (auto p = points.begin(); p != points.end(); ++p)
+    if (std::next(p) == points.end() || *std::next(p) - *p > 1) out.push_back(*p);
+  return out;
+}
+
+std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
+                               const Options& options, std::vector<int64_t>& unreached) {
+  constexpr int64_t kFew = 65, kTile = 128;
+  constexpr uint64_t kSalt = 30000;
+  const spec::Form& form = capture.form;
+  int64_t scores = options.further_scores;
+  std::vector<Case> cases;
+  if (capture.cases.empty()) return cases;
+  const auto take = [&](Case c, size_t k) {
+    const int64_t work = scores_of(form, c);
+    if (work > scores) return false;
+    scores -= work;
+    c.grid = 1 + int(k % 3);
+    cases.push_back(std::move(c));
+    return true;
+  };
+  // A kernel sees how many heads and batch entries there are, and their numbers.
+  Case all = case_of(capture, 2, 257, 300, kSalt + (options.rehearsal << 20));
+  choose_heads(form, all, true);
+  take(std::move(all), 0);
+  Case many = case_of(capture, 67, 17, 33, kSalt + 1 + (options.rehearsal << 20));
+  choose_heads(form, many, false);
+  take(std::move(many), 1);
+
+  const bool rows = !form.M.name.empty(), keys = !form.N.name.empty(),
+             tied = rows && form.M.name == form.N.name;
+  std::vector<Sizes> sizes;
+  for (int64_t p : turning_points(program, form)) {
+    for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
+      if (!tied && keys) sizes.push_back({kFew, size, 0});
+      if (!tied && rows) sizes.push_back({size, kFew, 0});
+      if (tied) sizes.push_back({size, size, p});
+    }
+    if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
+    if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
+  }
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [](const Sizes& a, const Sizes& b) { return a.m * a.n < b.m * b.n; });
+  std::set<int64_t> due, done;
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    const auto& [m, n, point] = sizes[k];
+    if (point) due.insert(point);
+    Case c = case_of(capture, 1, m, n, kSalt + 2 + k + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    if (rows && spec::heads_are_alike(form)) {  // of one row all heads are a tile
+      c.heads.resize(1);
+      c.key_heads = 1;
+    }
+    if (take(std::move(c), k) && point) done.insert(point);
+  }
+  for (int64_t p : due)
+    if (!done.count(p)) unreached.push_back(p);
+  return cases;
+}
+
+}  // namespace kw::check

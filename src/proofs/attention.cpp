@@ -1,0 +1,286 @@
+// The obligations of attention: its mask, which key blocks are visited, and the width of integers.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "proofs/proofs.h"
+#include "proofs/visits.h"
+
+namespace kw::proofs {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 24;
+constexpr char kKeeps[] = "what this visit keeps is what the specification keeps";
+constexpr char kOnce[] = "each key block of which a row keeps something is visited once";
+constexpr char kLists[] = "a pass before the kernel lists the key blocks";
+
+std::string all_of(const std::vector<std::string>& terms) {
+  if (terms.empty()) return "true";
+  return fmt::format("(and {} true)", fmt::join(terms, " "));
+}
+
+// A loop's symbol in a term, by another one.
+std::string renamed(std::string text, const std::string& from, const std::string& to) {
+  const auto part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_';
+  };
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    const size_t end = at + from.size();
+    const bool whole = (at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]));
+    if (whole) text.replace(at, from.size(), to);
+    at += whole ? to.size() : from.size();
+  }
+  return text;
+}
+
+class Attention {
+ public:
+  Attention(const tl::Program& program, const spec::Form& form, const Solver& solver)
+      : program_(program), form_(form), solver_(solver) {}
+
+  Report run() {
+    const auto start = std::chrono::steady_clock::now();
+    report_.solver = "Z3 " + solver_.version();
+    name_sizes();
+    visits_ = visits_of(program_, sizes_, form_.terms[0].normaliser != spec::Normaliser::softmax,
+                        vocabulary_);
+    keep_ = specified();
+    if (visits_.open.empty() && keep_.sort == Term::open) visits_.open = keep_.text;
+    if (visits_.open.empty()) place_tiles();
+    if (!visits_.open.empty()) {
+      report_.obligations.push_back(
+          {"the program's key blocks", Answer::unknown, visits_.open, {}, "", {}, 0});
+    } else {
+      for (const Visit& v : visits_.all) keeps(v);
+      visited_once();
+      fits_an_int();
+    }
+    report_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return std::move(report_);
+  }
+
+ private:
+  // The letters of the program, and the names of the form, as terms.
+  void name_sizes() {
+    const auto add = [&](const char* letter, const spec::Size& size) {
+      const Term t =
+          size.name.empty() ? Term::number(size.constant) : vocabulary_.constant(size.name);
+      sizes_[letter] = t;
+      if (size.name.empty() || indices_.count(size.name)) return;
+      indices_[size.name] = t;
+      common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kMost));
+      shown_.push_back(t.text);
+    };
+    add("B", form_.B);
+    add("H", form_.H);
+    add("G", form_.G);
+    add("M", form_.M);
+    add("N", form_.N);
+    for (const char* index : {"i", "j"}) indices_[index] = vocabulary_.constant(index);
+    indices_["b"] = vocabulary_.constant("block.b");
+    indices_["h"] = vocabulary_.constant("block.h");
+    for (const char* name : {"i", "j", "block.b", "block.h"}) shown_.push_back(name);
+  }
+
+  Term specified() {
+    const spec::ExprPtr& keep = form_.terms[0].keep;
+    const Term mask = keep ? term_of(keep, indices_, vocabulary_) : Term::truth(true);
+    const Term j = indices_["j"];
+    return both(both(operation("<=", Term::number(0), j), operation("<", j, sizes_["N"])), mask);
+  }
+
+  // Where a tile begins whose maps do not say it: where those of the same program do.
+  void place_tiles() {
+    const Visit* known = nullptr;
+    for (const Visit& v : visits_.all)
+      if (v.i0 && v.j0 && (!known || !v.block.empty())) known = &v;
+    if (!known) return void(visits_.open = "no map says which keys a tile of scores is of");
+    const Visit of = *known;
+    for (Visit& v : visits_.all) {
+      if (!v.i0) v.i0 = of.i0;
+      if (v.j0) continue;
+      if (v.block.empty())
+        return void(visits_.open = "no map says which keys a tile of scores is of");
+      v.j0 = of.block.empty() ? operation("*", {Term::integer, v.block}, Term::number(v.columns))
+                              : Term{Term::integer, renamed(of.j0->text, of.block, v.block)};
+    }
+    for (const Visit& v : visits_.all) {
+      if (v.i0->sort != Term::integer) visits_.open = v.i0->text;
+      if (v.j0->sort != Term::integer) visits_.open = v.j0->text;
+    }
+  }
+
+  Question question(std::vector<std::string> premises, std::string claim) {
+    Question q;
+    q.declarations = vocabulary_.declarations();
+    q.premises = common_;
+    q.premises.insert(q.premises.end(), visits_.of_all.begin(), visits_.of_all.end());
+    for (const std::string& d : vocabulary_.data_are_ints()) q.premises.push_back(d);
+    q.premises.insert(q.premises.end(), premises.begin(), premises.end());
+    q.claim = std::move(claim);
+    q.shown = shown_;
+    return q;
+  }
+
+  // Element (i, j) lies in the tile.
+  std::vector<std::string> in_tile(const Visit& v, bool keys) const {
+    std::vector<std::string> p = {
+        fmt::format("(and (<= {0} i) (< i (+ {0} {1})) (<= 0 i) (< i {2}))", v.i0->text, v.rows,
+                    sizes_.at("M").text)};
+    if (keys) p.push_back(fmt::format("(and (<= {0} j) (< j (+ {0} {1})))", v.j0->text, v.columns));
+    return p;
+  }
+
+  // Which key block it is stands in a list that a pass before the kernel writes.
+  bool listed(const Visit& v) const {
+    return std::any_of(visits_.scratch.begin(), visits_.scratch.end(), [&](const std::string& f) {
+      return v.j0->text.find("(" + f + " ") != std::string::npos;
+    });
+  }
+
+  // A block of a list is any block: what holds of all is proved, and what does not is open.
+  void keeps(const Visit& v) {
+    if (listed(v) && v.kept.is("true")) return open(kKeeps, kLists);
+    std::vector<std::string> premises = v.premises, tile = in_tile(v, true);
+    premises.insert(premises.end(), tile.begin(), tile.end());
+    ask(kKeeps, question(premises, fmt::format("(= {} {})", v.kept.text, keep_.text)),
+        {{"the program keeps it", v.kept.text}, {"the specification keeps it", keep_.text}}, v.span,
+        listed(v));
+  }
+
+  void visited_once() {
+    if (std::any_of(visits_.all.begin(), visits_.all.end(),
+                    [&](const Visit& v) { return listed(v); }))
+      return open(kOnce, kLists);
+    std::string sum = "0";
+    int64_t columns = 0;
+    for (const Visit& v : visits_.all) {
+      if (v.again) continue;
+      if (columns && columns != v.columns) return open(kOnce, "tiles of two widths");
+      columns = v.columns;
+      std::vector<std::string> here = v.premises;
+      here.push_back(fmt::format("(= {} (* key.block {}))", v.j0->text, v.columns));
+      const std::string in = all_of(here);
+      sum = fmt::format("(+ {} (ite {} 1 0))", sum,
+                        v.block.empty() ? in : renamed(in, v.block, "key.block"));
+    }
+    vocabulary_.constant("key.block");
+    std::vector<std::string> premises = in_tile(visits_.all[0], false);
+    premises.push_back(fmt::format("(= key.block (div j {}))", columns));
+    premises.push_back(keep_.text);
+    ask(kOnce, question(premises, fmt::format("(= {} 1)", sum)), {{"visits of it", sum}},
+        visits_.all[0].span);
+  }
+
+  void fits_an_int() {
+    std::vector<std::string> each;
+    for (const Step& s : visits_.steps)
+      each.push_back(fmt::format("(=> {1} (and (<= (- 2147483648) {0}) (<= {0} 2147483647)))",
+                                 s.term.text, all_of(s.premises)));
+    if (each.empty()) return;
+    std::vector<std::string> premises = in_tile(visits_.all[0], false);
+    premises.push_back(fmt::format("(and (<= 0 j) (< j {}))", sizes_.at("N").text));
+    ask("what maps compute of indices fits 32 bits", question(premises, all_of(each)), {},
+        visits_.all[0].span);
+  }
+
+  void open(const std::string& what, const std::string& why) {
+    report_.obligations.push_back({what, Answer::unknown, why, {}, "", {}, 0});
+  }
+
+  using Sides = std::vector<std::pair<std::string, std::string>>;  // what it is, its term
+
+  // A counterexample is asked for at small sizes first, where a run can confirm it.
+  void ask(const std::string& what, Question q, const Sides& sides, const Span& span,
+           bool of_list = false) {
+    const auto start = std::chrono::steady_clock::now();
+    Obligation o{what, Answer::unknown, "", {}, "", span, 0};
+    for (size_t n = 0; n < sides.size(); ++n) {
+      const bool count = sides[n].first == "visits of it";
+      q.declarations.push_back(
+          fmt::format("(declare-const side.{} {})", n, count ? "Int" : "Bool"));
+      q.premises.push_back(fmt::format("(= side.{} {})", n, sides[n].second));
+      q.shown.push_back(fmt::format("side.{}", n));
+    }
+    Reply reply = solver_.ask(q, kEffort);
+    if (reply.answer == Answer::refuted)
+      for (int64_t most : {300, 1200, 5000, 40000}) {
+        Question small = q;
+        for (const char* size : {"M", "N"})
+          small.premises.push_back(fmt::format("(<= {} {})", sizes_.at(size).text, most));
+        const Reply there = solver_.ask(small, kEffort);
+        if (there.answer != Answer::refuted) continue;
+        reply = there;
+        break;
+      }
+    o.answer = reply.answer;
+    o.why = reply.why;
+    if (o.answer == Answer::refuted && of_list) {
+      o.answer = Answer::unknown;
+      o.why = kLists;
+    }
+    if (o.answer == Answer::refuted) describe(o, q.shown, reply.values, sides);
+    o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    report_.obligations.push_back(std::move(o));
+  }
+
+  void describe(Obligation& o, const std::vector<std::string>& shown,
+                const std::vector<std::string>& values, const Sides& sides) const {
+    std::vector<std::string> at, said;
+    for (size_t n = 0; n < shown.size() && n < values.size(); ++n) {
+      if (shown[n].rfind("side.", 0) == 0) {
+        const auto& [name, term] = sides[std::stoul(shown[n].substr(5))];
+        said.push_back(fmt::format("{}: {}", name, values[n]));
+        continue;
+      }
+      const std::string name = shown[n].rfind("block.", 0) == 0 ? shown[n].substr(6) : shown[n];
+      o.at[name] = std::stoll(values[n]);
+      at.push_back(fmt::format("{} = {}", name, values[n]));
+    }
+    o.message =
+        fmt::format("{}{}{}", fmt::join(at, ", "), said.empty() ? "" : ": ", fmt::join(said, ", "));
+  }
+
+  const tl::Program& program_;
+  const spec::Form& form_;
+  const Solver& solver_;
+  Vocabulary vocabulary_;
+  std::map<std::string, Term> sizes_, indices_;
+  std::vector<std::string> common_, shown_;
+  Visits visits_;
+  Term keep_;
+  Report report_;
+};
+
+}  // namespace
+
+Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver) {
+  return Attention(program, form, solver).run();
+}
+
+int Report::proved() const {
+  int n = 0;
+  for (const Obligation& o : obligations) n += o.answer == Answer::proved;
+  return n;
+}
+
+const Obligation* Report::first(Answer answer) const {
+  for (const Obligation& o : obligations)
+    if (o.answer == answer) return &o;
+  return nullptr;
+}
+
+std::string print(const Report& r) {
+  if (!r.not_run.empty()) return fmt::format("indices: not proved: {}", r.not_run);
+  std::string text =
+      fmt::format("indices: {} of {} obligations proved for every size by {}, {:.1f} s", r.proved(),
+                  r.obligations.size(), r.solver, r.seconds);
+  if (const Obligation* open = r.first(Answer::unknown))
+    text += fmt::format("; open: {}: {}", open->what, open->why);
+  return text;
+}
+
+}  // namespace kw::proofs

@@ -1,0 +1,508 @@
+#include "proofs/visits.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "tl/scope/functions.h"
+#include "tl/scope/scope.h"
+#include "tl/traits.h"
+
+namespace kw::proofs {
+namespace {
+
+using tl::Expr;
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+// A name's value: a term, or a record of them.
+struct Value {
+  Term term;
+  std::map<std::string, Term> fields;
+};
+
+// Scores in registers, since the product that they came of.
+struct Tile {
+  int64_t rows = 0, columns = 0;
+  bool scores = false, used = false;
+  bool weights = false;  // its maps have taken the exponential: a 0 leaves an element out
+  Term kept = Term::truth(true);
+  std::optional<Term> i0, j0;
+};
+
+struct State {
+  std::map<std::string, Value> names;
+  std::map<std::string, Tile> tiles;
+  std::vector<std::string> premises;
+  std::string block;
+};
+
+// What an argument's elements are, and what it is to the user.
+struct Data {
+  std::string user, type;
+};
+
+class Walk {
+ public:
+  Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, bool without_softmax,
+       Vocabulary& vocabulary)
+      : program_(program),
+        sizes_(sizes),
+        without_softmax_(without_softmax),
+        vocabulary_(vocabulary) {}
+
+  Visits run() {
+    State state;
+    for (const auto& [name, term] : sizes_) state.names[name] = {term, {}};
+    for (const Stmt& s : program_.body) module(s, state);
+    const Stmt* kernel = program_.kernel();
+    if (!kernel) return open("the program has no kernel"), std::move(out_);
+    if (kernel->op == Op::warpgroups_kernel) bind_role(kernel->me(), state);
+    walk(kernel->body, state);
+    if (out_.all.empty()) open("no scores are used up");
+    return std::move(out_);
+  }
+
+ private:
+  void open(const std::string& why) {
+    if (out_.open.empty()) out_.open = why;
+  }
+
+  // ---- the module
+  void module(const Stmt& s, State& state) {
+    if (s.op == Op::param || s.op == Op::toggle)
+      for (const tl::Item& d : s.names()) state.names[d.name] = {eval(d.expr, state), {}};
+    if (s.op == Op::args)
+      for (const Stmt& a : s.body) argument(a, state);
+    if (s.op == Op::record)
+      for (const tl::Item& f : s.names()) records_[s.name()].push_back(f.name);
+    if (s.op == Op::def) defs_[s.name()] = &s;
+  }
+
+  void argument(const Stmt& s, State& state) {
+    for (const tl::Item& d : s.names()) {
+      std::string user = d.name;
+      if (user.ends_with(spec::kGiven)) user.resize(user.size() - spec::kGiven.size());
+      if (s.op == Op::arg_tensor || s.op == Op::arg_tiled) {
+        data_[d.name] = {user, s.items(tl::Hole::access)[0].type};
+      } else if (s.op == Op::arg_scratch) {
+        data_[d.name] = {d.name, "i32"};
+        out_.scratch.push_back(d.name + ".of");
+      } else if (s.op == Op::arg_f32) {
+        state.names[d.name] = {{Term::real, ""}, {}};
+      } else if ((s.op == Op::arg_size || s.op == Op::arg_i32) && !state.names.count(d.name)) {
+        state.names[d.name] = {d.expr ? eval(d.expr, state) : vocabulary_.scalar(user), {}};
+      }
+    }
+  }
+
+  // ---- expressions
+  Term eval(const ExprPtr& e, const State& state) {
+    switch (e->kind) {
+      case ExprKind::integer:
+        return Term::number(std::stoll(e->text));
+      case ExprKind::real:
+        return {Term::real, ""};
+      case ExprKind::name:
+        return named(e->text, state);
+      case ExprKind::field:
+        return field(*e, state);
+      case ExprKind::index:
+        return element(*e, state);
+      case ExprKind::call:
+        return called(*e, state).term;
+      case ExprKind::binary:
+        return step(operation(e->text, eval(e->args[0], state), eval(e->args[1], state)), e->text,
+                    state);
+      case ExprKind::unary:
+        return e->text == "not" ? negation(eval(e->args[0], state))
+                                : operation("-", Term::number(0), eval(e->args[0], state));
+      case ExprKind::where:
+        return choice(eval(e->args[0], state), eval(e->args[1], state), eval(e->args[2], state));
+    }
+    return Term::unknown("an expression");
+  }
+
+  // Notes what may need more than 32 bits.
+  Term step(Term t, const std::string& op, const State& state) {
+    if (noted_ && t.sort == Term::integer && (op == "*" || op == "+" || op == "-" || op == "<<"))
+      out_.steps.push_back({state.premises, t});
+    return t;
+  }
+
+  Term named(const std::string& name, const State& state) {
+    if (name == "true" || name == "false") return Term::truth(name == "true");
+    const auto found = state.names.find(name);
+    if (found != state.names.end()) return found->second.term;
+    return tl::find_constant(name) ? Term{Term::real, ""}
+                                   : Term::unknown(fmt::format("the name {}", name));
+  }
+
+  Term field(const Expr& e, const State& state) {
+    Value record;
+    if (e.args[0]->kind == ExprKind::name) {
+      const auto found = state.names.find(e.args[0]->text);
+      if (found != state.names.end()) record = found->second;
+    } else if (e.args[0]->kind == ExprKind::call) {
+      record = called(*e.args[0], state);
+    }
+    const auto found = record.fields.find(e.text);
+    return found != record.fields.end() ? found->second
+                                        : Term::unknown(fmt::format("the field {}", e.text));
+  }
+
+  // Of a tensor, of a vector, or of the scores themselves.
+  Term element(const Expr& e, const State& state) {
+    const std::string base = tl::base_name(std::make_shared<Expr>(e));
+    if (const auto vector = state.names.find(base); vector != state.names.end())
+      return vector->second.term;
+    const auto data = data_.find(base);
+    if (data == data_.end()) return {Term::real, ""};
+    const std::string& type = data->second.type;
+    const bool truth = type == "bool";
+    if (!truth && tl::scalar_type(type).kind != tl::Type::integer) return {Term::real, ""};
+    std::vector<Term> at;
+    for (size_t n = 1; n < e.args.size(); ++n) at.push_back(eval(e.args[n], state));
+    return vocabulary_.read(data->second.user, truth, at);
+  }
+
+  // A function of the program is what its body says of the arguments.
+  Value called(const Expr& e, const State& state) {
+    std::vector<Term> given;
+    const auto def = defs_.find(e.text);
+    if (def == defs_.end()) {
+      for (const ExprPtr& a : e.args) given.push_back(eval(a, state));
+      if (e.text == "f32") return {{Term::real, ""}, {}};
+      return {function(e.text, given), {}};
+    }
+    const Stmt& f = *def->second;
+    State inside = state;
+    for (size_t n = 0; n < e.args.size() && n < f.params().size(); ++n) {
+      const ExprPtr& a = e.args[n];
+      const auto record = a->kind == ExprKind::name ? state.names.find(a->text) : state.names.end();
+      inside.names[f.params()[n].name] =
+          record != state.names.end() ? record->second : Value{eval(a, state), {}};
+    }
+    for (const Stmt& s : f.body) {
+      if (s.op == Op::let)
+        for (const tl::Item& d : s.names()) inside.names[d.name] = {eval(d.expr, inside), {}};
+      if (s.op != Op::return_) continue;
+      const auto fields = records_.find(f.result());
+      if (fields == records_.end()) return {eval(s.values()[0].expr, inside), {}};
+      Value record;
+      for (size_t n = 0; n < fields->second.size(); ++n)
+        record.fields[fields->second[n]] = eval(s.values()[n].expr, inside);
+      return record;
+    }
+    return {Term::unknown(fmt::format("the function {}", e.text)), {}};
+  }
+
+  // ---- statements
+  void walk(const std::vector<Stmt>& body, State& state) {
+    for (const Stmt& s : body) statement(s, state);
+  }
+
+  void statement(const Stmt& s, State& state) {
+    if (tl::is_loop(s.op)) return loop(s, state);
+    if (tl::is(s.op, tl::Family::contract)) return product(s, state);
+    switch (s.op) {
+      case Op::warpgroup:  // producers: what they load is another matter
+      case Op::thread:
+        return;
+      case Op::warpgroups:
+        bind_role(s.me(), state);
+        return walk(s.body, state);
+      case Op::cluster:
+        return bind_below(s.rank(), eval(s.ctas(), state), state, out_.of_all);
+      case Op::let:
+        return let(s, state);
+      case Op::var:
+        for (const tl::Item& d : s.names()) state.names[d.name] = {vocabulary_.fresh(d.name), {}};
+        return;
+      case Op::flag:
+        for (const tl::Item& d : s.names()) flags_.insert(d.name);
+        return;
+      case Op::accumulator:
+        for (const tl::Item& d : s.names())
+          state.tiles[d.name] = {number_of(s.rows(), state), number_of(s.columns(), state)};
+        return;
+      case Op::set_rows:
+        return gather(s, s.i0(), nullptr, state);
+      case Op::set_columns:
+        return gather(s, nullptr, s.j0(), state);
+      case Op::set_diagonals:
+      case Op::set_tile:
+        return gather(s, s.i0(), s.j0(), state);
+      case Op::map:
+      case Op::map_at:
+      case Op::map_real:
+        return map(s, state);
+      case Op::row_sum:
+      case Op::to_operand:
+      case Op::store:
+      case Op::store_columns:
+        return use(s, tl::base_name(s.src()), false, state);
+      case Op::step:
+        steps_[s.name()] = &s;
+        return;
+      case Op::call:
+        return call(s, state);
+      case Op::if_:
+        return branch(s, state);
+      default:
+        return;
+    }
+  }
+
+  // Of a loop, or for every statement of the kernel.
+  void bind_below(const std::string& name, const Term& end, State& state,
+                  std::vector<std::string>& premises) {
+    const Term t = vocabulary_.fresh(name);
+    state.names[name] = {t, {}};
+    if (end.sort == Term::integer)
+      premises.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}))", t.text, end.text));
+    else
+      open(end.text);
+  }
+
+  void bind_role(const std::string& me, State& state) {
+    const Term all = named("WARPGROUPS", state);
+    bind_below(me, all, state, out_.of_all);
+  }
+
+  int64_t number_of(const ExprPtr& e, const State& state) {
+    const Term t = eval(e, state);
+    return t.sort == Term::integer && t.text.find_first_not_of("0123456789") == std::string::npos
+               ? std::stoll(t.text)
+               : 0;
+  }
+
+  // A block of the output, whichever it is: its rows, head and batch entry lie in it.
+  bool is_block(const Expr& e) const {
+    const auto def = e.kind == ExprKind::call ? defs_.find(e.text) : defs_.end();
+    if (def == defs_.end() || def->second->params().size() != 1) return false;
+    const auto fields = records_.find(def->second->result());
+    return fields != records_.end() && fields->second == std::vector<std::string>{"m", "h", "b"};
+  }
+
+  void block(const std::string& name, State& state) {
+    Value c;
+    for (const char* f : {"m", "h", "b"})
+      c.fields[f] = vocabulary_.constant(std::string("block.") + f);
+    const auto below = [&](const char* f, const std::string& size) {
+      const Term end = named(size, state);
+      if (end.sort != Term::integer) return open(end.text);
+      out_.of_all.push_back(fmt::format("(and (<= 0 block.{0}) (< block.{0} {1}))", f, end.text));
+    };
+    below("h", "H");
+    below("b", "B");
+    const Term first = operation("*", c.fields["m"], named("BM", state)), end = named("M", state);
+    if (first.sort != Term::integer || end.sort != Term::integer)
+      return open("the rows of a block");
+    out_.of_all.push_back(fmt::format("(and (<= 0 block.m) (< {} {}))", first.text, end.text));
+    state.names[name] = std::move(c);
+  }
+
+  void let(const Stmt& s, State& state) {
+    for (const tl::Item& d : s.names()) {
+      if (is_block(*d.expr))
+        block(d.name, state);
+      else if (d.expr->kind == ExprKind::call)
+        state.names[d.name] = called(*d.expr, state);
+      else
+        state.names[d.name] = {eval(d.expr, state), {}};
+    }
+  }
+
+  // The element at (i, j), wherever a vector or a tile keeps it.
+  void gather(const Stmt& s, const ExprPtr&, const ExprPtr&, State& state) {
+    State inside = with_coordinates(state);
+    noted_ = true;
+    const Term t = eval(s.value(), inside);
+    noted_ = false;
+    state.names[tl::base_name(s.target())] = {t, {}};
+  }
+
+  State with_coordinates(const State& state) {
+    State inside = state;
+    const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
+    inside.names["i"] = {i, {}};
+    inside.names["j"] = {j, {}};
+    inside.names["d"] = {operation("-", j, i), {}};
+    return inside;
+  }
+
+  static bool takes_exponential(const ExprPtr& value) {
+    bool found = false;
+    tl::rewrite(value, [&](const ExprPtr& e) {
+      found |= e->kind == ExprKind::call && e->text == "exp2";
+      return ExprPtr();
+    });
+    return found;
+  }
+
+  // Whether a map leaves an element: not where it makes it -inf, or a weight 0 by a choice.
+  Term kept(const ExprPtr& e, bool weights, const State& state) {
+    if (e->is_name("-inf")) return Term::truth(false);
+    if (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf"))
+      return Term::truth(false);
+    if (e->kind != ExprKind::where) return Term::truth(true);
+    const auto side = [&](const ExprPtr& x) {
+      const bool zero =
+          (x->kind == ExprKind::real || x->kind == ExprKind::integer) && std::stod(x->text) == 0;
+      return zero && weights ? Term::truth(false) : kept(x, weights, state);
+    };
+    const Term a = side(e->args[1]), b = side(e->args[2]);
+    if (a.is("true") && b.is("true")) return a;
+    const Term condition = eval(e->args[0], state);
+    return either(both(condition, a), both(negation(condition), b));
+  }
+
+  void map(const Stmt& s, State& state) {
+    const std::string name = tl::base_name(s.target());
+    auto tile = state.tiles.find(name);
+    if (tile == state.tiles.end() || !tile->second.scores) return;
+    const State inside = with_coordinates(state);
+    noted_ = true;
+    Tile& of = tile->second;
+    of.weights |= without_softmax_ || takes_exponential(s.value());
+    const Term k = kept(s.value(), of.weights, inside);
+    noted_ = false;
+    tile->second.kept = both(tile->second.kept, k);
+    if (s.op == Op::map) return;
+    const Term i0 = eval(s.i0(), state), j0 = eval(s.j0(), state);
+    const auto same = [&](const std::optional<Term>& was, const Term& now) {
+      if (was && was->text != now.text) open("two maps of one tile begin at different elements");
+    };
+    same(tile->second.i0, i0);
+    same(tile->second.j0, j0);
+    tile->second.i0 = i0;
+    tile->second.j0 = j0;
+  }
+
+  // A product of queries and keys begins a tile of scores; what adds to an accumulator uses
+  // weights.
+  void product(const Stmt& s, State& state) {
+    const auto tile = state.tiles.find(tl::base_name(s.acc()));
+    if (tile == state.tiles.end()) return;
+    const bool adds = tl::adds_product(s.op), transposed = tl::traits(s.op).transposed;
+    if (adds && !transposed) return;
+    Tile& t = tile->second;
+    if (adds && t.scores && !t.used) return;  // a further part of the same scores
+    t.scores = true;
+    t.used = false;
+    t.weights = false;
+    t.kept = Term::truth(true);
+    t.i0.reset();
+    t.j0.reset();
+  }
+
+  void use(const Stmt& s, const std::string& name, bool again, State& state) {
+    const auto found = state.tiles.find(name);
+    if (found == state.tiles.end() || !found->second.scores || found->second.used) return;
+    Tile& t = found->second;
+    t.used = true;
+    if (t.kept.sort == Term::open) open(t.kept.text);
+    out_.all.push_back({state.premises, state.block, t.i0, t.j0, t.rows, t.columns, t.kept,
+                        again || under_flag_, s.span});
+  }
+
+  void call(const Stmt& s, State& state) {
+    const auto step = steps_.find(s.name());
+    if (step == steps_.end()) return open(fmt::format("the step {}", s.name()));
+    State inside = state;
+    const auto& params = step->second->params();
+    for (size_t n = 0; n < params.size() && n < s.arguments().size(); ++n)
+      inside.names[params[n].name] = {eval(s.arguments()[n].expr, state), {}};
+    walk(step->second->body, inside);
+    state.tiles = std::move(inside.tiles);
+  }
+
+  bool on_flag(const ExprPtr& e) const {
+    for (const std::string& f : flags_)
+      if (tl::mentions(e, f)) return true;
+    return false;
+  }
+
+  void branch(const Stmt& s, State& state) {
+    if (on_flag(s.condition())) {
+      State inside = state;
+      const bool outer = under_flag_;
+      under_flag_ = true;
+      if (possible(s.condition(), state)) walk(s.body, inside);
+      under_flag_ = outer;
+      return;
+    }
+    const Term condition = eval(s.condition(), state);
+    if (condition.is("false")) return;
+    if (condition.is("true")) return walk(s.body, state);
+    if (condition.sort != Term::boolean) return open(condition.text);
+    State inside = state;
+    inside.premises.push_back(condition.text);
+    walk(s.body, inside);
+    for (auto& [name, tile] : state.tiles) {
+      const auto then = inside.tiles.find(name);
+      if (then == inside.tiles.end()) continue;
+      tile.kept = choice(condition, then->second.kept, tile.kept);
+      if (then->second.used != tile.used) open("scores that are used in one branch");
+      if (!tile.i0) tile.i0 = then->second.i0;
+      if (!tile.j0) tile.j0 = then->second.j0;
+    }
+  }
+
+  // Not where the rest of a conjunction, without its flags, is false.
+  bool possible(const ExprPtr& e, const State& state) {
+    if (e->kind == ExprKind::binary && e->text == "and")
+      return possible(e->args[0], state) && possible(e->args[1], state);
+    return on_flag(e) || !eval(e, state).is("false");
+  }
+
+  void loop(const Stmt& s, State& state) {
+    State inside = state;
+    if (tl::is(s.op, tl::Family::tiles)) {
+      for (const tl::Hole hole : {tl::Hole::use, tl::Hole::index})
+        if (s.has(hole)) {
+          const std::string& name = s.items(hole)[0].name;
+          inside.names[name] = {vocabulary_.fresh(name), {}};
+        }
+      return walk(s.body, inside);
+    }
+    const std::string& name = s.items(tl::Hole::index)[0].name;
+    if (s.op == Op::range) {
+      bind_below(name, eval(s.end(), state), inside, inside.premises);
+      return walk(s.body, inside);
+    }
+    const Term n = vocabulary_.fresh(name), begin = eval(s.begin(), state),
+               end = eval(s.end(), state);
+    if (begin.sort != Term::integer || end.sort != Term::integer)
+      return open(begin.sort == Term::integer ? end.text : begin.text);
+    inside.names[name] = {n, {}};
+    inside.premises.push_back(
+        fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
+    inside.block = n.text;
+    walk(s.body, inside);
+    state.tiles = std::move(inside.tiles);
+  }
+
+  const tl::Program& program_;
+  const std::map<std::string, Term>& sizes_;
+  const bool without_softmax_;
+  Vocabulary& vocabulary_;
+  Visits out_;
+  std::map<std::string, std::vector<std::string>> records_;
+  std::map<std::string, const Stmt*> defs_, steps_;
+  std::map<std::string, Data> data_;
+  std::set<std::string> flags_;
+  bool under_flag_ = false, noted_ = false;
+};
+
+}  // namespace
+
+Visits visits_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
+                 bool without_softmax, Vocabulary& vocabulary) {
+  return Walk(program, sizes, without_softmax, vocabulary).run();
+}
+
+}  // namespace kw::proofs

@@ -1,0 +1,47 @@
+// Where a program multiplies weights with values, for blocks of any number: its *visits*.
+//
+// A kernel's consumer is walked once, with a symbol for each number that a launch decides: the
+// block of the output, the warpgroup, the key block n of each loop within its bounds. What comes
+// out is, for each place where a tile of scores is used up, which keys it is of, under which
+// conditions it is reached, and which of its elements the maps have kept.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proofs/terms.h"
+#include "tl/program.h"
+
+namespace kw::proofs {
+
+struct Visit {
+  std::vector<std::string> premises;  // it is reached under these
+  std::string block;                  // the loop's symbol for its key block; "" outside of loops
+  std::optional<Term> i0, j0;         // of the tile's first element; none where no map says so
+  int64_t rows = 0, columns = 0;
+  Term kept;           // of its element at row i and key j
+  bool again = false;  // done under a flag, in the place of another visit
+  Span span;           // the statement that uses it up
+};
+
+// An integer that a map computes on its way, at i and j.
+struct Step {
+  std::vector<std::string> premises;
+  Term term;
+};
+
+// What a program says of its key blocks.
+struct Visits {
+  std::vector<Visit> all;
+  std::vector<Step> steps;
+  std::vector<std::string> scratch;  // functions of what a pass before the kernel writes
+  std::vector<std::string> of_all;   // premises of the kernel: the block lies in the output
+  std::string open;                  // why the walk is no picture of the program; "" where it is
+};
+
+// `sizes` gives terms for the letters of the program (B, H, G, M, N, D); "i" and "j" are the
+// element's. Without a softmax, scores are weights from the first map on.
+Visits visits_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
+                 bool without_softmax, Vocabulary& vocabulary);
+
+}  // namespace kw::proofs

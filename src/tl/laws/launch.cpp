@@ -1,0 +1,101 @@
+// What depends on a launch: its sizes, which block of the output, counters, data.
+//
+// One run of a program shows what it does for the sizes at hand. It stands for other sizes only as far as
+// these numbers decide nothing but where tiles lie, what maps compute and how often loops turn. So under a
+// condition on one of them stand no wait, no arrival, no product and no call of more than copies: a kernel
+// that leaves out `wait k_full[t]` for block 37 alone is right in every run that ends before it.
+#include <algorithm>
+
+#include "tl/laws/laws_check.h"
+
+namespace kw::tl {
+namespace {
+
+// A name that is the same in every launch and for every block: of constants, roles, flags, and the
+// bools of steps, which call.C2 holds to that.
+bool is_of_the_text(const Symbol& s, const Scope& scope) {
+  if (s.category == Category::param || s.category == Category::toggle) return true;
+  if (s.category != Category::local || !s.stmt) return false;
+  switch (s.stmt->op) {
+    case Op::flag:
+    case Op::warpgroups:
+    case Op::warpgroups_kernel:
+    case Op::cluster:
+      return true;
+    case Op::step:
+      return s.type.kind == Type::boolean;
+    case Op::range:
+      return !depends_on_launch(s.stmt->end(), scope);
+    case Op::let:
+      return s.value && !depends_on_launch(s.value, scope);
+    default:
+      return false;
+  }
+}
+
+// What may be left out for some blocks and not for others: copies that nobody will wait for, values, and
+// what is computed element by element.
+bool may_be_left_out(const Stmt& s, const Scope& scope) {
+  if (s.op == Op::call) {
+    const Symbol* step = scope.find(s.name());
+    return step && step->stmt && step->stmt->op == Op::step &&
+           std::all_of(step->stmt->body.begin(), step->stmt->body.end(),
+                       [&](const Stmt& inner) { return may_be_left_out(inner, scope); });
+  }
+  if (s.op == Op::if_)
+    return std::all_of(s.body.begin(), s.body.end(),
+                       [&](const Stmt& inner) { return may_be_left_out(inner, scope); });
+  return s.op == Op::let || is(s.op, Family::copy_in) || is(s.op, Family::map) ||
+         is(s.op, Family::gather) || is(s.op, Family::registers);
+}
+
+}  // namespace
+
+bool depends_on_launch(const ExprPtr& e, const Scope& scope) {
+  switch (e->kind) {
+    case ExprKind::integer:
+    case ExprKind::real:
+      return false;
+    case ExprKind::name: {
+      const Symbol* s = scope.find(e->text);
+      return s ? !is_of_the_text(*s, scope) : !find_constant(e->text) && e->text != "true" &&
+                                                  e->text != "false";
+    }
+    case ExprKind::index:
+    case ExprKind::field:
+      return true;
+    case ExprKind::call:
+      if (!find_function(e->text) || e->text == "block_index") return true;
+      break;
+    default:
+      break;
+  }
+  return std::any_of(e->args.begin(), e->args.end(),
+                     [&](const ExprPtr& a) { return depends_on_launch(a, scope); });
+}
+
+void branch_leaves_nothing_out(Check& c) {
+  const ExprPtr& condition = c.stmt.condition();
+  if (!c.warpgroups_block() && !c.inside(Op::warpgroup)) return;
+  if (!depends_on_launch(condition, c.scope)) return;
+  for (const Stmt& s : c.stmt.body) {
+    if (may_be_left_out(s, c.scope)) continue;
+    c.broken("C2", s.span,
+             fmt::format("`{}` is left out where `{}` does not hold, which differs from launch to "
+                         "launch or from block to block",
+                         print_head(s), print(condition)))
+        .notes.push_back({"the condition is here", c.stmt.span});
+  }
+}
+
+void steps_are_told_nothing_of_the_launch(Check& c, const std::vector<Item>& params) {
+  const std::vector<Item>& given = c.stmt.arguments();
+  for (size_t n = 0; n < given.size() && n < params.size(); ++n)
+    if (params[n].type == "bool" && depends_on_launch(given[n].expr, c.scope))
+      c.broken("C2", given[n].expr->span,
+               fmt::format("`{}` is given `{}`, which differs from launch to launch or from block "
+                           "to block",
+                           params[n].name, print(given[n].expr)));
+}
+
+}  // namespace kw::tl

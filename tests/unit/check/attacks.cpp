@@ -1,0 +1,145 @@
+// Programs that somebody wrote to pass the check (tests/attacks/FAMILY/NAME.edit): each is an edit
+// of what the rules make of a form, and ends as the file says, by the same check that everybody
+// runs but for its number of cases.
+//
+//   expect: law if.C2            it breaks the law
+//   expect: refuted              a case shows it
+//   expect: open check.indices   undecided, with that code: no case that could run shows it
+//
+// And what they edit holds.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "check/check.h"
+#include "hand_captures.h"
+#include "in_clone.h"
+#include "support/edits.h"
+#include "tl/laws/laws.h"
+#include "transfer_form.h"
+
+namespace kw {
+namespace {
+
+namespace fs = std::filesystem;
+
+check::Options options() {
+  check::Options o;
+  o.cases = 6;
+  o.exact_cases = 1;
+  o.further_scores = 8'000'000;
+  o.self_check_step = 0;
+  o.shrink = o.schedules = false;
+  return o;
+}
+
+fs::path folder() { return in_clone("/tests/attacks"); }
+
+Edit edit_of(const std::string& name) {
+  Diagnostics d;
+  const auto edit = read_edit((folder() / (name + ".edit")).string(), d);
+  EXPECT_TRUE(edit) << render(d);
+  return edit.value_or(Edit{});
+}
+
+// The lines of the form, as tests/unit/transfer_form.h reads them.
+std::string form_lines(const Edit& edit) {
+  std::string lines;
+  for (const char* word : {"argument", "queries", "score", "keep"})
+    if (edit.head.count(word)) lines += fmt::format("{} {}\n", word, edit.head.at(word));
+  return lines;
+}
+
+// Of two key heads and eight query heads, or of as many as it says.
+spec::Form form_of(const Edit& edit) {
+  spec::Form form = transfer::form_of(form_lines(edit));
+  const int64_t heads = edit.head.count("heads") ? std::stoll(edit.head.at("heads")) : 8;
+  form.H.constant = heads;
+  form.G.constant = heads / 4;
+  for (spec::Argument& a : form.arguments) {
+    if (a.name == "q") a.dims = {form.B, form.H, form.M, form.D};
+    if (a.name == "k" || a.name == "v") a.dims = {form.B, form.G, form.N, form.D};
+    for (spec::Size& size : a.dims)
+      if (a.name == "slopes") size.constant = heads;
+  }
+  return form;
+}
+
+std::string target_of(const Edit& edit) {
+  return edit.head.count("target") ? edit.head.at("target") : "sm_90a";
+}
+
+std::optional<tl::Program> right_program(const spec::Form& form, const std::string& target) {
+  Diagnostics d;
+  const auto [kernel, machine] = transfer::start_of(form, target);
+  auto result = transfer::transfer(kernel, form, machine, d);
+  EXPECT_TRUE(result) << render(d);
+  if (!result) return std::nullopt;
+  return tl::parse(make_source("right.tl", tl::print(result->program)), d);
+}
+
+std::string end_of(const check::Report& r) {
+  const std::string code = r.diagnostics.all().empty() ? "" : r.diagnostics.all()[0].code;
+  switch (r.verdict) {
+    case check::Verdict::holds:
+      return "holds";
+    case check::Verdict::refuted:
+      return "refuted";
+    case check::Verdict::inconclusive:
+      return "open " + code;
+    case check::Verdict::invalid:
+      return "law " + code;
+  }
+  return "";
+}
+
+class Attacks : public testing::TestWithParam<std::string> {};
+
+TEST_P(Attacks, end_as_they_should) {
+  const Edit edit = edit_of(GetParam());
+  const spec::Form form = form_of(edit);
+  const auto right = right_program(form, target_of(edit));
+  ASSERT_TRUE(right);
+  Diagnostics d;
+  const auto text = apply_edit(edit, tl::print(*right), d);
+  ASSERT_TRUE(text) << render(d) << tl::print(*right);
+  const auto wrong = tl::parse(make_source("wrong.tl", *text), d);
+  ASSERT_TRUE(wrong) << render(d);
+  const check::Report r = check::check(*wrong, test::capture_of(form), options());
+  EXPECT_EQ(end_of(r), edit.head.at("expect")) << edit.about << "\n" << check::print(r);
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(folder()))
+    if (entry.path().extension() == ".edit")
+      out.push_back(fs::relative(entry.path(), folder()).replace_extension().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Attacks, testing::ValuesIn(names()), test_name);
+
+TEST(Attacked, programs_hold_as_they_were) {
+  std::map<std::string, std::string> seen;  // target and form
+  for (const std::string& name : names()) {
+    const Edit edit = edit_of(name);
+    if (!seen.emplace(target_of(edit) + form_lines(edit), name).second) continue;
+    const spec::Form form = form_of(edit);
+    const auto right = right_program(form, target_of(edit));
+    ASSERT_TRUE(right);
+    const check::Report r = check::check(*right, test::capture_of(form), options());
+    EXPECT_EQ(end_of(r), "holds") << name << "\n" << check::print(r);
+  }
+}
+
+}  // namespace
+}  // namespace kw

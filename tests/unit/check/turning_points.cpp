@@ -1,0 +1,125 @@
+// What no case of a few hundred rows and keys shows: numbers beyond them, many heads, equal reals.
+#include "check/turning_points.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "check/equalities.h"
+#include "edited_program.h"
+#include "hand_captures.h"
+
+namespace kw {
+namespace {
+
+using check::Verdict;
+
+check::Options few() {
+  check::Options o;
+  o.cases = 3;
+  o.exact = o.schedules = o.shrink = o.proofs = false;
+  o.self_check_step = 0;
+  return o;
+}
+
+spec::Form with_window(int64_t window) {
+  spec::Form form = test::form_of("causal");
+  form.terms[0].keep = spec::binary(
+      "and", form.terms[0].keep,
+      spec::binary("<", spec::binary("-", test::at("i"), spec::integer(window)), test::at("j")));
+  return form;
+}
+
+// The text with another in its place, which stands there once.
+tl::Program edited(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << text;
+  return *test::parsed("edited", text.replace(at, from.size(), to));
+}
+
+TEST(TurningPoints, are_the_numbers_of_specification_and_program_that_cases_do_not_reach) {
+  const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
+  EXPECT_EQ(check::turning_points(causal, test::form_of("causal")), std::vector<int64_t>{});
+  EXPECT_EQ(check::turning_points(causal, with_window(1024)), std::vector<int64_t>{1024});
+  EXPECT_EQ(check::turning_points(causal, with_window(100)), std::vector<int64_t>{});
+  const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
+                                 "let g = where(c.m == 37, 0, c.h // (H // G))");
+  const std::vector<int64_t> points = check::turning_points(odd, test::form_of("causal"));
+  EXPECT_TRUE(std::count(points.begin(), points.end(), 37 * 128)) << "a block's number";
+}
+
+TEST(TurningPoints, have_cases_on_both_sides_in_rows_and_in_keys) {
+  const spec::Capture capture = test::capture_of(with_window(1024));
+  const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
+  std::vector<int64_t> unreached;
+  std::set<int64_t> rows, keys;
+  bool both = false;
+  for (const check::Case& c : check::cases_beyond(causal, capture, few(), unreached)) {
+    rows.insert(c.sizes.at("M"));
+    keys.insert(c.sizes.at("N"));
+    both |= c.sizes.at("M") > 1024 && c.sizes.at("N") > 1024;
+  }
+  for (int64_t size : {1023, 1024, 1025}) EXPECT_TRUE(rows.count(size) && keys.count(size)) << size;
+  EXPECT_TRUE(both);
+  EXPECT_EQ(unreached, std::vector<int64_t>{});
+}
+
+TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
+  const spec::Capture capture = test::capture_of(with_window(20000));
+  const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
+  std::vector<int64_t> unreached;
+  check::cases_beyond(causal, capture, few(), unreached);
+  EXPECT_EQ(unreached, std::vector<int64_t>{20000});
+  check::Report report;
+  report.verdict = Verdict::holds;
+  report.unreached = unreached;
+  report.schedules.emplace();
+  report.schedules->closed = report.schedules->bounded = true;
+  EXPECT_EQ(check::headline(report), "holds for the sizes that ran");
+  EXPECT_NE(check::print(report).find("no case has more rows and keys than 20000"),
+            std::string::npos);
+}
+
+TEST(Check, refutes_a_program_without_the_window_of_1024_that_the_function_has) {
+  const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
+  const check::Report r = check::check(causal, test::capture_of(with_window(1024)), few());
+  EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
+}
+
+TEST(Check, looks_at_all_heads_at_more_rows_than_a_tile) {
+  const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
+                                 "let g = where(H > 3 and M > 256, 0, c.h // (H // G))");
+  const check::Report r = check::check(odd, test::capture_of(test::form_of("causal")), few());
+  EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
+}
+
+TEST(Check, looks_at_many_batch_entries) {
+  const tl::Program odd = edited(test::text_of("causal"), "tma_load_multicast v[c.b,",
+                                 "tma_load_multicast v[where(c.b >= 40, 0, c.b),");
+  const check::Report r = check::check(odd, test::capture_of(test::form_of("causal")), few());
+  EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
+}
+
+TEST(Equalities, of_reals_that_the_specification_has_not_decide_nothing) {
+  const std::string step = "raised = online_max m, factor, s, slack, scale";
+  const tl::Program odd =
+      edited(test::text_of("causal"), step,
+             "raised = online_max m, factor, s, slack, scale\n" + std::string(16, ' ') +
+                 "    map s[i, j] = where(s[i, j] == 0.0, -inf, s[i, j])");
+  const check::Report r = check::check(odd, test::capture_of(test::form_of("causal")), few());
+  EXPECT_EQ(r.verdict, Verdict::inconclusive);
+  ASSERT_FALSE(r.diagnostics.all().empty());
+  EXPECT_EQ(r.diagnostics.all()[0].code, "check.equality");
+  EXPECT_NE(r.diagnostics.all()[0].message.find("`s[i, j] == 0.0`"), std::string::npos);
+}
+
+TEST(Equalities, that_mean_a_row_without_a_key_are_known) {
+  Diagnostics d;
+  for (const char* name : {"causal", "full", "prefix_lm"})
+    EXPECT_TRUE(check::equalities_are_seen(*test::parsed(name, test::text_of(name)),
+                                           test::form_of(name), d))
+        << render(d);
+}
+
+}  // namespace
+}  // namespace kw

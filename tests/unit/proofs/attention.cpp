@@ -1,0 +1,173 @@
+// The obligations of attention: right programs are proved, and a wrong token is found at its place.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "in_clone.h"
+#include "proofs/proofs.h"
+#include "transfer_form.h"
+
+namespace kw::proofs {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Solver& solver() {
+  static Solver one;
+  static const bool found = one.load(Solver::candidates());
+  EXPECT_TRUE(found) << one.why();
+  return one;
+}
+
+struct Made {
+  spec::Form form;
+  std::string text;
+};
+
+// What the rules make of a form's lines.
+Made made_of(const std::string& lines, const std::string& target = "sm_90a") {
+  Made made{transfer::form_of(lines), ""};
+  Diagnostics d;
+  const auto [kernel, machine] = transfer::start_of(made.form, target);
+  const auto result = transfer::transfer(kernel, made.form, machine, d);
+  EXPECT_TRUE(result) << render(d);
+  if (result) made.text = tl::print(result->program);
+  return made;
+}
+
+Report proved(const Made& made) {
+  Diagnostics d;
+  const auto program = tl::parse(make_source("program.tl", made.text), d);
+  EXPECT_TRUE(program) << render(d);
+  return prove_attention(*program, made.form, solver());
+}
+
+// The same program with one text in another's place, once or everywhere.
+Made with(Made made, const std::string& from, const std::string& to) {
+  EXPECT_NE(made.text.find(from), std::string::npos) << from << " in\n" << made.text;
+  for (size_t at = made.text.find(from); at != std::string::npos;
+       at = made.text.find(from, at + to.size()))
+    made.text.replace(at, from.size(), to);
+  return made;
+}
+
+void expect_proved(const Made& made) {
+  const Report r = proved(made);
+  EXPECT_EQ(r.proved(), int(r.obligations.size())) << print(r);
+  for (const Obligation& o : r.obligations)
+    EXPECT_EQ(o.answer, Answer::proved) << o.what << ": " << o.message << o.why;
+}
+
+std::string refuted(const Made& made) {
+  const Report r = proved(made);
+  const Obligation* o = r.first(Answer::refuted);
+  return o ? o->what + ": " + o->message : "(nothing is refuted) " + print(r);
+}
+
+const char* const kCausal = "score s * 0.125\nkeep j <= i\n";
+const char* const kWindow = "score s * 0.125\nkeep j <= i and i - 1024 < j\n";
+const char* const kPrefix = "argument prefix i32[B]\nscore s\nkeep j <= i or j < prefix[b]\n";
+
+TEST(Indices, of_programs_that_the_rules_made_are_proved) {
+  for (const char* target : {"sm_90a", "sm_80"})
+    for (const char* form : {"score s\n", kCausal, kWindow, kPrefix,
+                             "argument document i32[B, N]\nscore s\n"
+                             "keep document[b, i] == document[b, j]\nqueries N\n"}) {
+      SCOPED_TRACE(std::string(target) + "\n" + form);
+      if (std::string(form).find("document") == std::string::npos)
+        expect_proved(made_of(form, target));
+    }
+}
+
+TEST(Indices, of_a_mask_that_is_wrong_from_one_size_on_are_refuted_there) {
+  const std::string said =
+      refuted(with(made_of(kCausal), "where(j < min(N, i + 1), s[i, j], -inf)",
+                   "where(j < min(N, i + where(N > 4096, 2, 1)), s[i, j], -inf)"));
+  EXPECT_NE(said.find("the program keeps it: true, the specification keeps it: false"),
+            std::string::npos)
+      << said;
+}
+
+TEST(Indices, of_a_window_that_is_left_out_are_refuted) {
+  EXPECT_EQ(
+      refuted(with(made_of(kWindow), "i - 1023 <= j and ", "")).rfind("what this visit keeps", 0),
+      0u);
+  EXPECT_EQ(refuted(with(made_of(kWindow), "i - 1023 <= j", "i - 999 <= j")).rfind("what this", 0),
+            0u);
+}
+
+TEST(Indices, of_a_block_that_is_skipped_are_refuted) {
+  const Made made = with(made_of(kCausal), "return ceil_div(min(N, i0 + rows), BN),",
+                         "return ceil_div(min(min(N, 4736), i0 + rows), BN),");
+  EXPECT_EQ(refuted(made).rfind("each key block of which a row keeps something is visited once", 0),
+            0u)
+      << refuted(made);
+}
+
+TEST(Indices, of_a_block_that_is_called_whole_too_early_are_refuted) {
+  const Made made = with(made_of(kCausal, "sm_80"), "min(N, i0 + 1) // BN",
+                         "min(N, i0 + 1 + i0 // 4800 * BN) // BN");
+  EXPECT_EQ(refuted(made).rfind("what this visit keeps", 0), 0u) << refuted(made);
+}
+
+TEST(Indices, of_data_are_any_integers) {
+  EXPECT_EQ(refuted(with(made_of(kPrefix), "where(j < min(N, max(i + 1, kept))",
+                         "where(j < min(N, max(i + 1, kept % 32768))"))
+                .rfind("what this visit keeps", 0),
+            0u);
+  EXPECT_EQ(refuted(with(made_of(kPrefix), "let kept = prefix[c.b]", "let kept = prefix[c.b % 4]"))
+                .rfind("what this", 0),
+            0u);
+}
+
+TEST(Indices, that_need_more_than_32_bits_are_refuted) {
+  const std::string said = refuted(with(made_of(kCausal), "where(j < min(N, i + 1), s[i, j], -inf)",
+                                        "where(j * 65536 < min(N, i + 1) * 65536, s[i, j], -inf)"));
+  EXPECT_EQ(said.rfind("what maps compute of indices fits 32 bits", 0), 0u) << said;
+}
+
+// Whatever the rules' own tests make: nothing of it is refuted, but that a product of coordinates
+// of a form needs more than 32 bits.
+TEST(Indices, of_no_program_of_the_rules_cases_are_refuted) {
+  int all = 0, closed = 0;
+  std::map<std::string, int> why;
+  for (const auto& entry : fs::recursive_directory_iterator(in_clone("/tests/transfer"))) {
+    if (entry.path().extension() != ".case") continue;
+    std::string lines = read_source(entry.path().string())->text, target = "sm_90a";
+    lines.resize(lines.find("---\n"));
+    if (lines.rfind("target ", 0) == 0) {
+      target = lines.substr(7, lines.find('\n') - 7);
+      lines.erase(0, lines.find('\n') + 1);
+    }
+    const spec::Form form = transfer::form_of(lines);
+    if (form.terms.size() != 1 || form.terms[0].finite_mask) continue;
+    Diagnostics d;
+    const auto [kernel, machine] = transfer::start_of(form, target);
+    const auto result = transfer::transfer(kernel, form, machine, d);
+    const auto packs = [](const transfer::AppliedRule& rule) { return rule.name == "pack"; };
+    if (!result || std::any_of(result->rules.begin(), result->rules.end(), packs)) continue;
+    const Report r = prove_attention(result->program, form, solver());
+    ++all;
+    closed += r.proved() == int(r.obligations.size());
+    for (const Obligation& o : r.obligations) {
+      if (entry.path().filename() == "unbounded_product.case" &&
+          o.what == "what maps compute of indices fits 32 bits") {
+        EXPECT_EQ(o.answer, Answer::refuted);
+        continue;
+      }
+      EXPECT_NE(o.answer, Answer::refuted) << entry.path() << "\n"
+                                           << o.what << ": " << o.message << "\n"
+                                           << tl::print(result->program);
+      if (o.answer == Answer::unknown) ++why[o.what + ": " + o.why];
+    }
+  }
+  std::string open;
+  for (const auto& [reason, times] : why) open += fmt::format("  {:3} {}\n", times, reason);
+  fmt::print("{} of {} programs proved\n{}", closed, all, open);
+  EXPECT_GT(closed, 0);
+}
+
+}  // namespace
+}  // namespace kw::proofs
