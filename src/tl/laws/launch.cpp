@@ -1,9 +1,10 @@
 // What depends on a launch: its sizes, which block of the output, counters, data.
 //
-// One run of a program shows what it does for the sizes at hand. It stands for other sizes only as far as
-// these numbers decide nothing but where tiles lie, what maps compute and how often loops turn. So under a
-// condition on one of them stand no wait, no arrival, no product and no call of more than copies: a kernel
-// that leaves out `wait k_full[t]` for block 37 alone is right in every run that ends before it.
+// One run of a program shows what it does for the sizes at hand. It stands for other sizes only as
+// far as these numbers decide nothing but where tiles lie, what maps compute and how often loops
+// turn. So under a condition on one of them stand no wait, no arrival, no product and no call of
+// more than copies: a kernel that leaves out `wait k_full[t]` for block 37 alone is right in every
+// run that ends before it.
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
@@ -33,8 +34,8 @@ bool is_of_the_text(const Symbol& s, const Scope& scope) {
   }
 }
 
-// What may be left out for some blocks and not for others: copies that nobody will wait for, values, and
-// what is computed element by element.
+// What may be left out for some blocks and not for others: copies that nobody will wait for,
+// values, and what is computed element by element.
 bool may_be_left_out(const Stmt& s, const Scope& scope) {
   if (s.op == Op::call) {
     const Symbol* step = scope.find(s.name());
@@ -42,11 +43,12 @@ bool may_be_left_out(const Stmt& s, const Scope& scope) {
            std::all_of(step->stmt->body.begin(), step->stmt->body.end(),
                        [&](const Stmt& inner) { return may_be_left_out(inner, scope); });
   }
-  if (s.op == Op::if_)
+  if (s.op == Op::if_ || s.op == Op::thread)
     return std::all_of(s.body.begin(), s.body.end(),
                        [&](const Stmt& inner) { return may_be_left_out(inner, scope); });
-  return s.op == Op::let || is(s.op, Family::copy_in) || is(s.op, Family::map) ||
-         is(s.op, Family::gather) || is(s.op, Family::registers);
+  const bool copy = is(s.op, Family::copy_in) && !s.has(Hole::barrier);  // nobody is told of it
+  return s.op == Op::let || copy || is(s.op, Family::map) || is(s.op, Family::gather) ||
+         is(s.op, Family::registers);
 }
 
 }  // namespace
@@ -58,8 +60,8 @@ bool depends_on_launch(const ExprPtr& e, const Scope& scope) {
       return false;
     case ExprKind::name: {
       const Symbol* s = scope.find(e->text);
-      return s ? !is_of_the_text(*s, scope) : !find_constant(e->text) && e->text != "true" &&
-                                                  e->text != "false";
+      return s ? !is_of_the_text(*s, scope)
+               : !find_constant(e->text) && e->text != "true" && e->text != "false";
     }
     case ExprKind::index:
     case ExprKind::field:
