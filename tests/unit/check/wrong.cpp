@@ -18,6 +18,7 @@ check::Options quick() {
   o.cases = 14;
   o.laws = false;  // what running finds; the laws are asked apart
   o.self_check_step = 0;
+  o.further_scores = 0;  // turning_points.cpp
   o.shrink = false;
   o.exact = false;      // exact.cpp
   o.schedules = false;  // tests/unit/schedules/schedules.cpp
