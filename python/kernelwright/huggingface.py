@@ -123,16 +123,19 @@ def attention_of(causal, window, softcap):
     window: keys that a query sees, in tokens, counted back from its own place; or None.
     softcap: scores become softcap * tanh(score / softcap); or None.
 
-    Gives attention(q, k, v, scale, valid, document, sinks): q [B, H, M, D], k and v [B, G, N, D]; scale
-    a float; valid [B, N] bool or None; document [B, N] int32 or None; sinks [H] or None. It gives
-    [B, M, H, D]. The last query is at the last key's place."""
+    Gives attention(q, k, v, scale, valid, document, sinks, bias): q [B, H, M, D], k and v [B, G, N, D];
+    scale a float; valid [B, N] bool or None; document [B, N] int32 or None; sinks [H] or None; bias
+    [B, H, M, N] or None, added to the scaled scores. It gives [B, M, H, D]. The last query is at the last
+    key's place."""
 
-    def attention(q, k, v, scale, valid, document, sinks):
+    def attention(q, k, v, scale, valid, document, sinks, bias):
         groups = q.shape[1] // k.shape[1]
         k, v = (x.repeat_interleave(groups, dim=1) for x in (k, v))
         scores = q @ k.mT * scale
         if softcap is not None:
             scores = softcap * torch.tanh(scores / softcap)
+        if bias is not None:
+            scores = scores + bias
         i = torch.arange(q.shape[2], device=q.device)[:, None] + (k.shape[2] - q.shape[2])
         j = torch.arange(k.shape[2], device=q.device)
         if causal:
@@ -157,36 +160,83 @@ def attention_of(causal, window, softcap):
 _compiled = {}
 
 
+# What models pass on besides, and why a layer's answer cannot depend on it here. Whatever is not among
+# these, and is not None or False, is refused: a keyword that is swallowed is a wrong answer that nobody sees.
+_WITHOUT_EFFECT = {
+    "output_attentions": "no weights are given back: a caller that asks for them gets None",
+    "output_hidden_states": "of the model, not of a layer",
+    "return_dict": "of the model, not of a layer",
+    "use_cache": "keys and values come with the cache's",
+    "cache_position": "the Mask was made of it",
+    "position_ids": "queries and keys are rotated before, and the Mask was made of them",
+    "past_key_values": "keys and values come with the cache's",
+    "num_items_in_batch": "of the loss",
+    "labels": "of the loss",
+    "logits_to_keep": "of the model's head",
+    "deterministic": "of FlashAttention's gradients; ours never adds in another order",
+}
+
+
+def _no_other(keywords):
+    for name, value in keywords.items():
+        if value is None or value is False or name in _WITHOUT_EFFECT:
+            continue
+        raise ArgumentError("attention", name, f"is given, a {type(value).__name__}",
+                            "be None: what it means to this model's attention is not known here",
+                            hint='load this model with attn_implementation="sdpa"')
+
+
+def _mask_of(module, attention_mask, is_causal, sliding_window):
+    """The Mask of a layer. What a model says of it beside a Mask, the Mask says already."""
+    if attention_mask is not None:
+        return attention_mask
+    causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
+    return Mask(causal=bool(causal), window=sliding_window)
+
+
 def attention_forward(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
-                      softcap=None, s_aux=None, _options=None, **_):
+                      softcap=None, s_aux=None, sinks=None, position_bias=None, is_causal=None,
+                      sliding_window=None, _options=None, **others):
     """A layer's attention, of transformers' AttentionInterface with its argument names.
 
-    module: the layer; its is_causal counts where no mask is given.
+    module: the layer; its is_causal counts where neither a mask nor is_causal is given.
     query: [B, H, M, D], any strides.
     key, value: [B, G, N, D], any strides.
     attention_mask: the Mask of this forward pass, or None.
     scaling: of the scores; D**-0.5 by default.
     dropout: 0.
     softcap: of the scores, or None.
-    s_aux: the sinks, [H], or None.
+    s_aux, sinks: two names of the sinks, [H], or None.
+    position_bias: [1 or B, H, M, N], added to the scaled scores (T5's), or None.
+    is_causal, sliding_window: what counts where no mask is given; or None.
 
-    Returns ([B, M, H, D], None). Raises ArgumentError for dropout and for a mask of the caller's own,
+    Returns ([B, M, H, D], None). Raises ArgumentError for dropout, for a mask of the caller's own and,
+    by its name, for any other keyword that an answer may depend on (cu_seq_lens_q, block_indices, ...);
     and what `compile` and a `Compiled` raise."""
     if dropout:
         raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="call model.eval()")
     if not isinstance(attention_mask, Mask | None):
         raise ArgumentError("attention", "attention_mask", f"is a {type(attention_mask).__name__} of the "
                             "caller's own", "be the tokenizer's mask [B, N], or None")
-    mask = attention_mask or Mask(causal=bool(getattr(module, "is_causal", False)))
+    _no_other(others)
+    if softcap is not None and position_bias is not None:
+        raise ArgumentError("attention", "position_bias", "is given beside a softcap", "be None: which of the "
+                            "two comes first is not known here")
+    s_aux = sinks if s_aux is None else s_aux
+    mask = _mask_of(module, attention_mask, is_causal, sliding_window)
     if mask.keys is not None and mask.keys > key.shape[2]:
         raise ArgumentError("attention", "key", f"has {key.shape[2]} places",
                             f"have the {mask.keys} that the model's mask counts")
     key, value = key[:, :, :mask.keys], value[:, :, :mask.keys]
     scale = query.shape[-1]**-0.5 if scaling is None else scaling
-    given = (query, key, value, float(scale), mask.valid, mask.document, s_aux)
+    bias = None
+    if position_bias is not None:
+        shape = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+        bias = position_bias[..., :key.shape[2]].to(query.dtype).expand(shape)
+    given = (query, key, value, float(scale), mask.valid, mask.document, s_aux, bias)
     kind = (mask.causal, mask.window, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
             query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
-            None if s_aux is None else s_aux.dtype, tuple(sorted((_options or {}).items())))
+            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted((_options or {}).items())))
     kernel = _compiled.get(kind)
     if kernel is None:
         from . import compile
@@ -195,7 +245,7 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     return kernel(*given), None
 
 
-def _example(query, key, value, scale, valid, document, sinks):
+def _example(query, key, value, scale, valid, document, sinks, bias):
     """Inputs to compile with: of this layer's heads and types, of lengths that are always the same, so
     that another process with another prompt finds the kernel in the cache."""
     batch, length = 2, 256
@@ -207,4 +257,5 @@ def _example(query, key, value, scale, valid, document, sinks):
         return None if x is None else x.new_ones(batch, length)
 
     return (like(query), like(key), like(value), scale, rows(valid), rows(document),
-            None if sinks is None else torch.zeros_like(sinks))
+            None if sinks is None else torch.zeros_like(sinks),
+            None if bias is None else bias.new_zeros(batch, bias.shape[1], length, length))

@@ -149,3 +149,70 @@ def test_dropout_is_refused(compiled):
     q = torch.zeros(1, 2, 4, 8)
     with pytest.raises(ArgumentError, match="dropout is 0.1; it should be 0"):
         huggingface.attention_forward(torch.nn.Module(), q, q, q, None, dropout=0.1)
+
+
+def layer(**keywords):
+    q, k, v = (torch.randn(1, 4, 8, 16) for _ in range(3))
+    return huggingface.attention_forward(torch.nn.Identity(), q, k, v, None, **keywords), (q, k, v)
+
+
+@pytest.mark.parametrize("name", ["cu_seq_lens_q", "block_indices", "indices", "a_keyword_of_tomorrow"])
+def test_a_keyword_that_is_not_known_is_refused_by_its_name(compiled, name):
+    with pytest.raises(ArgumentError, match=name):
+        layer(**{name: torch.zeros(2, dtype=torch.int32)})
+    layer(**{name: None})
+
+
+def test_the_sinks_have_two_names(compiled):
+    sinks = torch.randn(4)
+    torch.manual_seed(1)
+    one, _ = layer(sinks=sinks)
+    torch.manual_seed(1)
+    other, _ = layer(s_aux=sinks)
+    assert torch.equal(one[0], other[0])
+    torch.manual_seed(1)
+    assert not torch.allclose(layer()[0][0], one[0])
+
+
+def test_is_causal_and_the_window_count_where_there_is_no_mask(compiled):
+    torch.manual_seed(1)
+    (out, _), (q, k, v) = layer(is_causal=True, sliding_window=3)
+    i, j = torch.arange(8)[:, None], torch.arange(8)
+    scores = (q @ k.mT / 4).masked_fill((j > i) | (i - j >= 3), -torch.inf)
+    torch.testing.assert_close(out.transpose(1, 2), scores.softmax(-1) @ v)
+
+
+def test_t5_keeps_its_bias(compiled):
+    config = transformers.T5Config(vocab_size=128, d_model=64, d_kv=16, d_ff=64, num_layers=2, num_heads=4,
+                                   dropout_rate=0.0)
+    made = []
+    for attention in ("eager", "kernelwright"):
+        torch.manual_seed(0)
+        made.append(transformers.T5EncoderModel._from_config(config, attn_implementation=attention).eval())
+    for name, parameter in made[0].named_parameters():
+        if "relative_attention_bias" in name:
+            torch.nn.init.normal_(parameter, std=0.5)
+    made[1].load_state_dict(made[0].state_dict())
+    tokens = torch.randint(0, 128, (2, 20), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        want, got = (model(input_ids=tokens).last_hidden_state for model in made)
+    assert compiled
+    assert (want - got).abs().max() <= 1e-4 * want.abs().max()
+
+
+def test_every_keyword_of_every_model_is_known():
+    """Each keyword that a modelling file passes to the attention interface is an argument here, is without effect for a
+    stated reason, or is refused by name."""
+    import ast
+    import inspect
+    import pathlib
+
+    known = set(inspect.signature(huggingface.attention_forward).parameters) | set(huggingface._WITHOUT_EFFECT)
+    refused = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "indices", "block_indices"}
+    seen = {}
+    for path in pathlib.Path(transformers.__file__).parent.glob("models/*/modeling_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "attention_interface":
+                seen.update({k.arg: path.name for k in node.keywords if k.arg})
+    assert len(seen) > 10
+    assert not {name: file for name, file in seen.items() if name not in known | refused}
