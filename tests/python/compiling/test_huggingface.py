@@ -188,7 +188,8 @@ def test_t5_keeps_its_bias(compiled):
     made = []
     for attention in ("eager", "kernelwright"):
         torch.manual_seed(0)
-        made.append(transformers.T5EncoderModel._from_config(config, attn_implementation=attention).eval())
+        made.append(transformers.T5EncoderModel._from_config(  # it keeps its configuration
+            copy.deepcopy(config), attn_implementation=attention).eval())
     for name, parameter in made[0].named_parameters():
         if "relative_attention_bias" in name:
             torch.nn.init.normal_(parameter, std=0.5)
