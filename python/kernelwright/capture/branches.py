@@ -19,7 +19,7 @@ import torch
 
 from .diagnostic import Problem
 
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OURS = os.path.dirname(os.path.abspath(__file__))
 PYTORCH = os.path.dirname(os.path.abspath(torch.__file__))
 SAMPLES = (2, 3, 5, 64, 100, 127, 128, 500, 1009, 4096, 30030, 100003)
 MOST_SAMPLES = 4096

@@ -21,16 +21,16 @@ def lines(spec, traced):
             found[name] = f"{name} = {value!r} (an argument that PyTorch needs the value of)"
     function = inspect.unwrap(spec.function)
     if isinstance(function, types.FunctionType):
-        _of_function(function, spec, found, set())
+        _of_function(function, spec, found, set(), spec.names)
     return list(found.values())[:MOST]
 
 
-def _of_function(function, spec, found, seen):
+def _of_function(function, spec, found, seen, given=()):
     if function in seen or function.__code__.co_filename != spec.file:
         return
     seen.add(function)
     for name, value in _defaults(function).items():
-        if (function is not spec.function or name not in spec.names) and _is_plain(value):
+        if name not in given and _is_plain(value):
             found.setdefault(name, f"{name} = {value!r} (a default)")
     read = [(name, function.__globals__[name], "a global") for name in _names(function.__code__)
             if name in function.__globals__]

@@ -1,4 +1,4 @@
-# error spec.conversion at line 5: makes int16
+# error spec.conversion at line 7: makes int16
 import torch
 
 

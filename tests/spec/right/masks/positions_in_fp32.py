@@ -1,4 +1,7 @@
-# FORM
+# positions_in_fp32: bf16, 4 heads, D 64; any B, M, N
+#   score   s * 0.125
+#   keep    abs(i - j) < 40.5
+#   softmax over j
 import torch
 
 
