@@ -4,12 +4,18 @@ A kernel computes with the values of the moment when it was made. That is what a
 and a surprise of a default that other callers override; so the form says which there are. They are found in the text
 of the code, not by watching it: the names that the function reads, and those of the functions of the same file that it
 calls. Tensors are not among them: they are arguments, or constants with their own check (dependencies.py).
+
+An integer argument that something is divided by is no constant, but the form holds for positive ones only, and says
+so beside them.
 """
 
 import inspect
 import os
 import types
 
+from .graph import operator_name, place_of
+
+DIVISIONS = {"remainder", "floor_divide", "div", "fmod"}
 MOST = 24  # lines; a module of a hundred constants is not read by one function
 
 
@@ -22,7 +28,23 @@ def lines(spec, traced):
     function = inspect.unwrap(spec.function)
     if isinstance(function, types.FunctionType):
         _of_function(function, spec, found, set(), spec.names)
-    return list(found.values())[:MOST]
+    return list(found.values())[:MOST] + [
+        f"{name} > 0 (something is divided by it in line {line})" for name, line in divisors(spec.names, traced).items()]
+
+
+def divisors(names, traced):
+    """{integer argument that something is divided by: the line}. Its launches and goldens are of positive ones."""
+    given = [name for name, argument in zip(names, traced.is_argument) if argument]
+    whole = {key: name for key, name in zip(traced.program.graph_signature.user_inputs, given)}
+    whole = {node: whole[node.name] for node in traced.program.graph.nodes
+             if node.op == "placeholder" and node.name in whole and node.meta["val"].dim() == 0 and
+             not node.meta["val"].is_floating_point()}
+    found = {}
+    for node in traced.program.graph.nodes:
+        if node.op == "call_function" and operator_name(node).rstrip("_") in DIVISIONS and len(node.args) > 1 \
+                and node.args[1] in whole:
+            found.setdefault(whole[node.args[1]], place_of(node)[0])
+    return found
 
 
 def _of_function(function, spec, found, seen, given=()):

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import torch
 
-from . import agreement, random, reach, table_sizes
+from . import agreement, built_in, random, reach, table_sizes
 from .diagnostic import Problem, first_line_of, last_line_in
 from .graph import Sizes, number
 from .trace import is_operand
@@ -306,10 +306,14 @@ def _times_longest(value, longest):
 def _case(spec, traced, interpreter, shapes_at, values, n, long=False):
     longest = max(values.values(), default=1)
     of_example = max((d for v in traced.values if isinstance(v, torch.Tensor) for d in v.shape[2:-1]), default=1)
+    positive = built_in.divisors(spec.names, traced)
     streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
         hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example))
                 for s in streams}
+        for s in streams:  # what divides is positive
+            if hows[s].get("low") == 0 and spec.names[s] in positive:
+                hows[s]["low"] = 1
         if traced.product:  # whose examples are mostly drawn at random: twice the same goldens
             for s in streams:
                 _round_scale(hows[s])

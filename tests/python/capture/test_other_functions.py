@@ -111,3 +111,11 @@ def test_values_of_globals_defaults_and_the_environment_are_said(spec_of, monkey
 def test_a_number_that_pytorch_branches_on_is_said_with_its_value(spec_of):
     spec = spec_of("keep = j <= i\nif window > 0:\n    keep = keep & (j > i - window)", arguments=", window", values=", 64")
     assert built_in.lines(spec, traced(spec)) == ["window = 64 (an argument that PyTorch needs the value of)"]
+
+
+def test_a_number_that_divides_is_positive_and_the_form_says_so(spec_of):
+    spec = spec_of("keep = (j <= i) & ((i - j) % step == 0)", arguments=", step", values=", 7")
+    assert built_in.lines(spec, traced(spec)) == ["step > 0 (something is divided by it in line 7)"]
+    index, _, _ = goldens.make(spec, traced(spec), goldens.CASES[:6])
+    drawn = [draw for case in index["cases"] for draw in case["draws"] if draw["name"] == "step"]
+    assert {draw["low"] for draw in drawn if draw["kind"] == "integer"} == {1}
