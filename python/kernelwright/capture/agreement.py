@@ -5,7 +5,7 @@ be of another function than the user's: a branch that other sizes take, a random
 constant, a counter that has moved on. Each golden case therefore asks three things of the function as it
 is called:
 
-- twice on the same input it gives the same, bit for bit;
+- twice on the same input it gives the same, bit for bit (asked of a few cases: a call is dear);
 - it writes to none of its arguments (a kernel would not, and the caller would miss it);
 - each row is within LARGEST_ERROR of the graph in fp64, or else is what the graph gives in the function's own
   types: then its arithmetic is coarse (a mean taken in bf16, -1e9 added to scores), but it is the same function.
@@ -20,14 +20,14 @@ LARGEST_ERROR = 2.0**-5  # bf16 errs by 2^-8 a rounding
 SAME_TYPES = 2.0**-6  # of the same operators on the same numbers; nearly always it is none
 
 
-def called(spec, inputs, whole):
-    """What the function returns; `whole` also runs it again and refuses another answer."""
+def called(spec, inputs, twice):
+    """What the function returns; `twice` calls it again and refuses another answer."""
     versions = [value._version if isinstance(value, torch.Tensor) else 0 for value in inputs]
     own = spec.function(*inputs)
     for name, value, version, line in zip(spec.names, inputs, versions, spec.lines):
         if isinstance(value, torch.Tensor) and value._version != version:
             raise written(spec, name, line)
-    if whole and not _same(own, spec.function(*inputs)):
+    if twice and not _same(own, spec.function(*inputs)):
         raise Problem("spec.not_a_function", f"{spec.name} called twice on the same inputs, of shapes "
                       f"{shapes_of(inputs)}, gave two different results", spec.line,
                       hint="a kernel computes one function of its arguments: take random numbers, counters and "

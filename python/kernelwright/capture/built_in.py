@@ -51,7 +51,8 @@ def _of_function(function, spec, found, seen, given=()):
     if function in seen or function.__code__.co_filename != spec.file:
         return
     seen.add(function)
-    for name, value in _defaults(function).items():
+    # A helper's own defaults are left out: whether its callers override them, its code does not say.
+    for name, value in _defaults(function).items() if given else ():
         if name not in given and _is_plain(value):
             found.setdefault(name, f"{name} = {value!r} (a default)")
     read = [(name, function.__globals__[name], "a global") for name in _names(function.__code__)
