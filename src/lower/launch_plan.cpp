@@ -14,6 +14,7 @@
 #include "tl/laws/laws_target.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/panels.h"
+#include "tl/scope/scope.h"
 #include "tl/traits.h"
 
 namespace kw::lower {
