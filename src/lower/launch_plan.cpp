@@ -14,6 +14,7 @@
 #include "tl/laws/laws_target.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/panels.h"
+#include "tl/scope/scope.h"
 #include "tl/traits.h"
 
 namespace kw::lower {
@@ -356,12 +357,34 @@ class Planner {
     }
   }
 
-  // Sizes are positive; grouped heads divide; coordinates taken as reals are exact below 2^24.
+  // The caller's integers that something is divided by.
+  std::set<std::string> divisors() const {
+    std::set<std::string> scalars, out;
+    for (const LaunchArgument& a : plan_.arguments)
+      if (a.kind == ArgumentKind::scalar && a.type == "i32" && !a.value) scalars.insert(a.name);
+    if (scalars.empty()) return out;
+    tl::walk_scoped(program_, [&](const Stmt& s, const tl::Scope& outer) {
+      tl::each_expr(s, outer, [&](const ExprPtr& whole, const tl::Scope&) {
+        tl::rewrite(whole, [&](const ExprPtr& e) {
+          const bool divides = e->kind == ExprKind::binary && (e->text == "%" || e->text == "//");
+          if (divides && e->args[1]->kind == ExprKind::name && scalars.count(e->args[1]->text))
+            out.insert(e->args[1]->text);
+          return ExprPtr();
+        });
+      });
+    });
+    return out;
+  }
+
+  // Sizes and divisors are positive; grouped heads divide; coordinates taken as reals are exact
+  // below 2^24.
   void read_requirements() {
     std::set<std::string> sizes;
     for (const LaunchArgument& a : plan_.arguments)
       if (a.kind == ArgumentKind::size && !a.value) sizes.insert(a.name);
     for (const std::string& name : sizes)
+      plan_.requirements.push_back(tl::binary(">=", tl::name(name), tl::integer(1)));
+    for (const std::string& name : divisors())
       plan_.requirements.push_back(tl::binary(">=", tl::name(name), tl::integer(1)));
     if (sizes.count("H") && sizes.count("G"))
       plan_.requirements.push_back(

@@ -46,6 +46,7 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   }
   for (const auto& [name, family] : kFamilies) {
     std::optional<Form> form = family().recognise(graph, diagnostics);
+    if (form) form->built_in = graph.built_in;
     if (form || diagnostics.has_errors()) return form;
   }
   return std::nullopt;
@@ -61,7 +62,11 @@ std::string types_of(const Form& form) {
   return narrow.empty() ? type : fmt::format("{} ({} e4m3)", type, narrow);
 }
 
-std::string print(const Form& form) { return Family::of(form).print(form); }
+std::string print(const Form& form) {
+  std::string out = Family::of(form).print(form);
+  for (const std::string& value : form.built_in) out += "  with    " + value + "\n";
+  return out;
+}
 std::vector<Axis> axes(const Form& form) { return Family::of(form).axes(form); }
 std::vector<Output> outputs(const Form& form) { return Family::of(form).outputs(form); }
 bool heads_are_alike(const Form& form) { return Family::of(form).heads_are_alike(form); }

@@ -160,6 +160,9 @@ struct Form {
   // of the sum of the exponentials, or column_sums[b, h, j], the sum over the rows of the softmax's
   // weights of each key.
   std::vector<Output> outputs = {{"o", "bhid"}};
+  // Python values that the trace made constants, "WINDOW = 1024 (a global)": another value of them
+  // is another function.
+  std::vector<std::string> built_in;
   std::vector<Note> notes;  // e.g. sizes that the user's code fixes, with the line
   // Where integers are made of reals, by int(), floor() or ceil(): what the form has of them may
   // differ from PyTorch where PyTorch's own roundings decide.

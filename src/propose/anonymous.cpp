@@ -137,6 +137,7 @@ spec::Capture anonymous(const spec::Capture& capture) {
   const Renamer renamed(capture.form);
   form.name = Family::of(form).nameless();
   form.notes.clear();
+  form.built_in.clear();  // their values are in the expressions
   form.roundings.assign(form.roundings.size(), {});
   for (spec::Argument& a : form.arguments) a.name = renamed(a.name), a.span = {};
   const spec::Family& family = spec::Family::of(form);

@@ -15,7 +15,7 @@ import time
 class Captured:
     """What was captured, before it is written: graph.json as an object, the goldens, the text read."""
     graph: dict
-    index: list
+    index: dict  # goldens.json
     truths: object
     errors: object
     source: bytes
@@ -29,7 +29,7 @@ def capture(spec, dtype=None, cases=None, source=b""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import goldens, graph, trace
+    from . import built_in, exactness, goldens, graph, trace
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -37,12 +37,15 @@ def capture(spec, dtype=None, cases=None, source=b""):
     try:
         traced = trace.trace(spec, trace.convert(spec, types[dtype]))
         graph.refuse_operators(traced.program.graph)
+        exactness.refuse_lost_integers(traced)
         text = graph.to_json(spec, traced)
     except Problem as problem:
         raise problem.of_text(spec.file, spec.text)
+    text["built_in"] = built_in.lines(spec, traced)
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
     index, truths, errors = goldens.make(spec, traced, cases or goldens.CASES)
+    text["notes"] = [{"message": message, "line": line} for message, line in traced.notes]
     text["seconds"] = {"trace": round(traced_at - started, 3),
                        "goldens": round(time.monotonic() - traced_at, 3)}
     constants = {name: value for name, value, given in zip(spec.names, spec.values, traced.is_argument)

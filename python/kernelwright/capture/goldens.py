@@ -12,7 +12,7 @@ import math
 import numpy as np
 import torch
 
-from . import random, table_sizes
+from . import agreement, built_in, random, reach, table_sizes
 from .diagnostic import Problem, first_line_of, last_line_in
 from .graph import Sizes, number
 from .trace import is_operand
@@ -25,6 +25,7 @@ CASES = [
     (4, 17, 16), (1, 191, 65), (1, 63, 128), (2, 66, 129),
 ]
 SEED = 20240501
+TWICE = 8  # of so many cases the function is called twice in one (the call is half of what a case takes)
 
 
 class InFp64(torch.fx.Interpreter):
@@ -42,13 +43,20 @@ class InFp64(torch.fx.Interpreter):
 
     def run_node(self, node):
         if node.op == "call_function" and "assert" in str(node.target):
-            return None
+            return None  # of sizes that branches.py has looked at, or for which the function raises itself
         result = super().run_node(node)
         return result.double() if isinstance(result, torch.Tensor) and result.is_floating_point() else result
 
     def call_function(self, target, args, kwargs):
         swap = lambda a: torch.float64 if isinstance(a, torch.dtype) and a.is_floating_point else a
         return super().call_function(target, tuple(map(swap, args)), {k: swap(a) for k, a in kwargs.items()})
+
+
+class InOwnTypes(torch.fx.Interpreter):
+    """Runs a graph as it is."""
+
+    def run_node(self, node):
+        return None if node.op == "call_function" and "assert" in str(node.target) else super().run_node(node)
 
 
 def _symbols(traced, sizes):
@@ -187,18 +195,28 @@ def _outputs(traced, interpreter, inputs):
         return interpreter.run(*in_fp64)
 
 
-def _run_case(spec, traced, interpreter, inputs):
+def _run_case(spec, traced, interpreter, inputs, twice=True):
     """The truth and the user's own output, of the first; then the truth of the others."""
     truth, *others = _outputs(traced, interpreter, inputs)
-    own = spec.function(*[v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and
-                          not isinstance(e, torch.Tensor) else v
-                          for v, e in zip(inputs, spec.values)])
+    values = [v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and not isinstance(e, torch.Tensor) else v
+              for v, e in zip(inputs, spec.values)]
+    own = agreement.called(spec, values, twice)
     own = own[0] if isinstance(own, (tuple, list)) else own
     return truth, own, *others
 
 
-def run_cases(spec, traced, cases):
-    """For each case (index entry, input of each argument, truth, the user's own output, truths of others)."""
+def _in_own_types(traced, inputs):
+    """What the graph gives of these inputs, rounding as the user's function does."""
+    given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
+    with torch.no_grad():
+        return InOwnTypes(traced.program.graph_module).run(*_constants(traced).values(), *given)[0]
+
+
+def run_cases(spec, traced, cases, long=False, first=0, step=1):
+    """For each case (index entry, input of each argument, truth, the user's own output, truths of others).
+
+    long: many queries are one number each (reach.py). first, step: the
+    cases' own numbers, from which seeds and kinds of draws follow."""
     sizes = Sizes(traced.program.graph)
     symbols = _symbols(traced, sizes)
     keys = traced.program.graph_signature.user_inputs
@@ -213,7 +231,8 @@ def run_cases(spec, traced, cases):
         return [[int(s.subs(values)) for s in shape] for shape in shapes]
 
     for n, case in enumerate(cases):
-        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case, traced.product), n)
+        yield _case(spec, traced, interpreter, shapes_at, _sizes_of_case(symbols, case, traced.product),
+                    first + step * n, long)
 
 
 def least_sizes(traced):
@@ -231,12 +250,13 @@ def make(spec, traced, cases):
     """Returns the index (for JSON), the truths and the own errors, each one flat array."""
     axis = _head_axis(traced)
     index, truths, errors = [], [], []
-    for n, (entry, _, truth, own, *others) in enumerate(run_cases(spec, traced, cases)):
+    for n, (entry, inputs, truth, own, *others) in enumerate(run_cases(spec, traced, cases)):
         picked = list(range(truth.shape[axis])) if axis is not None else []
         if len(picked) > 2:
             picked = sorted({(7 * n) % len(picked), (7 * n + len(picked) // 2 + 1) % len(picked)})
         kept = truth.index_select(axis, torch.tensor(picked)) if axis is not None else truth
         error = row_errors(own, truth)
+        agreement.refuse_disagreement(spec, inputs, truth, own, error, lambda: _in_own_types(traced, inputs))
         entry.update(heads=picked, head_axis=axis, shape=list(kept.shape), rows=list(error.shape))
         index.append(entry)
         truths.append(kept.contiguous().numpy().ravel())
@@ -244,7 +264,35 @@ def make(spec, traced, cases):
         if others and (traced.rows or not traced.product):  # of all heads; which output it is the form says
             entry["second"] = list(others[0].shape)
             truths.append(others[0].contiguous().double().numpy().ravel())
-    return index, np.concatenate(truths), np.concatenate(errors)
+    far = _far(spec, traced, axis, truths, errors)
+    return {"cases": index, "far": far}, np.concatenate(truths), np.concatenate(errors)
+
+
+def _far(spec, traced, axis, truths, errors):
+    """The same of reach.py's cases, of which some rows are kept."""
+    sizes = Sizes(traced.program.graph)
+    _, others, _ = _symbols(traced, sizes)
+    cases, notes = reach.cases(traced, square=len(others) == 1)
+    traced.notes.extend(notes)
+    output = next(n for n in traced.program.graph.nodes if n.op == "output").args[0][0].meta["val"].shape
+    of_queries = [d for d, size in enumerate(output) if others and sizes.expr(size) == others[0]]
+    if len(of_queries) != 1 or axis is None:
+        return []
+    index = []
+    cases_run = run_cases(spec, traced, [case[:3] for case in cases], True, 104, 8)
+    for (*_, rows), (entry, inputs, truth, own, *_) in zip(cases, cases_run):
+        queries = torch.tensor(rows)
+        truth, own = (x.index_select(of_queries[0], queries) for x in (truth, own))
+        error = row_errors(own, truth)
+        agreement.refuse_disagreement(spec, inputs, truth, own, error, lambda: _in_own_types(
+            traced, inputs).index_select(of_queries[0], queries))
+        picked = sorted({len(rows) % truth.shape[axis], truth.shape[axis] - 1})
+        kept = truth.index_select(axis, torch.tensor(picked))
+        entry.update(heads=picked, head_axis=axis, shape=list(kept.shape), rows=list(error.shape), of_rows=rows)
+        index.append(entry)
+        truths.append(kept.contiguous().numpy().ravel())
+        errors.append(error.ravel())
+    return index
 
 
 def _times_longest(value, longest):
@@ -256,13 +304,17 @@ def _times_longest(value, longest):
     return max(1, round(high / longest)) if high < 2**24 else 1
 
 
-def _case(spec, traced, interpreter, shapes_at, values, n):
+def _case(spec, traced, interpreter, shapes_at, values, n, long=False):
     longest = max(values.values(), default=1)
     of_example = max((d for v in traced.values if isinstance(v, torch.Tensor) for d in v.shape[2:-1]), default=1)
+    positive = built_in.divisors(spec.names, traced)
     streams = [stream for stream, is_argument in enumerate(traced.is_argument) if is_argument]
     for as_example in (False, True):
         hows = {s: _draw_of(traced.values[s], n, longest, as_example, _times_longest(traced.values[s], of_example))
                 for s in streams}
+        for s in streams:  # what divides is positive
+            if hows[s].get("low") == 0 and spec.names[s] in positive:
+                hows[s]["low"] = 1
         if traced.product:  # whose examples are mostly drawn at random: twice the same goldens
             for s in streams:
                 _round_scale(hows[s])
@@ -274,30 +326,28 @@ def _case(spec, traced, interpreter, shapes_at, values, n):
         try:
             given = [None if traced.values[s].dim() else drawn(s, []) for s in streams]
             for stream, shape in zip(streams, shapes_at(values, given)):
+                if long and is_operand(traced.values[stream]) and math.prod(shape) > reach.DRAWN:
+                    hows[stream] = {"kind": "constant", "value": 0.125}
                 inputs[stream] = drawn(stream, shape)
                 draws.append({"name": spec.names[stream], "stream": stream, "shape": shape,
                               **{k: number(v) for k, v in hows[stream].items()}})
             with torch.no_grad():
-                truth, own, *others = _run_case(spec, traced, interpreter, inputs)
+                truth, own, *others = _run_case(spec, traced, interpreter, inputs, n % TWICE == 1)
             if own.shape != truth.shape:
-                raise Problem("spec.trace", f"with shapes {_shapes_of(inputs)} the function returns shape "
+                raise Problem("spec.trace", f"with shapes {agreement.shapes_of(inputs)} the function returns shape "
                               f"{tuple(own.shape)}, its trace {tuple(truth.shape)}", spec.line)
             return {"seed": SEED + n, "draws": draws}, inputs, truth, own, *others
         except Problem:
             raise
         except Exception as error:
             failure = error
-    raise Problem("spec.run", f"with shapes {_shapes_of(inputs)} {spec.name} raises {type(failure).__name__}: "
+    raise Problem("spec.run", f"with shapes {agreement.shapes_of(inputs)} {spec.name} raises {type(failure).__name__}: "
                   f"{first_line_of(failure)}", last_line_in(spec.file, failure) or spec.line,
                   hint="PyTorch computes nothing in FP8: convert first, q.to(torch.float32)" if "Float8" in str(failure)
                   else "it must run as it is on these inputs, and for any batch size and sequence sizes")
 
 
-def _shapes_of(inputs):
-    return ", ".join(str(list(v.shape)) for v in inputs if isinstance(v, torch.Tensor) and v.dim())
-
-
 def write(folder, index, truths, errors):
     np.save(folder / "truth.npy", truths)
     np.save(folder / "own_error.npy", errors)
-    (folder / "goldens.json").write_text(json.dumps({"cases": index}))
+    (folder / "goldens.json").write_text(json.dumps(index))

@@ -50,6 +50,7 @@ def refuse_operators(graph):
         if node.op != "call_function":
             continue
         name = operator_name(node).rstrip("_")
+        _refuse_nan(node)
         if name == "dropout" and (node.args[1] == 0 or not node.args[2]):
             continue  # does nothing
         random_sdpa = name == "scaled_dot_product_attention" and _dropout_of(node) != 0
@@ -59,6 +60,13 @@ def refuse_operators(graph):
                 raise Problem(code, f"{node.target} {why}", line, column,
                               "remove it: scores, a mask, softmax and the product with v are what "
                               "a kernel can be made for")
+
+
+def _refuse_nan(node):
+    if any(isinstance(x, float) and math.isnan(x) for x in [*node.args, *node.kwargs.values()]):
+        line, column = place_of(node)
+        raise Problem("spec.nan", f"{node.target} puts NaN into the result, which no kernel's output can be held against",
+                      line, column, "drop keys with -inf; for rows that are not to be used any number will do")
 
 
 def _dropout_of(node):

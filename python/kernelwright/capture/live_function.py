@@ -61,6 +61,7 @@ def user_spec(function, values, places):
         with _put(places, arguments[len(names):]):
             return function(*arguments[: len(names)])
 
+    call.__wrapped__ = function  # built_in.py reads its code
     tensors = [place.get() for place in places]
     spec = UserSpec(file, name_of(function), call, [on_cpu(v) for v in [*values, *tensors]],
                     names + reached, lines + [line] * len(reached), columns + [1] * len(reached), line)

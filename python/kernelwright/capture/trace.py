@@ -20,6 +20,7 @@ from torch.fx.proxy import TracerBase
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from . import agreement, branches
 from .diagnostic import Problem, first_line_of, last_line_in
 
 
@@ -137,19 +138,35 @@ class _Products(TorchDispatchMode):
     arguments on one side of a product the factor is that of the most dimensions, the first of several:
     the others are weights and rotations of its rows."""
 
-    def __init__(self, values):
+    def __init__(self, values, file=None):
         super().__init__()
         self.ranks = {n: value.dim() for n, value in enumerate(values) if isinstance(value, torch.Tensor)}
         self.sizes, self.factors, self.returned = set(), set(), None  # the type of the first output
         self.chained = False  # a product comes to another
         self.reduces = False  # a mean, a sum or a norm is taken
+        self.file, self.storages, self.written = file, {}, None  # written: (argument, line) of the first write
         self.origins, self.alive = {}, []  # by id(), which is a tensor's while it lives
 
     def note(self, tensor, origins):
         self.origins[id(tensor)] = origins
         self.alive.append(tensor)
 
+    def note_argument(self, tensor, n):
+        self.note(tensor, {n})
+        self.storages[tensor.untyped_storage()._cdata] = n
+
+    def note_writes(self, func, args):
+        """Views share their tensor's storage, so that a write through one is a write to it."""
+        for argument, value in zip(func._schema.arguments, args):
+            if argument.alias_info is None or not argument.alias_info.is_write or not isinstance(value, torch.Tensor):
+                continue
+            n = self.storages.get(value.untyped_storage()._cdata)
+            if n is not None and self.written is None:
+                lines = [frame.lineno for frame in traceback.extract_stack() if frame.filename == self.file]
+                self.written = n, lines[-1] if lines else None
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.note_writes(func, args)
         out = func(*args, **(kwargs or {}))
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         origins = set().union(*(self.origins.get(id(x), set()) for x in given))
@@ -177,14 +194,14 @@ class _Products(TorchDispatchMode):
 def _fake_run(spec, values, as_tensors):
     """Runs the function on fake tensors; returns its products."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    products = _Products(values)
+    products = _Products(values, spec.file)
     fakes = []
     for n, (value, as_tensor) in enumerate(zip(values, as_tensors)):
         if as_tensor:
             value = torch.tensor(value)
         if isinstance(value, torch.Tensor):
             value = mode.from_tensor(value)
-            products.note(value, {n})
+            products.note_argument(value, n)
         fakes.append(value)
     with torch.no_grad(), mode, products:
         out = spec.function(*fakes)
@@ -351,6 +368,8 @@ class _Module(torch.nn.Module):
 def trace(spec, dtype):
     """Traces spec.function on its example inputs, whose operands are of `dtype`."""
     numbers, products, notes = _choose_numbers(spec, spec.values)
+    if products.written:
+        raise agreement.written(spec, spec.names[products.written[0]], products.written[1])
     values = _without_ones(spec, spec.values, numbers, products.factors)
     if values is not spec.values:
         products = _fake_run(spec, values, numbers)
@@ -361,12 +380,13 @@ def trace(spec, dtype):
                                spec.product, spec.rows)
                  for n, value in enumerate(values) if is_argument[n])
     module = _Module(spec.function, list(zip(is_argument, values)))
-    recorder = _Recorder(spec.file)
+    recorder, decisions = _Recorder(spec.file), branches.Decisions(spec.file)
     try:
-        with torch.no_grad(), recorder, _LogarithmsOfSizes():
+        with torch.no_grad(), recorder, decisions, _LogarithmsOfSizes():
             program = torch.export.export(module, given, dynamic_shapes=(dims,), strict=False)
     except Exception as error:
         raise _explain(spec, error) from None
+    branches.refuse(spec, decisions.taken, program, is_argument)
     notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)
     return Trace(program, values, is_argument, dtype, notes, spec.product, spec.rows, frozenset(products.factors))
 

@@ -91,6 +91,8 @@ class CaseReader {
       out.heads.resize(H);
       std::iota(out.heads.begin(), out.heads.end(), 0);
     }
+    out.rows = json.value("of_rows", out.rows);
+    if (!out.rows.empty()) extents["i"] = static_cast<int64_t>(out.rows.size());
     const int64_t rows = product(json.at("rows")), stored = product(json.at("shape"));
     if (at_truth_ + stored > truths_.count() || at_error_ + rows > errors_.count()) return false;
     std::string axes = form_.outputs[0].axes;
@@ -110,7 +112,7 @@ class CaseReader {
   // Of a log-sum nothing is read; of row sums nothing is stored.
   bool read_second(const Json& json, GoldenCase& out,
                    const std::map<std::string, int64_t>& extents) {
-    if (form_.outputs.size() < 2) return true;
+    if (form_.outputs.size() < 2 || !out.rows.empty()) return true;
     const Output& second = form_.outputs[1];
     const bool kept = second.rule == Rule::row || second.rule == Rule::column_sum;
     if (!json.contains("second")) return !kept;
@@ -173,6 +175,11 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
           capture.lengths[d.at("name")] = times;
       if (!reader.read(json, capture.cases.back()))
         return refuse("the stored outputs do not have the sizes that goldens.json says");
+    }
+    for (const Json& json : index.value("far", Json::array())) {
+      capture.far.emplace_back();
+      if (!reader.read(json, capture.far.back()))
+        return refuse("the stored outputs of far cases do not have the sizes that goldens.json says");
     }
   } catch (const std::exception& error) {
     return refuse(error.what());
@@ -256,13 +263,12 @@ size_t place_of(const std::vector<Output>& all, const Output& output) {
   return n;
 }
 
-bool check_first(const Capture& capture, size_t n, Truth& truth, size_t place,
-                 Diagnostics& diagnostics) {
-  const GoldenCase& golden = capture.cases[n];
+bool check_first(const Capture& capture, size_t n, const GoldenCase& golden, Truth& truth,
+                 size_t place, Diagnostics& diagnostics) {
   const std::vector<int64_t>& shape = golden.truth.shape;
   for (int64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
     const int64_t b = r / (shape[1] * shape[2]), h = golden.heads[r / shape[2] % shape[1]],
-                  i = r % shape[2];
+                  i = golden.rows.empty() ? r % shape[2] : golden.rows[r % shape[2]];
     truth.row(b, h, i);
     const double* row = &golden.truth.values[r * shape[3]];
     if (truth.open_in_pytorch(row, shape[3])) continue;
@@ -308,10 +314,19 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
     const std::optional<Problem> problem = problem_of(capture.form, capture.cases[n], diagnostics);
     if (!problem) return false;
     const std::unique_ptr<Truth> own = truth(capture.form, *problem);
-    if (!check_first(capture, n, *own, place_of(all, capture.form.outputs[0]), diagnostics))
+    if (!check_first(capture, n, capture.cases[n], *own, place_of(all, capture.form.outputs[0]),
+                     diagnostics))
       return false;
     if (capture.cases[n].second &&
         !check_second(capture, n, *own, place_of(all, capture.form.outputs[1]), diagnostics))
+      return false;
+  }
+  for (size_t n = 0; n < capture.far.size(); ++n) {
+    const std::optional<Problem> problem = problem_of(capture.form, capture.far[n], diagnostics);
+    if (!problem) return false;
+    const std::unique_ptr<Truth> own = truth(capture.form, *problem);
+    if (!check_first(capture, capture.cases.size() + n, capture.far[n], *own,
+                     place_of(all, capture.form.outputs[0]), diagnostics))
       return false;
   }
   return true;

@@ -20,6 +20,7 @@ struct GoldenCase {
   std::map<std::string, int64_t> sizes;  // by the form's names
   Draws draws;
   std::vector<int64_t> heads;  // the heads that `truth` holds
+  std::vector<int64_t> rows;   // and the rows; empty: all
   // f64 [B, heads.size(), M, columns]: PyTorch's first output, in fp64; 1 column of sums alone.
   Tensor truth;
   // f64 [B, H, M]: relative L2 error of the user's own function, in its own dtype, against the
@@ -34,6 +35,9 @@ struct Capture {
   Form form;
   SourcePtr source;  // the user's file as it was read
   std::vector<GoldenCase> cases;
+  // Around constants that the function compares positions with, of a few rows each: the form is held
+  // against them, and nothing is run on them.
+  std::vector<GoldenCase> far;
   // Integer arguments whose meaningful values go up to the longest size, prefix and other lengths;
   // or up to so many times as much, where they count in finer steps than the operands' rows.
   std::map<std::string, int64_t> lengths;

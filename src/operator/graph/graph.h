@@ -54,6 +54,7 @@ struct Graph {
   std::vector<Argument> arguments;
   std::vector<Node> nodes;
   std::vector<int> outputs;
+  std::vector<std::string> built_in;  // Form::built_in
   std::vector<Note> notes;
 
   int add(Node node);

@@ -323,6 +323,17 @@ TEST(LaunchPlan, coordinates_as_reals_limit_the_lengths) {
   EXPECT_EQ(tl::print(plan->requirements.back()), "N < 16777216");
 }
 
+TEST(LaunchPlan, a_scalar_that_divides_is_positive) {
+  Diagnostics d;
+  std::string text = replaced(corpus_text(), "    scale: f32", "    step: i32\n    scale: f32");
+  EXPECT_EQ(to_json(*plan_of(text, d))["requires"].dump().find("step"), std::string::npos);
+  text = replaced(text, "where(j < N, s[i, j], -inf)",
+                  "where(j < N and (i - j) % step == 0, s[i, j], -inf)");
+  const auto plan = plan_of(text, d);
+  ASSERT_TRUE(plan) << render(d);
+  EXPECT_NE(to_json(*plan)["requires"].dump().find("[\">=\",\"step\",1]"), std::string::npos);
+}
+
 // The corpus's kernel with a pre-pass that lists all key blocks.
 std::string listed_text() {
   const std::string with_scratch =

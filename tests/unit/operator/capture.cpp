@@ -107,6 +107,22 @@ void expect_rows_without_a_key_are_noticed(const Capture& right) {
   EXPECT_FALSE(check_goldens(wrong, 1, diagnostics));
 }
 
+// A window of 700 is seen from both sides, though no case that programs run on has as many rows.
+void expect_another_window_is_noticed(const Capture& right) {
+  ASSERT_EQ(right.far.size(), 2u);
+  for (const int64_t other : {699, 701}) {
+    Capture wrong = right;
+    wrong.form.terms[0].keep = rewrite(right.form.terms[0].keep, [&](const ExprPtr& e) {
+      return is_number(e, 700) || is_number(e, -700) ? integer(e->integer < 0 ? -other : other)
+                                                     : nullptr;
+    });
+    expect_refused_as_ours(wrong);
+    wrong.far.clear();
+    Diagnostics diagnostics;
+    EXPECT_TRUE(check_goldens(wrong, 1, diagnostics));
+  }
+}
+
 bool says_unspecified(const Form& form) {
   return std::any_of(form.notes.begin(), form.notes.end(), [](const Note& n) {
     return n.message.find("unspecified") != std::string::npos;
@@ -199,6 +215,7 @@ TEST(Capture, every_spelling_gives_the_form_in_its_head_and_computes_what_pytorc
     }
     if (path.stem() == "softcap") expect_wrong_forms_are_noticed(*capture);
     if (path.stem() == "two_products") expect_wrong_products_are_noticed(*capture);
+    if (path.stem() == "window_beyond") expect_another_window_is_noticed(*capture);
     if (path.stem() == "column_sums") expect_wrong_sums_are_noticed(*capture);
     if (path.stem() == "finite_rows") expect_rows_without_a_key_are_noticed(*capture);
   }

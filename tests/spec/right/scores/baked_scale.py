@@ -1,6 +1,7 @@
 # baked_scale: bf16, 4 query / 2 key heads, D 64; any B, M, N
 #   score   s * 0.2
 #   softmax over j
+#   with    scale = 0.2 (an argument that PyTorch needs the value of)
 import torch
 import torch.nn.functional as F
 

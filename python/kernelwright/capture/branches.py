@@ -1,0 +1,133 @@
+"""Decisions that the user's Python takes on a size while it is traced: `if q.shape[2] > 3000`, `min(N, 512)`.
+
+A trace follows one side of each. What is exported is then right for the sizes of that side alone, and
+PyTorch says so in guards that nobody downstream reads. So each decision is seen where it is taken, as a
+size is asked for its truth value by code that is not PyTorch's own; and one that other sizes would decide
+otherwise refuses the function, with the user's line.
+
+Not refused: what holds for all sizes; equalities that made two sizes one, or fixed one (the form has them
+as one size, or as a constant, and a launch with another is refused); and what only a size of 1 decides
+otherwise, for golden cases have sizes of 1, and are held against the function itself.
+"""
+
+import itertools
+import os
+import sys
+
+import sympy
+import torch
+
+from .diagnostic import Problem
+
+OURS = os.path.dirname(os.path.abspath(__file__))
+PYTORCH = os.path.dirname(os.path.abspath(torch.__file__))
+SAMPLES = (2, 3, 5, 64, 100, 127, 128, 500, 1009, 4096, 30030, 100003)
+MOST_SAMPLES = 4096
+
+
+class Decisions:
+    """While tracing: notes (condition that held, line) of each decision on sizes."""
+
+    def __init__(self, file):
+        self.file, self.taken = file, []
+
+    def __enter__(self):
+        self.of_bool, self.of_int = torch.SymBool.__bool__, torch.SymInt.__bool__
+        decisions = self
+
+        def bool_of(value):
+            asked = decisions.of_bool(value) if not decisions.is_users(sys._getframe(1)) else None
+            if asked is not None:
+                return asked
+            condition = value.node.expr
+            taken = decisions.of_bool(value)
+            decisions.note(condition if taken else sympy.Not(condition), sys._getframe(1))
+            return taken
+
+        def bool_of_int(value):
+            if not decisions.is_users(sys._getframe(1)):
+                return decisions.of_int(value)
+            size = value.node.expr
+            taken = decisions.of_int(value)
+            decisions.note(sympy.Ne(size, 0) if taken else sympy.Eq(size, 0), sys._getframe(1))
+            return taken
+
+        torch.SymBool.__bool__, torch.SymInt.__bool__ = bool_of, bool_of_int
+        return self
+
+    def __exit__(self, *_):
+        torch.SymBool.__bool__, torch.SymInt.__bool__ = self.of_bool, self.of_int
+
+    @staticmethod
+    def is_users(frame):
+        name = os.path.abspath(frame.f_code.co_filename)
+        return not name.startswith((PYTORCH + os.sep, OURS + os.sep))
+
+    def note(self, condition, frame):
+        while frame is not None and frame.f_code.co_filename != self.file:
+            frame = frame.f_back
+        self.taken.append((condition, frame.f_lineno if frame else None))
+
+
+def refuse(spec, decisions, program, is_argument):
+    """Raises Problem for the first decision that other sizes would take otherwise."""
+    names, env = _names(spec, program, is_argument)
+    for condition, line in decisions:
+        condition = _replaced(condition, env) if env else condition
+        sizes = _against(condition)
+        if sizes is None:
+            continue
+        example = ", ".join(f"{names.get(s, s)} = {n}" for s, n in sizes.items())
+        said = condition.xreplace({s: sympy.Symbol(names[s]) for s in condition.free_symbols if s in names})
+        raise Problem("spec.branch_on_size", "what happens next depends on a size: the example's sizes take the side "
+                      f"where {_text(said)}, and {example} would take the other", line or spec.line,
+                      hint="choose with torch.where over positions, or torch.sym_min and torch.sym_max over sizes; or "
+                      "write a function for each side")
+
+
+def _names(spec, program, is_argument):
+    """({symbol: `q.shape[2]`}, the environment of its symbols)."""
+    given = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    arguments = [name for name, argument in zip(spec.names, is_argument) if argument]
+    names, env = {}, None
+    for name, key in zip(arguments, program.graph_signature.user_inputs):
+        for d, size in enumerate(given[key].meta["val"].shape):
+            if isinstance(size, torch.SymInt):
+                env = size.node.shape_env
+                if size.node.expr.is_Symbol:
+                    names.setdefault(size.node.expr, f"{name}.shape[{d}]")
+    return names, env
+
+
+def _replaced(condition, env):
+    for _ in range(8):
+        after = condition.xreplace(env.replacements)
+        if after == condition:
+            break
+        condition = after
+    return condition
+
+
+def _against(condition):
+    """Sizes of two and more for which the condition does not hold, or None."""
+    symbols = sorted(getattr(condition, "free_symbols", ()), key=str)
+    if not symbols:
+        return None
+    near = {int(c) + off for c in condition.atoms(sympy.Integer) for off in (-1, 0, 1)}
+    near |= {2 * n for n in near}
+    values = sorted(n for n in near | set(SAMPLES) if 2 <= n < 2**31)
+    for sizes in itertools.islice(itertools.product(values, repeat=len(symbols)), MOST_SAMPLES):
+        at = dict(zip(symbols, map(sympy.Integer, sizes)))
+        if condition.subs(at) == False:  # noqa: E712  (sympy's, not Python's)
+            return {s: int(n) for s, n in at.items()}
+    return None
+
+
+def _text(condition):
+    if isinstance(condition, sympy.Not):
+        return f"not ({condition.args[0]})"
+    signs = {sympy.Ne: "!=", sympy.Eq: "=="}
+    for kind, sign in signs.items():
+        if isinstance(condition, kind):
+            return f"{condition.args[0]} {sign} {condition.args[1]}"
+    return str(condition)

@@ -1,0 +1,257 @@
+"""Integers that a conversion changes: ids in 8 bits, positions in bf16, document numbers in fp32.
+
+The form computes with whole numbers as they are. PyTorch keeps what a type can hold: `.to(torch.uint8)`
+the low eight bits, bf16 whole numbers up to 2^8, fp16 up to 2^11, fp32 up to 2^24. In a score that is
+rounding, which the function's own error measures. In a mask or an index it is another function: documents 0
+and 256 become one. So the graph is walked once with the range of each integer, and what is compared, or made
+an integer again, after a conversion that its range does not fit into is refused at the conversion's own line.
+
+A position or a size is below 2^31, and below 2^24 wherever a kernel takes it as a real (launches require
+both), so positions in fp32 are exact; what comes from integer arguments may be any number of their type, and
+int64 arguments hold 32 bits, as launches take them. Only values that are computed from integers alone are
+followed: where a floating argument comes in, there was no exact number to keep.
+"""
+
+import dataclasses
+
+import torch
+
+from .diagnostic import Problem
+from .graph import DTYPES, operator_name, place_of
+
+LARGEST_SIZE = 2**31 - 1
+EXACT = {torch.float64: 2**53, torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**8,
+         torch.float8_e4m3fn: 2**4}
+COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
+MADE_WHOLE = {"floor", "ceil", "round", "trunc", "floor_divide", "remainder"}
+CONVERSIONS = {"to", "_to_copy", "type_as"}
+SAME_VALUES = {"view", "reshape", "unsqueeze", "squeeze", "expand", "transpose", "permute", "slice", "select",
+               "flatten", "unflatten", "contiguous", "clone", "repeat", "repeat_interleave", "expand_as", "mT", "t",
+               "numpy_T", "index", "index_select", "gather", "embedding", "detach", "alias", "movedim", "unbind",
+               "getitem", "broadcast_to", "view_as", "roll", "flip", "lift_fresh_copy", "diagonal"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """A value computed from integers alone, between low and high."""
+    low: float
+    high: float
+    data: bool = False  # an integer argument is in it
+    lost: object = None  # (node, dtype) of a conversion that does not fit, on the way
+
+    def largest(self):
+        return max(abs(self.low), abs(self.high))
+
+
+def refuse_lost_integers(traced):
+    """Raises Problem for the first integer that is decided by after it lost bits."""
+    known = {}
+    scalars = _constants(traced)
+    for node in traced.program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt):
+            known[node] = Whole(-LARGEST_SIZE, LARGEST_SIZE)
+        elif node.op == "placeholder" and isinstance(value, torch.Tensor):
+            known[node] = _of_placeholder(node, value, scalars)
+        elif node.op == "call_function" and isinstance(value, (torch.Tensor, list, tuple)):
+            known[node] = _of_node(node, value, known)
+
+
+def _of_placeholder(node, value, constants):
+    constant = constants.get(node.name)
+    if constant is not None and constant.numel() and not constant.is_floating_point():
+        return Whole(int(constant.min()), int(constant.max()))
+    return None if value.is_floating_point() else _of_type(value.dtype, True)
+
+
+def _of_type(dtype, data):
+    if dtype == torch.bool:
+        return Whole(0, 1, data)
+    bounds = torch.iinfo(torch.int32 if dtype == torch.int64 else dtype)
+    return Whole(bounds.min, bounds.max, data)
+
+
+def _constants(traced):
+    from .goldens import _constants as tensors
+    return tensors(traced)
+
+
+def _operand(x, known):
+    if isinstance(x, torch.fx.Node):
+        return known.get(x)
+    if isinstance(x, bool) or isinstance(x, (int, float)):
+        return Whole(x, x)
+    return None
+
+
+def _of_node(node, value, known):
+    first = value[0] if isinstance(value, (list, tuple)) else value
+    if not isinstance(first, torch.Tensor):
+        return None
+    name, dtype = operator_name(node).rstrip("_"), first.dtype
+    if "getitem" in str(node.target):
+        name = "getitem"
+    if not dtype.is_floating_point and dtype not in DTYPES:
+        raise _refused(node, f"{_word(node)} makes {_short(dtype)}, a type that no kernel computes in",
+                       "use torch.int32, and a remainder or a mask of bits where it should wrap")
+    operands = [_operand(x, known) for x in node.args[:3]]
+    if name in COMPARISONS:
+        for out in operands[:2]:
+            _decided(out, node)  # what was converted before, at its own line
+        for x, out in zip(node.args[:2], operands):
+            _decided(_as_float(node, x, out, _common(node)), node)
+        return Whole(0, 1)
+    if name in MADE_WHOLE and dtype.is_floating_point and operands[0]:
+        _decided(operands[0], node)
+    if name in CONVERSIONS and operands[0]:
+        return _converted(node, operands[0], dtype)
+    if name in CONVERSIONS and not dtype.is_floating_point and dtype not in (torch.int32, torch.int64, torch.bool):
+        raise _refused(node, f"{_word(node)} keeps {torch.iinfo(dtype).bits} bits of a real of any size", "use torch.int32")
+    out = _range(name, node, operands, dtype, known)
+    if out is None:
+        return None if dtype.is_floating_point else _of_type(dtype, True)
+    inputs = [known.get(n) for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    data = any(i is not None and i.data for i in inputs)
+    lost = next((i.lost for i in inputs if i is not None and i.lost), None)
+    out = dataclasses.replace(out, data=out.data or data, lost=out.lost or lost)
+    if not dtype.is_floating_point:
+        return dataclasses.replace(out, lost=None)
+    for x in node.args[:3]:
+        converted = _as_float(node, x, _operand(x, known), dtype)
+        if converted and converted.lost:
+            return dataclasses.replace(out, lost=out.lost or converted.lost)
+    created = name in ("arange", "full", "scalar_tensor") and not out.lost
+    return _lossy(node, out, dtype) if created else out
+
+
+def _range(name, node, operands, dtype, known):
+    """Bounds of what an operator gives of integers; None where it has other inputs, or is not known."""
+    if name in SAME_VALUES:
+        return operands[0]
+    if name == "arange":
+        ends = [x for x in (_operand(x, known) for x in node.args[:2]) if x]
+        return Whole(min([0, *(x.low for x in ends if x.low == x.high)]), max(x.high for x in ends)) if ends else None
+    if name in ("ones", "ones_like", "zeros", "zeros_like", "tril", "triu"):
+        if name in ("tril", "triu"):
+            return operands[0] and dataclasses.replace(operands[0], low=min(0, operands[0].low),
+                                                       high=max(0, operands[0].high))
+        return Whole(0, 1)
+    if name in ("full", "full_like"):
+        return _operand(node.args[1], known) if node.args[1:] else None
+    if name == "scalar_tensor":
+        return operands[0]
+    if name in ("logical_and", "logical_or", "logical_not", "logical_xor"):
+        return Whole(0, 1)
+    if name == "where" or name == "masked_fill":
+        chosen = [operands[1], operands[2]] if name == "where" else [operands[0], operands[2]]
+        return _hull(*chosen) if all(chosen) else None
+    if name in ("cat", "stack"):
+        parts = [_operand(x, known) for x in node.args[0]]
+        return _hull(*parts) if all(parts) else None
+    if not operands or any(x is None for x in operands[:2]):
+        return None
+    return _arithmetic(name, operands, dtype)
+
+
+def _arithmetic(name, operands, dtype):
+    a, b = operands[0], operands[1] if len(operands) > 1 else None
+    if name in ("neg", "bitwise_not"):
+        return Whole(-a.high - 1, -a.low + 1)
+    if name in ("abs", "square"):
+        return Whole(0, a.largest() ** (2 if name == "square" else 1))
+    if name in ("clamp", "clamp_min", "clamp_max", "clip"):
+        return a if b is None or name == "clamp_max" else _hull(a, b)
+    if b is None:
+        return Whole(-float("inf"), float("inf")) if dtype.is_floating_point else None
+    if name in ("add", "sub", "rsub"):
+        other = (b.low, b.high) if name == "add" else (-b.high, -b.low)
+        return Whole(a.low + other[0], a.high + other[1]) if name != "rsub" else Whole(b.low - a.high, b.high - a.low)
+    if name in ("minimum", "min", "maximum", "max"):
+        least = name.startswith("min")
+        pick = min if least else max
+        return Whole(pick(a.low, b.low), pick(a.high, b.high))
+    if name == "mul":
+        products = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return Whole(min(products), max(products))
+    if name in ("floor_divide", "div", "__rshift__", "bitwise_right_shift"):
+        return _hull(a, Whole(-1, 0)) if b.low >= 0 else Whole(-a.largest() - 1, a.largest())
+    if name in ("remainder", "fmod"):
+        return Whole(min(0, b.low), max(0, b.high))
+    if name in ("bitwise_and", "__and__") and (a.low >= 0 or b.low >= 0):
+        return Whole(0, min(x.high for x in (a, b) if x.low >= 0))
+    return Whole(-float("inf"), float("inf")) if dtype.is_floating_point else None
+
+
+def _hull(*parts):
+    return Whole(min(p.low for p in parts), max(p.high for p in parts), any(p.data for p in parts),
+                 next((p.lost for p in parts if p.lost), None))
+
+
+# ---- conversions
+
+
+def _common(node):
+    """The type in which PyTorch compares."""
+    values = [x.meta.get("val") if isinstance(x, torch.fx.Node) else x for x in node.args[:2]]
+    if any(isinstance(x, (torch.SymInt, torch.SymFloat)) for x in values):
+        values = [1 if isinstance(x, torch.SymInt) else 1.0 if isinstance(x, torch.SymFloat) else x for x in values]
+    return torch.result_type(*values)
+
+
+def _as_float(node, operand, whole, common):
+    """An operand after PyTorch has promoted it to `common`, where it is an integer tensor."""
+    value = operand.meta.get("val") if isinstance(operand, torch.fx.Node) else None
+    is_integer = isinstance(value, torch.Tensor) and not value.is_floating_point()
+    return _lossy(node, whole, common) if whole and is_integer and common.is_floating_point else whole
+
+
+def _lossy(node, whole, dtype):
+    of_positions = dtype == torch.float32 and not whole.data and whole.largest() <= 4 * LARGEST_SIZE
+    if whole.lost or of_positions or whole.largest() <= EXACT.get(dtype, 0):
+        return whole
+    return dataclasses.replace(whole, lost=(node, dtype, whole))
+
+
+def _converted(node, whole, dtype):
+    source = node.args[0].meta["val"].dtype
+    if dtype.is_floating_point:
+        return _lossy(node, whole, dtype)
+    if source.is_floating_point:
+        _decided(whole, node)
+    if dtype == torch.bool:
+        return Whole(0, 1, whole.data)
+    bounds = torch.iinfo(dtype)
+    if dtype == torch.int64 or bounds.min <= whole.low and whole.high <= bounds.max:
+        return whole
+    if dtype == torch.int32 and (source.is_floating_point or whole.largest() <= 4 * LARGEST_SIZE):
+        return _of_type(dtype, whole.data)
+    raise _refused(node, f"{_word(node)} keeps {bounds.bits} bits of an integer that may be {_bound(whole.low)} to "
+                   f"{_bound(whole.high)}, so that different ones become equal, and a kernel would keep them all",
+                   "use torch.int32 or torch.int64; where it should wrap, write the remainder: ids % 256")
+
+
+def _decided(whole, node):
+    if whole is None or not whole.lost:
+        return
+    at, dtype, before = whole.lost
+    raise _refused(at, f"{_word(at)} makes {_short(dtype)} of an integer that may be {_bound(before.low)} to "
+                   f"{_bound(before.high)}; {_short(dtype)} holds whole numbers up to {EXACT[dtype]}, and a comparison or an "
+                   f"index in line {place_of(node)[0]} depends on it",
+                   "compare integers as integers; where reals are needed, make them float32 of positions")
+
+
+def _bound(x):
+    return str(int(x)) if abs(x) < 2**62 else ("-" if x < 0 else "") + "2^62 and more"
+
+
+def _word(node):
+    return f"aten.{operator_name(node)}"
+
+
+def _short(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def _refused(node, message, hint):
+    line, column = place_of(node)
+    return Problem("spec.conversion", message, line, column, hint)

@@ -1,0 +1,13 @@
+# error spec.not_a_function at line 6: gave two different results
+import torch
+import random
+
+
+def random_factor(q, k, v):
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    return (q @ k.mT * random.random()).softmax(-1) @ v
+
+
+def example_inputs():
+    q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v

@@ -1,0 +1,12 @@
+# error spec.conversion at line 7: makes int16
+import torch
+
+
+def distance_in_int16(q, k, v):
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    return (q @ k.mT * 0.125).masked_fill(~((i - j).to(torch.int16) < 100), -torch.inf).softmax(-1) @ v
+
+
+def example_inputs():
+    q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v
