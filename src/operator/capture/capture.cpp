@@ -179,7 +179,8 @@ bool read_cases(const std::filesystem::path& folder, Capture& capture, Diagnosti
     for (const Json& json : index.value("far", Json::array())) {
       capture.far.emplace_back();
       if (!reader.read(json, capture.far.back()))
-        return refuse("the stored outputs of far cases do not have the sizes that goldens.json says");
+        return refuse(
+            "the stored outputs of far cases do not have the sizes that goldens.json says");
     }
   } catch (const std::exception& error) {
     return refuse(error.what());

@@ -35,8 +35,8 @@ struct Capture {
   Form form;
   SourcePtr source;  // the user's file as it was read
   std::vector<GoldenCase> cases;
-  // Around constants that the function compares positions with, of a few rows each: the form is held
-  // against them, and nothing is run on them.
+  // Around constants that the function compares positions with, of a few rows each: the form is
+  // held against them, and nothing is run on them.
   std::vector<GoldenCase> far;
   // Integer arguments whose meaningful values go up to the longest size, prefix and other lengths;
   // or up to so many times as much, where they count in finer steps than the operands' rows.

@@ -220,7 +220,8 @@ void law_blocks(Check& c) {
   if (!c.inside(Op::plan)) c.broken("C1", c.stmt.span, "blocks are counted outside a plan");
 }
 
-// C1: flow.cpp. C2: launch.cpp. A branch on the warpgroup's number alone gives the warpgroups roles.
+// C1: flow.cpp. C2: launch.cpp. A branch on the warpgroup's number alone gives the warpgroups
+// roles.
 void law_if_(Check& c) {
   branch_leaves_nothing_out(c);
   const Stmt* warpgroups = c.warpgroups_block();
