@@ -275,9 +275,8 @@ const Obligation* Report::first(Answer answer) const {
 
 std::string print(const Report& r) {
   if (!r.not_run.empty()) return fmt::format("indices: not proved: {}", r.not_run);
-  std::string text =
-      fmt::format("indices: {} of {} obligations proved for every size by {}, {:.1f} s", r.proved(),
-                  r.obligations.size(), r.solver, r.seconds);
+  std::string text = fmt::format("indices: {} of {} obligations proved for every size by {}",
+                                 r.proved(), r.obligations.size(), r.solver);
   if (const Obligation* open = r.first(Answer::unknown))
     text += fmt::format("; open: {}: {}", open->what, open->why);
   return text;

@@ -49,7 +49,7 @@ inline constexpr int64_t kEffort = 3'000'000;
 // heads, and a block of the output that lies in it.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver);
 
-// "11 of 11 obligations proved by Z3 4.8.12, 0.2 s", and what is open.
+// "11 of 11 obligations proved by Z3 4.8.12", and what is open.
 std::string print(const Report& report);
 
 }  // namespace kw::proofs

@@ -141,7 +141,7 @@ TEST_F(Loop, refuses_a_program_for_the_inputs_that_it_was_told_of) {
   // No length of the loop's own inputs is 77, and a golden case has it.
   options.attempts = 1;
   Scripted provider(
-      {{wrong("j < min(N, max(i + 1, kept)", "j < min(N, max(i + where(N == 77, 2, 1), kept)")}});
+      {{wrong("log2(lse_r[i])) * ln2", "log2(lse_r[i])) * where(N == 77, 1.0, ln2)")}});
   const Proposed p = run(provider);
   EXPECT_EQ(codes(p), std::vector<std::string>{"accept.refuted"});
   ASSERT_EQ(p.attempts.size(), 1u);
