@@ -209,6 +209,7 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     s_aux, sinks: two names of the sinks, [H], or None.
     position_bias: [1 or B, H, M, N], added to the scaled scores (T5's), or None.
     is_causal, sliding_window: what counts where no mask is given; or None.
+    others: what else a model passes on; None, False, or of no effect.
 
     Returns ([B, M, H, D], None). Raises ArgumentError for dropout, for a mask of the caller's own and,
     by its name, for any other keyword that an answer may depend on (cu_seq_lens_q, block_indices, ...);
