@@ -35,7 +35,8 @@ bool is_of_the_text(const Symbol& s, const Scope& scope) {
 }
 
 // What may be left out for some blocks and not for others: copies that nobody will wait for,
-// values, and what is computed element by element.
+// values, what is computed element by element, and rows of an output straight from registers (the
+// first of several blocks that share a row writes its statistics).
 bool may_be_left_out(const Stmt& s, const Scope& scope) {
   if (s.op == Op::call) {
     const Symbol* step = scope.find(s.name());
@@ -47,7 +48,8 @@ bool may_be_left_out(const Stmt& s, const Scope& scope) {
     return std::all_of(s.body.begin(), s.body.end(),
                        [&](const Stmt& inner) { return may_be_left_out(inner, scope); });
   const bool copy = is(s.op, Family::copy_in) && !s.has(Hole::barrier);  // nobody is told of it
-  return s.op == Op::let || copy || is(s.op, Family::map) || is(s.op, Family::gather) ||
+  const bool rows = is(s.op, Family::result) && s.has(Hole::src) && s.has(Hole::tensor);
+  return s.op == Op::let || copy || rows || is(s.op, Family::map) || is(s.op, Family::gather) ||
          is(s.op, Family::registers);
 }
 
