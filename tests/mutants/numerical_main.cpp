@@ -172,8 +172,11 @@ class Lines : public exec::Observer {
  public:
   std::set<int> seen;
   void before(const tl::Stmt& s, const exec::View&) override {
-    if (s.span.known()) seen.insert(s.span.start().line);
+    if (s.span.known() && places.insert(s.span.begin).second) seen.insert(s.span.start().line);
   }
+
+ private:
+  std::set<size_t> places;  // a line is counted from the first one, and statements run often
 };
 
 std::set<int> lines_that_run(const Subject& s) {

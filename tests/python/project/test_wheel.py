@@ -101,8 +101,8 @@ def test_the_wheel_says_what_it_is_and_carries_its_licence(wheel):
         licence = archive.read(f"{info}/licenses/LICENSE").decode()
         assert not [n for n in archive.namelist() if n.endswith(".pyc") or n.startswith(("src/", "tests/"))]
     assert "License-Expression: Apache-2.0\n" in metadata
-    requires = set(re.findall(r"^Requires-Dist: (\w+)[^;\n]*$", metadata, re.M))
-    assert requires == {"torch", "numpy", "libclang"}
+    requires = set(re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", metadata, re.M))
+    assert requires == {"torch", "numpy", "libclang", "z3-solver"}
     assert re.search(r"^Requires-Dist: mcp.*; extra == ['\"]serve['\"]$", metadata, re.M), metadata
     assert "TERMS AND CONDITIONS" in licence and "END OF TERMS AND CONDITIONS" in licence
 
