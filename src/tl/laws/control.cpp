@@ -281,7 +281,7 @@ void law_call(Check& c) {
   std::vector<ExprPtr> given;
   for (const Item& a : c.stmt.arguments()) given.push_back(a.expr);
   arguments_fit(c, "call", "C1", c.stmt.span, s->name, s->params, given, c.scope, nullptr);
-  steps_are_told_nothing_of_the_launch(c, s->params);
+  steps_are_told_nothing_of_the_launch(c, *s);
 }
 
 void law_return_(Check& c) {

@@ -5,6 +5,10 @@
 // turn. So under a condition on one of them stand no wait, no arrival, no product and no call of
 // more than copies: a kernel that leaves out `wait k_full[t]` for block 37 alone is right in every
 // run that ends before it.
+//
+// But for one kind: whether a loop that ends at 0 is in its last turn (`if n > 0`, to ask for the
+// next block), which every run shows both ways. Such a condition may stand in a step, which is then
+// given nothing but indices of such loops.
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
@@ -34,6 +38,42 @@ bool is_of_the_text(const Symbol& s, const Scope& scope) {
   }
 }
 
+// The name that is compared with 0, or empty.
+std::string compared_with_zero(const ExprPtr& e) {
+  static constexpr std::string_view kinds[] = {"==", "!=", "<", "<=", ">", ">="};
+  if (e->kind != ExprKind::binary ||
+      std::find(std::begin(kinds), std::end(kinds), e->text) == std::end(kinds))
+    return {};
+  const bool zero = e->args[1]->kind == ExprKind::integer && e->args[1]->text == "0";
+  return zero && e->args[0]->kind == ExprKind::name ? e->args[0]->text : std::string();
+}
+
+bool is_integer_of_step(const Symbol& s) {
+  return s.stmt && s.stmt->op == Op::step && s.type.kind == Type::integer;
+}
+
+// The index of a loop that goes down to 0, or to a value that has a name.
+bool counts_down_to_zero(const Symbol& s) {
+  if (!s.stmt) return false;
+  switch (s.stmt->op) {
+    case Op::range_down:
+    case Op::range_down_rolled:
+    case Op::range_down_counted: {
+      const ExprPtr& end = s.stmt->end();
+      return end->kind == ExprKind::integer
+                 ? end->text == "0"
+                 : end->kind == ExprKind::field || end->kind == ExprKind::name;
+    }
+    default:
+      return false;
+  }
+}
+
+bool asks_for_the_last_turn(const ExprPtr& condition, const Scope& scope) {
+  const Symbol* s = scope.find(compared_with_zero(condition));
+  return s && (counts_down_to_zero(*s) || is_integer_of_step(*s));
+}
+
 // What may be left out for some blocks and not for others: copies that nobody will wait for,
 // values, what is computed element by element, and rows of an output straight from registers (the
 // first of several blocks that share a row writes its statistics).
@@ -51,6 +91,23 @@ bool may_be_left_out(const Stmt& s, const Scope& scope) {
   const bool rows = is(s.op, Family::result) && s.has(Hole::src) && s.has(Hole::tensor);
   return s.op == Op::let || copy || rows || is(s.op, Family::map) || is(s.op, Family::gather) ||
          is(s.op, Family::registers);
+}
+
+// Whether statements of the step that may not be left out stand under `param > 0`, in itself or in
+// a step that it hands the number to.
+bool decides_in(const Stmt& step, const std::string& param, const Scope& scope) {
+  bool found = false;
+  walk(step.body, [&](const Stmt& s) {
+    if (s.op == Op::if_ && compared_with_zero(s.condition()) == param)
+      found |= !std::all_of(s.body.begin(), s.body.end(),
+                            [&](const Stmt& inner) { return may_be_left_out(inner, scope); });
+    const Symbol* called = s.op == Op::call ? scope.find(s.name()) : nullptr;
+    if (!called || !called->stmt || called->stmt->op != Op::step) return;
+    for (size_t n = 0; n < s.arguments().size() && n < called->params.size(); ++n)
+      if (s.arguments()[n].expr->is_name(param))
+        found |= decides_in(*called->stmt, called->params[n].name, scope);
+  });
+  return found;
 }
 
 }  // namespace
@@ -81,7 +138,7 @@ bool depends_on_launch(const ExprPtr& e, const Scope& scope) {
 void branch_leaves_nothing_out(Check& c) {
   const ExprPtr& condition = c.stmt.condition();
   if (!c.warpgroups_block() && !c.inside(Op::warpgroup)) return;
-  if (!depends_on_launch(condition, c.scope)) return;
+  if (!depends_on_launch(condition, c.scope) || asks_for_the_last_turn(condition, c.scope)) return;
   for (const Stmt& s : c.stmt.body) {
     if (may_be_left_out(s, c.scope)) continue;
     c.broken("C2", s.span,
@@ -92,14 +149,25 @@ void branch_leaves_nothing_out(Check& c) {
   }
 }
 
-void steps_are_told_nothing_of_the_launch(Check& c, const std::vector<Item>& params) {
+void steps_are_told_nothing_of_the_launch(Check& c, const Symbol& step) {
   const std::vector<Item>& given = c.stmt.arguments();
-  for (size_t n = 0; n < given.size() && n < params.size(); ++n)
-    if (params[n].type == "bool" && depends_on_launch(given[n].expr, c.scope))
-      c.broken("C2", given[n].expr->span,
+  for (size_t n = 0; n < given.size() && n < step.params.size(); ++n) {
+    const Item& param = step.params[n];
+    const ExprPtr& e = given[n].expr;
+    if (param.type == "bool" && depends_on_launch(e, c.scope))
+      c.broken("C2", e->span,
                fmt::format("`{}` is given `{}`, which differs from launch to launch or from block "
                            "to block",
-                           params[n].name, print(given[n].expr)));
+                           param.name, print(e)));
+    if (param.type != "i32" && param.type != "index") continue;
+    const Symbol* s = e->kind == ExprKind::name ? c.scope.find(e->text) : nullptr;
+    if (step.stmt && !(s && (counts_down_to_zero(*s) || is_integer_of_step(*s))) &&
+        decides_in(*step.stmt, param.name, c.scope))
+      c.broken("C2", e->span,
+               fmt::format("`{}` is given `{}`, which is no index of a loop that ends at 0, and "
+                           "`{}` asks whether it is in its last turn",
+                           param.name, print(e), step.name));
+  }
 }
 
 }  // namespace kw::tl

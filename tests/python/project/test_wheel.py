@@ -63,7 +63,7 @@ def environment(wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("clean") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     packages = next(folder.glob("lib/python3*/site-packages"))
-    for distribution in required(["torch", "numpy", "libclang"]):
+    for distribution in required(["torch", "numpy", "libclang", "z3-solver"]):
         for top in {file.parts[0] for file in distribution.files} - {"..", "__pycache__"}:
             link = packages / top
             if not link.is_symlink():
