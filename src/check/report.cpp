@@ -120,7 +120,9 @@ nlohmann::json to_json(const proofs::Report& r) {
                                                                     : "open"},
                    {"why", o.why},
                    {"counterexample", o.message}});
-  return {{"not_run", r.not_run}, {"solver", r.solver}, {"obligations", all}};
+  nlohmann::json limits = nlohmann::json::array();
+  for (const proofs::Limit& l : r.limits) limits.push_back(fmt::format("{} <= {}", l.size, l.most));
+  return {{"not_run", r.not_run}, {"solver", r.solver}, {"obligations", all}, {"limits", limits}};
 }
 
 nlohmann::json to_json(const Report& r) {

@@ -12,6 +12,8 @@ namespace kw::proofs {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 24;
+// Whose products fit 32 bits: the root of 2^31, and powers of two for what multiplies more.
+constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12};
 constexpr char kKeeps[] = "what this visit keeps is what the specification keeps";
 constexpr char kOnce[] = "each key block of which a row keeps something is visited once";
 constexpr char kLists[] = "a pass before the kernel lists the key blocks";
@@ -183,8 +185,28 @@ class Attention {
     if (each.empty()) return;
     std::vector<std::string> premises = in_tile(visits_.all[0], false);
     premises.push_back(fmt::format("(and (<= 0 j) (< j {}))", sizes_.at("N").text));
-    ask("what maps compute of indices fits 32 bits", question(premises, all_of(each)), {},
-        visits_.all[0].span);
+    const Question q = question(premises, all_of(each));
+    ask("what maps compute of indices fits 32 bits", q, {}, visits_.all[0].span);
+    if (report_.obligations.back().answer == Answer::refuted) limit(report_.obligations.back(), q);
+  }
+
+  // The longest sequences of which a refuted obligation holds.
+  void limit(Obligation& o, const Question& all) {
+    std::vector<std::string> letters;
+    for (const auto& [letter, size] : {std::pair{"M", &form_.M}, {"N", &form_.N}})
+      if (!size->name.empty()) letters.push_back(letter);
+    for (const int64_t most : kLimits) {
+      Question q = all;
+      for (const std::string& letter : letters)
+        q.premises.push_back(fmt::format("(<= {} {})", sizes_[letter].text, most));
+      if (letters.empty() || solver_.ask(q, kEffort).answer != Answer::proved) continue;
+      o.answer = Answer::proved;
+      o.what += fmt::format(" where {} <= {}", fmt::join(letters, " and "), most);
+      o.at.clear();
+      o.message.clear();
+      for (const std::string& letter : letters) report_.limits.push_back({letter, most});
+      return;
+    }
   }
 
   void open(const std::string& what, const std::string& why) {
@@ -277,6 +299,8 @@ std::string print(const Report& r) {
   if (!r.not_run.empty()) return fmt::format("indices: not proved: {}", r.not_run);
   std::string text = fmt::format("indices: {} of {} obligations proved for every size by {}",
                                  r.proved(), r.obligations.size(), r.solver);
+  for (const Limit& l : r.limits)
+    text += fmt::format("{} {} <= {}", &l == &r.limits[0] ? "; only for" : " and", l.size, l.most);
   if (const Obligation* open = r.first(Answer::unknown))
     text += fmt::format("; open: {}: {}", open->what, open->why);
   return text;

@@ -27,9 +27,16 @@ struct Obligation {
   double seconds = 0;
 };
 
+// A size of the program's that every launch must keep to, for what is proved to be so.
+struct Limit {
+  std::string size;  // "M"
+  int64_t most = 0;
+};
+
 struct Report {
   std::string not_run;  // why nothing was asked
   std::vector<Obligation> obligations;
+  std::vector<Limit> limits;
   std::string solver;  // "Z3 4.8.12"
   double seconds = 0;
 
@@ -44,7 +51,8 @@ inline constexpr int64_t kEffort = 3'000'000;
 // For attention with one term, on a program of the corpus' shape:
 //   - what a visited key block keeps is what the specification keeps of it (masked or whole);
 //   - each key block of which a row keeps something is visited exactly once;
-//   - what maps compute of indices fits 32 bits.
+//   - what maps compute of indices fits 32 bits; where it does not (i * j of long sequences), up to
+//     the limits that the report then has.
 // Under: sizes from 1 to 2^24, integers of data from -2^29 to 2^29, the form's own numbers of
 // heads, and a block of the output that lies in it.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver);

@@ -229,6 +229,10 @@ Markup transfer(const Facts& f) {
         r["after"].get<std::string>());
   for (const OrderedJson& c : t["conditions"])
     conditions += html("<li><code>{}</code>: {}</li>\n", text(c["holds"]), text(c["why"]));
+  for (const OrderedJson& check : f.certificate["checked"])
+    if (check["check"] == "indices")
+      for (const OrderedJson& limit : check["coverage"]["limits"])
+        conditions += html("<li><code>{}</code>: larger integers wrap</li>\n", text(limit));
   for (const OrderedJson& b : t["bindings"]) {
     const std::string user = text(b["user"]);
     bindings += html("<li><code>{}</code>: {}</li>\n", text(b["argument"]),

@@ -166,6 +166,10 @@ class Verifier {
     for (const Json& c : was_["transfer"]["conditions"])
       if (const tl::ExprPtr condition = tl::parse_expr(c["holds"], d))
         plan_->requirements.push_back(condition);
+    if (const Json indices = was_checked("indices"); !indices.is_null())
+      for (const Json& limit : indices["coverage"]["limits"])
+        if (const tl::ExprPtr condition = tl::parse_expr(limit, d))
+          plan_->requirements.push_back(condition);
     std::string why;
     const Json was(parse_claims(text_of("launch.json"), why).value_or(Claims()));
     const std::string differs = difference(was, to_json(*plan_));

@@ -345,7 +345,11 @@ class Maker {
                                  exact.cases, exact.rows, check::print_bound(exact))
                    : "exact: not run: " + exact.not_run,
          0);
-    if (report_.indices) say_("", proofs::print(*report_.indices), 0);
+    if (report_.indices) {
+      say_("", proofs::print(*report_.indices), 0);
+      for (const proofs::Limit& l : report_.indices->limits)  // lowered before, and told of later
+        plan_->requirements.push_back(tl::binary("<=", tl::name(l.size), tl::integer(l.most)));
+    }
     say_("", report_.schedules ? exec::print(*report_.schedules) : "schedules: not run", 0);
     if (const std::string doubt = cpu_doubt(); !doubt.empty()) say_("", doubt, 0);
     return true;

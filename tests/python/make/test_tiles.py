@@ -76,6 +76,9 @@ def test_the_ampere_class_text_has_tiles_with_more_registers_too(tmp_path):
     made, said = make(tmp_path, 64, 64, "bf16", scattered, target="sm_80")
     assert said.count("roomier") == 1
     assert "D = 64, BN = 96" in (made / "kernel.cu").read_text()
+    # i * j fits 32 bits up to there, and no launch goes beyond
+    assert "only for M <= 46340 and N <= 46340" in said
+    assert json.loads((made / "launch.json").read_text())["requires"][-2:] == [["<=", "M", 46340], ["<=", "N", 46340]]
 
 
 def test_a_window_of_the_ampere_class_text_starts_past_key_0(tmp_path):

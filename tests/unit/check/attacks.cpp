@@ -4,6 +4,7 @@
 //
 //   expect: law if.C2            it breaks the law
 //   expect: refuted              a case shows it
+//   expect: holds for N <= 4096  it is right up to there, and no launch goes beyond
 //   expect: open check.indices   undecided, with that code: no case that could run shows it
 //
 // And what they edit holds.
@@ -83,8 +84,13 @@ std::optional<tl::Program> right_program(const spec::Form& form, const std::stri
 std::string end_of(const check::Report& r) {
   const std::string code = r.diagnostics.all().empty() ? "" : r.diagnostics.all()[0].code;
   switch (r.verdict) {
-    case check::Verdict::holds:
-      return "holds";
+    case check::Verdict::holds: {
+      std::string limits;
+      if (r.indices)
+        for (const proofs::Limit& l : r.indices->limits)
+          limits += fmt::format("{} {} <= {}", limits.empty() ? " for" : " and", l.size, l.most);
+      return "holds" + limits;
+    }
     case check::Verdict::refuted:
       return "refuted";
     case check::Verdict::inconclusive:
