@@ -52,21 +52,9 @@ bool is_integer_of_step(const Symbol& s) {
   return s.stmt && s.stmt->op == Op::step && s.type.kind == Type::integer;
 }
 
-// The index of a loop that goes down to 0, or to a value that has a name.
+// The index of a loop that goes down, and never below 0.
 bool counts_down_to_zero(const Symbol& s) {
-  if (!s.stmt) return false;
-  switch (s.stmt->op) {
-    case Op::range_down:
-    case Op::range_down_rolled:
-    case Op::range_down_counted: {
-      const ExprPtr& end = s.stmt->end();
-      return end->kind == ExprKind::integer
-                 ? end->text == "0"
-                 : end->kind == ExprKind::field || end->kind == ExprKind::name;
-    }
-    default:
-      return false;
-  }
+  return s.stmt && is(s.stmt->op, Family::loop) && s.stmt->op != Op::range && s.range.lo >= 0;
 }
 
 bool asks_for_the_last_turn(const ExprPtr& condition, const Scope& scope) {
