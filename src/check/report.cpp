@@ -121,7 +121,7 @@ nlohmann::json to_json(const proofs::Report& r) {
                    {"why", o.why},
                    {"counterexample", o.message}});
   nlohmann::json limits = nlohmann::json::array();
-  for (const proofs::Limit& l : r.limits) limits.push_back(fmt::format("{} <= {}", l.size, l.most));
+  for (const proofs::Limit& l : r.limits) limits.push_back(proofs::print(l));
   return {{"not_run", r.not_run}, {"solver", r.solver}, {"obligations", all}, {"limits", limits}};
 }
 

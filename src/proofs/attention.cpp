@@ -295,12 +295,13 @@ const Obligation* Report::first(Answer answer) const {
   return nullptr;
 }
 
+std::string print(const Limit& l) { return fmt::format("{} <= {}", l.size, l.most); }
+
 std::string print(const Report& r) {
   if (!r.not_run.empty()) return fmt::format("indices: not proved: {}", r.not_run);
   std::string text = fmt::format("indices: {} of {} obligations proved for every size by {}",
                                  r.proved(), r.obligations.size(), r.solver);
-  for (const Limit& l : r.limits)
-    text += fmt::format("{} {} <= {}", &l == &r.limits[0] ? "; only for" : " and", l.size, l.most);
+  for (const Limit& l : r.limits) text += (&l == &r.limits[0] ? "; only for " : " and ") + print(l);
   if (const Obligation* open = r.first(Answer::unknown))
     text += fmt::format("; open: {}: {}", open->what, open->why);
   return text;

@@ -33,6 +33,8 @@ struct Limit {
   int64_t most = 0;
 };
 
+std::string print(const Limit& limit);  // "M <= 46340", as TL says it
+
 struct Report {
   std::string not_run;  // why nothing was asked
   std::vector<Obligation> obligations;

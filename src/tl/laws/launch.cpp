@@ -40,10 +40,7 @@ bool is_of_the_text(const Symbol& s, const Scope& scope) {
 
 // The name that is compared with 0, or empty.
 std::string compared_with_zero(const ExprPtr& e) {
-  static constexpr std::string_view kinds[] = {"==", "!=", "<", "<=", ">", ">="};
-  if (e->kind != ExprKind::binary ||
-      std::find(std::begin(kinds), std::end(kinds), e->text) == std::end(kinds))
-    return {};
+  if (!is_comparison(*e)) return {};
   const bool zero = e->args[1]->kind == ExprKind::integer && e->args[1]->text == "0";
   return zero && e->args[0]->kind == ExprKind::name ? e->args[0]->text : std::string();
 }

@@ -88,7 +88,7 @@ std::string end_of(const check::Report& r) {
       std::string limits;
       if (r.indices)
         for (const proofs::Limit& l : r.indices->limits)
-          limits += fmt::format("{} {} <= {}", limits.empty() ? " for" : " and", l.size, l.most);
+          limits += (limits.empty() ? " for " : " and ") + proofs::print(l);
       return "holds" + limits;
     }
     case check::Verdict::refuted:
