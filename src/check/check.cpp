@@ -135,7 +135,8 @@ void undecided_by_proof(Report& report) {
 void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
                   Report& report) {
   std::vector<Case> cases = make_cases(capture, options);
-  for (Case& c : cases_beyond(program, capture, options, report.unreached))
+  const bool proved = report.indices && report.indices->complete();
+  for (Case& c : cases_beyond(program, capture, options, proved, report.unreached))
     cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
   for (Case& c : cases) c.packed = packs_heads(program);

@@ -17,9 +17,11 @@ void add(int64_t value, std::set<int64_t>& to) {
   if (value >= kCovered && value <= kFarthest) to.insert(value);
 }
 
-std::set<int64_t> of_form(const spec::Form& form) {
+std::set<int64_t> of_form(const spec::Form& form, bool but_masks) {
   std::set<int64_t> all;
   spec::Form copy = form;
+  if (but_masks)
+    for (spec::Term& t : copy.terms) t.keep = nullptr;
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     spec::rewrite(e, [&](const spec::ExprPtr& part) {
       if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
@@ -57,9 +59,10 @@ struct Sizes {
 
 }  // namespace
 
-std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form) {
-  std::set<int64_t> points = of_form(form), numbers, tiles;
-  of_program(program, numbers, tiles);
+std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
+                                    bool proved) {
+  std::set<int64_t> points = of_form(form, proved), numbers, tiles;
+  if (!proved) of_program(program, numbers, tiles);
   for (int64_t value : numbers) {
     add(value, points);
     // The tiles' own sizes stand everywhere; what else a program says of small numbers may be of
@@ -74,7 +77,8 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
 }
 
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
-                               const Options& options, std::vector<int64_t>& unreached) {
+                               const Options& options, bool proved,
+                               std::vector<int64_t>& unreached) {
   constexpr int64_t kFew = 65, kTile = 128;
   constexpr uint64_t kSalt = 30000;
   const spec::Form& form = capture.form;
@@ -90,9 +94,11 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     return true;
   };
   // A kernel sees how many heads and batch entries there are, and their numbers.
-  Case all = case_of(capture, 2, 257, 300, kSalt + (options.rehearsal << 20));
-  choose_heads(form, all, true);
-  take(std::move(all), 0);
+  if (!proved) {
+    Case all = case_of(capture, 2, 257, 300, kSalt + (options.rehearsal << 20));
+    choose_heads(form, all, true);
+    take(std::move(all), 0);
+  }
   Case many = case_of(capture, 67, 17, 33, kSalt + 1 + (options.rehearsal << 20));
   choose_heads(form, many, false);
   take(std::move(many), 1);
@@ -100,7 +106,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   const bool rows = !form.M.name.empty(), keys = !form.N.name.empty(),
              tied = rows && form.M.name == form.N.name;
   std::vector<Sizes> sizes;
-  for (int64_t p : turning_points(program, form)) {
+  for (int64_t p : turning_points(program, form, proved)) {
     for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
       if (!tied && keys) sizes.push_back({kFew, size, 0});
       if (!tied && rows) sizes.push_back({size, kFew, 0});

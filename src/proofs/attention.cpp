@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "proofs/integers.h"
 #include "proofs/proofs.h"
 #include "proofs/visits.h"
 
@@ -16,6 +17,9 @@ constexpr int64_t kMost = int64_t{1} << 24;
 constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12};
 constexpr char kKeeps[] = "what this visit keeps is what the specification keeps";
 constexpr char kOnce[] = "each key block of which a row keeps something is visited once";
+constexpr char kIntegers[] =
+    "addresses, scores and conditions are made of the specification's integers";
+constexpr char kTurns[] = "all agents take the same key blocks in the same order";
 constexpr char kLists[] = "a pass before the kernel lists the key blocks";
 
 std::string all_of(const std::vector<std::string>& terms) {
@@ -58,6 +62,7 @@ class Attention {
       for (const Visit& v : visits_.all) keeps(v);
       visited_once();
       fits_an_int();
+      integers();
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -115,7 +120,7 @@ class Attention {
     }
   }
 
-  Question question(std::vector<std::string> premises, std::string claim) {
+  Question question(std::vector<std::string> premises, std::string claim) const {
     Question q;
     q.declarations = vocabulary_.declarations();
     q.premises = common_;
@@ -209,6 +214,76 @@ class Attention {
     }
   }
 
+  // What is not plain is one of the specification's (integers.h).
+  void integers() {
+    const auto start = std::chrono::steady_clock::now();
+    const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
+    const Uses uses = uses_of(program_, sizes_, !softmax, vocabulary_);
+    std::vector<Term> wanted = integers_of(form_, indices_, vocabulary_);
+    wanted.push_back(keep_);
+    Obligation o{kIntegers, Answer::proved, "", {}, "", {}, 0};
+    const auto leave = [&](const std::string& why, const Span& span) {
+      if (o.answer != Answer::proved) return;
+      o.answer = Answer::unknown;
+      o.why = why;
+      o.span = span;
+    };
+    if (!uses.open.empty()) leave(uses.open, {});
+    for (const Use& u : uses.all)
+      if (o.answer == Answer::proved && !is_plain(u.term, uses) &&
+          !is_one_of(u, wanted, uses.of_all))
+        leave(fmt::format("{}: no sum or product of indices and sizes, and none of the "
+                          "specification's integers",
+                          u.text),
+              u.span);
+    o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    report_.obligations.push_back(std::move(o));
+    turns(uses);
+  }
+
+  // A place of a ring is filled and used in the same turn: each loop goes on where the ones before
+  // have ended, or one block further where a product is under way, and all roles make as many
+  // turns.
+  void turns(const Uses& uses) {
+    if (uses.loops.empty() || !uses.open.empty()) return;
+    const auto claim = [&](const std::vector<std::string>& premises, const std::string& what) {
+      Question q = question(premises, what);
+      q.premises.insert(q.premises.end(), uses.of_all.begin(), uses.of_all.end());
+      return q;
+    };
+    const std::string& first = uses.loops[0].begin;
+    for (const Loop& l : uses.loops) {
+      const auto goes_on = [&](int ahead) {
+        return claim(l.premises, fmt::format("(=> (>= {0} {1}) (= (+ {0} {2}) (- {3} {4})))",
+                                             l.begin, l.end, l.after, first, ahead));
+      };
+      if (solver_.ask(goes_on(1), kEffort).answer == Answer::proved) continue;
+      ask(kTurns, goes_on(0), {}, l.span);
+      if (report_.obligations.back().answer != Answer::proved) return;
+      report_.obligations.pop_back();
+    }
+    std::vector<std::string> same = {"true"}, premises;
+    for (const Turns& t : uses.turns) {
+      same.push_back(fmt::format("(= {} {})", t.all, uses.turns[0].all));
+      premises.insert(premises.end(), t.premises.begin(), t.premises.end());
+    }
+    ask(kTurns, claim(premises, all_of(same)), {},
+        uses.turns.empty() ? Span{} : uses.turns[0].span);
+  }
+
+  bool is_one_of(const Use& u, const std::vector<Term>& wanted,
+                 const std::vector<std::string>& of_all) const {
+    const auto same = [&](const Term& t) { return t.sort == u.term.sort && t.text == u.term.text; };
+    if (std::any_of(wanted.begin(), wanted.end(), same)) return true;
+    return std::any_of(wanted.begin(), wanted.end(), [&](const Term& t) {
+      if (t.sort != u.term.sort) return false;
+      Question q = question(u.premises, fmt::format("(= {} {})", u.term.text, t.text));
+      q.premises.insert(q.premises.end(), of_all.begin(), of_all.end());
+      q.premises.push_back("(and (<= 0 i) (<= 0 j))");
+      return solver_.ask(q, kEffort / 10).answer == Answer::proved;
+    });
+  }
+
   void open(const std::string& what, const std::string& why) {
     report_.obligations.push_back({what, Answer::unknown, why, {}, "", {}, 0});
   }
@@ -287,6 +362,10 @@ int Report::proved() const {
   int n = 0;
   for (const Obligation& o : obligations) n += o.answer == Answer::proved;
   return n;
+}
+
+bool Report::complete() const {
+  return not_run.empty() && !obligations.empty() && proved() == int(obligations.size());
 }
 
 const Obligation* Report::first(Answer answer) const {

@@ -43,6 +43,7 @@ struct Report {
   double seconds = 0;
 
   int proved() const;
+  bool complete() const;  // there are some, and each is proved
   // The first of this answer, or null.
   const Obligation* first(Answer answer) const;
 };
@@ -54,7 +55,11 @@ inline constexpr int64_t kEffort = 3'000'000;
 //   - what a visited key block keeps is what the specification keeps of it (masked or whole);
 //   - each key block of which a row keeps something is visited exactly once;
 //   - what maps compute of indices fits 32 bits; where it does not (i * j of long sequences), up to
-//     the limits that the report then has.
+//     the limits that the report then has;
+//   - addresses, scores and conditions are made of the specification's integers (integers.h);
+//   - all agents take the same key blocks in the same order: a place of a ring is filled and used
+//   in
+//     the same turn.
 // Under: sizes from 1 to 2^24, integers of data from -2^29 to 2^29, the form's own numbers of
 // heads, and a block of the output that lies in it.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver);

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
-#include "tl/scope/functions.h"
+#include "proofs/names.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -17,12 +15,6 @@ using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
 
-// A name's value: a term, or a record of them.
-struct Value {
-  Term term;
-  std::map<std::string, Term> fields;
-};
-
 // Scores in registers, since the product that they came of.
 struct Tile {
   int64_t rows = 0, columns = 0;
@@ -32,171 +24,40 @@ struct Tile {
   std::optional<Term> i0, j0;
 };
 
-struct State {
-  std::map<std::string, Value> names;
+struct State : Scope {
   std::map<std::string, Tile> tiles;
-  std::vector<std::string> premises;
   std::string block;
 };
 
-// What an argument's elements are, and what it is to the user.
-struct Data {
-  std::string user, type;
-};
-
-class Walk {
+class Walk : private Names {
  public:
   Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, bool without_softmax,
        Vocabulary& vocabulary)
-      : program_(program),
-        sizes_(sizes),
-        without_softmax_(without_softmax),
-        vocabulary_(vocabulary) {}
+      : Names(program, sizes, vocabulary), without_softmax_(without_softmax) {}
 
   Visits run() {
-    State state;
-    for (const auto& [name, term] : sizes_) state.names[name] = {term, {}};
-    for (const Stmt& s : program_.body) module(s, state);
-    const Stmt* kernel = program_.kernel();
-    if (!kernel) return open("the program has no kernel"), std::move(out_);
-    if (kernel->op == Op::warpgroups_kernel) bind_role(kernel->me(), state);
-    walk(kernel->body, state);
-    if (out_.all.empty()) open("no scores are used up");
+    walk_kernel();
+    out_.of_all = std::move(of_all_);
+    out_.scratch = std::move(scratch_);
+    out_.open = std::move(open_);
     return std::move(out_);
   }
 
  private:
-  void open(const std::string& why) {
-    if (out_.open.empty()) out_.open = why;
-  }
-
-  // ---- the module
-  void module(const Stmt& s, State& state) {
-    if (s.op == Op::param || s.op == Op::toggle)
-      for (const tl::Item& d : s.names()) state.names[d.name] = {eval(d.expr, state), {}};
-    if (s.op == Op::args)
-      for (const Stmt& a : s.body) argument(a, state);
-    if (s.op == Op::record)
-      for (const tl::Item& f : s.names()) records_[s.name()].push_back(f.name);
-    if (s.op == Op::def) defs_[s.name()] = &s;
-  }
-
-  void argument(const Stmt& s, State& state) {
-    for (const tl::Item& d : s.names()) {
-      std::string user = d.name;
-      if (user.ends_with(spec::kGiven)) user.resize(user.size() - spec::kGiven.size());
-      if (s.op == Op::arg_tensor || s.op == Op::arg_tiled) {
-        data_[d.name] = {user, s.items(tl::Hole::access)[0].type};
-      } else if (s.op == Op::arg_scratch) {
-        data_[d.name] = {d.name, "i32"};
-        out_.scratch.push_back(d.name + ".of");
-      } else if (s.op == Op::arg_f32) {
-        state.names[d.name] = {{Term::real, ""}, {}};
-      } else if ((s.op == Op::arg_size || s.op == Op::arg_i32) && !state.names.count(d.name)) {
-        state.names[d.name] = {d.expr ? eval(d.expr, state) : vocabulary_.scalar(user), {}};
-      }
-    }
-  }
-
-  // ---- expressions
-  Term eval(const ExprPtr& e, const State& state) {
-    switch (e->kind) {
-      case ExprKind::integer:
-        return Term::number(std::stoll(e->text));
-      case ExprKind::real:
-        return {Term::real, ""};
-      case ExprKind::name:
-        return named(e->text, state);
-      case ExprKind::field:
-        return field(*e, state);
-      case ExprKind::index:
-        return element(*e, state);
-      case ExprKind::call:
-        return called(*e, state).term;
-      case ExprKind::binary:
-        return step(operation(e->text, eval(e->args[0], state), eval(e->args[1], state)), e->text,
-                    state);
-      case ExprKind::unary:
-        return e->text == "not" ? negation(eval(e->args[0], state))
-                                : operation("-", Term::number(0), eval(e->args[0], state));
-      case ExprKind::where:
-        return choice(eval(e->args[0], state), eval(e->args[1], state), eval(e->args[2], state));
-    }
-    return Term::unknown("an expression");
+  void walk_kernel() {
+    State state;
+    static_cast<Scope&>(state) = module();
+    const Stmt* kernel = program_.kernel();
+    if (!kernel) return open("the program has no kernel");
+    if (kernel->op == Op::warpgroups_kernel) bind_role(kernel->me(), state);
+    walk(kernel->body, state);
+    if (out_.all.empty()) open("no scores are used up");
   }
 
   // Notes what may need more than 32 bits.
-  Term step(Term t, const std::string& op, const State& state) {
-    if (noted_ && t.sort == Term::integer && (op == "*" || op == "+" || op == "-" || op == "<<"))
-      out_.steps.push_back({state.premises, t});
-    return t;
-  }
-
-  Term named(const std::string& name, const State& state) {
-    if (name == "true" || name == "false") return Term::truth(name == "true");
-    const auto found = state.names.find(name);
-    if (found != state.names.end()) return found->second.term;
-    return tl::find_constant(name) ? Term{Term::real, ""}
-                                   : Term::unknown(fmt::format("the name {}", name));
-  }
-
-  Term field(const Expr& e, const State& state) {
-    Value record;
-    if (e.args[0]->kind == ExprKind::name) {
-      const auto found = state.names.find(e.args[0]->text);
-      if (found != state.names.end()) record = found->second;
-    } else if (e.args[0]->kind == ExprKind::call) {
-      record = called(*e.args[0], state);
-    }
-    const auto found = record.fields.find(e.text);
-    return found != record.fields.end() ? found->second
-                                        : Term::unknown(fmt::format("the field {}", e.text));
-  }
-
-  // Of a tensor, of a vector, or of the scores themselves.
-  Term element(const Expr& e, const State& state) {
-    const std::string base = tl::base_name(std::make_shared<Expr>(e));
-    if (const auto vector = state.names.find(base); vector != state.names.end())
-      return vector->second.term;
-    const auto data = data_.find(base);
-    if (data == data_.end()) return {Term::real, ""};
-    const std::string& type = data->second.type;
-    const bool truth = type == "bool";
-    if (!truth && tl::scalar_type(type).kind != tl::Type::integer) return {Term::real, ""};
-    std::vector<Term> at;
-    for (size_t n = 1; n < e.args.size(); ++n) at.push_back(eval(e.args[n], state));
-    return vocabulary_.read(data->second.user, truth, at);
-  }
-
-  // A function of the program is what its body says of the arguments.
-  Value called(const Expr& e, const State& state) {
-    std::vector<Term> given;
-    const auto def = defs_.find(e.text);
-    if (def == defs_.end()) {
-      for (const ExprPtr& a : e.args) given.push_back(eval(a, state));
-      if (e.text == "f32") return {{Term::real, ""}, {}};
-      return {function(e.text, given), {}};
-    }
-    const Stmt& f = *def->second;
-    State inside = state;
-    for (size_t n = 0; n < e.args.size() && n < f.params().size(); ++n) {
-      const ExprPtr& a = e.args[n];
-      const auto record = a->kind == ExprKind::name ? state.names.find(a->text) : state.names.end();
-      inside.names[f.params()[n].name] =
-          record != state.names.end() ? record->second : Value{eval(a, state), {}};
-    }
-    for (const Stmt& s : f.body) {
-      if (s.op == Op::let)
-        for (const tl::Item& d : s.names()) inside.names[d.name] = {eval(d.expr, inside), {}};
-      if (s.op != Op::return_) continue;
-      const auto fields = records_.find(f.result());
-      if (fields == records_.end()) return {eval(s.values()[0].expr, inside), {}};
-      Value record;
-      for (size_t n = 0; n < fields->second.size(); ++n)
-        record.fields[fields->second[n]] = eval(s.values()[n].expr, inside);
-      return record;
-    }
-    return {Term::unknown(fmt::format("the function {}", e.text)), {}};
+  void computed(const Term& t, const std::string& op, const Scope& scope) override {
+    if (noted_ && (op == "*" || op == "+" || op == "-" || op == "<<"))
+      out_.steps.push_back({scope.premises, t});
   }
 
   // ---- statements
@@ -215,7 +76,7 @@ class Walk {
         bind_role(s.me(), state);
         return walk(s.body, state);
       case Op::cluster:
-        return bind_below(s.rank(), eval(s.ctas(), state), state, out_.of_all);
+        return bind_below(s.rank(), eval(s.ctas(), state), state, of_all_);
       case Op::let:
         return let(s, state);
       case Op::var:
@@ -256,64 +117,11 @@ class Walk {
     }
   }
 
-  // Of a loop, or for every statement of the kernel.
-  void bind_below(const std::string& name, const Term& end, State& state,
-                  std::vector<std::string>& premises) {
-    const Term t = vocabulary_.fresh(name);
-    state.names[name] = {t, {}};
-    if (end.sort == Term::integer)
-      premises.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}))", t.text, end.text));
-    else
-      open(end.text);
-  }
-
-  void bind_role(const std::string& me, State& state) {
-    const Term all = named("WARPGROUPS", state);
-    bind_below(me, all, state, out_.of_all);
-  }
-
   int64_t number_of(const ExprPtr& e, const State& state) {
     const Term t = eval(e, state);
     return t.sort == Term::integer && t.text.find_first_not_of("0123456789") == std::string::npos
                ? std::stoll(t.text)
                : 0;
-  }
-
-  // A block of the output, whichever it is: its rows, head and batch entry lie in it.
-  bool is_block(const Expr& e) const {
-    const auto def = e.kind == ExprKind::call ? defs_.find(e.text) : defs_.end();
-    if (def == defs_.end() || def->second->params().size() != 1) return false;
-    const auto fields = records_.find(def->second->result());
-    return fields != records_.end() && fields->second == std::vector<std::string>{"m", "h", "b"};
-  }
-
-  void block(const std::string& name, State& state) {
-    Value c;
-    for (const char* f : {"m", "h", "b"})
-      c.fields[f] = vocabulary_.constant(std::string("block.") + f);
-    const auto below = [&](const char* f, const std::string& size) {
-      const Term end = named(size, state);
-      if (end.sort != Term::integer) return open(end.text);
-      out_.of_all.push_back(fmt::format("(and (<= 0 block.{0}) (< block.{0} {1}))", f, end.text));
-    };
-    below("h", "H");
-    below("b", "B");
-    const Term first = operation("*", c.fields["m"], named("BM", state)), end = named("M", state);
-    if (first.sort != Term::integer || end.sort != Term::integer)
-      return open("the rows of a block");
-    out_.of_all.push_back(fmt::format("(and (<= 0 block.m) (< {} {}))", first.text, end.text));
-    state.names[name] = std::move(c);
-  }
-
-  void let(const Stmt& s, State& state) {
-    for (const tl::Item& d : s.names()) {
-      if (is_block(*d.expr))
-        block(d.name, state);
-      else if (d.expr->kind == ExprKind::call)
-        state.names[d.name] = called(*d.expr, state);
-      else
-        state.names[d.name] = {eval(d.expr, state), {}};
-    }
   }
 
   // The element at (i, j), wherever a vector or a tile keeps it.
@@ -486,14 +294,9 @@ class Walk {
     state.tiles = std::move(inside.tiles);
   }
 
-  const tl::Program& program_;
-  const std::map<std::string, Term>& sizes_;
   const bool without_softmax_;
-  Vocabulary& vocabulary_;
   Visits out_;
-  std::map<std::string, std::vector<std::string>> records_;
-  std::map<std::string, const Stmt*> defs_, steps_;
-  std::map<std::string, Data> data_;
+  std::map<std::string, const Stmt*> steps_;
   std::set<std::string> flags_;
   bool under_flag_ = false, noted_ = false;
 };

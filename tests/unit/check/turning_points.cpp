@@ -39,12 +39,13 @@ tl::Program edited(std::string text, const std::string& from, const std::string&
 
 TEST(TurningPoints, are_the_numbers_of_specification_and_program_that_cases_do_not_reach) {
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
-  EXPECT_EQ(check::turning_points(causal, test::form_of("causal")), std::vector<int64_t>{});
-  EXPECT_EQ(check::turning_points(causal, with_window(1024)), std::vector<int64_t>{1024});
-  EXPECT_EQ(check::turning_points(causal, with_window(100)), std::vector<int64_t>{});
+  EXPECT_EQ(check::turning_points(causal, test::form_of("causal"), false), std::vector<int64_t>{});
+  EXPECT_EQ(check::turning_points(causal, with_window(1024), false), std::vector<int64_t>{1024});
+  EXPECT_EQ(check::turning_points(causal, with_window(100), false), std::vector<int64_t>{});
+  EXPECT_EQ(check::turning_points(causal, with_window(1024), true), std::vector<int64_t>{});
   const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
                                  "let g = where(c.m == 37, 0, c.h // (H // G))");
-  const std::vector<int64_t> points = check::turning_points(odd, test::form_of("causal"));
+  const std::vector<int64_t> points = check::turning_points(odd, test::form_of("causal"), false);
   EXPECT_TRUE(std::count(points.begin(), points.end(), 37 * 128)) << "a block's number";
 }
 

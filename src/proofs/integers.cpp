@@ -1,0 +1,467 @@
+#include "proofs/integers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/family.h"
+#include "proofs/names.h"
+#include "tl/scope/scope.h"
+#include "tl/traits.h"
+
+namespace kw::proofs {
+namespace {
+
+using tl::Expr;
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Family;
+using tl::Op;
+using tl::Stmt;
+
+bool is_literal(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// An s-expression, as terms are written.
+struct Sexpr {
+  std::string atom;
+  std::vector<Sexpr> parts;
+};
+
+Sexpr read(const std::string& text, size_t& at) {
+  while (at < text.size() && text[at] == ' ') ++at;
+  Sexpr e;
+  if (at < text.size() && text[at] == '(') {
+    for (++at; at < text.size() && text[at] != ')';) {
+      e.parts.push_back(read(text, at));
+      while (at < text.size() && text[at] == ' ') ++at;
+    }
+    ++at;
+    return e;
+  }
+  const size_t end = std::min(text.find_first_of(" )", at), text.size());
+  e.atom = text.substr(at, end - at);
+  at = end;
+  return e;
+}
+
+Sexpr read_term(const std::string& text) {
+  size_t at = 0;
+  return read(text, at);
+}
+
+std::string print(const Sexpr& e) {
+  if (e.parts.empty()) return e.atom;
+  std::string text;
+  for (const Sexpr& p : e.parts) text += (text.empty() ? "(" : " ") + print(p);
+  return text + ")";
+}
+
+bool is_sum(const Sexpr& e) {
+  return e.parts.size() > 1 && (e.parts[0].atom == "+" || e.parts[0].atom == "-");
+}
+
+class Walk : private Names {
+ public:
+  Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, bool without_softmax,
+       Vocabulary& vocabulary)
+      : Names(program, sizes, vocabulary), without_softmax_(without_softmax) {}
+
+  Uses run() {
+    const Scope scope = module();
+    tl::walk(program_.body, [&](const Stmt& s) {
+      const Family family = tl::traits(s.op).family;
+      const bool thing = family == Family::tensor || family == Family::memory ||
+                         family == Family::barrier || family == Family::registers ||
+                         family == Family::argument || family == Family::reduce ||
+                         s.op == Op::flag || s.op == Op::sum;
+      if (thing && s.has(tl::Hole::names))
+        for (const tl::Item& d : s.names()) things_.insert(d.name);
+    });
+    for (const Stmt& s : program_.body) {
+      if (s.op == Op::args) arguments(s, scope);
+      if (tl::is(s.op, Family::pass)) pass(s, scope);
+      if (!tl::is(s.op, Family::kernel)) continue;
+      Scope inside = scope;
+      if (s.op == Op::warpgroups_kernel) agents(s.me(), named("WARPGROUPS", inside), inside);
+      walk(s.body, inside);
+    }
+    for (const auto& [condition, end] : ends_)
+      if (end != "0" && !out_.counts.count(end)) out_.all.push_back(condition);
+    out_.of_all = std::move(of_all_);
+    out_.open = std::move(open_);
+    return std::move(out_);
+  }
+
+ private:
+  void walk(const std::vector<Stmt>& body, Scope& scope) {
+    for (const Stmt& s : body) statement(s, scope);
+  }
+
+  // Numbers that a launch computes: 0.1 where N > 9999.
+  void arguments(const Stmt& s, const Scope& scope) {
+    for (const Stmt& a : s.body)
+      for (const tl::Item& d : a.names())
+        if (a.op == Op::arg_f32 && d.expr) note(d.expr, scope, a);
+  }
+
+  void pass(const Stmt& s, const Scope& scope) {
+    if (s.op != Op::rows) return open(fmt::format("the pass {}", s.name()));
+    Scope inside = scope;
+    const std::string& warp = s.items(tl::Hole::index)[0].name;
+    inside.names[warp] = {vocabulary_.fresh(warp), {}};
+    walk(s.body, inside);
+  }
+
+  void statement(const Stmt& s, Scope& scope) {
+    if (tl::is_loop(s.op)) return loop(s, scope);
+    if (tl::is(s.op, Family::tiles)) return;  // which blocks of the output there are
+    switch (s.op) {
+      case Op::warpgroup:
+      case Op::thread: {
+        Scope inside = scope;
+        return role(s, inside);
+      }
+      case Op::warpgroups: {
+        Scope inside = scope;
+        agents(s.me(), named("WARPGROUPS", scope), inside);
+        return role(s, inside);
+      }
+      case Op::count:
+        turns_ = fmt::format("(+ {} 1)", turns_);
+        return;
+      case Op::cluster:
+        return agents(s.rank(), eval(s.ctas(), scope), scope);
+      case Op::let:
+        let(s, scope);
+        for (const tl::Item& d : s.names())
+          if (scope.names[d.name].term.sort == Term::real) note(d.expr, scope, s);
+        return;
+      case Op::var:
+        for (const tl::Item& d : s.names()) scope.names[d.name] = {vocabulary_.fresh(d.name), {}};
+        return;
+      case Op::flag:
+        for (const tl::Item& d : s.names()) flags_.insert(d.name);
+        return;
+      case Op::step:
+        steps_[s.name()] = &s;
+        return;
+      case Op::call:
+        return call(s, scope);
+      case Op::if_:
+        return branch(s, scope);
+      case Op::each_row:
+        return each_row(s, scope);
+      default:
+        if (!s.body.empty()) return open("a pass before the kernel lists the key blocks");
+        return fields(s, scope);
+    }
+  }
+
+  // ---- whose turns
+  void role(const Stmt& s, Scope& scope) {
+    turns_ = "0";
+    looped_ = false;
+    walk(s.body, scope);
+    if (looped_) out_.turns.push_back({scope.premises, turns_, s.span});
+    looped_ = false;
+    turns_ = "0";
+  }
+
+  // A loop of which each turn takes the next place of the rings, and the key block below.
+  void turning(const Stmt& s, const Term& begin, const Term& end, const Scope& scope) {
+    if (conditions_) return open("the turns of a loop under a condition");
+    looped_ = true;
+    out_.loops.push_back({scope.premises, begin.text, end.text, turns_, s.span});
+    turns_ =
+        fmt::format("(+ {0} (ite (>= {1} {2}) (+ (- {1} {2}) 1) 0))", turns_, begin.text, end.text);
+  }
+
+  // ---- what names run over
+  void agents(const std::string& name, const Term& end, Scope& scope) {
+    bind_below(name, end, scope, of_all_);
+    if (is_literal(end.text)) out_.of_agents.insert(scope.names[name].term.text);
+  }
+
+  void loop(const Stmt& s, const Scope& scope) {
+    Scope inside = scope;
+    for (const tl::Hole hole : {tl::Hole::use, tl::Hole::counter, tl::Hole::index})
+      if (s.has(hole)) {
+        const std::string& name = s.items(hole)[0].name;
+        inside.names[name] = {vocabulary_.fresh(name), {}};
+      }
+    if (s.op == Op::range) {
+      agents(s.items(tl::Hole::index)[0].name, eval(s.end(), scope), inside);
+    } else if (s.has(tl::Hole::begin)) {
+      const Term n = inside.names[s.items(tl::Hole::index)[0].name].term,
+                 begin = eval(s.begin(), scope), end = eval(s.end(), scope);
+      if (begin.sort != Term::integer || end.sort != Term::integer)
+        return open(begin.sort == Term::integer ? end.text : begin.text);
+      inside.premises.push_back(
+          fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
+      indices_.insert(n.text);
+      for (const Term& t : {begin, end}) count(read_term(t.text));
+      if (s.has(tl::Hole::counter)) turning(s, begin, end, scope);
+    }
+    walk(s.body, inside);
+  }
+
+  // How many key blocks there are, or are whole: a loop has shown it, and what is added to it is
+  // plain.
+  void count(const Sexpr& e) {
+    if (is_sum(e))
+      for (size_t n = 1; n < e.parts.size(); ++n) count(e.parts[n]);
+    else if (!e.parts.empty())
+      out_.counts.insert(print(e));
+  }
+
+  void each_row(const Stmt& s, const Scope& scope) {
+    Scope inside = scope;
+    const auto bind = [&](tl::Hole hole, const char* as) {
+      inside.names[s.items(hole)[0].name] = {vocabulary_.constant(as), {}};
+    };
+    bind(tl::Hole::batch_index, "block.b");
+    bind(tl::Hole::head_index, "row.h");
+    bind(tl::Hole::row_index, "row");
+    inside.names["j"] = {vocabulary_.constant("column"), {}};
+    walk(s.body, inside);
+  }
+
+  // ---- control
+  void call(const Stmt& s, const Scope& scope) {
+    const auto step = steps_.find(s.name());
+    if (step == steps_.end()) return open(fmt::format("the step {}", s.name()));
+    Scope inside = scope;
+    const auto& params = step->second->params();
+    for (size_t n = 0; n < params.size() && n < s.arguments().size(); ++n)
+      inside.names[params[n].name] = {eval(s.arguments()[n].expr, scope), {}};
+    walk(step->second->body, inside);
+  }
+
+  bool on_flag(const ExprPtr& e) const {
+    return std::any_of(flags_.begin(), flags_.end(),
+                       [&](const std::string& f) { return tl::mentions(e, f); });
+  }
+
+  void branch(const Stmt& s, const Scope& scope) {
+    Scope inside = scope;
+    const Term condition = eval(s.condition(), scope);
+    if (condition.is("false")) return;
+    if (condition.is("true")) return walk(s.body, inside);
+    if (const std::string end = last_turn(*s.condition(), scope); !end.empty()) {
+      ends_.push_back({{inside.premises, condition, tl::print(s.condition()), s.span}, end});
+    } else if (!on_flag(s.condition())) {
+      note(s.condition(), scope, s);
+      if (condition.sort == Term::boolean) inside.premises.push_back(condition.text);
+    }
+    ++conditions_;
+    walk(s.body, inside);
+    --conditions_;
+  }
+
+  // `n > keys.first`, of the index of a loop: whether this is the last turn of it, or of a loop
+  // behind it. "": it asks something else.
+  std::string last_turn(const Expr& e, const Scope& scope) {
+    if (e.kind != ExprKind::binary || !indices_.count(eval(e.args[0], scope).text)) return "";
+    const Term with = eval(e.args[1], scope);
+    return with.sort == Term::integer ? with.text : "";
+  }
+
+  // ---- what statements use
+  void fields(const Stmt& s, Scope& scope) {
+    Scope inside = scope;
+    if (tl::is(s.op, Family::map) || tl::is(s.op, Family::gather)) {
+      const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
+      inside.names["i"] = {i, {}};
+      inside.names["j"] = {j, {}};
+      inside.names["d"] = {operation("-", j, i), {}};
+    }
+    const bool scores = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
+    dropped_ = scores;
+    weights_ = scores && (without_softmax_ || exponential(s.value()));
+    for (const tl::Field& f : s.fields) {
+      // Where a tile of scores begins: which visits there are is another obligation.
+      if (scores && (f.hole == tl::Hole::i0 || f.hole == tl::Hole::j0)) continue;
+      for (const tl::Item& item : f.items)
+        if (item.expr) note(item.expr, inside, s);
+    }
+    dropped_ = weights_ = false;
+    if (tl::is(s.op, Family::gather))
+      scope.names[tl::base_name(s.target())] = {eval(s.value(), inside), {}};
+  }
+
+  static bool exponential(const ExprPtr& value) {
+    bool found = false;
+    tl::rewrite(value, [&](const ExprPtr& e) {
+      found |= e->kind == ExprKind::call && e->text == "exp2";
+      return ExprPtr();
+    });
+    return found;
+  }
+
+  // -inf, or a weight 0: the condition is one of the mask's, which is another obligation.
+  bool drops(const ExprPtr& e) const {
+    if (!dropped_) return false;
+    if (e->is_name("-inf")) return true;
+    if (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf")) return true;
+    return weights_ && (e->kind == ExprKind::real || e->kind == ExprKind::integer) &&
+           std::stod(e->text) == 0;
+  }
+
+  void use(const Term& t, const ExprPtr& e, const Scope& scope, const Stmt& s) {
+    if (t.sort == Term::open) return open(t.text);
+    if (t.sort == Term::real || is_literal(t.text) || t.is("true") || t.is("false")) return;
+    std::string key = t.text;
+    for (const std::string& p : scope.premises) key += "\n" + p;
+    if (seen_.insert(key).second) out_.all.push_back({scope.premises, t, tl::print(e), s.span});
+  }
+
+  void each(const std::vector<ExprPtr>& all, size_t from, const Scope& scope, const Stmt& s) {
+    for (size_t n = from; n < all.size(); ++n) note(all[n], scope, s);
+  }
+
+  // Its largest parts that are integers or truths.
+  void note(const ExprPtr& e, const Scope& scope, const Stmt& s) {
+    switch (e->kind) {
+      case ExprKind::integer:
+      case ExprKind::real:
+        return;
+      case ExprKind::name:
+        if (scope.names.count(e->text)) return use(scope.names.at(e->text).term, e, scope, s);
+        if (!things_.count(e->text) && eval(e, scope).sort == Term::open)
+          open(fmt::format("the name {}", e->text));
+        return;
+      case ExprKind::field:
+        return use(eval(e, scope), e, scope, s);
+      case ExprKind::index:
+        return element(e, scope, s);
+      case ExprKind::call:
+        return called(e, scope, s);
+      case ExprKind::where:
+        return choice(e, scope, s);
+      case ExprKind::binary:
+      case ExprKind::unary: {
+        const Term t = eval(e, scope);
+        const bool of_reals = std::any_of(e->args.begin(), e->args.end(), [&](const ExprPtr& a) {
+          return eval(a, scope).sort == Term::real;
+        });
+        const bool of_truths = e->text == "and" || e->text == "or" || e->text == "not";
+        if (t.sort == Term::real || of_reals || (t.sort == Term::open && of_truths))
+          return each(e->args, 0, scope, s);
+        return use(t, e, scope, s);
+      }
+    }
+  }
+
+  void choice(const ExprPtr& e, const Scope& scope, const Stmt& s) {
+    const Term t = eval(e, scope);
+    if (t.sort == Term::integer || t.sort == Term::boolean) return use(t, e, scope, s);
+    const bool a = drops(e->args[1]), b = drops(e->args[2]);
+    if (!a && !b) note(e->args[0], scope, s);
+    if (!a) note(e->args[1], scope, s);
+    if (!b) note(e->args[2], scope, s);
+  }
+
+  void element(const ExprPtr& e, const Scope& scope, const Stmt& s) {
+    const Term t = eval(e, scope);
+    if (scope.names.count(tl::base_name(e)) || t.sort == Term::integer || t.sort == Term::boolean)
+      return use(t, e, scope, s);
+    if (t.sort == Term::open) return open(t.text);
+    each(e->args, 1, scope, s);
+    // The base of q_s[me][u] has indices of its own.
+    if (e->args[0]->kind == ExprKind::index) note(e->args[0], scope, s);
+  }
+
+  void called(const ExprPtr& e, const Scope& scope, const Stmt& s) {
+    const Term t = Names::called(*e, scope).term;
+    if (t.sort == Term::integer || t.sort == Term::boolean) return use(t, e, scope, s);
+    if (function_of(e->text)) return open(fmt::format("the function {}", e->text));
+    each(e->args, 0, scope, s);
+  }
+
+  const bool without_softmax_;
+  Uses out_;
+  std::map<std::string, const Stmt*> steps_;
+  std::vector<std::pair<Use, std::string>> ends_;  // conditions on an index, and with what
+  std::string turns_ = "0";                        // of this role so far, since the block began
+  bool looped_ = false;
+  int conditions_ = 0;                                     // that a statement stands under
+  std::set<std::string> flags_, indices_, seen_, things_;  // things_: names that are no numbers
+
+  bool dropped_ = false, weights_ = false;
+};
+
+bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head = false) {
+  if (e.parts.empty())
+    return head || is_literal(e.atom) || e.atom == "true" || e.atom == "false" ||
+           names.count(e.atom);
+  for (size_t n = 0; n < e.parts.size(); ++n)
+    if (!mentions_only(e.parts[n], names, n == 0)) return false;
+  return true;
+}
+
+// The symbols of a plain term; nothing where it is none.
+std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
+  if (mentions_only(e, uses.of_agents)) return std::set<std::string>{};
+  if (e.parts.empty()) return std::set<std::string>{e.atom};
+  if (const std::string text = print(e); uses.counts.count(text))
+    return std::set<std::string>{text};
+  const std::string& op = e.parts[0].atom;
+  if (op != "+" && op != "-" && op != "*") return std::nullopt;
+  std::set<std::string> all;
+  for (size_t n = 1; n < e.parts.size(); ++n) {
+    const auto part = symbols(e.parts[n], uses);
+    if (!part) return std::nullopt;
+    for (const std::string& name : *part)
+      if (!all.insert(name).second && op == "*") return std::nullopt;
+  }
+  return all;
+}
+
+}  // namespace
+
+Uses uses_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
+             bool without_softmax, Vocabulary& vocabulary) {
+  return Walk(program, sizes, without_softmax, vocabulary).run();
+}
+
+bool is_plain(const Term& term, const Uses& uses) {
+  return symbols(read_term(term.text), uses).has_value();
+}
+
+std::vector<Term> integers_of(const spec::Form& form, const std::map<std::string, Term>& indices,
+                              Vocabulary& vocabulary) {
+  // In a kernel, and at a row that a pass writes: of q or of k, whose own head is h.
+  std::map<std::string, Term> kernel = indices, row = indices;
+  kernel["d"] = kernel.at("j");
+  row["i"] = row["j"] = vocabulary.constant("row");
+  row["h"] = vocabulary.constant("row.h");
+  row["d"] = vocabulary.constant("column");
+  std::vector<Term> out;
+  std::set<std::string> seen;
+  const auto note = [&](const spec::ExprPtr& e) {
+    spec::ExprPtr copy = e;
+    spec::rewrite(copy, [&](const spec::ExprPtr& part) {
+      if (part->type != spec::Type::real)
+        for (const auto* at : {&kernel, &row}) {
+          const Term t = term_of(part, *at, vocabulary);
+          if ((t.sort == Term::integer || t.sort == Term::boolean) && !is_literal(t.text) &&
+              seen.insert(t.text).second)
+            out.push_back(t);
+        }
+      return spec::ExprPtr();
+    });
+  };
+  spec::Form copy = form;
+  const spec::Family& family = spec::Family::of(form);
+  family.each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    if (e) note(e);
+  });
+  family.each_operand(copy, [&](spec::Operand& operand) {
+    for (const spec::ExprPtr& e : operand.indices) note(e);
+  });
+  return out;
+}
+
+}  // namespace kw::proofs

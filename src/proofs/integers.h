@@ -1,0 +1,70 @@
+// What a program makes of integers besides its mask: coordinates of tiles, indices of data, numbers
+// that enter a score, conditions.
+//
+// Cases show these at sizes of a few hundred. They stand for every size where each integer is one
+// of two kinds:
+//   - it is *plain*: sums and products of block numbers, indices, counters and sizes, none of them
+//     multiplied with itself. Two such are the same everywhere, or differ at one of any two values
+//     of each, which the cases have;
+//   - or it is one of the specification's own integers or truths, for every size, index and datum:
+//     the solver proves it.
+// What a program does with them is then the same function of them at every size, and the exact
+// reading has shown which.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/form.h"
+#include "proofs/solver.h"
+#include "proofs/terms.h"
+#include "tl/program.h"
+
+namespace kw::proofs {
+
+// An integer or a truth that a statement uses.
+struct Use {
+  std::vector<std::string> premises;  // it is reached under these
+  Term term;
+  std::string text;  // as the program says it
+  Span span;
+};
+
+// A loop over key blocks, from begin down to end, after so many turns of its role in this block.
+struct Loop {
+  std::vector<std::string> premises;
+  std::string begin, end, after;
+  Span span;
+};
+
+// How many turns a role makes in a block.
+struct Turns {
+  std::vector<std::string> premises;
+  std::string all;
+  Span span;
+};
+
+struct Uses {
+  std::vector<Use> all;             // each once
+  std::vector<std::string> of_all;  // premises of the kernel
+  std::string open;                 // why these are not all
+  std::set<std::string> of_agents;  // symbols that run over agents and constant loops
+  std::vector<Loop> loops;          // whose turns take the next places of rings
+  std::vector<Turns> turns;         // of roles with such loops
+  std::set<std::string> counts;     // terms that bound loops over key blocks
+};
+
+// Of all agents of the kernel, and of passes that write rows before it.
+Uses uses_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
+             bool without_softmax, Vocabulary& vocabulary);
+
+// Whether it is plain. Symbols of agents count as constants, since every case has all of them.
+bool is_plain(const Term& term, const Uses& uses);
+
+// The specification's integers and truths, and those of its parts, at the indices of a kernel's
+// block and of a row that a pass writes.
+std::vector<Term> integers_of(const spec::Form& form, const std::map<std::string, Term>& indices,
+                              Vocabulary& vocabulary);
+
+}  // namespace kw::proofs

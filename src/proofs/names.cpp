@@ -1,0 +1,209 @@
+#include "proofs/names.h"
+
+#include <fmt/format.h>
+
+#include "tl/scope/functions.h"
+#include "tl/scope/scope.h"
+
+namespace kw::proofs {
+
+using tl::Expr;
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+// ---- the module
+Scope Names::module() {
+  Scope scope;
+  for (const auto& [name, term] : sizes_) scope.names[name] = {term, {}};
+  for (const Stmt& s : program_.body) of_module(s, scope);
+  return scope;
+}
+
+std::string Names::type_of(const std::string& tensor) const {
+  const auto found = data_.find(tensor);
+  return found == data_.end() ? "" : found->second.type;
+}
+
+const Stmt* Names::function_of(const std::string& name) const {
+  const auto found = functions_.find(name);
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+void Names::of_module(const Stmt& s, Scope& scope) {
+  if (s.op == Op::param || s.op == Op::toggle)
+    for (const tl::Item& d : s.names()) scope.names[d.name] = {eval(d.expr, scope), {}};
+  if (s.op == Op::args)
+    for (const Stmt& a : s.body) argument(a, scope);
+  if (s.op == Op::record)
+    for (const tl::Item& f : s.names()) records_[s.name()].push_back(f.name);
+  if (s.op == Op::def) functions_[s.name()] = &s;
+}
+
+void Names::argument(const Stmt& s, Scope& scope) {
+  for (const tl::Item& d : s.names()) {
+    std::string user = d.name;
+    if (user.ends_with(spec::kGiven)) user.resize(user.size() - spec::kGiven.size());
+    if (s.op == Op::arg_tensor || s.op == Op::arg_tiled) {
+      data_[d.name] = {user, s.items(tl::Hole::access)[0].type};
+    } else if (s.op == Op::arg_scratch) {
+      data_[d.name] = {d.name, "i32"};
+      scratch_.push_back(d.name + ".of");
+    } else if (s.op == Op::arg_f32) {
+      scope.names[d.name] = {{Term::real, ""}, {}};
+    } else if ((s.op == Op::arg_size || s.op == Op::arg_i32) && !scope.names.count(d.name)) {
+      scope.names[d.name] = {d.expr ? eval(d.expr, scope) : vocabulary_.scalar(user), {}};
+    }
+  }
+}
+
+// ---- expressions
+Term Names::eval(const ExprPtr& e, const Scope& scope) {
+  switch (e->kind) {
+    case ExprKind::integer:
+      return Term::number(std::stoll(e->text));
+    case ExprKind::real:
+      return {Term::real, ""};
+    case ExprKind::name:
+      return named(e->text, scope);
+    case ExprKind::field:
+      return field(*e, scope);
+    case ExprKind::index:
+      return element(*e, scope);
+    case ExprKind::call:
+      return called(*e, scope).term;
+    case ExprKind::binary: {
+      const Term t = operation(e->text, eval(e->args[0], scope), eval(e->args[1], scope));
+      if (t.sort == Term::integer) computed(t, e->text, scope);
+      return t;
+    }
+    case ExprKind::unary:
+      return e->text == "not" ? negation(eval(e->args[0], scope))
+                              : operation("-", Term::number(0), eval(e->args[0], scope));
+    case ExprKind::where:
+      return choice(eval(e->args[0], scope), eval(e->args[1], scope), eval(e->args[2], scope));
+  }
+  return Term::unknown("an expression");
+}
+
+Term Names::named(const std::string& name, const Scope& scope) const {
+  if (name == "true" || name == "false") return Term::truth(name == "true");
+  const auto found = scope.names.find(name);
+  if (found != scope.names.end()) return found->second.term;
+  return tl::find_constant(name) ? Term{Term::real, ""}
+                                 : Term::unknown(fmt::format("the name {}", name));
+}
+
+Term Names::field(const Expr& e, const Scope& scope) {
+  Value record;
+  if (e.args[0]->kind == ExprKind::name) {
+    const auto found = scope.names.find(e.args[0]->text);
+    if (found != scope.names.end()) record = found->second;
+  } else if (e.args[0]->kind == ExprKind::call) {
+    record = called(*e.args[0], scope);
+  }
+  const auto found = record.fields.find(e.text);
+  return found != record.fields.end() ? found->second
+                                      : Term::unknown(fmt::format("the field {}", e.text));
+}
+
+// Of a tensor, of a vector, or of the scores themselves.
+Term Names::element(const Expr& e, const Scope& scope) {
+  const std::string base = tl::base_name(std::make_shared<Expr>(e));
+  if (const auto vector = scope.names.find(base); vector != scope.names.end())
+    return vector->second.term;
+  const auto data = data_.find(base);
+  if (data == data_.end()) return {Term::real, ""};
+  const std::string& type = data->second.type;
+  const bool truth = type == "bool";
+  if (!truth && tl::scalar_type(type).kind != tl::Type::integer) return {Term::real, ""};
+  std::vector<Term> at;
+  for (size_t n = 1; n < e.args.size(); ++n) at.push_back(eval(e.args[n], scope));
+  return vocabulary_.read(data->second.user, truth, at);
+}
+
+// A function of the program is what its body says of the arguments.
+Value Names::called(const Expr& e, const Scope& scope) {
+  std::vector<Term> given;
+  const auto def = functions_.find(e.text);
+  if (def == functions_.end()) {
+    for (const ExprPtr& a : e.args) given.push_back(eval(a, scope));
+    if (e.text == "f32") return {{Term::real, ""}, {}};
+    return {function(e.text, given), {}};
+  }
+  const Stmt& f = *def->second;
+  Scope inside = scope;
+  for (size_t n = 0; n < e.args.size() && n < f.params().size(); ++n) {
+    const ExprPtr& a = e.args[n];
+    const auto record = a->kind == ExprKind::name ? scope.names.find(a->text) : scope.names.end();
+    inside.names[f.params()[n].name] =
+        record != scope.names.end() ? record->second : Value{eval(a, scope), {}};
+  }
+  for (const Stmt& s : f.body) {
+    if (s.op == Op::let)
+      for (const tl::Item& d : s.names()) inside.names[d.name] = {eval(d.expr, inside), {}};
+    if (s.op != Op::return_) continue;
+    const auto fields = records_.find(f.result());
+    if (fields == records_.end()) return {eval(s.values()[0].expr, inside), {}};
+    Value record;
+    for (size_t n = 0; n < fields->second.size(); ++n)
+      record.fields[fields->second[n]] = eval(s.values()[n].expr, inside);
+    return record;
+  }
+  return {Term::unknown(fmt::format("the function {}", e.text)), {}};
+}
+
+// Of a loop, or for every statement of the kernel.
+void Names::bind_below(const std::string& name, const Term& end, Scope& scope,
+                       std::vector<std::string>& premises) {
+  const Term t = vocabulary_.fresh(name);
+  scope.names[name] = {t, {}};
+  if (end.sort == Term::integer)
+    premises.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}))", t.text, end.text));
+  else
+    open(end.text);
+}
+
+void Names::bind_role(const std::string& me, Scope& scope) {
+  const Term all = named("WARPGROUPS", scope);
+  bind_below(me, all, scope, of_all_);
+}
+
+// A block of the output, whichever it is: its rows, head and batch entry lie in it.
+bool Names::is_block(const Expr& e) const {
+  const auto def = e.kind == ExprKind::call ? functions_.find(e.text) : functions_.end();
+  if (def == functions_.end() || def->second->params().size() != 1) return false;
+  const auto fields = records_.find(def->second->result());
+  return fields != records_.end() && fields->second == std::vector<std::string>{"m", "h", "b"};
+}
+
+void Names::block(const std::string& name, Scope& scope) {
+  Value c;
+  for (const char* f : {"m", "h", "b"})
+    c.fields[f] = vocabulary_.constant(std::string("block.") + f);
+  const auto below = [&](const char* f, const std::string& size) {
+    const Term end = named(size, scope);
+    if (end.sort != Term::integer) return open(end.text);
+    of_all_.push_back(fmt::format("(and (<= 0 block.{0}) (< block.{0} {1}))", f, end.text));
+  };
+  below("h", "H");
+  below("b", "B");
+  const Term first = operation("*", c.fields["m"], named("BM", scope)), end = named("M", scope);
+  if (first.sort != Term::integer || end.sort != Term::integer) return open("the rows of a block");
+  of_all_.push_back(fmt::format("(and (<= 0 block.m) (< {} {}))", first.text, end.text));
+  scope.names[name] = std::move(c);
+}
+
+void Names::let(const Stmt& s, Scope& scope) {
+  for (const tl::Item& d : s.names()) {
+    if (is_block(*d.expr))
+      block(d.name, scope);
+    else if (d.expr->kind == ExprKind::call)
+      scope.names[d.name] = called(*d.expr, scope);
+    else
+      scope.names[d.name] = {eval(d.expr, scope), {}};
+  }
+}
+
+}  // namespace kw::proofs

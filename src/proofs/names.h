@@ -1,0 +1,86 @@
+// What the names of a program stand for, as terms: sizes, data, lets, functions, blocks of the
+// output.
+//
+// Whoever walks a program for the solver builds on this: the walk decides which statements it looks
+// at, and this evaluates what stands in them.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "proofs/terms.h"
+#include "tl/program.h"
+
+namespace kw::proofs {
+
+// A name's value: a term, or a record of them.
+struct Value {
+  Term term;
+  std::map<std::string, Term> fields;
+};
+
+// What is known at a statement: its names, and the conditions under which it is reached.
+struct Scope {
+  std::map<std::string, Value> names;
+  std::vector<std::string> premises;
+};
+
+class Names {
+ public:
+  // `sizes` gives terms for the letters of the program (B, H, G, M, N, D).
+  Names(const tl::Program& program, const std::map<std::string, Term>& sizes,
+        Vocabulary& vocabulary)
+      : program_(program), sizes_(sizes), vocabulary_(vocabulary) {}
+  virtual ~Names() = default;
+
+ protected:
+  // Parameters, arguments, records and functions.
+  Scope module();
+
+  Term eval(const tl::ExprPtr& e, const Scope& scope);
+  // A function of the program is what its body says of the arguments.
+  Value called(const tl::Expr& e, const Scope& scope);
+  // Told of every operation on integers.
+  virtual void computed(const Term&, const std::string& /*operation*/, const Scope&) {}
+
+  void let(const tl::Stmt& s, Scope& scope);
+  // A name from 0 to below `end`: of a loop, or (of_all) of the whole kernel.
+  void bind_below(const std::string& name, const Term& end, Scope& scope,
+                  std::vector<std::string>& premises);
+  void bind_role(const std::string& me, Scope& scope);
+  Term named(const std::string& name, const Scope& scope) const;
+  // The type of a tensor's elements, or of those of a list; "" for what is none.
+  std::string type_of(const std::string& tensor) const;
+  const tl::Stmt* function_of(const std::string& name) const;
+
+  // Why the walk is no picture of the program; the first reason stays.
+  void open(const std::string& why) {
+    if (open_.empty()) open_ = why;
+  }
+
+  const tl::Program& program_;
+  const std::map<std::string, Term>& sizes_;
+  Vocabulary& vocabulary_;
+  std::vector<std::string> of_all_;   // premises of the kernel: the block lies in the output
+  std::vector<std::string> scratch_;  // functions of what a pass before the kernel writes
+  std::string open_;
+
+ private:
+  // What an argument's elements are, and what it is to the user.
+  struct Data {
+    std::string user, type;
+  };
+
+  void of_module(const tl::Stmt& s, Scope& scope);
+  void argument(const tl::Stmt& s, Scope& scope);
+  Term field(const tl::Expr& e, const Scope& scope);
+  Term element(const tl::Expr& e, const Scope& scope);
+  bool is_block(const tl::Expr& e) const;
+  void block(const std::string& name, Scope& scope);
+
+  std::map<std::string, std::vector<std::string>> records_;
+  std::map<std::string, const tl::Stmt*> functions_;
+  std::map<std::string, Data> data_;
+};
+
+}  // namespace kw::proofs
