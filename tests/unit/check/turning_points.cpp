@@ -55,7 +55,7 @@ TEST(TurningPoints, have_cases_on_both_sides_in_rows_and_in_keys) {
   std::vector<int64_t> unreached;
   std::set<int64_t> rows, keys;
   bool both = false;
-  for (const check::Case& c : check::cases_beyond(causal, capture, few(), unreached)) {
+  for (const check::Case& c : check::cases_beyond(causal, capture, few(), false, unreached)) {
     rows.insert(c.sizes.at("M"));
     keys.insert(c.sizes.at("N"));
     both |= c.sizes.at("M") > 1024 && c.sizes.at("N") > 1024;
@@ -69,7 +69,7 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   const spec::Capture capture = test::capture_of(with_window(20000));
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
   std::vector<int64_t> unreached;
-  check::cases_beyond(causal, capture, few(), unreached);
+  check::cases_beyond(causal, capture, few(), false, unreached);
   EXPECT_EQ(unreached, std::vector<int64_t>{20000});
   check::Report report;
   report.verdict = Verdict::holds;
