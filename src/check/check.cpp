@@ -245,6 +245,13 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
   }
   undecided_by_proof(report);
   if (options.schedules && report.verdict == Verdict::holds) check_orders(program, options, report);
+  if (options.require_proof && report.verdict == Verdict::holds &&
+      scope(report) != Scope::every_launch) {
+    report.diagnostics.error(
+        "check.proof", {},
+        fmt::format("a proof for every launch is required, and it {}", headline(report)));
+    report.verdict = Verdict::inconclusive;
+  }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   report.seconds = seconds.count();
   return report;

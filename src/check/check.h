@@ -51,10 +51,10 @@ enum class Verdict { holds, refuted, inconclusive, invalid };
 std::string_view name(Verdict v);
 
 // For which launches a verdict "holds" was found: all of them, where the schedules reading closed
-// its instances over every sequence of blocks and number of key blocks; those that it explored,
-// where it could not; or as many as one order of the agents shows, where it did not run. Where the
-// program or the specification is written with a number that no case reached (turning_points.h), it
-// was found for the sizes that ran.
+// its instances over every sequence of blocks and number of key blocks, and the solver proved what
+// the program does with integers; for the sizes that ran, where an obligation is open or a number
+// of the specification was not reached (turning_points.h); those that the schedules explored, where
+// they could not be closed; or as many as one order of the agents shows, where they did not run.
 enum class Scope { every_launch, sizes_that_ran, explored, one_order };
 std::string_view name(Scope s);  // "every launch", "the launches explored", ...
 
@@ -77,6 +77,7 @@ struct Options {
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
   bool proofs = true;              // what is done with integers, for every size (proofs/proofs.h)
+  bool require_proof = false;      // what is not proved for every launch is inconclusive
   bool schedules = true;           // every order in which the agents can run (schedules/schedule.h)
   bool explore_schedules = false;  // and the exhaustive checker beside it
   // Not 0: a check whose findings go to who proposed the program. It draws inputs of its own, by
@@ -141,6 +142,9 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
 
 Scope scope(const Report& report);
 std::string headline(const Report& report);  // "holds for the launches explored (full check)"
+// Why it is not proved for every size: the first obligation that is open, or what stands in for it.
+// "": it is.
+std::string not_proved(const Report& report);
 
 // One screen for a person; the same facts for a program.
 std::string print(const Report& report);

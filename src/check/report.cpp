@@ -62,7 +62,17 @@ std::string print_bound(const ExactReport& e) {
 Scope scope(const Report& r) {
   if (!r.schedules) return Scope::one_order;
   if (!r.schedules->closed || !r.schedules->any_length()) return Scope::explored;
-  return r.unreached.empty() ? Scope::every_launch : Scope::sizes_that_ran;
+  return not_proved(r).empty() ? Scope::every_launch : Scope::sizes_that_ran;
+}
+
+std::string not_proved(const Report& r) {
+  if (!r.indices) return "its integers were not looked at";
+  if (!r.indices->not_run.empty()) return r.indices->not_run;
+  if (const proofs::Obligation* o = r.indices->first(proofs::Answer::unknown))
+    return "open: " + o->what;
+  if (!r.indices->complete()) return "an obligation is refuted";
+  if (r.unreached.empty()) return "";
+  return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
 }
 
 std::string_view name(Scope s) {
@@ -83,6 +93,8 @@ std::string headline(const Report& r) {
   std::string text(name(r.verdict));
   if (r.verdict == Verdict::holds && scope(r) != Scope::every_launch)
     text += fmt::format(" for {}", name(scope(r)));
+  if (r.verdict == Verdict::holds && scope(r) == Scope::sizes_that_ran)
+    text += fmt::format(" ({})", not_proved(r));
   if (r.effort != Effort::usual) text += fmt::format(" ({} check)", name(r.effort));
   return text;
 }

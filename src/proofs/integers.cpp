@@ -103,7 +103,32 @@ class Walk : private Names {
   void arguments(const Stmt& s, const Scope& scope) {
     for (const Stmt& a : s.body)
       for (const tl::Item& d : a.names())
-        if (a.op == Op::arg_f32 && d.expr) note(d.expr, scope, a);
+        if (a.op == Op::arg_f32 && d.expr)
+          note(d.expr, scope, a);
+        else if (a.op == Op::arg_size && d.expr)
+          orders(d.expr);
+    tl::walk(program_.body, [&](const Stmt& f) {
+      if (f.op == Op::def && is_block_function(f))
+        for (const Stmt& line : f.body)
+          for (const tl::Field& field : line.fields)
+            for (const tl::Item& item : field.items)
+              if (item.expr) orders(item.expr);
+    });
+  }
+
+  // Which blocks there are, and which of the output each computes: made of sizes by division, with
+  // no number but 0 and 1, so that there is nothing from which on it could be another order. How
+  // many heads go together (heads_at_once) is any number.
+  void orders(const ExprPtr& e) {
+    const bool known =
+        e->kind == ExprKind::binary || e->kind == ExprKind::name ||
+        (e->kind == ExprKind::integer && (e->text == "0" || e->text == "1")) ||
+        (e->kind == ExprKind::call && (e->text == "ceil_div" || e->text == "min" ||
+                                       e->text == "max" || e->text == "block_index"));
+    if (e->kind == ExprKind::call && e->text == "heads_at_once") return;
+    if (!known || tl::is_comparison(*e))
+      return open(fmt::format("the order of blocks, `{}`", tl::print(e)));
+    for (const ExprPtr& a : e->args) orders(a);
   }
 
   void pass(const Stmt& s, const Scope& scope) {
@@ -115,8 +140,11 @@ class Walk : private Names {
   }
 
   void statement(const Stmt& s, Scope& scope) {
-    if (tl::is_loop(s.op)) return loop(s, scope);
-    if (tl::is(s.op, Family::tiles)) return;  // which blocks of the output there are
+    if (tl::is_loop(s.op)) {
+      if (tl::is(s.op, Family::tiles)) whole(s);
+      return loop(s, scope);
+    }
+    if (tl::is(s.op, Family::tiles)) return whole(s);
     switch (s.op) {
       case Op::warpgroup:
       case Op::thread: {
@@ -136,7 +164,10 @@ class Walk : private Names {
       case Op::let:
         let(s, scope);
         for (const tl::Item& d : s.names())
-          if (scope.names[d.name].term.sort == Term::real) note(d.expr, scope, s);
+          if (const Stmt* f = function_of(d.expr->text); f && is_block_function(*f))
+            orders(d.expr->args[0]);
+          else if (scope.names[d.name].term.sort == Term::real)
+            note(d.expr, scope, s);
         return;
       case Op::var:
         for (const tl::Item& d : s.names()) scope.names[d.name] = {vocabulary_.fresh(d.name), {}};
@@ -157,6 +188,13 @@ class Walk : private Names {
         if (!s.body.empty()) return open("a pass before the kernel lists the key blocks");
         return fields(s, scope);
     }
+  }
+
+  // Which blocks of the output there are.
+  void whole(const Stmt& s) {
+    for (const tl::Field& f : s.fields)
+      for (const tl::Item& item : f.items)
+        if (item.expr) orders(item.expr);
   }
 
   // ---- whose turns
@@ -192,6 +230,7 @@ class Walk : private Names {
         inside.names[name] = {vocabulary_.fresh(name), {}};
       }
     if (s.op == Op::range) {
+      note(s.end(), scope, s);
       agents(s.items(tl::Hole::index)[0].name, eval(s.end(), scope), inside);
     } else if (s.has(tl::Hole::begin)) {
       const Term n = inside.names[s.items(tl::Hole::index)[0].name].term,
@@ -234,8 +273,11 @@ class Walk : private Names {
     if (step == steps_.end()) return open(fmt::format("the step {}", s.name()));
     Scope inside = scope;
     const auto& params = step->second->params();
-    for (size_t n = 0; n < params.size() && n < s.arguments().size(); ++n)
-      inside.names[params[n].name] = {eval(s.arguments()[n].expr, scope), {}};
+    for (size_t n = 0; n < params.size() && n < s.arguments().size(); ++n) {
+      const ExprPtr& given = s.arguments()[n].expr;
+      inside.names[params[n].name] = {eval(given, scope), {}};
+      if (params[n].type != "bool") note(given, scope, s);
+    }
     walk(step->second->body, inside);
   }
 
@@ -280,12 +322,9 @@ class Walk : private Names {
     const bool scores = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
     dropped_ = scores;
     weights_ = scores && (without_softmax_ || exponential(s.value()));
-    for (const tl::Field& f : s.fields) {
-      // Where a tile of scores begins: which visits there are is another obligation.
-      if (scores && (f.hole == tl::Hole::i0 || f.hole == tl::Hole::j0)) continue;
+    for (const tl::Field& f : s.fields)
       for (const tl::Item& item : f.items)
         if (item.expr) note(item.expr, inside, s);
-    }
     dropped_ = weights_ = false;
     if (tl::is(s.op, Family::gather))
       scope.names[tl::base_name(s.target())] = {eval(s.value(), inside), {}};

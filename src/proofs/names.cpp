@@ -173,9 +173,13 @@ void Names::bind_role(const std::string& me, Scope& scope) {
 // A block of the output, whichever it is: its rows, head and batch entry lie in it.
 bool Names::is_block(const Expr& e) const {
   const auto def = e.kind == ExprKind::call ? functions_.find(e.text) : functions_.end();
-  if (def == functions_.end() || def->second->params().size() != 1) return false;
-  const auto fields = records_.find(def->second->result());
-  return fields != records_.end() && fields->second == std::vector<std::string>{"m", "h", "b"};
+  return def != functions_.end() && is_block_function(*def->second);
+}
+
+bool Names::is_block_function(const Stmt& def) const {
+  const auto fields = records_.find(def.result());
+  return def.params().size() == 1 && fields != records_.end() &&
+         fields->second == std::vector<std::string>{"m", "h", "b"};
 }
 
 void Names::block(const std::string& name, Scope& scope) {

@@ -51,6 +51,8 @@ class Names {
   Term named(const std::string& name, const Scope& scope) const;
   // The type of a tensor's elements, or of those of a list; "" for what is none.
   std::string type_of(const std::string& tensor) const;
+  // Whether it gives a block of the output: its m, h and b.
+  bool is_block_function(const tl::Stmt& def) const;
   const tl::Stmt* function_of(const std::string& name) const;
 
   // Why the walk is no picture of the program; the first reason stays.

@@ -43,6 +43,7 @@ void add_transcript(CLI::App& app, Result& result);
 
 // --check quick|default|full, for commands that check.
 void add_effort(CLI::App* command, check::Effort& effort);
+void add_require(CLI::App* command, bool& proof);
 
 // --function and --dtype, for commands that read a specification.
 void add_function(CLI::App* command, std::string& function, std::string& dtype);

@@ -75,6 +75,7 @@ void add_make(CLI::App& app, Result& result) {
       "--out", state->options.out,
       "folder to write; default out/NAME. Of several specifications, the folder of theirs");
   add_effort(command, state->options.effort);
+  add_require(command, state->options.require_proof);
   command->add_flag("--gpu", state->options.gpu, "also prove on this machine's GPU");
   command->add_flag("--json", state->output.json, "one JSON object a stage");
   add_proposer(command, state->proposer);

@@ -233,6 +233,15 @@ void add_effort(CLI::App* command, check::Effort& effort) {
       ->option_text("quick|default|full [default]");
 }
 
+void add_require(CLI::App* command, bool& proof) {
+  command
+      ->add_option_function<std::string>(
+          "--require", [&proof](const std::string&) { proof = true; },
+          "proof: what holds, but is not proved for every launch, is inconclusive (exit 3)")
+      ->check(CLI::IsMember({"proof"}))
+      ->option_text("proof");
+}
+
 void add_function(CLI::App* command, std::string& function, std::string& dtype) {
   command->add_option("--function", function, "which function of the file");
   command->add_option("--dtype", dtype, "bf16 or f16, for fp32 specifications");
@@ -252,6 +261,7 @@ void add_check(CLI::App& app, Result& result) {
     std::string page;
     int cases = 0;
     check::Effort effort = check::Effort::usual;
+    bool require_proof = false;
   };
   auto state = std::make_shared<State>();
   CLI::App* command = app.add_subcommand(
@@ -263,6 +273,7 @@ void add_check(CLI::App& app, Result& result) {
   CLI::Option* cases =
       command->add_option("--cases", state->cases, "at most so many of the values reading");
   add_effort(command, state->effort);
+  add_require(command, state->require_proof);
   command->add_option("--report", state->page,
                       "FILE.html: what is wrong or undecided, on a page; none where it holds");
   add_output(command, state->output, "file for the report");
@@ -273,6 +284,7 @@ void add_check(CLI::App& app, Result& result) {
       return;
     }
     state->options = check::options_for(state->effort);
+    state->options.require_proof = state->require_proof;
     if (*cases) state->options.cases = state->cases;
     const TemporaryFolder scratch;
     spec::CaptureRequest& request = state->spec.request;

@@ -196,7 +196,10 @@ Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::str
 
 std::vector<std::string> not_checked(const check::Report& report) {
   std::vector<std::string> list = {
-      kNoGpu, "sizes beyond those of the cases, in particular beyond 32-bit offsets",
+      kNoGpu,
+      check::not_proved(report).empty()
+          ? "offsets that need more than 32 bits"
+          : "sizes beyond those of the cases, in particular beyond 32-bit offsets",
       "inputs with NaN or infinities",
       "approximate instructions (ex2, lg2, rcp, rsqrt, tanh) are taken as correctly rounded"};
   if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);

@@ -263,6 +263,7 @@ class Maker {
     if (!templates) return false;
     propose::Options options = options_.propose;
     options.check = check::options_for(options_.effort);
+    options.check.require_proof = options_.require_proof;
     const transfer::Target target{options_.target, *tiles_, tried};
     propose::Proposed asked = propose::propose({*source_, *capture_, target, *templates},
                                                *options_.provider, options, attempt_);
@@ -298,8 +299,9 @@ class Maker {
 
   Checked run_check() const {
     StageClock clock;
-    check::Report report =
-        check::check(transferred_->program, *capture_, check::options_for(options_.effort));
+    check::Options options = check::options_for(options_.effort);
+    options.require_proof = options_.require_proof;
+    check::Report report = check::check(transferred_->program, *capture_, options);
     return {std::move(report), clock.lap()};
   }
 

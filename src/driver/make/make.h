@@ -37,6 +37,7 @@ struct MakeOptions {
   std::string out;  // empty: out/NAME
   bool gpu = false;
   check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
+  bool require_proof = false;                   // what is not proved for every launch is undecided
   models::Provider* provider = nullptr;         // who proposes in the rules' place, or null
   propose::Options propose;  // and how often it is asked; its check is that of the effort
 };

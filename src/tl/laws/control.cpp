@@ -319,7 +319,15 @@ void law_let(Check& c) {
   }
 }
 
-void law_var(Check&) {}   // an int with a value: its form, and types.C6
+// An int with a value: its form, and types.C6.
+void law_var(Check& c) {
+  for (const Item& d : c.stmt.names())
+    if (depends_on_launch(d.expr, c.scope))
+      c.broken("C1", d.expr->span,
+               fmt::format("`{}` begins with `{}`, which differs from launch to launch or from "
+                           "block to block",
+                           d.name, print(d.expr)));
+}
 void law_flag(Check&) {}  // C1: laws_sync.cpp, when every online_max was seen
 
 void law_count(Check& c) {

@@ -178,6 +178,9 @@ void judge_ctas(const Facts& facts, Diagnostics& diagnostics);
 // launch.cpp. Whether an expression may have other values in other launches or for other blocks: it
 // mentions a size, a counter, a block of the output, data. And the two laws that ask it.
 bool depends_on_launch(const ExprPtr& e, const Scope& scope);
+
+// uses.C1, uses.C2: the last index of a ring is its use, the first of an array its place.
+void indices_are_possible(Check& c, const Symbol& s, const ExprPtr& e);
 void branch_leaves_nothing_out(Check& c);                                 // if.C2
 void steps_are_told_nothing_of_the_launch(Check& c, const Symbol& step);  // call.C2
 // sync.cpp. Notes that a copy arrives at its barrier.

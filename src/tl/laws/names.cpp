@@ -66,7 +66,8 @@ bool counts_uses(const Check& c, const ExprPtr& index) {
   return op == Op::var || (queue && s->stmt->use() == s->name);
 }
 
-// uses.C1, uses.C2: the last index of a ring is its use, the first of an array its place.
+}  // namespace
+
 void indices_are_possible(Check& c, const Symbol& s, const ExprPtr& e) {
   if (is_counted(s)) {
     if (!c.inside(Op::warpgroups_kernel) && !counts_uses(c, e->args[1]))
@@ -82,6 +83,8 @@ void indices_are_possible(Check& c, const Symbol& s, const ExprPtr& e) {
                 fmt::format("`{}` is an array of {}, its tile {} is meant", s.name, *count, *at))
         .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
 }
+
+namespace {
 
 // q_s[r][u]: every index is one int.
 bool indexed_completely(Check& c, const char* label, const Symbol& s, const ExprPtr& e) {

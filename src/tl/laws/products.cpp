@@ -114,6 +114,8 @@ void product_fits(Check& c, bool transposed) {
       c.broken(
           "C2", c.stmt.expr(hole)->span,
           fmt::format("`{}` is {}", print(c.stmt.expr(hole)), s ? word(s->category) : "nothing"));
+    if (right && c.stmt.expr(hole)->kind == ExprKind::index)
+      indices_are_possible(c, *s, c.stmt.expr(hole));
     return right;
   };
   const bool left = is(Hole::a, {Category::operand, Category::tile, Category::ring}),

@@ -110,6 +110,11 @@ void warpgroups_take_turns(Check& c) {
   const std::optional<int64_t> number = c.constant(c.stmt.warpgroup());
   if (number && (*number < 0 || (c.facts.warpgroups_are_known() && *number >= warpgroups)))
     c.broken("C3", c.stmt.warpgroup()->span, fmt::format("there is no warpgroup {}", *number));
+  if (depends_on_launch(c.stmt.warpgroup(), c.scope))
+    c.broken("C4", c.stmt.warpgroup()->span,
+             fmt::format("whose turn it is, `{}`, differs from launch to launch or from block to "
+                         "block",
+                         print(c.stmt.warpgroup())));
 }
 
 }  // namespace

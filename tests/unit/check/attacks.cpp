@@ -19,7 +19,7 @@
 #include "in_clone.h"
 #include "support/edits.h"
 #include "tl/laws/laws.h"
-#include "transfer_form.h"
+#include "with_heads.h"
 
 namespace kw {
 namespace {
@@ -55,17 +55,8 @@ std::string form_lines(const Edit& edit) {
 
 // Of two key heads and eight query heads, or of as many as it says.
 spec::Form form_of(const Edit& edit) {
-  spec::Form form = transfer::form_of(form_lines(edit));
-  const int64_t heads = edit.head.count("heads") ? std::stoll(edit.head.at("heads")) : 8;
-  form.H.constant = heads;
-  form.G.constant = heads / 4;
-  for (spec::Argument& a : form.arguments) {
-    if (a.name == "q") a.dims = {form.B, form.H, form.M, form.D};
-    if (a.name == "k" || a.name == "v") a.dims = {form.B, form.G, form.N, form.D};
-    for (spec::Size& size : a.dims)
-      if (a.name == "slopes") size.constant = heads;
-  }
-  return form;
+  return test::with_heads(transfer::form_of(form_lines(edit)),
+                          edit.head.count("heads") ? std::stoll(edit.head.at("heads")) : 8);
 }
 
 std::string target_of(const Edit& edit) {

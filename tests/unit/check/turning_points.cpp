@@ -76,9 +76,16 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   report.unreached = unreached;
   report.schedules.emplace();
   report.schedules->closed = report.schedules->bounded = true;
-  EXPECT_EQ(check::headline(report), "holds for the sizes that ran");
+  report.indices.emplace();
+  report.indices->obligations.push_back({"a mask", proofs::Answer::proved, "", {}, "", {}, 0});
+  EXPECT_EQ(check::headline(report),
+            "holds for the sizes that ran (no case has more rows and keys than 20000)");
   EXPECT_NE(check::print(report).find("no case has more rows and keys than 20000"),
             std::string::npos);
+  report.unreached.clear();
+  EXPECT_EQ(check::headline(report), "holds");
+  report.indices->obligations.push_back({"a list", proofs::Answer::unknown, "", {}, "", {}, 0});
+  EXPECT_EQ(check::headline(report), "holds for the sizes that ran (open: a list)");
 }
 
 TEST(Check, refutes_a_program_without_the_window_of_1024_that_the_function_has) {

@@ -1,0 +1,20 @@
+// A form from text (transfer_form.h) of which programs can run: its arguments have dimensions, and
+// as many heads as asked for, four to a key head.
+#pragma once
+#include "transfer_form.h"
+
+namespace kw::test {
+
+inline spec::Form with_heads(spec::Form form, int64_t heads) {
+  form.H.constant = heads;
+  form.G.constant = heads / 4;
+  for (spec::Argument& a : form.arguments) {
+    if (a.name == "q") a.dims = {form.B, form.H, form.M, form.D};
+    if (a.name == "k" || a.name == "v") a.dims = {form.B, form.G, form.N, form.D};
+    for (spec::Size& size : a.dims)
+      if (a.name == "slopes") size.constant = heads;
+  }
+  return form;
+}
+
+}  // namespace kw::test
