@@ -61,6 +61,12 @@ TEST(Difference, names_the_first_place_with_was_and_is) {
   EXPECT_EQ(of(R"({"a": 1})", "{}"), "/a: was 1, is not there");
   EXPECT_EQ(of(R"({"a": 1, "b": 2})", R"({"a": 2, "c": 2})"), "/a: was 1, is 2 (and 2 more)");
   EXPECT_EQ(of("[1]", "[1, 2]"), ": was [1], is [1,2]");
+  const std::string a = '"' + std::string(90, 'a') + '"', b = '"' + std::string(9, 'b') + '"';
+  EXPECT_EQ(of(("[" + a + "]").c_str(), ("[" + a + "," + b + "]").c_str()),
+            ": was 1 long, is 2: \"bbbbbbbbb\" was not there");
+  EXPECT_EQ(of(("[" + b + "," + a + "]").c_str(), ("[" + a + "]").c_str()),
+            ": was 2 long, is 1: \"bbbbbbbbb\" is not there");
+  EXPECT_EQ(of(("[" + a + "]").c_str(), ("[" + a + "," + a + "]").c_str()), ": was 1 long, is 2");
 }
 
 TEST(Difference, of_measured_reals_counts_from_one_percent) {
@@ -75,7 +81,7 @@ TEST(Difference, of_measured_reals_counts_from_one_percent) {
 TEST(Certificate, of_any_text_is_read_or_refused) {
   Diagnostics none;
   const Json schema = Json::parse(read_source(in_clone("/docs/certificate.schema.json"))->text);
-  const std::string text = R"({"schema": "kernelwright.certificate/1", "files": {"a": [1e9]}})";
+  const std::string text = R"({"schema": "kernelwright.certificate/2", "files": {"a": [1e9]}})";
   for (size_t n = 0; n <= text.size(); ++n) {
     for (std::string other : {text.substr(0, n), text.substr(0, n) + '\x80' + text.substr(n)}) {
       Diagnostics d;
@@ -86,11 +92,26 @@ TEST(Certificate, of_any_text_is_read_or_refused) {
   }
 }
 
+TEST(Certificate, of_version_one_is_refused_and_so_is_a_name_twice) {
+  const Json schema = Json::parse(read_source(in_clone("/docs/certificate.schema.json"))->text);
+  const auto refusal = [&](const std::string& text) {
+    Diagnostics d;
+    EXPECT_FALSE(driver::read_certificate(make_source("c", text), schema, d));
+    return render(d);
+  };
+  EXPECT_NE(refusal(R"({"schema": "kernelwright.certificate/1"})").find("make the kernel again"),
+            std::string::npos);
+  const std::string twice = refusal(R"({"a": [{"b": 1, "c": {"b": 1}}, {"b": 1, "b": 2}]})");
+  EXPECT_NE(twice.find("one object has 'b' twice"), std::string::npos) << twice;
+  EXPECT_EQ(refusal(R"({"a": [{"b": 1, "c": {"b": 1}}, {"b": 1}]})").find("twice"),
+            std::string::npos);
+}
+
 TEST(Certificate, with_a_number_too_large_or_values_too_deep_is_refused) {
   const Json schema = Json::parse(read_source(in_clone("/docs/certificate.schema.json"))->text);
   const auto refusal = [&](const std::string& value) {
     Diagnostics d;
-    const std::string text = R"({"schema": "kernelwright.certificate/1", "x": )" + value + "}";
+    const std::string text = R"({"schema": "kernelwright.certificate/2", "x": )" + value + "}";
     EXPECT_FALSE(driver::read_certificate(make_source("c", text), schema, d));
     return render(d);
   };
