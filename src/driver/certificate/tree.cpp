@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <set>
 
 #include "support/files.h"
@@ -138,11 +137,12 @@ Hashes hash_files(const fs::path& folder) {
   return out;
 }
 
-bool is_file(const fs::path& path, std::string& what) {
+std::optional<std::string> read_plain_file(const fs::path& path, std::string& why) {
   std::error_code unknown;
   const fs::file_type type = fs::symlink_status(path, unknown).type();
-  what = kind_of(type);
-  return type == fs::file_type::regular;
+  if (type == fs::file_type::regular) return read_regular(path, kLargest, why);
+  why = fmt::format("is {}", kind_of(type));
+  return std::nullopt;
 }
 
 Tree read_tree(const fs::path& folder, const Hashes& named) {

@@ -13,6 +13,7 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ struct Tree {
 // Holds a folder against the files that a certificate names, none of which leads out of it.
 Tree read_tree(const std::filesystem::path& folder, const Hashes& named);
 
-// Whether this is a regular file itself, no link to one; `what` says what else: "a FIFO".
-bool is_file(const std::filesystem::path& path, std::string& what);
+// A file's bytes, where it is a regular file itself, no link to one, and no larger than any of
+// ours. Else nothing, and `why`: "is a FIFO", "is not there".
+std::optional<std::string> read_plain_file(const std::filesystem::path& path, std::string& why);
 
 }  // namespace kw::driver

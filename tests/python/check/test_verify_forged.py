@@ -283,9 +283,11 @@ def other_kernel(folder):
     assert run.returncode == 0, run.stderr
 
 
-def test_the_proposer_is_not_the_rules_where_they_give_another_program(forge):
-    verdict, code, items = forge(other_kernel)
+def test_the_proposer_is_not_the_rules_where_they_give_another_program(forge, tmp_path):
+    os.mkfifo(tmp_path / "expert.cu")
+    verdict, code, items = forge(other_kernel, lambda c: c["expert"].update(name=f"kernels/../../..{tmp_path}/expert.cu"))
     assert (verdict, code) == ("refuted", 1)
+    assert "of this build is not there" in items["expert"]["detail"]  # nothing outside of it was opened
     said = items["transfer"]
     assert said["standing"] == "changed" and 'the proposer is "rules"' in said["detail"], said
     assert "the rules write `" in said["detail"] and "where kernel.tl has `" in said["detail"]
