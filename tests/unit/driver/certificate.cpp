@@ -2,9 +2,11 @@
 // What a whole certificate says, and every field of it spoilt: tests/python/check/test_verify.py.
 #include <gtest/gtest.h>
 
+#include "driver/certificate/cubin_code.h"
 #include "driver/certificate/schema.h"
 #include "driver/certificate/verify.h"
 #include "in_clone.h"
+#include "tiny_cubin.h"
 
 namespace kw {
 namespace {
@@ -75,6 +77,21 @@ TEST(Difference, of_measured_reals_counts_from_one_percent) {
   EXPECT_NE(driver::difference(100, 101), "");  // counted, not measured
   EXPECT_EQ(driver::difference(0.0, 0.0), "");
   EXPECT_NE(driver::difference(1e-34, 0.0), "");
+}
+
+TEST(SameCode, is_every_byte_of_a_cubin_but_those_for_debuggers) {
+  std::string cubin = tiny_cubin("debug_xx", 8);  // the kernel's name is no section's kind
+  EXPECT_TRUE(driver::same_code(cubin, cubin));
+  for (size_t n = 0; n < cubin.size(); ++n) {
+    std::string other = cubin;
+    other[n] ^= 1;
+    EXPECT_FALSE(driver::same_code(cubin, other)) << "byte " << n;
+  }
+  EXPECT_FALSE(driver::same_code(cubin, cubin + '\0'));
+  cubin.replace(cubin.find(".nv.info.debug_xx"), 11, ".debug_info");
+  std::string other = cubin;
+  other[other.find("\x04\x17\x0c")] ^= 1;  // what that section holds
+  EXPECT_TRUE(driver::same_code(cubin, other));
 }
 
 // Whatever the text, it is read or refused: cut short anywhere, and with any byte another.
