@@ -17,6 +17,8 @@ NUMBERS = """i = torch.arange(96)[:, None]
     j = torch.arange(k.shape[2])[None]
     s = ((q @ k.mT) * heat).masked_fill((j > i) | (j <= i - window), -torch.inf)
     return s.softmax(-1) @ v"""
+# Products of places fit 32 bits up to a length, so a launch has limits beside its conditions.
+LIMITED = NUMBERS.replace("j <= i - window", "i * j % 3 == 1").replace("arange(96)", "arange(q.shape[2])")
 
 
 def pytest_configure(config):
@@ -99,7 +101,7 @@ class Made:
 def makes(tmp_path_factory):
     """What `kernelwright make` leaves: each specification once a session, because one costs seconds.
     Two examples are made: prefix-LM, and another, chosen by commit (sample.py). A third specification
-    has numbers as arguments and sizes that its code fixes."""
+    has numbers as arguments and sizes that its code fixes; a fourth, which is checked quickly, a limit of lengths."""
     done = {}
 
     def make(name):
@@ -108,7 +110,10 @@ def makes(tmp_path_factory):
             spec = ROOT / f"examples/{name}.py"
             if name == "numbers":
                 spec = write_spec(top, NUMBERS, ", window, heat", ", 32, 0.125")
-            done[name] = Made(top / "made", call("make", spec, "--out", top / "made"))
+            quick = ["--check", "quick"] if name == "limited" else []
+            if name == "limited":
+                spec = write_spec(top, LIMITED, ", window, heat", ", 32, 0.125", "1, 2, 64, 64")
+            done[name] = Made(top / "made", call("make", spec, "--out", top / "made", *quick))
         return done[name]
 
     return make

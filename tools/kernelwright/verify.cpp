@@ -45,8 +45,8 @@ void add_verify(CLI::App& app, Result& result) {
       ->add_option("certificate", state->options.certificate,
                    "a certificate.json that make wrote, or its folder")
       ->required();
-  command->add_flag("--files", state->options.files_only,
-                    "compare the files' hashes only; at best inconclusive");
+  command->add_flag("--quick", state->options.quick,
+                    "compare the hashes of the files only, in no time; at best inconclusive");
   command->add_flag("--json", state->output.json, "the items as JSON");
   command->callback([state, &result] {
     Diagnostics d;
@@ -57,7 +57,10 @@ void add_verify(CLI::App& app, Result& result) {
     if (state->output.json)
       std::cout << to_json(verified).dump(1) << "\n";
     else
-      std::cout << verdict_of(verified.exit) << "\n";
+      std::cout << verdict_of(verified.exit) << "\n" << std::flush;
+    if (!state->output.json && !verified.items.empty() && verified.exit == Exit::refuted)
+      std::cerr << "help: do not use this folder; make the kernel again from its specification, or "
+                   "bring back what make wrote\n";
     result = finish(verified.exit, d, state->output);
   });
 }

@@ -161,12 +161,12 @@ class Tools:
 
     async def verify(self, ctx: Context, folder: Annotated[str, Field(
             max_length=1024, description="a folder that make wrote")],
-                     files_only: Annotated[bool, Field(description="compare the files' hashes only; at best "
-                                                                   "inconclusive")] = False
+                     quick: Annotated[bool, Field(description="compare the hashes of the files only; at best "
+                                                              "inconclusive")] = False
                      ) -> Annotated[CallToolResult, results.Verified]:
         """Do all that a certificate says again. Runs the specification that lies in the folder."""
         return await self._call(ctx, results.Verified,
-                                lambda w: ["verify", w.folder(folder), *(["--files"] if files_only else [])],
+                                lambda w: ["verify", w.folder(folder), *(["--quick"] if quick else [])],
                                 lambda said, _: {"items": json.loads(said.out)["items"]})
 
     async def _call(self, ctx, kind, words, read, waits=True, stages=1):

@@ -18,23 +18,6 @@ constexpr char kNoGpu[] =
 constexpr char kOneGpu[] =
     "on a GPU: sizes and inputs beyond the cases of gpu.json, and other GPUs";
 
-Claims transfer_facts(const transfer::Result& t, bool by_hand) {
-  Claims rules = Claims::array(), bindings = Claims::array(), conditions = Claims::array();
-  for (const transfer::AppliedRule& r : t.rules)
-    rules.push_back({{"rule", r.name}, {"before", r.before}, {"after", r.after}});
-  for (const transfer::Binding& b : t.bindings) {
-    bindings.push_back({{"argument", b.argument}, {"user", b.user}, {"dims", b.dims}});
-    if (b.group > 1) bindings.back()["group"] = b.group;
-  }
-  for (const transfer::Condition& c : t.conditions)
-    conditions.push_back({{"holds", tl::print(c.holds)}, {"why", c.why}});
-  return {{"proposer", by_hand ? t.proposer + ", then a person" : t.proposer},
-          {"rules", rules},
-          {"bindings", bindings},
-          {"notes", t.notes},
-          {"conditions", conditions}};
-}
-
 Claims one_check(const char* id, const char* claim, bool holds, Claims coverage) {
   return {{"check", id}, {"claim", claim}, {"holds", holds}, {"coverage", std::move(coverage)}};
 }
@@ -111,15 +94,37 @@ std::string CapturedGraph::said(const char* part, const char* field) const {
   return found != at->end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::map<std::string, std::string> file_hashes(const fs::path& folder) {
-  std::map<std::string, std::string> out;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = fs::relative(entry.path(), folder).string();
-    if (!entry.is_regular_file() || name == "certificate.json") continue;
-    const SourcePtr file = read_source(entry.path().string());
-    out[name] = file ? sha256(file->text) : "unreadable";
+const char* name(Start start) {
+  switch (start) {
+    case Start::corpus:
+      return "the corpus";
+    case Start::sketch:
+      return "a sketch of the corpus";
+    case Start::own_kernel:
+      return "a kernel of the user's own";
+    case Start::own_sketch:
+      return "a sketch of the user's own";
   }
-  return out;
+  return "";
+}
+
+std::optional<Start> start_named(const std::string& name) {
+  for (const Start s : {Start::corpus, Start::sketch, Start::own_kernel, Start::own_sketch})
+    if (name == driver::name(s)) return s;
+  return std::nullopt;
+}
+
+Hashes named_files(const Claims& certificate) {
+  Hashes files;
+  for (const auto& [name, hash] : certificate["files"].items()) files[name] = hash;
+  return files;
+}
+
+void name_file(Claims& certificate, const std::string& name, const std::string& text) {
+  Hashes files = named_files(certificate);
+  files[name] = sha256(text);
+  certificate["files"] = files;
+  certificate["root"] = root_of(files);
 }
 
 Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph) {
@@ -129,6 +134,27 @@ Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph) {
           {"name", capture.form.name},
           {"form", spec::print(capture.form)},
           {"graph_sha256", graph.sha256()}};
+}
+
+Claims expert_facts(const Source& expert, Start start) {
+  return {{"name", expert.name}, {"from", name(start)}, {"sha256", sha256(expert.text)}};
+}
+
+Claims transfer_facts(const transfer::Result& t, bool by_hand) {
+  Claims rules = Claims::array(), bindings = Claims::array(), conditions = Claims::array();
+  for (const transfer::AppliedRule& r : t.rules)
+    rules.push_back({{"rule", r.name}, {"before", r.before}, {"after", r.after}});
+  for (const transfer::Binding& b : t.bindings) {
+    bindings.push_back({{"argument", b.argument}, {"user", b.user}, {"dims", b.dims}});
+    if (b.group > 1) bindings.back()["group"] = b.group;
+  }
+  for (const transfer::Condition& c : t.conditions)
+    conditions.push_back({{"holds", tl::print(c.holds)}, {"why", c.why}});
+  return {{"proposer", by_hand ? t.proposer + ", then a person" : t.proposer},
+          {"rules", rules},
+          {"bindings", bindings},
+          {"notes", t.notes},
+          {"conditions", conditions}};
 }
 
 Claims check_facts(const check::Report& report) {
@@ -236,12 +262,18 @@ std::vector<std::string> not_checked(const check::Report& report) {
   return list;
 }
 
+std::vector<std::string> trusted() {
+  return {"the meaning of each function of the device vocabulary (tests/gpu holds them to it)",
+          "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"};
+}
+
 Claims certificate(const Tools& tools, const Claim& claim) {
   Claims checked = check_facts(claim.report);
   int statements = 0;
   tl::walk(claim.transferred.program.body, [&](const tl::Stmt&) { ++statements; });
   checked.push_back(lens_facts(statements, claim.by_hand));
   checked.push_back(cubin_facts(claim.plan, claim.built));
+  const Hashes files = hash_files(claim.folder);
   return {{"schema", kCertificateSchema},
           {"kernelwright", version()},
           {"verdict", check::name(claim.report.verdict)},
@@ -251,14 +283,13 @@ Claims certificate(const Tools& tools, const Claim& claim) {
           {"not_checked", not_checked(claim.report)},
           {"checked", std::move(checked)},
           {"gpu", nullptr},
-          {"trusted",
-           {"the meaning of each function of the device vocabulary (tests/gpu holds them to it)",
-            "NVRTC, ptxas and the driver", "PyTorch's fp64 operators"}},
+          {"trusted", trusted()},
           {"spec", spec_facts(claim.capture, claim.graph)},
-          {"expert", {{"name", claim.expert->name}, {"sha256", sha256(claim.expert->text)}}},
+          {"expert", expert_facts(*claim.expert, claim.start)},
           {"transfer", transfer_facts(claim.transferred, claim.by_hand)},
           {"tools", tool_facts(tools, claim.graph, claim.built.compiler)},
-          {"files", file_hashes(claim.folder)}};
+          {"root", root_of(files)},
+          {"files", files}};
 }
 
 bool add_proof(Claims& certificate, const std::string& report_text, Diagnostics& diagnostics) {
@@ -293,7 +324,7 @@ bool add_proof(Claims& certificate, const std::string& report_text, Diagnostics&
                         {"machine", report["machine"]},
                         {"verdict", verdict},
                         {"cases", cases}};
-  certificate["files"]["gpu.json"] = sha256(report_text);
+  name_file(certificate, "gpu.json", report_text);
   certificate["verdict"] = verdict;  // make writes only what holds without a GPU
   Claims left = Claims::array();
   for (const Claims& sentence : certificate["not_checked"])

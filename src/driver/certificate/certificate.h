@@ -7,7 +7,8 @@
 // its exact form, and `kernelwright verify` (verify.h) does all of it again.
 //
 // The certificate is put together from pieces, one function each, so that verify can make one piece
-// again and compare.
+// again and compare. Every file of the folder but certificate.json is in it with its hash, and all
+// of them together are in its root (tree.h).
 #pragma once
 #include <filesystem>
 #include <map>
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "check/check.h"
+#include "driver/certificate/tree.h"
 #include "driver/environment/tools.h"
 #include "lower/launch_plan.h"
 #include "transfer/transfer.h"
@@ -25,7 +27,7 @@ namespace kw::driver {
 // In the order in which a person reads: verdict first.
 using Claims = nlohmann::ordered_json;
 
-inline constexpr char kCertificateSchema[] = "kernelwright.certificate/1";
+inline constexpr char kCertificateSchema[] = "kernelwright.certificate/2";
 
 // The exported graph as it was written, for what the form does not say.
 struct CapturedGraph {
@@ -38,10 +40,17 @@ struct CapturedGraph {
   std::string said(const char* part, const char* field) const;
 };
 
+// Where the text that was changed came from.
+enum class Start { corpus, sketch, own_kernel, own_sketch };
+const char* name(
+    Start start);  // "the corpus", "a sketch of the corpus", "a kernel of the user's own", ...
+std::optional<Start> start_named(const std::string& name);
+
 struct Claim {
   const spec::Capture& capture;
   const CapturedGraph& graph;
-  const SourcePtr& expert;  // the corpus kernel's text
+  const SourcePtr& expert;
+  Start start = Start::corpus;
   const transfer::Result& transferred;
   const check::Report& report;
   const lower::LaunchPlan& plan;
@@ -53,24 +62,31 @@ struct Claim {
 // In `from/`: kernel.cu before the edits, where a person edited it.
 inline constexpr char kByRules[] = "rules.cu";
 
+// Of a folder without its report.html, which shows what this says (make/report.h).
 Claims certificate(const Tools& tools, const Claim& claim);
+
+// Another file of the folder, or another text of one: its hash, and with it the root.
+void name_file(Claims& certificate, const std::string& name, const std::string& text);
+Hashes named_files(const Claims& certificate);
 
 // ---- the pieces
 
-// Every file of a folder by its name in it, but certificate.json, with its hash.
-std::map<std::string, std::string> file_hashes(const std::filesystem::path& folder);
 Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph);
 // The laws and the readings of a check, one object each: "check", "claim", "holds", "coverage".
 Claims check_facts(const check::Report& report);
+Claims expert_facts(const Source& expert, Start start);
+Claims transfer_facts(const transfer::Result& result, bool by_hand);
 Claims lens_facts(int statements, bool by_hand);
 int count_statements(const tl::Program& program);
 Claims cubin_facts(const lower::LaunchPlan& plan, const Built& built);
 Claims tool_facts(const Tools& tools, const CapturedGraph& graph, const std::string& compiler);
 std::vector<std::string> not_checked(const check::Report& report);
+std::vector<std::string> trusted();
 
 // A JSON text that somebody else may have written. Nothing where it is none, where a number is
-// larger than any double, or where values are nested deeper than any of ours (walking them is
-// recursive); `why` says which.
+// larger than any double, where values are nested deeper than any of ours (walking them is
+// recursive), or where an object has a name twice, of which other readers may take the other value;
+// `why` says which.
 std::optional<Claims> parse_claims(const std::string& text, std::string& why);
 
 // Adds what kernelwright-prove --json found to a certificate, and takes back that no GPU ran.

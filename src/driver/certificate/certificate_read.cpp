@@ -1,7 +1,9 @@
 // Reading a certificate, and what differs between two.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "driver/certificate/schema.h"
 #include "driver/certificate/verify.h"
@@ -29,6 +31,21 @@ bool same_number(const Json& was, const Json& is) {
   return std::abs(a - b) <= 0.01 * std::max(std::abs(a), std::abs(b));
 }
 
+// Of two lists, what the longer one has more; as a whole they would be cut before it.
+std::string of_lists(const Json& was, const Json& is) {
+  const auto first_not_in = [](const Json& list, const Json& other) -> const Json* {
+    for (const Json& one : list)
+      if (std::find(other.begin(), other.end(), one) == other.end()) return &one;
+    return nullptr;
+  };
+  std::string out = fmt::format("was {} long, is {}", was.size(), is.size());
+  if (const Json* gone = first_not_in(was, is))
+    out += fmt::format(": {} is not there", shown(*gone));
+  if (const Json* more = first_not_in(is, was))
+    out += fmt::format(": {} was not there", shown(*more));
+  return out;
+}
+
 void collect(const Json& was, const Json& is, const std::string& at,
              std::vector<std::string>& out) {
   if (was.is_number() && is.is_number()) {
@@ -46,9 +63,23 @@ void collect(const Json& was, const Json& is, const std::string& at,
   } else if (was.is_array() && is.is_array() && was.size() == is.size()) {
     for (size_t n = 0; n < was.size(); ++n)
       collect(was[n], is[n], fmt::format("{}/{}", at, n), out);
+  } else if (was.is_array() && is.is_array() && was.dump().size() + is.dump().size() > 160) {
+    out.push_back(fmt::format("{}: {}", at, of_lists(was, is)));
   } else if (was != is) {
     out.push_back(fmt::format("{}: was {}, is {}", at, shown(was), shown(is)));
   }
+}
+
+// Whether a name of a file leads to a place below the folder that it is in. "a..b" does.
+bool is_inside(const std::string& file) {
+  for (size_t at = 0; at <= file.size();) {
+    const size_t end = std::min(file.find('/', at), file.size());
+    const std::string part = file.substr(at, end - at);
+    if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos)
+      return false;
+    at = end + 1;
+  }
+  return true;
 }
 
 constexpr int kDeepest = 100;  // of an expression in a launch plan; certificates have 5 levels
@@ -56,15 +87,22 @@ constexpr int kDeepest = 100;  // of an expression in a launch plan; certificate
 }  // namespace
 
 std::optional<Claims> parse_claims(const std::string& text, std::string& why) {
+  using Event = Claims::parse_event_t;
   bool deep = false;
-  const auto not_deeper = [&](int depth, Claims::parse_event_t, Claims&) {
+  std::vector<std::set<std::string>> open;  // the names of each object around
+  std::string twice;
+  const auto look = [&](int depth, Event event, Claims& value) {
     deep |= depth > kDeepest;
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end && !open.empty()) open.pop_back();
+    if (event == Event::key && !open.empty() && !open.back().insert(value).second) twice = value;
     return !deep;
   };
   try {  // parse() says where a text ends early, and only by an exception
-    Claims claims = Claims::parse(text, not_deeper);
-    if (!deep) return claims;
-    why = fmt::format("values are nested more than {} deep", kDeepest);
+    Claims claims = Claims::parse(text, look);
+    if (!deep && twice.empty()) return claims;
+    why = deep ? fmt::format("values are nested more than {} deep", kDeepest)
+               : fmt::format("one object has '{}' twice", twice);
   } catch (const Claims::exception& error) {
     why = error.what();
     why = why.substr(std::min(why.find("] ") + 2, why.size()));
@@ -102,10 +140,12 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
   }
   const Claims version = claims->is_object() ? claims->value("schema", Claims()) : Claims();
   if (!version.is_string() || version != kCertificateSchema) {
-    refuse(diagnostics, "certificate.schema",
-           fmt::format("{} has schema {}, and this program reads \"{}\"", name, shown(version),
-                       kCertificateSchema),
-           "use the kernelwright that made it, or make the kernel again");
+    refuse(
+        diagnostics, "certificate.schema",
+        fmt::format("{} has schema {}, and this program reads \"{}\"", name, shown(version),
+                    kCertificateSchema),
+        "make the kernel again with this kernelwright (the specification is in from/), or use the "
+        "one that made it");
     return std::nullopt;
   }
   if (const auto wrong = mismatch(Json(*claims), schema)) {
@@ -113,7 +153,7 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
     return std::nullopt;
   }
   for (const auto& [file, hash] : (*claims)["files"].items())
-    if (file.empty() || file[0] == '/' || file.find("..") != std::string::npos) {
+    if (!is_inside(file)) {
       refuse(diagnostics, "certificate.form",
              fmt::format("{}: /files names '{}', which is not inside the certificate's folder",
                          name, file),

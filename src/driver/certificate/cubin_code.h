@@ -1,4 +1,5 @@
-// Whether two cubins do the same: all of their sections but those for debuggers.
+// Whether two cubins do the same: every byte but those of sections for debuggers. Headers count,
+// for they say what is loaded, and where.
 //
 // NVRTC writes line tables even without -lineinfo's use, and those name the folder that the
 // compilation ran in. So a kernel that is built again elsewhere gives other bytes, of the same

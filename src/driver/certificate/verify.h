@@ -1,21 +1,29 @@
 // verify: does a certificate still hold?
 //
-// Everything that certificate.json says is done again with the files of its own folder, and each
-// piece is compared with what stands there:
-//   files     every file has the hash that is named
-//   capture   from/SPEC.py gives the same graph and form
-//   lens      kernel.cu lifts to kernel.tl; kernel.tl and from/expert.cu give kernel.cu and its
-//   patch launch    kernel.tl gives launch.json and launch.h laws, values, key_blocks, exact,
-//   schedules: the check of kernel.tl, with its seeds and effort cubin     kernel.cu with the
-//   folder's kw/ gives kernel.cubin; where only line tables differ,
-//             which name the folder of the compilation, the code counts
-//   gpu       the proof was merged for this cubin; where there is a GPU, it is run again
-//   words     what was not checked, what is trusted, the tools
+// Everything that certificate.json says is done again, from the specification, the program and this
+// installation, and each piece is compared with what stands there:
+//   files      every file has the hash that is named, there is nothing else, all give the root
+//   vocabulary kw/ is this build's: what lifts and compiles is the installation's, never the
+//   folder's capture    from/SPEC.py gives the same graph and form expert     from/expert.cu is the
+//   text of the corpus, or the sketch's, that is named transfer   the rules, or what no proposer
+//   decides, give kernel.tl, its bindings and conditions lens       kernel.cu lifts to kernel.tl;
+//   kernel.tl and from/expert.cu give kernel.cu and its patch laws, values, key_blocks, indices,
+//   exact, schedules
+//              the check of kernel.tl, with its seeds and effort
+//   launch     kernel.tl, the conditions and the limits that were proved give launch.json and
+//   launch.h prove.json, goldens
+//              the specification gives the cases for a GPU, and their values
+//   cubin      kernel.cu gives kernel.cubin; where only line tables differ, which name the folder
+//   of
+//              the compilation, the code counts
+//   gpu        the proof was merged for this cubin; where there is a GPU, it is run again
+//   report     report.html shows this certificate
+//   words      what was not checked, what is trusted, the tools
 //
 // Each item still holds, or changed (was, is), or could not be rerun (why). Refuted: an item that
-// the claim rests on changed. Inconclusive: none did, and one could not be rerun, or a cubin
-// differs where the compiler is another. Where a file changed nothing is rerun: it would be about
-// something else.
+// the claim rests on changed. Inconclusive: none did, and one could not be rerun, or differs in
+// what another compiler or machine may change. Where a file changed nothing is rerun: it would be
+// about something else.
 #pragma once
 #include <string>
 #include <vector>
@@ -37,7 +45,7 @@ struct Item {
 
 struct VerifyOptions {
   std::string certificate;  // the file, or its folder
-  bool files_only = false;  // hashes; the rest is "could not be rerun"
+  bool quick = false;       // hashes; the rest is "could not be rerun"
 };
 
 struct Verified {
@@ -46,8 +54,8 @@ struct Verified {
 };
 
 // `say` gets each item as it ends. Reports certificate.* where the certificate cannot be read:
-// certificate.file (there is none), certificate.json (not JSON), certificate.schema (another
-// version), certificate.form (a field is missing or of another type).
+// certificate.file (there is none, or something else than a file), certificate.json (not JSON),
+// certificate.schema (another version), certificate.form (a field is missing or of another type).
 Verified verify(const VerifyOptions& options, const Say& say, Diagnostics& diagnostics);
 
 // A certificate's text; `schema` is docs/certificate.schema.json.

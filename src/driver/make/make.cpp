@@ -19,12 +19,12 @@
 #include "driver/make/target_types.h"
 #include "driver/proof/proof.h"
 #include "driver/self_test/cpu_self_test.h"
+#include "driver/start/by_rules.h"
 #include "driver/start/from_sketch.h"
 #include "driver/start/port.h"
 #include "driver/start/rebase.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
-#include "propose/bindings.h"
 #include "report/page.h"
 #include "support/files.h"
 #include "support/process.h"
@@ -226,10 +226,13 @@ class Maker {
 
   bool transfer(int tried) {
     if (options_.provider) return ask(tried);
-    if (!plain_) return take_as_it_is();
     transferred_ =
-        transfer::transfer(*source_, capture_->form, {options_.target, *tiles_, tried}, attempt_);
+        by_rules(*source_, capture_->form, {options_.target, *tiles_, tried}, plain_, attempt_);
     if (!transferred_ || !tl::verify(transferred_->program, attempt_)) return false;
+    if (!plain_) {
+      say("transfer", "no rule: the masks and scores are the program's own");
+      return true;
+    }
     std::string rules;
     for (const transfer::AppliedRule& r : transferred_->rules)
       if (rules.find(r.name) == std::string::npos) rules += (rules.empty() ? "" : ", ") + r.name;
@@ -237,21 +240,6 @@ class Maker {
         fmt::format("rules: {}; -{} +{} statements", rules.empty() ? "none needed" : rules,
                     transferred_->statements_removed, transferred_->statements_added));
     for (const std::string& note : transferred_->notes) say_("", note, 0);
-    return true;
-  }
-
-  // A program that somebody wrote for the function: no rule changes it, and which of its arguments
-  // are the user's is all that is asked here.
-  bool take_as_it_is() {
-    transferred_ = transfer::begin(*source_, capture_->form, {options_.target, {}, 0}, attempt_);
-    if (!transferred_) return false;
-    propose::Refusal refusal;
-    if (!propose::bind_arguments(*transferred_, {}, capture_->form, refusal)) {
-      attempt_.error(refusal.code, {}, refusal.sentence).hint =
-          "arguments have the names that they have in the function";
-      return false;
-    }
-    say("transfer", "no rule: the masks and scores are the program's own");
     return true;
   }
 
@@ -469,16 +457,20 @@ class Maker {
     return true;
   }
 
-  // Last: it names every file, but for the page about it.
+  Start start() const {
+    if (!options_.kernel.empty()) return Start::own_kernel;
+    return !sketched_ ? Start::corpus : options_.sketch.empty() ? Start::sketch : Start::own_sketch;
+  }
+
+  // Last: it names every file.
   bool write_certificate(const fs::path& folder) {
     const SourcePtr expert = options_.kernel.empty()
                                  ? expert_
                                  : make_source(name_in_patch(options_.kernel), expert_->text);
-    const Claim claim{*capture_, graph_,  expert, *transferred_,     report_,
-                      *plan_,    *built_, folder, !by_rules_.empty()};
-    const Claims claims = certificate(*tools_, claim);
-    return write_file(folder / "certificate.json", claims.dump(1) + "\n") &&
-           write_report(*tools_, folder, claims, {&*source_, &lowered_->lifted});
+    const Claim claim{*capture_, graph_, expert,  start(), *transferred_,
+                      report_,   *plan_, *built_, folder,  !by_rules_.empty()};
+    return write_report(*tools_, folder, certificate(*tools_, claim),
+                        {&*source_, &lowered_->lifted});
   }
 
   bool prove() {

@@ -21,23 +21,24 @@ bool cannot_draw(Diagnostics& diagnostics, const char* code, const std::string& 
   return false;
 }
 
-// A page of files that were changed since would claim what nobody checked.
+// A page of files that were changed since would claim what nobody checked. What else lies in the
+// folder is not in the page.
 bool files_are_named(const fs::path& folder, const Claims& certificate, Diagnostics& diagnostics) {
-  for (const auto& [name, hash] : certificate["files"].items()) {
-    const SourcePtr file = read_source((folder / name).string());
-    const std::string was = hash, is = file ? sha256(file->text) : "";
-    if (was == is) continue;
-    return cannot_draw(
-        diagnostics, "report.files",
-        fmt::format("the certificate is about a {} whose SHA-256 is {:.12}..., and {}", name, was,
-                    file ? fmt::format("this one's is {:.12}...", is) : "it is not there"),
-        "make the kernel again, or bring the file back; `kernelwright verify` says what "
-        "else changed");
-  }
+  Hashes named = named_files(certificate);
+  named.erase(report::kPage);  // it is written again
+  for (const Stray& stray : read_tree(folder, named).strays)
+    if (named.count(stray.name))
+      return cannot_draw(
+          diagnostics, "report.files",
+          fmt::format("{} is not the file that the certificate is about: its SHA-256 {}",
+                      stray.name, stray.what),
+          "make the kernel again, or bring the file back; `kernelwright verify` says what "
+          "else changed");
   return true;
 }
 
-bool keep_benchmark(const std::string& file, const fs::path& folder, Diagnostics& diagnostics) {
+bool keep_benchmark(const std::string& file, const fs::path& folder, Claims& certificate,
+                    Diagnostics& diagnostics) {
   const SourcePtr text = read_source(file);
   std::string why = "there is no such file";
   const auto bench = text ? parse_claims(text->text, why) : std::nullopt;
@@ -53,21 +54,34 @@ bool keep_benchmark(const std::string& file, const fs::path& folder, Diagnostics
                     bench->is_object() ? bench->value("cases", Claims()).size() : 0,
                     folder.string()),
         "run bench/bench.py with this very folder");
-  if (write_file(folder / "bench.json", Claims{{"cases", cases}}.dump(1) + "\n")) return true;
+  const std::string kept = Claims{{"cases", cases}}.dump(1) + "\n";
+  name_file(certificate, "bench.json", kept);
+  if (write_file(folder / "bench.json", kept)) return true;
   return cannot_draw(diagnostics, "report.write",
                      fmt::format("cannot write into '{}'", folder.string()), "");
 }
 
 }  // namespace
 
-bool write_report(const Tools& tools, const fs::path& folder, const Claims& certificate,
-                  const LiftedKernels& lifted) {
+std::string draw_report(const Tools& tools, const fs::path& folder, const Claims& certificate,
+                        const LiftedKernels& lifted) {
+  Claims shown = certificate;
+  shown.erase("root");
+  shown["files"].erase(report::kPage);
   // Kernels are lifted with the vocabulary that came with them.
   lift::Toolchain clang = tools.clang;
   clang.include = folder.string();
   const report::Facts facts = report::read_facts(
-      {folder, certificate, tools.home.root / "gpus", clang, lifted.expert, lifted.kernel});
-  return write_file(folder / report::kPage, report::page(facts));
+      {folder, shown, tools.home.root / "gpus", clang, lifted.expert, lifted.kernel});
+  return report::page(facts);
+}
+
+bool write_report(const Tools& tools, const fs::path& folder, Claims certificate,
+                  const LiftedKernels& lifted) {
+  const std::string page = draw_report(tools, folder, certificate, lifted);
+  name_file(certificate, report::kPage, page);
+  return write_file(folder / report::kPage, page) &&
+         write_file(folder / "certificate.json", certificate.dump(1) + "\n");
 }
 
 Exit report(const ReportOptions& options, Diagnostics& diagnostics) {
@@ -83,11 +97,11 @@ Exit report(const ReportOptions& options, Diagnostics& diagnostics) {
   }
   const auto tools = find_tools(diagnostics);
   const auto schema = tools ? certificate_schema(tools->home, diagnostics) : std::nullopt;
-  const auto certificate = schema ? read_certificate(text, *schema, diagnostics) : std::nullopt;
+  auto certificate = schema ? read_certificate(text, *schema, diagnostics) : std::nullopt;
   if (!certificate) return exit_for(diagnostics);
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (!files_are_named(folder, *certificate, diagnostics)) return Exit::bad_input;
-  if (!options.bench.empty() && !keep_benchmark(options.bench, folder, diagnostics))
+  if (!options.bench.empty() && !keep_benchmark(options.bench, folder, *certificate, diagnostics))
     return Exit::bad_input;
   if (write_report(*tools, folder, *certificate)) return Exit::holds;
   cannot_draw(diagnostics, "report.write", fmt::format("cannot write into '{}'", folder.string()),

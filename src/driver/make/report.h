@@ -1,7 +1,8 @@
 // report.html in a folder that make wrote (report/page.h): by make itself, and again by
 // `kernelwright report` once a proof or a benchmark has put its results there.
 //
-// The page is about the certificate, so the certificate does not name it.
+// The page shows what the certificate says, but for the page's own hash and the root, which the
+// certificate has of it afterwards. So it can be drawn again and compared.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -18,9 +19,13 @@ struct LiftedKernels {
   const tl::Program* kernel = nullptr;
 };
 
-// Of a folder whose certificate this is. Returns false when the file cannot be written.
-bool write_report(const Tools& tools, const std::filesystem::path& folder,
-                  const Claims& certificate, const LiftedKernels& lifted = {});
+// The page of a folder whose certificate this is.
+std::string draw_report(const Tools& tools, const std::filesystem::path& folder,
+                        const Claims& certificate, const LiftedKernels& lifted = {});
+
+// Writes it, and the certificate, which names it then. Returns false when one cannot be written.
+bool write_report(const Tools& tools, const std::filesystem::path& folder, Claims certificate,
+                  const LiftedKernels& lifted = {});
 
 struct ReportOptions {
   std::string folder;  // or its certificate.json

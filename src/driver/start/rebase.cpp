@@ -7,8 +7,8 @@
 #include <set>
 
 #include "driver/certificate/verify.h"
-#include "driver/family.h"
 #include "driver/make/out_folder.h"
+#include "driver/start/by_rules.h"
 #include "lower/lower.h"
 #include "lower/merge.h"
 #include "report/page.h"
@@ -21,34 +21,12 @@ namespace kw::driver {
 namespace fs = std::filesystem;
 namespace {
 
-// Pages and measurements that tools of ours write beside a certificate, which does not name them.
+// Pages and measurements that tools of ours write about a kernel, and write again.
 const std::set<std::string> kAboutIt = {report::kPage, "bench.json"};
 
 // Folder and file as the user typed the folder.
 SourcePtr read_in(const fs::path& folder, const std::string& name) {
   return read_source((folder / name).string());
-}
-
-// Values of a kernel's constants, as TL writes them.
-std::vector<std::pair<std::string, std::string>> constants_of(const tl::Program& program) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const tl::Stmt& s : program.body)
-    if (s.op == tl::Op::param || s.op == tl::Op::toggle)
-      for (const tl::Item& d : s.names()) out.emplace_back(d.name, d.expr ? tl::print(d.expr) : "");
-  return out;
-}
-
-// Those that are numbers or truth values in `now` and were others in `was`.
-std::vector<transfer::Constant> constants_set(const tl::Program& was, const tl::Program& now) {
-  std::vector<transfer::Constant> out;
-  const auto before = constants_of(was);
-  for (const auto& [name, value] : constants_of(now)) {
-    const auto same = std::find(before.begin(), before.end(), std::pair(name, value));
-    if (same != before.end()) continue;
-    if (value == "true" || value == "false") out.push_back({name, value == "true"});
-    if (tl::is_integer(value)) out.push_back({name, int64_t{std::stoll(value)}});
-  }
-  return out;
 }
 
 class Reader {
@@ -81,7 +59,7 @@ class Reader {
   // Files of the folder that nobody wrote but the user; they stay where they are.
   std::vector<std::string> users_files() const {
     std::vector<std::string> out;
-    for (const auto& [name, hash] : file_hashes(folder_))
+    for (const auto& [name, hash] : hash_files(folder_))
       if (!names(name) && !kAboutIt.contains(name)) out.push_back(name);
     return out;
   }
@@ -121,6 +99,7 @@ class Reader {
   bool only_the_kernel_is_edited() {
     bool good = true;
     for (const auto& [file, unused] : was_["files"].items()) {
+      if (kAboutIt.contains(file)) continue;
       const bool there = read_in(folder_, file) != nullptr;
       const bool kernel = file == "kernel.cu" || file == "kernel.tl";
       if (is_as_written(file) || (kernel && there)) continue;
@@ -242,20 +221,12 @@ std::vector<std::string> add_row_of(const Earlier& earlier, const spec::Form& fo
                                     std::vector<transfer::Tiles>& rows) {
   std::vector<std::string> missing;
   if (earlier.constants.empty()) return missing;
-  transfer::Tiles row;
-  row.targets = {target};
-  Family::of(form).set_dims(form, row);
-  row.place = "the earlier variant";
-  row.users = true;
-  for (const transfer::Constant& c : earlier.constants) {
-    if (transfer::constant_named(kernel, c.name))
-      row.constants.push_back(c);
-    else
+  for (const transfer::Constant& c : earlier.constants)
+    if (!transfer::constant_named(kernel, c.name))
       missing.push_back(fmt::format("{} = {}", c.name, transfer::text_of(c.value)));
-  }
   // After rows that the user names for this rebase.
   const auto end = std::find_if(rows.begin(), rows.end(), [](const auto& r) { return !r.users; });
-  rows.insert(end, std::move(row));
+  rows.insert(end, row_of(earlier.constants, form, target, kernel));
   return missing;
 }
 

@@ -98,8 +98,9 @@ def test_a_new_certificate_still_holds_item_by_item(makes):
     verdict, items = items_of(run)
     assert run.returncode == 0 and verdict == "holds", run.stdout
     assert {i["standing"] for i in items.values()} == {"still holds"}, run.stdout
-    assert {"capture", "lens", "launch", "verdict", "laws", "values", "key_blocks", "exact", "schedules",
-            "not_checked", "cubin", "tools"} <= set(items)
+    assert {"vocabulary", "capture", "expert", "transfer", "lens", "launch", "verdict", "laws", "values", "key_blocks",
+            "exact", "schedules", "not_checked", "prove.json", "goldens", "cubin", "checked", "trusted", "report",
+            "tools"} <= set(items)
 
 
 def test_one_byte_of_any_file_is_found(copied, certificate):
@@ -114,7 +115,7 @@ def test_one_byte_of_any_file_is_found(copied, certificate):
         assert items[f"file {name}"]["standing"] == "changed", run.stdout
         assert "was" in items[f"file {name}"]["detail"] and len(items) == 2
         file.write_bytes(good)
-    assert call("verify", copied, "--files").returncode == 3  # all as it was; nothing was rerun
+    assert call("verify", copied, "--quick").returncode == 3  # all as it was; nothing was rerun
 
 
 def rewrite(folder, change):
@@ -123,6 +124,8 @@ def rewrite(folder, change):
     change(certificate)
     for name in certificate["files"]:
         certificate["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    lines = "".join(f"{hash}  {name}\n" for name, hash in sorted(certificate["files"].items()))
+    certificate["root"] = hashlib.sha256(lines.encode()).hexdigest()
     (folder / "certificate.json").write_text(json.dumps(certificate))
 
 
@@ -175,8 +178,8 @@ def test_bad_input_is_refused_with_two_facts_and_what_to_do(copied, tmp_path):
     assert_refused(call("verify", tmp_path), "certificate.file", tmp_path, "help:")
     file.write_text(text[: len(text) // 2])
     assert_refused(call("verify", file), "certificate.json", "cannot be read as JSON", "line", "help:")
-    file.write_text(text.replace("certificate/1", "certificate/99"))
-    assert_refused(call("verify", file), "certificate.schema", "certificate/99", "certificate/1", "help:")
+    file.write_text(text.replace("certificate/2", "certificate/99"))
+    assert_refused(call("verify", file), "certificate.schema", "certificate/99", "certificate/2", "help:")
     file.write_text("[]")
     assert_refused(call("verify", file), "certificate.schema", "help:")
     inside = json.loads(text)
@@ -210,7 +213,7 @@ def test_a_proof_of_this_cubin_is_added(copied):
     assert certificate["gpu"]["machine"]["gpu"] == "NVIDIA H200" and certificate["verdict"] == "holds"
     assert certificate["gpu"]["cases"] == ["golden B1 64x64"]
     assert not any("this machine ran none" in line for line in certificate["not_checked"])
-    assert call("verify", copied, "--files").returncode == 3
+    assert call("verify", copied, "--quick").returncode == 3
     assert certify(copied, report_for(copied)).returncode == 0  # again: the later one counts
     again = json.loads((copied / "certificate.json").read_text())
     assert again["not_checked"] == certificate["not_checked"]

@@ -130,10 +130,10 @@ def test_make_tells_its_stages_as_it_goes_and_its_folder_verifies(tmp_path):
         assert [done for done, _, _ in progress] == sorted({done for done, _, _ in progress})
         assert {m.split()[0] for _, _, m in progress if m[0] != " "} >= {"capture", "lift", "build"}
         assert {of for _, of, _ in progress} == {7}
-        verified, failed = await call(client, "verify", folder="out/attention", files_only=True)
+        verified, failed = await call(client, "verify", folder="out/attention", quick=True)
         assert verified["verdict"] == "inconclusive" and not failed and verified["items"]
         (tmp_path / "out/attention/kernel.cu").write_text("// changed\n")
-        verified, _ = await call(client, "verify", folder="out/attention", files_only=True)
+        verified, _ = await call(client, "verify", folder="out/attention", quick=True)
         assert verified["verdict"] == "refuted"
     serving(tmp_path, body)
 

@@ -100,6 +100,8 @@ def test_a_model_makes_a_kernel_with_everything_that_the_rules_have(spec, tmp_pa
     assert [b["argument"] for b in certificate["transfer"]["bindings"]] == ["q", "k", "v", "o", "prefix"]
     assert "from/attempts.json" in certificate["files"]
     assert re.search(r"\n\+ +const int kept = args.prefix", (tmp_path / "made/kernel.patch").read_text())
+    verified = call("verify", tmp_path / "made")  # the bindings again, by what no proposer decides
+    assert verified.returncode == 0 and "transfer  still holds" in verified.stderr, verified.stderr
 
 
 def test_without_somebody_to_ask_the_user_hears_what_to_say(spec, tmp_path):

@@ -2,9 +2,11 @@
 // What a whole certificate says, and every field of it spoilt: tests/python/check/test_verify.py.
 #include <gtest/gtest.h>
 
+#include "driver/certificate/cubin_code.h"
 #include "driver/certificate/schema.h"
 #include "driver/certificate/verify.h"
 #include "in_clone.h"
+#include "tiny_cubin.h"
 
 namespace kw {
 namespace {
@@ -61,6 +63,12 @@ TEST(Difference, names_the_first_place_with_was_and_is) {
   EXPECT_EQ(of(R"({"a": 1})", "{}"), "/a: was 1, is not there");
   EXPECT_EQ(of(R"({"a": 1, "b": 2})", R"({"a": 2, "c": 2})"), "/a: was 1, is 2 (and 2 more)");
   EXPECT_EQ(of("[1]", "[1, 2]"), ": was [1], is [1,2]");
+  const std::string a = '"' + std::string(90, 'a') + '"', b = '"' + std::string(9, 'b') + '"';
+  EXPECT_EQ(of(("[" + a + "]").c_str(), ("[" + a + "," + b + "]").c_str()),
+            ": was 1 long, is 2: \"bbbbbbbbb\" was not there");
+  EXPECT_EQ(of(("[" + b + "," + a + "]").c_str(), ("[" + a + "]").c_str()),
+            ": was 2 long, is 1: \"bbbbbbbbb\" is not there");
+  EXPECT_EQ(of(("[" + a + "]").c_str(), ("[" + a + "," + a + "]").c_str()), ": was 1 long, is 2");
 }
 
 TEST(Difference, of_measured_reals_counts_from_one_percent) {
@@ -71,11 +79,26 @@ TEST(Difference, of_measured_reals_counts_from_one_percent) {
   EXPECT_NE(driver::difference(1e-34, 0.0), "");
 }
 
+TEST(SameCode, is_every_byte_of_a_cubin_but_those_for_debuggers) {
+  std::string cubin = tiny_cubin("debug_xx", 8);  // the kernel's name is no section's kind
+  EXPECT_TRUE(driver::same_code(cubin, cubin));
+  for (size_t n = 0; n < cubin.size(); ++n) {
+    std::string other = cubin;
+    other[n] ^= 1;
+    EXPECT_FALSE(driver::same_code(cubin, other)) << "byte " << n;
+  }
+  EXPECT_FALSE(driver::same_code(cubin, cubin + '\0'));
+  cubin.replace(cubin.find(".nv.info.debug_xx"), 11, ".debug_info");
+  std::string other = cubin;
+  other[other.find("\x04\x17\x0c")] ^= 1;  // what that section holds
+  EXPECT_TRUE(driver::same_code(cubin, other));
+}
+
 // Whatever the text, it is read or refused: cut short anywhere, and with any byte another.
 TEST(Certificate, of_any_text_is_read_or_refused) {
   Diagnostics none;
   const Json schema = Json::parse(read_source(in_clone("/docs/certificate.schema.json"))->text);
-  const std::string text = R"({"schema": "kernelwright.certificate/1", "files": {"a": [1e9]}})";
+  const std::string text = R"({"schema": "kernelwright.certificate/2", "files": {"a": [1e9]}})";
   for (size_t n = 0; n <= text.size(); ++n) {
     for (std::string other : {text.substr(0, n), text.substr(0, n) + '\x80' + text.substr(n)}) {
       Diagnostics d;
@@ -86,11 +109,26 @@ TEST(Certificate, of_any_text_is_read_or_refused) {
   }
 }
 
+TEST(Certificate, of_version_one_is_refused_and_so_is_a_name_twice) {
+  const Json schema = Json::parse(read_source(in_clone("/docs/certificate.schema.json"))->text);
+  const auto refusal = [&](const std::string& text) {
+    Diagnostics d;
+    EXPECT_FALSE(driver::read_certificate(make_source("c", text), schema, d));
+    return render(d);
+  };
+  EXPECT_NE(refusal(R"({"schema": "kernelwright.certificate/1"})").find("make the kernel again"),
+            std::string::npos);
+  const std::string twice = refusal(R"({"a": [{"b": 1, "c": {"b": 1}}, {"b": 1, "b": 2}]})");
+  EXPECT_NE(twice.find("one object has 'b' twice"), std::string::npos) << twice;
+  EXPECT_EQ(refusal(R"({"a": [{"b": 1, "c": {"b": 1}}, {"b": 1}]})").find("twice"),
+            std::string::npos);
+}
+
 TEST(Certificate, with_a_number_too_large_or_values_too_deep_is_refused) {
   const Json schema = Json::parse(read_source(in_clone("/docs/certificate.schema.json"))->text);
   const auto refusal = [&](const std::string& value) {
     Diagnostics d;
-    const std::string text = R"({"schema": "kernelwright.certificate/1", "x": )" + value + "}";
+    const std::string text = R"({"schema": "kernelwright.certificate/2", "x": )" + value + "}";
     EXPECT_FALSE(driver::read_certificate(make_source("c", text), schema, d));
     return render(d);
   };
