@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "support/files.h"
 #include "support/process.h"
+#include "support/process_tree.h"
 
 namespace kw {
 namespace {
@@ -34,6 +36,33 @@ TEST(Process, is_killed_when_its_time_is_up) {
   const ProcessResult r = run_process({"sleep", "20"}, "", 0.2);
   EXPECT_TRUE(r.timed_out);
   EXPECT_EQ(r.exit_code, 128 + 9);
+}
+
+TEST(Process, is_killed_with_all_its_descendants_at_the_limit_of_their_number) {
+  ProcessLimits limits;
+  limits.seconds = 20;
+  limits.processes = 8;
+  const ProcessResult r = run_process(
+      {"sh", "-c", "for k in 1 2 3 4 5 6 7 8 9; do sleep 20 & echo $!; done; wait"}, "", limits);
+  EXPECT_EQ(r.exceeded, "more than 8 processes");
+  EXPECT_FALSE(r.timed_out);
+  std::istringstream started(r.out);
+  for (pid_t pid; started >> pid;) EXPECT_FALSE(process_tree(pid).processes.size()) << pid;
+}
+
+TEST(Process, takes_what_it_left_in_its_group_with_it) {
+  const ProcessResult r = run_process({"sh", "-c", "sleep 20 > /dev/null 2>&1 & echo $!"});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_FALSE(process_tree(std::stoi(r.out)).processes.size());
+}
+
+TEST(Files, a_path_that_is_too_long_is_told_by_its_part) {
+  EXPECT_EQ(too_long("out/x"), "");
+  EXPECT_NE(too_long("out/" + std::string(300, 'x')).find("xxxxx...' has 300 bytes"),
+            std::string::npos);
+  std::string deep;
+  for (int k = 0; k < 50; ++k) deep += std::string(100, 'd') + "/";
+  EXPECT_NE(too_long(deep).find("the path has "), std::string::npos);
 }
 
 TEST(Files, an_uncommitted_folder_leaves_nothing) {
