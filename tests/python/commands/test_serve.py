@@ -254,34 +254,34 @@ def capturing(path):
 
 
 def test_a_cancelled_call_ends_all_its_processes_and_others_are_answered_meanwhile(tmp_path):
-    (tmp_path / "slow.py").write_text(SLOW)
-    word = str(tmp_path / "spec-of-a-cancelled-call")
+    slow = "slow_of_a_cancelled_call.py"
+    (tmp_path / slow).write_text(SLOW)
 
     async def body(client):
         heard = []
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(functools.partial(call, client, "capture", spec="slow.py", out=os.path.basename(word)))
-            await until(lambda: capturing(os.path.basename(word)))
+            tasks.start_soon(functools.partial(call, client, "capture", spec=slow))
+            await until(lambda: capturing(slow))
             laws, _ = await call(client, "explain", law="wgmma.C1")
             assert laws["laws"]
             async with anyio.create_task_group() as waiting:  # the one place is taken
-                waiting.start_soon(functools.partial(call, client, "capture", heard, spec="slow.py"))
+                waiting.start_soon(functools.partial(call, client, "capture", heard, spec=slow))
                 await until(lambda: heard)
                 waiting.cancel_scope.cancel()
             assert "waits" in heard[0][2]
             tasks.cancel_scope.cancel()
-        await until(lambda: not processes_with(os.path.basename(word)))
+        await until(lambda: not processes_with(slow))
         assert (await call(client, "explain", law="wgmma"))[0]["verdict"] == "holds"
     serving(tmp_path, body, "--jobs", "1")
 
 
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_a_server_that_ends_takes_its_stages_with_it(tmp_path, end):
-    (tmp_path / "slow.py").write_text(SLOW)
-    word = f"captured-when-it-ended-by-{end}"
+    word = f"slow_when_it_ended_by_{end}.py"
+    (tmp_path / word).write_text(SLOW)
     server = subprocess.Popen(command_for(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     server.stdin.write(b"\n".join([request(1, "initialize", **HELLO), INITIALIZED, request(
-        2, "tools/call", name="capture", arguments={"spec": "slow.py", "out": word}), b""]))
+        2, "tools/call", name="capture", arguments={"spec": word}), b""]))
     server.stdin.flush()
     try:
         anyio.run(until, lambda: capturing(word))
