@@ -57,6 +57,7 @@ attempt("others", lambda: open(OTHERS).read())
 attempt("made", lambda: tempfile.mkdtemp().startswith(os.environ["TMPDIR"]))
 attempt("processes", lambda: sum(name.isdigit() for name in os.listdir("/proc")))
 if os.environ["KERNELWRIGHT_ISOLATED"]:
+    attempt("caps", lambda: int(open("/proc/self/status").read().split("CapEff:")[1].split()[0], 16))
     attempt("tmp", lambda: pathlib.Path("/tmp/mine").write_text("mine"))
     attempt("home", lambda: pathlib.Path.home().joinpath("kw-written").write_text(""))
     attempt("usr", lambda: pathlib.Path("/usr/kw-written").write_text(""))
@@ -91,7 +92,8 @@ def test_a_specification_has_no_network_no_services_its_own_tmp_and_cannot_write
             path.unlink(missing_ok=True)
     assert got.pop("net") in ("ECONNREFUSED", "ENETUNREACH") and int(got.pop("processes")) <= 5
     assert got == {"run": "ENOENT", "beside": "EROFS", "home": "EROFS", "usr": "EROFS", "mount": "refused",
-                   "others": "ENOENT", "near": "readable", "tmp": "4", "made": "True"}
+                   "others": "ENOENT", "near": "readable", "tmp": "4", "made": "True",
+                   "caps": "0"}
     # The attempts themselves are sound: each succeeds where nothing isolates.
     assert int(without.pop("processes")) > 5
     assert without == {"net": "None", "run": "None" if reach else "ENOENT", "beside": "0", "near": "readable",

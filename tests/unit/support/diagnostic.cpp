@@ -1,6 +1,8 @@
 #include "support/diagnostic.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -55,6 +57,23 @@ TEST(Process, is_killed_with_all_its_descendants_at_the_limit_of_their_number) {
   EXPECT_FALSE(r.timed_out);
   std::istringstream started(r.out);
   for (pid_t pid; started >> pid;) EXPECT_TRUE(goes(pid)) << pid;
+}
+
+TEST(Process, dies_with_who_started_it) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "pid";
+  const pid_t parent = fork();
+  if (parent == 0) {
+    run_process({"sh", "-c", "echo $$ > \"$0.new\"; mv \"$0.new\" \"$0\"; exec sleep 60", file});
+    _exit(0);
+  }
+  for (int k = 0; k < 500 && !std::filesystem::exists(file); ++k) usleep(10'000);
+  const pid_t child = std::stoi(read_source(file)->text);
+  EXPECT_FALSE(process_tree(child).processes.empty());
+  kill(parent, SIGKILL);
+  int status = 0;
+  waitpid(parent, &status, 0);
+  EXPECT_TRUE(goes(child));
 }
 
 TEST(Process, takes_what_it_left_in_its_group_with_it) {
