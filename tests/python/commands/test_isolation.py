@@ -19,7 +19,7 @@ import time
 import pytest
 
 from kernelwright.capture import diagnostic
-from kernelwright_cli import COMMAND, ROOT, assert_refused, call, write_spec
+from kernelwright_cli import COMMAND, KERNEL, ROOT, assert_refused, call, write_spec
 
 call = functools.partial(call, KERNELWRIGHT_PYTHON=str(ROOT / ".venv/bin/python"), KERNELWRIGHT_ISOLATION="")
 TRIAL = subprocess.run(["sh", "-c", "exec bwrap --unshare-all --ro-bind / / --dev /dev --proc /proc true"],
@@ -275,12 +275,33 @@ def test_names_that_are_too_long_or_no_text_are_refused_before_anything_runs(tmp
         assert_refused(run, "driver.out", "300 bytes", "at most 2")
         run = call(command, spec, "--out", "/".join(["d" * 200] * 30), cwd=tmp_path)
         assert_refused(run, "driver.out", "at most 4")
+        assert run.stdout == ""  # no stage has run
     for name in [b"..py", b"a..b.py", b"\xff.py"]:
         path = os.fsencode(tmp_path) + b"/" + name
         shutil.copy(spec, path)
         run = subprocess.run([COMMAND, "make", path], capture_output=True, cwd=tmp_path)
         assert run.returncode == 2 and b"[spec.name]" in run.stderr and b"rename" in run.stderr, run.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_that_leads_elsewhere_is_not_read(tmp_path):
+    """As one that a made folder brings: a link to a file of another name, an include of one."""
+    shutil.copytree(ROOT / "cuda", tmp_path / "cuda")
+    header, secret = tmp_path / "cuda/kw/scalar.cuh", tmp_path / "secret.txt"
+    secret.write_text("hunter2 is_the_password;\n")
+    text = header.read_text()
+    header.unlink()
+    header.symlink_to(secret)
+    run = call("lift", KERNEL, KERNELWRIGHT_HOME=str(tmp_path))
+    assert_refused(run, "lift.include", "scalar.cuh", "leads to", "secret.txt")
+    header.unlink()
+    header.write_text(f'#include "{secret}"\n{text}')
+    linked = call("lift", KERNEL, KERNELWRIGHT_HOME=str(tmp_path))
+    assert_refused(linked, "lift.include", "scalar.cuh:1:1", "only files of kw/")
+    assert "hunter2" not in run.stderr + linked.stderr
+    header.unlink()
+    header.symlink_to(ROOT / "cuda/kw/scalar.cuh")  # an installation made of links
+    assert call("lift", KERNEL, KERNELWRIGHT_HOME=str(tmp_path)).returncode == 0
 
 
 def test_a_locale_without_letters_changes_no_message(tmp_path):
