@@ -11,6 +11,7 @@
 #include <map>
 #include <regex>
 
+#include "support/includes.h"
 #include "support/shared_object.h"
 
 namespace kw::runtime {
@@ -122,6 +123,22 @@ std::vector<std::string> options_for(const std::string& target, int version,
   return options;
 }
 
+// NVRTC looks on the disk for what it does not find among the headers.
+bool includes_headers_alone(const SourcePtr& kernel, const std::vector<Header>& headers,
+                            Diagnostics& diagnostics) {
+  const auto check = [&](const std::string& name, const SourcePtr& source) {
+    const auto asked = asks_for_a_file(name, source->text);
+    if (!asked) return true;
+    const uint32_t at = static_cast<uint32_t>(asked->at);
+    diagnostics.error("build.include", Span{source, at, at + 1}, asked->message);
+    return false;
+  };
+  bool closed = check("", kernel);
+  for (const Header& header : headers)
+    closed = closed && check(header.name, make_source(header.name, header.text));
+  return closed;
+}
+
 std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> out;
   for (const std::string& s : strings) out.push_back(s.c_str());
@@ -166,6 +183,7 @@ std::optional<Compiled> Nvrtc::compile(const SourcePtr& kernel, const std::vecto
                       fmt::format("target '{}' is not of the form sm_90a", target));
     return std::nullopt;
   }
+  if (!includes_headers_alone(kernel, headers, diagnostics)) return std::nullopt;
   std::vector<std::string> resolved;
   for (const Header& header : headers)
     resolved.push_back(with_full_includes(header.name, header.text, headers));

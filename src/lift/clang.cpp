@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 
+#include "lift/closed.h"
 #include "lift/shim.h"
 #include "tl/syntax/renamed.h"
 
@@ -195,7 +196,9 @@ std::optional<std::string> clang_version(const Toolchain& toolchain, Diagnostics
 std::optional<std::vector<tl::Token>> cuda_tokens(const SourcePtr& cuda, const Toolchain& toolchain,
                                                   Diagnostics& diagnostics) {
   const Library* c = load(toolchain, diagnostics);
-  if (!c || continues_a_line(cuda, diagnostics)) return std::nullopt;
+  if (!c || continues_a_line(cuda, diagnostics) ||
+      !reads_only_the_vocabulary(cuda, toolchain.include, diagnostics))
+    return std::nullopt;
   const std::string include = "-I" + toolchain.include;
   // Any architecture that old clangs know will do: instructions are text in asm statements.
   const char* args[] = {"-x",

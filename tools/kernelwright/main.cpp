@@ -1,5 +1,6 @@
 // kernelwright: attention kernels from PyTorch functions.
 #include <exception>
+#include <filesystem>
 #include <iostream>
 
 #include "commands.h"
@@ -65,6 +66,13 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : static_cast<int>(kw::Exit::bad_input);
+  } catch (const std::filesystem::filesystem_error& e) {
+    // What no stage said better. A file system that refuses is the machine's or the input's affair.
+    std::cerr << "error[driver.file]: "
+              << (e.path1().empty() ? "a file" : "'" + e.path1().string().substr(0, 200) + "'")
+              << " cannot be used: " << e.code().message() << "\n"
+              << "  help: look at the path, its rights and the room on its disk\n";
+    return static_cast<int>(kw::Exit::bad_input);
   } catch (const std::exception& e) {
     std::cerr << "error[internal]: " << e.what() << "\n"
               << "  help: this is a fault of kernelwright's own; please report the input\n";

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "console.h"
+#include "driver/environment/sandbox.h"
 #include "driver/environment/tools.h"
 #include "proofs/solver.h"
 #include "runtime/launch/driver_api.h"
@@ -105,6 +106,16 @@ void add_doctor(CLI::App& app, Result& result) {
            compiler ? compiler->version() + " at " + compiler->path() : "not found", true);
       line("Z3", z3, z3 ? solver.version() : "none; without it nothing is proved for every size",
            false);
+      Diagnostics isolation;
+      const auto sandbox = driver::find_sandbox(isolation);
+      const bool isolates = sandbox && sandbox->isolates();
+      line("isolation", isolates,
+           isolates ? sandbox->version +
+                          ": a specification has no network, its own /tmp, and reads"
+                          " what it cannot write"
+           : sandbox ? "none: " + sandbox->why_not + "; a specification runs with your rights"
+                     : isolation.all()[0].message,
+           !sandbox);
       const bool gpu = runtime::Driver::open(driver) != nullptr;
       line("GPU", gpu, gpu ? "the NVIDIA driver answers" : "none; needed only by prove and bench",
            false);

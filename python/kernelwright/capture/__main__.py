@@ -14,7 +14,7 @@ import sys
 import warnings
 
 from .capture import capture_file
-from .diagnostic import Problem, fault
+from .diagnostic import Problem, fault, of_machine
 
 
 def _case(text):
@@ -22,6 +22,14 @@ def _case(text):
     if len(sizes) != 3 or min(sizes) < 1:
         raise ValueError(text)
     return sizes
+
+
+def _refuse(problem, spec):
+    """Never returns. A name of a file may have bytes that are no text: they come as question marks."""
+    text = json.dumps({"diagnostics": [problem.to_json(spec)]}, ensure_ascii=False)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.flush()
+    sys.exit(2)
 
 
 def main():
@@ -39,17 +47,10 @@ def main():
         with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
             capture_file(arguments.spec, arguments.function, arguments.dtype, arguments.out,
                          arguments.case)
-    except Problem as problem:
-        print(json.dumps({"diagnostics": [problem.to_json(arguments.spec)]}))
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        missing = Problem("spec.no_pytorch", f"{sys.executable} has no PyTorch",
-                          hint="run capture with a Python that has PyTorch 2.6 or later")
-        print(json.dumps({"diagnostics": [missing.to_json(arguments.spec)]}))
-        sys.exit(2)
     except Exception as error:
+        refused = error if isinstance(error, Problem) else of_machine(error)
+        if refused is not None:
+            _refuse(refused, arguments.spec)
         print(fault(error), file=sys.stderr)
         sys.exit(70)
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from . import agreement, built_in, random, reach, table_sizes
-from .diagnostic import Problem, first_line_of, last_line_in
+from .diagnostic import Problem, first_line_of, last_line_in, of_isolation
 from .graph import Sizes, number
 from .trace import is_operand
 
@@ -344,7 +344,7 @@ def _case(spec, traced, interpreter, shapes_at, values, n, long=False):
     raise Problem("spec.run", f"with shapes {agreement.shapes_of(inputs)} {spec.name} raises {type(failure).__name__}: "
                   f"{first_line_of(failure)}", last_line_in(spec.file, failure) or spec.line,
                   hint="PyTorch computes nothing in FP8: convert first, q.to(torch.float32)" if "Float8" in str(failure)
-                  else "it must run as it is on these inputs, and for any batch size and sequence sizes")
+                  else of_isolation(failure) or "it must run as it is on these inputs, and for any batch size and sequence sizes")
 
 
 def write(folder, index, truths, errors):

@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from . import definition
-from .diagnostic import Problem, first_line_of, last_line_in
+from .diagnostic import Problem, first_line_of, last_line_in, of_isolation
 
 
 @dataclasses.dataclass
@@ -100,7 +100,7 @@ def _load(file, text, function_name):
         exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         raise Problem("spec.run", f"importing the file raises {type(error).__name__}: "
-                      f"{first_line_of(error)}", last_line_in(file, error)) from None
+                      f"{first_line_of(error)}", last_line_in(file, error), hint=of_isolation(error)) from None
     definitions = {node.name: node for node in tree.body
                    if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     if "Model" in definitions and "get_inputs" in definitions and function_name is None:
@@ -113,7 +113,7 @@ def _call(file, function, *args):
         return function(*args)
     except (Exception, SystemExit) as error:
         raise Problem("spec.run", f"{function.__name__}() raises {type(error).__name__}: "
-                      f"{first_line_of(error)}", last_line_in(file, error)) from None
+                      f"{first_line_of(error)}", last_line_in(file, error), hint=of_isolation(error)) from None
 
 
 def _function(file, text, module, definitions, wanted):

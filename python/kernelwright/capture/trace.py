@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from . import agreement, branches
-from .diagnostic import Problem, first_line_of, last_line_in
+from .diagnostic import Problem, first_line_of, last_line_in, of_isolation
 
 
 @dataclasses.dataclass
@@ -219,7 +219,7 @@ def _explain(spec, error):
                        f"is known only when the kernel runs{what}", line or spec.line,
                        hint="choose with torch.where, or pass the value as a Python number")
     return Problem("spec.run", f"{spec.name} raises {type(error).__name__}: {first_line_of(error)}",
-                   line or spec.line)
+                   line or spec.line, hint=of_isolation(error))
 
 
 def _choose_numbers(spec, values):

@@ -5,16 +5,18 @@ its resource URI (`kernelwright://kernels/sm90/attention_fwd.cu`), which is read
 must have the ending that its kind of file has, so that a slip does not replace a specification by a
 program.
 
-This confines the tools' own arguments. It is no sandbox: a specification is a Python file, and capturing
-it runs it (docs/llm/agents.md).
+This confines the tools' own arguments, and what lies in the folders that they name. It is no sandbox: a
+specification is a Python file, and capturing it runs it (docs/deployment/isolation.md).
 """
 
+import itertools
 import os
 from pathlib import Path
 
 from ..commands import home
 
 SCHEME = "kernelwright://"
+MOST_ENTRIES = 10_000  # of a folder that are looked at; one that make or capture wrote has a hundred
 MOST_BYTES = 4 << 20  # of a file to read; the largest kernel of the corpus has 40 KB
 
 
@@ -65,7 +67,7 @@ class Workspace:
     def spec(self, name):
         """A specification: a Python file, or a folder that capture wrote. Raises Refused."""
         if name not in self.shipped() and self._inside(name).is_dir():
-            return self.word(self._inside(name))
+            return self.folder(name)
         return self.file(name, ".py", ".json")
 
     def folder(self, name):
@@ -73,6 +75,12 @@ class Workspace:
         path = self._inside(name)
         if not path.is_dir():
             raise Refused("serve.missing", f"there is no folder '{name}'")
+        for entry in itertools.islice(path.rglob("*"), MOST_ENTRIES):
+            if not Path(os.path.realpath(entry)).is_relative_to(self.root):
+                raise Refused("serve.outside", f"'{name}' holds the link '{entry.relative_to(path)}', which leads "
+                              f"outside of the workspace {self.root}", "put the file itself there")
+            if not entry.is_file() and not entry.is_dir():
+                raise Refused("serve.path", f"'{entry.relative_to(path)}' in '{name}' is neither a file nor a folder")
         return self.word(path)
 
     def output(self, name, *endings):

@@ -105,9 +105,10 @@ std::optional<fs::path> corpus_kernel(const Home& home, const std::string& targe
 
 std::vector<std::pair<std::string, std::string>> vocabulary_files(const Home& home) {
   std::vector<std::pair<std::string, std::string>> files;
+  const bool own = !home.own_vocabulary.empty();  // a link in it could lead to any file
   for (const fs::directory_entry& entry :
        fs::recursive_directory_iterator(home.vocabulary() / "kw"))
-    if (entry.is_regular_file())
+    if (entry.is_regular_file() && !(own && entry.is_symlink()))
       files.emplace_back(fs::relative(entry.path(), home.vocabulary()).string(),
                          read_source(entry.path().string())->text);
   std::sort(files.begin(), files.end());

@@ -18,8 +18,9 @@ struct Tools {
 
 std::optional<Tools> find_tools(Diagnostics& diagnostics);
 
-// Runs the Python process into `request.out` and loads what it wrote. The user's mistakes come back
-// as diagnostics in the user's file; a process that dies is internal.capture with its last words.
+// Runs the Python process, isolated (sandbox.h), puts what it wrote into `request.out` and loads it
+// (capture.cpp). The user's mistakes come back as diagnostics in the user's file; a process that
+// dies is internal.capture with its last words.
 std::optional<spec::Capture> capture(const Tools& tools, const spec::CaptureRequest& request,
                                      Diagnostics& diagnostics);
 

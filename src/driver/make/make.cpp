@@ -76,6 +76,7 @@ class Maker {
       made_.exit = Exit::inconclusive;
       return false;
     }
+    if (!name_fits(options_.out)) return false;
     tools_ = find_tools(diagnostics_);
     if (!tools_) return false;
     // A target that nobody knows is find_expert's to refuse.
@@ -116,9 +117,18 @@ class Maker {
     return true;
   }
 
+  bool name_fits(const fs::path& folder) {
+    const std::string wrong = too_long(folder);
+    if (wrong.empty()) return true;
+    diagnostics_.error("driver.out", {}, "cannot write the kernel: " + wrong).hint =
+        "name another folder with --out";
+    return false;
+  }
+
   // What stands there is replaced, so it must be what an earlier run wrote. Asked early: a user
   // should not wait for the answer.
   bool free_to_write() {
+    if (!name_fits(target_)) return false;
     if (!may_replace(target_, "certificate.json", "make", diagnostics_)) return false;
     std::error_code failed;
     fs::path above = fs::absolute(target_, failed).parent_path();  // the part of it that exists
@@ -415,7 +425,8 @@ class Maker {
   bool write() {
     StagedFolder folder(target_);
     const fs::path from = folder.path() / "from";  // what verify starts from
-    fs::create_directories(from);
+    std::error_code failed;
+    fs::create_directories(from, failed);
     bool written =
         write_file(from / fs::path(capture_->source->name).filename(), capture_->source->text) &&
         write_file(from / "graph.json", graph_.text) &&
@@ -429,13 +440,12 @@ class Maker {
         write_file(folder.path() / "launch.json", to_json(*plan_).dump(1)) &&
         write_file(folder.path() / "launch.h", lower::launch_header(*plan_, capture_->form.name));
     for (const auto& [name, text] : vocabulary_files(tools_->home)) {
-      fs::create_directories((folder.path() / name).parent_path());
+      fs::create_directories((folder.path() / name).parent_path(), failed);
       written = written && write_file(folder.path() / name, text);
     }
     const Diagnostics found = proof_.valid() ? proof_.get() : write_rows();
     for (const Diagnostic& d : found.all()) diagnostics_.add(d);
     if (diagnostics_.has_errors()) return false;
-    std::error_code failed;
     fs::copy(rows(), folder.path(), fs::copy_options::recursive, failed);
     written = written && !failed && write_certificate(folder.path());
     if (!written) {

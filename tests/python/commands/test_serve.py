@@ -185,6 +185,34 @@ def test_paths_outside_of_the_root_are_refused_and_nothing_is_written(tmp_path):
     assert [p.name for p in outside.iterdir()] == ["k.cu"] and (root / "k.cu").read_text() == KERNEL.read_text()
 
 
+def test_no_word_of_a_file_outside_of_the_root_comes_back(tmp_path):
+    """By an #include, by a link in a folder that a tool reads, by a vocabulary that a kernel brings."""
+    root, secret = tmp_path / "root", tmp_path / "secret.txt"
+    root.mkdir()
+    secret.write_text("hunter2 is_the_password;\n")
+    for name, line in [("absolute", f'#include "{secret}"'), ("above", '#include "../secret.txt"'),
+                       ("angles", f"#  include <{secret}>"), ("below", '#include "kw/../../secret.txt"'),
+                       ("macro", f'#define FILE "{secret}"\n/**/ %: /**/ include FILE'), ("embed", f'#embed "{secret}"')]:
+        (root / f"{name}.cu").write_text(f'#include "kw/kw.cuh"\n{line}\n')
+    (root / "spec").mkdir()
+    (root / "spec/graph.json").symlink_to(secret)
+    (root / "pipe").mkdir()
+    os.mkfifo(root / "pipe/kernel.tl")
+
+    async def body(client):
+        kernels = sorted(p.name for p in root.glob("*.cu"))
+        asked = [(tool, {"kernel": kernel}, "lift.include") for tool in ("lift", "build") for kernel in kernels]
+        asked += [("verify", {"folder": "spec"}, "serve.outside"), ("verify", {"folder": "pipe"}, "serve.path"),
+                  ("transfer", {"program": "k.tl", "spec": "spec"}, "serve.outside")]
+        (root / "k.tl").write_text("")
+        for tool, arguments, code in asked:
+            extra = {"out": "k.cubin"} if tool == "build" else {}
+            result, failed = await call(client, tool, **arguments, **extra)
+            assert failed and code in [f["code"] for f in result["findings"]], (tool, arguments, result)
+            assert "hunter2" not in json.dumps(result) and "password" not in json.dumps(result)
+    serving(root, body)
+
+
 def test_hidden_characters_of_a_users_file_do_not_reach_the_client(tmp_path):
     (tmp_path / "k.tl").write_text("kernel \x1b[31mred\u202e\u200b\U000e0041 end\n")
 
@@ -201,7 +229,8 @@ def test_a_specification_sees_no_keys_of_the_agents_environment(tmp_path):
 
     async def body(client):
         return await call(client, "capture", spec="spy.py")
-    result, failed = serving(tmp_path, body, SOME_API_KEY="canary-4711")
+    # Isolated, it could not write what it sees.
+    result, failed = serving(tmp_path, body, SOME_API_KEY="canary-4711", KERNELWRIGHT_ISOLATION="none")
     assert failed and "canary" not in str(result) and "PATH" in (tmp_path / "spy.py.seen").read_text()
     assert "canary" not in (tmp_path / "spy.py.seen").read_text()
 
@@ -225,34 +254,34 @@ def capturing(path):
 
 
 def test_a_cancelled_call_ends_all_its_processes_and_others_are_answered_meanwhile(tmp_path):
-    (tmp_path / "slow.py").write_text(SLOW)
-    word = str(tmp_path / "spec-of-a-cancelled-call")
+    slow = "slow_of_a_cancelled_call.py"
+    (tmp_path / slow).write_text(SLOW)
 
     async def body(client):
         heard = []
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(functools.partial(call, client, "capture", spec="slow.py", out=os.path.basename(word)))
-            await until(lambda: capturing(os.path.basename(word)))
+            tasks.start_soon(functools.partial(call, client, "capture", spec=slow))
+            await until(lambda: capturing(slow))
             laws, _ = await call(client, "explain", law="wgmma.C1")
             assert laws["laws"]
             async with anyio.create_task_group() as waiting:  # the one place is taken
-                waiting.start_soon(functools.partial(call, client, "capture", heard, spec="slow.py"))
+                waiting.start_soon(functools.partial(call, client, "capture", heard, spec=slow))
                 await until(lambda: heard)
                 waiting.cancel_scope.cancel()
             assert "waits" in heard[0][2]
             tasks.cancel_scope.cancel()
-        await until(lambda: not processes_with(os.path.basename(word)))
+        await until(lambda: not processes_with(slow))
         assert (await call(client, "explain", law="wgmma"))[0]["verdict"] == "holds"
     serving(tmp_path, body, "--jobs", "1")
 
 
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_a_server_that_ends_takes_its_stages_with_it(tmp_path, end):
-    (tmp_path / "slow.py").write_text(SLOW)
-    word = f"captured-when-it-ended-by-{end}"
+    word = f"slow_when_it_ended_by_{end}.py"
+    (tmp_path / word).write_text(SLOW)
     server = subprocess.Popen(command_for(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     server.stdin.write(b"\n".join([request(1, "initialize", **HELLO), INITIALIZED, request(
-        2, "tools/call", name="capture", arguments={"spec": "slow.py", "out": word}), b""]))
+        2, "tools/call", name="capture", arguments={"spec": word}), b""]))
     server.stdin.flush()
     try:
         anyio.run(until, lambda: capturing(word))

@@ -9,8 +9,8 @@ COMMAND = ROOT / "build/kernelwright"
 KERNEL = ROOT / "kernels/sm90/attention_fwd.cu"
 SCREEN = 25  # lines
 # The command's Python: captures start in a process that has imported PyTorch (warm_capture.py). It has a name beside
-# the real one, where the command looks for libraries of the same environment; conftest.py makes it.
-WARM = {"KERNELWRIGHT_PYTHON": str(ROOT / ".venv/bin/warm-python")}
+# the real one, where the command looks for libraries of the same environment; conftest.py makes it. That process is in no sandbox.
+WARM = {"KERNELWRIGHT_PYTHON": str(ROOT / ".venv/bin/warm-python"), "KERNELWRIGHT_ISOLATION": "none"}
 
 
 def call(*words, cwd=ROOT, stdin="", timeout=300, **environment):

@@ -40,6 +40,7 @@ def main(words):
             run_cold(words)  # another call is starting it
         if os.fork() == 0:
             os.setsid()
+            os.environ["TMPDIR"] = os.path.dirname(place)  # that of its first caller goes away before it
             nothing = os.open(os.devnull, os.O_RDWR)
             for stream in range(3):
                 os.dup2(nothing, stream)

@@ -1,11 +1,16 @@
 #include "support/diagnostic.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "support/files.h"
 #include "support/process.h"
+#include "support/process_tree.h"
 
 namespace kw {
 namespace {
@@ -34,6 +39,56 @@ TEST(Process, is_killed_when_its_time_is_up) {
   const ProcessResult r = run_process({"sleep", "20"}, "", 0.2);
   EXPECT_TRUE(r.timed_out);
   EXPECT_EQ(r.exit_code, 128 + 9);
+}
+
+// A killed process is gone a moment later.
+bool goes(pid_t pid) {
+  for (int k = 0; k < 500 && !process_tree(pid).processes.empty(); ++k) usleep(10'000);
+  return process_tree(pid).processes.empty();
+}
+
+TEST(Process, is_killed_with_all_its_descendants_at_the_limit_of_their_number) {
+  ProcessLimits limits;
+  limits.seconds = 20;
+  limits.processes = 8;
+  const ProcessResult r = run_process(
+      {"sh", "-c", "for k in 1 2 3 4 5 6 7 8 9; do sleep 20 & echo $!; done; wait"}, "", limits);
+  EXPECT_EQ(r.exceeded, "more than 8 processes");
+  EXPECT_FALSE(r.timed_out);
+  std::istringstream started(r.out);
+  for (pid_t pid; started >> pid;) EXPECT_TRUE(goes(pid)) << pid;
+}
+
+TEST(Process, dies_with_who_started_it) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "pid";
+  const pid_t parent = fork();
+  if (parent == 0) {
+    run_process({"sh", "-c", "echo $$ > \"$0.new\"; mv \"$0.new\" \"$0\"; exec sleep 60", file});
+    _exit(0);
+  }
+  for (int k = 0; k < 500 && !std::filesystem::exists(file); ++k) usleep(10'000);
+  const pid_t child = std::stoi(read_source(file)->text);
+  EXPECT_FALSE(process_tree(child).processes.empty());
+  kill(parent, SIGKILL);
+  int status = 0;
+  waitpid(parent, &status, 0);
+  EXPECT_TRUE(goes(child));
+}
+
+TEST(Process, takes_what_it_left_in_its_group_with_it) {
+  const ProcessResult r = run_process({"sh", "-c", "sleep 20 > /dev/null 2>&1 & echo $!"});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_TRUE(goes(std::stoi(r.out)));
+}
+
+TEST(Files, a_path_that_is_too_long_is_told_by_its_part) {
+  EXPECT_EQ(too_long("out/x"), "");
+  EXPECT_NE(too_long("out/" + std::string(300, 'x')).find("xxxxx...' has 300 bytes"),
+            std::string::npos);
+  std::string deep;
+  for (int k = 0; k < 50; ++k) deep += std::string(100, 'd') + "/";
+  EXPECT_NE(too_long(deep).find("the path has "), std::string::npos);
 }
 
 TEST(Files, an_uncommitted_folder_leaves_nothing) {

@@ -1,0 +1,27 @@
+// Which files a CUDA text asks the preprocessor for, found before any preprocessor runs.
+//
+// A compiler follows `#include "/any/file"` wherever it points, and its errors repeat words of what
+// it found there. So every text that is lifted or built is read here first: it may include files of
+// the device vocabulary, kw/, and nothing else may ask for a file or hide that it does.
+//
+// What is hard is to see each directive that a compiler sees. Where compilers differ, or where a
+// text could be read in two ways, it is refused: trigraphs, raw strings, a line that ends in a
+// backslash and blanks, a carriage return alone.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kw {
+
+struct FileAsked {
+  size_t at = 0;        // in the text
+  std::string message;  // what it asks for, and what it may
+};
+
+// The first place of `text` that asks for a file outside of kw/. `name` is its own, below the
+// folder that kw/ is in: a header "kw/tile/x.cuh" may include "../ptx/y.cuh"; a kernel is in no
+// folder.
+std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text);
+
+}  // namespace kw

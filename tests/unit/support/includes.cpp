@@ -1,0 +1,62 @@
+#include "support/includes.h"
+
+#include <gtest/gtest.h>
+
+namespace kw {
+namespace {
+
+// What is refused, or "" where nothing is.
+std::string refused(const std::string& text, const std::string& name = "") {
+  const auto asked = asks_for_a_file(name, text);
+  return asked ? text.substr(asked->at, 8) + "|" + asked->message : "";
+}
+
+TEST(Includes, files_of_kw_and_what_only_looks_like_a_directive_pass) {
+  for (const char* text :
+       {"#include \"kw/kw.cuh\"\n", "  #  include \"kw/tile/tiles.cuh\"  // of kw\n",
+        "#pragma once\n#define A(x) x \\\n  + 1\n#if 0\ndon't\n#endif\n",
+        "// #include \"/etc/passwd\"\n/* \n#include <x>\n*/\n",
+        "const char* s = \"\\\"#include <x>\";\n", "int n = 1'000'000; char c = '#';\n",
+        "#include \"kw/kw.cuh\"\r\nint x;\r\n"})
+    EXPECT_EQ(refused(text), "") << text;
+  EXPECT_EQ(refused("#include \"../ptx/wgmma.cuh\"\n", "kw/tile/tiles.cuh"), "");
+}
+
+TEST(Includes, whatever_else_asks_for_a_file_is_refused_where_it_stands) {
+  for (const char* text : {"#include \"/etc/passwd\"\n",
+                           "#include \"../x\"\n",
+                           "#include <x>\n",
+                           "#include \"kw/../x\"\n",
+                           "#include FILE\n",
+                           "#include_next \"kw/kw.cuh\"\n",
+                           "#import \"x\"\n",
+                           "#embed \"x\"\n",
+                           "int x;\n%: include \"x\"\n",
+                           "/* a\n */ /**/ # /**/ include \"x\"\n",
+                           "#inc\\\nlude \"x\"\n",
+                           "#\\\r\ninclude \"x\"\n",
+                           "#if __has_include(\"x\")\n#endif\n",
+                           "#pragma GCC dependency \"x\"\n",
+                           "_Pragma(\"GCC dependency \\\"x\\\"\")\n",
+                           "import \"x\";\n",
+                           "\"no end\n#include \"x\"\n",
+                           "int n = 1'0;\n#include <x>  // '\n",
+                           "x = '\\\\';\n#include <x>\n",
+                           "\v\f#include \"x\"\n",
+                           "#",
+                           "# 1 \"x\"\n"})
+    EXPECT_EQ(refused(text).empty(), std::string(text) == "#") << text;
+  EXPECT_EQ(refused("int x;\n  #include <a/b.h>\n").substr(0, 27), "#include|`#include <a/b.h>`");
+  EXPECT_NE(refused("#include \"../../x\"\n", "kw/tile/tiles.cuh"), "");
+  EXPECT_NE(refused("#include \"/kw/x\"\n", "kw/tile/tiles.cuh"), "");
+}
+
+TEST(Includes, texts_that_compilers_read_in_two_ways_are_refused) {
+  for (const char* text : {"// \\ \n#include <x>\n", "x = \\\t\n1;\n", "// a\r#include <x>\n",
+                           "R\"(\n)\"\n#include <x>\n", "u8R\"a(\n)a\"\n", "?\?=include <x>\n",
+                           "// ?\?/\n#include <x>\n"})
+    EXPECT_NE(refused(text), "") << text;
+}
+
+}  // namespace
+}  // namespace kw
