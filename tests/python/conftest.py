@@ -33,10 +33,10 @@ def pytest_configure(config):
 
 # Files of minutes: in a run for a commit (scripts/test) one in three, chosen by the commit. Which those are,
 # `pytest --durations=0` says.
-LONG = """test_ampere test_cute test_definition test_eval test_eval_writing test_flash_attention test_foreign test_fp8
-test_fuzz test_kernel_bench test_propose test_propose_products test_propose_terms test_reads test_rebase
-test_report_failed test_self_test test_sketch test_sketch_latent test_snippets test_table_sizes test_tiles test_tune
-test_variants_page""".split()
+LONG = """test_ampere test_cute test_definition test_docs test_eval test_eval_writing test_flash_attention test_foreign
+test_fp8 test_fuzz test_kernel_bench test_launch_header test_port test_propose test_propose_products
+test_propose_terms test_reads test_rebase test_report_failed test_self_test test_sketch test_sketch_latent
+test_snippets test_table_sizes test_tiles test_tune test_variants_page test_wheel""".split()
 
 
 def pytest_collection_modifyitems(config, items):

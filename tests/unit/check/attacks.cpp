@@ -6,6 +6,7 @@
 //   expect: refuted              a case shows it
 //   expect: holds for N <= 4096  it is right up to there, and no launch goes beyond
 //   expect: open check.indices   undecided, with that code: no case that could run shows it
+//   expect: not proved           no case shows it, and it holds for the sizes that ran alone
 //
 // And what they edit holds.
 #include <fmt/format.h>
@@ -80,7 +81,7 @@ std::string end_of(const check::Report& r) {
       if (r.indices)
         for (const proofs::Limit& l : r.indices->limits)
           limits += (limits.empty() ? " for " : " and ") + proofs::print(l);
-      return "holds" + limits;
+      return check::not_proved(r).empty() ? "holds" + limits : "not proved";
     }
     case check::Verdict::refuted:
       return "refuted";
