@@ -151,7 +151,8 @@ Tree read_tree(const fs::path& folder, const Hashes& named) {
   std::set<std::string> folders;
   const Listing listing(folder);
   off_t left = kTogether;
-  for (const auto& [name, hash] : named) {
+  for (const auto& entry : named) {
+    const std::string &name = entry.first, &hash = entry.second;  // clang 14 captures no bindings
     add_folders(name, folders);
     const auto at = listing.found.find(name);
     const auto was = [&](const std::string& is) {
