@@ -78,6 +78,9 @@ class Walk : private Names {
                          s.op == Op::flag || s.op == Op::sum;
       if (thing && s.has(tl::Hole::names))
         for (const tl::Item& d : s.names()) things_.insert(d.name);
+      const bool begins = tl::is(s.op, Family::contract) &&
+                          (!tl::adds_product(s.op) || tl::traits(s.op).transposed);
+      if (begins) scores_.insert(tl::base_name(s.acc()));
     });
     for (const Stmt& s : program_.body) {
       if (s.op == Op::args) arguments(s, scope);
@@ -172,12 +175,8 @@ class Walk : private Names {
       case Op::var:
         for (const tl::Item& d : s.names()) scope.names[d.name] = {vocabulary_.fresh(d.name), {}};
         return;
-      case Op::flag:
-        for (const tl::Item& d : s.names()) flags_.insert(d.name);
-        return;
       case Op::step:
-        steps_[s.name()] = &s;
-        return;
+        return declare_step(s);
       case Op::call:
         return call(s, scope);
       case Op::if_:
@@ -269,21 +268,13 @@ class Walk : private Names {
 
   // ---- control
   void call(const Stmt& s, const Scope& scope) {
-    const auto step = steps_.find(s.name());
-    if (step == steps_.end()) return open(fmt::format("the step {}", s.name()));
     Scope inside = scope;
-    const auto& params = step->second->params();
-    for (size_t n = 0; n < params.size() && n < s.arguments().size(); ++n) {
-      const ExprPtr& given = s.arguments()[n].expr;
-      inside.names[params[n].name] = {eval(given, scope), {}};
-      if (params[n].type != "bool") note(given, scope, s);
-    }
-    walk(step->second->body, inside);
-  }
-
-  bool on_flag(const ExprPtr& e) const {
-    return std::any_of(flags_.begin(), flags_.end(),
-                       [&](const std::string& f) { return tl::mentions(e, f); });
+    const Stmt* step = enter(s, inside);
+    if (!step) return;
+    // What is given for a bool, call.C2 holds to the text.
+    for (size_t n = 0; n < step->params().size() && n < s.arguments().size(); ++n)
+      if (step->params()[n].type != "bool") note(s.arguments()[n].expr, scope, s);
+    walk(step->body, inside);
   }
 
   void branch(const Stmt& s, const Scope& scope) {
@@ -293,7 +284,7 @@ class Walk : private Names {
     if (condition.is("true")) return walk(s.body, inside);
     if (const std::string end = last_turn(*s.condition(), scope); !end.empty()) {
       ends_.push_back({{inside.premises, condition, tl::print(s.condition()), s.span}, end});
-    } else if (!on_flag(s.condition())) {
+    } else {  // of one that asks a flag too, its other parts
       note(s.condition(), scope, s);
       if (condition.sort == Term::boolean) inside.premises.push_back(condition.text);
     }
@@ -319,9 +310,9 @@ class Walk : private Names {
       inside.names["j"] = {j, {}};
       inside.names["d"] = {operation("-", j, i), {}};
     }
-    const bool scores = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
-    dropped_ = scores;
-    weights_ = scores && (without_softmax_ || exponential(s.value()));
+    const bool tile = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
+    dropped_ = tile && scores_.count(tl::base_name(s.target()));
+    weights_ = dropped_ && (without_softmax_ || takes_exponential(s.value()));
     for (const tl::Field& f : s.fields)
       for (const tl::Item& item : f.items)
         if (item.expr) note(item.expr, inside, s);
@@ -330,22 +321,10 @@ class Walk : private Names {
       scope.names[tl::base_name(s.target())] = {eval(s.value(), inside), {}};
   }
 
-  static bool exponential(const ExprPtr& value) {
-    bool found = false;
-    tl::rewrite(value, [&](const ExprPtr& e) {
-      found |= e->kind == ExprKind::call && e->text == "exp2";
-      return ExprPtr();
-    });
-    return found;
-  }
-
-  // -inf, or a weight 0: the condition is one of the mask's, which is another obligation.
+  // Of a tile of scores -inf, or a weight 0: the condition is one of the mask's, which is another
+  // obligation.
   bool drops(const ExprPtr& e) const {
-    if (!dropped_) return false;
-    if (e->is_name("-inf")) return true;
-    if (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf")) return true;
-    return weights_ && (e->kind == ExprKind::real || e->kind == ExprKind::integer) &&
-           std::stod(e->text) == 0;
+    return dropped_ && (is_minus_infinity(e) || (weights_ && is_zero(e)));
   }
 
   void use(const Term& t, const ExprPtr& e, const Scope& scope, const Stmt& s) {
@@ -415,18 +394,23 @@ class Walk : private Names {
   void called(const ExprPtr& e, const Scope& scope, const Stmt& s) {
     const Term t = Names::called(*e, scope).term;
     if (t.sort == Term::integer || t.sort == Term::boolean) return use(t, e, scope, s);
-    if (function_of(e->text)) return open(fmt::format("the function {}", e->text));
+    // One that the solver does not know, of more than constants: rsqrt(D) is a number of the text.
+    const bool of_integers = std::any_of(e->args.begin(), e->args.end(), [&](const ExprPtr& a) {
+      const Term given = eval(a, scope);
+      return given.sort == Term::integer && !is_literal(given.text);
+    });
+    if (function_of(e->text) || (t.sort == Term::open && of_integers && e->text != "f32"))
+      return open(fmt::format("the function {}", e->text));
     each(e->args, 0, scope, s);
   }
 
   const bool without_softmax_;
   Uses out_;
-  std::map<std::string, const Stmt*> steps_;
   std::vector<std::pair<Use, std::string>> ends_;  // conditions on an index, and with what
   std::string turns_ = "0";                        // of this role so far, since the block began
   bool looped_ = false;
-  int conditions_ = 0;                                     // that a statement stands under
-  std::set<std::string> flags_, indices_, seen_, things_;  // things_: names that are no numbers
+  int conditions_ = 0;                                      // that a statement stands under
+  std::set<std::string> indices_, seen_, things_, scores_;  // things_: names that are no numbers
 
   bool dropped_ = false, weights_ = false;
 };

@@ -210,4 +210,35 @@ void Names::let(const Stmt& s, Scope& scope) {
   }
 }
 
+const Stmt* Names::enter(const Stmt& call, Scope& scope) {
+  const auto step = steps_.find(call.name());
+  if (step == steps_.end()) {
+    open(fmt::format("the step {}", call.name()));
+    return nullptr;
+  }
+  const Scope outside = scope;
+  const auto& params = step->second->params();
+  for (size_t n = 0; n < params.size() && n < call.arguments().size(); ++n)
+    scope.names[params[n].name] = {eval(call.arguments()[n].expr, outside), {}};
+  return step->second;
+}
+
+bool Names::takes_exponential(const ExprPtr& value) {
+  bool found = false;
+  tl::rewrite(value, [&](const ExprPtr& e) {
+    found |= e->kind == ExprKind::call && e->text == "exp2";
+    return ExprPtr();
+  });
+  return found;
+}
+
+bool Names::is_minus_infinity(const ExprPtr& e) {
+  return e->is_name("-inf") ||
+         (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf"));
+}
+
+bool Names::is_zero(const ExprPtr& e) {
+  return (e->kind == ExprKind::real || e->kind == ExprKind::integer) && std::stod(e->text) == 0;
+}
+
 }  // namespace kw::proofs

@@ -44,6 +44,10 @@ class Names {
   virtual void computed(const Term&, const std::string& /*operation*/, const Scope&) {}
 
   void let(const tl::Stmt& s, Scope& scope);
+  // A step's names in a call of it; null, and open, where there is no such step.
+  const tl::Stmt* enter(const tl::Stmt& call, Scope& scope);
+  // What a step is, for the calls of it.
+  void declare_step(const tl::Stmt& s) { steps_[s.name()] = &s; }
   // A name from 0 to below `end`: of a loop, or (of_all) of the whole kernel.
   void bind_below(const std::string& name, const Term& end, Scope& scope,
                   std::vector<std::string>& premises);
@@ -54,6 +58,10 @@ class Names {
   // Whether it gives a block of the output: its m, h and b.
   bool is_block_function(const tl::Stmt& def) const;
   const tl::Stmt* function_of(const std::string& name) const;
+
+  static bool takes_exponential(const tl::ExprPtr& value);
+  static bool is_minus_infinity(const tl::ExprPtr& e);
+  static bool is_zero(const tl::ExprPtr& e);
 
   // Why the walk is no picture of the program; the first reason stays.
   void open(const std::string& why) {
@@ -81,7 +89,7 @@ class Names {
   void block(const std::string& name, Scope& scope);
 
   std::map<std::string, std::vector<std::string>> records_;
-  std::map<std::string, const tl::Stmt*> functions_;
+  std::map<std::string, const tl::Stmt*> functions_, steps_;
   std::map<std::string, Data> data_;
 };
 

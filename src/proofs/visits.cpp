@@ -106,8 +106,7 @@ class Walk : private Names {
       case Op::store_columns:
         return use(s, tl::base_name(s.src()), false, state);
       case Op::step:
-        steps_[s.name()] = &s;
-        return;
+        return declare_step(s);
       case Op::call:
         return call(s, state);
       case Op::if_:
@@ -142,25 +141,12 @@ class Walk : private Names {
     return inside;
   }
 
-  static bool takes_exponential(const ExprPtr& value) {
-    bool found = false;
-    tl::rewrite(value, [&](const ExprPtr& e) {
-      found |= e->kind == ExprKind::call && e->text == "exp2";
-      return ExprPtr();
-    });
-    return found;
-  }
-
   // Whether a map leaves an element: not where it makes it -inf, or a weight 0 by a choice.
   Term kept(const ExprPtr& e, bool weights, const State& state) {
-    if (e->is_name("-inf")) return Term::truth(false);
-    if (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf"))
-      return Term::truth(false);
+    if (is_minus_infinity(e)) return Term::truth(false);
     if (e->kind != ExprKind::where) return Term::truth(true);
     const auto side = [&](const ExprPtr& x) {
-      const bool zero =
-          (x->kind == ExprKind::real || x->kind == ExprKind::integer) && std::stod(x->text) == 0;
-      return zero && weights ? Term::truth(false) : kept(x, weights, state);
+      return is_zero(x) && weights ? Term::truth(false) : kept(x, weights, state);
     };
     const Term a = side(e->args[1]), b = side(e->args[2]);
     if (a.is("true") && b.is("true")) return a;
@@ -218,13 +204,10 @@ class Walk : private Names {
   }
 
   void call(const Stmt& s, State& state) {
-    const auto step = steps_.find(s.name());
-    if (step == steps_.end()) return open(fmt::format("the step {}", s.name()));
     State inside = state;
-    const auto& params = step->second->params();
-    for (size_t n = 0; n < params.size() && n < s.arguments().size(); ++n)
-      inside.names[params[n].name] = {eval(s.arguments()[n].expr, state), {}};
-    walk(step->second->body, inside);
+    const Stmt* step = enter(s, inside);
+    if (!step) return;
+    walk(step->body, inside);
     state.tiles = std::move(inside.tiles);
   }
 
@@ -296,7 +279,6 @@ class Walk : private Names {
 
   const bool without_softmax_;
   Visits out_;
-  std::map<std::string, const Stmt*> steps_;
   std::set<std::string> flags_;
   bool under_flag_ = false, noted_ = false;
 };
