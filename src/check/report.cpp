@@ -71,6 +71,8 @@ std::string not_proved(const Report& r) {
   if (const proofs::Obligation* o = r.indices->first(proofs::Answer::unknown))
     return "open: " + o->what;
   if (!r.indices->complete()) return "an obligation is refuted";
+  if (!r.exact.ran)
+    return r.exact.not_run.empty() ? "the exact reading did not run" : r.exact.not_run;
   if (r.unreached.empty()) return "";
   return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
 }

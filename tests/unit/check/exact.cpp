@@ -283,7 +283,6 @@ TEST(ExactCheck, reaches_two_to_the_minus_hundred_and_says_so) {
 TEST(Scope, is_said_in_the_first_line) {
   check::Options o = exact_only();
   o.values = true;
-  o.exact = false;
   o.cases = 1;
   const auto report = [&](const std::string& text) {
     return check::check(*test::parsed("scope", text), test::capture_of(test::form_of("full")), o);

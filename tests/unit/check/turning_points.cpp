@@ -76,6 +76,7 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   report.unreached = unreached;
   report.schedules.emplace();
   report.schedules->closed = report.schedules->bounded = true;
+  report.exact.ran = true;
   report.indices.emplace();
   report.indices->obligations.push_back({"a mask", proofs::Answer::proved, "", {}, "", {}, 0});
   EXPECT_EQ(check::headline(report),
@@ -84,6 +85,9 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
             std::string::npos);
   report.unreached.clear();
   EXPECT_EQ(check::headline(report), "holds");
+  report.exact.ran = false;
+  EXPECT_EQ(check::headline(report),
+            "holds for the sizes that ran (the exact reading did not run)");
   report.indices->obligations.push_back({"a list", proofs::Answer::unknown, "", {}, "", {}, 0});
   EXPECT_EQ(check::headline(report), "holds for the sizes that ran (open: a list)");
 }
@@ -92,6 +96,22 @@ TEST(Check, refutes_a_program_without_the_window_of_1024_that_the_function_has) 
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
   const check::Report r = check::check(causal, test::capture_of(with_window(1024)), few());
   EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
+}
+
+TEST(Check, that_must_prove_is_inconclusive_where_something_stays_open) {
+  check::Options o = few();
+  o.schedules = o.proofs = o.exact = o.require_proof = true;
+  o.exact_cases = 1;
+  o.further_scores = 1'000'000;
+  const spec::Capture capture = test::capture_of(test::form_of("causal"));
+  const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
+  EXPECT_EQ(check::check(causal, capture, o).verdict, Verdict::holds);
+  const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
+                                 "let g = where(c.b == 100, 0, c.h // (H // G))");
+  const check::Report r = check::check(odd, capture, o);
+  EXPECT_EQ(r.verdict, Verdict::inconclusive) << check::print(r);
+  ASSERT_FALSE(r.diagnostics.all().empty());
+  EXPECT_EQ(r.diagnostics.all()[0].code, "check.proof");
 }
 
 TEST(Check, looks_at_all_heads_at_more_rows_than_a_tile) {
