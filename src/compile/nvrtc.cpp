@@ -123,11 +123,14 @@ std::vector<std::string> options_for(const std::string& target, int version,
   return options;
 }
 
-// NVRTC looks on the disk for what it does not find among the headers.
+// NVRTC looks on the disk for what it does not find among the headers: in the folders of `extra`,
+// where it has any, and for what stands in quotes everywhere.
 bool includes_headers_alone(const SourcePtr& kernel, const std::vector<Header>& headers,
-                            Diagnostics& diagnostics) {
+                            const std::vector<std::string>& extra, Diagnostics& diagnostics) {
+  const bool folders = std::ranges::any_of(
+      extra, [](const std::string& option) { return option.starts_with("-I"); });
   const auto check = [&](const std::string& name, const SourcePtr& source) {
-    const auto asked = asks_for_a_file(name, source->text);
+    const auto asked = asks_for_a_file(name, source->text, folders);
     if (!asked) return true;
     const uint32_t at = static_cast<uint32_t>(asked->at);
     diagnostics.error("build.include", Span{source, at, at + 1}, asked->message);
@@ -183,7 +186,7 @@ std::optional<Compiled> Nvrtc::compile(const SourcePtr& kernel, const std::vecto
                       fmt::format("target '{}' is not of the form sm_90a", target));
     return std::nullopt;
   }
-  if (!includes_headers_alone(kernel, headers, diagnostics)) return std::nullopt;
+  if (!includes_headers_alone(kernel, headers, extra, diagnostics)) return std::nullopt;
   std::vector<std::string> resolved;
   for (const Header& header : headers)
     resolved.push_back(with_full_includes(header.name, header.text, headers));

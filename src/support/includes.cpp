@@ -28,8 +28,8 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' |
 
 class Reader {
  public:
-  Reader(std::string_view name, std::string_view text)
-      : folder_(std::filesystem::path(name).parent_path()) {
+  Reader(std::string_view name, std::string_view text, bool angled)
+      : folder_(std::filesystem::path(name).parent_path()), angled_(angled) {
     for (size_t k = 0; k < text.size(); ++k) {
       if (text[k] == '\r' && k + 1 < text.size() && text[k + 1] == '\n') continue;
       if (const size_t end = spliced(text, k); end > k) {
@@ -180,6 +180,10 @@ class Reader {
   void include(size_t start) {
     skip_blank();
     const std::string_view line = rest_of_line();
+    if (angled_ && inside_folders(line)) {
+      at_ += line.find('>') + 1;
+      return;
+    }
     const size_t close = line.empty() || line[0] != '"' ? std::string::npos : line.find('"', 1);
     if (close == std::string::npos) {
       const std::string said(line.substr(0, 100));
@@ -193,7 +197,17 @@ class Reader {
     at_ += close + 1;
   }
 
+  // <folder/file>, which leaves no folder that a compiler looks in.
+  static bool inside_folders(std::string_view line) {
+    const size_t close = line.find('>');
+    if (!line.starts_with('<') || close == std::string_view::npos) return false;
+    const std::string_view asked = line.substr(1, close - 1);
+    return !asked.starts_with('/') && asked.find('/') != std::string_view::npos &&
+           asked.find("..") == std::string_view::npos && asked.find('\\') == std::string_view::npos;
+  }
+
   std::filesystem::path folder_;
+  bool angled_;
   std::string text_;
   std::vector<size_t> place_;  // of each character, and of the end
   size_t at_ = 0;
@@ -202,8 +216,9 @@ class Reader {
 
 }  // namespace
 
-std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text) {
-  return Reader(name, text).run();
+std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text,
+                                         bool angled) {
+  return Reader(name, text, angled).run();
 }
 
 }  // namespace kw

@@ -21,7 +21,9 @@ struct FileAsked {
 
 // The first place of `text` that asks for a file outside of kw/. `name` is its own, below the
 // folder that kw/ is in: a header "kw/tile/x.cuh" may include "../ptx/y.cuh"; a kernel is in no
-// folder.
-std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text);
+// folder. With `angled`, it may also include <folder/file>: what a compiler looks for in the
+// folders that it is given, and nowhere else.
+std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text,
+                                         bool angled = false);
 
 }  // namespace kw

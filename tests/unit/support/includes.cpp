@@ -6,8 +6,8 @@ namespace kw {
 namespace {
 
 // What is refused, or "" where nothing is.
-std::string refused(const std::string& text, const std::string& name = "") {
-  const auto asked = asks_for_a_file(name, text);
+std::string refused(const std::string& text, const std::string& name = "", bool angled = false) {
+  const auto asked = asks_for_a_file(name, text, angled);
   return asked ? text.substr(asked->at, 8) + "|" + asked->message : "";
 }
 
@@ -49,6 +49,15 @@ TEST(Includes, whatever_else_asks_for_a_file_is_refused_where_it_stands) {
   EXPECT_EQ(refused("int x;\n  #include <a/b.h>\n").substr(0, 27), "#include|`#include <a/b.h>`");
   EXPECT_NE(refused("#include \"../../x\"\n", "kw/tile/tiles.cuh"), "");
   EXPECT_NE(refused("#include \"/kw/x\"\n", "kw/tile/tiles.cuh"), "");
+}
+
+TEST(Includes, files_of_folders_that_a_compiler_is_given_stand_in_angles) {
+  EXPECT_EQ(refused("#include <cute/tensor.hpp>\nint x;\n", "", true), "");
+  EXPECT_NE(refused("#include <cute/tensor.hpp>\n"), "");
+  for (const char* text :
+       {"#include \"cute/tensor.hpp\"\n", "#include </etc/passwd>\n", "#include <cute/../../x>\n",
+        "#include <x>\n", "#include <cute/x\n", "#include <cute/x>\n#include \"/etc/passwd\"\n"})
+    EXPECT_NE(refused(text, "", true), "") << text;
 }
 
 TEST(Includes, texts_that_compilers_read_in_two_ways_are_refused) {
