@@ -4,7 +4,7 @@
     scripts/prove_all.py out/* [--jobs N] [--limit SECONDS] [--prove PATH]
 
 A FOLDER is what `kernelwright make` wrote. Each is kernelwright-prove's, which says what a proof is
-(docs/soundness.md); here they run beside each other, since half of a proof is drawing inputs and
+(docs/evidence.md); here they run beside each other, since half of a proof is drawing inputs and
 comparing outputs on the CPU. All share one GPU, so a time of a launch would mean nothing and none is
 printed. A line a kernel, in the order given: its verdict; the cases that ran; rows that were compared;
 the worst error over the accepted one; seconds from beginning to end. Under it stands what was found

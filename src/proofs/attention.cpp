@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <set>
 
 #include "proofs/integers.h"
+#include "proofs/lists.h"
 #include "proofs/proofs.h"
+#include "proofs/sexpr.h"
 #include "proofs/visits.h"
 
 namespace kw::proofs {
@@ -20,7 +24,7 @@ constexpr char kOnce[] = "each key block of which a row keeps something is visit
 constexpr char kIntegers[] =
     "addresses, scores and conditions are made of the specification's integers";
 constexpr char kTurns[] = "all agents take the same key blocks in the same order";
-constexpr char kLists[] = "a pass before the kernel lists the key blocks";
+constexpr char kPlaces[] = "what is read of a list of key blocks is a word of it";
 
 std::string all_of(const std::vector<std::string>& terms) {
   if (terms.empty()) return "true";
@@ -53,6 +57,8 @@ class Attention {
     visits_ = visits_of(program_, sizes_, form_.terms[0].normaliser != spec::Normaliser::softmax,
                         vocabulary_);
     keep_ = specified();
+    inside_tensors();
+    if (visits_.open.empty() && !visits_.list.empty()) read_lists();
     if (visits_.open.empty() && keep_.sort == Term::open) visits_.open = keep_.text;
     if (visits_.open.empty()) place_tiles();
     if (!visits_.open.empty()) {
@@ -86,6 +92,13 @@ class Attention {
     add("G", form_.G);
     add("M", form_.M);
     add("N", form_.N);
+    for (const spec::Argument& a : form_.arguments)
+      for (const spec::Size& size : a.dims) {
+        if (size.name.empty() || indices_.count(size.name)) continue;
+        const Term t = vocabulary_.constant(size.name);
+        indices_[size.name] = t;
+        common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kMost));
+      }
     for (const char* index : {"i", "j"}) indices_[index] = vocabulary_.constant(index);
     indices_["b"] = vocabulary_.constant("block.b");
     indices_["h"] = vocabulary_.constant("block.h");
@@ -120,8 +133,55 @@ class Attention {
     }
   }
 
-  Question question(std::vector<std::string> premises, std::string claim) const {
+  // What the specification reads of its tensors for a row and a key that there are lies in them, or
+  // PyTorch had refused to run it; and the program's letters are the tensors' sizes.
+  void inside_tensors() {
+    std::map<std::string, std::vector<std::string>> extents;
+    for (const spec::Argument& a : form_.arguments)
+      for (const spec::Size& size : a.dims)
+        extents[a.name].push_back(size.name.empty() ? Term::number(size.constant).text
+                                                    : indices_.at(size.name).text);
+    for (const auto& [tensor, dims] : visits_.extents) {
+      const auto& of = extents[tensor];
+      for (size_t d = 0; d < dims.size() && dims.size() == of.size(); ++d)
+        if (!dims[d].empty() && dims[d] != of[d])
+          common_.push_back(fmt::format("(= {} {})", dims[d], of[d]));
+    }
+    const std::string there = fmt::format("(and (<= 0 i) (< i {}) (<= 0 j) (< j {}))",
+                                          sizes_.at("M").text, sizes_.at("N").text);
+    for (const Vocabulary::Element& e : vocabulary_.elements()) {
+      const auto& of = extents[e.tensor];
+      if (keep_.text.find(e.text) == std::string::npos || of.size() != e.at.size()) continue;
+      elements_.push_back(e);
+      for (size_t d = 0; d < of.size(); ++d)
+        common_.push_back(
+            fmt::format("(=> {} (and (<= 0 {}) (< {} {})))", there, e.at[d], e.at[d], of[d]));
+    }
+  }
+
+  // What a pass before the kernel has listed is known by its words (lists.h).
+  void read_lists() {
+    const auto proved = [&](const std::string& claim) {
+      return solver_.ask(question({}, claim), kEffort).answer == Answer::proved;
+    };
+    auto lists =
+        std::make_unique<Lists>(program_, sizes_, vocabulary_, visits_.list, elements_, proved);
+    visits_.open = lists->open();
+    lists_ = std::move(lists);
+  }
+
+  // `whole`: it is about what a pass has found to be kept whole.
+  Question question(std::vector<std::string> premises, std::string claim,
+                    bool whole = false) const {
     Question q;
+    std::vector<std::string> terms = premises;
+    terms.push_back(claim);
+    if (lists_) {
+      const Lists::Facts facts = lists_->facts(terms);
+      premises.insert(premises.end(), facts.sizes.begin(), facts.sizes.end());
+      q.spare = facts.listed;
+      if (whole) q.spare.insert(q.spare.end(), facts.whole.begin(), facts.whole.end());
+    }
     q.declarations = vocabulary_.declarations();
     q.premises = common_;
     q.premises.insert(q.premises.end(), visits_.of_all.begin(), visits_.of_all.end());
@@ -141,27 +201,40 @@ class Attention {
     return p;
   }
 
-  // Which key block it is stands in a list that a pass before the kernel writes.
-  bool listed(const Visit& v) const {
-    return std::any_of(visits_.scratch.begin(), visits_.scratch.end(), [&](const std::string& f) {
-      return v.j0->text.find("(" + f + " ") != std::string::npos;
-    });
-  }
-
-  // A block of a list is any block: what holds of all is proved, and what does not is open.
   void keeps(const Visit& v) {
-    if (listed(v) && v.kept.is("true")) return open(kKeeps, kLists);
     std::vector<std::string> premises = v.premises, tile = in_tile(v, true);
     premises.insert(premises.end(), tile.begin(), tile.end());
-    ask(kKeeps, question(premises, fmt::format("(= {} {})", v.kept.text, keep_.text)),
-        {{"the program keeps it", v.kept.text}, {"the specification keeps it", keep_.text}}, v.span,
-        listed(v));
+    ask(kKeeps,
+        question(premises, fmt::format("(= {} {})", v.kept.text, keep_.text), v.kept.is("true")),
+        {{"the program keeps it", v.kept.text}, {"the specification keeps it", keep_.text}},
+        v.span);
+  }
+
+  // The number of a visit's key block, by the loop's symbol; "": it is no multiple of a tile.
+  static std::string block_of(const Visit& v) {
+    const Sexpr j0 = read_term(v.j0->text);
+    return j0.is("*", 2) && print(j0.parts[2]) == std::to_string(v.columns) ? print(j0.parts[1])
+                                                                            : "";
+  }
+
+  // The loop's values of which the key block may be key.block: the number itself; its place in a
+  // list; that many below where a loop leaves out some, n + where(n < first, 0, count).
+  static std::vector<std::string> places_of_key_block(const Visit& v) {
+    const std::string block = block_of(v);
+    if (block == v.block) return {"key.block"};
+    if (block == fmt::format("(list.at {})", v.block)) return {"(list.place key.block)"};
+    const Sexpr e = read_term(block);
+    if (!e.is("+", 2) || print(e.parts[1]) != v.block || !e.parts[2].is("ite", 3)) return {};
+    std::vector<std::string> out;
+    for (const size_t side : {2, 3}) {
+      const std::string more = print(e.parts[2].parts[side]);
+      if (renamed(more, v.block, "@") != more) return {};
+      out.push_back(fmt::format("(- key.block {})", more));
+    }
+    return out;
   }
 
   void visited_once() {
-    if (std::any_of(visits_.all.begin(), visits_.all.end(),
-                    [&](const Visit& v) { return listed(v); }))
-      return open(kOnce, kLists);
     std::string sum = "0";
     int64_t columns = 0;
     for (const Visit& v : visits_.all) {
@@ -171,8 +244,17 @@ class Attention {
       std::vector<std::string> here = v.premises;
       here.push_back(fmt::format("(= {} (* key.block {}))", v.j0->text, v.columns));
       const std::string in = all_of(here);
-      sum = fmt::format("(+ {} (ite {} 1 0))", sum,
-                        v.block.empty() ? in : renamed(in, v.block, "key.block"));
+      if (v.block.empty()) {
+        sum = fmt::format("(+ {} (ite {} 1 0))", sum, in);
+        continue;
+      }
+      const std::vector<std::string> places = places_of_key_block(v);
+      if (places.empty()) return open(kOnce, fmt::format("the key block {}", block_of(v)));
+      std::string other = "true";
+      for (const std::string& p : places) {
+        sum = fmt::format("(+ {} (ite (and {} {}) 1 0))", sum, renamed(in, v.block, p), other);
+        other = fmt::format("(and {} (not (= {} {})))", other, places.back(), p);
+      }
     }
     vocabulary_.constant("key.block");
     std::vector<std::string> premises = in_tile(visits_.all[0], false);
@@ -218,7 +300,10 @@ class Attention {
   void integers() {
     const auto start = std::chrono::steady_clock::now();
     const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
-    const Uses uses = uses_of(program_, sizes_, !softmax, vocabulary_);
+    Uses uses = uses_of(program_, sizes_, !softmax, vocabulary_);
+    for (const Visit& v : visits_.all)
+      if (!v.block.empty() && block_of(v) != v.block)
+        uses.key_blocks.insert(renamed(block_of(v), v.block, "@"));
     std::vector<Term> wanted = integers_of(form_, indices_, vocabulary_);
     wanted.push_back(keep_);
     Obligation o{kIntegers, Answer::proved, "", {}, "", {}, 0};
@@ -229,16 +314,42 @@ class Attention {
       o.span = span;
     };
     if (!uses.open.empty()) leave(uses.open, {});
+    const auto none = [&](const Use& u) {
+      leave(fmt::format("{}: no sum or product of indices and sizes, and none of the "
+                        "specification's integers",
+                        u.text),
+            u.span);
+    };
+    std::set<std::string> free;  // conditions that choose between two ways to the same function
+    for (const Choice& c : uses.choices)
+      if (!uses.branches.count(c.condition.term.text) && !uses.branches.count(c.negation) &&
+          is_one_function(c, wanted, uses.of_all))
+        free.insert({c.condition.term.text, c.negation});
     for (const Use& u : uses.all)
-      if (o.answer == Answer::proved && !is_plain(u.term, uses) &&
+      if (o.answer == Answer::proved && !free.count(u.term.text) && !is_plain(u.term, uses) &&
           !is_one_of(u, wanted, uses.of_all))
-        leave(fmt::format("{}: no sum or product of indices and sizes, and none of the "
-                          "specification's integers",
-                          u.text),
-              u.span);
+        none(u);
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.obligations.push_back(std::move(o));
+    if (lists_) words_of_lists(uses);
     turns(uses);
+  }
+
+  // Beyond the words of its own list a block would read those of the next.
+  void words_of_lists(const Uses& uses) {
+    if (!uses.open.empty()) return;
+    if (uses.list != visits_.list) return open(kPlaces, "two lists for one block");
+    std::set<std::string> asked;
+    for (const Use& u : uses.all)
+      for (const std::string& inside : lists_->inside(u.term.text)) {
+        if (!asked.insert(all_of(u.premises) + inside).second) continue;
+        Question q = question(u.premises, inside);
+        q.premises.insert(q.premises.end(), uses.of_all.begin(), uses.of_all.end());
+        ask(kPlaces, q, {}, u.span);
+        if (report_.obligations.back().answer != Answer::proved) return;
+        report_.obligations.pop_back();
+      }
+    report_.obligations.push_back({kPlaces, Answer::proved, "", {}, "", {}, 0});
   }
 
   // A place of a ring is filled and used in the same turn: each loop goes on where the ones before
@@ -271,17 +382,47 @@ class Attention {
         uses.turns.empty() ? Span{} : uses.turns[0].span);
   }
 
+  // Both ways give one formula, of integers that are the specification's.
+  bool is_one_function(const Choice& c, const std::vector<Term>& wanted,
+                       const std::vector<std::string>& of_all) const {
+    Use one = c.condition, other = c.condition;
+    one.premises.push_back(c.condition.term.text);
+    other.premises.push_back(c.negation);
+    return is_same(c.one, c.other, [&](const Term& a, const Term& b) {
+      one.term = a;
+      other.term = b;
+      if (a.sort != b.sort) return false;
+      if (a.text == b.text && is_literal(a.text)) return true;
+      return std::any_of(wanted.begin(), wanted.end(), [&](const Term& w) {
+        return is_one(one, w, of_all) && is_one(other, w, of_all);
+      });
+    });
+  }
+
   bool is_one_of(const Use& u, const std::vector<Term>& wanted,
                  const std::vector<std::string>& of_all) const {
     const auto same = [&](const Term& t) { return t.sort == u.term.sort && t.text == u.term.text; };
-    if (std::any_of(wanted.begin(), wanted.end(), same)) return true;
-    return std::any_of(wanted.begin(), wanted.end(), [&](const Term& t) {
-      if (t.sort != u.term.sort) return false;
-      Question q = question(u.premises, fmt::format("(= {} {})", u.term.text, t.text));
-      q.premises.insert(q.premises.end(), of_all.begin(), of_all.end());
-      q.premises.push_back("(and (<= 0 i) (<= 0 j))");
-      return solver_.ask(q, kEffort / 10).answer == Answer::proved;
-    });
+    return std::any_of(wanted.begin(), wanted.end(), same) ||
+           std::any_of(wanted.begin(), wanted.end(),
+                       [&](const Term& t) { return is_one(u, t, of_all); });
+  }
+
+  // Of its tile, wherever it is used.
+  bool is_one(const Use& u, const Term& t, const std::vector<std::string>& of_all) const {
+    if (t.sort != u.term.sort) return false;
+    if (t.text == u.term.text) return true;
+    Question q = question(u.premises, fmt::format("(= {} {})", u.term.text, t.text));
+    q.premises.insert(q.premises.end(), of_all.begin(), of_all.end());
+    q.premises.push_back("(and (<= 0 i) (<= 0 j))");
+    if (u.tile) {
+      q.premises.push_back(
+          fmt::format("(and (<= {0} i) (< i (+ {0} {1})))", u.tile->i0, u.tile->rows));
+      q.premises.push_back(fmt::format("(< i {})", sizes_.at("M").text));
+      if (u.tile->columns > 0)
+        q.premises.push_back(fmt::format("(and (<= {0} j) (< j (+ {0} {1})) (< j {2}))", u.tile->j0,
+                                         u.tile->columns, sizes_.at("N").text));
+    }
+    return solver_.ask(q, kEffort / 10).answer == Answer::proved;
   }
 
   void open(const std::string& what, const std::string& why) {
@@ -291,8 +432,7 @@ class Attention {
   using Sides = std::vector<std::pair<std::string, std::string>>;  // what it is, its term
 
   // A counterexample is asked for at small sizes first, where a run can confirm it.
-  void ask(const std::string& what, Question q, const Sides& sides, const Span& span,
-           bool of_list = false) {
+  void ask(const std::string& what, Question q, const Sides& sides, const Span& span) {
     const auto start = std::chrono::steady_clock::now();
     Obligation o{what, Answer::unknown, "", {}, "", span, 0};
     for (size_t n = 0; n < sides.size(); ++n) {
@@ -315,9 +455,12 @@ class Attention {
       }
     o.answer = reply.answer;
     o.why = reply.why;
-    if (o.answer == Answer::refuted && of_list) {
+    const auto of_bits = [](const std::string& t) { return t.find("(bits.") != std::string::npos; };
+    if (o.answer == Answer::refuted &&
+        (of_bits(q.claim) || std::any_of(q.premises.begin(), q.premises.end(), of_bits) ||
+         std::any_of(q.spare.begin(), q.spare.end(), of_bits))) {
       o.answer = Answer::unknown;
-      o.why = kLists;
+      o.why = "it asks for more than is known of operators on bits";
     }
     if (o.answer == Answer::refuted) describe(o, q.shown, reply.values, sides);
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -348,6 +491,8 @@ class Attention {
   std::map<std::string, Term> sizes_, indices_;
   std::vector<std::string> common_, shown_;
   Visits visits_;
+  std::unique_ptr<Lists> lists_;
+  std::vector<Vocabulary::Element> elements_;  // that the mask reads
   Term keep_;
   Report report_;
 };

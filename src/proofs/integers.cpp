@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "operator/family.h"
 #include "proofs/names.h"
+#include "proofs/sexpr.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -18,45 +20,6 @@ using tl::ExprPtr;
 using tl::Family;
 using tl::Op;
 using tl::Stmt;
-
-bool is_literal(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
-// An s-expression, as terms are written.
-struct Sexpr {
-  std::string atom;
-  std::vector<Sexpr> parts;
-};
-
-Sexpr read(const std::string& text, size_t& at) {
-  while (at < text.size() && text[at] == ' ') ++at;
-  Sexpr e;
-  if (at < text.size() && text[at] == '(') {
-    for (++at; at < text.size() && text[at] != ')';) {
-      e.parts.push_back(read(text, at));
-      while (at < text.size() && text[at] == ' ') ++at;
-    }
-    ++at;
-    return e;
-  }
-  const size_t end = std::min(text.find_first_of(" )", at), text.size());
-  e.atom = text.substr(at, end - at);
-  at = end;
-  return e;
-}
-
-Sexpr read_term(const std::string& text) {
-  size_t at = 0;
-  return read(text, at);
-}
-
-std::string print(const Sexpr& e) {
-  if (e.parts.empty()) return e.atom;
-  std::string text;
-  for (const Sexpr& p : e.parts) text += (text.empty() ? "(" : " ") + print(p);
-  return text + ")";
-}
 
 bool is_sum(const Sexpr& e) {
   return e.parts.size() > 1 && (e.parts[0].atom == "+" || e.parts[0].atom == "-");
@@ -78,6 +41,8 @@ class Walk : private Names {
                          s.op == Op::flag || s.op == Op::sum;
       if (thing && s.has(tl::Hole::names))
         for (const tl::Item& d : s.names()) things_.insert(d.name);
+      if (s.op == Op::accumulator)
+        for (const tl::Item& d : s.names()) accumulators_[d.name] = &s;
       const bool begins = tl::is(s.op, Family::contract) &&
                           (!tl::adds_product(s.op) || tl::traits(s.op).transposed);
       if (begins) scores_.insert(tl::base_name(s.acc()));
@@ -88,18 +53,57 @@ class Walk : private Names {
       if (!tl::is(s.op, Family::kernel)) continue;
       Scope inside = scope;
       if (s.op == Op::warpgroups_kernel) agents(s.me(), named("WARPGROUPS", inside), inside);
+      kernel_ = &s.body;
       walk(s.body, inside);
+      kernel_ = nullptr;
     }
     for (const auto& [condition, end] : ends_)
       if (end != "0" && !out_.counts.count(end)) out_.all.push_back(condition);
     out_.of_all = std::move(of_all_);
+    out_.list = std::move(list_);
     out_.open = std::move(open_);
     return std::move(out_);
   }
 
  private:
   void walk(const std::vector<Stmt>& body, Scope& scope) {
-    for (const Stmt& s : body) statement(s, scope);
+    for (size_t n = 0; n < body.size(); ++n) {
+      if (n + 1 < body.size() && choose(body[n], body[n + 1], scope))
+        ++n;
+      else
+        statement(body[n], scope);
+    }
+  }
+
+  // Where two branches are one choice.
+  bool choose(const Stmt& one, const Stmt& other, Scope& scope) {
+    if (one.op != Op::if_ || other.op != Op::if_) return false;
+    const Term c = eval(one.condition(), scope), not_c = eval(other.condition(), scope);
+    if (c.sort != Term::boolean || not_c.text != negation(c).text || c.is("true") || c.is("false"))
+      return false;
+    const auto eval_here = [&](const ExprPtr& e, const Scope& s) { return eval(e, s); };
+    const Scope here = with_coordinates(scope);
+    auto first = formula_of(one.body, here, eval_here),
+         second = formula_of(other.body, here, eval_here);
+    if (!first || !second) return false;
+    out_.choices.push_back({{scope.premises, c, tl::print(one.condition()), one.span, tile_},
+                            not_c.text,
+                            std::move(*first),
+                            std::move(*second)});
+    for (const Stmt* s : {&one, &other}) {
+      chosen_ = true;
+      branch(*s, scope);
+    }
+    return true;
+  }
+
+  Scope with_coordinates(const Scope& scope) {
+    Scope inside = scope;
+    const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
+    inside.names["i"] = {i, {}};
+    inside.names["j"] = {j, {}};
+    inside.names["d"] = {operation("-", j, i), {}};
+    return inside;
   }
 
   // Numbers that a launch computes: 0.1 where N > 9999.
@@ -108,7 +112,7 @@ class Walk : private Names {
       for (const tl::Item& d : a.names())
         if (a.op == Op::arg_f32 && d.expr)
           note(d.expr, scope, a);
-        else if (a.op == Op::arg_size && d.expr)
+        else if (a.op == Op::arg_size && d.expr && !(words_ && words_->sizes.count(d.name)))
           orders(d.expr);
     tl::walk(program_.body, [&](const Stmt& f) {
       if (f.op == Op::def && is_block_function(f))
@@ -129,12 +133,15 @@ class Walk : private Names {
         (e->kind == ExprKind::call && (e->text == "ceil_div" || e->text == "min" ||
                                        e->text == "max" || e->text == "block_index"));
     if (e->kind == ExprKind::call && e->text == "heads_at_once") return;
+    if (e->kind == ExprKind::name && words_ && words_->sizes.count(e->text))
+      return open(fmt::format("the order of blocks by {}", e->text));
     if (!known || tl::is_comparison(*e))
       return open(fmt::format("the order of blocks, `{}`", tl::print(e)));
     for (const ExprPtr& a : e->args) orders(a);
   }
 
   void pass(const Stmt& s, const Scope& scope) {
+    if (s.op == Op::lists) return;  // what it lists is read of its words (lists.h)
     if (s.op != Op::rows) return open(fmt::format("the pass {}", s.name()));
     Scope inside = scope;
     const std::string& warp = s.items(tl::Hole::index)[0].name;
@@ -166,6 +173,7 @@ class Walk : private Names {
         return agents(s.rank(), eval(s.ctas(), scope), scope);
       case Op::let:
         let(s, scope);
+        if (kernel_ && !tile_) rows_ = tile_of(*kernel_, scope, false);
         for (const tl::Item& d : s.names())
           if (const Stmt* f = function_of(d.expr->text); f && is_block_function(*f))
             orders(d.expr->args[0]);
@@ -183,8 +191,12 @@ class Walk : private Names {
         return branch(s, scope);
       case Op::each_row:
         return each_row(s, scope);
+      case Op::sum:
+        fields(s, scope);
+        for (const tl::Item& d : s.names()) scope.names[d.name] = {{Term::real, ""}, {}};
+        return;
       default:
-        if (!s.body.empty()) return open("a pass before the kernel lists the key blocks");
+        if (!s.body.empty()) return open("a statement with a block of its own");
         return fields(s, scope);
     }
   }
@@ -274,19 +286,44 @@ class Walk : private Names {
     // What is given for a bool, call.C2 holds to the text.
     for (size_t n = 0; n < step->params().size() && n < s.arguments().size(); ++n)
       if (step->params()[n].type != "bool") note(s.arguments()[n].expr, scope, s);
+    const std::optional<TileAt> outer = tile_;
+    tile_ = tile_of(step->body, inside, true);
     walk(step->body, inside);
+    tile_ = outer;
+  }
+
+  // The tile that maps are about: one of them says where it begins; before the loops over key
+  // blocks only which rows are its.
+  std::optional<TileAt> tile_of(const std::vector<Stmt>& body, const Scope& scope, bool keys) {
+    std::optional<TileAt> found;
+    tl::walk(body, [&](const Stmt& s) {
+      if (s.op != Op::map_at && s.op != Op::map_real) return;
+      const auto tile = accumulators_.find(tl::base_name(s.target()));
+      if (found || tile == accumulators_.end()) return;
+      const Term i0 = eval(s.i0(), scope), j0 = keys ? eval(s.j0(), scope) : Term::number(0),
+                 rows = eval(tile->second->rows(), scope),
+                 columns = eval(tile->second->columns(), scope);
+      if (i0.sort == Term::integer && j0.sort == Term::integer && is_literal(rows.text) &&
+          is_literal(columns.text))
+        found = TileAt{i0.text, keys ? j0.text : "", std::stoll(rows.text),
+                       keys ? std::stoll(columns.text) : 0};
+    });
+    return found;
   }
 
   void branch(const Stmt& s, const Scope& scope) {
+    const bool chosen = std::exchange(chosen_, false);
     Scope inside = scope;
     const Term condition = eval(s.condition(), scope);
     if (condition.is("false")) return;
     if (condition.is("true")) return walk(s.body, inside);
     if (const std::string end = last_turn(*s.condition(), scope); !end.empty()) {
-      ends_.push_back({{inside.premises, condition, tl::print(s.condition()), s.span}, end});
+      ends_.push_back({{inside.premises, condition, tl::print(s.condition()), s.span, tile_}, end});
+      inside.premises.push_back(condition.text);
     } else {  // of one that asks a flag too, its other parts
       note(s.condition(), scope, s);
       if (condition.sort == Term::boolean) inside.premises.push_back(condition.text);
+      if (!chosen) out_.branches.insert(condition.text);
     }
     ++conditions_;
     walk(s.body, inside);
@@ -303,22 +340,24 @@ class Walk : private Names {
 
   // ---- what statements use
   void fields(const Stmt& s, Scope& scope) {
-    Scope inside = scope;
-    if (tl::is(s.op, Family::map) || tl::is(s.op, Family::gather)) {
-      const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
-      inside.names["i"] = {i, {}};
-      inside.names["j"] = {j, {}};
-      inside.names["d"] = {operation("-", j, i), {}};
-    }
+    const bool elements = tl::is(s.op, Family::map) || tl::is(s.op, Family::gather);
+    const Scope inside = elements ? with_coordinates(scope) : scope;
     const bool tile = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
     dropped_ = tile && scores_.count(tl::base_name(s.target()));
     weights_ = dropped_ && (without_softmax_ || takes_exponential(s.value()));
     for (const tl::Field& f : s.fields)
       for (const tl::Item& item : f.items)
-        if (item.expr) note(item.expr, inside, s);
+        if (item.expr && !known_later(s, item.expr, inside)) note(item.expr, inside, s);
     dropped_ = weights_ = false;
     if (tl::is(s.op, Family::gather))
       scope.names[tl::base_name(s.target())] = {eval(s.value(), inside), {}};
+  }
+
+  // Integers and truths that a vector holds: they are looked at where something reads them.
+  bool known_later(const Stmt& s, const ExprPtr& e, const Scope& scope) {
+    if (!tl::is(s.op, Family::gather) || s.value() != e) return false;
+    const Term t = eval(e, scope);
+    return t.sort == Term::integer || t.sort == Term::boolean;
   }
 
   // Of a tile of scores -inf, or a weight 0: the condition is one of the mask's, which is another
@@ -332,7 +371,9 @@ class Walk : private Names {
     if (t.sort == Term::real || is_literal(t.text) || t.is("true") || t.is("false")) return;
     std::string key = t.text;
     for (const std::string& p : scope.premises) key += "\n" + p;
-    if (seen_.insert(key).second) out_.all.push_back({scope.premises, t, tl::print(e), s.span});
+    if (tile_) key += fmt::format("\nof {} {}", tile_->i0, tile_->j0);
+    if (seen_.insert(key).second)
+      out_.all.push_back({scope.premises, t, tl::print(e), s.span, tile_ ? tile_ : rows_});
   }
 
   void each(const std::vector<ExprPtr>& all, size_t from, const Scope& scope, const Stmt& s) {
@@ -412,7 +453,10 @@ class Walk : private Names {
   int conditions_ = 0;                                      // that a statement stands under
   std::set<std::string> indices_, seen_, things_, scores_;  // things_: names that are no numbers
 
-  bool dropped_ = false, weights_ = false;
+  std::map<std::string, const Stmt*> accumulators_;
+  const std::vector<Stmt>* kernel_ = nullptr;
+  std::optional<TileAt> tile_, rows_;  // of the step that is walked; of its warpgroup
+  bool dropped_ = false, weights_ = false, chosen_ = false;
 };
 
 bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head = false) {
@@ -424,12 +468,29 @@ bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head
   return true;
 }
 
+// Whether a term is the pattern, with one term for each @ of it.
+bool matches(const Sexpr& pattern, const Sexpr& e, std::optional<Sexpr>& bound) {
+  if (pattern.atom == "@") {
+    if (!bound) bound = e;
+    return print(*bound) == print(e);
+  }
+  if (pattern.parts.size() != e.parts.size() || pattern.atom != e.atom) return false;
+  for (size_t n = 0; n < e.parts.size(); ++n)
+    if (!matches(pattern.parts[n], e.parts[n], bound)) return false;
+  return true;
+}
+
 // The symbols of a plain term; nothing where it is none.
 std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
   if (mentions_only(e, uses.of_agents)) return std::set<std::string>{};
   if (e.parts.empty()) return std::set<std::string>{e.atom};
   if (const std::string text = print(e); uses.counts.count(text))
     return std::set<std::string>{text};
+  for (const std::string& block : uses.key_blocks) {
+    std::optional<Sexpr> place;
+    if (!matches(read_term(block), e, place) || !place || !symbols(*place, uses)) continue;
+    return std::set<std::string>{print(e)};
+  }
   const std::string& op = e.parts[0].atom;
   if (op != "+" && op != "-" && op != "*") return std::nullopt;
   std::set<std::string> all;

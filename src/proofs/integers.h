@@ -10,18 +10,28 @@
 //     the solver proves it.
 // What a program does with them is then the same function of them at every size, and the exact
 // reading has shown which.
+//
+// A condition that is neither may choose between two ways to the same function (choices.h).
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "operator/form.h"
+#include "proofs/choices.h"
 #include "proofs/solver.h"
 #include "proofs/terms.h"
 #include "tl/program.h"
 
 namespace kw::proofs {
+
+// A tile of scores: its first element, and its size.
+struct TileAt {
+  std::string i0, j0;
+  int64_t rows = 0, columns = 0;
+};
 
 // An integer or a truth that a statement uses.
 struct Use {
@@ -29,6 +39,7 @@ struct Use {
   Term term;
   std::string text;  // as the program says it
   Span span;
+  std::optional<TileAt> tile;  // which elements of the scores a step is about that uses it
 };
 
 // A loop over key blocks, from begin down to end, after so many turns of its role in this block.
@@ -45,14 +56,27 @@ struct Turns {
   Span span;
 };
 
+// `if c: ... if not c: ...`, each of which computes a formula.
+struct Choice {
+  Use condition;
+  std::string negation;
+  Formula one, other;
+};
+
 struct Uses {
   std::vector<Use> all;             // each once
   std::vector<std::string> of_all;  // premises of the kernel
+  std::string list;                 // the number of the list that is read
   std::string open;                 // why these are not all
   std::set<std::string> of_agents;  // symbols that run over agents and constant loops
   std::vector<Loop> loops;          // whose turns take the next places of rings
   std::vector<Turns> turns;         // of roles with such loops
   std::set<std::string> counts;     // terms that bound loops over key blocks
+  // Which key block stands at place @, where they are not visited one after the other: one symbol
+  // more, if the place is plain.
+  std::set<std::string> key_blocks;
+  std::vector<Choice> choices;
+  std::set<std::string> branches;  // conditions of branches that are no choice's
 };
 
 // Of all agents of the kernel, and of passes that write rows before it.

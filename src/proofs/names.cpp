@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "proofs/sexpr.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
 
@@ -18,12 +19,24 @@ Scope Names::module() {
   Scope scope;
   for (const auto& [name, term] : sizes_) scope.names[name] = {term, {}};
   for (const Stmt& s : program_.body) of_module(s, scope);
+  for (const auto& [tensor, letters] : dims_)
+    for (const std::string& letter : letters) {
+      const Term extent = named(letter, scope);
+      extents_[tensor].push_back(extent.sort == Term::integer ? extent.text : "");
+    }
+  for (const Stmt& s : program_.body)
+    if (s.op == Op::lists) find_list(s, scope);
   return scope;
 }
 
 std::string Names::type_of(const std::string& tensor) const {
   const auto found = data_.find(tensor);
   return found == data_.end() ? "" : found->second.type;
+}
+
+std::string Names::user_of(const std::string& tensor) const {
+  const auto found = data_.find(tensor);
+  return found == data_.end() ? tensor : found->second.user;
 }
 
 const Stmt* Names::function_of(const std::string& name) const {
@@ -47,9 +60,12 @@ void Names::argument(const Stmt& s, Scope& scope) {
     if (user.ends_with(spec::kGiven)) user.resize(user.size() - spec::kGiven.size());
     if (s.op == Op::arg_tensor || s.op == Op::arg_tiled) {
       data_[d.name] = {user, s.items(tl::Hole::access)[0].type};
+      std::vector<std::string> letters;
+      for (const tl::Item& dim : s.dims()) letters.push_back(dim.name);
+      dims_.push_back({user, letters});
     } else if (s.op == Op::arg_scratch) {
       data_[d.name] = {d.name, "i32"};
-      scratch_.push_back(d.name + ".of");
+      scratch_.insert(d.name);
     } else if (s.op == Op::arg_f32) {
       scope.names[d.name] = {{Term::real, ""}, {}};
     } else if ((s.op == Op::arg_size || s.op == Op::arg_i32) && !scope.names.count(d.name)) {
@@ -120,13 +136,69 @@ Term Names::element(const Expr& e, const Scope& scope) {
   if (!truth && tl::scalar_type(type).kind != tl::Type::integer) return {Term::real, ""};
   std::vector<Term> at;
   for (size_t n = 1; n < e.args.size(); ++n) at.push_back(eval(e.args[n], scope));
+  if (scratch_.count(base))
+    return words_ && words_->scratch == base && at.size() == 1
+               ? word_of_list(at[0])
+               : Term::unknown(fmt::format("what stands in {}", base));
   return vocabulary_.read(data->second.user, truth, at);
+}
+
+// `list_blocks visits[w * list_words] ...`: lists lie one behind the other.
+void Names::find_list(const Stmt& pass, const Scope& scope) {
+  for (const Stmt& s : pass.body) {
+    if (s.op != Op::list_blocks) continue;
+    const ExprPtr& at = s.at();
+    const Term groups = eval(s.groups(), scope);
+    const bool formed = at->kind == ExprKind::binary && at->text == "*" &&
+                        at->args[0]->is_name(pass.index().c_str()) &&
+                        !tl::mentions(at->args[1], pass.index()) && is_literal(groups.text);
+    if (!formed) return open(fmt::format("where a list begins, `{}`", tl::print(at)));
+    words_ =
+        ListWords{s.scratch()->text, eval(at->args[1], scope).text, std::stoll(groups.text), {}};
+    for (const ExprPtr& e : {at->args[1], pass.count()})
+      if (e->kind == ExprKind::name) words_->sizes.insert(e->text);
+  }
+}
+
+// Which word of which list an address is: list * stride + offset, and a key block's place behind
+// the numbers before them. Where the offset is not written that way, nothing is known of it.
+Term Names::word_of_list(const Term& at) {
+  if (at.sort != Term::integer) return at;
+  std::vector<Sexpr> offsets;
+  Sexpr e = read_term(at.text);
+  for (; e.is("+", 2); e = Sexpr(e.parts[1])) offsets.insert(offsets.begin(), e.parts[2]);
+  if (!e.is("*", 2) || print(e.parts[2]) != words_->stride)
+    return Term::unknown(fmt::format("the word {} of a list", at.text));
+  const std::string list = print(e.parts[1]);
+  if (list_.empty()) list_ = list;
+  if (list_ != list) return Term::unknown("two lists for one block");
+  if (offsets.size() == 1 && offsets[0].is("+", 2) && is_literal(print(offsets[0].parts[1])))
+    offsets = {offsets[0].parts[1], offsets[0].parts[2]};
+  int64_t before = 0;
+  const int64_t header = 2 + words_->groups;
+  size_t n = 0;
+  for (; n < offsets.size() && before < header && is_literal(offsets[n].atom); ++n)
+    before += std::stoll(offsets[n].atom);
+  const auto rest = [&] {
+    std::string sum = n < offsets.size() ? print(offsets[n++]) : "0";
+    for (; n < offsets.size(); ++n) sum = fmt::format("(+ {} {})", sum, print(offsets[n]));
+    return Term{Term::integer, sum};
+  };
+  if (before == header) return vocabulary_.apply("list.at", rest());
+  if (n == offsets.size() && before == 0) return vocabulary_.constant("list.count");
+  if (n == offsets.size() && before == 1) return vocabulary_.constant("list.full");
+  if (n == offsets.size() && before < header)
+    return vocabulary_.apply("list.group", Term::number(before - 2));
+  if (before == 2 && n + 1 == offsets.size()) return vocabulary_.apply("list.group", rest());
+  return Term::unknown(fmt::format("the word {} of a list", at.text));
 }
 
 // A function of the program is what its body says of the arguments.
 Value Names::called(const Expr& e, const Scope& scope) {
   std::vector<Term> given;
   const auto def = functions_.find(e.text);
+  if (def == functions_.end() && (e.text == "least" || e.text == "greatest"))
+    return {extreme(e, scope), {}};
   if (def == functions_.end()) {
     for (const ExprPtr& a : e.args) given.push_back(eval(a, scope));
     if (e.text == "f32") return {{Term::real, ""}, {}};
@@ -141,8 +213,7 @@ Value Names::called(const Expr& e, const Scope& scope) {
         record != scope.names.end() ? record->second : Value{eval(a, scope), {}};
   }
   for (const Stmt& s : f.body) {
-    if (s.op == Op::let)
-      for (const tl::Item& d : s.names()) inside.names[d.name] = {eval(d.expr, inside), {}};
+    if (s.op == Op::let) let(s, inside);
     if (s.op != Op::return_) continue;
     const auto fields = records_.find(f.result());
     if (fields == records_.end()) return {eval(s.values()[0].expr, inside), {}};

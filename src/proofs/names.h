@@ -5,6 +5,8 @@
 // at, and this evaluates what stands in them.
 #pragma once
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,14 @@ struct Scope {
   std::vector<std::string> premises;
 };
 
+// The words of one list of key blocks that a pass before the kernel writes (lists.h): how many,
+// how many of them whole, for each group of rows its number, then the key blocks.
+struct ListWords {
+  std::string scratch, stride;  // its name, and the term of how many words lie between two lists
+  int64_t groups = 0;
+  std::set<std::string> sizes;  // the arguments that say how long and how many they are
+};
+
 class Names {
  public:
   // `sizes` gives terms for the letters of the program (B, H, G, M, N, D).
@@ -40,6 +50,10 @@ class Names {
   Term eval(const tl::ExprPtr& e, const Scope& scope);
   // A function of the program is what its body says of the arguments.
   Value called(const tl::Expr& e, const Scope& scope);
+  // Least or greatest of the elements of a box of a tensor: known where a pass looks at them.
+  virtual Term extreme(const tl::Expr& e, const Scope&) {
+    return Term::unknown("the function " + e.text);
+  }
   // Told of every operation on integers.
   virtual void computed(const Term&, const std::string& /*operation*/, const Scope&) {}
 
@@ -55,6 +69,8 @@ class Names {
   Term named(const std::string& name, const Scope& scope) const;
   // The type of a tensor's elements, or of those of a list; "" for what is none.
   std::string type_of(const std::string& tensor) const;
+  // What a tensor is to the user.
+  std::string user_of(const std::string& tensor) const;
   // Whether it gives a block of the output: its m, h and b.
   bool is_block_function(const tl::Stmt& def) const;
   const tl::Stmt* function_of(const std::string& name) const;
@@ -71,8 +87,10 @@ class Names {
   const tl::Program& program_;
   const std::map<std::string, Term>& sizes_;
   Vocabulary& vocabulary_;
-  std::vector<std::string> of_all_;   // premises of the kernel: the block lies in the output
-  std::vector<std::string> scratch_;  // functions of what a pass before the kernel writes
+  std::vector<std::string> of_all_;  // premises of the kernel: the block lies in the output
+  std::map<std::string, std::vector<std::string>> extents_;  // of the user's tensors, as terms
+  std::optional<ListWords> words_;
+  std::string list_;  // the number of the list that is read, as a term
   std::string open_;
 
  private:
@@ -85,12 +103,16 @@ class Names {
   void argument(const tl::Stmt& s, Scope& scope);
   Term field(const tl::Expr& e, const Scope& scope);
   Term element(const tl::Expr& e, const Scope& scope);
+  void find_list(const tl::Stmt& pass, const Scope& scope);
+  Term word_of_list(const Term& at);
   bool is_block(const tl::Expr& e) const;
   void block(const std::string& name, Scope& scope);
 
   std::map<std::string, std::vector<std::string>> records_;
   std::map<std::string, const tl::Stmt*> functions_, steps_;
   std::map<std::string, Data> data_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> dims_;
+  std::set<std::string> scratch_;  // what passes before the kernel write
 };
 
 }  // namespace kw::proofs

@@ -49,7 +49,7 @@ struct Report {
 };
 
 // How much the solver may do for one obligation, and then for its smallest counterexample.
-inline constexpr int64_t kEffort = 3'000'000;
+inline constexpr int64_t kEffort = 10'000'000;
 
 // For attention with one term, on a program of the corpus' shape:
 //   - what a visited key block keeps is what the specification keeps of it (masked or whole);

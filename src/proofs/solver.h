@@ -19,6 +19,7 @@ struct Question {
   std::vector<std::string> premises;      // (>= N 1)
   std::string claim;
   std::vector<std::string> shown;  // terms whose values in a counterexample are of interest
+  std::vector<std::string> spare;  // premises that it is asked without first
 };
 
 struct Reply {
@@ -39,12 +40,14 @@ class Solver {
   std::string version() const;
 
   // `effort` is counted in the solver's own steps, so that the answer is the same on every machine:
-  // three million take about a second.
+  // ten million take about a second.
   Reply ask(const Question& question, int64_t effort) const;
   // As it is asked.
   static std::string text(const Question& question, int64_t effort);
 
  private:
+  Reply ask(const Question& question, int64_t effort, const char* decide) const;
+
   struct Functions;
   const Functions* z3_ = nullptr;
   std::string why_ = "no solver was looked for";

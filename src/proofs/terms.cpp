@@ -14,7 +14,6 @@ std::optional<Term> first_open(const std::vector<Term>& terms) {
   return std::nullopt;
 }
 
-Term integer(std::string text) { return {Term::integer, std::move(text)}; }
 Term boolean(std::string text) { return {Term::boolean, std::move(text)}; }
 
 std::optional<int64_t> literal(const Term& t) {
@@ -30,8 +29,10 @@ std::optional<int64_t> literal(const Term& t) {
 // A count of bits from 0 to 31 makes a shift a product or a quotient.
 Term shift(const std::string& op, const Term& a, const Term& by) {
   const auto count = literal(by);
-  if (!count || *count < 0 || *count > 31)
-    return Term::unknown("a shift by a count that is no number");
+  if (!count)
+    return Term::an_int(
+        fmt::format("(bits.{} {} {})", op == "<<" ? "left" : "right", a.text, by.text));
+  if (*count < 0 || *count > 31) return Term::unknown("a shift by a count beyond 0 to 31");
   return operation(op == "<<" ? "*" : "//", a, Term::number(int64_t{1} << *count));
 }
 
@@ -41,7 +42,12 @@ Term bits(const std::string& op, const Term& a, const Term& b) {
   if (op == "&" && mask && *mask > 0 && ((*mask + 1) & *mask) == 0)
     return operation("%", a, Term::number(*mask + 1));
   if (op == "&" && literal(a) && !mask) return bits(op, b, a);
-  return Term::unknown(fmt::format("the operator {} on bits", op));
+  const auto& [first, second] = std::minmax(a.text, b.text);
+  return Term::an_int(fmt::format("(bits.{} {} {})",
+                                  op == "&"   ? "and"
+                                  : op == "|" ? "or"
+                                              : "xor",
+                                  first, second));
 }
 
 }  // namespace
@@ -85,6 +91,7 @@ Term operation(const std::string& op, const Term& a, const Term& b) {
                ? Term{Term::real, ""}
                : Term::unknown("a comparison of reals");
   if (op == "==" || op == "!=") {
+    if (x && y) return Term::truth((*x == *y) == (op == "=="));
     const Term same = a.sort == b.sort ? boolean(fmt::format("(= {} {})", a.text, b.text))
                                        : Term::unknown("a comparison of two sorts");
     return op == "==" ? same : negation(same);
@@ -107,12 +114,12 @@ Term operation(const std::string& op, const Term& a, const Term& b) {
     if (y && *y <= 0) return Term::unknown("a division by a number below 1");
     if (x && y && *x >= 0) return Term::number(op == "//" ? *x / *y : *x % *y);
     const std::string divisor = y ? b.text : fmt::format("(ite (> {0} 0) {0} 1)", b.text);
-    return integer(fmt::format("({} {} {})", op == "//" ? "div" : "mod", a.text, divisor));
+    return Term::an_int(fmt::format("({} {} {})", op == "//" ? "div" : "mod", a.text, divisor));
   }
   if (op == "+" || op == "-" || op == "*") {
     if (x && y && std::abs(*x) < (int64_t{1} << 31) && std::abs(*y) < (int64_t{1} << 31))
       return Term::number(op == "+" ? *x + *y : op == "-" ? *x - *y : *x * *y);
-    return integer(fmt::format("({} {} {})", op, a.text, b.text));
+    return Term::an_int(fmt::format("({} {} {})", op, a.text, b.text));
   }
   return Term::unknown(fmt::format("the operator {}", op));
 }
@@ -132,6 +139,11 @@ Term function(const std::string& name, const std::vector<Term>& arguments) {
                      operation("+", arguments[0], operation("-", arguments[1], Term::number(1))),
                      arguments[1]);
   return Term::unknown(fmt::format("the function {}", name));
+}
+
+Vocabulary::Vocabulary() {
+  for (const char* f : {"bits.and", "bits.or", "bits.xor", "bits.left", "bits.right"})
+    declare(f, 2);
 }
 
 Term Vocabulary::constant(const std::string& name, Term::Sort sort) {
@@ -158,15 +170,27 @@ Term Vocabulary::read(const std::string& tensor, bool truth, const std::vector<T
   std::vector<std::string> at;
   for (const Term& t : indices) at.push_back(t.text);
   const std::string name = fmt::format("{}.of", tensor);
-  if (names_.insert(name).second)
-    declarations_.push_back(
-        fmt::format("(declare-fun {} ({}) Int)", name,
-                    fmt::join(std::vector<std::string>(indices.size(), "Int"), " ")));
+  declare(name, indices.size());
   const std::string element =
       indices.empty() ? name : fmt::format("({} {})", name, fmt::join(at, " "));
+  const bool known = std::any_of(elements_.begin(), elements_.end(),
+                                 [&](const Element& e) { return e.text == element; });
+  if (!known) elements_.push_back({tensor, truth, at, element});
   if (truth) return boolean(fmt::format("(not (= {} 0))", element));
   reads_.insert(element);
-  return integer(element);
+  return Term::an_int(element);
+}
+
+void Vocabulary::declare(const std::string& function, size_t arguments) {
+  if (!names_.insert(function).second) return;
+  declarations_.push_back(fmt::format("(declare-fun {} ({}) Int)", function,
+                                      fmt::join(std::vector<std::string>(arguments, "Int"), " ")));
+}
+
+Term Vocabulary::apply(const std::string& function, const Term& argument) {
+  if (argument.sort != Term::integer) return argument;
+  declare(function, 1);
+  return Term::an_int(fmt::format("({} {})", function, argument.text));
 }
 
 std::vector<std::string> Vocabulary::data_are_ints() const {

@@ -2,8 +2,8 @@
 //
 // Integers are mathematical, `//` and `%` floor where the divisor is positive, data are
 // uninterpreted functions of their indices: `document[c.b, j]` is (document b j), whoever writes
-// it. What is real has no term. A term that cannot be given says why, and whatever depends on it
-// stays open.
+// it; so are `|`, `^`, `&` and shifts of two variables. What is real has no term. A term that
+// cannot be given says why, and whatever depends on it stays open.
 #pragma once
 #include <map>
 #include <optional>
@@ -21,6 +21,7 @@ struct Term {
   std::string text;  // SMT-LIB; of an open term why it is none
 
   static Term number(int64_t value);
+  static Term an_int(std::string text) { return {integer, std::move(text)}; }
   static Term truth(bool value) { return {boolean, value ? "true" : "false"}; }
   static Term unknown(std::string why) { return {open, std::move(why)}; }
   bool is(const char* t) const { return sort == boolean && text == t; }
@@ -40,16 +41,28 @@ Term function(const std::string& name, const std::vector<Term>& arguments);  // 
 // two ask for one.
 class Vocabulary {
  public:
+  Vocabulary();
   Term constant(const std::string& name, Term::Sort sort = Term::integer);  // one for each name
   Term fresh(const std::string& name, Term::Sort sort = Term::integer);
   Term scalar(const std::string& argument);  // an integer of the user's
   Term read(const std::string& tensor, bool truth, const std::vector<Term>& indices);
+  void declare(const std::string& function, size_t arguments);    // of integers, once
+  Term apply(const std::string& function, const Term& argument);  // from integers to integers
+  // An element that was read, each once, in order.
+  struct Element {
+    std::string tensor;
+    bool truth = false;
+    std::vector<std::string> at;
+    std::string text;  // its integer
+  };
+  const std::vector<Element>& elements() const { return elements_; }
   const std::vector<std::string>& declarations() const { return declarations_; }
   // Integers of data and scalars, each that was read, lie between -2^29 and 2^29.
   std::vector<std::string> data_are_ints() const;
 
  private:
   std::set<std::string> names_, reads_;
+  std::vector<Element> elements_;
   std::vector<std::string> declarations_;
 };
 

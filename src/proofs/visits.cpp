@@ -38,7 +38,8 @@ class Walk : private Names {
   Visits run() {
     walk_kernel();
     out_.of_all = std::move(of_all_);
-    out_.scratch = std::move(scratch_);
+    out_.list = std::move(list_);
+    out_.extents = std::move(extents_);
     out_.open = std::move(open_);
     return std::move(out_);
   }
@@ -56,6 +57,7 @@ class Walk : private Names {
 
   // Notes what may need more than 32 bits.
   void computed(const Term& t, const std::string& op, const Scope& scope) override {
+    if (t.text.starts_with("(bits.")) return;  // as wide as what it is made of
     if (noted_ && (op == "*" || op == "+" || op == "-" || op == "<<"))
       out_.steps.push_back({scope.premises, t});
   }

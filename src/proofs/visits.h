@@ -5,6 +5,7 @@
 // out is, for each place where a tile of scores is used up, which keys it is of, under which
 // conditions it is reached, and which of its elements the maps have kept.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,9 +35,10 @@ struct Step {
 struct Visits {
   std::vector<Visit> all;
   std::vector<Step> steps;
-  std::vector<std::string> scratch;  // functions of what a pass before the kernel writes
-  std::vector<std::string> of_all;   // premises of the kernel: the block lies in the output
-  std::string open;                  // why the walk is no picture of the program; "" where it is
+  std::string list;  // the number of the list of key blocks that is read; "": none
+  std::map<std::string, std::vector<std::string>> extents;  // of the user's tensors, "": unknown
+  std::vector<std::string> of_all;  // premises of the kernel: the block lies in the output
+  std::string open;                 // why the walk is no picture of the program; "" where it is
 };
 
 // `sizes` gives terms for the letters of the program (B, H, G, M, N, D); "i" and "j" are the

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The lowered kernels themselves, bit for bit: every example as a KW_EXACT build (docs/soundness.md).
+# The lowered kernels themselves, bit for bit: every example as a KW_EXACT build (docs/evidence.md).
 #   tests/gpu/exact.sh build    here; needs no GPU: build/exact/<target>/<example>, and broken kernels
 #                               in build/exact/broken/<name>, which must be refuted. Half a minute
 #                               each; JOBS=N: so many at a time (1)

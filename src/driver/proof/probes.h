@@ -1,7 +1,7 @@
 // Probes: inputs on which an attention kernel that is wrong shows it at any length.
 //
 // Outputs of N keys are means of N values: they shrink and average errors away, and at 32,768 keys
-// 13 of 18 planted bugs pass allclose(1e-2). Four kinds of cases do not average (docs/soundness.md
+// 13 of 18 planted bugs pass allclose(1e-2). Four kinds of cases do not average (docs/evidence.md
 // has the thresholds and what each is blind to):
 //   identity   V is an identity in a window of as many keys as it has columns, zero elsewhere. The
 //              output is then some columns of the attention matrix itself.

@@ -8,7 +8,7 @@
 // golden with the rule "window" is of rows whose V was an identity, so each element is one entry of
 // the attention matrix: zero must be exactly zero (a masked key), every other entry right to 2 %,
 // and all of them together to 0.5 % in the root mean square. A correct kernel that rounds P to bf16
-// has 0.75 % and 0.24 % (docs/soundness.md).
+// has 0.75 % and 0.24 % (docs/evidence.md).
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>

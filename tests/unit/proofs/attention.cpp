@@ -70,14 +70,18 @@ const char* const kCausal = "score s * 0.125\nkeep j <= i\n";
 const char* const kWindow = "score s * 0.125\nkeep j <= i and i - 1024 < j\n";
 const char* const kPrefix = "argument prefix i32[B]\nscore s\nkeep j <= i or j < prefix[b]\n";
 
+const char* const kDocuments =
+    "argument document i32[B, N]\nscore s\n"
+    "keep document[b, i] == document[b, j] and j <= i\nqueries N\n";
+const char* const kHole = "score s * 0.125\nkeep j <= i and (j < 4 or i - 512 < j)\n";
+const char* const kTable =
+    "argument table f32[H, R]\nscore s * 0.125 + table[h, min(max(j - i, -16), 16) + 16]\n";
+
 TEST(Indices, of_programs_that_the_rules_made_are_proved) {
   for (const char* target : {"sm_90a", "sm_80"})
-    for (const char* form : {"score s\n", kCausal, kWindow, kPrefix,
-                             "argument document i32[B, N]\nscore s\n"
-                             "keep document[b, i] == document[b, j]\nqueries N\n"}) {
+    for (const char* form : {"score s\n", kCausal, kWindow, kPrefix, kDocuments, kHole, kTable}) {
       SCOPED_TRACE(std::string(target) + "\n" + form);
-      if (std::string(form).find("document") == std::string::npos)
-        expect_proved(made_of(form, target));
+      expect_proved(made_of(form, target));
     }
 }
 
@@ -155,7 +159,7 @@ void expect_open(const Made& made, const std::string& part) {
 TEST(Integers, of_another_head_or_entry_are_none_of_the_specifications) {
   const Made causal = made_of(kCausal);
   expect_open(with(causal, "k[c.b, g,", "k[where(c.b < 5, c.b, 0), g,"), "where(c.b < 5, c.b, 0)");
-  expect_open(with(causal, "-> lse[c.b, c.h, i0]", "-> lse[c.b, c.h ^ 1, i0]"), "the operator ^");
+  expect_open(with(causal, "-> lse[c.b, c.h, i0]", "-> lse[c.b, c.h ^ 1, i0]"), "c.h ^ 1");
   expect_open(with(causal, "-> o[c.b, c.h,", "-> o[c.b, where(M > 300, H - 1 - c.h, c.h),"),
               "where(M > 300, H - 1 - c.h, c.h)");
   expect_open(with(causal, "-> o[c.b, c.h,", "-> o[c.b * c.b, c.h,"), "c.b * c.b");
@@ -187,6 +191,47 @@ TEST(Turns, of_a_consumer_that_skips_other_blocks_than_it_leaves_out_are_refuted
   const Made made = with(made_of(kCausal), "range_down_rolled(keys.count - 1, mine.count)",
                          "range_down_rolled(keys.count - 1, min(mine.count, 37))");
   EXPECT_EQ(refuted(made).rfind("all agents take the same key blocks", 0), 0u) << refuted(made);
+}
+
+TEST(Lists, that_lack_a_block_or_call_it_whole_are_refuted) {
+  const Made made = made_of(kDocuments);
+  EXPECT_EQ(refuted(with(made, "and j0 <= i1,", "and j0 <= i1 and n != 37,"))
+                .rfind("each key block of which a row keeps something", 0),
+            0u);
+  EXPECT_EQ(refuted(with(made, "and j1 <= i0", "and j1 <= i0 or n == 40"))
+                .rfind("what this visit keeps", 0),
+            0u);
+  EXPECT_EQ(refuted(with(made, "let b = w // ceil_div(M, BM)", "let b = w // ceil_div(M, BM) % 60"))
+                .rfind("what this visit keeps", 0),
+            0u);
+}
+
+TEST(Lists, without_room_or_of_which_other_words_are_read_are_open) {
+  const Made made = made_of(kDocuments);
+  const auto why = [&](const char* from, const char* to) { return open_of(with(made, from, to)); };
+  EXPECT_NE(why("= 2 + BM // 64 + ceil_div(N, BN)", "= 2 + BM // 64 + min(60, ceil_div(N, BN))")
+                .find("has room for its key blocks"),
+            std::string::npos);
+  EXPECT_NE(why("scratch[lists * list_words]", "scratch[min(lists, 64) * list_words]")
+                .find("whether all lists fit"),
+            std::string::npos);
+  EXPECT_NE(why("+ BM // 64 + n]", "+ BM // 64 + where(n == 40, 39, n)]").find("list.at"),
+            std::string::npos);
+  EXPECT_EQ(refuted(with(made_of(kDocuments, "sm_80"), "if n > 0:", "if n > keys.full - 2000:"))
+                .rfind("what is read of a list of key blocks is a word of it", 0),
+            0u);
+}
+
+TEST(Choices, are_proved_to_be_between_two_ways_to_the_same_formula) {
+  const Made made = made_of(kTable);
+  const std::string left =
+      "let everywhere = unscale * table[c.h, min(max(n * BN - min(i0, M - 1), -16), 16) + 16]";
+  expect_open(
+      with(made, "map s[i, j] = s[i, j] + everywhere", "map s[i, j] = s[i, j] + everywhere * 2.0"),
+      "uniform");
+  expect_open(with(made, "+ everywhere", "- everywhere"), "uniform");
+  expect_open(with(made, left, left.substr(0, left.size() - 3) + "15]"), "uniform");
+  expect_open(with(made, "if not uniform:", "if not uniform and n < 40:"), "uniform");
 }
 
 // Whatever the rules' own tests make: nothing of it is refuted.
@@ -221,7 +266,7 @@ TEST(Indices, of_no_program_of_the_rules_cases_are_refuted) {
   std::string open;
   for (const auto& [reason, times] : why) open += fmt::format("  {:3} {:.250}\n", times, reason);
   fmt::print("{} of {} programs proved\n{}", closed, all, open);
-  EXPECT_GT(closed, 0);
+  EXPECT_GE(closed, all - 3);  // operators on bits, and masks that compare reals
 }
 
 }  // namespace

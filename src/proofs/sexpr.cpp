@@ -1,0 +1,43 @@
+#include "proofs/sexpr.h"
+
+#include <algorithm>
+
+namespace kw::proofs {
+namespace {
+
+Sexpr read(const std::string& text, size_t& at) {
+  while (at < text.size() && text[at] == ' ') ++at;
+  Sexpr e;
+  if (at < text.size() && text[at] == '(') {
+    for (++at; at < text.size() && text[at] != ')';) {
+      e.parts.push_back(read(text, at));
+      while (at < text.size() && text[at] == ' ') ++at;
+    }
+    ++at;
+    return e;
+  }
+  const size_t end = std::min(text.find_first_of(" )", at), text.size());
+  e.atom = text.substr(at, end - at);
+  at = end;
+  return e;
+}
+
+}  // namespace
+
+Sexpr read_term(const std::string& text) {
+  size_t at = 0;
+  return read(text, at);
+}
+
+std::string print(const Sexpr& e) {
+  if (e.parts.empty()) return e.atom;
+  std::string text;
+  for (const Sexpr& p : e.parts) text += (text.empty() ? "(" : " ") + print(p);
+  return text + ")";
+}
+
+bool is_literal(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace kw::proofs

@@ -1,0 +1,21 @@
+// Terms as trees: what a solver is given as text, taken apart.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace kw::proofs {
+
+struct Sexpr {
+  std::string atom;          // of a leaf
+  std::vector<Sexpr> parts;  // of any other, the operator first
+
+  bool is(const char* op, size_t arguments) const {
+    return parts.size() == arguments + 1 && parts[0].atom == op;
+  }
+};
+
+Sexpr read_term(const std::string& text);
+std::string print(const Sexpr& e);
+bool is_literal(const std::string& text);  // a number from 0 on
+
+}  // namespace kw::proofs
