@@ -25,7 +25,7 @@ class Body {
 
   std::optional<Formula> run(const std::vector<Stmt>& body) {
     for (const Stmt& s : body)
-      if (!statement(s)) return std::nullopt;
+      if (!statement(s) || elsewhere_) return std::nullopt;
     for (const auto& [tile, text] : tiles_) formula_.text += fmt::format("({} {})", tile, text);
     return std::move(formula_);
   }
@@ -57,7 +57,10 @@ class Body {
   std::string real(const ExprPtr& e) {
     const std::string base = e->kind == ExprKind::index ? tl::base_name(e) : e->text;
     const bool named = e->kind == ExprKind::name || e->kind == ExprKind::index;
-    if (const auto known = reals_.find(base); named && known != reals_.end()) return known->second;
+    if (const auto known = reals_.find(base); named && known != reals_.end()) {
+      elsewhere_ |= !is_here(*e);
+      return known->second;
+    }
     const Term t = eval_(e, scope_);
     if (t.sort == Term::integer || t.sort == Term::boolean) return whole_number(t);
     if (e->args.empty()) return e->text;
@@ -68,6 +71,15 @@ class Body {
                              : e->kind == ExprKind::where ? "where"
                                                           : e->text;
     return fmt::format("({} {})", head, fmt::join(parts, " "));
+  }
+
+  // A vector's or tile's element at i, j or j - i: what it was made of there is known.
+  bool is_here(const tl::Expr& e) const {
+    return e.kind == ExprKind::name ||
+           std::all_of(e.args.begin() + 1, e.args.end(), [&](const ExprPtr& at) {
+             const std::string text = eval_(at, scope_).text;
+             return text == "i" || text == "j" || text == "(- j i)";
+           });
   }
 
   std::string whole_number(const Term& t) {
@@ -82,6 +94,7 @@ class Body {
   const std::function<Term(const ExprPtr&, const Scope&)>& eval_;
   std::map<std::string, std::string> reals_, tiles_;
   Formula formula_;
+  bool elsewhere_ = false;
 };
 
 // Its text whatever its integers are.
