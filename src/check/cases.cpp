@@ -113,6 +113,24 @@ int64_t scores_of(const Form& form, const Case& c) {
   return area(form, c.sizes) * int64_t(c.heads.size()) * Family::of(form).depth(form, c.sizes);
 }
 
+std::string_view name(Planted what) {
+  switch (what) {
+    case Planted::none:
+      return "as drawn";
+    case Planted::bits:
+      return "zeros and ones";
+    case Planted::zeros:
+      return "every second row 0";
+    case Planted::equal:
+      return "equal rows";
+    case Planted::spike:
+      return "one large among small";
+    case Planted::tiny:
+      return "tiny";
+  }
+  return "";
+}
+
 std::string describe(const Case& c) {
   std::string text;
   for (const auto& [name, value] : c.sizes) text += fmt::format("{} {}, ", name, value);
@@ -121,6 +139,7 @@ std::string describe(const Case& c) {
   for (const auto& [name, draw] : c.draws.arguments)
     if (c.golden && draw.scale != c.golden->draws.arguments.at(name).scale)
       text += fmt::format(", {} times {}", name, draw.scale);
+  if (c.planted != Planted::none) text += fmt::format(", {}", name(c.planted));
   return text;
 }
 

@@ -15,6 +15,7 @@
 #include "check/equalities.h"
 #include "check/family.h"
 #include "check/packing.h"
+#include "check/planted.h"
 #include "check/turning_points.h"
 #include "tl/laws/laws.h"
 
@@ -138,6 +139,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
   const bool proved = report.indices && report.indices->complete();
   for (Case& c : cases_beyond(program, capture, options, proved, report.unreached))
     cases.push_back(std::move(c));
+  for (Case& c : planted_cases(capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
   for (Case& c : cases) c.packed = packs_heads(program);
   std::vector<Trial> trials =

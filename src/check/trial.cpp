@@ -8,6 +8,7 @@
 
 #include "check/family.h"
 #include "check/packing.h"
+#include "check/planted.h"
 #include "operator/family.h"
 
 namespace kw::check {
@@ -209,8 +210,7 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   Trial trial;
   trial.valid = false;
   const Form& form = capture.form;
-  const std::optional<Problem> problem =
-      spec::make_problem(form, c.sizes, c.draws, trial.diagnostics);
+  const std::optional<Problem> problem = problem_of(form, c, trial.diagnostics);
   if (!problem) return trial;
   const auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;

@@ -12,6 +12,9 @@
 namespace kw::check {
 
 // Sizes, inputs by seed, the heads that run, and where the user's own error comes from.
+enum class Planted { none, bits, zeros, equal, spike, tiny };  // planted.h
+std::string_view name(Planted what);
+
 struct Case {
   std::map<std::string, int64_t> sizes;
   spec::Draws draws;
@@ -21,6 +24,7 @@ struct Case {
   const spec::GoldenCase* golden = nullptr;  // of these sizes, or the nearest
   bool exact = true;                         // of these sizes
   int grid = 1;
+  Planted planted = Planted::none;
 };
 
 // "B 1, M 200, N 300, 8 query / 2 key heads, grid 2, seed 20240502", with what is drawn larger than

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "check/planted.h"
 #include "operator/evaluate/evaluate.h"
 
 namespace kw::check::families {
@@ -164,7 +165,7 @@ bool Attention::can_locate(const Form& form, const std::string& output) const {
 void Attention::locate(const tl::Program& program, const spec::Capture& capture, const Case& c,
                        Counterexample& what) const {
   Diagnostics ignored;
-  const auto problem = spec::make_problem(capture.form, c.sizes, c.draws, ignored);
+  const auto problem = problem_of(capture.form, c, ignored);
   if (!problem) return;
   if (what.output == "key blocks") {
     const Stmt* range = range_statement(program);

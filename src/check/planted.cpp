@@ -1,0 +1,81 @@
+#include "check/planted.h"
+
+#include "num/random.h"
+#include "operator/family.h"
+
+namespace kw::check {
+namespace {
+
+constexpr Planted kAll[] = {Planted::bits, Planted::zeros, Planted::equal, Planted::spike,
+                            Planted::tiny};
+
+double planted(Planted what, double drawn, const Random& random, uint64_t n) {
+  switch (what) {
+    case Planted::bits:
+      return double(random.integer(n, 0, 1));
+    case Planted::spike:
+      return random.integer(n, 0, 63) == 0 ? drawn * 16 : drawn / 16;
+    case Planted::tiny:  // below the least normal number of fp16, and of bf16 as a product of two
+      return drawn * 0x1p-20;
+    default:
+      return drawn;
+  }
+}
+
+// Along the last dimension: every second row 0, or all rows the first.
+void plant_rows(Planted what, Tensor& t) {
+  const int64_t columns = t.shape.empty() ? 1 : t.shape.back();
+  const bool rows = t.shape.size() > 1;
+  const int64_t of_a_head = rows ? t.shape[t.shape.size() - 2] : 1;
+  for (size_t n = 0; n < t.values.size(); ++n) {
+    const int64_t row = int64_t(n) / columns;
+    if (what == Planted::zeros && (!rows || row % 2 == 1)) t.values[n] = 0;
+    if (what == Planted::equal && rows)
+      t.values[n] = t.values[row / of_a_head * of_a_head * columns + int64_t(n) % columns];
+  }
+}
+
+void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& problem) {
+  if (what == Planted::none) return;
+  const Random random(seed, 77);
+  uint64_t n = 0;
+  for (const spec::Argument& a : form.arguments) {
+    if (!is_float(a.dtype)) continue;
+    if (!a.is_tensor) {
+      double& value = problem.scalars.at(a.name);
+      if (what == Planted::bits) value = 1;
+      if (what == Planted::zeros) value = 0;
+      continue;
+    }
+    Tensor& t = problem.tensors.at(a.name);
+    if (what == Planted::zeros || what == Planted::equal)
+      plant_rows(what, t);
+    else
+      for (double& value : t.values) value = drawn(t.dtype, planted(what, value, random, n++));
+  }
+}
+
+}  // namespace
+
+std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
+                                        Diagnostics& diagnostics) {
+  std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, diagnostics);
+  if (problem) plant(c.planted, c.draws.seed, form, *problem);
+  return problem;
+}
+
+std::vector<Case> planted_cases(const spec::Capture& capture, const Options& options) {
+  constexpr uint64_t kSalt = 40000;
+  std::vector<Case> cases;
+  if (capture.cases.empty()) return cases;
+  for (const Planted what : kAll) {
+    if (options.effort == Effort::quick && cases.size() == 2) break;
+    Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
+    choose_heads(capture.form, c, false);
+    c.planted = what;
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace kw::check

@@ -1,0 +1,21 @@
+// Values on which random inputs have nothing to say: rows that vanish, rows that are all the same,
+// numbers that are 0 or 1, one large number among small ones, and numbers below the smallest normal
+// of the type. A slope, a sink or a scale of 0 or 1 hides or shows what another never does; equal
+// scores tie, and a row of zeros is divided by its own length.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "check/trial.h"
+
+namespace kw::check {
+
+// A case's arguments: drawn, and where it is planted with such values in every tensor and scalar of
+// reals. Reports what spec::make_problem does.
+std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
+                                        Diagnostics& diagnostics);
+
+// A case for each kind of them, or for the quick check two.
+std::vector<Case> planted_cases(const spec::Capture& capture, const Options& options);
+
+}  // namespace kw::check
