@@ -21,6 +21,8 @@ constexpr int64_t kMost = int64_t{1} << 24;
 constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12};
 constexpr char kKeeps[] = "what this visit keeps is what the specification keeps";
 constexpr char kOnce[] = "each key block of which a row keeps something is visited once";
+constexpr char kFits[] = "what is computed of integers fits 32 bits";
+constexpr char kOfSmallData[] = " where the data's lie within 2^29";
 constexpr char kIntegers[] =
     "addresses, scores and conditions are made of the specification's integers";
 constexpr char kTurns[] = "all agents take the same key blocks in the same order";
@@ -65,6 +67,8 @@ class Attention {
       report_.obligations.push_back(
           {"the program's key blocks", Answer::unknown, visits_.open, {}, "", {}, 0});
     } else {
+      const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
+      uses_ = uses_of(program_, sizes_, !softmax, counts(), vocabulary_);
       for (const Visit& v : visits_.all) keeps(v);
       visited_once();
       fits_an_int();
@@ -185,7 +189,7 @@ class Attention {
     q.declarations = vocabulary_.declarations();
     q.premises = common_;
     q.premises.insert(q.premises.end(), visits_.of_all.begin(), visits_.of_all.end());
-    for (const std::string& d : vocabulary_.data_are_ints()) q.premises.push_back(d);
+    for (const std::string& d : vocabulary_.data_within(31)) q.premises.push_back(d);
     q.premises.insert(q.premises.end(), premises.begin(), premises.end());
     q.claim = std::move(claim);
     q.shown = shown_;
@@ -264,17 +268,41 @@ class Attention {
         visits_.all[0].span);
   }
 
+  // Every sum, difference and product of integers, of all agents and of the pass; addresses in a
+  // scratch apart, which are as long as it is.
   void fits_an_int() {
+    std::vector<Step> steps = visits_.steps;
+    steps.insert(steps.end(), uses_.steps.begin(), uses_.steps.end());
+    if (lists_) {
+      const std::vector<Step> of_pass = lists_->steps();
+      steps.insert(steps.end(), of_pass.begin(), of_pass.end());
+    }
     std::vector<std::string> each;
-    for (const Step& s : visits_.steps)
-      each.push_back(fmt::format("(=> {1} (and (<= (- 2147483648) {0}) (<= {0} 2147483647)))",
-                                 s.term.text, all_of(s.premises)));
+    std::set<std::string> seen;
+    const std::string address = lists_ ? lists_->address() : "";
+    const auto is_of = [](const std::string& part, const std::string& whole) {
+      return !part.empty() && whole.find(part) != std::string::npos;
+    };
+    for (const Step& s : steps) {
+      if (is_of(s.term.text, address) || is_of(address, s.term.text)) continue;
+      std::string claim = fmt::format("(=> {1} (and (<= (- 2147483648) {0}) (<= {0} 2147483647)))",
+                                      s.term.text, all_of(s.premises));
+      if (seen.insert(claim).second) each.push_back(std::move(claim));
+    }
     if (each.empty()) return;
     std::vector<std::string> premises = in_tile(visits_.all[0], false);
     premises.push_back(fmt::format("(and (<= 0 j) (< j {}))", sizes_.at("N").text));
-    const Question q = question(premises, all_of(each));
-    ask("what maps compute of indices fits 32 bits", q, {}, visits_.all[0].span);
-    if (report_.obligations.back().answer == Answer::refuted) limit(report_.obligations.back(), q);
+    premises.insert(premises.end(), uses_.of_all.begin(), uses_.of_all.end());
+    Question q = question(premises, all_of(each));
+    const auto refuted = [&] { return report_.obligations.back().answer == Answer::refuted; };
+    ask(kFits, q, {}, visits_.all[0].span);
+    if (!refuted()) return;
+    for (const std::string& d : vocabulary_.data_within(29)) q.premises.push_back(d);
+    const Obligation first = report_.obligations.back();
+    report_.obligations.pop_back();
+    ask(std::string(kFits) + kOfSmallData, q, {}, visits_.all[0].span);
+    if (refuted()) limit(report_.obligations.back(), q);
+    if (refuted()) report_.obligations.back() = first;
   }
 
   // The longest sequences of which a refuted obligation holds.
@@ -296,15 +324,30 @@ class Attention {
     }
   }
 
+  // How many key blocks there are, or are whole: loops with visits have shown it.
+  std::set<std::string> counts() const {
+    std::set<std::string> out;
+    const std::function<void(const Sexpr&)> add = [&](const Sexpr& e) {
+      if (e.is("+", 2) || e.is("-", 2))
+        for (size_t n = 1; n < e.parts.size(); ++n) add(e.parts[n]);
+      else if (!e.parts.empty())
+        out.insert(print(e));
+    };
+    for (const Visit& v : visits_.all)
+      for (const std::string& bound : {v.begin, v.end, v.block.empty() ? block_of(v) : ""})
+        add(read_term(bound));
+    return out;
+  }
+
   // What is not plain is one of the specification's (integers.h).
   void integers() {
     const auto start = std::chrono::steady_clock::now();
-    const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
-    Uses uses = uses_of(program_, sizes_, !softmax, vocabulary_);
+    Uses& uses = uses_;
     for (const Visit& v : visits_.all)
       if (!v.block.empty() && block_of(v) != v.block)
         uses.key_blocks.insert(renamed(block_of(v), v.block, "@"));
-    std::vector<Term> wanted = integers_of(form_, indices_, vocabulary_);
+    Specified specified = integers_of(form_, indices_, vocabulary_);
+    std::vector<Term>& wanted = specified.all;
     wanted.push_back(keep_);
     Obligation o{kIntegers, Answer::proved, "", {}, "", {}, 0};
     const auto leave = [&](const std::string& why, const Span& span) {
@@ -326,8 +369,9 @@ class Attention {
           is_one_function(c, wanted, uses.of_all))
         free.insert({c.condition.term.text, c.negation});
     for (const Use& u : uses.all)
-      if (o.answer == Answer::proved && !free.count(u.term.text) && !is_plain(u.term, uses) &&
-          !is_one_of(u, wanted, uses.of_all))
+      if (o.answer == Answer::proved && !free.count(u.term.text) &&
+          (u.real || !is_plain(u.term, uses)) &&
+          !is_one_of(u, u.real ? specified.reals : wanted, uses.of_all))
         none(u);
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.obligations.push_back(std::move(o));
@@ -491,6 +535,7 @@ class Attention {
   std::map<std::string, Term> sizes_, indices_;
   std::vector<std::string> common_, shown_;
   Visits visits_;
+  Uses uses_;
   std::unique_ptr<Lists> lists_;
   std::vector<Vocabulary::Element> elements_;  // that the mask reads
   Term keep_;

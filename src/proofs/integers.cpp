@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "operator/family.h"
@@ -21,15 +22,13 @@ using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
-bool is_sum(const Sexpr& e) {
-  return e.parts.size() > 1 && (e.parts[0].atom == "+" || e.parts[0].atom == "-");
-}
-
 class Walk : private Names {
  public:
   Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, bool without_softmax,
-       Vocabulary& vocabulary)
-      : Names(program, sizes, vocabulary), without_softmax_(without_softmax) {}
+       std::set<std::string> counts, Vocabulary& vocabulary)
+      : Names(program, sizes, vocabulary), without_softmax_(without_softmax) {
+    out_.counts = std::move(counts);
+  }
 
   Uses run() {
     const Scope scope = module();
@@ -66,6 +65,13 @@ class Walk : private Names {
   }
 
  private:
+  void computed(const Term& t, const std::string& op, const Scope& scope) override {
+    if (t.text.starts_with("(bits.") || (op != "*" && op != "+" && op != "-" && op != "<<")) return;
+    std::string key = t.text;
+    for (const std::string& p : scope.premises) key += "\n" + p;
+    if (steps_.insert(key).second) out_.steps.push_back({scope.premises, t});
+  }
+
   void walk(const std::vector<Stmt>& body, Scope& scope) {
     for (size_t n = 0; n < body.size(); ++n) {
       if (n + 1 < body.size() && choose(body[n], body[n + 1], scope))
@@ -86,7 +92,7 @@ class Walk : private Names {
     auto first = formula_of(one.body, here, eval_here),
          second = formula_of(other.body, here, eval_here);
     if (!first || !second) return false;
-    out_.choices.push_back({{scope.premises, c, tl::print(one.condition()), one.span, tile_},
+    out_.choices.push_back({{scope.premises, c, tl::print(one.condition()), one.span, tile_, false},
                             not_c.text,
                             std::move(*first),
                             std::move(*second)});
@@ -111,7 +117,7 @@ class Walk : private Names {
     for (const Stmt& a : s.body)
       for (const tl::Item& d : a.names())
         if (a.op == Op::arg_f32 && d.expr)
-          note(d.expr, scope, a);
+          as_real([&] { note(d.expr, scope, a); });
         else if (a.op == Op::arg_size && d.expr && !(words_ && words_->sizes.count(d.name)))
           orders(d.expr);
     tl::walk(program_.body, [&](const Stmt& f) {
@@ -146,6 +152,7 @@ class Walk : private Names {
     Scope inside = scope;
     const std::string& warp = s.items(tl::Hole::index)[0].name;
     inside.names[warp] = {vocabulary_.fresh(warp), {}};
+    inside.premises.push_back(counted(inside.names[warp].term.text));
     walk(s.body, inside);
   }
 
@@ -178,10 +185,13 @@ class Walk : private Names {
           if (const Stmt* f = function_of(d.expr->text); f && is_block_function(*f))
             orders(d.expr->args[0]);
           else if (scope.names[d.name].term.sort == Term::real)
-            note(d.expr, scope, s);
+            as_real([&] { note(d.expr, scope, s); });
         return;
       case Op::var:
-        for (const tl::Item& d : s.names()) scope.names[d.name] = {vocabulary_.fresh(d.name), {}};
+        for (const tl::Item& d : s.names()) {
+          scope.names[d.name] = {vocabulary_.fresh(d.name), {}};
+          scope.premises.push_back(counted(scope.names[d.name].term.text));
+        }
         return;
       case Op::step:
         return declare_step(s);
@@ -227,6 +237,11 @@ class Walk : private Names {
         fmt::format("(+ {0} (ite (>= {1} {2}) (+ (- {1} {2}) 1) 0))", turns_, begin.text, end.text);
   }
 
+  // Counters and numbers of blocks: 2^30 turns are more than a launch makes.
+  static std::string counted(const std::string& name) {
+    return fmt::format("(and (<= 0 {0}) (< {0} 1073741824))", name);
+  }
+
   // ---- what names run over
   void agents(const std::string& name, const Term& end, Scope& scope) {
     bind_below(name, end, scope, of_all_);
@@ -239,6 +254,7 @@ class Walk : private Names {
       if (s.has(hole)) {
         const std::string& name = s.items(hole)[0].name;
         inside.names[name] = {vocabulary_.fresh(name), {}};
+        inside.premises.push_back(counted(inside.names[name].term.text));
       }
     if (s.op == Op::range) {
       note(s.end(), scope, s);
@@ -251,19 +267,9 @@ class Walk : private Names {
       inside.premises.push_back(
           fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
       indices_.insert(n.text);
-      for (const Term& t : {begin, end}) count(read_term(t.text));
       if (s.has(tl::Hole::counter)) turning(s, begin, end, scope);
     }
     walk(s.body, inside);
-  }
-
-  // How many key blocks there are, or are whole: a loop has shown it, and what is added to it is
-  // plain.
-  void count(const Sexpr& e) {
-    if (is_sum(e))
-      for (size_t n = 1; n < e.parts.size(); ++n) count(e.parts[n]);
-    else if (!e.parts.empty())
-      out_.counts.insert(print(e));
   }
 
   void each_row(const Stmt& s, const Scope& scope) {
@@ -275,6 +281,7 @@ class Walk : private Names {
     bind(tl::Hole::head_index, "row.h");
     bind(tl::Hole::row_index, "row");
     inside.names["j"] = {vocabulary_.constant("column"), {}};
+    for (const char* name : {"row", "row.h", "column"}) inside.premises.push_back(counted(name));
     walk(s.body, inside);
   }
 
@@ -318,7 +325,8 @@ class Walk : private Names {
     if (condition.is("false")) return;
     if (condition.is("true")) return walk(s.body, inside);
     if (const std::string end = last_turn(*s.condition(), scope); !end.empty()) {
-      ends_.push_back({{inside.premises, condition, tl::print(s.condition()), s.span, tile_}, end});
+      ends_.push_back(
+          {{inside.premises, condition, tl::print(s.condition()), s.span, tile_, false}, end});
       inside.premises.push_back(condition.text);
     } else {  // of one that asks a flag too, its other parts
       note(s.condition(), scope, s);
@@ -347,11 +355,35 @@ class Walk : private Names {
     weights_ = dropped_ && (without_softmax_ || takes_exponential(s.value()));
     for (const tl::Field& f : s.fields)
       for (const tl::Item& item : f.items)
-        if (item.expr && !known_later(s, item.expr, inside)) note(item.expr, inside, s);
+        if (item.expr && !known_later(s, item.expr, inside)) {
+          const bool value =
+              (elements || s.op == Op::sum) && s.has(tl::Hole::value) && item.expr == s.value();
+          in(value, [&] { note(item.expr, inside, s); });
+        }
+    if (elements) begins_at_tile(s, scope);
     dropped_ = weights_ = false;
     if (tl::is(s.op, Family::gather))
       scope.names[tl::base_name(s.target())] = {eval(s.value(), inside), {}};
   }
+
+  // Vectors and maps are about the elements of their step's tile.
+  void begins_at_tile(const Stmt& s, const Scope& scope) {
+    const auto other = [&](tl::Hole hole, const std::string& first) {
+      return s.has(hole) && s.expr(hole) && !first.empty() &&
+             eval(s.expr(hole), scope).text != first;
+    };
+    const std::optional<TileAt>& tile = tile_ ? tile_ : rows_;
+    if (tile && (other(tl::Hole::i0, tile->i0) || other(tl::Hole::j0, tile->j0)))
+      open("a vector or a map of another tile than its step's");
+  }
+
+  // Whether an integer is read as a number of reals, or as an index, a coordinate or a condition.
+  void in(bool real, const std::function<void()>& what) {
+    const bool outer = std::exchange(real_, real);
+    what();
+    real_ = outer;
+  }
+  void as_real(const std::function<void()>& what) { in(true, what); }
 
   // Integers and truths that a vector holds: they are looked at where something reads them.
   bool known_later(const Stmt& s, const ExprPtr& e, const Scope& scope) {
@@ -372,8 +404,10 @@ class Walk : private Names {
     std::string key = t.text;
     for (const std::string& p : scope.premises) key += "\n" + p;
     if (tile_) key += fmt::format("\nof {} {}", tile_->i0, tile_->j0);
+    const bool real = real_ && t.sort == Term::integer;
+    if (real) key += "\nreal";
     if (seen_.insert(key).second)
-      out_.all.push_back({scope.premises, t, tl::print(e), s.span, tile_ ? tile_ : rows_});
+      out_.all.push_back({scope.premises, t, tl::print(e), s.span, tile_ ? tile_ : rows_, real});
   }
 
   void each(const std::vector<ExprPtr>& all, size_t from, const Scope& scope, const Stmt& s) {
@@ -407,7 +441,7 @@ class Walk : private Names {
         });
         const bool of_truths = e->text == "and" || e->text == "or" || e->text == "not";
         if (t.sort == Term::real || of_reals || (t.sort == Term::open && of_truths))
-          return each(e->args, 0, scope, s);
+          return in(!of_truths, [&] { each(e->args, 0, scope, s); });
         return use(t, e, scope, s);
       }
     }
@@ -417,7 +451,7 @@ class Walk : private Names {
     const Term t = eval(e, scope);
     if (t.sort == Term::integer || t.sort == Term::boolean) return use(t, e, scope, s);
     const bool a = drops(e->args[1]), b = drops(e->args[2]);
-    if (!a && !b) note(e->args[0], scope, s);
+    if (!a && !b) in(false, [&] { note(e->args[0], scope, s); });
     if (!a) note(e->args[1], scope, s);
     if (!b) note(e->args[2], scope, s);
   }
@@ -427,9 +461,9 @@ class Walk : private Names {
     if (scope.names.count(tl::base_name(e)) || t.sort == Term::integer || t.sort == Term::boolean)
       return use(t, e, scope, s);
     if (t.sort == Term::open) return open(t.text);
-    each(e->args, 1, scope, s);
+    in(false, [&] { each(e->args, 1, scope, s); });
     // The base of q_s[me][u] has indices of its own.
-    if (e->args[0]->kind == ExprKind::index) note(e->args[0], scope, s);
+    if (e->args[0]->kind == ExprKind::index) in(false, [&] { note(e->args[0], scope, s); });
   }
 
   void called(const ExprPtr& e, const Scope& scope, const Stmt& s) {
@@ -442,7 +476,7 @@ class Walk : private Names {
     });
     if (function_of(e->text) || (t.sort == Term::open && of_integers && e->text != "f32"))
       return open(fmt::format("the function {}", e->text));
-    each(e->args, 0, scope, s);
+    as_real([&] { each(e->args, 0, scope, s); });
   }
 
   const bool without_softmax_;
@@ -450,13 +484,14 @@ class Walk : private Names {
   std::vector<std::pair<Use, std::string>> ends_;  // conditions on an index, and with what
   std::string turns_ = "0";                        // of this role so far, since the block began
   bool looped_ = false;
-  int conditions_ = 0;                                      // that a statement stands under
-  std::set<std::string> indices_, seen_, things_, scores_;  // things_: names that are no numbers
+  int conditions_ = 0;  // that a statement stands under
+  std::set<std::string> indices_, seen_, steps_, things_,
+      scores_;  // things_: names that are no numbers
 
   std::map<std::string, const Stmt*> accumulators_;
   const std::vector<Stmt>* kernel_ = nullptr;
   std::optional<TileAt> tile_, rows_;  // of the step that is walked; of its warpgroup
-  bool dropped_ = false, weights_ = false, chosen_ = false;
+  bool dropped_ = false, weights_ = false, chosen_ = false, real_ = false;
 };
 
 bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head = false) {
@@ -497,8 +532,8 @@ std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
   for (size_t n = 1; n < e.parts.size(); ++n) {
     const auto part = symbols(e.parts[n], uses);
     if (!part) return std::nullopt;
-    for (const std::string& name : *part)
-      if (!all.insert(name).second && op == "*") return std::nullopt;
+    if (op == "*" && !all.empty() && !part->empty()) return std::nullopt;
+    all.insert(part->begin(), part->end());
   }
   return all;
 }
@@ -506,34 +541,54 @@ std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
 }  // namespace
 
 Uses uses_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
-             bool without_softmax, Vocabulary& vocabulary) {
-  return Walk(program, sizes, without_softmax, vocabulary).run();
+             bool without_softmax, std::set<std::string> counts, Vocabulary& vocabulary) {
+  return Walk(program, sizes, without_softmax, std::move(counts), vocabulary).run();
 }
 
 bool is_plain(const Term& term, const Uses& uses) {
   return symbols(read_term(term.text), uses).has_value();
 }
 
-std::vector<Term> integers_of(const spec::Form& form, const std::map<std::string, Term>& indices,
-                              Vocabulary& vocabulary) {
+namespace {
+
+// An integer, and what it is a sum or difference of: j - i is computed as f32(j) - f32(i), too.
+std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e) {
+  if (e->type != spec::Type::integer) return {};
+  std::vector<spec::ExprPtr> out = {e};
+  if (e->kind == spec::Kind::binary && (e->name == "+" || e->name == "-"))
+    for (const spec::ExprPtr& a : e->args)
+      for (const spec::ExprPtr& x : summands(a)) out.push_back(x);
+  return out;
+}
+
+}  // namespace
+
+Specified integers_of(const spec::Form& form, const std::map<std::string, Term>& indices,
+                      Vocabulary& vocabulary) {
   // In a kernel, and at a row that a pass writes: of q or of k, whose own head is h.
   std::map<std::string, Term> kernel = indices, row = indices;
   kernel["d"] = kernel.at("j");
   row["i"] = row["j"] = vocabulary.constant("row");
   row["h"] = vocabulary.constant("row.h");
   row["d"] = vocabulary.constant("column");
-  std::vector<Term> out;
-  std::set<std::string> seen;
+  Specified out;
+  std::set<std::string> seen, seen_reals;
   const auto note = [&](const spec::ExprPtr& e) {
     spec::ExprPtr copy = e;
     spec::rewrite(copy, [&](const spec::ExprPtr& part) {
-      if (part->type != spec::Type::real)
+      const auto take = [&](const spec::ExprPtr& x, std::vector<Term>& to,
+                            std::set<std::string>& known) {
         for (const auto* at : {&kernel, &row}) {
-          const Term t = term_of(part, *at, vocabulary);
+          const Term t = term_of(x, *at, vocabulary);
           if ((t.sort == Term::integer || t.sort == Term::boolean) && !is_literal(t.text) &&
-              seen.insert(t.text).second)
-            out.push_back(t);
+              known.insert(t.text).second)
+            to.push_back(t);
         }
+      };
+      if (part->type != spec::Type::real) take(part, out.all, seen);
+      if (part->type == spec::Type::real && part->kind != spec::Kind::read)
+        for (const spec::ExprPtr& a : part->args)
+          for (const spec::ExprPtr& x : summands(a)) take(x, out.reals, seen_reals);
       return spec::ExprPtr();
     });
   };

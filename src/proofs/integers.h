@@ -3,13 +3,15 @@
 //
 // Cases show these at sizes of a few hundred. They stand for every size where each integer is one
 // of two kinds:
-//   - it is *plain*: sums and products of block numbers, indices, counters and sizes, none of them
-//     multiplied with itself. Two such are the same everywhere, or differ at one of any two values
-//     of each, which the cases have;
+//   - it is *plain*: a sum of block numbers, indices, counters and sizes, each times a constant.
+//   Two
+//     such are the same everywhere, or differ at one of some cases that are in general position;
 //   - or it is one of the specification's own integers or truths, for every size, index and datum:
 //     the solver proves it.
 // What a program does with them is then the same function of them at every size, and the exact
-// reading has shown which.
+// reading has shown which. A number that enters a real is one of those that the specification puts
+// among reals: exponents and offsets that grow with a block's number would cancel in an algebra,
+// and not in fp32.
 //
 // A condition that is neither may choose between two ways to the same function (choices.h).
 #pragma once
@@ -23,6 +25,7 @@
 #include "proofs/choices.h"
 #include "proofs/solver.h"
 #include "proofs/terms.h"
+#include "proofs/visits.h"
 #include "tl/program.h"
 
 namespace kw::proofs {
@@ -40,6 +43,7 @@ struct Use {
   std::string text;  // as the program says it
   Span span;
   std::optional<TileAt> tile;  // which elements of the scores a step is about that uses it
+  bool real = false;           // as a number of reals
 };
 
 // A loop over key blocks, from begin down to end, after so many turns of its role in this block.
@@ -69,9 +73,10 @@ struct Uses {
   std::string list;                 // the number of the list that is read
   std::string open;                 // why these are not all
   std::set<std::string> of_agents;  // symbols that run over agents and constant loops
+  std::vector<Step> steps;          // what is computed of integers on the way
   std::vector<Loop> loops;          // whose turns take the next places of rings
   std::vector<Turns> turns;         // of roles with such loops
-  std::set<std::string> counts;     // terms that bound loops over key blocks
+  std::set<std::string> counts;     // terms that bound loops with visits
   // Which key block stands at place @, where they are not visited one after the other: one symbol
   // more, if the place is plain.
   std::set<std::string> key_blocks;
@@ -81,14 +86,20 @@ struct Uses {
 
 // Of all agents of the kernel, and of passes that write rows before it.
 Uses uses_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
-             bool without_softmax, Vocabulary& vocabulary);
+             bool without_softmax, std::set<std::string> counts, Vocabulary& vocabulary);
 
 // Whether it is plain. Symbols of agents count as constants, since every case has all of them.
 bool is_plain(const Term& term, const Uses& uses);
 
-// The specification's integers and truths, and those of its parts, at the indices of a kernel's
+// The specification's integers and truths.
+struct Specified {
+  std::vector<Term> all;
+  std::vector<Term> reals;  // those that it puts among reals: the distance that a slope multiplies
+};
+
+// Those of its parts too, at the indices of a kernel's
 // block and of a row that a pass writes.
-std::vector<Term> integers_of(const spec::Form& form, const std::map<std::string, Term>& indices,
-                              Vocabulary& vocabulary);
+Specified integers_of(const spec::Form& form, const std::map<std::string, Term>& indices,
+                      Vocabulary& vocabulary);
 
 }  // namespace kw::proofs

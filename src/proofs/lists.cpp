@@ -68,6 +68,8 @@ class Lists::Pass : private Names {
     if (places.empty() && numbers.empty() && blocks.empty() && !mention_numbers(terms)) return {};
     say(out_.sizes, both(at_least(count_, Term::number(1)),
                          both(at_least(full_, Term::number(0)), at_least(count_, full_))));
+    say(out_.sizes,
+        at_least(function("max", {Term::number(1), operation("-", end_, begin_)}), count_));
     for (const std::string& r : numbers) group(Term::an_int(r));
     std::vector<Term> read;
     for (const std::string& p : places) read.push_back(Term::an_int(p));
@@ -96,6 +98,19 @@ class Lists::Pass : private Names {
     return out;
   }
 
+  std::string address() const { return fmt::format("(* {} {})", number_, words_->stride); }
+
+  std::vector<Step> steps() {
+    std::vector<Step> out;
+    const Term n = vocabulary_.constant("pass.block"), r = vocabulary_.constant("pass.group");
+    premises_ = {is_looked_at(n).text, is_group(r).text};
+    steps_ = &out;
+    kept(n, r, operation("+", r, Term::number(1)));
+    kept(n, Term::number(0), Term::number(words_->groups));
+    steps_ = nullptr;
+    return out;
+  }
+
  private:
   // A box of a tensor's elements, and what is the least or greatest of them.
   struct Box {
@@ -104,9 +119,16 @@ class Lists::Pass : private Names {
     std::vector<std::string> low, high;
   };
 
+  // Of any key block, and of all groups or one.
+  void computed(const Term& t, const std::string& op, const Scope&) override {
+    const bool wide = op == "*" || op == "+" || op == "-" || op == "<<";
+    if (steps_ && wide && !t.text.starts_with("(bits.")) steps_->push_back({premises_, t});
+  }
+
   // ---- whose list it is
   void enter(const Stmt& pass, const std::string& list) {
     if (!words_) return;
+    number_ = list;
     const std::string& w = pass.index();
     scope_.names[w] = {Term::an_int(list), {}};
     const Term lists = eval(pass.count(), scope_);
@@ -279,6 +301,7 @@ class Lists::Pass : private Names {
     }
     vocabulary_.declare(fmt::format("{}.{}", box.tensor, e.text), e.args.size() - 1);
     box.text = name + ")";
+    vocabulary_.is_datum(box.text);
     const bool known =
         std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& b) { return b.text == box.text; });
     if (!known) boxes_.push_back(box);
@@ -302,6 +325,9 @@ class Lists::Pass : private Names {
       }
   }
 
+  std::vector<Step>* steps_ = nullptr;
+  std::string number_;
+  std::vector<std::string> premises_;
   Scope scope_;
   const Stmt* blocks_ = nullptr;
   Term begin_, end_, count_, full_;
@@ -321,6 +347,8 @@ Lists::~Lists() = default;
 
 const std::string& Lists::open() const { return pass_->open(); }
 Lists::Facts Lists::facts(const std::vector<std::string>& terms) { return pass_->facts(terms); }
+std::string Lists::address() const { return pass_->address(); }
+std::vector<Step> Lists::steps() { return pass_->steps(); }
 std::vector<std::string> Lists::inside(const std::string& term) const {
   return pass_->inside(term);
 }

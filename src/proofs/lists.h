@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "proofs/terms.h"
+#include "proofs/visits.h"
 #include "tl/program.h"
 
 namespace kw::proofs {
@@ -42,6 +43,13 @@ class Lists {
     std::vector<std::string> sizes, listed, whole;
   };
   Facts facts(const std::vector<std::string>& terms);
+
+  // Where the list begins, as a term: the only one that may need more than 32 bits, since memory is
+  // its limit.
+  std::string address() const;
+
+  // What the pass computes of integers.
+  std::vector<Step> steps();
 
   // What must hold of the words that a term reads, for them to be words of its list.
   std::vector<std::string> inside(const std::string& term) const;

@@ -16,6 +16,7 @@ using tl::Stmt;
 
 // ---- the module
 Scope Names::module() {
+  address_ = true;  // how many blocks and words there are: memory is the limit
   Scope scope;
   for (const auto& [name, term] : sizes_) scope.names[name] = {term, {}};
   for (const Stmt& s : program_.body) of_module(s, scope);
@@ -26,6 +27,7 @@ Scope Names::module() {
     }
   for (const Stmt& s : program_.body)
     if (s.op == Op::lists) find_list(s, scope);
+  address_ = false;
   return scope;
 }
 
@@ -91,7 +93,7 @@ Term Names::eval(const ExprPtr& e, const Scope& scope) {
       return called(*e, scope).term;
     case ExprKind::binary: {
       const Term t = operation(e->text, eval(e->args[0], scope), eval(e->args[1], scope));
-      if (t.sort == Term::integer) computed(t, e->text, scope);
+      if (t.sort == Term::integer && !address_) computed(t, e->text, scope);
       return t;
     }
     case ExprKind::unary:
@@ -135,7 +137,9 @@ Term Names::element(const Expr& e, const Scope& scope) {
   const bool truth = type == "bool";
   if (!truth && tl::scalar_type(type).kind != tl::Type::integer) return {Term::real, ""};
   std::vector<Term> at;
+  address_ = scratch_.count(base) > 0;
   for (size_t n = 1; n < e.args.size(); ++n) at.push_back(eval(e.args[n], scope));
+  address_ = false;
   if (scratch_.count(base))
     return words_ && words_->scratch == base && at.size() == 1
                ? word_of_list(at[0])
@@ -228,7 +232,10 @@ Value Names::called(const Expr& e, const Scope& scope) {
 // Of a loop, or for every statement of the kernel.
 void Names::bind_below(const std::string& name, const Term& end, Scope& scope,
                        std::vector<std::string>& premises) {
-  const Term t = vocabulary_.fresh(name);
+  // Agents have one symbol in every walk, if as many: so two walks' terms may be compared.
+  const bool agent = &premises == &of_all_ && is_literal(end.text);
+  const Term t = agent ? vocabulary_.constant(fmt::format("{}.of.{}", name, end.text))
+                       : vocabulary_.fresh(name);
   scope.names[name] = {t, {}};
   if (end.sort == Term::integer)
     premises.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}))", t.text, end.text));

@@ -54,7 +54,7 @@ class Names {
   virtual Term extreme(const tl::Expr& e, const Scope&) {
     return Term::unknown("the function " + e.text);
   }
-  // Told of every operation on integers.
+  // Told of every operation on integers but those of an address in a scratch.
   virtual void computed(const Term&, const std::string& /*operation*/, const Scope&) {}
 
   void let(const tl::Stmt& s, Scope& scope);
@@ -108,6 +108,7 @@ class Names {
   bool is_block(const tl::Expr& e) const;
   void block(const std::string& name, Scope& scope);
 
+  bool address_ = false;
   std::map<std::string, std::vector<std::string>> records_;
   std::map<std::string, const tl::Stmt*> functions_, steps_;
   std::map<std::string, Data> data_;

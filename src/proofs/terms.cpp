@@ -193,10 +193,11 @@ Term Vocabulary::apply(const std::string& function, const Term& argument) {
   return Term::an_int(fmt::format("({} {})", function, argument.text));
 }
 
-std::vector<std::string> Vocabulary::data_are_ints() const {
+std::vector<std::string> Vocabulary::data_within(int bits) const {
   std::vector<std::string> out;
+  const int64_t end = int64_t{1} << bits;
   for (const std::string& r : reads_)
-    out.push_back(fmt::format("(and (<= (- 536870912) {0}) (<= {0} 536870912))", r));
+    out.push_back(fmt::format("(and (<= (- {1}) {0}) (< {0} {1}))", r, end));
   return out;
 }
 

@@ -57,8 +57,9 @@ class Vocabulary {
   };
   const std::vector<Element>& elements() const { return elements_; }
   const std::vector<std::string>& declarations() const { return declarations_; }
-  // Integers of data and scalars, each that was read, lie between -2^29 and 2^29.
-  std::vector<std::string> data_are_ints() const;
+  // Integers of data and scalars, each that was read, lie between -2^bits and 2^bits - 1.
+  std::vector<std::string> data_within(int bits) const;
+  void is_datum(const std::string& term) { reads_.insert(term); }
 
  private:
   std::set<std::string> names_, reads_;

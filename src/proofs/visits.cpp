@@ -26,7 +26,7 @@ struct Tile {
 
 struct State : Scope {
   std::map<std::string, Tile> tiles;
-  std::string block;
+  std::string block, begin, end;
 };
 
 class Walk : private Names {
@@ -201,8 +201,8 @@ class Walk : private Names {
     Tile& t = found->second;
     t.used = true;
     if (t.kept.sort == Term::open) open(t.kept.text);
-    out_.all.push_back({state.premises, state.block, t.i0, t.j0, t.rows, t.columns, t.kept,
-                        again || under_flag_, s.span});
+    out_.all.push_back({state.premises, state.block, state.begin, state.end, t.i0, t.j0, t.rows,
+                        t.columns, t.kept, again || under_flag_, s.span});
   }
 
   void call(const Stmt& s, State& state) {
@@ -275,6 +275,8 @@ class Walk : private Names {
     inside.premises.push_back(
         fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
     inside.block = n.text;
+    inside.begin = begin.text;
+    inside.end = end.text;
     walk(s.body, inside);
     state.tiles = std::move(inside.tiles);
   }

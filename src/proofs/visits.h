@@ -18,6 +18,7 @@ namespace kw::proofs {
 struct Visit {
   std::vector<std::string> premises;  // it is reached under these
   std::string block;                  // the loop's symbol for its key block; "" outside of loops
+  std::string begin, end;             // of that loop
   std::optional<Term> i0, j0;         // of the tile's first element; none where no map says so
   int64_t rows = 0, columns = 0;
   Term kept;           // of its element at row i and key j

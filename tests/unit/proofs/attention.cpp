@@ -140,7 +140,7 @@ TEST(Indices, that_need_more_than_32_bits_limit_a_launch) {
 TEST(Indices, of_data_that_need_more_than_32_bits_are_refuted) {
   const std::string said = refuted(with(made_of(kCausal), "where(j < min(N, i + 1), s[i, j], -inf)",
                                         "where((j << 30) < (min(N, i + 1) << 30), s[i, j], -inf)"));
-  EXPECT_EQ(said.rfind("what maps compute of indices fits 32 bits", 0), 0u) << said;
+  EXPECT_EQ(said.rfind("what is computed of integers fits 32 bits", 0), 0u) << said;
 }
 
 // Of an obligation that no counterexample refutes: where it is open, and why.
@@ -217,9 +217,12 @@ TEST(Lists, without_room_or_of_which_other_words_are_read_are_open) {
             std::string::npos);
   EXPECT_NE(why("+ BM // 64 + n]", "+ BM // 64 + where(n == 40, 39, n)]").find("list.at"),
             std::string::npos);
-  EXPECT_EQ(refuted(with(made_of(kDocuments, "sm_80"), "if n > 0:", "if n > keys.full - 2000:"))
-                .rfind("what is read of a list of key blocks is a word of it", 0),
-            0u);
+  const Report below =
+      proved(with(made_of(kDocuments, "sm_80"), "if n > 0:", "if n > keys.full - 2000:"));
+  EXPECT_TRUE(std::any_of(below.obligations.begin(), below.obligations.end(), [](const auto& o) {
+    return o.answer == Answer::refuted &&
+           o.what == "what is read of a list of key blocks is a word of it";
+  })) << print(below);
 }
 
 TEST(Choices, are_proved_to_be_between_two_ways_to_the_same_formula) {
