@@ -9,6 +9,7 @@
 
 #include "proofs/integers.h"
 #include "proofs/lists.h"
+#include "proofs/order.h"
 #include "proofs/proofs.h"
 #include "proofs/sexpr.h"
 #include "proofs/visits.h"
@@ -26,6 +27,7 @@ constexpr char kOfSmallData[] = " where the data's lie within 2^29";
 constexpr char kIntegers[] =
     "addresses, scores and conditions are made of the specification's integers";
 constexpr char kTurns[] = "all agents take the same key blocks in the same order";
+constexpr char kOrder[] = "each block of the output is computed once";
 constexpr char kPlaces[] = "what is read of a list of key blocks is a word of it";
 
 std::string all_of(const std::vector<std::string>& terms) {
@@ -73,6 +75,9 @@ class Attention {
       visited_once();
       fits_an_int();
       integers();
+      const std::string why = disorder(program_, sizes_, vocabulary_);
+      report_.obligations.push_back(
+          {kOrder, why.empty() ? Answer::proved : Answer::unknown, why, {}, "", {}, 0});
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

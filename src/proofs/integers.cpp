@@ -116,34 +116,7 @@ class Walk : private Names {
   void arguments(const Stmt& s, const Scope& scope) {
     for (const Stmt& a : s.body)
       for (const tl::Item& d : a.names())
-        if (a.op == Op::arg_f32 && d.expr)
-          as_real([&] { note(d.expr, scope, a); });
-        else if (a.op == Op::arg_size && d.expr && !(words_ && words_->sizes.count(d.name)))
-          orders(d.expr);
-    tl::walk(program_.body, [&](const Stmt& f) {
-      if (f.op == Op::def && is_block_function(f))
-        for (const Stmt& line : f.body)
-          for (const tl::Field& field : line.fields)
-            for (const tl::Item& item : field.items)
-              if (item.expr) orders(item.expr);
-    });
-  }
-
-  // Which blocks there are, and which of the output each computes: made of sizes by division, with
-  // no number but 0 and 1, so that there is nothing from which on it could be another order. How
-  // many heads go together (heads_at_once) is any number.
-  void orders(const ExprPtr& e) {
-    const bool known =
-        e->kind == ExprKind::binary || e->kind == ExprKind::name ||
-        (e->kind == ExprKind::integer && (e->text == "0" || e->text == "1")) ||
-        (e->kind == ExprKind::call && (e->text == "ceil_div" || e->text == "min" ||
-                                       e->text == "max" || e->text == "block_index"));
-    if (e->kind == ExprKind::call && e->text == "heads_at_once") return;
-    if (e->kind == ExprKind::name && words_ && words_->sizes.count(e->text))
-      return open(fmt::format("the order of blocks by {}", e->text));
-    if (!known || tl::is_comparison(*e))
-      return open(fmt::format("the order of blocks, `{}`", tl::print(e)));
-    for (const ExprPtr& a : e->args) orders(a);
+        if (a.op == Op::arg_f32 && d.expr) as_real([&] { note(d.expr, scope, a); });
   }
 
   void pass(const Stmt& s, const Scope& scope) {
@@ -158,10 +131,9 @@ class Walk : private Names {
 
   void statement(const Stmt& s, Scope& scope) {
     if (tl::is_loop(s.op)) {
-      if (tl::is(s.op, Family::tiles)) whole(s);
       return loop(s, scope);
     }
-    if (tl::is(s.op, Family::tiles)) return whole(s);
+    if (tl::is(s.op, Family::tiles)) return;  // order.h
     switch (s.op) {
       case Op::warpgroup:
       case Op::thread: {
@@ -182,10 +154,7 @@ class Walk : private Names {
         let(s, scope);
         if (kernel_ && !tile_) rows_ = tile_of(*kernel_, scope, false);
         for (const tl::Item& d : s.names())
-          if (const Stmt* f = function_of(d.expr->text); f && is_block_function(*f))
-            orders(d.expr->args[0]);
-          else if (scope.names[d.name].term.sort == Term::real)
-            as_real([&] { note(d.expr, scope, s); });
+          if (scope.names[d.name].term.sort == Term::real) as_real([&] { note(d.expr, scope, s); });
         return;
       case Op::var:
         for (const tl::Item& d : s.names()) {
@@ -209,13 +178,6 @@ class Walk : private Names {
         if (!s.body.empty()) return open("a statement with a block of its own");
         return fields(s, scope);
     }
-  }
-
-  // Which blocks of the output there are.
-  void whole(const Stmt& s) {
-    for (const tl::Field& f : s.fields)
-      for (const tl::Item& item : f.items)
-        if (item.expr) orders(item.expr);
   }
 
   // ---- whose turns

@@ -1,0 +1,22 @@
+// That each block of the output is computed by exactly one block of the launch.
+//
+// A launch numbers its blocks, and a function of the program says which block of the output a
+// number is. Such functions take a number's digits apart: w % rows, w // rows % H, w // rows // H.
+// So a number is followed as digits with a size each, which `%` and `//` part and `a * T + b`
+// joins; a size is a product of factors (rows, H, B). Where m, h and b have all digits of w, each
+// once, and as many values as there are rows of blocks, heads and entries, the function is one to
+// one.
+#pragma once
+#include <map>
+#include <string>
+
+#include "proofs/terms.h"
+#include "tl/program.h"
+
+namespace kw::proofs {
+
+// Why that is not so, or not seen; "" where it is.
+std::string disorder(const tl::Program& program, const std::map<std::string, Term>& sizes,
+                     Vocabulary& vocabulary);
+
+}  // namespace kw::proofs
