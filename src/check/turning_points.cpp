@@ -17,18 +17,29 @@ void add(int64_t value, std::set<int64_t>& to) {
   if (value >= kCovered && value <= kFarthest) to.insert(value);
 }
 
-std::set<int64_t> of_form(const spec::Form& form, bool but_masks) {
+void numbers_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
+  spec::ExprPtr e = of;
+  spec::rewrite(e, [&](const spec::ExprPtr& part) {
+    if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
+      add(part->integer, all);
+    return spec::ExprPtr();
+  });
+}
+
+enum class Part { all, masks, but_masks };
+
+std::set<int64_t> of_form(const spec::Form& form, Part which) {
   std::set<int64_t> all;
   spec::Form copy = form;
-  if (but_masks)
+  if (which == Part::but_masks)
     for (spec::Term& t : copy.terms) t.keep = nullptr;
-  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
-    spec::rewrite(e, [&](const spec::ExprPtr& part) {
-      if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
-        add(part->integer, all);
-      return spec::ExprPtr();
-    });
-  });
+  if (which == Part::masks) {
+    for (const spec::Term& t : form.terms)
+      if (t.keep) numbers_of(t.keep, all);
+    return all;
+  }
+  spec::Family::of(form).each_expression(
+      copy, [&](spec::ExprPtr& e, const spec::Extents&) { numbers_of(e, all); });
   return all;
 }
 
@@ -61,7 +72,7 @@ struct Sizes {
 
 std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
                                     bool proved) {
-  std::set<int64_t> points = of_form(form, proved), numbers, tiles;
+  std::set<int64_t> points = of_form(form, proved ? Part::but_masks : Part::all), numbers, tiles;
   if (!proved) of_program(program, numbers, tiles);
   for (int64_t value : numbers) {
     add(value, points);
@@ -115,6 +126,10 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
     if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
   }
+  // So many more rows than keys that a window has left the last key behind: a row without a key is
+  // another formula.
+  if (!tied && rows && keys)
+    for (const int64_t p : of_form(form, Part::masks)) sizes.push_back({p + 200 + kFew, 200, 0});
   std::stable_sort(sizes.begin(), sizes.end(),
                    [](const Sizes& a, const Sizes& b) { return a.m * a.n < b.m * b.n; });
   std::set<int64_t> due, done;

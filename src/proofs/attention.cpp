@@ -11,6 +11,7 @@
 #include "proofs/lists.h"
 #include "proofs/order.h"
 #include "proofs/proofs.h"
+#include "proofs/reals.h"
 #include "proofs/sexpr.h"
 #include "proofs/visits.h"
 
@@ -28,6 +29,7 @@ constexpr char kIntegers[] =
     "addresses, scores and conditions are made of the specification's integers";
 constexpr char kTurns[] = "all agents take the same key blocks in the same order";
 constexpr char kOrder[] = "each block of the output is computed once";
+constexpr char kReals[] = "no number leaves the range of fp32 by what the program adds";
 constexpr char kPlaces[] = "what is read of a list of key blocks is a word of it";
 
 std::string all_of(const std::vector<std::string>& terms) {
@@ -78,6 +80,9 @@ class Attention {
       const std::string why = disorder(program_, sizes_, vocabulary_);
       report_.obligations.push_back(
           {kOrder, why.empty() ? Answer::proved : Answer::unknown, why, {}, "", {}, 0});
+      const std::string out = out_of_range(program_, form_);
+      report_.obligations.push_back(
+          {kReals, out.empty() ? Answer::proved : Answer::unknown, out, {}, "", {}, 0});
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -302,11 +307,23 @@ class Attention {
     const auto refuted = [&] { return report_.obligations.back().answer == Answer::refuted; };
     ask(kFits, q, {}, visits_.all[0].span);
     if (!refuted()) return;
+    // A window that is an argument is added to a row; sums of two of 2^29 fit.
+    const Obligation first = std::move(report_.obligations.back());
+    const Question any_data = q;
     for (const std::string& d : vocabulary_.data_within(29)) q.premises.push_back(d);
-    const Obligation first = report_.obligations.back();
-    report_.obligations.pop_back();
-    ask(std::string(kFits) + kOfSmallData, q, {}, visits_.all[0].span);
-    if (refuted()) limit(report_.obligations.back(), q);
+    const auto again = [&](const Question& of, const char* where) {
+      report_.obligations.pop_back();
+      ask(std::string(kFits) + where, of, {}, visits_.all[0].span);
+    };
+    again(q, kOfSmallData);
+    report_.small_data = !refuted();
+    if (!refuted()) return;
+    again(any_data, "");
+    limit(report_.obligations.back(), any_data);
+    if (!refuted()) return;
+    again(q, kOfSmallData);
+    limit(report_.obligations.back(), q);
+    report_.small_data = !refuted();
     if (refuted()) report_.obligations.back() = first;
   }
 
@@ -576,6 +593,7 @@ std::string print(const Report& r) {
   std::string text = fmt::format("indices: {} of {} obligations proved for every size by {}",
                                  r.proved(), r.obligations.size(), r.solver);
   for (const Limit& l : r.limits) text += (&l == &r.limits[0] ? "; only for " : " and ") + print(l);
+  if (r.small_data) text += "; only for integers of the data within 2^29";
   if (const Obligation* open = r.first(Answer::unknown))
     text += fmt::format("; open: {}: {}", open->what, open->why);
   return text;

@@ -513,11 +513,12 @@ bool is_plain(const Term& term, const Uses& uses) {
 
 namespace {
 
-// An integer, and what it is a sum or difference of: j - i is computed as f32(j) - f32(i), too.
+// An integer, and what it is made of: |j - i| is computed as the absolute value of f32(j) - f32(i),
+// too. What is read of the data is one number.
 std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e) {
   if (e->type != spec::Type::integer) return {};
   std::vector<spec::ExprPtr> out = {e};
-  if (e->kind == spec::Kind::binary && (e->name == "+" || e->name == "-"))
+  if (e->kind != spec::Kind::read)
     for (const spec::ExprPtr& a : e->args)
       for (const spec::ExprPtr& x : summands(a)) out.push_back(x);
   return out;
@@ -542,9 +543,12 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
                             std::set<std::string>& known) {
         for (const auto* at : {&kernel, &row}) {
           const Term t = term_of(x, *at, vocabulary);
-          if ((t.sort == Term::integer || t.sort == Term::boolean) && !is_literal(t.text) &&
-              known.insert(t.text).second)
-            to.push_back(t);
+          if ((t.sort != Term::integer && t.sort != Term::boolean) || is_literal(t.text) ||
+              !known.insert(t.text).second)
+            continue;
+          to.push_back(t);
+          if (&to == &out.reals && t.sort == Term::integer)
+            to.push_back(operation("-", Term::number(0), t));
         }
       };
       if (part->type != spec::Type::real) take(part, out.all, seen);

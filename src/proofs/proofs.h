@@ -39,7 +39,8 @@ struct Report {
   std::string not_run;  // why nothing was asked
   std::vector<Obligation> obligations;
   std::vector<Limit> limits;
-  std::string solver;  // "Z3 4.8.12"
+  bool small_data = false;  // integers of the data lie within 2^29, where what is proved is so
+  std::string solver;       // "Z3 4.8.12"
   double seconds = 0;
 
   int proved() const;

@@ -1,0 +1,176 @@
+#include "proofs/reals.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "operator/family.h"
+#include "tl/scope/scope.h"
+#include "tl/traits.h"
+
+namespace kw::proofs {
+namespace {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+constexpr double kLargest = 0x1p40;  // of a program's own constants, and 1 over the least
+constexpr double kSlack = 20;        // binades that a reference may lag behind
+constexpr double kLate = 0x1p20;     // a sum of weights that asks for a new reference
+
+bool has_poles(const tl::Expr& e) {
+  if (e.kind == ExprKind::binary) return e.text == "/";
+  return e.kind == ExprKind::call &&
+         (e.text == "reciprocal" || e.text == "log2" || e.text == "rsqrt");
+}
+
+// Whether the specification itself has numbers at which it is none.
+bool divides(const spec::Form& form) {
+  bool found = false;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      static const std::set<std::string> poles = {"log", "log2", "sqrt", "rsqrt"};
+      const bool quotient = part->kind == spec::Kind::binary && part->name == "/";
+      const bool of_unary = part->kind == spec::Kind::unary && poles.count(part->name);
+      found |= quotient || of_unary;
+      return spec::ExprPtr();
+    });
+  });
+  return found;
+}
+
+bool is_positive_literal(const ExprPtr& e) {
+  return (e->kind == ExprKind::integer || e->kind == ExprKind::real) && std::stod(e->text) > 0;
+}
+
+// The number that an expression of numbers is.
+std::optional<double> constant(const ExprPtr& e) {
+  if (e->kind == ExprKind::integer || e->kind == ExprKind::real) return std::stod(e->text);
+  if (e->kind == ExprKind::unary && e->text == "-") {
+    const auto x = constant(e->args[0]);
+    return x ? std::optional(-*x) : std::nullopt;
+  }
+  if (e->kind == ExprKind::call && e->text == "exp2") {
+    const auto x = constant(e->args[0]);
+    return x ? std::optional(std::exp2(*x)) : std::nullopt;
+  }
+  if (e->kind != ExprKind::binary || e->args.size() != 2) return std::nullopt;
+  const auto a = constant(e->args[0]), b = constant(e->args[1]);
+  if (!a || !b) return std::nullopt;
+  return e->text == "*"   ? std::optional(*a * *b)
+         : e->text == "/" ? std::optional(*a / *b)
+         : e->text == "+" ? std::optional(*a + *b)
+         : e->text == "-" ? std::optional(*a - *b)
+                          : std::nullopt;
+}
+
+class Reals {
+ public:
+  Reals(const tl::Program& program, const spec::Form& form)
+      : program_(program), divides_(divides(form)) {}
+
+  std::string run() {
+    tl::walk(program_.body, [&](const Stmt& s) {
+      for (const Stmt& a : s.body)
+        if (a.op == Op::arg_f32)
+          for (const tl::Item& d : a.names()) of_launch_[d.name] = d.expr;
+    });
+    tl::walk(program_.body, [&](const Stmt& s) { statement(s); });
+    return why_;
+  }
+
+ private:
+  void statement(const Stmt& s) {
+    if (s.op == Op::online_max) online_max(s);
+    if (s.op == Op::any_exceeds) any_exceeds(s);
+    for (const tl::Field& f : s.fields)
+      for (const tl::Item& item : f.items)
+        if (item.expr) expression(item.expr, nullptr);
+  }
+
+  // `guarded`: what is known to be no zero here.
+  void expression(const ExprPtr& e, const ExprPtr& guarded) {
+    if (const auto x = constant(e); x && *x != 0)
+      if (std::fabs(*x) > kLargest || std::fabs(*x) < 1 / kLargest)
+        open(fmt::format("the constant {}", tl::print(e)));
+    if (has_poles(*e) && !divides_) {
+      const ExprPtr& of = e->args.back();
+      if (!(guarded && tl::equal(guarded, of)) && !is_no_zero(of))
+        open(fmt::format("`{}`, where it is 0 or less", tl::print(e)));
+    }
+    if (e->kind == ExprKind::where && e->args[0]->kind == ExprKind::binary &&
+        e->args[0]->text == "==" && is_zero(e->args[0]->args[1])) {
+      expression(e->args[1], guarded);
+      return expression(e->args[2], e->args[0]->args[0]);
+    }
+    for (const ExprPtr& a : e->args) expression(a, guarded);
+  }
+
+  static bool is_zero(const ExprPtr& e) {
+    return (e->kind == ExprKind::integer || e->kind == ExprKind::real) && std::stod(e->text) == 0;
+  }
+
+  // A positive constant and what is none below 0; a constant, or a number of the launch.
+  bool is_no_zero(const ExprPtr& e) const {
+    if (is_positive_literal(e)) return true;
+    if (e->kind == ExprKind::name)
+      return of_launch_.count(e->text) || (e->text.size() == 1 && std::isupper(e->text[0]));
+    if (e->kind == ExprKind::call && e->text == "f32") return is_no_zero(e->args[0]);
+    if (e->kind == ExprKind::binary && e->text == "+")
+      return (is_positive_literal(e->args[0]) && is_no_less(e->args[1])) ||
+             (is_positive_literal(e->args[1]) && is_no_less(e->args[0]));
+    if (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/"))
+      return is_no_zero(e->args[0]) && is_no_zero(e->args[1]);
+    return false;
+  }
+
+  bool is_no_less(const ExprPtr& e) const {
+    return is_no_zero(e) || (e->kind == ExprKind::call && (e->text == "exp2" || e->text == "abs"));
+  }
+
+  // ---- references
+  void online_max(const Stmt& s) {
+    references_.insert(tl::base_name(s.max()));
+    ExprPtr slack = s.threshold();
+    if (slack->kind == ExprKind::name && of_launch_.count(slack->text) &&
+        of_launch_.at(slack->text))
+      slack = of_launch_.at(slack->text);
+    const ExprPtr binades =
+        slack->kind == ExprKind::binary && slack->text == "/" ? slack->args[0] : slack;
+    const bool scaled = slack != binades && tl::equal(slack->args[1], s.scale());
+    if (!(scaled || is_zero(slack)) || !(is_zero(binades) || is_positive_literal(binades)) ||
+        std::stod(binades->text) > kSlack)
+      open(fmt::format("references that lag behind by `{}`", tl::print(slack)));
+  }
+
+  void any_exceeds(const Stmt& s) {
+    if (!is_positive_literal(s.threshold()) || std::stod(s.threshold()->text) > kLate)
+      open(fmt::format("sums up to `{}`", tl::print(s.threshold())));
+    if (!references_.count(tl::base_name(s.max())))
+      open(fmt::format("the reference `{}`, which no maximum sets", tl::print(s.max())));
+  }
+
+  void open(const std::string& why) {
+    if (why_.empty()) why_ = why;
+  }
+
+  const tl::Program& program_;
+  const bool divides_;
+  std::map<std::string, ExprPtr> of_launch_;  // floats that are arguments; null: the user's
+  std::set<std::string> references_;
+  std::string why_;
+};
+
+}  // namespace
+
+std::string out_of_range(const tl::Program& program, const spec::Form& form) {
+  return Reals(program, form).run();
+}
+
+}  // namespace kw::proofs
