@@ -42,9 +42,7 @@ void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& p
   for (const spec::Argument& a : form.arguments) {
     if (!is_float(a.dtype)) continue;
     if (!a.is_tensor) {
-      double& value = problem.scalars.at(a.name);
-      if (what == Planted::bits) value = 1;
-      if (what == Planted::zeros) value = 0;
+      if (what == Planted::bits) problem.scalars.at(a.name) = 1;
       continue;
     }
     Tensor& t = problem.tensors.at(a.name);
