@@ -365,6 +365,17 @@ class Attention {
   void integers() {
     const auto start = std::chrono::steady_clock::now();
     Uses& uses = uses_;
+    for (const Visit& v : visits_.all) {
+      if (!v.block.empty()) {
+        uses.firsts.insert(v.begin);  // loaded ahead of the loop
+        continue;
+      }
+      const Sexpr block = read_term(block_of(v));
+      uses.firsts.insert(print(block));
+      if (block.is("list.at", 1)) uses.firsts.insert(print(block.parts[1]));
+      if (block.is("+", 2) && block.parts[2].is("ite", 3))  // the place behind a hole
+        uses.firsts.insert(print(block.parts[1]));
+    }
     for (const Visit& v : visits_.all)
       if (!v.block.empty() && block_of(v) != v.block)
         uses.key_blocks.insert(renamed(block_of(v), v.block, "@"));

@@ -481,7 +481,7 @@ bool matches(const Sexpr& pattern, const Sexpr& e, std::optional<Sexpr>& bound) 
 std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
   if (mentions_only(e, uses.of_agents)) return std::set<std::string>{};
   if (e.parts.empty()) return std::set<std::string>{e.atom};
-  if (const std::string text = print(e); uses.counts.count(text))
+  if (const std::string text = print(e); uses.firsts.count(text))
     return std::set<std::string>{text};
   for (const std::string& block : uses.key_blocks) {
     std::optional<Sexpr> place;
@@ -491,10 +491,12 @@ std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
   const std::string& op = e.parts[0].atom;
   if (op != "+" && op != "-" && op != "*") return std::nullopt;
   std::set<std::string> all;
+  int factors = 0;  // that are no numbers: not every agent has rows in every block of a case
   for (size_t n = 1; n < e.parts.size(); ++n) {
     const auto part = symbols(e.parts[n], uses);
     if (!part) return std::nullopt;
-    if (op == "*" && !all.empty() && !part->empty()) return std::nullopt;
+    factors += !mentions_only(e.parts[n], {});
+    if (op == "*" && factors > 1) return std::nullopt;
     all.insert(part->begin(), part->end());
   }
   return all;

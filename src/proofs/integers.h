@@ -77,6 +77,7 @@ struct Uses {
   std::vector<Loop> loops;          // whose turns take the next places of rings
   std::vector<Turns> turns;         // of roles with such loops
   std::set<std::string> counts;     // terms that bound loops with visits
+  std::set<std::string> firsts;     // key blocks that are visited before a loop
   // Which key block stands at place @, where they are not visited one after the other: one symbol
   // more, if the place is plain.
   std::set<std::string> key_blocks;
