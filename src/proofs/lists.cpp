@@ -8,6 +8,7 @@
 
 #include "proofs/names.h"
 #include "proofs/sexpr.h"
+#include "tl/scope/scope.h"
 #include "tl/traits.h"
 
 namespace kw::proofs {

@@ -112,9 +112,12 @@ UNDER_THE_ROOT = ["rsqrt(squares / f32(C)) + eps", "rsqrt(squares / f32(C))", "r
 
 
 @pytest.mark.parametrize("slip", UNDER_THE_ROOT)
-def test_a_slip_under_the_root_that_values_cannot_show_is_not_passed(made, tmp_path, slip):
+def test_a_slip_under_the_root_that_drawn_values_cannot_show_is_not_passed(made, tmp_path, slip):
     run = checked(tmp_path, made.parent / "captured", (made / "kernel.tl").read_text(), "rsqrt(squares / f32(C) + eps)", slip)
-    assert run.returncode == 3 and "check.opaque" in run.stdout + run.stderr, run.stdout + run.stderr
+    if slip in UNDER_THE_ROOT[:2]:  # a row of zeros is planted, and has no root
+        assert run.returncode == 1, run.stdout + run.stderr
+    else:
+        assert run.returncode == 3 and "check.opaque" in run.stdout + run.stderr, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("slip", UNDER_THE_ROOT)
