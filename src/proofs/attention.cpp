@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "proofs/integers.h"
 #include "proofs/lists.h"
@@ -60,29 +61,23 @@ class Attention {
     const auto start = std::chrono::steady_clock::now();
     report_.solver = "Z3 " + solver_.version();
     name_sizes();
-    visits_ = visits_of(program_, sizes_, form_.terms[0].normaliser != spec::Normaliser::softmax,
-                        vocabulary_);
+    const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
+    visits_ = visits_of(program_, sizes_, !softmax, vocabulary_);
     keep_ = specified();
     inside_tensors();
     if (visits_.open.empty() && !visits_.list.empty()) read_lists();
     if (visits_.open.empty() && keep_.sort == Term::open) visits_.open = keep_.text;
     if (visits_.open.empty()) place_tiles();
     if (!visits_.open.empty()) {
-      report_.obligations.push_back(
-          {"the program's key blocks", Answer::unknown, visits_.open, {}, "", {}, 0});
+      open("the program's key blocks", visits_.open);
     } else {
-      const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
       uses_ = uses_of(program_, sizes_, !softmax, counts(), vocabulary_);
       for (const Visit& v : visits_.all) keeps(v);
       visited_once();
       fits_an_int();
       integers();
-      const std::string why = disorder(program_, sizes_, vocabulary_);
-      report_.obligations.push_back(
-          {kOrder, why.empty() ? Answer::proved : Answer::unknown, why, {}, "", {}, 0});
-      const std::string out = out_of_range(program_, form_);
-      report_.obligations.push_back(
-          {kReals, out.empty() ? Answer::proved : Answer::unknown, out, {}, "", {}, 0});
+      by_form(kOrder, disorder(program_, sizes_, vocabulary_));
+      by_form(kReals, out_of_range(program_, form_));
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -191,10 +186,9 @@ class Attention {
     std::vector<std::string> terms = premises;
     terms.push_back(claim);
     if (lists_) {
-      const Lists::Facts facts = lists_->facts(terms);
+      const Lists::Facts facts = lists_->facts(terms, whole);
       premises.insert(premises.end(), facts.sizes.begin(), facts.sizes.end());
-      q.spare = facts.listed;
-      if (whole) q.spare.insert(q.spare.end(), facts.whole.begin(), facts.whole.end());
+      q.spare = facts.found;
     }
     q.declarations = vocabulary_.declarations();
     q.premises = common_;
@@ -281,8 +275,7 @@ class Attention {
   // Every sum, difference and product of integers, of all agents and of the pass; addresses in a
   // scratch apart, which are as long as it is.
   void fits_an_int() {
-    std::vector<Step> steps = visits_.steps;
-    steps.insert(steps.end(), uses_.steps.begin(), uses_.steps.end());
+    std::vector<Step> steps = uses_.steps;
     if (lists_) {
       const std::vector<Step> of_pass = lists_->steps();
       steps.insert(steps.end(), of_pass.begin(), of_pass.end());
@@ -308,20 +301,17 @@ class Attention {
     ask(kFits, q, {}, visits_.all[0].span);
     if (!refuted()) return;
     // A window that is an argument is added to a row; sums of two of 2^29 fit.
-    const Obligation first = std::move(report_.obligations.back());
+    const Obligation first = report_.obligations.back();
     const Question any_data = q;
     for (const std::string& d : vocabulary_.data_within(29)) q.premises.push_back(d);
-    const auto again = [&](const Question& of, const char* where) {
-      report_.obligations.pop_back();
-      ask(std::string(kFits) + where, of, {}, visits_.all[0].span);
-    };
-    again(q, kOfSmallData);
+    report_.obligations.pop_back();
+    ask(std::string(kFits) + kOfSmallData, q, {}, visits_.all[0].span);
     report_.small_data = !refuted();
     if (!refuted()) return;
-    again(any_data, "");
+    const Obligation second = std::exchange(report_.obligations.back(), first);
     limit(report_.obligations.back(), any_data);
     if (!refuted()) return;
-    again(q, kOfSmallData);
+    report_.obligations.back() = second;
     limit(report_.obligations.back(), q);
     report_.small_data = !refuted();
     if (refuted()) report_.obligations.back() = first;
@@ -426,7 +416,7 @@ class Attention {
         if (report_.obligations.back().answer != Answer::proved) return;
         report_.obligations.pop_back();
       }
-    report_.obligations.push_back({kPlaces, Answer::proved, "", {}, "", {}, 0});
+    by_form(kPlaces, "");
   }
 
   // A place of a ring is filled and used in the same turn: each loop goes on where the ones before
@@ -500,6 +490,12 @@ class Attention {
                                          u.tile->columns, sizes_.at("N").text));
     }
     return solver_.ask(q, kEffort / 10).answer == Answer::proved;
+  }
+
+  // Proved without the solver, but for a reason.
+  void by_form(const std::string& what, const std::string& why) {
+    report_.obligations.push_back(
+        {what, why.empty() ? Answer::proved : Answer::unknown, why, {}, "", {}, 0});
   }
 
   void open(const std::string& what, const std::string& why) {

@@ -65,8 +65,7 @@ class Walk : private Names {
   }
 
  private:
-  void computed(const Term& t, const std::string& op, const Scope& scope) override {
-    if (t.text.starts_with("(bits.") || (op != "*" && op != "+" && op != "-" && op != "<<")) return;
+  void computed(const Term& t, const Scope& scope) override {
     std::string key = t.text;
     for (const std::string& p : scope.premises) key += "\n" + p;
     if (steps_.insert(key).second) out_.steps.push_back({scope.premises, t});
@@ -105,10 +104,7 @@ class Walk : private Names {
 
   Scope with_coordinates(const Scope& scope) {
     Scope inside = scope;
-    const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
-    inside.names["i"] = {i, {}};
-    inside.names["j"] = {j, {}};
-    inside.names["d"] = {operation("-", j, i), {}};
+    bind_element(inside);
     return inside;
   }
 
@@ -130,9 +126,7 @@ class Walk : private Names {
   }
 
   void statement(const Stmt& s, Scope& scope) {
-    if (tl::is_loop(s.op)) {
-      return loop(s, scope);
-    }
+    if (tl::is_loop(s.op)) return loop(s, scope);
     if (tl::is(s.op, Family::tiles)) return;  // order.h
     switch (s.op) {
       case Op::warpgroup:
@@ -200,9 +194,7 @@ class Walk : private Names {
   }
 
   // Counters and numbers of blocks: 2^30 turns are more than a launch makes.
-  static std::string counted(const std::string& name) {
-    return fmt::format("(and (<= 0 {0}) (< {0} 1073741824))", name);
-  }
+  static std::string counted(const std::string& name) { return in_range(name, "1073741824"); }
 
   // ---- what names run over
   void agents(const std::string& name, const Term& end, Scope& scope) {

@@ -37,13 +37,6 @@ std::set<std::string> arguments_of(const std::vector<std::string>& terms,
 Term at_least(const Term& a, const Term& b) { return operation(">=", a, b); }
 Term below(const Term& a, const Term& b) { return operation("<", a, b); }
 
-// The factors of a product.
-void factors_of(const Sexpr& e, std::vector<std::string>& out) {
-  if (!e.is("*", 2)) return out.push_back(print(e));
-  factors_of(e.parts[1], out);
-  factors_of(e.parts[2], out);
-}
-
 }  // namespace
 
 class Lists::Pass : private Names {
@@ -60,7 +53,7 @@ class Lists::Pass : private Names {
 
   const std::string& open() const { return open_; }
 
-  Facts facts(const std::vector<std::string>& terms) {
+  Facts facts(const std::vector<std::string>& terms, bool why_whole) {
     boxes_.clear();
     out_ = {};
     const std::set<std::string> places = arguments_of(terms, "list.at"),
@@ -80,22 +73,22 @@ class Lists::Pass : private Names {
       read.push_back(vocabulary_.apply("list.place", Term::an_int(x)));
     }
     for (const Term& p : read) place(p);
-    bounds(out_.listed);
+    bounds(out_.found);
     boxes_.clear();
-    for (const Term& p : read) {
+    for (const Term& p : why_whole ? read : std::vector<Term>()) {
       const Term block = vocabulary_.apply("list.at", p);
-      say(out_.whole, either(negation(whole(block)), is_full(block)));
+      say(out_.found, either(negation(whole(block)), is_full(block)));
     }
-    bounds(out_.whole);
+    bounds(out_.found);
     return out_;
   }
 
   std::vector<std::string> inside(const std::string& term) const {
     std::vector<std::string> out;
     for (const std::string& p : arguments_of({term}, "list.at"))
-      out.push_back(fmt::format("(and (<= 0 {0}) (< {0} list.count))", p));
+      out.push_back(in_range(p, "list.count"));
     for (const std::string& r : arguments_of({term}, "list.group"))
-      out.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}))", r, words_->groups));
+      out.push_back(in_range(r, std::to_string(words_->groups)));
     return out;
   }
 
@@ -121,9 +114,8 @@ class Lists::Pass : private Names {
   };
 
   // Of any key block, and of all groups or one.
-  void computed(const Term& t, const std::string& op, const Scope&) override {
-    const bool wide = op == "*" || op == "+" || op == "-" || op == "<<";
-    if (steps_ && wide && !t.text.starts_with("(bits.")) steps_->push_back({premises_, t});
+  void computed(const Term& t, const Scope&) override {
+    if (steps_) steps_->push_back({premises_, t});
   }
 
   // ---- whose list it is
@@ -169,19 +161,17 @@ class Lists::Pass : private Names {
 
   // a * T + b < T * P where 0 <= b < T and a < P.
   bool is_below(const Sexpr& e, const Sexpr& end) {
-    if (proved_(fmt::format("(and (<= 0 {0}) (< {0} {1}))", print(e), print(end)))) return true;
+    if (proved_(in_range(print(e), print(end)))) return true;
     if (!e.is("+", 2) || !e.parts[1].is("*", 2)) return false;
     const std::string tile = print(e.parts[1].parts[2]), rest = print(e.parts[2]);
-    std::vector<std::string> factors;
-    factors_of(end, factors);
+    std::vector<std::string> factors = factors_of(end);
     const auto found = std::find(factors.begin(), factors.end(), tile);
     if (found == factors.end() || factors.size() < 2) return false;
     factors.erase(found);
     std::string product = factors[0];
     for (size_t n = 1; n < factors.size(); ++n)
       product = fmt::format("(* {} {})", product, factors[n]);
-    return proved_(fmt::format("(and (<= 0 {0}) (< {0} {1}))", rest, tile)) &&
-           is_below(e.parts[1].parts[1], read_term(product));
+    return proved_(in_range(rest, tile)) && is_below(e.parts[1].parts[1], read_term(product));
   }
 
   // (a * T + b) % T is b and (a * T + b) // T is a, where 0 <= b < T.
@@ -198,7 +188,7 @@ class Lists::Pass : private Names {
     const std::string tile = print(sum.parts[1].parts[2]), by = print(e.parts[2]),
                       rest = print(sum.parts[2]);
     if (by != tile && by != fmt::format("(ite (> {0} 0) {0} 1)", tile)) return e;
-    if (!proved_(fmt::format("(and (<= 0 {0}) (< {0} {1}))", rest, tile))) return e;
+    if (!proved_(in_range(rest, tile))) return e;
     return Sexpr(e.is("mod", 2) ? sum.parts[2] : sum.parts[1].parts[1]);
   }
 
@@ -269,7 +259,7 @@ class Lists::Pass : private Names {
     const Term once = operation("==", vocabulary_.apply("list.place", block), p);
     const Term elsewhere = negation(both(at_least(p, Term::number(0)), below(p, count_)));
     say(out_.sizes, either(elsewhere, either(both(none, negation(full)), looked)));
-    say(out_.listed, either(elsewhere, both(once, operation("==", full, whole(block)))));
+    say(out_.found, either(elsewhere, both(once, operation("==", full, whole(block)))));
   }
 
   void listed(const Term& block, const Term& r) {
@@ -278,7 +268,7 @@ class Lists::Pass : private Names {
     Term so = both(at_least(p, Term::number(0)), below(p, count_));
     so = both(so, operation("==", vocabulary_.apply("list.at", p), block));
     so = both(so, below(p, vocabulary_.apply("list.group", r)));
-    say(out_.listed, either(negation(useful), so));
+    say(out_.found, either(negation(useful), so));
   }
 
   bool mention_numbers(const std::vector<std::string>& terms) const {
@@ -347,7 +337,9 @@ Lists::Lists(const tl::Program& program, const std::map<std::string, Term>& size
 Lists::~Lists() = default;
 
 const std::string& Lists::open() const { return pass_->open(); }
-Lists::Facts Lists::facts(const std::vector<std::string>& terms) { return pass_->facts(terms); }
+Lists::Facts Lists::facts(const std::vector<std::string>& terms, bool whole) {
+  return pass_->facts(terms, whole);
+}
 std::string Lists::address() const { return pass_->address(); }
 std::vector<Step> Lists::steps() { return pass_->steps(); }
 std::vector<std::string> Lists::inside(const std::string& term) const {

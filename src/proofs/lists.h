@@ -36,13 +36,13 @@ class Lists {
   // Why nothing is known of the lists; "" where each block has one of its own, and room for it.
   const std::string& open() const;
 
-  // What holds of the words that these terms read: of their size; of which key blocks stand where,
-  // for each block (list.place X) that a term asks about; and why one that stands at a place below
-  // `full` is whole.
+  // What holds of the words that these terms read: of their size, and of which key blocks stand
+  // where, for each block (list.place X) that a term asks about; with `whole`, why one that stands
+  // at a place below `full` is whole, too.
   struct Facts {
-    std::vector<std::string> sizes, listed, whole;
+    std::vector<std::string> sizes, found;
   };
-  Facts facts(const std::vector<std::string>& terms);
+  Facts facts(const std::vector<std::string>& terms, bool whole);
 
   // Where the list begins, as a term: the only one that may need more than 32 bits, since memory is
   // its limit.

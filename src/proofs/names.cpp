@@ -93,7 +93,9 @@ Term Names::eval(const ExprPtr& e, const Scope& scope) {
       return called(*e, scope).term;
     case ExprKind::binary: {
       const Term t = operation(e->text, eval(e->args[0], scope), eval(e->args[1], scope));
-      if (t.sort == Term::integer && !address_) computed(t, e->text, scope);
+      const bool widens = e->text == "+" || e->text == "-" || e->text == "*" || e->text == "<<";
+      const bool of_bits = t.text.starts_with("(bits.");  // as wide as what it is made of
+      if (t.sort == Term::integer && widens && !of_bits && !address_) computed(t, scope);
       return t;
     }
     case ExprKind::unary:
@@ -238,7 +240,7 @@ void Names::bind_below(const std::string& name, const Term& end, Scope& scope,
                        : vocabulary_.fresh(name);
   scope.names[name] = {t, {}};
   if (end.sort == Term::integer)
-    premises.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}))", t.text, end.text));
+    premises.push_back(in_range(t.text, end.text));
   else
     open(end.text);
 }
@@ -310,12 +312,19 @@ bool Names::takes_exponential(const ExprPtr& value) {
   return found;
 }
 
+void Names::bind_element(Scope& scope) {
+  const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
+  scope.names["i"] = {i, {}};
+  scope.names["j"] = {j, {}};
+  scope.names["d"] = {operation("-", j, i), {}};
+}
+
 bool Names::is_minus_infinity(const ExprPtr& e) {
   return e->is_name("-inf") ||
          (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf"));
 }
 
-bool Names::is_zero(const ExprPtr& e) {
+bool is_zero(const ExprPtr& e) {
   return (e->kind == ExprKind::real || e->kind == ExprKind::integer) && std::stod(e->text) == 0;
 }
 

@@ -35,6 +35,8 @@ struct ListWords {
   std::set<std::string> sizes;  // the arguments that say how long and how many they are
 };
 
+bool is_zero(const tl::ExprPtr& e);  // the number 0
+
 class Names {
  public:
   // `sizes` gives terms for the letters of the program (B, H, G, M, N, D).
@@ -54,8 +56,8 @@ class Names {
   virtual Term extreme(const tl::Expr& e, const Scope&) {
     return Term::unknown("the function " + e.text);
   }
-  // Told of every operation on integers but those of an address in a scratch.
-  virtual void computed(const Term&, const std::string& /*operation*/, const Scope&) {}
+  // Told of what may need more bits than what it is made of, but in an address in a scratch.
+  virtual void computed(const Term&, const Scope&) {}
 
   void let(const tl::Stmt& s, Scope& scope);
   // A step's names in a call of it; null, and open, where there is no such step.
@@ -67,6 +69,8 @@ class Names {
                   std::vector<std::string>& premises);
   void bind_role(const std::string& me, Scope& scope);
   Term named(const std::string& name, const Scope& scope) const;
+  // The same names, and those of an element: i, j and its diagonal d.
+  void bind_element(Scope& scope);
   // The type of a tensor's elements, or of those of a list; "" for what is none.
   std::string type_of(const std::string& tensor) const;
   // What a tensor is to the user.
@@ -77,7 +81,6 @@ class Names {
 
   static bool takes_exponential(const tl::ExprPtr& value);
   static bool is_minus_infinity(const tl::ExprPtr& e);
-  static bool is_zero(const tl::ExprPtr& e);
 
   // Why the walk is no picture of the program; the first reason stays.
   void open(const std::string& why) {

@@ -38,15 +38,6 @@ Size joined(Size a, const Size& b) {
   return a;
 }
 
-void factors_of(const Sexpr& e, Size& out) {
-  if (e.is("*", 2)) {
-    factors_of(e.parts[1], out);
-    factors_of(e.parts[2], out);
-  } else if (e.atom != "1") {
-    out.insert(print(e));
-  }
-}
-
 class Order : private Names {
  public:
   Order(const tl::Program& program, const std::map<std::string, Term>& sizes,
@@ -187,7 +178,8 @@ class Order : private Names {
     const Term t = eval(e, scope_);
     if (t.sort != Term::integer) return std::nullopt;
     Size out;
-    factors_of(read_term(t.text), out);
+    for (const std::string& f : factors_of(read_term(t.text)))
+      if (f != "1") out.insert(f);
     return out;
   }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "operator/family.h"
+#include "proofs/names.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -110,10 +111,6 @@ class Reals {
       return expression(e->args[2], e->args[0]->args[0]);
     }
     for (const ExprPtr& a : e->args) expression(a, guarded);
-  }
-
-  static bool is_zero(const ExprPtr& e) {
-    return (e->kind == ExprKind::integer || e->kind == ExprKind::real) && std::stod(e->text) == 0;
   }
 
   // A positive constant and what is none below 0; a constant, or a number of the launch.

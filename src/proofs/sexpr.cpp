@@ -36,6 +36,17 @@ std::string print(const Sexpr& e) {
   return text + ")";
 }
 
+std::string in_range(const std::string& x, const std::string& end) {
+  return "(and (<= 0 " + x + ") (< " + x + " " + end + "))";
+}
+
+std::vector<std::string> factors_of(const Sexpr& e) {
+  if (!e.is("*", 2)) return {print(e)};
+  std::vector<std::string> out = factors_of(e.parts[1]);
+  for (std::string& f : factors_of(e.parts[2])) out.push_back(std::move(f));
+  return out;
+}
+
 bool is_literal(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }

@@ -16,6 +16,8 @@ struct Sexpr {
 
 Sexpr read_term(const std::string& text);
 std::string print(const Sexpr& e);
-bool is_literal(const std::string& text);  // a number from 0 on
+std::string in_range(const std::string& x, const std::string& end);  // 0 <= x < end
+std::vector<std::string> factors_of(const Sexpr& e);                 // of a product of products
+bool is_literal(const std::string& text);                            // a number from 0 on
 
 }  // namespace kw::proofs

@@ -55,13 +55,6 @@ class Walk : private Names {
     if (out_.all.empty()) open("no scores are used up");
   }
 
-  // Notes what may need more than 32 bits.
-  void computed(const Term& t, const std::string& op, const Scope& scope) override {
-    if (t.text.starts_with("(bits.")) return;  // as wide as what it is made of
-    if (noted_ && (op == "*" || op == "+" || op == "-" || op == "<<"))
-      out_.steps.push_back({scope.premises, t});
-  }
-
   // ---- statements
   void walk(const std::vector<Stmt>& body, State& state) {
     for (const Stmt& s : body) statement(s, state);
@@ -128,18 +121,13 @@ class Walk : private Names {
   // The element at (i, j), wherever a vector or a tile keeps it.
   void gather(const Stmt& s, const ExprPtr&, const ExprPtr&, State& state) {
     State inside = with_coordinates(state);
-    noted_ = true;
     const Term t = eval(s.value(), inside);
-    noted_ = false;
     state.names[tl::base_name(s.target())] = {t, {}};
   }
 
   State with_coordinates(const State& state) {
     State inside = state;
-    const Term i = vocabulary_.constant("i"), j = vocabulary_.constant("j");
-    inside.names["i"] = {i, {}};
-    inside.names["j"] = {j, {}};
-    inside.names["d"] = {operation("-", j, i), {}};
+    bind_element(inside);
     return inside;
   }
 
@@ -161,11 +149,9 @@ class Walk : private Names {
     auto tile = state.tiles.find(name);
     if (tile == state.tiles.end() || !tile->second.scores) return;
     const State inside = with_coordinates(state);
-    noted_ = true;
     Tile& of = tile->second;
     of.weights |= without_softmax_ || takes_exponential(s.value());
     const Term k = kept(s.value(), of.weights, inside);
-    noted_ = false;
     tile->second.kept = both(tile->second.kept, k);
     if (s.op == Op::map) return;
     const Term i0 = eval(s.i0(), state), j0 = eval(s.j0(), state);
@@ -284,7 +270,7 @@ class Walk : private Names {
   const bool without_softmax_;
   Visits out_;
   std::set<std::string> flags_;
-  bool under_flag_ = false, noted_ = false;
+  bool under_flag_ = false;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Visit {
   Span span;           // the statement that uses it up
 };
 
-// An integer that a map computes on its way, at i and j.
+// An integer that is computed on the way, at i and j.
 struct Step {
   std::vector<std::string> premises;
   Term term;
@@ -35,7 +35,6 @@ struct Step {
 // What a program says of its key blocks.
 struct Visits {
   std::vector<Visit> all;
-  std::vector<Step> steps;
   std::string list;  // the number of the list of key blocks that is read; "": none
   std::map<std::string, std::vector<std::string>> extents;  // of the user's tensors, "": unknown
   std::vector<std::string> of_all;  // premises of the kernel: the block lies in the output
