@@ -113,6 +113,7 @@ std::string print(const Report& r) {
     text += fmt::format("  no case has more rows and keys than {}, with which it is written\n",
                         fmt::join(r.unreached, ", "));
   if (r.indices) text += "  " + proofs::print(*r.indices) + "\n";
+  if (r.indices && r.indices->rounding) text += "  " + proofs::print(*r.indices->rounding) + "\n";
   text += print(r.exact);
   text += r.schedules ? "  " + exec::print(*r.schedules) + "\n" : "  schedules: not run\n";
   if (r.counterexample && !r.counterexample->sizes.empty()) text += print(*r.counterexample);
@@ -136,7 +137,15 @@ nlohmann::json to_json(const proofs::Report& r) {
                    {"counterexample", o.message}});
   nlohmann::json limits = nlohmann::json::array();
   for (const proofs::Limit& l : r.limits) limits.push_back(proofs::print(l));
-  return {{"not_run", r.not_run}, {"solver", r.solver}, {"obligations", all}, {"limits", limits}};
+  nlohmann::json rounding;  // at some numbers of keys; null where nothing is known of it
+  if (r.rounding)
+    for (const int64_t keys : {int64_t{4096}, proofs::kMostKeys})
+      rounding[std::to_string(keys)] = r.rounding->at(keys);
+  return {{"not_run", r.not_run},
+          {"solver", r.solver},
+          {"obligations", all},
+          {"limits", limits},
+          {"rounding", rounding}};
 }
 
 nlohmann::json to_json(const Report& r) {

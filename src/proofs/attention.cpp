@@ -14,6 +14,7 @@
 #include "proofs/proofs.h"
 #include "proofs/reals.h"
 #include "proofs/sexpr.h"
+#include "proofs/turns.h"
 #include "proofs/visits.h"
 
 namespace kw::proofs {
@@ -31,6 +32,8 @@ constexpr char kIntegers[] =
 constexpr char kTurns[] = "all agents take the same key blocks in the same order";
 constexpr char kOrder[] = "each block of the output is computed once";
 constexpr char kReals[] = "no number leaves the range of fp32 by what the program adds";
+constexpr char kForm[] = "each turn of a loop over key blocks is one of an online softmax";
+constexpr char kRounds[] = "a row loses less than a quarter of its largest value to rounding";
 constexpr char kPlaces[] = "what is read of a list of key blocks is a word of it";
 
 std::string all_of(const std::vector<std::string>& terms) {
@@ -78,6 +81,8 @@ class Attention {
       integers();
       by_form(kOrder, disorder(program_, sizes_, vocabulary_));
       by_form(kReals, out_of_range(program_, form_));
+      by_form(kForm, another_form(program_, sizes_, vocabulary_));
+      if (report_.obligations.back().answer == Answer::proved) rounding();
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -447,6 +452,15 @@ class Attention {
     }
     ask(kTurns, claim(premises, all_of(same)), {},
         uses.turns.empty() ? Span{} : uses.turns[0].span);
+  }
+
+  // What is known of the form alone bounds its rounding, too.
+  void rounding() {
+    report_.rounding = rounding_of(program_, form_, visits_.all[0].columns);
+    if (report_.rounding && report_.rounding->at(kMostKeys) > kMostRounding)
+      open(kRounds, print(*report_.rounding));
+    else if (report_.rounding)
+      by_form(kRounds, "");
   }
 
   // Both ways give one formula, of integers that are the specification's.

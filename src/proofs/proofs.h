@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operator/form.h"
+#include "proofs/rounding.h"
 #include "proofs/solver.h"
 #include "tl/program.h"
 
@@ -40,7 +41,8 @@ struct Report {
   std::vector<Obligation> obligations;
   std::vector<Limit> limits;
   bool small_data = false;  // integers of the data lie within 2^29, where what is proved is so
-  std::string solver;       // "Z3 4.8.12"
+  std::optional<Rounding> rounding;
+  std::string solver;  // "Z3 4.8.12"
   double seconds = 0;
 
   int proved() const;
@@ -59,10 +61,11 @@ inline constexpr int64_t kEffort = 10'000'000;
 //     the limits that the report then has;
 //   - addresses, scores and conditions are made of the specification's integers (integers.h);
 //   - all agents take the same key blocks in the same order: a place of a ring is filled and used
-//   in
-//     the same turn.
-// Under: sizes from 1 to 2^24, integers of data from -2^29 to 2^29, the form's own numbers of
-// heads, and a block of the output that lies in it.
+//     in the same turn;
+//   - each block of the output is computed once (order.h); reals stay in range (reals.h); a turn
+//     of the loops is one of an online softmax (turns.h), and how much it rounds (rounding.h).
+// Under: sizes from 1 to 2^24, any int32 as data, the form's own numbers of heads, and a block of
+// the output that lies in it.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver);
 
 // "11 of 11 obligations proved by Z3 4.8.12", and what is open.

@@ -21,8 +21,9 @@ using tl::Op;
 using tl::Stmt;
 
 constexpr double kLargest = 0x1p40;  // of a program's own constants, and 1 over the least
-constexpr double kSlack = 20;        // binades that a reference may lag behind
-constexpr double kLate = 0x1p20;     // a sum of weights that asks for a new reference
+// Binades that a reference may lag behind, and so a weight or a sum of them that asks for a new
+// one exceed 1: the largest fp16 is below 2^16, and of fp32 it leaves room for 2^24 keys' values.
+constexpr double kSlack = 20, kSlackOfHalves = 15;
 
 bool has_poles(const tl::Expr& e) {
   if (e.kind == ExprKind::binary) return e.text == "/";
@@ -74,7 +75,9 @@ std::optional<double> constant(const ExprPtr& e) {
 class Reals {
  public:
   Reals(const tl::Program& program, const spec::Form& form)
-      : program_(program), divides_(divides(form)) {}
+      : program_(program),
+        divides_(divides(form)),
+        slack_(form.dtype == Dtype::f16 ? kSlackOfHalves : kSlack) {}
 
   std::string run() {
     tl::walk(program_.body, [&](const Stmt& s) {
@@ -142,12 +145,12 @@ class Reals {
         slack->kind == ExprKind::binary && slack->text == "/" ? slack->args[0] : slack;
     const bool scaled = slack != binades && tl::equal(slack->args[1], s.scale());
     if (!(scaled || is_zero(slack)) || !(is_zero(binades) || is_positive_literal(binades)) ||
-        std::stod(binades->text) > kSlack)
+        std::stod(binades->text) > slack_)
       open(fmt::format("references that lag behind by `{}`", tl::print(slack)));
   }
 
   void any_exceeds(const Stmt& s) {
-    if (!is_positive_literal(s.threshold()) || std::stod(s.threshold()->text) > kLate)
+    if (!is_positive_literal(s.threshold()) || std::stod(s.threshold()->text) > std::exp2(slack_))
       open(fmt::format("sums up to `{}`", tl::print(s.threshold())));
     if (!references_.count(tl::base_name(s.max())))
       open(fmt::format("the reference `{}`, which no maximum sets", tl::print(s.max())));
@@ -159,6 +162,7 @@ class Reals {
 
   const tl::Program& program_;
   const bool divides_;
+  const double slack_;
   std::map<std::string, ExprPtr> of_launch_;  // floats that are arguments; null: the user's
   std::set<std::string> references_;
   std::string why_;

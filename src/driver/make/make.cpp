@@ -347,6 +347,7 @@ class Maker {
          0);
     if (report_.indices) {
       say_("", proofs::print(*report_.indices), 0);
+      if (report_.indices->rounding) say_("", proofs::print(*report_.indices->rounding), 0);
       for (const proofs::Limit& l : report_.indices->limits)  // lowered before, and told of later
         plan_->requirements.push_back(tl::binary("<=", tl::name(l.size), tl::integer(l.most)));
     }

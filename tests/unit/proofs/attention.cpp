@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "in_clone.h"
+#include "made.h"
 #include "proofs/proofs.h"
-#include "transfer_form.h"
 
 namespace kw::proofs {
 namespace {
@@ -21,36 +21,11 @@ const Solver& solver() {
   return one;
 }
 
-struct Made {
-  spec::Form form;
-  std::string text;
-};
-
-// What the rules make of a form's lines.
-Made made_of(const std::string& lines, const std::string& target = "sm_90a") {
-  Made made{transfer::form_of(lines), ""};
-  Diagnostics d;
-  const auto [kernel, machine] = transfer::start_of(made.form, target);
-  const auto result = transfer::transfer(kernel, made.form, machine, d);
-  EXPECT_TRUE(result) << render(d);
-  if (result) made.text = tl::print(result->program);
-  return made;
-}
-
 Report proved(const Made& made) {
   Diagnostics d;
   const auto program = tl::parse(make_source("program.tl", made.text), d);
   EXPECT_TRUE(program) << render(d);
   return prove_attention(*program, made.form, solver());
-}
-
-// The same program with one text in another's place, once or everywhere.
-Made with(Made made, const std::string& from, const std::string& to) {
-  EXPECT_NE(made.text.find(from), std::string::npos) << from << " in\n" << made.text;
-  for (size_t at = made.text.find(from); at != std::string::npos;
-       at = made.text.find(from, at + to.size()))
-    made.text.replace(at, from.size(), to);
-  return made;
 }
 
 void expect_proved(const Made& made) {
@@ -66,7 +41,6 @@ std::string refuted(const Made& made) {
   return o ? o->what + ": " + o->message : "(nothing is refuted) " + print(r);
 }
 
-const char* const kCausal = "score s * 0.125\nkeep j <= i\n";
 const char* const kWindow = "score s * 0.125\nkeep j <= i and i - 1024 < j\n";
 const char* const kPrefix = "argument prefix i32[B]\nscore s\nkeep j <= i or j < prefix[b]\n";
 

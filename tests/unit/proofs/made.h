@@ -1,0 +1,36 @@
+// What the rules make of a form, as text that a test may change.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "transfer_form.h"
+
+namespace kw::proofs {
+
+inline constexpr char kCausal[] = "score s * 0.125\nkeep j <= i\n";
+
+struct Made {
+  spec::Form form;
+  std::string text;
+};
+
+// What the rules make of a form's lines.
+inline Made made_of(const std::string& lines, const std::string& target = "sm_90a") {
+  Made made{transfer::form_of(lines), ""};
+  Diagnostics d;
+  const auto [kernel, machine] = transfer::start_of(made.form, target);
+  const auto result = transfer::transfer(kernel, made.form, machine, d);
+  EXPECT_TRUE(result) << render(d);
+  if (result) made.text = tl::print(result->program);
+  return made;
+}
+
+// The same program with one text in another's place, once or everywhere.
+inline Made with(Made made, const std::string& from, const std::string& to) {
+  EXPECT_NE(made.text.find(from), std::string::npos) << from << " in\n" << made.text;
+  for (size_t at = made.text.find(from); at != std::string::npos;
+       at = made.text.find(from, at + to.size()))
+    made.text.replace(at, from.size(), to);
+  return made;
+}
+
+}  // namespace kw::proofs
