@@ -17,6 +17,7 @@
 #include "check/packing.h"
 #include "check/planted.h"
 #include "check/turning_points.h"
+#include "check/unseen.h"
 #include "tl/laws/laws.h"
 
 namespace kw::check {
@@ -161,6 +162,8 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
     if (!t.failure) continue;
     return refute(program, capture, options, cases[n], std::move(*t.failure), report);
   }
+  if (options.examine)
+    report.unseen = unseen(program, capture, cases, options.effort != Effort::quick);
 }
 
 }  // namespace
@@ -168,6 +171,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
 Options options_for(Effort effort) {
   Options o;
   o.effort = effort;
+  o.examine = true;
   if (effort == Effort::quick) {
     o.cases = 8;
     o.scores = 8'000'000;

@@ -76,6 +76,7 @@ struct Options {
   int threads = 2;
   int self_check_step = 3;  // every n-th golden case is held against the evaluator; 0: none
   bool shrink = true;
+  bool examine = false;            // whether the cases see what is changed (unseen.h)
   bool proofs = true;              // what is done with integers, for every size (proofs/proofs.h)
   bool require_proof = false;      // what is not proved for every launch is inconclusive
   bool schedules = true;           // every order in which the agents can run (schedules/schedule.h)
@@ -118,6 +119,12 @@ struct ExactReport {
   double seconds = 0;
 };
 
+// What the cases would not see of it (unseen.h).
+struct Unseen {
+  int numbers = 0, kinds = 0;        // of the form's, and of statements: changed in turn
+  std::vector<std::string> changes;  // that no case shows: "1025 for 1024 in i - 1024 < j"
+};
+
 struct Report {
   Verdict verdict = Verdict::inconclusive;
   Effort effort = Effort::usual;
@@ -133,6 +140,7 @@ struct Report {
   double seconds = 0;
   ExactReport exact;
   std::optional<Counterexample> counterexample;
+  std::optional<Unseen> unseen;  // where it was asked, of what holds
   std::optional<proofs::Report> indices;
   std::optional<exec::ScheduleReport> schedules;
   Diagnostics diagnostics;  // why invalid or inconclusive; the fault of a refutation

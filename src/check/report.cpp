@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "check/trial.h"
+#include "check/unseen.h"
 
 namespace kw::check {
 
@@ -112,6 +113,7 @@ std::string print(const Report& r) {
   if (!r.unreached.empty())
     text += fmt::format("  no case has more rows and keys than {}, with which it is written\n",
                         fmt::join(r.unreached, ", "));
+  if (r.unseen) text += "  " + print(*r.unseen) + "\n";
   if (r.indices) text += "  " + proofs::print(*r.indices) + "\n";
   if (r.indices && r.indices->rounding) text += "  " + proofs::print(*r.indices->rounding) + "\n";
   text += print(r.exact);

@@ -14,6 +14,7 @@
 #include "proofs/proofs.h"
 #include "proofs/reals.h"
 #include "proofs/sexpr.h"
+#include "proofs/shifts.h"
 #include "proofs/turns.h"
 #include "proofs/visits.h"
 
@@ -194,6 +195,8 @@ class Attention {
       const Lists::Facts facts = lists_->facts(terms, whole);
       premises.insert(premises.end(), facts.sizes.begin(), facts.sizes.end());
       q.spare = facts.found;
+      terms.insert(terms.end(), facts.found.begin(), facts.found.end());
+      for (std::string& so : shift_bounds(terms)) q.spare.push_back(std::move(so));
     }
     q.declarations = vocabulary_.declarations();
     q.premises = common_;

@@ -36,6 +36,7 @@ std::string without_times(const check::Report& report) {
 check::Options rehearsal_check() {
   check::Options o = check::options_for(check::Effort::quick);
   o.schedules = true;
+  o.examine = false;  // of the cases, not of the program
   o.rehearsal = kRehearsal;
   o.self_check_step = 0;  // the capture was held against PyTorch when it was opened
   return o;

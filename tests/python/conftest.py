@@ -36,7 +36,7 @@ def pytest_configure(config):
 LONG = """test_ampere test_cute test_definition test_docs test_eval test_eval_writing test_flash_attention test_foreign
 test_fp8 test_fuzz test_kernel_bench test_launch_header test_port test_propose test_propose_products
 test_propose_terms test_reads test_rebase test_report_failed test_self_test test_sketch test_sketch_latent
-test_snippets test_table_sizes test_tiles test_tune test_variants_page test_wheel""".split()
+test_snippets test_table_sizes test_tiles test_tune test_variants_page test_verify test_wheel""".split()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -234,6 +234,9 @@ std::vector<std::string> not_checked(const check::Report& report) {
       "approximate instructions (ex2, lg2, rcp, rsqrt, tanh) are taken as correctly rounded"};
   if (const std::string doubt = cpu_doubt(); !doubt.empty()) list.push_back(doubt);
   if (!report.exact.ran) list.push_back("exact reading: " + report.exact.not_run);
+  if (report.unseen)
+    for (const std::string& change : report.unseen->changes)
+      list.push_back("the cases do not see: " + change);
   if (report.indices && !report.indices->not_run.empty())
     list.push_back("indices beyond the cases' sizes: " + report.indices->not_run);
   if (report.indices)

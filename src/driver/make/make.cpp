@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "check/check.h"
+#include "check/unseen.h"
 #include "driver/certificate/certificate.h"
 #include "driver/certificate/certify.h"
 #include "driver/environment/proposer.h"
@@ -345,6 +346,7 @@ class Maker {
                                  exact.cases, exact.rows, check::print_bound(exact))
                    : "exact: not run: " + exact.not_run,
          0);
+    if (report_.unseen) say_("", check::print(*report_.unseen), 0);
     if (report_.indices) {
       say_("", proofs::print(*report_.indices), 0);
       if (report_.indices->rounding) say_("", proofs::print(*report_.indices->rounding), 0);

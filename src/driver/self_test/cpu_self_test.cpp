@@ -65,7 +65,7 @@ class Tester {
     if (!program) return "unreadable";
     check::Options options = check::options_for(check::Effort::quick);
     options.laws = false;
-    options.shrink = false;
+    options.shrink = options.examine = false;
     options.cases = 10;  // the eight shapes of the hand captures, a sharp and a steep one
     options.exact_cases = 1;
     options.self_check_step = 0;

@@ -1,0 +1,179 @@
+#include "check/unseen.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "check/planted.h"
+#include "operator/family.h"
+#include "tl/laws/laws.h"
+#include "tl/traits.h"
+
+namespace kw::check {
+namespace {
+
+// Scores of the rows that are evaluated for one number, and cases that a program runs on.
+constexpr int64_t kWork = 4'000'000;
+constexpr size_t kCases = 2;
+constexpr int kStatements = 4;  // of a kind: some stand where a toggle leads nowhere
+
+int64_t most_rows(const spec::Form& form, const Case& c) {
+  return std::max(spec::value_of(form.M, c.sizes), spec::value_of(form.N, c.sizes));
+}
+
+// A form of which the nth integer is one larger; nothing where there are not so many.
+struct Changed {
+  spec::Form form;
+  int64_t number = 0;
+  std::string where;  // the expression, as it was
+};
+
+std::optional<Changed> changed(const spec::Form& form, int nth) {
+  Changed out{form, 0, ""};
+  int seen = 0;
+  spec::Family::of(form).each_expression(out.form, [&](spec::ExprPtr& e, const spec::Extents&) {
+    if (!e) return;
+    const std::string before = spec::print(e);
+    e = spec::rewrite(e, [&](const spec::ExprPtr& part) -> spec::ExprPtr {
+      const bool integer = part->kind == spec::Kind::number && part->type == spec::Type::integer;
+      if (!integer || seen++ != nth) return nullptr;
+      out.number = part->integer;
+      out.where = before;
+      return spec::integer(part->integer + 1);
+    });
+  });
+  return out.where.empty() ? std::nullopt : std::optional(std::move(out));
+}
+
+// Whether a row of the case comes out another way. The last rows first: they see the most keys.
+bool differ(const spec::Form& one, const spec::Form& other, const Case& c, int64_t& work) {
+  Diagnostics unused;
+  const auto problem = problem_of(one, c, unused);
+  if (!problem) return false;
+  const auto a = spec::truth(one, *problem), b = spec::truth(other, *problem);
+  const std::vector<spec::Output> outputs = spec::outputs(one);
+  const int64_t keys = spec::value_of(one.N, c.sizes);
+  for (int64_t i = a->rows() - 1; i >= 0; --i)
+    for (int64_t batch = 0; batch < a->batches(); ++batch)
+      for (const int64_t h : c.heads) {
+        if ((work -= keys) < 0) return false;
+        a->row(batch, h, i);
+        b->row(batch, h, i);
+        for (size_t n = 0; n < outputs.size(); ++n) {
+          if (!outputs[n].has_rows() || a->of(n).unspecified) continue;
+          const std::vector<double>& got = a->of(n).want;
+          if (!spec::accept(outputs[n], b->of(n), got.data(), 0, one.dtype).right) return true;
+        }
+      }
+  return false;
+}
+
+// Those that reach beyond the number first, and of these the smallest.
+std::vector<Case> nearest(const spec::Form& form, std::vector<Case> cases, int64_t number) {
+  std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+    const bool a_reaches = most_rows(form, a) > number, b_reaches = most_rows(form, b) > number;
+    if (a_reaches != b_reaches) return a_reaches;
+    return scores_of(form, a) < scores_of(form, b);
+  });
+  return cases;
+}
+
+void numbers(const spec::Form& form, const std::vector<Case>& cases, Unseen& out) {
+  for (int nth = 0;; ++nth) {
+    const auto other = changed(form, nth);
+    if (!other) return;
+    ++out.numbers;
+    int64_t work = kWork;
+    const std::vector<Case> order = nearest(form, cases, std::abs(other->number));
+    const bool seen = std::any_of(order.begin(), order.end(), [&](const Case& c) {
+      return differ(form, other->form, c, work);
+    });
+    if (!seen)
+      out.changes.push_back(
+          fmt::format("{} for {} in {:.80}", other->number + 1, other->number, other->where));
+  }
+}
+
+// Kinds of statements that a program may lack: what declares, and what says who works, is missed by
+// whatever comes after it.
+bool is_work(tl::Op op) {
+  switch (tl::traits(op).family) {
+    case tl::Family::sync:
+    case tl::Family::copy_in:
+    case tl::Family::copy_out:
+    case tl::Family::move:
+    case tl::Family::result:
+    case tl::Family::contract:
+    case tl::Family::map:
+    case tl::Family::gather:
+    case tl::Family::reduce:
+    case tl::Family::loop:
+      return true;
+    default:
+      return op == tl::Op::if_ || op == tl::Op::call || op == tl::Op::count;
+  }
+}
+
+// Takes a statement of this kind out of a body, after so many others; whether there was one.
+bool leave_out(std::vector<tl::Stmt>& body, tl::Op op, int& others) {
+  for (size_t n = 0; n < body.size(); ++n) {
+    if (body[n].op == op && others-- == 0)
+      return body.erase(body.begin() + std::ptrdiff_t(n)), true;
+    if (leave_out(body[n].body, op, others)) return true;
+  }
+  return false;
+}
+
+void statements(const tl::Program& program, const spec::Capture& capture, std::vector<Case> cases,
+                Unseen& out) {
+  std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) {
+    return scores_of(capture.form, a) > scores_of(capture.form, b);
+  });
+  // Of those that are no work the largest: rings turn over in them.
+  std::erase_if(cases, [&](const Case& c) { return scores_of(capture.form, c) > kWork / 8; });
+  if (cases.size() > kCases) cases.resize(kCases);
+  std::set<tl::Op> kinds;
+  tl::walk(program.body, [&](const tl::Stmt& s) {
+    if (is_work(s.op)) kinds.insert(s.op);
+  });
+  // Whether the laws or a case see that it is not there; nothing where there are not so many.
+  const auto seen = [&](tl::Op op, int others) -> std::optional<bool> {
+    tl::Program less = program;
+    if (!leave_out(less.body, op, others)) return std::nullopt;
+    Diagnostics unused;
+    if (!tl::verify(less, unused)) return true;
+    const std::vector<Trial> trials =
+        run_cases([&](const Case& c) { return run_trial(less, capture, c); }, cases, 2);
+    return std::any_of(trials.begin(), trials.end(),
+                       [](const Trial& t) { return !t.valid || t.failure; });
+  };
+  out.kinds = int(kinds.size());
+  for (const tl::Op op : kinds) {
+    std::optional<bool> is = false;
+    for (int n = 0; n < kStatements && is && !*is; ++n) is = seen(op, n);
+    if (!is || !*is) out.changes.push_back(fmt::format("no {}", tl::word(op)));
+  }
+}
+
+}  // namespace
+
+Unseen unseen(const tl::Program& program, const spec::Capture& capture,
+              const std::vector<Case>& cases, bool with_statements) {
+  Unseen out;
+  numbers(capture.form, cases, out);
+  if (with_statements) statements(program, capture, cases, out);
+  return out;
+}
+
+std::string print(const Unseen& u) {
+  std::string of = fmt::format("{} number{}", u.numbers, u.numbers == 1 ? "" : "s");
+  if (u.kinds > 0) of += fmt::format(" and {} kinds of statements", u.kinds);
+  if (u.numbers + u.kinds == 0) return "changed in turn: nothing, the function has no number";
+  if (u.changes.empty()) return fmt::format("changed in turn: {}; the cases see each", of);
+  return fmt::format("changed in turn: {}; the cases do not see: {}", of,
+                     fmt::join(u.changes, "; "));
+}
+
+}  // namespace kw::check
