@@ -38,15 +38,18 @@ Claims indices_check(const proofs::Report& r) {
   for (const proofs::Limit& l : r.limits) limits.push_back(proofs::print(l));
   for (const proofs::Obligation& o : r.obligations)
     (o.answer == proofs::Answer::proved ? proved : open).push_back(o.what);
-  Claims facts = {{"proved", proved}, {"open", open}, {"limits", limits}};
+  Claims rounding = Claims::array();
   if (r.rounding)
     for (const int64_t keys : {int64_t{4096}, proofs::kMostKeys})
-      facts[fmt::format("rounding_at_{}_keys", keys)] = r.rounding->at(keys);
-  return one_check("indices",
-                   "for every size up to 2^24, or to the limits, every 32-bit integer of the data "
-                   "but where an obligation says less, and the form's numbers of heads, by a "
-                   "solver; docs/soundness.md says what of the program that covers",
-                   open.empty(), facts);
+      rounding.push_back(fmt::format("at most {:.2g} of a row's largest value at {} keys",
+                                     r.rounding->at(keys), keys));
+  return one_check(
+      "indices",
+      "for every size up to 2^24, or to the limits, every 32-bit integer of the data "
+      "but where an obligation says less, and the form's numbers of heads, by a "
+      "solver; docs/soundness.md says what of the program that covers",
+      open.empty(),
+      {{"proved", proved}, {"open", open}, {"limits", limits}, {"rounding", rounding}});
 }
 
 Claims exact_check(const check::ExactReport& exact, bool holds) {
