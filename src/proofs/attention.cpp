@@ -82,7 +82,7 @@ class Attention {
       integers();
       by_form(kOrder, disorder(program_, sizes_, vocabulary_));
       by_form(kReals, out_of_range(program_, form_));
-      by_form(kForm, another_form(program_, sizes_, vocabulary_));
+      by_form(kForm, another_form(program_, form_, sizes_, vocabulary_));
       if (report_.obligations.back().answer == Answer::proved) rounding();
     }
     report_.seconds =

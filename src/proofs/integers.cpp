@@ -507,14 +507,18 @@ bool is_plain(const Term& term, const Uses& uses) {
 
 namespace {
 
-// An integer, and what it is made of: |j - i| is computed as the absolute value of f32(j) - f32(i),
-// too. What is read of the data is one number.
-std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e) {
+// An integer, and of an absolute value what it is made of: |j - i| is computed as that of
+// f32(j) - f32(i), too, and f32(i + 1) as f32(i) + 1. Of others the parts are no numbers of the
+// specification's: slope * j and slope * i round at their own sizes.
+std::vector<spec::ExprPtr> summands(const spec::ExprPtr& e, bool within = false) {
   if (e->type != spec::Type::integer) return {};
   std::vector<spec::ExprPtr> out = {e};
-  if (e->kind != spec::Kind::read)
-    for (const spec::ExprPtr& a : e->args)
-      for (const spec::ExprPtr& x : summands(a)) out.push_back(x);
+  const bool absolute = e->kind == spec::Kind::unary && e->name == "abs",
+             next = (spec::is_binary(e, "+") || spec::is_binary(e, "-")) &&
+                    (spec::is_number(e->args[0]) || spec::is_number(e->args[1]));
+  if (e->kind == spec::Kind::read || !(within || absolute || next)) return out;
+  for (const spec::ExprPtr& a : e->args)
+    for (const spec::ExprPtr& x : summands(a, within || absolute)) out.push_back(x);
   return out;
 }
 

@@ -319,7 +319,7 @@ void Names::bind_element(Scope& scope) {
   scope.names["d"] = {operation("-", j, i), {}};
 }
 
-bool Names::is_minus_infinity(const ExprPtr& e) {
+bool is_minus_infinity(const ExprPtr& e) {
   return e->is_name("-inf") ||
          (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf"));
 }

@@ -35,7 +35,8 @@ struct ListWords {
   std::set<std::string> sizes;  // the arguments that say how long and how many they are
 };
 
-bool is_zero(const tl::ExprPtr& e);  // the number 0
+bool is_zero(const tl::ExprPtr& e);            // the number 0
+bool is_minus_infinity(const tl::ExprPtr& e);  // -inf
 
 class Names {
  public:
@@ -80,7 +81,6 @@ class Names {
   const tl::Stmt* function_of(const std::string& name) const;
 
   static bool takes_exponential(const tl::ExprPtr& value);
-  static bool is_minus_infinity(const tl::ExprPtr& e);
 
   // Why the walk is no picture of the program; the first reason stays.
   void open(const std::string& why) {

@@ -37,16 +37,12 @@ std::vector<std::string> shift_bounds(const std::vector<std::string>& terms) {
             if (x == end) continue;
             const std::string between =
                 fmt::format("(and (<= 0 {0}) (<= {0} {1}) (<= {1} {2}) (<= {2} 31))", few, r, many);
-            for (const bool least : {true, false}) {
-              const auto [low, high] = least ? std::pair(end, x) : std::pair(x, end);
-              const auto beside = [&](const std::string& count) {
-                const std::string e = shifted(end, count), of_x = shifted(x, r);
-                return least ? fmt::format("(<= {} {})", e, of_x)
-                             : fmt::format("(<= {} {})", of_x, e);
-              };
-              out.push_back(fmt::format("(=> (and {} (<= {} {})) (or {} {}))", between, low, high,
-                                        beside(few), beside(many)));
-            }
+            const std::string of_x = shifted(x, r), one = shifted(end, few),
+                              other = shifted(end, many);
+            out.push_back(fmt::format("(=> (and {} (<= {} {})) (or (<= {} {}) (<= {} {})))",
+                                      between, end, x, one, of_x, other, of_x));
+            out.push_back(fmt::format("(=> (and {} (<= {} {})) (or (<= {} {}) (<= {} {})))",
+                                      between, x, end, of_x, one, of_x, other));
           }
       }
   return out;

@@ -7,7 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "proofs/formulas.h"
 #include "proofs/names.h"
+#include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -20,9 +22,9 @@ using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
-constexpr int kDegree = 3;    // of what was handed on, in what rows and outputs are finished by
+constexpr int kRows = 1, kOutputs = 2;  // degrees of what was handed on, behind the loops
+constexpr int kOfRows = 6;              // of what a pass reads, in what it writes
 constexpr double kGain = 40;  // binades that all constants of a turn add, and all behind the loops
-constexpr double kFirst = 0x1p20;  // a number that a reference begins with
 
 // Scores in registers, since their product.
 struct Scores {
@@ -32,6 +34,7 @@ struct Scores {
   bool unasked = false;  // of a reference that nothing has asked whether it lags too far behind
   std::string flag;      // that says so
   double gain = 0;
+  int degree = 1;  // in scores, data and integers
 };
 
 // A row vector that has a value where it is declared.
@@ -54,7 +57,9 @@ struct State : Scope {
 
 class OnlineSoftmax : private Names {
  public:
-  using Names::Names;
+  OnlineSoftmax(const tl::Program& program, const spec::Form& form,
+                const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
+      : Names(program, sizes, vocabulary), specified_(degrees_of(form)) {}
 
   std::string run() {
     State state;
@@ -65,8 +70,10 @@ class OnlineSoftmax : private Names {
       for (const Stmt& a : s.body)
         if (a.op == Op::arg_f32)
           for (const tl::Item& d : a.names())
-            if (d.expr) remember(d.name, d.expr);
+            if (d.expr) of_launch(d.name, d.expr);
     tl::walk(kernel->body, [&](const Stmt& s) { role(s); });
+    for (const Stmt& s : program_.body)
+      if (s.op == Op::rows) pass(s);
     if (references_.size() > 1 || factors_.size() > 1) open("two references");
     for (const std::string& s : sums_)
       if (!within_turns_.count(s)) carried_.insert(s);
@@ -161,22 +168,49 @@ class OnlineSoftmax : private Names {
     if (s.op == Op::let) {
       for (const tl::Item& d : s.names())
         if (degree(d.expr, state) > 0) return other(s);
-      for (const tl::Item& d : s.names()) remember(d.name, d.expr);
+      for (const tl::Item& d : s.names()) {
+        if (is_detour(d.expr, state)) return other(s);
+        remember(d.name, d.expr);
+      }
       return let(s, state);
     }
     if (s.op == Op::var)
       for (const tl::Item& d : s.names()) state.names[d.name] = {vocabulary_.fresh(d.name), {}};
   }
 
+  // A pass over rows before the kernel: what it writes has a low degree in what it reads.
+  void pass(const Stmt& of) {
+    tl::walk(of.body, [&](const Stmt& s) {
+      const bool value = s.has(tl::Hole::value) && s.value();
+      if (s.op == Op::let)
+        for (const tl::Item& d : s.names()) remember(d.name, d.expr);
+      if (s.op == Op::sum && value)
+        for (const tl::Item& d : s.names()) remember(d.name, s.value());
+      if (value && (of_data(s.value(), 1) > kOfRows || gain(s.value()) > 2 * kGain)) other(s);
+    });
+  }
+
   void gather(const Stmt& s, State& state) {
     const std::string name = tl::base_name(s.target());
-    if (is_handed_on(name) || scores_.count(name) || degree(s.value(), state) > 0) other(s);
+    if (is_handed_on(name) || scores_.count(name) || degree(s.value(), state) > 0 ||
+        is_detour(s.value(), state))
+      other(s);
     remember(name, s.value());
+    State inside = state;
+    bind_element(inside);
+    state.names[name] = {eval(s.value(), inside), {}};
+  }
+
+  // A scale is made of D: of numbers of the launch one is free.
+  void of_launch(const std::string& name, const ExprPtr& e) {
+    remember(name, e);
+    degrees_[name] = std::max(0, degrees_[name] - 1);
   }
 
   // A number or a vector, by what it is made of.
   void remember(const std::string& name, const ExprPtr& e) {
     gains_[name] = gain(e);
+    degrees_[name] = of_data(e, 1);
     if (counts(e)) counts_.insert(name);
   }
 
@@ -262,6 +296,7 @@ class OnlineSoftmax : private Names {
       const bool asked_for = scores.unasked && !scores.flag.empty() && asks(e, scores.flag, state);
       scores.here &= then.here;
       scores.gain = std::max(scores.gain, then.gain);
+      scores.degree = std::max(scores.degree, then.degree);
       scores.weights &= then.weights;
       scores.unasked = then.unasked || (scores.unasked && !asked_for);
       if (!then.asked || !scores.asked || !tl::equal(then.asked, scores.asked))
@@ -272,7 +307,7 @@ class OnlineSoftmax : private Names {
       const Local& then = inside.locals.at(name);
       local.degree = std::max(local.degree, then.degree);
       local.sum &= then.sum;
-      if (!local.scaled != !then.scaled) local = {.body = local.body, .degree = kDegree + 1};
+      if (!local.scaled != !then.scaled) local = {.body = local.body, .degree = kOutputs + 1};
     }
   }
 
@@ -303,7 +338,9 @@ class OnlineSoftmax : private Names {
       if (!state.filled.count(name) || state.finished.count(name)) other(s);
       return;
     }
-    if (state.turn || !state.filled.count(name) || degree(s.value(), state) > kDegree)
+    if (state.turn || !state.filled.count(name) || degree(s.value(), state) > kOutputs ||
+        of_data(s.value(), 1) > specified_.score + specified_.output - 1 ||
+        is_detour(s.value(), state))
       return other(s);
     gain_behind_ += gain(s.value());
     if (gain_behind_ > kGain) other(s);
@@ -319,11 +356,10 @@ class OnlineSoftmax : private Names {
     state.filled.insert(name);
   }
 
-  // A reference, by a number of the data or none, but not by a size.
+  // A reference, by -inf or a sink, which is a number of the data or 0.
   bool begins(const ExprPtr& e) const {
-    if (e->kind == ExprKind::real || e->kind == ExprKind::integer)
-      return std::fabs(std::stod(e->text)) < kFirst;
-    return is_minus_infinity(e) || (!counts(e) && gain(e) <= kGain);
+    const bool of_sink = e->kind == ExprKind::name && !counts(e) && gain(e) <= kGain;
+    return is_minus_infinity(e) || (specified_.sink && (is_zero(e) || of_sink));
   }
 
   void map_scores(const Stmt& s, Scores& scores, State& state) {
@@ -337,7 +373,9 @@ class OnlineSoftmax : private Names {
     }
     if (scores.asked || degree(s.value(), state) > 0) return other(s);
     scores.gain += gain(s.value());
-    if (scores.gain > kGain) other(s);
+    scores.degree = of_data(s.value(), scores.degree);
+    if (scores.gain > kGain || scores.degree > specified_.score || is_detour(s.value(), state))
+      other(s);
   }
 
   // exp2(fma(s[i, j], scale, -offset[i])): the scale; null where it is something else.
@@ -384,6 +422,7 @@ class OnlineSoftmax : private Names {
       local.sum |= total || carried_.count(of) > 0;
       if (local.degree > 0 && !local.reference && state.turn) return other(s);
       state.locals[d.name] = local;
+      rows_.insert(d.name);
     }
   }
 
@@ -402,27 +441,13 @@ class OnlineSoftmax : private Names {
       return local.scaled ? void() : other(s);
     }
     local.degree = degree(e, state);
-    if (local.degree > kDegree || (local.degree > 0 && state.turn)) return other(s);
+    const bool of_sink = specified_.sink && is_more(e, name);
+    if (local.degree > kRows || (local.degree > 0 && state.turn) ||
+        (!of_sink && is_detour(e, state)) || of_data(e, 1) > specified_.score)
+      return other(s);
     gain_behind_ += gain(e);
     if (gain_behind_ > kGain) return other(s);
-    const bool more = e->kind == ExprKind::binary && e->text == "+" &&
-                      tl::base_name(e->args[0]) == name && e->args[1]->kind == ExprKind::call &&
-                      e->args[1]->text == "exp2";
-    local.sum &= more;
-  }
-
-  // where(offset[i] == -inf, 0.0, offset[i] * scale)
-  static ExprPtr scale_of_offset(const ExprPtr& e, const std::string& name) {
-    const auto is_it = [&](const ExprPtr& x) {
-      return x->kind == ExprKind::index && tl::base_name(x) == name;
-    };
-    if (e->kind != ExprKind::where) return nullptr;
-    const ExprPtr &empty = e->args[0], &times = e->args[2];
-    const bool formed = empty->kind == ExprKind::binary && empty->text == "==" &&
-                        is_it(empty->args[0]) && is_minus_infinity(empty->args[1]) &&
-                        is_zero(e->args[1]) && times->kind == ExprKind::binary &&
-                        times->text == "*" && is_it(times->args[0]);
-    return formed ? times->args[1] : nullptr;
+    local.sum &= is_more(e, name);
   }
 
   void reduce(const Stmt& s, State& state) {
@@ -471,10 +496,60 @@ class OnlineSoftmax : private Names {
     }
     if (most > 0 && e->kind == ExprKind::where && !is_question(e->args[0], state) &&
         degree(e->args[0], state) > 0)
-      return kDegree + 1;
+      return kOutputs + 1;
     const bool product = (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/")) ||
                          (e->kind == ExprKind::call && e->text == "fma");
     return product ? all : most;
+  }
+
+  // Of scores, whose own is given, of data and of integers among reals; what was handed on has none
+  // but an output, which counts as the data that it is of.
+  int of_data(const ExprPtr& e, int scores) const {
+    if (e->kind == ExprKind::real || e->kind == ExprKind::integer) return 0;
+    const std::string name = tl::base_name(e);
+    if (e->kind == ExprKind::name || e->kind == ExprKind::index) {
+      if (scores_.count(name)) return scores;
+      if (outputs_.count(name)) return 1;
+      if (const auto known = degrees_.find(name); known != degrees_.end()) return known->second;
+      return is_handed_on(name) || rows_.count(name) || tl::find_constant(name) ? 0 : 1;
+    }
+    if (e->kind == ExprKind::field) return 1;
+    if (e->kind == ExprKind::where)
+      return std::max(of_data(e->args[1], scores), of_data(e->args[2], scores));
+    int most = 0, all = 0;
+    for (const ExprPtr& a : e->args) {
+      const int d = of_data(a, scores);
+      most = std::max(most, d);
+      all += d;
+    }
+    const bool product = (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/")) ||
+                         (e->kind == ExprKind::call && e->text == "fma");
+    return product ? all : most;
+  }
+
+  // Whether it has functions or comparisons of reals where the specification has none of them.
+  bool is_detour(const ExprPtr& e, const State& state) {
+    State inside = state;
+    bind_element(inside);
+    return is_detour(e, inside, state);
+  }
+
+  bool is_detour(const ExprPtr& e, const State& inside, const State& state) {
+    static const std::set<std::string> comparisons = {"<", "<=", ">", ">=", "==", "!="};
+    const auto is_real = [&](const ExprPtr& a) { return eval(a, inside).sort == Term::real; };
+    const bool of_reals = std::any_of(e->args.begin(), e->args.end(), is_real);
+    if (e->kind == ExprKind::call) {
+      const bool order = e->text == "max" || e->text == "min" || e->text == "abs";
+      if (order && of_reals && !specified_.orders) return true;
+      const bool function = e->text == "exp2" || e->text == "tanh" || e->text == "rsqrt";
+      if (function && of_reals && !specified_.functions) return true;
+    }
+    if (e->kind == ExprKind::binary && comparisons.count(e->text) && of_reals &&
+        !specified_.orders && !is_question(e, state))
+      return true;
+    const size_t first = e->kind == ExprKind::index ? e->args.size() : 0;
+    return std::any_of(e->args.begin() + std::ptrdiff_t(first), e->args.end(),
+                       [&](const ExprPtr& a) { return is_detour(a, inside, state); });
   }
 
   // Whether a row has no key: its sum is 0, or its reference -inf.
@@ -504,21 +579,11 @@ class OnlineSoftmax : private Names {
     return all;
   }
 
-  // The largest constant that is added in an exponent.
-  double exponent(const ExprPtr& e) const {
-    if (e->kind == ExprKind::real || e->kind == ExprKind::integer)
-      return std::fabs(std::stod(e->text));
-    const bool fma = e->kind == ExprKind::call && e->text == "fma";
-    const bool adds = (e->kind == ExprKind::binary && (e->text == "+" || e->text == "-")) ||
-                      e->kind == ExprKind::unary;
-    double most = 0;
-    for (const ExprPtr& a : e->args)
-      if (adds || (fma && a == e->args[2])) most = std::max(most, exponent(a));
-    return most;
-  }
-
   std::set<std::string> references_, factors_, sums_, carried_, within_turns_, flags_;
   std::set<std::string> scores_, outputs_, weights_;
+  const Degrees specified_;
+  std::set<std::string> rows_;  // locals
+  std::map<std::string, int> degrees_;
   std::map<std::string, double> gains_;  // of scalars and vectors
   std::set<std::string> counts_;         // those that are made of integers
   double gain_behind_ = 0;
@@ -527,9 +592,9 @@ class OnlineSoftmax : private Names {
 
 }  // namespace
 
-std::string another_form(const tl::Program& program, const std::map<std::string, Term>& sizes,
-                         Vocabulary& vocabulary) {
-  return OnlineSoftmax(program, sizes, vocabulary).run();
+std::string another_form(const tl::Program& program, const spec::Form& form,
+                         const std::map<std::string, Term>& sizes, Vocabulary& vocabulary) {
+  return OnlineSoftmax(program, form, sizes, vocabulary).run();
 }
 
 }  // namespace kw::proofs

@@ -18,19 +18,25 @@
 // Without a reference weights are any function of scores. What is done another way may be right;
 // cases show it for as many turns as they have.
 //
-// Behind the loops rows and outputs are finished by any formula in which what was handed on has a
-// degree of at most 3, and only a sum is asked whether it is 0: a row without a key.
+// Behind the loops rows and outputs are finished by formulas in which what was handed on has a
+// degree of 1, and of 2 in an output, and only a sum is asked whether it is 0: a row without a key.
+//
+// And none of them is a detour. Formulas over reals are equal to many others that leave the range
+// of fp32 or lose all their bits: ((s + 1)^3 - s^3 - 3 s^2 - 1) / 3 is s. A score has no higher
+// degree in scores, data and integers than the specification's; exponentials, and maxima and
+// comparisons of reals, stand only where it has some.
 #pragma once
 #include <map>
 #include <string>
 
+#include "operator/form.h"
 #include "proofs/terms.h"
 #include "tl/program.h"
 
 namespace kw::proofs {
 
 // What of the kernel has another form, with the statement; "" where nothing has.
-std::string another_form(const tl::Program& program, const std::map<std::string, Term>& sizes,
-                         Vocabulary& vocabulary);
+std::string another_form(const tl::Program& program, const spec::Form& form,
+                         const std::map<std::string, Term>& sizes, Vocabulary& vocabulary);
 
 }  // namespace kw::proofs

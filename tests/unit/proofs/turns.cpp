@@ -20,7 +20,7 @@ std::string form_of(const Made& made) {
   std::map<std::string, Term> sizes;
   for (const char* letter : {"B", "H", "G", "M", "N"}) sizes[letter] = vocabulary.constant(letter);
   sizes["D"] = Term::number(128);
-  return another_form(*program, sizes, vocabulary);
+  return another_form(*program, made.form, sizes, vocabulary);
 }
 
 struct Edit {
@@ -241,7 +241,8 @@ TEST(Turns, are_finished_by_a_formula_of_a_low_degree) {
         "map_rows inverse[i] = inverse[i] * inverse[i]\n    map_rows inverse[i] = inverse[i] * "
         "inverse[i]",
         "map_rows inverse"},
-       {kOut, "    map acc[i, j] = acc[i, j] * inverse[i] * inverse[i] * inverse[i]", "`map acc["},
+       {kOut, "    map acc[i, j] = acc[i, j] * inverse[i] * inverse[i]", "`map acc["},
+       {kInverse, "map_rows inverse[i] = inverse[i] * inverse[i]", "map_rows inverse"},
        {"where(inverse[i] == 0.0,", "where(inverse[i] == 4096.0,", "map_rows inverse"},
        {"where(inverse[i] == 0.0,", "where(inverse[i] < 0.0,", "map_rows inverse"},
        {"where(inverse[i] == 0.0,", "where(m[i] == 0.0,", "map_rows inverse"},
@@ -260,6 +261,29 @@ TEST(Turns, are_finished_by_a_formula_of_a_low_degree) {
         "map_rows inverse[i] = inverse[i] * inverse[i]"}});
   EXPECT_EQ(form_of(with(made, "where(inverse[i] == 0.0,", "where(m[i] == -inf,")), "");
   EXPECT_EQ(form_of(made_of(kSinks)), "");
+}
+
+TEST(Turns, take_no_detours) {
+  const Made made = made_of(kCausal, "sm_80");
+  const std::string max = kMax;
+  const auto before = [&](const std::string& map) { return map + "\n        " + max; };
+  for (const char* map :
+       {"map s[i, j] = s[i, j] * s[i, j]", "map s[i, j] = s[i, j] + s[i, j] * f32(D)",
+        "map s[i, j] = exp2(s[i, j])", "map s[i, j] = max(s[i, j], 0.0)",
+        "map s[i, j] = where(s[i, j] < 0.0, s[i, j], 0.0)",
+        "map_real s[i, j] from (i0, n * BN) = max(j - i, -5000000.0)"})
+    EXPECT_NE(form_of(with(made, kMax, before(map))).find("`map"), std::string::npos) << map;
+  const std::string doubled = before("map s[i, j] = s[i, j] + s[i, j]");
+  EXPECT_EQ(form_of(with(made, kMax, doubled)), "");  // of one degree: what it is, cases show
+  const Made slopes =
+      made_of("argument slopes f32[H]\nscore s * 0.125 - slopes[h] * (i - j)\n", "sm_80");
+  expect_named(slopes, {{"let slope = slopes[c.h] * unscale",
+                         "let slope = slopes[c.h] * slopes[c.h] * unscale", "slope * (j - i)"},
+                        {"let slope = slopes[c.h] * unscale",
+                         "let slope = exp2(slopes[c.h]) * unscale", "let slope"}});
+  expect_named(made, {{"fill m = -inf", "fill m = -8192.0", "`fill m"},
+                      {"fill m = -inf", "fill m = 0.0", "`fill m"},
+                      {kOut, "    map acc[i, j] = acc[i, j] * inverse[i] * f32(D)", "`map acc["}});
 }
 
 TEST(Turns, leave_loaders_to_load) {

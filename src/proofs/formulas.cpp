@@ -1,0 +1,89 @@
+#include "proofs/formulas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "operator/family.h"
+#include "proofs/names.h"
+#include "tl/scope/scope.h"
+
+namespace kw::proofs {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+
+namespace {
+
+int degree_of(const spec::ExprPtr& e) {
+  if (!e || e->kind == spec::Kind::number) return 0;
+  if (e->args.empty() || e->kind == spec::Kind::read || e->type == spec::Type::integer) return 1;
+  int most = 0, all = 0;
+  for (const spec::ExprPtr& a : e->args) {
+    const int d = degree_of(a);
+    most = std::max(most, d);
+    all += d;
+  }
+  if (spec::is_binary(e, "**") && spec::is_number(e->args[1]))
+    return int(std::ceil(degree_of(e->args[0]) * std::fabs(e->args[1]->value)));
+  return spec::is_binary(e, "*") || spec::is_binary(e, "/") ? all : most;
+}
+
+}  // namespace
+
+Degrees degrees_of(const spec::Form& form) {
+  Degrees out;
+  const spec::Term& term = form.terms[0];
+  out.score = std::max({1, degree_of(term.score), degree_of(term.sink)});
+  out.output = std::max(1, degree_of(form.epilogue)) + degree_of(term.factor);
+  out.sink = term.sink != nullptr;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    if (!e) return;
+    spec::rewrite(e, [&](const spec::ExprPtr& part) {
+      static const std::set<std::string> orders = {
+          "min", "max", "abs", "<", "<=", ">", ">=", "==", "!=", "relu"};
+      const bool unary = part->kind == spec::Kind::unary, power = spec::is_binary(part, "**");
+      const bool of_reals =
+          !part->args.empty() && std::any_of(part->args.begin(), part->args.end(),
+                                             [](auto& a) { return a->type == spec::Type::real; });
+      const bool order = orders.count(part->name) > 0;
+      out.orders |= of_reals && order;
+      out.functions |= power || (unary && of_reals && !order && part->name != "-");
+      return spec::ExprPtr();
+    });
+  });
+  return out;
+}
+
+bool is_more(const ExprPtr& e, const std::string& name) {
+  return e->kind == ExprKind::binary && e->text == "+" && tl::base_name(e->args[0]) == name &&
+         e->args[1]->kind == ExprKind::call && e->args[1]->text == "exp2";
+}
+
+ExprPtr scale_of_offset(const ExprPtr& e, const std::string& name) {
+  const auto is_it = [&](const ExprPtr& x) {
+    return x->kind == ExprKind::index && tl::base_name(x) == name;
+  };
+  if (e->kind != ExprKind::where) return nullptr;
+  const ExprPtr &empty = e->args[0], &times = e->args[2];
+  const bool formed = empty->kind == ExprKind::binary && empty->text == "==" &&
+                      is_it(empty->args[0]) && is_minus_infinity(empty->args[1]) &&
+                      is_zero(e->args[1]) && times->kind == ExprKind::binary &&
+                      times->text == "*" && is_it(times->args[0]);
+  return formed ? times->args[1] : nullptr;
+}
+
+double exponent(const ExprPtr& e) {
+  if (e->kind == ExprKind::real || e->kind == ExprKind::integer)
+    return std::fabs(std::stod(e->text));
+  const bool fma = e->kind == ExprKind::call && e->text == "fma";
+  const bool adds = (e->kind == ExprKind::binary && (e->text == "+" || e->text == "-")) ||
+                    e->kind == ExprKind::unary;
+  double most = 0;
+  for (const ExprPtr& a : e->args)
+    if (adds || (fma && a == e->args[2])) most = std::max(most, exponent(a));
+  return most;
+}
+
+}  // namespace kw::proofs

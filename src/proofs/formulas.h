@@ -1,0 +1,28 @@
+// Formulas over reals, of a specification and of a program: their degrees, and forms that are
+// known.
+#pragma once
+#include <string>
+
+#include "operator/form.h"
+#include "tl/program.h"
+
+namespace kw::proofs {
+
+// What the specification's formulas are made of.
+struct Degrees {
+  int score = 1, output = 1;  // degrees in scores, data and integers
+  bool functions = false;     // exponentials, logarithms, roots
+  bool orders = false;        // maxima, absolute values and comparisons of reals
+  bool sink = false;
+};
+
+Degrees degrees_of(const spec::Form& form);
+
+// sum[i] + exp2(...)
+bool is_more(const tl::ExprPtr& e, const std::string& name);
+// where(offset[i] == -inf, 0.0, offset[i] * scale): the scale; null where it is something else.
+tl::ExprPtr scale_of_offset(const tl::ExprPtr& e, const std::string& name);
+// The largest constant that is added in an exponent.
+double exponent(const tl::ExprPtr& e);
+
+}  // namespace kw::proofs
