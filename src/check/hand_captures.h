@@ -163,7 +163,7 @@ inline spec::Capture capture_of(const spec::Form& form) {
       g.draws.arguments[form.arguments[a].name] = d;
     }
     g.heads = {0, 3};
-    g.own_error = Tensor(Dtype::f64, {b, form.H.constant, m});
+    g.own_error = Tensor(Dtype::f64, {b, form.H.constant, spec::value_of(form.M, g.sizes)});
     c.cases.push_back(std::move(g));
   }
   return c;

@@ -141,8 +141,7 @@ nlohmann::json to_json(const proofs::Report& r) {
   for (const proofs::Limit& l : r.limits) limits.push_back(proofs::print(l));
   nlohmann::json rounding;  // at some numbers of keys; null where nothing is known of it
   if (r.rounding)
-    for (const int64_t keys : {int64_t{4096}, proofs::kMostKeys})
-      rounding[std::to_string(keys)] = r.rounding->at(keys);
+    for (const int64_t keys : proofs::kTold) rounding[std::to_string(keys)] = r.rounding->at(keys);
   return {{"not_run", r.not_run},
           {"solver", r.solver},
           {"obligations", all},

@@ -12,10 +12,10 @@
 #include "proofs/lists.h"
 #include "proofs/order.h"
 #include "proofs/proofs.h"
-#include "proofs/reals.h"
-#include "proofs/sexpr.h"
-#include "proofs/shifts.h"
-#include "proofs/turns.h"
+#include "proofs/reals/range.h"
+#include "proofs/reals/turns.h"
+#include "proofs/solver/sexpr.h"
+#include "proofs/solver/shifts.h"
 #include "proofs/visits.h"
 
 namespace kw::proofs {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "proofs/sexpr.h"
+#include "proofs/solver/sexpr.h"
 #include "tl/traits.h"
 
 namespace kw::proofs {

@@ -8,7 +8,7 @@
 
 #include "operator/family.h"
 #include "proofs/names.h"
-#include "proofs/sexpr.h"
+#include "proofs/solver/sexpr.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 

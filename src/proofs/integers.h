@@ -23,8 +23,8 @@
 
 #include "operator/form.h"
 #include "proofs/choices.h"
-#include "proofs/solver.h"
-#include "proofs/terms.h"
+#include "proofs/solver/solver.h"
+#include "proofs/solver/terms.h"
 #include "proofs/visits.h"
 #include "tl/program.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "proofs/names.h"
-#include "proofs/sexpr.h"
+#include "proofs/solver/sexpr.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 

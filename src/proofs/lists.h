@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "proofs/terms.h"
+#include "proofs/solver/terms.h"
 #include "proofs/visits.h"
 #include "tl/program.h"
 

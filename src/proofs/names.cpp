@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "proofs/sexpr.h"
+#include <algorithm>
+
+#include "proofs/solver/sexpr.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
 
@@ -317,6 +319,29 @@ void Names::bind_element(Scope& scope) {
   scope.names["i"] = {i, {}};
   scope.names["j"] = {j, {}};
   scope.names["d"] = {operation("-", j, i), {}};
+}
+
+void Names::bind_block(const Stmt& loop, Scope& scope) {
+  for (const tl::Hole hole : {tl::Hole::use, tl::Hole::index})
+    if (loop.has(hole)) {
+      const std::string& name = loop.items(hole)[0].name;
+      scope.names[name] = {vocabulary_.fresh(name), {}};
+    }
+}
+
+void Names::declare_flags(const Stmt& s) {
+  for (const tl::Item& d : s.names()) flags_.insert(d.name);
+}
+
+bool Names::on_flag(const ExprPtr& e) const {
+  return std::any_of(flags_.begin(), flags_.end(),
+                     [&](const std::string& f) { return tl::mentions(e, f); });
+}
+
+bool Names::possible(const ExprPtr& e, const Scope& scope) {
+  if (e->kind == ExprKind::binary && e->text == "and")
+    return possible(e->args[0], scope) && possible(e->args[1], scope);
+  return on_flag(e) || !eval(e, scope).is("false");
 }
 
 bool is_minus_infinity(const ExprPtr& e) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "proofs/terms.h"
+#include "proofs/solver/terms.h"
 #include "tl/program.h"
 
 namespace kw::proofs {
@@ -72,6 +72,13 @@ class Names {
   Term named(const std::string& name, const Scope& scope) const;
   // The same names, and those of an element: i, j and its diagonal d.
   void bind_element(Scope& scope);
+  // Of a loop over blocks of the output: which one it is, and of which use of the queue.
+  void bind_block(const tl::Stmt& loop, Scope& scope);
+  // A flag is true or false as the data are: whether a condition asks one, and whether it may be
+  // true, which it may not where the rest of a conjunction, without its flags, is false.
+  void declare_flags(const tl::Stmt& s);
+  bool on_flag(const tl::ExprPtr& e) const;
+  bool possible(const tl::ExprPtr& e, const Scope& scope);
   // The type of a tensor's elements, or of those of a list; "" for what is none.
   std::string type_of(const std::string& tensor) const;
   // What a tensor is to the user.
@@ -114,6 +121,7 @@ class Names {
   bool address_ = false;
   std::map<std::string, std::vector<std::string>> records_;
   std::map<std::string, const tl::Stmt*> functions_, steps_;
+  std::set<std::string> flags_;
   std::map<std::string, Data> data_;
   std::vector<std::pair<std::string, std::vector<std::string>>> dims_;
   std::set<std::string> scratch_;  // what passes before the kernel write

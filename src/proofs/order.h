@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "proofs/terms.h"
+#include "proofs/solver/terms.h"
 #include "tl/program.h"
 
 namespace kw::proofs {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "operator/form.h"
-#include "proofs/rounding.h"
-#include "proofs/solver.h"
+#include "proofs/reals/rounding.h"
+#include "proofs/solver/solver.h"
 #include "tl/program.h"
 
 namespace kw::proofs {
@@ -62,8 +62,8 @@ inline constexpr int64_t kEffort = 10'000'000;
 //   - addresses, scores and conditions are made of the specification's integers (integers.h);
 //   - all agents take the same key blocks in the same order: a place of a ring is filled and used
 //     in the same turn;
-//   - each block of the output is computed once (order.h); reals stay in range (reals.h); a turn
-//     of the loops is one of an online softmax (turns.h), and how much it rounds (rounding.h).
+//   - each block of the output is computed once (order.h); reals stay in range, a turn of the loops
+//     is one of an online softmax, and how much it rounds is bounded (reals/).
 // Under: sizes from 1 to 2^24, any int32 as data, the form's own numbers of heads, and a block of
 // the output that lies in it.
 Report prove_attention(const tl::Program& program, const spec::Form& form, const Solver& solver);

@@ -78,8 +78,7 @@ class Walk : private Names {
         for (const tl::Item& d : s.names()) state.names[d.name] = {vocabulary_.fresh(d.name), {}};
         return;
       case Op::flag:
-        for (const tl::Item& d : s.names()) flags_.insert(d.name);
-        return;
+        return declare_flags(s);
       case Op::accumulator:
         for (const tl::Item& d : s.names())
           state.tiles[d.name] = {number_of(s.rows(), state), number_of(s.columns(), state)};
@@ -199,12 +198,6 @@ class Walk : private Names {
     state.tiles = std::move(inside.tiles);
   }
 
-  bool on_flag(const ExprPtr& e) const {
-    for (const std::string& f : flags_)
-      if (tl::mentions(e, f)) return true;
-    return false;
-  }
-
   void branch(const Stmt& s, State& state) {
     if (on_flag(s.condition())) {
       State inside = state;
@@ -231,21 +224,10 @@ class Walk : private Names {
     }
   }
 
-  // Not where the rest of a conjunction, without its flags, is false.
-  bool possible(const ExprPtr& e, const State& state) {
-    if (e->kind == ExprKind::binary && e->text == "and")
-      return possible(e->args[0], state) && possible(e->args[1], state);
-    return on_flag(e) || !eval(e, state).is("false");
-  }
-
   void loop(const Stmt& s, State& state) {
     State inside = state;
     if (tl::is(s.op, tl::Family::tiles)) {
-      for (const tl::Hole hole : {tl::Hole::use, tl::Hole::index})
-        if (s.has(hole)) {
-          const std::string& name = s.items(hole)[0].name;
-          inside.names[name] = {vocabulary_.fresh(name), {}};
-        }
+      bind_block(s, inside);
       return walk(s.body, inside);
     }
     const std::string& name = s.items(tl::Hole::index)[0].name;
@@ -269,7 +251,6 @@ class Walk : private Names {
 
   const bool without_softmax_;
   Visits out_;
-  std::set<std::string> flags_;
   bool under_flag_ = false;
 };
 

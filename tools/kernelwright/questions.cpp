@@ -10,7 +10,7 @@
 #include "console.h"
 #include "driver/environment/sandbox.h"
 #include "driver/environment/tools.h"
-#include "proofs/solver.h"
+#include "proofs/solver/solver.h"
 #include "runtime/launch/driver_api.h"
 #include "support/process.h"
 #include "tl/analysis/diff.h"

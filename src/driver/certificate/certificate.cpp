@@ -40,7 +40,7 @@ Claims indices_check(const proofs::Report& r) {
     (o.answer == proofs::Answer::proved ? proved : open).push_back(o.what);
   Claims rounding = Claims::array();
   if (r.rounding)
-    for (const int64_t keys : {int64_t{4096}, proofs::kMostKeys})
+    for (const int64_t keys : proofs::kTold)
       rounding.push_back(fmt::format("at most {:.2g} of a row's largest value at {} keys",
                                      r.rounding->at(keys), keys));
   return one_check(

@@ -1,5 +1,5 @@
 // The bound of a row's rounding holds on runs, and is no looser than a worst case has to be.
-#include "proofs/rounding.h"
+#include "proofs/reals/rounding.h"
 
 #include <gtest/gtest.h>
 

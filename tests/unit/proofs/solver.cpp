@@ -1,5 +1,5 @@
 // The solver: what is proved, what is not and where, and what it says when it cannot.
-#include "proofs/solver.h"
+#include "proofs/solver/solver.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a turn may do with reals: each condition of the form, by an edit that lacks it alone.
-#include "proofs/turns.h"
+#include "proofs/reals/turns.h"
 
 #include <gtest/gtest.h>
 

@@ -28,7 +28,8 @@ struct Rounding {
 
 inline constexpr double kBinades = 0x1p7;  // of scores, in either direction
 inline constexpr int64_t kMostKeys = int64_t{1} << 20;
-inline constexpr double kMostRounding = 0x1p-2;  // of a row at that many keys
+inline constexpr int64_t kTold[] = {4096, kMostKeys};  // numbers of keys that a report tells
+inline constexpr double kMostRounding = 0x1p-2;        // of a row at that many keys
 
 // `columns`: of a tile of scores. Nothing without a reference, or where the program has no number
 // D.

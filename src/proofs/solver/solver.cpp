@@ -1,4 +1,4 @@
-#include "proofs/solver.h"
+#include "proofs/solver/solver.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "proofs/sexpr.h"
+#include "proofs/solver/sexpr.h"
 
 #include <algorithm>
 

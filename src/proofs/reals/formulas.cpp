@@ -1,4 +1,4 @@
-#include "proofs/formulas.h"
+#include "proofs/reals/formulas.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,18 +15,20 @@ using tl::ExprPtr;
 
 namespace {
 
+// Each operand is asked once: formulas are deep.
+template <typename Expr, typename Degree>
+int sum_or_most(bool sum, const std::vector<Expr>& operands, const Degree& degree) {
+  int out = 0;
+  for (const Expr& e : operands) out = sum ? out + degree(e) : std::max(out, degree(e));
+  return out;
+}
+
 int degree_of(const spec::ExprPtr& e) {
   if (!e || e->kind == spec::Kind::number) return 0;
   if (e->args.empty() || e->kind == spec::Kind::read || e->type == spec::Type::integer) return 1;
-  int most = 0, all = 0;
-  for (const spec::ExprPtr& a : e->args) {
-    const int d = degree_of(a);
-    most = std::max(most, d);
-    all += d;
-  }
   if (spec::is_binary(e, "**") && spec::is_number(e->args[1]))
     return int(std::ceil(degree_of(e->args[0]) * std::fabs(e->args[1]->value)));
-  return spec::is_binary(e, "*") || spec::is_binary(e, "/") ? all : most;
+  return sum_or_most(spec::is_binary(e, "*") || spec::is_binary(e, "/"), e->args, degree_of);
 }
 
 }  // namespace
@@ -54,6 +56,12 @@ Degrees degrees_of(const spec::Form& form) {
     });
   });
   return out;
+}
+
+int combined(const ExprPtr& e, const std::function<int(const ExprPtr&)>& degree) {
+  const bool product = (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/")) ||
+                       (e->kind == ExprKind::call && e->text == "fma");
+  return sum_or_most(product, e->args, degree);
 }
 
 bool is_more(const ExprPtr& e, const std::string& name) {

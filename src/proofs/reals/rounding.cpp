@@ -1,4 +1,4 @@
-#include "proofs/rounding.h"
+#include "proofs/reals/rounding.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 // Formulas over reals, of a specification and of a program: their degrees, and forms that are
 // known.
 #pragma once
+#include <functional>
 #include <string>
 
 #include "operator/form.h"
@@ -18,6 +19,8 @@ struct Degrees {
 
 Degrees degrees_of(const spec::Form& form);
 
+// The degree of an operation, of its operands': of a product their sum, else the largest.
+int combined(const tl::ExprPtr& e, const std::function<int(const tl::ExprPtr&)>& degree);
 // sum[i] + exp2(...)
 bool is_more(const tl::ExprPtr& e, const std::string& name);
 // where(offset[i] == -inf, 0.0, offset[i] * scale): the scale; null where it is something else.

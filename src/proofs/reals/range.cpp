@@ -1,4 +1,4 @@
-#include "proofs/reals.h"
+#include "proofs/reals/range.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "proofs/shifts.h"
+#include "proofs/solver/shifts.h"
 
 #include <fmt/format.h>
 
 #include <map>
 #include <set>
 
-#include "proofs/sexpr.h"
+#include "proofs/solver/sexpr.h"
 
 namespace kw::proofs {
 namespace {

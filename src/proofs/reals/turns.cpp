@@ -1,4 +1,4 @@
-#include "proofs/turns.h"
+#include "proofs/reals/turns.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "proofs/formulas.h"
 #include "proofs/names.h"
+#include "proofs/reals/formulas.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
@@ -24,7 +24,9 @@ using tl::Stmt;
 
 constexpr int kRows = 1, kOutputs = 2;  // degrees of what was handed on, behind the loops
 constexpr int kOfRows = 6;              // of what a pass reads, in what it writes
-constexpr double kGain = 40;  // binades that all constants of a turn add, and all behind the loops
+constexpr double kGain = 40,
+                 kGainOfRows =
+                     80;  // binades that all constants of a turn add, and all behind the loops
 
 // Scores in registers, since their product.
 struct Scores {
@@ -94,8 +96,7 @@ class OnlineSoftmax : private Names {
     if (s.op == Op::step || tl::is(s.op, Family::loop))
       for (const Stmt& of : s.body)
         if (of.op == Op::fill) within_turns_.insert(tl::base_name(of.target()));
-    if (s.op == Op::flag)
-      for (const tl::Item& d : s.names()) flags_.insert(d.name);
+    if (s.op == Op::flag) declare_flags(s);
     if (tl::is(s.op, Family::contract)) {
       const bool begins = !tl::adds_product(s.op) || tl::traits(s.op).transposed;
       (begins ? scores_ : outputs_).insert(tl::base_name(s.acc()));
@@ -186,7 +187,7 @@ class OnlineSoftmax : private Names {
         for (const tl::Item& d : s.names()) remember(d.name, d.expr);
       if (s.op == Op::sum && value)
         for (const tl::Item& d : s.names()) remember(d.name, s.value());
-      if (value && (of_data(s.value(), 1) > kOfRows || gain(s.value()) > 2 * kGain)) other(s);
+      if (value && (of_data(s.value(), 1) > kOfRows || gain(s.value()) > kGainOfRows)) other(s);
     });
   }
 
@@ -196,7 +197,7 @@ class OnlineSoftmax : private Names {
         is_detour(s.value(), state))
       other(s);
     remember(name, s.value());
-    State inside = state;
+    Scope inside = state;
     bind_element(inside);
     state.names[name] = {eval(s.value(), inside), {}};
   }
@@ -226,11 +227,7 @@ class OnlineSoftmax : private Names {
   // ---- blocks, turns, branches
   void block(const Stmt& s, const State& state) {
     State inside = state;
-    for (const tl::Hole hole : {tl::Hole::use, tl::Hole::index})
-      if (s.has(hole)) {
-        const std::string& name = s.items(hole)[0].name;
-        inside.names[name] = {vocabulary_.fresh(name), {}};
-      }
+    bind_block(s, inside);
     inside.filled.clear();
     inside.body = ++bodies_;
     walk(s.body, inside);
@@ -262,18 +259,6 @@ class OnlineSoftmax : private Names {
     if (!step) return;
     walk(step->body, inside);
     state.scores = std::move(inside.scores);
-  }
-
-  bool on_flag(const ExprPtr& e) const {
-    for (const std::string& f : flags_)
-      if (tl::mentions(e, f)) return true;
-    return false;
-  }
-
-  bool possible(const ExprPtr& e, const State& state) {
-    if (e->kind == ExprKind::binary && e->text == "and")
-      return possible(e->args[0], state) && possible(e->args[1], state);
-    return on_flag(e) || !eval(e, state).is("false");
   }
 
   // The flag is raised, and for the rest the condition is true.
@@ -488,18 +473,12 @@ class OnlineSoftmax : private Names {
       if (local != state.locals.end()) return local->second.degree;
       if (is_handed_on(name)) return 1;
     }
-    int most = 0, all = 0;
-    for (const ExprPtr& a : e->args) {
-      const int d = degree(a, state);
-      most = std::max(most, d);
-      all += d;
+    if (e->kind == ExprKind::where) {
+      const int asked = degree(e->args[0], state);
+      if (asked > 0 && !is_question(e->args[0], state)) return kOutputs + 1;
+      return std::max({asked, degree(e->args[1], state), degree(e->args[2], state)});
     }
-    if (most > 0 && e->kind == ExprKind::where && !is_question(e->args[0], state) &&
-        degree(e->args[0], state) > 0)
-      return kOutputs + 1;
-    const bool product = (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/")) ||
-                         (e->kind == ExprKind::call && e->text == "fma");
-    return product ? all : most;
+    return combined(e, [&](const ExprPtr& a) { return degree(a, state); });
   }
 
   // Of scores, whose own is given, of data and of integers among reals; what was handed on has none
@@ -516,25 +495,17 @@ class OnlineSoftmax : private Names {
     if (e->kind == ExprKind::field) return 1;
     if (e->kind == ExprKind::where)
       return std::max(of_data(e->args[1], scores), of_data(e->args[2], scores));
-    int most = 0, all = 0;
-    for (const ExprPtr& a : e->args) {
-      const int d = of_data(a, scores);
-      most = std::max(most, d);
-      all += d;
-    }
-    const bool product = (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/")) ||
-                         (e->kind == ExprKind::call && e->text == "fma");
-    return product ? all : most;
+    return combined(e, [&](const ExprPtr& a) { return of_data(a, scores); });
   }
 
   // Whether it has functions or comparisons of reals where the specification has none of them.
   bool is_detour(const ExprPtr& e, const State& state) {
-    State inside = state;
+    Scope inside = state;
     bind_element(inside);
     return is_detour(e, inside, state);
   }
 
-  bool is_detour(const ExprPtr& e, const State& inside, const State& state) {
+  bool is_detour(const ExprPtr& e, const Scope& inside, const State& state) {
     static const std::set<std::string> comparisons = {"<", "<=", ">", ">=", "==", "!="};
     const auto is_real = [&](const ExprPtr& a) { return eval(a, inside).sort == Term::real; };
     const bool of_reals = std::any_of(e->args.begin(), e->args.end(), is_real);
@@ -579,7 +550,7 @@ class OnlineSoftmax : private Names {
     return all;
   }
 
-  std::set<std::string> references_, factors_, sums_, carried_, within_turns_, flags_;
+  std::set<std::string> references_, factors_, sums_, carried_, within_turns_;
   std::set<std::string> scores_, outputs_, weights_;
   const Degrees specified_;
   std::set<std::string> rows_;  // locals

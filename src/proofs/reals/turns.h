@@ -30,7 +30,7 @@
 #include <string>
 
 #include "operator/form.h"
-#include "proofs/terms.h"
+#include "proofs/solver/terms.h"
 #include "tl/program.h"
 
 namespace kw::proofs {

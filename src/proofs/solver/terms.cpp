@@ -1,4 +1,4 @@
-#include "proofs/terms.h"
+#include "proofs/solver/terms.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
