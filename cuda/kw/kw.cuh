@@ -11,6 +11,9 @@
 #include "ops/parts.cuh"
 #include "ops/queue.cuh"
 #include "ops/row_maps.cuh"
+#ifndef KW_EXACT
+#include "ops/sums.cuh"
+#endif
 #include "ops/warpgroups.cuh"
 #ifdef KW_EXACT
 #include "exact/products.cuh"

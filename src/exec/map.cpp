@@ -205,7 +205,7 @@ class Body {
     const auto* row = b ? std::get_if<std::shared_ptr<Row>>(b) : nullptr;
     return row ? row->get() : nullptr;
   }
-  // An operand.
+  // An operand, or another accumulator.
   const Tile* tile(const Expr& e) const {
     if (e.kind != ExprKind::index || e.args[0]->kind != ExprKind::name || !c_.scope) return nullptr;
     Binding* b = c_.scope->find(e.args[0]->text);
@@ -233,12 +233,12 @@ class Body {
   }
 
   int compile_tile(const ExprPtr& e, const Tile& t) {
-    const bool fits = t.role == Role::operand && t.rows == rows_ && t.columns == width_ &&
+    const bool fits = t.role != Role::shared && t.rows == rows_ && t.columns == width_ &&
                       e->args.size() == 3 && e->args[1]->is_name("i") && e->args[2]->is_name("j");
     if (!t.defined || !fits)
       c_.m.faults.raise(
           t.defined ? "exec.shape" : "exec.uninitialised", c_.at,
-          fmt::format("{} is not an operand of {} x {} that was set", tl::print(e), rows_, width_));
+          fmt::format("{} is not a tile of {} x {} that was set", tl::print(e), rows_, width_));
     if (c_.m.faults.any()) return element_register();
     const int r = make(t.of_bools() ? Type::boolean : Type::real);
     inputs_.push_back({r, nullptr, &t});

@@ -81,6 +81,42 @@ void add_parts(Machine& m, const Stmt& s, const Context& c) {
   }
 }
 
+// Each element of the tensor: the sum that CTAs have added up, times a factor.
+void round_sums(Machine& m, const Stmt& s, const Context& c) {
+  const auto from = m.tensors.find(tl::base_name(s.src()));
+  const auto to = m.tensors.find(tl::base_name(s.tensor()));
+  const Value scale = real_of(c, s.scale());
+  if (m.faults.any()) return;
+  const auto is = [&](auto t, bool scratch) {
+    return t != m.tensors.end() && t->second.data.rank() == 4 &&
+           (scratch ? t->second.scratch : t->second.writes);
+  };
+  if (!is(from, true) || !is(to, false)) {
+    m.faults.raise("exec.shape", &s, fmt::format("{} needs sums and a tensor to write", cite(s)));
+    return;
+  }
+  const std::vector<int64_t>&sums = from->second.data.shape, &shape = to->second.data.shape;
+  if (sums[0] != shape[0] || sums[1] != shape[1] || sums[2] < shape[2] || sums[3] != shape[3]) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{}: sums of [{}] and a tensor of [{}]", cite(s),
+                               fmt::join(sums, ", "), fmt::join(shape, ", ")));
+    return;
+  }
+  Global& g = to->second;
+  for (int64_t x = 0; x < int64_t(g.written.size()); ++x) {
+    const int64_t row = x / shape[3];
+    const int64_t at = (row / shape[2] * sums[2] + row % shape[2]) * sums[3] + x % shape[3];
+    if (g.written[x]++)
+      m.faults.raise("exec.written_twice", &s,
+                     fmt::format("{} writes an element that was written before", cite(s)));
+    if (m.algebra)
+      g.exact[x] = m.algebra->mul(from->second.exact[at], scale.e);
+    else
+      g.data.values[x] = round_to(g.data.dtype, static_cast<float>(from->second.data.values[at]) *
+                                                    static_cast<float>(scale.x));
+  }
+}
+
 }  // namespace
 
 Next exec_store_part(Machine& m, Agent& a, const Stmt& s) {
@@ -116,15 +152,29 @@ void run_after(Machine& m) {
   const int64_t blocks = integer_of({m, nullptr, m.after}, m.after->count());
   if (!m.faults.any() && blocks < 1)
     m.faults.raise("exec.launch", m.after, fmt::format("{} has no CTAs", cite(*m.after)));
-  for (const Stmt& s : m.after->body)
-    if (!m.faults.any()) add_parts(m, s, {m, scope.get(), &s});
+  for (const Stmt& s : m.after->body) {
+    if (m.faults.any()) break;
+    const Context c{m, scope.get(), &s};
+    if (s.op == Op::round_sums)
+      round_sums(m, s, c);
+    else if (s.op == Op::add_parts)
+      add_parts(m, s, c);
+    else
+      m.faults.raise("exec.name", &s,
+                     fmt::format("{} stands in the pass behind the kernel", cite(s)));
+  }
   m.faults.agent.clear();
 }
 
-Next exec_add_parts(Machine& m, Agent&, const Stmt& s) {
-  m.faults.raise("exec.name", &s,
-                 fmt::format("{} stands outside the pass behind the kernel", cite(s)));
+Next outside(Machine& m, const Stmt& s, const char* pass) {
+  m.faults.raise("exec.name", &s, fmt::format("{} stands outside {}", cite(s), pass));
   return Next::on;
+}
+Next exec_add_parts(Machine& m, Agent&, const Stmt& s) {
+  return outside(m, s, "the pass behind the kernel");
+}
+Next exec_round_sums(Machine& m, Agent&, const Stmt& s) {
+  return outside(m, s, "the pass behind the kernel");
 }
 
 }  // namespace kw::exec

@@ -60,6 +60,33 @@ void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns
   }
 }
 
+// One value of the row that the loop is at, in a tensor that has one a row.
+void write_value(Machine& m, const Stmt& s, const Context& c) {
+  const auto to = m.tensors.find(tl::base_name(s.tensor()));
+  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head()),
+                i = integer_of(c, s.row());
+  const Value v = real_of(c, s.value());
+  if (m.faults.any()) return;
+  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() != 3) {
+    m.faults.raise("exec.name", &s, fmt::format("{} writes no value of a row", cite(s)));
+    return;
+  }
+  Global& g = to->second;
+  const std::vector<int64_t>& n = g.data.shape;
+  if (b >= n[0] || h >= n[1] || i >= n[2]) {
+    m.faults.raise("exec.bounds", &s, fmt::format("[{}, {}, {}] is outside", b, h, i));
+    return;
+  }
+  const int64_t at = (b * n[1] + h) * n[2] + i;
+  if (g.written[at]++)
+    m.faults.raise("exec.written_twice", &s,
+                   fmt::format("{} writes an element that was written before", cite(s)));
+  if (m.algebra)
+    g.exact[at] = v.e;
+  else
+    g.data.values[at] = static_cast<float>(v.x);
+}
+
 // Row number `row` of the tensor that the loop is over.
 void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, int64_t row) {
   const ScopePtr scope = std::make_shared<Scope>(outer);
@@ -73,6 +100,14 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
     if (s.op == Op::let) {
       bind_lets(c, s);
       continue;
+    }
+    if (s.op == Op::write_value) {
+      write_value(m, s, c);
+      continue;
+    }
+    if (s.op != Op::sum && s.op != Op::write_row) {
+      m.faults.raise("exec.name", &s, fmt::format("{} stands in a loop over rows", cite(s)));
+      return;
     }
     const int64_t width = integer_of(c, s.columns());
     const Columns columns = run_columns(c, static_cast<int>(width));
@@ -116,14 +151,11 @@ void run_rows(Machine& m) {
 }
 
 namespace {
-Next outside(Machine& m, const Stmt& s) {
-  m.faults.raise("exec.name", &s, fmt::format("{} stands outside the pre-pass over rows", cite(s)));
-  return Next::on;
+constexpr const char* kPass = "the pre-pass over rows";
 }
-}  // namespace
-
-Next exec_each_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s); }
-Next exec_sum(Machine& m, Agent&, const Stmt& s) { return outside(m, s); }
-Next exec_write_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s); }
+Next exec_each_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
+Next exec_sum(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
+Next exec_write_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
+Next exec_write_value(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
 
 }  // namespace kw::exec

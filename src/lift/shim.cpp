@@ -15,6 +15,8 @@ const char* const kCudaShim = R"(
 #define KW_SHIM extern __attribute__((device))
 struct uint3 { unsigned x, y, z; };
 struct uint4 { unsigned x, y, z, w; };
+struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
 struct dim3 { unsigned x, y, z; };
 KW_SHIM const uint3 threadIdx, blockIdx;
 KW_SHIM const dim3 blockDim, gridDim;
@@ -46,6 +48,9 @@ KW_SHIM unsigned max(unsigned, unsigned);
 KW_SHIM unsigned min(unsigned, unsigned);
 KW_SHIM int __vimax3_s32(int, int, int);
 template <class T> __attribute__((device)) T __ldg(const T*);
+template <class T> __attribute__((device)) T __ldcg(const T*);
+KW_SHIM float2 make_float2(float, float);
+KW_SHIM float4 make_float4(float, float, float, float);
 template <class T> __attribute__((device)) void __stcs(T*, T);
 KW_SHIM uint4 make_uint4(unsigned, unsigned, unsigned, unsigned);
 KW_SHIM void __trap();

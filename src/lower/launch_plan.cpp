@@ -176,7 +176,7 @@ class Planner {
           const int64_t slots = s.op == Op::ring ? constant(s.stages(), s.span) : 1;
           const int64_t count = d.expr ? constant(d.expr, s.span) : 1;
           tiles_[d.name] = {rows, columns};
-          const int64_t each = s.type() == "e4m3" ? 1 : 2;
+          const int64_t each = s.type() == "e4m3" ? 1 : s.type() == "f32" ? 4 : 2;
           bytes = round_up(rows * columns * each, 1024) * slots * count;
           text += fmt::format(", {} of {} x {}", slots * count, rows, columns);
           offset = round_up(offset, 1024) + bytes;

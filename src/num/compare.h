@@ -32,6 +32,11 @@ double least_norm(Dtype output, int64_t length);
 Comparison compare_rows(const Tensor& result, const Tensor& truth,
                         const std::vector<double>& allowed);
 
+// More of the user's own error on a row is not taken for a kernel's excuse: a function whose rows
+// are coarser than this (a mean taken in bf16, -1e9 added to scores) says nothing of a kernel in
+// fp32.
+inline constexpr double kLargestOwnError = 0x1p-4;
+
 // What is accepted of a kernel: 2 * max(the error of the user's own function, half an ulp).
 double accepted_error(double own_error, Dtype output);
 

@@ -102,11 +102,13 @@ Next Pen::record(const Stmt& s) {
       return Next::on;
     case Op::tma_load:
     case Op::tma_load_tile:
+    case Op::tma_load_rows:
       return tma_load(s);
     case Op::tma_load_multicast:
       return multicast(s);
     case Op::tma_store:
     case Op::tma_store_tile:
+    case Op::tma_add:
       return tma_store(s);
     case Op::cp_async:
     case Op::copy_in:
@@ -120,7 +122,10 @@ Next Pen::record(const Stmt& s) {
     case Op::load:
     case Op::get_rows:
       return load(s);
+    case Op::fill_columns:
+      return fill_columns(s);
     case Op::store:
+    case Op::store_transposed:
     case Op::store_columns:
     case Op::put_rows:
       return store(s);
@@ -197,8 +202,10 @@ Next Pen::record(const Stmt& s) {
     case Op::each_row:
     case Op::sum:
     case Op::write_row:
+    case Op::write_value:
     case Op::after:
     case Op::add_parts:
+    case Op::round_sums:
     case Op::plan:
     case Op::grid:
     case Op::blocks:

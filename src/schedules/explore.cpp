@@ -256,8 +256,13 @@ class Explorer {
           if (s[unfenced_ + c] == a + 1) s[unfenced_ + c] = 0;
         break;
       case Kind::ready:
-        for (int k = 0; k < t_.rings[e.object].length; ++k)
-          s[ready_ + t_.rings[e.object].first + k] = 1;
+        for (int k = 0; k < t_.rings[e.object].length; ++k) {
+          int16_t& ready = s[ready_ + t_.rings[e.object].first + k];
+          if (ready)
+            blame("schedule.uninitialised", a, e,
+                  fmt::format("initialises {} once more", t_.rings[e.object].name));
+          ready = 1;
+        }
         break;
       default:
         break;

@@ -282,8 +282,17 @@ Next Pen::load(const Stmt& s) {
   return Next::on;
 }
 
+// Every warp reads all of the vector: its columns are all the tile's.
+Next Pen::fill_columns(const Stmt& s) {
+  at_tile(Kind::read, s, tl::Hole::src, whole(s, tl::Hole::src));
+  writes(s, word_of(s, tl::Hole::dst));
+  return Next::on;
+}
+
 // And back: of a tile as many columns as the accumulator has, from column j where the statement
-// says one. Of a row vector every slot has one column.
+// says one. Of a row vector every slot has one column. A warp's rows transposed are columns, a
+// quarter of a panel: each warp has a place of its own, here as there, and who reads it reads all
+// of the tile (store_transposed.C3).
 Next Pen::store(const Stmt& s) {
   const std::string from = word_of(s, tl::Hole::src);
   reads(s, from);

@@ -50,6 +50,7 @@ class Pen {
   Next tma_load(const tl::Stmt& s);
   Next multicast(const tl::Stmt& s);
   Next tma_store(const tl::Stmt& s);
+  Next fill_columns(const tl::Stmt& s);
   Next warpgroup_copy(const tl::Stmt& s);
   Next upcast(const tl::Stmt& s);
   Next load(const tl::Stmt& s);

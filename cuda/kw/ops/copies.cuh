@@ -51,6 +51,15 @@ KW_DEVICE void tma_load_multicast(const TensorMap<const T, Dims...>& from, Coord
                             full.address, at.batch, at.head, at.row + row, first + p, hint,
                             (1 << kCtas) - 1);
 }
+// The same of R values of consecutive rows, one value a row, which are all inside of the tensor; rows of it
+// follow each other, and R values are a multiple of 16 bytes.
+template <char... Dims, int R>
+KW_DEVICE void tma_load_rows(const Tensor<scratch<float>, Dims...>& from, Coords at, SharedRows<real, R>& to,
+                             BarrierUse full) {
+  static_assert(sizeof...(Dims) == 3 && sizeof(real) == 4, "one float a row");
+  ptx::mbarrier_arrive_expect(full.address, R * 4);
+  ptx::bulk_load(ptx::shared_address(to.x), from.row_to_write(at.batch, at.head, 0) + at.row, R * 4, full.address);
+}
 // By one thread, after fence_async() by the writers and a sync: as many of the tile's columns as the tensor
 // has. Rows past the end are not written.
 template <class T, char... Dims, int R, int C>
@@ -132,6 +141,17 @@ KW_DEVICE void store_columns(const Accumulator<real, R, C>& from, SharedTile<T, 
                      ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
                      ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
 }
+// The same of the accumulator transposed: its columns are the tile's rows.
+template <class T, int C>
+KW_DEVICE void store_transposed(const Accumulator<real, 64, C>& from, SharedTile<T, C, 64>& to) {
+  const u32 lane = threadIdx.x % 32, row = lane % 8 + lane / 16 * 8;
+  const u32 chunk = threadIdx.x % 128 / 32 * 2 + lane / 8 % 2;
+#pragma unroll
+  for (int n = 0; n < from.count; n += 8)
+    ptx::stmatrix_x4_transposed(to.chunk(n / 8 * 16 + row, chunk), ptx::pack(T{}, from.x[n], from.x[n + 1]),
+                                ptx::pack(T{}, from.x[n + 2], from.x[n + 3]), ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
+                                ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
+}
 // A warp's rows of a vector to shared memory, for whoever has waited for its next arrival; and from
 // there, after which a next arrival gives the place back.
 template <int R> KW_DEVICE void put_rows(const RowVector<real, R>& from, SharedRows<real, R>& to) {
@@ -147,6 +167,14 @@ template <int R> KW_DEVICE void get_rows(const SharedRows<real, R>& from, RowVec
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) to.x[r] = from.x[row + r / 2 * 64 + r % 2 * 8];
   __syncwarp();
+}
+// Every row of the tile becomes the vector, one value a column: what a product is then added to.
+template <int C> KW_DEVICE void fill_columns(Accumulator<real, 64, C>& t, const SharedRows<real, C>& v) {
+#pragma unroll
+  for (int n = 0; n < t.count; n += 4) {
+    const float2 c = *reinterpret_cast<const float2*>(v.x + t.thread_column() + t.column(n));
+    t.x[n] = c.x, t.x[n + 1] = c.y, t.x[n + 2] = c.x, t.x[n + 3] = c.y;
+  }
 }
 // One value a row; rows past the end are dropped.
 template <int R, char... Dims>

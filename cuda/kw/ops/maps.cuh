@@ -1,5 +1,6 @@
 // Maps: a scalar expression for every element. The lambda takes the element, then (map_at, map_real)
-// its global coordinates, then one value of each row vector, column vector or operand that follows.
+// its global coordinates, then one value of each row vector, column vector, operand or other accumulator that
+// follows.
 //
 // What data says at a row or at a key is asked once: set_rows and set_columns put it into vectors,
 // and a map reads those. A thread needs a quarter of a tile's columns and could not hold them all: a
@@ -69,6 +70,10 @@ template <class T, int R, int C>
 KW_DEVICE const Operand<T, R, C>& at_column(const Operand<T, R, C>& v, int, int) {
   return v;
 }
+template <int R, int C>
+KW_DEVICE const Accumulator<real, R, C>& at_column(const Accumulator<real, R, C>& v, int, int) {
+  return v;
+}
 KW_DEVICE real at_column(real x, int, int) { return x; }  // of a diagonal, already fetched
 KW_DEVICE int at_column(int x, int, int) { return x; }
 template <class Tile, class T, int R> KW_DEVICE T element(const RowVector<T, R>& v, int n) {
@@ -77,6 +82,9 @@ template <class Tile, class T, int R> KW_DEVICE T element(const RowVector<T, R>&
 template <class Tile, class T, int R, int C>
 KW_DEVICE real element(const Operand<T, R, C>& v, int n) {
   return from_word(T{}, v.x[n / 2], n % 2);
+}
+template <class Tile, int R, int C> KW_DEVICE real element(const Accumulator<real, R, C>& v, int n) {
+  return v.x[n];
 }
 template <class Tile, int R, int C>
 KW_DEVICE bool element(const Operand<bool, R, C>& v, int n) {

@@ -63,6 +63,13 @@ template <int C, class F> KW_DEVICE void each_pair(F f) {
     if (C - first >= 64 || j < C) f(j);
   }
 }
+
+KW_DEVICE void write_pair(float* to, real a, real b) {
+  *reinterpret_cast<float2*>(to) = make_float2(to_memory(a), to_memory(b));
+}
+template <class T> KW_DEVICE void write_pair(T* to, real a, real b) {
+  *reinterpret_cast<u32*>(to) = ptx::pack(T{}, a, b);
+}
 }  // namespace detail
 
 // This warp's share of the rows of a tensor: as many rows one after the other as everybody has.
@@ -91,8 +98,12 @@ template <int C, class F> KW_DEVICE real sum(F f) {
 template <int C, class Rows, class F> KW_DEVICE void write_row(const Rows& to, RowPlace at, F f) {
   const auto& t = detail::rows_of(to);
   auto* const row = t.row_to_write(at.batch, at.head, at.row);
-  const auto zero = decltype(t.element_type()){};
-  detail::each_pair<C>([&](int j) { *reinterpret_cast<u32*>(row + j) = ptx::pack(zero, f(j), f(j + 1)); });
+  detail::each_pair<C>([&](int j) { detail::write_pair(row + j, f(j), f(j + 1)); });
+}
+// One value a row, which every lane has.
+template <char... D> KW_DEVICE void write_value(const Tensor<scratch<float>, D...>& to, RowPlace at, real value) {
+  static_assert(sizeof...(D) == 3, "one float a row");
+  if (threadIdx.x % 32 == 0) to.row_to_write(at.batch, at.head, 0)[at.row] = to_memory(value);
 }
 
 }  // namespace kw

@@ -126,6 +126,18 @@ KW_DEVICE void tma_store_columns(const OpaqueMap* map, u32 src, int batch, int h
       "r"(column), "r"(row), "r"(0), "r"(head), "r"(batch), "r"(src)
       : "memory");
 }
+// PTX ISA 9.7.9.25.4, cp.async.bulk, of bytes that follow each other: addresses and the number of bytes are
+// multiples of 16. And cp.reduce.async.bulk, which adds floats, each in one piece, in no order.
+KW_DEVICE void bulk_load(u32 dst, const void* from, u32 bytes, u32 bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
+               "l"(from), "r"(bytes), "r"(bar)
+               : "memory");
+}
+KW_DEVICE void bulk_add(float* to, u32 src, u32 bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(src),
+               "r"(bytes)
+               : "memory");
+}
 KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 KW_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
@@ -143,6 +155,12 @@ KW_DEVICE void ldmatrix_x4(u32 address, u32& a, u32& b, u32& c, u32& d) {
 KW_DEVICE void stmatrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
                "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+// Each matrix transposed.
+KW_DEVICE void stmatrix_x4_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
+               "r"(b), "r"(c), "r"(d)
                : "memory");
 }
 // Two elements in a word, rounded to nearest even; the first argument says to which type.

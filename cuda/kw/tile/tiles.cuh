@@ -32,6 +32,14 @@ template <int R, int C> struct alignas(1024) SharedTile<e4m3, R, C> {
   // Columns 8 * chunk ... of a row of the first panel.
   KW_DEVICE u32 chunk(int row, int chunk) const { return address() + row * pitch + chunk * 8; }
 };
+// Floats: an accumulator as a warpgroup holds it, thread by thread in fours, so that threads store and the
+// copy engine adds 16 bytes next to 16 bytes. No product reads it.
+template <int R, int C> struct alignas(1024) SharedTile<float, R, C> {
+  static_assert(R == 64 && C % 8 == 0, "a warpgroup's accumulator");
+  static constexpr int rows = R, columns = C, bytes = R * C * 4;
+  float data[R * C];
+  KW_DEVICE u32 address() const { return ptx::shared_address(data); }
+};
 template <class Tile> struct Transposed {
   const Tile& tile;
 };

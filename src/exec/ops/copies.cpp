@@ -26,7 +26,9 @@ struct Coordinates {
 Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const std::string name = word_of(s, tl::Hole::tensor);
   const auto it = m.tensors.find(name);
-  if (it == m.tensors.end() || it->second.writes != writes || it->second.data.rank() < 3) {
+  const bool adds = s.op == tl::Op::tma_add;  // to a scratch
+  if (it == m.tensors.end() || it->second.writes != (writes && !adds) ||
+      it->second.scratch < adds || it->second.data.rank() < 3) {
     m.faults.raise("exec.name", &s,
                    fmt::format("{} is not a tensor to {}", name, writes ? "write" : "read"));
     return {};
@@ -230,22 +232,68 @@ Next exec_tma_load(Machine& m, Agent& a, const Stmt& s) {
 
 Next exec_tma_load_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_load(m, a, s); }
 
-Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
-  const Coordinates to = coordinates_of(m, a, s, true);
-  if (!to.tensor) return Next::on;
+// Values of consecutive rows, one a row, to a slot of a row ring: all of them are inside.
+Next exec_tma_load_rows(Machine& m, Agent& a, const Stmt& s) {
+  const Coordinates from = coordinates_of(m, a, s, false);
+  const SharedUse to = shared_of(m, a, s, tl::Hole::dst);
+  TileCopy copy{from.tensor,
+                {true, from.name, from.outer, from.row},
+                to,
+                barrier_of(m, a, s, tl::Hole::barrier),
+                0};
+  if (!from.tensor || !to.slot || !copy.full.barriers || !may_fill(m, s, *to.slot)) return Next::on;
+  Tile& tile = to.slot->tile;
+  const Tensor& t = from.tensor->data;
+  if (t.rank() != 3 || from.row + tile.rows > t.shape[2]) {
+    m.faults.raise("exec.bounds", &s,
+                   fmt::format("{} copies rows {} to {} of {}", cite(s), from.row,
+                               from.row + tile.rows - 1, t.shape[2]));
+    return Next::on;
+  }
+  const int64_t offset = offset_of(t, from, from.row);
+  for (int r = 0; r < tile.rows; ++r)
+    if (tile.e.empty())
+      tile.x[r] = static_cast<float>(t.values[offset + r]);
+    else
+      tile.e[r] = from.tensor->exact[offset + r];
+  tile.defined = true;
+  to.slot->parts = to.slot->parts_due = 0;
+  announce(m, a, s, copy);
+  return Next::on;
+}
+
+namespace {
+// The slot that one thread hands to the copy engine, or null after a fault.
+SharedSlot* leaving(Machine& m, Agent& a, const Stmt& s) {
   SharedSlot* slot = readable_of(m, a, s, tl::Hole::src);
-  if (!slot) return Next::on;
+  if (!slot) return nullptr;
   if (!a.guarded() && a.thread < 0) {
     m.faults.raise("exec.sync", &s,
                    fmt::format("{} is run by every thread of a warpgroup", cite(s)));
-    return Next::on;
+    return nullptr;
   }
   if (!slot->filled_by && !slot->published) {
     m.faults.raise(
         "exec.not_published", &s,
         fmt::format("{} may read what was there before: no fence_async since the store", cite(s)));
-    return Next::on;
+    return nullptr;
   }
+  return slot;
+}
+
+Next left(Agent& a, const Stmt& s, SharedSlot& slot) {
+  ++slot.stores;
+  slot.reader = &s;
+  a.stores_reading.push_back(&slot);
+  a.stores.push_back(&slot);
+  return Next::on;
+}
+}  // namespace
+
+Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
+  const Coordinates to = coordinates_of(m, a, s, true);
+  SharedSlot* slot = to.tensor ? leaving(m, a, s) : nullptr;
+  if (!slot) return Next::on;
   const Tile& tile = slot->tile;
   const auto& shape = to.tensor->data.shape;
   const bool whole_rows = !s.has(tl::Hole::column);
@@ -258,11 +306,35 @@ Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
     for (int c = 0; c < tile.columns && to.column + c < shape[3]; ++c)
       write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + to.column + c,
                     tile, size_t(r) * tile.columns + c);
-  ++slot->stores;
-  slot->reader = &s;
-  a.stores_reading.push_back(slot);
-  a.stores.push_back(slot);
-  return Next::on;
+  return left(a, s, *slot);
+}
+
+// Adds a tile to sums that the pre-pass has set to zero. The device adds in any order.
+Next exec_tma_add(Machine& m, Agent& a, const Stmt& s) {
+  const Coordinates to = coordinates_of(m, a, s, true);
+  SharedSlot* slot = to.tensor ? leaving(m, a, s) : nullptr;
+  if (!slot) return Next::on;
+  const Tile& tile = slot->tile;
+  const auto& shape = to.tensor->data.shape;
+  if (shape.size() != 4 || to.row % tile.rows || to.column % tile.columns ||
+      to.row + tile.rows > shape[2] || to.column + tile.columns > shape[3]) {
+    m.faults.raise("exec.bounds", &s,
+                   fmt::format("{} adds [{}, {}] from row {} and column {} on to [{}, {}]", cite(s),
+                               tile.rows, tile.columns, to.row, to.column, shape[2], shape.back()));
+    return Next::on;
+  }
+  for (int r = 0; r < tile.rows; ++r)
+    for (int c = 0; c < tile.columns; ++c) {
+      const int64_t at = offset_of(to.tensor->data, to, to.row + r) + to.column + c;
+      const size_t k = size_t(r) * tile.columns + c;
+      if (m.algebra) {
+        to.tensor->exact[at] = m.algebra->add(to.tensor->exact[at], tile.e[k]);
+      } else {
+        double& sum = to.tensor->data.values[at];
+        sum = static_cast<float>(sum) + tile.x[k];
+      }
+    }
+  return left(a, s, *slot);
 }
 
 Next exec_tma_store_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_store(m, a, s); }
@@ -319,6 +391,26 @@ Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
 }
 }  // namespace
 
+// The tile's rows are the accumulator's columns.
+Next exec_store_transposed(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
+  const SharedUse to = shared_of(m, a, s, tl::Hole::dst);
+  if (!from || !to.slot || !may_fill(m, s, *to.slot)) return Next::on;
+  Tile& tile = to.slot->tile;
+  if (from->rows != tile.columns || from->columns != tile.rows) {
+    same_shape(m, s, *from, tile);
+    return Next::on;
+  }
+  for (int r = 0; r < from->rows; ++r)
+    for (int c = 0; c < from->columns; ++c)
+      store_element(tile, size_t(c) * tile.columns + r, *from, size_t(r) * from->columns + c);
+  tile.of_rows = from->of_columns;
+  tile.of_columns = from->of_rows;
+  tile.masked = from->masked;
+  stored(a, s, *to.slot, false);
+  return Next::on;
+}
+
 Next exec_store(Machine& m, Agent& a, const Stmt& s) { return store_at(m, a, s, 0); }
 Next exec_store_columns(Machine& m, Agent& a, const Stmt& s) {
   return store_at(m, a, s, integer_of(context(m, a, s), s.column()));
@@ -357,6 +449,27 @@ Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
   to->x = from->tile.x;
   to->e = from->tile.e;
   to->defined = true;
+  return Next::on;
+}
+
+// Every row of the tile becomes the slot's vector.
+Next exec_fill_columns(Machine& m, Agent& a, const Stmt& s) {
+  const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
+  const auto to = from ? tile_of(m, a, s, tl::Hole::dst, Role::accumulator, false) : nullptr;
+  if (!to) return Next::on;
+  if (from->tile.rows != to->columns) {
+    m.faults.raise(
+        "exec.shape", &s,
+        fmt::format("{}: {} values to {} columns", cite(s), from->tile.rows, to->columns));
+    return Next::on;
+  }
+  for (int r = 0; r < to->rows; ++r) {
+    const size_t at = size_t(r) * to->columns;
+    std::copy(from->tile.x.begin(), from->tile.x.end(), to->x.begin() + (m.algebra ? 0 : at));
+    std::copy(from->tile.e.begin(), from->tile.e.end(), to->e.begin() + (m.algebra ? at : 0));
+  }
+  to->defined = true;
+  to->of_rows = to->of_columns = {};
   return Next::on;
 }
 

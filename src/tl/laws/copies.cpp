@@ -139,6 +139,30 @@ void law_tma_load(Check& c) { fills_slot(c, 1); }
 
 void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
 
+// One value a row, from what a pre-pass has written.
+void law_tma_load_rows(Check& c) {
+  const Symbol &tensor = *c.find(c.stmt.tensor()), &ring = *c.find(c.stmt.dst()),
+               &bar = *c.find(c.stmt.barrier());
+  if (!tensor.scratch || tensor.element != "f32" || tensor.dims.size() != 3)
+    c.broken("C1", c.stmt.tensor()->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name, word_of_access(tensor),
+                         tensor.element, tensor.dims.size()))
+        .notes.push_back({"declared here", tensor.span});
+  const std::string use = use_of(c.stmt.dst()), arrival = use_of(c.stmt.barrier());
+  const std::optional<int64_t> slots = c.constant(ring.count), length = c.constant(bar.count);
+  if (use != arrival || (slots && length && *slots != *length))
+    c.broken("C2", c.stmt.barrier()->span,
+             fmt::format("use `{}` of `{}` ({} slots) arrives at use `{}` of `{}` ({} slots)", use,
+                         ring.name, slots.value_or(0), arrival, bar.name, length.value_or(0)));
+  if (!waited_before(c, Op::wait_free, use))
+    c.broken("C3", c.stmt.span,
+             fmt::format("nothing waits until slot `{}` of `{}` is free", use, ring.name))
+        .hint = "put a wait_free of its barrier before the copy";
+  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
+    c.broken("C4", c.stmt.span, "the copy stands outside a thread of the producer");
+  note_copy(c);
+}
+
 void law_tma_load_multicast(Check& c) {
   const int64_t ctas = c.constant(c.stmt.ctas()).value_or(1);
   const Symbol* freed = fills_slot(c, ctas);
@@ -210,6 +234,34 @@ void stored_by_thread(Check& c) {
 }  // namespace
 void law_tma_store(Check& c) { stored_by_thread(c); }
 void law_tma_store_tile(Check& c) { stored_by_thread(c); }
+
+// Who adds a tile waits for it and gives it back as one that stores does.
+void law_tma_add(Check& c) {
+  const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
+  const bool sums = tensor.scratch && tensor.element == "f32" && tensor.dims.size() == 4;
+  if (!sums || tile.element != "f32" || tile.category != Category::ring)
+    c.broken("C1", c.stmt.span,
+             fmt::format("`{}` is {} of {}, `{}` is `{} {}`", tile.name, word(tile.category),
+                         tile.element, tensor.name, word_of_access(tensor), tensor.element))
+        .notes.push_back({fmt::format("`{}` is declared here", tensor.name), tensor.span});
+  c.facts.stored.insert(tile.name);
+  c.facts.sums_added.emplace(tensor.name, &c.stmt);
+  if (!c.inside(Op::thread) || !c.inside(Op::warpgroup)) {
+    c.broken("C3", c.stmt.span,
+             c.inside(Op::thread) ? "a thread of the warpgroups that multiply adds"
+                                  : "every thread of a warpgroup would add");
+    return;
+  }
+  const std::string use = use_of(c.stmt.src());
+  const Stmt* waited = waited_before(c, Op::wait, use);
+  if (!waited)
+    c.broken("C4", c.stmt.span,
+             fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
+        .hint = "put a wait for the barrier where the warpgroups arrive before the copy";
+  else if (const Symbol* barrier = c.find(waited->barrier()))
+    c.facts.hands_over[barrier->name].push_back(&c.stmt);
+  note_giving_back(c, tile.name);
+}
 
 namespace {
 void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
@@ -321,6 +373,29 @@ void stores_panels(Check& c, const Symbol& from, const Symbol& to) {
 void law_store(Check& c) { stores_panels(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
 // Whether the columns begin at a panel and end inside, running it tells.
 void law_store_columns(Check& c) { stores_panels(c, *c.find(c.stmt.src()), *c.find(c.stmt.dst())); }
+
+void law_store_transposed(Check& c) {
+  const Symbol &from = *c.find(c.stmt.src()), &to = *c.find(c.stmt.dst());
+  for (const size_t axis : {0, 1}) {
+    const std::optional<int64_t> x = c.extent(&from, axis), y = c.extent(&to, 1 - axis);
+    if (x && y && *x != *y)
+      c.broken("C2", c.stmt.span,
+               fmt::format("{} of `{}` ({}) and {} of `{}` ({}) differ", axis ? "columns" : "rows",
+                           from.name, *x, axis ? "rows" : "columns", to.name, *y))
+          .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+  }
+  c.facts.transposed.emplace(to.name, &c.stmt);
+}
+
+void law_fill_columns(Check& c) {
+  const Symbol &from = *c.find(c.stmt.src()), &to = *c.find(c.stmt.dst());
+  const std::optional<int64_t> has = c.extent(&from, 0), due = c.extent(&to, 1);
+  if (has && due && *has != *due)
+    c.broken("C2", c.stmt.span,
+             fmt::format("a slot of `{}` has {} values, `{}` {} columns", from.name, *has, to.name,
+                         *due))
+        .notes.push_back({fmt::format("`{}` is declared here", from.name), from.span});
+}
 
 namespace {
 void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {

@@ -47,15 +47,21 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
     c.broken(shape, c.stmt.columns()->span,
              fmt::format("{} columns: not a multiple of 32", *columns));
   const std::string& held = c.stmt.type();
-  if (held != "element" && (c.stmt.op != Op::tile || held != "e4m3"))
+  if (held == "f32" && ((rows && *rows != 64) || (columns && *columns != 64)))
+    c.broken(shape, c.stmt.rows()->span,
+             fmt::format("{} x {} of f32: what a warpgroup adds to sums is 64 x 64",
+                         rows.value_or(0), columns.value_or(0)));
+  if (held != "element" && held != "f32" && (c.stmt.op != Op::tile || held != "e4m3"))
     c.broken(type, c.stmt.items(Hole::type)[0].span,
-             fmt::format("a shared tile holds `element`, this one `{}`", held));
+             fmt::format("a shared tile holds `element` or f32, this one `{}`", held));
 }
 
 void add_tiles(Check& c, int64_t slots) {
   const int64_t bytes = c.constant(c.stmt.rows()).value_or(0) *
                         c.constant(c.stmt.columns()).value_or(0) *
-                        (c.stmt.type() == "e4m3" ? 1 : 2);
+                        (c.stmt.type() == "e4m3"  ? 1
+                         : c.stmt.type() == "f32" ? 4
+                                                  : 2);
   for (const Item& d : c.stmt.names()) {
     const int64_t count = d.expr ? c.constant(d.expr).value_or(0) : 1;
     c.facts.shared_bytes += slots * count * ((bytes + 1023) / 1024 * 1024);
@@ -168,7 +174,10 @@ void law_arg_tensor(Check& c) {
   dimensions_are_sizes(c, "C2");
   const std::vector<Item>& dims = c.stmt.dims();
   if (access.name != "scratch") return;
-  if (dims.size() != 4 || !c.constant(name(dims.back().name)) || access.type != "element")
+  const bool value = dims.size() == 3 && access.type == "f32",
+             row = dims.size() == 4 && c.constant(name(dims.back().name)) &&
+                   (access.type == "element" || access.type == "f32");
+  if (!value && !row)
     c.broken("C3", access.span,
              fmt::format("this one has {} dimensions, the last of them `{}`, and holds `{}`",
                          dims.size(), dims.back().name, access.type));

@@ -76,6 +76,8 @@ class Flow {
     State state;
     run(block.body, state);
     none_in_flight(state, block.span, "the warpgroup ends here");
+    for (const auto& [s, message] : idle_)
+      if (!useful_.count(s)) broken("wgmma_wait.C3", s->span, message);
     for (const Stmt* s : state.unfinished)
       broken("tma_store.C5", s->span,
              fmt::format("no tma_store_wait follows: the kernel may end before `{}` is written",
@@ -109,7 +111,7 @@ class Flow {
       case Op::if_:
         return branch(s, state);
       case Op::call:
-        return run(steps_.at(s.name())->body, state);
+        return call(s, state);
       case Op::wgmma_wait:
         return wgmma_wait(s, state);
       case Op::wgmma_wait_group:
@@ -127,11 +129,13 @@ class Flow {
         return;
       case Op::store:
       case Op::store_columns:
+      case Op::store_transposed:
         return store(s, state);
       case Op::fence_async:
         return fence_async(s, state);
       case Op::sync_warpgroup:
       case Op::sync_block:
+      case Op::order_wait:  // its own four warps come to it, too
         return sync(state);
       case Op::copy_out:
       case Op::copy_tile_out:
@@ -153,13 +157,36 @@ class Flow {
     thread_ = outer;
   }
 
+  // A step that is told true or false takes the same branches each time it is told so.
+  void call(const Stmt& s, State& state) {
+    const Stmt& step = *steps_.at(s.name());
+    const std::map<std::string, ExprPtr> outer = told_;
+    for (size_t n = 0; n < step.params().size() && n < s.arguments().size(); ++n) {
+      const ExprPtr& e = s.arguments()[n].expr;
+      if (e->is_name("true") || e->is_name("false"))
+        told_[step.params()[n].name] = e;
+      else
+        told_.erase(step.params()[n].name);
+    }
+    run(step.body, state);
+    told_ = outer;
+  }
+
+  std::optional<bool> is_decided(const ExprPtr& condition) const {
+    return decided(facts_, rewrite(condition, [&](const ExprPtr& e) -> ExprPtr {
+                     const auto told =
+                         e->kind == ExprKind::name ? told_.find(e->text) : told_.end();
+                     return told == told_.end() ? nullptr : told->second;
+                   }));
+  }
+
   void branch(const Stmt& s, State& state) {
     for (const auto& [role, takers] : facts_.roles)
       if (role == &s) {
         if (me_ >= 0 && (takers >> me_ & 1)) run(s.body, state);
         return;
       }
-    if (const std::optional<bool> taken = decided(facts_, s.condition())) {
+    if (const std::optional<bool> taken = is_decided(s.condition())) {
       if (*taken) run(s.body, state);
       return;
     }
@@ -183,6 +210,7 @@ class Flow {
     const auto waits = std::find_if(s.body.begin(), s.body.end(),
                                     [](const Stmt& b) { return b.op == Op::wgmma_wait_group; });
     const bool in_flight = waits != s.body.end();
+    const bool may_repeat = is(s.op, Family::loop);  // with products in flight, the same each time
     if (!in_flight) none_in_flight(state, s.span, "the loop begins here");
     for (int turn = 0; turn < 2; ++turn) {
       State inside = state;
@@ -191,9 +219,12 @@ class Flow {
         turn_on(inside, s.counter());
       if (in_flight)
         same_in_flight(*waits, state, inside, s);
-      else
+      else if (!may_repeat || (turn == 1 && faces(inside) != faces(state)))
         none_in_flight(inside, s.span, "the loop repeats here");
+      const std::vector<Flight> flights = inside.flights;
       state = join(state, inside);
+      if (!in_flight)
+        state.flights = flights;  // behind no turn there is less: nothing depends on it
     }
   }
 
@@ -256,7 +287,7 @@ class Flow {
     if (s.op == Op::wgmma_wait) return;
     for (const Flight& f : state.flights) {
       const bool adds = adds_in_flight(s.op) && base_name(s.acc()) == f.accumulator;
-      if (!adds && names_tile(s, f.accumulator))
+      if (!adds && names_tile(s, f.accumulator) && touched_.insert(f.issue).second)
         broken(
             code(f, "C6"), s.span,
             fmt::format("`{}` touches `{}`, whose product is in flight", word(s.op), f.accumulator),
@@ -291,7 +322,7 @@ class Flow {
              fmt::format("the product of `{}` depends on `{}`", f.accumulator,
                          print(flag_branch_->condition())),
              "the branch is here", flag_branch_->span);
-    for (const RingUse& read : f.reads) state.read.insert(read.ring);
+    for (const ExprPtr& tile : {s.a(), s.b()}) state.read.insert(base_name(tile));
     state.flights.push_back(std::move(f));
   }
 
@@ -303,17 +334,23 @@ class Flow {
     for (const Flight& f : state.flights) completed.insert(f.accumulator);
     for (const Flight& f : state.flights)
       if (!f.complete) completed.erase(f.accumulator);
-    if (pending >= flying && completed.empty()) {
-      broken("wgmma_wait.C3", s.span,
-             fmt::format("{} products are in flight, it leaves {}", flying, pending));
-    } else if (named != completed) {
+    std::set<std::string> early;
+    for (const Flight& f : state.flights)
+      if (!f.complete && named.count(f.accumulator)) early.insert(f.accumulator);
+    const bool some = std::any_of(named.begin(), named.end(),
+                                  [&](const std::string& n) { return completed.count(n) > 0; });
+    if (some)
+      useful_.insert(&s);
+    else if (early.empty() || pending >= flying)
+      idle_.emplace(&s, fmt::format("{} products are in flight, it leaves {}", flying, pending));
+    if (!early.empty() && pending < flying)
       broken("wgmma_wait.C2", s.span,
              fmt::format("it completes `{}`, it names `{}`", fmt::join(completed, "`, `"),
                          fmt::join(named, "`, `")),
              "the first product in flight is here", state.flights[0].issue->span);
-    }
-    // After C3, go on as if the wait had been meant to complete what it names.
-    const std::set<std::string>& done = pending >= flying && completed.empty() ? named : completed;
+    // After C2, go on as if the wait had named what it completes; after C3, as if it had completed
+    // what it names.
+    const std::set<std::string>& done = !early.empty() && pending < flying ? completed : named;
     std::erase_if(state.flights, [&](const Flight& f) { return done.count(f.accumulator) > 0; });
   }
 
@@ -335,7 +372,7 @@ class Flow {
 
   void wgmma_wait_group(const Stmt& s, State& state) {
     const int64_t pending = std::stoll(s.pending()->text), flying = in_flight(state);
-    if (pending >= flying)
+    if (pending >= flying && pending > 0)
       broken("wgmma_wait_group.C1", s.span,
              fmt::format("{} products are in flight, it leaves {}", flying, pending));
     complete_all_but(pending, state);
@@ -422,7 +459,10 @@ class Flow {
       return std::any_of(f.reads.begin(), f.reads.end(),
                          [&](const RingUse& read) { return read.ring == tile; });
     });
-    if (flies || state.read.count(tile))
+    // Slots of a ring that stays in shared memory are given back by a barrier: the schedules
+    // reading.
+    const bool ring = s.op == Op::store_transposed && s.dst()->kind == ExprKind::index && !leaves;
+    if (flies || (state.read.count(tile) && !ring))
       broken(fmt::format("{}.C4", word(s.op)), s.span,
              flies ? fmt::format("a product in flight reads `{}`", tile)
                    : fmt::format("another warp of this warpgroup may still read `{}`", tile));
@@ -501,6 +541,10 @@ class Flow {
   std::map<std::string, const Stmt*> steps_;
   std::set<std::string> flags_;
   std::set<std::pair<std::string, uint32_t>> reported_;
+  std::map<std::string, ExprPtr> told_;      // parameters of the step that is run: true or false
+  std::map<const Stmt*, std::string> idle_;  // waits that completed nothing once, and what to say
+  std::set<const Stmt*> useful_;             // and those that did
+  std::set<const Stmt*> touched_;            // products of which C6 has been said
   int me_ = -1;
   const Stmt* thread_ = nullptr;       // the single thread that runs the statement
   const Stmt* storing_ = nullptr;      // the thread that stores

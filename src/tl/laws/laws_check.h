@@ -71,6 +71,8 @@ struct Facts {
   const Stmt* rows = nullptr;   // the one over rows
   const Stmt* after = nullptr;  // the pass behind the kernel
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
+  std::map<std::string, const Stmt*> sums_added, sums_rounded;   // by scratch tensor
+  std::map<std::string, const Stmt*> transposed;  // by the tile that some store_transposed writes
   std::string element_type = "bf16";
   int64_t threads = 0, loader_registers = 0;
   bool alike = false;  // no warpgroup loads: a warpgroups_kernel
@@ -151,7 +153,8 @@ void pre_pass_is_possible(Check& c, const char* once, const char* second, const 
 // names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
 // and the report, operand.C4, of what is neither a map nor set_tile and names it.
 bool holds_data(const Symbol& s);
-// A shared tile of e4m3, which cp_async fills and upcast reads.
+// A shared tile that no product reads: of e4m3, which cp_async fills and upcast reads, or of f32,
+// which store fills and tma_add reads.
 bool is_narrow(const Symbol& s);
 void narrow_is_for_widen(Check& c, const Symbol& s, Span span);
 void data_is_for_maps(Check& c, const Symbol& s, Span span);
@@ -170,6 +173,11 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
                    const std::string& callee, const std::vector<Item>& params,
                    const std::vector<ExprPtr>& arguments, const Scope& scope, const MapTarget* map);
 std::string text(const Type& type);  // "an int"
+
+// "in", "out" or "scratch", of a tensor.
+inline std::string_view word_of_access(const Symbol& tensor) {
+  return tensor.scratch ? "scratch" : tensor.written ? "out" : "in";
+}
 
 // cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is
 // its law that says so.

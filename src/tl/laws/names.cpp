@@ -121,7 +121,9 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
     data_is_for_maps(c, *s, span);
     return false;
   }
-  if (is_narrow(*s) && c.stmt.op != Op::cp_async && c.stmt.op != Op::upcast) {
+  const bool sums = s->element == "f32";
+  if (is_narrow(*s) && c.stmt.op != (sums ? Op::store : Op::cp_async) &&
+      c.stmt.op != (sums ? Op::tma_add : Op::upcast)) {
     narrow_is_for_widen(c, *s, span);
     return false;
   }
@@ -163,11 +165,16 @@ void data_is_for_maps(Check& c, const Symbol& s, Span span) {
       .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
 }
 
-bool is_narrow(const Symbol& s) { return s.category == Category::tile && s.element == "e4m3"; }
+bool is_narrow(const Symbol& s) {
+  const bool shared = s.category == Category::tile || s.category == Category::ring;
+  return shared && (s.element == "e4m3" || s.element == "f32");
+}
 
 void narrow_is_for_widen(Check& c, const Symbol& s, Span span) {
-  c.broken_as("tile", "C3", span,
-              fmt::format("`{}` holds e4m3: cp_async fills it, upcast reads it", s.name))
+  const bool sums = s.element == "f32";
+  c.broken_as("tile", sums ? "C4" : "C3", span,
+              sums ? fmt::format("`{}` holds f32: store fills it, tma_add reads it", s.name)
+                   : fmt::format("`{}` holds e4m3: cp_async fills it, upcast reads it", s.name))
       .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
 }
 

@@ -11,7 +11,7 @@ void law_after(Check& c) {
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
   for (const Stmt& s : c.stmt.body)
-    if (s.op != Op::add_parts)
+    if (s.op != Op::add_parts && s.op != Op::round_sums)
       c.broken("C2", s.span, fmt::format("`{}` stands where parts are added up", word(s.op)));
   if (c.facts.after)
     c.broken("C3", c.stmt.span, "a second pass behind the kernel")
@@ -41,6 +41,23 @@ void law_add_parts(Check& c) {
     c.facts.parts_added.emplace(parts->name, &c.stmt);
 }
 
+void law_round_sums(Check& c) {
+  const Symbol *sums = c.find(c.stmt.src()), *tensor = c.find(c.stmt.tensor());
+  if (sums && (!sums->scratch || sums->element != "f32" || sums->dims.size() != 4))
+    c.broken("C1", c.stmt.src()->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", sums->name, word_of_access(*sums),
+                         sums->element, sums->dims.size()))
+        .notes.push_back({"declared here", sums->span});
+  if (tensor && (!tensor->written || tensor->element != "element" || tensor->dims.size() != 4))
+    c.broken("C2", c.stmt.tensor()->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", tensor->name,
+                         tensor->written ? "out" : "in", tensor->element, tensor->dims.size()))
+        .notes.push_back({"declared here", tensor->span});
+  if (!c.inside(Op::after))
+    c.broken("C3", c.stmt.span, "sums are rounded outside a pass behind the kernel");
+  if (sums) c.facts.sums_rounded.emplace(sums->name, &c.stmt);
+}
+
 void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   if (facts.incomplete) return;
   const auto report = [&](const char* code, const Stmt& s, std::string message) {
@@ -53,6 +70,12 @@ void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   for (const auto& [name, s] : facts.parts_added)
     if (!facts.parts_stored.count(name))
       report("add_parts.C3", *s, fmt::format("no `store_part` writes `{}`", name));
+  for (const auto& [name, s] : facts.sums_added)
+    if (!facts.sums_rounded.count(name))
+      report("tma_add.C2", *s, fmt::format("nothing rounds the sums in `{}`", name));
+  for (const auto& [name, s] : facts.sums_rounded)
+    if (!facts.sums_added.count(name))
+      report("round_sums.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));
 }
 
 }  // namespace kw::tl

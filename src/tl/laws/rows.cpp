@@ -45,11 +45,12 @@ void law_each_row(Check& c) {
   const std::vector<Stmt>& body = c.stmt.body;
   for (size_t n = 0; n < body.size(); ++n) {
     const bool last = n + 1 == body.size();
-    if (last ? body[n].op == Op::write_row : body[n].op == Op::let || body[n].op == Op::sum)
+    if (last ? body[n].op == Op::write_row
+             : body[n].op == Op::let || body[n].op == Op::sum || body[n].op == Op::write_value)
       continue;
     c.broken("C3", body[n].span,
              fmt::format("`{}` stands {}", word(body[n].op),
-                         last ? "where the row is written" : "among lets and sums"));
+                         last ? "where the row is written" : "among lets, sums and values"));
   }
 }
 
@@ -57,14 +58,36 @@ void law_sum(Check& c) {
   if (const Stmt* loop = loop_of(c, "C1")) columns_agree(c, *loop, "C2");
 }
 
+namespace {
+bool is_here(const Check& c, const Stmt& loop) {
+  return c.stmt.batch()->is_name(loop.batch_index()) && c.stmt.head()->is_name(loop.head_index()) &&
+         c.stmt.row()->is_name(loop.row_index());
+}
+}  // namespace
+
+void law_write_value(Check& c) {
+  const Stmt* loop = loop_of(c, "C1");
+  const Symbol* tensor = c.find(c.stmt.tensor());
+  if (!loop || !tensor) return;
+  if (!tensor->scratch || tensor->element != "f32" || tensor->dims.size() != 3)
+    c.broken("C2", c.stmt.tensor()->span,
+             fmt::format("`{}` is `{} {}` with {} dimensions", tensor->name,
+                         word_of_access(*tensor), tensor->element, tensor->dims.size()))
+        .notes.push_back({"declared here", tensor->span});
+  const Symbol* rows = c.find(loop->tensor());
+  const bool alike = rows && rows->dims.size() >= 3 && tensor->dims.size() == 3 &&
+                     std::equal(tensor->dims.begin(), tensor->dims.end(), rows->dims.begin());
+  if (!is_here(c, *loop) || !alike)
+    c.broken("C3", c.stmt.span,
+             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->tensor()),
+                         loop->batch_index(), loop->head_index(), loop->row_index()));
+}
+
 void law_write_row(Check& c) {
   const Stmt* loop = loop_of(c, "C1");
   if (!loop) return;
   const bool own = base_name(c.stmt.tensor()) == base_name(loop->tensor());
-  const bool here = c.stmt.batch()->is_name(loop->batch_index()) &&
-                    c.stmt.head()->is_name(loop->head_index()) &&
-                    c.stmt.row()->is_name(loop->row_index());
-  if (!own || !here)
+  if (!own || !is_here(c, *loop))
     c.broken("C2", c.stmt.span,
              fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->tensor()),
                          loop->batch_index(), loop->head_index(), loop->row_index()));

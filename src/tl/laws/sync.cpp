@@ -173,6 +173,7 @@ class Judge {
                fmt::format("no online_max, any_exceeds or any_differs sets `{}`",
                            s.names().front().name));
     });
+    walk(program_.body, [&](const Stmt& s) { reads_transposed(s); });
     if (facts_.shared && facts_.shared_bytes > 227 * 1024)
       broken(
           "shared.C2", facts_.shared->span,
@@ -184,6 +185,24 @@ class Judge {
     Diagnostic& d = diagnostics_.error(code, std::move(span), std::move(message));
     if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
     return d;
+  }
+
+  // store_transposed.C3: a warp has columns of the tile, and who reads rows would read others'
+  // columns.
+  void reads_transposed(const Stmt& s) {
+    if (traits(s.op).by == By::none) return;  // it declares
+    for (const Field& f : s.fields) {
+      const bool product = is(s.op, Family::contract) && traits(s.op).async == Async::wgmma;
+      if (product || !reads(access(s.op, f.hole))) continue;
+      for (const Item& item : f.items) {
+        const auto tile = facts_.transposed.find(item.expr ? base_name(item.expr) : item.name);
+        if (tile != facts_.transposed.end())
+          broken("store_transposed.C3", s.span,
+                 fmt::format("`{}` reads `{}`, which holds a transposed tile", word(s.op),
+                             tile->first))
+              .notes.push_back({"it is stored here", tile->second->span});
+      }
+    }
   }
 
   void levels() {
@@ -259,8 +278,13 @@ class Judge {
                    "a copy completes `{}`: it says that a tile has come, not that a slot is free",
                    name))
             .notes.push_back({"the copy is here", b.copies[0].span});
+      // Several warpgroups may give slots back to one another alone; whether all of them go on, the
+      // schedules reading says.
+      const bool several = f.agent && f.agent->op == Op::warpgroups && facts_.warpgroups() > 1 &&
+                           std::all_of(b.frees.begin(), b.frees.end(),
+                                       [&](const BarrierUse& x) { return x.agent == f.agent; });
       for (const BarrierUse& a : b.arrives)
-        if (a.agent == f.agent)
+        if (a.agent == f.agent && !several)
           broken("wait_free.C3", f.span,
                  fmt::format("who waits for `{}` arrives there itself", name))
               .notes.push_back({"it arrives here", a.span});

@@ -168,7 +168,8 @@ class Typing {
 
   Type of_read(const ExprPtr& e, const Symbol& s) {
     if (!indexed(e, s, s.dims.size(), 1)) return kUnknown;
-    const bool whole = map_ && map_->op == Op::set_line;  // elements that nothing computes with yet
+    // Elements that nothing computes with yet, or that a pre-pass over rows makes reals of.
+    const bool whole = map_ && (map_->op == Op::set_line || over_columns(map_->op));
     if (s.written || s.scratch || (s.element == "element" && !whole))
       return wrong(
           "types", "C5", e,
@@ -192,7 +193,8 @@ class Typing {
     const bool diagonal = s.category == Category::diagonal;
     std::vector<ExprPtr> at = element_indices(&s);
     if (own && rank == 2) at = {name("i"), name("j")};
-    const bool data = holds_data(s) && map_->op != Op::map_rows;
+    const bool other = s.category == Category::accumulator && !own && map_->op == Op::map;
+    const bool data = (holds_data(s) && map_->op != Op::map_rows) || other;
     const bool readable =
         own || data || s.category == Category::row || ((column || diagonal) && placed);
     if (readable && is_at(*e, at)) {
@@ -222,7 +224,8 @@ class Typing {
   // As many elements as the tile that is being mapped has rows (axis 0) or columns (axis 1).
   void vector_fits(const ExprPtr& e, const Symbol& s, size_t axis) {
     const Symbol* tile = scope_.find(map_->target);
-    const bool both = s.category == Category::operand || s.category == Category::diagonal;
+    const bool both = s.category == Category::operand || s.category == Category::accumulator ||
+                      s.category == Category::diagonal;
     const std::optional<int64_t> due = c_.extent(tile, axis), has = c_.extent(&s, both ? axis : 0);
     const char* what = axis ? "columns" : "rows";
     if (due && has && *due != *has)
@@ -362,6 +365,8 @@ Type due(const Check& c, Hole hole) {
   if (s.op == Op::return_ && c.inside(Op::list_blocks)) return kBoolean;
   if (s.op == Op::if_ || s.op == Op::toggle) return kBoolean;
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
+  if (s.op == Op::write_value && hole == Hole::value) return kReal;
+  if (s.op == Op::round_sums && hole == Hole::scale) return kReal;
   if (s.op == Op::online_max && (hole == Hole::threshold || hole == Hole::scale)) return kReal;
   if ((s.op == Op::any_exceeds || s.op == Op::any_differs) && hole == Hole::threshold) return kReal;
   if (sets_elements(s.op) && hole == Hole::value) {

@@ -290,6 +290,7 @@ std::vector<ExprPtr> element_indices(const Symbol* s) {
     case Category::diagonal:
       return {tl::binary("-", j, i)};
     case Category::operand:
+    case Category::accumulator:
       return {i, j};
     default:
       return {};

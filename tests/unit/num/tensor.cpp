@@ -136,6 +136,13 @@ TEST(Compare, a_row_below_what_the_output_holds_is_compared_as_if_it_were_at_its
             accepted_error(0, Dtype::f16));
 }
 
+TEST(Compare, a_function_coarser_than_a_sixteenth_excuses_no_more) {
+  EXPECT_EQ(accepted_error(0x1p-5, Dtype::bf16), 0x1p-4);
+  EXPECT_EQ(accepted_error(0x1p-4, Dtype::bf16), 0x1p-3);
+  EXPECT_EQ(accepted_error(100, Dtype::bf16), 0x1p-3);
+  EXPECT_EQ(accepted_error(HUGE_VAL, Dtype::bf16), 0x1p-7);
+}
+
 TEST(Compare, a_row_of_zeros_asks_for_zeros) {
   EXPECT_TRUE(compare_rows(row({0, 0}), row({0, 0}), {0}).within);
   EXPECT_FALSE(compare_rows(row({0, 1e-9}), row({0, 0}), {1}).within);

@@ -17,7 +17,8 @@ exec::ScheduleReport report_of(const std::string& text, bool close = false) {
 }
 
 std::string edited(const std::string& base, const std::string& from, const std::string& to) {
-  std::string text = base == "gemm" ? read_source(in_clone("/tests/corpus/sm90_gemm.tl"))->text
+  std::string text = base == "gemm" || base == "attention_bwd"
+                         ? read_source(in_clone("/tests/corpus/sm90_") + base + ".tl")->text
                      : base == "sm80"
                          ? read_source(in_clone("/tests/corpus/sm80_attention_fwd.tl"))->text
                      : base == "rms_norm" || base == "add_rms_norm"
@@ -59,12 +60,12 @@ TEST(Lines, that_are_read_before_they_are_set_are_found) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
-                         testing::Values("full", "gemm", "sm80", "sm75", "causal", "causal_bn80",
-                                         "prefix_lm", "alibi", "documents", "columns", "pair_bias",
-                                         "pairs", "table", "alone", "cluster_of_four",
-                                         "cluster_of_one", "each_fetches", "f16", "narrow_output",
-                                         "ping_pong", "q_in_shared_memory", "queue", "swapped",
-                                         "three_warpgroups"),
+                         testing::Values("full", "gemm", "attention_bwd", "sm80", "sm75", "causal",
+                                         "causal_bn80", "prefix_lm", "alibi", "documents",
+                                         "columns", "pair_bias", "pairs", "table", "alone",
+                                         "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
+                                         "narrow_output", "ping_pong", "q_in_shared_memory",
+                                         "queue", "swapped", "three_warpgroups"),
                          [](const auto& info) { return info.param; });
 
 // Though it comes to them alone, whatever they would do there.
@@ -80,13 +81,31 @@ TEST(OneThread, does_nothing_that_needs_its_warp_its_warpgroup_or_its_block) {
 }
 
 TEST(AllSequences, of_blocks_and_any_number_of_key_blocks_are_closed_over) {
-  for (const char* name : {"full", "gemm", "ping_pong", "queue"}) {
+  for (const char* name : {"full", "gemm", "attention_bwd", "ping_pong", "queue"}) {
     const exec::ScheduleReport r = report_of(edited(name, "element", "element"), true);
     EXPECT_EQ(code_of(r), "(none)");
     EXPECT_TRUE(r.closed) << name << ": " << r.not_closed;
     EXPECT_GT(r.states, 50);
     EXPECT_GT(r.period, 0) << name;
   }
+}
+
+// What keeps the two warpgroups of the backward kernel, and the thread that adds dQ, apart.
+TEST(Backward, each_wait_and_arrival_is_needed) {
+  const std::pair<const char*, const char*> missing[] = {
+      {"                wait_free ds_free[t]\n", "schedule.overwrite"},
+      {"                    wait ds_full[t - 1]\n", "schedule.stale"},
+      {"                    arrive ds_free[t - 1]\n", "schedule.deadlock"},
+      {"                    wait_free dq_free[t - 1]\n", "schedule.overwrite"},
+      {"                    arrive q_free[t - 1]\n", "schedule.deadlock"},
+      {"                wait do_full[t]\n", "schedule.not_arrived"},
+      {"            order_wait me\n", "schedule.race"},
+      {"                    wait_free q_free[t]\n", "schedule.arrival"},
+      {"                    tma_store_wait_read\n", "schedule.overwrite"},
+      {"                wait_free k_free[u]\n", "schedule.arrival"},
+  };
+  for (const auto& [line, code] : missing)
+    EXPECT_EQ(code_of(report_of(edited("attention_bwd", line, ""))), code) << line;
 }
 
 // Turing's copies write as the threads do, and nothing is ever published.

@@ -87,8 +87,11 @@ TEST(Traits, a_copy_has_a_tensor_on_one_side_and_a_shared_tile_on_the_other) {
   for (const Row& row : table()) {
     const bool in = is(row.op, Family::copy_in), out = is(row.op, Family::copy_out);
     if (!in && !out) continue;
-    EXPECT_EQ(access(row.op, Hole::tensor), in ? Access::read : Access::write) << row.word;
-    EXPECT_EQ(kind_of(row, in ? Hole::dst : Hole::src), "shared") << row.word;
+    const Access due = in ? Access::read : row.op == Op::tma_add ? Access::update : Access::write;
+    EXPECT_EQ(access(row.op, Hole::tensor), due) << row.word;
+    EXPECT_EQ(kind_of(row, in ? Hole::dst : Hole::src),
+              row.op == Op::tma_load_rows ? "slot" : "shared")
+        << row.word;
   }
 }
 
