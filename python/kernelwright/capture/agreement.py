@@ -5,7 +5,8 @@ be of another function than the user's: a branch that other sizes take, a random
 constant, a counter that has moved on. Each golden case therefore asks three things of the function as it
 is called:
 
-- twice on the same input it gives the same, bit for bit (asked of a few cases: a call is dear);
+- twice on the same input it gives the same, bit for bit, and changes nothing that it reads beside its arguments (asked of
+  a few cases: a call is dear);
 - it writes to none of its arguments (a kernel would not, and the caller would miss it);
 - each row is within LARGEST_ERROR of the graph in fp64, or else is what the graph gives in the function's own
   types: then its arithmetic is coarse (a mean taken in bf16, -1e9 added to scores), but it is the same function.
@@ -14,6 +15,7 @@ is called:
 import torch
 from torch.utils._pytree import tree_leaves
 
+from . import elsewhere
 from .diagnostic import Problem
 
 LARGEST_ERROR = 2.0**-5  # bf16 errs by 2^-8 a rounding
@@ -23,7 +25,9 @@ SAME_TYPES = 2.0**-6  # of the same operators on the same numbers; nearly always
 def called(spec, inputs, twice):
     """What the function returns; `twice` calls it again and refuses another answer."""
     versions = [value._version if isinstance(value, torch.Tensor) else 0 for value in inputs]
+    before = elsewhere.state(spec) if twice else {}
     own = spec.function(*inputs)
+    elsewhere.refuse_change(spec, before)
     for name, value, version, line in zip(spec.names, inputs, versions, spec.lines):
         if isinstance(value, torch.Tensor) and value._version != version:
             raise written(spec, name, line)

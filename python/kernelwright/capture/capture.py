@@ -29,19 +29,21 @@ def capture(spec, dtype=None, cases=None, source=b""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import built_in, exactness, goldens, graph, trace
+    from . import built_in, elsewhere, exactness, goldens, graph, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
     started = time.monotonic()
     try:
+        elsewhere.refuse_questions(spec)
         traced = trace.trace(spec, trace.convert(spec, types[dtype]))
         graph.refuse_operators(traced.program.graph)
         exactness.refuse_lost_integers(traced)
+        taken = wrapping.refuse_wrapped_integers(traced)
         text = graph.to_json(spec, traced)
     except Problem as problem:
         raise problem.of_text(spec.file, spec.text)
-    text["built_in"] = built_in.lines(spec, traced)
+    text["built_in"] = built_in.lines(spec, traced) + taken
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
     index, truths, errors = goldens.make(spec, traced, cases or goldens.CASES)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -24,6 +25,10 @@ constexpr double kLargest = 0x1p40;  // of a program's own constants, and 1 over
 // Binades that a reference may lag behind, and so a weight or a sum of them that asks for a new
 // one exceed 1: the largest fp16 is below 2^16, and of fp32 it leaves room for 2^24 keys' values.
 constexpr double kSlack = 20, kSlackOfHalves = 15;
+// Of an exponential without a reference: sums of 2^24 of them, times values up to 2^23, are floats.
+constexpr double kBounded = 80;
+// What a pass before the kernel may multiply rows of fp16 by, beside what the function has of data.
+constexpr double kOfHalves = 16;
 
 bool has_poles(const tl::Expr& e) {
   if (e.kind == ExprKind::binary) return e.text == "/";
@@ -77,7 +82,11 @@ class Reals {
   Reals(const tl::Program& program, const spec::Form& form)
       : program_(program),
         divides_(divides(form)),
-        slack_(form.dtype == Dtype::f16 ? kSlackOfHalves : kSlack) {}
+        halves_(form.dtype == Dtype::f16),
+        softmax_(std::any_of(
+            form.terms.begin(), form.terms.end(),
+            [](const spec::Term& t) { return t.normaliser == spec::Normaliser::softmax; })),
+        slack_(halves_ ? kSlackOfHalves : kSlack) {}
 
   std::string run() {
     tl::walk(program_.body, [&](const Stmt& s) {
@@ -86,6 +95,8 @@ class Reals {
           for (const tl::Item& d : a.names()) of_launch_[d.name] = d.expr;
     });
     tl::walk(program_.body, [&](const Stmt& s) { statement(s); });
+    if (references_.empty()) without_reference();
+    if (halves_) passes_of_halves();
     return why_;
   }
 
@@ -93,6 +104,8 @@ class Reals {
   void statement(const Stmt& s) {
     if (s.op == Op::online_max) online_max(s);
     if (s.op == Op::any_exceeds) any_exceeds(s);
+    if (s.op == Op::let)
+      for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
     for (const tl::Field& f : s.fields)
       for (const tl::Item& item : f.items)
         if (item.expr) expression(item.expr, nullptr);
@@ -149,6 +162,87 @@ class Reals {
       open(fmt::format("references that lag behind by `{}`", tl::print(slack)));
   }
 
+  // Weights are what they are: nothing divides them by about the row's largest.
+  void without_reference() {
+    bool rounded = false;
+    tl::walk(program_.body, [&](const Stmt& s) {
+      rounded |= s.op == Op::to_operand;
+      if (softmax_ && tl::is(s.op, tl::Family::map) && s.has(tl::Hole::value))
+        exponentials(s.value());
+    });
+    if (halves_ && rounded) open("weights in fp16 without a reference, which nothing bounds");
+  }
+
+  void exponentials(const ExprPtr& e) {
+    if (e->kind == ExprKind::call && e->text == "exp2") {
+      const std::optional<double> most = bound(e->args[0]);
+      if (!most || *most > kBounded)
+        open(fmt::format("`{}` without a reference, which {}", tl::print(e),
+                         most ? fmt::format("may be 2^{:.4g}", *most) : "nothing bounds"));
+    }
+    if (e->kind == ExprKind::call && e->text == "reciprocal" && bound(e)) return;
+    for (const ExprPtr& a : e->args) exponentials(a);
+  }
+
+  // No value of e is larger than this, or smaller than its negative; but for -inf, of what is
+  // dropped.
+  std::optional<double> bound(const ExprPtr& e) const {
+    if (const auto x = constant(e)) return std::fabs(*x);
+    if (e->kind == ExprKind::name) {
+      if (e->text == "-inf") return 0;
+      if (e->text == "log2e") return 1.4427;
+      if (e->text == "ln2") return 0.6932;
+      const auto at = of_launch_.find(e->text);
+      return at != of_launch_.end() && at->second ? bound(at->second) : std::nullopt;
+    }
+    if (e->kind == ExprKind::call && e->text == "tanh") return 1;
+    if (e->kind == ExprKind::call && e->text == "reciprocal") {
+      const ExprPtr& of = e->args[0];
+      const bool sum = of->kind == ExprKind::binary && of->text == "+";
+      for (size_t n = 0; sum && n < 2; ++n)
+        if (is_positive_literal(of->args[n]) && is_no_less(of->args[1 - n]))
+          return 1 / std::stod(of->args[n]->text);
+      return std::nullopt;
+    }
+    std::vector<double> parts;
+    for (size_t n = e->kind == ExprKind::where; n < e->args.size(); ++n) {
+      const auto part = bound(e->args[n]);
+      if (!part) return std::nullopt;
+      parts.push_back(*part);
+    }
+    if (e->kind == ExprKind::unary && e->text == "-") return parts[0];
+    if (e->kind == ExprKind::where) return std::max(parts[0], parts[1]);
+    if (e->kind == ExprKind::call && (e->text == "min" || e->text == "max"))
+      return std::max(parts[0], parts[1]);
+    if (e->kind == ExprKind::call && e->text == "fma") return parts[0] * parts[1] + parts[2];
+    if (e->kind != ExprKind::binary) return std::nullopt;
+    if (e->text == "*") return parts[0] * parts[1];
+    if (e->text == "+" || e->text == "-") return parts[0] + parts[1];
+    return std::nullopt;
+  }
+
+  // What is written of a row, in fp16, may be no larger than the function's own by constants.
+  void passes_of_halves() {
+    tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op != Op::write_row) return;
+      const double times = factor(s.value());
+      if (times > kOfHalves || times < 1 / kOfHalves)
+        open(fmt::format("rows of fp16 times {:.4g}", times));
+    });
+  }
+
+  // The numbers that a product has as factors, multiplied; of a choice the largest.
+  double factor(const ExprPtr& e) const {
+    if (const auto x = constant(e)) return *x == 0 ? 1 : std::fabs(*x);
+    if (e->kind == ExprKind::name && lets_.count(e->text)) return factor(lets_.at(e->text));
+    if (e->kind == ExprKind::unary) return factor(e->args[0]);
+    if (e->kind == ExprKind::where) return std::max(factor(e->args[1]), factor(e->args[2]));
+    if (e->kind != ExprKind::binary) return 1;
+    if (e->text == "*") return factor(e->args[0]) * factor(e->args[1]);
+    if (e->text == "/") return factor(e->args[0]) / factor(e->args[1]);
+    return std::max(factor(e->args[0]), factor(e->args[1]));
+  }
+
   void any_exceeds(const Stmt& s) {
     if (!is_positive_literal(s.threshold()) || std::stod(s.threshold()->text) > std::exp2(slack_))
       open(fmt::format("sums up to `{}`", tl::print(s.threshold())));
@@ -161,8 +255,9 @@ class Reals {
   }
 
   const tl::Program& program_;
-  const bool divides_;
+  const bool divides_, halves_, softmax_;
   const double slack_;
+  std::map<std::string, ExprPtr> lets_;
   std::map<std::string, ExprPtr> of_launch_;  // floats that are arguments; null: the user's
   std::set<std::string> references_;
   std::string why_;

@@ -1,4 +1,4 @@
-# error spec.not_a_function at line 7: gave two different results
+# error spec.not_a_function at line 7: counter changes CALLS, which it reads
 import torch
 
 CALLS = 0

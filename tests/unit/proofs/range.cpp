@@ -1,0 +1,59 @@
+// What a program adds that leaves the range of its types: exponentials that nothing bounds, and
+// fp16.
+#include "proofs/reals/range.h"
+
+#include <gtest/gtest.h>
+
+#include "proofs/made.h"
+
+namespace kw::proofs {
+namespace {
+
+std::string answer(const Made& made) {
+  Diagnostics d;
+  const auto program = tl::parse(make_source("program.tl", made.text), d);
+  EXPECT_TRUE(program) << render(d) << made.text;
+  return program ? out_of_range(*program, made.form) : "";
+}
+
+void expect_named(const Made& made, const std::string& part) {
+  EXPECT_NE(answer(made).find(part), std::string::npos) << answer(made);
+}
+
+TEST(Range, an_exponential_without_a_reference_is_bounded_by_its_form) {
+  for (const char* target : {"sm_80", "sm_90a"}) {
+    const Made made = made_of("score tanh(s * 0.001767766952966369) * 50.0\nkeep j <= i\n", target);
+    EXPECT_EQ(answer(made), "");
+    expect_named(with(made, "50.0 * log2e", "60.0 * log2e"), "may be 2^86.56");
+    expect_named(with(made, "exp2(tanh(s[i, j] * 0.0017677669) * scale)",
+                      "exp2(s[i, j] * 0.0017677669 * scale)"),
+                 "nothing bounds");
+    expect_named(with(made, "* scale)", "* scale + s[i, j])"), "nothing bounds");
+  }
+}
+
+TEST(Range, one_below_another_needs_no_bound) {
+  EXPECT_EQ(answer(made_of("score sigmoid(s * 0.125)\nnormaliser none\n")), "");
+}
+
+TEST(Range, weights_in_fp16_need_a_reference) {
+  const std::string relu = "score max(s * 0.125, 0.0)\nnormaliser none\n";
+  EXPECT_EQ(answer(made_of(relu)), "");
+  expect_named(made_of("dtype f16\n" + relu), "weights in fp16 without a reference");
+  EXPECT_EQ(answer(made_of("dtype f16\nscore s * 0.125\n")), "");
+}
+
+TEST(Range, rows_that_a_pass_writes_in_fp16_are_the_functions_own) {
+  const std::string normalised =
+      "q_sum q[b, h, i, d] * q[b, h, i, d]\nq_row q[b, h, i, d] / max(sqrt(sum0), 0.0001)\nscore "
+      "s\n";
+  const Made made = made_of("dtype f16\n" + normalised, "sm_80");
+  EXPECT_EQ(answer(made), "");
+  expect_named(with(made, "r, j] / norm", "r, j] / norm * 1024.0"), "rows of fp16 times 1024");
+  expect_named(with(made, "r, j] / norm", "r, j] / norm / 64.0"), "rows of fp16 times 0.015");
+  expect_named(with(made, "let norm = max(", "let norm = 0.001 * max("), "rows of fp16 times 1000");
+  EXPECT_EQ(answer(with(made_of(normalised, "sm_80"), "/ norm", "/ norm * 1024.0")), "");
+}
+
+}  // namespace
+}  // namespace kw::proofs
