@@ -276,6 +276,7 @@ class Planner {
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
+      if (s.op == Op::round_sums) copied_by_rows_.insert(tl::base_name(s.tensor()));
       if (!tl::is_copy(s.op)) return;
       const bool part = tl::traits(s.op).part_of_rows, stores = tl::is(s.op, tl::Family::copy_out);
       if (tl::traits(s.op).async != tl::Async::tma) {
@@ -463,10 +464,10 @@ std::optional<LaunchPlan> plan_launch(const Program& program, const std::string&
   return Planner(program, target, diagnostics).run();
 }
 
-// Words of 4 bytes, or the elements of a tensor, which have 2.
+// Words of 4 bytes, or the elements of a tensor.
 ExprPtr scratch_bytes(const LaunchArgument& a) {
   if (!a.rows) return tl::binary("*", a.dims[0], tl::integer(4));
-  ExprPtr out = tl::integer(2);
+  ExprPtr out = tl::integer(a.type == "f32" ? 4 : 2);
   for (const ExprPtr& d : a.dims) out = tl::binary("*", out, d);
   return out;
 }
