@@ -150,6 +150,9 @@ class Reals {
   // ---- references
   void online_max(const Stmt& s) {
     references_.insert(tl::base_name(s.max()));
+    if (!is_no_zero(s.scale()))
+      open(fmt::format("a reference of scores times `{}`, which may be negative",
+                       tl::print(s.scale())));
     ExprPtr slack = s.threshold();
     if (slack->kind == ExprKind::name && of_launch_.count(slack->text) &&
         of_launch_.at(slack->text))

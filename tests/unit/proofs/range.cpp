@@ -32,6 +32,16 @@ TEST(Range, an_exponential_without_a_reference_is_bounded_by_its_form) {
   }
 }
 
+// The largest score is the least where the scale is negative, and what is dropped is then infinite.
+TEST(Range, scores_are_multiplied_by_what_is_positive) {
+  const Made made = made_of(kCausal, "sm_80");
+  EXPECT_EQ(answer(made), "");
+  expect_named(with(made, "online_max m, factor, s, slack, scale",
+                    "online_max m, factor, s, slack, temperature"),
+               "times `temperature`, which may be negative");
+  expect_named(with(made, "s, slack, scale", "s, slack, -scale"), "may be negative");
+}
+
 TEST(Range, one_below_another_needs_no_bound) {
   EXPECT_EQ(answer(made_of("score sigmoid(s * 0.125)\nnormaliser none\n")), "");
 }
