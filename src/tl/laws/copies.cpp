@@ -203,6 +203,29 @@ void note_giving_back(Check& c, const std::string& tile) {
   }
 }
 
+// Whether one thread alone runs it, and not one of the warpgroups that multiply where only the
+// loader's may. `verb`: what it does, "store".
+bool one_thread_does_it(Check& c, const char* label, const char* verb, bool loader) {
+  if (c.inside(Op::thread) && (!loader || c.inside(Op::warpgroup))) return true;
+  c.broken(label, c.stmt.span,
+           c.inside(Op::thread) ? fmt::format("a thread of the warpgroups that multiply {}s", verb)
+                                : fmt::format("every thread of a warpgroup would {}", verb));
+  return false;
+}
+
+// C4 of a thread of the loader that copies a tile out: the warpgroups hand it over at the barrier
+// where the thread has waited for this use.
+void is_handed_over(Check& c, const Symbol& tile) {
+  const std::string use = use_of(c.stmt.src());
+  const Stmt* waited = waited_before(c, Op::wait, use);
+  if (!waited)
+    c.broken("C4", c.stmt.span,
+             fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
+        .hint = "put a wait for the barrier where the warpgroups arrive before the copy";
+  else if (const Symbol* barrier = c.find(waited->barrier()))
+    c.facts.hands_over[barrier->name].push_back(&c.stmt);
+}
+
 void stored_by_thread(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
   if (!tensor.written)
@@ -214,21 +237,9 @@ void stored_by_thread(Check& c) {
   else
     box_fits(c, tensor, tile);
   c.facts.stored.insert(tile.name);
-  if (!c.inside(Op::thread) || (part && !c.inside(Op::warpgroup))) {
-    c.broken("C6", c.stmt.span,
-             c.inside(Op::thread) ? "a thread of the warpgroups that multiply stores"
-                                  : "every thread of a warpgroup would store");
-    return;
-  }
-  if (!c.inside(Op::warpgroup)) return;  // laws_flow.cpp
-  const std::string use = use_of(c.stmt.src());
-  const Stmt* waited = waited_before(c, Op::wait, use);
-  if (!waited)
-    c.broken("C4", c.stmt.span,
-             fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
-        .hint = "put a wait for the barrier where the warpgroups arrive before the copy";
-  else if (const Symbol* barrier = c.find(waited->barrier()))
-    c.facts.hands_over[barrier->name].push_back(&c.stmt);
+  if (!one_thread_does_it(c, "C6", "store", part)) return;
+  if (!c.inside(Op::warpgroup)) return;  // flow.cpp
+  is_handed_over(c, tile);
   if (part) note_giving_back(c, tile.name);
 }
 }  // namespace
@@ -246,20 +257,8 @@ void law_tma_add(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", tensor.name), tensor.span});
   c.facts.stored.insert(tile.name);
   c.facts.sums_added.emplace(tensor.name, &c.stmt);
-  if (!c.inside(Op::thread) || !c.inside(Op::warpgroup)) {
-    c.broken("C3", c.stmt.span,
-             c.inside(Op::thread) ? "a thread of the warpgroups that multiply adds"
-                                  : "every thread of a warpgroup would add");
-    return;
-  }
-  const std::string use = use_of(c.stmt.src());
-  const Stmt* waited = waited_before(c, Op::wait, use);
-  if (!waited)
-    c.broken("C4", c.stmt.span,
-             fmt::format("nothing waits until use `{}` of `{}` is complete", use, tile.name))
-        .hint = "put a wait for the barrier where the warpgroups arrive before the copy";
-  else if (const Symbol* barrier = c.find(waited->barrier()))
-    c.facts.hands_over[barrier->name].push_back(&c.stmt);
+  if (!one_thread_does_it(c, "C3", "add", true)) return;
+  is_handed_over(c, tile);
   note_giving_back(c, tile.name);
 }
 
