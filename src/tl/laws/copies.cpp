@@ -89,6 +89,35 @@ void same_shape(Check& c, const Symbol& a, const Symbol& b) {
   }
 }
 
+// A slot is filled at the use at which it arrives, where a barrier of as many slots tells of it,
+// and when it is free. `same` and `free`: the labels. Gives the wait_free, or null.
+const Stmt* fills_when_free(Check& c, const Symbol& ring, const char* same, const char* free) {
+  const Symbol& bar = *c.find(c.stmt.barrier());
+  const std::string use = use_of(c.stmt.dst()), arrival = use_of(c.stmt.barrier());
+  const std::optional<int64_t> slots = c.constant(ring.count), length = c.constant(bar.count);
+  const bool counts = ring.category != Category::tile;  // else C1 has said it
+  if (counts && slots && length && *slots != *length)
+    c.broken(same, c.stmt.barrier()->span,
+             fmt::format("`{}` has {} slots, `{}` has {}", ring.name, *slots, bar.name, *length));
+  if (counts && use != arrival)
+    c.broken(same, c.stmt.barrier()->span,
+             fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use, ring.name, arrival,
+                         bar.name));
+  const Stmt* freed = waited_before(c, Op::wait_free, use);
+  if (!freed)
+    c.broken(free, c.stmt.span,
+             fmt::format("nothing waits until slot `{}` of `{}` is free", use, ring.name))
+        .hint = "put a wait_free of its barrier before the copy";
+  return freed;
+}
+
+// Who runs the copy, the last of its laws; and the arrival that it brings.
+void by_the_producer(Check& c, const char* label) {
+  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
+    c.broken(label, c.stmt.span, "the copy stands outside a thread of the producer");
+  note_copy(c);
+}
+
 // C1 to C7, alike for tma_load, tma_load_tile and tma_load_multicast. Gives the barrier that the
 // thread has waited at for the slot, or null.
 const Symbol* fills_slot(Check& c, int64_t ctas) {
@@ -104,20 +133,7 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
     part_fits(c, tensor, tile);
   else
     box_fits(c, tensor, tile, ctas);
-  const std::string use = use_of(c.stmt.dst()), arrival = use_of(c.stmt.barrier());
-  const std::optional<int64_t> slots = c.constant(tile.count), length = c.constant(bar.count);
-  if (tile.category == Category::ring && slots && length && *slots != *length)
-    c.broken("C4", c.stmt.barrier()->span,
-             fmt::format("`{}` has {} slots, `{}` has {}", tile.name, *slots, bar.name, *length));
-  if (tile.category == Category::ring && use != arrival)
-    c.broken("C4", c.stmt.barrier()->span,
-             fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use, tile.name, arrival,
-                         bar.name));
-  const Stmt* freed = waited_before(c, Op::wait_free, use);
-  if (!freed)
-    c.broken("C5", c.stmt.span,
-             fmt::format("nothing waits until slot `{}` of `{}` is free", use, tile.name))
-        .hint = "put a wait_free of its barrier before the copy";
+  const Stmt* freed = fills_when_free(c, tile, "C4", "C5");
   const Symbol* barrier = freed ? c.find(freed->barrier()) : nullptr;
   if (freed) c.facts.freed_by[tile.name] = barrier ? barrier->name : "";
   c.facts.fills[bar.name] = tile.name;
@@ -127,9 +143,7 @@ const Symbol* fills_slot(Check& c, int64_t ctas) {
         "C6", c.stmt.items(Hole::hint)[0].span,
         fmt::format("`{}` is not a cache hint; the hints are evict_first, evict_normal, evict_last",
                     c.stmt.hint()));
-  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
-    c.broken("C7", c.stmt.span, "the copy stands outside a thread of the producer");
-  note_copy(c);
+  by_the_producer(c, "C7");
   return barrier;
 }
 
@@ -141,26 +155,14 @@ void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
 
 // One value a row, from what a pre-pass has written.
 void law_tma_load_rows(Check& c) {
-  const Symbol &tensor = *c.find(c.stmt.tensor()), &ring = *c.find(c.stmt.dst()),
-               &bar = *c.find(c.stmt.barrier());
+  const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.scratch || tensor.element != "f32" || tensor.dims.size() != 3)
     c.broken("C1", c.stmt.tensor()->span,
              fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name, word_of_access(tensor),
                          tensor.element, tensor.dims.size()))
         .notes.push_back({"declared here", tensor.span});
-  const std::string use = use_of(c.stmt.dst()), arrival = use_of(c.stmt.barrier());
-  const std::optional<int64_t> slots = c.constant(ring.count), length = c.constant(bar.count);
-  if (use != arrival || (slots && length && *slots != *length))
-    c.broken("C2", c.stmt.barrier()->span,
-             fmt::format("use `{}` of `{}` ({} slots) arrives at use `{}` of `{}` ({} slots)", use,
-                         ring.name, slots.value_or(0), arrival, bar.name, length.value_or(0)));
-  if (!waited_before(c, Op::wait_free, use))
-    c.broken("C3", c.stmt.span,
-             fmt::format("nothing waits until slot `{}` of `{}` is free", use, ring.name))
-        .hint = "put a wait_free of its barrier before the copy";
-  if (!c.inside(Op::warpgroup) || !c.inside(Op::thread))
-    c.broken("C4", c.stmt.span, "the copy stands outside a thread of the producer");
-  note_copy(c);
+  fills_when_free(c, *c.find(c.stmt.dst()), "C2", "C3");
+  by_the_producer(c, "C4");
 }
 
 void law_tma_load_multicast(Check& c) {
