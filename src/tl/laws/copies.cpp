@@ -157,10 +157,7 @@ void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
 void law_tma_load_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.scratch || tensor.element != "f32" || tensor.dims.size() != 3)
-    c.broken("C1", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name, word_of_access(tensor),
-                         tensor.element, tensor.dims.size()))
-        .notes.push_back({"declared here", tensor.span});
+    another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
   fills_when_free(c, *c.find(c.stmt.dst()), "C2", "C3");
   by_the_producer(c, "C4");
 }
@@ -268,10 +265,7 @@ namespace {
 void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
                          const std::string& type = "element") {
   if (tensor.written != out || tensor.element != type || tensor.dims.size() != 4)
-    c.broken("C1", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
-                         tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
-        .notes.push_back({"declared here", tensor.span});
+    another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
 }
 void by_whole_warpgroups(Check& c) {
   const std::optional<int64_t> by = c.constant(c.stmt.by());
@@ -413,10 +407,7 @@ void law_get_rows(Check& c) { same_rows(c, *c.find(c.stmt.dst()), *c.find(c.stmt
 void law_store_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 3)
-    c.broken("C1", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name,
-                         tensor.written ? "out" : "in", tensor.element, tensor.dims.size()))
-        .notes.push_back({"declared here", tensor.span});
+    another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
 }
 
 void law_copy(Check& c) {

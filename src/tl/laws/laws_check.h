@@ -178,6 +178,8 @@ std::string text(const Type& type);  // "an int"
 inline std::string_view word_of_access(const Symbol& tensor) {
   return tensor.scratch ? "scratch" : tensor.written ? "out" : "in";
 }
+// types.cpp. The report that another tensor is due at `at`: "`lse` is `in f32` with 3 dimensions".
+void another_tensor_is_due(Check& c, const char* label, const ExprPtr& at, const Symbol& tensor);
 
 // cluster.cpp. Notes that the statement's `k` is to be the kernel's number of CTAs; label is
 // its law that says so.

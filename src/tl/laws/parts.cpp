@@ -31,10 +31,7 @@ void law_store_part(Check& c) {
 void law_add_parts(Check& c) {
   const Symbol* tensor = c.find(c.stmt.tensor());
   if (tensor && (!tensor->written || tensor->element != "f32" || tensor->dims.size() != 3))
-    c.broken("C1", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", tensor->name,
-                         tensor->written ? "out" : "in", tensor->element, tensor->dims.size()))
-        .notes.push_back({"declared here", tensor->span});
+    another_tensor_is_due(c, "C1", c.stmt.tensor(), *tensor);
   if (!c.inside(Op::after))
     c.broken("C2", c.stmt.span, "parts are added up outside a pass behind the kernel");
   if (const Symbol* parts = c.find(c.stmt.scratch()))
@@ -44,15 +41,9 @@ void law_add_parts(Check& c) {
 void law_round_sums(Check& c) {
   const Symbol *sums = c.find(c.stmt.src()), *tensor = c.find(c.stmt.tensor());
   if (sums && (!sums->scratch || sums->element != "f32" || sums->dims.size() != 4))
-    c.broken("C1", c.stmt.src()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", sums->name, word_of_access(*sums),
-                         sums->element, sums->dims.size()))
-        .notes.push_back({"declared here", sums->span});
+    another_tensor_is_due(c, "C1", c.stmt.src(), *sums);
   if (tensor && (!tensor->written || tensor->element != "element" || tensor->dims.size() != 4))
-    c.broken("C2", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", tensor->name,
-                         tensor->written ? "out" : "in", tensor->element, tensor->dims.size()))
-        .notes.push_back({"declared here", tensor->span});
+    another_tensor_is_due(c, "C2", c.stmt.tensor(), *tensor);
   if (!c.inside(Op::after))
     c.broken("C3", c.stmt.span, "sums are rounded outside a pass behind the kernel");
   if (sums) c.facts.sums_rounded.emplace(sums->name, &c.stmt);

@@ -63,6 +63,12 @@ bool is_here(const Check& c, const Stmt& loop) {
   return c.stmt.batch()->is_name(loop.batch_index()) && c.stmt.head()->is_name(loop.head_index()) &&
          c.stmt.row()->is_name(loop.row_index());
 }
+
+void another_row_is_due(Check& c, const char* label, const Stmt& loop) {
+  c.broken(label, c.stmt.span,
+           fmt::format("the loop is at row {}[{}, {}, {}]", print(loop.tensor()),
+                       loop.batch_index(), loop.head_index(), loop.row_index()));
+}
 }  // namespace
 
 void law_write_value(Check& c) {
@@ -70,27 +76,18 @@ void law_write_value(Check& c) {
   const Symbol* tensor = c.find(c.stmt.tensor());
   if (!loop || !tensor) return;
   if (!tensor->scratch || tensor->element != "f32" || tensor->dims.size() != 3)
-    c.broken("C2", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{} {}` with {} dimensions", tensor->name,
-                         word_of_access(*tensor), tensor->element, tensor->dims.size()))
-        .notes.push_back({"declared here", tensor->span});
+    another_tensor_is_due(c, "C2", c.stmt.tensor(), *tensor);
   const Symbol* rows = c.find(loop->tensor());
   const bool alike = rows && rows->dims.size() >= 3 && tensor->dims.size() == 3 &&
                      std::equal(tensor->dims.begin(), tensor->dims.end(), rows->dims.begin());
-  if (!is_here(c, *loop) || !alike)
-    c.broken("C3", c.stmt.span,
-             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->tensor()),
-                         loop->batch_index(), loop->head_index(), loop->row_index()));
+  if (!is_here(c, *loop) || !alike) another_row_is_due(c, "C3", *loop);
 }
 
 void law_write_row(Check& c) {
   const Stmt* loop = loop_of(c, "C1");
   if (!loop) return;
   const bool own = base_name(c.stmt.tensor()) == base_name(loop->tensor());
-  if (!own || !is_here(c, *loop))
-    c.broken("C2", c.stmt.span,
-             fmt::format("the loop is at row {}[{}, {}, {}]", print(loop->tensor()),
-                         loop->batch_index(), loop->head_index(), loop->row_index()));
+  if (!own || !is_here(c, *loop)) another_row_is_due(c, "C2", *loop);
   columns_agree(c, *loop, "C3");
 }
 

@@ -476,4 +476,11 @@ void arguments_fit(Check& c, const char* family, const char* label, Span span,
   }
 }
 
+void another_tensor_is_due(Check& c, const char* label, const ExprPtr& at, const Symbol& tensor) {
+  c.broken(label, at->span,
+           fmt::format("`{}` is `{} {}` with {} dimensions", tensor.name, word_of_access(tensor),
+                       tensor.element, tensor.dims.size()))
+      .notes.push_back({"declared here", tensor.span});
+}
+
 }  // namespace kw::tl
