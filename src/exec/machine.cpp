@@ -76,6 +76,12 @@ void enter(Agent& a, const std::vector<Stmt>& body, ScopePtr scope) {
   a.frames.push_back({&body, std::move(scope)});
 }
 
+void note_written(Machine& m, const Stmt& s, uint8_t& written) {
+  if (written++)
+    m.faults.raise("exec.written_twice", &s,
+                   fmt::format("{} writes an element that was written before", cite(s)));
+}
+
 Next block_on(Agent& a, const Stmt& s, const std::string& barrier, const std::string& state) {
   a.wait = {&s, barrier, state};
   return Next::blocked;

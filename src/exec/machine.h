@@ -177,6 +177,10 @@ int64_t integer_of(const Context& c, const tl::ExprPtr& e);
 Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);
 
+// An element of an output, a scratch or its parts is written: a fault if it was before. `written`:
+// of that element.
+void note_written(Machine& m, const tl::Stmt& s, uint8_t& written);
+
 // A register tile by name, with the role the statement needs and no product in flight on it; null
 // after a fault. `defined`: it must have been written.
 std::shared_ptr<Tile> tile_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole hole, Role role,

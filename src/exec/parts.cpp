@@ -71,9 +71,7 @@ void add_parts(Machine& m, const Stmt& s, const Context& c) {
       else
         sum = n ? sum + parts->x[at] : parts->x[at];
     }
-    if (g.written[x]++)
-      m.faults.raise("exec.written_twice", &s,
-                     fmt::format("{} writes an element that was written before", cite(s)));
+    note_written(m, s, g.written[x]);
     if (m.algebra)
       g.exact[x] = exact;
     else
@@ -106,9 +104,7 @@ void round_sums(Machine& m, const Stmt& s, const Context& c) {
   for (int64_t x = 0; x < int64_t(g.written.size()); ++x) {
     const int64_t row = x / shape[3];
     const int64_t at = (row / shape[2] * sums[2] + row % shape[2]) * sums[3] + x % shape[3];
-    if (g.written[x]++)
-      m.faults.raise("exec.written_twice", &s,
-                     fmt::format("{} writes an element that was written before", cite(s)));
+    note_written(m, s, g.written[x]);
     if (m.algebra)
       g.exact[x] = m.algebra->mul(from->second.exact[at], scale.e);
     else
@@ -133,9 +129,7 @@ Next exec_store_part(Machine& m, Agent& a, const Stmt& s) {
   for (int64_t r = 0; r < from->rows && row + r < rows; ++r) {
     const int64_t at = part * rows + row + r;
     if (row + r < 0 || !inside(m, s, *parts, at)) return Next::on;
-    if (parts->written[at]++)
-      m.faults.raise("exec.written_twice", &s,
-                     fmt::format("{} writes an element that was written before", cite(s)));
+    note_written(m, s, parts->written[at]);
     if (m.algebra)
       parts->e[at] = from->e[r];
     else

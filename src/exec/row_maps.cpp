@@ -50,9 +50,7 @@ void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns
   }
   for (int64_t j = 0; j < width; ++j) {
     const int64_t at = row * width + j;
-    if (to.written[at]++)
-      m.faults.raise("exec.written_twice", &s,
-                     fmt::format("{} writes an element that was written before", cite(s)));
+    note_written(m, s, to.written[at]);
     if (m.algebra)
       to.exact[at] = m.algebra->stored(columns.e[j]);
     else
@@ -73,14 +71,12 @@ void write_value(Machine& m, const Stmt& s, const Context& c) {
   }
   Global& g = to->second;
   const std::vector<int64_t>& n = g.data.shape;
-  if (b >= n[0] || h >= n[1] || i >= n[2]) {
+  if (b < 0 || b >= n[0] || h < 0 || h >= n[1] || i < 0 || i >= n[2]) {
     m.faults.raise("exec.bounds", &s, fmt::format("[{}, {}, {}] is outside", b, h, i));
     return;
   }
   const int64_t at = (b * n[1] + h) * n[2] + i;
-  if (g.written[at]++)
-    m.faults.raise("exec.written_twice", &s,
-                   fmt::format("{} writes an element that was written before", cite(s)));
+  note_written(m, s, g.written[at]);
   if (m.algebra)
     g.exact[at] = v.e;
   else

@@ -62,11 +62,7 @@ int64_t offset_of(const Tensor& t, const Coordinates& at, int64_t row) {
 template <class Numbers>
 void write_element(Machine& m, const Stmt& s, Global& g, int64_t offset, const Numbers& from,
                    size_t k) {
-  if (g.written[offset]++)
-    m.faults.raise("exec.written_twice", &s,
-                   fmt::format("{} writes an element that was written "
-                               "before",
-                               cite(s)));
+  note_written(m, s, g.written[offset]);
   if (m.algebra)
     g.exact[offset] = from.e[k];
   else

@@ -118,5 +118,22 @@ TEST(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
   }
 }
 
+TEST(Backward, a_pass_writes_values_of_rows_inside_alone) {
+  const std::string text = read_source(in_clone("/tests/corpus/sm90_attention_bwd.tl"))->text;
+  const std::string value = "write_value delta[b, h, r]";
+  for (const char* elsewhere :
+       {"[b - 1, h, r]", "[b, h - 1, r]", "[b, h, r - 1]", "[b + 1, h, r]", "[b, h, r + 1]"}) {
+    std::string other = text;
+    other.replace(other.find(value), value.size(), std::string("write_value delta") + elsewhere);
+    const auto p = test::parsed("elsewhere", other);
+    ASSERT_TRUE(p);
+    exec::Launch launch = gradients({1, 1, 1, 1, 40}, 1).launch;
+    launch.grid = 1;
+    const exec::Outcome out = exec::run(*p, launch);
+    ASSERT_FALSE(out.faults.empty()) << elsewhere;
+    EXPECT_EQ(out.faults[0].code, "exec.bounds") << elsewhere;
+  }
+}
+
 }  // namespace
 }  // namespace kw
