@@ -154,10 +154,7 @@ void run_lists(Machine& m) {
   m.faults.agent.clear();
 }
 
-Next exec_list_blocks(Machine& m, Agent&, const Stmt& s) {
-  m.faults.raise("exec.name", &s, fmt::format("{} stands outside the pre-pass", cite(s)));
-  return Next::on;
-}
+Next exec_list_blocks(Machine& m, Agent&, const Stmt& s) { return outside(m, s, "the pre-pass"); }
 
 Value word_of_scratch(const Context& c, const tl::Expr& e) {
   const Scratch& words = c.m.scratches.at(e.args[0]->text);

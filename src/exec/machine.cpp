@@ -76,6 +76,11 @@ void enter(Agent& a, const std::vector<Stmt>& body, ScopePtr scope) {
   a.frames.push_back({&body, std::move(scope)});
 }
 
+Next outside(Machine& m, const Stmt& s, const char* pass) {
+  m.faults.raise("exec.name", &s, fmt::format("{} stands outside {}", cite(s), pass));
+  return Next::on;
+}
+
 void note_written(Machine& m, const Stmt& s, uint8_t& written) {
   if (written++)
     m.faults.raise("exec.written_twice", &s,

@@ -158,6 +158,8 @@ Next execute(Machine& m, Agent& a, const tl::Stmt& s);
 void enter(Agent& a, const std::vector<tl::Stmt>& body, ScopePtr scope);
 // Blocked, with what to say if nobody ever comes.
 Next block_on(Agent& a, const tl::Stmt& s, const std::string& barrier, const std::string& state);
+// What a statement of `pass`, another kernel of the module, gets where the kernel runs it: a fault.
+Next outside(Machine& m, const tl::Stmt& s, const char* pass);
 
 struct Context {
   Machine& m;

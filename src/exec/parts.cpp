@@ -160,10 +160,6 @@ void run_after(Machine& m) {
   m.faults.agent.clear();
 }
 
-Next outside(Machine& m, const Stmt& s, const char* pass) {
-  m.faults.raise("exec.name", &s, fmt::format("{} stands outside {}", cite(s), pass));
-  return Next::on;
-}
 Next exec_add_parts(Machine& m, Agent&, const Stmt& s) {
   return outside(m, s, "the pass behind the kernel");
 }

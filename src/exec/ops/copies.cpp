@@ -461,8 +461,10 @@ Next exec_fill_columns(Machine& m, Agent& a, const Stmt& s) {
   }
   for (int r = 0; r < to->rows; ++r) {
     const size_t at = size_t(r) * to->columns;
-    std::copy(from->tile.x.begin(), from->tile.x.end(), to->x.begin() + (m.algebra ? 0 : at));
-    std::copy(from->tile.e.begin(), from->tile.e.end(), to->e.begin() + (m.algebra ? at : 0));
+    if (m.algebra)
+      std::copy(from->tile.e.begin(), from->tile.e.end(), to->e.begin() + at);
+    else
+      std::copy(from->tile.x.begin(), from->tile.x.end(), to->x.begin() + at);
   }
   to->defined = true;
   to->of_rows = to->of_columns = {};

@@ -10,9 +10,6 @@ namespace kw::exec {
 #define KW_body(word) Next exec_##word(Machine& m, Agent& a, const tl::Stmt& s);
 #define OP(word, level, where, holds, ...) KW_##where(word)
 #include "tl/ops.def"
-// What a statement of another kernel of the module gets.
-Next outside(Machine& m, const tl::Stmt& s, const char* pass);
-
 #undef KW_top
 #undef KW_args
 #undef KW_shared
