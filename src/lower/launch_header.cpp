@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lower/launch_plan.h"
+#include "tl/scope/elements.h"
 #include "tl/scope/functions.h"
 
 namespace kw::lower {
@@ -169,13 +170,6 @@ std::string values(const LaunchPlan& plan) {
   return out;
 }
 
-int bytes_of(const std::string& type) {
-  return type == "bf16" || type == "f16"                    ? 2
-         : type == "i64" || type == "f64"                   ? 8
-         : type == "u8" || type == "bool" || type == "e4m3" ? 1
-                                                            : 4;
-}
-
 std::string fields(const LaunchPlan& plan) {
   std::string out;
   for (const LaunchArgument& a : plan.arguments) {
@@ -231,12 +225,12 @@ std::string pack_tensor(const LaunchArgument& a, const std::string& at) {
                         : fmt::format(
                               "  if (!detail::aligned(in.{0}, {1})) return \"{0}: the address "
                               "must be a multiple of {1} bytes\";\n",
-                              a.name, bytes_of(a.type));
+                              a.name, tl::bytes_of(a.type));
   if (!a.written && !a.row_alignment)  // kw::Tensor multiplies 32-bit numbers there
     out += fmt::format(
         "  if (in.{0}.shape[{1}] > 1 && in.{0}.stride[{1}] * {2} >> 32) return "
         "\"{0}: neighbours in the last dimension must be less than 2^32 bytes apart\";\n",
-        a.name, rank - 1, bytes_of(a.type));
+        a.name, rank - 1, tl::bytes_of(a.type));
   out += fmt::format("  std::memcpy({}, &in.{}.data, 8);\n", at, a.name);
   for (size_t d = 0; d < rank; ++d)
     out += fmt::format(

@@ -12,6 +12,7 @@
 
 #include "lower/shared_budget.h"
 #include "tl/laws/laws_target.h"
+#include "tl/scope/elements.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/panels.h"
 #include "tl/scope/scope.h"
@@ -176,8 +177,7 @@ class Planner {
           const int64_t slots = s.op == Op::ring ? constant(s.stages(), s.span) : 1;
           const int64_t count = d.expr ? constant(d.expr, s.span) : 1;
           tiles_[d.name] = {rows, columns};
-          const int64_t each = s.type() == "e4m3" ? 1 : s.type() == "f32" ? 4 : 2;
-          bytes = round_up(rows * columns * each, 1024) * slots * count;
+          bytes = round_up(rows * columns * tl::bytes_of(s.type()), 1024) * slots * count;
           text += fmt::format(", {} of {} x {}", slots * count, rows, columns);
           offset = round_up(offset, 1024) + bytes;
         } else if (s.op == Op::row_ring) {
@@ -467,7 +467,7 @@ std::optional<LaunchPlan> plan_launch(const Program& program, const std::string&
 // Words of 4 bytes, or the elements of a tensor.
 ExprPtr scratch_bytes(const LaunchArgument& a) {
   if (!a.rows) return tl::binary("*", a.dims[0], tl::integer(4));
-  ExprPtr out = tl::integer(a.type == "f32" ? 4 : 2);
+  ExprPtr out = tl::integer(tl::bytes_of(a.type));
   for (const ExprPtr& d : a.dims) out = tl::binary("*", out, d);
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
+#include "tl/scope/elements.h"
 
 namespace kw::tl {
 namespace {
@@ -58,10 +59,7 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
 
 void add_tiles(Check& c, int64_t slots) {
   const int64_t bytes = c.constant(c.stmt.rows()).value_or(0) *
-                        c.constant(c.stmt.columns()).value_or(0) *
-                        (c.stmt.type() == "e4m3"  ? 1
-                         : c.stmt.type() == "f32" ? 4
-                                                  : 2);
+                        c.constant(c.stmt.columns()).value_or(0) * bytes_of(c.stmt.type());
   for (const Item& d : c.stmt.names()) {
     const int64_t count = d.expr ? c.constant(d.expr).value_or(0) : 1;
     c.facts.shared_bytes += slots * count * ((bytes + 1023) / 1024 * 1024);
