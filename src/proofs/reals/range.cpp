@@ -118,7 +118,7 @@ class Reals {
         open(fmt::format("the constant {}", tl::print(e)));
     if (has_poles(*e) && !divides_) {
       const ExprPtr& of = e->args.back();
-      if (!(guarded && tl::equal(guarded, of)) && !is_no_zero(of))
+      if (!(guarded && tl::equal(guarded, of)) && !is_positive(of))
         open(fmt::format("`{}`, where it is 0 or less", tl::print(e)));
     }
     if (e->kind == ExprKind::where && e->args[0]->kind == ExprKind::binary &&
@@ -129,28 +129,29 @@ class Reals {
     for (const ExprPtr& a : e->args) expression(a, guarded);
   }
 
-  // A positive constant and what is none below 0; a constant, or a number of the launch.
-  bool is_no_zero(const ExprPtr& e) const {
+  // A positive number, alone or with what is not below 0 added, or a number of the launch; products
+  // and quotients of these.
+  bool is_positive(const ExprPtr& e) const {
     if (is_positive_literal(e)) return true;
     if (e->kind == ExprKind::name)
       return of_launch_.count(e->text) || (e->text.size() == 1 && std::isupper(e->text[0]));
-    if (e->kind == ExprKind::call && e->text == "f32") return is_no_zero(e->args[0]);
+    if (e->kind == ExprKind::call && e->text == "f32") return is_positive(e->args[0]);
     if (e->kind == ExprKind::binary && e->text == "+")
       return (is_positive_literal(e->args[0]) && is_no_less(e->args[1])) ||
              (is_positive_literal(e->args[1]) && is_no_less(e->args[0]));
     if (e->kind == ExprKind::binary && (e->text == "*" || e->text == "/"))
-      return is_no_zero(e->args[0]) && is_no_zero(e->args[1]);
+      return is_positive(e->args[0]) && is_positive(e->args[1]);
     return false;
   }
 
   bool is_no_less(const ExprPtr& e) const {
-    return is_no_zero(e) || (e->kind == ExprKind::call && (e->text == "exp2" || e->text == "abs"));
+    return is_positive(e) || (e->kind == ExprKind::call && (e->text == "exp2" || e->text == "abs"));
   }
 
   // ---- references
   void online_max(const Stmt& s) {
     references_.insert(tl::base_name(s.max()));
-    if (!is_no_zero(s.scale()))
+    if (!is_positive(s.scale()))
       open(fmt::format("a reference of scores times `{}`, which may be negative",
                        tl::print(s.scale())));
     ExprPtr slack = s.threshold();

@@ -153,10 +153,10 @@ void pre_pass_is_possible(Check& c, const char* once, const char* second, const 
 // names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
 // and the report, operand.C4, of what is neither a map nor set_tile and names it.
 bool holds_data(const Symbol& s);
-// A shared tile that no product reads: of e4m3, which cp_async fills and upcast reads, or of f32,
-// which store fills and tma_add reads.
-bool is_narrow(const Symbol& s);
-void narrow_is_for_widen(Check& c, const Symbol& s, Span span);
+// A shared tile that no product reads, and one statement fills and one reads: of e4m3 cp_async and
+// upcast, of f32 store and tma_add. And the report, tile.C3 or tile.C4, of another statement.
+bool has_own_statements(const Symbol& s);
+void tile_is_for_its_own(Check& c, const Symbol& s, Span span);
 void data_is_for_maps(Check& c, const Symbol& s, Span span);
 
 // types.cpp. The type of an expression, reporting what does not fit; unknown after a report.

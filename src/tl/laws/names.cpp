@@ -108,6 +108,22 @@ bool indexed_completely(Check& c, const char* label, const Symbol& s, const Expr
   return false;
 }
 
+// Of a shared tile that no product reads: the statements that know it, and tile's law that says so.
+struct OwnStatements {
+  std::string_view element;
+  Op fills, reads;
+  const char* label;
+};
+// Null: those of any tile, or s is none.
+const OwnStatements* own_statements(const Symbol& s) {
+  static constexpr OwnStatements all[] = {{"e4m3", Op::cp_async, Op::upcast, "C3"},
+                                          {"f32", Op::store, Op::tma_add, "C4"}};
+  if (s.category != Category::tile && s.category != Category::ring) return nullptr;
+  for (const OwnStatements& own : all)
+    if (own.element == s.element) return &own;
+  return nullptr;
+}
+
 bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
   const std::string name = item.expr ? print(item.expr) : item.name;
   const Span span = item.expr ? item.expr->span : item.span;
@@ -121,10 +137,9 @@ bool is_of_kind(Check& c, const Wanted& want, const Item& item) {
     data_is_for_maps(c, *s, span);
     return false;
   }
-  const bool sums = s->element == "f32";
-  if (is_narrow(*s) && c.stmt.op != (sums ? Op::store : Op::cp_async) &&
-      c.stmt.op != (sums ? Op::tma_add : Op::upcast)) {
-    narrow_is_for_widen(c, *s, span);
+  const OwnStatements* own = own_statements(*s);
+  if (own && c.stmt.op != own->fills && c.stmt.op != own->reads) {
+    tile_is_for_its_own(c, *s, span);
     return false;
   }
   const bool of_ints = s->category == Category::row && s->element == "i32";
@@ -165,16 +180,13 @@ void data_is_for_maps(Check& c, const Symbol& s, Span span) {
       .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
 }
 
-bool is_narrow(const Symbol& s) {
-  const bool shared = s.category == Category::tile || s.category == Category::ring;
-  return shared && (s.element == "e4m3" || s.element == "f32");
-}
+bool has_own_statements(const Symbol& s) { return own_statements(s) != nullptr; }
 
-void narrow_is_for_widen(Check& c, const Symbol& s, Span span) {
-  const bool sums = s.element == "f32";
-  c.broken_as("tile", sums ? "C4" : "C3", span,
-              sums ? fmt::format("`{}` holds f32: store fills it, tma_add reads it", s.name)
-                   : fmt::format("`{}` holds e4m3: cp_async fills it, upcast reads it", s.name))
+void tile_is_for_its_own(Check& c, const Symbol& s, Span span) {
+  const OwnStatements& own = *own_statements(s);
+  c.broken_as("tile", own.label, span,
+              fmt::format("`{}` holds {}: {} fills it, {} reads it", s.name, own.element,
+                          word(own.fills), word(own.reads)))
       .notes.push_back({fmt::format("`{}` is declared here", s.name), s.span});
 }
 

@@ -124,8 +124,8 @@ void product_fits(Check& c, bool transposed) {
   const Symbol& a = *c.find(c.stmt.a());
   if (holds_data(a)) return data_is_for_maps(c, a, c.stmt.a()->span);
   for (const Hole hole : {Hole::a, Hole::b})
-    if (const Symbol& s = *c.find(c.stmt.expr(hole)); is_narrow(s))
-      return narrow_is_for_widen(c, s, c.stmt.expr(hole)->span);
+    if (const Symbol& s = *c.find(c.stmt.expr(hole)); has_own_statements(s))
+      return tile_is_for_its_own(c, s, c.stmt.expr(hole)->span);
   const Extents e = extents(c);
   agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
         transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");
