@@ -24,9 +24,8 @@ using tl::Stmt;
 
 constexpr int kRows = 1, kOutputs = 2;  // degrees of what was handed on, behind the loops
 constexpr int kOfRows = 6;              // of what a pass reads, in what it writes
-constexpr double kGain = 40,
-                 kGainOfRows =
-                     80;  // binades that all constants of a turn add, and all behind the loops
+constexpr double kGain = 40;        // binades that all constants of a turn add, or all behind loops
+constexpr double kGainOfRows = 80;  // that those of one value which a pass writes do
 
 // Scores in registers, since their product.
 struct Scores {

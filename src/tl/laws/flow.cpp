@@ -202,8 +202,7 @@ class Flow {
     if (taken.flights != state.flights && !on_flag)
       broken("if.C1", s.span,
              fmt::format("in flight are {} if it is taken, {} if not", names(taken), names(state)));
-    state.flights = taken.flights;
-    state = join(state, taken);
+    state = join(state, taken, taken.flights);
   }
 
   void loop(const Stmt& s, State& state) {
@@ -221,10 +220,8 @@ class Flow {
         same_in_flight(*waits, state, inside, s);
       else if (!may_repeat || (turn == 1 && faces(inside) != faces(state)))
         none_in_flight(inside, s.span, "the loop repeats here");
-      const std::vector<Flight> flights = inside.flights;
-      state = join(state, inside);
-      if (!in_flight)
-        state.flights = flights;  // behind no turn there is less: nothing depends on it
+      // Behind no turn there is less in flight: nothing depends on it.
+      state = join(state, inside, in_flight ? state.flights : inside.flights);
     }
   }
 
@@ -256,8 +253,10 @@ class Flow {
              "the loop is here", loop.span);
   }
 
-  static State join(const State& a, const State& b) {
+  // Behind a or b, whichever it is; in flight are `flights`, of one of them.
+  static State join(const State& a, const State& b, const std::vector<Flight>& flights) {
     State out = a;
+    out.flights = flights;
     for (const auto& [tile, phase] : b.tiles) {
       const auto other = a.tiles.find(tile);
       const Phase before = other == a.tiles.end() ? Phase::writable : other->second;
