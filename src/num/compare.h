@@ -37,7 +37,9 @@ Comparison compare_rows(const Tensor& result, const Tensor& truth,
 // fp32.
 inline constexpr double kLargestOwnError = 0x1p-4;
 
-// What is accepted of a kernel: 2 * max(the error of the user's own function, half an ulp).
+// What is accepted of a kernel: 2 * max(the error of the user's own function, half an ulp), where
+// no more than kLargestOwnError of the former counts, a sixteenth; and none of one that is no
+// number.
 double accepted_error(double own_error, Dtype output);
 
 }  // namespace kw

@@ -1,9 +1,9 @@
 // Sums of tiles over CTAs: each adds what it has of a tile to a scratch of floats, by the copy engine, and a
 // pass behind the kernel rounds the sums to the tensor that they are.
 //
-//   kw::store(dq, shared.dq_s[me]);  kw::fence_async();                          a warpgroup
-//   kw::tma_add(shared.dq_s[r], args.dq_sum, {b, h, row, column});                   one thread, later
-//   kw::round_sums(args.dq_sum, args.scale, w, args.dq);                             the threads of the pass
+//   kw::store(dq, shared.dq_s[me]);  kw::fence_async();              a warpgroup
+//   kw::tma_add(shared.dq_s[r], args.dq_sum, {b, h, row, column});   one thread, later
+//   kw::round_sums(args.dq_sum, args.scale, w, args.dq);             the threads of the pass
 //
 // A pre-pass has written zeros. The scratch is [B, H, rows, columns], rows a multiple of the tile's 64; where
 // in it a tile's elements lie is known here alone: tiles of 64 x 64 follow each other, each as a warpgroup

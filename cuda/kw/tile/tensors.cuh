@@ -72,7 +72,6 @@ template <class T, char... Dims> struct Tensor<scratch<T>, Dims...> : Tensor<con
     const i64 at = batch * this->stride[0] + head * this->stride[1] + row * this->stride[2];
     return const_cast<T*>(this->data) + at;
   }
-  static KW_DEVICE T element_type() { return {}; }
 };
 template <class T, char... Dims> struct TensorMap<scratch<T>, Dims...> : TensorMap<const T, Dims...> {
   Tensor<scratch<T>, Dims...> rows;
