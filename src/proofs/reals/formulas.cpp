@@ -94,4 +94,30 @@ double exponent(const ExprPtr& e) {
   return most;
 }
 
+void Constants::remember(const std::string& name, const ExprPtr& e) {
+  gains_[name] = gain(e);
+  if (counts(e)) counts_.insert(name);
+}
+
+double Constants::gain(const ExprPtr& e) const {
+  if (e->kind == ExprKind::real || e->kind == ExprKind::integer) {
+    const double x = std::fabs(std::stod(e->text));
+    return x == 0 ? 0 : std::fabs(std::log2(x));
+  }
+  if (const auto known = gains_.find(tl::base_name(e)); known != gains_.end()) return known->second;
+  if (e->kind == ExprKind::index) return 0;
+  if (e->kind == ExprKind::where) return std::max(gain(e->args[1]), gain(e->args[2]));
+  double all = e->kind == ExprKind::call && e->text == "exp2" ? exponent(e->args[0]) : 0;
+  for (const ExprPtr& a : e->args) all += gain(a);
+  return all;
+}
+
+bool Constants::counts(const ExprPtr& e) const {
+  if (e->kind == ExprKind::call && e->text == "f32") return true;
+  if (counts_.count(tl::base_name(e))) return true;
+  const size_t first = e->kind == ExprKind::index ? e->args.size() : 0;
+  return std::any_of(e->args.begin() + std::ptrdiff_t(first), e->args.end(),
+                     [&](const ExprPtr& a) { return counts(a); });
+}
+
 }  // namespace kw::proofs

@@ -2,6 +2,8 @@
 // known.
 #pragma once
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 
 #include "operator/form.h"
@@ -27,5 +29,19 @@ bool is_more(const tl::ExprPtr& e, const std::string& name);
 tl::ExprPtr scale_of_offset(const tl::ExprPtr& e, const std::string& name);
 // The largest constant that is added in an exponent.
 double exponent(const tl::ExprPtr& e);
+
+// What numbers and vectors of a program are made of.
+class Constants {
+ public:
+  void remember(const std::string& name, const tl::ExprPtr& e);
+  // Binades that the constants of a formula may add, all together.
+  double gain(const tl::ExprPtr& e) const;
+  // Whether it is made of an integer: it may be as large as a size.
+  bool counts(const tl::ExprPtr& e) const;
+
+ private:
+  std::map<std::string, double> gains_;
+  std::set<std::string> counts_;
+};
 
 }  // namespace kw::proofs

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "proofs/names.h"
+#include "proofs/reals/cancels.h"
 #include "proofs/reals/formulas.h"
 #include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
@@ -60,7 +61,9 @@ class OnlineSoftmax : private Names {
  public:
   OnlineSoftmax(const tl::Program& program, const spec::Form& form,
                 const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
-      : Names(program, sizes, vocabulary), specified_(degrees_of(form)) {}
+      : Names(program, sizes, vocabulary),
+        specified_(degrees_of(form)),
+        may_cancel_(terms_cancel(form)) {}
 
   std::string run() {
     State state;
@@ -171,6 +174,7 @@ class OnlineSoftmax : private Names {
       for (const tl::Item& d : s.names()) {
         if (is_detour(d.expr, state)) return other(s);
         remember(d.name, d.expr);
+        formulas_.let(d.name, d.expr);
       }
       return let(s, state);
     }
@@ -183,10 +187,16 @@ class OnlineSoftmax : private Names {
     tl::walk(of.body, [&](const Stmt& s) {
       const bool value = s.has(tl::Hole::value) && s.value();
       if (s.op == Op::let)
-        for (const tl::Item& d : s.names()) remember(d.name, d.expr);
+        for (const tl::Item& d : s.names()) {
+          if (cancels(d.expr)) return other(s);
+          remember(d.name, d.expr);
+          formulas_.let(d.name, d.expr);
+        }
       if (s.op == Op::sum && value)
         for (const tl::Item& d : s.names()) remember(d.name, s.value());
-      if (value && (of_data(s.value(), 1) > kOfRows || gain(s.value()) > kGainOfRows)) other(s);
+      if (value && (of_data(s.value(), 1) > kOfRows || constants_.gain(s.value()) > kGainOfRows ||
+                    cancels(s.value())))
+        other(s);
     });
   }
 
@@ -196,6 +206,7 @@ class OnlineSoftmax : private Names {
         is_detour(s.value(), state))
       other(s);
     remember(name, s.value());
+    formulas_.set(name, s.value());
     Scope inside = state;
     bind_element(inside);
     state.names[name] = {eval(s.value(), inside), {}};
@@ -205,22 +216,13 @@ class OnlineSoftmax : private Names {
   void of_launch(const std::string& name, const ExprPtr& e) {
     remember(name, e);
     degrees_[name] = std::max(0, degrees_[name] - 1);
+    formulas_.set(name, e);
   }
 
   // A number or a vector, by what it is made of.
   void remember(const std::string& name, const ExprPtr& e) {
-    gains_[name] = gain(e);
+    constants_.remember(name, e);
     degrees_[name] = of_data(e, 1);
-    if (counts(e)) counts_.insert(name);
-  }
-
-  // Whether it is made of an integer: it may be as large as a size.
-  bool counts(const ExprPtr& e) const {
-    if (e->kind == ExprKind::call && e->text == "f32") return true;
-    if (counts_.count(tl::base_name(e))) return true;
-    const size_t first = e->kind == ExprKind::index ? e->args.size() : 0;
-    return std::any_of(e->args.begin() + std::ptrdiff_t(first), e->args.end(),
-                       [&](const ExprPtr& a) { return counts(a); });
   }
 
   // ---- blocks, turns, branches
@@ -305,6 +307,7 @@ class OnlineSoftmax : private Names {
       Scores& scores = state.scores[acc];
       if (adds && (!scores.here || scores.asked || scores.weights)) return other(s);
       if (!adds) scores = {.here = true};
+      formulas_.forget(acc);
       return;
     }
     if (!weights_.count(a) || !state.filled.count(acc) || state.finished.count(acc)) other(s);
@@ -326,7 +329,8 @@ class OnlineSoftmax : private Names {
         of_data(s.value(), 1) > specified_.score + specified_.output - 1 ||
         is_detour(s.value(), state))
       return other(s);
-    gain_behind_ += gain(s.value());
+    formulas_.set(name, s.value(), state.sometimes);
+    gain_behind_ += constants_.gain(s.value());
     if (gain_behind_ > kGain) other(s);
     state.finished.insert(name);
   }
@@ -338,12 +342,27 @@ class OnlineSoftmax : private Names {
     if (!known || degree(s.value(), state) > 0 || (!of_turn && (state.sometimes || state.turn)))
       return other(s);
     state.filled.insert(name);
+    formulas_.forget(name);
+    if (references_.count(name)) begun_ = formulas_.arms(s.value());
   }
 
-  // A reference, by -inf or a sink, which is a number of the data or 0.
+  // A reference, by -inf or the sink, which is a number of the data or 0.
   bool begins(const ExprPtr& e) const {
-    const bool of_sink = e->kind == ExprKind::name && !counts(e) && gain(e) <= kGain;
-    return is_minus_infinity(e) || (specified_.sink && (is_zero(e) || of_sink));
+    if (!specified_.sink) return is_minus_infinity(e);
+    return is_zero(e) ||
+           (e->kind == ExprKind::name && !constants_.counts(e) && constants_.gain(e) <= kGain);
+  }
+
+  // sum[i] + exp2((sink - m[i]) * scale), with the sink that the reference began with: then it is
+  // no larger than 1, and both are no less than what they stand for.
+  bool is_of_sink(const ExprPtr& e, const std::string& sum) {
+    if (!specified_.sink || !is_more(e, sum)) return false;
+    const ExprPtr& exponent = e->args[1]->args[0];
+    if (exponent->kind != ExprKind::binary || exponent->text != "*") return false;
+    const ExprPtr& lag = exponent->args[0];
+    const bool less = lag->text == "-" && references_.count(tl::base_name(lag->args.back()));
+    if (lag->kind == ExprKind::unary) return less && begun_ == formulas_.arms(tl::integer(0));
+    return less && lag->kind == ExprKind::binary && begun_ == formulas_.arms(lag->args[0]);
   }
 
   void map_scores(const Stmt& s, Scores& scores, State& state) {
@@ -356,10 +375,11 @@ class OnlineSoftmax : private Names {
       return;
     }
     if (scores.asked || degree(s.value(), state) > 0) return other(s);
-    scores.gain += gain(s.value());
+    scores.gain += constants_.gain(s.value());
     scores.degree = of_data(s.value(), scores.degree);
     if (scores.gain > kGain || scores.degree > specified_.score || is_detour(s.value(), state))
       other(s);
+    formulas_.set(tl::base_name(s.target()), s.value(), state.sometimes);
   }
 
   // exp2(fma(s[i, j], scale, -offset[i])): the scale; null where it is something else.
@@ -406,6 +426,7 @@ class OnlineSoftmax : private Names {
       local.sum |= total || carried_.count(of) > 0;
       if (local.degree > 0 && !local.reference && state.turn) return other(s);
       state.locals[d.name] = local;
+      formulas_.set(d.name, d.expr);
       rows_.insert(d.name);
     }
   }
@@ -425,11 +446,12 @@ class OnlineSoftmax : private Names {
       return local.scaled ? void() : other(s);
     }
     local.degree = degree(e, state);
-    const bool of_sink = specified_.sink && is_more(e, name);
+    const bool of_sink = is_of_sink(e, name);
     if (local.degree > kRows || (local.degree > 0 && state.turn) ||
         (!of_sink && is_detour(e, state)) || of_data(e, 1) > specified_.score)
       return other(s);
-    gain_behind_ += gain(e);
+    formulas_.set(name, e, state.sometimes);
+    gain_behind_ += constants_.gain(e);
     if (gain_behind_ > kGain) return other(s);
     local.sum &= is_more(e, name);
   }
@@ -497,8 +519,12 @@ class OnlineSoftmax : private Names {
     return combined(e, [&](const ExprPtr& a) { return of_data(a, scores); });
   }
 
-  // Whether it has functions or comparisons of reals where the specification has none of them.
+  bool cancels(const ExprPtr& e) { return !may_cancel_ && formulas_.cancel(e); }
+
+  // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
+  // has none.
   bool is_detour(const ExprPtr& e, const State& state) {
+    if (cancels(e)) return true;
     Scope inside = state;
     bind_element(inside);
     return is_detour(e, inside, state);
@@ -534,28 +560,15 @@ class OnlineSoftmax : private Names {
     return (sum && is_zero(e->args[1])) || (reference && is_minus_infinity(e->args[1]));
   }
 
-  // Binades that the constants of a formula may add, all together.
-  double gain(const ExprPtr& e) const {
-    if (e->kind == ExprKind::real || e->kind == ExprKind::integer) {
-      const double x = std::fabs(std::stod(e->text));
-      return x == 0 ? 0 : std::fabs(std::log2(x));
-    }
-    if (const auto known = gains_.find(tl::base_name(e)); known != gains_.end())
-      return known->second;
-    if (e->kind == ExprKind::index) return 0;
-    if (e->kind == ExprKind::where) return std::max(gain(e->args[1]), gain(e->args[2]));
-    double all = e->kind == ExprKind::call && e->text == "exp2" ? exponent(e->args[0]) : 0;
-    for (const ExprPtr& a : e->args) all += gain(a);
-    return all;
-  }
-
   std::set<std::string> references_, factors_, sums_, carried_, within_turns_;
   std::set<std::string> scores_, outputs_, weights_;
   const Degrees specified_;
+  const bool may_cancel_;
+  Formulas formulas_;
+  Arms begun_;                  // with what the reference begins
   std::set<std::string> rows_;  // locals
   std::map<std::string, int> degrees_;
-  std::map<std::string, double> gains_;  // of scalars and vectors
-  std::set<std::string> counts_;         // those that are made of integers
+  Constants constants_;
   double gain_behind_ = 0;
   size_t bodies_ = 0;
 };

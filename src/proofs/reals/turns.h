@@ -24,7 +24,8 @@
 // And none of them is a detour. Formulas over reals are equal to many others that leave the range
 // of fp32 or lose all their bits: ((s + 1)^3 - s^3 - 3 s^2 - 1) / 3 is s. A score has no higher
 // degree in scores, data and integers than the specification's; exponentials, and maxima and
-// comparisons of reals, stand only where it has some.
+// comparisons of reals, stand only where it has some, and terms cancel only where its terms do
+// (cancels.h).
 #pragma once
 #include <map>
 #include <string>

@@ -286,6 +286,30 @@ TEST(Turns, take_no_detours) {
                       {kOut, "    map acc[i, j] = acc[i, j] * inverse[i] * f32(D)", "`map acc["}});
 }
 
+TEST(Turns, have_no_terms_that_cancel) {
+  const Made made = made_of(kCausal, "sm_80");
+  const std::string max = kMax, plus = "map s[i, j] = s[i, j] + 4096.0\n",
+                    minus = "        map s[i, j] = s[i, j] - 4096.0\n        ";
+  expect_named(made,
+               {{kMax, (plus + minus + max).c_str(), "- 4096.0"},
+                {kMax, ("if raised:\n            " + plus + minus + max).c_str(), "- 4096.0"},
+                {kOut, "    map acc[i, j] = (acc[i, j] + 16.0) * inverse[i] - 16.0 * inverse[i]",
+                 "`map acc["}});
+  EXPECT_EQ(form_of(with(made, kMax, plus + "        " + max)), "");
+  const std::string sigmoid = "reciprocal(1.0 + exp2(-gates[c.h] * log2e))";
+  const Made gated =
+      made_of("argument gates f32[H]\nscore s * 0.125\nepilogue o * sigmoid(gates[h])\n");
+  for (const char* as : {"(1.0 - reciprocal(1.0 + exp2(gates[c.h] * log2e)))",
+                         "(0.5 + 0.5 * tanh(gates[c.h] * 0.5))",
+                         "(reciprocal(1.0 + exp2(-gates[c.h] * log2e)) + 1.0 - 1.0)"})
+    EXPECT_NE(form_of(with(gated, sigmoid, as)), "") << as;
+  EXPECT_EQ(form_of(with(gated, sigmoid, "(1.0 * " + sigmoid + ")")), "");
+  // Where the function's own terms cancel, a program's may.
+  const Made own = made_of(
+      "argument gates f32[H]\nscore s * 0.125\nepilogue o * (1.0 - sigmoid(gates[h]))\n");
+  EXPECT_EQ(form_of(own), "");
+}
+
 TEST(Turns, leave_loaders_to_load) {
   const char* const free = "wait_free v_free[t]";
   expect_named(made_of(kCausal), {{free, "map_rows x[i] = x[i] + 1.0", "map_rows x"},

@@ -1,0 +1,136 @@
+#include "proofs/reals/cancels.h"
+
+#include <numbers>
+
+#include "operator/family.h"
+#include "tl/scope/scope.h"
+
+namespace kw::proofs {
+namespace {
+
+Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
+  using spec::Kind;
+  const auto of = [&](size_t n) { return arms_of(e->args[n], x); };
+  if (e->type != spec::Type::real)
+    return spec::is_number(e) ? x.number(double(e->integer)) : x.letter(print(e));
+  if (e->kind == Kind::number) return x.number(e->value);
+  if (e->kind == Kind::infinity) return {};
+  if (e->kind == Kind::where) return x.either(of(1), of(2));
+  const std::string& op = e->name;
+  if (e->kind == Kind::binary) {
+    if (op == "+" || op == "-") return x.sum(of(0), of(1), op == "+" ? 1 : -1);
+    if (op == "*") return x.product(of(0), of(1));
+    if (op == "/") return x.product(of(0), x.inverse(of(1)));
+    if (op == "min" || op == "max") return x.either(of(0), of(1));
+    if (op == "**" && spec::is_number(e->args[1])) {
+      const spec::ExprPtr& n = e->args[1];
+      return x.power(of(0), n->type == spec::Type::integer ? double(n->integer) : n->value);
+    }
+  }
+  if (e->kind == Kind::unary) {
+    if (op == "-") return x.product(x.number(-1), of(0));
+    if (op == "exp") return x.exp2(x.product(x.number(std::numbers::log2e), of(0)));
+    if (op == "exp2") return x.exp2(of(0));
+    if (op == "tanh") return x.tanh(of(0));
+    if (op == "sigmoid") return x.sigmoid(of(0));
+    if (op == "sqrt") return x.power(of(0), 0.5);
+    if (op == "rsqrt") return x.power(of(0), -0.5);
+    if (op == "relu") return x.either(of(0), x.number(0));
+    if (op == "abs") return x.either(of(0), x.product(x.number(-1), of(0)));
+    if (op == "float") return of(0);
+  }
+  for (size_t n = 0; n < e->args.size(); ++n)
+    if (e->kind != Kind::read) of(n);
+  return x.letter(print(e));
+}
+
+}  // namespace
+
+bool terms_cancel(const spec::Form& form) {
+  Expanded expanded;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    if (e) arms_of(e, expanded);
+  });
+  return expanded.cancels();
+}
+
+bool Formulas::cancel(const tl::ExprPtr& e) {
+  expanded_.forget();
+  arms(e);
+  return expanded_.cancels();
+}
+
+void Formulas::set(const std::string& name, const tl::ExprPtr& e, bool sometimes) {
+  Arms now = arms(e);
+  if (sometimes)
+    now = expanded_.either(now, known_.count(name) ? known_[name] : expanded_.letter(name));
+  known_[name] = std::move(now);
+}
+
+void Formulas::let(const std::string& name, const tl::ExprPtr& e) {
+  set(name, e);
+  lets_[name] = with_lets(e);
+}
+
+// Letters are told apart by their text, in which a name may stand for one thing here and another
+// elsewhere.
+tl::ExprPtr Formulas::with_lets(const tl::ExprPtr& e) const {
+  if (const auto let = lets_.find(e->text); e->kind == tl::ExprKind::name && let != lets_.end())
+    return let->second;
+  auto copy = std::make_shared<tl::Expr>(*e);
+  for (tl::ExprPtr& a : copy->args) a = with_lets(a);
+  return copy;
+}
+
+Arms Formulas::arms(const tl::ExprPtr& e) {
+  using tl::ExprKind;
+  Expanded& x = expanded_;
+  switch (e->kind) {
+    case ExprKind::integer:
+    case ExprKind::real:
+      return x.number(std::stod(e->text));
+    case ExprKind::name:
+    case ExprKind::index: {
+      const std::string name = tl::base_name(e);
+      if (const auto known = known_.find(name); known != known_.end()) return known->second;
+      if (name == "-inf") return {};
+      if (name == "log2e") return x.number(std::numbers::log2e);
+      if (name == "ln2") return x.number(std::numbers::ln2);
+      return x.letter(tl::print(with_lets(e)));
+    }
+    case ExprKind::field:
+      return x.letter(tl::print(with_lets(e)));
+    case ExprKind::where:
+      return x.either(arms(e->args[1]), arms(e->args[2]));
+    case ExprKind::unary:
+      return e->text == "-" ? x.product(x.number(-1), arms(e->args[0]))
+                            : x.letter(tl::print(with_lets(e)));
+    case ExprKind::binary:
+      if (e->text == "+" || e->text == "-")
+        return x.sum(arms(e->args[0]), arms(e->args[1]), e->text == "+" ? 1 : -1);
+      if (e->text == "*") return x.product(arms(e->args[0]), arms(e->args[1]));
+      if (e->text == "/") return x.product(arms(e->args[0]), x.inverse(arms(e->args[1])));
+      return x.letter(tl::print(with_lets(e)));
+    case ExprKind::call:
+      return of_call(e);
+  }
+  return x.letter(tl::print(with_lets(e)));
+}
+
+Arms Formulas::of_call(const tl::ExprPtr& e) {
+  Expanded& x = expanded_;
+  const std::string& f = e->text;
+  const auto of = [&](size_t n) { return arms(e->args[n]); };
+  if (f == "fma") return x.sum(x.product(of(0), of(1)), of(2), 1);
+  if (f == "exp2") return x.exp2(of(0));
+  if (f == "tanh") return x.tanh(of(0));
+  if (f == "reciprocal") return x.inverse(of(0));
+  if (f == "rsqrt") return x.power(of(0), -0.5);
+  if (f == "max" || f == "min") return x.either(of(0), of(1));
+  if (f == "abs") return x.either(of(0), x.product(x.number(-1), of(0)));
+  if (f == "log2") of(0);
+  return x.letter(tl::print(with_lets(e)));
+}
+
+}  // namespace kw::proofs

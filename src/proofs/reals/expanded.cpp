@@ -1,0 +1,153 @@
+#include "proofs/reals/expanded.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace kw::proofs {
+namespace {
+
+constexpr size_t kTerms = 256, kArms = 32;
+
+const Sum kOne = {{Product(), 1.0}};
+
+std::string text(const Sum& sum) {
+  std::string out;
+  for (const auto& [product, coefficient] : sum) {
+    out += fmt::format("+{:.5g}", coefficient);
+    for (const auto& [letter, power] : product) out += fmt::format("*{}^{:.5g}", letter, power);
+  }
+  return out;
+}
+
+// A power of 2 is known to as many digits as a program writes.
+Product times(const Product& a, const Product& b, double power = 1) {
+  Product out = a;
+  for (const auto& [letter, n] : b) {
+    double& sum = out[letter];
+    sum = std::round((sum + power * n) * 1e5) / 1e5;
+    if (sum == 0) out.erase(letter);
+  }
+  return out;
+}
+
+bool is_number(const Quotient& x) {
+  return x.under == kOne && (x.over.empty() || (x.over.size() == 1 && x.over.count({})));
+}
+
+double value(const Quotient& x) { return x.over.empty() ? 0 : x.over.begin()->second; }
+
+}  // namespace
+
+void Expanded::add(Sum& to, const Product& p, double coefficient) {
+  if (coefficient == 0) return;
+  double& sum = to[p];
+  cancels_ |= sum * coefficient < 0;
+  sum += coefficient;
+  if (sum == 0) to.erase(p);
+  cancels_ |= to.size() > kTerms;
+}
+
+Sum Expanded::multiplied(const Sum& a, const Sum& b) {
+  Sum out;
+  if (a.size() * b.size() > kTerms)
+    cancels_ = true;
+  else
+    for (const auto& [p, x] : a)
+      for (const auto& [q, y] : b) add(out, times(p, q), x * y);
+  return out;
+}
+
+template <typename Of>
+Arms Expanded::each(const Arms& a, const Arms& b, const Of& of) {
+  Arms out;
+  for (const Quotient& x : a)
+    for (const Quotient& y : b) out.insert(of(x, y));
+  cancels_ |= out.size() > kArms;
+  if (out.size() > kArms) out.erase(std::next(out.begin(), kArms), out.end());
+  return out;
+}
+
+Arms Expanded::number(double x) const {
+  if (std::isinf(x)) return {};
+  return {{x == 0 ? Sum() : Sum{{Product(), x}}, kOne}};
+}
+
+Arms Expanded::letter(const std::string& name) const { return {{{{{{name, 1}}, 1}}, kOne}}; }
+
+Arms Expanded::sum(const Arms& a, const Arms& b, double sign) {
+  return each(a, b, [&](const Quotient& x, const Quotient& y) {
+    if (is_number(x) && is_number(y))  // exact, or rounded once
+      return Quotient{number(value(x) + sign * value(y)).begin()->over, kOne};
+    const bool same = x.under == y.under;
+    Quotient out = {same ? x.over : multiplied(x.over, y.under),
+                    same ? x.under : multiplied(x.under, y.under)};
+    for (const auto& [p, c] : same ? y.over : multiplied(y.over, x.under))
+      add(out.over, p, sign * c);
+    return out;
+  });
+}
+
+Arms Expanded::product(const Arms& a, const Arms& b) {
+  return each(a, b, [&](const Quotient& x, const Quotient& y) {
+    return Quotient{multiplied(x.over, y.over), multiplied(x.under, y.under)};
+  });
+}
+
+Arms Expanded::inverse(const Arms& a) const {
+  Arms out;
+  for (const Quotient& x : a)
+    if (!x.over.empty()) out.insert({x.under, x.over});
+  return out;
+}
+
+Arms Expanded::power(const Arms& a, double exponent) {
+  if (exponent < 0) return inverse(power(a, -exponent));
+  if (exponent == std::floor(exponent) && exponent <= 8) {
+    Arms out = number(1);
+    for (int n = 0; n < int(exponent); ++n) out = product(out, a);
+    return out;
+  }
+  Arms out;
+  for (const Quotient& x : a)  // a root of a sum is a letter
+    out.insert({{{{{fmt::format("({})/({})", text(x.over), text(x.under)), exponent}}, 1}}, kOne});
+  return out;
+}
+
+Arms Expanded::exp2(const Arms& a) const {
+  Arms out;
+  for (const Quotient& x : a) {
+    Product p;
+    double coefficient = 1;
+    for (const auto& [product, c] : x.over) {
+      const std::string of = fmt::format("2^({})/({})", text({{product, 1}}), text(x.under));
+      if (product.empty() && x.under == kOne)
+        coefficient = std::exp2(c);
+      else
+        p = times(p, {{of, c}});
+    }
+    out.insert({{{p, coefficient}}, kOne});
+  }
+  return out;
+}
+
+// (e - 1) / (e + 1) with e = exp(2 x)
+Arms Expanded::tanh(const Arms& a) {
+  const Arms e = exp2(product(number(2 * std::numbers::log2e), a));
+  return product(sum(e, number(1), -1), inverse(sum(e, number(1), 1)));
+}
+
+// e / (e + 1) with e = exp(x)
+Arms Expanded::sigmoid(const Arms& a) {
+  const Arms e = exp2(product(number(std::numbers::log2e), a));
+  return product(e, inverse(sum(e, number(1), 1)));
+}
+
+Arms Expanded::either(Arms a, const Arms& b) {
+  a.insert(b.begin(), b.end());
+  cancels_ |= a.size() > kArms;
+  return a;
+}
+
+}  // namespace kw::proofs

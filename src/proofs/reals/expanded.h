@@ -1,0 +1,61 @@
+// Formulas multiplied out, to see whether terms of them cancel.
+//
+// (x + 4096) - 4096 is x, and 1 - 1 / (1 + e) is e / (1 + e): the same formula over real numbers,
+// of which fp32 has lost the small values. Multiplied out as a quotient of sums, each has a term
+// twice, with opposite signs; so has every detour by which terms cancel, whatever its degree.
+// Products and quotients are followed, exponentials as products of powers, tanh and sigmoid as
+// quotients of exponentials; a choice (where, max, abs) as all of its arms. What else there is (a
+// logarithm, an integer among reals, an element of a tensor) is a letter, by its text.
+//
+// No term cancels is what is claimed, so what is too large to multiply out counts as one that does.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kw::proofs {
+
+// A product of letters by their powers, and a sum of products by their coefficients.
+using Product = std::map<std::string, double>;
+using Sum = std::map<Product, double>;
+
+struct Quotient {
+  Sum over, under;
+  bool operator==(const Quotient&) const = default;
+  bool operator<(const Quotient& o) const {
+    return std::tie(over, under) < std::tie(o.over, o.under);
+  }
+};
+
+// What a formula is, by each way through its choices. Without any it is infinite: a key that is
+// dropped.
+using Arms = std::set<Quotient>;
+
+class Expanded {
+ public:
+  Arms number(double x) const;
+  Arms letter(const std::string& name) const;
+  Arms sum(const Arms& a, const Arms& b, double sign);
+  Arms product(const Arms& a, const Arms& b);
+  Arms inverse(const Arms& a) const;
+  Arms power(const Arms& a, double exponent);
+  Arms exp2(const Arms& a) const;
+  Arms tanh(const Arms& a);
+  Arms sigmoid(const Arms& a);
+  Arms either(Arms a, const Arms& b);
+
+  // Whether terms of something that was built have cancelled.
+  bool cancels() const { return cancels_; }
+  void forget() { cancels_ = false; }
+
+ private:
+  void add(Sum& to, const Product& p, double coefficient);
+  Sum multiplied(const Sum& a, const Sum& b);
+  template <typename Of>
+  Arms each(const Arms& a, const Arms& b, const Of& of);
+
+  bool cancels_ = false;
+};
+
+}  // namespace kw::proofs
