@@ -31,11 +31,12 @@ def pytest_configure(config):
         os.replace(link, WARM["KERNELWRIGHT_PYTHON"])
 
 
-# Files of minutes: in a run for a commit (scripts/test) one in three, chosen by the commit. Which those are,
-# `pytest --durations=0` says.
-LONG = """test_ampere test_cute test_definition test_docs test_eval test_eval_writing test_flash_attention test_foreign
-test_fp8 test_fuzz test_kernel_bench test_launch_header test_port test_propose test_propose_products
-test_propose_terms test_reads test_rebase test_report_failed test_self_test test_sketch test_sketch_latent
+# Files of minutes: of each of their tests a run for a commit (scripts/test) takes one in four, chosen by the commit.
+# Which those are, `pytest --durations=0` says.
+LONG = """test_ampere test_cache test_cli test_cute test_decode test_definition test_docs test_eval test_eval_writing
+test_examples test_flash_attention test_foreign test_fp8 test_fuzz test_isolation test_kernel_bench test_launch_header
+test_make test_port test_products test_propose test_propose_products test_propose_terms test_prove_all test_reads
+test_rebase test_report test_report_failed test_rms_norm_made test_self_test test_serve test_sketch test_sketch_latent
 test_snippets test_table_sizes test_tiles test_tune test_variants_page test_verify test_wheel""".split()
 
 
@@ -46,8 +47,9 @@ def pytest_collection_modifyitems(config, items):
         if "torch" in names or "call" in names or {"made", "makes"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
     if os.environ.get("KW_TEST_ALL") == "0" and not config.option.markexpr:  # what is fast of them is no matter of minutes
-        taken = sample.sample("long files", LONG, len(LONG) // 3)
-        left_out = [item for item in items if item.path.stem in set(LONG) - set(taken)]
+        names = {name: [item.name for item in items if item.path.stem == name] for name in LONG}
+        taken = {name: sample.sample(name, tests, -(-len(tests) // 4)) for name, tests in names.items() if tests}
+        left_out = [item for item in items if item.path.stem in taken and item.name not in taken[item.path.stem]]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

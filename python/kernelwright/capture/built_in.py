@@ -11,8 +11,8 @@ so beside them.
 
 import inspect
 import os
-import types
 
+from . import code
 from .graph import operator_name, place_of
 
 DIVISIONS = {"remainder", "floor_divide", "div", "fmod"}
@@ -25,9 +25,9 @@ def lines(spec, traced):
     for name, value, argument in zip(spec.names, spec.values, traced.is_argument):
         if not argument and _is_plain(value):
             found[name] = f"{name} = {value!r} (an argument that PyTorch needs the value of)"
-    function = inspect.unwrap(spec.function)
-    if isinstance(function, types.FunctionType):
-        _of_function(function, spec, found, set(), spec.names)
+    for n, function in enumerate(code.functions_of(spec)):
+        for name, line in _of_function(function, () if n else spec.names).items():
+            found.setdefault(name, line)
     return list(found.values())[:MOST] + [
         f"{name} > 0 (something is divided by it in line {line})" for name, line in divisors(spec.names, traced).items()]
 
@@ -47,29 +47,18 @@ def divisors(names, traced):
     return found
 
 
-def _of_function(function, spec, found, seen, given=()):
-    if function in seen or function.__code__.co_filename != spec.file:
-        return
-    seen.add(function)
-    # A helper's own defaults are left out: whether its callers override them, its code does not say.
-    for name, value in _defaults(function).items() if given else ():
-        if name not in given and _is_plain(value):
-            found.setdefault(name, f"{name} = {value!r} (a default)")
-    read = [(name, function.__globals__[name], "a global") for name in _names(function.__code__)
-            if name in function.__globals__]
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            read.append((name, cell.cell_contents, "held by the closure"))
-        except ValueError:  # not filled yet
-            continue
-    for name, value, kind in read:
+def _of_function(function, given):
+    """{name: line} of one function of the user's; of a helper, which is given no arguments here, without its
+    defaults: whether its callers override them, its code does not say."""
+    found = {name: f"{name} = {value!r} (a default)" for name, value in (_defaults(function) if given else {}).items()
+             if name not in given and _is_plain(value)}
+    for name, (value, kind) in code.read(function).items():
         if _is_plain(value):
             found.setdefault(name, f"{name} = {value!r} ({kind})")
-        elif isinstance(value, types.FunctionType):
-            _of_function(value, spec, found, seen)
         elif value is os and {"environ", "getenv"} & set(function.__code__.co_names):
             for key in sorted(k for k in os.environ if k in _texts(function.__code__)):
                 found.setdefault(key, f"{key} = {os.environ[key]!r} (of the environment)")
+    return found
 
 
 def _defaults(function):
@@ -77,14 +66,8 @@ def _defaults(function):
             if p.default is not inspect.Parameter.empty}
 
 
-def _names(code):
-    """Names that code reads, and the functions inside it."""
-    inner = [name for c in code.co_consts if isinstance(c, types.CodeType) for name in _names(c)]
-    return [*code.co_names, *inner]
-
-
-def _texts(code):
-    return {c for c in code.co_consts if isinstance(c, str)}
+def _texts(compiled):
+    return {c for c in compiled.co_consts if isinstance(c, str)}
 
 
 def _is_plain(value):

@@ -36,7 +36,8 @@ def capture(spec, dtype=None, cases=None, source=b""):
     started = time.monotonic()
     try:
         elsewhere.refuse_questions(spec)
-        traced = trace.trace(spec, trace.convert(spec, types[dtype]))
+        with elsewhere.sizes_are_no_text(spec):
+            traced = trace.trace(spec, trace.convert(spec, types[dtype]))
         graph.refuse_operators(traced.program.graph)
         exactness.refuse_lost_integers(traced)
         taken = wrapping.refuse_wrapped_integers(traced)

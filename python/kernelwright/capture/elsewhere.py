@@ -1,71 +1,114 @@
-"""What a function asks about where and how it runs: `if q.is_cuda`, `torch.compiler.is_compiling()`.
+"""What a function asks about where, when and with what it runs: `if q.is_cuda`, `type(n) is int`, `time.time()`.
 
-A trace runs on a CPU, while it is traced, once. A function that asks whether it does is another function
-elsewhere, and neither the trace nor the goldens, which are made here, see which. It is found in the text of
-the code, as built_in.py finds constants: in the function and in those of the same file that it calls. And a
-function that changes what it reads, a counter among its globals, is found by looking at them before and behind
-a call.
+A trace runs on a CPU, once, with tensors and sizes of its own. A function that asks whether it does is another
+function elsewhere, and neither the trace nor the goldens, which are made here, see which. It is found in the text of
+the code, as built_in.py finds constants: in the function and in those of the same file that it calls. And a function
+that changes what it reads, a counter among its globals, is found by looking at them before and behind a call.
 """
 
-import dis
-import inspect
+import array
+import builtins
+import collections
+import collections.abc
+import contextlib
+import sys
 import types
 
+from . import code
 from .diagnostic import Problem
 
-ASKED = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling", "is_dynamo_compiling", "is_exporting",
-         "is_tracing", "is_scripting", "is_available", "get_device_name", "get_device_capability", "get_device_properties",
-         "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad"}
+# Of modules and tensors, wherever they are read.
+ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling", "is_dynamo_compiling", "is_exporting",
+              "is_tracing", "is_scripting", "is_available", "get_device_name", "get_device_capability", "get_device_properties",
+              "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad",
+              "is_contiguous", "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
+FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
+             "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
 OF_DEVICE = {"type", "index"}
+MODULES = {"math", "cmath", "functools", "operator", "itertools", "typing", "collections", "dataclasses", "enum", "os",
+           "warnings", "contextlib", "numbers", "types", "copy", "abc", "__future__", "string", "builtins", "random"}
 
 
 def refuse_questions(spec):
     """Raises Problem where the user's code asks for what is otherwise elsewhere."""
-    for function in functions_of(spec):
-        for code in _codes(function.__code__):
-            line, before = code.co_firstlineno, None
-            for step in dis.get_instructions(code):
-                line = step.starts_line if isinstance(step.starts_line, int) and step.starts_line > 1 else line
-                name = step.argval if step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME") else None
-                asked = name if name in ASKED else f"device.{name}" if before == "device" and name in OF_DEVICE else None
-                if asked:
-                    raise Problem("spec.elsewhere", f"{function.__name__} asks for {asked}; it is traced once, on a CPU, and what it "
-                                  "does elsewhere nobody sees", line,
-                                  hint="write what the kernel is to compute, without the question")
-                before = name
+    for function in code.functions_of(spec):
+        read, before = code.read(function), None
+        for line, step in code.steps(function):
+            asked = _asked(step, before, read)
+            if asked:
+                raise Problem("spec.elsewhere", f"{function.__name__} {asked}; it is traced once, on a CPU, and what it "
+                              "does elsewhere nobody sees", line,
+                              hint="write what the kernel is to compute, without the question")
+            before = step
 
 
-def functions_of(spec):
-    """The user's function, and those of the same file that it calls by name."""
-    found, waiting = [], [inspect.unwrap(spec.function)]
-    while waiting:
-        function = waiting.pop()
-        if not isinstance(function, types.FunctionType) or function in found or function.__code__.co_filename != spec.file:
-            continue
-        found.append(function)
-        names = [n for code in _codes(function.__code__) for n in code.co_names]
-        waiting += [function.__globals__[n] for n in names if n in function.__globals__]
-        waiting += [cell for cell in _held(function).values()]
-    return found
+def _asked(step, before, read):
+    """What a step of the code asks for, as a sentence without its subject; None where it is no question."""
+    if before is not None and before.opname == "PUSH_EXC_INFO" and step.opname != "WITH_EXCEPT_START":
+        return "catches what is raised"
+    if step.opname == "IMPORT_NAME":
+        return _of_module(step.argval)
+    if step.opname not in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME"):
+        return None
+    name = step.argval
+    if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        if name in ATTRIBUTES:
+            return f"asks for {name}"
+        return f"asks for device.{name}" if before is not None and before.argval == "device" and name in OF_DEVICE else None
+    value = read[name][0] if name in read else getattr(builtins, name, None)
+    if (name in ATTRIBUTES and callable(value)) or (name in FUNCTIONS and value is getattr(builtins, name)):
+        return f"asks for {name}"
+    if isinstance(value, collections.abc.Iterator):
+        return f"takes what comes next of {name}"
+    return _of_module(value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None))
+
+
+def _of_module(name):
+    top = name.partition(".")[0] if isinstance(name, str) else ""
+    return f"asks for {top}" if top in sys.stdlib_module_names and top.lstrip("_") not in MODULES | {"main"} else None
+
+
+@contextlib.contextmanager
+def sizes_are_no_text(spec):
+    """While a function is traced, sizes are symbols, and `str(n)` is another text than in a call: raises Problem where
+    the user's code asks for it."""
+    import torch
+    before = {name: getattr(torch.SymInt, name) for name in ("__str__", "__repr__")}
+
+    def refusing(of):
+        def as_text(size):
+            caller = sys._getframe(1)
+            if caller.f_code.co_filename == spec.file:
+                raise Problem("spec.elsewhere", f"{caller.f_code.co_name} makes a text of a size; while it is traced a size is a "
+                              "symbol, and what it does with a number nobody sees", caller.f_lineno,
+                              hint="write what the kernel is to compute, of the size as a number")
+            return of(size)
+        return as_text
+
+    try:
+        for name, of in before.items():
+            setattr(torch.SymInt, name, refusing(of))
+        yield
+    finally:
+        for name, of in before.items():
+            setattr(torch.SymInt, name, of)
 
 
 def state(spec):
     """What the function and its helpers read beside their arguments, where it can change: for comparison."""
     seen = {}
-    for function in functions_of(spec):
-        names = {n for code in _codes(function.__code__) for n in code.co_names}
-        read = {n: function.__globals__[n] for n in names if n in function.__globals__}
-        for name, value in {**read, **_held(function), **vars(function)}.items():
-            if isinstance(value, (bool, int, float, str, list, dict, set, bytearray)):
-                seen[name] = repr(value)
-            elif hasattr(value, "__dict__") and not isinstance(value, (types.ModuleType, types.FunctionType, type)):
-                seen[name] = repr({k: v for k, v in vars(value).items() if isinstance(v, (bool, int, float, str, list, dict, set))})
+    for function in code.functions_of(spec):
+        read = {name: value for name, (value, _) in code.read(function).items()}
+        kept = {"a default": (function.__defaults__, function.__kwdefaults__)}
+        for name, value in {**read, **vars(function), **kept}.items():
+            if (held := _held(value)) is not None:
+                seen[name] = held
     return seen
 
 
 def refuse_change(spec, before):
     """Raises Problem where a call changed what state() saw."""
-    after = state(spec)
+    after = state(spec) if before else {}
     for name, value in before.items():
         if after.get(name) != value:
             raise Problem("spec.not_a_function", f"{spec.name} changes {name}, which it reads: {value[:40]} before a call, "
@@ -73,18 +116,16 @@ def refuse_change(spec, before):
                           hint="a kernel computes one function of its arguments: pass what changes as an argument")
 
 
-def _codes(code):
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _codes(const)
-
-
-def _held(function):
-    held = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            held[name] = cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
-    return held
+def _held(value, depth=3):
+    """A value that can change, as text; None for what computes (functions, modules, types) or is a tensor's."""
+    if isinstance(value, (bool, int, float, complex, str, bytes, bytearray, array.array, type(None))):
+        return repr(value)
+    if isinstance(value, (types.ModuleType, types.FunctionType, type)) or depth == 0:
+        return None
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k!r}: {_held(v, depth - 1)}' for k, v in value.items())}}}"
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return f"[{', '.join(str(_held(v, depth - 1)) for v in value)}]"
+    if hasattr(value, "_version"):
+        return None  # dependencies.py and agreement.py look at tensors
+    return _held(vars(value), depth - 1) if hasattr(value, "__dict__") else None

@@ -51,6 +51,7 @@ def refuse_operators(graph):
             continue
         name = operator_name(node).rstrip("_")
         _refuse_nan(node)
+        _refuse_other_numbers(node, name)
         if name == "dropout" and (node.args[1] == 0 or not node.args[2]):
             continue  # does nothing
         random_sdpa = name == "scaled_dot_product_attention" and _dropout_of(node) != 0
@@ -67,6 +68,16 @@ def _refuse_nan(node):
         line, column = place_of(node)
         raise Problem("spec.nan", f"{node.target} puts NaN into the result, which no kernel's output can be held against",
                       line, column, "drop keys with -inf; for rows that are not to be used any number will do")
+
+
+def _refuse_other_numbers(node, name):
+    """nan_to_num is for rows without a key, which are 0 in every kernel."""
+    given = [*node.args[1:], *node.kwargs.values()]
+    if name == "nan_to_num" and any(x not in (None, 0) for x in given):
+        line, column = place_of(node)
+        raise Problem("spec.nan", f"{node.target} puts {next(x for x in given if x not in (None, 0))} in the place of what is no "
+                      "number or infinite, and a kernel puts 0 into rows without a key, and no other number anywhere", line, column,
+                      "mask with torch.where(keep, scores, -inf), and leave nan_to_num its 0")
 
 
 def _dropout_of(node):

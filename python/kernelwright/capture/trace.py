@@ -210,6 +210,8 @@ def _fake_run(spec, values, as_tensors):
 
 
 def _explain(spec, error):
+    if isinstance(error, Problem):
+        return error
     line = last_line_in(spec.file, error)
     if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException,
                           symbolic_shapes.GuardOnDataDependentSymNode)):

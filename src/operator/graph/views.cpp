@@ -1,6 +1,8 @@
 // Views: the element is an element of the operand, at other indices.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "operator/graph/normalise.h"
 
 namespace kw::spec {
@@ -8,6 +10,13 @@ namespace {
 
 ExprPtr same(Elements& g, const Node& n, const Indices& at) {
   return g.element(n.args[0].node, at);
+}
+
+// Rows without a key are zero here already; infinities become the largest numbers there are.
+ExprPtr finite(Elements& g, const Node& n, const Indices& at) {
+  return rewrite(same(g, n, at), [](const ExprPtr& e) -> ExprPtr {
+    return e->kind == Kind::infinity ? real(std::numeric_limits<float>::max()) : nullptr;
+  });
 }
 
 // Where groups of dimensions of two shapes with the same product end.
@@ -292,8 +301,7 @@ const std::map<std::string_view, ElementOf>& view_operators() {
       {"lift_fresh_copy", same},
       {"lift_fresh", same},
       {"dropout", same},  // capture lets it pass only where it does nothing
-      // Rows without a key are zero here already; everything else is finite.
-      {"nan_to_num", same},
+      {"nan_to_num", finite},
   };
   return table;
 }

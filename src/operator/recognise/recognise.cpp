@@ -97,6 +97,9 @@ bool set_weight(Term& term, const ExprPtr& weight, const std::map<std::string, E
   return true;
 }
 
+// Of a mask by a number below this nobody asks whether scores may be as low.
+constexpr double kBeyondAnyScore = -1e30;
+
 // The score map and the predicate of the term, and how finite masks are read.
 bool set_score(Form& form, Term& term, const ExprPtr& scores,
                const std::map<std::string, ExprPtr>& extents, const Node& softmax,
@@ -125,6 +128,11 @@ bool set_score(Form& form, Term& term, const ExprPtr& scores,
   term.score = split.value;
   if (split.keep->kind != Kind::number) term.keep = split.keep;
   term.finite_mask = !certain;
+  if (split.finite && split.number > kBeyondAnyScore)
+    form.notes.push_back(
+        {fmt::format("a mask by {} is taken for one by -inf: kept scores must lie above {}",
+                     split.number, split.number + 100),
+         softmax.span});
   if (!certain)
     form.notes.push_back(
         {"masked scores are a large finite number and some row may keep no key: "

@@ -58,9 +58,10 @@ std::optional<std::vector<ExprPtr>> coefficients(const ExprPtr& e,
 // The score map and what it keeps: `where(c, a, -inf)`, `a + where(c, 0, -inf)` and the like are
 // taken apart.
 struct Score {
-  ExprPtr value, keep;  // keep may be a constant
-  bool finite = false;  // some dropped entry was a large finite number
-  bool added = false;   // and it was added, so the score still counts in a row without a key
+  ExprPtr value, keep;        // keep may be a constant
+  bool finite = false;        // some dropped entry was a large finite number,
+  double number = -HUGE_VAL;  // the largest of them
+  bool added = false;         // and it was added, so the score still counts in a row without a key
 };
 Score split_score(const ExprPtr& e);
 // The same for weights: what is dropped is 0, or a function that is 0 of a dropped score.

@@ -20,6 +20,7 @@ Score of_where(const ExprPtr& e, Score (*split)(const ExprPtr&)) {
   Score yes = split(e->args[1]), no = split(e->args[2]);
   Score out;
   out.finite = yes.finite || no.finite;
+  out.number = std::max(yes.number, no.number);
   out.added = yes.added || no.added;
   out.keep = where(condition, yes.keep, no.keep);
   if (out.keep->kind == Kind::where)  // booleans: (c and yes) or (not c and no)
@@ -59,6 +60,7 @@ Score split_score(const ExprPtr& e) {
       out.value = real(0);
       out.keep = boolean(false);
       out.finite = std::isfinite(*value);
+      out.number = *value;
     }
     return out;
   }
@@ -69,6 +71,7 @@ Score split_score(const ExprPtr& e) {
       out.value = binary("-", a.value, e->args[1]);
       out.keep = a.keep;
       out.finite = a.finite;
+      out.number = a.number;
       out.added = a.finite || a.added;
       return out;
     }
@@ -76,6 +79,7 @@ Score split_score(const ExprPtr& e) {
     out.value = binary("+", a.value, b.value);
     out.keep = both(a.keep, b.keep);
     out.finite = a.finite || b.finite;
+    out.number = std::max(a.number, b.number);
     out.added = out.finite || a.added || b.added;
     return out;
   }
@@ -84,6 +88,7 @@ Score split_score(const ExprPtr& e) {
       e->args[1]->value > 0) {
     out = split_score(e->args[0]);
     out.value = binary("*", out.value, e->args[1]);
+    out.number *= e->args[1]->value;
   }
   return out;
 }
