@@ -408,6 +408,19 @@ class Attention {
     report_.obligations.push_back(std::move(o));
     if (lists_) words_of_lists(uses);
     turns(uses);
+    launches(uses);
+  }
+
+  // The blocks of a pass share its rows out among them, however many: one there must be.
+  void launches(const Uses& uses) {
+    for (const Use& u : uses.launched) {
+      const Term some = operation("<", Term::number(0), u.term);
+      if (some.sort != Term::boolean)
+        return open(kOrder, fmt::format("a pass of `{}` blocks", u.text));
+      ask(kOrder, question(u.premises, some.text), {}, u.span);
+      if (report_.obligations.back().answer != Answer::proved) return;
+      report_.obligations.pop_back();
+    }
   }
 
   // Beyond the words of its own list a block would read those of the next.

@@ -118,6 +118,12 @@ class Walk : private Names {
   void pass(const Stmt& s, const Scope& scope) {
     if (s.op == Op::lists) return;  // what it lists is read of its words (lists.h)
     if (s.op != Op::rows) return open(fmt::format("the pass {}", s.name()));
+    const size_t steps = out_.steps.size();  // what the host computes, it does in 64 bits
+    const auto seen = steps_;
+    out_.launched.push_back(
+        {scope.premises, eval(s.count(), scope), tl::print(s.count()), s.span, {}, false});
+    out_.steps.resize(steps);
+    steps_ = seen;
     Scope inside = scope;
     const std::string& warp = s.items(tl::Hole::index)[0].name;
     inside.names[warp] = {vocabulary_.fresh(warp), {}};

@@ -68,6 +68,7 @@ struct Choice {
 };
 
 struct Uses {
+  std::vector<Use> launched;        // how many blocks each pass over rows has
   std::vector<Use> all;             // each once
   std::vector<std::string> of_all;  // premises of the kernel
   std::string list;                 // the number of the list that is read

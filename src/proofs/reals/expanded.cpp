@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -32,6 +33,17 @@ Product times(const Product& a, const Product& b, double power = 1) {
   return out;
 }
 
+// The power of a letter that all terms have; 0 where they have none.
+double shared(const Sum& sum, const std::string& letter) {
+  double least = HUGE_VAL, most = -HUGE_VAL;
+  for (const auto& [product, coefficient] : sum) {
+    const auto at = product.find(letter);
+    least = std::min(least, at == product.end() ? 0 : at->second);
+    most = std::max(most, at == product.end() ? 0 : at->second);
+  }
+  return sum.empty() || least * most <= 0 ? 0 : std::min(least, most);
+}
+
 bool is_number(const Quotient& x) {
   return x.under == kOne && (x.over.empty() || (x.over.size() == 1 && x.over.count({})));
 }
@@ -55,7 +67,11 @@ Sum Expanded::multiplied(const Sum& a, const Sum& b) {
     cancels_ = true;
   else
     for (const auto& [p, x] : a)
-      for (const auto& [q, y] : b) add(out, times(p, q), x * y);
+      for (const auto& [q, y] : b) {
+        for (const auto& [letter, power] : q)
+          cancels_ |= p.count(letter) && p.at(letter) * power < 0;
+        add(out, times(p, q), x * y);
+      }
   return out;
 }
 
@@ -91,7 +107,11 @@ Arms Expanded::sum(const Arms& a, const Arms& b, double sign) {
 
 Arms Expanded::product(const Arms& a, const Arms& b) {
   return each(a, b, [&](const Quotient& x, const Quotient& y) {
-    return Quotient{multiplied(x.over, y.over), multiplied(x.under, y.under)};
+    Quotient out = {multiplied(x.over, y.over), multiplied(x.under, y.under)};
+    if (out.under.empty()) return out;
+    for (const auto& [letter, power] : out.under.begin()->first)
+      cancels_ |= shared(out.under, letter) * shared(out.over, letter) > 0;
+    return out;
   });
 }
 

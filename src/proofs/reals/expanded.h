@@ -3,6 +3,7 @@
 // (x + 4096) - 4096 is x, and 1 - 1 / (1 + e) is e / (1 + e): the same formula over real numbers,
 // of which fp32 has lost the small values. Multiplied out as a quotient of sums, each has a term
 // twice, with opposite signs; so has every detour by which terms cancel, whatever its degree.
+// And x * x / x, which is 0 or infinite where x is small or large, has a letter above and below.
 // Products and quotients are followed, exponentials as products of powers, tanh and sigmoid as
 // quotients of exponentials; a choice (where, max, abs) as all of its arms. What else there is (a
 // logarithm, an integer among reals, an element of a tensor) is a letter, by its text.

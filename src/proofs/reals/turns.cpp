@@ -214,6 +214,7 @@ class OnlineSoftmax : private Names {
 
   // A scale is made of D: of numbers of the launch one is free.
   void of_launch(const std::string& name, const ExprPtr& e) {
+    if (cancels(e)) open(fmt::format("`{} = {}`", name, tl::print(e)));
     remember(name, e);
     degrees_[name] = std::max(0, degrees_[name] - 1);
     formulas_.set(name, e);

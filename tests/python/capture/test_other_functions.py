@@ -104,8 +104,8 @@ def test_values_of_globals_defaults_and_the_environment_are_said(spec_of, monkey
     spec = spec_of("keep = (j <= i) & helper(i, j) & (j >= int(os.environ['KW_TEST_SPAN']) * 0)", arguments=", shift=3",
                    before="WINDOW = 40\n\ndef helper(i, j, least=2):\n    return i - j < WINDOW - least + 2")
     assert built_in.lines(spec, traced(spec)) == [
-        "shift = 3 (a default)", "WINDOW = 40 (a global)",
-        "KW_TEST_SPAN = '31' (of the environment)"]
+        "shift = 3 (a default)",
+        "KW_TEST_SPAN = '31' (of the environment)", "WINDOW = 40 (a global)"]
 
 
 def test_a_number_that_pytorch_branches_on_is_said_with_its_value(spec_of):

@@ -255,7 +255,7 @@ def many(forge):
     "verdict": ['/holds_for: was "every launch", is "one order of the agents"'],
     "not_checked": ["the default check's further cases", "was not there"],
     "trusted": ["was 2 long, is 3", '"PyTorch\'s fp64 operators" was not there'],
-    "transfer": ['/conditions: was [], is [{"holds":"heat > 0.0"'],
+    "transfer": ['/conditions: was [], is [{"holds":"heat > 1.0e-12"'],
     "indices": ['/coverage/limits: was ["N <= 46340"], is ["M <= 46340","N <= 46340"]'],
     "values": ['/claim: was "the kernel is right for all inputs", is "the program on a CPU'],
     "exact": ["/coverage/rows: was"],

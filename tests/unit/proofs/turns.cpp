@@ -304,9 +304,17 @@ TEST(Turns, have_no_terms_that_cancel) {
                          "(reciprocal(1.0 + exp2(-gates[c.h] * log2e)) + 1.0 - 1.0)"})
     EXPECT_NE(form_of(with(gated, sigmoid, as)), "") << as;
   EXPECT_EQ(form_of(with(gated, sigmoid, "(1.0 * " + sigmoid + ")")), "");
+  const Made scaled = made_of(
+      "argument slopes f32[H]\nargument beta f32\nscore s * beta + slopes[h] * (j - i)\n", "sm_80");
+  expect_named(
+      scaled,
+      {{"let slope = slopes[c.h] * unscale",
+        "let slope = slopes[c.h] * unscale * unscale * scale * ln2", "let slope"},
+       {"scale: f32 = beta * log2e", "scale: f32 = beta * beta / beta * log2e", "scale ="},
+       {"scale: f32 = beta * log2e", "scale: f32 = (beta + 8.0 - 8.0) * log2e", "scale ="}});
   // Where the function's own terms cancel, a program's may.
-  const Made own = made_of(
-      "argument gates f32[H]\nscore s * 0.125\nepilogue o * (1.0 - sigmoid(gates[h]))\n");
+  const Made own =
+      made_of("argument gates f32[H]\nscore s * 0.125\nepilogue o * (1.0 - sigmoid(gates[h]))\n");
   EXPECT_EQ(form_of(own), "");
 }
 

@@ -4,10 +4,10 @@
 //                                   ->   scale: f32 = temperature * log2e
 //
 // When     score = c * core + bias with c > 0 the same for all scores: a constant, or of scalar
-//          arguments and sizes (then c > 0 is a condition of the launch unless it is provable).
-//          A negative constant turns the core's sign; a c that depends on the head or the block
-//          becomes part of the core (rule_score), and so does what is not linear in s. c > 0
-//          matters because `online_max` takes the maximum of the core.
+//          arguments and sizes (then c > 10^-12 is a condition of the launch unless c > 0 is
+//          provable). A negative constant turns the core's sign; a c that depends on the head or
+//          the block becomes part of the core (rule_score), and so does what is not linear in s. c
+//          > 0 matters because `online_max` takes the maximum of the core.
 // Effect   one rounding of c * log2e to f32. 1 / sqrt(D) keeps the source's own text.
 #include "transfer/families/attention/scale.h"
 
@@ -39,8 +39,9 @@ bool settle_factor(Edit& edit) {
     p.factor = spec::real(1);
   } else if (!c && range(p.factor, {}).low <= 0) {
     const std::optional<tl::ExprPtr> text = spell(p.factor, {}, edit.diagnostics);
-    return text && edit.condition(tl::print(*text) + " > 0.0",
-                                  "a running maximum needs a positive factor of the scores");
+    return text && edit.condition(tl::print(*text) + " > 1.0e-12",
+                                  "a running maximum needs a positive factor of the scores, and "
+                                  "what is added to them is divided by it");
   }
   return true;
 }
