@@ -124,7 +124,7 @@ def attention_of(causal, window, softcap):
     softcap: scores become softcap * tanh(score / softcap); or None.
 
     Gives attention(q, k, v, scale, valid, document, sinks, bias): q [B, H, M, D], k and v [B, G, N, D];
-    scale a float; valid [B, N] bool or None; document [B, N] int32 or None; sinks [H] or None; bias
+    scale a float; valid [B, N] bool or None; document [B, N] int32 or None, of M = N; sinks [H] or None; bias
     [B, H, M, N] or None, added to the scaled scores. It gives [B, M, H, D]. The last query is at the last
     key's place."""
 

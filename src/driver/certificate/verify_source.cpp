@@ -132,6 +132,9 @@ void Verifier::lens() {
   } else {
     const auto lowered = lower::lower(*program_, expert_, tools_.clang, d);
     if (!lowered) return failed_at("lens", d);
+    if (tl::print(*program_) != text_of("kernel.tl"))
+      return add("lens", Standing::changed,
+                 "kernel.tl was a program as it is printed, is another text");
     if (lowered->text != text_of("kernel.cu") || lowered->changes.patch != text_of("kernel.patch"))
       return add("lens", Standing::changed,
                  "kernel.tl written into from/expert.cu gave kernel.cu and kernel.patch, gives "
