@@ -1,25 +1,42 @@
-"""The user's code as Python has compiled it: which functions there are, and what they read beside their arguments."""
+"""The user's code as Python has compiled it: which functions there are, and what they read beside their arguments.
+
+The user's is what lies neither in the standard library, nor among installed packages, nor in this one.
+"""
 
 import dis
 import functools
 import inspect
+import os
+import pathlib
 import types
+
+LIBRARIES = tuple(os.path.realpath(os.path.dirname(path)) + os.sep for path in (inspect.__file__, os.path.dirname(__file__)))
 
 
 def functions_of(spec):
-    """The user's function, and those of the same file that it calls by name: cached, bound and partial ones too,
-    and those of classes and objects that it reads."""
+    """The user's function, and those of the user's that it calls by name: cached, bound and partial ones too, and those of
+    classes and objects that it reads."""
     found, waiting = [], [spec.function]
     while waiting:
         function = _inner(waiting.pop(0))
         if not isinstance(function, types.FunctionType):
             owner = function if isinstance(function, type) else type(function)
             waiting += [f for f in vars(owner).values() if isinstance(_inner(f), types.FunctionType)
-                        and _inner(f).__code__.co_filename == spec.file and _inner(f) not in found]
-        elif function not in found and function.__code__.co_filename == spec.file:
+                        and is_users(_inner(f), spec) and _inner(f) not in found]
+        elif function not in found and is_users(function, spec):
             found.append(function)
             waiting += [value for value, _ in read(function).values()]
     return found
+
+
+def is_users(function, spec):
+    file = function.__code__.co_filename
+    return file == spec.file or (os.path.isfile(file) and not is_others(file))
+
+
+def is_others(file):
+    file = os.path.realpath(file)
+    return file.startswith(LIBRARIES) or bool({"site-packages", "dist-packages"} & set(pathlib.Path(file).parts))
 
 
 def read(function):

@@ -2,7 +2,7 @@
 
 A trace runs on a CPU, once, with tensors and sizes of its own. A function that asks whether it does is another
 function elsewhere, and neither the trace nor the goldens, which are made here, see which. It is found in the text of
-the code, as built_in.py finds constants: in the function and in those of the same file that it calls. And a function
+the code, as built_in.py finds constants: in the function and in the user's that it calls. And a function
 that changes what it reads, a counter among its globals, is found by looking at them before and behind a call.
 """
 
@@ -11,6 +11,7 @@ import builtins
 import collections
 import collections.abc
 import contextlib
+import os
 import sys
 import types
 
@@ -21,12 +22,15 @@ from .diagnostic import Problem
 ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling", "is_dynamo_compiling", "is_exporting",
               "is_tracing", "is_scripting", "is_available", "get_device_name", "get_device_capability", "get_device_properties",
               "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad",
-              "is_contiguous", "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
+              "device_count", "get_num_threads", "get_default_dtype", "initial_seed", "get_rng_state", "memory_allocated",
+              "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "random", "is_leaf", "grad_fn", "_version",
+              "is_pinned", "is_inference", "is_contiguous", "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
 FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
              "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
 OF_DEVICE = {"type", "index"}
 MODULES = {"math", "cmath", "functools", "operator", "itertools", "typing", "collections", "dataclasses", "enum", "os",
-           "warnings", "contextlib", "numbers", "types", "copy", "abc", "__future__", "string", "builtins", "random"}
+           "warnings", "contextlib", "numbers", "types", "copy", "abc", "__future__", "string", "builtins"}
+OF_SYSTEM = {"environ", "getenv"}  # what built_in.py says of os
 
 
 def refuse_questions(spec):
@@ -36,8 +40,9 @@ def refuse_questions(spec):
         for line, step in code.steps(function):
             asked = _asked(step, before, read)
             if asked:
-                raise Problem("spec.elsewhere", f"{function.__name__} {asked}; it is traced once, on a CPU, and what it "
-                              "does elsewhere nobody sees", line,
+                where = "" if function.__code__.co_filename == spec.file else f" ({function.__code__.co_filename}:{line})"
+                raise Problem("spec.elsewhere", f"{function.__name__}{where} {asked}; it is traced once, on a CPU, and what it "
+                              "does elsewhere nobody sees", spec.line if where else line,
                               hint="write what the kernel is to compute, without the question")
             before = step
 
@@ -52,9 +57,10 @@ def _asked(step, before, read):
         return None
     name = step.argval
     if step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        if name in ATTRIBUTES:
+        of = before.argval if before is not None and isinstance(before.argval, str) else ""
+        if name in ATTRIBUTES or (of in read and read[of][0] is os and name not in OF_SYSTEM):
             return f"asks for {name}"
-        return f"asks for device.{name}" if before is not None and before.argval == "device" and name in OF_DEVICE else None
+        return f"asks for device.{name}" if of == "device" and name in OF_DEVICE else None
     value = read[name][0] if name in read else getattr(builtins, name, None)
     if (name in ATTRIBUTES and callable(value)) or (name in FUNCTIONS and value is getattr(builtins, name)):
         return f"asks for {name}"
@@ -120,7 +126,9 @@ def _held(value, depth=3):
     """A value that can change, as text; None for what computes (functions, modules, types) or is a tensor's."""
     if isinstance(value, (bool, int, float, complex, str, bytes, bytearray, array.array, type(None))):
         return repr(value)
-    if isinstance(value, (types.ModuleType, types.FunctionType, type)) or depth == 0:
+    if isinstance(value, types.ModuleType) and (not getattr(value, "__file__", None) or code.is_others(value.__file__)):
+        return None
+    if isinstance(value, (types.FunctionType, type)) or depth == 0:
         return None
     if isinstance(value, dict):
         return f"{{{', '.join(f'{k!r}: {_held(v, depth - 1)}' for k, v in value.items())}}}"

@@ -34,7 +34,8 @@ class Kernel:
     the GPU cannot run the kernel."""
 
     def __init__(self, folder, device=None):
-        self._plans, self._handle, self._library = {}, None, library()
+        self._plans, self._handle = {}, None  # __del__ reads them whatever fails here
+        self._library = library()
         self._device = torch.cuda.current_device() if device is None else device
         spec = json.loads((Path(folder) / "launch.json").read_text())
         tensors = [a for a in spec["arguments"] if a["kind"] in ("tensor", "tensor_map")]

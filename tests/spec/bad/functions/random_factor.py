@@ -1,11 +1,13 @@
-# error spec.not_a_function at line 6: gave two different results
+# error spec.not_a_function at line 8: gave two different results
+import numpy
 import torch
-import random
+
+GENERATOR = numpy.random.default_rng(7)
 
 
 def random_factor(q, k, v):
     i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
-    return (q @ k.mT * random.random()).softmax(-1) @ v
+    return (q @ k.mT * GENERATOR.normal()).softmax(-1) @ v
 
 
 def example_inputs():
