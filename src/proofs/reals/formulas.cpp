@@ -31,6 +31,22 @@ int degree_of(const spec::ExprPtr& e) {
   return sum_or_most(spec::is_binary(e, "*") || spec::is_binary(e, "/"), e->args, degree_of);
 }
 
+void look(const spec::ExprPtr& e, Degrees::Has& has) {
+  if (!e) return;
+  spec::rewrite(e, [&](const spec::ExprPtr& part) {
+    static const std::set<std::string> orders = {
+        "min", "max", "abs", "<", "<=", ">", ">=", "==", "!=", "relu"};
+    const bool unary = part->kind == spec::Kind::unary, power = spec::is_binary(part, "**");
+    const bool of_reals =
+        !part->args.empty() && std::any_of(part->args.begin(), part->args.end(),
+                                           [](auto& a) { return a->type == spec::Type::real; });
+    const bool order = orders.count(part->name) > 0;
+    has.orders |= of_reals && order;
+    has.functions |= power || (unary && of_reals && !order && part->name != "-");
+    return spec::ExprPtr();
+  });
+}
+
 }  // namespace
 
 Degrees degrees_of(const spec::Form& form) {
@@ -39,22 +55,11 @@ Degrees degrees_of(const spec::Form& form) {
   out.score = std::max({1, degree_of(term.score), degree_of(term.sink)});
   out.output = std::max(1, degree_of(form.epilogue)) + degree_of(term.factor);
   out.sink = term.sink != nullptr;
+  for (const spec::Term& t : form.terms)
+    for (const spec::ExprPtr& e : {t.score, t.keep}) look(e, out.scores);
   spec::Form copy = form;
-  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
-    if (!e) return;
-    spec::rewrite(e, [&](const spec::ExprPtr& part) {
-      static const std::set<std::string> orders = {
-          "min", "max", "abs", "<", "<=", ">", ">=", "==", "!=", "relu"};
-      const bool unary = part->kind == spec::Kind::unary, power = spec::is_binary(part, "**");
-      const bool of_reals =
-          !part->args.empty() && std::any_of(part->args.begin(), part->args.end(),
-                                             [](auto& a) { return a->type == spec::Type::real; });
-      const bool order = orders.count(part->name) > 0;
-      out.orders |= of_reals && order;
-      out.functions |= power || (unary && of_reals && !order && part->name != "-");
-      return spec::ExprPtr();
-    });
-  });
+  spec::Family::of(form).each_expression(
+      copy, [&](spec::ExprPtr& e, const spec::Extents&) { look(e, out.all); });
   return out;
 }
 

@@ -14,8 +14,11 @@ namespace kw::proofs {
 // What the specification's formulas are made of.
 struct Degrees {
   int score = 1, output = 1;  // degrees in scores, data and integers
-  bool functions = false;     // exponentials, logarithms, roots
-  bool orders = false;        // maxima, absolute values and comparisons of reals
+  struct Has {
+    bool functions = false;  // exponentials, logarithms, roots
+    bool orders = false;     // maxima, absolute values and comparisons of reals
+  };
+  Has scores, all;  // scores with their mask, and all formulas
   bool sink = false;
 };
 

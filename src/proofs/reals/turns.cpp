@@ -378,7 +378,8 @@ class OnlineSoftmax : private Names {
     if (scores.asked || degree(s.value(), state) > 0) return other(s);
     scores.gain += constants_.gain(s.value());
     scores.degree = of_data(s.value(), scores.degree);
-    if (scores.gain > kGain || scores.degree > specified_.score || is_detour(s.value(), state))
+    if (scores.gain > kGain || scores.degree > specified_.score ||
+        is_detour(s.value(), state, specified_.scores))
       other(s);
     formulas_.set(tl::base_name(s.target()), s.value(), state.sometimes);
   }
@@ -525,28 +526,35 @@ class OnlineSoftmax : private Names {
   // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
   // has none.
   bool is_detour(const ExprPtr& e, const State& state) {
+    return is_detour(e, state, specified_.all);
+  }
+
+  bool is_detour(const ExprPtr& e, const State& state, const Degrees::Has& has) {
     if (cancels(e)) return true;
     Scope inside = state;
     bind_element(inside);
-    return is_detour(e, inside, state);
+    return is_detour(e, inside, state, has);
   }
 
-  bool is_detour(const ExprPtr& e, const Scope& inside, const State& state) {
-    static const std::set<std::string> comparisons = {"<", "<=", ">", ">=", "==", "!="};
+  bool is_detour(const ExprPtr& e, const Scope& inside, const State& state,
+                 const Degrees::Has& has) {
+    static const std::set<std::string> comparisons = {"<", "<=", ">", ">=", "==", "!="},
+                                       functions = {"exp2", "tanh", "rsqrt"},
+                                       orders = {"max", "min", "abs"};
     const auto is_real = [&](const ExprPtr& a) { return eval(a, inside).sort == Term::real; };
     const bool of_reals = std::any_of(e->args.begin(), e->args.end(), is_real);
-    if (e->kind == ExprKind::call) {
-      const bool order = e->text == "max" || e->text == "min" || e->text == "abs";
-      if (order && of_reals && !specified_.orders) return true;
-      const bool function = e->text == "exp2" || e->text == "tanh" || e->text == "rsqrt";
-      if (function && of_reals && !specified_.functions) return true;
+    if (e->kind == ExprKind::call && of_reals) {
+      if (orders.count(e->text) && !has.orders) return true;
+      // Behind the loops there is the logarithm of the sum.
+      const bool logarithm = e->text == "log2" && &has == &specified_.scores;
+      if ((functions.count(e->text) || logarithm) && !has.functions) return true;
     }
-    if (e->kind == ExprKind::binary && comparisons.count(e->text) && of_reals &&
-        !specified_.orders && !is_question(e, state))
+    if (e->kind == ExprKind::binary && comparisons.count(e->text) && of_reals && !has.orders &&
+        !is_question(e, state))
       return true;
     const size_t first = e->kind == ExprKind::index ? e->args.size() : 0;
     return std::any_of(e->args.begin() + std::ptrdiff_t(first), e->args.end(),
-                       [&](const ExprPtr& a) { return is_detour(a, inside, state); });
+                       [&](const ExprPtr& a) { return is_detour(a, inside, state, has); });
   }
 
   // Whether a row has no key: its sum is 0, or its reference -inf.

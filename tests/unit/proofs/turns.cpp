@@ -312,6 +312,10 @@ TEST(Turns, have_no_terms_that_cancel) {
         "let slope = slopes[c.h] * unscale * unscale * scale * ln2", "let slope"},
        {"scale: f32 = beta * log2e", "scale: f32 = beta * beta / beta * log2e", "scale ="},
        {"scale: f32 = beta * log2e", "scale: f32 = (beta + 8.0 - 8.0) * log2e", "scale ="}});
+  // What the function has in its gate is no function of its scores.
+  EXPECT_NE(form_of(with(gated, kMax, "map s[i, j] = log2(exp2(s[i, j]))\n                " + max))
+                .find("log2(exp2("),
+            std::string::npos);
   // Where the function's own terms cancel, a program's may.
   const Made own =
       made_of("argument gates f32[H]\nscore s * 0.125\nepilogue o * (1.0 - sigmoid(gates[h]))\n");
