@@ -12,6 +12,7 @@
 #include "proofs/lists.h"
 #include "proofs/order.h"
 #include "proofs/proofs.h"
+#include "proofs/reads.h"
 #include "proofs/reals/range.h"
 #include "proofs/reals/turns.h"
 #include "proofs/solver/sexpr.h"
@@ -37,25 +38,6 @@ constexpr char kForm[] = "each turn of a loop over key blocks is one of an onlin
 constexpr char kRounds[] = "a row loses less than a quarter of its largest value to rounding";
 constexpr char kPlaces[] = "what is read of a list of key blocks is a word of it";
 
-std::string all_of(const std::vector<std::string>& terms) {
-  if (terms.empty()) return "true";
-  return fmt::format("(and {} true)", fmt::join(terms, " "));
-}
-
-// A loop's symbol in a term, by another one.
-std::string renamed(std::string text, const std::string& from, const std::string& to) {
-  const auto part = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_';
-  };
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
-    const size_t end = at + from.size();
-    const bool whole = (at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]));
-    if (whole) text.replace(at, from.size(), to);
-    at += whole ? to.size() : from.size();
-  }
-  return text;
-}
-
 class Attention {
  public:
   Attention(const tl::Program& program, const spec::Form& form, const Solver& solver)
@@ -68,6 +50,7 @@ class Attention {
     const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
     visits_ = visits_of(program_, sizes_, !softmax, vocabulary_);
     keep_ = specified();
+    extents_ = common_;
     inside_tensors();
     if (visits_.open.empty() && !visits_.list.empty()) read_lists();
     if (visits_.open.empty() && keep_.sort == Term::open) visits_.open = keep_.text;
@@ -409,6 +392,10 @@ class Attention {
     if (lists_) words_of_lists(uses);
     turns(uses);
     launches(uses);
+    if (const std::string why =
+            counted_from_the_end(form_, indices_, keep_, extents_, vocabulary_, solver_);
+        !why.empty())
+      open(kIntegers, why);
   }
 
   // The blocks of a pass share its rows out among them, however many: one there must be.
@@ -592,6 +579,7 @@ class Attention {
   const Solver& solver_;
   Vocabulary vocabulary_;
   std::map<std::string, Term> sizes_, indices_;
+  std::vector<std::string> extents_;  // what is known of sizes alone
   std::vector<std::string> common_, shown_;
   Visits visits_;
   Uses uses_;

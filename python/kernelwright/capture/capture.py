@@ -29,7 +29,7 @@ def capture(spec, dtype=None, cases=None, source=b""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import built_in, elsewhere, exactness, goldens, graph, memory, trace, wrapping
+    from . import built_in, elsewhere, exactness, goldens, graph, memory, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -41,6 +41,7 @@ def capture(spec, dtype=None, cases=None, source=b""):
         graph.refuse_operators(traced.program.graph)
         memory.refuse_shared_writes(traced.program.graph)
         exactness.refuse_lost_integers(traced)
+        sixteen_bits.refuse_coarse_decisions(traced)
         taken = wrapping.refuse_wrapped_integers(traced)
         text = graph.to_json(spec, traced)
     except Problem as problem:

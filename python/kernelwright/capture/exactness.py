@@ -173,6 +173,8 @@ def _arithmetic(name, operands, dtype):
     if name == "mul":
         products = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
         return Whole(min(products), max(products))
+    if name in ("bitwise_left_shift", "__lshift__") and 0 <= b.low <= b.high < 64:
+        return Whole(min(a.low, a.low * 2**b.high), max(a.high, a.high * 2**b.high))
     if name in ("floor_divide", "div", "__rshift__", "bitwise_right_shift"):
         return _hull(a, Whole(-1, 0)) if b.low >= 0 else Whole(-a.largest() - 1, a.largest())
     if name in ("remainder", "fmod"):

@@ -17,7 +17,8 @@ from .exactness import Whole
 from .graph import operator_name, place_of
 
 LARGEST_SIZE, LARGEST_NUMBER = 2**24, 2**29
-SUMS = {"add", "sub", "rsub", "mul", "square"}
+SUMS = {"add", "sub", "rsub", "mul", "square", "bitwise_left_shift", "__lshift__"}
+OF_SIGN = {"neg", "bitwise_not"}  # of bytes, which have none
 
 
 def refuse_wrapped_integers(traced):
@@ -41,19 +42,36 @@ def _of_argument(whole):
     return Whole(max(whole.low, -LARGEST_NUMBER), min(whole.high, LARGEST_NUMBER), True)
 
 
+def _refuse_beyond(node, name):
+    """PyTorch compares a byte with -1 as with 255: a Python number becomes one of the tensor's type."""
+    values = [x.meta.get("val") if isinstance(x, torch.fx.Node) else x for x in node.args[:2]]
+    types = [x.dtype for x in values if isinstance(x, torch.Tensor) and x.dtype in (torch.uint8, torch.int32)]
+    if name not in exactness.COMPARISONS or not types:
+        return
+    bounds = torch.iinfo(types[0])
+    other = next((x for x in values if isinstance(x, int) and not bounds.min <= x <= bounds.max), None)
+    if other is not None:
+        line, column = place_of(node)
+        raise Problem("spec.wraps", f"aten.{name} compares {str(types[0]).removeprefix('torch.')} with {other}, of which PyTorch keeps "
+                      f"{bounds.bits} bits", line, column, "compare as torch.int64: ids.long()")
+
+
 def _range_of(node, dtype, known, taken):
     name = operator_name(node).rstrip("_")
     operands = [exactness._operand(x, known) for x in node.args[:3]]
     if dtype == torch.bool:
+        _refuse_beyond(node, name)
         return Whole(0, 1)
     bounds = torch.iinfo(dtype)
     out = operands[0] if name in exactness.CONVERSIONS else exactness._range(name, node, operands, dtype, known)
+    if out is None and dtype != torch.int64 and name in ("bitwise_left_shift", "__lshift__"):
+        out = Whole(-(2.0**62), 2.0**62)
     if out is None:
         return Whole(bounds.min, bounds.max)
     data = any(known[n].data for n in node.all_input_nodes if known.get(n))
     if name in SUMS and data and dtype == torch.int32:
         taken.append(f"numbers of integer arguments within 2^29 either way (int32 is computed with in line {place_of(node)[0]})")
-    if name in SUMS and dtype != torch.int64 and not bounds.min <= out.low <= out.high <= bounds.max:
+    if (name in SUMS or (name in OF_SIGN and dtype == torch.uint8)) and dtype != torch.int64 and not bounds.min <= out.low <= out.high <= bounds.max:
         line, column = place_of(node)
         raise Problem(
             "spec.wraps", f"aten.{name} makes {str(dtype).removeprefix('torch.')} of what may be {exactness._bound(out.low)} to "

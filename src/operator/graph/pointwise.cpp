@@ -52,7 +52,22 @@ ExprPtr scaled(Elements& g, const Node& n, const Indices& at, const char* op, bo
   return binary(op, a, b);
 }
 
-ExprPtr add(Elements& g, const Node& n, const Indices& at) { return scaled(g, n, at, "+", false); }
+// A cast. Rounding to a shorter floating type is dropped: casts in a spec are a floor, and a kernel
+// may keep more precision.
+ExprPtr as_type(const ExprPtr& x, Type type) {
+  if (x->type == type) return x;
+  if (type == Type::real) return unary("float", x);
+  if (type == Type::integer) return unary("int", x);
+  return binary("!=", x, x->type == Type::real ? real(0) : integer(0));
+}
+
+// A sum of two masks is either of them.
+ExprPtr add(Elements& g, const Node& n, const Indices& at) {
+  if (n.dtype == Dtype::boolean)
+    return binary("or", as_type(operand(g, n, 0, at), Type::boolean),
+                  as_type(operand(g, n, 1, at), Type::boolean));
+  return scaled(g, n, at, "+", false);
+}
 ExprPtr sub(Elements& g, const Node& n, const Indices& at) { return scaled(g, n, at, "-", false); }
 ExprPtr rsub(Elements& g, const Node& n, const Indices& at) { return scaled(g, n, at, "-", true); }
 
@@ -71,15 +86,6 @@ ExprPtr floor_divide(Elements& g, const Node& n, const Indices& at) {
   const ExprPtr a = operand(g, n, 0, at), b = operand(g, n, 1, at);
   return a->type == Type::real || b->type == Type::real ? unary("floor", binary("/", a, b))
                                                         : binary("//", a, b);
-}
-
-// A cast. Rounding to a shorter floating type is dropped: casts in a spec are a floor, and a kernel
-// may keep more precision.
-ExprPtr as_type(const ExprPtr& x, Type type) {
-  if (x->type == type) return x;
-  if (type == Type::real) return unary("float", x);
-  if (type == Type::integer) return unary("int", x);
-  return binary("!=", x, x->type == Type::real ? real(0) : integer(0));
 }
 
 ExprPtr rounded(Elements& g, const Node& n, const Indices& at) { return whole_of(g, n, at, n.op); }

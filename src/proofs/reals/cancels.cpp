@@ -1,5 +1,6 @@
 #include "proofs/reals/cancels.h"
 
+#include <cmath>
 #include <numbers>
 
 #include "operator/family.h"
@@ -118,6 +119,21 @@ Arms Formulas::arms(const tl::ExprPtr& e) {
   return x.letter(tl::print(with_lets(e)));
 }
 
+// The number that an expression of integers is: f32(D) * 8.0 - 1024.0 has terms that cancel.
+std::optional<double> Formulas::whole(const tl::ExprPtr& e) const {
+  if (e->kind == tl::ExprKind::integer) return std::stod(e->text);
+  if (const auto let = lets_.find(e->text); e->kind == tl::ExprKind::name && let != lets_.end())
+    return let->second->is_name(e->text) ? std::nullopt : whole(let->second);
+  if (e->kind != tl::ExprKind::binary) return std::nullopt;
+  const auto a = whole(e->args[0]), b = whole(e->args[1]);
+  if (!a || !b) return std::nullopt;
+  return e->text == "*"              ? std::optional(*a * *b)
+         : e->text == "+"            ? std::optional(*a + *b)
+         : e->text == "-"            ? std::optional(*a - *b)
+         : e->text == "//" && *b > 0 ? std::optional(std::floor(*a / *b))
+                                     : std::nullopt;
+}
+
 Arms Formulas::of_call(const tl::ExprPtr& e) {
   Expanded& x = expanded_;
   const std::string& f = e->text;
@@ -130,6 +146,8 @@ Arms Formulas::of_call(const tl::ExprPtr& e) {
   if (f == "max" || f == "min") return x.either(of(0), of(1));
   if (f == "abs") return x.either(of(0), x.product(x.number(-1), of(0)));
   if (f == "log2") of(0);
+  if (f == "f32")
+    if (const auto n = whole(e->args[0])) return x.number(*n);
   return x.letter(tl::print(with_lets(e)));
 }
 

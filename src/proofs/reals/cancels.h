@@ -2,6 +2,7 @@
 // none that do, the second has lost what it should add (expanded.h).
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
 #include "operator/form.h"
@@ -26,6 +27,7 @@ class Formulas {
 
  private:
   tl::ExprPtr with_lets(const tl::ExprPtr& e) const;
+  std::optional<double> whole(const tl::ExprPtr& e) const;
   Arms of_call(const tl::ExprPtr& e);
 
   Expanded expanded_;

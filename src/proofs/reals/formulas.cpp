@@ -31,6 +31,16 @@ int degree_of(const spec::ExprPtr& e) {
   return sum_or_most(spec::is_binary(e, "*") || spec::is_binary(e, "/"), e->args, degree_of);
 }
 
+double gain_of(const spec::ExprPtr& e) {
+  if (spec::is_number(e)) {
+    const double x = std::fabs(e->type == spec::Type::real ? e->value : double(e->integer));
+    return x == 0 ? 0 : std::fabs(std::log2(x));
+  }
+  double all = 0;
+  for (const spec::ExprPtr& a : e->args) all += gain_of(a);
+  return all;
+}
+
 void look(const spec::ExprPtr& e, Degrees::Has& has) {
   if (!e) return;
   spec::rewrite(e, [&](const spec::ExprPtr& part) {
@@ -42,6 +52,7 @@ void look(const spec::ExprPtr& e, Degrees::Has& has) {
                                            [](auto& a) { return a->type == spec::Type::real; });
     const bool order = orders.count(part->name) > 0;
     has.orders |= of_reals && order;
+    has.logarithms |= part->name == "log" || part->name == "log2";
     has.functions |= power || (unary && of_reals && !order && part->name != "-");
     return spec::ExprPtr();
   });
@@ -58,8 +69,10 @@ Degrees degrees_of(const spec::Form& form) {
   for (const spec::Term& t : form.terms)
     for (const spec::ExprPtr& e : {t.score, t.keep}) look(e, out.scores);
   spec::Form copy = form;
-  spec::Family::of(form).each_expression(
-      copy, [&](spec::ExprPtr& e, const spec::Extents&) { look(e, out.all); });
+  spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
+    look(e, out.all);
+    if (e) out.gain += gain_of(e);
+  });
   return out;
 }
 

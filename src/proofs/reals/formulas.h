@@ -15,10 +15,12 @@ namespace kw::proofs {
 struct Degrees {
   int score = 1, output = 1;  // degrees in scores, data and integers
   struct Has {
-    bool functions = false;  // exponentials, logarithms, roots
-    bool orders = false;     // maxima, absolute values and comparisons of reals
+    bool functions = false;   // exponentials, logarithms, roots,
+    bool logarithms = false;  // among them
+    bool orders = false;      // maxima, absolute values and comparisons of reals
   };
   Has scores, all;  // scores with their mask, and all formulas
+  double gain = 0;  // binades that their constants come to
   bool sink = false;
 };
 

@@ -97,6 +97,9 @@ class Reals {
     tl::walk(program_.body, [&](const Stmt& s) { statement(s); });
     if (references_.empty()) without_reference();
     if (halves_) passes_of_halves();
+    for (const std::string& m : references_)
+      if (halves_ && begun_.count(m))
+        open(fmt::format("weights in fp16 by the reference `{}`, which begins above them", m));
     return why_;
   }
 
@@ -104,6 +107,7 @@ class Reals {
   void statement(const Stmt& s) {
     if (s.op == Op::online_max) online_max(s);
     if (s.op == Op::any_exceeds) any_exceeds(s);
+    if (s.op == Op::fill && !is_minus_infinity(s.value())) begun_.insert(tl::base_name(s.target()));
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
     for (const tl::Field& f : s.fields)
@@ -263,7 +267,7 @@ class Reals {
   const double slack_;
   std::map<std::string, ExprPtr> lets_;
   std::map<std::string, ExprPtr> of_launch_;  // floats that are arguments; null: the user's
-  std::set<std::string> references_;
+  std::set<std::string> references_, begun_;  // vectors that begin with a number
   std::string why_;
 };
 

@@ -25,7 +25,8 @@ using tl::Stmt;
 
 constexpr int kRows = 1, kOutputs = 2;  // degrees of what was handed on, behind the loops
 constexpr int kOfRows = 6;              // of what a pass reads, in what it writes
-constexpr double kGain = 40;        // binades that all constants of a turn add, or all behind loops
+constexpr double kGain = 12;  // binades that all constants of a turn add to the specification's, or
+                              // all behind loops
 constexpr double kGainOfRows = 80;  // that those of one value which a pass writes do
 
 // Scores in registers, since their product.
@@ -68,6 +69,9 @@ class OnlineSoftmax : private Names {
   std::string run() {
     State state;
     static_cast<Scope&>(state) = module();
+    for (const Stmt& s : program_.body)
+      if (s.op == Op::param)
+        for (const tl::Item& d : s.names()) formulas_.let(d.name, d.expr);
     const Stmt* kernel = program_.kernel();
     if (!kernel) return "the program has no kernel";
     for (const Stmt& s : program_.body)
@@ -332,7 +336,7 @@ class OnlineSoftmax : private Names {
       return other(s);
     formulas_.set(name, s.value(), state.sometimes);
     gain_behind_ += constants_.gain(s.value());
-    if (gain_behind_ > kGain) other(s);
+    if (gain_behind_ > most_gain_) other(s);
     state.finished.insert(name);
   }
 
@@ -351,7 +355,7 @@ class OnlineSoftmax : private Names {
   bool begins(const ExprPtr& e) const {
     if (!specified_.sink) return is_minus_infinity(e);
     return is_zero(e) ||
-           (e->kind == ExprKind::name && !constants_.counts(e) && constants_.gain(e) <= kGain);
+           (e->kind == ExprKind::name && !constants_.counts(e) && constants_.gain(e) <= most_gain_);
   }
 
   // sum[i] + exp2((sink - m[i]) * scale), with the sink that the reference began with: then it is
@@ -378,7 +382,7 @@ class OnlineSoftmax : private Names {
     if (scores.asked || degree(s.value(), state) > 0) return other(s);
     scores.gain += constants_.gain(s.value());
     scores.degree = of_data(s.value(), scores.degree);
-    if (scores.gain > kGain || scores.degree > specified_.score ||
+    if (scores.gain > most_gain_ || scores.degree > specified_.score ||
         is_detour(s.value(), state, specified_.scores))
       other(s);
     formulas_.set(tl::base_name(s.target()), s.value(), state.sometimes);
@@ -454,7 +458,7 @@ class OnlineSoftmax : private Names {
       return other(s);
     formulas_.set(name, e, state.sometimes);
     gain_behind_ += constants_.gain(e);
-    if (gain_behind_ > kGain) return other(s);
+    if (gain_behind_ > most_gain_) return other(s);
     local.sum &= is_more(e, name);
   }
 
@@ -530,9 +534,9 @@ class OnlineSoftmax : private Names {
   }
 
   bool is_detour(const ExprPtr& e, const State& state, const Degrees::Has& has) {
-    if (cancels(e)) return true;
     Scope inside = state;
     bind_element(inside);
+    if (eval(e, inside).sort == Term::real && cancels(e)) return true;
     return is_detour(e, inside, state, has);
   }
 
@@ -545,9 +549,9 @@ class OnlineSoftmax : private Names {
     const bool of_reals = std::any_of(e->args.begin(), e->args.end(), is_real);
     if (e->kind == ExprKind::call && of_reals) {
       if (orders.count(e->text) && !has.orders) return true;
+      if (functions.count(e->text) && !has.functions) return true;
       // Behind the loops there is the logarithm of the sum.
-      const bool logarithm = e->text == "log2" && &has == &specified_.scores;
-      if ((functions.count(e->text) || logarithm) && !has.functions) return true;
+      if (e->text == "log2" && !has.logarithms && degree(e->args[0], state) == 0) return true;
     }
     if (e->kind == ExprKind::binary && comparisons.count(e->text) && of_reals && !has.orders &&
         !is_question(e, state))
@@ -573,6 +577,7 @@ class OnlineSoftmax : private Names {
   std::set<std::string> scores_, outputs_, weights_;
   const Degrees specified_;
   const bool may_cancel_;
+  const double most_gain_ = kGain + specified_.gain;
   Formulas formulas_;
   Arms begun_;                  // with what the reference begins
   std::set<std::string> rows_;  // locals

@@ -1,6 +1,10 @@
 #include "proofs/solver/sexpr.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cctype>
 
 namespace kw::proofs {
 namespace {
@@ -49,6 +53,24 @@ std::vector<std::string> factors_of(const Sexpr& e) {
 
 bool is_literal(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+std::string all_of(const std::vector<std::string>& terms) {
+  if (terms.empty()) return "true";
+  return fmt::format("(and {} true)", fmt::join(terms, " "));
+}
+
+std::string renamed(std::string text, const std::string& from, const std::string& to) {
+  const auto part = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_';
+  };
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    const size_t end = at + from.size();
+    const bool whole = (at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]));
+    if (whole) text.replace(at, from.size(), to);
+    at += whole ? to.size() : from.size();
+  }
+  return text;
 }
 
 }  // namespace kw::proofs

@@ -20,4 +20,8 @@ std::string in_range(const std::string& x, const std::string& end);  // 0 <= x <
 std::vector<std::string> factors_of(const Sexpr& e);                 // of a product of products
 bool is_literal(const std::string& text);                            // a number from 0 on
 
+std::string all_of(const std::vector<std::string>& terms);
+// A symbol in a term, by another one.
+std::string renamed(std::string text, const std::string& from, const std::string& to);
+
 }  // namespace kw::proofs

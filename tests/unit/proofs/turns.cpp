@@ -203,7 +203,7 @@ TEST(Turns, have_no_constants_that_grow) {
        {kMax,
         "map s[i, j] = s[i, j] * 1.0e9\n        map s[i, j] = s[i, j] / 1.0e9\n        raised = "
         "online_max m, factor, s, slack, scale",
-        "/ 1.0e9"},
+        "* 1.0e9"},
        {kMax,
         "map s[i, j] = s[i, j] * 1000000000 * 1000000000\n        raised = online_max m, factor, "
         "s, slack, scale",

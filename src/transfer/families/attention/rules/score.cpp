@@ -65,20 +65,26 @@ void factors(const ExprPtr& e, ExprPtr& of_block, ExprPtr& of_element) {
 }
 
 // bias / c as a sum of addends, each (what depends on the block) * (what depends on the element).
-ExprPtr with_bias(Edit& edit, ExprPtr sum) {
+// Of both signs, they are added among themselves first, as in the function: large ones leave a
+// small difference, of which a score would keep less.
+ExprPtr with_bias(Edit& edit, ExprPtr scores) {
   const ExprPtr unscale =
       edit.unscale.empty() ? nullptr : spec::leaf(Kind::argument, Type::real, edit.unscale);
   std::vector<Addend> parts;
   addends(edit.parts.bias, false, parts);
+  const auto negative = [](const Addend& part) { return part.negative; };
+  const bool apart = std::any_of(parts.begin(), parts.end(), negative) &&
+                     !std::all_of(parts.begin(), parts.end(), negative) && !parts[0].negative;
+  ExprPtr sum = apart ? nullptr : scores;
   for (const Addend& part : parts) {
     ExprPtr of_block, of_element;
     factors(part.value, of_block, of_element);
     const ExprPtr value = product(product(of_block, unscale), of_element);
     const ExprPtr hoisted = hoist_parts(edit, value, of_element ? "slope" : "bias");
     if (!hoisted) return nullptr;
-    sum = node(part.negative ? "-" : "+", sum, hoisted);
+    sum = sum ? node(part.negative ? "-" : "+", sum, hoisted) : hoisted;
   }
-  return sum;
+  return apart ? node("+", scores, sum) : sum;
 }
 
 }  // namespace
