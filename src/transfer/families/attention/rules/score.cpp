@@ -65,8 +65,8 @@ void factors(const ExprPtr& e, ExprPtr& of_block, ExprPtr& of_element) {
 }
 
 // bias / c as a sum of addends, each (what depends on the block) * (what depends on the element).
-// Of both signs, they are added among themselves first, as in the function: large ones leave a
-// small difference, of which a score would keep less.
+// Of both signs, they are added among themselves first, and as they are, as in the function: large
+// ones leave a small difference, of which a score would keep less, and products with 1 / c too.
 ExprPtr with_bias(Edit& edit, ExprPtr scores) {
   const ExprPtr unscale =
       edit.unscale.empty() ? nullptr : spec::leaf(Kind::argument, Type::real, edit.unscale);
@@ -79,12 +79,13 @@ ExprPtr with_bias(Edit& edit, ExprPtr scores) {
   for (const Addend& part : parts) {
     ExprPtr of_block, of_element;
     factors(part.value, of_block, of_element);
-    const ExprPtr value = product(product(of_block, unscale), of_element);
+    const ExprPtr scaled = apart ? of_block : product(of_block, unscale);
+    const ExprPtr value = product(scaled, of_element);
     const ExprPtr hoisted = hoist_parts(edit, value, of_element ? "slope" : "bias");
     if (!hoisted) return nullptr;
     sum = sum ? node(part.negative ? "-" : "+", sum, hoisted) : hoisted;
   }
-  return apart ? node("+", scores, sum) : sum;
+  return apart ? node("+", scores, product(unscale, sum)) : sum;
 }
 
 }  // namespace
