@@ -132,7 +132,7 @@ def test_launch_h_packs_and_refuses_as_the_runtime_does(agreement):
 
 def test_what_the_users_code_fixes_is_required_at_launch(makes):
     requires = makes("numbers").json("launch.json")["requires"]
-    assert ["==", "M", 96] in requires and [">", "heat", 0.0] in requires
+    assert ["==", "M", 96] in requires and [">", "heat", 1e-12] in requires
     conditions = makes("numbers").json("certificate.json")["transfer"]["conditions"]
     assert "M == 96" in [c["holds"] for c in conditions]
 
