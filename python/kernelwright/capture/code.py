@@ -20,9 +20,8 @@ def functions_of(spec):
     while waiting:
         function = _inner(waiting.pop(0))
         if not isinstance(function, types.FunctionType):
-            owner = function if isinstance(function, type) else type(function)
-            waiting += [f for f in vars(owner).values() if isinstance(_inner(f), types.FunctionType)
-                        and is_users(_inner(f), spec) and _inner(f) not in found]
+            methods = map(_inner, vars(function if isinstance(function, type) else type(function)).values())
+            waiting += [f for f in methods if isinstance(f, types.FunctionType) and is_users(f, spec) and f not in found]
         elif function not in found and is_users(function, spec):
             found.append(function)
             waiting += [value for value, _ in read(function).values()]
@@ -30,11 +29,15 @@ def functions_of(spec):
 
 
 def is_users(function, spec):
-    file = function.__code__.co_filename
-    return file == spec.file or (os.path.isfile(file) and not is_others(file))
+    """Of a function, or of a frame's code."""
+    file = getattr(function, "__code__", function).co_filename
+    return file == spec.file or not is_others(file)
 
 
+@functools.cache
 def is_others(file):
+    if not os.path.isfile(file):  # typed in, or generated
+        return True
     file = os.path.realpath(file)
     return file.startswith(LIBRARIES) or bool({"site-packages", "dist-packages"} & set(pathlib.Path(file).parts))
 

@@ -84,9 +84,10 @@ def sizes_are_no_text(spec):
     def refusing(of):
         def as_text(size):
             caller = sys._getframe(1)
-            if caller.f_code.co_filename == spec.file:
+            if code.is_users(caller.f_code, spec):
+                line = caller.f_lineno if caller.f_code.co_filename == spec.file else spec.line
                 raise Problem("spec.elsewhere", f"{caller.f_code.co_name} makes a text of a size; while it is traced a size is a "
-                              "symbol, and what it does with a number nobody sees", caller.f_lineno,
+                              "symbol, and what it does with a number nobody sees", line,
                               hint="write what the kernel is to compute, of the size as a number")
             return of(size)
         return as_text

@@ -8,8 +8,7 @@ operator's own line. What is made of queries and keys is no matter of this: scor
 
 import torch
 
-from .diagnostic import Problem
-from .exactness import COMPARISONS, CONVERSIONS, MADE_WHOLE, SAME_VALUES
+from .exactness import COMPARISONS, CONVERSIONS, MADE_WHOLE, SAME_VALUES, _refused, _short
 from .graph import operator_name, place_of
 
 COARSE = (torch.bfloat16, torch.float16, torch.float8_e4m3fn)
@@ -60,12 +59,3 @@ def _refuse_number(node):
         if held != other and other == other:
             raise _refused(node, f"{node.target} compares {_short(value.dtype)} with {other}; PyTorch makes {held} of it on a CPU and "
                            "not on a GPU", f"write {held}, or convert first: x.float() > {other}")
-
-
-def _refused(node, message, hint):
-    line, column = place_of(node)
-    return Problem("spec.conversion", message, line, column, hint)
-
-
-def _short(dtype):
-    return str(dtype).removeprefix("torch.")

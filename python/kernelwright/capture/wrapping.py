@@ -51,9 +51,8 @@ def _refuse_beyond(node, name):
     bounds = torch.iinfo(types[0])
     other = next((x for x in values if isinstance(x, int) and not bounds.min <= x <= bounds.max), None)
     if other is not None:
-        line, column = place_of(node)
-        raise Problem("spec.wraps", f"aten.{name} compares {str(types[0]).removeprefix('torch.')} with {other}, of which PyTorch keeps "
-                      f"{bounds.bits} bits", line, column, "compare as torch.int64: ids.long()")
+        raise _refused(node, f"aten.{name} compares {exactness._short(types[0])} with {other}, of which PyTorch keeps {bounds.bits} bits",
+                       "compare as torch.int64: ids.long()")
 
 
 def _range_of(node, dtype, known, taken):
@@ -72,10 +71,14 @@ def _range_of(node, dtype, known, taken):
     if name in SUMS and data and dtype == torch.int32:
         taken.append(f"numbers of integer arguments within 2^29 either way (int32 is computed with in line {place_of(node)[0]})")
     if (name in SUMS or (name in OF_SIGN and dtype == torch.uint8)) and dtype != torch.int64 and not bounds.min <= out.low <= out.high <= bounds.max:
-        line, column = place_of(node)
-        raise Problem(
-            "spec.wraps", f"aten.{name} makes {str(dtype).removeprefix('torch.')} of what may be {exactness._bound(out.low)} to "
-            f"{exactness._bound(out.high)}, and keeps {bounds.bits} bits of it; a kernel would not wrap so", line, column,
+        raise _refused(
+            node, f"aten.{name} makes {exactness._short(dtype)} of what may be {exactness._bound(out.low)} to "
+            f"{exactness._bound(out.high)}, and keeps {bounds.bits} bits of it; a kernel would not wrap so",
             "compute in torch.int64: torch.arange(n) without a dtype, or .long() first; where it should wrap, write the "
             "remainder")
     return dataclasses.replace(out, low=max(out.low, bounds.min), high=min(out.high, bounds.max), data=out.data or data)
+
+
+def _refused(node, message, hint):
+    line, column = place_of(node)
+    return Problem("spec.wraps", message, line, column, hint)
