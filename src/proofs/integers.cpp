@@ -66,6 +66,7 @@ class Walk : private Names {
 
  private:
   void computed(const Term& t, const Scope& scope) override {
+    if (on_host_) return;
     std::string key = t.text;
     for (const std::string& p : scope.premises) key += "\n" + p;
     if (steps_.insert(key).second) out_.steps.push_back({scope.premises, t});
@@ -118,12 +119,10 @@ class Walk : private Names {
   void pass(const Stmt& s, const Scope& scope) {
     if (s.op == Op::lists) return;  // what it lists is read of its words (lists.h)
     if (s.op != Op::rows) return open(fmt::format("the pass {}", s.name()));
-    const size_t steps = out_.steps.size();  // what the host computes, it does in 64 bits
-    const auto seen = steps_;
+    on_host_ = true;  // which computes in 64 bits
     out_.launched.push_back(
         {scope.premises, eval(s.count(), scope), tl::print(s.count()), s.span, {}, false});
-    out_.steps.resize(steps);
-    steps_ = seen;
+    on_host_ = false;
     Scope inside = scope;
     const std::string& warp = s.items(tl::Hole::index)[0].name;
     inside.names[warp] = {vocabulary_.fresh(warp), {}};
@@ -443,7 +442,7 @@ class Walk : private Names {
   Uses out_;
   std::vector<std::pair<Use, std::string>> ends_;  // conditions on an index, and with what
   std::string turns_ = "0";                        // of this role so far, since the block began
-  bool looped_ = false;
+  bool looped_ = false, on_host_ = false;
   int conditions_ = 0;  // that a statement stands under
   std::set<std::string> indices_, seen_, steps_, things_,
       scores_;  // things_: names that are no numbers

@@ -177,8 +177,7 @@ class OnlineSoftmax : private Names {
         if (degree(d.expr, state) > 0) return other(s);
       for (const tl::Item& d : s.names()) {
         if (is_detour(d.expr, state)) return other(s);
-        remember(d.name, d.expr);
-        formulas_.let(d.name, d.expr);
+        define(d.name, d.expr);
       }
       return let(s, state);
     }
@@ -193,8 +192,7 @@ class OnlineSoftmax : private Names {
       if (s.op == Op::let)
         for (const tl::Item& d : s.names()) {
           if (cancels(d.expr)) return other(s);
-          remember(d.name, d.expr);
-          formulas_.let(d.name, d.expr);
+          define(d.name, d.expr);
         }
       if (s.op == Op::sum && value)
         for (const tl::Item& d : s.names()) remember(d.name, s.value());
@@ -219,12 +217,17 @@ class OnlineSoftmax : private Names {
   // A scale is made of D: of numbers of the launch one is free.
   void of_launch(const std::string& name, const ExprPtr& e) {
     if (cancels(e)) open(fmt::format("`{} = {}`", name, tl::print(e)));
-    remember(name, e);
+    define(name, e);
     degrees_[name] = std::max(0, degrees_[name] - 1);
-    formulas_.set(name, e);
   }
 
-  // A number or a vector, by what it is made of.
+  // A number that a name stands for from here on.
+  void define(const std::string& name, const ExprPtr& e) {
+    remember(name, e);
+    formulas_.let(name, e);
+  }
+
+  // A number, a vector or a sum, by what it is made of.
   void remember(const std::string& name, const ExprPtr& e) {
     constants_.remember(name, e);
     degrees_[name] = of_data(e, 1);
