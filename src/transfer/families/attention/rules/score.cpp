@@ -72,9 +72,9 @@ ExprPtr with_bias(Edit& edit, ExprPtr scores) {
       edit.unscale.empty() ? nullptr : spec::leaf(Kind::argument, Type::real, edit.unscale);
   std::vector<Addend> parts;
   addends(edit.parts.bias, false, parts);
-  const auto negative = [](const Addend& part) { return part.negative; };
-  const bool apart = std::any_of(parts.begin(), parts.end(), negative) &&
-                     !std::all_of(parts.begin(), parts.end(), negative) && !parts[0].negative;
+  const auto positive = [](const Addend& part) { return !part.negative; };
+  const auto first_negative = std::stable_partition(parts.begin(), parts.end(), positive);
+  const bool apart = first_negative != parts.begin() && first_negative != parts.end();
   ExprPtr sum = apart ? nullptr : scores;
   for (const Addend& part : parts) {
     ExprPtr of_block, of_element;
