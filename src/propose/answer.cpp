@@ -143,6 +143,8 @@ std::optional<Json> read_json(const models::Answer& answer, const Json& schema, 
                   fmt::format("the answer is not JSON from byte {} on: one object is due, without "
                               "anything before or after it",
                               e.byte));
+  } catch (const Json::out_of_range&) {
+    return refuse("answer.json", "the answer has a number that no double holds");
   }
   if (!strict.why.empty()) return refuse("answer.json", "in the answer's JSON " + strict.why);
   std::string why;

@@ -4,6 +4,7 @@
 
 #include "driver/family.h"
 #include "propose/bindings.h"
+#include "tl/syntax/lexer.h"
 #include "transfer/declarations.h"
 
 namespace kw::driver {

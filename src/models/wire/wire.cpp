@@ -56,6 +56,8 @@ Json object_of(const std::string& text) {
     const bool bytes = std::string(e.what()).find("UTF-8") != std::string::npos;
     throw WireFault(fmt::format("{} at byte {} of a part of the answer",
                                 bytes ? "bytes that are not UTF-8" : "not JSON", e.byte));
+  } catch (const Json::out_of_range&) {
+    throw WireFault("a number that no double holds in a part of the answer");
   }
 }
 

@@ -336,6 +336,9 @@ std::optional<LaunchSpec> read_launch_spec(const SourcePtr& source, Diagnostics&
     const uint32_t at = static_cast<uint32_t>(error.byte > 0 ? error.byte - 1 : 0);
     diagnostics.error("launch.json", {source, at, at + 1}, "is not JSON from here on");
     return std::nullopt;
+  } catch (const Json::out_of_range&) {
+    diagnostics.error("launch.json", {source, 0, 0}, "has a number that no double holds");
+    return std::nullopt;
   }
   const size_t before = diagnostics.all().size();
   const Fields fields(json, "", source, diagnostics);

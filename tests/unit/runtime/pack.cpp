@@ -28,6 +28,12 @@ TEST(LaunchJson, PointsAtASyntaxError) {
   EXPECT_EQ(diagnostics.all()[0].span.place(), "launch.json:2:11");
 }
 
+TEST(LaunchJson, RefusesANumberThatNoDoubleHolds) {
+  Diagnostics diagnostics;
+  EXPECT_FALSE(read_launch_spec(make_source("launch.json", "{\"threads\": 1e999}"), diagnostics));
+  EXPECT_EQ(diagnostics.all()[0].message, "has a number that no double holds");
+}
+
 // Each change makes one thing wrong; the message must name it.
 TEST(LaunchJson, RefusesEachFaultByItsPath) {
   const std::pair<const char*, const char*> cases[] = {
