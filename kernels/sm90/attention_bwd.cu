@@ -1,7 +1,7 @@
 // Softmax attention backward for Hopper: dq, dk and dv from q, k, v, o, do and the log-sums of the forward
 // kernel; bf16 or f16, head dimension 128, any lengths and strides.
 //
-// A CTA has BN keys of one head and visits all blocks of BM queries. Scores and their gradients are computed
+// A CTA has BN keys of one key head and visits blocks of BM queries, of all heads that share it. Scores and their gradients are computed
 // transposed, keys by queries: the exponentials and their gradients are then left operands in registers of the
 // products for dV and dK, and only dS goes through shared memory, for dQ. What is known of a query, minus its
 // log-sum and minus its delta, is one value a column there; the products of S and dP begin with it in their
@@ -23,14 +23,15 @@ constexpr int LOADER_REGISTERS = 24, WARPGROUP_REGISTERS = 240;  // of each thre
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
     kw::TensorMap<const element, 'B', 'G', 'N', 'D'> k, v;
-    kw::Tensor<const element, 'B', 'H', 'M', 'D'> o, do_rows;    // the forward kernel's output; its gradient
+    kw::Tensor<const element, 'B', 'H', 'M', 'D'> o, o_rest;     // the forward kernel's output, and what rounding took of it
+    kw::Tensor<const element, 'B', 'H', 'M', 'D'> do_rows;       // the output's gradient
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> d_o;        // the same gradient, tile by tile
     kw::Tensor<const float, 'B', 'H', 'M'> lse;                  // the forward kernel's
-    kw::TensorMap<element, 'B', 'H', 'N', 'D'> dk, dv;
+    kw::TensorMap<element, 'B', 'G', 'N', 'D'> dk, dv;
     kw::Tensor<element, 'B', 'H', 'M', 'D'> dq;
     kw::size B, H, G, M, N;                                      // batch, query heads, key heads, queries, keys
     kw::size P = kw::ceil_div(M, BM) * BM;                       // queries of whole blocks
-    kw::size blocks = kw::ceil_div(N, BN) * H * B;               // blocks of keys
+    kw::size blocks = kw::ceil_div(N, BN) * G * B;               // blocks of keys
     float scale = kw::rsqrt(D);                                  // of the scores
     float scale_log2 = scale * kw::log2e;                        // of what exponentials are powers of two of
     kw::Tensor<kw::scratch<float>, 'B', 'H', 'P', 'D'> sum_dq;   // sums over key blocks
@@ -53,22 +54,22 @@ struct Shared {
     kw::Barriers<1, 1> dq_free;
 };
 
-struct Block { kw::index n, h, b; };                             // the keys of a CTA
-struct Queries { kw::index count, first; };                      // query blocks count-1 ... first see some of them
+struct Block { kw::index n, g, b; };                             // the keys of a CTA
+struct Queries { kw::index first, count; };                      // so many blocks of a head's queries see some of them
 
 __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
     const int keys = kw::ceil_div(args.N, BN);
-    return {w % keys, w / keys % args.H, w / keys / args.H};
+    return {w % keys, w / keys % args.G, w / keys / args.G};
 }
 
 __device__ __forceinline__ Queries query_blocks(const Args& args, Block c) {
-    return {kw::ceil_div(args.M, BM), 0};
+    return {0, kw::ceil_div(args.M, BM)};
 }
 
 extern "C" __global__ void __launch_bounds__(256, 1) attention_bwd_rows(const __grid_constant__ Args args) {
     const kw::Warp w = kw::warp_of(kw::ceil_div(args.P, 64) * args.H * args.B);
     for (auto [b, h, r] : kw::each_row(args.sum_dq, w)) {
-        const kw::real dot = kw::sum<D>([&](int j) { return args.o(b, h, r, j) * args.do_rows(b, h, r, j); });
+        const kw::real dot = kw::sum<D>([&](int j) { return (args.o(b, h, r, j) + args.o_rest(b, h, r, j)) * args.do_rows(b, h, r, j); });
         const kw::real l = r < args.M ? args.lse(b, h, r) : kw::minus_infinity;
         kw::write_value(args.offset, {b, h, r}, l == kw::minus_infinity ? l : -l / args.scale);
         kw::write_value(args.delta, {b, h, r}, -dot);
@@ -88,17 +89,19 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Queries queries = query_blocks(args, c);
-                const int g = c.h / (args.H / args.G);
+                const int group = args.H / args.G;
                 kw::wait_free(shared.k_free[u]);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.k, {c.b, g, c.n * BN + r * 64}, shared.k_s[r][u], shared.k_full[u], kw::evict_first);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.v, {c.b, g, c.n * BN + r * 64}, shared.v_s[r][u], shared.v_full[u], kw::evict_first);
+                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.k, {c.b, c.g, c.n * BN + r * 64}, shared.k_s[r][u], shared.k_full[u], kw::evict_first);
+                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.v, {c.b, c.g, c.n * BN + r * 64}, shared.v_s[r][u], shared.v_full[u], kw::evict_first);
 #pragma unroll 1
-                for (int m = queries.count - 1; m >= queries.first; --m, ++t) {
+                for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
+                    const int h = c.g * group + x / queries.count;
+                    const int m = queries.first + x % queries.count;
                     kw::wait_free(shared.q_free[t]);
-                    kw::tma_load(args.q, {c.b, c.h, m * BM}, shared.q_s[t], shared.q_full[t], kw::evict_last);
-                    kw::tma_load_rows(args.offset, {c.b, c.h, m * BM}, shared.offset_s[t], shared.q_full[t]);
-                    kw::tma_load(args.d_o, {c.b, c.h, m * BM}, shared.do_s[t], shared.do_full[t], kw::evict_last);
-                    kw::tma_load_rows(args.delta, {c.b, c.h, m * BM}, shared.delta_s[t], shared.do_full[t]);
+                    kw::tma_load_rows(args.offset, {c.b, h, m * BM}, shared.offset_s[t], shared.q_full[t]);
+                    kw::tma_load_rows(args.delta, {c.b, h, m * BM}, shared.delta_s[t], shared.do_full[t]);
+                    kw::tma_load(args.q, {c.b, h, m * BM}, shared.q_s[t], shared.q_full[t], kw::evict_last);
+                    kw::tma_load(args.d_o, {c.b, h, m * BM}, shared.do_s[t], shared.do_full[t], kw::evict_last);
                 }
             }
         }
@@ -107,10 +110,13 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 const Queries queries = query_blocks(args, c);
+                const int group = args.H / args.G;
 #pragma unroll 1
-                for (int m = queries.count - 1; m >= queries.first; --m, ++t) {
+                for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
+                    const int h = c.g * group + x / queries.count;
+                    const int m = queries.first + x % queries.count;
                     kw::wait(shared.dq_full[t]);
-                    for (int r = 0; r < WARPGROUPS; ++r) kw::tma_add(shared.dq_s[r][t], args.sum_dq, {c.b, c.h, m * BM, r * 64});
+                    for (int r = 0; r < WARPGROUPS; ++r) kw::tma_add(shared.dq_s[r][t], args.sum_dq, {c.b, h, m * BM, r * 64});
                     kw::tma_store_wait_read();
                     kw::arrive(shared.dq_free[t]);
                 }
@@ -121,8 +127,8 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
                 const Block c = block_of(args, w);
                 kw::wait(shared.dk_full[u]);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.k_s[r][u], args.dk, {c.b, c.h, c.n * BN + r * 64});
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.v_s[r][u], args.dv, {c.b, c.h, c.n * BN + r * 64});
+                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.k_s[r][u], args.dk, {c.b, c.g, c.n * BN + r * 64});
+                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.v_s[r][u], args.dv, {c.b, c.g, c.n * BN + r * 64});
                 kw::tma_store_wait_read();
                 kw::arrive(shared.k_free[u]);
             }
@@ -138,6 +144,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             const Block c = block_of(args, w);
             const int j0 = c.n * BN + me * 64;
             const Queries queries = query_blocks(args, c);
+            const int group = args.H / args.G;
 
             auto advance = [&](int m, bool first) { // t: the block of queries m; its dQ is left to the next
                 kw::Accumulator<kw::real, 64, BM> s, dp;
@@ -195,10 +202,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             kw::wait(shared.k_full[u]);
             kw::wait(shared.v_full[u]);
             kw::wgmma_wait_group<0>();                           // nothing is in flight; ptxas does not see it, and would wait
-            advance(queries.count - 1, true);
+            advance(queries.first + queries.count - 1, true);
             ++t;
 #pragma unroll 1
-            for (int m = queries.count - 2; m >= queries.first; --m, ++t) advance(m, false);
+            for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(queries.first + x % queries.count, false);
             kw::Accumulator<kw::real, 64, 64> dq_r;                // the last block's
             kw::fill(dq_r, 0.0f);
             kw::wait(shared.ds_full[t - 1]);

@@ -53,6 +53,61 @@ class Comparison {
   Trial& trial_;
 };
 
+// Outputs of key heads: what the heads of a group add up to.
+class KeyHeads {
+ public:
+  KeyHeads(const Form& form, const std::vector<spec::Output>& outputs, const Case& c,
+           const exec::Outcome& run, Comparison& comparison, const Algebra& algebra)
+      : form_(form),
+        outputs_(outputs),
+        case_(c),
+        run_(run),
+        comparison_(comparison),
+        algebra_(algebra),
+        sums_(outputs.size()) {}
+
+  // False: an element of the group that this head ends differs.
+  bool add(const spec::ExactHead& head, int64_t b, int64_t h) {
+    const bool last = h + 1 == int64_t(case_.heads.size()) || group_of(h) != group_of(h + 1);
+    for (size_t n = 0; n < outputs_.size(); ++n) {
+      if (!outputs_[n].is_of_key_heads()) continue;
+      const std::vector<Element>& elements = head.outputs[n].elements;
+      std::vector<Element>& sum = sums_[n];
+      sum.resize(elements.size());
+      for (size_t d = 0; d < sum.size(); ++d) sum[d] = algebra_.add(sum[d], elements[d]);
+      if (!last) continue;
+      const auto got = run_.exact.find(outputs_[n].name);
+      const int64_t length = int64_t(sum.size()), columns = columns_of(outputs_[n]);
+      for (int64_t d = 0; got != run_.exact.end() && d < length; ++d)
+        if (!comparison_.same(outputs_[n].name.c_str(), got->second[at_ * length + d], sum[d], b, h,
+                              d / columns, d % columns))
+          return false;
+      sum.clear();
+    }
+    at_ += last;
+    return true;
+  }
+
+ private:
+  int64_t group_of(int64_t h) const {
+    return case_.heads[h] / (form_.H.constant / form_.G.constant);
+  }
+  int64_t columns_of(const spec::Output& output) const {
+    for (const spec::Axis& a : spec::axes(form_))
+      if (a.index == output.axes.substr(output.axes.size() - 1)) return a.size.constant;
+    return 1;
+  }
+
+  const Form& form_;
+  const std::vector<spec::Output>& outputs_;
+  const Case& case_;
+  const exec::Outcome& run_;
+  Comparison& comparison_;
+  const Algebra& algebra_;
+  std::vector<std::vector<Element>> sums_;
+  int64_t at_ = 0;  // how many groups have ended
+};
+
 // Every output that the program gives, by rows and then those without.
 void compare(const Form& form, const spec::Problem& named, const Case& c, const exec::Outcome& run,
              const Algebra& algebra, Trial& trial) {
@@ -65,7 +120,8 @@ void compare(const Form& form, const spec::Problem& named, const Case& c, const 
     const spec::Output& output = outputs[n];
     const auto got = run.exact.find(output.name);
     const auto& [elements, unspecified] = want.outputs[n];
-    if (got == run.exact.end() || output.has_rows() != (i >= 0)) return true;
+    if (got == run.exact.end() || output.has_rows() != (i >= 0) || output.is_of_key_heads())
+      return true;
     if (!unspecified.empty() && unspecified[i]) return true;
     const int64_t all = static_cast<int64_t>(elements.size()),
                   length = output.has_rows() ? all / M : all,
@@ -76,6 +132,7 @@ void compare(const Form& form, const spec::Problem& named, const Case& c, const 
         return false;
     return true;
   };
+  KeyHeads of_keys(form, outputs, c, run, comparison, algebra);
   for (int64_t b = 0; b < B; ++b)
     for (int64_t h = 0; h < H; ++h) {
       const spec::ExactHead want =
@@ -87,6 +144,7 @@ void compare(const Form& form, const spec::Problem& named, const Case& c, const 
       }
       for (size_t n = 0; n < outputs.size(); ++n)
         if (!same(n, want, b, h, -1)) return;
+      if (!of_keys.add(want, b, h)) return;
     }
 }
 

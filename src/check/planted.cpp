@@ -40,7 +40,7 @@ void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& p
   const Random random(seed, 77);
   uint64_t n = 0;
   for (const spec::Argument& a : form.arguments) {
-    if (!is_float(a.dtype)) continue;
+    if (!is_float(a.dtype) || a.saved) continue;
     if (!a.is_tensor) {
       // A difference of terms weighted 1 is 0 in the reference, and rounding in every kernel.
       if (what == Planted::bits && form.terms.size() < 2) problem.scalars.at(a.name) = 1;
@@ -52,6 +52,7 @@ void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& p
     else
       for (double& value : t.values) value = drawn(t.dtype, planted(what, value, random, n++));
   }
+  spec::Family::of(form).complete(form, problem);
 }
 
 }  // namespace

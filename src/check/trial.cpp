@@ -18,22 +18,36 @@ using spec::Problem;
 
 namespace {
 
+double median(const Tensor& own_error) {
+  std::vector<double> errors;
+  for (double e : own_error.values)
+    if (std::isfinite(e)) errors.push_back(e);
+  if (errors.empty()) return 0;
+  std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
+  return errors[errors.size() / 2];
+}
+
 // The user's own error on a row; of a case without goldens of its sizes, the median of the nearest.
 class OwnError {
  public:
-  explicit OwnError(const Case& c) : golden_(*c.golden), exact_(c.exact) {
-    if (!exact_) typical_ = median_own_error(golden_);
+  explicit OwnError(const Case& c) : exact_(c.exact) {
+    errors_.push_back(&c.golden->own_error);
+    for (const spec::GoldenCase::Other& o : c.golden->others)
+      errors_.push_back(o.own_error ? &*o.own_error : nullptr);
+    for (const Tensor* e : errors_) typical_.push_back(e ? median(*e) : 0);
   }
-  double at(int64_t b, int64_t h, int64_t i) const {
-    if (!exact_) return typical_;
-    const double e = golden_.own_error.at({b, h, i});
+  // Of the n-th output; 0 where it is not known.
+  double at(size_t n, int64_t b, int64_t h, int64_t row) const {
+    if (n >= errors_.size() || !errors_[n]) return 0;
+    if (!exact_) return typical_[n];
+    const double e = errors_[n]->at({b, h, row});
     return std::isfinite(e) ? e : 0;
   }
 
  private:
-  const spec::GoldenCase& golden_;
+  std::vector<const Tensor*> errors_;
   bool exact_;
-  double typical_ = 0;
+  std::vector<double> typical_;
 };
 
 std::string said_of(const spec::Output& output, const spec::Accepted& a) {
@@ -66,29 +80,56 @@ class Outputs {
     const int64_t H = static_cast<int64_t>(case_.heads.size());
     for (int64_t b = 0; b < truth_->batches(); ++b)
       for (int64_t h = 0; h < H; ++h) {
-        truth_->begin_head();
+        truth_->begin_head(h == 0 || group_of(h) != group_of(h - 1));
         for (int64_t i = 0; i < truth_->rows(); ++i) {
           truth_->row(b, case_.heads[h], i);
           ++trial_.rows;
           if (auto e = check(b, h, i, (b * H + h) * truth_->rows() + i)) return e;
         }
         if (auto e = check(b, h, -1, b * H + h)) return e;
+        if (h + 1 < H && group_of(h) == group_of(h + 1)) continue;
+        if (auto e = check_keys(b, h, b * case_.key_heads + key_head_++ % case_.key_heads))
+          return e;
       }
     return std::nullopt;
   }
 
  private:
+  int64_t group_of(int64_t h) const {
+    return case_.heads[h] / (form_.H.constant / form_.G.constant);
+  }
+
+  // Those of key heads, of which this one is the at-th.
+  std::optional<Counterexample> check_keys(int64_t b, int64_t h, int64_t at) {
+    for (size_t n = 0; n < outputs_.size(); ++n) {
+      const spec::Held& held = truth_->of(n);
+      const auto given = run_.outputs.find(outputs_[n].name);
+      if (!outputs_[n].is_of_key_heads() || given == run_.outputs.end()) continue;
+      const int64_t length = static_cast<int64_t>(held.want.size());
+      for (int64_t j = 0; j < spec::rows_of(held); ++j) {
+        const spec::Held row = spec::row_of(held, j);
+        const double* got = &given->second.values[at * length + j * held.length];
+        const spec::Accepted a =
+            spec::accept(outputs_[n], row, got, own_.at(n, b, group_of(h), j), form_.dtype);
+        if (!a.right) return fails(outputs_[n], row, got, a, b, h, j);
+        trial_.worst = std::max(trial_.worst, a.error / a.allowed);
+      }
+    }
+    return std::nullopt;
+  }
+
   // Those with rows; i < 0: those without. `at` counts rows, or heads.
   std::optional<Counterexample> check(int64_t b, int64_t h, int64_t i, int64_t at) {
     for (size_t n = 0; n < outputs_.size(); ++n) {
       const spec::Output& output = outputs_[n];
       const spec::Held& held = truth_->of(n);
       const auto given = run_.outputs.find(output.name);
-      if (output.has_rows() != (i >= 0) || given == run_.outputs.end() || held.unspecified)
+      if (output.has_rows() != (i >= 0) || output.is_of_key_heads() ||
+          given == run_.outputs.end() || held.unspecified)
         continue;
       const int64_t length = static_cast<int64_t>(held.want.size());
       const double* got = &given->second.values[at * length];
-      const double own = n == 0 && i >= 0 ? own_.at(b, case_.heads[h], i) : 0;
+      const double own = i >= 0 ? own_.at(n, b, case_.heads[h], i) : 0;
       const spec::Accepted a = spec::accept(output, held, got, own, form_.dtype);
       if (!a.right) return fails(output, held, got, a, b, h, i);
       const bool relative = output.rule == spec::Rule::row || output.rule == spec::Rule::row_sum;
@@ -114,6 +155,7 @@ class Outputs {
   const Case& case_;
   const exec::Outcome& run_;
   Trial& trial_;
+  int64_t key_head_ = 0;  // how many were looked at
 };
 
 // The outputs that the function has must be there, as large as they are, and none that it cannot
@@ -130,6 +172,7 @@ std::string misfit(const Case& c, const Form& form, const exec::Outcome& run) {
   for (const spec::Axis& a : spec::axes(form))
     if (!a.index.empty()) extents[a.index[0]] = spec::value_of(a.size, c.sizes);
   extents['h'] = static_cast<int64_t>(c.heads.size());
+  extents['g'] = c.key_heads;
   for (const spec::Output& o : spec::outputs(form)) {
     const auto given = run.outputs.find(o.name);
     int64_t count = 1;
@@ -165,15 +208,6 @@ void show_worst(Counterexample& e, const double* got, const double* want, int64_
     e.got.push_back(got[d]);
     e.want.push_back(want[d]);
   }
-}
-
-double median_own_error(const spec::GoldenCase& golden) {
-  std::vector<double> errors;
-  for (double e : golden.own_error.values)
-    if (std::isfinite(e)) errors.push_back(e);
-  if (errors.empty()) return 0;
-  std::nth_element(errors.begin(), errors.begin() + errors.size() / 2, errors.end());
-  return errors[errors.size() / 2];
 }
 
 Counterexample blame(const Case& c, const std::string& output, int64_t b, int64_t h, int64_t i) {

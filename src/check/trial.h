@@ -75,8 +75,6 @@ bool ran(const Case& c, const spec::Form& form, const exec::Outcome& run, Trial&
 
 // The elements that are furthest off, at most four.
 void show_worst(Counterexample& e, const double* got, const double* want, int64_t length);
-// Of the rows of a golden case.
-double median_own_error(const spec::GoldenCase& golden);
 
 Trial run_trial(const tl::Program& program, const spec::Capture& capture, const Case& c);
 

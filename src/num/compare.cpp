@@ -10,7 +10,8 @@ double least_norm(Dtype output, int64_t length) {
   return std::sqrt(double(length)) * std::ldexp(1.0, output == Dtype::f16 ? -14 : -100);
 }
 
-double row_error(const double* result, const double* truth, int64_t length, double least) {
+double row_error(const double* result, const double* truth, int64_t length, double least,
+                 double noise) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
   for (int64_t n = 0; n < length; ++n) {
@@ -22,6 +23,7 @@ double row_error(const double* result, const double* truth, int64_t length, doub
       return kInfinity;
     }
   }
+  norm = std::max(norm, noise * noise);
   if (norm == 0) return difference == 0 ? 0 : kInfinity;
   return std::sqrt(difference / std::max(norm, least * least));
 }

@@ -19,8 +19,10 @@ struct Comparison {
   bool within = true;          // every row's error is at most what is allowed
 };
 
-// A truth whose norm is below `least` is compared as if it had that one.
-double row_error(const double* result, const double* truth, int64_t length, double least = 0);
+// A truth whose norm is below `least` is compared as if it had that one, unless it is zero; one
+// whose norm is below `noise`, zero or not.
+double row_error(const double* result, const double* truth, int64_t length, double least = 0,
+                 double noise = 0);
 
 // The norm of a row below which no kernel can be right in relation to it: f16 has fewer digits
 // below 2^-14, and where outputs are bf16 the kernel's fp32 exponentials below 2^-126 may be zero,

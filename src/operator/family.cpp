@@ -84,6 +84,19 @@ std::optional<std::string> not_exact(const Form& form) {
   return why;
 }
 
+int64_t rows_of(const Held& held) {
+  return held.length ? static_cast<int64_t>(held.want.size()) / held.length : 1;
+}
+
+Held row_of(const Held& held, int64_t row) {
+  if (!held.length) return held;
+  Held out = held;
+  out.want.assign(&held.want[row * held.length], &held.want[row * held.length] + held.length);
+  out.length = 0;
+  if (!held.noises.empty()) out.noise = held.noises[row];
+  return out;
+}
+
 std::map<std::string, int64_t> strides_of(const Operand& operand, const Tensor& argument) {
   std::map<std::string, int64_t> out;
   int64_t stride = 1;
@@ -103,8 +116,9 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
     case Rule::row:
       // The user's own error is of rows that are alike; of what changed rows add here the deviation
       // is known.
-      out.error = row_error(got, held.want.data(), length, least_norm(dtype, length));
       out.allowed = accepted_error(own_error, dtype) + rounding;
+      out.error = row_error(got, held.want.data(), length, least_norm(dtype, length),
+                            held.noise / out.allowed);
       break;
     case Rule::log_sum: {
       const double want = held.want[0];

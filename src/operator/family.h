@@ -38,9 +38,16 @@ struct Held {
   std::vector<double> want;
   double rounding = 0;  // deviation for the rounding of changed rows: relative for Rule::row
   double scale = 1;     // of Rule::row_sum: the norm of the row that is summed
+  double noise = 0;     // of Rule::row: the norm of what fp32 may be off by where terms cancel
+  std::vector<double> noises;   // the same of rows that are not queries' (length)
   std::vector<double> allowed;  // of Rule::column_sum: for each element
+  int64_t length = 0;           // of an output without rows: of the rows in `want`; 0: all is one
   bool unspecified = false;     // nothing is asked of it
 };
+
+// Of an output without rows of queries: how many rows it has of its own, and one of them.
+int64_t rows_of(const Held& held);
+Held row_of(const Held& held, int64_t row);
 
 // The operator in fp64, a row at a time. Refers to the form and the problem. Not for several
 // threads at once.
@@ -50,8 +57,9 @@ class Truth {
   virtual int64_t batches() const = 0;
   virtual int64_t heads() const = 0;
   virtual int64_t rows() const = 0;
-  // Forgets what the rows before add to outputs without rows.
-  virtual void begin_head() {}
+  // Forgets what the rows before add to outputs without rows; of a key head's (Output::axes) only
+  // where the head is the first of its group that is asked for.
+  virtual void begin_head(bool /*first_of_group*/) {}
   // Evaluates one row; what outputs()[n] is held against is then of(n).
   virtual void row(int64_t b, int64_t h, int64_t i) = 0;
   const Held& of(size_t output) const { return held_[output]; }
@@ -63,7 +71,8 @@ class Truth {
 };
 
 // All rows of one head in the exact algebra: of each of outputs() the elements, a row after the
-// other; and of which rows it says nothing (empty: it says all).
+// other; and of which rows it says nothing (empty: it says all). What is of a key head is what this
+// head adds to it.
 struct ExactHead {
   struct One {
     std::vector<exact::Element> elements;
@@ -93,6 +102,9 @@ class Family {
   virtual std::vector<Output> outputs(const Form& form) const = 0;
   // Why a program may not have an output of this name, or "".
   virtual std::string no_output(const Form& form, const std::string& name) const;
+
+  // Adds to a problem what follows from what was drawn.
+  virtual void complete(const Form& /*form*/, Problem& /*problem*/) const {}
 
   // Every expression but those that operands are read at; every operand.
   virtual void each_expression(Form& form, const EachExpression& visit) const = 0;

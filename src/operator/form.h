@@ -37,6 +37,7 @@ struct Argument {
   std::vector<int> stride_order;  // dims from outermost to innermost in memory
   double value = 0;               // of a scalar: what example_inputs() gave
   Span span;
+  bool saved = false;  // by a forward kernel: nobody draws it, it follows (Family::complete)
 };
 
 // What a row of an operand becomes before its product: QK-norm, RoPE, a scale for each token.
@@ -121,6 +122,20 @@ struct Norm {
   RowMap row;      // y, as the function writes it
 };
 
+// Not what attention gives but the gradients of its q, k and v, for the gradient of its output: the
+// form is the forward one, with four more arguments. Three of them are what the forward kernel has
+// saved; nobody draws them, they follow from the others (Family::complete). Without the rest of the
+// output, gradients of rows in which one key outweighs all others are wrong: what they are made of
+// is the difference of do . v and do . o, which nearly cancel there.
+struct Gradients {
+  static constexpr const char* kOutput = "forward.o";      // in its own type, as it was returned
+  static constexpr const char* kRest = "forward.o_rest";   // what rounding took of it, rounded
+  static constexpr const char* kLogSum = "forward.lse";    // f32 [B, H, M]
+  static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
+  std::vector<std::string> dims;  // of the output, in the order in which the function returns it
+  ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
+};
+
 // By which rule an output may differ from what the form gives in fp64 (accept() of family.h).
 enum class Rule {
   row,      // relative L2 error of a row: twice the larger of the user's own error on it and half
@@ -132,11 +147,15 @@ enum class Rule {
 
 struct Output {
   std::string name;  // what a program calls it
-  std::string axes;  // the form's indices, outermost first; with an i it has rows
+  std::string axes;  // the form's indices, outermost first; with an i it has rows; g: a key head
   Rule rule = Rule::row;
   bool returned =
       true;  // by the function; a program may give more (lse), which is held against too
+  // In the order of the user's function's, where it is not that of the axes.
+  std::vector<std::string> dims;
+  std::string of;  // of a gradient: the argument
   bool has_rows() const { return axes.find('i') != std::string::npos; }
+  bool is_of_key_heads() const { return axes.find('g') != std::string::npos; }
 };
 
 // What a kernel appends to the name of an argument whose own name it uses for something else.
@@ -154,6 +173,7 @@ struct Form {
   std::vector<Term> terms;
   std::optional<Product> product;
   std::optional<Norm> norm;
+  std::optional<Gradients> gradients;    // beside terms: of these
   ExprPtr epilogue;                      // over Kind::output, b, h, i, d
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
   // What the function returns, in its order. Of attention a second one may be lse[b, h, i], the log

@@ -1,7 +1,7 @@
 // Programs as small edits of others: tests/wrong/FOLDER/NAME.edit, in the format of
 // support/edits.h. FOLDER is what is wrong in them, or `right`.
 //
-//   base: causal            full (the corpus), or a name in tests/wrong/right
+//   base: causal            full or full_bwd (the corpus), or a name in tests/wrong/right
 //   expect: refuted
 //   first: map_at s         how the first statement that differs begins
 #pragma once
@@ -62,6 +62,7 @@ inline std::string apply(const Edit& edit) {
 inline std::string text_of(const std::string& name) {
   const std::string tests = in_clone("/tests");
   if (name == "full") return read_source(tests + "/corpus/sm90_attention_fwd.tl")->text;
+  if (name == "full_bwd") return read_source(tests + "/corpus/sm90_attention_bwd.tl")->text;
   return apply(read_edit(tests + "/wrong/right/" + name + ".edit"));
 }
 

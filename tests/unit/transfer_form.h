@@ -13,6 +13,8 @@
 // columns, of which the function returns every output; then are understood: argument, columns, eps,
 // dtype, weight_dtype, and returns (y alone).
 //
+// A line "gradients", the last, makes it the gradients of what the lines before it say.
+//
 // A line "product" makes it a product of a[b, h, i, d] and b[b, h, d, j], of four heads and any K.
 // Then there are: a_dims, b_dims (indices), b_contiguous (which of them is, in memory), batches (B
 // and H), value, also_sums, only_sums.

@@ -35,6 +35,7 @@ struct SpecOptions {
                      "the user's Python file, or a folder that capture wrote")
         ->required();
     add_function(command, request.function, request.dtype);
+    command->add_flag("--backward", request.backward, "of its gradients");
   }
 };
 

@@ -23,13 +23,14 @@ class Captured:
     traced: object  # trace.Trace
 
 
-def capture(spec, dtype=None, cases=None, source=b""):
+def capture(spec, dtype=None, cases=None, source=b"", backward=False):
     """Captures a function (load.UserSpec). `dtype`: "bf16" or "f16" for operands of fp32; `cases`: the
-    goldens' (B, M, N), goldens.CASES by default; `source`: the text that the function stands in.
+    goldens' (B, M, N), goldens.CASES by default; `source`: the text that the function stands in;
+    `backward`: its gradients are captured instead.
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import built_in, elsewhere, exactness, goldens, graph, memory, sixteen_bits, trace, wrapping
+    from . import built_in, elsewhere, exactness, goldens, gradients, graph, memory, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -49,7 +50,8 @@ def capture(spec, dtype=None, cases=None, source=b""):
     text["built_in"] = built_in.lines(spec, traced) + taken
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
-    index, truths, errors = goldens.make(spec, traced, cases or goldens.CASES)
+    text["backward"] = backward
+    index, truths, errors = (gradients if backward else goldens).make(spec, traced, cases or goldens.CASES)
     text["notes"] = [{"message": message, "line": line} for message, line in traced.notes]
     text["seconds"] = {"trace": round(traced_at - started, 3),
                        "goldens": round(time.monotonic() - traced_at, 3)}
@@ -58,11 +60,11 @@ def capture(spec, dtype=None, cases=None, source=b""):
     return Captured(text, index, truths, errors, source, constants, traced)
 
 
-def capture_file(path, function, dtype, out, more_cases=()):
-    """Captures a file's function into the folder `out`."""
+def capture_file(path, function, dtype, out, more_cases=(), backward=False):
+    """Captures a file's function, or its gradients, into the folder `out`."""
     from . import goldens, load
     spec = load.load(path, function)
-    captured = capture(spec, dtype, [*goldens.CASES, *more_cases], spec.text.encode())
+    captured = capture(spec, dtype, [*goldens.CASES, *more_cases], spec.text.encode(), backward)
     captured.graph["asked"] = {"function": spec.asked, "dtype": dtype or ""}
     write(captured, out)
 

@@ -154,7 +154,7 @@ def draw(how, seed, stream, dtype, shape):
     return torch.from_numpy(values).to(dtype).reshape(shape)
 
 
-def _head_axis(traced):
+def head_axis(traced):
     output = next(n for n in traced.program.graph.nodes if n.op == "output").args[0][0]
     shape = output.meta["val"].shape
     axes = [d for d in range(1, len(shape) - 1) if isinstance(shape[d], int)]
@@ -184,23 +184,32 @@ def _constants(traced):
 
 def truth_of(traced, interpreter, inputs):
     """The first output of the interpreter's graph; `inputs` holds a value for each argument."""
-    return _outputs(traced, interpreter, inputs)[0]
-
-
-def _outputs(traced, interpreter, inputs):
-    given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
-    in_fp64 = [v.double() if v.is_floating_point() else v
-               for v in [*_constants(traced).values(), *given]]
     with torch.no_grad():
-        return interpreter.run(*in_fp64)
+        return outputs(traced, interpreter, inputs)[0]
+
+
+def outputs(traced, interpreter, inputs):
+    """All outputs of the interpreter's graph, in fp64."""
+    given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
+    return interpreter.run(*[v.double() if v.is_floating_point() else v
+                             for v in [*_constants(traced).values(), *given]])
+
+
+def as_called(spec, inputs):
+    """The inputs as the user's function takes them: numbers are numbers again."""
+    return [v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and not isinstance(e, torch.Tensor) else v
+            for v, e in zip(inputs, spec.values)]
+
+
+def two_heads(case, heads):
+    """Of which heads the numbered case keeps what they give."""
+    return sorted({(7 * case) % heads, (7 * case + heads // 2 + 1) % heads}) if heads > 2 else list(range(heads))
 
 
 def _run_case(spec, traced, interpreter, inputs, twice=True):
     """The truth and the user's own output, of the first; then the truth of the others."""
-    truth, *others = _outputs(traced, interpreter, inputs)
-    values = [v.item() if isinstance(v, torch.Tensor) and v.dim() == 0 and not isinstance(e, torch.Tensor) else v
-              for v, e in zip(inputs, spec.values)]
-    own = agreement.called(spec, values, twice)
+    truth, *others = outputs(traced, interpreter, inputs)
+    own = agreement.called(spec, as_called(spec, inputs), twice)
     own = own[0] if isinstance(own, (tuple, list)) else own
     return truth, own, *others
 
@@ -248,12 +257,10 @@ def least_sizes(traced):
 
 def make(spec, traced, cases):
     """Returns the index (for JSON), the truths and the own errors, each one flat array."""
-    axis = _head_axis(traced)
+    axis = head_axis(traced)
     index, truths, errors = [], [], []
     for n, (entry, inputs, truth, own, *others) in enumerate(run_cases(spec, traced, cases)):
-        picked = list(range(truth.shape[axis])) if axis is not None else []
-        if len(picked) > 2:
-            picked = sorted({(7 * n) % len(picked), (7 * n + len(picked) // 2 + 1) % len(picked)})
+        picked = two_heads(n, truth.shape[axis]) if axis is not None else []
         kept = truth.index_select(axis, torch.tensor(picked)) if axis is not None else truth
         error = row_errors(own, truth)
         agreement.refuse_disagreement(spec, inputs, truth, own, error, lambda: _in_own_types(traced, inputs))
@@ -262,7 +269,7 @@ def make(spec, traced, cases):
         truths.append(kept.contiguous().numpy().ravel())
         errors.append(error.ravel())
         if others and (traced.rows or not traced.product):  # of all heads; which output it is the form says
-            entry["second"] = list(others[0].shape)
+            entry["others"] = [{"shape": list(others[0].shape)}]
             truths.append(others[0].contiguous().double().numpy().ravel())
     far = _far(spec, traced, axis, truths, errors)
     return {"cases": index, "far": far}, np.concatenate(truths), np.concatenate(errors)

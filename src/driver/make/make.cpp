@@ -94,7 +94,9 @@ class Maker {
     if (!fs::is_directory(captured_)) {
       captured_ = scratch_.path() / "capture";
       capture_ = driver::capture(
-          *tools_, {options_.spec, options_.function, options_.dtype, captured_}, diagnostics_);
+          *tools_,
+          {options_.spec, options_.function, options_.dtype, captured_, {}, options_.backward},
+          diagnostics_);
     } else {
       capture_ = spec::load_capture(captured_, diagnostics_);
     }

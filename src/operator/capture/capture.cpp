@@ -80,11 +80,11 @@ class CaseReader {
         if (!a->dims[n].name.empty()) out.sizes[a->dims[n].name] = d.at("shape").at(n);
     }
     const int64_t H = form_.H.constant;
-    std::map<std::string, int64_t> extents = {{"b", value_of(form_.B, out.sizes)},
-                                              {"h", H},
-                                              {"i", value_of(form_.M, out.sizes)},
-                                              {"j", value_of(form_.N, out.sizes)},
-                                              {"d", value_of(form_.Dv, out.sizes)}};
+    if (!form_.outputs[0].of.empty()) return read_gradients(json, out);
+    std::map<std::string, int64_t> extents = {
+        {"b", value_of(form_.B, out.sizes)}, {"h", H},
+        {"i", value_of(form_.M, out.sizes)}, {"j", value_of(form_.N, out.sizes)},
+        {"c", value_of(form_.D, out.sizes)}, {"d", value_of(form_.Dv, out.sizes)}};
     if (!json.at("head_axis").is_null() && H > 1)
       out.heads = json.at("heads").get<std::vector<int64_t>>();
     if (out.heads.empty()) {
@@ -105,27 +105,87 @@ class CaseReader {
     out.truth = in_order(&truths_.values[at_truth_], form_.output_dims, held, axes);
     at_truth_ += stored;
     at_error_ += rows;
-    return out.truth.count() == stored && read_second(json, out, extents);
+    return out.truth.count() == stored && read_others(json, out, extents);
   }
 
  private:
-  // Of a log-sum nothing is read; of row sums nothing is stored.
-  bool read_second(const Json& json, GoldenCase& out,
-                   const std::map<std::string, int64_t>& extents) {
-    if (form_.outputs.size() < 2 || !out.rows.empty()) return true;
-    const Output& second = form_.outputs[1];
-    const bool kept = second.rule == Rule::row || second.rule == Rule::column_sum;
-    if (!json.contains("second")) return !kept;
-    const int64_t stored = product(json.at("second"));
-    if (at_truth_ + stored > truths_.count()) return false;
-    if (kept) {
-      std::vector<std::string> dims;
-      for (const char c : second.axes) dims.emplace_back(1, c);
-      if (second.axes == form_.outputs[0].axes) dims = form_.output_dims;
-      out.second = in_order(&truths_.values[at_truth_], dims, extents, second.axes);
-      if (out.second->count() != stored) return false;
+  // Of each floating argument, in their order; those that the form has are kept.
+  bool read_gradients(const Json& json, GoldenCase& out) {
+    std::map<std::string, int64_t> extents = {{"b", value_of(form_.B, out.sizes)},
+                                              {"i", value_of(form_.M, out.sizes)},
+                                              {"j", value_of(form_.N, out.sizes)},
+                                              {"c", form_.D.constant},
+                                              {"d", form_.Dv.constant}};
+    out.others.resize(form_.outputs.size() - 1);
+    for (const Json& one : json.at("gradients")) {
+      const double *values = &truths_.values[at_truth_], *errors = &errors_.values[at_error_];
+      const int64_t stored = product(one.at("shape")), rows = product(one.at("rows"));
+      at_truth_ += stored;
+      at_error_ += rows;
+      if (at_truth_ > truths_.count() || at_error_ > errors_.count()) return false;
+      const auto output =
+          std::find_if(form_.outputs.begin(), form_.outputs.end(),
+                       [&](const Output& o) { return o.of == one.at("of").get<std::string>(); });
+      if (output == form_.outputs.end()) continue;
+      const std::string head(1, output->axes[1]), row_axes = output->axes.substr(0, 3);
+      const int64_t all = output->is_of_key_heads() ? form_.G.constant : form_.H.constant;
+      std::vector<int64_t> heads(all);
+      std::iota(heads.begin(), heads.end(), 0);
+      if (!one.at("heads").is_null()) heads = one["heads"].get<std::vector<int64_t>>();
+      std::vector<std::string> row_dims = output->dims;
+      std::erase(row_dims, output->axes.substr(3));
+      extents[head] = static_cast<int64_t>(heads.size());
+      Tensor truth = in_order(values, output->dims, extents, output->axes);
+      extents[head] = all;
+      Tensor error = in_order(errors, row_dims, extents, row_axes);
+      if (truth.count() != stored || error.count() != rows) return false;
+      if (output == form_.outputs.begin()) {
+        out.heads = std::move(heads);
+        out.truth = std::move(truth);
+        out.own_error = std::move(error);
+      } else {
+        out.others[output - form_.outputs.begin() - 1] = {std::move(truth), std::move(error),
+                                                          std::move(heads)};
+      }
     }
-    at_truth_ += stored;
+    return true;
+  }
+
+  // Of a log-sum nothing is read; of row sums nothing is stored.
+  bool read_others(const Json& json, GoldenCase& out, std::map<std::string, int64_t> extents) {
+    if (!out.rows.empty()) return true;
+    extents["g"] = form_.G.constant;
+    const Json stored = json.value("others", Json::array());
+    for (size_t n = 1; n < form_.outputs.size(); ++n) {
+      const Output& output = form_.outputs[n];
+      const bool kept = output.rule == Rule::row || output.rule == Rule::column_sum;
+      if (n > stored.size() && kept) return false;
+      if (n > stored.size()) continue;
+      GoldenCase::Other& other = out.others.emplace_back();
+      const std::vector<double>* from = &truths_.values;
+      const auto take = [&](const Json& shape, int64_t& at, std::vector<std::string> dims,
+                            const std::string& axes, std::optional<Tensor>& to) {
+        const int64_t count = product(shape);
+        if (at + count > static_cast<int64_t>(from->size())) return false;
+        to = in_order(&(*from)[at], dims, extents, axes);
+        at += count;
+        return to->count() == count;
+      };
+      const Json& shape = stored[n - 1].at("shape");
+      std::vector<std::string> dims = output.dims;
+      if (dims.empty() && output.axes == form_.outputs[0].axes) dims = form_.output_dims;
+      for (const char c : dims.empty() ? output.axes : "") dims.emplace_back(1, c);
+      if (!kept) {
+        at_truth_ += product(shape);
+        continue;
+      }
+      if (!take(shape, at_truth_, dims, output.axes, other.values)) return false;
+      if (!stored[n - 1].contains("rows")) continue;
+      from = &errors_.values;
+      const std::string row_axes = output.axes.substr(0, output.axes.size() - 1);
+      std::erase(dims, output.axes.substr(row_axes.size()));
+      if (!take(stored[n - 1]["rows"], at_error_, dims, row_axes, other.own_error)) return false;
+    }
     return true;
   }
 
@@ -279,33 +339,63 @@ bool check_first(const Capture& capture, size_t n, const GoldenCase& golden, Tru
   return true;
 }
 
-// Of all heads. Where rows add up, one that PyTorch makes NaN (it has no key) makes all sums of its
-// head say nothing.
-bool check_second(const Capture& capture, size_t n, Truth& truth, size_t place,
-                  Diagnostics& diagnostics) {
-  const Output& output = capture.form.outputs[1];
-  const Tensor& golden = *capture.cases[n].second;
-  const int64_t length = golden.shape.back(), H = truth.heads(), M = truth.rows();
-  const double* at = golden.values.data();
-  const auto agrees = [&](int64_t b, int64_t h, int64_t i) {
-    const double* want = at;
-    at += length;
-    if (i < 0 && std::any_of(want, want + length, [](double x) { return std::isnan(x); }))
-      return true;
-    const double error = golden_error(output, truth.of(place), want);
-    return error <= kAllowed || disagrees(capture, n, b, h, i, error, diagnostics);
-  };
-  for (int64_t b = 0; b < truth.batches(); ++b)
-    for (int64_t h = 0; h < H; ++h) {
-      truth.begin_head();
-      for (int64_t i = 0; i < M; ++i) {
-        truth.row(b, h, i);
-        if (output.has_rows() && !agrees(b, h, i)) return false;
-      }
-      if (!output.has_rows() && !agrees(b, h, -1)) return false;
+// The n-th output of the function but the first, of all heads. Where rows add up, one that PyTorch
+// makes NaN (it has no key) makes all sums of its head say nothing.
+class Others {
+ public:
+  Others(const Capture& capture, size_t golden, Truth& truth, Diagnostics& diagnostics)
+      : capture_(capture), golden_(golden), truth_(truth), diagnostics_(diagnostics) {}
+
+  bool agree() {
+    const std::vector<Output> all = outputs(capture_.form);
+    const auto& others = capture_.cases[golden_].others;
+    for (size_t n = 0; n < others.size(); ++n) {
+      if (!others[n].values) continue;
+      const Output& output = capture_.form.outputs[n + 1];
+      if (!agrees(output, place_of(all, output), *others[n].values, others[n].heads)) return false;
     }
-  return true;
-}
+    return true;
+  }
+
+ private:
+  bool agrees(const Output& output, size_t place, const Tensor& golden,
+              const std::vector<int64_t>& key_heads) {
+    const int64_t H = truth_.heads(), M = truth_.rows(), group = H / capture_.form.G.constant;
+    const double* at = golden.values.data();
+    for (int64_t b = 0; b < truth_.batches(); ++b)
+      for (int64_t h = 0; h < H; ++h) {
+        if (!key_heads.empty() &&
+            std::find(key_heads.begin(), key_heads.end(), h / group) == key_heads.end())
+          continue;
+        truth_.begin_head(h % group == 0);
+        for (int64_t i = 0; i < M; ++i) {
+          truth_.row(b, h, i);
+          if (output.has_rows() && !agrees(output, truth_.of(place), at, b, h, i)) return false;
+        }
+        const bool whole = !output.is_of_key_heads() || (h + 1) % group == 0;
+        if (output.has_rows() || !whole) continue;
+        const int64_t rows = rows_of(truth_.of(place));
+        for (int64_t r = 0; r < rows; ++r)
+          if (!agrees(output, row_of(truth_.of(place), r), at, b, h, -1)) return false;
+      }
+    return true;
+  }
+
+  bool agrees(const Output& output, const Held& held, const double*& at, int64_t b, int64_t h,
+              int64_t i) {
+    const double* want = at;
+    at += held.want.size();
+    if (i < 0 && std::any_of(want, want + held.want.size(), [](double x) { return std::isnan(x); }))
+      return true;
+    const double error = golden_error(output, held, want);
+    return error <= kAllowed || disagrees(capture_, golden_, b, h, i, error, diagnostics_);
+  }
+
+  const Capture& capture_;
+  const size_t golden_;
+  Truth& truth_;
+  Diagnostics& diagnostics_;
+};
 
 }  // namespace
 
@@ -318,9 +408,7 @@ bool check_goldens(const Capture& capture, int step, Diagnostics& diagnostics) {
     if (!check_first(capture, n, capture.cases[n], *own, place_of(all, capture.form.outputs[0]),
                      diagnostics))
       return false;
-    if (capture.cases[n].second &&
-        !check_second(capture, n, *own, place_of(all, capture.form.outputs[1]), diagnostics))
-      return false;
+    if (!Others(capture, n, *own, diagnostics).agree()) return false;
   }
   for (size_t n = 0; n < capture.far.size(); ++n) {
     const std::optional<Problem> problem = problem_of(capture.form, capture.far[n], diagnostics);
@@ -339,7 +427,9 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!graph) return std::nullopt;
   Capture out;
   out.source = graph->source;
+  const bool gradients = graph->backward;
   std::optional<Form> form = recognise(std::move(*graph), diagnostics);
+  if (form && gradients) form = gradients_of(*form, diagnostics);
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;
@@ -354,6 +444,7 @@ std::vector<std::string> capture_command(const CaptureRequest& request, const st
                                   request.spec, "--out", request.out.string()};
   if (!request.function.empty()) out.insert(out.end(), {"--function", request.function});
   if (!request.dtype.empty()) out.insert(out.end(), {"--dtype", request.dtype});
+  if (request.backward) out.push_back("--backward");
   for (const auto& [B, M, N] : request.cases)
     out.insert(out.end(), {"--case", fmt::format("{},{},{}", B, M, N)});
   return out;

@@ -26,9 +26,14 @@ struct GoldenCase {
   // f64 [B, H, M]: relative L2 error of the user's own function, in its own dtype, against the
   // truth. NaN in a row where either is NaN.
   Tensor own_error;
-  // PyTorch's second output, of all heads, in the order of the output's axes; of a log-sum and of
-  // row sums none is kept.
-  std::optional<Tensor> second;
+  // PyTorch's other outputs, of all heads, in the order of their axes; of a log-sum and of row sums
+  // none is kept.
+  struct Other {
+    std::optional<Tensor> values;
+    std::optional<Tensor> own_error;  // of its rows, where it is known: without the last axis
+    std::vector<int64_t> heads;       // the key heads that `values` holds; empty: all
+  };
+  std::vector<Other> others;
 };
 
 struct Capture {
@@ -70,6 +75,7 @@ struct CaptureRequest {
   std::string dtype;     // empty, "bf16" or "f16": for fp32 specs
   std::filesystem::path out;
   std::vector<std::array<int64_t, 3>> cases;  // more golden cases, each B, M, N
+  bool backward = false;                      // its gradients
 };
 
 // The command; it needs PYTHONPATH to hold the folder that holds the package `kernelwright`.

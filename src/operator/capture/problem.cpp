@@ -105,6 +105,7 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
       out.scalars[a.name] = draw(how->second, draws.seed, a.dtype, {}).values[0];
   grow_to_what_is_read(form, out);
   for (const Argument& a : form.arguments) {
+    if (a.saved) continue;
     const auto how = draws.arguments.find(a.name);
     if (how == draws.arguments.end()) {
       diagnostics.error("spec.problem", a.span,
@@ -121,6 +122,7 @@ std::optional<Problem> make_problem(const Form& form, std::map<std::string, int6
     }
     if (a.is_tensor) out.tensors[a.name] = draw(how->second, draws.seed, a.dtype, shape);
   }
+  Family::of(form).complete(form, out);
   return out;
 }
 

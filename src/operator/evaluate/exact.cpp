@@ -103,12 +103,14 @@ ExactScores exact_scores(const Form& form, const Term& term, const Problem& name
                          const Algebra& algebra, int64_t b, int64_t h) {
   const int64_t M = value_of(form.M, named.sizes), N = value_of(form.N, named.sizes),
                 D = form.D.constant;
-  const auto q = rows_of(term.q, named, algebra, "i", b, h, M, D);
-  const auto k = rows_of(term.k, named, algebra, "j", b, h, N, D);
-  ExactScores out{std::vector<Element>(M * N), std::vector<Element>(M * N),
+  ExactScores out{std::vector<Element>(M * N),
+                  std::vector<Element>(M * N),
                   std::vector<Algebra::Truth>(M * N),
+                  rows_of(term.q, named, algebra, "i", b, h, M, D),
+                  rows_of(term.k, named, algebra, "j", b, h, N, D),
                   rows_of(term.v, named, algebra, "j", b, h, N, form.Dv.constant)};
-  algebra.add_product(int(M), int(D), int(N), q.data(), k.data(), true, out.product.data());
+  algebra.add_product(int(M), int(D), int(N), out.query.data(), out.key.data(), true,
+                      out.product.data());
   std::vector<std::vector<Element>> more;
   for (const FurtherProduct& m : term.more) {
     const auto left = rows_of(m.q, named, algebra, "i", b, h, M, m.D);

@@ -20,11 +20,11 @@ Problem named(const Form& form, Problem problem);
 std::optional<std::string> not_exact(const Form& form);
 
 // The products of one head's queries and keys, its scores and whether they count, all [M, N]; and
-// its values, [N, Dv].
+// its queries, keys and values, [M, D], [N, D] and [N, Dv].
 struct ExactScores {
   std::vector<exact::Element> product, score;
   std::vector<exact::Algebra::Truth> keep;
-  std::vector<exact::Element> value;
+  std::vector<exact::Element> query, key, value;
 };
 ExactScores exact_scores(const Form& form, const Term& term, const Problem& named,
                          const exact::Algebra& algebra, int64_t b, int64_t h);

@@ -19,6 +19,10 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics);
 // spec.head_dim, spec.several_terms, spec.several_products.
 std::optional<Form> recognise_attention(const Graph& graph, Diagnostics& diagnostics);
 
+// The operator of a function's gradients from the function's own form. Refuses spec.gradient, with
+// the user's line, where it is not known how.
+std::optional<Form> gradients_of(const Form& forward, Diagnostics& diagnostics);
+
 // ---- the steps, in the order in which recognise_attention() takes them
 
 // One product of the scores.

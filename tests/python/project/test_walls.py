@@ -64,10 +64,11 @@ def family_of(path):
 
 
 def strangers(path, text):
-    """Other families whose parts a family's file includes; latent attention is a special case of attention."""
+    """Other families whose parts a family's file includes; latent attention is a special case of attention, and
+    gradients are those of attention."""
     own = family_of(path)
     of = {family_of(name) for name in includes(text)} - {own, None}
-    return of - {"attention"} if own == "latent" else of if own else set()
+    return of - {"attention"} if own in ("latent", "attention_bwd") else of if own else set()
 
 
 def test_no_family_includes_another():
@@ -85,7 +86,7 @@ def test_every_family_has_its_part_in_every_layer():
 
 
 def test_only_a_family_s_own_files_ask_which_it_is():
-    asks = re.compile(r"form(\(\))?\.product\b|->product\b|form(\(\))?\.norm\b|->norm\b|values_are_of_keys")
+    asks = re.compile(r"form(\(\))?\.product\b|->product\b|form(\(\))?\.norm\b|->norm\b|form_?(\(\))?\.gradients\b|->gradients\b|values_are_of_keys")
     for path in [*(ROOT / "src").rglob("*.cpp"), *(ROOT / "src").rglob("*.h"), *(ROOT / "tools").rglob("*.cpp")]:
         if "/families/" not in str(path):
             assert not asks.search(path.read_text()), path

@@ -19,7 +19,7 @@ constexpr int64_t kD = 128;
 
 struct Gradients {
   exec::Launch launch;  // with what the forward kernel gives
-  Tensor dq, dk, dv;    // dk and dv of each query head
+  Tensor dq, dk, dv;
 };
 
 double dot(const double* a, const double* b) {
@@ -50,13 +50,16 @@ void one_head(Gradients& g, const Shape& s, int64_t b, int64_t h) {
     }
     for (double& x : p) sum += x = std::exp(x - top);
     for (int64_t j = 0; j < s.n; ++j) add(o.data(), p[j] /= sum, at(in["v"], b, kv, j));
-    for (int64_t d = 0; d < kD; ++d) at(in["o"], b, h, i)[d] = round_to(Dtype::bf16, o[d]);
+    for (int64_t d = 0; d < kD; ++d) {
+      double& kept = at(in["o"], b, h, i)[d] = round_to(Dtype::bf16, o[d]);
+      at(in["o_rest"], b, h, i)[d] = round_to(Dtype::bf16, o[d] - kept);
+    }
     in["lse"].values[in["lse"].offset({b, h, i})] = float(top + std::log(sum));
     const double delta = dot(d_o, o.data());
     for (int64_t j = 0; j < s.n; ++j) {
       const double ds = scale * p[j] * (dot(d_o, at(in["v"], b, kv, j)) - delta);
-      add(at(g.dv, b, h, j), p[j], d_o);
-      add(at(g.dk, b, h, j), ds, q);
+      add(at(g.dv, b, kv, j), p[j], d_o);
+      add(at(g.dk, b, kv, j), ds, q);
       add(at(g.dq, b, h, i), ds, at(in["k"], b, kv, j));
     }
   }
@@ -72,10 +75,10 @@ Gradients gradients(const Shape& s, double spread) {
   auto& in = g.launch.tensors;
   in["q"] = drawn(1, s.h, s.m), in["k"] = drawn(2, s.g, s.n), in["v"] = drawn(3, s.g, s.n);
   in["d_o"] = in["do_rows"] = drawn(4, s.h, s.m);
-  in["o"] = Tensor(Dtype::bf16, {s.b, s.h, s.m, kD});
+  in["o"] = in["o_rest"] = Tensor(Dtype::bf16, {s.b, s.h, s.m, kD});
   in["lse"] = Tensor(Dtype::f32, {s.b, s.h, s.m});
   g.dq = Tensor(Dtype::f64, {s.b, s.h, s.m, kD});
-  g.dk = g.dv = Tensor(Dtype::f64, {s.b, s.h, s.n, kD});
+  g.dk = g.dv = Tensor(Dtype::f64, {s.b, s.g, s.n, kD});
   for (int64_t b = 0; b < s.b; ++b)
     for (int64_t h = 0; h < s.h; ++h) one_head(g, s, b, h);
   return g;

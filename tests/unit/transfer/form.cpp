@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "in_clone.h"
+#include "operator/recognise/recognise.h"
 #include "support/targets.h"
 #include "tl/program.h"
 #include "transfer_form.h"
@@ -193,8 +194,24 @@ bool read_product_line(spec::Form& form, const std::string& key, const std::stri
   return true;
 }
 
+// The last line: those of what the lines before it say.
+void become_gradients(spec::Form& form) {
+  const auto dims = [&](const std::string& name, std::vector<spec::Size> sizes) {
+    for (spec::Argument& a : form.arguments)
+      if (a.name == name) a.dims = std::move(sizes);
+  };
+  dims("q", {form.B, form.H, form.M, form.D});
+  dims("k", {form.B, form.G, form.N, form.D});
+  dims("v", {form.B, form.G, form.N, form.Dv});
+  Diagnostics d;
+  const auto of = spec::gradients_of(form, d);
+  if (!of) throw wrong(render(d));
+  form = *of;
+}
+
 void read_line(spec::Form& form, const std::string& key, const std::string& rest) {
   if (key == "norm") return become_norm(form, rest);
+  if (key == "gradients") return become_gradients(form);
   if (form.norm && read_norm_line(form, key, rest)) return;
   if (key == "product") return become_product(form);
   if (form.product && read_product_line(form, key, rest)) return;
@@ -319,9 +336,10 @@ tl::Program kernel_of(const std::string& target, const std::string& family) {
 }
 
 Start start_of(const spec::Form& form, const std::string& target) {
-  const std::string own = form.norm      ? form.norm->residual ? "add_rms_norm" : "rms_norm"
-                          : form.product ? "gemm"
-                                         : "attention_fwd";
+  const std::string own = form.norm        ? form.norm->residual ? "add_rms_norm" : "rms_norm"
+                          : form.product   ? "gemm"
+                          : form.gradients ? "attention_bwd"
+                                           : "attention_fwd";
   const std::string text = form.norm ? "sm_80" : target;  // one text for all targets
   Start start{kernel_of(text, own),
               target_of(text, 0, own == "attention_fwd" ? "tiles.json" : own + ".tiles.json")};

@@ -13,14 +13,14 @@ class Rows : public Truth {
   Rows(const Form& form, const Problem& problem)
       : form_(form), evaluator_(form, problem), outputs_(outputs(form)) {
     held_.resize(outputs_.size());
-    begin_head();
+    begin_head(true);
   }
 
   int64_t batches() const override { return evaluator_.batches(); }
   int64_t heads() const override { return evaluator_.heads(); }
   int64_t rows() const override { return evaluator_.queries(); }
 
-  void begin_head() override {
+  void begin_head(bool) override {
     for (size_t n = 0; n < outputs_.size(); ++n)
       if (outputs_[n].rule == Rule::column_sum) {
         held_[n].want.assign(evaluator_.keys(), 0);

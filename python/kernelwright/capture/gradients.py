@@ -1,0 +1,75 @@
+"""The gradients of the captured graph, by PyTorch's autograd in fp64, and those that the user's own function has in
+its own types, on the same inputs: the truth of a backward kernel, and what it is excused by.
+
+Of each case the gradient of the first output is drawn like an operand, under a name of its own. What is kept are the
+gradients of all floating tensors, of two heads; of an argument with fewer heads, those that the two read.
+"""
+
+import numpy as np
+import torch
+
+from . import goldens
+from .trace import is_operand
+
+OF_OUTPUT = "forward.d_o"  # spec::Gradients::kOfOutput
+DRAWN = {"kind": "normal", "scale": 1.0}
+
+
+def make(spec, traced, cases):
+    """Returns the index (for JSON), the gradients and the own errors, each one flat array, as goldens.make does."""
+    axis = goldens.head_axis(traced)
+    index, truths, errors = [], [], []
+    for entry, inputs, output, *_ in goldens.run_cases(spec, traced, cases):
+        stream = len(traced.values)
+        d_o = goldens.draw(DRAWN, entry["seed"], stream, traced.dtype, output.shape)
+        entry["draws"].append({"name": OF_OUTPUT, "stream": stream, "shape": list(output.shape), **DRAWN})
+        entry["gradients"] = []
+        heads = output.shape[axis] if axis is not None else 1
+        for n, (truth, own) in _gradients(spec, traced, inputs, d_o).items():
+            error = goldens.row_errors(own.double(), truth)
+            kept, picked = _picked(traced, n, truth, heads, goldens.two_heads(len(index), heads))
+            entry["gradients"].append({"of": spec.names[n], "heads": picked, "shape": list(kept.shape),
+                                       "rows": list(error.shape)})
+            truths.append(kept.contiguous().numpy().ravel())
+            errors.append(error.ravel())
+        index.append(entry)
+    return {"cases": index}, np.concatenate(truths), np.concatenate(errors)
+
+
+def _gradients(spec, traced, inputs, d_o):
+    """{number of an argument: its gradient in fp64, and the function's own}; zeros where nothing depends on it."""
+    learn = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor) and value.dim() and
+             value.is_floating_point()]
+    exact = [value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+             for value in inputs]
+    own = goldens.as_called(spec, inputs)
+    for n in learn:
+        exact[n] = exact[n].requires_grad_()
+        own[n] = own[n].detach().clone().requires_grad_()
+    with torch.enable_grad():
+        truth = goldens.outputs(traced, goldens.InFp64(traced.program.graph_module), exact)[0]
+        given = spec.function(*own)
+        given = given[0] if isinstance(given, (tuple, list)) else given
+    truths = torch.autograd.grad(truth, [exact[n] for n in learn], d_o.double(), allow_unused=True)
+    owns = torch.autograd.grad(given, [own[n] for n in learn], d_o.to(given.dtype), allow_unused=True)
+    zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
+    return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
+
+
+def _picked(traced, n, gradient, heads, picked):
+    """The gradient of these heads of the output, and which of its own they are; all of what has no heads."""
+    example = traced.values[n]
+    own = [d for d in range(1, gradient.dim() - 1) if is_operand(example) and heads % gradient.shape[d] == 0 and
+           gradient.dim() == 4 and isinstance(_size(traced, n, d), int)]
+    if not own:
+        return gradient, None
+    count = gradient.shape[own[0]]
+    which = sorted({h * count // heads for h in picked})
+    return gradient.index_select(own[0], torch.tensor(which)), which
+
+
+def _size(traced, n, d):
+    """A dimension as the graph has it: a number where it is a constant."""
+    key = traced.program.graph_signature.user_inputs[sum(traced.is_argument[:n])]
+    node = next(x for x in traced.program.graph.nodes if x.op == "placeholder" and x.name == key)
+    return node.meta["val"].shape[d]

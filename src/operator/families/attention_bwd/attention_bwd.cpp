@@ -1,0 +1,62 @@
+// The gradients of attention's operands: what the layers ask of them. Forms are made by derive.cpp.
+#include "operator/families/attention_bwd/attention_bwd.h"
+
+#include <fmt/format.h>
+
+#include "operator/families/attention/attention.h"
+
+namespace kw::spec::families {
+namespace {
+
+class AttentionBwd : public Attention {
+ public:
+  std::string what() const override { return "the gradients of attention"; }
+  bool is(const Form& form) const override { return form.gradients.has_value(); }
+  std::optional<Form> recognise(const Graph&, Diagnostics&) const override { return {}; }
+
+  std::string print(const Form& form) const override {
+    std::string out = Attention::print(form);
+    out += fmt::format("  slope   {}\n  gives   dq, dk, dv\n", spec::print(form.gradients->slope));
+    return out;
+  }
+
+  std::vector<Axis> axes(const Form& form) const override {
+    std::vector<Axis> out = Attention::axes(form);
+    for (Axis& a : out) {
+      if (a.letter == "G") a.index = "g";
+      if (a.letter == "D") a.index = "c";
+    }
+    return out;
+  }
+
+  std::vector<Output> outputs(const Form& form) const override { return form.outputs; }
+  std::string no_output(const Form& form, const std::string& name) const override {
+    return form.returns(name) ? "" : "the function has no such gradient";
+  }
+
+  void each_expression(Form& form, const EachExpression& visit) const override {
+    Attention::each_expression(form, visit);
+    visit(form.gradients->slope, {form.H, form.Dv});
+  }
+
+  void complete(const Form& form, Problem& problem) const override {
+    attention_bwd::save_forward(form, problem);
+  }
+
+  std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) const override {
+    return attention_bwd::truth(form, problem);
+  }
+  ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& algebra, int64_t b,
+                  int64_t h) const override {
+    return attention_bwd::exact(form, named, algebra, b, h);
+  }
+};
+
+}  // namespace
+
+const Family& attention_bwd() {
+  static const AttentionBwd family;
+  return family;
+}
+
+}  // namespace kw::spec::families

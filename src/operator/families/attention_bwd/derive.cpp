@@ -1,0 +1,133 @@
+// From a function's form to that of its gradients: the derivative of the score, three more
+// arguments, and an output for each operand.
+#include <fmt/format.h>
+
+#include "operator/expr/derivative.h"
+#include "operator/recognise/recognise.h"
+
+namespace kw::spec {
+namespace {
+
+class Gradient {
+ public:
+  Gradient(const Form& forward, Diagnostics& diagnostics)
+      : forward_(forward), form_(forward), diagnostics_(diagnostics) {}
+
+  std::optional<Form> run() {
+    if (forward_.terms.size() != 1 || !forward_.terms[0].more.empty())
+      return refuse({}, "the function is no one softmax of one product", "");
+    const Term& t = forward_.terms[0];
+    if (t.normaliser != Normaliser::softmax)
+      return refuse(place(t.score), "the weights are no softmax of the scores", "");
+    if (t.sink)
+      return refuse(place(t.sink), "the softmax has a sink, whose gradient is a sum over rows", "");
+    if (t.finite_mask)
+      return refuse(place(t.keep), "dropped scores are a finite number, and some row may keep none",
+                    "drop them with -inf");
+    if (forward_.epilogue && forward_.epilogue->kind != Kind::output)
+      return refuse(place(forward_.epilogue), "the output changes after the product with v", "");
+    if (forward_.outputs.size() > 1)
+      return refuse({}, "the function returns more than its output", "return the output alone");
+    for (const Operand* o : operands(t))
+      if (o->row) return refuse(place(o->row->element), "rows change before their product", "");
+    if (t.v.argument == t.k.argument) return refuse({}, "the values are columns of the keys", "");
+    if (!only_operands_learn()) return std::nullopt;
+    ExprPtr operation;
+    const auto slope = derivative(t.score, score_leaf(0), operation);
+    if (!slope)
+      return refuse(place(operation), fmt::format("`{}` has no derivative", print(operation)), "");
+    form_.gradients = Gradients{forward_.output_dims, *slope};
+    add_arguments();
+    add_outputs(t);
+    return std::move(form_);
+  }
+
+ private:
+  std::optional<Form> refuse(const Span& where, const std::string& why, const std::string& hint) {
+    const Argument* q =
+        forward_.terms.empty() ? nullptr : forward_.argument(forward_.terms[0].q.argument);
+    Diagnostic& d = diagnostics_.error("spec.gradient", where.known() || !q ? where : q->span,
+                                       "no gradient is made of this function: " + why);
+    d.hint = hint.empty()
+                 ? "kernelwright.compile(..., backward=\"recompute\") differentiates it in "
+                   "PyTorch"
+                 : hint;
+    return std::nullopt;
+  }
+
+  static Span place(const ExprPtr& e) {
+    if (!e || e->span.known()) return e ? e->span : Span{};
+    for (const ExprPtr& a : e->args)
+      if (const Span s = place(a); s.known()) return s;
+    return {};
+  }
+
+  // What else is read and may learn: no rule writes its gradient yet.
+  bool only_operands_learn() {
+    for (const Argument& a : forward_.arguments) {
+      bool operand = false;
+      for (const Operand* o : operands(forward_.terms[0])) operand |= o->argument == a.name;
+      if (operand || !a.is_tensor || !is_float(a.dtype)) continue;
+      refuse(a.span,
+             fmt::format("the gradient of {} is a sum over scores, of which no class is "
+                         "written yet",
+                         a.name),
+             "");
+      return false;
+    }
+    return true;
+  }
+
+  static Size size_of(const Form& form, const std::string& index) {
+    return index == "b" ? form.B : index == "h" ? form.H : index == "i" ? form.M : form.Dv;
+  }
+
+  void add_arguments() {
+    Argument o{Gradients::kOutput, form_.dtype, true, {}, {}, 0, {}};
+    for (const std::string& index : forward_.output_dims) {
+      o.stride_order.push_back(static_cast<int>(o.dims.size()));
+      o.dims.push_back(size_of(forward_, index));
+    }
+    Argument lse{Gradients::kLogSum, Dtype::f32, true, {form_.B, form_.H, form_.M},
+                 {0, 1, 2},          0,          {},   true};
+    for (const char* name : {Gradients::kOfOutput, Gradients::kOutput, Gradients::kRest}) {
+      o.name = name;
+      form_.arguments.push_back(o);
+      o.saved = true;
+    }
+    form_.arguments.push_back(std::move(lse));
+  }
+
+  // The index names of an operand's dimensions, where the head's and the column's are these.
+  static std::vector<std::string> dims_of(const Operand& o, const char* head, const char* column) {
+    std::vector<std::string> out;
+    for (const ExprPtr& e : o.indices) {
+      if (mentions(e, Kind::index, "h"))
+        out.push_back(head);
+      else if (e->kind == Kind::index)
+        out.push_back(e->name == "d" ? column : e->name);
+    }
+    return out;
+  }
+
+  void add_outputs(const Term& t) {
+    form_.outputs = {{"dq", "bhic"}, {"dk", "bgjc"}, {"dv", "bgjd"}};
+    form_.output_dims = form_.outputs[0].dims = dims_of(t.q, "h", "c");
+    form_.outputs[1].dims = dims_of(t.k, "g", "c");
+    form_.outputs[2].dims = dims_of(t.v, "g", "d");
+    const Operand* of[] = {&t.q, &t.k, &t.v};
+    for (size_t n = 0; n < 3; ++n) form_.outputs[n].of = of[n]->argument;
+  }
+
+  const Form& forward_;
+  Form form_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+std::optional<Form> gradients_of(const Form& forward, Diagnostics& diagnostics) {
+  return Gradient(forward, diagnostics).run();
+}
+
+}  // namespace kw::spec

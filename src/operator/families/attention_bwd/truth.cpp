@@ -1,0 +1,231 @@
+// The gradients in fp64, a row of queries at a time, and in the exact algebra, a head at a time.
+#include <algorithm>
+#include <cmath>
+
+#include "num/dtype.h"
+#include "operator/evaluate/exact.h"
+#include "operator/evaluate/exact_program.h"
+#include "operator/evaluate/program.h"
+#include "operator/families/attention_bwd/attention_bwd.h"
+
+namespace kw::spec::attention_bwd {
+
+using exact::Algebra;
+using exact::Element;
+
+namespace {
+
+// The output's gradient, or the output, as an operand: read as the function returns it.
+Operand of_output(const Form& form, const char* name) {
+  Operand out{name, {}, {}};
+  const Argument& a = *form.argument(name);
+  for (size_t d = 0; d < a.dims.size(); ++d)
+    out.indices.push_back(leaf(Kind::index, Type::integer, form.gradients->dims[d]));
+  return out;
+}
+
+// Elements of an operand of one head, [rows, columns].
+std::vector<double> plain_rows(const Operand& operand, const Problem& problem, const char* row,
+                               int64_t b, int64_t h, int64_t rows, int64_t columns) {
+  const Tensor& t = problem.tensors.at(operand.argument);
+  Scope scope;
+  scope.indices = {{"b", b}, {"h", h}, {row, 0}, {"d", 0}};
+  const auto at = [&](int64_t r, int64_t d) {
+    scope.indices[row] = r;
+    scope.indices["d"] = d;
+    std::vector<int64_t> index;
+    for (const ExprPtr& e : operand.indices)
+      index.push_back(static_cast<int64_t>(evaluate(e, scope)));
+    return t.offset(index);
+  };
+  const int64_t first = at(0, 0), per_row = rows > 1 ? at(1, 0) - first : 0,
+                per_column = columns > 1 ? at(0, 1) - first : 0;
+  std::vector<double> out(rows * columns);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t d = 0; d < columns; ++d)
+      out[r * columns + d] = t.values[first + r * per_row + d * per_column];
+  return out;
+}
+
+double dot(const double* a, const double* b, int64_t count) {
+  double out = 0;
+  for (int64_t d = 0; d < count; ++d) out += a[d] * b[d];
+  return out;
+}
+
+double norm(const double* a, int64_t count) { return std::sqrt(dot(a, a, count)); }
+
+// Of a product do . v in fp32, in relation to the norms of its sides.
+constexpr double kOff = 0x1p-20;
+
+void add(double* to, double x, const double* from, int64_t count) {
+  for (int64_t d = 0; d < count; ++d) to[d] += x * from[d];
+}
+
+class Rows : public Truth {
+ public:
+  Rows(const Form& form, const Problem& problem)
+      : form_(form),
+        problem_(problem),
+        forward_(form, problem),
+        slope_(form.gradients->slope, problem),
+        M_(forward_.queries()),
+        N_(forward_.keys()),
+        D_(form.D.constant),
+        Dv_(form.Dv.constant),
+        o_(Dv_) {
+    held_.resize(3);
+    held_[0].want.resize(D_);
+    held_[1].length = D_;
+    held_[2].length = Dv_;
+    begin_head(true);
+  }
+
+  int64_t batches() const override { return forward_.batches(); }
+  int64_t heads() const override { return forward_.heads(); }
+  int64_t rows() const override { return M_; }
+
+  void begin_head(bool first_of_group) override {
+    b_ = h_ = -1;
+    if (!first_of_group) return;
+    held_[1].want.assign(N_ * D_, 0);
+    held_[1].noises.assign(N_, 0);
+    held_[2].want.assign(N_ * Dv_, 0);
+  }
+
+  void row(int64_t b, int64_t h, int64_t i) override {
+    read(b, h);
+    forward_.row(b, h, i, o_.data());
+    const double *d_o = &d_o_[i * Dv_], *q = &q_[i * D_], delta = dot(d_o, o_.data(), Dv_);
+    std::vector<double>& dq = held_[0].want;
+    std::fill(dq.begin(), dq.end(), 0);
+    held_[0].noise = 0;
+    for (int64_t j = 0; j < N_ && forward_.weights_sum() > 0; ++j) {
+      const double p = forward_.weights()[j] / forward_.weights_sum();
+      if (p == 0) continue;
+      Program::Inputs in = Program::at(b, h, i, j);
+      in[Program::score] = forward_.product(0, b, h, i, j);
+      const double slope = slope_.run(in), *v = &v_[j * Dv_];
+      const double ds = p * (dot(d_o, v, Dv_) - delta) * slope;
+      const double off = kOff * p * std::fabs(slope) * norm(d_o, Dv_) * norm(v, Dv_);
+      held_[0].noise += off * norm(&k_[j * D_], D_);
+      held_[1].noises[j] += off * norm(q, D_);
+      add(dq.data(), ds, &k_[j * D_], D_);
+      add(&held_[1].want[j * D_], ds, q, D_);
+      add(&held_[2].want[j * Dv_], p, d_o, Dv_);
+    }
+  }
+
+  // Of a row without a key PyTorch's gradient is NaN, and with it those of all keys.
+  bool open_in_pytorch(const double* golden, int64_t length) const override {
+    return std::any_of(golden, golden + length, [](double x) { return std::isnan(x); });
+  }
+
+ private:
+  void read(int64_t b, int64_t h) {
+    if (b == b_ && h == h_) return;
+    b_ = b, h_ = h;
+    const Term& t = form_.terms[0];
+    q_ = plain_rows(t.q, problem_, "i", b, h, M_, D_);
+    k_ = plain_rows(t.k, problem_, "j", b, h, N_, D_);
+    v_ = plain_rows(t.v, problem_, "j", b, h, N_, Dv_);
+    d_o_ = plain_rows(of_output(form_, Gradients::kOfOutput), problem_, "i", b, h, M_, Dv_);
+  }
+
+  const Form& form_;
+  const Problem& problem_;
+  Evaluator forward_;
+  Program slope_;
+  const int64_t M_, N_, D_, Dv_;
+  int64_t b_ = -1, h_ = -1;              // of which head these are
+  std::vector<double> q_, k_, v_, d_o_;  // [rows, columns]
+  std::vector<double> o_;
+};
+
+// The transpose of [rows, columns].
+std::vector<Element> turned(const std::vector<Element>& a, int64_t rows, int64_t columns) {
+  std::vector<Element> out(a.size());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = a[r * columns + c];
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) {
+  return std::make_unique<Rows>(form, problem);
+}
+
+void save_forward(const Form& form, Problem& problem) {
+  const int64_t B = value_of(form.B, problem.sizes), H = form.H.constant,
+                M = value_of(form.M, problem.sizes), Dv = form.Dv.constant;
+  const Argument& argument = *form.argument(Gradients::kOutput);
+  std::vector<int64_t> shape;
+  for (const Size& s : argument.dims) shape.push_back(value_of(s, problem.sizes));
+  Tensor o(argument.dtype, shape), rest = o, lse(Dtype::f32, {B, H, M});
+  Evaluator forward(form, problem);
+  std::vector<double> row(Dv);
+  std::map<std::string, int64_t> at;
+  for (int64_t n = 0; n < B * H * M; ++n) {
+    at = {{"b", n / (H * M)}, {"h", n / M % H}, {"i", n % M}};
+    lse.values[n] = round_to(Dtype::f32, forward.row(at["b"], at["h"], at["i"], row.data()));
+    for (int64_t d = 0; d < Dv; ++d) {
+      at["d"] = d;
+      std::vector<int64_t> index;
+      for (const std::string& name : form.gradients->dims) index.push_back(at[name]);
+      double& kept = o.values[o.offset(index)];
+      kept = round_to(o.dtype, row[d]);
+      rest.values[o.offset(index)] = round_to(o.dtype, row[d] - kept);
+    }
+  }
+  problem.tensors[Gradients::kOutput] = std::move(o);
+  problem.tensors[Gradients::kRest] = std::move(rest);
+  problem.tensors[Gradients::kLogSum] = std::move(lse);
+}
+
+ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, int64_t b,
+                int64_t h) {
+  const int64_t M = value_of(form.M, named.sizes), N = value_of(form.N, named.sizes),
+                D = form.D.constant, Dv = form.Dv.constant;
+  const ExactScores s = exact_scores(form, form.terms[0], named, algebra, b, h);
+  const auto rows = [&](const char* name) {
+    std::vector<Element> out;
+    for (const double number : plain_rows(of_output(form, name), named, "i", b, h, M, Dv))
+      out.push_back(algebra.draw(static_cast<uint64_t>(number)));
+    return out;
+  };
+  const std::vector<Element> d_o = rows(Gradients::kOfOutput), o = rows(Gradients::kOutput),
+                             rest = rows(Gradients::kRest);
+  const Tensor& lse = named.tensors.at(Gradients::kLogSum);
+  std::vector<Element> dp(M * N), p(M * N), ds(M * N);
+  algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
+  ExactProgram slope(form.gradients->slope, named, algebra);
+  for (int64_t i = 0; i < M; ++i) {
+    Element delta;
+    for (int64_t d = 0; d < Dv; ++d)
+      delta = algebra.add(
+          delta, algebra.mul(d_o[i * Dv + d], algebra.add(o[i * Dv + d], rest[i * Dv + d])));
+    const Element log_sum = algebra.draw(static_cast<uint64_t>(lse.at({b, h, i})));
+    for (int64_t n = i * N; n < (i + 1) * N; ++n) {
+      if (s.keep[n].holds) p[n] = algebra.exp(algebra.sub(s.score[n], log_sum));
+      for (uint8_t& bits : p[n].opaque) bits |= s.keep[n].opaque;
+      ds[n] = algebra.mul(algebra.mul(p[n], algebra.sub(dp[n], delta)),
+                          slope.run(Program::at(b, h, i, n % N), s.product[n]));
+    }
+  }
+  ExactHead out;
+  out.outputs.resize(3);
+  const auto product = [&](size_t n, const std::vector<Element>& left,
+                           const std::vector<Element>& right, int64_t rows, int64_t depth,
+                           int64_t columns) {
+    out.outputs[n].elements.resize(rows * columns);
+    algebra.add_product(int(rows), int(depth), int(columns), left.data(), right.data(), false,
+                        out.outputs[n].elements.data());
+  };
+  product(0, ds, s.key, M, N, D);
+  product(1, turned(ds, M, N), s.query, N, M, D);
+  product(2, turned(p, M, N), d_o, N, M, Dv);
+  return out;
+}
+
+}  // namespace kw::spec::attention_bwd

@@ -1,0 +1,38 @@
+// The rules of attention's gradients in their order.
+#include "transfer/families/attention_bwd/edit.h"
+#include "transfer/family.h"
+#include "transfer/rules.h"
+
+namespace kw::transfer::families {
+namespace {
+
+constexpr Rule<bwd::Edit> kRules[] = {{"form", bwd::rule_form},
+                                      {"tiles", bwd::rule_tiles},
+                                      {"scale", bwd::rule_scale},
+                                      {"mask", bwd::rule_mask},
+                                      {"queries", bwd::rule_queries}};
+
+class AttentionBwd : public Family {
+ public:
+  std::optional<Result> transfer(const tl::Program& source, const spec::Form& form,
+                                 const Target& target, Diagnostics& diagnostics) const override {
+    bwd::Edit edit(source, form, target, diagnostics);
+    return apply_rules<bwd::Edit>(kRules, source, edit);
+  }
+
+  std::optional<Result> begin(const tl::Program& source, const spec::Form& form,
+                              const Target& target, Diagnostics& diagnostics) const override {
+    bwd::Edit edit(source, form, target, diagnostics);
+    if (!bwd::rule_form(edit) || !bwd::rule_tiles(edit)) return std::nullopt;
+    return std::move(edit.result);
+  }
+};
+
+}  // namespace
+
+const Family& attention_bwd() {
+  static const AttentionBwd family;
+  return family;
+}
+
+}  // namespace kw::transfer::families

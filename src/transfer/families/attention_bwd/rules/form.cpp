@@ -1,0 +1,95 @@
+// What the rules take for granted, checked, and which argument is which: nothing is changed here.
+//
+// Gradients have the order of dimensions that their operands have, the output's gradient that of
+// the output: all are a matter of strides. Sizes that the user's code fixes become conditions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transfer/declarations.h"
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+// The places of axes among the user's dimensions, -1 of those that the user's tensor lacks.
+std::vector<int> places(const std::string& axes, const std::vector<std::string>& dims) {
+  std::vector<int> out;
+  for (const char axis : axes) {
+    const auto at = std::find(dims.begin(), dims.end(), std::string(1, axis));
+    out.push_back(at == dims.end() ? -1 : static_cast<int>(at - dims.begin()));
+  }
+  return out;
+}
+
+bool has_arguments(Edit& edit) {
+  for (const char* name :
+       {"q", "k", "v", "o", "o_rest", "d_o", "do_rows", "lse", "dq", "dk", "dv", "scale"})
+    if (!declaration_of_argument(edit.program, name))
+      return edit.refuse("transfer.kernel", {},
+                         fmt::format("this kernel gives no gradients of attention: it has no "
+                                     "argument {}",
+                                     name),
+                         "kernels/sm90/attention_bwd.cu is one");
+  if (edit.queries_def() && edit.mask()) return true;
+  return edit.refuse("transfer.kernel", {},
+                     edit.mask() ? "this kernel has no function query_blocks"
+                                 : "this kernel has no `if` with a map_at of its scores, its mask",
+                     "kernels/sm90/attention_bwd.cu has them");
+}
+
+bool bind_operands(Edit& edit) {
+  const char* names[] = {"q", "k", "v"};
+  for (size_t n = 0; n < 3; ++n) {
+    const spec::Output& gradient = edit.form.outputs[n];
+    const spec::Argument* given = edit.form.argument(gradient.of);
+    if (gradient.dims.size() != given->dims.size())
+      return edit.refuse("transfer.operand", given->span,
+                         fmt::format("{} has {} dimensions, of which {} are read", gradient.of,
+                                     given->dims.size(), gradient.dims.size()),
+                         "supported are batch, heads, sequence and head dimension, in any order");
+    edit.result.bindings.push_back({names[n], gradient.of, places(gradient.axes, gradient.dims)});
+  }
+  return true;
+}
+
+void bind_others(Edit& edit) {
+  using spec::Gradients;
+  const std::vector<int> of_output = places("bhid", edit.form.gradients->dims);
+  for (const auto& [name, user] : {std::pair{"o", Gradients::kOutput},
+                                   {"o_rest", Gradients::kRest},
+                                   {"do_rows", Gradients::kOfOutput},
+                                   {"d_o", Gradients::kOfOutput}})
+    edit.result.bindings.push_back({name, user, of_output});
+  edit.result.bindings.push_back({"lse", Gradients::kLogSum, {0, 1, 2}});
+  for (const spec::Output& o : edit.form.outputs)
+    edit.result.bindings.push_back({o.name, "", places(o.axes, o.dims)});
+}
+
+bool fixed_sizes(Edit& edit) {
+  const spec::Form& form = edit.form;
+  const bool any_heads = spec::heads_are_alike(form) && form.H.constant > 1;
+  const char *heads = "the function computes with the number of a head",
+             *fixed = "the user's function fixes this size";
+  for (const auto& [size, letter, why] :
+       {std::tuple<const spec::Size*, const char*, const char*>{&form.B, "B", fixed},
+        {&form.H, "H", heads},
+        {&form.G, "G", heads},
+        {&form.M, "M", fixed},
+        {&form.N, "N", fixed}})
+    if (size->name.empty() && !(why == heads && any_heads && size->constant > 1) &&
+        !edit.condition(fmt::format("{} == {}", letter, size->constant), why))
+      return false;
+  return form.M.name.empty() || form.M.name != form.N.name ||
+         edit.condition("M == N", "the user's function has as many queries as keys");
+}
+
+}  // namespace
+
+bool rule_form(Edit& edit) {
+  if (!has_arguments(edit) || !bind_operands(edit)) return false;
+  bind_others(edit);
+  return fixed_sizes(edit);
+}
+
+}  // namespace kw::transfer::bwd

@@ -1,0 +1,129 @@
+// Which query blocks see some of a block of keys, and of which nothing is masked: the forward rule
+// about keys (attention/rules/keys.cpp) with rows and columns exchanged.
+//
+//   record Queries: first, count        ->   record Queries: first, count, whole, below
+//   def query_blocks(c: Block):
+//       return 0, ceil_div(M, BM)
+//     ->   let first = min(c.n * BN // BM, ceil_div(M, BM) - 1)
+//          return first, max(1, ceil_div(M, BM) - first), ceil_div(c.n * BN + BN - 1, BM), M
+//   if (c.n + 1) * BN > N:
+//     ->   if (c.n + 1) * BN > N or m < queries.whole or m * BM + BM > queries.below:
+//
+// When     the form has a keep predicate. A key that no query sees has one block of queries all the
+//          same, in which all is masked: its gradients are zero, and somebody writes them.
+// Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
+#include <fmt/format.h>
+
+#include "transfer/families/attention_bwd/edit.h"
+#include "transfer/masks/key_ranges.h"
+#include "transfer/terms.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+using spec::Type;
+
+ExprPtr index(const char* name) { return spec::leaf(Kind::index, Type::integer, name); }
+
+// The predicate for keys by queries, as the forward analysis has queries by keys.
+ExprPtr exchanged(const ExprPtr& keep) {
+  return spec::rewrite(keep, [](const ExprPtr& x) -> ExprPtr {
+    if (x->kind != Kind::index || (x->name != "i" && x->name != "j")) return nullptr;
+    return index(x->name == "i" ? "j" : "i");
+  });
+}
+
+// Queries first ... below - 1 see some of the keys; from ... until - 1 see all. Null: from the
+// first, to the last; and no query is known to see all where `any_whole` is false.
+struct Ranges {
+  ExprPtr first, below, from, until;
+  bool any_whole = false;
+};
+
+Ranges ranges_of(const ExprPtr& keep) {
+  const Rows keys{index("i0"), index("i1")};
+  const KeyRanges kept = key_ranges(exchanged(keep), size("M"));
+  const KeyBounds around = kept.around();
+  Ranges out;
+  if (around.lower) out.first = lowest(around.lower, keys);
+  if (around.upper) out.below = highest(around.upper, keys);
+  if (kept.whole.empty()) return out;
+  const KeyBounds& whole = kept.whole[0];
+  out.from = whole.lower ? highest(whole.lower, keys) : nullptr;
+  out.until = whole.upper ? lowest(whole.upper, keys) : nullptr;
+  out.any_whole = (!whole.lower || out.from) && (!whole.upper || out.until);
+  return out;
+}
+
+class Writer {
+ public:
+  explicit Writer(Edit& edit) : edit_(edit) {}
+
+  bool write(const Ranges& r) {
+    std::vector<std::string> lets;
+    const std::string blocks = "ceil_div(M, BM)";
+    std::string first = "0", count = blocks;
+    if (r.first) {
+      first = "first";
+      lets.push_back(
+          fmt::format("let first = min(max(0, {}) // BM, {} - 1)", text(r.first), blocks));
+    }
+    if (r.below) count = fmt::format("ceil_div(min(M, {}), BM)", text(r.below));
+    if (r.first) count += " - first";
+    if (r.first || r.below) count = fmt::format("max(1, {})", count);
+    const std::string whole = !r.any_whole ? blocks
+                              : r.from     ? fmt::format("ceil_div(max(0, {}), BM)", text(r.from))
+                                           : "0";
+    const std::string below = r.until ? text(r.until) : "";
+    lets.push_back(
+        fmt::format("return {}, {}, {}{}", first, count, whole, below.empty() ? "" : ", " + below));
+    return !failed_ && edit_.replace(edit_.queries_def()->body, lets) &&
+           set_fields(!below.empty()) && set_mask(!below.empty());
+  }
+
+ private:
+  // TL text over the first key of the block and its last.
+  std::string text(const ExprPtr& e) {
+    const ExprPtr named = spec::rewrite(e, [](const ExprPtr& x) -> ExprPtr {
+      if (x->kind != Kind::index) return nullptr;
+      return x->name == "i0" ? index("j") : x->name == "i1" ? index("i") : nullptr;
+    });
+    const auto out = edit_.spelled(named, "c.n * BN + BN - 1", "c.n * BN");
+    failed_ = failed_ || !out;
+    return out.value_or("");
+  }
+
+  bool set_fields(bool below) {
+    for (tl::Stmt& s : edit_.program.body) {
+      if (s.op != tl::Op::record || s.name() != "Queries") continue;
+      auto own = tl::parse_statement(
+          fmt::format("record Queries: first, count, whole{}", below ? ", below" : ""),
+          edit_.diagnostics);
+      if (!own) return false;
+      s = std::move(*own);
+    }
+    return true;
+  }
+
+  bool set_mask(bool below) {
+    tl::Item& when = edit_.mask()->items(tl::Hole::condition).at(0);
+    const auto own = tl::parse_expr(fmt::format("{} or m < queries.whole{}", tl::print(when.expr),
+                                                below ? " or m * BM + BM > queries.below" : ""),
+                                    edit_.diagnostics);
+    if (own) when.expr = own;
+    return own != nullptr;
+  }
+
+  Edit& edit_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+bool rule_queries(Edit& edit) {
+  return !edit.term.keep || Writer(edit).write(ranges_of(edit.named(edit.term.keep)));
+}
+
+}  // namespace kw::transfer::bwd

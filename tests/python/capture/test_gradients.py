@@ -1,0 +1,106 @@
+"""Gradients as capture has them: PyTorch's own of the user's function, and a form that gives other ones is refused."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from kernelwright.capture import capture, gradients, load
+from kernelwright_cli import call
+
+SPEC = """import torch
+
+def attention(q, k, v):
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    k, v = (x.repeat_interleave(2, 1) for x in (k, v))
+    scores = (q @ k.mT * 64**-0.5).masked_fill(j > i, -torch.inf)
+    return {output}
+
+def example_inputs():
+    return tuple(torch.randn(2, heads, 96, 64, dtype=torch.bfloat16) for heads in (4, 2, 2))
+"""
+PLAIN = "scores.softmax(-1) @ v"
+
+
+def spec_of(folder, output=PLAIN):
+    path = folder / "attention.py"
+    path.write_text(SPEC.format(output=output))
+    return path
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gradients")
+    capture.capture_file(str(spec_of(folder)), None, None, folder / "out", backward=True)
+    return folder / "out"
+
+
+def test_they_are_autograds_of_the_function_itself(captured):
+    index = json.loads((captured / "goldens.json").read_text())
+    truths = np.load(captured / "truth.npy")
+    spec = load.load(str(captured.parent / "attention.py"))
+    at = 0
+    for entry in index["cases"]:
+        drawn = {}
+        for how in entry["draws"]:
+            drawn[how["name"]] = gradients.goldens.draw(how, entry["seed"], how["stream"], torch.bfloat16,
+                                                        how["shape"]).double()
+        leaves = [drawn[name].requires_grad_() for name in ("q", "k", "v")]
+        want = torch.autograd.grad(spec.function(*leaves), leaves, drawn[gradients.OF_OUTPUT])
+        for one, whole in zip(entry["gradients"], want):
+            part = whole.index_select(1, torch.tensor(one["heads"]))
+            assert list(part.shape) == one["shape"]
+            got = torch.from_numpy(truths[at:at + part.numel()]).view(part.shape)
+            assert torch.allclose(got, part, rtol=1e-9, atol=1e-12)
+            at += part.numel()
+    assert at == truths.size
+
+
+def test_of_two_query_heads_the_key_heads_that_they_read_are_kept(captured):
+    entry = json.loads((captured / "goldens.json").read_text())["cases"][0]
+    heads = {one["of"]: one["heads"] for one in entry["gradients"]}
+    assert heads["q"] == [0, 3] and heads["k"] == heads["v"] == [0, 1]
+
+
+def test_the_form_gives_pytorchs_gradients(captured):
+    run = call("capture", captured, "--form")
+    assert run.returncode == 0, run.stderr
+    assert "slope   0.125" in run.stdout and "gives   dq, dk, dv" in run.stdout
+
+
+def test_a_form_with_other_gradients_is_our_own_fault(captured, tmp_path):
+    for name in ("graph.json", "source.py"):
+        (tmp_path / name).write_bytes((captured / name).read_bytes())
+    truths, errors = np.load(captured / "truth.npy"), np.load(captured / "own_error.npy")
+    case = json.loads((captured / "goldens.json").read_text())["cases"][-1]
+    (tmp_path / "goldens.json").write_text(json.dumps({"cases": [case]}))
+    sizes = [int(np.prod(one["shape"])) for one in case["gradients"]]
+    np.save(tmp_path / "own_error.npy", errors[-sum(int(np.prod(one["rows"])) for one in case["gradients"]):])
+    for first in (0, sizes[0], sizes[0] + sizes[1]):  # a row of dq, of dk, of dv; not the first, which is zero
+        wrong = truths[-sum(sizes):].copy()
+        wrong[first + 64:first + 128] *= 1 + 1e-7
+        np.save(tmp_path / "truth.npy", wrong)
+        run = call("capture", tmp_path, "--form")
+        assert run.returncode == 70 and "does not compute what PyTorch does" in run.stderr
+
+
+@pytest.mark.parametrize("output, why", [
+    ("torch.softmax(scores, -1) @ v * 2.0", "the output changes after the product with v"),
+    ("torch.sigmoid(scores) @ v", "the weights are no softmax"),
+    ("(scores.softmax(-1) @ v, scores.logsumexp(-1))", "the function returns more than its output"),
+])
+def test_a_function_whose_gradients_nobody_writes_is_refused_at_its_line(tmp_path, output, why):
+    run = call("capture", spec_of(tmp_path, output), "--backward")
+    assert run.returncode == 2 and "error[spec.gradient]" in run.stderr and why in run.stderr
+    assert "attention.py:" in run.stderr
+
+
+def test_what_is_read_beside_the_operands_is_named(tmp_path):
+    path = tmp_path / "alibi.py"
+    path.write_text(SPEC.format(output=PLAIN).replace("(q, k, v):", "(q, k, v, slopes):").replace(
+        "scores = (", "scores = (slopes[:, None, None] * (j - i) + ").replace("(q @ k.mT * 64**-0.5)", "q @ k.mT * 64**-0.5)")
+        .replace("return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.rand(4))")
+        .replace("scores.softmax(-1)", "scores.softmax(-1).bfloat16()"))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "the gradient of slopes is a sum over scores" in run.stderr, run.stderr
