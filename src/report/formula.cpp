@@ -45,7 +45,9 @@ std::string read_of(const spec::Operand& o) {
 }
 
 Markup formula(const spec::Form& form) {
-  return html("<dl class=\"formula\">\n{}</dl>\n", Family::of(form).formula(form));
+  Markup lines = Family::of(form).formula(form);
+  for (const Note& note : form.notes) lines += line("note", html("{}", note.message));
+  return html("<dl class=\"formula\">\n{}</dl>\n", lines);
 }
 
 }  // namespace kw::report

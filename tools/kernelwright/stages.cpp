@@ -144,6 +144,9 @@ void add_capture(CLI::App& app, Result& result) {
     }
     if (capture) {
       const std::string form = spec::print(capture->form);
+      for (const Note& note : capture->form.notes)
+        std::cerr << "note: " << note.message
+                  << (note.span.known() ? fmt::format(" ({})", note.span.place()) : "") << "\n";
       std::cout << (state->output.json ? nlohmann::json{{"form", form}}.dump() + "\n" : form);
     }
     result = finish(capture ? Exit::holds : driver::exit_for(d), d, state->output);

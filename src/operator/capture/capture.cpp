@@ -255,9 +255,8 @@ void note_rows_without_a_key(Capture& capture) {
     const std::vector<double>& v = golden.truth.values;
     if (std::none_of(v.begin(), v.end(), [](double x) { return std::isnan(x); })) continue;
     capture.form.notes.push_back(
-        {"rows that keep no key are NaN in PyTorch, which counts as unspecified: kernels give 0, "
-         "and "
-         "a logsumexp of -inf",
+        {"rows that keep no key are NaN in PyTorch, and 0 in the kernel, which is not held against "
+         "it; a logsumexp is -inf",
          {}});
     return;
   }
