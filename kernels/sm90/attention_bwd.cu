@@ -82,150 +82,137 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
     const int warpgroup = kw::warpgroup_index();
     kw::init(shared.k_full, shared.v_full, shared.dk_full, shared.k_free, shared.q_full, shared.do_full, shared.q_free, shared.ds_full, shared.ds_free, shared.dq_full, shared.dq_free);
 
+    const Block c = block_of(args, kw::block_index(args.blocks));
+    const Queries queries = query_blocks(args, c);
+    const int group = args.H / args.G;
+
     if (warpgroup == LOAD) {
         kw::registers_down<LOADER_REGISTERS>();
         if (kw::is_thread(0)) {                                  // K, V, and for each block of queries Q and dO
-            int t = 0;
-            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
-                const Block c = block_of(args, w);
-                const Queries queries = query_blocks(args, c);
-                const int group = args.H / args.G;
-                kw::wait_free(shared.k_free[u]);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.k, {c.b, c.g, c.n * BN + r * 64}, shared.k_s[r][u], shared.k_full[u], kw::evict_first);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.v, {c.b, c.g, c.n * BN + r * 64}, shared.v_s[r][u], shared.v_full[u], kw::evict_first);
+            int t = 0, u = 0;
+            kw::wait_free(shared.k_free[u]);
+            for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.k, {c.b, c.g, c.n * BN + r * 64}, shared.k_s[r][u], shared.k_full[u], kw::evict_first);
+            for (int r = 0; r < WARPGROUPS; ++r) kw::tma_load(args.v, {c.b, c.g, c.n * BN + r * 64}, shared.v_s[r][u], shared.v_full[u], kw::evict_first);
 #pragma unroll 1
-                for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
-                    const int h = c.g * group + x / queries.count;
-                    const int m = queries.first + x % queries.count;
-                    kw::wait_free(shared.q_free[t]);
-                    kw::tma_load_rows(args.offset, {c.b, h, m * BM}, shared.offset_s[t], shared.q_full[t]);
-                    kw::tma_load_rows(args.delta, {c.b, h, m * BM}, shared.delta_s[t], shared.do_full[t]);
-                    kw::tma_load(args.q, {c.b, h, m * BM}, shared.q_s[t], shared.q_full[t], kw::evict_last);
-                    kw::tma_load(args.d_o, {c.b, h, m * BM}, shared.do_s[t], shared.do_full[t], kw::evict_last);
-                }
+            for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
+                const int h = c.g * group + x / queries.count;
+                const int m = queries.first + x % queries.count;
+                kw::wait_free(shared.q_free[t]);
+                kw::tma_load_rows(args.offset, {c.b, h, m * BM}, shared.offset_s[t], shared.q_full[t]);
+                kw::tma_load_rows(args.delta, {c.b, h, m * BM}, shared.delta_s[t], shared.do_full[t]);
+                kw::tma_load(args.q, {c.b, h, m * BM}, shared.q_s[t], shared.q_full[t], kw::evict_last);
+                kw::tma_load(args.d_o, {c.b, h, m * BM}, shared.do_s[t], shared.do_full[t], kw::evict_last);
             }
         }
         if (kw::is_thread(1)) {                                  // dQ
             int t = 0;
-            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
-                const Block c = block_of(args, w);
-                const Queries queries = query_blocks(args, c);
-                const int group = args.H / args.G;
 #pragma unroll 1
-                for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
-                    const int h = c.g * group + x / queries.count;
-                    const int m = queries.first + x % queries.count;
-                    kw::wait(shared.dq_full[t]);
-                    for (int r = 0; r < WARPGROUPS; ++r) kw::tma_add(shared.dq_s[r][t], args.sum_dq, {c.b, h, m * BM, r * 64});
-                    kw::tma_store_wait_read();
-                    kw::arrive(shared.dq_free[t]);
-                }
+            for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
+                const int h = c.g * group + x / queries.count;
+                const int m = queries.first + x % queries.count;
+                kw::wait(shared.dq_full[t]);
+                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_add(shared.dq_s[r][t], args.sum_dq, {c.b, h, m * BM, r * 64});
+                kw::tma_store_wait_read();
+                kw::arrive(shared.dq_free[t]);
             }
             kw::tma_store_wait();
         }
         if (kw::is_thread(2)) {                                  // dK and dV
-            for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
-                const Block c = block_of(args, w);
-                kw::wait(shared.dk_full[u]);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.k_s[r][u], args.dk, {c.b, c.g, c.n * BN + r * 64});
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.v_s[r][u], args.dv, {c.b, c.g, c.n * BN + r * 64});
-                kw::tma_store_wait_read();
-                kw::arrive(shared.k_free[u]);
-            }
+            int u = 0;
+            kw::wait(shared.dk_full[u]);
+            for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.k_s[r][u], args.dk, {c.b, c.g, c.n * BN + r * 64});
+            for (int r = 0; r < WARPGROUPS; ++r) kw::tma_store(shared.v_s[r][u], args.dv, {c.b, c.g, c.n * BN + r * 64});
+            kw::tma_store_wait_read();
+            kw::arrive(shared.k_free[u]);
             kw::tma_store_wait();
         }
     } else {
         kw::registers_up<WARPGROUP_REGISTERS>();
         const int me = warpgroup - MATH;
         kw::Accumulator<kw::real, 64, D> dk_r, dv_r;
-        int t = 0;
+        int t = 0, u = 0;
 
-        for (auto [u, w] : kw::static_tiles<1>(args.blocks)) {
-            const Block c = block_of(args, w);
-            const int j0 = c.n * BN + me * 64;
-            const Queries queries = query_blocks(args, c);
-            const int group = args.H / args.G;
+        const int j0 = c.n * BN + me * 64;
 
-            auto advance = [&](int m, bool first) { // t: the block of queries m; its dQ is left to the next
-                kw::Accumulator<kw::real, 64, BM> s, dp;
-                kw::Accumulator<kw::real, 64, 64> dq_r;
-                kw::Operand<element, 64, BM> p, ds;
-                kw::wait(shared.q_full[t]);
-                kw::fill_columns(s, shared.offset_s[t]);
-                kw::wgmma_add_transposed(s, shared.k_s[me][u], kw::transposed(shared.q_s[t]));
-                kw::wait(shared.do_full[t]);
-                kw::fill_columns(dp, shared.delta_s[t]);
-                kw::wgmma_add_transposed(dp, shared.v_s[me][u], kw::transposed(shared.do_s[t]));
-                kw::wgmma_wait<1>(s);
-                if (!first) {
-                    kw::wgmma_wait<1>(dk_r);
-                    kw::arrive(shared.q_free[t - 1]);
-                }
-                if ((c.n + 1) * BN > args.N) {
-                    kw::map_at(s, kw::Origin{j0, m * BM}, [&](kw::real x, kw::Place i, kw::Place j) { return i < args.N ? x : kw::minus_infinity; });
-                }
-                kw::map(s, [&](kw::real x) { return kw::exp2(x * args.scale_log2); });
-                kw::to_operand(p, s);
-                kw::wgmma_add(dv_r, p, shared.do_s[t]);
-                kw::wgmma_wait<1>(dp);
-                kw::map(dp, [&](kw::real x, kw::real y) { return x * y; }, s);
-                kw::to_operand(ds, dp);
-                kw::wait_free(shared.ds_free[t]);
-                kw::store_transposed(dp, shared.ds_s[me][t]);
-                kw::fence_async();
-                kw::arrive(shared.ds_full[t]);
-                if (first) {
-                    kw::wgmma_add(dk_r, ds, shared.q_s[t]);
-                    kw::wgmma_wait<0>(dv_r);
-                    kw::wgmma_wait<0>(dk_r);
-                }
-                if (!first) {
-                    kw::fill(dq_r, 0.0f);
-                    kw::wait(shared.ds_full[t - 1]);
-                    kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * 64);
-                    kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * 64);
-                    kw::wgmma_add(dk_r, ds, shared.q_s[t]);
-                    kw::wgmma_wait<1>(dv_r);
-                    kw::wgmma_wait<1>(dq_r);
-                    kw::arrive(shared.ds_free[t - 1]);
-                }
-                if (!first) {
-                    kw::wait_free(shared.dq_free[t - 1]);
-                    kw::store(dq_r, shared.dq_s[me][t - 1]);
-                    kw::fence_async();
-                    kw::arrive(shared.dq_full[t - 1]);
-                }
-            };
-
-            kw::fill(dk_r, 0.0f);
-            kw::fill(dv_r, 0.0f);
-            kw::wait(shared.k_full[u]);
-            kw::wait(shared.v_full[u]);
-            kw::wgmma_wait_group<0>();                           // nothing is in flight; ptxas does not see it, and would wait
-            advance(queries.first + queries.count - 1, true);
-            ++t;
-#pragma unroll 1
-            for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(queries.first + x % queries.count, false);
-            kw::Accumulator<kw::real, 64, 64> dq_r;                // the last block's
-            kw::fill(dq_r, 0.0f);
-            kw::wait(shared.ds_full[t - 1]);
-            kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * 64);
-            kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * 64);
-            kw::wgmma_wait<0>(dk_r);
-            kw::wgmma_wait<0>(dq_r);
-            kw::arrive(shared.q_free[t - 1]);
-            kw::arrive(shared.ds_free[t - 1]);
-            kw::wait_free(shared.dq_free[t - 1]);
-            kw::store(dq_r, shared.dq_s[me][t - 1]);
-            kw::map(dk_r, [&](kw::real x) { return x * args.scale; });
-            kw::order_arrive(1 - me);                            // nobody reads K and V any more
-            kw::order_wait(me);
-            kw::store(dk_r, shared.k_s[me][u]);
-            kw::store(dv_r, shared.v_s[me][u]);
+        auto advance = [&](int m, bool first) { // t: the block of queries m; its dQ is left to the next
+            kw::Accumulator<kw::real, 64, BM> s, dp;
+            kw::Accumulator<kw::real, 64, 64> dq_r;
+            kw::Operand<element, 64, BM> p, ds;
+            kw::wait(shared.q_full[t]);
+            kw::fill_columns(s, shared.offset_s[t]);
+            kw::wgmma_add_transposed(s, shared.k_s[me][u], kw::transposed(shared.q_s[t]));
+            kw::wait(shared.do_full[t]);
+            kw::fill_columns(dp, shared.delta_s[t]);
+            kw::wgmma_add_transposed(dp, shared.v_s[me][u], kw::transposed(shared.do_s[t]));
+            kw::wgmma_wait<1>(s);
+            if (!first) {
+                kw::wgmma_wait<1>(dk_r);
+                kw::arrive(shared.q_free[t - 1]);
+            }
+            if ((c.n + 1) * BN > args.N) {
+                kw::map_at(s, kw::Origin{j0, m * BM}, [&](kw::real x, kw::Place i, kw::Place j) { return i < args.N ? x : kw::minus_infinity; });
+            }
+            kw::map(s, [&](kw::real x) { return kw::exp2(x * args.scale_log2); });
+            kw::to_operand(p, s);
+            kw::wgmma_add(dv_r, p, shared.do_s[t]);
+            kw::wgmma_wait<1>(dp);
+            kw::map(dp, [&](kw::real x, kw::real y) { return x * y; }, s);
+            kw::to_operand(ds, dp);
+            kw::wait_free(shared.ds_free[t]);
+            kw::store_transposed(dp, shared.ds_s[me][t]);
             kw::fence_async();
-            kw::arrive(shared.dq_full[t - 1]);
-            kw::arrive(shared.dk_full[u]);
-        }
+            kw::arrive(shared.ds_full[t]);
+            if (first) {
+                kw::wgmma_add(dk_r, ds, shared.q_s[t]);
+                kw::wgmma_wait<0>(dv_r);
+                kw::wgmma_wait<0>(dk_r);
+            }
+            if (!first) {
+                kw::fill(dq_r, 0.0f);
+                kw::wait(shared.ds_full[t - 1]);
+                kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * 64);
+                kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * 64);
+                kw::wgmma_add(dk_r, ds, shared.q_s[t]);
+                kw::wgmma_wait<1>(dv_r);
+                kw::wgmma_wait<1>(dq_r);
+                kw::arrive(shared.ds_free[t - 1]);
+            }
+            if (!first) {
+                kw::wait_free(shared.dq_free[t - 1]);
+                kw::store(dq_r, shared.dq_s[me][t - 1]);
+                kw::fence_async();
+                kw::arrive(shared.dq_full[t - 1]);
+            }
+        };
+
+        kw::fill(dk_r, 0.0f);
+        kw::fill(dv_r, 0.0f);
+        kw::wait(shared.k_full[u]);
+        kw::wait(shared.v_full[u]);
+        kw::wgmma_wait_group<0>();                           // nothing is in flight; ptxas does not see it, and would wait
+        advance(queries.first + queries.count - 1, true);
+        ++t;
+#pragma unroll 1
+        for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(queries.first + x % queries.count, false);
+        kw::Accumulator<kw::real, 64, 64> dq_r;                // the last block's
+        kw::fill(dq_r, 0.0f);
+        kw::wait(shared.ds_full[t - 1]);
+        kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * 64);
+        kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * 64);
+        kw::wgmma_wait<0>(dk_r);
+        kw::wgmma_wait<0>(dq_r);
+        kw::arrive(shared.q_free[t - 1]);
+        kw::arrive(shared.ds_free[t - 1]);
+        kw::wait_free(shared.dq_free[t - 1]);
+        kw::store(dq_r, shared.dq_s[me][t - 1]);
+        kw::map(dk_r, [&](kw::real x) { return x * args.scale; });
+        kw::order_arrive(1 - me);                            // nobody reads K and V any more
+        kw::order_wait(me);
+        kw::store(dk_r, shared.k_s[me][u]);
+        kw::store(dv_r, shared.v_s[me][u]);
+        kw::fence_async();
+        kw::arrive(shared.dq_full[t - 1]);
+        kw::arrive(shared.dk_full[u]);
     }
 }
 

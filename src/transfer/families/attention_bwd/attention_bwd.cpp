@@ -6,11 +6,9 @@
 namespace kw::transfer::families {
 namespace {
 
-constexpr Rule<bwd::Edit> kRules[] = {{"form", bwd::rule_form},
-                                      {"tiles", bwd::rule_tiles},
-                                      {"scale", bwd::rule_scale},
-                                      {"mask", bwd::rule_mask},
-                                      {"queries", bwd::rule_queries}};
+constexpr Rule<bwd::Edit> kRules[] = {{"form", bwd::rule_form},       {"tiles", bwd::rule_tiles},
+                                      {"scale", bwd::rule_scale},     {"mask", bwd::rule_mask},
+                                      {"queries", bwd::rule_queries}, {"order", bwd::rule_order}};
 
 class AttentionBwd : public Family {
  public:

@@ -23,7 +23,8 @@ class Edit {
   const Target& target;
   Diagnostics& diagnostics;
   Result result;
-  tl::Program& program;  // result's
+  tl::Program& program;        // result's
+  bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
   // Where an expression stands in the user's text, or the queries' argument.
   Span place(const spec::ExprPtr& e) const;
@@ -51,5 +52,6 @@ bool rule_tiles(Edit& edit);
 bool rule_scale(Edit& edit);
 bool rule_mask(Edit& edit);
 bool rule_queries(Edit& edit);
+bool rule_order(Edit& edit);
 
 }  // namespace kw::transfer::bwd

@@ -123,7 +123,10 @@ class Writer {
 }  // namespace
 
 bool rule_queries(Edit& edit) {
-  return !edit.term.keep || Writer(edit).write(ranges_of(edit.named(edit.term.keep)));
+  if (!edit.term.keep) return true;
+  const Ranges ranges = ranges_of(edit.named(edit.term.keep));
+  edit.fewer_queries = ranges.first && spec::mentions(ranges.first, Kind::index) && !ranges.below;
+  return Writer(edit).write(ranges);
 }
 
 }  // namespace kw::transfer::bwd

@@ -1,0 +1,140 @@
+"""Times kernels of gradients beside PyTorch's, on one GPU, in one run.
+
+    for n in full causal; do build/kernelwright make examples/$n.py --backward --out out/backward/$n; done
+    python bench/backward.py out/backward [--rounds 5]     # on a GPU machine
+
+A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
+The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each; the passes before and
+behind the kernel are part of it. Peers: the backward of scaled_dot_product_attention by cuDNN and FlashAttention-2, and
+FlexAttention's. Each is asked for the gradients of q, k and v of an output that is at hand.
+"""
+
+import argparse
+import pathlib
+import random
+import statistics
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "python")]
+from kernelwright.runtime.launch import Kernel  # noqa: E402
+
+CASES = [("full", 4, 16, 16, 4096), ("causal", 4, 16, 16, 4096), ("full", 1, 16, 16, 16384), ("causal", 1, 16, 16, 16384),
+         ("full", 1, 64, 8, 8192), ("causal", 1, 64, 8, 8192), ("sliding_window", 2, 16, 16, 8192)]  # B, H, G, S
+D, WINDOW, ROUND_MS = 128, 1024, 25
+
+
+def keeps(name):
+    return {"full": None, "causal": lambda b, h, i, j: j <= i,
+            "sliding_window": lambda b, h, i, j: (j <= i) & (i - j < WINDOW)}[name]
+
+
+def unmasked(name, S):
+    return {"full": S * S, "causal": S * (S + 1) / 2,
+            "sliding_window": WINDOW * S - WINDOW * (WINDOW - 1) / 2}[name]
+
+
+def ours(folder, name, q, k, v, o, d_o):
+    kernel = Kernel(folder / name)
+    group = q.shape[1] // k.shape[1]
+    lse = torch.cat([log_sum(name, q[:, h:h + 1], k[:, h // group:h // group + 1]) for h in range(q.shape[1])], 1)
+    rest = torch.zeros_like(o)
+    places = [kernel.outputs.index(name) for name in ("dq", "dk", "dv")]
+
+    def run():
+        outputs = kernel(q=q, k=k, v=v, o=o, o_rest=rest, do_rows=d_o, d_o=d_o, lse=lse)
+        return [outputs[n] for n in places]
+    return run
+
+
+def log_sum(name, q, k):
+    scores = (q @ k.mT).float() * D**-0.5
+    if keeps(name):
+        i, j = torch.arange(q.shape[2], device=q.device)[:, None], torch.arange(k.shape[2], device=q.device)
+        scores.masked_fill_(~keeps(name)(0, 0, i, j), -torch.inf)
+    return scores.logsumexp(-1)
+
+
+def peers(name, q, k, v):
+    """{name: its output, with a graph behind it}"""
+    out = {}
+    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION) if name != "sliding_window" else ():
+        with sdpa_kernel(backend):
+            out[backend.name.split("_")[0].lower()] = F.scaled_dot_product_attention(
+                q, k, v, is_causal=name == "causal", enable_gqa=q.shape[1] != k.shape[1])
+    mask = keeps(name) and create_block_mask(keeps(name), None, None, q.shape[2], k.shape[2], device="cuda")
+    out["flex"] = torch.compile(flex_attention, dynamic=False)(q, k, v, block_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
+    return out
+
+
+def milliseconds(call, count):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / count
+
+
+def measure(calls, rounds):
+    """{name: milliseconds of each round}"""
+    counts = {}
+    for name, call in calls.items():
+        for _ in range(3):
+            call()
+        counts[name] = max(2, round(ROUND_MS / milliseconds(call, 3)))
+    found = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name in random.sample(list(calls), len(calls)):
+            found[name].append(milliseconds(calls[name], counts[name]))
+    return found
+
+
+def case(folder, name, B, H, G, S, rounds):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(B, S, heads, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
+               for heads in (H, G, G))
+    outputs = peers(name, q, k, v)
+    d_o = torch.randn(B, S, H, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+    o = next(iter(outputs.values())).detach()
+    with torch.no_grad():
+        run = ours(folder, name, q.detach(), k.detach(), v.detach(), o.transpose(1, 2).contiguous().transpose(1, 2), d_o)
+    calls = {"ours": run}
+    for peer, output in outputs.items():
+        calls[peer] = lambda output=output: torch.autograd.grad(output, (q, k, v), d_o, retain_graph=True)
+    got, due = run(), calls["flex"]()
+    for x, y in zip(got, due):
+        error = ((x.float() - y.float()).norm() / y.float().norm()).item()
+        assert error < 0.02, f"{name}: {error:.3g} from FlexAttention's"
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    calls["cuBLAS 8192^3"] = lambda: a @ a
+    operations = 10 * D * B * H * unmasked(name, S)
+    for who, times in measure(calls, rounds).items():
+        rates = sorted((operations if "cuBLAS" not in who else 2 * 8192**3) / ms / 1e9 for ms in times)
+        print(f"{name} B{B} H{H}/{G} S{S} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, flush=True)
+    for name, *sizes in CASES:
+        if not (options.folder / name).exists():
+            print(f"{name}: no kernel in {options.folder}")
+            continue
+        try:
+            case(options.folder, name, *sizes, options.rounds)
+        except Exception as error:
+            print(f"{name} {sizes}: {type(error).__name__}: {str(error).splitlines()[0][:200]}", flush=True)
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
