@@ -26,6 +26,49 @@ void numbers_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
   });
 }
 
+// Whether e is of positions alone.
+bool is_of_positions(const spec::ExprPtr& e) {
+  using spec::Kind;
+  for (const Kind kind : {Kind::read, Kind::size, Kind::argument, Kind::score, Kind::output,
+                          Kind::total})
+    if (spec::mentions(e, kind)) return false;
+  return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
+}
+
+// Where an integer or a condition that is the same all along the first rows, keys or both becomes
+// another: `j // 100 // 100` at 10000, which stands nowhere.
+void changes_of(const spec::ExprPtr& e, std::set<int64_t>& all) {
+  constexpr int64_t kLooked = 640;
+  for (const auto& [rows, keys] : {std::pair{1, 0}, {0, 1}, {1, 1}}) {
+    spec::Scope scope;
+    scope.indices = {{"b", 0}, {"h", 0}, {"d", 0}};
+    const auto at = [&](int64_t t) {
+      scope.indices["i"] = rows * t;
+      scope.indices["j"] = keys * t;
+      return spec::evaluate(e, scope);
+    };
+    const double first = at(0);
+    int64_t same = 0, other = 0;
+    while (same < kLooked && at(same + 1) == first) ++same;
+    if (same < kLooked) continue;
+    for (int64_t t = 2 * same; t <= 2 * kFarthest && !other; t *= 2)
+      (at(t) == first ? same : other) = t;
+    while (other - same > 1) {
+      const int64_t middle = same + (other - same) / 2;
+      (at(middle) == first ? same : other) = middle;
+    }
+    if (other) add(other, all);
+  }
+}
+
+void numbers_and_changes_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
+  numbers_of(of, all);
+  spec::rewrite(of, [&](const spec::ExprPtr& part) {
+    if (part->type != spec::Type::real && is_of_positions(part)) changes_of(part, all);
+    return spec::ExprPtr();
+  });
+}
+
 enum class Part { all, masks, but_masks };
 
 std::set<int64_t> of_form(const spec::Form& form, Part which) {
@@ -35,11 +78,11 @@ std::set<int64_t> of_form(const spec::Form& form, Part which) {
     for (spec::Term& t : copy.terms) t.keep = nullptr;
   if (which == Part::masks) {
     for (const spec::Term& t : form.terms)
-      if (t.keep) numbers_of(t.keep, all);
+      if (t.keep) numbers_and_changes_of(t.keep, all);
     return all;
   }
   spec::Family::of(form).each_expression(
-      copy, [&](spec::ExprPtr& e, const spec::Extents&) { numbers_of(e, all); });
+      copy, [&](spec::ExprPtr& e, const spec::Extents&) { numbers_and_changes_of(e, all); });
   return all;
 }
 

@@ -6,6 +6,9 @@
 // some cases: one less, the number itself, one more, and a tile beyond. What it would be too much
 // work to reach is named, and then the verdict is about the sizes that ran.
 //
+// What stands nowhere counts too: sizes at which an integer of positions first changes, as
+// `j // 100 // 100` does at 10000.
+//
 // Where the solver has proved what the program does with integers (proofs/proofs.h), its own
 // numbers and those of the mask are of no interest: what is left are numbers of the function's
 // scores, which the program has too, but perhaps in another place.

@@ -26,6 +26,30 @@ constexpr Entry kFamilies[] = {
 #include "operator/families.def"
 };
 
+const Expr* not_a_number(const ExprPtr& e) {
+  if (!e) return nullptr;
+  if (e->kind == Kind::number && e->type == Type::real && std::isnan(e->value)) return e.get();
+  for (const ExprPtr& a : e->args)
+    if (const Expr* found = not_a_number(a)) return found;
+  return nullptr;
+}
+
+// 0 * inf, written out, makes every score NaN.
+bool are_numbers(const Form& form, const Graph& graph, Diagnostics& diagnostics) {
+  Form copy = form;
+  const Expr* found = nullptr;
+  Family::of(form).each_expression(copy, [&](const ExprPtr& e, const Extents&) {
+    if (!found) found = not_a_number(e);
+  });
+  if (!found) return true;
+  diagnostics
+      .error("spec.nan", found->span.known() ? found->span : graph.span,
+             "a number here is NaN whatever the inputs are: 0 times infinity, or infinity less "
+             "infinity")
+      .hint = "drop keys with torch.where(keep, scores, -torch.inf)";
+  return false;
+}
+
 }  // namespace
 
 FamilyName family_of(const Form& form) {
@@ -47,6 +71,7 @@ std::optional<Form> recognise(Graph graph, Diagnostics& diagnostics) {
   for (const auto& [name, family] : kFamilies) {
     std::optional<Form> form = family().recognise(graph, diagnostics);
     if (form) form->built_in = graph.built_in;
+    if (form && !are_numbers(*form, graph, diagnostics)) return std::nullopt;
     if (form || diagnostics.has_errors()) return form;
   }
   return std::nullopt;

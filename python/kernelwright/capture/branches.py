@@ -16,20 +16,22 @@ import sys
 
 import sympy
 import torch
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from .diagnostic import Problem
 
 OURS = os.path.dirname(os.path.abspath(__file__))
 PYTORCH = os.path.dirname(os.path.abspath(torch.__file__))
 SAMPLES = (2, 3, 5, 64, 100, 127, 128, 500, 1009, 4096, 30030, 100003)
+LONG = (2**12, 2**16, 2**17, 2**20)
 MOST_SAMPLES = 4096
 
 
 class Decisions:
-    """While tracing: notes (condition that held, line) of each decision on sizes."""
+    """While tracing: notes (condition that held, line) of each decision on sizes, and the line of each guard."""
 
     def __init__(self, file):
-        self.file, self.taken = file, []
+        self.file, self.taken, self.lines = file, [], {}
 
     def __enter__(self):
         self.of_bool, self.of_int = torch.SymBool.__bool__, torch.SymInt.__bool__
@@ -52,21 +54,33 @@ class Decisions:
             decisions.note(sympy.Ne(size, 0) if taken else sympy.Eq(size, 0), sys._getframe(1))
             return taken
 
+        def evaluated(env, *args, **kwargs):
+            before = len(env.guards)
+            result = decisions.evaluate(env, *args, **kwargs)
+            for guard in env.guards[before:]:
+                decisions.lines.setdefault(guard.expr, decisions.users_line(sys._getframe(1)))
+            return result
+
         torch.SymBool.__bool__, torch.SymInt.__bool__ = bool_of, bool_of_int
+        self.evaluate, ShapeEnv.evaluate_expr = ShapeEnv.evaluate_expr, evaluated
         return self
 
     def __exit__(self, *_):
         torch.SymBool.__bool__, torch.SymInt.__bool__ = self.of_bool, self.of_int
+        ShapeEnv.evaluate_expr = self.evaluate
 
     @staticmethod
     def is_users(frame):
         name = os.path.abspath(frame.f_code.co_filename)
         return not name.startswith((PYTORCH + os.sep, OURS + os.sep))
 
-    def note(self, condition, frame):
+    def users_line(self, frame):
         while frame is not None and frame.f_code.co_filename != self.file:
             frame = frame.f_back
-        self.taken.append((condition, frame.f_lineno if frame else None))
+        return frame.f_lineno if frame else None
+
+    def note(self, condition, frame):
+        self.taken.append((condition, self.users_line(frame)))
 
 
 def refuse(spec, decisions, program, is_argument):
@@ -83,6 +97,27 @@ def refuse(spec, decisions, program, is_argument):
                       f"where {_text(said)}, and {example} would take the other", line or spec.line,
                       hint="choose with torch.where over positions, or torch.sym_min and torch.sym_max over sizes; or "
                       "write a function for each side")
+
+
+def refuse_guards(spec, traced):
+    """The same of what PyTorch itself decides: `k[:, :, :40000]` of fewer keys is k, `x.split(65536, 2)` one piece.
+
+    Asked for long sequences alone: what fewer elements than the example's would decide otherwise, golden cases have; what
+    is not divisible, PyTorch refuses."""
+    names, env = _names(spec, traced.program, traced.is_argument)
+    for guard in env.guards if env else ():
+        condition = _replaced(guard.expr, env)
+        divides = any("Div" in type(part).__name__ for part in sympy.preorder_traversal(condition))
+        if isinstance(condition, sympy.Eq) and not divides:
+            continue  # of sizes that must fit each other, PyTorch refuses all others
+        sizes = _against(condition, LONG)
+        if sizes is None:
+            continue
+        example = ", ".join(f"{names.get(s, s)} = {n}" for s, n in sizes.items())
+        said = condition.xreplace({s: sympy.Symbol(names[s]) for s in condition.free_symbols if s in names})
+        raise Problem("spec.branch_on_size", f"an operator does one thing where {_text(said)}, as in the example, and another "
+                      f"for {example}, and the trace has the first alone", traced.guard_lines.get(guard.expr) or spec.line,
+                      hint="a slice or a split at a fixed place: choose with torch.where over positions instead")
 
 
 def _names(spec, program, is_argument):
@@ -108,14 +143,14 @@ def _replaced(condition, env):
     return condition
 
 
-def _against(condition):
-    """Sizes of two and more for which the condition does not hold, or None."""
+def _against(condition, among=None):
+    """Sizes of two and more, or among these, for which the condition does not hold, or None."""
     symbols = sorted(getattr(condition, "free_symbols", ()), key=str)
     if not symbols:
         return None
     near = {int(c) + off for c in condition.atoms(sympy.Integer) for off in (-1, 0, 1)}
     near |= {2 * n for n in near}
-    values = sorted(n for n in near | set(SAMPLES) if 2 <= n < 2**31)
+    values = among or sorted(n for n in near | set(SAMPLES) if 2 <= n < 2**31)
     for sizes in itertools.islice(itertools.product(values, repeat=len(symbols)), MOST_SAMPLES):
         at = dict(zip(symbols, map(sympy.Integer, sizes)))
         if condition.subs(at) == False:  # noqa: E712  (sympy's, not Python's)

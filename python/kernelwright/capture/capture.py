@@ -30,7 +30,7 @@ def capture(spec, dtype=None, cases=None, source=b"", backward=False):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import built_in, elsewhere, exactness, goldens, gradients, graph, memory, sixteen_bits, trace, wrapping
+    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -41,6 +41,7 @@ def capture(spec, dtype=None, cases=None, source=b"", backward=False):
             traced = trace.trace(spec, trace.convert(spec, types[dtype]))
         graph.refuse_operators(traced.program.graph)
         memory.refuse_shared_writes(traced.program.graph)
+        branches.refuse_guards(spec, traced)
         exactness.refuse_lost_integers(traced)
         sixteen_bits.refuse_coarse_decisions(traced)
         taken = wrapping.refuse_wrapped_integers(traced)

@@ -121,7 +121,10 @@ def _expression(e):
                  "Mod": "%", "Max": "max", "Min": "min", "Pow": "**", "PowByNatural": "**",
                  "FloatPow": "**", "ToFloat": "float", "FloatTrueDiv": "/", "IntTrueDiv": "/",
                  "OpaqueUnaryFn_sqrt": "sqrt", "OpaqueUnaryFn_log2": "log2", "OpaqueUnaryFn_exp": "exp"}
-    return [operators.get(name, name)] + [_expression(a) for a in e.args]
+    if name not in operators:
+        raise Problem("spec.operator", f"{e} is computed of sizes, and sizes are added, multiplied, divided and compared here",
+                      hint="compute it of positions, in tensors, or pass the number as an argument")
+    return [operators[name]] + [_expression(a) for a in e.args]
 
 
 def number(value):
@@ -178,15 +181,11 @@ def to_json(spec, traced):
         first = val[0] if several else val
         if not hasattr(node.target, "_schema") and "getitem" not in str(node.target):
             raise Problem("spec.operator", f"{node.target} is not an ATen operator", line, column)
-        nodes.append({
-            "name": node.name,
-            "op": "getitem" if "getitem" in str(node.target) else str(node.target),
-            "args": [_argument(a, sizes) for a in node.args],
-            "kwargs": {k: _argument(a, sizes) for k, a in node.kwargs.items()},
-            "dtype": DTYPES.get(first.dtype, str(first.dtype)),
-            "shape": [sizes.to_json(s) for s in first.shape],
-            "line": line, "column": column,
-        })
+        try:
+            nodes.append(_node(node, first, sizes, line, column))
+        except Problem as problem:  # of an expression of sizes, which knows no line
+            problem.line, problem.column = problem.line or line, column
+            raise
     output = next(n for n in program.graph.nodes if n.op == "output").args[0]
     outputs = [o.name for o in output if isinstance(o, torch.fx.Node)]
     return {
@@ -199,6 +198,18 @@ def to_json(spec, traced):
         "outputs": outputs,
         "notes": [{"message": message, "line": line} for message, line in traced.notes],
         "examples": _examples(spec, traced),
+    }
+
+
+def _node(node, first, sizes, line, column):
+    return {
+        "name": node.name,
+        "op": "getitem" if "getitem" in str(node.target) else str(node.target),
+        "args": [_argument(a, sizes) for a in node.args],
+        "kwargs": {k: _argument(a, sizes) for k, a in node.kwargs.items()},
+        "dtype": DTYPES.get(first.dtype, str(first.dtype)),
+        "shape": [sizes.to_json(s) for s in first.shape],
+        "line": line, "column": column,
     }
 
 

@@ -40,6 +40,7 @@ class UserSpec:
     asked: str = ""  # the function that was asked for, or what a definition calls it
     product: bool = False  # its operands are too few for attention: a product of two matrices, at most
     rows: bool = False  # nor that: each row is normalised by sums over it
+    notes: list = dataclasses.field(default_factory=list)  # (message, line): what was assumed of it
 
 
 class _OnTheCpu(TorchFunctionMode):
@@ -178,7 +179,16 @@ def _kernel_bench(file, text, module, definitions):
     names = [a.arg for a in arguments] + [key.replace(".", "_") for key in keys]
     name = re.sub(r"\W", "_", pathlib.Path(file).stem).lstrip("0123456789_") or "attention"
     return UserSpec(file, name, function, values, names, [line for line, _ in places],
-                    [column for _, column in places], node.lineno, text)
+                    [column for _, column in places], node.lineno, text, notes=_of_evaluation(model, node))
+
+
+def _of_evaluation(model, node):
+    """What eval() changes of this Model, as notes."""
+    asked = next((n.lineno for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.attr == "training"), None)
+    drops = any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 for m in model.modules())
+    if asked is None and not drops:
+        return []
+    return [("the Model is taken as in eval(): self.training is False, and dropout does nothing", asked or node.lineno)]
 
 
 def _line_of_attribute(node, key):

@@ -34,6 +34,7 @@ class Trace:
     product: bool = False  # of two matrices, not attention, by its operands
     rows: bool = False  # no product at all: each row is normalised by sums over it
     factors: frozenset = frozenset()  # which values come to a product as its sides; empty: not known
+    guard_lines: dict = dataclasses.field(default_factory=dict)  # of what PyTorch asked of sizes, by the condition
 
 
 FP8 = torch.float8_e4m3fn
@@ -389,8 +390,9 @@ def trace(spec, dtype):
     except Exception as error:
         raise _explain(spec, error) from None
     branches.refuse(spec, decisions.taken, program, is_argument)
-    notes += _fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)
-    return Trace(program, values, is_argument, dtype, notes, spec.product, spec.rows, frozenset(products.factors))
+    notes += [*spec.notes, *_fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)]
+    return Trace(program, values, is_argument, dtype, notes, spec.product, spec.rows, frozenset(products.factors),
+                 decisions.lines)
 
 
 def _fixed_sizes(spec, program, given, dims, is_argument, lines):

@@ -116,8 +116,8 @@ class NormOpener {
   }
   bool rms_norm() {
     const Value& eps = n_.arg(3, "eps");
-    // Unsaid, it is the type's own epsilon: of the truth, which is computed in fp64.
-    return normalised(x_, n_.arg(2, "weight"), {}, eps.is_number() ? eps.real : DBL_EPSILON);
+    // Unsaid, it is the epsilon of the type that PyTorch computes 16-bit rows in: fp32's.
+    return normalised(x_, n_.arg(2, "weight"), {}, eps.is_number() ? eps.real : FLT_EPSILON);
   }
   bool layer_norm() {
     const Value& eps = n_.arg(4, "eps");

@@ -193,3 +193,36 @@ def test_what_the_user_prints_is_not_mixed_with_diagnostics(tmp_path):
     assert problem["code"] == "spec.run" and problem["place"]["line"] == 4
     assert "Traceback" not in result.stderr and "hello" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_an_epsilon_that_is_not_said_is_that_of_fp32(tmp_path, dtype):
+    path = tmp_path / "norm.py"
+    path.write_text(f"""import torch
+
+def norm(x, weight):
+    return torch.nn.functional.rms_norm(x, (256,), weight)
+
+def example_inputs():
+    return torch.randn(2, 64, 256, dtype={dtype}), torch.randn(256, dtype={dtype})
+""")
+    spec = load.load(str(path))
+    result = traced(spec)
+    inputs = [torch.full((1, 3, 256), 2.0**-13, dtype=dtype), torch.ones(256, dtype=dtype)]
+    truth, own = goldens._run_case(spec, result, goldens.InFp64(result.program.graph_module), inputs)
+    assert torch.allclose(truth, own.double(), rtol=2**-7) and truth.max() < 0.4
+
+
+def test_a_model_that_asks_whether_it_is_trained_is_said_to_be_in_eval(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("""import torch
+
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        weights = (q @ k.mT * 0.125).softmax(-1)
+        return (weights * 0.5 if self.training else weights) @ v
+
+def get_inputs():
+    return [torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3)]
+""")
+    assert [note for note in traced(load.load(str(path))).notes if "eval()" in note[0] and note[1] == 6]

@@ -3,7 +3,7 @@
 #     sum0  over d of q[b, i, d] * q[b, i, d]
 #   k row   k[b, j, d] / max(sqrt(sum0), 0.001)
 #     sum0  over d of k[b, j, d] * k[b, j, d]
-#   v row   v[b, j, d] * rsqrt(sum0 * 0.015625 + 2.22045e-16)
+#   v row   v[b, j, d] * rsqrt(sum0 * 0.015625 + 1.19209e-07)
 #     sum0  over d of v[b, j, d] * v[b, j, d]
 #   score   s * scale
 #   softmax over j

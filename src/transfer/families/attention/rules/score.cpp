@@ -65,27 +65,28 @@ void factors(const ExprPtr& e, ExprPtr& of_block, ExprPtr& of_element) {
 }
 
 // bias / c as a sum of addends, each (what depends on the block) * (what depends on the element).
-// Of both signs, they are added among themselves first, and as they are, as in the function: large
-// ones leave a small difference, of which a score would keep less, and products with 1 / c too.
+// Of both signs, they are added as the function adds them, before 1 / c: large ones may leave a
+// small difference, of which another order keeps less, and so do products with 1 / c.
 ExprPtr with_bias(Edit& edit, ExprPtr scores) {
   const ExprPtr unscale =
       edit.unscale.empty() ? nullptr : spec::leaf(Kind::argument, Type::real, edit.unscale);
   std::vector<Addend> parts;
   addends(edit.parts.bias, false, parts);
-  const auto positive = [](const Addend& part) { return !part.negative; };
-  const auto first_negative = std::stable_partition(parts.begin(), parts.end(), positive);
-  const bool apart = first_negative != parts.begin() && first_negative != parts.end();
-  ExprPtr sum = apart ? nullptr : scores;
+  const auto differs = [&](const Addend& part) { return part.negative != parts[0].negative; };
+  if (std::any_of(parts.begin(), parts.end(), differs)) {
+    const ExprPtr bias = hoist_parts(edit, edit.parts.bias, "slope");
+    return bias ? node("+", scores, product(unscale, bias)) : nullptr;
+  }
   for (const Addend& part : parts) {
     ExprPtr of_block, of_element;
     factors(part.value, of_block, of_element);
-    const ExprPtr scaled = apart ? of_block : product(of_block, unscale);
-    const ExprPtr value = product(scaled, of_element);
-    const ExprPtr hoisted = hoist_parts(edit, value, of_element ? "slope" : "bias");
+    const ExprPtr hoisted =
+        hoist_parts(edit, product(product(of_block, unscale), of_element),
+                    of_element ? "slope" : "bias");
     if (!hoisted) return nullptr;
-    sum = sum ? node(part.negative ? "-" : "+", sum, hoisted) : hoisted;
+    scores = node(part.negative ? "-" : "+", scores, hoisted);
   }
-  return apart ? node("+", scores, product(unscale, sum)) : sum;
+  return scores;
 }
 
 }  // namespace
