@@ -29,8 +29,8 @@ void numbers_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
 // Whether e is of positions alone.
 bool is_of_positions(const spec::ExprPtr& e) {
   using spec::Kind;
-  for (const Kind kind : {Kind::read, Kind::size, Kind::argument, Kind::score, Kind::output,
-                          Kind::total})
+  for (const Kind kind :
+       {Kind::read, Kind::size, Kind::argument, Kind::score, Kind::output, Kind::total})
     if (spec::mentions(e, kind)) return false;
   return spec::mentions(e, Kind::index, "i") || spec::mentions(e, Kind::index, "j");
 }

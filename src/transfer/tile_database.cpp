@@ -41,7 +41,8 @@ class Reader {
           "not JSON: " + (reason == std::string::npos ? what : what.substr(reason + 2)));
       return std::nullopt;
     } catch (const OrderedJson::out_of_range&) {
-      diagnostics_.error("tiles.syntax", {source_, 0, 0}, "not JSON: a number that no double holds");
+      diagnostics_.error("tiles.syntax", {source_, 0, 0},
+                         "not JSON: a number that no double holds");
       return std::nullopt;
     }
   }

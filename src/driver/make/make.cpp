@@ -118,7 +118,8 @@ class Maker {
     if (!free_to_write()) return false;
     say("capture", summary(capture_->form));
     for (const Note& note : capture_->form.notes)
-      say_("", note.message + (note.span.known() ? fmt::format(" ({})", note.span.place()) : ""), 0);
+      say_("", note.message + (note.span.known() ? fmt::format(" ({})", note.span.place()) : ""),
+           0);
     return true;
   }
 

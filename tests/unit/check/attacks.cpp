@@ -10,8 +10,8 @@
 //   expect: open check.opaque    undecided, with that code: no case that could run shows it
 //   expect: not proved           no case shows it, and it holds for the sizes that ran alone
 //
-// And what they edit holds; or ends as a line `unedited: not proved` says, where the sizes that would
-// show it are more work than these tests take.
+// And what they edit holds; or ends as a line `unedited: not proved` says, where the sizes that
+// would show it are more work than these tests take.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -140,7 +140,9 @@ TEST(Attacked, programs_hold_as_they_were) {
     ASSERT_TRUE(right);
     const check::Report r = check::check(*right, test::capture_of(form), options());
     const auto unedited = edit.head.find("unedited");
-    EXPECT_EQ(end_of(r), unedited == edit.head.end() ? "holds" : unedited->second) << name << "\n" << check::print(r);
+    EXPECT_EQ(end_of(r), unedited == edit.head.end() ? "holds" : unedited->second)
+        << name << "\n"
+        << check::print(r);
   }
 }
 

@@ -242,8 +242,7 @@ TEST(Indices, of_no_program_of_the_rules_cases_are_refuted) {
       lines.erase(0, lines.find('\n') + 1);
     }
     const spec::Form form = transfer::form_of(lines);
-    if (form.terms.size() != 1 || form.terms[0].finite_mask || form.gradients)
-      continue;
+    if (form.terms.size() != 1 || form.terms[0].finite_mask || form.gradients) continue;
     Diagnostics d;
     const auto [kernel, machine] = transfer::start_of(form, target);
     const auto result = transfer::transfer(kernel, form, machine, d);

@@ -80,9 +80,8 @@ ExprPtr with_bias(Edit& edit, ExprPtr scores) {
   for (const Addend& part : parts) {
     ExprPtr of_block, of_element;
     factors(part.value, of_block, of_element);
-    const ExprPtr hoisted =
-        hoist_parts(edit, product(product(of_block, unscale), of_element),
-                    of_element ? "slope" : "bias");
+    const ExprPtr hoisted = hoist_parts(edit, product(product(of_block, unscale), of_element),
+                                        of_element ? "slope" : "bias");
     if (!hoisted) return nullptr;
     scores = node(part.negative ? "-" : "+", scores, hoisted);
   }
