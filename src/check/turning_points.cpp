@@ -39,7 +39,8 @@ bool is_of_positions(const spec::ExprPtr& e) {
 // another: `j // 100 // 100` at 10000, which stands nowhere.
 void changes_of(const spec::ExprPtr& e, std::set<int64_t>& all) {
   constexpr int64_t kLooked = 640;
-  for (const auto& [rows, keys] : {std::pair{1, 0}, {0, 1}, {1, 1}}) {
+  for (const auto& line : {std::pair{1, 0}, {0, 1}, {1, 1}}) {
+    const int64_t rows = line.first, keys = line.second;
     spec::Scope scope;
     scope.indices = {{"b", 0}, {"h", 0}, {"d", 0}};
     const auto at = [&](int64_t t) {
