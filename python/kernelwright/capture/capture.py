@@ -51,7 +51,8 @@ def capture(spec, dtype=None, cases=None, source=b"", backward=False):
     text["built_in"] = built_in.lines(spec, traced) + taken
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
-    text["backward"] = backward
+    if backward:
+        text["backward"] = True
     index, truths, errors = (gradients if backward else goldens).make(spec, traced, cases or goldens.CASES)
     text["notes"] = [{"message": message, "line": line} for message, line in traced.notes]
     text["seconds"] = {"trace": round(traced_at - started, 3),

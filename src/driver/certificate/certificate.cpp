@@ -135,12 +135,15 @@ void name_file(Claims& certificate, const std::string& name, const std::string& 
 }
 
 Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph) {
-  return {{"file", {{"name", capture.source->name}, {"sha256", sha256(capture.source->text)}}},
-          {"function", graph.said("asked", "function")},
-          {"dtype", graph.said("asked", "dtype")},
-          {"name", capture.form.name},
-          {"form", spec::print(capture.form)},
-          {"graph_sha256", graph.sha256()}};
+  Claims facts = {
+      {"file", {{"name", capture.source->name}, {"sha256", sha256(capture.source->text)}}},
+      {"function", graph.said("asked", "function")},
+      {"dtype", graph.said("asked", "dtype")},
+      {"name", capture.form.name},
+      {"form", spec::print(capture.form)},
+      {"graph_sha256", graph.sha256()}};
+  if (!capture.form.outputs[0].of.empty()) facts["backward"] = true;
+  return facts;
 }
 
 Claims expert_facts(const Source& expert, Start start) {

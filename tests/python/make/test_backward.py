@@ -1,0 +1,43 @@
+"""`make --backward`: a folder like any other, which `verify` makes again; and a graph of gradients is not taken for another."""
+
+import json
+import shutil
+
+import pytest
+
+from kernelwright_cli import call, write_spec
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("backward")
+    spec = write_spec(folder)
+    for name, more in (("forward", ()), ("out", ("--backward",))):
+        run = call("make", spec, *more, "--check", "quick", "--out", folder / name)
+        assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_the_kernel_is_of_the_gradients(made):
+    certificate = json.loads((made / "out/certificate.json").read_text())
+    assert certificate["spec"]["backward"] is True
+    assert {b["argument"] for b in certificate["transfer"]["bindings"]} >= {"dq", "dk", "dv", "o", "o_rest", "lse", "d_o"}
+    assert "of gradients nothing is proved" in certificate["holds_for"] + " ".join(certificate["not_checked"])
+
+
+def test_verify_captures_the_gradients_again(made):
+    run = call("verify", made / "out")
+    assert run.returncode == 0 and "changed" not in run.stdout, run.stdout
+
+
+def test_a_forward_certificate_says_nothing_of_gradients(made):
+    assert "backward" not in json.loads((made / "forward/certificate.json").read_text())["spec"]
+
+
+def test_a_certificate_of_gradients_does_not_pass_for_the_function(made, tmp_path):
+    shutil.copytree(made / "out", tmp_path / "out")
+    path = tmp_path / "out/certificate.json"
+    certificate = json.loads(path.read_text())
+    del certificate["spec"]["backward"]
+    path.write_text(json.dumps(certificate))
+    assert call("verify", tmp_path / "out").returncode == 1
