@@ -99,6 +99,14 @@ void keep_ends_of_groups(Case& c) {
 
 }  // namespace
 
+int64_t key_head_of(const Form& form, const Case& c, size_t h) {
+  return c.heads[h] / (form.H.constant / form.G.constant);
+}
+
+bool ends_group(const Form& form, const Case& c, size_t h) {
+  return h + 1 == c.heads.size() || key_head_of(form, c, h) != key_head_of(form, c, h + 1);
+}
+
 Case case_of(const spec::Capture& capture, int64_t b, int64_t m, int64_t n, uint64_t salt) {
   Case c;
   c.sizes = resized(capture.form, capture.cases[0].sizes, b, m, n);

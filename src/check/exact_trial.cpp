@@ -68,7 +68,7 @@ class KeyHeads {
 
   // False: an element of the group that this head ends differs.
   bool add(const spec::ExactHead& head, int64_t b, int64_t h) {
-    const bool last = h + 1 == int64_t(case_.heads.size()) || group_of(h) != group_of(h + 1);
+    const bool last = ends_group(form_, case_, h);
     for (size_t n = 0; n < outputs_.size(); ++n) {
       if (!outputs_[n].is_of_key_heads()) continue;
       const std::vector<Element>& elements = head.outputs[n].elements;
@@ -89,9 +89,6 @@ class KeyHeads {
   }
 
  private:
-  int64_t group_of(int64_t h) const {
-    return case_.heads[h] / (form_.H.constant / form_.G.constant);
-  }
   int64_t columns_of(const spec::Output& output) const {
     for (const spec::Axis& a : spec::axes(form_))
       if (a.index == output.axes.substr(output.axes.size() - 1)) return a.size.constant;

@@ -168,15 +168,12 @@ inline spec::Capture capture_of(const spec::Form& form) {
     }
     g.heads = {0, 3};
     g.own_error = Tensor(Dtype::f64, {b, form.H.constant, spec::value_of(form.M, g.sizes)});
-    if (form.outputs[0].of.empty()) {
-      c.cases.push_back(std::move(g));
-      continue;
+    if (!form.outputs[0].of.empty()) {
+      // What PyTorch's own gradients in bf16 are off by, at the median.
+      Tensor of_keys(Dtype::f64, {b, form.G.constant, spec::value_of(form.N, g.sizes)});
+      for (Tensor* t : {&g.own_error, &of_keys}) t->values.assign(t->values.size(), 0.005);
+      g.others.assign(2, {std::nullopt, of_keys, {}});
     }
-    // What PyTorch's own gradients in bf16 are off by, at the median.
-    for (double& e : g.own_error.values) e = 0.005;
-    Tensor of_keys(Dtype::f64, {b, form.G.constant, spec::value_of(form.N, g.sizes)});
-    for (double& e : of_keys.values) e = 0.005;
-    g.others.assign(2, {std::nullopt, of_keys, {}});
     c.cases.push_back(std::move(g));
   }
   return c;

@@ -45,9 +45,6 @@ bool rounds_rows(const spec::Form& form) {
 
 void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& problem) {
   if (what == Planted::none) return;
-  // Rows that change first are rounded once more, and that is accepted as the deviation of numbers
-  // that differ: all ones of such a row are rounded alike.
-  if (what == Planted::bits && rounds_rows(form)) return;
   const Random random(seed, 77);
   uint64_t n = 0;
   for (const spec::Argument& a : form.arguments) {
@@ -81,6 +78,9 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
   if (capture.cases.empty()) return cases;
   for (const Planted what : kAll) {
     if (options.effort == Effort::quick && cases.size() == 2) break;
+    // Rows that change first are rounded once more, and that is accepted as the deviation of
+    // numbers that differ: all ones of such a row are rounded alike.
+    if (what == Planted::bits && rounds_rows(capture.form)) continue;
     Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;

@@ -34,7 +34,8 @@ class OwnError {
     errors_.push_back(&c.golden->own_error);
     for (const spec::GoldenCase::Other& o : c.golden->others)
       errors_.push_back(o.own_error ? &*o.own_error : nullptr);
-    for (const Tensor* e : errors_) typical_.push_back(e ? median(*e) : 0);
+    if (!exact_)
+      for (const Tensor* e : errors_) typical_.push_back(e ? median(*e) : 0);
   }
   // Of the n-th output; 0 where it is not known.
   double at(size_t n, int64_t b, int64_t h, int64_t row) const {
@@ -80,14 +81,14 @@ class Outputs {
     const int64_t H = static_cast<int64_t>(case_.heads.size());
     for (int64_t b = 0; b < truth_->batches(); ++b)
       for (int64_t h = 0; h < H; ++h) {
-        truth_->begin_head(h == 0 || group_of(h) != group_of(h - 1));
+        truth_->begin_head(h == 0 || ends_group(form_, case_, h - 1));
         for (int64_t i = 0; i < truth_->rows(); ++i) {
           truth_->row(b, case_.heads[h], i);
           ++trial_.rows;
           if (auto e = check(b, h, i, (b * H + h) * truth_->rows() + i)) return e;
         }
         if (auto e = check(b, h, -1, b * H + h)) return e;
-        if (h + 1 < H && group_of(h) == group_of(h + 1)) continue;
+        if (!ends_group(form_, case_, h)) continue;
         if (auto e = check_keys(b, h, b * case_.key_heads + key_head_++ % case_.key_heads))
           return e;
       }
@@ -95,10 +96,6 @@ class Outputs {
   }
 
  private:
-  int64_t group_of(int64_t h) const {
-    return case_.heads[h] / (form_.H.constant / form_.G.constant);
-  }
-
   // Those of key heads, of which this one is the at-th.
   std::optional<Counterexample> check_keys(int64_t b, int64_t h, int64_t at) {
     for (size_t n = 0; n < outputs_.size(); ++n) {
@@ -109,8 +106,8 @@ class Outputs {
       for (int64_t j = 0; j < spec::rows_of(held); ++j) {
         const spec::Held row = spec::row_of(held, j);
         const double* got = &given->second.values[at * length + j * held.length];
-        const spec::Accepted a =
-            spec::accept(outputs_[n], row, got, own_.at(n, b, group_of(h), j), form_.dtype);
+        const spec::Accepted a = spec::accept(
+            outputs_[n], row, got, own_.at(n, b, key_head_of(form_, case_, h), j), form_.dtype);
         if (!a.right) return fails(outputs_[n], row, got, a, b, h, j);
         trial_.worst = std::max(trial_.worst, a.error / a.allowed);
       }

@@ -27,6 +27,11 @@ struct Case {
   Planted planted = Planted::none;
 };
 
+// The key head of the user's that the h-th head of a case reads; whether it is the last of a case's
+// heads that does.
+int64_t key_head_of(const spec::Form& form, const Case& c, size_t h);
+bool ends_group(const spec::Form& form, const Case& c, size_t h);
+
 // "B 1, M 200, N 300, 8 query / 2 key heads, grid 2, seed 20240502", with what is drawn larger than
 // in the golden cases: enough to run it again.
 std::string describe(const Case& c);

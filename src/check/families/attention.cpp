@@ -38,21 +38,6 @@ Strides strides_of(const Operand& operand, const Tensor& t, const char* row) {
   return s;
 }
 
-// [B, heads, rows, D] of an operand; `heads` are the argument's own.
-Tensor gather(const Operand& operand, const Problem& problem, const char* row,
-              const std::vector<int64_t>& heads, int64_t B, int64_t rows, int64_t D) {
-  const Tensor& from = problem.tensors.at(operand.argument);
-  const Strides s = strides_of(operand, from, row);
-  Tensor to(from.dtype, {B, int64_t(heads.size()), rows, D});
-  double* out = to.values.data();
-  for (int64_t b = 0; b < B; ++b)
-    for (int64_t h : heads)
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t d = 0; d < D; ++d)
-          *out++ = from.values[b * s.b + h * s.head + r * s.row + d * s.d];
-  return to;
-}
-
 // The heads of a further product's operand that a case runs: those of queries, of keys, or its one.
 std::vector<int64_t> own_heads(const Operand& operand, const std::vector<int64_t>& query_heads,
                                const std::vector<int64_t>& key_heads) {
@@ -85,6 +70,20 @@ const Stmt* range_statement(const tl::Program& program) {
 }
 
 }  // namespace
+
+Tensor gather(const Operand& operand, const Problem& problem, const char* row,
+              const std::vector<int64_t>& heads, int64_t B, int64_t rows, int64_t D) {
+  const Tensor& from = problem.tensors.at(operand.argument);
+  const Strides s = strides_of(operand, from, row);
+  Tensor to(from.dtype, {B, int64_t(heads.size()), rows, D});
+  double* out = to.values.data();
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t h : heads)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t d = 0; d < D; ++d)
+          *out++ = from.values[b * s.b + h * s.head + r * s.row + d * s.d];
+  return to;
+}
 
 // Several terms are compared as a whole, and their key blocks by the one mask that they share.
 std::string Attention::undecided(const Form& form) const {

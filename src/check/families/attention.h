@@ -10,6 +10,11 @@ std::optional<Counterexample> check_blocks(const spec::Form& form, const spec::P
                                            const Case& c, const std::vector<Visit>& visits,
                                            int& blocks);
 
+// [B, heads, rows, D] of an operand; `row` is the index that numbers rows, `heads` are the
+// argument's own.
+Tensor gather(const spec::Operand& operand, const spec::Problem& problem, const char* row,
+              const std::vector<int64_t>& heads, int64_t B, int64_t rows, int64_t D);
+
 class Attention : public Family {
  public:
   std::string undecided(const spec::Form& form) const override;

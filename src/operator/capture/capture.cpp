@@ -81,10 +81,11 @@ class CaseReader {
     }
     const int64_t H = form_.H.constant;
     if (!form_.outputs[0].of.empty()) return read_gradients(json, out);
-    std::map<std::string, int64_t> extents = {
-        {"b", value_of(form_.B, out.sizes)}, {"h", H},
-        {"i", value_of(form_.M, out.sizes)}, {"j", value_of(form_.N, out.sizes)},
-        {"c", value_of(form_.D, out.sizes)}, {"d", value_of(form_.Dv, out.sizes)}};
+    std::map<std::string, int64_t> extents = {{"b", value_of(form_.B, out.sizes)},
+                                              {"h", H},
+                                              {"i", value_of(form_.M, out.sizes)},
+                                              {"j", value_of(form_.N, out.sizes)},
+                                              {"d", value_of(form_.Dv, out.sizes)}};
     if (!json.at("head_axis").is_null() && H > 1)
       out.heads = json.at("heads").get<std::vector<int64_t>>();
     if (out.heads.empty()) {
@@ -118,7 +119,8 @@ class CaseReader {
                                               {"d", form_.Dv.constant}};
     out.others.resize(form_.outputs.size() - 1);
     for (const Json& one : json.at("gradients")) {
-      const double *values = &truths_.values[at_truth_], *errors = &errors_.values[at_error_];
+      const double *values = truths_.values.data() + at_truth_,
+                   *errors = errors_.values.data() + at_error_;
       const int64_t stored = product(one.at("shape")), rows = product(one.at("rows"));
       at_truth_ += stored;
       at_error_ += rows;
@@ -152,9 +154,9 @@ class CaseReader {
   }
 
   // Of a log-sum nothing is read; of row sums nothing is stored.
-  bool read_others(const Json& json, GoldenCase& out, std::map<std::string, int64_t> extents) {
+  bool read_others(const Json& json, GoldenCase& out,
+                   const std::map<std::string, int64_t>& extents) {
     if (!out.rows.empty()) return true;
-    extents["g"] = form_.G.constant;
     const Json stored = json.value("others", Json::array());
     for (size_t n = 1; n < form_.outputs.size(); ++n) {
       const Output& output = form_.outputs[n];
@@ -162,29 +164,16 @@ class CaseReader {
       if (n > stored.size() && kept) return false;
       if (n > stored.size()) continue;
       GoldenCase::Other& other = out.others.emplace_back();
-      const std::vector<double>* from = &truths_.values;
-      const auto take = [&](const Json& shape, int64_t& at, std::vector<std::string> dims,
-                            const std::string& axes, std::optional<Tensor>& to) {
-        const int64_t count = product(shape);
-        if (at + count > static_cast<int64_t>(from->size())) return false;
-        to = in_order(&(*from)[at], dims, extents, axes);
-        at += count;
-        return to->count() == count;
-      };
-      const Json& shape = stored[n - 1].at("shape");
-      std::vector<std::string> dims = output.dims;
-      if (dims.empty() && output.axes == form_.outputs[0].axes) dims = form_.output_dims;
-      for (const char c : dims.empty() ? output.axes : "") dims.emplace_back(1, c);
-      if (!kept) {
-        at_truth_ += product(shape);
-        continue;
+      const int64_t count = product(stored[n - 1].at("shape"));
+      if (at_truth_ + count > truths_.count()) return false;
+      if (kept) {
+        std::vector<std::string> dims;
+        for (const char c : output.axes) dims.emplace_back(1, c);
+        if (output.axes == form_.outputs[0].axes) dims = form_.output_dims;
+        other.values = in_order(&truths_.values[at_truth_], dims, extents, output.axes);
+        if (other.values->count() != count) return false;
       }
-      if (!take(shape, at_truth_, dims, output.axes, other.values)) return false;
-      if (!stored[n - 1].contains("rows")) continue;
-      from = &errors_.values;
-      const std::string row_axes = output.axes.substr(0, output.axes.size() - 1);
-      std::erase(dims, output.axes.substr(row_axes.size()));
-      if (!take(stored[n - 1]["rows"], at_error_, dims, row_axes, other.own_error)) return false;
+      at_truth_ += count;
     }
     return true;
   }
@@ -338,55 +327,68 @@ bool check_first(const Capture& capture, size_t n, const GoldenCase& golden, Tru
   return true;
 }
 
-// The n-th output of the function but the first, of all heads. Where rows add up, one that PyTorch
-// makes NaN (it has no key) makes all sums of its head say nothing.
+// The outputs of the function but the first, of the heads that are kept. Where rows add up, one
+// that PyTorch makes NaN (it has no key) makes all sums of its head say nothing.
 class Others {
  public:
   Others(const Capture& capture, size_t golden, Truth& truth, Diagnostics& diagnostics)
-      : capture_(capture), golden_(golden), truth_(truth), diagnostics_(diagnostics) {}
-
-  bool agree() {
-    const std::vector<Output> all = outputs(capture_.form);
-    const auto& others = capture_.cases[golden_].others;
+      : capture_(capture), golden_(golden), truth_(truth), diagnostics_(diagnostics) {
+    const std::vector<Output> all = outputs(capture.form);
+    const auto& others = capture.cases[golden].others;
     for (size_t n = 0; n < others.size(); ++n) {
-      if (!others[n].values) continue;
-      const Output& output = capture_.form.outputs[n + 1];
-      if (!agrees(output, place_of(all, output), *others[n].values, others[n].heads)) return false;
+      const Output& output = capture.form.outputs[n + 1];
+      if (others[n].values)
+        held_.push_back(
+            {output, place_of(all, output), others[n].values->values.data(), others[n].heads});
     }
-    return true;
   }
 
- private:
-  bool agrees(const Output& output, size_t place, const Tensor& golden,
-              const std::vector<int64_t>& key_heads) {
-    const int64_t H = truth_.heads(), M = truth_.rows(), group = H / capture_.form.G.constant;
-    const double* at = golden.values.data();
+  bool agree() {
+    const int64_t H = held_.empty() ? 0 : truth_.heads(), M = truth_.rows(),
+                  group = truth_.heads() / capture_.form.G.constant;
     for (int64_t b = 0; b < truth_.batches(); ++b)
       for (int64_t h = 0; h < H; ++h) {
-        if (!key_heads.empty() &&
-            std::find(key_heads.begin(), key_heads.end(), h / group) == key_heads.end())
-          continue;
+        const auto wanted = [&](const One& one) { return one.holds(h / group); };
+        if (std::none_of(held_.begin(), held_.end(), wanted)) continue;
         truth_.begin_head(h % group == 0);
         for (int64_t i = 0; i < M; ++i) {
           truth_.row(b, h, i);
-          if (output.has_rows() && !agrees(output, truth_.of(place), at, b, h, i)) return false;
+          for (One& one : held_)
+            if (one.output.has_rows() && !agrees(one, truth_.of(one.place), b, h, i)) return false;
         }
-        const bool whole = !output.is_of_key_heads() || (h + 1) % group == 0;
-        if (output.has_rows() || !whole) continue;
-        const int64_t rows = rows_of(truth_.of(place));
-        for (int64_t r = 0; r < rows; ++r)
-          if (!agrees(output, row_of(truth_.of(place), r), at, b, h, -1)) return false;
+        for (One& one : held_)
+          if (!one.output.has_rows() && wanted(one) && !agrees(one, b, h, group)) return false;
       }
     return true;
   }
 
-  bool agrees(const Output& output, const Held& held, const double*& at, int64_t b, int64_t h,
-              int64_t i) {
-    const double* want = at;
-    at += held.want.size();
+ private:
+  struct One {
+    const Output& output;
+    size_t place;      // among the truth's
+    const double* at;  // what PyTorch gave that was not looked at yet
+    const std::vector<int64_t>& key_heads;
+    bool holds(int64_t key_head) const {
+      return key_heads.empty() ||
+             std::find(key_heads.begin(), key_heads.end(), key_head) != key_heads.end();
+    }
+  };
+
+  // What has no rows of queries, when its head, or the last of its key head, has ended.
+  bool agrees(One& one, int64_t b, int64_t h, int64_t group) {
+    if (one.output.is_of_key_heads() && (h + 1) % group != 0) return true;
+    const Held& held = truth_.of(one.place);
+    for (int64_t r = 0; r < rows_of(held); ++r)
+      if (!agrees(one, row_of(held, r), b, h, -1)) return false;
+    return true;
+  }
+
+  bool agrees(One& one, const Held& held, int64_t b, int64_t h, int64_t i) {
+    const double* want = one.at;
+    one.at += held.want.size();
     if (i < 0 && std::any_of(want, want + held.want.size(), [](double x) { return std::isnan(x); }))
       return true;
-    const double error = golden_error(output, held, want);
+    const double error = golden_error(one.output, held, want);
     return error <= kAllowed || disagrees(capture_, golden_, b, h, i, error, diagnostics_);
   }
 
@@ -394,6 +396,7 @@ class Others {
   const size_t golden_;
   Truth& truth_;
   Diagnostics& diagnostics_;
+  std::vector<One> held_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "operator/evaluate/exact.h"
 
 #include "operator/evaluate/exact_program.h"
+#include "operator/evaluate/plain_rows.h"
 #include "operator/evaluate/row_map.h"
 
 namespace kw::spec {
@@ -33,24 +34,10 @@ std::vector<Element> rows_of(const Operand& operand, const Problem& named, const
                              row == std::string_view("i") ? Program::i : Program::j, b, own, rows,
                              D);
   }
-  const Tensor& t = named.tensors.at(operand.argument);
-  Scope scope;
-  scope.indices = {{"b", b}, {"h", h}, {row, 0}, {"d", 0}};
-  const auto at = [&](int64_t r, int64_t d) {
-    scope.indices[row] = r;
-    scope.indices["d"] = d;
-    std::vector<int64_t> index;
-    for (const ExprPtr& e : operand.indices)
-      index.push_back(static_cast<int64_t>(evaluate(e, scope)));
-    return t.offset(index);
-  };
-  const int64_t first = at(0, 0);
-  const int64_t per_row = rows > 1 ? at(1, 0) - first : 0, per_d = D > 1 ? at(0, 1) - first : 0;
   std::vector<Element> out;
   out.reserve(rows * D);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t d = 0; d < D; ++d)
-      out.push_back(algebra.draw(static_cast<uint64_t>(t.values[first + r * per_row + d * per_d])));
+  for (const double number : plain_rows(operand, named, row, b, h, rows, D))
+    out.push_back(algebra.draw(static_cast<uint64_t>(number)));
   return out;
 }
 

@@ -74,9 +74,11 @@ class Derivative {
     if (op == "**" && !mentions(b, x_->kind, x_->name))
       return times(times(b, binary("**", a, binary("-", b, real(1)))), da);
     if (op == "min" || op == "max") {
-      const ExprPtr &first = op == "min" ? a : b, &second = op == "min" ? b : a;
+      const auto takes = [&](const ExprPtr& x, const ExprPtr& other) {
+        return op == "min" ? less(x, other) : less(other, x);
+      };
       const ExprPtr half = times(real(0.5), binary("+", da, db));
-      return where(less(first, second), da, where(less(second, first), db, half));
+      return where(takes(a, b), da, where(takes(b, a), db, half));
     }
     return nullptr;
   }

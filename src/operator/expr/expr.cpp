@@ -46,6 +46,13 @@ ExprPtr placed(ExprPtr e, const Span& span) {
   return make(std::move(copy));
 }
 
+Span place_of(const ExprPtr& e) {
+  if (!e || e->span.known()) return e ? e->span : Span{};
+  for (const ExprPtr& a : e->args)
+    if (const Span s = place_of(a); s.known()) return s;
+  return {};
+}
+
 ExprPtr leaf(Kind kind, Type type, std::string name) { return make({kind, type, std::move(name)}); }
 
 ExprPtr score_leaf(size_t n) {

@@ -62,6 +62,9 @@ ExprPtr where(ExprPtr condition, ExprPtr a, ExprPtr b);
 // user's operators gives them, and rewrite() keeps them.
 ExprPtr placed(ExprPtr e, const Span& span);
 
+// Where e stands in the user's text: its own place, or the first that one of its parts has.
+Span place_of(const ExprPtr& e);
+
 bool equal(const ExprPtr& a, const ExprPtr& b);
 inline bool is_number(const ExprPtr& e) { return e->kind == Kind::number; }
 inline bool is_number(const ExprPtr& e, int64_t value) {

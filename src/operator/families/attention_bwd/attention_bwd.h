@@ -14,6 +14,9 @@ namespace kw::spec {
 
 namespace attention_bwd {
 
+// The output, its rest or its gradient (Gradients) as an operand: read as the function returns it.
+Operand of_output(const Form& form, const char* name);
+
 std::unique_ptr<Truth> truth(const Form& form, const Problem& problem);
 ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& algebra, int64_t b,
                 int64_t h);

@@ -18,24 +18,27 @@ class Gradient {
       return refuse({}, "the function is no one softmax of one product", "");
     const Term& t = forward_.terms[0];
     if (t.normaliser != Normaliser::softmax)
-      return refuse(place(t.score), "the weights are no softmax of the scores", "");
+      return refuse(place_of(t.score), "the weights are no softmax of the scores", "");
     if (t.sink)
-      return refuse(place(t.sink), "the softmax has a sink, whose gradient is a sum over rows", "");
+      return refuse(place_of(t.sink), "the softmax has a sink, whose gradient is a sum over rows",
+                    "");
     if (t.finite_mask)
-      return refuse(place(t.keep), "dropped scores are a finite number, and some row may keep none",
+      return refuse(place_of(t.keep),
+                    "dropped scores are a finite number, and some row may keep none",
                     "drop them with -inf");
     if (forward_.epilogue && forward_.epilogue->kind != Kind::output)
-      return refuse(place(forward_.epilogue), "the output changes after the product with v", "");
+      return refuse(place_of(forward_.epilogue), "the output changes after the product with v", "");
     if (forward_.outputs.size() > 1)
       return refuse({}, "the function returns more than its output", "return the output alone");
     for (const Operand* o : operands(t))
-      if (o->row) return refuse(place(o->row->element), "rows change before their product", "");
+      if (o->row) return refuse(place_of(o->row->element), "rows change before their product", "");
     if (t.v.argument == t.k.argument) return refuse({}, "the values are columns of the keys", "");
     if (!only_operands_learn()) return std::nullopt;
     ExprPtr operation;
     const auto slope = derivative(t.score, score_leaf(0), operation);
     if (!slope)
-      return refuse(place(operation), fmt::format("`{}` has no derivative", print(operation)), "");
+      return refuse(place_of(operation), fmt::format("`{}` has no derivative", print(operation)),
+                    "");
     form_.gradients = Gradients{forward_.output_dims, *slope};
     add_arguments();
     add_outputs(t);
@@ -53,13 +56,6 @@ class Gradient {
                    "PyTorch"
                  : hint;
     return std::nullopt;
-  }
-
-  static Span place(const ExprPtr& e) {
-    if (!e || e->span.known()) return e ? e->span : Span{};
-    for (const ExprPtr& a : e->args)
-      if (const Span s = place(a); s.known()) return s;
-    return {};
   }
 
   // What else is read and may learn: no rule writes its gradient yet.
