@@ -58,6 +58,10 @@ bool Diagnostics::has_errors() const {
                      [](const Diagnostic& d) { return d.severity == Severity::error; });
 }
 
+std::string text_of(const Note& note) {
+  return note.span.known() ? fmt::format("{} ({})", note.message, note.span.place()) : note.message;
+}
+
 std::string render(const Diagnostic& d) {
   std::string out = d.span.known() ? d.span.place() + ": " : "";
   out += word(d.severity);

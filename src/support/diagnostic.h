@@ -25,6 +25,9 @@ struct Note {
   Span span;
 };
 
+// "the message (FILE:LINE:COLUMN)"
+std::string text_of(const Note& note);
+
 struct Diagnostic {
   Severity severity = Severity::error;
   std::string code;  // "wgmma.C3", "spec.dtype", "lift.unrecognised", ...

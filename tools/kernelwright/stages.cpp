@@ -146,9 +146,7 @@ void add_capture(CLI::App& app, Result& result) {
       const std::string form = spec::print(capture->form);
       std::cout << (state->output.json ? nlohmann::json{{"form", form}}.dump() + "\n" : form);
       std::cout.flush();
-      for (const Note& note : capture->form.notes)
-        std::cerr << "note: " << note.message
-                  << (note.span.known() ? fmt::format(" ({})", note.span.place()) : "") << "\n";
+      for (const Note& note : capture->form.notes) std::cerr << "note: " << text_of(note) << "\n";
     }
     result = finish(capture ? Exit::holds : driver::exit_for(d), d, state->output);
   });

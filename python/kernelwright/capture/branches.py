@@ -91,10 +91,9 @@ def refuse(spec, decisions, program, is_argument):
         sizes = _against(condition)
         if sizes is None:
             continue
-        example = ", ".join(f"{names.get(s, s)} = {n}" for s, n in sizes.items())
-        said = condition.xreplace({s: sympy.Symbol(names[s]) for s in condition.free_symbols if s in names})
+        said, example = _in_words(condition, sizes, names)
         raise Problem("spec.branch_on_size", "what happens next depends on a size: the example's sizes take the side "
-                      f"where {_text(said)}, and {example} would take the other", line or spec.line,
+                      f"where {said}, and {example} would take the other", line or spec.line,
                       hint="choose with torch.where over positions, or torch.sym_min and torch.sym_max over sizes; or "
                       "write a function for each side")
 
@@ -113,9 +112,8 @@ def refuse_guards(spec, traced):
         sizes = _against(condition, LONG)
         if sizes is None:
             continue
-        example = ", ".join(f"{names.get(s, s)} = {n}" for s, n in sizes.items())
-        said = condition.xreplace({s: sympy.Symbol(names[s]) for s in condition.free_symbols if s in names})
-        raise Problem("spec.branch_on_size", f"an operator does one thing where {_text(said)}, as in the example, and another "
+        said, example = _in_words(condition, sizes, names)
+        raise Problem("spec.branch_on_size", f"an operator does one thing where {said}, as in the example, and another "
                       f"for {example}, and the trace has the first alone", traced.guard_lines.get(guard.expr) or spec.line,
                       hint="a slice or a split at a fixed place: choose with torch.where over positions instead")
 
@@ -156,6 +154,12 @@ def _against(condition, among=None):
         if condition.subs(at) == False:  # noqa: E712  (sympy's, not Python's)
             return {s: int(n) for s, n in at.items()}
     return None
+
+
+def _in_words(condition, sizes, names):
+    """(the condition, the sizes against it) with `q.shape[2]` for the symbols that have such a name."""
+    named = condition.xreplace({s: sympy.Symbol(names[s]) for s in condition.free_symbols if s in names})
+    return _text(named), ", ".join(f"{names.get(s, s)} = {n}" for s, n in sizes.items())
 
 
 def _text(condition):

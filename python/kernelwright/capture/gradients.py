@@ -18,6 +18,7 @@ DRAWN = {"kind": "normal", "scale": 1.0}
 def make(spec, traced, cases):
     """Returns the index (for JSON), the gradients and the own errors, each one flat array, as goldens.make does."""
     axis = goldens.head_axis(traced)
+    interpreter = goldens.InFp64(traced.program.graph_module)
     index, truths, errors = [], [], []
     for entry, inputs, output, *_ in goldens.run_cases(spec, traced, cases):
         stream = len(traced.values)
@@ -25,7 +26,7 @@ def make(spec, traced, cases):
         entry["draws"].append({"name": OF_OUTPUT, "stream": stream, "shape": list(output.shape), **DRAWN})
         entry["gradients"] = []
         heads = output.shape[axis] if axis is not None else 1
-        for n, (truth, own) in _gradients(spec, traced, inputs, d_o).items():
+        for n, (truth, own) in _gradients(spec, traced, interpreter, inputs, d_o).items():
             error = goldens.row_errors(own.double(), truth)
             kept, picked = _picked(traced, n, truth, heads, goldens.two_heads(len(index), heads))
             entry["gradients"].append({"of": spec.names[n], "heads": picked, "shape": list(kept.shape),
@@ -36,7 +37,7 @@ def make(spec, traced, cases):
     return {"cases": index}, np.concatenate(truths), np.concatenate(errors)
 
 
-def _gradients(spec, traced, inputs, d_o):
+def _gradients(spec, traced, interpreter, inputs, d_o):
     """{number of an argument: its gradient in fp64, and the function's own}; zeros where nothing depends on it."""
     learn = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor) and value.dim() and
              value.is_floating_point()]
@@ -47,7 +48,7 @@ def _gradients(spec, traced, inputs, d_o):
         exact[n] = exact[n].requires_grad_()
         own[n] = own[n].detach().clone().requires_grad_()
     with torch.enable_grad():
-        truth = goldens.outputs(traced, goldens.InFp64(traced.program.graph_module), exact)[0]
+        truth = goldens.outputs(traced, interpreter, exact)[0]
         given = spec.function(*own)
         given = given[0] if isinstance(given, (tuple, list)) else given
     truths = torch.autograd.grad(truth, [exact[n] for n in learn], d_o.double(), allow_unused=True)

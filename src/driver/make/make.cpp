@@ -117,9 +117,7 @@ class Maker {
     target_ = out_folder(options_.out, fs::path("out") / capture_->form.name);
     if (!free_to_write()) return false;
     say("capture", summary(capture_->form));
-    for (const Note& note : capture_->form.notes)
-      say_("", note.message + (note.span.known() ? fmt::format(" ({})", note.span.place()) : ""),
-           0);
+    for (const Note& note : capture_->form.notes) say_("", text_of(note), 0);
     return true;
   }
 

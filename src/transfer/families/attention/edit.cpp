@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "transfer/edits.h"
+
 namespace kw::transfer {
 namespace {
 
@@ -41,17 +43,8 @@ Edit::Edit(const tl::Program& source, const spec::Form& form, const Target& targ
       normaliser(term.normaliser),
       names_(names_of(source)) {}
 
-namespace {
-Span first_place(const spec::ExprPtr& e) {
-  if (!e || e->span.known()) return e ? e->span : Span{};
-  for (const spec::ExprPtr& a : e->args)
-    if (Span s = first_place(a); s.known()) return s;
-  return {};
-}
-}  // namespace
-
 Span Edit::place(const spec::ExprPtr& e) const {
-  const Span found = first_place(e);
+  const Span found = spec::place_of(e);
   const spec::Argument* q = form.argument(term.q.argument);
   return found.known() || !q ? found : q->span;
 }
@@ -63,10 +56,7 @@ bool Edit::refuse(std::string code, const Span& where, std::string message, std:
 }
 
 bool Edit::condition(const std::string& holds, std::string why) {
-  const tl::ExprPtr read = tl::parse_expr(holds, diagnostics);
-  if (!read) return false;
-  result.conditions.push_back({read, std::move(why)});
-  return true;
+  return add_condition(result, holds, std::move(why), diagnostics);
 }
 
 std::string Edit::fresh(std::initializer_list<std::string> candidates) {
@@ -107,14 +97,7 @@ bool Edit::insert(Place place, const std::vector<std::string>& texts) {
 }
 
 bool Edit::replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts) {
-  std::vector<tl::Stmt> out;
-  for (const std::string& text : texts) {
-    std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
-    if (!s) return false;
-    out.push_back(std::move(*s));
-  }
-  block = std::move(out);
-  return true;
+  return replace_block(block, texts, diagnostics);
 }
 
 spec::ExprPtr Edit::hoist(const spec::ExprPtr& value,

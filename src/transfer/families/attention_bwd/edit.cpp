@@ -1,5 +1,6 @@
 #include "transfer/families/attention_bwd/edit.h"
 
+#include "transfer/edits.h"
 #include "transfer/spell.h"
 
 namespace kw::transfer::bwd {
@@ -18,19 +19,8 @@ Edit::Edit(const tl::Program& source, const spec::Form& form, const Target& targ
       result{source, {}, {}, {}, {}},
       program(result.program) {}
 
-namespace {
-
-Span first_place(const ExprPtr& e) {
-  if (!e || e->span.known()) return e ? e->span : Span{};
-  for (const ExprPtr& a : e->args)
-    if (const Span s = first_place(a); s.known()) return s;
-  return {};
-}
-
-}  // namespace
-
 Span Edit::place(const ExprPtr& e) const {
-  const Span found = first_place(e);
+  const Span found = spec::place_of(e);
   const spec::Argument* q = form.argument(term.q.argument);
   return found.known() || !q ? found : q->span;
 }
@@ -42,9 +32,7 @@ bool Edit::refuse(const char* code, const Span& where, const std::string& why,
 }
 
 bool Edit::condition(const std::string& holds, const std::string& why) {
-  const tl::ExprPtr read = tl::parse_expr(holds, diagnostics);
-  if (read) result.conditions.push_back({read, why});
-  return read != nullptr;
+  return add_condition(result, holds, why, diagnostics);
 }
 
 ExprPtr Edit::named(const ExprPtr& e) const {
@@ -68,14 +56,7 @@ std::optional<std::string> Edit::spelled(const ExprPtr& e, const std::string& qu
 }
 
 bool Edit::replace(std::vector<Stmt>& block, const std::vector<std::string>& texts) {
-  std::vector<Stmt> out;
-  for (const std::string& text : texts) {
-    std::optional<Stmt> s = tl::parse_statement(text, diagnostics);
-    if (!s) return false;
-    out.push_back(std::move(*s));
-  }
-  block = std::move(out);
-  return true;
+  return replace_block(block, texts, diagnostics);
 }
 
 Stmt* Edit::queries_def() {

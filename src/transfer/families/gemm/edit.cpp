@@ -6,6 +6,7 @@
 
 #include "tl/traits.h"
 #include "transfer/declarations.h"
+#include "transfer/edits.h"
 
 namespace kw::transfer::gemm {
 
@@ -32,17 +33,8 @@ bool Edit::refuse(const char* code, const Span& where, const std::string& what,
   return false;
 }
 
-Span Edit::place(const ExprPtr& e) const {
-  if (e->span.known()) return e->span;
-  for (const ExprPtr& a : e->args)
-    if (const Span s = place(a); s.known()) return s;
-  return {};
-}
-
 bool Edit::condition(const std::string& holds, const std::string& why) {
-  const tl::ExprPtr read = tl::parse_expr(holds, diagnostics);
-  if (read) result.conditions.push_back({read, why});
-  return read != nullptr;
+  return add_condition(result, holds, why, diagnostics);
 }
 
 bool Edit::insert(Found at, const std::string& text) {
@@ -183,7 +175,9 @@ bool Edit::add_arguments(const ExprPtr& e) {
   if (e->kind != Kind::read && e->kind != Kind::argument) return true;
   if (names.count(e->name)) return true;
   const spec::Argument* a = form.argument(e->name);
-  if (!a) return refuse("transfer.read", place(e), e->name + " is not an argument of the function");
+  if (!a)
+    return refuse("transfer.read", spec::place_of(e),
+                  e->name + " is not an argument of the function");
   const bool readable = a->dtype != Dtype::f64 && a->dtype != Dtype::u32 && a->dtype != Dtype::u8;
   if (!readable)
     return refuse("transfer.dtype", a->span,

@@ -34,8 +34,6 @@ class Edit {
   // Refuses: always false.
   bool refuse(const char* code, const Span& where, const std::string& what,
               const std::string& hint = {});
-  // The user's line for an expression: its own place or a part's.
-  Span place(const spec::ExprPtr& e) const;
   bool condition(const std::string& holds, const std::string& why);
 
   // Puts the statement of this TL text at a place (before what stands there).

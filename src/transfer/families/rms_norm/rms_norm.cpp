@@ -14,6 +14,7 @@
 
 #include "support/lines.h"
 #include "transfer/declarations.h"
+#include "transfer/edits.h"
 #include "transfer/family.h"
 #include "transfer/rules.h"
 #include "transfer/spell.h"
@@ -44,9 +45,7 @@ class Edits {
   }
 
   bool condition(const std::string& holds, const std::string& why) {
-    const tl::ExprPtr read = tl::parse_expr(holds, diagnostics_);
-    if (read) result.conditions.push_back({read, why});
-    return read != nullptr;
+    return add_condition(result, holds, why, diagnostics_);
   }
 
   // The letters of a tensor of the kernel; empty where it has none of this name and rank.

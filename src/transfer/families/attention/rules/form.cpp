@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "transfer/edits.h"
 #include "transfer/families/attention/rules/rules.h"
 
 namespace kw::transfer {
@@ -117,27 +118,9 @@ bool bind_output(Edit& edit) {
 }
 
 bool fixed_sizes(Edit& edit) {
-  const spec::Form& form = edit.form;
   const Facts& f = edit.facts;
-  // A trace fixes every head count, but a function that never computes with a head's number means
-  // the same for any; a single head may be an absent dimension, so one stays one.
-  const bool any_heads = spec::heads_are_alike(form) && form.H.constant > 1;
-  const char *heads = "the function computes with the number of a head",
-             *fixed = "the user's function fixes this size";
-  const std::tuple<const spec::Size*, std::string, const char*> sizes[] = {
-      {&form.B, f.batch, fixed},
-      {&form.H, f.heads, heads},
-      {&form.G, f.groups, heads},
-      {&form.M, f.queries, fixed},
-      {&form.N, f.keys, fixed}};
-  for (const auto& [size, letter, why] : sizes)
-    if (size->name.empty() && !(why == heads && any_heads && size->constant > 1) &&
-        !edit.condition(fmt::format("{} == {}", letter, size->constant), why))
-      return false;
-  if (!form.M.name.empty() && form.M.name == form.N.name)
-    return edit.condition(fmt::format("{} == {}", f.queries, f.keys),
-                          "the user's function has as many queries as keys");
-  return true;
+  return fix_sizes(edit.result, edit.form, {f.batch, f.heads, f.groups, f.queries, f.keys},
+                   edit.diagnostics);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "transfer/declarations.h"
+#include "transfer/edits.h"
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {
@@ -66,30 +67,12 @@ void bind_others(Edit& edit) {
     edit.result.bindings.push_back({o.name, "", places(o.axes, o.dims)});
 }
 
-bool fixed_sizes(Edit& edit) {
-  const spec::Form& form = edit.form;
-  const bool any_heads = spec::heads_are_alike(form) && form.H.constant > 1;
-  const char *heads = "the function computes with the number of a head",
-             *fixed = "the user's function fixes this size";
-  for (const auto& [size, letter, why] :
-       {std::tuple<const spec::Size*, const char*, const char*>{&form.B, "B", fixed},
-        {&form.H, "H", heads},
-        {&form.G, "G", heads},
-        {&form.M, "M", fixed},
-        {&form.N, "N", fixed}})
-    if (size->name.empty() && !(why == heads && any_heads && size->constant > 1) &&
-        !edit.condition(fmt::format("{} == {}", letter, size->constant), why))
-      return false;
-  return form.M.name.empty() || form.M.name != form.N.name ||
-         edit.condition("M == N", "the user's function has as many queries as keys");
-}
-
 }  // namespace
 
 bool rule_form(Edit& edit) {
   if (!has_arguments(edit) || !bind_operands(edit)) return false;
   bind_others(edit);
-  return fixed_sizes(edit);
+  return fix_sizes(edit.result, edit.form, {"B", "H", "G", "M", "N"}, edit.diagnostics);
 }
 
 }  // namespace kw::transfer::bwd

@@ -1,0 +1,52 @@
+#include "transfer/edits.h"
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+namespace kw::transfer {
+
+bool add_condition(Result& result, const std::string& holds, std::string why,
+                   Diagnostics& diagnostics) {
+  const tl::ExprPtr read = tl::parse_expr(holds, diagnostics);
+  if (!read) return false;
+  result.conditions.push_back({read, std::move(why)});
+  return true;
+}
+
+bool fix_sizes(Result& result, const spec::Form& form, const Letters& letters,
+               Diagnostics& diagnostics) {
+  const bool any_heads = spec::heads_are_alike(form) && form.H.constant > 1;
+  const char *heads = "the function computes with the number of a head",
+             *fixed = "the user's function fixes this size";
+  const auto condition = [&](const std::string& holds, const char* why) {
+    return add_condition(result, holds, why, diagnostics);
+  };
+  const std::tuple<const spec::Size*, std::string, const char*> sizes[] = {
+      {&form.B, letters.batch, fixed},
+      {&form.H, letters.heads, heads},
+      {&form.G, letters.groups, heads},
+      {&form.M, letters.queries, fixed},
+      {&form.N, letters.keys, fixed}};
+  for (const auto& [size, letter, why] : sizes)
+    if (size->name.empty() && !(why == heads && any_heads && size->constant > 1) &&
+        !condition(fmt::format("{} == {}", letter, size->constant), why))
+      return false;
+  return form.M.name.empty() || form.M.name != form.N.name ||
+         condition(fmt::format("{} == {}", letters.queries, letters.keys),
+                   "the user's function has as many queries as keys");
+}
+
+bool replace_block(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts,
+                   Diagnostics& diagnostics) {
+  std::vector<tl::Stmt> out;
+  for (const std::string& text : texts) {
+    std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
+    if (!s) return false;
+    out.push_back(std::move(*s));
+  }
+  block = std::move(out);
+  return true;
+}
+
+}  // namespace kw::transfer
