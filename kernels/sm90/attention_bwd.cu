@@ -23,7 +23,7 @@ constexpr int LOADER_REGISTERS = 24, WARPGROUP_REGISTERS = 240;  // of each thre
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
     kw::TensorMap<const element, 'B', 'G', 'N', 'D'> k, v;
-    kw::Tensor<const element, 'B', 'H', 'M', 'D'> o, o_rest;     // the forward kernel's output, and what rounding took of it
+    kw::Tensor<const float, 'B', 'H', 'M', 'D'> o;               // the forward kernel's output before it is rounded
     kw::Tensor<const element, 'B', 'H', 'M', 'D'> do_rows;       // the output's gradient
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> d_o;        // the same gradient, tile by tile
     kw::Tensor<const float, 'B', 'H', 'M'> lse;                  // the forward kernel's
@@ -69,7 +69,7 @@ __device__ __forceinline__ Queries query_blocks(const Args& args, Block c) {
 extern "C" __global__ void __launch_bounds__(256, 1) attention_bwd_rows(const __grid_constant__ Args args) {
     const kw::Warp w = kw::warp_of(kw::ceil_div(args.P, 64) * args.H * args.B);
     for (auto [b, h, r] : kw::each_row(args.sum_dq, w)) {
-        const kw::real dot = kw::sum<D>([&](int j) { return (args.o(b, h, r, j) + args.o_rest(b, h, r, j)) * args.do_rows(b, h, r, j); });
+        const kw::real dot = kw::sum<D>([&](int j) { return args.o(b, h, r, j) * args.do_rows(b, h, r, j); });
         const kw::real l = r < args.M ? args.lse(b, h, r) : kw::minus_infinity;
         kw::write_value(args.offset, {b, h, r}, l == kw::minus_infinity ? l : -l / args.scale);
         kw::write_value(args.delta, {b, h, r}, -dot);

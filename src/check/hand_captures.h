@@ -135,6 +135,7 @@ inline spec::Form form_of(const std::string& name) {
                             unary("float", binary("-", at("j"), at("i")))));
   }
   if (f.name == "rows") add_rows(f);
+  f.saves = f.name == "saves";
   add_reads(f);
   if (!f.name.ends_with("_bwd")) return f;
   if (f.name == "causal_bwd") t.keep = causal;

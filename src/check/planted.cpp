@@ -35,8 +35,10 @@ void plant_rows(Planted what, Tensor& t) {
   }
 }
 
-bool rounds_rows(const spec::Form& form) {
-  bool any = false;
+// Whether numbers are rounded between the arguments and the last product: rows that change, or the
+// gradients of scores.
+bool rounds_between(const spec::Form& form) {
+  bool any = form.gradients.has_value();
   spec::Form copy = form;
   spec::Family::of(form).each_operand(copy,
                                       [&](spec::Operand& o) { any = any || o.row.has_value(); });
@@ -78,9 +80,9 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
   if (capture.cases.empty()) return cases;
   for (const Planted what : kAll) {
     if (options.effort == Effort::quick && cases.size() == 2) break;
-    // Rows that change first are rounded once more, and that is accepted as the deviation of
-    // numbers that differ: all ones of such a row are rounded alike.
-    if (what == Planted::bits && rounds_rows(capture.form)) continue;
+    // What is rounded between is accepted as the deviation of numbers that differ: of ones and
+    // zeros, all that are alike are rounded alike.
+    if (what == Planted::bits && rounds_between(capture.form)) continue;
     Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;

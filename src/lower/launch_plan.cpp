@@ -276,7 +276,8 @@ class Planner {
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::round_sums) copied_by_rows_.insert(tl::base_name(s.tensor()));
+      if (s.op == Op::round_sums || s.op == Op::store_accumulator)
+        copied_by_rows_.insert(tl::base_name(s.tensor()));
       if (!tl::is_copy(s.op)) return;
       const bool part = tl::traits(s.op).part_of_rows, stores = tl::is(s.op, tl::Family::copy_out);
       if (tl::traits(s.op).async != tl::Async::tma) {

@@ -23,9 +23,9 @@ double row_error(const double* result, const double* truth, int64_t length, doub
       return kInfinity;
     }
   }
-  norm = std::max(norm, noise * noise);
-  if (norm == 0) return difference == 0 ? 0 : kInfinity;
-  return std::sqrt(difference / std::max(norm, least * least));
+  const double due = std::sqrt(norm) + noise;
+  if (due == 0) return difference == 0 ? 0 : kInfinity;
+  return std::sqrt(difference) / std::max(due, least);
 }
 
 Comparison compare_rows(const Tensor& result, const Tensor& truth,

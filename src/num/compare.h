@@ -19,8 +19,8 @@ struct Comparison {
   bool within = true;          // every row's error is at most what is allowed
 };
 
-// A truth whose norm is below `least` is compared as if it had that one, unless it is zero; one
-// whose norm is below `noise`, zero or not.
+// In relation to the truth's norm and `noise`, which is added to it; where their sum is below
+// `least`, to that, unless it is zero.
 double row_error(const double* result, const double* truth, int64_t length, double least = 0,
                  double noise = 0);
 

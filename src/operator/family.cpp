@@ -139,6 +139,7 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
   Accepted out;
   switch (output.rule) {
     case Rule::row:
+      if (output.unrounded) own_error = 0, dtype = Dtype::f32;
       // The user's own error is of rows that are alike; of what changed rows add here the deviation
       // is known.
       out.allowed = accepted_error(own_error, dtype) + rounding;

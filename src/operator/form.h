@@ -123,18 +123,23 @@ struct Norm {
 };
 
 // Not what attention gives but the gradients of its q, k and v, for the gradient of its output: the
-// form is the forward one, with four more arguments. Three of them are what the forward kernel has
-// saved; nobody draws them, they follow from the others (Family::complete). Without the rest of the
-// output, gradients of rows in which one key outweighs all others are wrong: what they are made of
-// is the difference of do . v and do . o, which nearly cancel there.
+// form is the forward one, with three more arguments. Two of them are what the forward kernel has
+// saved (Form::saves); nobody draws them, they follow from the others (Family::complete). From an
+// output that was rounded, gradients of rows in which one key outweighs all others would be wrong:
+// what they are made of is the difference of do . v and do . o, which nearly cancel there.
 struct Gradients {
-  static constexpr const char* kOutput = "forward.o";      // in its own type, as it was returned
-  static constexpr const char* kRest = "forward.o_rest";   // what rounding took of it, rounded
+  static constexpr const char* kOutput = "forward.o";      // f32 [B, H, M, V], before it is rounded
   static constexpr const char* kLogSum = "forward.lse";    // f32 [B, H, M]
   static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
   std::vector<std::string> dims;  // of the output, in the order in which the function returns it
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
 };
+
+// What of training is asked for: nothing; the output, and what its gradients take (Form::saves);
+// the gradients (Form::gradients).
+enum class Training { none, forward, backward };
+std::string word(Training training);  // "", "forward", "backward"
+Training training_of(std::string_view word);
 
 // By which rule an output may differ from what the form gives in fp64 (accept() of family.h).
 enum class Rule {
@@ -151,6 +156,7 @@ struct Output {
   Rule rule = Rule::row;
   bool returned =
       true;  // by the function; a program may give more (lse), which is held against too
+  bool unrounded = false;  // in fp32, as it is before it is rounded to the form's type
   // In the order of the user's function's, where it is not that of the axes.
   std::vector<std::string> dims;
   std::string of;  // of a gradient: the argument
@@ -173,8 +179,9 @@ struct Form {
   std::vector<Term> terms;
   std::optional<Product> product;
   std::optional<Norm> norm;
-  std::optional<Gradients> gradients;    // beside terms: of these
-  ExprPtr epilogue;                      // over Kind::output, b, h, i, d
+  std::optional<Gradients> gradients;  // beside terms: of these
+  bool saves = false;  // beside terms: the output is given as it is before it is rounded, too
+  ExprPtr epilogue;    // over Kind::output, b, h, i, d
   std::vector<std::string> output_dims;  // the user's order, e.g. {"b", "h", "i", "d"}
   // What the function returns, in its order. Of attention a second one may be lse[b, h, i], the log
   // of the sum of the exponentials, or column_sums[b, h, j], the sum over the rows of the softmax's
@@ -188,6 +195,9 @@ struct Form {
   // differ from PyTorch where PyTorch's own roundings decide.
   std::vector<Span> roundings;
 
+  Training training() const {
+    return gradients ? Training::backward : saves ? Training::forward : Training::none;
+  }
   const Argument* argument(const std::string& name) const;
   bool returns(const std::string& output) const;
   // What a kernel calls an operand ('q', 'k', 'v') of a term, or of its further product number

@@ -169,6 +169,7 @@ Next Pen::record(const Stmt& s) {
     case Op::add:
       return work(s);
     case Op::store_rows:
+    case Op::store_accumulator:
     case Op::store_part:
     case Op::store_line:
       return result(s);

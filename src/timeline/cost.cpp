@@ -253,6 +253,8 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
     }
     case Op::add:
       return fma_cost(rows);
+    case Op::store_accumulator:
+      return alu_cost(2 * elements);
     case Op::store_rows:
     case Op::store_part:
       return alu_cost(8 * rows);

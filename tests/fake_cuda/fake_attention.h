@@ -2,7 +2,8 @@
 // timed and held against the fp64 goldens on a machine without a GPU.
 //
 // The argument struct is that of kernels/sm90/attention_fwd.cu for full attention: tensor maps of
-// q, k, v and o at 0, 128, 256 and 384, lse (rank 3, f32) at 512. The scale is 1 / sqrt(D).
+// q, k, v and o at 0, 128, 256 and 384, lse (rank 3, f32) at 512, and where the kernel saves it the
+// output in f32 (rank 4) at 560. The scale is 1 / sqrt(D).
 #pragma once
 #include <cstdint>
 
@@ -21,6 +22,10 @@ static_assert(sizeof(TensorMap) <= 128);
 // memory of the stand-in's own, since what else changes, such as PyTorch's on the CPU, it is not
 // told.
 void attention(const unsigned char* arguments);
+// Of kernels/sm90/attention_bwd.cu: q, k and v as above, o (rank 4, f32) at 384, the tensor map of
+// the output's gradient at 512, lse at 640, the maps of dk and dv at 704 and 832, dq (rank 4) at
+// 960.
+void gradients(const unsigned char* arguments);
 void memory_changed();
 void memory_given(uint64_t address, uint64_t bytes);
 void memory_taken(uint64_t address);

@@ -25,6 +25,7 @@
 #include <list>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "fake_attention.h"
 
@@ -73,6 +74,7 @@ int shared_bytes() {  // of a CTA at most
   return (capability() == 90 ? 227 : capability() == 80 ? 163 : 99) * 1024;
 }
 std::list<Kernel> kernels;  // a list: functions are pointers into it
+thread_local std::vector<void*> contexts;
 int pending_error = 0;
 int capture_mode = 0;
 double now_ms = 0;  // what all launches so far have taken
@@ -166,9 +168,12 @@ int cuDeviceGetAttribute(int* v, int attribute, int) {
   }
 }
 int cuDevicePrimaryCtxRetain(void** c, int) { return *c = reinterpret_cast<void*>(0x1000), 0; }
-int cuCtxGetCurrent(void** c) { return *c = nullptr, 0; }
-int cuCtxPushCurrent_v2(void*) { return 0; }
-int cuCtxPopCurrent_v2(void**) { return 0; }
+int cuCtxGetCurrent(void** c) { return *c = contexts.empty() ? nullptr : contexts.back(), 0; }
+int cuCtxPushCurrent_v2(void* c) { return contexts.push_back(c), 0; }
+int cuCtxPopCurrent_v2(void** c) {
+  if (contexts.empty()) return 201;
+  return *c = contexts.back(), contexts.pop_back(), 0;
+}
 int cuCtxSynchronize() { return pending_error; }
 int cuModuleLoadData(void** m, const void*) {
   note("load");
@@ -196,6 +201,7 @@ int cuLaunchKernelEx(const LaunchConfig* config, void* f, void** parameters, voi
   const auto* arguments = static_cast<const unsigned char*>(parameters[0]);
   if (kernel.name.rfind("copy", 0) == 0) copy(arguments, kernel.name);
   if (kernel.name == "attention_fwd" && getenv("FAKE_CUDA_ATTENTION")) fake::attention(arguments);
+  if (kernel.name == "attention_bwd" && getenv("FAKE_CUDA_ATTENTION")) fake::gradients(arguments);
   now_ms += 0.5 + 1e-6 * config->shared_bytes;
   return 0;
 }
@@ -249,6 +255,7 @@ int cuEventElapsedTime(float* ms, void* a, void* b) {
 int cuTensorMapEncodeTiled(void* map, int dtype, uint32_t rank, void* address, const uint64_t* dims,
                            const uint64_t* strides, const uint32_t* box, const uint32_t*, int,
                            int swizzle, int, int) {
+  if (contexts.empty()) return 201;  // CUDA_ERROR_INVALID_CONTEXT
   std::string call = "encode dtype " + std::to_string(dtype) + " dims";
   for (uint32_t i = 0; i < rank; ++i) call += " " + std::to_string(dims[i]);
   call += " strides";

@@ -69,8 +69,7 @@ def gradients(made, inputs):
     own = torch.autograd.grad(function(*narrow), narrow, d_o)
     lse, kept = log_sums(keep, q, k)
     o = o.detach().nan_to_num(0)  # as the forward kernel has rows without a key
-    stored = o.bfloat16().transpose(1, 2).contiguous().transpose(1, 2)
-    got = dict(zip(kernel.outputs, kernel(q=q, k=k, v=v, o=stored, o_rest=(o - stored).bfloat16(), do_rows=d_o, d_o=d_o,
+    got = dict(zip(kernel.outputs, kernel(q=q, k=k, v=v, o=o.float().contiguous(), do_rows=d_o, d_o=d_o,
                                           lse=lse.float().contiguous())))
     group, scale = q.shape[1] // k.shape[1], q.shape[-1]**-0.5
     norm = lambda x: x.double().norm(dim=-1)
@@ -92,7 +91,7 @@ def test_gradients_are_autograds_row_by_row(made, shape, spread):
         difference, size = (x - y).norm(dim=-1), y.norm(dim=-1)
         assert not x.isnan().any() and not y.isnan().any()
         theirs = ((z.double() - y).norm(dim=-1) / size).nan_to_num(0).clamp(max=LARGEST_OWN)
-        allowed = torch.maximum(2 * theirs.clamp(min=HALF_ULP) * size, off)
+        allowed = 2 * theirs.clamp(min=HALF_ULP) * size + off
         ratio = (difference / allowed).nan_to_num(0).max().item()
         print(f"{shape} spread {spread} {name}: worst row {ratio:.2f} of accepted, whole {(difference.norm() / size.norm()).item():.2e}")
         assert ratio <= 1

@@ -61,7 +61,7 @@ void add_make(CLI::App& app, Result& result) {
   CLI::App* command = app.add_subcommand("make", "A kernel from a specification: every stage");
   command->add_option("spec", state->specs, "the user's Python file, or several")->required();
   add_function(command, state->options.function, state->options.dtype);
-  command->add_flag("--backward", state->options.backward, "a kernel for its gradients");
+  add_training(command, state->options.training);
   add_target(command, state->options.target);
   command
       ->add_option("--from", state->from,

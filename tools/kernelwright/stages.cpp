@@ -35,7 +35,7 @@ struct SpecOptions {
                      "the user's Python file, or a folder that capture wrote")
         ->required();
     add_function(command, request.function, request.dtype);
-    command->add_flag("--backward", request.backward, "of its gradients");
+    add_training(command, request.training);
   }
 };
 
@@ -248,6 +248,17 @@ void add_require(CLI::App* command, bool& proof) {
 void add_function(CLI::App* command, std::string& function, std::string& dtype) {
   command->add_option("--function", function, "which function of the file");
   command->add_option("--dtype", dtype, "bf16 or f16, for fp32 specifications");
+}
+
+void add_training(CLI::App* command, spec::Training& training) {
+  const auto flag = [&](const char* name, spec::Training asked, const char* what) {
+    return command->add_flag_callback(
+        name, [&training, asked] { training = asked; }, what);
+  };
+  CLI::Option* backward = flag("--backward", spec::Training::backward, "of its gradients");
+  flag("--save-for-backward", spec::Training::forward,
+       "of the function, and of what its gradients take: the output before it is rounded, and lse")
+      ->excludes(backward);
 }
 
 void add_target(CLI::App* command, std::string& target) {

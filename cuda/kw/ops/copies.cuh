@@ -189,4 +189,20 @@ KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Di
   }
 }
 
+// A tile as it is, in floats; rows past the end are dropped. Four lanes write 32 bytes of a row.
+template <int R, int C, char... Dims>
+KW_DEVICE void store_accumulator(const Accumulator<real, R, C>& from, const Tensor<float, Dims...>& to, Coords at) {
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r) {
+    const int i = at.row + from.thread_row() + r / 2 * 64 + r % 2 * 8;
+    if (i >= to.extent[2]) continue;
+    float* const row = &to.element(at.batch, at.head, i, from.thread_column());
+#pragma unroll
+    for (int n = 0; n < C / 4; n += 2) {
+      const int k = from.in_row(r, n);
+      *reinterpret_cast<float2*>(row + from.column(k)) = make_float2(from.x[k], from.x[k + 1]);
+    }
+  }
+}
+
 }  // namespace kw

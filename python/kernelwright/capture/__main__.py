@@ -1,4 +1,4 @@
-"""python -m kernelwright.capture SPEC.py [--function NAME] [--dtype bf16|f16] [--case B,M,N] [--backward] --out DIR
+"""python -m kernelwright.capture SPEC.py [--function NAME] [--dtype bf16|f16] [--case B,M,N] [--training forward|backward] --out DIR
 
 Traces an attention function and writes DIR/graph.json, the goldens beside it, and source.py, the
 text that was read. What is wrong with the user's file goes to standard output as
@@ -40,14 +40,15 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path)
     parser.add_argument("--case", action="append", default=[], type=_case, metavar="B,M,N",
                         help="one more golden case of these sizes")
-    parser.add_argument("--backward", action="store_true", help="the function's gradients")
+    parser.add_argument("--training", choices=["forward", "backward"], default="",
+                        help="with what gradients take, or the gradients")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)  # PyTorch logs what it then raises
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what the user's code prints
             capture_file(arguments.spec, arguments.function, arguments.dtype, arguments.out,
-                         arguments.case, arguments.backward)
+                         arguments.case, arguments.training)
     except Exception as error:
         refused = error if isinstance(error, Problem) else of_machine(error)
         if refused is not None:

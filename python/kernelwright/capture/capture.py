@@ -23,10 +23,10 @@ class Captured:
     traced: object  # trace.Trace
 
 
-def capture(spec, dtype=None, cases=None, source=b"", backward=False):
+def capture(spec, dtype=None, cases=None, source=b"", training=""):
     """Captures a function (load.UserSpec). `dtype`: "bf16" or "f16" for operands of fp32; `cases`: the
     goldens' (B, M, N), goldens.CASES by default; `source`: the text that the function stands in;
-    `backward`: its gradients are captured instead.
+    `training`: "forward" where a kernel is to save what gradients take, "backward" for the gradients themselves.
     Raises Problem where the user's file is at fault."""
     import torch
 
@@ -51,9 +51,9 @@ def capture(spec, dtype=None, cases=None, source=b"", backward=False):
     text["built_in"] = built_in.lines(spec, traced) + taken
     text["made_by"] = {"python": platform.python_version(), "torch": torch.__version__}
     traced_at = time.monotonic()
-    if backward:
-        text["backward"] = True
-    index, truths, errors = (gradients if backward else goldens).make(spec, traced, cases or goldens.CASES)
+    if training:
+        text["training"] = training
+    index, truths, errors = (gradients if training == "backward" else goldens).make(spec, traced, cases or goldens.CASES)
     text["notes"] = [{"message": message, "line": line} for message, line in traced.notes]
     text["seconds"] = {"trace": round(traced_at - started, 3),
                        "goldens": round(time.monotonic() - traced_at, 3)}
@@ -62,11 +62,11 @@ def capture(spec, dtype=None, cases=None, source=b"", backward=False):
     return Captured(text, index, truths, errors, source, constants, traced)
 
 
-def capture_file(path, function, dtype, out, more_cases=(), backward=False):
-    """Captures a file's function, or its gradients, into the folder `out`."""
+def capture_file(path, function, dtype, out, more_cases=(), training=""):
+    """Captures a file's function into the folder `out`, as capture() does."""
     from . import goldens, load
     spec = load.load(path, function)
-    captured = capture(spec, dtype, [*goldens.CASES, *more_cases], spec.text.encode(), backward)
+    captured = capture(spec, dtype, [*goldens.CASES, *more_cases], spec.text.encode(), training)
     captured.graph["asked"] = {"function": spec.asked, "dtype": dtype or ""}
     write(captured, out)
 

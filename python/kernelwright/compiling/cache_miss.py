@@ -24,11 +24,12 @@ from .cache import digest
 from .signature import describe
 
 
-def make(cache, key, function, values, places, target, check):
+def make(cache, key, function, values, places, target, check, training=""):
     """(record, folder, certificate), as compiler.find() gives them."""
-    _say(f"kernelwright: a kernel for {function.__name__}, {target}; kept in {cache.root}")
+    part = {"": "a kernel", "forward": "a forward kernel that saves", "backward": "a backward kernel"}[training]
+    _say(f"kernelwright: {part} for {function.__name__}, {target}; kept in {cache.root}")
     started = time.monotonic()
-    captured, reached = _capture(function, values, places, check)
+    captured, reached = _capture(function, values, places, check, training)
     if captured.traced.product:
         raise SpecError(f"{function.__name__} is a product of matrices; compile() takes attention",
                         captured.graph["file"], captured.graph["line"], 1, "spec.product",
@@ -50,7 +51,8 @@ def make(cache, key, function, values, places, target, check):
             raise InternalError(f"what kernelwright make wrote of {function.__name__} is not whole")
     folder, certificate = found
     launch = json.loads((folder / "launch.json").read_text())
-    record = {"kernel": kernel, "operator": f"{live_function.name_of(function)}_{(key or kernel)[:10]}",
+    suffix = f"_{training}" if training else ""
+    record = {"kernel": kernel, "operator": f"{live_function.name_of(function)}{suffix}_{(key or kernel)[:10]}",
               "signature": describe(captured.graph, certificate, launch, reached, _constants(captured),
                                     goldens.least_sizes(captured.traced))}
     if key:
@@ -75,7 +77,7 @@ def _constants(captured):
     return captured.constants
 
 
-def _capture(function, values, places, check):
+def _capture(function, values, places, check, training):
     spec, reached = live_function.user_spec(function, values, places)
     level = logging.root.manager.disable
     try:
@@ -85,7 +87,7 @@ def _capture(function, values, places, check):
             logging.disable(logging.CRITICAL)
             # A quick check looks at eight cases; goldens take half of a cold start.
             cases = goldens.CASES[::2] if check == "quick" else goldens.CASES
-            return capture.capture(spec, None, cases, live_function.source_of(function)), reached
+            return capture.capture(spec, None, cases, live_function.source_of(function), training), reached
     except Problem as problem:
         raise SpecError(problem.message, spec.file, problem.line, problem.column, problem.code,
                         problem.hint or None) from None

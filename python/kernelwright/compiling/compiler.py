@@ -12,6 +12,7 @@ torch.compile follows it without knowing anything of this package.
 """
 
 import builtins
+import functools
 import inspect
 import pathlib
 import sys
@@ -27,6 +28,7 @@ from .cache import Cache, digest
 from .operators import load, operator
 from .program import identity
 from .skip_dispatcher import may_skip_dispatcher
+from .training import Training
 
 FORMAT = 1  # of what the cache holds
 
@@ -50,8 +52,8 @@ class Compiled(typing.Protocol):
         for a log-sum-exp. A row that keeps no key gives 0, and -inf for its log-sum-exp.
 
         Raises ArgumentError, naming the argument, for a device, type, shape, stride or address that
-        the kernel does not take; GradientError where an argument requires a gradient and `backward` was
-        None; MachineError where the GPU or its driver cannot run the kernel. Nothing falls back to
+        the kernel does not take; GradientError where an argument requires a gradient of which no kernel
+        can be made; MachineError where the GPU or its driver cannot run the kernel. Nothing falls back to
         another implementation."""
 
 
@@ -70,8 +72,9 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     proposer: "rules", the only one there is.
     check: "quick" (seconds; one order of the warps), "default" (half a minute more; every order) or
         "full" (and the exhaustive checker of orders), as of `kernelwright make`.
-    backward: None, or "recompute": gradients by differentiating `function` in pieces of query rows
-        that take about 512 MiB.
+    backward: None: kernels for the gradients of q, k and v are made at the first call that needs them;
+        True: now, which torch.compile(fullgraph=True) needs; or "recompute": gradients by differentiating
+        `function` in pieces of query rows that take about 512 MiB.
 
     Without `function` it is a decorator: @kernelwright.compile(example_inputs=(q, k, v)).
 
@@ -86,7 +89,7 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     if function is None:
         return lambda decorated: compile(decorated, example_inputs, target=target, proposer=proposer,
                                          check=check, backward=backward)
-    for name, value, known in (("proposer", proposer, ("rules",)), ("backward", backward, (None, "recompute")),
+    for name, value, known in (("proposer", proposer, ("rules",)), ("backward", backward, (None, True, "recompute")),
                                ("check", check, ("quick", "default", "full"))):
         if value not in known:
             raise ArgumentError("compile", name, f"is {value!r}", f"be one of {', '.join(map(repr, known))}")
@@ -108,20 +111,32 @@ def _compile(function, example_inputs, target, check, backward):
                             "be a function", "of a module or a method, write a function that is given its tensors")
     here, target = target is None, target or current_target()
     cache, reached = Cache(), Dependencies(function)
-    key = function_key(reached, values, target, check)
-    record, folder, certificate = find(cache, key) or _make(cache, key, function, values, reached.places,
-                                                            target, check)
-    call = _wrap(function, values, reached.places, record, folder, certificate, backward)
+    def made(training, values=values):
+        key = function_key(reached, values, target, check, training)
+        return find(cache, key) or _make(cache, key, function, values, reached.places, target, check, training)
+
+    record, folder, certificate = made("")
+    training = Training(function, reached.fingerprint, functools.partial(made, values=[_light(v) for v in values]))
+    if backward is True:
+        training.prepare()
+    call = _wrap(function, values, reached.places, record, folder, certificate, backward, training)
     if here:  # not at the first call, which a CUDA graph may capture
         load(call.operator, torch.device("cuda", torch.cuda.current_device()))
     return call
 
 
-def function_key(reached, values, target, check):
+def _light(value):
+    """An example of the same type, shape and strides: an operand's values are not asked for, and keep no memory."""
+    if not (isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() >= 3):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+
+
+def function_key(reached, values, target, check, training=""):
     """What the cache knows a function by; None for one without a fingerprint."""
     if reached.fingerprint is None:
         return None
-    return digest(FORMAT, reached.fingerprint, target, check, [_kind(v) for v in values],
+    return digest(FORMAT, reached.fingerprint, target, check, training, [_kind(v) for v in values],
                   [_kind(place.get()) for place in reached.places])
 
 
@@ -155,29 +170,29 @@ def find(cache, key):
     return None
 
 
-def _make(cache, key, function, values, places, target, check):
+def _make(cache, key, function, values, places, target, check, training):
     """Captures, makes and keeps."""
     from .cache_miss import make  # imports what only a cold start needs
-    return make(cache, key, function, values, places, target, check)
+    return make(cache, key, function, values, places, target, check, training)
 
 
 # ---- the function that is returned
 
 
-def _wrap(function, values, places, record, folder, certificate, backward):
+def _wrap(function, values, places, record, folder, certificate, backward, training):
     name, differentiate = record["operator"], None
     if backward == "recompute":
         from .recompute import Recompute  # traces the function: seconds that others need not wait
         name, differentiate = name + "_recompute", Recompute(function, values, places, record["signature"])
         print(f"kernelwright: {function.__name__}: {differentiate.cost()}", file=sys.stderr)
     made = operator(name, function.__name__, record["signature"], folder, differentiate)
-    call = _caller(function, len(values), places, record["signature"], made)
+    call = _caller(function, len(values), places, record["signature"], made, training)
     call.operator, call.folder, call.certificate = made.overload, pathlib.Path(folder), certificate
     call.source = (call.folder / "kernel.cu").read_text()
     return call
 
 
-def _caller(function, count, places, signature, made):
+def _caller(function, count, places, signature, made, training):
     """A function of the user's parameters that calls the operator. It is written out, so that
     torch.compile traces one call and nothing else."""
     parameters = list(inspect.signature(function).parameters.values())
@@ -206,10 +221,23 @@ def _caller(function, count, places, signature, made):
                      f"        refuse_constant_({name!r}, {name}, fixed_{n}_)\n")
     arguments = ", ".join(given)
     direct = ""
-    if not made.differentiable:  # the operator's own function, where the dispatcher would only find it
+    if not made.differentiable:
+        # A call that needs gradients goes to another operator; others go to this one's own function where the
+        # dispatcher would only find it.
+        wants = [f"getattr({name}, 'requires_grad', False)" for name, a in zip(given, signature["arguments"])
+                 if a["tensor"] and a["dtype"] in ("bf16", "f16", "f32")]
+        space |= {"grad_enabled_": torch.is_grad_enabled, "train_": training, "traced_": torch.compiler.is_compiling,
+                  "differentiable_": training.overload}
+        # What is not made yet cannot be made while a call is traced: the operator below refuses it then.
+        traced = f"            return differentiable_({arguments})[0]\n" if training.overload else ""
+        if wants:
+            direct += (f"    if grad_enabled_() and ({' or '.join(wants)}):\n        try:\n"
+                       f"            if not traced_():\n                return train_({arguments})\n{traced}"
+                       f"        except (RuntimeError, TypeError, NotImplementedError):\n"
+                       f"            refuse_(({arguments},))\n            raise\n")
         space |= {"may_skip_dispatcher_": may_skip_dispatcher, "launch_": made.launch,
                   "plain_": made.takes_plainly}
-        direct = (f"    if may_skip_dispatcher_() and plain_({arguments}):\n"
+        direct += (f"    if may_skip_dispatcher_() and plain_({arguments}):\n"
                   f"        return launch_({arguments})\n")
     text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}{direct}"
             f"    try:\n        return operator_({arguments})\n"

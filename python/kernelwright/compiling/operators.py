@@ -51,6 +51,10 @@ class _Nothing:
         self.handle, self.outputs, self.discarded = None, outputs, ()
 
 
+NO_GRADIENT = ("an argument requires a gradient, and this kernel computes none\n"
+               "  help: call the compiled function itself, or say compile(..., backward=True) before torch.compile")
+
+
 class Operator:
     """`function`: the user's name; `record`: signature.describe(); `folder`: of the kernel;
     `backward`: what differentiates it (recompute.py), or None."""
@@ -63,6 +67,7 @@ class Operator:
         self._pack = struct.Struct(f"{len(self._order)}Q").pack
         self._on_gpu = DISPATCH_KEY == "CUDA"
         self.differentiable = backward is not None
+        self.no_gradient = NO_GRADIENT  # what a call that asks for one is told
         _library.define(name + self.signature.schema())
         self.launch = self._launcher()
         self.takes_plainly = self._plainness()
@@ -230,9 +235,7 @@ def {self.name}({names}):
         raise MachineError(f"{self.function}: {text}")
 
     def _refuse_gradient(self):
-        raise GradientError(
-            f"{self.function}: an argument requires a gradient, and this kernel computes none\n"
-            '  help: call it under torch.no_grad(), or say compile(..., backward="recompute")')
+        raise GradientError(f"{self.function}: {self.no_gradient}")
 
     def refuse_call(self, values):
         """Says in the user's words why torch.library did not take a call; returns if it does not know."""

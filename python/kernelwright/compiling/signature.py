@@ -20,6 +20,7 @@ from ..runtime.launch import DTYPES
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 _ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
                "max": max, "min": min, "**": operator.pow}
+SAVED = "forward."  # before the names of what a backward kernel takes beside the function's arguments
 COPIED = 16  # bytes, of which addresses and strides of copied rows are multiples
 
 
@@ -72,23 +73,52 @@ def describe(graph, certificate, launch, reached, constants, least):
     names = _size_names(graph["arguments"], bindings, theirs)
     arguments = []
     for argument in graph["arguments"]:
-        binding = bindings.get(argument["name"])
-        record = {"name": argument["name"], "dtype": argument["dtype"], "tensor": argument["tensor"],
-                  "dims": [_renamed(size, names) for size in argument["dims"]],
-                  "least": [_renamed(least.get(size), names) if isinstance(size, str) else None
-                            for size in argument["dims"]],
-                  "reached": argument["name"] in reached,
-                  "kernel": binding["argument"] if binding else None, "copied": False}
-        if binding and argument["tensor"]:
-            kernel = theirs[binding["argument"]]
-            record["kernel_dims"] = binding["dims"]
-            record["group"] = binding.get("group", 1)
-            record["copied"] = kernel["kind"] == "tensor_map" or bool(kernel.get("row_alignment"))
-        arguments.append(record)
+        dims = [_renamed(size, names) for size in argument["dims"]]
+        smallest = [_renamed(least.get(size), names) if isinstance(size, str) else None for size in argument["dims"]]
+        record = _argument(argument["name"], argument["dtype"], dims, smallest, bindings.get(argument["name"]), theirs)
+        arguments.append(record | {"tensor": argument["tensor"], "reached": argument["name"] in reached})
     sizes = _kernel_sizes(arguments, theirs)
-    return {"arguments": arguments, "constants": constants,
-            "outputs": _outputs(graph, theirs, own, names, sizes),
-            "order": [a["name"] for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map")]}
+    record = {"arguments": arguments, "constants": constants,
+              "outputs": _outputs(graph, theirs, own, names, sizes),
+              "order": [a["name"] for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map")]}
+    if graph.get("training") == "backward":
+        _add_gradients(record, _output_size(graph, graph["outputs"][0], names),
+                       certificate["transfer"]["bindings"], theirs, sizes)
+    return record
+
+
+def _argument(name, dtype, dims, least, binding, theirs):
+    record = {"name": name, "dtype": dtype, "tensor": True, "dims": dims, "least": least, "reached": False,
+              "kernel": binding["argument"] if binding else None, "copied": False}
+    if binding and binding["argument"] in theirs and theirs[binding["argument"]]["kind"] != "scalar":
+        kernel = theirs[binding["argument"]]
+        record["kernel_dims"] = binding["dims"]
+        record["group"] = binding.get("group", 1)
+        record["copied"] = kernel["kind"] == "tensor_map" or bool(kernel.get("row_alignment"))
+    return record
+
+
+def _add_gradients(record, output, bindings, theirs, sizes):
+    """Of a backward kernel: before the function's arguments the output's gradient, `output` its sizes, as often as the
+    kernel reads it; behind them what the forward kernel has saved; and of which arguments its outputs are the gradients."""
+    before, behind = [], []
+    for binding in bindings:
+        if binding["user"].startswith(SAVED):
+            kernel = theirs[binding["argument"]]
+            given = binding["user"] == f"{SAVED}d_o"
+            dims = output if given else _sizes_behind(kernel["dims"], sizes)
+            (before if given else behind).append(_argument(f"forward_{binding['argument']}", kernel["dtype"], dims,
+                                                           [None] * len(dims), binding, theirs))
+    behind.sort(key=lambda a: len(a["dims"]))  # as the forward kernel's outputs: lse, o
+    of = {a["kernel"]: n for n, a in enumerate(record["arguments"])}
+    record["gradients"] = [of[o["kernel"].removeprefix("d")] for o in record["outputs"]]
+    for output, n in zip(record["outputs"], record["gradients"]):
+        output["dims"] = record["arguments"][n]["dims"]
+    record["arguments"] = [*before, *record["arguments"], *behind]
+
+
+def _sizes_behind(letters, sizes):
+    return [sizes.get(size, size) if isinstance(size, str) else size for size in letters]
 
 
 def _outputs(graph, theirs, own, names, sizes):
@@ -98,16 +128,13 @@ def _outputs(graph, theirs, own, names, sizes):
     order = [name for name in own if name in written]
     outputs = []
     for n, kernel in enumerate(sorted(written, key=lambda name: order.index(name) if name in order else len(order))):
-        returned = n < len(graph["outputs"])
+        users = n < len(graph["outputs"])
         rank = len(theirs[kernel]["dims"])
         dims = own.get(kernel, {}).get("dims", list(range(rank)))
-        record = {"kernel": kernel, "dtype": theirs[kernel]["dtype"], "returned": returned,
+        record = {"kernel": kernel, "dtype": theirs[kernel]["dtype"], "returned": users or "training" in graph,
                   "kernel_dims": dims, "group": own.get(kernel, {}).get("group", 1)}
-        if returned:
-            record["dims"] = _output_size(graph, graph["outputs"][n], names)
-        else:
-            record["dims"] = [sizes.get(size, size) if isinstance(size, str) else size
-                              for size in theirs[kernel]["dims"]]
+        record["dims"] = (_output_size(graph, graph["outputs"][n], names) if users else
+                          _sizes_behind(theirs[kernel]["dims"], sizes))
         outputs.append(record)
     return outputs
 

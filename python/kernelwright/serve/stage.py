@@ -53,8 +53,9 @@ async def run(program, words, root, progress, stages=1, limit_s=3600):
     Cancelled, it ends the process and every process of its session before it passes the cancellation on.
     Raises OSError where the program cannot be started.
     """
-    process = await anyio.open_process([program, *words], cwd=root, env=_environment(), start_new_session=True,
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with anyio.CancelScope(shield=True):  # cancelled while it starts, its number would be nobody's
+        process = await anyio.open_process([program, *words], cwd=root, env=_environment(), start_new_session=True,
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     _alive.add(process.pid)
     streams = {"out": bytearray(), "err": bytearray()}
     pulse = _Pulse(words[0], stages, progress)
@@ -123,30 +124,52 @@ class _Pulse:
 
 
 def end_session(leader):
-    """Kills every process of the session that `leader` leads; one that is gone is fine."""
-    for _ in range(3):  # one may start another while we look
-        members = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and _session(p) == leader]
-        if not members:
-            return
-        for member in members:
-            try:
-                os.kill(member, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+    """Kills every process of the session that `leader` leads, and all that descend from one; none left is fine.
+
+    A sandbox takes a session of its own, and one whose parent is killed before it has asked to die with it
+    would outlive everybody: so all are stopped first, and looked for again until nobody is left who can start one.
+    """
+    for _ in range(1000):  # a millisecond each
+        members = _members(leader)
+        running = [pid for pid, state in members.items() if state not in "Tt"]
+        if not running:
+            break
+        _signal_all(running, signal.SIGSTOP)
+        time.sleep(0.001)
+    _signal_all(members, signal.SIGKILL)
+
+
+def _signal_all(processes, number):
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _members(leader):
+    """The states, by process id, of those of the session and of their descendants."""
+    children, members = {}, {}
+    for entry in Path("/proc").iterdir():
+        try:
+            state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):  # no process, or one that has gone
+            continue
+        if state == "Z":
+            continue
+        children.setdefault(int(parent), []).append((int(entry.name), state))
+        if int(session) == leader:
+            members[int(entry.name)] = state
+    found = list(members)
+    for pid in found:
+        for child, state in children.get(pid, ()):
+            if child not in members:
+                members[child] = state
+                found.append(child)
+    return members
 
 
 def end_all():
     for leader in list(_alive):
         end_session(leader)
-
-
-def _session(process):
-    """The session of /proc/PID, None where the process has gone or is a zombie."""
-    try:
-        state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
-    except (OSError, ValueError):
-        return None
-    return None if state == "Z" else int(session)
 
 
 def _environment():

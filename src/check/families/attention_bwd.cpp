@@ -23,7 +23,6 @@ class AttentionBwd : public Attention {
                     form.Dv.constant);
     };
     launch.tensors["o"] = of_output(Gradients::kOutput);
-    launch.tensors["o_rest"] = of_output(Gradients::kRest);
     launch.tensors["d_o"] = launch.tensors["do_rows"] = of_output(Gradients::kOfOutput);
     const auto index = [](const char* name) {
       return spec::leaf(spec::Kind::index, spec::Type::integer, name);

@@ -142,7 +142,8 @@ Claims spec_facts(const spec::Capture& capture, const CapturedGraph& graph) {
       {"name", capture.form.name},
       {"form", spec::print(capture.form)},
       {"graph_sha256", graph.sha256()}};
-  if (!capture.form.outputs[0].of.empty()) facts["backward"] = true;
+  if (const std::string training = spec::word(capture.form.training()); !training.empty())
+    facts["training"] = training;
   return facts;
 }
 

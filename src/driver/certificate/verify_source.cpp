@@ -28,9 +28,14 @@ void Verifier::capture() {
                      fmt::format("the specification is '{}', and there is no from/{}",
                                  spec["file"]["name"].get<std::string>(), name));
   Diagnostics d;
-  capture_ = driver::capture(
-      tools_,
-      {file.string(), spec["function"], spec["dtype"], out, {}, spec.value("backward", false)}, d);
+  capture_ = driver::capture(tools_,
+                             {file.string(),
+                              spec["function"],
+                              spec["dtype"],
+                              out,
+                              {},
+                              spec::training_of(spec.value("training", ""))},
+                             d);
   if (!capture_) return failed_at("capture", d);
   graph_.text = read_source((out / "graph.json").string())->text;
   Json is(spec_facts(*capture_, graph_));

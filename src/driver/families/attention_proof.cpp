@@ -154,6 +154,7 @@ class Cases {
     const auto take = [&](const Probe& probe) {
       Rows rows{probe.index, {{probe.output, probe.accepted}}};
       if (writer_.outputs().size() > 1) rows.outputs.push_back({probe.lse, probe.lse_accepted});
+      if (capture_.form.saves) rows.outputs.push_back(rows.outputs[0]);
       if (!add(probe.problem, probe.draws, rows, "probe", false)) return false;
       Json& one = writer_.last();
       one["name"] = "probe " + probe.name;

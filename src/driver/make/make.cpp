@@ -95,7 +95,7 @@ class Maker {
       captured_ = scratch_.path() / "capture";
       capture_ = driver::capture(
           *tools_,
-          {options_.spec, options_.function, options_.dtype, captured_, {}, options_.backward},
+          {options_.spec, options_.function, options_.dtype, captured_, {}, options_.training},
           diagnostics_);
     } else {
       capture_ = spec::load_capture(captured_, diagnostics_);

@@ -34,8 +34,8 @@ struct MakeOptions {
   bool from_sketch = false;  // start from a sketch, also where an expert's text is for the target
   std::string sketch;  // that of this file, or what is sized or scheduled there (from_sketch.h)
   std::optional<Earlier> earlier;
-  std::string out;        // empty: out/NAME
-  bool backward = false;  // a kernel for the function's gradients
+  std::string out;  // empty: out/NAME
+  spec::Training training = spec::Training::none;
   bool gpu = false;
   check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
   bool require_proof = false;                   // what is not proved for every launch is undecided

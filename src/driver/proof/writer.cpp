@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "num/compare.h"
 #include "num/npy.h"
@@ -47,6 +48,11 @@ double bound(const spec::Output& output, const spec::Held& held, double own, Dty
   const double rounding = spec::kDeviations * held.rounding;
   switch (output.rule) {
     case Rule::row:
+      if (output.unrounded) {
+        const double norm = std::sqrt(
+            std::inner_product(held.want.begin(), held.want.end(), held.want.begin(), 0.0));
+        return accepted_error(0, Dtype::f32) + rounding + (norm > 0 ? held.noise / norm : 0);
+      }
       return accepted_error(own, dtype) + rounding;
     case Rule::log_sum:  // in fp32: a number up to about ten, and the sum it is the logarithm of
       return 1e-4 + rounding;

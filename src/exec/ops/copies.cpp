@@ -487,6 +487,25 @@ Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+Next exec_store_accumulator(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
+  const Coordinates to = coordinates_of(m, a, s, true);
+  if (!from || !to.tensor) return Next::on;
+  const std::vector<int64_t>& shape = to.tensor->data.shape;
+  if (shape.size() != 4 || shape[3] != from->columns) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{}: a tile of {} columns, rows of [{}]", cite(s), from->columns,
+                               fmt::join(shape, ", ")));
+    return Next::on;
+  }
+  for (int r = 0; r < from->rows && to.row + r < shape[2]; ++r) {
+    const int64_t at = offset_of(to.tensor->data, to, to.row + r);
+    for (int c = 0; c < from->columns; ++c)
+      write_element(m, s, *to.tensor, at + c, *from, r * from->columns + c);
+  }
+  return Next::on;
+}
+
 Next exec_store_line(Machine& m, Agent& a, const Stmt& s) {
   const auto from = line_of(m, a, s, tl::Hole::src, true);
   const Coordinates to = coordinates_of(m, a, s, true);

@@ -429,9 +429,14 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!graph) return std::nullopt;
   Capture out;
   out.source = graph->source;
-  const bool gradients = graph->backward;
+  const Training training = graph->training;
   std::optional<Form> form = recognise(std::move(*graph), diagnostics);
-  if (form && gradients) form = gradients_of(*form, diagnostics);
+  if (form && training != Training::none) {
+    std::optional<Form> gradients = gradients_of(*form, diagnostics);
+    if (!gradients) return std::nullopt;
+    form->saves = training == Training::forward;
+    if (!form->saves) form = std::move(gradients);
+  }
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;
@@ -446,7 +451,8 @@ std::vector<std::string> capture_command(const CaptureRequest& request, const st
                                   request.spec, "--out", request.out.string()};
   if (!request.function.empty()) out.insert(out.end(), {"--function", request.function});
   if (!request.dtype.empty()) out.insert(out.end(), {"--dtype", request.dtype});
-  if (request.backward) out.push_back("--backward");
+  if (request.training != Training::none)
+    out.insert(out.end(), {"--training", word(request.training)});
   for (const auto& [B, M, N] : request.cases)
     out.insert(out.end(), {"--case", fmt::format("{},{},{}", B, M, N)});
   return out;

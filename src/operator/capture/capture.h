@@ -75,7 +75,7 @@ struct CaptureRequest {
   std::string dtype;     // empty, "bf16" or "f16": for fp32 specs
   std::filesystem::path out;
   std::vector<std::array<int64_t, 3>> cases;  // more golden cases, each B, M, N
-  bool backward = false;                      // its gradients
+  Training training = Training::none;
 };
 
 // The command; it needs PYTHONPATH to hold the folder that holds the package `kernelwright`.

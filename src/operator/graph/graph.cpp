@@ -171,7 +171,7 @@ std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& us
     for (const Json& n : json.at("nodes")) reader.node(n);
     for (const Json& o : json.at("outputs")) graph.outputs.push_back(reader.numbers.at(o));
     graph.built_in = json.value("built_in", graph.built_in);
-    graph.backward = json.value("backward", false);
+    graph.training = training_of(json.value("training", ""));
     for (const Json& n : json.at("notes")) {
       const Span span = n.at("line").is_number() ? graph.line(n.at("line")) : Span{};
       graph.notes.push_back({n.at("message"), span});

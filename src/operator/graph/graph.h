@@ -54,7 +54,7 @@ struct Graph {
   std::vector<Argument> arguments;
   std::vector<Node> nodes;
   std::vector<int> outputs;
-  bool backward = false;  // not of these, but of the operands is asked (Form::gradients)
+  Training training = Training::none;
   std::vector<std::string> built_in;  // Form::built_in
   std::vector<Note> notes;
 

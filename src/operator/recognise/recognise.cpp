@@ -206,6 +206,17 @@ std::string Form::operand_name(size_t term, char operand, size_t product) const 
   return {};
 }
 
+std::string word(Training training) {
+  constexpr const char* kWords[] = {"", "forward", "backward"};
+  return kWords[static_cast<int>(training)];
+}
+
+Training training_of(std::string_view said) {
+  for (const Training t : {Training::forward, Training::backward})
+    if (word(t) == said) return t;
+  return Training::none;
+}
+
 const Argument* Form::argument(const std::string& name) const {
   for (const Argument& a : arguments)
     if (a.name == name) return &a;

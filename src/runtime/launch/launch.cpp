@@ -182,6 +182,7 @@ Kernel::~Kernel() {
 
 std::unique_ptr<Plan> Kernel::plan(const Tensors& tensors, const Scalars& scalars,
                                    Diagnostics& diagnostics) const {
+  const CurrentContext current(*driver_, context_);  // of autograd's thread there may be none
   std::optional<Packed> packed = pack(spec_, tensors, scalars, multiprocessors_, diagnostics);
   if (!packed) return nullptr;
   std::unique_ptr<Plan> plan(new Plan(*this, std::move(*packed)));

@@ -276,9 +276,7 @@ void by_whole_warpgroups(Check& c) {
     c.broken("C4", c.stmt.span, "not every thread of a warpgroup comes here").hint =
         "in a kernel with a loader, one thread says tma_load or tma_store";
 }
-// A tile and the rows of a tensor that it is copied from or to, by whole warpgroups.
-void copied_by_warpgroups(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
-  moved_by_warpgroups(c, tensor, out, tile.element);
+void rows_are_as_long(Check& c, const Symbol& tensor, const Symbol& tile) {
   const Symbol* last = tensor.dims.size() == 4 ? c.scope.find(tensor.dims[3]) : nullptr;
   const std::optional<int64_t> columns = c.extent(&tile, 1);
   if (last && columns && (last->range.lo != *columns || last->range.hi != *columns))
@@ -286,6 +284,11 @@ void copied_by_warpgroups(Check& c, const Symbol& tensor, const Symbol& tile, bo
              fmt::format("rows of `{}` have `{}` columns, `{}` has {}", tensor.name, last->name,
                          tile.name, *columns))
         .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+}
+// A tile and the rows of a tensor that it is copied from or to, by whole warpgroups.
+void copied_by_warpgroups(Check& c, const Symbol& tensor, const Symbol& tile, bool out) {
+  moved_by_warpgroups(c, tensor, out, tile.element);
+  rows_are_as_long(c, tensor, tile);
   by_whole_warpgroups(c);
 }
 void in_warpgroups_kernel(Check& c) {
@@ -408,6 +411,13 @@ void law_store_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 3)
     another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
+}
+
+void law_store_accumulator(Check& c) {
+  const Symbol& tensor = *c.find(c.stmt.tensor());
+  if (!tensor.written || tensor.element != "f32" || tensor.dims.size() != 4)
+    return another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
+  rows_are_as_long(c, tensor, *c.find(c.stmt.src()));
 }
 
 void law_copy(Check& c) {

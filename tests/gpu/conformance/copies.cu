@@ -314,10 +314,36 @@ void rows(Report& report, Random& random, kw::Coords at, const char* what) {
   report.exact("store_rows", what, out.read(), want);
 }
 
+template <int C>
+__global__ void store_accumulator_kernel(const float* from, kw::Tensor<float, 'B', 'H', 'M', 'V'> to,
+                                         kw::Coords at) {
+  kw::Accumulator<kw::real, 64, C> t;
+  get(t, from);
+  kw::store_accumulator(t, to, at);
+}
+
+template <int C> void whole_tile(Report& report, Random& random, kw::Coords at, const char* what) {
+  const int B = 3, H = 4, M = 200;
+  const int64_t stride[] = {H * M * (C + 8) + 16, M * (C + 8) + 4, C + 8};  // rows with gaps
+  const std::vector<float> from = random.normals(64 * C), before = random.normals(B * stride[0]);
+  Device<float> in(from), out(before);
+  kw::Tensor<float, 'B', 'H', 'M', 'V'> to{
+      out.data(), {stride[0], stride[1], stride[2], 1}, {B, H, M, C}};
+  launch(store_accumulator_kernel<C>, 1, 128, in.data(), to, at);
+  std::vector<float> want = before;
+  for (int r = 0; r < 64 && at.row + r < M; ++r)
+    for (int c = 0; c < C; ++c)
+      want[at.batch * stride[0] + at.head * stride[1] + (at.row + r) * stride[2] + c] =
+          from[r * C + c];
+  report.exact("store_accumulator", what, out.read(), want);
+}
+
 }  // namespace
 
 void test_copies(Report& report) {
   Random random(4);
+  whole_tile<128>(report, random, {1, 2, 64}, "inside, rows with gaps");
+  whole_tile<64>(report, random, {2, 3, 150}, "over the end");
   columns<kw::bf16, 128, 576>(report, random, 448, "the last whole panels of 576 columns");
   columns<kw::bf16, 64, 128>(report, random, 64, "the second panel");
   columns<kw::f16, 32, 96>(report, random, 32, "a panel of 32 columns, f16");

@@ -72,8 +72,8 @@ INSTANTIATE_TEST_SUITE_P(Program, ExactRight,
                                          "prefix_lm", "alibi", "documents", "columns", "lists",
                                          "pair_bias", "pairs", "table", "alone", "cluster_of_four",
                                          "cluster_of_one", "each_fetches", "f16", "narrow_output",
-                                         "ping_pong", "q_in_shared_memory", "queue", "rows", "sm80",
-                                         "swapped", "three_warpgroups"),
+                                         "ping_pong", "saves", "q_in_shared_memory", "queue",
+                                         "rows", "sm80", "swapped", "three_warpgroups"),
                          [](const auto& info) { return info.param; });
 
 // Of the programs whose results differ those that the exact reading sees, or (`only: values`) those

@@ -50,10 +50,7 @@ void one_head(Gradients& g, const Shape& s, int64_t b, int64_t h) {
     }
     for (double& x : p) sum += x = std::exp(x - top);
     for (int64_t j = 0; j < s.n; ++j) add(o.data(), p[j] /= sum, at(in["v"], b, kv, j));
-    for (int64_t d = 0; d < kD; ++d) {
-      double& kept = at(in["o"], b, h, i)[d] = round_to(Dtype::bf16, o[d]);
-      at(in["o_rest"], b, h, i)[d] = round_to(Dtype::bf16, o[d] - kept);
-    }
+    for (int64_t d = 0; d < kD; ++d) at(in["o"], b, h, i)[d] = float(o[d]);
     in["lse"].values[in["lse"].offset({b, h, i})] = float(top + std::log(sum));
     const double delta = dot(d_o, o.data());
     for (int64_t j = 0; j < s.n; ++j) {
@@ -75,7 +72,7 @@ Gradients gradients(const Shape& s, double spread) {
   auto& in = g.launch.tensors;
   in["q"] = drawn(1, s.h, s.m), in["k"] = drawn(2, s.g, s.n), in["v"] = drawn(3, s.g, s.n);
   in["d_o"] = in["do_rows"] = drawn(4, s.h, s.m);
-  in["o"] = in["o_rest"] = Tensor(Dtype::bf16, {s.b, s.h, s.m, kD});
+  in["o"] = Tensor(Dtype::f32, {s.b, s.h, s.m, kD});
   in["lse"] = Tensor(Dtype::f32, {s.b, s.h, s.m});
   g.dq = Tensor(Dtype::f64, {s.b, s.h, s.m, kD});
   g.dk = g.dv = Tensor(Dtype::f64, {s.b, s.g, s.n, kD});

@@ -131,6 +131,9 @@ TEST(Compare, a_row_below_what_the_output_holds_is_compared_as_if_it_were_at_its
   EXPECT_EQ(row_error(zeros, small, 2, least), 1);
   EXPECT_EQ(row_error(none, zeros, 2, least), HUGE_VAL);
   EXPECT_EQ(row_error(zeros, lost, 2), 1);
+  EXPECT_EQ(row_error(none, zeros, 2, 0, std::hypot(none[0], none[1])), 1);
+  const double one[] = {1, 0}, other[] = {1.5, 0};
+  EXPECT_EQ(row_error(other, one, 2, 0, 1), 0.25);
   const double subnormal[] = {3e-6, 0}, rounded[] = {2.98e-6, 0};
   EXPECT_LE(row_error(rounded, subnormal, 2, least_norm(Dtype::f16, 2)),
             accepted_error(0, Dtype::f16));

@@ -14,17 +14,27 @@ std::vector<Axis> Attention::axes(const Form& form) const {
           {"N", "j", form.N}, {"D", "", form.D, true}, {"V", "d", form.Dv, true}};
 }
 
+namespace {
+Output unrounded_output() {
+  Output o{"o_f32", "bhid"};
+  o.unrounded = true;
+  return o;
+}
+}  // namespace
+
 // A kernel has the log-sum of one softmax at hand, whether the function returns it or not.
 std::vector<Output> Attention::outputs(const Form& form) const {
   std::vector<Output> out = form.outputs;
   if (!form.returns("lse") && form.terms.size() == 1)
     out.insert(out.begin() + 1, {"lse", "bhi", Rule::log_sum, false});
   for (Output& o : out)
-    if (o.name == "lse") o.returned = false;  // of programs it is not asked
+    if (o.name == "lse") o.returned = form.saves;  // of programs it is not asked
+  if (form.saves) out.push_back(unrounded_output());
   return out;
 }
 
 std::string Attention::no_output(const Form& form, const std::string& name) const {
+  if (name == "o_f32" && !form.saves) return "nobody asks for the output before it is rounded";
   if (name != "lse" || form.terms.size() == 1) return {};
   return "a sum of several softmax terms has no log-sum-exp; remove it";
 }

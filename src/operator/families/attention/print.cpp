@@ -81,6 +81,7 @@ std::string attention::print(const Form& form) {
   if (form.epilogue && form.epilogue->kind != Kind::output)
     out += "  then    " + print(form.epilogue) + "\n";
   if (form.returns("column_sums")) out += "  also    sum over i of the softmax\n";
+  if (form.saves) out += "  also    logsumexp of the scores; the output before it is rounded\n";
   if (form.returns("lse")) out += "  also    logsumexp of the scores\n";
   return out;
 }

@@ -8,6 +8,10 @@
 namespace kw::spec::attention {
 namespace {
 
+// Of a term in fp32, and of one whose score has this magnitude: an exponential takes the difference
+// of two products with the scale, each off by half an ulp.
+constexpr double kOfFloats = 0x1p-20, kOfScores = 0x1p-22;
+
 class Rows : public Truth {
  public:
   Rows(const Form& form, const Problem& problem)
@@ -34,6 +38,12 @@ class Rows : public Truth {
     const double lse = evaluator_.row(b, h, i, o.want.data());
     o.rounding = evaluator_.output_deviation();
     for (size_t n = 1; n < outputs_.size(); ++n) {
+      if (outputs_[n].unrounded) {
+        held_[n].want = held_[0].want;
+        held_[n].rounding = held_[0].rounding;
+        held_[n].noise = rounding_of_weights(b, h);
+        continue;
+      }
       if (outputs_[n].rule == Rule::column_sum) {
         add_weights(held_[n]);
         continue;
@@ -56,6 +66,27 @@ class Rows : public Truth {
   }
 
  private:
+  // How far an output may be off whose weights are rounded to the values' type before they are
+  // multiplied: each by half an ulp, but for the largest, which is 1. Twice that is allowed, and of
+  // every term what fp32 takes.
+  double rounding_of_weights(int64_t b, int64_t h) {
+    if (evaluator_.weights_sum() == 0) return 0;
+    const double ulp = 2 * half_ulp(form_.dtype),
+                 floats = kOfFloats + kOfScores * std::fabs(evaluator_.lse());
+    double square = 0;
+    for (int64_t d = 0; d < evaluator_.value_dim(); ++d) {
+      double off = 0;
+      for (size_t j = 0; j < evaluator_.weights().size(); ++j) {
+        const double weight = evaluator_.weights()[j];
+        if (weight > 0)
+          off += ((weight < 1 ? ulp : 0) + floats) * weight *
+                 std::fabs(evaluator_.value(0, b, h, int64_t(j), d));
+      }
+      square += off * off;
+    }
+    return std::sqrt(square) / evaluator_.weights_sum();
+  }
+
   // A weight is off by what its row's log-sum may be off (Rule::log_sum), and half an ulp of 1 in
   // fp32 is lost where it is added.
   void add_weights(Held& sums) const {
@@ -88,7 +119,7 @@ ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& al
   ExactHead out;
   for (const Output& o : outputs(form)) switch (o.rule) {
       case Rule::row:
-        out.outputs.push_back({std::move(rows.output), {}});
+        out.outputs.push_back({rows.output, {}});
         break;
       case Rule::log_sum:
         out.outputs.push_back({std::move(rows.lse), rows.uniform});

@@ -14,7 +14,7 @@ namespace kw::spec {
 
 namespace attention_bwd {
 
-// The output, its rest or its gradient (Gradients) as an operand: read as the function returns it.
+// The output's gradient as an operand, read as the function returns it, or the output (Gradients).
 Operand of_output(const Form& form, const char* name);
 
 std::unique_ptr<Truth> truth(const Form& form, const Problem& problem);

@@ -79,19 +79,18 @@ class Gradient {
   }
 
   void add_arguments() {
-    Argument o{Gradients::kOutput, form_.dtype, true, {}, {}, 0, {}};
+    Argument d_o{Gradients::kOfOutput, form_.dtype, true, {}, {}, 0, {}};
     for (const std::string& index : forward_.output_dims) {
-      o.stride_order.push_back(static_cast<int>(o.dims.size()));
-      o.dims.push_back(size_of(forward_, index));
+      d_o.stride_order.push_back(static_cast<int>(d_o.dims.size()));
+      d_o.dims.push_back(size_of(forward_, index));
     }
-    Argument lse{Gradients::kLogSum, Dtype::f32, true, {form_.B, form_.H, form_.M},
-                 {0, 1, 2},          0,          {},   true};
-    for (const char* name : {Gradients::kOfOutput, Gradients::kOutput, Gradients::kRest}) {
-      o.name = name;
-      form_.arguments.push_back(o);
-      o.saved = true;
-    }
-    form_.arguments.push_back(std::move(lse));
+    form_.arguments.push_back(std::move(d_o));
+    const auto saved = [&](const char* name, std::vector<Size> dims, std::vector<int> order) {
+      form_.arguments.push_back(
+          {name, Dtype::f32, true, std::move(dims), std::move(order), 0, {}, true});
+    };
+    saved(Gradients::kOutput, {form_.B, form_.H, form_.M, form_.Dv}, {0, 1, 2, 3});
+    saved(Gradients::kLogSum, {form_.B, form_.H, form_.M}, {0, 1, 2});
   }
 
   // The index names of an operand's dimensions, where the head's and the column's are these.

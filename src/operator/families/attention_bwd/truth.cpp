@@ -16,7 +16,9 @@ using exact::Element;
 
 Operand of_output(const Form& form, const char* name) {
   Operand out{name, {}, {}};
-  for (const std::string& index : form.gradients->dims)
+  const std::vector<std::string> saved = {"b", "h", "i", "d"};
+  for (const std::string& index :
+       name == std::string_view(Gradients::kOutput) ? saved : form.gradients->dims)
     out.indices.push_back(leaf(Kind::index, Type::integer, index));
   return out;
 }
@@ -135,27 +137,14 @@ std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) {
 void save_forward(const Form& form, Problem& problem) {
   const int64_t B = value_of(form.B, problem.sizes), H = form.H.constant,
                 M = value_of(form.M, problem.sizes), Dv = form.Dv.constant;
-  const Argument& argument = *form.argument(Gradients::kOutput);
-  std::vector<int64_t> shape;
-  for (const Size& s : argument.dims) shape.push_back(value_of(s, problem.sizes));
-  Tensor o(argument.dtype, shape), rest = o, lse(Dtype::f32, {B, H, M});
+  Tensor o(Dtype::f32, {B, H, M, Dv}), lse(Dtype::f32, {B, H, M});
   Evaluator forward(form, problem);
-  std::vector<double> row(Dv);
-  std::map<std::string, int64_t> at;
   for (int64_t n = 0; n < B * H * M; ++n) {
-    at = {{"b", n / (H * M)}, {"h", n / M % H}, {"i", n % M}};
-    lse.values[n] = round_to(Dtype::f32, forward.row(at["b"], at["h"], at["i"], row.data()));
-    for (int64_t d = 0; d < Dv; ++d) {
-      at["d"] = d;
-      std::vector<int64_t> index;
-      for (const std::string& name : form.gradients->dims) index.push_back(at[name]);
-      double& kept = o.values[o.offset(index)];
-      kept = round_to(o.dtype, row[d]);
-      rest.values[o.offset(index)] = round_to(o.dtype, row[d] - kept);
-    }
+    double* row = &o.values[n * Dv];
+    lse.values[n] = round_to(Dtype::f32, forward.row(n / (H * M), n / M % H, n % M, row));
+    for (int64_t d = 0; d < Dv; ++d) row[d] = round_to(Dtype::f32, row[d]);
   }
   problem.tensors[Gradients::kOutput] = std::move(o);
-  problem.tensors[Gradients::kRest] = std::move(rest);
   problem.tensors[Gradients::kLogSum] = std::move(lse);
 }
 
@@ -170,8 +159,7 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
       out.push_back(algebra.draw(static_cast<uint64_t>(number)));
     return out;
   };
-  const std::vector<Element> d_o = rows(Gradients::kOfOutput), o = rows(Gradients::kOutput),
-                             rest = rows(Gradients::kRest);
+  const std::vector<Element> d_o = rows(Gradients::kOfOutput), o = rows(Gradients::kOutput);
   const Tensor& lse = named.tensors.at(Gradients::kLogSum);
   std::vector<Element> dp(M * N), p(M * N), ds(M * N);
   algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
@@ -179,8 +167,7 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
   for (int64_t i = 0; i < M; ++i) {
     Element delta;
     for (int64_t d = 0; d < Dv; ++d)
-      delta = algebra.add(
-          delta, algebra.mul(d_o[i * Dv + d], algebra.add(o[i * Dv + d], rest[i * Dv + d])));
+      delta = algebra.add(delta, algebra.mul(d_o[i * Dv + d], o[i * Dv + d]));
     const Element log_sum = algebra.draw(static_cast<uint64_t>(lse.at({b, h, i})));
     for (int64_t n = i * N; n < (i + 1) * N; ++n) {
       if (s.keep[n].holds) p[n] = algebra.exp(algebra.sub(s.score[n], log_sum));

@@ -1,7 +1,7 @@
 // A transfer of attention's gradients under way.
 //
-// A kernel of them has its arguments by name: q, k, v, o and o_rest, d_o and do_rows, lse; dq, dk,
-// dv; `scale`; and a function query_blocks of a block of keys. A tile of scores in it is of keys by
+// A kernel of them has its arguments by name: q, k, v, o, d_o and do_rows, lse; dq, dk, dv;
+// `scale`; and a function query_blocks of a block of keys. A tile of scores in it is of keys by
 // queries: the row of a map_at is a key, i < N, and its column a query. So the masks of the forward
 // rules are written with rows and columns exchanged, and its ranges of keys are ranges of queries
 // here.

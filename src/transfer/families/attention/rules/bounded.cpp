@@ -7,7 +7,8 @@
 // When     intervals show that |score| is at most 55, so that an exponential lies within 2^-80 and
 //          2^80: sums of 2^24 of them, times values up to 2^23, are floats, and so is the smallest.
 //          A bfloat16 has the range of a float; of float16 weights the kernel needs a maximum. A
-//          sink has no bound.
+//          sink has no bound. Where the output is saved for gradients the largest weight of a row
+//          must be 1 (saves).
 // Effect   none beyond rounding: weights are relative to 1 and not to about the row's largest.
 #include <fmt/format.h>
 
@@ -22,7 +23,8 @@ constexpr double kLargest = 55;  // 55 * log2e < 80
 }  // namespace
 
 bool rule_bounded(Edit& edit) {
-  if (edit.normaliser != spec::Normaliser::softmax || edit.sink || edit.form.dtype != Dtype::bf16)
+  if (edit.normaliser != spec::Normaliser::softmax || edit.sink || edit.form.saves ||
+      edit.form.dtype != Dtype::bf16)
     return true;
   const Interval scores = range(edit.score, {});
   if (scores.low < -kLargest || scores.high > kLargest) return true;

@@ -16,6 +16,7 @@ bool rule_bounded(Edit& edit);     // a softmax that needs no maximum
 bool rule_scale(Edit& edit);       // the factor of s
 bool rule_score(Edit& edit);       // what else the score is: bias, softcap
 bool rule_normaliser(Edit& edit);  // weights without a softmax, a sink
+bool rule_saves(Edit& edit);       // what a backward kernel reads
 bool rule_epilogue(Edit& edit);    // what becomes of the output
 bool rule_mask(Edit& edit);        // which scores are dropped
 bool rule_lists(Edit& edit);       // which key blocks are visited, where the data says so

@@ -24,8 +24,7 @@ std::vector<int> places(const std::string& axes, const std::vector<std::string>&
 }
 
 bool has_arguments(Edit& edit) {
-  for (const char* name :
-       {"q", "k", "v", "o", "o_rest", "d_o", "do_rows", "lse", "dq", "dk", "dv", "scale"})
+  for (const char* name : {"q", "k", "v", "o", "d_o", "do_rows", "lse", "dq", "dk", "dv", "scale"})
     if (!declaration_of_argument(edit.program, name))
       return edit.refuse("transfer.kernel", {},
                          fmt::format("this kernel gives no gradients of attention: it has no "
@@ -57,11 +56,9 @@ bool bind_operands(Edit& edit) {
 void bind_others(Edit& edit) {
   using spec::Gradients;
   const std::vector<int> of_output = places("bhid", edit.form.gradients->dims);
-  for (const auto& [name, user] : {std::pair{"o", Gradients::kOutput},
-                                   {"o_rest", Gradients::kRest},
-                                   {"do_rows", Gradients::kOfOutput},
-                                   {"d_o", Gradients::kOfOutput}})
-    edit.result.bindings.push_back({name, user, of_output});
+  for (const char* name : {"do_rows", "d_o"})
+    edit.result.bindings.push_back({name, Gradients::kOfOutput, of_output});
+  edit.result.bindings.push_back({"o", Gradients::kOutput, {0, 1, 2, 3}});
   edit.result.bindings.push_back({"lse", Gradients::kLogSum, {0, 1, 2}});
   for (const spec::Output& o : edit.form.outputs)
     edit.result.bindings.push_back({o.name, "", places(o.axes, o.dims)});

@@ -1,0 +1,100 @@
+"""Gradients from end to end on a GPU: `kernelwright.compile`, a call, `.backward()`; all rows together within one rounding
+to bf16, and each within twice the error of bf16's own autograd and what the forward kernel's own rounding of weights
+leaves where do . v and do . o nearly cancel. The kernel alone, with o and lse from fp64, is test_backward.py's."""
+
+import pathlib
+
+import pytest
+import torch
+
+import kernelwright
+from kernelwright.capture import load
+from test_backward import EXAMPLES, HALF_ULP, LARGEST_OWN, NOISE, SHAPES, log_sums
+
+pytestmark = pytest.mark.gpu
+WHOLE = 2.0**-8  # of the norm of all rows together
+OF_SCORES, LEAST = 2.0**-22, 2.0**-100  # families/attention/truth.cpp; num/compare.h
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", params=EXAMPLES.keys())
+def trained(request):
+    """(compiled, function, what it keeps, number of query heads, of key heads, whether it takes [B, rows, heads, D])"""
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("a kernel for Hopper")
+    spec = load.load(str(ROOT / f"examples/{request.param}.py"))
+    turned = request.param == "causal"
+    heads = 2 if turned else 1
+    fast = kernelwright.compile(spec.function, tuple(spec.values), target="sm_90a", backward=True)
+    return fast, spec.function, EXAMPLES[request.param], spec.values[0].shape[heads], spec.values[1].shape[heads], turned
+
+
+def inputs_of(trained, shape, spread=1.0):
+    """q, k, v and the output's gradient, as the function takes them."""
+    *_, H, G, turned = trained
+    B, M, N = shape
+    drawn = [(torch.randn(B, heads, rows, 128, device="cuda") * spread).bfloat16()
+             for heads, rows in ((H, M), (G, N), (G, N), (H, M))]
+    return [t.transpose(1, 2).contiguous() if turned else t for t in drawn]
+
+
+def gradients(function, inputs):
+    leaves = [t.detach().clone().requires_grad_() for t in inputs[:3]]
+    return torch.autograd.grad(function(*leaves), leaves, inputs[3])
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("spread", [1.0, 2.0, 6.0])
+def test_gradients_are_autograds_row_by_row(trained, shape, spread):
+    torch.manual_seed(1)
+    fast, function, keep, *_, turned = trained
+    inputs = inputs_of(trained, shape, spread)
+    got, own = gradients(fast, inputs), gradients(function, inputs)
+    want = list(gradients(function, [t.double() for t in inputs]))
+    q, k, v, d_o = (t.transpose(1, 2) if turned else t for t in inputs)
+    lse, kept = log_sums(keep, q, k)
+    group, scale = q.shape[1] // k.shape[1], q.shape[-1]**-0.5
+    norm = lambda x: x.double().norm(dim=-1)
+    p = ((q.double() @ k.double().repeat_interleave(group, 1).mT * scale - lse[..., None]).exp() * kept).nan_to_num(0)
+    floats = NOISE + OF_SCORES * torch.where(lse.isfinite(), lse.abs(), 0)[..., None]
+    off = floats * scale * p * norm(d_o)[..., None] * norm(v).repeat_interleave(group, 1)[..., None, :]
+    # What the rounding of all weights but a row's largest leaves of o (operator/families/attention/truth.cpp), times d_o.
+    smaller = torch.where(p == p.amax(-1, keepdim=True), 0, p)
+    left = HALF_ULP * (smaller * norm(v).repeat_interleave(group, 1)[..., None, :]).sum(-1, keepdim=True)
+    left = scale * p * left * norm(d_o)[..., None]
+    if want[2].isnan().any():  # a row without a key: NaN in PyTorch, and with it the gradients of all values
+        dv = (p.mT @ d_o.double()).unflatten(1, (-1, group)).sum(2)
+        want[2] = dv.transpose(1, 2) if turned else dv
+    by_rows = lambda off: ((off * norm(k).repeat_interleave(group, 1)[..., None, :]).sum(-1),
+                           (off * norm(q)[..., None]).sum(-2).unflatten(1, (-1, group)).sum(2), torch.zeros_like(norm(v)))
+    for name, x, y, z, noise, weights in zip(("dq", "dk", "dv"), got, want, own, by_rows(off), by_rows(left)):
+        x, y, z = (t.double().transpose(1, 2) if turned else t.double() for t in (x, y, z))
+        difference, size = (x - y).norm(dim=-1), y.norm(dim=-1)
+        theirs = ((z - y).norm(dim=-1) / size).nan_to_num(0).clamp(max=LARGEST_OWN)
+        allowed = 2 * theirs.clamp(min=HALF_ULP) * size.clamp(min=LEAST) + noise
+        ratio = (difference / (allowed + weights)).nan_to_num(0).max().item()
+        beyond = (difference > allowed).double().mean().item()
+        whole = (difference.norm() / (size.norm() + noise.norm() / WHOLE)).item()
+        print(f"{shape} spread {spread} {name}: worst row {ratio:.2f} of accepted, whole {whole:.2e}, rows that need it {beyond:.1e}")
+        assert not x.isnan().any() and ratio <= 1 and whole <= WHOLE
+
+
+def test_an_optimizer_sees_what_autograd_would(trained):
+    """Some steps on q, k and v: the losses follow those of the function itself in fp32."""
+    fast, function, *_ = trained
+    torch.manual_seed(3)
+    start = inputs_of(trained, (1, 384, 384))
+    losses = []
+    for call, dtype in ((fast, torch.bfloat16), (function, torch.float32)):
+        leaves = [t.float().clone().requires_grad_() for t in start[:3]]
+        optimizer = torch.optim.SGD(leaves, lr=30.0)
+        losses.append([])
+        for _ in range(20):
+            loss = (call(*(x.to(dtype) for x in leaves)).float() - start[3].float()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[-1].append(loss.item())
+    ours, theirs = torch.tensor(losses)
+    print(f"loss {theirs[0]:.4f} to {theirs[-1]:.4f}, off by {((ours - theirs).abs() / theirs).max():.1e}")
+    assert theirs[-1] < theirs[0] and ((ours - theirs).abs() / theirs).max() < 5e-3
