@@ -19,6 +19,14 @@ const Family& Family::of(const spec::Form& form) {
   return families::attention();
 }
 
+bool Family::rounds_between(const spec::Form& form) const {
+  bool any = false;
+  spec::Form copy = form;
+  spec::Family::of(form).each_operand(copy,
+                                      [&](spec::Operand& o) { any = any || o.row.has_value(); });
+  return any;
+}
+
 Tensor operand_of(const spec::Operand& operand, const spec::Problem& problem,
                   const spec::Form& form, const char* row, int64_t rows, const char* column,
                   int64_t columns) {

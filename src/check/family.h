@@ -33,6 +33,8 @@ class Family {
                       std::map<std::string, int64_t>& /*sizes*/) const {}
   // The arguments that some cases draw larger, so that every branch is taken.
   virtual std::set<std::string> sharpened(const spec::Form& /*form*/) const { return {}; }
+  // Whether numbers are rounded between the arguments and the last product: rows that change.
+  virtual bool rounds_between(const spec::Form& form) const;
   // How much work an element of rows times columns is, in scores of a head dimension of 64.
   virtual int64_t depth(const spec::Form& /*form*/,
                         const std::map<std::string, int64_t>& /*sizes*/) const {

@@ -1,5 +1,9 @@
 #include "check/planted.h"
 
+#include <set>
+#include <string>
+
+#include "check/family.h"
 #include "num/random.h"
 #include "operator/family.h"
 
@@ -35,22 +39,36 @@ void plant_rows(Planted what, Tensor& t) {
   }
 }
 
-// Whether numbers are rounded between the arguments and the last product: rows that change, or the
-// gradients of scores.
-bool rounds_between(const spec::Form& form) {
-  bool any = form.gradients.has_value();
+void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
+  if (e->kind == spec::Kind::read || e->kind == spec::Kind::argument) out.insert(e->name);
+  for (const spec::ExprPtr& a : e->args) add_reads(a, out);
+}
+
+void add_divisors(const spec::ExprPtr& e, std::set<std::string>& out) {
+  if (e->kind == spec::Kind::binary && e->name == "/") add_reads(e->args[1], out);
+  if (e->kind == spec::Kind::unary &&
+      (e->name == "reciprocal" || e->name == "rsqrt" || e->name == "log"))
+    add_reads(e->args[0], out);
+  for (const spec::ExprPtr& a : e->args) add_divisors(a, out);
+}
+
+// What the function divides by or takes the logarithm of: with zeros in it PyTorch's result is
+// infinite or NaN too, and says nothing.
+std::set<std::string> divisors(const spec::Form& form) {
+  std::set<std::string> out;
   spec::Form copy = form;
-  spec::Family::of(form).each_operand(copy,
-                                      [&](spec::Operand& o) { any = any || o.row.has_value(); });
-  return any;
+  spec::Family::of(form).each_expression(
+      copy, [&](spec::ExprPtr& e, const spec::Extents&) { add_divisors(e, out); });
+  return out;
 }
 
 void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& problem) {
   if (what == Planted::none) return;
   const Random random(seed, 77);
+  const std::set<std::string> kept = divisors(form);
   uint64_t n = 0;
   for (const spec::Argument& a : form.arguments) {
-    if (!is_float(a.dtype) || a.saved) continue;
+    if (!is_float(a.dtype) || a.saved || kept.count(a.name)) continue;
     if (!a.is_tensor) {
       // A difference of terms weighted 1 is 0 in the reference, and rounding in every kernel.
       if (what == Planted::bits && form.terms.size() < 2) problem.scalars.at(a.name) = 1;
@@ -82,7 +100,7 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
     if (options.effort == Effort::quick && cases.size() == 2) break;
     // What is rounded between is accepted as the deviation of numbers that differ: of ones and
     // zeros, all that are alike are rounded alike.
-    if (what == Planted::bits && rounds_between(capture.form)) continue;
+    if (what == Planted::bits && Family::of(capture.form).rounds_between(capture.form)) continue;
     Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;

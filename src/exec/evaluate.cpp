@@ -4,6 +4,7 @@
 // a launcher computes (arguments with a value) has 64 bits.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "exec/exact.h"
@@ -196,10 +197,18 @@ Value call_of(const Context& c, const Expr& e) {
     return call_def(c, *def->second, e);
   if (e.text == "least" || e.text == "greatest") return least_or_greatest(c, e);
   if (e.text == "block_index" && c.block) return Value::integer(c.block->index);
-  if (e.text == "heads_at_once" && e.args.size() == 4)
-    return Value::integer(heads_at_once(integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),
-                                        integer_of(c, e.args[1]), integer_of(c, e.args[2]),
-                                        integer_of(c, e.args[3])));
+  if (e.text == "heads_at_once" && e.args.size() == 4) {
+    const int64_t bytes = integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),
+                  blocks = integer_of(c, e.args[1]), group = integer_of(c, e.args[2]),
+                  heads = integer_of(c, e.args[3]);
+    if (std::min({bytes, blocks, group, heads}) >= 1)
+      return Value::integer(heads_at_once(bytes, blocks, group, heads));
+    c.m.faults.raise(
+        "exec.range", c.at,
+        fmt::format("{} is asked of {}, {}, {} and {}: each must be 1 or more",
+                    tl::print(std::make_shared<Expr>(e)), bytes, blocks, group, heads));
+    return {};
+  }
   return apply_function(c, e, e.text);
 }
 

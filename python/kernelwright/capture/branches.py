@@ -106,8 +106,10 @@ def refuse_guards(spec, traced):
     names, env = _names(spec, traced.program, traced.is_argument)
     for guard in env.guards if env else ():
         condition = _replaced(guard.expr, env)
-        divides = any("Div" in type(part).__name__ for part in sympy.preorder_traversal(condition))
-        if isinstance(condition, sympy.Eq) and not divides:
+        # `int(n * 0.001)`, `n // 128` of Python's numbers: one value for the example's size.
+        made = any(isinstance(part, sympy.Float) or "Div" in type(part).__name__ or "Int" in type(part).__name__ and
+                   not isinstance(part, sympy.Integer) for part in sympy.preorder_traversal(condition))
+        if isinstance(condition, sympy.Eq) and not made:
             continue  # of sizes that must fit each other, PyTorch refuses all others
         sizes = _against(condition, LONG)
         if sizes is None:

@@ -156,6 +156,9 @@ class Dependencies:
                             attributes, name)
             elif not hasattr(builtins, name):
                 self._say("nowhere")
+        for key, value in sorted(vars(function).items()):  # f.window = 64
+            self._say("attribute", key)
+            self._value(value, _in_attribute(None, function, key), set(), f"{function.__name__}.{key}")
 
     def _code(self, code):
         self._say(code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,

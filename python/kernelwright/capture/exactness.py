@@ -150,6 +150,12 @@ def _range(name, node, operands, dtype, known):
         return _hull(*parts) if all(parts) else None
     if not operands or any(x is None for x in operands[:2]):
         return None
+    if name in ("add", "sub", "rsub") and node.kwargs.get("alpha", 1) != 1:  # other + alpha * input
+        scaled = 0 if name == "rsub" else 1
+        times = _operand(node.kwargs["alpha"], known)
+        if times is None:
+            return None
+        operands = [_arithmetic("mul", [x, times], dtype) if n == scaled else x for n, x in enumerate(operands)]
     return _arithmetic(name, operands, dtype)
 
 

@@ -389,6 +389,10 @@ def trace(spec, dtype):
             program = torch.export.export(module, given, dynamic_shapes=(dims,), strict=False)
     except Exception as error:
         raise _explain(spec, error) from None
+    for value in program.graph.output_node().args[0] or (None,):
+        if not isinstance(value, torch.fx.Node):
+            raise Problem("spec.output", f"the function returns {value!r}, and what a kernel gives is tensors", spec.line,
+                          hint="return the output")
     branches.refuse(spec, decisions.taken, program, is_argument)
     notes += [*spec.notes, *_fixed_sizes(spec, program, given, dims, is_argument, recorder.lines)]
     return Trace(program, values, is_argument, dtype, notes, spec.product, spec.rows, frozenset(products.factors),

@@ -17,7 +17,9 @@ from .exactness import Whole
 from .graph import operator_name, place_of
 
 LARGEST_SIZE, LARGEST_NUMBER = 2**24, 2**29
-SUMS = {"add", "sub", "rsub", "mul", "square", "bitwise_left_shift", "__lshift__"}
+SUMS = {"add", "sub", "rsub", "mul", "square", "bitwise_left_shift"}
+OPERATORS = {"__lshift__": "bitwise_left_shift", "__ilshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+             "__irshift__": "bitwise_right_shift", "__iand__": "__and__"}
 OF_SIGN = {"neg", "bitwise_not"}  # of bytes, which have none
 
 
@@ -56,14 +58,15 @@ def _refuse_beyond(node, name):
 
 
 def _range_of(node, dtype, known, taken):
-    name = operator_name(node).rstrip("_")
+    name = operator_name(node)
+    name = OPERATORS.get(name, name if name.endswith("__") else name.removesuffix("_"))
     operands = [exactness._operand(x, known) for x in node.args[:3]]
     if dtype == torch.bool:
         _refuse_beyond(node, name)
         return Whole(0, 1)
     bounds = torch.iinfo(dtype)
     out = operands[0] if name in exactness.CONVERSIONS else exactness._range(name, node, operands, dtype, known)
-    if out is None and dtype != torch.int64 and name in ("bitwise_left_shift", "__lshift__"):
+    if out is None and dtype != torch.int64 and name == "bitwise_left_shift":
         out = Whole(-(2.0**62), 2.0**62)
     if out is None:
         return Whole(bounds.min, bounds.max)

@@ -13,6 +13,7 @@ The environment is an allow-list: a specification is the user's code, and has no
 an agent's environment may hold.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -148,7 +149,7 @@ def _signal_all(processes, number):
 def _members(leader):
     """The states, by process id, of those of the session and of their descendants."""
     children, members = {}, {}
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
             state, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
         except (OSError, ValueError):  # no process, or one that has gone

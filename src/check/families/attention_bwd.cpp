@@ -33,6 +33,9 @@ class AttentionBwd : public Attention {
     launch.tensors["lse"] = std::move(lse);
   }
 
+  // The gradients of scores.
+  bool rounds_between(const Form&) const override { return true; }
+
   // Three products more for each element of the scores than the forward pass has.
   int64_t depth(const Form&, const std::map<std::string, int64_t>&) const override { return 2; }
 

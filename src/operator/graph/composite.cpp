@@ -1,5 +1,7 @@
 // Composite operators, opened into the operators that PyTorch's documentation defines them by.
 // Norms are in norms.cpp.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "operator/graph/normalise.h"
@@ -44,6 +46,18 @@ bool open_attention(Opener& o, Diagnostics& diagnostics) {
     scale = number(1 / std::sqrt(static_cast<double>(o.shape(q).back()->integer)));
   s = o.add("mul", {node_value(s), scale}, scores);
   const Value& causal = n.arg(5, "is_causal");
+  const bool masks = (causal.kind == Value::Kind::boolean && causal.integer) ||
+                     n.arg(3, "attn_mask").kind == Value::Kind::node;
+  if (masks && scale.is_number() && scale.real <= 0) {
+    diagnostics
+        .error(
+            "spec.operator", n.span,
+            fmt::format("scaled_dot_product_attention with a mask and the scale {}: PyTorch's own "
+                        "kernels give NaN where a mask drops keys and the scale is 0 or less",
+                        scale.real))
+        .hint = "scale the queries instead";
+    return false;
+  }
   if (causal.kind == Value::Kind::boolean && causal.integer) {
     const std::vector<ExprPtr> plane(scores.end() - 2, scores.end());
     const int ones = o.add("ones", {}, plane, Dtype::boolean);

@@ -171,3 +171,19 @@ def test_while_traced_a_reached_tensor_is_the_argument_and_afterwards_the_users_
     own = bias
     other = spec.function(*spec.values[:3], torch.randn(1, 2, 8, 8) * 9)
     assert names == ["bias"] and bias is own and not torch.equal(other, attention(*spec.values[:3]))
+
+
+def test_an_attribute_of_a_function_is_part_of_it():
+    def inner(q):
+        return q * inner.window
+
+    def outer(q):
+        return inner(q)
+
+    inner.window = 64
+    before = fingerprint(inner), fingerprint(outer)
+    inner.window = 32
+    after = fingerprint(inner), fingerprint(outer)
+    assert before[0] != after[0] and before[1] != after[1]
+    inner.table = torch.zeros(2)
+    assert [p.get() is inner.table for p in Dependencies(outer).places] == [True]

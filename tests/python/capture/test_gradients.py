@@ -32,7 +32,7 @@ def spec_of(folder, output=PLAIN):
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gradients")
-    capture.capture_file(str(spec_of(folder)), None, None, folder / "out", backward=True)
+    capture.capture_file(str(spec_of(folder)), None, None, folder / "out", training="backward")
     return folder / "out"
 
 
