@@ -105,8 +105,9 @@ class Gradients:
     def _copyable(self, gradient):
         """Rows are copied 16 bytes at a time: signature.check_memory would refuse other tensors."""
         columns, unit = self._gradient["kernel_dims"][-1], COPIED // BYTES[self._gradient["dtype"]]
-        fits = all(stride == 1 if d == columns else stride > 0 and stride % unit == 0
-                   for d, stride in enumerate(gradient.stride()) if gradient.shape[d] > 1)
+        fits = gradient.is_contiguous() or all(
+            stride == 1 if d == columns else stride > 0 and stride % unit == 0
+            for d, stride in enumerate(gradient.stride()) if gradient.shape[d] > 1)
         if type(gradient) is torch.Tensor and not torch.compiler.is_compiling():
             fits = fits and gradient.data_ptr() % COPIED == 0
         return gradient if fits else gradient.clone(memory_format=torch.contiguous_format)
