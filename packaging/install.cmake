@@ -28,7 +28,7 @@ install(FILES docs/tl/statements.md DESTINATION ${home}/docs/tl ${part})
 install(DIRECTORY examples/ DESTINATION ${home}/examples ${part}
         FILES_MATCHING PATTERN *.py PATTERN cpp EXCLUDE)
 install(DIRECTORY tests/wrong DESTINATION ${home}/tests ${part})
-install(FILES tests/corpus/sm90_attention_fwd.tl DESTINATION ${home}/tests/corpus ${part})
+install(FILES tests/corpus/sm90_attention_fwd.tl tests/corpus/sm90_attention_bwd.tl DESTINATION ${home}/tests/corpus ${part})
 install(DIRECTORY python/kernelwright DESTINATION ${home}/python COMPONENT python
         FILES_MATCHING PATTERN *.py)
 

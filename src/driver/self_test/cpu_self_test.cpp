@@ -20,7 +20,7 @@ class Tester {
  public:
   Tester(const Home& home, Diagnostics& diagnostics)
       : wrong_(home.root / "tests" / "wrong"),
-        corpus_(home.root / "tests" / "corpus" / "sm90_attention_fwd.tl"),
+        corpus_(home.root / "tests" / "corpus"),
         diagnostics_(diagnostics) {}
 
   // The wrong programs of every folder, in the order of their names.
@@ -35,14 +35,15 @@ class Tester {
     return files;
   }
 
-  // A right program by its name, or the corpus's own.
+  // A right program by its name, or one of the corpus's own.
   std::optional<std::string> right_text(const std::string& name) {
-    const SourcePtr corpus = read_source(corpus_.string());
-    if (!corpus) {
-      diagnostics_.error("self_test.programs", {}, "cannot read " + corpus_.string());
+    if (name == "full" || name == "full_bwd") {
+      const fs::path file =
+          corpus_ / (name == "full" ? "sm90_attention_fwd.tl" : "sm90_attention_bwd.tl");
+      if (const SourcePtr text = read_source(file.string())) return text->text;
+      diagnostics_.error("self_test.programs", {}, "cannot read " + file.string());
       return std::nullopt;
     }
-    if (name == "full") return corpus->text;
     return edited((wrong_ / "right" / (name + ".edit")).string());
   }
 
@@ -66,7 +67,7 @@ class Tester {
     check::Options options = check::options_for(check::Effort::quick);
     options.laws = false;
     options.shrink = options.examine = false;
-    options.cases = 10;  // the eight shapes of the hand captures, a sharp and a steep one
+    options.cases = 12;  // the eight shapes of the hand captures, sharp ones and a steep one
     options.exact_cases = 1;
     options.self_check_step = 0;
     const check::Report report =
@@ -101,7 +102,7 @@ std::optional<CpuSelfTest> run_cpu_self_test(const Home& home, int step,
     out.surprises.push_back(fmt::format("{}: {}, and check says '{}'", name, wanted, was));
     say("FAILED  " + out.surprises.back());
   };
-  for (const char* name : {"full", "causal", "prefix_lm"}) {
+  for (const char* name : {"full", "causal", "prefix_lm", "saves", "causal_bwd"}) {
     const auto text = tester.right_text(name);
     if (!text) return std::nullopt;
     ++out.right;
