@@ -34,9 +34,6 @@ class Training:
 
     def prepare(self):
         """Makes both kernels. Raises as compile does."""
-        if self._fingerprint is not None and Dependencies(self._function).fingerprint != self._fingerprint:
-            raise GradientError(f"{self._function.__name__} has changed since it was compiled: what it reaches is another "
-                                "value now\n  help: compile it again, or say compile(..., backward=True)")
         backward, folder, _ = self._make("backward")
         backward_kernel = operator(backward["operator"], self._function.__name__, backward["signature"], folder)
         gradients = Gradients(backward_kernel, backward["signature"]["gradients"])
@@ -48,6 +45,9 @@ class Training:
     def __call__(self, *arguments):
         """The function's output. Raises GradientError where no kernel is made of its gradients."""
         if self.overload is None:
+            if self._fingerprint is not None and Dependencies(self._function).fingerprint != self._fingerprint:
+                raise GradientError(f"{self._function.__name__} has changed since it was compiled: what it reaches is "
+                                    "another value now\n  help: compile it again, or say compile(..., backward=True)")
             try:
                 self.prepare()
             except SpecError as error:
@@ -67,7 +67,8 @@ class Gradients:
         self.backward, self.of = backward, of
         backward.no_gradient = ("a gradient of its gradients is asked for, and no kernel computes one\n"
                                 "  help: differentiate without create_graph")
-        self._gradient = backward.signature.arguments[0]
+        gradient = backward.signature.arguments[0]
+        self._columns, self._unit = gradient["kernel_dims"][-1], COPIED // BYTES[gradient["dtype"]]
 
     def register(self, forward, library):
         """For calls that others see: torch.compile, modes, transformations."""
@@ -104,9 +105,8 @@ class Gradients:
 
     def _copyable(self, gradient):
         """Rows are copied 16 bytes at a time: signature.check_memory would refuse other tensors."""
-        columns, unit = self._gradient["kernel_dims"][-1], COPIED // BYTES[self._gradient["dtype"]]
         fits = gradient.is_contiguous() or all(
-            stride == 1 if d == columns else stride > 0 and stride % unit == 0
+            stride == 1 if d == self._columns else stride > 0 and stride % self._unit == 0
             for d, stride in enumerate(gradient.stride()) if gradient.shape[d] > 1)
         if type(gradient) is torch.Tensor and not torch.compiler.is_compiling():
             fits = fits and gradient.data_ptr() % COPIED == 0

@@ -62,7 +62,6 @@ bool rule_saves(Edit& edit) {
                     text = fmt::format("store_accumulator {} -> o_f32[{}, {}, {}]",
                                        tl::base_name(map->target()), tl::print(store->batch()),
                                        tl::print(store->head()), tl::print(store->row()));
-  const std::string head = tl::print_head(*map);
   Place behind{nullptr, 0};
   tl::walk(edit.program.body, [&](Stmt& s) {
     for (size_t n = 0; n < s.body.size(); ++n)
