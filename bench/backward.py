@@ -1,12 +1,13 @@
 """Times kernels of gradients beside PyTorch's, on one GPU, in one run.
 
-    for n in full causal; do build/kernelwright make examples/$n.py --backward --out out/backward/$n; done
+    for n in full causal softcap; do build/kernelwright make examples/$n.py --backward --out out/backward/$n; done
     python bench/backward.py out/backward [--rounds 5]     # on a GPU machine
 
 A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each; the passes before and
 behind the kernel are part of it. Peers: the backward of scaled_dot_product_attention by cuDNN and FlashAttention-2, and
-FlexAttention's. Each is asked for the gradients of q, k and v of an output that is at hand.
+FlexAttention's. Each is asked for the gradients of q, k and v of an output that is at hand; of what else a function takes
+none is asked for.
 """
 
 import argparse
@@ -24,51 +25,66 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "python")]
 from kernelwright.runtime.launch import Kernel  # noqa: E402
 
 CASES = [("full", 4, 16, 16, 4096), ("causal", 4, 16, 16, 4096), ("full", 1, 16, 16, 16384), ("causal", 1, 16, 16, 16384),
-         ("full", 1, 64, 8, 8192), ("causal", 1, 64, 8, 8192), ("sliding_window", 2, 16, 16, 8192)]  # B, H, G, S
+         ("full", 1, 64, 8, 8192), ("causal", 1, 64, 8, 8192), ("sliding_window", 2, 16, 16, 8192),
+         ("alibi_heads", 2, 16, 16, 8192), ("softcap", 2, 16, 8, 8192), ("documents", 2, 32, 8, 8192),
+         ("relative_bias", 2, 32, 8, 4096)]  # B, H, G, S
 D, WINDOW, ROUND_MS = 128, 1024, 25
+CAUSAL = lambda b, h, i, j: j <= i  # noqa: E731
 
 
-def keeps(name):
-    return {"full": None, "causal": lambda b, h, i, j: j <= i,
-            "sliding_window": lambda b, h, i, j: (j <= i) & (i - j < WINDOW)}[name]
+class Function:
+    """What FlexAttention is given for an example, and what else our kernel takes."""
+
+    def __init__(self, name, B, S):
+        self.keep = self.score = None
+        self.others, self.kept, self.sdpa = {}, S * (S + 1) / 2, name in ("full", "causal")
+        if name == "full" or name == "relative_bias":
+            self.kept = S * S
+        else:
+            self.keep = CAUSAL
+        if name == "sliding_window":
+            self.keep = lambda b, h, i, j: (j <= i) & (i - j < WINDOW)
+            self.kept = WINDOW * S - WINDOW * (WINDOW - 1) / 2
+        if name == "alibi_heads":
+            self.score = lambda s, b, h, i, j: s + torch.exp2(-0.5 * (h + 1)) * (j - i)
+        if name == "softcap":
+            self.score = lambda s, b, h, i, j: 50.0 * torch.tanh(s / 50.0)
+        if name == "documents":
+            ends = torch.randint(0, S, (B, 7), device="cuda").sort(-1).values
+            document = torch.searchsorted(ends, torch.arange(S, device="cuda").expand(B, S).contiguous(), right=True)
+            self.others = {"document": document}
+            self.keep = lambda b, h, i, j: (j <= i) & (document[b, i] == document[b, j])
+            lengths = torch.stack([torch.bincount(x, minlength=8) for x in document]).double()
+            self.kept = (lengths * (lengths + 1) / 2).sum().item() / B
+        if name == "relative_bias":
+            table = torch.randn(32, 257, device="cuda")
+            self.others = {"table": table}
+            self.score = lambda s, b, h, i, j: s + table[h, (j - i).clamp(-128, 128) + 128]
+        self.by_batch = B if name == "documents" else None
 
 
-def unmasked(name, S):
-    return {"full": S * S, "causal": S * (S + 1) / 2,
-            "sliding_window": WINDOW * S - WINDOW * (WINDOW - 1) / 2}[name]
-
-
-def ours(folder, name, q, k, v, o, d_o):
+def ours(folder, name, function, q, k, v, o, lse, d_o):
     kernel = Kernel(folder / name)
-    group = q.shape[1] // k.shape[1]
-    lse = torch.cat([log_sum(name, q[:, h:h + 1], k[:, h // group:h // group + 1]) for h in range(q.shape[1])], 1)
     o = o.float().contiguous()
     places = [kernel.outputs.index(name) for name in ("dq", "dk", "dv")]
 
     def run():
-        outputs = kernel(q=q, k=k, v=v, o=o, do_rows=d_o, d_o=d_o, lse=lse)
+        outputs = kernel(q=q, k=k, v=v, o=o, do_rows=d_o, d_o=d_o, lse=lse, **function.others)
         return [outputs[n] for n in places]
     return run
 
 
-def log_sum(name, q, k):
-    scores = (q @ k.mT).float() * D**-0.5
-    if keeps(name):
-        i, j = torch.arange(q.shape[2], device=q.device)[:, None], torch.arange(k.shape[2], device=q.device)
-        scores.masked_fill_(~keeps(name)(0, 0, i, j), -torch.inf)
-    return scores.logsumexp(-1)
-
-
-def peers(name, q, k, v):
-    """{name: its output, with a graph behind it}"""
+def peers(name, function, q, k, v):
+    """({name: its output, with a graph behind it}, the log-sums)"""
     out = {}
-    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION) if name != "sliding_window" else ():
+    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION) if function.sdpa else ():
         with sdpa_kernel(backend):
             out[backend.name.split("_")[0].lower()] = F.scaled_dot_product_attention(
                 q, k, v, is_causal=name == "causal", enable_gqa=q.shape[1] != k.shape[1])
-    mask = keeps(name) and create_block_mask(keeps(name), None, None, q.shape[2], k.shape[2], device="cuda")
-    out["flex"] = torch.compile(flex_attention, dynamic=False)(q, k, v, block_mask=mask, enable_gqa=q.shape[1] != k.shape[1])
-    return out
+    mask = function.keep and create_block_mask(function.keep, function.by_batch, None, q.shape[2], k.shape[2], device="cuda")
+    out["flex"], lse = torch.compile(flex_attention, dynamic=False)(
+        q, k, v, score_mod=function.score, block_mask=mask, enable_gqa=q.shape[1] != k.shape[1], return_lse=True)
+    return out, lse.detach()
 
 
 def milliseconds(call, count):
@@ -96,14 +112,17 @@ def measure(calls, rounds):
 
 
 def case(folder, name, B, H, G, S, rounds):
+    torch.compiler.reset()  # each case's function compiled anew, and none of them too often
     torch.manual_seed(0)
     q, k, v = (torch.randn(B, S, heads, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
                for heads in (H, G, G))
-    outputs = peers(name, q, k, v)
+    function = Function(name, B, S)
+    outputs, lse = peers(name, function, q, k, v)
     d_o = torch.randn(B, S, H, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
     o = next(iter(outputs.values())).detach()
     with torch.no_grad():
-        run = ours(folder, name, q.detach(), k.detach(), v.detach(), o.transpose(1, 2).contiguous().transpose(1, 2), d_o)
+        run = ours(folder, name, function, q.detach(), k.detach(), v.detach(),
+                   o.transpose(1, 2).contiguous().transpose(1, 2), lse.float().contiguous(), d_o)
     calls = {"ours": run}
     for peer, output in outputs.items():
         calls[peer] = lambda output=output: torch.autograd.grad(output, (q, k, v), d_o, retain_graph=True)
@@ -113,7 +132,7 @@ def case(folder, name, B, H, G, S, rounds):
         assert error < 0.02, f"{name}: {error:.3g} from FlexAttention's"
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
     calls["cuBLAS 8192^3"] = lambda: a @ a
-    operations = 10 * D * B * H * unmasked(name, S)
+    operations = 10 * D * B * H * function.kept
     for who, times in measure(calls, rounds).items():
         rates = sorted((operations if "cuBLAS" not in who else 2 * 8192**3) / ms / 1e9 for ms in times)
         print(f"{name} B{B} H{H}/{G} S{S} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)

@@ -113,11 +113,15 @@ KW_DEVICE int heads_at_once(i64 bytes, int blocks, int group, int heads) {
 // more, the kernel ends with an error, which its launcher sees. That is decided where the element
 // becomes an int, not where it is read: several that are read first, and then narrowed together, wait
 // for memory once.
+KW_DEVICE void end_unless(bool holds) {
+  // A store to no address, and no trap: that would be a branch, and wgmma in flight be waited for.
+  asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0;\n@p st.global.u32 [%1], 0;\n}" ::"r"(u32(holds)), "l"(0ll));
+}
 struct Wide {
   i64 value;
   KW_DEVICE bool fits() const { return value == int(value); }
   KW_DEVICE operator int() const {
-    if (!fits()) __trap();
+    end_unless(fits());
     return int(value);
   }
 };
@@ -132,7 +136,7 @@ template <int N> KW_DEVICE void narrow(int (&to)[N], const Wide (&from)[N]) {
   bool fit = true;
 #pragma unroll
   for (int n = 0; n < N; ++n) fit = fit & from[n].fits();
-  if (!fit) __trap();
+  end_unless(fit);
 #pragma unroll
   for (int n = 0; n < N; ++n) to[n] = int(from[n].value);
 }

@@ -134,7 +134,8 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
 
         const int j0 = c.n * BN + me * 64;
 
-        auto advance = [&](int m, bool first) { // t: the block of queries m; its dQ is left to the next
+        auto advance = [&](int x, bool first) { // t: a block of queries of a head; its dQ is left to the next
+            const int m = queries.first + kw::floor_mod(x, queries.count);
             kw::Accumulator<kw::real, 64, BM> s, dp;
             kw::Accumulator<kw::real, 64, 64> dq_r;
             kw::Operand<element, 64, BM> p, ds;
@@ -190,10 +191,10 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
         kw::wait(shared.k_full[u]);
         kw::wait(shared.v_full[u]);
         kw::wgmma_wait_group<0>();                           // nothing is in flight; ptxas does not see it, and would wait
-        advance(queries.first + queries.count - 1, true);
+        advance(group * queries.count - 1, true);
         ++t;
 #pragma unroll 1
-        for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(queries.first + x % queries.count, false);
+        for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(x, false);
         kw::Accumulator<kw::real, 64, 64> dq_r;                // the last block's
         kw::fill(dq_r, 0.0f);
         kw::wait(shared.ds_full[t - 1]);

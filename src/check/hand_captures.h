@@ -138,7 +138,14 @@ inline spec::Form form_of(const std::string& name) {
   f.saves = f.name == "saves";
   add_reads(f);
   if (!f.name.ends_with("_bwd")) return f;
-  if (f.name == "causal_bwd") t.keep = causal;
+  if (f.name != "full_bwd") t.keep = causal;
+  if (f.name == "softcap_bwd") {
+    f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
+    const ExprPtr cap = unary("tanh", binary("*", t.score, real(1.0 / 50)));
+    t.score = binary("+", binary("*", real(50), cap),
+                     binary("*", read("slopes", Type::real, {at("h")}),
+                            unary("float", binary("-", at("j"), at("i")))));
+  }
   Diagnostics none;
   return *spec::gradients_of(f, none);
 }

@@ -124,6 +124,8 @@ Next Pen::record(const Stmt& s) {
       return load(s);
     case Op::fill_columns:
       return fill_columns(s);
+    case Op::add_columns:
+      return add_columns(s);
     case Op::store:
     case Op::store_transposed:
     case Op::store_columns:

@@ -289,6 +289,11 @@ Next Pen::fill_columns(const Stmt& s) {
   return Next::on;
 }
 
+Next Pen::add_columns(const Stmt& s) {
+  reads(s, word_of(s, tl::Hole::dst));
+  return fill_columns(s);
+}
+
 // And back: of a tile as many columns as the accumulator has, from column j where the statement
 // says one. Of a row vector every slot has one column. A warp's rows transposed are columns, a
 // quarter of a panel: each warp has a place of its own, here as there, and who reads it reads all

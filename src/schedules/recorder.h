@@ -51,6 +51,7 @@ class Pen {
   Next multicast(const tl::Stmt& s);
   Next tma_store(const tl::Stmt& s);
   Next fill_columns(const tl::Stmt& s);
+  Next add_columns(const tl::Stmt& s);
   Next warpgroup_copy(const tl::Stmt& s);
   Next upcast(const tl::Stmt& s);
   Next load(const tl::Stmt& s);

@@ -1,8 +1,8 @@
 // One function under way: what has been chosen of it, by a seed's dice, and the graph so far.
 //
 // Arguments come first in a graph, so the mask and the score map, which may need some, are chosen
-// before any operator is written; what writes them is kept as a function. Each seed's choices depend
-// on the order in which dice are thrown: a new choice makes other functions of all seeds.
+// before any operator is written; what writes them is kept as a function. Each seed's choices
+// depend on the order in which dice are thrown: a new choice makes other functions of all seeds.
 #pragma once
 #include <functional>
 #include <map>

@@ -1,8 +1,8 @@
 // What a graph computes on numbers: every operator on whole tensors, as PyTorch does it.
 //
-// It shares nothing with the index expressions of src/operator: a graph that these misread gives other
-// numbers here. In fp64 the result is the truth; rounded to each node's own type it is what the
-// user's function would give, whose error decides what is accepted of a kernel.
+// It shares nothing with the index expressions of src/operator: a graph that these misread gives
+// other numbers here. In fp64 the result is the truth; rounded to each node's own type it is what
+// the user's function would give, whose error decides what is accepted of a kernel.
 #pragma once
 #include <map>
 #include <string>

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "grammar.h"
-#include "small_kernels.h"
 #include "operator/capture/capture.h"
+#include "small_kernels.h"
 
 namespace kw::fuzz {
 

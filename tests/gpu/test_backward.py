@@ -12,13 +12,11 @@ import subprocess
 import pytest
 import torch
 
+from differentiated import EXAMPLES, weights_of
 from kernelwright.capture import load
 
 pytestmark = pytest.mark.gpu
 ROOT = pathlib.Path(__file__).parents[2]
-EXAMPLES = {"full": lambda i, j, M, N: i + j >= 0, "causal": lambda i, j, M, N: j <= i,
-            "sliding_window": lambda i, j, M, N: (j <= i) & (i - j < 1024),
-            "bottom_right": lambda i, j, M, N: j <= i + N - M}  # what each keeps
 SHAPES = [(1, 64, 128), (2, 513, 500), (1, 333, 777), (1, 777, 333), (2, 1024, 1000), (1, 1, 40), (1, 300, 2),
           (1, 3000, 3000)]  # B, M, N
 HALF_ULP, LARGEST_OWN = 2.0**-8, 2.0**-4  # of bf16; num/compare.h
@@ -27,7 +25,7 @@ NOISE = 2.0**-20  # of do . v in fp32: operator/families/attention_bwd/truth.cpp
 
 @pytest.fixture(scope="module", params=EXAMPLES.keys())
 def made(request, tmp_path_factory):
-    """(kernel, function, what it keeps, number of query heads, of key heads)"""
+    """(kernel, function, its Example, number of query heads, of key heads)"""
     from kernelwright.runtime.launch import Kernel
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("a kernel for Hopper")
@@ -44,39 +42,32 @@ def made(request, tmp_path_factory):
 
 
 def drawn(made, shape, spread=1.0):
-    """q, k, v and the output's gradient, in memory as [B, rows, heads, D]."""
-    (*_, H, G), (B, M, N) = made, shape
-    return [(torch.randn(B, rows, heads, 128, device="cuda") * spread).bfloat16().transpose(1, 2)
-            for heads, rows in ((H, M), (G, N), (G, N), (H, M))]
-
-
-def log_sums(keep, q, k):
-    """Of the scores in fp64, and which of them count."""
-    scores = q.double() @ k.double().repeat_interleave(q.shape[1] // k.shape[1], 1).mT * q.shape[-1]**-0.5
-    i, j = torch.arange(q.shape[2], device="cuda")[:, None], torch.arange(k.shape[2], device="cuda")
-    kept = keep(i, j, q.shape[2], k.shape[2])
-    return scores.masked_fill(~kept, -torch.inf).logsumexp(-1), kept
+    """q, k, v and the output's gradient, in memory as [B, rows, heads, D], and what else the function takes."""
+    _, _, example, H, G = made
+    B, M, N = shape[0], shape[2] if example.square else shape[1], shape[2]
+    tensors = [(torch.randn(B, rows, heads, 128, device="cuda") * spread).bfloat16().transpose(1, 2)
+               for heads, rows in ((H, M), (G, N), (G, N), (H, M))]
+    return tensors, example.others(B, M, N)
 
 
 def gradients(made, inputs):
     """(dq, dk, dv) of the kernel, of autograd in fp64 and in bf16, what fp32 may be off by, and the output in fp64."""
-    kernel, function, keep = made[:3]
-    q, k, v, d_o = inputs
+    kernel, function, example = made[:3]
+    (q, k, v, d_o), others = inputs
     leaves = [t.double().requires_grad_() for t in (q, k, v)]
-    o = function(*leaves)
+    o = function(*leaves, *others.values())
     dq, dk, dv = torch.autograd.grad(o, leaves, d_o.double())
     narrow = [t.clone().requires_grad_() for t in (q, k, v)]
-    own = torch.autograd.grad(function(*narrow), narrow, d_o)
-    lse, kept = log_sums(keep, q, k)
+    own = torch.autograd.grad(function(*narrow, *others.values()), narrow, d_o)
+    p, slope, lse = weights_of(example, q, k, others)
     o = o.detach().nan_to_num(0)  # as the forward kernel has rows without a key
     got = dict(zip(kernel.outputs, kernel(q=q, k=k, v=v, o=o.float().contiguous(), do_rows=d_o, d_o=d_o,
-                                          lse=lse.float().contiguous())))
-    group, scale = q.shape[1] // k.shape[1], q.shape[-1]**-0.5
+                                          lse=lse.float().contiguous(), **others)))
+    group = q.shape[1] // k.shape[1]
     norm = lambda x: x.double().norm(dim=-1)
-    p = (q.double() @ k.double().repeat_interleave(group, 1).mT * scale - lse[..., None]).exp() * kept
-    off = NOISE * scale * p.nan_to_num(0) * norm(d_o)[..., None] * norm(v).repeat_interleave(group, 1)[..., None, :]
+    off = NOISE * slope.abs() * p * norm(d_o)[..., None] * norm(v).repeat_interleave(group, 1)[..., None, :]
     if dv.isnan().any():  # a row without a key: NaN in PyTorch, and with it the gradients of all values
-        dv = (p.nan_to_num(0).mT @ d_o.double()).unflatten(1, (-1, group)).sum(2)
+        dv = (p.mT @ d_o.double()).unflatten(1, (-1, group)).sum(2)
     noise = ((off * norm(k).repeat_interleave(group, 1)[..., None, :]).sum(-1),
              (off * norm(q)[..., None]).sum(-2).unflatten(1, (-1, group)).sum(2), torch.zeros_like(norm(v)))
     return [got[name].double() for name in ("dq", "dk", "dv")], (dq, dk, dv), own, noise, o
@@ -101,7 +92,7 @@ def test_gradients_are_autograds_row_by_row(made, shape, spread):
 def test_what_holds_of_any_attention_holds_of_the_gradients(made, shape):
     """o is linear in v: sum <o, do> = sum <v, dv>; scores do not change when q grows as k shrinks: sum <q, dq> = sum <k, dk>."""
     torch.manual_seed(2)
-    q, k, v, d_o = inputs = drawn(made, shape)
+    (q, k, v, d_o), _ = inputs = drawn(made, shape)
     (dq, dk, dv), *_, o = gradients(made, inputs)
     groups = (q.shape[0], k.shape[1], -1)
     for a, b, c, d in ((o, d_o, v, dv), (q, dq, k, dk)):

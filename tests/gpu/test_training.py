@@ -9,7 +9,8 @@ import torch
 
 import kernelwright
 from kernelwright.capture import load
-from test_backward import EXAMPLES, HALF_ULP, LARGEST_OWN, NOISE, SHAPES, log_sums
+from differentiated import EXAMPLES, weights_of
+from test_backward import HALF_ULP, LARGEST_OWN, NOISE, SHAPES
 
 pytestmark = pytest.mark.gpu
 WHOLE = 2.0**-8  # of the norm of all rows together
@@ -19,7 +20,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.fixture(scope="module", params=EXAMPLES.keys())
 def trained(request):
-    """(compiled, function, what it keeps, number of query heads, of key heads, whether it takes [B, rows, heads, D])"""
+    """(compiled, function, its Example, number of query heads, of key heads, whether it takes [B, rows, heads, D])"""
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("a kernel for Hopper")
     spec = load.load(str(ROOT / f"examples/{request.param}.py"))
@@ -30,38 +31,37 @@ def trained(request):
 
 
 def inputs_of(trained, shape, spread=1.0):
-    """q, k, v and the output's gradient, as the function takes them."""
-    *_, H, G, turned = trained
-    B, M, N = shape
+    """q, k, v and the output's gradient, as the function takes them, and what else it takes."""
+    _, _, example, H, G, turned = trained
+    B, M, N = shape[0], shape[2] if example.square else shape[1], shape[2]
     drawn = [(torch.randn(B, heads, rows, 128, device="cuda") * spread).bfloat16()
              for heads, rows in ((H, M), (G, N), (G, N), (H, M))]
-    return [t.transpose(1, 2).contiguous() if turned else t for t in drawn]
+    return [t.transpose(1, 2).contiguous() if turned else t for t in drawn], example.others(B, M, N)
 
 
-def gradients(function, inputs):
+def gradients(function, inputs, others):
     leaves = [t.detach().clone().requires_grad_() for t in inputs[:3]]
-    return torch.autograd.grad(function(*leaves), leaves, inputs[3])
+    return torch.autograd.grad(function(*leaves, *others.values()), leaves, inputs[3])
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("spread", [1.0, 2.0, 6.0])
 def test_gradients_are_autograds_row_by_row(trained, shape, spread):
     torch.manual_seed(1)
-    fast, function, keep, *_, turned = trained
-    inputs = inputs_of(trained, shape, spread)
-    got, own = gradients(fast, inputs), gradients(function, inputs)
-    want = list(gradients(function, [t.double() for t in inputs]))
+    fast, function, example, *_, turned = trained
+    inputs, others = inputs_of(trained, shape, spread)
+    got, own = gradients(fast, inputs, others), gradients(function, inputs, others)
+    want = list(gradients(function, [t.double() for t in inputs], others))
     q, k, v, d_o = (t.transpose(1, 2) if turned else t for t in inputs)
-    lse, kept = log_sums(keep, q, k)
-    group, scale = q.shape[1] // k.shape[1], q.shape[-1]**-0.5
+    p, slope, lse = weights_of(example, q, k, others)
+    group, slope = q.shape[1] // k.shape[1], slope.abs()
     norm = lambda x: x.double().norm(dim=-1)
-    p = ((q.double() @ k.double().repeat_interleave(group, 1).mT * scale - lse[..., None]).exp() * kept).nan_to_num(0)
     floats = NOISE + OF_SCORES * torch.where(lse.isfinite(), lse.abs(), 0)[..., None]
-    off = floats * scale * p * norm(d_o)[..., None] * norm(v).repeat_interleave(group, 1)[..., None, :]
+    off = floats * slope * p * norm(d_o)[..., None] * norm(v).repeat_interleave(group, 1)[..., None, :]
     # What the rounding of all weights but a row's largest leaves of o (operator/families/attention/truth.cpp), times d_o.
     smaller = torch.where(p == p.amax(-1, keepdim=True), 0, p)
     left = HALF_ULP * (smaller * norm(v).repeat_interleave(group, 1)[..., None, :]).sum(-1, keepdim=True)
-    left = scale * p * left * norm(d_o)[..., None]
+    left = slope * p * left * norm(d_o)[..., None]
     if want[2].isnan().any():  # a row without a key: NaN in PyTorch, and with it the gradients of all values
         dv = (p.mT @ d_o.double()).unflatten(1, (-1, group)).sum(2)
         want[2] = dv.transpose(1, 2) if turned else dv
@@ -83,14 +83,14 @@ def test_an_optimizer_sees_what_autograd_would(trained):
     """Some steps on q, k and v: the losses follow those of the function itself in fp32."""
     fast, function, *_ = trained
     torch.manual_seed(3)
-    start = inputs_of(trained, (1, 384, 384))
+    start, others = inputs_of(trained, (1, 384, 384))
     losses = []
     for call, dtype in ((fast, torch.bfloat16), (function, torch.float32)):
         leaves = [t.float().clone().requires_grad_() for t in start[:3]]
         optimizer = torch.optim.SGD(leaves, lr=30.0)
         losses.append([])
         for _ in range(20):
-            loss = (call(*(x.to(dtype) for x in leaves)).float() - start[3].float()).square().mean()
+            loss = (call(*(x.to(dtype) for x in leaves), *others.values()).float() - start[3].float()).square().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

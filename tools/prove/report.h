@@ -5,8 +5,8 @@
 
 namespace kw::prove {
 
-// The column heads, and one line for a case (of the facts that runtime/prove/prove.h describes) with its
-// findings under it. Both end with a newline.
+// The column heads, and one line for a case (of the facts that runtime/prove/prove.h describes)
+// with its findings under it. Both end with a newline.
 std::string table_head();
 std::string table_line(const nlohmann::json& facts);
 

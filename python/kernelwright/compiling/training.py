@@ -67,12 +67,15 @@ class Gradients:
         self.backward, self.of = backward, of
         backward.no_gradient = ("a gradient of its gradients is asked for, and no kernel computes one\n"
                                 "  help: differentiate without create_graph")
-        gradient = backward.signature.arguments[0]
+        given = backward.signature.arguments
+        self._names = [a["name"] for a in given[2:]]
+        gradient = given[0]
         self._columns, self._unit = gradient["kernel_dims"][-1], COPIED // BYTES[gradient["dtype"]]
 
     def register(self, forward, library):
         """For calls that others see: torch.compile, modes, transformations."""
         def keep(ctx, inputs, output):
+            self._refuse_others(ctx)
             _keep(ctx, inputs, output[1:])
 
         def differentiate(ctx, gradient, *_):
@@ -84,6 +87,7 @@ class Gradients:
         class Differentiable(torch.autograd.Function):
             @staticmethod
             def forward(ctx, *inputs):
+                self._refuse_others(ctx)
                 output, *saved = forward(*inputs)
                 _keep(ctx, inputs, saved)
                 return output
@@ -102,6 +106,13 @@ class Gradients:
             for n, found in zip(self.of, launch(gradient, gradient, *inputs, *tensors)):
                 out[n] = found if ctx.needs_input_grad[n] else None
         return tuple(out)
+
+    def _refuse_others(self, ctx):
+        for n, needed in enumerate(ctx.needs_input_grad):
+            if needed and n not in self.of:
+                raise GradientError(f"{self.backward.function}: {self._names[n]} requires a gradient, and kernels compute those "
+                                    f"of {', '.join(self._names[k] for k in self.of)}\n"
+                                    f"  help: pass {self._names[n]}.detach(), or say compile(..., backward=\"recompute\")")
 
     def _copyable(self, gradient):
         """Rows are copied 16 bytes at a time: signature.check_memory would refuse other tensors."""

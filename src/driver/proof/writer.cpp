@@ -9,7 +9,7 @@
 #include "num/compare.h"
 #include "num/npy.h"
 #include "support/files.h"
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;

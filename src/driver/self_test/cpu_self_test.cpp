@@ -102,7 +102,7 @@ std::optional<CpuSelfTest> run_cpu_self_test(const Home& home, int step,
     out.surprises.push_back(fmt::format("{}: {}, and check says '{}'", name, wanted, was));
     say("FAILED  " + out.surprises.back());
   };
-  for (const char* name : {"full", "causal", "prefix_lm", "saves", "causal_bwd"}) {
+  for (const char* name : {"full", "causal", "prefix_lm", "saves", "causal_bwd", "softcap_bwd"}) {
     const auto text = tester.right_text(name);
     if (!text) return std::nullopt;
     ++out.right;

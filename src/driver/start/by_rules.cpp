@@ -5,7 +5,7 @@
 #include "driver/family.h"
 #include "propose/bindings.h"
 #include "tl/syntax/lexer.h"
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 
 namespace kw::driver {
 namespace {

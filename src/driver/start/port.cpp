@@ -8,7 +8,7 @@
 
 #include "driver/family.h"
 #include "support/targets.h"
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;

@@ -448,26 +448,50 @@ Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+namespace {
+// The slot's vector, and the tile with a column for each of its values.
+struct Columns {
+  const Tile* from = nullptr;
+  std::shared_ptr<Tile> to;
+};
+Columns columns_of(Machine& m, Agent& a, const Stmt& s, bool defined) {
+  const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
+  auto to = from ? tile_of(m, a, s, tl::Hole::dst, Role::accumulator, defined) : nullptr;
+  if (!to) return {};
+  if (from->tile.rows == to->columns) return {&from->tile, std::move(to)};
+  m.faults.raise("exec.shape", &s,
+                 fmt::format("{}: {} values to {} columns", cite(s), from->tile.rows, to->columns));
+  return {};
+}
+}  // namespace
+
 // Every row of the tile becomes the slot's vector.
 Next exec_fill_columns(Machine& m, Agent& a, const Stmt& s) {
-  const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
-  const auto to = from ? tile_of(m, a, s, tl::Hole::dst, Role::accumulator, false) : nullptr;
+  const auto [from, to] = columns_of(m, a, s, false);
   if (!to) return Next::on;
-  if (from->tile.rows != to->columns) {
-    m.faults.raise(
-        "exec.shape", &s,
-        fmt::format("{}: {} values to {} columns", cite(s), from->tile.rows, to->columns));
-    return Next::on;
-  }
   for (int r = 0; r < to->rows; ++r) {
     const size_t at = size_t(r) * to->columns;
     if (m.algebra)
-      std::copy(from->tile.e.begin(), from->tile.e.end(), to->e.begin() + at);
+      std::copy(from->e.begin(), from->e.end(), to->e.begin() + at);
     else
-      std::copy(from->tile.x.begin(), from->tile.x.end(), to->x.begin() + at);
+      std::copy(from->x.begin(), from->x.end(), to->x.begin() + at);
   }
   to->defined = true;
   to->of_rows = to->of_columns = {};
+  return Next::on;
+}
+
+// The slot's vector is added to every row of the tile.
+Next exec_add_columns(Machine& m, Agent& a, const Stmt& s) {
+  const auto [from, to] = columns_of(m, a, s, true);
+  if (!to) return Next::on;
+  for (size_t n = 0; n < size_t(to->rows) * to->columns; ++n) {
+    const size_t column = n % to->columns;
+    if (m.algebra)
+      to->e[n] = m.algebra->add(to->e[n], from->e[column]);
+    else
+      to->x[n] += from->x[column];
+  }
   return Next::on;
 }
 

@@ -19,7 +19,11 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
   if (e->kind == Kind::where) return x.either(of(1), of(2));
   const std::string& op = e->name;
   if (e->kind == Kind::binary) {
-    if (op == "+" || op == "-") return x.sum(of(0), of(1), op == "+" ? 1 : -1);
+    if (op == "+" || op == "-") {
+      const Arms a = of(0), b = of(1);
+      x.written(a, b, op == "+" ? 1 : -1);
+      return x.sum(a, b, op == "+" ? 1 : -1);
+    }
     if (op == "*") return x.product(of(0), of(1));
     if (op == "/") return x.product(of(0), x.inverse(of(1)));
     if (op == "min" || op == "max") return x.either(of(0), of(1));
@@ -47,31 +51,49 @@ Arms arms_of(const spec::ExprPtr& e, Expanded& x) {
 
 }  // namespace
 
-bool terms_cancel(const spec::Form& form) {
+Losses losses_of(const spec::Form& form) {
   Expanded expanded;
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (e) arms_of(e, expanded);
   });
-  return expanded.cancels();
+  return {expanded.cancels(), expanded.shares()};
 }
 
-bool Formulas::cancel(const tl::ExprPtr& e) {
+Losses Formulas::losses(const tl::ExprPtr& e) {
   expanded_.forget();
   arms(e);
-  return expanded_.cancels();
+  return {expanded_.cancels(), expanded_.shares()};
 }
 
 void Formulas::set(const std::string& name, const tl::ExprPtr& e, bool sometimes) {
   Arms now = arms(e);
-  if (sometimes)
-    now = expanded_.either(now, known_.count(name) ? known_[name] : expanded_.letter(name));
+  before_.erase(name);
+  if (sometimes) {
+    Arms old = known_.count(name) ? known_[name] : expanded_.letter(name);
+    now = expanded_.either(now, old);
+    if (!under_.empty()) before_[name] = {under_.back(), std::move(old)};
+  }
   known_[name] = std::move(now);
 }
 
 void Formulas::let(const std::string& name, const tl::ExprPtr& e) {
   set(name, e);
   lets_[name] = with_lets(e);
+}
+
+void Formulas::of_launch(const std::string& name, const tl::ExprPtr& e) {
+  let(name, e);
+  expanded_.constant(known_[name]);
+}
+
+bool Formulas::excluded(const tl::ExprPtr& condition) const {
+  if (under_.empty()) return false;
+  const auto negates = [&](const tl::ExprPtr& a, const tl::ExprPtr& b) {
+    return a->kind == tl::ExprKind::unary && a->text == "not" && tl::equal(a->args[0], b) &&
+           b->kind == tl::ExprKind::name && lets_.count(b->text) > 0;
+  };
+  return negates(condition, under_.back()) || negates(under_.back(), condition);
 }
 
 // Letters are told apart by their text, in which a name may stand for one thing here and another
@@ -94,6 +116,9 @@ Arms Formulas::arms(const tl::ExprPtr& e) {
     case ExprKind::name:
     case ExprKind::index: {
       const std::string name = tl::base_name(e);
+      if (const auto before = before_.find(name);
+          before != before_.end() && excluded(before->second.condition))
+        return before->second.arms;
       if (const auto known = known_.find(name); known != known_.end()) return known->second;
       if (name == "-inf") return {};
       if (name == "log2e") return x.number(std::numbers::log2e);
@@ -108,8 +133,11 @@ Arms Formulas::arms(const tl::ExprPtr& e) {
       return e->text == "-" ? x.product(x.number(-1), arms(e->args[0]))
                             : x.letter(tl::print(with_lets(e)));
     case ExprKind::binary:
-      if (e->text == "+" || e->text == "-")
-        return x.sum(arms(e->args[0]), arms(e->args[1]), e->text == "+" ? 1 : -1);
+      if (e->text == "+" || e->text == "-") {
+        const Arms a = arms(e->args[0]), b = arms(e->args[1]);
+        x.written(a, b, e->text == "+" ? 1 : -1);
+        return x.sum(a, b, e->text == "+" ? 1 : -1);
+      }
       if (e->text == "*") return x.product(arms(e->args[0]), arms(e->args[1]));
       if (e->text == "/") return x.product(arms(e->args[0]), x.inverse(arms(e->args[1])));
       return x.letter(tl::print(with_lets(e)));
@@ -138,7 +166,11 @@ Arms Formulas::of_call(const tl::ExprPtr& e) {
   Expanded& x = expanded_;
   const std::string& f = e->text;
   const auto of = [&](size_t n) { return arms(e->args[n]); };
-  if (f == "fma") return x.sum(x.product(of(0), of(1)), of(2), 1);
+  if (f == "fma") {
+    const Arms product = x.product(of(0), of(1)), more = of(2);
+    x.written(product, more, 1);
+    return x.sum(product, more, 1);
+  }
   if (f == "exp2") return x.exp2(of(0));
   if (f == "tanh") return x.tanh(of(0));
   if (f == "reciprocal") return x.inverse(of(0));

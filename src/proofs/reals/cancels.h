@@ -1,9 +1,11 @@
-// Whether terms cancel in the formulas of a specification, and of a program: where the first has
-// none that do, the second has lost what it should add (expanded.h).
+// Whether terms cancel in the formulas of a specification, and of a program, or are products that
+// were multiplied out: where the first has no such terms, the second has lost what it should add
+// (expanded.h).
 #pragma once
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "operator/form.h"
 #include "proofs/reals/expanded.h"
@@ -11,27 +13,51 @@
 
 namespace kw::proofs {
 
-bool terms_cancel(const spec::Form& form);
+// Terms that cancel, and terms with a factor in common.
+struct Losses {
+  bool cancel = false, share = false;
+  bool beyond(const Losses& of) const { return (cancel && !of.cancel) || (share && !of.share); }
+};
+
+Losses losses_of(const spec::Form& form);
 
 // A program's numbers, vectors and tiles, each by what it is made of.
 class Formulas {
  public:
-  bool cancel(const tl::ExprPtr& e);
+  Losses losses(const tl::ExprPtr& e);
   // What it is, multiplied out.
   Arms arms(const tl::ExprPtr& e);
   // `sometimes`: or what it was before.
   void set(const std::string& name, const tl::ExprPtr& e, bool sometimes = false);
   void let(const std::string& name, const tl::ExprPtr& e);
+  // What the launcher computes once.
+  void of_launch(const std::string& name, const tl::ExprPtr& e);
   // It is a letter from now on.
-  void forget(const std::string& name) { known_.erase(name); }
+  void forget(const std::string& name) {
+    known_.erase(name);
+    before_.erase(name);
+  }
+  // What follows stands under this condition, until `leave`.
+  void enter(const tl::ExprPtr& condition) { under_.push_back(condition); }
+  void leave() { under_.pop_back(); }
 
  private:
   tl::ExprPtr with_lets(const tl::ExprPtr& e) const;
   std::optional<double> whole(const tl::ExprPtr& e) const;
   Arms of_call(const tl::ExprPtr& e);
 
+  // Whether a condition of a `let` and the one that holds here cannot both.
+  bool excluded(const tl::ExprPtr& condition) const;
+
+  // What something was before it changed under a condition.
+  struct Before {
+    tl::ExprPtr condition;
+    Arms arms;
+  };
   Expanded expanded_;
   std::map<std::string, Arms> known_;
+  std::map<std::string, Before> before_;
+  std::vector<tl::ExprPtr> under_;
   std::map<std::string, tl::ExprPtr> lets_;
 };
 

@@ -52,6 +52,43 @@ double value(const Quotient& x) { return x.over.empty() ? 0 : x.over.begin()->se
 
 }  // namespace
 
+// A factor of both, each of which has another one: of what is constant in a launch, numbers that
+// are no powers of two among it, where the terms are else one element each and have opposite signs.
+bool Expanded::common(const Product& p, double x, const Product& q, double y) const {
+  int binades;
+  bool of_launch = std::fabs(x) == std::fabs(y) && std::frexp(std::fabs(x), &binades) != 0.5;
+  if (p == q) return false;
+  for (const auto& [letter, power] : p)
+    if (q.count(letter) && q.at(letter) * power > 0) {
+      if (!constants_.count(letter)) return true;
+      of_launch = true;
+    }
+  return of_launch && x * y < 0 && elements(p) == 1 && elements(q) == 1;
+}
+
+double Expanded::elements(const Product& p) const {
+  double out = 0;
+  for (const auto& [letter, power] : p) out += constants_.count(letter) ? 0 : power;
+  return out;
+}
+
+void Expanded::written(const Arms& a, const Arms& b, double sign) {
+  for (const Quotient& left : a)
+    for (const Quotient& right : b) {
+      if (left.under == right.under)
+        for (const auto& [p, x] : left.under) shares_ |= elements(p) > 0;
+      for (const auto& [p, x] : left.over)
+        for (const auto& [q, y] : right.over) shares_ |= common(p, x, q, sign * y);
+    }
+}
+
+void Expanded::constant(const Arms& a) {
+  for (const Quotient& x : a)
+    for (const Sum* sum : {&x.over, &x.under})
+      for (const auto& [product, coefficient] : *sum)
+        for (const auto& [letter, power] : product) constants_.insert(letter);
+}
+
 void Expanded::add(Sum& to, const Product& p, double coefficient) {
   if (coefficient == 0) return;
   double& sum = to[p];

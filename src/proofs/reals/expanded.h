@@ -8,6 +8,9 @@
 // quotients of exponentials; a choice (where, max, abs) as all of its arms. What else there is (a
 // logarithm, an integer among reals, an element of a tensor) is a letter, by its text.
 //
+// And terms that share a factor (a * x - a * y) have been multiplied out: of nearly equal ones that
+// is rounded before the difference is taken, where a * (x - y) takes it exactly.
+//
 // No term cancels is what is claimed, so what is too large to multiply out counts as one that does.
 #pragma once
 #include <map>
@@ -45,10 +48,16 @@ class Expanded {
   Arms tanh(const Arms& a);
   Arms sigmoid(const Arms& a);
   Arms either(Arms a, const Arms& b);
+  // Notes that a sum of these is written, of which `shares` is asked.
+  void written(const Arms& a, const Arms& b, double sign);
+  // The letters of these are the same for all of a launch.
+  void constant(const Arms& a);
 
   // Whether terms of something that was built have cancelled.
   bool cancels() const { return cancels_; }
-  void forget() { cancels_ = false; }
+  // Whether terms of a sum that was written have a factor in common, which is no power of two.
+  bool shares() const { return shares_; }
+  void forget() { cancels_ = shares_ = false; }
 
  private:
   void add(Sum& to, const Product& p, double coefficient);
@@ -56,7 +65,12 @@ class Expanded {
   template <typename Of>
   Arms each(const Arms& a, const Arms& b, const Of& of);
 
-  bool cancels_ = false;
+  // How many elements of data, scores and coordinates a product is of.
+  double elements(const Product& p) const;
+  bool common(const Product& p, double x, const Product& q, double y) const;
+
+  std::set<std::string> constants_;
+  bool cancels_ = false, shares_ = false;
 };
 
 }  // namespace kw::proofs

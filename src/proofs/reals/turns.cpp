@@ -62,9 +62,7 @@ class OnlineSoftmax : private Names {
  public:
   OnlineSoftmax(const tl::Program& program, const spec::Form& form,
                 const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
-      : Names(program, sizes, vocabulary),
-        specified_(degrees_of(form)),
-        may_cancel_(terms_cancel(form)) {}
+      : Names(program, sizes, vocabulary), specified_(degrees_of(form)), lost_(losses_of(form)) {}
 
   std::string run() {
     State state;
@@ -162,7 +160,6 @@ class OnlineSoftmax : private Names {
     }
   }
 
-  // What loads tiles computes nothing.
   void producer(const Stmt& of) {
     tl::walk(of.body, [&](const Stmt& s) {
       const Family f = tl::traits(s.op).family;
@@ -217,7 +214,8 @@ class OnlineSoftmax : private Names {
   // A scale is made of D: of numbers of the launch one is free.
   void of_launch(const std::string& name, const ExprPtr& e) {
     if (cancels(e)) open(fmt::format("`{} = {}`", name, tl::print(e)));
-    define(name, e);
+    remember(name, e);
+    formulas_.of_launch(name, e);
     degrees_[name] = std::max(0, degrees_[name] - 1);
   }
 
@@ -284,7 +282,9 @@ class OnlineSoftmax : private Names {
     if (degree(e, state) > 0) return other(s);
     State inside = state;
     inside.sometimes = true;
+    formulas_.enter(e);
     walk(s.body, inside);
+    formulas_.leave();
     for (auto& [name, scores] : state.scores) {
       const Scores& then = inside.scores[name];
       const bool asked_for = scores.unasked && !scores.flag.empty() && asks(e, scores.flag, state);
@@ -528,7 +528,7 @@ class OnlineSoftmax : private Names {
     return combined(e, [&](const ExprPtr& a) { return of_data(a, scores); });
   }
 
-  bool cancels(const ExprPtr& e) { return !may_cancel_ && formulas_.cancel(e); }
+  bool cancels(const ExprPtr& e) { return formulas_.losses(e).beyond(lost_); }
 
   // Whether it has functions or comparisons of reals, or terms that cancel, where the specification
   // has none.
@@ -564,7 +564,7 @@ class OnlineSoftmax : private Names {
                        [&](const ExprPtr& a) { return is_detour(a, inside, state, has); });
   }
 
-  // Whether a row has no key: its sum is 0, or its reference -inf.
+  // A row without a key: its sum is 0, or its reference -inf.
   bool is_question(const ExprPtr& e, const State& state) const {
     if (e->kind != ExprKind::binary || e->text != "==" || e->args[0]->kind != ExprKind::index)
       return false;
@@ -579,7 +579,7 @@ class OnlineSoftmax : private Names {
   std::set<std::string> references_, factors_, sums_, carried_, within_turns_;
   std::set<std::string> scores_, outputs_, weights_;
   const Degrees specified_;
-  const bool may_cancel_;
+  const Losses lost_;
   const double most_gain_ = kGain + specified_.gain;
   Formulas formulas_;
   Arms begun_;                  // with what the reference begins

@@ -385,7 +385,8 @@ void law_store_transposed(Check& c) {
   c.facts.transposed.emplace(to.name, &c.stmt);
 }
 
-void law_fill_columns(Check& c) {
+namespace {
+void a_value_a_column(Check& c) {
   const Symbol &from = *c.find(c.stmt.src()), &to = *c.find(c.stmt.dst());
   const std::optional<int64_t> has = c.extent(&from, 0), due = c.extent(&to, 1);
   if (has && due && *has != *due)
@@ -394,6 +395,10 @@ void law_fill_columns(Check& c) {
                          *due))
         .notes.push_back({fmt::format("`{}` is declared here", from.name), from.span});
 }
+}  // namespace
+
+void law_fill_columns(Check& c) { a_value_a_column(c); }
+void law_add_columns(Check& c) { a_value_a_column(c); }
 
 namespace {
 void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {

@@ -1,8 +1,8 @@
 #include "transfer/masks/key_bounds.h"
 
 #include "operator/expr/linear.h"
+#include "transfer/editing/terms.h"
 #include "transfer/masks/predicate_intervals.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

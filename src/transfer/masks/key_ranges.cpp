@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "transfer/terms.h"
+#include "transfer/editing/terms.h"
 
 namespace kw::transfer {
 namespace {

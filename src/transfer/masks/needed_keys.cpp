@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "operator/expr/linear.h"
+#include "transfer/editing/terms.h"
 #include "transfer/masks/predicate_intervals.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

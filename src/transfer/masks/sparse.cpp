@@ -4,10 +4,10 @@
 #include <cmath>
 #include <optional>
 
+#include "transfer/editing/terms.h"
 #include "transfer/masks/coordinates.h"
 #include "transfer/masks/key_ranges.h"
 #include "transfer/masks/predicate_intervals.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "operator/expr/linear.h"
+#include "transfer/editing/terms.h"
 #include "transfer/masks/coordinates.h"
 #include "transfer/masks/predicate_intervals.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

@@ -6,9 +6,13 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
+import torch
 
+from kernelwright.compiling.training import Gradients
+from kernelwright.errors import GradientError
 from kernelwright_cli import ROOT
 from test_compile import FAKE
 
@@ -57,6 +61,19 @@ def test_gradients_of_gradients_are_refused(warm):
 def test_what_has_no_backward_kernel_says_why_at_the_call(warm):
     kind, message = warm["no_kernel"]
     assert kind == "GradientError" and "64" in message and 'backward="recompute"' in message
+
+
+def test_what_no_kernel_differentiates_by_is_refused_before_the_forward_pass():
+    argument = {"name": "d_o", "dtype": "bf16", "kernel_dims": [0, 1, 2, 3]}
+    named = [argument, argument, *({**argument, "name": name} for name in ("q", "slopes", "v"))]
+    backward = types.SimpleNamespace(function="alibi", signature=types.SimpleNamespace(arguments=named))
+    launched = []
+    apply = Gradients(backward, [0, 2]).function(lambda *inputs: launched.append(inputs) or (inputs[0], inputs[1])).apply
+    q, slopes, v = (torch.zeros(2, requires_grad=grad) for grad in (True, False, True))
+    apply(q, slopes, v)
+    with pytest.raises(GradientError, match="alibi: slopes requires a gradient, and kernels compute those of q, v\n.*slopes.detach"):
+        apply(q, slopes.requires_grad_(), v)
+    assert len(launched) == 1
 
 
 def test_a_call_that_is_traced_before_they_are_made_says_how(warm):

@@ -322,6 +322,35 @@ TEST(Turns, have_no_terms_that_cancel) {
   EXPECT_EQ(form_of(own), "");
 }
 
+TEST(Turns, multiply_no_difference_out) {
+  const Made made = made_of(
+      "argument slopes f32[H]\nargument time f32[B, N]\nscore s * 0.125 + slopes[h] * (time[b, i] "
+      "- time[b, "
+      "j])\n",
+      "sm_80");
+  expect_named(made, {{"slope * (time_i[i] - time_j[j])", "slope * time_i[i] - slope * time_j[j]",
+                       "- slope * time_j"},
+                      {"slope * (time_i[i] - time_j[j])",
+                       "fma(slope, time_i[i], -slope * time_j[j])", "fma(slope"}});
+  // With a number of the launch, a difference of two elements.
+  expect_named(
+      made_of("argument time f32[B, N]\nscore s * 0.125 + (time[b, i] - time[b, j])\n", "sm_80"),
+      {{"unscale * (time_i[i] - time_j[j])", "unscale * time_i[i] - unscale * time_j[j]",
+        "- unscale * time_j"},
+       {"unscale * (time_i[i] - time_j[j])", "(8.1 * time_i[i] - 8.1 * time_j[j])",
+        "8.1 * time_j"}});
+  // The function's own.
+  EXPECT_EQ(form_of(made_of("argument slopes f32[H]\nargument time f32[B, N]\nscore s * 0.125 + "
+                            "(slopes[h] * time[b, i] - slopes[h] * time[b, j])\n",
+                            "sm_80")),
+            "");
+  // One of two branches is taken.
+  EXPECT_EQ(form_of(made_of(
+                "argument table f32[H, R]\nargument slopes f32[H]\nscore s * 0.125 + table[h, "
+                "min(max(j - i, -16), 16) + 16] + slopes[h] * f32(j - i)\n")),
+            "");
+}
+
 TEST(Turns, leave_loaders_to_load) {
   const char* const free = "wait_free v_free[t]";
   expect_named(made_of(kCausal), {{free, "map_rows x[i] = x[i] + 1.0", "map_rows x"},

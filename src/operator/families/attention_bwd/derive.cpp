@@ -33,7 +33,6 @@ class Gradient {
     for (const Operand* o : operands(t))
       if (o->row) return refuse(place_of(o->row->element), "rows change before their product", "");
     if (t.v.argument == t.k.argument) return refuse({}, "the values are columns of the keys", "");
-    if (!only_operands_learn()) return std::nullopt;
     ExprPtr operation;
     const auto slope = derivative(t.score, score_leaf(0), operation);
     if (!slope)
@@ -56,22 +55,6 @@ class Gradient {
                    "PyTorch"
                  : hint;
     return std::nullopt;
-  }
-
-  // What else is read and may learn: no rule writes its gradient yet.
-  bool only_operands_learn() {
-    for (const Argument& a : forward_.arguments) {
-      bool operand = false;
-      for (const Operand* o : operands(forward_.terms[0])) operand |= o->argument == a.name;
-      if (operand || !a.is_tensor || !is_float(a.dtype)) continue;
-      refuse(a.span,
-             fmt::format("the gradient of {} is a sum over scores, of which no class is "
-                         "written yet",
-                         a.name),
-             "");
-      return false;
-    }
-    return true;
   }
 
   static Size size_of(const Form& form, const std::string& index) {

@@ -2,30 +2,23 @@
 // so far.
 #pragma once
 #include <initializer_list>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "transfer/editing/editing.h"
+#include "transfer/editing/spell.h"
 #include "transfer/families/attention/facts.h"
 #include "transfer/families/attention/score.h"
-#include "transfer/spell.h"
-#include "transfer/transfer.h"
 
 namespace kw::transfer {
 
-class Edit {
+class Edit : public Editing {
  public:
   Edit(const tl::Program& source, const spec::Form& form, const Target& target, Facts facts,
        Diagnostics& diagnostics);
 
-  const spec::Form& form;
-  const spec::Term& term;  // the only one
   int64_t group = 1;  // of a packed kernel (pack.h): query heads for each key head of the user's
-  const Target target;
-  Facts facts;  // the name of the step that masks may change
-  Diagnostics& diagnostics;
-  Result result;
-  tl::Program& program;  // result's
+  Facts facts;        // the name of the step that masks may change
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
   spec::ExprPtr score, keep, sink, epilogue;
@@ -43,30 +36,7 @@ class Edit {
   // the row.
   bool blocks_differ = false, rows_differ = false;
 
-  // The user's line for an expression: its own place or a part's, else the queries' argument.
-  Span place(const spec::ExprPtr& e) const;
-  // Refuses: always false. The hint says what is supported; that a model may be asked is added.
-  bool refuse(std::string code, const Span& where, std::string message, std::string hint);
-  bool condition(const std::string& holds, std::string why);
-
-  // The first candidate that no name of the program equals, else the first with a number.
-  std::string fresh(std::initializer_list<std::string> candidates);
-  // The name for a local of a function, or a new one where the module has that name: a local may be
-  // called as a local elsewhere.
-  std::string local(const std::string& name);
-
-  // Puts the statement of this TL text at a place (before what stands there).
-  bool insert(Place place, const std::string& text);
-  // The same for several, one after the other.
-  bool insert(Place place, const std::vector<std::string>& texts);
-  // Replaces the statements of a block by these.
-  bool replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts);
-
-  // A leaf with the name of a value that is computed once for each block of the output, in a `let`
-  // at the head of the consumers' loop. The same value gets the same name.
-  spec::ExprPtr hoist(const spec::ExprPtr& value, std::initializer_list<std::string> candidates);
-  // The name that hoist() gave a value; "" if it gave none.
-  std::string hoisted(const spec::ExprPtr& value) const;
+  bool refuse(std::string code, const Span& where, std::string message, std::string hint) override;
 
   // TL text in the consumers' step, with i and j as they stand in a map's body.
   std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
@@ -83,16 +53,8 @@ class Edit {
                                      const std::string& first_row);
 
  private:
+  bool declare(const std::string& name, const spec::ExprPtr& value) override;
   std::optional<std::string> spelled(const spec::ExprPtr& e, Spelling how);
-  struct Hoisted {
-    spec::ExprPtr value;
-    std::string name;
-  };
-  std::set<std::string> names_;
-  std::vector<Hoisted> hoisted_;
 };
-
-// What to call one element: slopes -> slope; "" for what is no plural (bias, mass, axis, radius).
-std::string singular(const std::string& name);
 
 }  // namespace kw::transfer

@@ -322,18 +322,6 @@ const Stmt* declaration_of_scores(const Program& program, const Facts& facts) {
   });
 }
 
-const Stmt* tensor_read(const tl::Expr& e, const Program& program) {
-  if (e.kind != tl::ExprKind::index || e.args[0]->kind != tl::ExprKind::name) return nullptr;
-  const Stmt* s = declaration_of_argument(program, e.args[0]->text);
-  return s && s->op == Op::arg_tensor && s->access().at(0).name == "in" ? s : nullptr;
-}
-
-bool is_given(const tl::ExprPtr& e, const Program& program) {
-  if (e->kind == tl::ExprKind::index && !tensor_read(*e, program)) return false;
-  return std::all_of(e->args.begin(), e->args.end(),
-                     [&](const tl::ExprPtr& a) { return is_given(a, program); });
-}
-
 std::vector<std::string> late_toggles(Program& program, const Facts& facts) {
   const Stmt* step = softmax_step(program, facts);
   std::string parameter;

@@ -12,7 +12,8 @@
 
 #include "support/diagnostic.h"
 #include "tl/program.h"
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
+#include "transfer/editing/editing.h"
 
 namespace kw::transfer {
 
@@ -39,10 +40,6 @@ std::optional<Facts> find_facts(const tl::Program& program, Diagnostics& diagnos
 tl::Stmt& args_of(tl::Program& program);
 tl::Stmt* def_named(tl::Program& program, const std::string& name);  // or null
 // The `if partial` with the mask, as a place in its step's block.
-struct Place {
-  std::vector<tl::Stmt>* block;
-  size_t at;
-};
 Place mask_of(tl::Program& program, const Facts& facts);
 // The last map of the output before its store; null where there is none.
 tl::Stmt* output_map_of(tl::Program& program);
@@ -55,11 +52,6 @@ tl::Stmt* softmax_step(tl::Program& program, const Facts& facts);
 // Whether s is this kind of map (map_at, map_real) of the scores; and what declares their tile.
 bool is_map_of_scores(const tl::Stmt& s, tl::Op op, const Facts& facts);
 const tl::Stmt* declaration_of_scores(const tl::Program& program, const Facts& facts);
-
-// Of the expressions in maps: the `in` tensor of args: that e is an element of, or null; and
-// whether e is there before the step runs: no element of a tile or a vector is part of it.
-const tl::Stmt* tensor_read(const tl::Expr& e, const tl::Program& program);
-bool is_given(const tl::ExprPtr& e, const tl::Program& program);
 
 // The toggles with which the step computes weights first, and looks afterwards whether the
 // reference of their row could stand (any_exceeds).

@@ -40,10 +40,12 @@ Score take_apart(const ExprPtr& e) {
   if (e->name == "+" || e->name == "-") return of_sum(e);
   const bool left = spec::mentions(e->args[0], Kind::score);
   const bool right = spec::mentions(e->args[1], Kind::score);
-  if (e->name == "*" && left != right)
-    return scaled(take_apart(e->args[left ? 0 : 1]), "*", e->args[left ? 1 : 0]);
-  if (e->name == "/" && !right) return scaled(take_apart(e->args[0]), "/", e->args[1]);
-  return whole(e);
+  if (!(e->name == "*" && left != right) && !(e->name == "/" && !right)) return whole(e);
+  const ExprPtr& x = e->args[left ? 1 : 0];
+  const Score parts = take_apart(e->args[left ? 0 : 1]);
+  // Of nearly opposite ones products with data leave less than their sum does.
+  if (parts.bias && spec::mentions(x, Kind::read)) return whole(e);
+  return scaled(parts, e->name, x);
 }
 
 }  // namespace kw::transfer

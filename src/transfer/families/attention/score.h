@@ -1,8 +1,8 @@
 // A score map taken apart: score = factor * core + bias.
 //
 // core is the raw product s, or what of the score is not linear in it (tanh(s * 0.02) of a
-// softcap). factor and bias do not depend on s. The factor of every softmax is free: the kernel
-// multiplies in the exponent anyway.
+// softcap), or a sum times data. factor and bias do not depend on s. The factor of every softmax is
+// free: the kernel multiplies in the exponent anyway.
 #pragma once
 #include "operator/expr/expr.h"
 

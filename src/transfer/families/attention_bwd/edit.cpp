@@ -1,8 +1,5 @@
 #include "transfer/families/attention_bwd/edit.h"
 
-#include "transfer/edits.h"
-#include "transfer/spell.h"
-
 namespace kw::transfer::bwd {
 
 using spec::ExprPtr;
@@ -10,53 +7,36 @@ using spec::Kind;
 using tl::Op;
 using tl::Stmt;
 
-Edit::Edit(const tl::Program& source, const spec::Form& form, const Target& target,
-           Diagnostics& diagnostics)
-    : form(form),
-      term(form.terms.front()),
-      target(target),
-      diagnostics(diagnostics),
-      result{source, {}, {}, {}, {}},
-      program(result.program) {}
+namespace {
 
-Span Edit::place(const ExprPtr& e) const {
-  const Span found = spec::place_of(e);
-  const spec::Argument* q = form.argument(term.q.argument);
-  return found.known() || !q ? found : q->span;
+tl::ExprPtr element(const std::string& tile) {
+  return tl::index(tl::name(tile), {tl::name("i"), tl::name("j")});
 }
 
-bool Edit::refuse(const char* code, const Span& where, const std::string& why,
-                  const std::string& hint) {
-  diagnostics.error(code, where, why).hint = hint;
-  return false;
-}
+}  // namespace
 
-bool Edit::condition(const std::string& holds, const std::string& why) {
-  return add_condition(result, holds, why, diagnostics);
-}
-
-ExprPtr Edit::named(const ExprPtr& e) const {
-  return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-    if (x->kind != Kind::size) return nullptr;
-    for (const auto& [size, letter] : {std::pair{&form.B, "B"}, {&form.M, "M"}, {&form.N, "N"}})
-      if (size->name == x->name) return spec::leaf(Kind::size, spec::Type::integer, letter);
-    return nullptr;
-  });
+std::optional<std::string> Edit::spelled(const ExprPtr& e, Spelling how) {
+  how.indices["b"] = tl::field(tl::name("c"), "b");
+  how.indices["h"] = tl::name("h");
+  const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
+  if (!out) return std::nullopt;
+  return tl::print(*out);
 }
 
 std::optional<std::string> Edit::spelled(const ExprPtr& e, const std::string& query,
                                          const std::string& key) {
   Spelling how;
   how.indices = {{"i", tl::parse_expr(query, diagnostics)},
-                 {"j", tl::parse_expr(key, diagnostics)},
-                 {"b", tl::field(tl::name("c"), "b")}};
-  const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
-  if (!out) return std::nullopt;
-  return tl::print(*out);
+                 {"j", tl::parse_expr(key, diagnostics)}};
+  return spelled(e, std::move(how));
 }
 
-bool Edit::replace(std::vector<Stmt>& block, const std::vector<std::string>& texts) {
-  return replace_block(block, texts, diagnostics);
+std::optional<std::string> Edit::in_map(const ExprPtr& e, bool real_coordinates) {
+  Spelling how;
+  how.real_coordinates = real_coordinates;
+  how.indices = {{"i", tl::name("j")}, {"j", tl::name("i")}};
+  how.score = element(places()->score);
+  return spelled(e, std::move(how));
 }
 
 Stmt* Edit::queries_def() {
@@ -65,12 +45,44 @@ Stmt* Edit::queries_def() {
   return nullptr;
 }
 
-Stmt* Edit::mask() {
-  Stmt* found = nullptr;
+std::optional<Edit::Places> Edit::places() {
+  Places out;
+  const auto is_mask = [](const Stmt& s) {
+    return s.op == Op::if_ && s.body.size() == 1 && s.body[0].op == Op::map_at;
+  };
   tl::walk(program.body, [&](Stmt& s) {
-    if (s.op == Op::if_ && s.body.size() == 1 && s.body[0].op == Op::map_at) found = &s;
+    if (s.op != Op::step || out.step) return;
+    for (size_t n = 0; n < s.body.size(); ++n)
+      if (is_mask(s.body[n])) out.step = &s.body, out.step_name = s.name(), out.mask = n;
   });
-  return found;
+  if (!out.step) return std::nullopt;
+  out.score = tl::base_name((*out.step)[out.mask].body[0].target());
+  out.fill = out.weights = out.gradient = out.step->size();
+  for (size_t n = 0; n < out.step->size(); ++n) {
+    const Stmt& s = (*out.step)[n];
+    if (s.op == Op::fill_columns && s.dst()->is_name(out.score.c_str()))
+      out.fill = n, out.offset = tl::print(s.src());
+    if (s.op == Op::fill && s.target()->is_name(out.score.c_str())) out.fill = n;
+    if (!tl::is(s.op, tl::Family::map) || !s.has(tl::Hole::target) || n < out.mask) continue;
+    const std::string tile = tl::base_name(s.target());
+    if (tile == out.score && out.weights == out.step->size()) out.weights = n;
+    if (tile != out.score && tl::mentions(s.value(), out.score.c_str())) {
+      out.gradient = n;
+      out.d_score = tile;
+    }
+  }
+  const size_t end = out.step->size();
+  if (out.fill == end || out.weights == end || out.gradient == end) return std::nullopt;
+  return out;
+}
+
+// At the head of the step, whose own lets are what it is of.
+bool Edit::declare(const std::string& name, const ExprPtr& value) {
+  const std::optional<std::string> text = spelled(value, Spelling{});
+  const std::optional<Places> at = places();
+  size_t lets = 0;
+  while (at && lets < at->step->size() && (*at->step)[lets].op == Op::let) ++lets;
+  return text && at && insert({at->step, lets}, "let " + name + " = " + *text);
 }
 
 }  // namespace kw::transfer::bwd

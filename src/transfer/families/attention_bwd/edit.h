@@ -5,53 +5,76 @@
 // queries: the row of a map_at is a key, i < N, and its column a query. So the masks of the forward
 // rules are written with rows and columns exchanged, and its ranges of keys are ranges of queries
 // here.
+//
+// Its step makes the gradients of one tile of scores:
+//
+//   fill_columns s = offset_s[t]          what is taken off the scores, and the product on top of
+//   it wgmma_add_transposed s += ... wgmma_wait 1: s if ...: map_at s[i, j] = ...          the mask
+//   map s[i, j] = exp2(...)               the weights
+//   wgmma_wait 1: dp
+//   map dp[i, j] = dp[i, j] * s[i, j]     and their gradients, which become those of the scores
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "transfer/transfer.h"
+#include "transfer/editing/editing.h"
+#include "transfer/editing/edits.h"
+#include "transfer/editing/spell.h"
+#include "transfer/families/attention/score.h"
 
 namespace kw::transfer::bwd {
 
-class Edit {
+class Edit : public Editing {
  public:
-  Edit(const tl::Program& source, const spec::Form& form, const Target& target,
-       Diagnostics& diagnostics);
+  using Editing::Editing;
 
-  const spec::Form& form;
-  const spec::Term& term;  // the only one
-  const Target& target;
-  Diagnostics& diagnostics;
-  Result result;
-  tl::Program& program;        // result's
+  // What the form asks for, in the kernel's names; set by the rule about arguments.
+  spec::ExprPtr score, keep;
+  Score parts;                 // of score; set by the rule about the scale
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
-  // Where an expression stands in the user's text, or the queries' argument.
-  Span place(const spec::ExprPtr& e) const;
-  // Refuses: always false.
-  bool refuse(const char* code, const Span& where, const std::string& why, const std::string& hint);
-  bool condition(const std::string& holds, const std::string& why);
-
-  // e, of the form, with its sizes under the kernel's letters.
-  spec::ExprPtr named(const spec::ExprPtr& e) const;
-  // TL text of an expression over i and j, where a query is called `query` and a key `key`.
+  // TL text of an expression over i and j, where a query is called `query` and a key `key`; s[i, j]
+  // is the score.
   std::optional<std::string> spelled(const spec::ExprPtr& e, const std::string& query,
                                      const std::string& key);
+  // The same in a map of a tile.
+  std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
 
-  // Puts the statements of these texts in the place of a block's.
-  bool replace(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts);
-  // The function that says which query blocks see some of a block of keys.
+  // The function that says which query blocks see some of a block of keys; null where there is
+  // none.
   tl::Stmt* queries_def();
-  // The `if` with the mask: a map_at of the scores to where(condition, s, -inf); null where there
-  // is none.
-  tl::Stmt* mask();
+
+  // The places in the step; each has all of them or none.
+  struct Places {
+    std::vector<tl::Stmt>* step = nullptr;
+    size_t fill, mask, weights, gradient;
+    std::string step_name, score, d_score,
+        offset;  // the tiles, and the slot that the scores begin with
+  };
+  std::optional<Places> places();
+  tl::Stmt& mask() {
+    const Places at = *places();
+    return (*at.step)[at.mask];
+  }
+
+ private:
+  bool declare(const std::string& name, const spec::ExprPtr& value) override;
+  std::optional<std::string> spelled(const spec::ExprPtr& e, Spelling how);
 };
+
+// The letters and names of a kernel of gradients.
+inline const Letters kLetters = {"B", "H", "G", "M", "N"};
 
 bool rule_form(Edit& edit);
 bool rule_tiles(Edit& edit);
+bool rule_arguments(Edit& edit);
 bool rule_scale(Edit& edit);
+bool rule_score(Edit& edit);
+bool rule_late(Edit& edit);
 bool rule_mask(Edit& edit);
 bool rule_queries(Edit& edit);
+bool rule_columns(Edit& edit);
 bool rule_order(Edit& edit);
 
 }  // namespace kw::transfer::bwd

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "tl/traits.h"
-#include "transfer/declarations.h"
-#include "transfer/edits.h"
+#include "transfer/editing/declarations.h"
+#include "transfer/editing/edits.h"
 
 namespace kw::transfer::gemm {
 

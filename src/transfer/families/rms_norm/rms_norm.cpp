@@ -13,11 +13,11 @@
 #include <algorithm>
 
 #include "support/lines.h"
-#include "transfer/declarations.h"
-#include "transfer/edits.h"
+#include "transfer/editing/declarations.h"
+#include "transfer/editing/edits.h"
+#include "transfer/editing/spell.h"
 #include "transfer/family.h"
 #include "transfer/rules.h"
-#include "transfer/spell.h"
 
 namespace kw::transfer::families {
 namespace {

@@ -14,8 +14,8 @@
 #include <algorithm>
 
 #include "transfer/families/attention/rules/rules.h"
+#include "transfer/families/attention/score_map.h"
 #include "transfer/prune.h"
-#include "transfer/write_map.h"
 
 namespace kw::transfer {
 namespace {

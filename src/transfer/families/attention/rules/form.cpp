@@ -10,7 +10,7 @@
 #include <set>
 #include <tuple>
 
-#include "transfer/edits.h"
+#include "transfer/editing/edits.h"
 #include "transfer/families/attention/rules/rules.h"
 
 namespace kw::transfer {

@@ -33,12 +33,12 @@
 #include <algorithm>
 
 #include "tl/syntax/precedence.h"
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention/key_loops.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/families/attention/visits.h"
 #include "transfer/masks/needed_keys.h"
 #include "transfer/masks/predicate_intervals.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

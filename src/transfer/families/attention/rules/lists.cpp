@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/families/attention/visits.h"
 #include "transfer/masks/coordinates.h"
@@ -36,7 +37,6 @@
 #include "transfer/masks/predicate_intervals.h"
 #include "transfer/masks/sparse.h"
 #include "transfer/masks/tile_ranges.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

@@ -13,10 +13,10 @@
 // Effect   none: integers.
 #include <fmt/format.h>
 
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/masks/coordinates.h"
 #include "transfer/masks/key_bounds.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

@@ -22,11 +22,11 @@
 #include <fmt/format.h>
 
 #include "operator/expr/fold.h"
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/families/attention/scale.h"
+#include "transfer/families/attention/score_map.h"
 #include "transfer/prune.h"
-#include "transfer/terms.h"
-#include "transfer/write_map.h"
 
 namespace kw::transfer {
 namespace {
@@ -120,7 +120,7 @@ class Powers {
 
   void take(const ExprPtr& factor, bool of_powers) {
     taken_ = true;
-    failed_ = !set_scale(edit_, factor, of_powers);
+    failed_ = !set_scale(edit_, edit_.facts.scale, edit_.facts.dim, factor, of_powers);
   }
 
   Edit& edit_;

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 #include "transfer/families/attention/rules/rules.h"
 
 namespace kw::transfer {

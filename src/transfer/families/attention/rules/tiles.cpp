@@ -22,10 +22,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention/rules/rules.h"
 #include "transfer/masks/key_ranges.h"
 #include "transfer/masks/sparse.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer {
 namespace {

@@ -25,12 +25,12 @@
 
 #include "operator/expr/fold.h"
 #include "operator/expr/linear.h"
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention/rules/rules.h"
+#include "transfer/families/attention/score_map.h"
 #include "transfer/masks/coordinates.h"
 #include "transfer/masks/one_value.h"
 #include "transfer/masks/tile_ranges.h"
-#include "transfer/terms.h"
-#include "transfer/write_map.h"
 
 namespace kw::transfer {
 namespace {

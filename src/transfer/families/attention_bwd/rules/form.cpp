@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "transfer/declarations.h"
-#include "transfer/edits.h"
+#include "transfer/editing/declarations.h"
+#include "transfer/editing/edits.h"
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {
@@ -31,10 +31,11 @@ bool has_arguments(Edit& edit) {
                                      "argument {}",
                                      name),
                          "kernels/sm90/attention_bwd.cu is one");
-  if (edit.queries_def() && edit.mask()) return true;
+  if (edit.queries_def() && edit.places()) return true;
   return edit.refuse("transfer.kernel", {},
-                     edit.mask() ? "this kernel has no function query_blocks"
-                                 : "this kernel has no `if` with a map_at of its scores, its mask",
+                     edit.places() ? "this kernel has no function query_blocks"
+                                   : "this kernel has no step with a mask of its scores, their "
+                                     "weights and their gradients",
                      "kernels/sm90/attention_bwd.cu has them");
 }
 
@@ -69,7 +70,7 @@ void bind_others(Edit& edit) {
 bool rule_form(Edit& edit) {
   if (!has_arguments(edit) || !bind_operands(edit)) return false;
   bind_others(edit);
-  return fix_sizes(edit.result, edit.form, {"B", "H", "G", "M", "N"}, edit.diagnostics);
+  return fix_sizes(edit.result, edit.form, kLetters, edit.diagnostics);
 }
 
 }  // namespace kw::transfer::bwd

@@ -1,22 +1,21 @@
 // Which query blocks see some of a block of keys, and of which nothing is masked: the forward rule
 // about keys (attention/rules/keys.cpp) with rows and columns exchanged.
 //
-//   record Queries: first, count        ->   record Queries: first, count, whole, below
 //   def query_blocks(c: Block):
 //       return 0, ceil_div(M, BM)
 //     ->   let first = min(c.n * BN // BM, ceil_div(M, BM) - 1)
-//          return first, max(1, ceil_div(M, BM) - first), ceil_div(c.n * BN + BN - 1, BM), M
+//          return first, max(1, ceil_div(M, BM) - first)
 //   if (c.n + 1) * BN > N:
-//     ->   if (c.n + 1) * BN > N or m < queries.whole or m * BM + BM > queries.below:
+//     ->   if (c.n + 1) * BN > N or m * BM < c.n * BN + BN - 1 or m * BM + BM > M:
 //
 // When     the form has a keep predicate. A key that no query sees has one block of queries all the
 //          same, in which all is masked: its gradients are zero, and somebody writes them.
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
+#include "transfer/editing/terms.h"
 #include "transfer/families/attention_bwd/edit.h"
 #include "transfer/masks/key_ranges.h"
-#include "transfer/terms.h"
 
 namespace kw::transfer::bwd {
 namespace {
@@ -46,13 +45,17 @@ Ranges ranges_of(const ExprPtr& keep) {
   const Rows keys{index("i0"), index("i1")};
   const KeyRanges kept = key_ranges(exchanged(keep), size("M"));
   const KeyBounds around = kept.around();
+  // The heads that share keys have one range: what depends on which of them it is bounds none.
+  const auto of_all = [](const ExprPtr& e) {
+    return e && spec::mentions(e, Kind::index, "h") ? nullptr : e;
+  };
   Ranges out;
-  if (around.lower) out.first = lowest(around.lower, keys);
-  if (around.upper) out.below = highest(around.upper, keys);
+  if (around.lower) out.first = of_all(lowest(around.lower, keys));
+  if (around.upper) out.below = of_all(highest(around.upper, keys));
   if (kept.whole.empty()) return out;
   const KeyBounds& whole = kept.whole[0];
-  out.from = whole.lower ? highest(whole.lower, keys) : nullptr;
-  out.until = whole.upper ? lowest(whole.upper, keys) : nullptr;
+  out.from = whole.lower ? of_all(highest(whole.lower, keys)) : nullptr;
+  out.until = whole.upper ? of_all(lowest(whole.upper, keys)) : nullptr;
   out.any_whole = (!whole.lower || out.from) && (!whole.upper || out.until);
   return out;
 }
@@ -73,14 +76,8 @@ class Writer {
     if (r.below) count = fmt::format("ceil_div(min(M, {}), BM)", text(r.below));
     if (r.first) count += " - first";
     if (r.first || r.below) count = fmt::format("max(1, {})", count);
-    const std::string whole = !r.any_whole ? blocks
-                              : r.from     ? fmt::format("ceil_div(max(0, {}), BM)", text(r.from))
-                                           : "0";
-    const std::string below = r.until ? text(r.until) : "";
-    lets.push_back(
-        fmt::format("return {}, {}, {}{}", first, count, whole, below.empty() ? "" : ", " + below));
-    return !failed_ && edit_.replace(edit_.queries_def()->body, lets) &&
-           set_fields(!below.empty()) && set_mask(!below.empty());
+    lets.push_back(fmt::format("return {}, {}", first, count));
+    return edit_.replace(edit_.queries_def()->body, lets) && set_mask(r) && !failed_;
   }
 
  private:
@@ -95,23 +92,14 @@ class Writer {
     return out.value_or("");
   }
 
-  bool set_fields(bool below) {
-    for (tl::Stmt& s : edit_.program.body) {
-      if (s.op != tl::Op::record || s.name() != "Queries") continue;
-      auto own = tl::parse_statement(
-          fmt::format("record Queries: first, count, whole{}", below ? ", below" : ""),
-          edit_.diagnostics);
-      if (!own) return false;
-      s = std::move(*own);
-    }
-    return true;
-  }
-
-  bool set_mask(bool below) {
-    tl::Item& when = edit_.mask()->items(tl::Hole::condition).at(0);
-    const auto own = tl::parse_expr(fmt::format("{} or m < queries.whole{}", tl::print(when.expr),
-                                                below ? " or m * BM + BM > queries.below" : ""),
-                                    edit_.diagnostics);
+  // Blocks that are not whole are masked. Nothing of it is kept for the block: registers are few.
+  bool set_mask(const Ranges& r) {
+    tl::Item& when = edit_.mask().items(tl::Hole::condition).at(0);
+    std::string condition = tl::print(when.expr);
+    if (!r.any_whole) condition += " or m * BM < M";
+    if (r.any_whole && r.from) condition += fmt::format(" or m * BM < {}", text(r.from));
+    if (r.any_whole && r.until) condition += fmt::format(" or m * BM + BM > {}", text(r.until));
+    const auto own = tl::parse_expr(condition, edit_.diagnostics);
     if (own) when.expr = own;
     return own != nullptr;
   }
@@ -123,8 +111,8 @@ class Writer {
 }  // namespace
 
 bool rule_queries(Edit& edit) {
-  if (!edit.term.keep) return true;
-  const Ranges ranges = ranges_of(edit.named(edit.term.keep));
+  if (!edit.keep) return true;
+  const Ranges ranges = ranges_of(edit.keep);
   edit.fewer_queries = ranges.first && spec::mentions(ranges.first, Kind::index) && !ranges.below;
   return Writer(edit).write(ranges);
 }

@@ -6,7 +6,7 @@
 // Effect   none: the type is what operands round to.
 #include <fmt/format.h>
 
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {

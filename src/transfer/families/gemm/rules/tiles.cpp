@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 #include "transfer/families/gemm/rules/rules.h"
 
 namespace kw::transfer::gemm {

@@ -8,10 +8,10 @@
 // When     the value is more than the product itself.
 // Effect   one rounding in f32 for each operation, before the output is rounded.
 // clang-format on
+#include "transfer/editing/spell.h"
+#include "transfer/editing/write_map.h"
 #include "transfer/families/gemm/rules/rules.h"
 #include "transfer/masks/coordinates.h"
-#include "transfer/spell.h"
-#include "transfer/write_map.h"
 
 namespace kw::transfer::gemm {
 

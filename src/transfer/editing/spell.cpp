@@ -1,4 +1,4 @@
-#include "transfer/spell.h"
+#include "transfer/editing/spell.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
-#include "transfer/declarations.h"
+#include "transfer/editing/declarations.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kw::transfer {
@@ -27,6 +28,18 @@ const Stmt* declaration_of_argument(const Program& program, const std::string& n
     for (const tl::Item& d : s.names())
       if (d.name == name) return &s;
   return nullptr;
+}
+
+const tl::Stmt* tensor_read(const tl::Expr& e, const tl::Program& program) {
+  if (e.kind != tl::ExprKind::index || e.args[0]->kind != tl::ExprKind::name) return nullptr;
+  const tl::Stmt* s = declaration_of_argument(program, e.args[0]->text);
+  return s && s->op == tl::Op::arg_tensor && s->access().at(0).name == "in" ? s : nullptr;
+}
+
+bool is_given(const tl::ExprPtr& e, const tl::Program& program) {
+  if (e->kind == tl::ExprKind::index && !tensor_read(*e, program)) return false;
+  return std::all_of(e->args.begin(), e->args.end(),
+                     [&](const tl::ExprPtr& a) { return is_given(a, program); });
 }
 
 }  // namespace kw::transfer

@@ -1,4 +1,4 @@
-#include "transfer/edits.h"
+#include "transfer/editing/edits.h"
 
 #include <fmt/format.h>
 

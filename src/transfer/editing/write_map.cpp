@@ -1,8 +1,9 @@
-#include "transfer/write_map.h"
+#include "transfer/editing/write_map.h"
 
 #include <fmt/format.h>
 
 #include "operator/expr/fold.h"
+#include "transfer/editing/spell.h"
 
 namespace kw::transfer {
 
@@ -32,9 +33,10 @@ Coordinates coordinates_of(const ExprPtr& value) {
   return needs_integer_coordinates(value) ? Coordinates::integer : Coordinates::real;
 }
 
-bool exact_coordinates(Edit& edit, Coordinates coordinates) {
+bool exact_coordinates(Editing& edit, Coordinates coordinates, const std::string& queries,
+                       const std::string& keys) {
   if (coordinates != Coordinates::real) return true;
-  for (const std::string& size : {edit.facts.queries, edit.facts.keys})
+  for (const std::string& size : {queries, keys})
     if (!edit.condition(size + " <= 16777216", "a map computes coordinates as f32")) return false;
   return true;
 }
@@ -46,7 +48,7 @@ std::string map_text(Coordinates coordinates, const std::string& tile, const std
                      coordinates == Coordinates::real ? "real" : "at", tile, i0, j0, body);
 }
 
-ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name, Hoist what) {
+ExprPtr hoist_parts(Editing& edit, const ExprPtr& e, const std::string& name, Hoist what) {
   if (e->kind == Kind::index) return e;
   const bool worth = spec::mentions(e, Kind::read) || spec::mentions(e, Kind::index) ||
                      (what == Hoist::sizes && computes_from_sizes(e));
@@ -62,26 +64,6 @@ ExprPtr hoist_parts(Edit& edit, const ExprPtr& e, const std::string& name, Hoist
     if (!a) return nullptr;
   }
   return spec::make(std::move(out));
-}
-
-bool declare_unscale(Edit& edit) {
-  if (const auto c = spec::constant(edit.parts.factor); c && *c == 1) return true;
-  edit.unscale = edit.fresh({"unscale"});
-  std::vector<tl::Stmt>& args = args_of(edit.program).body;
-  const tl::Stmt* scale = declaration_of_argument(edit.program, edit.facts.scale);
-  return edit.insert({&args, static_cast<size_t>(scale - args.data()) + 1},
-                     fmt::format("{}: f32 = log2e / {}", edit.unscale, edit.facts.scale));
-}
-
-bool write_score_map(Edit& edit, const ExprPtr& value) {
-  const Coordinates coordinates = coordinates_of(value);
-  if (!exact_coordinates(edit, coordinates)) return false;
-  const auto body = edit.in_map(value, coordinates == Coordinates::real);
-  if (!body) return false;
-  edit.score_map = value;
-  const Facts& f = edit.facts;
-  return edit.insert(mask_of(edit.program, f),
-                     map_text(coordinates, f.score, tl::print(f.i0), tl::print(f.j0), *body));
 }
 
 }  // namespace kw::transfer

@@ -1,0 +1,31 @@
+// What the score and the mask read becomes arguments of the kernel (transfer/editing/arguments.h), and the
+// step knows of which head its queries are.
+//
+//   step advance(x: i32, first: bool):       ->   step advance(x: i32, first: bool):
+//       let m = queries.first + x % ...               let m = queries.first + x % ...
+//                                                     let h = c.g * group + x // queries.count
+//
+// When     the score or the mask reads something, or computes with the number of the head.
+// Effect   none: elements are read as they are.
+#include "transfer/editing/arguments.h"
+
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+
+using spec::ExprPtr;
+using spec::Kind;
+
+bool rule_arguments(Edit& edit) {
+  Arguments arguments(edit, kLetters, "D", "scale");
+  const ExprPtr &score = edit.term.score, &keep = edit.term.keep;
+  if (!arguments.add(score) || !arguments.add(keep)) return false;
+  edit.score = arguments.renamed(score);
+  edit.keep = keep ? arguments.renamed(keep) : nullptr;
+  const bool of_head =
+      spec::mentions(score, Kind::index, "h") || (keep && spec::mentions(keep, Kind::index, "h"));
+  return !of_head ||
+         edit.insert({edit.places()->step, 1}, "let h = c.g * group + x // queries.count");
+}
+
+}  // namespace kw::transfer::bwd

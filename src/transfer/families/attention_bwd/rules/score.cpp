@@ -1,0 +1,108 @@
+// What the score is beyond a multiple of s, and its derivative.
+//
+//   map s[i, j] = exp2(s[i, j] * scale_log2)
+//     ->   map_real s[i, j] from (j0, m * BM) = exp2(s[i, j] * scale_log2 + slope * (i - j))
+//          with `let slope = slopes[h] * log2e`
+//
+//   fill_columns s = offset_s[t]   ->   fill s = 0.0
+//   if ...: the mask               ->   map s[i, j] = tanh(s[i, j] * 0.02)
+//                                       wgmma_wait 0: dp
+//                                       map dp[i, j] = dp[i, j] * (1.0 - s[i, j] * s[i, j]) * 0.02
+//                                       add_columns s += offset_s[t]
+//                                       if ...: the mask
+//
+// When     score = c * core + bias (rule_scale took c). A bias stands in the exponent. With a core
+//          other than s the product begins with zeros, and what is taken off a row of scores comes
+//          after the core. The gradient of a score times the core's derivative is that of s; the
+//          derivative is written with the core's own values where it can be (tanh), or before them.
+// Effect   tanh and the other functions are the device's approximations, in the derivative too.
+//          Coordinates are reals, exact while M and N are at most 2^24 (a condition of the launch);
+//          where they stand in // or % they are integers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/expr/derivative.h"
+#include "transfer/editing/bias.h"
+#include "transfer/editing/write_map.h"
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+using spec::ExprPtr;
+using spec::Kind;
+using spec::Type;
+
+// A map of this tile by an expression of the form.
+std::optional<std::string> map_of(Edit& edit, const std::string& tile, const ExprPtr& value,
+                                  const std::string& body) {
+  const Coordinates coordinates = coordinates_of(value);
+  if (!exact_coordinates(edit, coordinates, kLetters.queries, kLetters.keys)) return std::nullopt;
+  const auto text = edit.in_map(value, coordinates == Coordinates::real);
+  if (!text) return std::nullopt;
+  return map_text(coordinates, tile, "j0", "m * BM", fmt::format(fmt::runtime(body), *text));
+}
+
+// The derivative with the core's own values in it, under the name of the score; null where it
+// needs s itself.
+ExprPtr by_core(const ExprPtr& slope, const ExprPtr& core) {
+  const ExprPtr marked = spec::rewrite(slope, [&](const ExprPtr& x) -> ExprPtr {
+    return spec::equal(x, core) ? spec::leaf(Kind::output, Type::real, "") : nullptr;
+  });
+  if (spec::mentions(marked, Kind::score)) return nullptr;
+  return spec::rewrite(marked, [&](const ExprPtr& x) -> ExprPtr {
+    return x->kind == Kind::output ? spec::score_leaf(0) : nullptr;
+  });
+}
+
+bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
+  const ExprPtr after = by_core(slope, core);
+  const auto places = edit.places();
+  const std::string &s = places->score, &dp = places->d_score;
+  const auto map = map_of(edit, s, core, "{}");
+  const auto gradient =
+      map_of(edit, dp, after ? after : slope, fmt::format("{}[i, j] * ({{}})", dp));
+  if (!map || !gradient) return false;
+  std::vector<std::string> lines = {"wgmma_wait 0: " + dp, *gradient};
+  lines.insert(after ? lines.begin() : lines.end(), *map);
+  lines.push_back(fmt::format("add_columns {} += {}", s, places->offset));
+  const auto zeros = tl::parse_statement(fmt::format("fill {} = 0.0", s), edit.diagnostics);
+  if (!zeros || !edit.insert({places->step, places->mask}, lines)) return false;
+  std::vector<tl::Stmt>& step = *places->step;
+  step[places->fill] = *zeros;
+  const auto waits = [&](const tl::Stmt& s) {  // it has been waited for
+    return s.op == tl::Op::wgmma_wait && tl::print_head(s) == "wgmma_wait 1: " + dp;
+  };
+  step.erase(std::remove_if(step.begin(), step.end(), waits), step.end());
+  return true;
+}
+
+// A kernel's exponent is the score's own multiple of two's powers.
+bool write_bias(Edit& edit, const ExprPtr& bias) {
+  const auto named = [](const char* name) { return spec::leaf(Kind::argument, Type::real, name); };
+  const ExprPtr powers = with_bias(
+      edit, spec::binary("*", spec::score_leaf(0), named("scale_log2")), bias, named("log2e"));
+  if (!powers) return false;
+  const auto places = edit.places();
+  const auto map = map_of(edit, places->score, powers, "exp2({})");
+  const auto written = map ? tl::parse_statement(*map, edit.diagnostics) : std::nullopt;
+  if (!written) return false;
+  (*places->step)[places->weights] = *written;
+  return true;
+}
+
+}  // namespace
+
+bool rule_score(Edit& edit) {
+  const Score& parts = edit.parts;
+  if (parts.core->kind != Kind::score) {
+    const ExprPtr core = hoist_parts(edit, parts.core, "weight");
+    ExprPtr operation;
+    const auto slope = core ? spec::derivative(core, spec::score_leaf(0), operation) : std::nullopt;
+    if (!slope || !write_core(edit, core, *slope)) return false;
+  }
+  return !parts.bias || write_bias(edit, parts.bias);
+}
+
+}  // namespace kw::transfer::bwd
