@@ -5,7 +5,7 @@
 
 A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each; the passes before and
-behind the kernel are part of it. Peers: the backward of scaled_dot_product_attention by cuDNN and FlashAttention-2, and
+behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward of scaled_dot_product_attention by cuDNN and FlashAttention-2, and
 FlexAttention's. Each is asked for the gradients of q, k and v of an output that is at hand; of what else a function takes
 none is asked for.
 """
@@ -27,8 +27,9 @@ from kernelwright.runtime.launch import Kernel  # noqa: E402
 CASES = [("full", 4, 16, 16, 4096), ("causal", 4, 16, 16, 4096), ("full", 1, 16, 16, 16384), ("causal", 1, 16, 16, 16384),
          ("full", 1, 64, 8, 8192), ("causal", 1, 64, 8, 8192), ("sliding_window", 2, 16, 16, 8192),
          ("alibi_heads", 2, 16, 16, 8192), ("softcap", 2, 16, 8, 8192), ("documents", 2, 32, 8, 8192),
-         ("relative_bias", 2, 32, 8, 4096)]  # B, H, G, S
-D, WINDOW, ROUND_MS = 128, 1024, 25
+         ("relative_bias", 2, 32, 8, 4096), ("full", 1, 32, 32, 16384, 64), ("causal", 1, 32, 32, 16384, 64),
+         ("causal", 4, 32, 8, 4096, 64)]  # B, H, G, S, and D where it is not 128
+WINDOW, ROUND_MS = 1024, 25
 CAUSAL = lambda b, h, i, j: j <= i  # noqa: E731
 
 
@@ -111,7 +112,7 @@ def measure(calls, rounds):
     return found
 
 
-def case(folder, name, B, H, G, S, rounds):
+def case(folder, rounds, name, B, H, G, S, D=128):
     torch.compiler.reset()  # each case's function compiled anew, and none of them too often
     torch.manual_seed(0)
     q, k, v = (torch.randn(B, S, heads, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
@@ -121,7 +122,7 @@ def case(folder, name, B, H, G, S, rounds):
     d_o = torch.randn(B, S, H, D, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
     o = next(iter(outputs.values())).detach()
     with torch.no_grad():
-        run = ours(folder, name, function, q.detach(), k.detach(), v.detach(),
+        run = ours(folder, name if D == 128 else f"{name}{D}", function, q.detach(), k.detach(), v.detach(),
                    o.transpose(1, 2).contiguous().transpose(1, 2), lse.float().contiguous(), d_o)
     calls = {"ours": run}
     for peer, output in outputs.items():
@@ -135,7 +136,7 @@ def case(folder, name, B, H, G, S, rounds):
     operations = 10 * D * B * H * function.kept
     for who, times in measure(calls, rounds).items():
         rates = sorted((operations if "cuBLAS" not in who else 2 * 8192**3) / ms / 1e9 for ms in times)
-        print(f"{name} B{B} H{H}/{G} S{S} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
+        print(f"{name} D{D} B{B} H{H}/{G} S{S} {who}: {statistics.median(rates):.0f} TFLOP/s ({rates[0]:.0f} to {rates[-1]:.0f})", flush=True)
 
 
 def main():
@@ -145,11 +146,12 @@ def main():
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__, flush=True)
     for name, *sizes in CASES:
-        if not (options.folder / name).exists():
-            print(f"{name}: no kernel in {options.folder}")
+        kernel = options.folder / f"{name}{''.join(map(str, sizes[4:]))}"
+        if not kernel.exists():
+            print(f"no kernel in {kernel}")
             continue
         try:
-            case(options.folder, name, *sizes, options.rounds)
+            case(options.folder, options.rounds, name, *sizes)
         except Exception as error:
             print(f"{name} {sizes}: {type(error).__name__}: {str(error).splitlines()[0][:200]}", flush=True)
         torch.cuda.empty_cache()

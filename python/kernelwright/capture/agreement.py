@@ -77,6 +77,27 @@ def refuse_disagreement(spec, inputs, truth, own, errors, in_own_types):
                       "changes between calls, makes another function elsewhere; choose with torch.where")
 
 
+def refuse_other_gradient(spec, n, inputs, truth, own, in_own_types):
+    """truth: the trace's gradient by the n-th argument in fp64, own: the function's; None where nothing depends on it."""
+    norm = lambda x: 0.0 if x is None else float(x.double().nan_to_num(0).norm())
+    if norm(truth) == norm(own) == 0 or (truth is not None and own is not None and
+                                         _far_apart(own.double(), truth) <= LARGEST_ERROR):
+        return
+    due = in_own_types(n)
+    if own is not None and (due is None or _far_apart(own.double(), due.double()) <= SAME_TYPES):
+        return
+    if norm(own) == norm(due) == 0:
+        return
+    raise Problem("spec.other_function", f"the gradient of {spec.name} by {spec.names[n]} has the norm {norm(own):.4g} where its "
+                  f"trace's has {norm(due):.4g}, for inputs of shapes {shapes_of(inputs)}", spec.lines[n] or spec.line,
+                  hint="torch.no_grad(), detach() and gradients of one's own are no part of a trace: differentiate the whole function")
+
+
+def _far_apart(a, b):
+    a, b = a.nan_to_num(0), b.nan_to_num(0)
+    return float((a - b).norm() / b.norm().clamp(min=1e-30))
+
+
 def _worst(gives, due):
     apart = torch.isnan(gives) != torch.isnan(due)
     return int(apart.nonzero()[0]) if apart.any() else int((gives - due).abs().nan_to_num(0).argmax())

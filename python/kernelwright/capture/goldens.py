@@ -216,11 +216,15 @@ def _run_case(spec, traced, interpreter, inputs, twice=True):
     return truth, own, *others
 
 
-def _in_own_types(traced, inputs):
+def in_own_types(traced, inputs):
     """What the graph gives of these inputs, rounding as the user's function does."""
     given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
+    return InOwnTypes(traced.program.graph_module).run(*_constants(traced).values(), *given)[0]
+
+
+def _in_own_types(traced, inputs):
     with torch.no_grad():
-        return InOwnTypes(traced.program.graph_module).run(*_constants(traced).values(), *given)[0]
+        return in_own_types(traced, inputs)
 
 
 def run_cases(spec, traced, cases, long=False, first=0, step=1):

@@ -9,6 +9,9 @@ import numpy as np
 import torch
 
 from . import goldens
+from .agreement import refuse_other_gradient
+from .diagnostic import Problem
+from .graph import place_of
 from .trace import is_operand
 
 OF_OUTPUT = "forward.d_o"  # spec::Gradients::kOfOutput
@@ -17,6 +20,7 @@ DRAWN = {"kind": "normal", "scale": 1.0}
 
 def make(spec, traced, cases):
     """Returns the index (for JSON), the gradients and the own errors, each one flat array, as goldens.make does."""
+    _refuse_detached(spec, traced)
     axis = goldens.head_axis(traced)
     interpreter = goldens.InFp64(traced.program.graph_module)
     index, truths, errors = [], [], []
@@ -53,8 +57,35 @@ def _gradients(spec, traced, interpreter, inputs, d_o):
         given = given[0] if isinstance(given, (tuple, list)) else given
     truths = torch.autograd.grad(truth, [exact[n] for n in learn], d_o.double(), allow_unused=True)
     owns = torch.autograd.grad(given, [own[n] for n in learn], d_o.to(given.dtype), allow_unused=True)
+    own_graph = lambda n: _of_graph_in_own_types(spec, traced, inputs, n, d_o)
+    for n, a, b in zip(learn, truths, owns):
+        refuse_other_gradient(spec, n, inputs, a, b, own_graph)
     zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
     return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
+
+
+def _of_graph_in_own_types(spec, traced, inputs, n, d_o):
+    """The gradient of the graph by one argument, rounding as the user's function does."""
+    own = goldens.as_called(spec, inputs)
+    own[n] = own[n].detach().clone().requires_grad_()
+    with torch.enable_grad():
+        given = goldens.in_own_types(traced, own)
+    return torch.autograd.grad(given, own[n], d_o.to(given.dtype), allow_unused=True)[0]
+
+
+def _refuse_detached(spec, traced):
+    """A derivative that the function stops is none of the form's."""
+    of_arguments = set()
+    for node in traced.program.graph.nodes:
+        reads = any(source in of_arguments for source in node.all_input_nodes)
+        example = node.meta.get("val")
+        floats = isinstance(example, torch.Tensor) and example.is_floating_point()
+        if node.op == "placeholder" and node.name in traced.program.graph_signature.user_inputs or reads and floats:
+            of_arguments.add(node)
+        if reads and floats and "detach" in str(node.target):
+            raise Problem("spec.gradient", f"{spec.name} detaches what it computes of its arguments here: no kernel of gradients "
+                          "leaves a derivative out", place_of(node)[0] or spec.line,
+                          hint='kernelwright.compile(..., backward="recompute") differentiates it in PyTorch')
 
 
 def _picked(traced, n, gradient, heads, picked):

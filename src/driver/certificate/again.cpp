@@ -134,8 +134,12 @@ std::optional<transfer::Result> transferred_again(const Proposal& p,
     }
     propose::describe_change(*again, p.expert, *who);
   } else {
-    again = by_rules(p.expert, form, target, p.plain, diagnostics);
-    if (!again) return std::nullopt;
+    // Where the compiler lacked registers, it is what the rules write next.
+    do {
+      again = by_rules(p.expert, form, target, p.plain, diagnostics);
+      if (!again) return std::nullopt;
+      ++target.tried;
+    } while (again->roomier && !tl::equal(again->program, written));
     if (!tl::equal(again->program, written)) {
       differs = other_program(again->program, written);
       return std::nullopt;

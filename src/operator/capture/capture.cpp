@@ -9,6 +9,7 @@
 
 #include "num/compare.h"
 #include "num/npy.h"
+#include "operator/evaluate/program.h"
 #include "operator/family.h"
 #include "operator/recognise/recognise.h"
 
@@ -264,6 +265,59 @@ bool refuse_rounding(const Capture& capture, size_t golden, Diagnostics& diagnos
   return false;
 }
 
+// PyTorch counts negative indices from the end, a form does not.
+bool refuse_index(const Capture& capture, size_t golden, int64_t b, int64_t h, int64_t i,
+                  Diagnostics& diagnostics) {
+  const auto& cases = capture.cases;
+  const GoldenCase& at = golden < cases.size() ? cases[golden] : capture.far[golden - cases.size()];
+  const std::optional<Problem> problem = problem_of(capture.form, at, diagnostics);
+  if (!problem) return false;
+  const int64_t keys = value_of(capture.form.N, at.sizes);
+  ExprPtr found;
+  int64_t index = 0;
+  const auto look = [&](const ExprPtr& read) {
+    if (read->kind != Kind::read) return;
+    const std::vector<int64_t>& shape = problem->tensors.at(read->name).shape;
+    for (size_t d = 0; d < read->args.size() && !found; ++d) {
+      Program program(read->args[d], *problem);
+      for (int64_t j = 0; j < keys && !found; ++j) {
+        index = static_cast<int64_t>(program.run(Program::at(b, h, i, j)));
+        if (index < 0 || index >= shape[d]) found = read;
+      }
+    }
+  };
+  for (const Term& t : capture.form.terms)
+    for (const ExprPtr& e : {t.score, t.keep})
+      if (e)
+        rewrite(e, [&](const ExprPtr& part) -> ExprPtr {
+          look(part);
+          return nullptr;
+        });
+  if (!found) return false;
+  diagnostics
+      .error("spec.index", found->span,
+             fmt::format("{} is read at {} here, in golden case {}, which PyTorch counts from the "
+                         "end",
+                         print(found), index, golden))
+      .hint = "a kernel reads at indices from 0 on: add the dimension's size to negative ones";
+  return true;
+}
+
+bool refuse_finite_mask(const Capture& capture, size_t golden, double error,
+                        Diagnostics& diagnostics) {
+  for (const Term& t : capture.form.terms) {
+    if (!t.finite_mask) continue;
+    diagnostics
+        .error("spec.mask", place_of(t.keep),
+               fmt::format("scores are dropped by a finite number here, which still counts: in "
+                           "golden case {} a row without them differs by {:.2g}",
+                           golden, error))
+        .hint = "drop them with -torch.inf";
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
@@ -289,6 +343,9 @@ constexpr double kAllowed = 1e-9;
 bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i, double error,
                Diagnostics& diagnostics) {
   if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
+  if (!std::isfinite(error) && i >= 0 && refuse_index(capture, n, b, h, i, diagnostics))
+    return false;
+  if (std::isfinite(error) && refuse_finite_mask(capture, n, error, diagnostics)) return false;
   diagnostics
       .error("internal.form", {},
              fmt::format("the form of {} ({}) does not compute what PyTorch does: golden case {}, "

@@ -117,12 +117,20 @@ ExprPtr least_of(Elements& g, const Node& n, const Indices& at) {
   return binary(n.op, operand(g, n, 0, at), operand(g, n, 1, at));
 }
 
+// At its bounds a clamp's derivative is 1, where that of a maximum is shared and relu's is 0: for
+// gradients it is a choice.
 ExprPtr clamp(Elements& g, const Node& n, const Indices& at) {
   ExprPtr x = operand(g, n, 0, at);
+  const bool differentiated = g.graph().training == Training::backward && x->type == Type::real;
   const auto bound = [&](size_t position, const char* name, const char* op) {
     const Value& v = n.arg(position, name);
     if (v.kind == Value::Kind::none) return;
     const ExprPtr b = g.broadcast(v, at);
+    if (differentiated) {
+      const bool least = op == std::string_view("max");
+      x = where(binary("<", least ? x : b, least ? b : x), b, x);
+      return;
+    }
     const bool zero = x->type == Type::real && b->kind == Kind::number && b->value == 0;
     x = zero && op == std::string_view("max") ? unary("relu", x) : binary(op, x, b);
   };

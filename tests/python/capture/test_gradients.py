@@ -96,11 +96,34 @@ def test_a_function_whose_gradients_nobody_writes_is_refused_at_its_line(tmp_pat
     assert "attention.py:" in run.stderr
 
 
-def test_what_is_read_beside_the_operands_is_named(tmp_path):
+def test_of_what_is_read_beside_the_operands_no_gradient_is_given(tmp_path):
     path = tmp_path / "alibi.py"
     path.write_text(SPEC.format(output=PLAIN).replace("(q, k, v):", "(q, k, v, slopes):").replace(
         "scores = (", "scores = (slopes[:, None, None] * (j - i) + ").replace("(q @ k.mT * 64**-0.5)", "q @ k.mT * 64**-0.5)")
         .replace("return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.rand(4))")
         .replace("scores.softmax(-1)", "scores.softmax(-1).bfloat16()"))
+    run = call("capture", path, "--backward", "--form")
+    assert run.returncode == 0 and "gives   dq, dk, dv" in run.stdout and "slopes[h]" in run.stdout, run.stderr
+
+
+@pytest.mark.parametrize("line, why", [
+    ("k = k.detach()", "error[spec.gradient]: attention detaches what it computes of its arguments here"),
+    ("scores = scores + (5 * torch.tanh(scores / 5) - scores).detach()", "error[spec.gradient]: attention detaches"),
+    ("with torch.no_grad(): v = v * 2", "error[spec.other_function]: the gradient of attention by v has the norm 0"),
+])
+def test_a_derivative_that_the_function_stops_is_refused(tmp_path, line, why):
+    path = spec_of(tmp_path)
+    before = "    scores = " if line.startswith("k") else "    return "
+    path.write_text(path.read_text().replace(before, f"    {line}\n{before}", 1))
     run = call("capture", path, "--backward")
-    assert run.returncode == 2 and "the gradient of slopes is a sum over scores" in run.stderr, run.stderr
+    assert run.returncode == 2 and why in run.stderr and "attention.py:" in run.stderr, run.stderr
+
+
+def test_at_its_bounds_a_clamp_has_the_derivative_of_its_input(tmp_path):
+    path = spec_of(tmp_path)
+    path.write_text(path.read_text().replace("    return ", "    scores = scores.clamp(0.0, 4.0)\n    return ", 1)
+                    .replace(".masked_fill(j > i, -torch.inf)", ""))
+    run = call("capture", path, "--backward", "--form")
+    assert run.returncode == 0, run.stderr
+    slope = next(line for line in run.stdout.splitlines() if line.strip().startswith("slope"))
+    assert "where(4 < " in slope and "< 0, 0," in slope and "<=" not in slope, slope

@@ -41,3 +41,11 @@ def test_a_certificate_of_gradients_does_not_pass_for_the_function(made, tmp_pat
     del certificate["spec"]["training"]
     path.write_text(json.dumps(certificate))
     assert call("verify", tmp_path / "out").returncode == 1
+
+
+def test_what_the_rules_write_where_registers_are_few_is_made_again(tmp_path):
+    spec = write_spec(tmp_path, body="return (q @ k.mT * 128**-0.5).clamp(min=0.0).softmax(-1) @ v")
+    run = call("make", spec, "--backward", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0 and "rules: scale, score, late" in run.stderr, run.stderr
+    verified = call("verify", tmp_path / "out")
+    assert verified.returncode == 0, verified.stdout

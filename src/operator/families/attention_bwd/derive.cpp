@@ -19,9 +19,6 @@ class Gradient {
     const Term& t = forward_.terms[0];
     if (t.normaliser != Normaliser::softmax)
       return refuse(place_of(t.score), "the weights are no softmax of the scores", "");
-    if (t.sink)
-      return refuse(place_of(t.sink), "the softmax has a sink, whose gradient is a sum over rows",
-                    "");
     if (t.finite_mask)
       return refuse(place_of(t.keep),
                     "dropped scores are a finite number, and some row may keep none",

@@ -1,6 +1,7 @@
 #include "transfer/families/attention/visits.h"
 
 #include "tl/traits.h"
+#include "transfer/editing/lists.h"
 
 namespace kw::transfer {
 namespace {
@@ -59,18 +60,7 @@ class Numbering {
 
 bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::Item>& parameters,
                      const std::string& result, const std::vector<std::string>& body) {
-  std::vector<Stmt>& all = edit.program.body;
-  for (size_t n = 0; n < all.size(); ++n) {
-    if (all[n].op != Op::def || all[n].name() != edit.facts.keys_def) continue;
-    Stmt def = all[n];
-    def.name() = name;
-    def.result() = result;
-    def.params() = parameters;
-    if (!edit.replace(def.body, body)) return false;
-    all.insert(all.begin() + n, std::move(def));
-    return true;
-  }
-  return false;
+  return insert_function(edit, edit.facts.keys_def, name, parameters, result, body);
 }
 
 bool insert_record(Edit& edit, const std::string& name, const std::vector<std::string>& fields) {

@@ -7,9 +7,11 @@ namespace kw::transfer::families {
 namespace {
 
 constexpr Rule<bwd::Edit> kRules[] = {
-    {"form", bwd::rule_form},       {"tiles", bwd::rule_tiles}, {"arguments", bwd::rule_arguments},
-    {"scale", bwd::rule_scale},     {"score", bwd::rule_score}, {"mask", bwd::rule_mask},
-    {"queries", bwd::rule_queries}, {"order", bwd::rule_order}, {"late", bwd::rule_late},
+    {"form", bwd::rule_form},           {"tiles", bwd::rule_tiles},
+    {"arguments", bwd::rule_arguments}, {"scale", bwd::rule_scale},
+    {"score", bwd::rule_score},         {"mask", bwd::rule_mask},
+    {"queries", bwd::rule_queries},     {"lists", bwd::rule_lists},
+    {"order", bwd::rule_order},         {"late", bwd::rule_late},
     {"columns", bwd::rule_columns}};
 
 class AttentionBwd : public Family {

@@ -39,6 +39,13 @@ std::optional<std::string> Edit::in_map(const ExprPtr& e, bool real_coordinates)
   return spelled(e, std::move(how));
 }
 
+ExprPtr exchanged(const ExprPtr& keep) {
+  return spec::rewrite(keep, [](const ExprPtr& x) -> ExprPtr {
+    if (x->kind != Kind::index || (x->name != "i" && x->name != "j")) return nullptr;
+    return spec::leaf(Kind::index, spec::Type::integer, x->name == "i" ? "j" : "i");
+  });
+}
+
 Stmt* Edit::queries_def() {
   for (Stmt& s : program.body)
     if (s.op == Op::def && s.name() == "query_blocks") return &s;

@@ -63,6 +63,9 @@ class Edit : public Editing {
   std::optional<std::string> spelled(const spec::ExprPtr& e, Spelling how);
 };
 
+// The predicate of keys by queries, as the forward analysis has queries by keys.
+spec::ExprPtr exchanged(const spec::ExprPtr& keep);
+
 // The letters and names of a kernel of gradients.
 inline const Letters kLetters = {"B", "H", "G", "M", "N"};
 
@@ -74,6 +77,7 @@ bool rule_score(Edit& edit);
 bool rule_late(Edit& edit);
 bool rule_mask(Edit& edit);
 bool rule_queries(Edit& edit);
+bool rule_lists(Edit& edit);
 bool rule_columns(Edit& edit);
 bool rule_order(Edit& edit);
 

@@ -26,14 +26,6 @@ using spec::Type;
 
 ExprPtr index(const char* name) { return spec::leaf(Kind::index, Type::integer, name); }
 
-// The predicate for keys by queries, as the forward analysis has queries by keys.
-ExprPtr exchanged(const ExprPtr& keep) {
-  return spec::rewrite(keep, [](const ExprPtr& x) -> ExprPtr {
-    if (x->kind != Kind::index || (x->name != "i" && x->name != "j")) return nullptr;
-    return index(x->name == "i" ? "j" : "i");
-  });
-}
-
 // Queries first ... below - 1 see some of the keys; from ... until - 1 see all. Null: from the
 // first, to the last; and no query is known to see all where `any_whole` is false.
 struct Ranges {

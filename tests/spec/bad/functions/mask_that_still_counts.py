@@ -1,0 +1,11 @@
+# error spec.mask at line 6: scores are dropped by a finite number here, which still counts
+import torch
+
+
+def mask_that_still_counts(q, k, v, keep):
+    s = (q @ k.mT * 0.125).masked_fill(~keep[:, None, None, :], torch.finfo(torch.bfloat16).min)
+    return (s / 1e38).softmax(-1) @ v
+
+
+def example_inputs():
+    return *(torch.randn(2, 4, 64, 64, dtype=torch.bfloat16) for _ in range(3)), torch.rand(2, 64) < 0.7
