@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "proofs/counterexample.h"
 #include "proofs/integers.h"
 #include "proofs/lists.h"
 #include "proofs/order.h"
@@ -17,6 +18,7 @@
 #include "proofs/reals/turns.h"
 #include "proofs/solver/sexpr.h"
 #include "proofs/solver/shifts.h"
+#include "proofs/told_apart.h"
 #include "proofs/visits.h"
 
 namespace kw::proofs {
@@ -365,12 +367,17 @@ class Attention {
     wanted.push_back(keep_);
     Obligation o{kIntegers, Answer::proved, "", {}, "", {}, 0};
     const auto leave = [&](const std::string& why, const Span& span) {
-      if (o.answer != Answer::proved) return;
+      if (o.answer != Answer::proved || why.empty()) return;
       o.answer = Answer::unknown;
       o.why = why;
       o.span = span;
     };
-    if (!uses.open.empty()) leave(uses.open, {});
+    leave(uses.open, {});
+    const auto of_kept = [&](const Use& u, const std::string& claim) {
+      Question q = of_tile(u, claim);
+      q.premises.push_back(keep_.text);
+      return q;
+    };
     const auto none = [&](const Use& u) {
       leave(fmt::format("{}: no sum or product of indices and sizes, and none of the "
                         "specification's integers",
@@ -380,13 +387,14 @@ class Attention {
     std::set<std::string> free;  // conditions that choose between two ways to the same function
     for (const Choice& c : uses.choices)
       if (!uses.branches.count(c.condition.term.text) && !uses.branches.count(c.negation) &&
-          is_one_function(c, wanted, uses.of_all))
+          is_one_function(c, wanted))
         free.insert({c.condition.term.text, c.negation});
     for (const Use& u : uses.all)
       if (o.answer == Answer::proved && !free.count(u.term.text) &&
-          (u.real || !is_plain(u.term, uses)) &&
-          !is_one_of(u, u.real ? specified.reals : wanted, uses.of_all))
+          (u.real || !is_plain(u.term, uses)) && !is_one_of(u, u.real ? specified.reals : wanted))
         none(u);
+    if (o.answer == Answer::proved)
+      leave(not_told_apart(specified.whole, uses, solver_, sizes_, of_kept), {});
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.obligations.push_back(std::move(o));
     if (lists_) words_of_lists(uses);
@@ -467,8 +475,7 @@ class Attention {
   }
 
   // Both ways give one formula, of integers that are the specification's.
-  bool is_one_function(const Choice& c, const std::vector<Term>& wanted,
-                       const std::vector<std::string>& of_all) const {
+  bool is_one_function(const Choice& c, const std::vector<Term>& wanted) const {
     Use one = c.condition, other = c.condition;
     one.premises.push_back(c.condition.term.text);
     other.premises.push_back(c.negation);
@@ -477,25 +484,29 @@ class Attention {
       other.term = b;
       if (a.sort != b.sort) return false;
       if (a.text == b.text && is_literal(a.text)) return true;
-      return std::any_of(wanted.begin(), wanted.end(), [&](const Term& w) {
-        return is_one(one, w, of_all) && is_one(other, w, of_all);
-      });
+      return std::any_of(wanted.begin(), wanted.end(),
+                         [&](const Term& w) { return is_one(one, w) && is_one(other, w); });
     });
   }
 
-  bool is_one_of(const Use& u, const std::vector<Term>& wanted,
-                 const std::vector<std::string>& of_all) const {
+  bool is_one_of(const Use& u, const std::vector<Term>& wanted) const {
     const auto same = [&](const Term& t) { return t.sort == u.term.sort && t.text == u.term.text; };
     return std::any_of(wanted.begin(), wanted.end(), same) ||
-           std::any_of(wanted.begin(), wanted.end(),
-                       [&](const Term& t) { return is_one(u, t, of_all); });
+           std::any_of(wanted.begin(), wanted.end(), [&](const Term& t) { return is_one(u, t); });
   }
 
   // Of its tile, wherever it is used.
-  bool is_one(const Use& u, const Term& t, const std::vector<std::string>& of_all) const {
+  bool is_one(const Use& u, const Term& t) const {
     if (t.sort != u.term.sort) return false;
     if (t.text == u.term.text) return true;
-    Question q = question(u.premises, fmt::format("(= {} {})", u.term.text, t.text));
+    const Question q = of_tile(u, fmt::format("(= {} {})", u.term.text, t.text));
+    return solver_.ask(q, kEffort / 10).answer == Answer::proved;
+  }
+
+  // Of the elements of its tile, wherever it is used.
+  Question of_tile(const Use& u, const std::string& claim) const {
+    const std::vector<std::string>& of_all = uses_.of_all;
+    Question q = question(u.premises, claim);
     q.premises.insert(q.premises.end(), of_all.begin(), of_all.end());
     q.premises.push_back("(and (<= 0 i) (<= 0 j))");
     if (u.tile) {
@@ -506,7 +517,7 @@ class Attention {
         q.premises.push_back(fmt::format("(and (<= {0} j) (< j (+ {0} {1})) (< j {2}))", u.tile->j0,
                                          u.tile->columns, sizes_.at("N").text));
     }
-    return solver_.ask(q, kEffort / 10).answer == Answer::proved;
+    return q;
   }
 
   // Proved without the solver, but for a reason.
@@ -518,8 +529,6 @@ class Attention {
   void open(const std::string& what, const std::string& why) {
     report_.obligations.push_back({what, Answer::unknown, why, {}, "", {}, 0});
   }
-
-  using Sides = std::vector<std::pair<std::string, std::string>>;  // what it is, its term
 
   // A counterexample is asked for at small sizes first, where a run can confirm it.
   void ask(const std::string& what, Question q, const Sides& sides, const Span& span) {
@@ -555,23 +564,6 @@ class Attention {
     if (o.answer == Answer::refuted) describe(o, q.shown, reply.values, sides);
     o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.obligations.push_back(std::move(o));
-  }
-
-  void describe(Obligation& o, const std::vector<std::string>& shown,
-                const std::vector<std::string>& values, const Sides& sides) const {
-    std::vector<std::string> at, said;
-    for (size_t n = 0; n < shown.size() && n < values.size(); ++n) {
-      if (shown[n].rfind("side.", 0) == 0) {
-        const auto& [name, term] = sides[std::stoul(shown[n].substr(5))];
-        said.push_back(fmt::format("{}: {}", name, values[n]));
-        continue;
-      }
-      const std::string name = shown[n].rfind("block.", 0) == 0 ? shown[n].substr(6) : shown[n];
-      o.at[name] = std::stoll(values[n]);
-      at.push_back(fmt::format("{} = {}", name, values[n]));
-    }
-    o.message =
-        fmt::format("{}{}{}", fmt::join(at, ", "), said.empty() ? "" : ": ", fmt::join(said, ", "));
   }
 
   const tl::Program& program_;

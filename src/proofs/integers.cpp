@@ -538,7 +538,14 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
   row["h"] = vocabulary.constant("row.h");
   row["d"] = vocabulary.constant("column");
   Specified out;
-  std::set<std::string> seen, seen_reals;
+  std::set<std::string> seen, seen_reals, seen_whole;
+  const auto take_whole = [&](const spec::ExprPtr& x) {
+    if (x->type == spec::Type::real || x->args.empty()) return;
+    const Term t = term_of(x, kernel, vocabulary);
+    if ((t.sort == Term::integer || t.sort == Term::boolean) && !is_literal(t.text) &&
+        seen_whole.insert(t.text).second)
+      out.whole.push_back(t);
+  };
   const auto note = [&](const spec::ExprPtr& e) {
     spec::ExprPtr copy = e;
     spec::rewrite(copy, [&](const spec::ExprPtr& part) {
@@ -558,6 +565,8 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
       if (part->type == spec::Type::real && part->kind != spec::Kind::read)
         for (const spec::ExprPtr& a : part->args)
           for (const spec::ExprPtr& x : summands(a)) take(x, out.reals, seen_reals);
+      if (part->type == spec::Type::real || part->kind == spec::Kind::read)
+        std::for_each(part->args.begin(), part->args.end(), take_whole);
       return spec::ExprPtr();
     });
   };

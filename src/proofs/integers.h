@@ -9,9 +9,10 @@
 //   - or it is one of the specification's own integers or truths, for every size, index and datum:
 //     the solver proves it.
 // What a program does with them is then the same function of them at every size, and the exact
-// reading has shown which. A number that enters a real is one of those that the specification puts
-// among reals: exponents and offsets that grow with a block's number would cancel in an algebra,
-// and not in fp32.
+// reading has shown which: of the specification's integers and the program's, any two that differ
+// somewhere differ where a case is (`whole`). A number that enters a real is one of those that the
+// specification puts among reals: exponents and offsets that grow with a block's number would
+// cancel in an algebra, and not in fp32.
 //
 // A condition that is neither may choose between two ways to the same function (choices.h).
 #pragma once
@@ -97,6 +98,8 @@ bool is_plain(const Term& term, const Uses& uses);
 struct Specified {
   std::vector<Term> all;
   std::vector<Term> reals;  // those that it puts among reals: the distance that a slope multiplies
+  // Those that reals and indices of data are made of directly, at a kernel's element: not plain.
+  std::vector<Term> whole;
 };
 
 // Those of its parts too, at the indices of a kernel's

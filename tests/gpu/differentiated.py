@@ -14,6 +14,7 @@ class Example:
     score: Callable = lambda s, i, j, others: s  # of the scaled product
     others: Callable = lambda B, M, N: {}  # arguments beside q, k and v, by name
     square: bool = False  # as many queries as keys
+    columns: int = 128
 
 
 def _documents(B, M, N):
@@ -44,6 +45,7 @@ EXAMPLES = {
         others["document"][:, None, :, None] == others["document"][:, None, None, :]), others=_documents, square=True),
     "relative_bias": Example(_all, lambda s, i, j, others: s + others["table"].double()[:, (j - i).clamp(-128, 128) + 128],
                              lambda B, M, N: {"table": torch.randn(32, 257, device="cuda")}),
+    "sink": Example(_causal, others=lambda B, M, N: {"sinks": torch.randn(64, device="cuda")}, columns=64),
 }
 
 
@@ -56,4 +58,6 @@ def weights_of(example, q, k, others):
     kept = example.keep(i, j, q.shape[2], k.shape[2], others)
     score = score.detach().masked_fill(~kept, -torch.inf)
     lse = score.logsumexp(-1)
+    if "sinks" in others:
+        lse = torch.logaddexp(lse, others["sinks"].double()[:, None])
     return (score - lse[..., None]).exp().nan_to_num(0), slope, lse

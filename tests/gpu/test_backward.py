@@ -45,9 +45,14 @@ def drawn(made, shape, spread=1.0):
     """q, k, v and the output's gradient, in memory as [B, rows, heads, D], and what else the function takes."""
     _, _, example, H, G = made
     B, M, N = shape[0], shape[2] if example.square else shape[1], shape[2]
-    tensors = [(torch.randn(B, rows, heads, 128, device="cuda") * spread).bfloat16().transpose(1, 2)
+    tensors = [(torch.randn(B, rows, heads, example.columns, device="cuda") * spread).bfloat16().transpose(1, 2)
                for heads, rows in ((H, M), (G, N), (G, N), (H, M))]
     return tensors, example.others(B, M, N)
+
+
+def read_by(kernel, others):
+    """Those that its gradients depend on: a sink is in the log-sums alone."""
+    return {name: value for name, value in others.items() if name in kernel.inputs}
 
 
 def gradients(made, inputs):
@@ -62,7 +67,7 @@ def gradients(made, inputs):
     p, slope, lse = weights_of(example, q, k, others)
     o = o.detach().nan_to_num(0)  # as the forward kernel has rows without a key
     got = dict(zip(kernel.outputs, kernel(q=q, k=k, v=v, o=o.float().contiguous(), do_rows=d_o, d_o=d_o,
-                                          lse=lse.float().contiguous(), **others)))
+                                          lse=lse.float().contiguous(), **read_by(kernel, others))))
     group = q.shape[1] // k.shape[1]
     norm = lambda x: x.double().norm(dim=-1)
     off = NOISE * slope.abs() * p * norm(d_o)[..., None] * norm(v).repeat_interleave(group, 1)[..., None, :]

@@ -34,7 +34,7 @@ def inputs_of(trained, shape, spread=1.0):
     """q, k, v and the output's gradient, as the function takes them, and what else it takes."""
     _, _, example, H, G, turned = trained
     B, M, N = shape[0], shape[2] if example.square else shape[1], shape[2]
-    drawn = [(torch.randn(B, heads, rows, 128, device="cuda") * spread).bfloat16()
+    drawn = [(torch.randn(B, heads, rows, example.columns, device="cuda") * spread).bfloat16()
              for heads, rows in ((H, M), (G, N), (G, N), (H, M))]
     return [t.transpose(1, 2).contiguous() if turned else t for t in drawn], example.others(B, M, N)
 

@@ -229,6 +229,28 @@ TEST(Choices, are_proved_to_be_between_two_ways_to_the_same_formula) {
   expect_open(with(made, "if not uniform:", "if not uniform and n < 40:"), "uniform");
 }
 
+// Two integers that are one in all cases, and part beyond.
+TEST(Indices, of_which_cases_cannot_tell_two_apart_stay_open) {
+  const Made far = made_of(
+      "argument slopes f32[H]\nscore s * 0.125 - slopes[h] * f32(min(i - j, i // 2 + 300)) - f32(i "
+      "- j) * 0.001\nkeep j <= i\n",
+      "sm_80");
+  expect_proved(far);
+  expect_open(with(far, "slope * f32(min(i - j, i // 2 + 300))", "slope * f32(i - j)"),
+              "in all cases");
+  const Made batch = made_of(
+      "argument slopes f32[S]\nscore s * 0.125 - slopes[max(min(b, b // 2 + 60), 0)] * f32(i - "
+      "j)\nkeep j <= i\n");
+  expect_open(with(batch, "slopes[max(min(c.b, c.b // 2 + 60), 0)]", "slopes[c.b]"),
+              "in all cases");
+  // Cases reach beyond the numbers of a score.
+  const Made clamped = made_of(
+      "argument table f32[H, R]\nscore s * 0.125 + table[h, min(max(i - j, 0), 500)]\nkeep j <= "
+      "i\n",
+      "sm_80");
+  expect_proved(clamped);
+}
+
 // Whatever the rules' own tests make: nothing of it is refuted.
 TEST(Indices, of_no_program_of_the_rules_cases_are_refuted) {
   int all = 0, closed = 0, from_the_end = 0;

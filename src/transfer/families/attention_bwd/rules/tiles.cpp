@@ -66,7 +66,8 @@ bool rule_tiles(Edit& edit) {
                     asked),
         fmt::format("supported are {} and {}, for q, k and v alike", kTile, own));
   d->expr = tl::integer(asked);
-  if (tl::Item* stages = constant_named(edit.program, "STAGES")) stages->expr = tl::integer(kStages);
+  if (tl::Item* stages = constant_named(edit.program, "STAGES"))
+    stages->expr = tl::integer(kStages);
   return of_own_keys(edit, edit.program.body) ||
          edit.refuse("transfer.kernel", {}, "this kernel's products for dQ have another form", "");
 }

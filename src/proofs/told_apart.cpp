@@ -1,0 +1,58 @@
+#include "proofs/told_apart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+namespace kw::proofs {
+namespace {
+
+// Rows, keys and batch entries that cases have at least; and beyond the numbers of scores.
+constexpr int64_t kCaseRows = 300, kBatches = 64, kBeyond = 65;
+constexpr int64_t kEach = kEffort / 10;  // of the solver, for one pair
+
+// The largest number in a term.
+int64_t largest(const std::string& term) {
+  int64_t out = 0;
+  for (const char* at = term.c_str(); *at;) {
+    if (!std::isdigit(static_cast<unsigned char>(*at))) {
+      ++at;
+      continue;
+    }
+    char* end = nullptr;
+    out = std::max<int64_t>(out, std::strtoll(at, &end, 10));
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string not_told_apart(
+    const std::vector<Term>& specified, const Uses& uses, const Solver& solver,
+    const std::map<std::string, Term>& sizes,
+    const std::function<Question(const Use&, const std::string& claim)>& of_kept) {
+  const auto proved = [&](const Question& q) {
+    return solver.ask(q, kEach).answer == Answer::proved;
+  };
+  for (const Term& s : specified)
+    for (const Use& u : uses.all) {
+      if (is_plain(s, uses) || s.sort != u.term.sort || s.text == u.term.text) continue;
+      const int64_t rows = std::max(kCaseRows, largest(s.text) + kBeyond);
+      const Question everywhere = of_kept(u, fmt::format("(= {} {})", u.term.text, s.text));
+      Question here = everywhere, none = of_kept(u, "false");
+      for (Question* q : {&here, &none}) {
+        for (const char* size : {"M", "N"})
+          q->premises.push_back(fmt::format("(<= {} {})", sizes.at(size).text, rows));
+        q->premises.push_back(fmt::format("(<= {} {})", sizes.at("B").text, kBatches));
+      }
+      // Where sizes are fixed beyond, cases have them.
+      if (proved(here) && !proved(none) && !proved(everywhere))
+        return fmt::format("{} is {} in all cases, and not everywhere", u.text, s.text);
+    }
+  return "";
+}
+
+}  // namespace kw::proofs
