@@ -20,7 +20,7 @@ if "--no-program" in sys.argv:  # a machine to which only the cache was brought
 
 
 def attention(q, k, v):
-    """q [B, M, 4, 64], k and v [B, N, 2, 64]."""
+    """q [B, M, 4, 96], k and v [B, N, 2, 96]: a head dimension without a backward kernel."""
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     k, v = (x.repeat_interleave(2, dim=1) for x in (k, v))
     return ((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v).transpose(1, 2)
@@ -28,7 +28,7 @@ def attention(q, k, v):
 
 def draw(batch, m, n):
     torch.manual_seed(m + n)
-    return [torch.randn(batch, length, heads, 64, dtype=torch.bfloat16)
+    return [torch.randn(batch, length, heads, 96, dtype=torch.bfloat16)
             for length, heads in ((m, 4), (n, 2), (n, 2))]
 
 
@@ -125,9 +125,9 @@ def refusals(fast):
         "heads": lambda: fast(q, torch.cat((k, k), 2), v),
         "lengths": lambda: fast(q, k, v[:, :20]),
         "last_stride": lambda: fast(q.mT.contiguous().mT, k, v),
-        "stride": lambda: fast(torch.zeros(2, 40, 4, 68, dtype=torch.bfloat16)[..., :64], k, v),
-        "address": lambda: fast(torch.zeros(2 * 40 * 256 + 1, dtype=torch.bfloat16)[1:].view(q.shape), k, v),
-        "address_again": lambda: [fast(q, k, v), fast(torch.zeros(2 * 40 * 256 + 1, dtype=torch.bfloat16)[
+        "stride": lambda: fast(torch.zeros(2, 40, 4, 100, dtype=torch.bfloat16)[..., :96], k, v),
+        "address": lambda: fast(torch.zeros(2 * 40 * 384 + 1, dtype=torch.bfloat16)[1:].view(q.shape), k, v),
+        "address_again": lambda: [fast(q, k, v), fast(torch.zeros(2 * 40 * 384 + 1, dtype=torch.bfloat16)[
             1:].view(q.shape), k, v)],
         "no_keys": lambda: fast(q, k[:, :0], v[:, :0]),
         "gradient": lambda: fast(q.clone().requires_grad_(), k, v),
@@ -156,7 +156,7 @@ def main():
     got = fast(*inputs)
     result["eager"], result["strides_like_q"] = off_by(got, inputs), got.stride() == inputs[0].stride()
     plans = len(operator.plans)
-    packed = torch.randn(2, 65, 3, 4, 64, dtype=torch.bfloat16)  # q as a view without a copy
+    packed = torch.randn(2, 65, 3, 4, 96, dtype=torch.bfloat16)  # q as a view without a copy
     view = [packed[:, :, 0], *inputs[1:]]
     result["view"] = off_by(fast(*view), view)
     fast(*view), fast(*inputs)

@@ -96,7 +96,7 @@ def test_plans_are_bounded(warm):
 
 
 def test_an_empty_batch_gives_an_empty_output(warm):
-    assert warm["empty_batch"] == [0, 5, 4, 64]
+    assert warm["empty_batch"] == [0, 5, 4, 96]
 
 
 def test_the_result_can_be_inspected(warm):
@@ -106,11 +106,11 @@ def test_the_result_can_be_inspected(warm):
 @pytest.mark.parametrize("what, message", [
     ("type", "attention: q is of the type list; it should be a tensor"),
     ("dtype", "attention: k is float32; it should be bfloat16\n  help: pass k.to(torch.bfloat16)"),
-    ("rank", "attention: k has 3 dimensions, [30, 2, 64]; it should have 4, [B, N, 2, 64]"),
+    ("rank", "attention: k has 3 dimensions, [30, 2, 96]; it should have 4, [B, N, 2, 96]"),
     ("heads", "attention: k has 4 in dimension 2; it should have 2"),
     ("lengths", "attention: v has 20 in dimension 1; it should have 30, as dimension 1 of k has"),
     ("last_stride", "attention: q has stride 4 in dimension 3; it should have 1\n  help: pass q.contiguous()"),
-    ("stride", "attention: q has stride 68 in dimension 2; it should have a positive multiple of 8 elements "
+    ("stride", "attention: q has stride 100 in dimension 2; it should have a positive multiple of 8 elements "
                "(16 bytes)\n  help: pass q.contiguous()"),
     ("no_keys", "attention: k has 0 in dimension 1; it should have 1 or more"),
 ])

@@ -21,7 +21,7 @@ def attention(q, k, v):
 
 
 def two_by_two(q, k, v):
-    """What has no backward kernel: head dimension 64."""
+    """What has no backward kernel: head dimension 96."""
     return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
 
 
@@ -63,13 +63,13 @@ def main():
     lazy = kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a")
     if "--cold" in sys.argv:  # NVRTC cannot run with the stand-in, so nothing is launched
         kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a", backward=True)
-        kernelwright.compile(two_by_two, [torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16)] * 3, target="sm_90a")
+        kernelwright.compile(two_by_two, [torch.zeros(1, 2, 8, 96, dtype=torch.bfloat16)] * 3, target="sm_90a")
         return print(json.dumps({}))
     inputs = draw(2, 65, 130)
     through_compile = refusal(lambda: torch.compile(lazy, fullgraph=True, backend="aot_eager")(
         *[x.requires_grad_() for x in draw(1, 8, 8)]))
     eager = kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a", backward=True)
-    narrow = kernelwright.compile(two_by_two, [torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16)] * 3, target="sm_90a")
+    narrow = kernelwright.compile(two_by_two, [torch.zeros(1, 2, 8, 96, dtype=torch.bfloat16)] * 3, target="sm_90a")
     compiled = torch.compile(eager, fullgraph=True, backend="aot_eager", dynamic=True)
     weights = torch.randn(2, 4, 65, 128).transpose(1, 2)
     last = draw(2, 65, 130)[0].requires_grad_()
@@ -86,7 +86,7 @@ def main():
         "seen_by_a_mode": off(seen(eager), inputs),
         "without_gradients": torch.no_grad()(eager)(last, *inputs[1:]).requires_grad,
         "twice": twice(eager),
-        "no_kernel": refusal(lambda: narrow(*[torch.zeros(1, 2, 8, 64, dtype=torch.bfloat16, requires_grad=True)] * 3)),
+        "no_kernel": refusal(lambda: narrow(*[torch.zeros(1, 2, 8, 96, dtype=torch.bfloat16, requires_grad=True)] * 3)),
     }
     training = next(op for name, op in operators._operators.items() if "_forward_" in name)
     result["opcheck"] = torch.library.opcheck(training.overload, tuple(x.requires_grad_() for x in draw(2, 40, 30)))
