@@ -5,9 +5,9 @@
 
 A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each; the passes before and
-behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward of scaled_dot_product_attention by cuDNN and FlashAttention-2, and
-FlexAttention's. Each is asked for the gradients of q, k and v of an output that is at hand; of what else a function takes
-none is asked for.
+behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward
+of scaled_dot_product_attention by cuDNN and FlashAttention-2, and FlexAttention's. Each is asked for the gradients of q, k and
+v of an output that is at hand; of what else a function takes none is asked for.
 """
 
 import argparse

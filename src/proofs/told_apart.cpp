@@ -37,21 +37,23 @@ std::string not_told_apart(
   const auto proved = [&](const Question& q) {
     return solver.ask(q, kEach).answer == Answer::proved;
   };
-  for (const Term& s : specified)
+  for (const Term& s : specified) {
+    if (is_plain(s, uses)) continue;
+    const int64_t rows = std::max(kCaseRows, largest(s.text) + kBeyond);
+    const auto in_cases = [&](Question q) {
+      for (const char* size : {"M", "N"})
+        q.premises.push_back(fmt::format("(<= {} {})", sizes.at(size).text, rows));
+      q.premises.push_back(fmt::format("(<= {} {})", sizes.at("B").text, kBatches));
+      return q;
+    };
     for (const Use& u : uses.all) {
-      if (is_plain(s, uses) || s.sort != u.term.sort || s.text == u.term.text) continue;
-      const int64_t rows = std::max(kCaseRows, largest(s.text) + kBeyond);
-      const Question everywhere = of_kept(u, fmt::format("(= {} {})", u.term.text, s.text));
-      Question here = everywhere, none = of_kept(u, "false");
-      for (Question* q : {&here, &none}) {
-        for (const char* size : {"M", "N"})
-          q->premises.push_back(fmt::format("(<= {} {})", sizes.at(size).text, rows));
-        q->premises.push_back(fmt::format("(<= {} {})", sizes.at("B").text, kBatches));
-      }
-      // Where sizes are fixed beyond, cases have them.
-      if (proved(here) && !proved(none) && !proved(everywhere))
+      if (s.sort != u.term.sort || s.text == u.term.text) continue;
+      const Question same = of_kept(u, fmt::format("(= {} {})", u.term.text, s.text));
+      // Where no case is so small, sizes are fixed beyond, and cases have them.
+      if (proved(in_cases(same)) && !proved(in_cases(of_kept(u, "false"))) && !proved(same))
         return fmt::format("{} is {} in all cases, and not everywhere", u.text, s.text);
     }
+  }
   return "";
 }
 

@@ -68,7 +68,8 @@ class Gradients:
         backward.no_gradient = ("a gradient of its gradients is asked for, and no kernel computes one\n"
                                 "  help: differentiate without create_graph")
         given = backward.signature.arguments
-        self._names = [a["name"] for a in given[2:]]
+        self._names = [a["name"] for a in given[2:-2]]  # the function's: what was saved is behind them
+        self._others = [n for n in range(len(self._names)) if n not in of]  # that no kernel differentiates by
         gradient = given[0]
         self._columns, self._unit = gradient["kernel_dims"][-1], COPIED // BYTES[gradient["dtype"]]
 
@@ -108,8 +109,8 @@ class Gradients:
         return tuple(out)
 
     def _refuse_others(self, ctx):
-        for n, needed in enumerate(ctx.needs_input_grad):
-            if needed and n not in self.of:
+        for n in self._others:
+            if ctx.needs_input_grad[n]:
                 raise GradientError(f"{self.backward.function}: {self._names[n]} requires a gradient, and kernels compute those "
                                     f"of {', '.join(self._names[k] for k in self.of)}\n"
                                     f"  help: pass {self._names[n]}.detach(), or say compile(..., backward=\"recompute\")")

@@ -160,7 +160,7 @@ class OnlineSoftmax : private Names {
     }
   }
 
-  void producer(const Stmt& of) {
+  void producer(const Stmt& of) {  // what loads tiles computes nothing
     tl::walk(of.body, [&](const Stmt& s) {
       const Family f = tl::traits(s.op).family;
       if (f == Family::map || f == Family::reduce || f == Family::contract || f == Family::gather)

@@ -61,21 +61,8 @@ std::string Arguments::new_name(const std::string& user) {
   return name;
 }
 
-std::vector<tl::Stmt>& Arguments::declarations() const {
-  return edit_.program.find(tl::Op::args)->body;
-}
-
-// Puts an argument after the last of this kind, or first.
-bool Arguments::insert(tl::Op after, const std::string& text) {
-  std::vector<tl::Stmt>& args = declarations();
-  size_t at = 0;
-  for (size_t n = 0; n < args.size(); ++n)
-    if (args[n].op == after) at = n + 1;
-  return edit_.insert({&args, at}, text);
-}
-
 bool Arguments::insert_before_scale(const std::string& text) {
-  std::vector<tl::Stmt>& args = declarations();
+  std::vector<tl::Stmt>& args = edit_.program.find(tl::Op::args)->body;
   const tl::Stmt* scale = declaration_of_argument(edit_.program, scale_);
   return edit_.insert({&args, static_cast<size_t>(scale - args.data())}, text);
 }
@@ -95,7 +82,7 @@ std::string Arguments::letter(const spec::Size& size, const ExprPtr& index) {
   if (!size.name.empty() && known != letters_.end()) return known->second;
   const std::string free = edit_.fresh({"S", "R", "T", "C", "E", "L", "P", "Q", "U", "V", "W"});
   if (!size.name.empty()) letters_[size.name] = free;
-  return insert(tl::Op::arg_size, free + ": size") ? free : "";
+  return edit_.insert(edit_.behind_arguments(tl::Op::arg_size), free + ": size") ? free : "";
 }
 
 bool Arguments::tensor(const spec::Expr& read) {
@@ -120,8 +107,8 @@ bool Arguments::tensor(const spec::Expr& read) {
     binding.dims.push_back(static_cast<int>(n));
   }
   edit_.result.bindings.push_back(binding);
-  return insert(tl::Op::arg_tensor,
-                fmt::format("{}: in {}[{}]", binding.argument, kw::name(a->dtype), dims));
+  return edit_.insert(edit_.behind_arguments(tl::Op::arg_tensor),
+                      fmt::format("{}: in {}[{}]", binding.argument, kw::name(a->dtype), dims));
 }
 
 bool Arguments::scalar(const spec::Expr& use) {
@@ -143,15 +130,7 @@ bool Arguments::scalar(const spec::Expr& use) {
 }
 
 ExprPtr Arguments::renamed(const ExprPtr& e) const {
-  return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-    const auto& names = x->kind == Kind::size ? letters_ : names_;
-    if (x->kind != Kind::size && x->kind != Kind::argument && x->kind != Kind::read) return nullptr;
-    const auto found = names.find(x->name);
-    if (found == names.end() || found->second == x->name) return nullptr;
-    spec::Expr out = *x;
-    out.name = found->second;
-    return std::make_shared<const spec::Expr>(std::move(out));
-  });
+  return kw::transfer::renamed(e, letters_, names_);
 }
 
 }  // namespace kw::transfer

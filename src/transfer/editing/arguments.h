@@ -29,9 +29,7 @@ class Arguments {
   bool scalar(const spec::Expr& use);
   std::string new_name(const std::string& user);
   std::string letter(const spec::Size& size, const spec::ExprPtr& index);
-  bool insert(tl::Op after, const std::string& text);
   bool insert_before_scale(const std::string& text);
-  std::vector<tl::Stmt>& declarations() const;
 
   Editing& edit_;
   const Letters of_;

@@ -132,14 +132,6 @@ bool is_placed_map(const Stmt& s, const ScoreTile& tile) {
   return (s.op == Op::map_at || s.op == Op::map_real) && tl::base_name(s.target()) == tile.score;
 }
 
-Stmt* step_named(tl::Program& program, const std::string& name) {
-  Stmt* step = nullptr;
-  tl::walk(program.body, [&](Stmt& s) {
-    if (s.op == Op::step && s.name() == name) step = &s;
-  });
-  return step;
-}
-
 // A vector that is there: what it holds, from which coordinate on.
 struct Vector {
   ExprPtr value;

@@ -42,4 +42,12 @@ bool is_given(const tl::ExprPtr& e, const tl::Program& program) {
                      [&](const tl::ExprPtr& a) { return is_given(a, program); });
 }
 
+tl::Stmt* step_named(tl::Program& program, const std::string& name) {
+  tl::Stmt* step = nullptr;
+  tl::walk(program.body, [&](tl::Stmt& s) {
+    if (s.op == tl::Op::step && s.name() == name) step = &s;
+  });
+  return step;
+}
+
 }  // namespace kw::transfer

@@ -13,6 +13,9 @@ const tl::Item* constant_named(const tl::Program& program, const std::string& na
 // The statement of args: that declares this name, or null.
 const tl::Stmt* declaration_of_argument(const tl::Program& program, const std::string& name);
 
+// The step of this name, or null.
+tl::Stmt* step_named(tl::Program& program, const std::string& name);
+
 // Of the expressions in maps: the `in` tensor of args: that e is an element of, or null; and
 // whether e is there before the step runs: no element of a tile or a vector is part of it.
 const tl::Stmt* tensor_read(const tl::Expr& e, const tl::Program& program);

@@ -80,6 +80,14 @@ std::string Editing::local(const std::string& name) {
   return taken ? fresh({name + "_here"}) : name;
 }
 
+Place Editing::behind_arguments(tl::Op kind) {
+  std::vector<tl::Stmt>& args = program.find(tl::Op::args)->body;
+  size_t at = 0;
+  for (size_t n = 0; n < args.size(); ++n)
+    if (args[n].op == kind) at = n + 1;
+  return {&args, at};
+}
+
 bool Editing::insert(Place place, const std::string& text) {
   std::optional<tl::Stmt> s = tl::parse_statement(text, diagnostics);
   if (!s) return false;

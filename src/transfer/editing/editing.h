@@ -41,6 +41,8 @@ class Editing {
   // called as a local elsewhere.
   std::string local(const std::string& name);
 
+  // Behind the last of the arguments of this kind, or before all.
+  Place behind_arguments(tl::Op kind);
   // Puts the statement of this TL text at a place (before what stands there).
   bool insert(Place place, const std::string& text);
   // The same for several, one after the other.

@@ -49,4 +49,18 @@ bool replace_block(std::vector<tl::Stmt>& block, const std::vector<std::string>&
   return true;
 }
 
+spec::ExprPtr renamed(const spec::ExprPtr& e, const std::map<std::string, std::string>& sizes,
+                      const std::map<std::string, std::string>& arguments) {
+  using spec::Kind;
+  return spec::rewrite(e, [&](const spec::ExprPtr& x) -> spec::ExprPtr {
+    if (x->kind != Kind::size && x->kind != Kind::argument && x->kind != Kind::read) return nullptr;
+    const auto& names = x->kind == Kind::size ? sizes : arguments;
+    const auto found = names.find(x->name);
+    if (found == names.end() || found->second == x->name) return nullptr;
+    spec::Expr out = *x;
+    out.name = found->second;
+    return std::make_shared<const spec::Expr>(std::move(out));
+  });
+}
+
 }  // namespace kw::transfer

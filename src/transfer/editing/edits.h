@@ -1,5 +1,6 @@
 // Steps of an edit that every family's rules take.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,9 @@ bool fix_sizes(Result& result, const spec::Form& form, const Letters& letters,
 // Puts the statements of these texts in the place of a block's. False where one cannot be read.
 bool replace_block(std::vector<tl::Stmt>& block, const std::vector<std::string>& texts,
                    Diagnostics& diagnostics);
+
+// e with other names for its sizes, and for the arguments that it reads; those not among them stay.
+spec::ExprPtr renamed(const spec::ExprPtr& e, const std::map<std::string, std::string>& sizes,
+                      const std::map<std::string, std::string>& arguments);
 
 }  // namespace kw::transfer

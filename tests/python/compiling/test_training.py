@@ -65,7 +65,7 @@ def test_what_has_no_backward_kernel_says_why_at_the_call(warm):
 
 def test_what_no_kernel_differentiates_by_is_refused_before_the_forward_pass():
     argument = {"name": "d_o", "dtype": "bf16", "kernel_dims": [0, 1, 2, 3]}
-    named = [argument, argument, *({**argument, "name": name} for name in ("q", "slopes", "v"))]
+    named = [argument, argument, *({**argument, "name": name} for name in ("q", "slopes", "v")), argument, argument]
     backward = types.SimpleNamespace(function="alibi", signature=types.SimpleNamespace(arguments=named))
     launched = []
     apply = Gradients(backward, [0, 2]).function(lambda *inputs: launched.append(inputs) or (inputs[0], inputs[1])).apply

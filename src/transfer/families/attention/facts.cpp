@@ -302,11 +302,7 @@ std::vector<tl::ExprPtr> rows_asked_for(const Program& program, const Facts& fac
 }
 
 Stmt* softmax_step(Program& program, const Facts& facts) {
-  Stmt* step = nullptr;
-  tl::walk(program.body, [&](Stmt& s) {
-    if (s.op == Op::step && s.name() == facts.softmax) step = &s;
-  });
-  return step;
+  return step_named(program, facts.softmax);
 }
 
 bool is_map_of_scores(const Stmt& s, Op op, const Facts& facts) {

@@ -58,11 +58,6 @@ class Numbering {
 
 }  // namespace
 
-bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::Item>& parameters,
-                     const std::string& result, const std::vector<std::string>& body) {
-  return insert_function(edit, edit.facts.keys_def, name, parameters, result, body);
-}
-
 bool insert_record(Edit& edit, const std::string& name, const std::vector<std::string>& fields) {
   const std::string keys = def_named(edit.program, edit.facts.keys_def)->result();
   std::vector<Stmt>& all = edit.program.body;
@@ -85,7 +80,8 @@ bool number_visits(Edit& edit, const std::vector<std::string>& body) {
                        "this kernel loads or masks keys that are not a whole number of key blocks",
                        "");
   const tl::Item block = def_named(edit.program, edit.facts.keys_def)->params().at(0);
-  return insert_function(edit, name, {block, {"n", "index", nullptr, {}}}, "index", body);
+  return insert_function(edit, edit.facts.keys_def, name, {block, {"n", "index", nullptr, {}}},
+                         "index", body);
 }
 
 }  // namespace kw::transfer

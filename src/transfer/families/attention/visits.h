@@ -26,9 +26,6 @@ namespace kw::transfer {
 // add maps of the scores. False, with a refusal, where the kernel has such a place in another form.
 bool number_visits(Edit& edit, const std::vector<std::string>& body);
 
-// A function before the one for key ranges (transfer/editing/lists.h).
-bool insert_function(Edit& edit, const std::string& name, const std::vector<tl::Item>& parameters,
-                     const std::string& result, const std::vector<std::string>& body);
 // A record, behind that of key ranges.
 bool insert_record(Edit& edit, const std::string& name, const std::vector<std::string>& fields);
 

@@ -55,7 +55,7 @@ Stmt* Edit::queries_def() {
 std::optional<Edit::Places> Edit::places() {
   Places out;
   const auto is_mask = [](const Stmt& s) {
-    return s.op == Op::if_ && s.body.size() == 1 && s.body[0].op == Op::map_at;
+    return s.op == Op::if_ && !s.body.empty() && s.body.back().op == Op::map_at;
   };
   tl::walk(program.body, [&](Stmt& s) {
     if (s.op != Op::step || out.step) return;
@@ -63,7 +63,7 @@ std::optional<Edit::Places> Edit::places() {
       if (is_mask(s.body[n])) out.step = &s.body, out.step_name = s.name(), out.mask = n;
   });
   if (!out.step) return std::nullopt;
-  out.score = tl::base_name((*out.step)[out.mask].body[0].target());
+  out.score = tl::base_name((*out.step)[out.mask].body.back().target());
   out.fill = out.weights = out.gradient = out.step->size();
   for (size_t n = 0; n < out.step->size(); ++n) {
     const Stmt& s = (*out.step)[n];

@@ -8,11 +8,13 @@
 //
 // Its step makes the gradients of one tile of scores:
 //
-//   fill_columns s = offset_s[t]          what is taken off the scores, and the product on top of
-//   it wgmma_add_transposed s += ... wgmma_wait 1: s if ...: map_at s[i, j] = ...          the mask
-//   map s[i, j] = exp2(...)               the weights
+//   fill_columns s = offset_s[t]        what is taken off, and the product on top of it
+//   wgmma_add_transposed s += ...
+//   wgmma_wait 1: s
+//   if ...: map_at s[i, j] = ...        the mask, whose last statement is that map
+//   map s[i, j] = exp2(...)             the weights
 //   wgmma_wait 1: dp
-//   map dp[i, j] = dp[i, j] * s[i, j]     and their gradients, which become those of the scores
+//   map dp[i, j] = dp[i, j] * s[i, j]   and their gradients, which become those of the scores
 #pragma once
 #include <optional>
 #include <string>
@@ -49,8 +51,8 @@ class Edit : public Editing {
   struct Places {
     std::vector<tl::Stmt>* step = nullptr;
     size_t fill, mask, weights, gradient;
-    std::string step_name, score, d_score,
-        offset;  // the tiles, and the slot that the scores begin with
+    std::string step_name, score, d_score;  // the step and the tiles
+    std::string offset;                     // the slot that the scores begin with
   };
   std::optional<Places> places();
   tl::Stmt& mask() {

@@ -218,16 +218,6 @@ std::string Edit::letter_of(const spec::Size& size, const ExprPtr& index) {
   return letter;
 }
 
-ExprPtr Edit::renamed(const ExprPtr& e) const {
-  return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-    const auto& known = x->kind == Kind::size ? letters : names;
-    if (x->kind != Kind::size && x->kind != Kind::argument && x->kind != Kind::read) return nullptr;
-    const auto found = known.find(x->name);
-    if (found == known.end() || found->second == x->name) return nullptr;
-    spec::Expr out = *x;
-    out.name = found->second;
-    return std::make_shared<const spec::Expr>(std::move(out));
-  });
-}
+ExprPtr Edit::renamed(const ExprPtr& e) const { return transfer::renamed(e, letters, names); }
 
 }  // namespace kw::transfer::gemm

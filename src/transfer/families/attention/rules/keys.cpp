@@ -33,6 +33,7 @@
 #include <algorithm>
 
 #include "tl/syntax/precedence.h"
+#include "transfer/editing/lists.h"
 #include "transfer/editing/terms.h"
 #include "transfer/families/attention/key_loops.h"
 #include "transfer/families/attention/rules/rules.h"
@@ -136,7 +137,7 @@ class Writer {
 bool Writer::add_function(const std::string& name, const std::vector<tl::Item>& parameters,
                           const std::string& result, const std::string& returns) {
   lets_.push_back("return " + returns);
-  const bool added = insert_function(edit_, name, parameters, result, lets_);
+  const bool added = insert_function(edit_, edit_.facts.keys_def, name, parameters, result, lets_);
   lets_.clear();
   return added;
 }

@@ -79,12 +79,8 @@ std::string block_values(Edit& edit, const tl::Stmt& def, const std::string& row
 
 bool declare_section(Edit& edit, const std::string& name) {
   const Facts& f = edit.facts;
-  std::vector<tl::Stmt>& args = args_of(edit.program).body;
-  size_t at = 0;
-  for (size_t n = 0; n < args.size(); ++n)
-    if (args[n].op == tl::Op::arg_size) at = n + 1;
   return edit.insert(
-      {&args, at},
+      edit.behind_arguments(tl::Op::arg_size),
       fmt::format(
           "{}: size = heads_at_once({} * ({} + {}) * 2, ceil_div({}, {}), {} // {}, {} * {})", name,
           f.keys, f.dim, f.value_dim, f.queries, tl::print(f.row_tile), f.heads, f.groups, f.batch,

@@ -9,8 +9,8 @@
 //          set_columns document_j[j] from m * BM = document[c.b, j]
 //          map_at ... = where(document_j[j] == document_i[i] and ..., s[i, j], -inf)
 //
-// When     as there. The keys of a CTA are the same for all of its queries: their rows are set
-// once. Effect   none: the same operations on the same numbers, in the same order.
+// When     as there. The keys of a CTA are the same for all of its queries: rows are set once.
+// Effect   none: the same operations on the same numbers, in the same order.
 #include "transfer/editing/columns.h"
 
 #include "transfer/families/attention_bwd/edit.h"

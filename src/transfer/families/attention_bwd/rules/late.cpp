@@ -34,7 +34,7 @@ bool leave_nothing(std::vector<Stmt>& block, size_t until, Diagnostics& diagnost
   for (size_t n = 0; n < std::min(until, block.size()); ++n) {
     if (!leave_nothing(block[n].body, block[n].body.size(), diagnostics)) return false;
     const std::string text = tl::print_head(block[n]), one = "wgmma_wait 1: ";
-    if (block[n].op != Op::wgmma_wait || text.rfind(one, 0) != 0) continue;
+    if (text.rfind(one, 0) != 0) continue;
     auto all = tl::parse_statement("wgmma_wait 0: " + text.substr(one.size()), diagnostics);
     if (!all) return false;
     block[n] = std::move(*all);
@@ -62,7 +62,7 @@ bool rule_late(Edit& edit) {
                        "");
   // Where the score's derivative waits for it, there; else before the weights become an operand.
   const auto waits = std::find_if(step.begin(), step.end(), [&](const Stmt& s) {
-    return s.op == Op::wgmma_wait && tl::print_head(s) == "wgmma_wait 0: " + places->d_score;
+    return tl::print_head(s) == "wgmma_wait 0: " + places->d_score;
   });
   const size_t to = waits != step.end() ? size_t(waits - step.begin()) : places->weights + 1;
   if (!leave_nothing(step, places->weights, edit.diagnostics)) return false;

@@ -18,7 +18,7 @@ bool rule_mask(Edit& edit) {
   const tl::ExprPtr condition =
       tl::parse_expr(fmt::format("({}) and i < N", *text), edit.diagnostics);
   if (!condition) return false;
-  tl::Item& body = edit.mask().body[0].items(tl::Hole::value).at(0);
+  tl::Item& body = edit.mask().body.back().items(tl::Hole::value).at(0);
   body.expr = tl::where(condition, body.expr->args[1], body.expr->args[2]);
   return true;
 }

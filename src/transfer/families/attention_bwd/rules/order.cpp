@@ -18,15 +18,10 @@ namespace kw::transfer::bwd {
 
 bool rule_order(Edit& edit) {
   if (!edit.fewer_queries || edit.target.keep_order) return true;
-  std::vector<tl::Stmt>& args = edit.program.find(tl::Op::args)->body;
-  size_t at = 0;
-  for (size_t n = 0; n < args.size(); ++n)
-    if (args[n].op == tl::Op::arg_size) at = n + 1;
-  auto section = tl::parse_statement(
-      "section: size = heads_at_once(M * D * 4 * (H // G), ceil_div(N, BN), 1, B * G)",
-      edit.diagnostics);
-  if (!section) return false;
-  args.insert(args.begin() + static_cast<ptrdiff_t>(at), std::move(*section));
+  if (!edit.insert(
+          edit.behind_arguments(tl::Op::arg_size),
+          "section: size = heads_at_once(M * D * 4 * (H // G), ceil_div(N, BN), 1, B * G)"))
+    return false;
   for (tl::Stmt& s : edit.program.body)
     if (s.op == tl::Op::def && s.name() == "block_of")
       return edit.replace(

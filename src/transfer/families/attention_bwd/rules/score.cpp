@@ -20,8 +20,6 @@
 //          where they stand in // or % they are integers.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "operator/expr/derivative.h"
 #include "transfer/editing/bias.h"
 #include "transfer/editing/write_map.h"
@@ -71,10 +69,9 @@ bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
   if (!zeros || !edit.insert({places->step, places->mask}, lines)) return false;
   std::vector<tl::Stmt>& step = *places->step;
   step[places->fill] = *zeros;
-  const auto waits = [&](const tl::Stmt& s) {  // it has been waited for
-    return s.op == tl::Op::wgmma_wait && tl::print_head(s) == "wgmma_wait 1: " + dp;
-  };
-  step.erase(std::remove_if(step.begin(), step.end(), waits), step.end());
+  std::erase_if(step, [&](const tl::Stmt& statement) {  // it has been waited for
+    return tl::print_head(statement) == "wgmma_wait 1: " + dp;
+  });
   return true;
 }
 
