@@ -23,3 +23,4 @@
 #include "ops/mma.cuh"
 #include "ops/rows.cuh"
 #endif
+#include "ops/totals.cuh"

@@ -15,7 +15,8 @@
 //   holds another use, or a flag was decided about scores that are gone · uninitialised: read
 //   before written, or a barrier that may not be ready · overwrite: a slot filled while in use ·
 //   in_flight: a product's tile touched early · phase: a barrier used out of its turn · origin:
-//   coordinates that are not true · written_twice, unwritten: outputs · multicast: parts of
+//   coordinates that are not true · written_twice, unwritten: outputs · order:
+//   additions to one element by several threads, in any order · multicast: parts of
 //   different tiles · exited: a reach into a CTA that may have ended · layout, shape:
 //   tiles that do not fit · bounds, negative, overflow: integers · queue, sync, cluster, launch,
 //   name, type, endless

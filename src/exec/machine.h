@@ -19,6 +19,18 @@
 
 namespace kw::exec {
 
+// Who has added to an element of a scratch: of this tile of the output, or of this CTA (-1 - its
+// number), this warpgroup, and of its threads the one that has this row of its lane sum. Additions
+// by one of them follow each other; those of two may come in either order.
+struct Adder {
+  int64_t tile = 0;
+  int warpgroup = 0, row = -1;  // -1: nobody
+  const tl::Stmt* stmt = nullptr;
+  bool operator==(const Adder& o) const {
+    return tile == o.tile && warpgroup == o.warpgroup && row == o.row;
+  }
+};
+
 // A tensor in global memory.
 struct Global {
   Tensor data;
@@ -28,6 +40,7 @@ struct Global {
   const tl::Stmt* declared = nullptr;
   std::vector<uint8_t> written;       // of an output or a scratch, one an element
   std::vector<exact::Element> exact;  // in the exact reading
+  std::vector<Adder> adders;          // of a scratch to which add_rows adds, one an element
 };
 
 // Words that the pre-pass writes and the kernel reads: no value until it is written.
@@ -178,6 +191,9 @@ void bind_lets(const Context& c, const tl::Stmt& let);
 int64_t integer_of(const Context& c, const tl::ExprPtr& e);
 Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);
+
+// A sum_over of the pass behind the kernel.
+void sum_over(Machine& m, const tl::Stmt& s);
 
 // An element of an output, a scratch or its parts is written: a fault if it was before. `written`:
 // of that element.

@@ -153,6 +153,8 @@ void run_after(Machine& m) {
       round_sums(m, s, c);
     else if (s.op == Op::add_parts)
       add_parts(m, s, c);
+    else if (s.op == Op::sum_over)
+      sum_over(m, s);
     else
       m.faults.raise("exec.name", &s,
                      fmt::format("{} stands in the pass behind the kernel", cite(s)));

@@ -115,7 +115,7 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
 
 void each_row(Machine& m, const Stmt& loop, const ScopePtr& scope) {
   const auto to = m.tensors.find(tl::base_name(loop.tensor()));
-  if (to == m.tensors.end() || !to->second.scratch || to->second.data.shape.size() != 4) {
+  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() < 3) {
     m.faults.raise("exec.name", &loop, fmt::format("{} is over no rows to be written", cite(loop)));
     return;
   }

@@ -174,6 +174,7 @@ Next Pen::record(const Stmt& s) {
     case Op::store_accumulator:
     case Op::store_part:
     case Op::store_line:
+    case Op::add_rows:
       return result(s);
     case Op::include:
     case Op::element:
@@ -209,6 +210,7 @@ Next Pen::record(const Stmt& s) {
     case Op::after:
     case Op::add_parts:
     case Op::round_sums:
+    case Op::sum_over:
     case Op::plan:
     case Op::grid:
     case Op::blocks:

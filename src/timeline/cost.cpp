@@ -258,6 +258,11 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
     case Op::store_rows:
     case Op::store_part:
       return alu_cost(8 * rows);
+    case Op::add_rows: {
+      Cost c = alu_cost(12 * rows);
+      c.latency = 60;  // two exchanges between lanes; nobody waits for the additions
+      return c;
+    }
     default:
       return {};
   }

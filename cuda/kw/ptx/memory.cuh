@@ -138,6 +138,11 @@ KW_DEVICE void bulk_add(float* to, u32 src, u32 bytes) {
                "r"(bytes)
                : "memory");
 }
+// PTX ISA 9.7.13.6, red: adds to a float in global memory and returns nothing. Subnormal floats count as zero.
+KW_DEVICE void add_if(bool here, float* to, float x) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %0, 0;\n@p red.global.add.f32 [%1], %2;\n}" ::"r"(u32(here)), "l"(to), "f"(x)
+               : "memory");
+}
 KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 KW_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");

@@ -158,6 +158,7 @@ void law_tma_load_rows(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.scratch || tensor.element != "f32" || tensor.dims.size() != 3)
     another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
+  c.facts.values_loaded.emplace(tensor.name, &c.stmt);
   fills_when_free(c, *c.find(c.stmt.dst()), "C2", "C3");
   by_the_producer(c, "C4");
 }

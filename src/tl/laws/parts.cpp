@@ -1,5 +1,6 @@
 // Sums of rows in parts: what warpgroups leave in a scratch, a pass behind the kernel adds up. Each
-// half is judged by itself, and that the other half is there at the end of the module.
+// half is judged by itself, and that the other half is there at the end of the module. Likewise of
+// sums that CTAs add up in a scratch, tile by tile or row by row.
 #include "tl/laws/laws_check.h"
 
 namespace kw::tl {
@@ -11,7 +12,7 @@ void law_after(Check& c) {
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
   for (const Stmt& s : c.stmt.body)
-    if (s.op != Op::add_parts && s.op != Op::round_sums)
+    if (s.op != Op::add_parts && s.op != Op::round_sums && s.op != Op::sum_over)
       c.broken("C2", s.span, fmt::format("`{}` stands where parts are added up", word(s.op)));
   if (c.facts.after)
     c.broken("C3", c.stmt.span, "a second pass behind the kernel")
@@ -49,6 +50,39 @@ void law_round_sums(Check& c) {
   if (sums) c.facts.sums_rounded.emplace(sums->name, &c.stmt);
 }
 
+namespace {
+bool has_values(const Symbol& t) { return t.scratch && t.element == "f32" && t.dims.size() == 3; }
+// Whether `some` are dimensions of `all`, in their order.
+bool are_among(const std::vector<std::string>& some, const std::vector<std::string>& all) {
+  size_t found = 0;
+  for (const std::string& dim : all) found += found < some.size() && some[found] == dim;
+  return found == some.size();
+}
+}  // namespace
+
+void law_add_rows(Check& c) {
+  const Symbol* tensor = c.find(c.stmt.tensor());
+  if (tensor && !has_values(*tensor)) another_tensor_is_due(c, "C1", c.stmt.tensor(), *tensor);
+  if (!c.warpgroups_block())
+    c.broken("C2", c.stmt.span, "totals are added outside the warpgroups block");
+  if (tensor) c.facts.rows_added.emplace(tensor->name, &c.stmt);
+}
+
+void law_sum_over(Check& c) {
+  const Symbol *from = c.find(c.stmt.src()), *to = c.find(c.stmt.tensor());
+  if (from && !has_values(*from)) another_tensor_is_due(c, "C1", c.stmt.src(), *from);
+  if (to && (!to->written || (to->element != "f32" && to->element != "element")))
+    another_tensor_is_due(c, "C2", c.stmt.tensor(), *to);
+  else if (from && to && !are_among(to->dims, from->dims))
+    c.broken("C2", c.stmt.tensor()->span,
+             fmt::format("`{}` has dimensions {}, `{}` has {}", to->name, fmt::join(to->dims, ", "),
+                         from->name, fmt::join(from->dims, ", ")))
+        .notes.push_back({fmt::format("`{}` is declared here", to->name), to->span});
+  if (!c.inside(Op::after))
+    c.broken("C3", c.stmt.span, "values are summed outside a pass behind the kernel");
+  if (from) c.facts.summed_over.emplace(from->name, &c.stmt);
+}
+
 void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   if (facts.incomplete) return;
   const auto report = [&](const char* code, const Stmt& s, std::string message) {
@@ -67,6 +101,16 @@ void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   for (const auto& [name, s] : facts.sums_rounded)
     if (!facts.sums_added.count(name))
       report("round_sums.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));
+  for (const auto& [name, s] : facts.rows_added) {
+    if (!facts.summed_over.count(name))
+      report("add_rows.C3", *s, fmt::format("nothing sums `{}` behind the kernel", name));
+    if (const auto read = facts.values_loaded.find(name); read != facts.values_loaded.end())
+      report("add_rows.C4", *s, fmt::format("`{}` reads `{}`", word(read->second->op), name));
+  }
+  for (const auto& [name, s] : facts.summed_over)
+    if (!facts.rows_added.count(name) && !facts.values_written.count(name))
+      report("sum_over.C4", *s,
+             fmt::format("no `add_rows` adds to `{0}`, no `write_value` writes `{0}`", name));
 }
 
 }  // namespace kw::tl

@@ -13,9 +13,17 @@ const Stmt* loop_of(Check& c, const char* label) {
   return nullptr;
 }
 
+// Whether a row of the tensor is one value.
+bool is_of_values(const Symbol* tensor) { return tensor && tensor->dims.size() == 3; }
+
 // As many columns as the rows that are being computed have.
 void columns_agree(Check& c, const Stmt& loop, const char* label) {
   const Symbol* tensor = c.find(loop.tensor());
+  if (is_of_values(tensor)) {
+    c.broken(label, c.stmt.span, fmt::format("a row of `{}` is one value", tensor->name))
+        .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
+    return;
+  }
   const std::optional<int64_t> columns = c.constant(c.stmt.columns());
   if (!tensor || tensor->dims.empty() || !columns) return;
   const std::optional<int64_t> due = c.constant(name(tensor->dims.back()));
@@ -45,7 +53,11 @@ void law_each_row(Check& c) {
   const std::vector<Stmt>& body = c.stmt.body;
   for (size_t n = 0; n < body.size(); ++n) {
     const bool last = n + 1 == body.size();
-    if (last ? body[n].op == Op::write_row
+    const bool writes = is_of_values(tensor)
+                            ? body[n].op == Op::write_value &&
+                                  base_name(body[n].tensor()) == base_name(c.stmt.tensor())
+                            : body[n].op == Op::write_row;
+    if (last ? writes
              : body[n].op == Op::let || body[n].op == Op::sum || body[n].op == Op::write_value)
       continue;
     c.broken("C3", body[n].span,
@@ -77,6 +89,7 @@ void law_write_value(Check& c) {
   if (!loop || !tensor) return;
   if (!tensor->scratch || tensor->element != "f32" || tensor->dims.size() != 3)
     another_tensor_is_due(c, "C2", c.stmt.tensor(), *tensor);
+  c.facts.values_written.emplace(tensor->name, &c.stmt);
   const Symbol* rows = c.find(loop->tensor());
   const bool alike = rows && rows->dims.size() >= 3 && tensor->dims.size() == 3 &&
                      std::equal(tensor->dims.begin(), tensor->dims.end(), rows->dims.begin());

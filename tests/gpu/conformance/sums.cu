@@ -1,6 +1,6 @@
 // What the backward kernels add to the vocabulary: values of rows by bulk copies and what is filled with them,
-// tiles stored transposed, an accumulator that another map reads, and sums of tiles over CTAs. All numbers are
-// small integers, so that sums are exact in any order; all comparisons are exact.
+// tiles stored transposed, an accumulator that another map reads, sums of tiles over CTAs, and totals of rows,
+// summed over dimensions. All numbers are small integers, so that sums are exact in any order; all comparisons are exact.
 #include <algorithm>
 
 #include "conformance.h"
@@ -167,6 +167,103 @@ void sums(Report& report, Random& random, int M, int D, int blocks, const char* 
   report.exact("tma_add, store, round_sums", what, out.read(), want);
 }
 
+// ---- totals of rows
+// CTA x adds to rows x * R ... of the scratch's head x % (B H): kUses times the shares that lanes hold of its rows.
+constexpr int kUses = 3;
+template <int R> __global__ void add_rows_kernel(const float* shares, Values to) {
+  const int heads = to.extent[0] * to.extent[1], head = blockIdx.x % heads, row = int(blockIdx.x) / heads * R;
+  for (int use = 0; use < kUses; ++use) {
+    kw::LaneSum<kw::real, R> l;
+    for (int r = 0; r < R / 32; ++r)
+      l.x[r] = shares[((use * gridDim.x + blockIdx.x) * R + r / 2 * 64 + fragment_row(threadIdx.x, r % 2 * 2)) * 4 +
+                      threadIdx.x % 4];
+    dawdle(use);
+    kw::add_rows(l, to, {head / to.extent[1], head % to.extent[1], row});
+  }
+}
+// What add_rows begins with.
+__global__ void zeros_kernel(Values of) {
+  for (const kw::RowPlace at : kw::each_row(of, kw::warp_of(gridDim.x))) kw::write_value(of, at, 0.0f);
+}
+
+template <int R> void totals(Report& report, Random& random, int rows, const char* what) {
+  const int B = 2, H = 3, ctas = (rows + R - 1) / R * B * H;
+  const std::vector<float> shares = random.integers(size_t(kUses) * ctas * R * 4, -90, 90);
+  std::vector<float> want(B * H * rows + 8, 0.0f);
+  for (size_t n = 0; n < shares.size(); ++n) {
+    const int row = int(n) / 4 % R, cta = int(n) / 4 / R % ctas, i = cta / (B * H) * R + row;
+    if (i < rows) want[cta % (B * H) * rows + i] += shares[n];
+  }
+  for (int n = 0; n < 8; ++n) want[B * H * rows + n] = 7.0f;  // behind the scratch
+  Device<float> in(shares), values(want.size(), 7.0f);
+  const Values of = dense<Values>(values.data(), B, H, rows, 0);
+  running = "each_row";
+  launch(zeros_kernel, 3, 96, of);
+  running = "add_rows";
+  launch(add_rows_kernel<R>, ctas, 128, in.data(), of);
+  report.exact("add_rows", what, values.read(), want);
+}
+
+template <class T, char... Dims> __global__ void sum_kernel(Values from, kw::Tensor<T, Dims...> to) {
+  kw::sum_over(from, kw::thread_of(gridDim.x), to);
+}
+
+// A result with gaps between its elements, those of its last dimension too. Integers of a few bits: those of
+// bf16 are rounded once, at the end.
+template <class T, char... Dims>
+void sum(Report& report, Random& random, int B, int H, int P, int blocks, int threads, const char* what) {
+  const std::vector<float> x = random.integers(size_t(B) * H * P, -9, 9);
+  const auto extent_of = [&](char d) { return d == 'B' ? B : d == 'H' ? H : P; };
+  kw::Tensor<T, Dims...> to = {nullptr, {}, {extent_of(Dims)...}};
+  constexpr int rank = sizeof...(Dims);
+  const char dims[rank] = {Dims...};
+  kw::i64 size = 2;
+  for (int d = rank - 1; d >= 0; --d) to.stride[d] = size, size = size * to.extent[d] + 3;
+  std::vector<float> sums(size, 7.0f);
+  const auto place = [&](int b, int h, int n) {
+    kw::i64 at = 0;
+    for (int d = 0; d < rank; ++d) at += to.stride[d] * (dims[d] == 'B' ? b : dims[d] == 'H' ? h : n);
+    return at;
+  };
+  for (const bool add : {false, true})
+    for (int n = 0; n < B * H * P; ++n) {
+      float& sum = sums[place(n / P / H, n / P % H, n % P)];
+      sum = add ? sum + x[n] : 0;
+    }
+  std::vector<T> want(size);
+  for (kw::i64 n = 0; n < size; ++n)
+    if constexpr (sizeof(T) == 4)
+      want[n] = sums[n];
+    else
+      want[n] = round_to_bf16(sums[n]);
+  T seven;
+  if constexpr (sizeof(T) == 4)
+    seven = 7.0f;
+  else
+    seven = round_to_bf16(7.0f);
+  Device<float> in(x);
+  Device<T> out(size, seven);
+  to.data = out.data();
+  running = "sum_over";
+  launch(sum_kernel<T, Dims...>, blocks, threads, dense<Values>(in.data(), B, H, P, 0), to);
+  report.exact("sum_over", what, out.read(), want);
+}
+
+void sums_over(Report& report, Random& random) {
+  sum<float, 'H'>(report, random, 2, 5, 1900, 3, 96, "one a head, of many terms");
+  sum<Element, 'H'>(report, random, 1, 40, 200, 2, 64, "one a head, of few terms");
+  sum<Element, 'P'>(report, random, 9, 30, 77, 2, 256, "one a row, of many terms");
+  sum<float, 'P'>(report, random, 2, 3, 300, 2, 96, "one a row, of few terms");
+  sum<float, 'B'>(report, random, 7, 2, 150, 4, 1024, "one a batch entry, of many terms");
+  sum<Element, 'B', 'H'>(report, random, 3, 2, 1030, 4, 32, "one a batch entry and head, of many terms");
+  sum<float, 'B', 'H'>(report, random, 3, 2, 255, 1, 64, "one a batch entry and head, of few terms");
+  sum<float, 'B', 'P'>(report, random, 3, 300, 33, 2, 256, "one a batch entry and row, of many terms");
+  sum<Element, 'B', 'P'>(report, random, 3, 4, 130, 5, 96, "one a batch entry and row, of few terms");
+  sum<float, 'H', 'P'>(report, random, 257, 3, 41, 3, 128, "one a head and row, of many terms");
+  sum<Element, 'H', 'P'>(report, random, 2, 3, 41, 3, 128, "one a head and row, of few terms");
+  sum<Element, 'B', 'H', 'P'>(report, random, 2, 3, 130, 3, 96, "all as they are");
+}
+
 }  // namespace
 
 void test_sums(Report& report) {
@@ -176,6 +273,10 @@ void test_sums(Report& report) {
   transposed<128>(report, random, "128 columns");
   sums(report, random, 128, 128, 5, "whole tiles, 128 columns");
   sums(report, random, 77, 64, 300, "rows that end in a tile, 64 columns");
+  totals<64>(report, random, 192, "whole tiles of 64 rows");
+  totals<64>(report, random, 77, "rows that end in a tile");
+  totals<128>(report, random, 201, "128 rows, which end in a tile");
+  sums_over(report, random);
 }
 
 }  // namespace conformance
