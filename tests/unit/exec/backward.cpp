@@ -20,6 +20,7 @@ constexpr int64_t kD = 128;
 struct Gradients {
   exec::Launch launch;  // with what the forward kernel gives
   Tensor dq, dk, dv;
+  Tensor d_head, d_batch;  // of a bias that a head has, or a key of a batch entry
 };
 
 double dot(const double* a, const double* b) {
@@ -54,7 +55,10 @@ void one_head(Gradients& g, const Shape& s, int64_t b, int64_t h) {
     in["lse"].values[in["lse"].offset({b, h, i})] = float(top + std::log(sum));
     const double delta = dot(d_o, o.data());
     for (int64_t j = 0; j < s.n; ++j) {
-      const double ds = scale * p[j] * (dot(d_o, at(in["v"], b, kv, j)) - delta);
+      const double of_score = p[j] * (dot(d_o, at(in["v"], b, kv, j)) - delta),
+                   ds = scale * of_score;
+      g.d_head.values[h] += of_score;
+      g.d_batch.values[b * s.n + j] += of_score;
       add(at(g.dv, b, kv, j), p[j], d_o);
       add(at(g.dk, b, kv, j), ds, q);
       add(at(g.dq, b, h, i), ds, at(in["k"], b, kv, j));
@@ -76,14 +80,16 @@ Gradients gradients(const Shape& s, double spread) {
   in["lse"] = Tensor(Dtype::f32, {s.b, s.h, s.m});
   g.dq = Tensor(Dtype::f64, {s.b, s.h, s.m, kD});
   g.dk = g.dv = Tensor(Dtype::f64, {s.b, s.g, s.n, kD});
+  g.d_head = Tensor(Dtype::f64, {s.h}), g.d_batch = Tensor(Dtype::f64, {s.b, s.n});
   for (int64_t b = 0; b < s.b; ++b)
     for (int64_t h = 0; h < s.h; ++h) one_head(g, s, b, h);
   return g;
 }
 
-exec::Outcome ran(const Gradients& g, int grid = 2) {
-  const auto p = test::parsed("sm90_attention_bwd",
-                              read_source(in_clone("/tests/corpus/sm90_attention_bwd.tl"))->text);
+std::string corpus() { return read_source(in_clone("/tests/corpus/sm90_attention_bwd.tl"))->text; }
+
+exec::Outcome ran(const Gradients& g, int grid = 2, const std::string& text = corpus()) {
+  const auto p = test::parsed("sm90_attention_bwd", text);
   EXPECT_TRUE(p);
   exec::Launch launch = g.launch;
   launch.grid = grid;
@@ -118,8 +124,44 @@ TEST(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
   }
 }
 
+// As tests/tl/bias_gradients.tl.
+TEST(Backward, gradients_of_biases_are_totals_of_the_rows_of_dS) {
+  std::string text = corpus();
+  const auto behind = [&](const std::string& line, const std::string& more) {
+    const size_t at = text.find(line);
+    ASSERT_NE(at, std::string::npos) << line;
+    text.insert(at + line.size(), more);
+  };
+  behind("    dq: out element[B, H, M, D]\n",
+         "    d_head: out f32[H]\n    d_batch: out f32[B, N]\n");
+  behind("    offset, delta: scratch f32[B, H, P]\n", "    part: scratch f32[B, H, N]\n");
+  behind("        write_row sum_dq[b, h, r] over j < D = 0.0\n",
+         "    for b, h, r in each_row(part, w):\n        write_value part[b, h, r] = 0.0\n");
+  behind("        step advance(x: i32, first: bool):\n",
+         "            let h = c.g * group + x // queries.count\n"
+         "            lane_sum part_r: real[64]\n");
+  behind("            arrive ds_full[t]\n",
+         "            fill part_r = 0.0\n            row_sum part_r += dp\n"
+         "            add_rows part_r -> part[c.b, h, j0]\n");
+  behind("    round_sums sum_dq * scale by w -> dq\n",
+         "    sum_over part by w -> d_head\n    sum_over part by w -> d_batch\n");
+  for (const Shape& s : {Shape{1, 1, 1, 1, 40}, {2, 4, 2, 129, 127}, {1, 2, 2, 100, 257}}) {
+    const Gradients want = gradients(s, 1);
+    const exec::Outcome got = ran(want, 2, text);
+    ASSERT_TRUE(got.faults.empty());
+    EXPECT_LT(relative(got.outputs.at("d_batch"), want.d_batch), 0.002) << s.m << " x " << s.n;
+    EXPECT_LT(relative(got.outputs.at("dk"), want.dk), 0.006) << s.m << " x " << s.n;
+    // All scores of a row together have a gradient of 0: what is left is small beside the terms.
+    double terms = 0;
+    for (double x : want.d_batch.values) terms += x * x;
+    for (int64_t h = 0; h < s.h; ++h)
+      EXPECT_NEAR(got.outputs.at("d_head").values[h], want.d_head.values[h],
+                  0.002 * std::sqrt(terms) + 1e-6);
+  }
+}
+
 TEST(Backward, a_pass_writes_values_of_rows_inside_alone) {
-  const std::string text = read_source(in_clone("/tests/corpus/sm90_attention_bwd.tl"))->text;
+  const std::string text = corpus();
   const std::string value = "write_value delta[b, h, r]";
   for (const char* elsewhere :
        {"[b - 1, h, r]", "[b, h - 1, r]", "[b, h, r - 1]", "[b + 1, h, r]", "[b, h, r + 1]"}) {
