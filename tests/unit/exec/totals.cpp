@@ -1,5 +1,6 @@
 // Totals of rows in a scratch and their sums over dimensions, of a small kernel: rows of a tensor,
-// 64 columns at a time. All numbers are small integers, so that sums are exact.
+// 64 columns at a time. All numbers are integers, so that sums are exact
+// until a result in bf16 is rounded.
 #include <gtest/gtest.h>
 
 #include "edited_program.h"
@@ -54,7 +55,7 @@ exec::Launch launch_of() {
   exec::Launch launch;
   Tensor x(Dtype::f32, {B, H, M, N});
   const Random random(3, 0);
-  for (size_t n = 0; n < x.values.size(); ++n) x.values[n] = double(random.word(n) % 19) - 9;
+  for (size_t n = 0; n < x.values.size(); ++n) x.values[n] = double(random.word(n) % 199) - 99;
   launch.tensors["x"] = x;
   return launch;
 }
@@ -130,6 +131,9 @@ TEST(Totals, to_which_two_threads_add_are_refused) {
   }
   EXPECT_NE(fault_of(replaced(kText, adds, "add_rows l -> part[0, u % H, i0]"))
                 .message.find("row 0 of warpgroup 0 of CTA 6, and row 0 of warpgroup 0 of CTA 0"),
+            std::string::npos);
+  EXPECT_NE(fault_of(replaced(kText, adds, "add_rows l -> part[u // H, u % H, i0 + n]"))
+                .message.find("row 0 of warpgroup 0 of CTA 0, and row 1 of warpgroup 0 of CTA 0"),
             std::string::npos);
   // One thread adds as often as it likes.
   EXPECT_EQ(code_of(replaced(kText, adds, adds + "\n        " + adds)), "");
