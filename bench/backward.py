@@ -7,7 +7,7 @@ A round times every implementation of a case for 25 ms, in random order, back to
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each; the passes before and
 behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward
 of scaled_dot_product_attention by cuDNN and FlashAttention-2, and FlexAttention's. Each is asked for the gradients of q, k and
-v of an output that is at hand; of what else a function takes none is asked for.
+v of an output that is at hand, and of what else a function learns where it stands in Function.learned.
 """
 
 import argparse
@@ -26,7 +26,8 @@ from kernelwright.runtime.launch import Kernel  # noqa: E402
 
 CASES = [("full", 4, 16, 16, 4096), ("causal", 4, 16, 16, 4096), ("full", 1, 16, 16, 16384), ("causal", 1, 16, 16, 16384),
          ("full", 1, 64, 8, 8192), ("causal", 1, 64, 8, 8192), ("sliding_window", 2, 16, 16, 8192),
-         ("alibi_heads", 2, 16, 16, 8192), ("softcap", 2, 16, 8, 8192), ("documents", 2, 32, 8, 8192),
+         ("alibi_heads", 2, 16, 16, 8192), ("alibi", 2, 32, 8, 8192), ("kerple", 2, 16, 16, 8192),
+         ("fox_decay", 2, 16, 16, 8192), ("softcap", 2, 16, 8, 8192), ("documents", 2, 32, 8, 8192),
          ("relative_bias", 2, 32, 8, 4096), ("full", 1, 32, 32, 16384, 64), ("causal", 1, 32, 32, 16384, 64),
          ("causal", 4, 32, 8, 4096, 64)]  # B, H, G, S, and D where it is not 128
 WINDOW, ROUND_MS = 1024, 25
@@ -38,6 +39,7 @@ class Function:
 
     def __init__(self, name, B, S):
         self.keep = self.score = None
+        self.learned = {}  # in others too
         self.others, self.kept, self.sdpa = {}, S * (S + 1) / 2, name in ("full", "causal")
         if name == "full" or name == "relative_bias":
             self.kept = S * S
@@ -48,6 +50,19 @@ class Function:
             self.kept = WINDOW * S - WINDOW * (WINDOW - 1) / 2
         if name == "alibi_heads":
             self.score = lambda s, b, h, i, j: s + torch.exp2(-0.5 * (h + 1)) * (j - i)
+        if name == "alibi":
+            slopes = torch.exp2(-0.25 * (torch.arange(32, device="cuda") + 1)).requires_grad_()
+            self.learned = {"slopes": slopes}
+            self.score = lambda s, b, h, i, j: s + slopes[h] * (j - i)
+        if name == "kerple":
+            r1, r2 = (torch.rand(16, device="cuda").add(0.1).requires_grad_() for _ in range(2))
+            self.learned = {"r1": r1, "r2": r2}
+            self.score = lambda s, b, h, i, j: s - r1[h] * torch.log1p(r2[h] * (i - j).clamp(min=0))
+        if name == "fox_decay":
+            decay = torch.nn.functional.logsigmoid(torch.randn(B, 16, S, device="cuda") + 4).cumsum(-1).requires_grad_()
+            self.learned = {"decay": decay}
+            self.score = lambda s, b, h, i, j: s + decay[b, h, i] - decay[b, h, j]
+        self.others |= {name: tensor.detach() for name, tensor in self.learned.items()}
         if name == "softcap":
             self.score = lambda s, b, h, i, j: 50.0 * torch.tanh(s / 50.0)
         if name == "documents":
@@ -67,7 +82,7 @@ class Function:
 def ours(folder, name, function, q, k, v, o, lse, d_o):
     kernel = Kernel(folder / name)
     o = o.float().contiguous()
-    places = [kernel.outputs.index(name) for name in ("dq", "dk", "dv")]
+    places = [kernel.outputs.index(name) for name in ("dq", "dk", "dv", *(f"d_{name}" for name in function.learned))]
 
     def run():
         outputs = kernel(q=q, k=k, v=v, o=o, do_rows=d_o, d_o=d_o, lse=lse, **function.others)
@@ -126,7 +141,7 @@ def case(folder, rounds, name, B, H, G, S, D=128):
                    o.transpose(1, 2).contiguous().transpose(1, 2), lse.float().contiguous(), d_o)
     calls = {"ours": run}
     for peer, output in outputs.items():
-        calls[peer] = lambda output=output: torch.autograd.grad(output, (q, k, v), d_o, retain_graph=True)
+        calls[peer] = lambda output=output: torch.autograd.grad(output, (q, k, v, *function.learned.values()), d_o, retain_graph=True)
     got, due = run(), calls["flex"]()
     for x, y in zip(got, due):
         error = ((x.float() - y.float()).norm() / y.float().norm()).item()

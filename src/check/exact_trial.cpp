@@ -2,12 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "check/family.h"
 #include "check/packing.h"
 #include "operator/evaluate/exact.h"
-#include "operator/family.h"
+#include "operator/sums.h"
 
 namespace kw::check {
 
@@ -53,56 +54,51 @@ class Comparison {
   Trial& trial_;
 };
 
-// Outputs of key heads: what the heads of a group add up to.
-class KeyHeads {
+// Outputs without rows: what heads add up to (operator/sums.h).
+class SumsOfHeads {
  public:
-  KeyHeads(const Form& form, const std::vector<spec::Output>& outputs, const Case& c,
-           const exec::Outcome& run, Comparison& comparison, const Algebra& algebra)
-      : form_(form),
-        outputs_(outputs),
-        case_(c),
-        run_(run),
-        comparison_(comparison),
-        algebra_(algebra),
-        sums_(outputs.size()) {}
+  SumsOfHeads(const Form& form, const std::vector<spec::Output>& outputs, const exec::Outcome& run,
+              Comparison& comparison, const Algebra& algebra)
+      : form_(form), outputs_(outputs), run_(run), comparison_(comparison), algebra_(algebra) {}
 
-  // False: an element of the group that this head ends differs.
-  bool add(const spec::ExactHead& head, int64_t b, int64_t h) {
-    const bool last = ends_group(form_, case_, h);
+  // False: an element of what this head completes differs.
+  bool add(const spec::ExactHead& head, const spec::HeadAt& at) {
     for (size_t n = 0; n < outputs_.size(); ++n) {
-      if (!outputs_[n].is_of_key_heads()) continue;
-      const std::vector<Element>& elements = head.outputs[n].elements;
-      std::vector<Element>& sum = sums_[n];
-      sum.resize(elements.size());
-      for (size_t d = 0; d < sum.size(); ++d) sum[d] = algebra_.add(sum[d], elements[d]);
-      if (!last) continue;
-      const auto got = run_.exact.find(outputs_[n].name);
-      const int64_t length = int64_t(sum.size()), columns = columns_of(outputs_[n]);
+      const spec::Output& output = outputs_[n];
+      if (output.has_rows()) continue;
+      const spec::Block block = spec::block_of(output, at);
+      const std::vector<Element>& share = head.outputs[n].elements;
+      std::vector<Element>& sum = under_way_[{n, block.number}];
+      sum.resize(share.size());
+      for (size_t d = 0; d < sum.size(); ++d) sum[d] = algebra_.add(sum[d], share[d]);
+      if (!block.complete) continue;
+      const auto got = run_.exact.find(output.name);
+      const int64_t length = int64_t(sum.size()), columns = columns_of(output, length);
+      const bool in_rows = columns < length;
       for (int64_t d = 0; got != run_.exact.end() && d < length; ++d)
-        if (!comparison_.same(outputs_[n].name.c_str(), got->second[at_ * length + d], sum[d], b, h,
-                              d / columns, d % columns))
+        if (!comparison_.same(output.name.c_str(), got->second[block.number * length + d], sum[d],
+                              at.b, at.h, in_rows ? d / columns : -1, d % columns))
           return false;
-      sum.clear();
+      under_way_.erase({n, block.number});
     }
-    at_ += last;
     return true;
   }
 
  private:
-  int64_t columns_of(const spec::Output& output) const {
+  // Of an output whose last axis is a constant of the kernel: rows of so many.
+  int64_t columns_of(const spec::Output& output, int64_t length) const {
     for (const spec::Axis& a : spec::axes(form_))
-      if (a.index == output.axes.substr(output.axes.size() - 1)) return a.size.constant;
-    return 1;
+      if (a.of_kernel && a.index == output.axes.substr(output.axes.size() - 1))
+        return a.size.constant;
+    return length;
   }
 
   const Form& form_;
   const std::vector<spec::Output>& outputs_;
-  const Case& case_;
   const exec::Outcome& run_;
   Comparison& comparison_;
   const Algebra& algebra_;
-  std::vector<std::vector<Element>> sums_;
-  int64_t at_ = 0;  // how many groups have ended
+  std::map<std::pair<size_t, int64_t>, std::vector<Element>> under_way_;
 };
 
 // Every output that the program gives, by rows and then those without.
@@ -112,37 +108,33 @@ void compare(const Form& form, const spec::Problem& named, const Case& c, const 
   const int64_t B = spec::value_of(form.B, named.sizes), M = spec::value_of(form.M, named.sizes),
                 H = static_cast<int64_t>(c.heads.size());
   Comparison comparison(c, run, algebra, trial);
-  // Elements of an output, of one row or of one head, from the at-th of what is wanted of the head.
+  // Elements of one row of an output.
   const auto same = [&](size_t n, const spec::ExactHead& want, int64_t b, int64_t h, int64_t i) {
     const spec::Output& output = outputs[n];
     const auto got = run.exact.find(output.name);
     const auto& [elements, unspecified] = want.outputs[n];
-    if (got == run.exact.end() || output.has_rows() != (i >= 0) || output.is_of_key_heads())
-      return true;
+    if (got == run.exact.end() || !output.has_rows()) return true;
     if (!unspecified.empty() && unspecified[i]) return true;
-    const int64_t all = static_cast<int64_t>(elements.size()),
-                  length = output.has_rows() ? all / M : all,
-                  first = std::max<int64_t>(i, 0) * length;
+    const int64_t all = static_cast<int64_t>(elements.size()), length = all / M;
     for (int64_t d = 0; d < length; ++d)
-      if (!comparison.same(output.name.c_str(), got->second[(b * H + h) * all + first + d],
-                           elements[first + d], b, h, i, d))
+      if (!comparison.same(output.name.c_str(), got->second[(b * H + h) * all + i * length + d],
+                           elements[i * length + d], b, h, i, d))
         return false;
     return true;
   };
-  KeyHeads of_keys(form, outputs, c, run, comparison, algebra);
-  for (int64_t b = 0; b < B; ++b)
-    for (int64_t h = 0; h < H; ++h) {
-      const spec::ExactHead want =
-          spec::Family::of(form).exact(form, named, algebra, b, c.heads[h]);
-      for (int64_t i = 0; i < M; ++i) {
-        ++trial.rows;
-        for (size_t n = 0; n < outputs.size(); ++n)
-          if (!same(n, want, b, h, i)) return;
-      }
+  SumsOfHeads sums(form, outputs, run, comparison, algebra);
+  const auto heads =
+      spec::heads_of(B, H, c.key_heads, [&](int64_t h) { return ends_group(form, c, h); });
+  for (const spec::HeadAt& at : heads) {
+    const spec::ExactHead want =
+        spec::Family::of(form).exact(form, named, algebra, at.b, c.heads[at.h]);
+    for (int64_t i = 0; i < M; ++i) {
+      ++trial.rows;
       for (size_t n = 0; n < outputs.size(); ++n)
-        if (!same(n, want, b, h, -1)) return;
-      if (!of_keys.add(want, b, h)) return;
+        if (!same(n, want, at.b, at.h, i)) return;
     }
+    if (!sums.add(want, at)) return;
+  }
 }
 
 // One draw of a case, ready to run. The launch refers to the algebra.

@@ -146,6 +146,16 @@ inline spec::Form form_of(const std::string& name) {
                      binary("*", read("slopes", Type::real, {at("h")}),
                             unary("float", binary("-", at("j"), at("i")))));
   }
+  if (f.name == "learned_bwd") {
+    f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
+    f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.N}));
+    f.arguments.push_back(tensor("sinks", Dtype::f32, {f.H}));
+    const ExprPtr penalty = binary("*", read("slopes", Type::real, {at("h")}),
+                                   unary("float", binary("-", at("j"), at("i"))));
+    t.score =
+        binary("+", binary("+", t.score, penalty), read("bias", Type::real, {at("b"), at("j")}));
+    t.sink = read("sinks", Type::real, {at("h")});
+  }
   Diagnostics none;
   return *spec::gradients_of(f, none);
 }
@@ -180,7 +190,8 @@ inline spec::Capture capture_of(const spec::Form& form) {
       // What PyTorch's own gradients in bf16 are off by, at the median.
       Tensor of_keys(Dtype::f64, {b, form.G.constant, spec::value_of(form.N, g.sizes)});
       for (Tensor* t : {&g.own_error, &of_keys}) t->values.assign(t->values.size(), 0.005);
-      g.others.assign(2, {std::nullopt, of_keys, {}});
+      g.others.assign(form.outputs.size() - 1, {std::nullopt, std::nullopt, {}});
+      g.others[0].own_error = g.others[1].own_error = of_keys;
     }
     c.cases.push_back(std::move(g));
   }

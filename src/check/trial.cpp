@@ -9,7 +9,7 @@
 #include "check/family.h"
 #include "check/packing.h"
 #include "check/planted.h"
-#include "operator/family.h"
+#include "operator/sums.h"
 
 namespace kw::check {
 
@@ -58,8 +58,10 @@ std::string said_of(const spec::Output& output, const spec::Accepted& a) {
       return fmt::format("relative error {:.2g} of a row, {:.2g} accepted", a.error, a.allowed);
     case spec::Rule::log_sum:
       return "the log of the sum of the exponentials differs";
-    case spec::Rule::column_sum:
-      return fmt::format("the sum of key {}'s weights over the rows differs", a.at);
+    case spec::Rule::sum:
+      return output.of.empty()
+                 ? fmt::format("the sum of key {}'s weights over the rows differs", a.at)
+                 : fmt::format("it is off by {:.2g}, {:.2g} accepted", a.error, a.allowed);
   }
   return {};
 }
@@ -79,59 +81,60 @@ class Outputs {
 
   std::optional<Counterexample> check() {
     const int64_t H = static_cast<int64_t>(case_.heads.size());
-    for (int64_t b = 0; b < truth_->batches(); ++b)
-      for (int64_t h = 0; h < H; ++h) {
-        truth_->begin_head(h == 0 || ends_group(form_, case_, h - 1));
-        for (int64_t i = 0; i < truth_->rows(); ++i) {
-          truth_->row(b, case_.heads[h], i);
-          ++trial_.rows;
-          if (auto e = check(b, h, i, (b * H + h) * truth_->rows() + i)) return e;
-        }
-        if (auto e = check(b, h, -1, b * H + h)) return e;
-        if (!ends_group(form_, case_, h)) continue;
-        if (auto e = check_keys(b, h, b * case_.key_heads + key_head_++ % case_.key_heads))
-          return e;
+    const auto heads = spec::heads_of(truth_->batches(), H, case_.key_heads,
+                                      [&](int64_t h) { return ends_group(form_, case_, h); });
+    for (const spec::HeadAt& at : heads) {
+      truth_->begin_head();
+      for (int64_t i = 0; i < truth_->rows(); ++i) {
+        truth_->row(at.b, case_.heads[at.h], i);
+        ++trial_.rows;
+        if (auto e = check_row(at, i)) return e;
       }
+      if (auto e = check_sums(at)) return e;
+    }
     return std::nullopt;
   }
 
  private:
-  // Those of key heads, of which this one is the at-th.
-  std::optional<Counterexample> check_keys(int64_t b, int64_t h, int64_t at) {
+  std::optional<Counterexample> check_row(const spec::HeadAt& at, int64_t i) {
     for (size_t n = 0; n < outputs_.size(); ++n) {
       const spec::Held& held = truth_->of(n);
-      const auto given = run_.outputs.find(outputs_[n].name);
-      if (!outputs_[n].is_of_key_heads() || given == run_.outputs.end()) continue;
-      const int64_t length = static_cast<int64_t>(held.want.size());
-      for (int64_t j = 0; j < spec::rows_of(held); ++j) {
-        const spec::Held row = spec::row_of(held, j);
-        const double* got = &given->second.values[at * length + j * held.length];
-        const spec::Accepted a = spec::accept(
-            outputs_[n], row, got, own_.at(n, b, key_head_of(form_, case_, h), j), form_.dtype);
-        if (!a.right) return fails(outputs_[n], row, got, a, b, h, j);
-        trial_.worst = std::max(trial_.worst, a.error / a.allowed);
+      if (!outputs_[n].has_rows() || held.unspecified) continue;
+      const int64_t row = (at.b * at.H + at.h) * truth_->rows() + i;
+      if (auto e = check(n, held, row, own_.at(n, at.b, case_.heads[at.h], i), at, i)) return e;
+    }
+    return std::nullopt;
+  }
+
+  // What has no rows, where this head completes it.
+  std::optional<Counterexample> check_sums(const spec::HeadAt& at) {
+    for (size_t n = 0; n < outputs_.size(); ++n) {
+      if (outputs_[n].has_rows()) continue;
+      const auto sum = sums_.add(n, outputs_[n], truth_->of(n), at);
+      if (!sum || sum->unspecified) continue;
+      const bool of_keys = outputs_[n].has('g');
+      const int64_t rows = spec::rows_of(*sum),
+                    first = spec::block_of(outputs_[n], at).number * rows;
+      for (int64_t j = 0; j < rows; ++j) {
+        const double own = of_keys ? own_.at(n, at.b, key_head_of(form_, case_, at.h), j) : 0;
+        const spec::Held row = spec::row_of(*sum, j);
+        if (auto e = check(n, row, first + j, own, at, sum->length ? j : -1)) return e;
       }
     }
     return std::nullopt;
   }
 
-  // Those with rows; i < 0: those without. `at` counts rows, or heads.
-  std::optional<Counterexample> check(int64_t b, int64_t h, int64_t i, int64_t at) {
-    for (size_t n = 0; n < outputs_.size(); ++n) {
-      const spec::Output& output = outputs_[n];
-      const spec::Held& held = truth_->of(n);
-      const auto given = run_.outputs.find(output.name);
-      if (output.has_rows() != (i >= 0) || output.is_of_key_heads() ||
-          given == run_.outputs.end() || held.unspecified)
-        continue;
-      const int64_t length = static_cast<int64_t>(held.want.size());
-      const double* got = &given->second.values[at * length];
-      const double own = i >= 0 ? own_.at(n, b, case_.heads[h], i) : 0;
-      const spec::Accepted a = spec::accept(output, held, got, own, form_.dtype);
-      if (!a.right) return fails(output, held, got, a, b, h, i);
-      const bool relative = output.rule == spec::Rule::row || output.rule == spec::Rule::row_sum;
-      if (relative) trial_.worst = std::max(trial_.worst, a.error / a.allowed);
-    }
+  // The `row`-th of an output's rows, which all have the length of what is held against this one.
+  std::optional<Counterexample> check(size_t n, const spec::Held& held, int64_t row, double own,
+                                      const spec::HeadAt& at, int64_t i) {
+    const spec::Output& output = outputs_[n];
+    const auto given = run_.outputs.find(output.name);
+    if (given == run_.outputs.end()) return std::nullopt;
+    const double* got = &given->second.values[row * int64_t(held.want.size())];
+    const spec::Accepted a = spec::accept(output, held, got, own, form_.dtype);
+    if (!a.right) return fails(output, held, got, a, at.b, at.h, i);
+    const bool relative = output.rule == spec::Rule::row || output.rule == spec::Rule::row_sum;
+    if (relative) trial_.worst = std::max(trial_.worst, a.error / a.allowed);
     return std::nullopt;
   }
 
@@ -152,7 +155,7 @@ class Outputs {
   const Case& case_;
   const exec::Outcome& run_;
   Trial& trial_;
-  int64_t key_head_ = 0;  // how many were looked at
+  spec::Sums sums_;
 };
 
 // The outputs that the function has must be there, as large as they are, and none that it cannot

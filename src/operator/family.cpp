@@ -119,6 +119,9 @@ Held row_of(const Held& held, int64_t row) {
   out.want.assign(&held.want[row * held.length], &held.want[row * held.length] + held.length);
   out.length = 0;
   if (!held.noises.empty()) out.noise = held.noises[row];
+  if (!held.allowed.empty())
+    out.allowed.assign(&held.allowed[row * held.length],
+                       &held.allowed[row * held.length] + held.length);
   return out;
 }
 
@@ -158,9 +161,10 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
       out.error = std::fabs(*got - held.want[0]) / held.scale;
       out.allowed = accepted_error(0, dtype);
       break;
-    case Rule::column_sum:
+    case Rule::sum:
       for (int64_t j = 0; j < length && out.right; ++j) {
-        out = {std::fabs(got[j] - held.want[j]), held.allowed[j], true, j};
+        out = {std::fabs(got[j] - held.want[j]),
+               held.allowed[j] + held.rounding * std::fabs(held.want[j]), true, j};
         out.right = out.error <= out.allowed;
       }
       return out;

@@ -36,11 +36,12 @@ using EachOperand = std::function<void(Operand&)>;
 // What an output's elements are held against, of one row, or of a head for outputs without rows.
 struct Held {
   std::vector<double> want;
-  double rounding = 0;  // deviation for the rounding of changed rows: relative for Rule::row
+  double rounding = 0;  // deviation for the rounding of changed rows: relative for Rule::row; of
+                        // Rule::sum: of the element's own type, relative
   double scale = 1;     // of Rule::row_sum: the norm of the row that is summed
   double noise = 0;     // of Rule::row: the norm of what fp32 may be off by where terms cancel
   std::vector<double> noises;   // the same of rows that are not queries' (length)
-  std::vector<double> allowed;  // of Rule::column_sum: for each element
+  std::vector<double> allowed;  // of Rule::sum: for each element
   int64_t length = 0;           // of an output without rows: of the rows in `want`; 0: all is one
   bool unspecified = false;     // nothing is asked of it
 };
@@ -57,9 +58,8 @@ class Truth {
   virtual int64_t batches() const = 0;
   virtual int64_t heads() const = 0;
   virtual int64_t rows() const = 0;
-  // Forgets what the rows before add to outputs without rows; of a key head's (Output::axes) only
-  // where the head is the first of its group that is asked for.
-  virtual void begin_head(bool /*first_of_group*/) {}
+  // Forgets what the rows before add to outputs without rows: of these a head has a share (sums.h).
+  virtual void begin_head() {}
   // Evaluates one row; what outputs()[n] is held against is then of(n).
   virtual void row(int64_t b, int64_t h, int64_t i) = 0;
   const Held& of(size_t output) const { return held_[output]; }
@@ -71,8 +71,8 @@ class Truth {
 };
 
 // All rows of one head in the exact algebra: of each of outputs() the elements, a row after the
-// other; and of which rows it says nothing (empty: it says all). What is of a key head is what this
-// head adds to it.
+// other; and of which rows it says nothing (empty: it says all). Of an output without rows it is
+// the head's share (sums.h).
 struct ExactHead {
   struct One {
     std::vector<exact::Element> elements;

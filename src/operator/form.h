@@ -133,6 +133,15 @@ struct Gradients {
   static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
   std::vector<std::string> dims;  // of the output, in the order in which the function returns it
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
+  // Vectors beside the operands that the score, or the sink, reads at plain indices: what it
+  // changes by with the element that is read. Their gradients are the outputs behind those of the
+  // operands.
+  struct Learned {
+    std::string argument;
+    ExprPtr slope;
+    bool of_sink = false;
+  };
+  std::vector<Learned> learned;
 };
 
 // What of training is asked for: nothing; the output, and what its gradients take (Form::saves);
@@ -147,7 +156,7 @@ enum class Rule {
             // an ulp of the output's type
   log_sum,  // absolute: 1e-4 + 1e-5 |x|
   row_sum,  // relative to the norm of the row that is summed, whose numbers may cancel
-  column_sum,  // absolute, for each sum what its weights may be off by
+  sum,      // absolute, for each element what the terms of its sum may be off by
 };
 
 struct Output {
@@ -160,8 +169,8 @@ struct Output {
   // In the order of the user's function's, where it is not that of the axes.
   std::vector<std::string> dims;
   std::string of;  // of a gradient: the argument
-  bool has_rows() const { return axes.find('i') != std::string::npos; }
-  bool is_of_key_heads() const { return axes.find('g') != std::string::npos; }
+  bool has(char index) const { return axes.find(index) != std::string::npos; }
+  bool has_rows() const { return has('i'); }
 };
 
 // What a kernel appends to the name of an argument whose own name it uses for something else.

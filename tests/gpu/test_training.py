@@ -9,8 +9,8 @@ import torch
 
 import kernelwright
 from kernelwright.capture import load
-from differentiated import EXAMPLES, weights_of
-from test_backward import HALF_ULP, LARGEST_OWN, NOISE, SHAPES
+from differentiated import EXAMPLES, HALF_ULP, NOISE, may_be_off, weights_of
+from test_backward import LARGEST_OWN, SHAPES
 
 pytestmark = pytest.mark.gpu
 WHOLE = 2.0**-8  # of the norm of all rows together
@@ -77,6 +77,33 @@ def test_gradients_are_autograds_row_by_row(trained, shape, spread):
         whole = (difference.norm() / (size.norm() + noise.norm() / WHOLE)).item()
         print(f"{shape} spread {spread} {name}: worst row {ratio:.2f} of accepted, whole {whole:.2e}, rows that need it {beyond:.1e}")
         assert not x.isnan().any() and ratio <= 1 and whole <= WHOLE
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_gradients_of_what_is_learned_are_autograds(trained, shape):
+    """Where only they are asked for, too: the operands need none then."""
+    fast, function, example, *_, turned = trained
+    if not example.learned:
+        pytest.skip("it learns nothing")
+    torch.manual_seed(4)
+    inputs, others = inputs_of(trained, shape)
+    q, k, v, d_o = (t.transpose(1, 2) if turned else t for t in inputs)
+    p, _, lse = weights_of(example, q, k, others)
+
+    def of(call, tensors):
+        given = {n: t.to(torch.float64 if tensors[0].dtype == torch.float64 else t.dtype) if n in example.learned else t
+                 for n, t in others.items()}
+        leaves = [given[n].detach().clone().requires_grad_() for n in example.learned]
+        given |= dict(zip(example.learned, leaves))
+        return torch.autograd.grad(call(*tensors[:3], *given.values()), leaves, tensors[3])
+
+    got, own, want = of(fast, inputs), of(function, inputs), of(function, [t.double() for t in inputs])
+    for name, x, z, y in zip(example.learned, got, own, want):
+        allowed = may_be_off(example, name, q, k, v, d_o, others, p, lse) + 2.0**-23 * y.abs()
+        ratio = ((x - y).abs() / allowed).nan_to_num(0).max().item()
+        print(f"{shape} d_{name}: worst {ratio:.2f} of accepted, whole {((x - y).norm() / y.norm()).item():.1e}, "
+              f"bf16's own {((z - y).norm() / y.norm()).item():.1e}")
+        assert x.dtype == others[name].dtype and not x.isnan().any() and ratio <= 1
 
 
 def test_an_optimizer_sees_what_autograd_would(trained):

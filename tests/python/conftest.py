@@ -1,9 +1,11 @@
 import json
 import os
 import pathlib
+import pickle
 import sys
 import tempfile
 
+import filelock
 import pytest
 
 sys.path[:0] = [str(pathlib.Path(__file__).parent / "helpers"), str(pathlib.Path(__file__).parents[2] / "python")]
@@ -33,15 +35,17 @@ def pytest_configure(config):
 
 # Files of minutes: of each of their tests a run for a commit (scripts/test) takes one in four, chosen by the commit.
 # Which those are, `pytest --durations=0` says.
-LONG = """test_ampere test_cache test_cli test_cute test_decode test_definition test_docs test_eval test_eval_writing
-test_examples test_flash_attention test_foreign test_fp8 test_fuzz test_isolation test_kernel_bench test_launch_header
-test_make test_port test_products test_propose test_propose_products test_propose_terms test_prove_all test_reads
-test_rebase test_report test_report_failed test_rms_norm_made test_self_test test_serve test_sketch test_sketch_latent
-test_snippets test_table_sizes test_tiles test_tune test_variants_page test_verify test_wheel""".split()
+LONG = """test_ampere test_backward test_cache test_cli test_compile test_cute test_decode test_definition test_docs test_eval
+test_eval_writing test_examples test_flash_attention test_foreign test_fp8 test_fuzz test_gradients test_isolation
+test_kernel_bench test_launch_header test_make test_port test_products test_propose test_propose_products
+test_propose_terms test_prove_all test_reads test_rebase test_report test_report_failed test_rms_norm_made test_self_test
+test_serve test_sketch test_sketch_latent test_snippets test_table_sizes test_tiles test_training test_tune
+test_variants_page test_verify test_verify_forged test_wheel""".split()
 
 
 def pytest_collection_modifyitems(config, items):
-    """Slow is what starts PyTorch or the built command: seconds each."""
+    """Slow is what starts PyTorch or the built command: seconds each. Files of minutes begin, so that none is the last."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
     for item in items:
         names = vars(item.module)
         if "torch" in names or "call" in names or {"made", "makes"} & set(item.fixturenames):
@@ -103,20 +107,27 @@ class Made:
 def makes(tmp_path_factory):
     """What `kernelwright make` leaves: each specification once a session, because one costs seconds.
     Two examples are made: prefix-LM, and another, chosen by commit (sample.py). A third specification
-    has numbers as arguments and sizes that its code fixes; a fourth, which is checked quickly, a limit of lengths."""
-    done = {}
+    has numbers as arguments and sizes that its code fixes; a fourth, which is checked quickly, a limit of lengths.
+    All workers of a run share the folders: whoever asks first makes one, and the others wait."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
     def make(name):
-        if name not in done:
-            top = tmp_path_factory.mktemp(name)
-            spec = ROOT / f"examples/{name}.py"
-            if name == "numbers":
-                spec = write_spec(top, NUMBERS, ", window, heat", ", 32, 0.125")
-            quick = ["--check", "quick"] if name == "limited" else []
-            if name == "limited":
-                spec = write_spec(top, LIMITED, ", window, heat", ", 32, 0.125", "1, 2, 64, 64")
-            done[name] = Made(top / "made", call("make", spec, "--out", top / "made", *quick))
-        return done[name]
+        top = base / f"made_{name}"
+        with filelock.FileLock(f"{top}.lock"):
+            if not (top / "run").exists():
+                top.mkdir()
+                (top / "run").write_bytes(pickle.dumps(run(name, top)))
+        return Made(top / "made", pickle.loads((top / "run").read_bytes()))
+
+    def run(name, top):
+        spec = ROOT / f"examples/{name}.py"
+        if name == "numbers":
+            spec = write_spec(top, NUMBERS, ", window, heat", ", 32, 0.125")
+        quick = ["--check", "quick"] if name == "limited" else []
+        if name == "limited":
+            spec = write_spec(top, LIMITED, ", window, heat", ", 32, 0.125", "1, 2, 64, 64")
+        return call("make", spec, "--out", top / "made", *quick)
 
     return make
 

@@ -103,8 +103,9 @@ template <int R, char... Dims>
 KW_DEVICE void add_rows(const LaneSum<real, R>& from, const Tensor<scratch<float>, Dims...>& to, Coords at) {
   static_assert(sizeof...(Dims) == 3, "one float a row");
   const RowVector<real, R> sum = total(from);
-  const int row = at.row + Accumulator<real, 64, 8>::thread_row(), rows = to.extent[2];
-  float* const out = to.row_to_write(at.batch, at.head, 0);
+  const int row = ptx::not_before_here(at.row + Accumulator<real, 64, 8>::thread_row()),
+            batch = ptx::not_before_here(at.batch), rows = to.extent[2];
+  float* const out = to.row_to_write(batch, at.head, 0);
 #pragma unroll
   for (int r = 0; r < R / 32; ++r) {
     const int i = row + r / 2 * 64 + r % 2 * 8;

@@ -193,6 +193,13 @@ template <class T> KW_DEVICE T* one_address(T* from) {
   return from;
 }
 
+// The same number, which the compiler knows nothing of before this place: what is made of it is not made
+// earlier, once for all rounds of a loop, to be kept in registers.
+KW_DEVICE int not_before_here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
 // PTX ISA 9.7.20, setmaxnreg: every warp of the warpgroup runs it; N is a multiple of 8.
 template <int kRegisters> KW_DEVICE void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));

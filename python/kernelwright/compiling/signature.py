@@ -110,11 +110,18 @@ def _add_gradients(record, output, bindings, theirs, sizes):
             (before if given else behind).append(_argument(f"forward_{binding['argument']}", kernel["dtype"], dims,
                                                            [None] * len(dims), binding, theirs))
     behind.sort(key=lambda a: len(a["dims"]))  # as the forward kernel's outputs: lse, o
-    of = {a["kernel"]: n for n, a in enumerate(record["arguments"])}
-    record["gradients"] = [of[o["kernel"].removeprefix("d")] for o in record["outputs"]]
+    record["gradients"] = [_differentiated(o["kernel"], record["arguments"]) for o in record["outputs"]]
     for output, n in zip(record["outputs"], record["gradients"]):
         output["dims"] = record["arguments"][n]["dims"]
     record["arguments"] = [*before, *record["arguments"], *behind]
+
+
+def _differentiated(output, arguments):
+    """The number of the argument that a kernel's output is the gradient of: `dq` of its operand q, `d_slopes` of what the
+    function calls slopes."""
+    learned = output.startswith("d_")
+    name = output.removeprefix("d_").removesuffix("_given") if learned else output.removeprefix("d")
+    return next(n for n, a in enumerate(arguments) if a["name" if learned else "kernel"] == name)
 
 
 def _sizes_behind(letters, sizes):

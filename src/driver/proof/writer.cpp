@@ -58,7 +58,7 @@ double bound(const spec::Output& output, const spec::Held& held, double own, Dty
       return 1e-4 + rounding;
     case Rule::row_sum:
       return accepted_error(0, dtype) * held.scale;
-    case Rule::column_sum:
+    case Rule::sum:
       break;  // has no rows
   }
   return 0;

@@ -10,8 +10,8 @@
 #include "num/compare.h"
 #include "num/npy.h"
 #include "operator/evaluate/program.h"
-#include "operator/family.h"
 #include "operator/recognise/recognise.h"
+#include "operator/sums.h"
 
 namespace kw::spec {
 namespace {
@@ -130,8 +130,15 @@ class CaseReader {
           std::find_if(form_.outputs.begin(), form_.outputs.end(),
                        [&](const Output& o) { return o.of == one.at("of").get<std::string>(); });
       if (output == form_.outputs.end()) continue;
+      if (output->rule == Rule::sum) {  // all of it, with a rule of its own
+        extents["h"] = form_.H.constant;
+        Tensor truth = in_order(values, output->dims, extents, output->axes);
+        if (truth.count() != stored) return false;
+        out.others[output - form_.outputs.begin() - 1] = {std::move(truth), std::nullopt, {}};
+        continue;
+      }
       const std::string head(1, output->axes[1]), row_axes = output->axes.substr(0, 3);
-      const int64_t all = output->is_of_key_heads() ? form_.G.constant : form_.H.constant;
+      const int64_t all = output->has('g') ? form_.G.constant : form_.H.constant;
       std::vector<int64_t> heads(all);
       std::iota(heads.begin(), heads.end(), 0);
       if (!one.at("heads").is_null()) heads = one["heads"].get<std::vector<int64_t>>();
@@ -161,7 +168,7 @@ class CaseReader {
     const Json stored = json.value("others", Json::array());
     for (size_t n = 1; n < form_.outputs.size(); ++n) {
       const Output& output = form_.outputs[n];
-      const bool kept = output.rule == Rule::row || output.rule == Rule::column_sum;
+      const bool kept = output.rule == Rule::row || output.rule == Rule::sum;
       if (n > stored.size() && kept) return false;
       if (n > stored.size()) continue;
       GoldenCase::Other& other = out.others.emplace_back();
@@ -356,9 +363,13 @@ bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i
   return false;
 }
 
-// Sums of a row's numbers, which may cancel, are held against the size of what they sum.
+// Sums of numbers which may cancel are held against the size of what they sum.
 double golden_error(const Output& output, const Held& held, const double* golden) {
   if (output.rule == Rule::row_sum) return std::fabs(held.want[0] - *golden) / held.scale;
+  if (output.rule == Rule::sum && !output.of.empty()) {
+    const double off = std::fabs(held.want[0] - *golden);
+    return off == 0 ? 0 : off / (std::fabs(held.want[0]) + 1e3 * held.allowed[0]);
+  }
   return row_error(held.want.data(), golden, static_cast<int64_t>(held.want.size()));
 }
 
@@ -403,19 +414,21 @@ class Others {
   bool agree() {
     const int64_t H = held_.empty() ? 0 : truth_.heads(), M = truth_.rows(),
                   group = truth_.heads() / capture_.form.G.constant;
-    for (int64_t b = 0; b < truth_.batches(); ++b)
-      for (int64_t h = 0; h < H; ++h) {
-        const auto wanted = [&](const One& one) { return one.holds(h / group); };
-        if (std::none_of(held_.begin(), held_.end(), wanted)) continue;
-        truth_.begin_head(h % group == 0);
-        for (int64_t i = 0; i < M; ++i) {
-          truth_.row(b, h, i);
-          for (One& one : held_)
-            if (one.output.has_rows() && !agrees(one, truth_.of(one.place), b, h, i)) return false;
-        }
+    const auto heads = heads_of(truth_.batches(), H, capture_.form.G.constant,
+                                [&](int64_t h) { return (h + 1) % group == 0; });
+    for (const HeadAt& at : heads) {
+      const auto wanted = [&](const One& one) { return one.holds(at.g); };
+      if (std::none_of(held_.begin(), held_.end(), wanted)) continue;
+      truth_.begin_head();
+      for (int64_t i = 0; i < M; ++i) {
+        truth_.row(at.b, at.h, i);
         for (One& one : held_)
-          if (!one.output.has_rows() && wanted(one) && !agrees(one, b, h, group)) return false;
+          if (one.output.has_rows() && !agrees(one, truth_.of(one.place), at.b, at.h, i))
+            return false;
       }
+      for (One& one : held_)
+        if (!one.output.has_rows() && wanted(one) && !agrees_where_complete(one, at)) return false;
+    }
     return true;
   }
 
@@ -431,12 +444,11 @@ class Others {
     }
   };
 
-  // What has no rows of queries, when its head, or the last of its key head, has ended.
-  bool agrees(One& one, int64_t b, int64_t h, int64_t group) {
-    if (one.output.is_of_key_heads() && (h + 1) % group != 0) return true;
-    const Held& held = truth_.of(one.place);
-    for (int64_t r = 0; r < rows_of(held); ++r)
-      if (!agrees(one, row_of(held, r), b, h, -1)) return false;
+  // What has no rows of queries, when the last head that adds to it has ended.
+  bool agrees_where_complete(One& one, const HeadAt& at) {
+    const std::optional<Held> sum = sums_.add(one.place, one.output, truth_.of(one.place), at);
+    for (int64_t r = 0; sum && r < rows_of(*sum); ++r)
+      if (!agrees(one, row_of(*sum, r), at.b, at.h, -1)) return false;
     return true;
   }
 
@@ -454,6 +466,7 @@ class Others {
   Truth& truth_;
   Diagnostics& diagnostics_;
   std::vector<One> held_;
+  Sums sums_;
 };
 
 }  // namespace

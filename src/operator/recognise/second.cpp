@@ -56,7 +56,7 @@ bool second_output(Elements& elements, const Graph& graph, const Parts& parts, c
     return false;
   };
   if (sums_columns(elements, graph, parts, roles, output)) {
-    form.outputs.push_back({"column_sums", "bhj", Rule::column_sum});
+    form.outputs.push_back({"column_sums", "bhj", Rule::sum});
     return !elements.failed();
   }
   Indices at;

@@ -61,11 +61,11 @@ TEST_P(Right, is_accepted) {
 }
 INSTANTIATE_TEST_SUITE_P(Program, Right,
                          testing::Values("full", "causal", "full_bwd", "causal_bwd", "softcap_bwd",
-                                         "causal_bn80", "prefix_lm", "alibi", "documents",
-                                         "columns", "lists", "pair_bias", "pairs", "table", "alone",
-                                         "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
-                                         "narrow_output", "ping_pong", "saves",
-                                         "q_in_shared_memory", "queue", "rows", "swapped",
+                                         "learned_bwd", "causal_bn80", "prefix_lm", "alibi",
+                                         "documents", "columns", "lists", "pair_bias", "pairs",
+                                         "table", "alone", "cluster_of_four", "cluster_of_one",
+                                         "each_fetches", "f16", "narrow_output", "ping_pong",
+                                         "saves", "q_in_shared_memory", "queue", "rows", "swapped",
                                          "three_warpgroups"),
                          [](const auto& info) { return info.param; });
 

@@ -17,16 +17,16 @@ class Rows : public Truth {
   Rows(const Form& form, const Problem& problem)
       : form_(form), evaluator_(form, problem), outputs_(outputs(form)) {
     held_.resize(outputs_.size());
-    begin_head(true);
+    begin_head();
   }
 
   int64_t batches() const override { return evaluator_.batches(); }
   int64_t heads() const override { return evaluator_.heads(); }
   int64_t rows() const override { return evaluator_.queries(); }
 
-  void begin_head(bool) override {
+  void begin_head() override {
     for (size_t n = 0; n < outputs_.size(); ++n)
-      if (outputs_[n].rule == Rule::column_sum) {
+      if (outputs_[n].rule == Rule::sum) {
         held_[n].want.assign(evaluator_.keys(), 0);
         held_[n].allowed.assign(evaluator_.keys(), 0);
       }
@@ -44,7 +44,7 @@ class Rows : public Truth {
         held_[n].noise = rounding_of_weights(b, h);
         continue;
       }
-      if (outputs_[n].rule == Rule::column_sum) {
+      if (outputs_[n].rule == Rule::sum) {
         add_weights(held_[n]);
         continue;
       }
@@ -124,7 +124,7 @@ ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& al
       case Rule::log_sum:
         out.outputs.push_back({std::move(rows.lse), rows.uniform});
         break;
-      case Rule::column_sum:
+      case Rule::sum:
         out.outputs.push_back({std::move(rows.columns), {}});
         break;
       case Rule::row_sum:

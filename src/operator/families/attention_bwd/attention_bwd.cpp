@@ -2,6 +2,7 @@
 #include "operator/families/attention_bwd/attention_bwd.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "operator/families/attention/attention.h"
 
@@ -16,7 +17,13 @@ class AttentionBwd : public Attention {
 
   std::string print(const Form& form) const override {
     std::string out = Attention::print(form);
-    out += fmt::format("  slope   {}\n  gives   dq, dk, dv\n", spec::print(form.gradients->slope));
+    out += fmt::format("  slope   {}\n", spec::print(form.gradients->slope));
+    std::vector<std::string> gives;
+    for (const Output& o : form.outputs) gives.push_back(o.name);
+    for (const Gradients::Learned& l : form.gradients->learned)
+      out += fmt::format("  learns  {}: {}{}\n", l.argument, spec::print(l.slope),
+                         l.of_sink ? ", of the sink" : "");
+    out += fmt::format("  gives   {}\n", fmt::join(gives, ", "));
     return out;
   }
 
@@ -37,6 +44,7 @@ class AttentionBwd : public Attention {
   void each_expression(Form& form, const EachExpression& visit) const override {
     Attention::each_expression(form, visit);
     visit(form.gradients->slope, {form.H, form.Dv});
+    for (Gradients::Learned& l : form.gradients->learned) visit(l.slope, {form.H, form.Dv});
   }
 
   void complete(const Form& form, Problem& problem) const override {

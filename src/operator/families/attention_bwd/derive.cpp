@@ -2,11 +2,15 @@
 // arguments, and an output for each operand.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "operator/expr/derivative.h"
 #include "operator/recognise/recognise.h"
 
 namespace kw::spec {
 namespace {
+
+constexpr const char* kElement = "(the element)";  // no name of a user's
 
 class Gradient {
  public:
@@ -35,13 +39,102 @@ class Gradient {
     if (!slope)
       return refuse(place_of(operation), fmt::format("`{}` has no derivative", print(operation)),
                     "");
-    form_.gradients = Gradients{forward_.output_dims, *slope};
+    form_.gradients = Gradients{forward_.output_dims, *slope, {}};
     add_arguments();
     add_outputs(t);
+    // A kernel has the gradients of whole scores where they change with s by one number.
+    const auto varies = [&](Kind kind) { return mentions(*slope, kind); };
+    if (!varies(Kind::score) && !varies(Kind::read) && !varies(Kind::index))
+      learn_from(t.score, "bhj", false);
+    if (t.sink) learn_from(t.sink, "bh", true);
     return std::move(form_);
   }
 
  private:
+  // The floating vectors that e reads, each at one place that these indices name, plainly, beside
+  // places where it changes nothing. Of others a kernel gives no gradient, and a call that asks for
+  // it is refused.
+  void learn_from(const ExprPtr& e, const std::string& axes, bool of_sink) {
+    const Term& t = forward_.terms[0];
+    for (const Argument& a : forward_.arguments) {
+      const bool held = a.dtype == Dtype::f32 || a.dtype == forward_.dtype;
+      if (!a.is_tensor || !held || a.dims.empty() || is_operand(a.name)) continue;
+      if (mentions(of_sink ? t.score : t.sink ? t.sink : real(0), Kind::read, a.name)) continue;
+      ExprPtr place, slope;
+      bool one_place = true;
+      for (const ExprPtr& read : places_of(e, a.name)) {
+        const ExprPtr by = by_element(e, read);
+        // The gradients of a row's scores add up to nothing where its weights add up to 1.
+        const auto varies = [&](const ExprPtr& x) { return mentions(x, Kind::index, "j"); };
+        if (by && !of_sink && !t.sink && !varies(read) && !varies(by)) continue;
+        one_place = one_place && by && !place;
+        place = read, slope = by;
+      }
+      if (!place || !one_place || mentions(slope, Kind::score)) continue;
+      Output output = output_of(a, *place, axes);
+      if (output.dims.empty()) continue;
+      form_.gradients->learned.push_back({a.name, slope, of_sink});
+      form_.outputs.push_back(std::move(output));
+    }
+  }
+
+  // Where e reads an argument, each place once.
+  static std::vector<ExprPtr> places_of(const ExprPtr& e, const std::string& argument) {
+    std::vector<ExprPtr> out;
+    rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+      const auto is_it = [&](const ExprPtr& other) { return equal(other, x); };
+      if (x->kind == Kind::read && x->name == argument &&
+          std::none_of(out.begin(), out.end(), is_it))
+        out.push_back(x);
+      return nullptr;
+    });
+    return out;
+  }
+
+  // What e changes by with the element that is read there, a real; null where it has no derivative.
+  static ExprPtr by_element(const ExprPtr& e, const ExprPtr& read) {
+    const ExprPtr element = leaf(Kind::argument, Type::real, kElement);
+    const auto marked =
+        rewrite(e, [&](const ExprPtr& x) -> ExprPtr { return equal(x, read) ? element : nullptr; });
+    ExprPtr operation;
+    const auto slope = derivative(marked, element, operation);
+    if (!slope) return nullptr;
+    const ExprPtr out = (*slope)->type == Type::real ? *slope : unary("float", *slope);
+    return rewrite(out, [&](const ExprPtr& x) -> ExprPtr {
+      return x->kind == Kind::argument && x->name == kElement ? read : nullptr;
+    });
+  }
+
+  bool is_operand(const std::string& name) const {
+    for (const Operand* o : operands(forward_.terms[0]))
+      if (o->argument == name) return true;
+    return false;
+  }
+
+  // The gradient of an argument; without dims where it is not read as a kernel's vectors are.
+  Output output_of(const Argument& a, const Expr& read, const std::string& axes) const {
+    Output out{"d_" + a.name, "", Rule::sum};
+    if (out.name == "d_o") out.name += kGiven;
+    out.unrounded = a.dtype == Dtype::f32;
+    out.of = a.name;
+    for (size_t n = 0; n < read.args.size(); ++n) {
+      const Expr& index = *read.args[n];
+      const bool plain = index.kind == Kind::index && axes.find(index.name) != std::string::npos &&
+                         std::count(out.dims.begin(), out.dims.end(), index.name) == 0;
+      const Size size = index.name == "b"   ? forward_.B
+                        : index.name == "h" ? forward_.H
+                                            : forward_.N;
+      if (!plain || a.dims[n].name != size.name || a.dims[n].constant != size.constant) {
+        out.dims.clear();
+        return out;
+      }
+      out.dims.push_back(index.name);
+    }
+    for (const char axis : axes)
+      if (std::count(out.dims.begin(), out.dims.end(), std::string(1, axis))) out.axes += axis;
+    return out;
+  }
+
   std::optional<Form> refuse(const Span& where, const std::string& why, const std::string& hint) {
     const Argument* q =
         forward_.terms.empty() ? nullptr : forward_.argument(forward_.terms[0].q.argument);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "num/compare.h"
 #include "num/dtype.h"
 #include "operator/evaluate/exact.h"
 #include "operator/evaluate/exact_program.h"
@@ -47,28 +48,47 @@ class Rows : public Truth {
         problem_(problem),
         forward_(form, problem),
         slope_(form.gradients->slope, problem),
+        sink_(form.terms[0].sink ? form.terms[0].sink : real(0), problem),
         M_(forward_.queries()),
         N_(forward_.keys()),
         D_(form.D.constant),
         Dv_(form.Dv.constant),
         o_(Dv_) {
-    held_.resize(3);
+    held_.resize(form.outputs.size());
     held_[0].want.resize(D_);
     held_[1].length = D_;
     held_[2].length = Dv_;
-    begin_head(true);
+    for (const Gradients::Learned& l : form.gradients->learned) {
+      const Output& output = form.outputs[kOperands + learned_.size()];
+      const Dtype type = output.unrounded ? Dtype::f32 : form.dtype;
+      Held& held = held_[kOperands + learned_.size()];
+      held.length = 1;
+      held.rounding = accepted_error(0, type);
+      learned_.push_back({l,
+                          Program(l.slope, problem),
+                          output.has('j') ? N_ : 1,
+                          held.rounding * least_norm(type, 1),
+                          {},
+                          {}});
+    }
+    begin_head();
   }
 
   int64_t batches() const override { return forward_.batches(); }
   int64_t heads() const override { return forward_.heads(); }
   int64_t rows() const override { return M_; }
 
-  void begin_head(bool first_of_group) override {
+  void begin_head() override {
     b_ = h_ = -1;
-    if (!first_of_group) return;
     held_[1].want.assign(N_ * D_, 0);
     held_[1].noises.assign(N_, 0);
     held_[2].want.assign(N_ * Dv_, 0);
+    for (size_t n = 0; n < learned_.size(); ++n) {
+      held_[kOperands + n].want.assign(learned_[n].length, 0);
+      held_[kOperands + n].allowed.assign(learned_[n].length, 0);
+      learned_[n].variance.assign(learned_[n].length, 0);
+      learned_[n].floats.assign(learned_[n].length, 0);
+    }
   }
 
   void row(int64_t b, int64_t h, int64_t i) override {
@@ -78,20 +98,23 @@ class Rows : public Truth {
     std::vector<double>& dq = held_[0].want;
     std::fill(dq.begin(), dq.end(), 0);
     held_[0].noise = 0;
+    of_row_.assign(N_, {});
     for (int64_t j = 0; j < N_ && forward_.weights_sum() > 0; ++j) {
       const double p = forward_.weights()[j] / forward_.weights_sum();
       if (p == 0) continue;
       Program::Inputs in = Program::at(b, h, i, j);
       in[Program::score] = forward_.product(0, b, h, i, j);
-      const double slope = slope_.run(in), *v = &v_[j * Dv_];
-      const double ds = p * (dot(d_o, v, Dv_) - delta) * slope;
-      const double off = kOff * p * std::fabs(slope) * norm(d_o, Dv_) * norm(v, Dv_);
+      const double slope = slope_.run(in), *v = &v_[j * Dv_], dp = dot(d_o, v, Dv_);
+      const double floats = kOff * p * norm(d_o, Dv_) * norm(v, Dv_);
+      of_row_[j] = {p, dp, p * (dp - delta), floats};
+      const double ds = of_row_[j].dz * slope, off = floats * std::fabs(slope);
       held_[0].noise += off * norm(&k_[j * D_], D_);
       held_[1].noises[j] += off * norm(q, D_);
       add(dq.data(), ds, &k_[j * D_], D_);
       add(&held_[1].want[j * D_], ds, q, D_);
       add(&held_[2].want[j * Dv_], p, d_o, Dv_);
     }
+    if (!learned_.empty()) learn(b, h, i, delta);
   }
 
   // Of a row without a key PyTorch's gradient is NaN, and with it those of all keys.
@@ -100,6 +123,45 @@ class Rows : public Truth {
   }
 
  private:
+  static constexpr size_t kOperands = 3;  // whose gradients are before those of what is learned
+
+  // What a row adds to the gradients of what is learned, and what a kernel may be off by: o is made
+  // of weights that are rounded to 16 bits, each by itself, so delta is off, by the same for the
+  // whole row; a gradient of a score may be rounded like a weight; and fp32.
+  void learn(int64_t b, int64_t h, int64_t i, double delta) {
+    const double ulp = half_ulp(form_.dtype), total = forward_.weights_sum();
+    if (total == 0) return;
+    double square = 0;
+    for (const OfScore& s : of_row_) square += s.p * s.dp * s.p * s.dp;
+    const double off = ulp * std::sqrt(square);
+    for (size_t n = 0; n < learned_.size(); ++n) {
+      Learning& l = learned_[n];
+      Held& held = held_[kOperands + n];
+      const auto adds = [&](int64_t at, double x, double deviation, double floats) {
+        held.want[at] += x;
+        l.variance[at] += deviation * deviation;
+        l.floats[at] += floats;
+        held.allowed[at] = kDeviations * std::sqrt(l.variance[at]) + l.floats[at] + l.least;
+      };
+      if (l.what.of_sink) {
+        const double p = std::exp(sink_.run(Program::at(b, h, i, 0)) - forward_.lse()),
+                     slope = l.slope.run(Program::at(b, h, i, 0));
+        adds(0, -p * delta * slope, p * off * slope, kOff * std::fabs(p * delta * slope));
+        continue;
+      }
+      double shared = 0;
+      for (int64_t j = 0; j < N_; ++j) {
+        const OfScore& s = of_row_[j];
+        if (s.p == 0) continue;
+        const double slope = l.slope.run(Program::at(b, h, i, j)), x = s.dz * slope;
+        adds(l.length > 1 ? j : 0, x, ulp * x, s.floats * std::fabs(slope));
+        if (l.length > 1) adds(j, 0, s.p * slope * off, 0);
+        shared += s.p * slope;
+      }
+      if (l.length == 1) adds(0, 0, shared * off, 0);
+    }
+  }
+
   void read(int64_t b, int64_t h) {
     if (b == b_ && h == h_) return;
     b_ = b, h_ = h;
@@ -113,11 +175,23 @@ class Rows : public Truth {
   const Form& form_;
   const Problem& problem_;
   Evaluator forward_;
-  Program slope_;
+  Program slope_, sink_;
   const int64_t M_, N_, D_, Dv_;
   int64_t b_ = -1, h_ = -1;              // of which head these are
   std::vector<double> q_, k_, v_, d_o_;  // [rows, columns]
   std::vector<double> o_;
+  struct OfScore {
+    double p = 0, dp = 0, dz = 0, floats = 0;  // its weight, its gradient, the score's, and fp32's
+  };
+  std::vector<OfScore> of_row_;
+  struct Learning {
+    const Gradients::Learned& what;
+    Program slope;
+    int64_t length;  // elements of a head's share
+    double least;    // of smaller numbers fp32, or the element's type, has no digits
+    std::vector<double> variance, floats;
+  };
+  std::vector<Learning> learned_;
 };
 
 // The transpose of [rows, columns].
@@ -161,7 +235,7 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
   };
   const std::vector<Element> d_o = rows(Gradients::kOfOutput), o = rows(Gradients::kOutput);
   const Tensor& lse = named.tensors.at(Gradients::kLogSum);
-  std::vector<Element> dp(M * N), p(M * N), ds(M * N);
+  std::vector<Element> dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M), log_sums(M);
   algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
   ExactProgram slope(form.gradients->slope, named, algebra);
   for (int64_t i = 0; i < M; ++i) {
@@ -169,11 +243,12 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
     for (int64_t d = 0; d < Dv; ++d)
       delta = algebra.add(delta, algebra.mul(d_o[i * Dv + d], o[i * Dv + d]));
     const Element log_sum = algebra.draw(static_cast<uint64_t>(lse.at({b, h, i})));
+    deltas[i] = delta, log_sums[i] = log_sum;
     for (int64_t n = i * N; n < (i + 1) * N; ++n) {
       if (s.keep[n].holds) p[n] = algebra.exp(algebra.sub(s.score[n], log_sum));
       for (uint8_t& bits : p[n].opaque) bits |= s.keep[n].opaque;
-      ds[n] = algebra.mul(algebra.mul(p[n], algebra.sub(dp[n], delta)),
-                          slope.run(Program::at(b, h, i, n % N), s.product[n]));
+      dz[n] = algebra.mul(p[n], algebra.sub(dp[n], delta));
+      ds[n] = algebra.mul(dz[n], slope.run(Program::at(b, h, i, n % N), s.product[n]));
     }
   }
   ExactHead out;
@@ -188,6 +263,26 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
   product(0, ds, s.key, M, N, D);
   product(1, turned(ds, M, N), s.query, N, M, D);
   product(2, turned(p, M, N), d_o, N, M, Dv);
+  for (const Gradients::Learned& l : form.gradients->learned) {
+    const bool of_keys = form.outputs[out.outputs.size()].has('j');
+    ExactProgram factor(l.slope, named, algebra);
+    std::vector<Element> share(of_keys ? N : 1);
+    if (l.of_sink) {
+      ExactProgram sink(form.terms[0].sink, named, algebra);
+      for (int64_t i = 0; i < M; ++i) {
+        const auto at = Program::at(b, h, i, 0);
+        const Element p = algebra.exp(algebra.sub(sink.run(at, {}), log_sums[i]));
+        share[0] =
+            algebra.sub(share[0], algebra.mul(algebra.mul(p, deltas[i]), factor.run(at, {})));
+      }
+    }
+    for (int64_t n = 0; n < M * N && !l.of_sink; ++n) {
+      Element& to = share[of_keys ? n % N : 0];
+      const Element by = factor.run(Program::at(b, h, n / N, n % N), {});
+      to = algebra.add(to, algebra.mul(dz[n], by));
+    }
+    out.outputs.push_back({std::move(share), {}});
+  }
   return out;
 }
 

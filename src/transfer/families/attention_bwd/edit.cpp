@@ -1,5 +1,9 @@
 #include "transfer/families/attention_bwd/edit.h"
 
+#include <fmt/format.h>
+
+#include "transfer/editing/write_map.h"
+
 namespace kw::transfer::bwd {
 
 using spec::ExprPtr;
@@ -37,6 +41,23 @@ std::optional<std::string> Edit::in_map(const ExprPtr& e, bool real_coordinates)
   how.indices = {{"i", tl::name("j")}, {"j", tl::name("i")}};
   how.score = element(places()->score);
   return spelled(e, std::move(how));
+}
+
+std::optional<std::string> Edit::of_row(const ExprPtr& e) {
+  Spelling how;
+  how.indices = {{"b", tl::name("b")}, {"h", tl::name("h")}, {"i", tl::name("r")}};
+  const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
+  if (!out) return std::nullopt;
+  return tl::print(*out);
+}
+
+std::optional<std::string> map_of(Edit& edit, const std::string& tile, const ExprPtr& value,
+                                  const std::string& body) {
+  const Coordinates coordinates = coordinates_of(value);
+  if (!exact_coordinates(edit, coordinates, kLetters.queries, kLetters.keys)) return std::nullopt;
+  const auto text = edit.in_map(value, coordinates == Coordinates::real);
+  if (!text) return std::nullopt;
+  return map_text(coordinates, tile, "j0", "m * BM", fmt::format(fmt::runtime(body), *text));
 }
 
 ExprPtr exchanged(const ExprPtr& keep) {

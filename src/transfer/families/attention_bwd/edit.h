@@ -32,7 +32,8 @@ class Edit : public Editing {
   using Editing::Editing;
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
-  spec::ExprPtr score, keep;
+  spec::ExprPtr score, keep, sink;
+  std::vector<spec::Gradients::Learned> learned;
   Score parts;                 // of score; set by the rule about the scale
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
@@ -42,6 +43,9 @@ class Edit : public Editing {
                                      const std::string& key);
   // The same in a map of a tile.
   std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
+
+  // The same in the pre-pass over rows, whose names for b, h and i are b, h and r.
+  std::optional<std::string> of_row(const spec::ExprPtr& e);
 
   // The function that says which query blocks see some of a block of keys; null where there is
   // none.
@@ -68,6 +72,10 @@ class Edit : public Editing {
 // The predicate of keys by queries, as the forward analysis has queries by keys.
 spec::ExprPtr exchanged(const spec::ExprPtr& keep);
 
+// A map of this tile by an expression of the form, which stands where `body` has its braces.
+std::optional<std::string> map_of(Edit& edit, const std::string& tile, const spec::ExprPtr& value,
+                                  const std::string& body);
+
 // The letters and names of a kernel of gradients.
 inline const Letters kLetters = {"B", "H", "G", "M", "N"};
 
@@ -76,6 +84,7 @@ bool rule_tiles(Edit& edit);
 bool rule_arguments(Edit& edit);
 bool rule_scale(Edit& edit);
 bool rule_score(Edit& edit);
+bool rule_learned(Edit& edit);
 bool rule_late(Edit& edit);
 bool rule_mask(Edit& edit);
 bool rule_queries(Edit& edit);

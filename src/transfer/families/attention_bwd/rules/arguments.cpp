@@ -5,7 +5,8 @@
 //       let m = queries.first + x % ...               let m = queries.first + x % ...
 //                                                     let h = c.g * group + x // queries.count
 //
-// When     the score or the mask reads something, or computes with the number of the head.
+// When     the score or the mask reads something, or computes with the number of the head; or the
+//          gradient of what is read is asked for, which is summed by heads.
 // Effect   none: elements are read as they are.
 #include "transfer/editing/arguments.h"
 
@@ -22,8 +23,15 @@ bool rule_arguments(Edit& edit) {
   if (!arguments.add(score) || !arguments.add(keep)) return false;
   edit.score = arguments.renamed(score);
   edit.keep = keep ? arguments.renamed(keep) : nullptr;
-  const bool of_head =
+  bool of_head =
       spec::mentions(score, Kind::index, "h") || (keep && spec::mentions(keep, Kind::index, "h"));
+  for (spec::Gradients::Learned l : edit.form.gradients->learned) {
+    if (l.of_sink && !arguments.add(edit.term.sink)) return false;
+    if (l.of_sink) edit.sink = arguments.renamed(edit.term.sink);
+    of_head = of_head || !l.of_sink;
+    l.slope = arguments.renamed(l.slope);
+    edit.learned.push_back(std::move(l));
+  }
   return !of_head ||
          edit.insert({edit.places()->step, 1}, "let h = c.g * group + x // queries.count");
 }

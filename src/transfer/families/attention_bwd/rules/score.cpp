@@ -32,16 +32,6 @@ using spec::ExprPtr;
 using spec::Kind;
 using spec::Type;
 
-// A map of this tile by an expression of the form.
-std::optional<std::string> map_of(Edit& edit, const std::string& tile, const ExprPtr& value,
-                                  const std::string& body) {
-  const Coordinates coordinates = coordinates_of(value);
-  if (!exact_coordinates(edit, coordinates, kLetters.queries, kLetters.keys)) return std::nullopt;
-  const auto text = edit.in_map(value, coordinates == Coordinates::real);
-  if (!text) return std::nullopt;
-  return map_text(coordinates, tile, "j0", "m * BM", fmt::format(fmt::runtime(body), *text));
-}
-
 // The derivative with the core's own values in it, under the name of the score; null where it
 // needs s itself.
 ExprPtr by_core(const ExprPtr& slope, const ExprPtr& core) {

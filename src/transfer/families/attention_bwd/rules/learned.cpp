@@ -1,0 +1,138 @@
+// The gradients of what the score or the sink reads beside the operands: slopes, a bias of each
+// key.
+//
+//   map dp[i, j] = dp[i, j] * s[i, j]
+//                       ->   map dp[i, j] = dp[i, j] * s[i, j]
+//                            map_real s[i, j] from (j0, m * BM) = i - j
+//                            map s[i, j] = s[i, j] * dp[i, j]
+//                            lane_sum of_slopes: real[64]
+//                            fill of_slopes = 0.0
+//                            row_sum of_slopes += s
+//                            add_rows of_slopes -> sum_slopes[c.b, h, j0]
+//   write_value delta[b, h, r] = -dot
+//                       ->   write_value delta[b, h, r] = -dot
+//                            write_value sum_sinks[b, h, r] = where(l == -inf, 0.0, ... * -dot)
+//
+// with `sum_slopes: scratch f32[B, H, N]`, zeros in the pre-pass, and `sum_over sum_slopes by w ->
+// d_slopes` in the pass behind the kernel.
+//
+// When     the form's gradients have them (operator/families/attention_bwd/derive.cpp). The tile of
+//          weights is free once it is an operand: it takes the scores' gradients times what a score
+//          changes by with the element that is read, which are summed over the queries, a number a
+//          key. One CTA adds to a key's sum of a head, one block of queries after the other. What a
+//          sink's gradient is made of is known of each row before the kernel.
+// Effect   none: sums in fp32, in one order.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transfer/editing/declarations.h"
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+using spec::ExprPtr;
+using tl::Op;
+using tl::Stmt;
+
+bool is_one(const ExprPtr& e) { return spec::is_number(e) && e->value == 1; }
+
+struct Names {
+  std::string output, sums, rows;  // the gradient, the scratch, the step's vector
+};
+
+bool refuse(Edit& edit, const std::string& what) {
+  return edit.refuse("transfer.kernel", {}, "this kernel " + what,
+                     "kernels/sm90/attention_bwd.cu is one that has it");
+}
+
+bool add_tensors(Edit& edit, const Names& names, const spec::Output& output, bool of_sink) {
+  std::string letters;
+  for (const char axis : output.axes)
+    letters += fmt::format("{}{}", letters.empty() ? "" : ", ",
+                           axis == 'b'   ? "B"
+                           : axis == 'h' ? "H"
+                                         : "N");
+  return edit.insert(edit.behind_arguments(Op::arg_tensor),
+                     fmt::format("{}: scratch f32[B, H, {}]", names.sums, of_sink ? "P" : "N")) &&
+         edit.insert(edit.behind_arguments(Op::arg_tiled),
+                     fmt::format("{}: out {}[{}]", names.output,
+                                 output.unrounded ? "f32" : "element", letters));
+}
+
+Stmt* pass(Edit& edit, Op op) {
+  for (Stmt& s : edit.program.body)
+    if (s.op == op) return &s;
+  return nullptr;
+}
+
+bool sum_up(Edit& edit, const Names& names) {
+  Stmt* after = pass(edit, Op::after);
+  if (!after) return refuse(edit, "has no pass behind it");
+  return edit.insert(
+      {&after->body, after->body.size()},
+      fmt::format("sum_over {} by {} -> {}", names.sums, after->index(), names.output));
+}
+
+bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
+  const auto at = edit.places();
+  Stmt* rows = pass(edit, Op::rows);
+  if (!rows) return refuse(edit, "has no pre-pass over rows");
+  std::vector<std::string> lines;
+  if (!is_one(slope)) {
+    const auto map = map_of(edit, at->score, slope, "{}");
+    if (!map) return false;
+    lines = {*map, fmt::format("map {0}[i, j] = {0}[i, j] * {1}[i, j]", at->score, at->d_score)};
+  }
+  const std::string& vector = names.rows;
+  for (const char* text : {"lane_sum {}: real[64]", "fill {} = 0.0", "row_sum {} += {}"})
+    lines.push_back(
+        fmt::format(fmt::runtime(text), vector, is_one(slope) ? at->d_score : at->score));
+  lines.push_back(fmt::format("add_rows {} -> {}[c.b, h, j0]", vector, names.sums));
+  return edit.insert({at->step, at->gradient + 1}, lines) &&
+         edit.insert({&rows->body, rows->body.size()},
+                     fmt::format("for b, h, r in each_row({0}, {1}):\n"
+                                 "    write_value {0}[b, h, r] = 0.0",
+                                 names.sums, rows->index()));
+}
+
+// Of a row: what the sink's weight is, times minus delta, times what the sink changes by.
+bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
+  Stmt* rows = pass(edit, Op::rows);
+  std::vector<Stmt>* body = rows && !rows->body.empty() && rows->body[0].op == Op::each_row
+                                ? &rows->body[0].body
+                                : nullptr;
+  const auto delta =
+      body ? std::find_if(body->begin(), body->end(),
+                          [](const Stmt& s) {
+                            return s.op == Op::write_value && tl::base_name(s.tensor()) == "delta";
+                          })
+           : std::vector<Stmt>::iterator{};
+  if (!body || delta == body->end()) return refuse(edit, "has no pre-pass that writes delta");
+  const auto sink = edit.of_row(edit.sink), by = edit.of_row(slope);
+  if (!sink || !by) return false;
+  const std::string value =
+      fmt::format("where(l == -inf, 0.0, exp2(({} - l) * log2e) * {}{})", *sink,
+                  tl::print(delta->value()), *by == "1.0" ? "" : fmt::format(" * ({})", *by));
+  return edit.insert({body, size_t(delta - body->begin()) + 1},
+                     fmt::format("write_value {}[b, h, r] = {}", names.sums, value));
+}
+
+}  // namespace
+
+bool rule_learned(Edit& edit) {
+  for (size_t n = 0; n < edit.learned.size(); ++n) {
+    const auto& [argument, slope, of_sink] = edit.learned[n];
+    const spec::Output& output = edit.form.outputs[3 + n];
+    if (declaration_of_argument(edit.program, output.name))
+      return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
+    const Names names{output.name, edit.fresh({"sum_" + argument}), "of_" + argument};
+    if (!(of_sink ? learn_of_sink(edit, names, slope) : learn_of_score(edit, names, slope)) ||
+        !sum_up(edit, names) || !add_tensors(edit, names, output, of_sink))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace kw::transfer::bwd
