@@ -135,6 +135,10 @@ std::string_view name(Planted what) {
       return "one large among small";
     case Planted::tiny:
       return "tiny";
+    case Planted::small:
+      return "small numbers";
+    case Planted::large:
+      return "large numbers";
   }
   return "";
 }

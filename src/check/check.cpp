@@ -134,6 +134,23 @@ void undecided_by_proof(Report& report) {
       "no case that ran shows it; if these sizes or data cannot be, say so in the specification";
 }
 
+std::vector<std::string> integers_of(const spec::Capture& capture) {
+  std::vector<std::string> out;
+  for (const spec::Argument& a : capture.form.arguments) {
+    if (is_float(a.dtype) || a.dtype == Dtype::boolean || !a.is_tensor) continue;
+    std::optional<std::pair<int64_t, int64_t>> range;
+    for (const spec::GoldenCase& c : capture.cases) {
+      const auto draw = c.draws.arguments.find(a.name);
+      if (draw == c.draws.arguments.end() || draw->second.kind != Draw::Kind::integer) continue;
+      const auto [low, high] = std::pair(draw->second.low, draw->second.high);
+      range = range ? std::pair(std::min(range->first, low), std::max(range->second, high))
+                    : std::pair(low, high);
+    }
+    if (range) out.push_back(fmt::format("{} {} to {}", a.name, range->first, range->second));
+  }
+  return out;
+}
+
 void check_values(const tl::Program& program, const spec::Capture& capture, const Options& options,
                   Report& report) {
   std::vector<Case> cases = make_cases(capture, options);
@@ -147,6 +164,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
       run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
                 std::max(options.threads, 1));
   report.verdict = Verdict::holds;
+  report.integers = integers_of(capture);
   for (size_t n = 0; n < trials.size(); ++n) {
     Trial& t = trials[n];
     if (!t.valid) {

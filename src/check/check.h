@@ -136,6 +136,8 @@ struct Report {
   // Numbers that program or specification are written with, and that no case reaches in rows and
   // keys: the verdict is about the sizes that ran.
   std::vector<int64_t> unreached;
+  // What the integers of the data were in the cases, "chosen 0 to 8": as the examples are.
+  std::vector<std::string> integers;
   double worst = 0;  // largest error / allowed over all rows, when it holds
   double seconds = 0;
   ExactReport exact;

@@ -35,6 +35,8 @@ class Family {
   virtual std::set<std::string> sharpened(const spec::Form& /*form*/) const { return {}; }
   // Whether numbers are rounded between the arguments and the last product: rows that change.
   virtual bool rounds_between(const spec::Form& form) const;
+  // Which planted values (planted.h) cases of this family have beside those of all.
+  virtual std::vector<Planted> further_planted(const spec::Form& /*form*/) const { return {}; }
   // How much work an element of rows times columns is, in scores of a head dimension of 64.
   virtual int64_t depth(const spec::Form& /*form*/,
                         const std::map<std::string, int64_t>& /*sizes*/) const {

@@ -21,6 +21,10 @@ double planted(Planted what, double drawn, const Random& random, uint64_t n) {
       return random.integer(n, 0, 63) == 0 ? drawn * 16 : drawn / 16;
     case Planted::tiny:  // below the least normal number of fp16, and of bf16 as a product of two
       return drawn * 0x1p-20;
+    case Planted::small:
+      return drawn * 0x1p-10;
+    case Planted::large:
+      return drawn * 0x1p28;
     default:
       return drawn;
   }
@@ -96,12 +100,16 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
   constexpr uint64_t kSalt = 40000;
   std::vector<Case> cases;
   if (capture.cases.empty()) return cases;
-  for (const Planted what : kAll) {
+  std::vector<Planted> all(std::begin(kAll), std::end(kAll));
+  for (const Planted what : Family::of(capture.form).further_planted(capture.form))
+    all.push_back(what);
+  for (const Planted what : all) {
     if (options.effort == Effort::quick && cases.size() == 2) break;
     // What is rounded between is accepted as the deviation of numbers that differ: of ones and
     // zeros, all that are alike are rounded alike.
     if (what == Planted::bits && Family::of(capture.form).rounds_between(capture.form)) continue;
-    Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
+    Case c = case_of(capture, 1, 150, 200,
+                     kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;
     cases.push_back(std::move(c));

@@ -135,30 +135,47 @@ std::map<std::string, int64_t> strides_of(const Operand& operand, const Tensor& 
   return out;
 }
 
+namespace {
+
+// Beyond the largest number of its type an output is infinite, in PyTorch too: there the truth is
+// what was given if that is.
+std::vector<double> in_range(const std::vector<double>& want, const double* got, Dtype type) {
+  std::vector<double> out = want;
+  for (size_t n = 0; n < out.size(); ++n)
+    if (std::isfinite(out[n]) && std::isinf(got[n]) && round_to(type, out[n]) == got[n])
+      out[n] = got[n];
+  return out;
+}
+
+}  // namespace
+
 Accepted accept(const Output& output, const Held& held, const double* got, double own_error,
                 Dtype dtype) {
   const int64_t length = static_cast<int64_t>(held.want.size());
   const double rounding = kDeviations * held.rounding;
+  std::vector<double> want;
   Accepted out;
   switch (output.rule) {
     case Rule::row:
       if (output.unrounded) own_error = 0, dtype = Dtype::f32;
+      want = in_range(held.want, got, dtype);
       // The user's own error is of rows that are alike; of what changed rows add here the deviation
       // is known.
       out.allowed = accepted_error(own_error, dtype) + rounding;
-      out.error = row_error(got, held.want.data(), length, least_norm(dtype, length),
-                            held.noise / out.allowed);
+      out.error =
+          row_error(got, want.data(), length, least_norm(dtype, length), held.noise / out.allowed);
       break;
     case Rule::log_sum: {
-      const double want = held.want[0];
-      out.error = std::fabs(*got - want);
-      out.allowed = 1e-4 + 1e-5 * std::fabs(want) + rounding;
-      if (std::isfinite(want)) break;
-      out.right = *got == want;
+      const double log_sum = held.want[0];
+      out.error = std::fabs(*got - log_sum);
+      out.allowed = 1e-4 + 1e-5 * std::fabs(log_sum) + rounding;
+      if (std::isfinite(log_sum)) break;
+      out.right = *got == log_sum;
       return out;
     }
     case Rule::row_sum:
-      out.error = std::fabs(*got - held.want[0]) / held.scale;
+      want = in_range(held.want, got, Dtype::f32);
+      out.error = *got == want[0] ? 0 : std::fabs(*got - want[0]) / held.scale;
       out.allowed = accepted_error(0, dtype);
       break;
     case Rule::sum:

@@ -274,6 +274,9 @@ std::vector<std::string> not_checked(const check::Report& report) {
         "launches with more rows and keys than {}: it is written with these numbers, and no case "
         "reaches them",
         fmt::join(report.unreached, ", ")));
+  if (!report.integers.empty() && check::scope(report) != check::Scope::every_launch)
+    list.push_back(
+        fmt::format("other integers of the data than {}", fmt::join(report.integers, ", ")));
   if (report.effort == check::Effort::quick)
     list.push_back("the default check's further cases: this one was quick (--check quick)");
   return list;

@@ -236,7 +236,25 @@ class Reals {
       const double times = factor(s.value());
       if (times > kOfHalves || times < 1 / kOfHalves)
         open(fmt::format("rows of fp16 times {:.4g}", times));
+      if (reads(s.value()) > 1)
+        open(fmt::format("rows of fp16 times data, `{}`", tl::print(s.value())));
     });
+  }
+
+  // How many elements of data, or numbers of the user's, are multiplied in a product.
+  int reads(const ExprPtr& e) const {
+    if (e->kind == ExprKind::index) return 1;
+    if (e->kind == ExprKind::name) {
+      const auto let = lets_.find(e->text);
+      if (let != lets_.end()) return reads(let->second);
+      const auto number = of_launch_.find(e->text);
+      return number != of_launch_.end() && (!number->second || reads(number->second) > 0);
+    }
+    const bool product = e->kind == ExprKind::binary && (e->text == "*" || e->text == "/");
+    int out = 0;
+    for (size_t n = e->kind == ExprKind::where; n < e->args.size(); ++n)
+      out = product ? out + reads(e->args[n]) : std::max(out, reads(e->args[n]));
+    return out;
   }
 
   // The numbers that a product has as factors, multiplied; of a choice the largest.

@@ -5,6 +5,7 @@ captures is captured in this process.
 """
 
 import json
+import re
 
 import pytest
 from kernelwright.capture import capture
@@ -109,6 +110,20 @@ def test_a_slip_is_refuted(made, tmp_path, was, slip):
 
 
 UNDER_THE_ROOT = ["rsqrt(squares / f32(C)) + eps", "rsqrt(squares / f32(C))", "rsqrt(squares / f32(C - 1) + eps)"]
+
+
+@pytest.mark.parametrize("body, factor", [
+    ("(x_r[j] + 4.0) * (x_r[j] + 4.0)", "rsqrt((squares - plain * 8.0) / f32(C) - 16.0 + eps)"),  # of small numbers nothing is left
+    ("(x_r[j] * 1073741824.0) * (x_r[j] * 1073741824.0)",
+     "rsqrt(squares / f32(C) / 1073741824.0 / 1073741824.0 + eps)"),  # large ones overflow
+])
+def test_a_mean_that_is_right_in_the_reals_alone_is_refuted(made, tmp_path, body, factor):
+    program = (made / "kernel.tl").read_text()
+    program = re.sub(r"( *)sum_line squares over j = .*\n", rf"\1sum_line squares over j = {body}\n\1sum_line plain over j = x_r[j]\n",
+                     program)
+    program = re.sub(r"rsqrt\(squares / f32\(C\) \+ eps\)", factor, program)
+    run = call("check", write(tmp_path, program), "--spec", made.parent / "captured")
+    assert run.returncode == 1 and "refuted" in run.stdout and "y, b 0" in run.stdout, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("slip", UNDER_THE_ROOT)

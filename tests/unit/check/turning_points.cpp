@@ -83,8 +83,12 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
             "holds for the sizes that ran (no case has more rows and keys than 20000)");
   EXPECT_NE(check::print(report).find("no case has more rows and keys than 20000"),
             std::string::npos);
+  report.integers = {"prefix 0 to 20"};
+  EXPECT_NE(check::print(report).find("integers of the data, as in the example: prefix 0 to 20\n"),
+            std::string::npos);
   report.unreached.clear();
   EXPECT_EQ(check::headline(report), "holds");
+  EXPECT_EQ(check::print(report).find("integers of the data"), std::string::npos);
   report.exact.ran = false;
   EXPECT_EQ(check::headline(report),
             "holds for the sizes that ran (the exact reading did not run)");

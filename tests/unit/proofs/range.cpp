@@ -65,5 +65,12 @@ TEST(Range, rows_that_a_pass_writes_in_fp16_are_the_functions_own) {
   EXPECT_EQ(answer(with(made_of(normalised, "sm_80"), "/ norm", "/ norm * 1024.0")), "");
 }
 
+TEST(Range, rows_that_a_pass_writes_in_fp16_are_multiplied_by_no_data) {
+  const std::string scaled =
+      "argument scales f32[B, H]\nq_row q[b, h, i, d] * scales[b, h]\nscore s * 0.125\n";
+  expect_named(made_of("dtype f16\n" + scaled, "sm_80"), "rows of fp16 times data, `q[b, h, r, j]");
+  EXPECT_EQ(answer(made_of(scaled, "sm_80")), "");
+}
+
 }  // namespace
 }  // namespace kw::proofs
