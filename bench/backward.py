@@ -60,8 +60,8 @@ class Function:
             self.score = lambda s, b, h, i, j: s - r1[h] * torch.log1p(r2[h] * (i - j).clamp(min=0))
         if name == "fox_decay":
             decay = torch.nn.functional.logsigmoid(torch.randn(B, 16, S, device="cuda") + 4).cumsum(-1).requires_grad_()
-            self.learned = {"decay": decay}
-            self.score = lambda s, b, h, i, j: s + decay[b, h, i] - decay[b, h, j]
+            self.learned, of_rows = {"decay": decay}, decay.detach()  # what is added to a whole row has no gradient
+            self.score = lambda s, b, h, i, j: s + of_rows[b, h, i] - decay[b, h, j]
         self.others |= {name: tensor.detach() for name, tensor in self.learned.items()}
         if name == "softcap":
             self.score = lambda s, b, h, i, j: 50.0 * torch.tanh(s / 50.0)

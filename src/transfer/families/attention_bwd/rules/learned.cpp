@@ -127,7 +127,7 @@ bool rule_learned(Edit& edit) {
     const spec::Output& output = edit.form.outputs[3 + n];
     if (declaration_of_argument(edit.program, output.name))
       return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
-    const Names names{output.name, edit.fresh({"sum_" + argument}), "of_" + argument};
+    const Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument)};
     if (!(of_sink ? learn_of_sink(edit, names, slope) : learn_of_score(edit, names, slope)) ||
         !sum_up(edit, names) || !add_tensors(edit, names, output, of_sink))
       return false;

@@ -12,22 +12,27 @@
 //          other; within one, the longest blocks of all heads come first, so that the last ones to
 //          run are short.
 // Effect   none: blocks are independent, but for the order in which dq is added up.
+#include <fmt/format.h>
+
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {
 
 bool rule_order(Edit& edit) {
   if (!edit.fewer_queries || edit.target.keep_order) return true;
+  const std::string section = edit.fresh({"section"}), per = edit.local("per_section"),
+                    head = edit.local("head");
   if (!edit.insert(
           edit.behind_arguments(tl::Op::arg_size),
-          "section: size = heads_at_once(M * D * 4 * (H // G), ceil_div(N, BN), 1, B * G)"))
+          section + ": size = heads_at_once(M * D * 4 * (H // G), ceil_div(N, BN), 1, B * G)"))
     return false;
   for (tl::Stmt& s : edit.program.body)
     if (s.op == tl::Op::def && s.name() == "block_of")
       return edit.replace(
-          s.body, {"let keys = ceil_div(N, BN), per_section = section * keys, r = w % per_section",
-                   "let head = w // per_section * section + r % section",
-                   "return r // section, head % G, head // G"});
+          s.body,
+          {fmt::format("let keys = ceil_div(N, BN), {0} = {1} * keys, r = w % {0}", per, section),
+           fmt::format("let {0} = w // {1} * {2} + r % {2}", head, per, section),
+           fmt::format("return r // {0}, {1} % G, {1} // G", section, head)});
   return edit.refuse("transfer.kernel", {}, "this kernel has no function block_of",
                      "kernels/sm90/attention_bwd.cu has one");
 }
