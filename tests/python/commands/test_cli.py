@@ -385,6 +385,13 @@ def test_a_definition_of_lists_in_lists_is_bad_input(tmp_path):
     assert_refused(call("capture", tmp_path / "deep.json"), "spec.definition", "deep.json:1:1", "deep", "a definition three")
 
 
+@pytest.mark.parametrize("text, said", [("x = " + "1+" * 200_000 + "1", "recursion depth"), ("x = 1\0", "null bytes")])
+def test_a_file_that_python_cannot_read_is_bad_input(text, said, tmp_path):
+    (tmp_path / "spec.py").write_text(text)
+    run = call("capture", tmp_path / "spec.py")
+    assert run.returncode == 2 and "error[spec.syntax]" in run.stderr and said in run.stderr, run.stderr[:400]
+
+
 @pytest.mark.parametrize("count", ["0", "-1"])
 def test_no_cases_are_too_few(count, captured):
     run = call("check", PROGRAM, "--spec", captured, "--cases", count)
