@@ -16,9 +16,11 @@ where it is true. A row that keeps no key gives 0 in the kernel.
 """
 
 import math
+import sys
 
 import torch
 
+from .capture import code
 from .errors import ArgumentError
 
 
@@ -55,12 +57,21 @@ def flex(score_mod=None, mask_mod=None, *, scale=None, enable_gqa=False):
             scores = torch.where(kept, scores, -math.inf)
         return torch.softmax(scores, dim=-1).to(v.dtype) @ v
 
-    user = next((mod for mod in (score_mod, mask_mod) if hasattr(mod, "__code__")), None)
-    if user is not None:
-        attention.__kernelwright_user__ = user
-        attention.__name__ = attention.__qualname__ = f"flex_{_identifier(user.__name__)}"
-        attention.__module__ = user.__module__
+    mods = tuple(mod for mod in (score_mod, mask_mod) if mod is not None)
+    named = next((f for f in map(code.unwrapped, mods) if hasattr(f, "__code__")), None)
+    if named is not None:
+        attention.__name__ = attention.__qualname__ = f"flex_{_identifier(named.__name__)}"
+        attention.__module__ = named.__module__
+    attention.__kernelwright_mods__ = mods  # capture/code.py reads the user's code from here on
+    attention.__kernelwright_place__ = _place(named, sys._getframe(1))
     return attention
+
+
+def _place(mod, caller):
+    """(file, line) that messages name: the mod's, or of one that is no function of the user's where flex was called."""
+    if mod is None or code.is_others(mod.__code__.co_filename) and not mod.__code__.co_filename.startswith("<"):
+        return caller.f_code.co_filename, caller.f_lineno
+    return mod.__code__.co_filename, mod.__code__.co_firstlineno
 
 
 def _indices(scores):

@@ -29,7 +29,7 @@ std::string key(const std::string& kind) { return build_name() + ", " + kind; }
 std::string build_name() {
   static const std::string name = [] {
     uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: a name, not a seal
-    if (const SourcePtr self = read_source("/proc/self/exe"))
+    if (const SourcePtr self = read_source("/proc/self/exe", SIZE_MAX))
       for (const unsigned char byte : self->text) hash = (hash ^ byte) * 0x100000001b3;
     return fmt::format("{}-{:016x}", version(), hash);
   }();

@@ -2,11 +2,31 @@
 #include "support/source.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iostream>
-#include <sstream>
 
 namespace kw {
+namespace {
+
+// By pieces: a pipe or a device does not say how long it is.
+bool read_all(std::istream& from, size_t most, std::string& text) {
+  std::array<char, 1 << 16> piece;
+  while (from) {
+    from.read(piece.data(), piece.size());
+    const size_t got = static_cast<size_t>(from.gcount());
+    if (got > most - text.size()) {
+      errno = EFBIG;
+      return false;
+    }
+    text.append(piece.data(), got);
+  }
+  return !from.bad();
+}
+
+}  // namespace
 
 std::string_view Span::text() const {
   if (!source) return {};
@@ -38,17 +58,18 @@ SourcePtr make_source(std::string name, std::string text) {
   return std::make_shared<const Source>(Source{std::move(name), std::move(text)});
 }
 
-SourcePtr read_source(const std::string& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return make_source("<stdin>", text.str());
-  }
+SourcePtr read_source(const std::string& path, size_t most) {
+  std::string text;
+  if (path == "-")
+    return read_all(std::cin, most, text) ? make_source("<stdin>", std::move(text)) : nullptr;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return nullptr;
-  text << file.rdbuf();
-  if (file.bad()) return nullptr;
-  return make_source(path, text.str());
+  if (!file || !read_all(file, most, text)) return nullptr;
+  return make_source(path, std::move(text));
+}
+
+std::string why_not_read(int error) {
+  if (error == EFBIG) return "it has more than " + std::to_string(kLargestText) + " bytes";
+  return std::strerror(error);
 }
 
 std::string_view line_of(const Source& source, int line) {

@@ -35,8 +35,16 @@ struct Span {
 
 SourcePtr make_source(std::string name, std::string text);
 
-// Reads a file ("-" reads standard input). Returns null and leaves errno when it cannot.
-SourcePtr read_source(const std::string& path);
+// What a text has at most, in bytes: a device that never ends, or a file given by mistake, is not
+// read until memory is short.
+inline constexpr size_t kLargestText = size_t{64} << 20;
+
+// Reads a file, a pipe or a device ("-" reads standard input) of at most `most` bytes. Returns null
+// and leaves errno when it cannot: EFBIG of one that has more.
+SourcePtr read_source(const std::string& path, size_t most = kLargestText);
+
+// Why read_source gave nothing, of the errno that it left: "it has more than 67108864 bytes".
+std::string why_not_read(int error);
 
 // The text of line `line` (from 1) without its newline; empty past the end.
 std::string_view line_of(const Source& source, int line);

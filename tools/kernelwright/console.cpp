@@ -51,11 +51,15 @@ std::function<void(const std::string&, const std::string&, double)> to_console(O
 }
 
 SourcePtr read_input(const std::string& path, Diagnostics& diagnostics) {
+  errno = 0;
   const SourcePtr source = read_source(path);
-  if (!source)
-    diagnostics.error("cli.read", {},
-                      fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
-  return source;
+  if (source) return source;
+  const int error = errno;
+  Diagnostic& d = diagnostics.error("cli.read", {},
+                                    fmt::format("cannot read '{}': {}", path, why_not_read(error)));
+  if (error == EFBIG)
+    d.hint = "name a file with a program or a kernel, which are texts of kilobytes";
+  return nullptr;
 }
 
 }  // namespace kw::cli

@@ -285,7 +285,8 @@ void add_check(CLI::App& app, Result& result) {
   command->add_option("program", state->program, "PROGRAM.tl")->required();
   state->spec.add_to(command, false);
   CLI::Option* cases =
-      command->add_option("--cases", state->cases, "at most so many of the values reading");
+      command->add_option("--cases", state->cases, "at most so many of the values reading")
+          ->check(CLI::Range(1, 1'000'000));
   add_effort(command, state->effort);
   add_require(command, state->require_proof);
   command->add_option("--report", state->page,

@@ -25,8 +25,9 @@ def lines(spec, traced):
     for name, value, argument in zip(spec.names, spec.values, traced.is_argument):
         if not argument and _is_plain(value):
             found[name] = f"{name} = {value!r} (an argument that PyTorch needs the value of)"
-    for n, function in enumerate(code.functions_of(spec)):
-        for name, line in _of_function(function, () if n else spec.names).items():
+    entered = code.entered(spec)
+    for function in code.functions_of(spec):
+        for name, line in _of_function(function, spec.names if function in entered else ()).items():
             found.setdefault(name, line)
     return list(found.values())[:MOST] + [
         f"{name} > 0 (something is divided by it in line {line})" for name, line in divisors(spec.names, traced).items()]

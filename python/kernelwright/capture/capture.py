@@ -37,8 +37,10 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     started = time.monotonic()
     try:
         elsewhere.refuse_questions(spec)
+        before = elsewhere.state(spec)
         with elsewhere.sizes_are_no_text(spec):
             traced = trace.trace(spec, trace.convert(spec, types[dtype]))
+        elsewhere.refuse_change(spec, before)
         graph.refuse_operators(traced.program.graph)
         memory.refuse_shared_writes(traced.program.graph)
         branches.refuse_guards(spec, traced)

@@ -14,18 +14,82 @@ LIBRARIES = tuple(os.path.realpath(os.path.dirname(path)) + os.sep for path in (
 
 
 def functions_of(spec):
-    """The user's function, and those of the user's that it calls by name: cached, bound and partial ones too, and those of
-    classes and objects that it reads."""
-    found, waiting = [], [spec.function]
+    """The user's function, and those of the user's that it reaches: called by name, cached, bound and partial ones, wrapped
+    and wrapping ones, those of classes and objects that it reads, and those that a function of others holds (a mod of `flex`)."""
+    return [value for value in _reached(spec) if isinstance(value, types.FunctionType)]
+
+
+def objects_of(spec):
+    """What else than functions is reached in their place: objects that are called, what a partial holds, what a method is bound to."""
+    return [value for value in _reached(spec) if not isinstance(value, types.FunctionType)]
+
+
+def entered(spec):
+    """The user's functions that are called with what the specification says, and not by another of the user's."""
+    function = unwrapped(spec.function)
+    return [unwrapped(f) for f in getattr(function, "__kernelwright_mods__", (function,))]
+
+
+def _reached(spec):
+    found, waiting, seen = [], [spec.function], {}  # seen: by id(), which is an object's while it lives
     while waiting:
-        function = _inner(waiting.pop(0))
-        if not isinstance(function, types.FunctionType):
-            methods = map(_inner, vars(function if isinstance(function, type) else type(function)).values())
-            waiting += [f for f in methods if isinstance(f, types.FunctionType) and is_users(f, spec) and f not in found]
-        elif function not in found and is_users(function, spec):
-            found.append(function)
-            waiting += [value for value, _ in read(function).values()]
+        value = waiting.pop(0)
+        if id(value) in seen or isinstance(value, PLAIN) or hasattr(value, "data_ptr"):  # a tensor has no code
+            continue
+        seen[id(value)] = value
+        waiting += _parts(value, spec)
+        if is_users(value, spec) if isinstance(value, types.FunctionType) else not isinstance(value, (type, types.ModuleType)):
+            found.append(value)
     return found
+
+
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def _parts(value, spec):
+    """What a value may run, or hand to what it runs."""
+    if isinstance(value, types.FunctionType):
+        inner = [value.__wrapped__] if hasattr(value, "__wrapped__") else []
+        if is_users(value, spec):
+            return inner + [part for name, (part, _) in read(value).items()] + _of_modules(value)
+        return inner + [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, (staticmethod, classmethod)):
+        return [value.__func__]
+    if isinstance(value, property):
+        return [value.fget]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, types.ModuleType):
+        return []
+    if callable(value) and hasattr(value, "__wrapped__") and not isinstance(value, type):
+        return [value.__wrapped__]
+    made = not isinstance(value, type)  # then its __init__ has run
+    parts = [part for base in (type(value) if made else value).__mro__ for name, part in vars(base).items()
+             if isinstance(f := unwrapped(part), types.FunctionType) and is_users(f, spec) and not (made and name == "__init__")]
+    holds = made and hasattr(value, "__dict__") and (parts or hasattr(type(value), "named_modules"))
+    return parts + (list(vars(value).values()) if holds else [])
+
+
+def _of_modules(function):
+    """Functions and classes of the user's own modules that a function names: `masks.causal`."""
+    named = set(names(function.__code__))
+    modules = [value for value, _ in read(function).values() if isinstance(value, types.ModuleType)
+               and getattr(value, "__file__", None) and not is_others(value.__file__)]
+    return [part for module in modules for name, part in vars(module).items() if name in named]
+
+
+def _is_filled(cell):
+    try:
+        cell.cell_contents
+    except ValueError:
+        return False
+    return True
 
 
 def is_users(function, spec):
@@ -47,10 +111,8 @@ def read(function):
     found = {name: (function.__globals__[name], "a global") for name in names(function.__code__)
              if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
+        if _is_filled(cell):
             found[name] = (cell.cell_contents, "held by the closure")
-        except ValueError:  # not filled yet
-            continue
     return found
 
 
@@ -76,7 +138,8 @@ def steps(function):
             yield line, step
 
 
-def _inner(function):
+def unwrapped(function):
+    """What is behind partial functions, methods and wrappers."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func

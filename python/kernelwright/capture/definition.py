@@ -15,6 +15,7 @@ import ast
 import json
 import keyword
 import re
+import sys
 
 from .diagnostic import Problem
 
@@ -36,6 +37,9 @@ class Definition:
             self.json = json.loads(text)
         except json.JSONDecodeError as error:
             raise Problem("spec.definition", f"not JSON: {error.msg}", error.lineno, error.colno) from None
+        except RecursionError:
+            raise Problem("spec.definition", f"lists and objects stand in one another more than {sys.getrecursionlimit()} deep, and "
+                          "those of a definition three", 1, 1, "name a FlashInfer-Bench definition") from None
         if not isinstance(self.json, dict):
             raise self.problem([], "a definition is an object with name, axes, inputs and reference")
 

@@ -157,6 +157,8 @@ class Dependencies:
             elif not hasattr(builtins, name):
                 self._say("nowhere")
         for key, value in sorted(vars(function).items()):  # f.window = 64
+            if key.startswith("__kernelwright_"):  # where a function of flex stands, for messages
+                continue
             self._say("attribute", key)
             self._value(value, _in_attribute(None, function, key), set(), f"{function.__name__}.{key}")
 

@@ -11,9 +11,13 @@ import builtins
 import collections
 import collections.abc
 import contextlib
+import functools
+import hashlib
 import os
 import sys
 import types
+
+import numpy
 
 from . import code
 from .diagnostic import Problem
@@ -102,25 +106,52 @@ def sizes_are_no_text(spec):
 
 
 def state(spec):
-    """What the function and its helpers read beside their arguments, where it can change: for comparison."""
+    """What the function and its helpers read beside their arguments, where it can change, for comparison:
+    {(whose: by id(), its name, the function that reads it): (as text, the owner, which so lives as long)}."""
     seen = {}
     for function in code.functions_of(spec):
         read = {name: value for name, (value, _) in code.read(function).items()}
         kept = {"a default": (function.__defaults__, function.__kwdefaults__)}
         for name, value in {**read, **vars(function), **kept}.items():
             if (held := _held(value)) is not None:
-                seen[name] = held
+                seen[id(function), name, function] = held, function
+    for value in code.objects_of(spec):
+        if (held := _held(value)) is not None:
+            seen[id(value), f"a {type(value).__name__}", None] = held, value
     return seen
 
 
 def refuse_change(spec, before):
     """Raises Problem where a call changed what state() saw."""
     after = state(spec) if before else {}
-    for name, value in before.items():
-        if after.get(name) != value:
-            raise Problem("spec.not_a_function", f"{spec.name} changes {name}, which it reads: {value[:40]} before a call, "
-                          f"{after.get(name, 'nothing')[:40]} behind it", spec.line,
+    for at, (value, _) in before.items():
+        _, name, function = at
+        if function is None and at not in after:
+            continue  # another object in its place: who holds it is asked too
+        now = after[at][0] if at in after else "nothing"
+        if now != value:
+            was, is_now = _where_they_differ(value, now)
+            line, reader = _reader(spec, function)
+            raise Problem("spec.not_a_function", f"{spec.name} changes {name}, which {reader} reads: {was} before a call, "
+                          f"{is_now} behind it", line,
                           hint="a kernel computes one function of its arguments: pass what changes as an argument")
+
+
+def _reader(spec, function):
+    """(line, in words) of the function that reads what changes: in the specification's file at its own line."""
+    if function is None or function in code.entered(spec)[:1]:
+        return spec.line, "it"
+    line = function.__code__.co_firstlineno
+    if function.__code__.co_filename == spec.file:
+        return line, function.__name__
+    return spec.line, f"{function.__name__} ({function.__code__.co_filename}:{line})"
+
+
+def _where_they_differ(a, b, most=40):
+    """Two texts, from shortly before their first difference on."""
+    first = next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    start = 0 if first < most else first - most // 2
+    return tuple(("..." if start else "") + text[start:start + most] for text in (a, b))
 
 
 def _held(value, depth=3):
@@ -129,12 +160,23 @@ def _held(value, depth=3):
         return repr(value)
     if isinstance(value, types.ModuleType) and (not getattr(value, "__file__", None) or code.is_others(value.__file__)):
         return None
-    if isinstance(value, (types.FunctionType, type)) or depth == 0:
+    if isinstance(value, types.FunctionType) or depth == 0:
         return None
+    if isinstance(value, type):
+        return _held({k: v for k, v in vars(value).items() if not k.startswith("__")}, depth) if _is_users_type(value) else None
     if isinstance(value, dict):
         return f"{{{', '.join(f'{k!r}: {_held(v, depth - 1)}' for k, v in value.items())}}}"
+    if isinstance(value, functools.partial):
+        return f"partial({_held(value.args, depth - 1)}, {_held(value.keywords, depth - 1)})"
+    if isinstance(value, numpy.ndarray):
+        return f"an array of {list(value.shape)}: {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
         return f"[{', '.join(str(_held(v, depth - 1)) for v in value)}]"
-    if hasattr(value, "_version"):
+    if hasattr(value, "data_ptr"):
         return None  # dependencies.py and agreement.py look at tensors
     return _held(vars(value), depth - 1) if hasattr(value, "__dict__") else None
+
+
+def _is_users_type(value):
+    file = getattr(sys.modules.get(value.__module__), "__file__", None)
+    return bool(file) and not code.is_others(file)

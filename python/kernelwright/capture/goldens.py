@@ -96,8 +96,8 @@ def _draw_of(value, index, longest, as_example, times=1):
     Operands are normal. Integers take, in turn, 0 .. the longest size (`times` as much), the example's own range, and
     a few small values, so that empty and full prefixes both occur; flags take 0 and 1. Integers beyond
     any size are words of bits: they take all bits alike, in all words or in each, and the example's own
-    range. Other floats spread as in the example. A number keeps the example's value in even cases; in odd ones a float
-    takes three quarters of it, an integer any value up to the longest size.
+    range. None is drawn beyond what its type holds. Other floats spread as in the example. A number keeps the
+    example's value in even cases; in odd ones a float takes three quarters of it, an integer any value up to the longest size.
     """
     odd = index % 2 == 1
     if value.dim() == 0:
@@ -111,6 +111,7 @@ def _draw_of(value, index, longest, as_example, times=1):
         return {"kind": "integer", "low": 0, "high": 1}
     if not value.is_floating_point():
         low, high = (int(value.min()), int(value.max())) if value.numel() else (0, 0)
+        most = torch.iinfo(value.dtype).max
         if low >= 0 and high <= 1:
             return {"kind": "integer", "low": 0, "high": 1}
         if odd or as_example:
@@ -120,8 +121,9 @@ def _draw_of(value, index, longest, as_example, times=1):
             return {"kind": "integer", "low": -1, "high": 0} if index % 4 == 2 else \
                 {"kind": "integer", "low": alike, "high": alike}
         if index % 4 == 2:
-            return {"kind": "integer", "low": min(0, low), "high": 1 + times * longest // 16}
-        return {"kind": "integer", "low": min(0, low), "high": times * longest, "times_longest": times}
+            return {"kind": "integer", "low": min(0, low), "high": min(1 + times * longest // 16, most)}
+        how = {"kind": "integer", "low": min(0, low), "high": min(times * longest, most)}
+        return how if most < 2**24 else {**how, "times_longest": times}  # eight bits do not grow with a length
     if value.dim() >= 3:
         return {"kind": "normal", "scale": 1.0}
     finite = value.double()

@@ -18,6 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..errors import SpecError
+from . import elsewhere
+from .diagnostic import Problem
 from .load import UserSpec
 
 
@@ -43,8 +45,8 @@ def name_of(function):
 
 def place_of(function):
     """(file, line) for messages. A function that `flex` wrote stands where the user's own does."""
-    code = getattr(function, "__kernelwright_user__", function).__code__
-    return code.co_filename, code.co_firstlineno
+    at = getattr(function, "__kernelwright_place__", None)
+    return at or (function.__code__.co_filename, function.__code__.co_firstlineno)
 
 
 def user_spec(function, values, places):
@@ -66,7 +68,12 @@ def user_spec(function, values, places):
     spec = UserSpec(file, name_of(function), call, [on_cpu(v) for v in [*values, *tensors]],
                     names + reached, lines + [line] * len(reached), columns + [1] * len(reached), line)
     _refuse_scalars(spec)
+    before = elsewhere.state(spec)
     _refuse_hidden_tensors(spec)
+    try:  # a function may be another in its first call alone
+        elsewhere.refuse_change(spec, before)
+    except Problem as problem:
+        raise SpecError(problem.message, file, problem.line, code=problem.code, hint=problem.hint) from None
     return spec, reached
 
 
@@ -112,7 +119,7 @@ def _places_of_names(function, names):
                  if isinstance(a, ast.arg)}
     except (OSError, TypeError, SyntaxError):
         found = {}
-    if hasattr(function, "__kernelwright_user__"):
+    if hasattr(function, "__kernelwright_place__"):
         found, first = {}, place_of(function)[1]
     both = [found.get(name, (first, 1)) for name in names]
     return [line for line, _ in both], [column for _, column in both]

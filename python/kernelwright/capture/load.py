@@ -91,6 +91,9 @@ def _load(file, text, function_name):
     except SyntaxError as error:
         raise Problem("spec.syntax", f"Python cannot read this file: {error.msg}", error.lineno or 1,
                       error.offset or 1) from None
+    except (RecursionError, ValueError) as error:  # a sum of 200,000 terms; a NUL byte
+        raise Problem("spec.syntax", f"Python cannot read this file: {first_line_of(error)}", 1, 1,
+                      "name a text that Python can import") from None
     module = types.ModuleType("user_spec")
     module.__file__ = file
     sys.modules["user_spec"] = module

@@ -10,6 +10,7 @@
 #include "driver/environment/sandbox.h"
 #include "driver/environment/tools.h"
 #include "support/files.h"
+#include "support/source.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -47,8 +48,16 @@ bool may_be_captured(const spec::CaptureRequest& request, Diagnostics& diagnosti
     return false;
   };
   std::error_code failed;
-  if (!fs::is_regular_file(request.spec, failed))
+  if (!fs::exists(request.spec, failed))
     return refuse("spec.file", fmt::format("there is no file '{}'", request.spec), "");
+  if (!fs::is_regular_file(request.spec, failed))
+    return refuse("spec.file", fmt::format("'{}' is not a regular file", request.spec),
+                  "name a Python file, a definition in JSON, or a folder that capture wrote");
+  if (const auto bytes = fs::file_size(request.spec, failed); !failed && bytes > kLargestText)
+    return refuse("spec.file",
+                  fmt::format("'{}' has {} bytes, and a specification at most {}", request.spec,
+                              bytes, kLargestText),
+                  "read data from a file of their own, in example_inputs()");
   const std::string name = fs::path(request.spec).filename().string();
   if (name.find("..") != std::string::npos)
     return refuse("spec.name",

@@ -141,7 +141,7 @@ SourcePtr find_expert(const Tools& tools, const std::string& kernel, const std::
     return refuse("it is not a regular file, and a patch could not change it");
   errno = 0;
   const SourcePtr source = read_source(fs::path(kernel).lexically_normal() == "-" ? "./-" : kernel);
-  if (!source) return refuse(std::strerror(errno));
+  if (!source) return refuse(why_not_read(errno));
   if (const size_t nul = source->text.find('\0'); nul != std::string::npos)
     return refuse(fmt::format("it is a binary file (NUL byte at offset {})", nul));
   return source;

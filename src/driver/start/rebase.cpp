@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "driver/certificate/tree.h"
 #include "driver/certificate/verify.h"
 #include "driver/make/out_folder.h"
 #include "driver/start/by_rules.h"
@@ -24,9 +25,12 @@ namespace {
 // Pages and measurements that tools of ours write about a kernel, and write again.
 const std::set<std::string> kAboutIt = {report::kPage, "bench.json"};
 
-// Folder and file as the user typed the folder.
+// Folder and file as the user typed the folder. The variant may be a stranger's: a link is not
+// followed.
 SourcePtr read_in(const fs::path& folder, const std::string& name) {
-  return read_source((folder / name).string());
+  std::string why;
+  const auto bytes = read_plain_file(folder / name, why);
+  return bytes ? make_source((folder / name).string(), *bytes) : nullptr;
 }
 
 class Reader {
@@ -73,10 +77,17 @@ class Reader {
   }
 
   bool read_certificate() {
-    const SourcePtr text = read_in(folder_, "certificate.json");
-    if (!text)
-      return refuse("rebase.variant", fmt::format("'{}' has no certificate.json", folder_.string()),
-                    "name a folder that kernelwright make, port or rebase wrote");
+    std::string why;
+    const fs::path file = folder_ / "certificate.json";
+    const auto bytes = read_plain_file(file, why);
+    if (!bytes)
+      return refuse(
+          "rebase.variant",
+          why == "is not there"
+              ? fmt::format("'{}' has no certificate.json", folder_.string())
+              : fmt::format("'{}' {}, and a rebase reads regular files", file.string(), why),
+          "name a folder that kernelwright make, port or rebase wrote");
+    const SourcePtr text = make_source(file.string(), *bytes);
     const auto schema = certificate_schema(tools_.home, diagnostics_);
     const auto was = schema ? driver::read_certificate(text, *schema, diagnostics_) : std::nullopt;
     if (!was) return false;
@@ -96,11 +107,27 @@ class Reader {
     return is && sha256(is->text) == hash(file);
   }
 
+  // Also of a file behind a link to a folder.
+  bool refuse_link(const std::string& file) {
+    std::string why;
+    const bool itself = !read_plain_file(folder_ / file, why);
+    return refuse("rebase.edited",
+                  fmt::format("'{}' {}, and a rebase reads regular files of the folder",
+                              (folder_ / file).string(), itself ? why : "lies behind a link"),
+                  "put the file itself there");
+  }
+
   bool only_the_kernel_is_edited() {
     bool good = true;
+    const Hashes found = hash_files(folder_);
+    std::error_code unknown;
     for (const auto& [file, unused] : was_["files"].items()) {
       if (kAboutIt.contains(file)) continue;
-      const bool there = read_in(folder_, file) != nullptr;
+      const bool there = found.contains(file);
+      if (!there && fs::exists(fs::symlink_status(folder_ / file, unknown))) {
+        good = refuse_link(file);
+        continue;
+      }
       const bool kernel = file == "kernel.cu" || file == "kernel.tl";
       if (is_as_written(file) || (kernel && there)) continue;
       good = refuse("rebase.edited",

@@ -9,7 +9,7 @@ import torch
 
 from kernelwright.capture import goldens, graph, load, trace
 from kernelwright.capture.diagnostic import Problem
-from kernelwright_cli import ROOT
+from kernelwright_cli import ROOT, assert_refused, call
 
 TAIL = """
 
@@ -226,3 +226,26 @@ def get_inputs():
     return [torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3)]
 """)
     assert [note for note in traced(load.load(str(path))).notes if "eval()" in note[0] and note[1] == 6]
+
+
+@pytest.mark.parametrize("left_out", ["m > 3", "m == 1"])
+def test_integers_of_eight_bits_are_drawn_within_their_type(tmp_path, left_out):
+    """Beyond 255 there is no such argument: PyTorch wraps it and the form's side keeps the largest."""
+    spec_of(tmp_path, f"""
+def attention(q, k, v, m):
+    return (q @ k.mT * 0.125).masked_fill({left_out}, -torch.inf).softmax(-1) @ v
+""", ", torch.arange(96, dtype=torch.uint8) % 6")
+    run = call("capture", tmp_path / "attention.py", "--form", "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    index = json.loads((tmp_path / "out/goldens.json").read_text())
+    drawn = [d for case in [*index["cases"], *index["far"]] for d in case["draws"] if d["name"] == "m"]
+    assert max(d["high"] for d in drawn) == 255 and not any("times_longest" in d for d in drawn)
+
+
+def test_an_argument_of_eight_bits_is_refused_where_a_kernel_would_read_it(tmp_path):
+    spec_of(tmp_path, """
+def attention(q, k, v, m):
+    return (q @ k.mT * 0.125).masked_fill(m > 3, -torch.inf).softmax(-1) @ v
+""", ", torch.arange(96, dtype=torch.uint8) % 6")
+    run = call("transfer", "tests/corpus/sm90_attention_fwd.tl", "--spec", tmp_path / "attention.py", "--target", "sm_90a")
+    assert_refused(run, "transfer.dtype", "attention.py:4:24", "m is u8", "torch.int32")

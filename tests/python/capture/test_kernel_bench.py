@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernelwright.capture import graph, load, trace
+from kernelwright.capture import capture, goldens, graph, load, trace
 from kernelwright.capture.diagnostic import Problem
 from kernelwright_cli import assert_refused, call
 
@@ -107,3 +107,12 @@ def test_what_is_wrong_is_refused_at_its_line(changes, code, part, tmp_path):
     with pytest.raises(Problem) as refused:
         load.load(path)
     assert (refused.value.code, refused.value.line) == (code, line_of(path, part))
+
+
+def test_a_model_that_counts_its_calls_is_refused(tmp_path):
+    path = write(tmp_path, setup="self.calls = [0]", body="self.calls[0] += 1\n        return ((Q @ K.mT) * min(self.calls[0], 3))"
+                 ".softmax(-1) @ V")
+    spec = load.load(path)
+    with pytest.raises(Problem, match="changes a Model, which it reads: .*'calls'") as refused:
+        capture.capture(spec, "bf16", goldens.CASES[:4])
+    assert refused.value.code == "spec.not_a_function"

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -355,3 +356,43 @@ def test_a_killed_run_leaves_no_folder_or_a_whole_one(plain, captured, tmp_path)
         assert files.keys() - {"old"} == whole.keys(), there
         assert {k: v for k, v in files.items() if k != "old"} == whole, there
     assert seen_staging, "no kill fell into the write"
+
+
+# --- inputs that are no texts -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [["lift", "/dev/zero"], ["check", "/dev/zero", "--spec", ROOT / "examples/causal.py"]])
+def test_a_text_without_an_end_is_bad_input(words):
+    assert_refused(call(*words), "cli.read", "/dev/zero", "more than 67108864 bytes", "kilobytes")
+
+
+def test_a_pipe_and_standard_input_are_read_as_a_file_is(tmp_path):
+    kernel = ROOT / "kernels/sm80/rms_norm.cu"
+    want = call("lift", kernel).stdout
+    os.mkfifo(tmp_path / "pipe")
+    threading.Thread(target=lambda: (tmp_path / "pipe").write_text(kernel.read_text())).start()
+    assert call("lift", tmp_path / "pipe").stdout == call("lift", "-", stdin=kernel.read_text()).stdout == want != ""
+
+
+def test_a_specification_that_is_no_regular_file_is_called_that():
+    for device in ("/dev/zero", "/dev/null"):
+        assert_refused(call("capture", device), "spec.file", f"'{device}' is not a regular file", "Python file")
+    assert_refused(call("capture", "/dev/nothing"), "spec.file", "there is no file")
+
+
+def test_a_definition_of_lists_in_lists_is_bad_input(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    assert_refused(call("capture", tmp_path / "deep.json"), "spec.definition", "deep.json:1:1", "deep", "a definition three")
+
+
+@pytest.mark.parametrize("text, said", [("x = " + "1+" * 200_000 + "1", "recursion depth"), ("x = 1\0", "null bytes")])
+def test_a_file_that_python_cannot_read_is_bad_input(text, said, tmp_path):
+    (tmp_path / "spec.py").write_text(text)
+    run = call("capture", tmp_path / "spec.py")
+    assert run.returncode == 2 and "error[spec.syntax]" in run.stderr and said in run.stderr, run.stderr[:400]
+
+
+@pytest.mark.parametrize("count", ["0", "-1"])
+def test_no_cases_are_too_few(count, captured):
+    run = call("check", PROGRAM, "--spec", captured, "--cases", count)
+    assert run.returncode == 2 and "--cases" in run.stderr and count in run.stderr, run.stderr

@@ -161,3 +161,11 @@ def test_constants_that_the_rules_set_are_set_again(tmp_path):
     assert run.returncode == 0, run.stderr
     assert [line for line in (tmp_path / "out/kernel.tl").read_text().splitlines()
             if line.startswith(("param", "toggle"))] == constants
+
+
+@pytest.mark.parametrize("name", ["kernel.cu", "certificate.json", "from"])
+def test_a_link_is_not_followed(name, variant, tmp_path, ported):
+    shutil.move(variant / name, tmp_path / "secret")
+    (variant / name).symlink_to(tmp_path / "secret")
+    run = rebase(variant, ported[1], tmp_path / "out")
+    assert_refused(run, "rebase.variant" if name == "certificate.json" else "rebase.edited", f"{variant}/{name}", "link")
