@@ -108,8 +108,7 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
     // What is rounded between is accepted as the deviation of numbers that differ: of ones and
     // zeros, all that are alike are rounded alike.
     if (what == Planted::bits && Family::of(capture.form).rounds_between(capture.form)) continue;
-    Case c = case_of(capture, 1, 150, 200,
-                     kSalt + cases.size() + (options.rehearsal << 20));
+    Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;
     cases.push_back(std::move(c));
