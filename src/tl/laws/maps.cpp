@@ -122,7 +122,7 @@ void law_any_exceeds(Check& c) { sets_flag(c); }
 void law_any_differs(Check& c) {
   sets_flag(c);
   const ExprPtr& one = c.stmt.threshold();
-  if (one->kind != ExprKind::real || std::stod(one->text) != 1)
+  if (!(one->kind == ExprKind::real || one->kind == ExprKind::integer) || std::stod(one->text) != 1)
     c.broken("C2", one->span,
              fmt::format("factors are compared with `{}`: rows whose factor is that, and not 1, "
                          "would be left as they are",
