@@ -24,7 +24,7 @@ double planted(Planted what, double drawn, const Random& random, uint64_t n) {
     case Planted::small:
       return drawn * 0x1p-10;
     case Planted::large:
-      return drawn * 0x1p28;
+      return drawn * 0x1p40;
     default:
       return drawn;
   }
