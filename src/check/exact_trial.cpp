@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "check/family.h"
@@ -67,19 +66,18 @@ class SumsOfHeads {
       const spec::Output& output = outputs_[n];
       if (output.has_rows()) continue;
       const spec::Block block = spec::block_of(output, at);
-      const std::vector<Element>& share = head.outputs[n].elements;
-      std::vector<Element>& sum = under_way_[{n, block.number}];
-      sum.resize(share.size());
-      for (size_t d = 0; d < sum.size(); ++d) sum[d] = algebra_.add(sum[d], share[d]);
-      if (!block.complete) continue;
+      const auto add = [&](std::vector<Element>& to, const std::vector<Element>& share) {
+        for (size_t d = 0; d < to.size(); ++d) to[d] = algebra_.add(to[d], share[d]);
+      };
+      const auto sum = sums_.add(n, block, head.outputs[n].elements, add);
+      if (!sum) continue;
       const auto got = run_.exact.find(output.name);
-      const int64_t length = int64_t(sum.size()), columns = columns_of(output, length);
+      const int64_t length = int64_t(sum->size()), columns = columns_of(output, length);
       const bool in_rows = columns < length;
       for (int64_t d = 0; got != run_.exact.end() && d < length; ++d)
-        if (!comparison_.same(output.name.c_str(), got->second[block.number * length + d], sum[d],
-                              at.b, at.h, in_rows ? d / columns : -1, d % columns))
+        if (!comparison_.same(output.name.c_str(), got->second[block.number * length + d],
+                              (*sum)[d], at.b, at.h, in_rows ? d / columns : -1, d % columns))
           return false;
-      under_way_.erase({n, block.number});
     }
     return true;
   }
@@ -98,7 +96,7 @@ class SumsOfHeads {
   const exec::Outcome& run_;
   Comparison& comparison_;
   const Algebra& algebra_;
-  std::map<std::pair<size_t, int64_t>, std::vector<Element>> under_way_;
+  spec::Sums<std::vector<Element>> sums_;
 };
 
 // Every output that the program gives, by rows and then those without.

@@ -110,15 +110,16 @@ class Outputs {
   std::optional<Counterexample> check_sums(const spec::HeadAt& at) {
     for (size_t n = 0; n < outputs_.size(); ++n) {
       if (outputs_[n].has_rows()) continue;
-      const auto sum = sums_.add(n, outputs_[n], truth_->of(n), at);
+      const spec::Block block = spec::block_of(outputs_[n], at);
+      const auto sum = sums_.add(n, block, truth_->of(n), spec::add_share);
       if (!sum || sum->unspecified) continue;
       const bool of_keys = outputs_[n].has('g');
-      const int64_t rows = spec::rows_of(*sum),
-                    first = spec::block_of(outputs_[n], at).number * rows;
+      const int64_t rows = spec::rows_of(*sum);
       for (int64_t j = 0; j < rows; ++j) {
         const double own = of_keys ? own_.at(n, at.b, key_head_of(form_, case_, at.h), j) : 0;
         const spec::Held row = spec::row_of(*sum, j);
-        if (auto e = check(n, row, first + j, own, at, sum->length ? j : -1)) return e;
+        if (auto e = check(n, row, block.number * rows + j, own, at, sum->length ? j : -1))
+          return e;
       }
     }
     return std::nullopt;
@@ -155,7 +156,7 @@ class Outputs {
   const Case& case_;
   const exec::Outcome& run_;
   Trial& trial_;
-  spec::Sums sums_;
+  spec::Sums<spec::Held> sums_;
 };
 
 // The outputs that the function has must be there, as large as they are, and none that it cannot

@@ -139,12 +139,19 @@ namespace {
 
 // Beyond the largest number of its type an output is infinite, in PyTorch too: there the truth is
 // what was given if that is.
-std::vector<double> in_range(const std::vector<double>& want, const double* got, Dtype type) {
-  std::vector<double> out = want;
-  for (size_t n = 0; n < out.size(); ++n)
-    if (std::isfinite(out[n]) && std::isinf(got[n]) && round_to(type, out[n]) == got[n])
-      out[n] = got[n];
-  return out;
+double in_range(double want, double got, Dtype type) {
+  return std::isinf(got) && std::isfinite(want) && round_to(type, want) == got ? got : want;
+}
+
+double error_of_row(const Held& held, const double* got, Dtype type, double allowed) {
+  const int64_t length = static_cast<int64_t>(held.want.size());
+  const double *want = held.want.data(), least = least_norm(type, length);
+  std::vector<double> with_infinities;
+  if (std::any_of(got, got + length, [](double x) { return std::isinf(x); })) {
+    for (int64_t n = 0; n < length; ++n) with_infinities.push_back(in_range(want[n], got[n], type));
+    want = with_infinities.data();
+  }
+  return row_error(got, want, length, least, held.noise / allowed);
 }
 
 }  // namespace
@@ -153,17 +160,14 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
                 Dtype dtype) {
   const int64_t length = static_cast<int64_t>(held.want.size());
   const double rounding = kDeviations * held.rounding;
-  std::vector<double> want;
   Accepted out;
   switch (output.rule) {
     case Rule::row:
       if (output.unrounded) own_error = 0, dtype = Dtype::f32;
-      want = in_range(held.want, got, dtype);
       // The user's own error is of rows that are alike; of what changed rows add here the deviation
       // is known.
       out.allowed = accepted_error(own_error, dtype) + rounding;
-      out.error =
-          row_error(got, want.data(), length, least_norm(dtype, length), held.noise / out.allowed);
+      out.error = error_of_row(held, got, dtype, out.allowed);
       break;
     case Rule::log_sum: {
       const double log_sum = held.want[0];
@@ -173,11 +177,12 @@ Accepted accept(const Output& output, const Held& held, const double* got, doubl
       out.right = *got == log_sum;
       return out;
     }
-    case Rule::row_sum:
-      want = in_range(held.want, got, Dtype::f32);
-      out.error = *got == want[0] ? 0 : std::fabs(*got - want[0]) / held.scale;
+    case Rule::row_sum: {
+      const double sum = in_range(held.want[0], *got, Dtype::f32);
+      out.error = *got == sum ? 0 : std::fabs(*got - sum) / held.scale;
       out.allowed = accepted_error(0, dtype);
       break;
+    }
     case Rule::sum:
       for (int64_t j = 0; j < length && out.right; ++j) {
         out = {std::fabs(got[j] - held.want[j]),

@@ -131,6 +131,7 @@ struct Gradients {
   static constexpr const char* kOutput = "forward.o";      // f32 [B, H, M, V], before it is rounded
   static constexpr const char* kLogSum = "forward.lse";    // f32 [B, H, M]
   static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
+  static constexpr size_t kOperands = 3;                   // whose gradients are the first outputs
   std::vector<std::string> dims;  // of the output, in the order in which the function returns it
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
   // Vectors beside the operands that the score, or the sink, reads at plain indices: what it

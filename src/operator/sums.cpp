@@ -33,19 +33,10 @@ Block block_of(const Output& output, const HeadAt& at) {
   return {out.number, out.complete && at.h + 1 == at.H};
 }
 
-std::optional<Held> Sums::add(size_t n, const Output& output, const Held& share, const HeadAt& at) {
-  const Block block = block_of(output, at);
-  const auto [place, is_new] = under_way_.try_emplace({n, block.number}, share);
-  if (!is_new) {
-    Held& sum = place->second;
-    add_each(sum.want, share.want);
-    add_each(sum.noises, share.noises);
-    add_each(sum.allowed, share.allowed);
-  }
-  if (!block.complete) return std::nullopt;
-  Held out = std::move(place->second);
-  under_way_.erase(place);
-  return out;
+void add_share(Held& sum, const Held& share) {
+  add_each(sum.want, share.want);
+  add_each(sum.noises, share.noises);
+  add_each(sum.allowed, share.allowed);
 }
 
 }  // namespace kw::spec

@@ -33,13 +33,27 @@ struct Block {
 };
 Block block_of(const Output& output, const HeadAt& at);
 
+// A head's share in fp64: elements, and what they may be off by.
+void add_share(Held& sum, const Held& share);
+
+// Shares are of fp64 (Held), or of the exact algebra.
+template <class Share>
 class Sums {
  public:
-  // Adds a head's share to the block of outputs()[n]. The whole block where that completes it.
-  std::optional<Held> add(size_t n, const Output& output, const Held& share, const HeadAt& at);
+  // Adds a head's share to a block of outputs()[n], by `add(sum, share)`. The whole block where
+  // that completes it.
+  template <class Add>
+  std::optional<Share> add(size_t n, const Block& block, const Share& share, Add add) {
+    const auto [place, is_first] = under_way_.try_emplace({n, block.number}, share);
+    if (!is_first) add(place->second, share);
+    if (!block.complete) return std::nullopt;
+    Share out = std::move(place->second);
+    under_way_.erase(place);
+    return out;
+  }
 
  private:
-  std::map<std::pair<size_t, int64_t>, Held> under_way_;
+  std::map<std::pair<size_t, int64_t>, Share> under_way_;
 };
 
 }  // namespace kw::spec

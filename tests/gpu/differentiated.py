@@ -30,15 +30,18 @@ def _slopes(h):
     return torch.exp2(-0.5 * (h + 1))
 
 
+def _of_heads(x):
+    return x.double()[:, None, None]
+
+
 def _kerple(i, j, r1, r2):
-    return -r1[:, None, None] * torch.log1p(r2[:, None, None] * (i - j).clamp(min=0))
+    return -r1 * torch.log1p(r2 * (i - j).clamp(min=0))
 
 
 def _slope(name, i, j, others):
     """What _kerple changes by with others[name], of heads by queries by keys."""
-    values = {n: t.double()[:, None, None].expand(-1, i.shape[0], j.shape[0]).requires_grad_() for n, t in others.items()}
-    bias = -values["r1"] * torch.log1p(values["r2"] * (i - j).clamp(min=0))
-    return torch.autograd.grad(bias.sum(), values[name])[0][None]
+    values = {n: _of_heads(t).expand(-1, i.shape[0], j.shape[0]).requires_grad_() for n, t in others.items()}
+    return torch.autograd.grad(_kerple(i, j, **values).sum(), values[name])[0][None]
 
 
 def _causal(i, j, M, N, others):
@@ -56,10 +59,10 @@ EXAMPLES = {
     "bottom_right": Example(lambda i, j, M, N, others: j <= i + N - M),
     "alibi_heads": Example(_causal, lambda s, i, j, others: s + _slopes(
         torch.arange(s.shape[1], device="cuda")[:, None, None].double()) * (j - i)),
-    "alibi": Example(_causal, lambda s, i, j, others: s + others["slopes"].double()[:, None, None] * (j - i),
+    "alibi": Example(_causal, lambda s, i, j, others: s + _of_heads(others["slopes"]) * (j - i),
                      lambda B, M, N: {"slopes": torch.rand(32, device="cuda") / 8},
                      learned={"slopes": lambda i, j, others: (j - i)[None, None].double()}),
-    "kerple": Example(_causal, lambda s, i, j, others: s + _kerple(i, j, **{n: t.double() for n, t in others.items()}),
+    "kerple": Example(_causal, lambda s, i, j, others: s + _kerple(i, j, **{n: _of_heads(t) for n, t in others.items()}),
                       lambda B, M, N: {name: torch.rand(16, device="cuda") + 0.1 for name in ("r1", "r2")},
                       learned={name: lambda i, j, others, name=name: _slope(name, i, j, others) for name in ("r1", "r2")}),
     "fox_decay": Example(_causal, lambda s, i, j, others: s - others["decay"].double()[:, :, None] +

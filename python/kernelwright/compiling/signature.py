@@ -119,9 +119,10 @@ def _add_gradients(record, output, bindings, theirs, sizes):
 def _differentiated(output, arguments):
     """The number of the argument that a kernel's output is the gradient of: `dq` of its operand q, `d_slopes` of what the
     function calls slopes."""
-    learned = output.startswith("d_")
-    name = output.removeprefix("d_").removesuffix("_given") if learned else output.removeprefix("d")
-    return next(n for n, a in enumerate(arguments) if a["name" if learned else "kernel"] == name)
+    names = {"d_o_given": "o"} | {f"d_{a['name']}": a["name"] for a in arguments if a["name"] != "o"}  # d_o is the output's
+    if output in names:
+        return next(n for n, a in enumerate(arguments) if a["name"] == names[output])
+    return next(n for n, a in enumerate(arguments) if a["kernel"] == output.removeprefix("d"))
 
 
 def _sizes_behind(letters, sizes):

@@ -446,7 +446,8 @@ class Others {
 
   // What has no rows of queries, when the last head that adds to it has ended.
   bool agrees_where_complete(One& one, const HeadAt& at) {
-    const std::optional<Held> sum = sums_.add(one.place, one.output, truth_.of(one.place), at);
+    const auto sum =
+        sums_.add(one.place, block_of(one.output, at), truth_.of(one.place), add_share);
     for (int64_t r = 0; sum && r < rows_of(*sum); ++r)
       if (!agrees(one, row_of(*sum, r), at.b, at.h, -1)) return false;
     return true;
@@ -466,7 +467,7 @@ class Others {
   Truth& truth_;
   Diagnostics& diagnostics_;
   std::vector<One> held_;
-  Sums sums_;
+  Sums<Held> sums_;
 };
 
 }  // namespace

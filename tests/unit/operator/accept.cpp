@@ -58,13 +58,13 @@ TEST(Sums, are_complete_with_the_last_head_that_has_a_share) {
   EXPECT_EQ(blocks("bj"), "0 0 0 0. 1 1 1 1. ");
   EXPECT_EQ(blocks("j"), "0 0 0 0 0 0 0 0. ");
 
-  Sums sums;
+  Sums<Held> sums;
   const Output of_keys{"d_bias", "bj", Rule::sum};
   Held share = held({1, 10});
   share.allowed = {0.5, 0.25};
   int complete = 0;
   for (const HeadAt& at : heads_of(2, 4, 2, [](int64_t h) { return h % 2 == 1; })) {
-    const auto sum = sums.add(0, of_keys, share, at);
+    const auto sum = sums.add(0, block_of(of_keys, at), share, add_share);
     if (!sum) continue;
     ++complete;
     EXPECT_EQ(sum->want, (std::vector<double>{4, 40}));

@@ -123,7 +123,7 @@ class Rows : public Truth {
   }
 
  private:
-  static constexpr size_t kOperands = 3;  // whose gradients are before those of what is learned
+  static constexpr size_t kOperands = Gradients::kOperands;
 
   // What a row adds to the gradients of what is learned, and what a kernel may be off by: o is made
   // of weights that are rounded to 16 bits, each by itself, so delta is off, by the same for the
@@ -141,24 +141,25 @@ class Rows : public Truth {
         held.want[at] += x;
         l.variance[at] += deviation * deviation;
         l.floats[at] += floats;
-        held.allowed[at] = kDeviations * std::sqrt(l.variance[at]) + l.floats[at] + l.least;
       };
       if (l.what.of_sink) {
         const double p = std::exp(sink_.run(Program::at(b, h, i, 0)) - forward_.lse()),
                      slope = l.slope.run(Program::at(b, h, i, 0));
         adds(0, -p * delta * slope, p * off * slope, kOff * std::fabs(p * delta * slope));
-        continue;
+      } else {
+        double shared = 0;
+        for (int64_t j = 0; j < N_; ++j) {
+          const OfScore& s = of_row_[j];
+          if (s.p == 0) continue;
+          const double slope = l.slope.run(Program::at(b, h, i, j)), x = s.dz * slope;
+          adds(l.length > 1 ? j : 0, x, ulp * x, s.floats * std::fabs(slope));
+          if (l.length > 1) adds(j, 0, s.p * slope * off, 0);
+          shared += s.p * slope;
+        }
+        if (l.length == 1) adds(0, 0, shared * off, 0);
       }
-      double shared = 0;
-      for (int64_t j = 0; j < N_; ++j) {
-        const OfScore& s = of_row_[j];
-        if (s.p == 0) continue;
-        const double slope = l.slope.run(Program::at(b, h, i, j)), x = s.dz * slope;
-        adds(l.length > 1 ? j : 0, x, ulp * x, s.floats * std::fabs(slope));
-        if (l.length > 1) adds(j, 0, s.p * slope * off, 0);
-        shared += s.p * slope;
-      }
-      if (l.length == 1) adds(0, 0, shared * off, 0);
+      for (int64_t at = 0; at < l.length; ++at)
+        held.allowed[at] = kDeviations * std::sqrt(l.variance[at]) + l.floats[at] + l.least;
     }
   }
 

@@ -20,8 +20,8 @@ tl::ExprPtr element(const std::string& tile) {
 }  // namespace
 
 std::optional<std::string> Edit::spelled(const ExprPtr& e, Spelling how) {
-  how.indices["b"] = tl::field(tl::name("c"), "b");
-  how.indices["h"] = tl::name("h");
+  how.indices.emplace("b", tl::field(tl::name("c"), "b"));
+  how.indices.emplace("h", tl::name("h"));
   const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
   if (!out) return std::nullopt;
   return tl::print(*out);
@@ -46,9 +46,7 @@ std::optional<std::string> Edit::in_map(const ExprPtr& e, bool real_coordinates)
 std::optional<std::string> Edit::of_row(const ExprPtr& e) {
   Spelling how;
   how.indices = {{"b", tl::name("b")}, {"h", tl::name("h")}, {"i", tl::name("r")}};
-  const std::optional<tl::ExprPtr> out = spell(e, how, diagnostics);
-  if (!out) return std::nullopt;
-  return tl::print(*out);
+  return spelled(e, std::move(how));
 }
 
 std::optional<std::string> map_of(Edit& edit, const std::string& tile, const ExprPtr& value,

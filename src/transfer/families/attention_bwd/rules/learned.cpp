@@ -61,14 +61,8 @@ bool add_tensors(Edit& edit, const Names& names, const spec::Output& output, boo
                                  output.unrounded ? "f32" : "element", letters));
 }
 
-Stmt* pass(Edit& edit, Op op) {
-  for (Stmt& s : edit.program.body)
-    if (s.op == op) return &s;
-  return nullptr;
-}
-
 bool sum_up(Edit& edit, const Names& names) {
-  Stmt* after = pass(edit, Op::after);
+  Stmt* after = edit.program.find(Op::after);
   if (!after) return refuse(edit, "has no pass behind it");
   return edit.insert(
       {&after->body, after->body.size()},
@@ -77,7 +71,7 @@ bool sum_up(Edit& edit, const Names& names) {
 
 bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
   const auto at = edit.places();
-  Stmt* rows = pass(edit, Op::rows);
+  Stmt* rows = edit.program.find(Op::rows);
   if (!rows) return refuse(edit, "has no pre-pass over rows");
   std::vector<std::string> lines;
   if (!is_one(slope)) {
@@ -99,7 +93,7 @@ bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
 
 // Of a row: what the sink's weight is, times minus delta, times what the sink changes by.
 bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
-  Stmt* rows = pass(edit, Op::rows);
+  Stmt* rows = edit.program.find(Op::rows);
   std::vector<Stmt>* body = rows && !rows->body.empty() && rows->body[0].op == Op::each_row
                                 ? &rows->body[0].body
                                 : nullptr;
@@ -124,7 +118,7 @@ bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
 bool rule_learned(Edit& edit) {
   for (size_t n = 0; n < edit.learned.size(); ++n) {
     const auto& [argument, slope, of_sink] = edit.learned[n];
-    const spec::Output& output = edit.form.outputs[3 + n];
+    const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
     if (declaration_of_argument(edit.program, output.name))
       return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
     const Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument)};
