@@ -146,6 +146,11 @@ inline spec::Form form_of(const std::string& name) {
                      binary("*", read("slopes", Type::real, {at("h")}),
                             unary("float", binary("-", at("j"), at("i")))));
   }
+  if (f.name == "weights_bwd") {
+    t.normaliser = spec::Normaliser::none;
+    t.score = unary("sigmoid", binary("-", t.score, real(2)));
+  }
+  if (f.name == "log_sums_bwd") f.outputs.push_back({"lse", "bhi", spec::Rule::log_sum});
   if (f.name == "learned_bwd") {
     f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.N}));

@@ -122,17 +122,20 @@ struct Norm {
   RowMap row;      // y, as the function writes it
 };
 
-// Not what attention gives but the gradients of its q, k and v, for the gradient of its output: the
-// form is the forward one, with three more arguments. Two of them are what the forward kernel has
-// saved (Form::saves); nobody draws them, they follow from the others (Family::complete). From an
-// output that was rounded, gradients of rows in which one key outweighs all others would be wrong:
-// what they are made of is the difference of do . v and do . o, which nearly cancel there.
+// Not what attention gives but the gradients of its q, k and v, for the gradient of its output (and
+// of its log-sums, where it returns them): the form is the forward one, with more arguments. Those
+// of a softmax take what the forward kernel has saved (Form::saves), too; nobody draws these, they
+// follow from the others (Family::complete). From an output that was rounded, gradients of rows in
+// which one key outweighs all others would be wrong: what they are made of is the difference of do
+// . v and do . o, which nearly cancel there.
 struct Gradients {
   static constexpr const char* kOutput = "forward.o";      // f32 [B, H, M, V], before it is rounded
   static constexpr const char* kLogSum = "forward.lse";    // f32 [B, H, M]
   static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
-  static constexpr size_t kOperands = 3;                   // whose gradients are the first outputs
+  static constexpr const char* kOfLogSum = "forward.d_lse";  // f32, in the function's own order
+  static constexpr size_t kOperands = 3;  // whose gradients are the first outputs
   std::vector<std::string> dims;  // of the output, in the order in which the function returns it
+  std::vector<std::string> log_sum_dims;  // of its log-sums; empty where it returns none
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
   // Vectors beside the operands that the score, or the sink, reads at plain indices: what it
   // changes by with the element that is read. Their gradients are the outputs behind those of the
@@ -225,6 +228,10 @@ std::string print(const Form& form);
 
 // Through which of the query heads an operand is read: h, h // n, or null where it has one head.
 ExprPtr head_of(const Operand& operand);
+
+// Whether gradients take what a forward kernel saves: where a weight depends on all scores of a
+// row.
+bool takes_saved(const Form& form);
 
 // Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed
 // with. Then the function means the same for any number of heads.

@@ -219,14 +219,14 @@ def _run_case(spec, traced, interpreter, inputs, twice=True):
 
 
 def in_own_types(traced, inputs):
-    """What the graph gives of these inputs, rounding as the user's function does."""
+    """All outputs of the graph of these inputs, rounding as the user's function does."""
     given = [value for value, argument in zip(inputs, traced.is_argument) if argument]
-    return InOwnTypes(traced.program.graph_module).run(*_constants(traced).values(), *given)[0]
+    return InOwnTypes(traced.program.graph_module).run(*_constants(traced).values(), *given)
 
 
 def _in_own_types(traced, inputs):
     with torch.no_grad():
-        return in_own_types(traced, inputs)
+        return in_own_types(traced, inputs)[0]
 
 
 def run_cases(spec, traced, cases, long=False, first=0, step=1):

@@ -1,8 +1,8 @@
 """The gradients of the captured graph, by PyTorch's autograd in fp64, and those that the user's own function has in
 its own types, on the same inputs: the truth of a backward kernel, and what it is excused by.
 
-Of each case the gradient of the first output is drawn like an operand, under a name of its own. What is kept are the
-gradients of all floating tensors, of two heads; of an argument with fewer heads, those that the two read.
+Of each case the gradient of the output, and of the log-sums where the function returns them too, is drawn like an
+operand, under a name of its own. What is kept are the gradients of all floating tensors, of two heads; of an argument with fewer heads, those that the two read.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from .diagnostic import Problem
 from .graph import place_of
 from .trace import is_operand
 
-OF_OUTPUT = "forward.d_o"  # spec::Gradients::kOfOutput
+OF_OUTPUTS = ["forward.d_o", "forward.d_lse"]  # spec::Gradients::kOfOutput, kOfLogSum
 DRAWN = {"kind": "normal", "scale": 1.0}
 
 
@@ -24,13 +24,16 @@ def make(spec, traced, cases):
     axis = goldens.head_axis(traced)
     interpreter = goldens.InFp64(traced.program.graph_module)
     index, truths, errors = [], [], []
-    for entry, inputs, output, *_ in goldens.run_cases(spec, traced, cases):
-        stream = len(traced.values)
-        d_o = goldens.draw(DRAWN, entry["seed"], stream, traced.dtype, output.shape)
-        entry["draws"].append({"name": OF_OUTPUT, "stream": stream, "shape": list(output.shape), **DRAWN})
+    for entry, inputs, output, _, *others in goldens.run_cases(spec, traced, cases):
+        given = []  # of each output its gradient
+        shapes = [x.shape for x in (output, *others)][:len(OF_OUTPUTS)]
+        for n, shape in enumerate(shapes):
+            stream = len(traced.values) + n
+            given.append(goldens.draw(DRAWN, entry["seed"], stream, torch.float32 if n else traced.dtype, shape))
+            entry["draws"].append({"name": OF_OUTPUTS[n], "stream": stream, "shape": list(shape), **DRAWN})
         entry["gradients"] = []
         heads = output.shape[axis] if axis is not None else 1
-        for n, (truth, own) in _gradients(spec, traced, interpreter, inputs, d_o).items():
+        for n, (truth, own) in _gradients(spec, traced, interpreter, inputs, given).items():
             error = goldens.row_errors(own.double(), truth)
             kept, picked = _picked(traced, n, truth, heads, goldens.two_heads(len(index), heads))
             entry["gradients"].append({"of": spec.names[n], "heads": picked, "shape": list(kept.shape),
@@ -41,7 +44,7 @@ def make(spec, traced, cases):
     return {"cases": index}, np.concatenate(truths), np.concatenate(errors)
 
 
-def _gradients(spec, traced, interpreter, inputs, d_o):
+def _gradients(spec, traced, interpreter, inputs, of_outputs):
     """{number of an argument: its gradient in fp64, and the function's own}; zeros where nothing depends on it."""
     learn = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor) and value.dim() and
              value.is_floating_point()]
@@ -52,25 +55,30 @@ def _gradients(spec, traced, interpreter, inputs, d_o):
         exact[n] = exact[n].requires_grad_()
         own[n] = own[n].detach().clone().requires_grad_()
     with torch.enable_grad():
-        truth = goldens.outputs(traced, interpreter, exact)[0]
+        truth = goldens.outputs(traced, interpreter, exact)
         given = spec.function(*own)
-        given = given[0] if isinstance(given, (tuple, list)) else given
-    truths = torch.autograd.grad(truth, [exact[n] for n in learn], d_o.double(), allow_unused=True)
-    owns = torch.autograd.grad(given, [own[n] for n in learn], d_o.to(given.dtype), allow_unused=True)
-    own_graph = lambda n: _of_graph_in_own_types(spec, traced, inputs, n, d_o)
+    truths = _differentiate(truth, [exact[n] for n in learn], of_outputs)
+    owns = _differentiate(given, [own[n] for n in learn], of_outputs)
+    own_graph = lambda n: _of_graph_in_own_types(spec, traced, inputs, n, of_outputs)
     for n, a, b in zip(learn, truths, owns):
         refuse_other_gradient(spec, n, inputs, a, b, own_graph)
     zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
     return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
 
 
-def _of_graph_in_own_types(spec, traced, inputs, n, d_o):
+def _differentiate(outputs, inputs, of_outputs):
+    outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+    pairs = [(output, of.to(output.dtype)) for output, of in zip(outputs, of_outputs)]
+    return torch.autograd.grad([output for output, _ in pairs], inputs, [of for _, of in pairs], allow_unused=True)
+
+
+def _of_graph_in_own_types(spec, traced, inputs, n, of_outputs):
     """The gradient of the graph by one argument, rounding as the user's function does."""
     own = goldens.as_called(spec, inputs)
     own[n] = own[n].detach().clone().requires_grad_()
     with torch.enable_grad():
         given = goldens.in_own_types(traced, own)
-    return torch.autograd.grad(given, own[n], d_o.to(given.dtype), allow_unused=True)[0]
+    return _differentiate(given, own[n], of_outputs)[0]
 
 
 def _refuse_detached(spec, traced):

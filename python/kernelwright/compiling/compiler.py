@@ -229,7 +229,7 @@ def _caller(function, count, places, signature, made, training):
         space |= {"grad_enabled_": torch.is_grad_enabled, "train_": training, "traced_": torch.compiler.is_compiling,
                   "differentiable_": training.overload}
         # What is not made yet cannot be made while a call is traced: the operator below refuses it then.
-        traced = f"            return differentiable_({arguments})[0]\n" if training.overload else ""
+        traced = f"            return differentiable_({arguments}){training.results}\n" if training.overload else ""
         if wants:
             direct += (f"    if grad_enabled_() and ({' or '.join(wants)}):\n        try:\n"
                        f"            if not traced_():\n                return train_({arguments})\n{traced}"

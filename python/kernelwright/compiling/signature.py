@@ -82,7 +82,7 @@ def describe(graph, certificate, launch, reached, constants, least):
               "outputs": _outputs(graph, theirs, own, names, sizes),
               "order": [a["name"] for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map")]}
     if graph.get("training") == "backward":
-        _add_gradients(record, _output_size(graph, graph["outputs"][0], names),
+        _add_gradients(record, [_output_size(graph, name, names) for name in graph["outputs"]],
                        certificate["transfer"]["bindings"], theirs, sizes)
     return record
 
@@ -98,18 +98,23 @@ def _argument(name, dtype, dims, least, binding, theirs):
     return record
 
 
-def _add_gradients(record, output, bindings, theirs, sizes):
-    """Of a backward kernel: before the function's arguments the output's gradient, `output` its sizes, as often as the
-    kernel reads it; behind them what the forward kernel has saved; and of which arguments its outputs are the gradients."""
+def _add_gradients(record, outputs, bindings, theirs, sizes):
+    """Of a backward kernel: before the function's arguments the gradients of its `outputs`, of which these are the sizes,
+    as often as the kernel reads them (`of_outputs`, by number); behind them what the forward kernel has saved (`saved`, how
+    many); and of which arguments its own outputs are the gradients (`gradients`)."""
+    record["of_outputs"] = []
     before, behind = [], []
     for binding in bindings:
         if binding["user"].startswith(SAVED):
             kernel = theirs[binding["argument"]]
-            given = binding["user"] == f"{SAVED}d_o"
-            dims = output if given else _sizes_behind(kernel["dims"], sizes)
-            (before if given else behind).append(_argument(f"forward_{binding['argument']}", kernel["dtype"], dims,
-                                                           [None] * len(dims), binding, theirs))
+            given = {f"{SAVED}d_o": 0, f"{SAVED}d_lse": 1}.get(binding["user"])
+            dims = _sizes_behind(kernel["dims"], sizes) if given is None else outputs[given]
+            (behind if given is None else before).append(_argument(f"forward_{binding['argument']}", kernel["dtype"], dims,
+                                                                   [None] * len(dims), binding, theirs))
+            if given is not None:
+                record["of_outputs"].append(given)
     behind.sort(key=lambda a: len(a["dims"]))  # as the forward kernel's outputs: lse, o
+    record["saved"] = len(behind)
     record["gradients"] = [_differentiated(o["kernel"], record["arguments"]) for o in record["outputs"]]
     for output, n in zip(record["outputs"], record["gradients"]):
         output["dims"] = record["arguments"][n]["dims"]
@@ -202,6 +207,15 @@ class Signature:
                     self.refuse(argument, f"has {value.shape[d]} in dimension {d}", f"have {due}{by}")
         if all(isinstance(size, int) for size in known.values()):  # no questions to symbols
             self._check_least(values, known)
+        return known
+
+    def sizes_of(self, names, values):
+        """The sizes by name that these arguments alone tell."""
+        known = {}
+        for argument in self.arguments:
+            if argument["tensor"] and argument["name"] in names:
+                value = values[names.index(argument["name"])]
+                known |= {size: value.shape[d] for d, size in enumerate(argument["dims"]) if isinstance(size, str)}
         return known
 
     def _check_least(self, values, known):

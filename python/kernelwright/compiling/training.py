@@ -7,7 +7,7 @@ writes the row sums' logarithms and the output as it is before it is rounded, an
 both. The two are made at the first such call, or with `backward=True` by compile, and are kept like any
 kernel.
 
-What is saved between them are the operands, and these two. A gradient may have any layout: one that the
+What is saved between them are the operands, and these two; of weights that are no softmax, the operands alone. A gradient may have any layout: one that the
 kernel cannot copy (sum().backward() gives a single number with strides of 0) is made contiguous first.
 """
 
@@ -16,7 +16,7 @@ import torch
 from ..capture.dependencies import Dependencies
 from ..errors import GradientError, SpecError
 from .operators import NAMESPACE, operator
-from .signature import BYTES, COPIED
+from .signature import BYTES, COPIED, DTYPES, evaluate
 from .skip_dispatcher import may_skip_dispatcher
 
 RECOMPUTE = 'call it under torch.no_grad(), or say compile(..., backward="recompute")'
@@ -30,20 +30,24 @@ class Training:
 
     def __init__(self, function, fingerprint, make):
         self._function, self._fingerprint, self._make = function, fingerprint, make
-        self.overload = None  # of torch.library, once it is made: the output, and what is saved
+        self.overload = None  # of torch.library, once it is made: what the function returns, and what is saved
+        self.results = None  # which of these the function returns, as an index
 
     def prepare(self):
         """Makes both kernels. Raises as compile does."""
         backward, folder, _ = self._make("backward")
         backward_kernel = operator(backward["operator"], self._function.__name__, backward["signature"], folder)
-        gradients = Gradients(backward_kernel, backward["signature"]["gradients"])
+        gradients = Gradients(backward_kernel)
         forward, folder, _ = self._make("forward")
+        given = len([o for o in forward["signature"]["outputs"] if o["returned"]])
+        own = given - gradients.saved
+        self.results = "" if given == 1 else "[0]" if own == 1 else f"[:{own}]"
         made = operator(forward["operator"], self._function.__name__, forward["signature"], folder, gradients)
-        self._plain, self._apply = made.takes_plainly, gradients.function(made.launch).apply
+        self._plain, self._apply = made.takes_plainly, gradients.function(made.launch, own).apply
         self.overload = made.overload
 
     def __call__(self, *arguments):
-        """The function's output. Raises GradientError where no kernel is made of its gradients."""
+        """What the function returns. Raises GradientError where no kernel is made of its gradients."""
         if self.overload is None:
             if self._fingerprint is not None and Dependencies(self._function).fingerprint != self._fingerprint:
                 raise GradientError(f"{self._function.__name__} has changed since it was compiled: what it reaches is "
@@ -55,58 +59,79 @@ class Training:
                                     f"made: {error}\n  help: {RECOMPUTE}") from None
         if may_skip_dispatcher() and self._plain(*arguments):
             return self._apply(*arguments)
-        return self.overload(*arguments)[0]
+        found = self.overload(*arguments)
+        return found[0] if self.results == "[0]" else found[:2] if self.results == "[:2]" else found
 
 
 class Gradients:
     """What makes a forward operator differentiable. `backward`: the Operator of its backward kernel, which takes the
-    output's gradient (twice: by tiles and by rows), the function's arguments and what the forward kernel saved; `of`: the
-    numbers of the arguments that its outputs are the gradients of."""
+    gradients of the function's outputs (that of a softmax's output twice: by tiles and by rows), the function's arguments
+    and what the forward kernel saved."""
 
-    def __init__(self, backward, of):
-        self.backward, self.of = backward, of
+    def __init__(self, backward):
+        record = backward.signature.record
+        self.backward = backward
+        self.of = record["gradients"]  # the numbers of the arguments that its outputs are the gradients of
+        self.saved, self._of_outputs = record["saved"], record["of_outputs"]
         backward.no_gradient = ("a gradient of its gradients is asked for, and no kernel computes one\n"
                                 "  help: differentiate without create_graph")
         given = backward.signature.arguments
-        self._names = [a["name"] for a in given[2:-2]]  # the function's: what was saved is behind them
-        self._others = [n for n in range(len(self._names)) if n not in of]  # that no kernel differentiates by
-        gradient = given[0]
+        own = given[len(self._of_outputs):len(given) - self.saved]
+        self._names = [a["name"] for a in own]
+        self._others = [n for n in range(len(self._names)) if n not in self.of]  # that no kernel differentiates by
+        self._like = [given[self._of_outputs.index(n)] for n in sorted(set(self._of_outputs))]
+        gradient = self._like[0]
         self._columns, self._unit = gradient["kernel_dims"][-1], COPIED // BYTES[gradient["dtype"]]
 
     def register(self, forward, library):
         """For calls that others see: torch.compile, modes, transformations."""
         def keep(ctx, inputs, output):
             self._refuse_others(ctx)
-            _keep(ctx, inputs, output[1:])
+            _keep(ctx, inputs, output[len(output) - self.saved:] if self.saved else ())
 
-        def differentiate(ctx, gradient, *_):
-            return self._of(ctx, gradient, self.backward.overload)
+        def differentiate(ctx, *gradients):
+            return self._of(ctx, gradients, self.backward.overload)
         torch.library.register_autograd(f"{NAMESPACE}::{forward.name}", differentiate, setup_context=keep, lib=library)
 
-    def function(self, forward):
-        """For calls that nobody else sees: the two launches without the dispatcher. `forward`: that of the first."""
+    def function(self, forward, own):
+        """For calls that nobody else sees: the two launches without the dispatcher. `forward`: that of the first, which
+        gives `own` outputs that the function returns."""
+        saved = self.saved
+
         class Differentiable(torch.autograd.Function):
             @staticmethod
             def forward(ctx, *inputs):
                 self._refuse_others(ctx)
-                output, *saved = forward(*inputs)
-                _keep(ctx, inputs, saved)
-                return output
+                found = forward(*inputs)
+                found = found if isinstance(found, tuple) else (found,)
+                _keep(ctx, inputs, found[len(found) - saved:] if saved else ())
+                return found[0] if own == 1 else found[:own]
 
             @staticmethod
-            def backward(ctx, gradient):
-                return self._of(ctx, gradient, self.backward.launch)
+            def backward(ctx, *gradients):
+                return self._of(ctx, gradients, self.backward.launch)
         return Differentiable
 
-    def _of(self, ctx, gradient, launch):
+    def _of(self, ctx, gradients, launch):
         out = [None] * len(ctx.numbers)
-        if gradient is not None:
+        gradients = gradients[:len(self._like)]
+        if any(gradient is not None for gradient in gradients):
             tensors = iter(ctx.saved_tensors)
             inputs = [next(tensors) if x is None else x for x in ctx.numbers]
-            gradient = self._copyable(gradient)
-            for n, found in zip(self.of, launch(gradient, gradient, *inputs, *tensors)):
+            given = self._given(gradients, inputs)
+            for n, found in zip(self.of, launch(*[given[n] for n in self._of_outputs], *inputs, *tensors)):
                 out[n] = found if ctx.needs_input_grad[n] else None
         return tuple(out)
+
+    def _given(self, gradients, inputs):
+        """The gradients of the function's outputs as the kernel reads them; zeros of an output that nobody used."""
+        if all(gradient is not None for gradient in gradients):
+            return [self._copyable(gradients[0]), *(gradient.contiguous() for gradient in gradients[1:])]
+        known = self.backward.signature.sizes_of(self._names, inputs)
+        like = next(gradient for gradient in gradients if gradient is not None)
+        zeros = [torch.zeros([evaluate(size, known) for size in a["dims"]], dtype=DTYPES[a["dtype"]], device=like.device)
+                 for a in self._like]
+        return self._given([zero if gradient is None else gradient for gradient, zero in zip(gradients, zeros)], inputs)
 
     def _refuse_others(self, ctx):
         for n in self._others:

@@ -22,15 +22,21 @@ class AttentionBwd : public Attention {
       return gather(spec::attention_bwd::of_output(form, name), problem, "i", c.heads, B, M,
                     form.Dv.constant);
     };
-    launch.tensors["o"] = of_output(Gradients::kOutput);
-    launch.tensors["d_o"] = launch.tensors["do_rows"] = of_output(Gradients::kOfOutput);
-    const auto index = [](const char* name) {
-      return spec::leaf(spec::Kind::index, spec::Type::integer, name);
+    const auto of_rows = [&](const char* name, const std::vector<std::string>& dims) {
+      spec::Operand by_rows{name, {}, {}};
+      for (const std::string& index : dims)
+        by_rows.indices.push_back(spec::leaf(spec::Kind::index, spec::Type::integer, index));
+      Tensor out = gather(by_rows, problem, "i", c.heads, B, M, 1);
+      out.shape.pop_back();
+      return out;
     };
-    Tensor lse = gather({Gradients::kLogSum, {index("b"), index("h"), index("i")}, {}}, problem,
-                        "i", c.heads, B, M, 1);
-    lse.shape.pop_back();
-    launch.tensors["lse"] = std::move(lse);
+    launch.tensors["d_o"] = of_output(Gradients::kOfOutput);
+    if (!form.gradients->log_sum_dims.empty())
+      launch.tensors["d_lse"] = of_rows(Gradients::kOfLogSum, form.gradients->log_sum_dims);
+    if (!spec::takes_saved(form)) return;
+    launch.tensors["do_rows"] = launch.tensors["d_o"];
+    launch.tensors["o"] = of_output(Gradients::kOutput);
+    launch.tensors["lse"] = of_rows(Gradients::kLogSum, {"b", "h", "i"});
   }
 
   // The gradients of scores.

@@ -505,8 +505,8 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (form && training != Training::none) {
     std::optional<Form> gradients = gradients_of(*form, diagnostics);
     if (!gradients) return std::nullopt;
-    form->saves = training == Training::forward;
-    if (!form->saves) form = std::move(gradients);
+    form->saves = training == Training::forward && takes_saved(*form);
+    if (training == Training::backward) form = std::move(gradients);
   }
   if (!form) return std::nullopt;
   out.form = std::move(*form);

@@ -10,6 +10,8 @@ bool add_condition(Result& result, const std::string& holds, std::string why,
                    Diagnostics& diagnostics) {
   const tl::ExprPtr read = tl::parse_expr(holds, diagnostics);
   if (!read) return false;
+  for (const auto& known : result.conditions)
+    if (tl::print(known.holds) == tl::print(read) && known.why == why) return true;
   result.conditions.push_back({read, std::move(why)});
   return true;
 }

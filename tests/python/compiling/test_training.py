@@ -11,6 +11,7 @@ import types
 import pytest
 import torch
 
+from kernelwright.compiling.signature import Signature
 from kernelwright.compiling.training import Gradients
 from kernelwright.errors import GradientError
 from kernelwright_cli import ROOT
@@ -63,17 +64,47 @@ def test_what_has_no_backward_kernel_says_why_at_the_call(warm):
     assert kind == "GradientError" and "96" in message and 'backward="recompute"' in message
 
 
-def test_what_no_kernel_differentiates_by_is_refused_before_the_forward_pass():
-    argument = {"name": "d_o", "dtype": "bf16", "kernel_dims": [0, 1, 2, 3]}
-    named = [argument, argument, *({**argument, "name": name} for name in ("q", "slopes", "v")), argument, argument]
-    backward = types.SimpleNamespace(function="alibi", signature=types.SimpleNamespace(arguments=named))
+def kernels(arguments, of, of_outputs, saved):
+    """Gradients by a backward kernel of such a signature that returns what it was launched with, and these launches."""
+    named = [{"name": name, "dtype": "f32" if "lse" in name else "bf16", "kernel_dims": [0, 1, 2, 3], "tensor": True,
+              "dims": ["B", "H"] if "lse" in name else ["B", "H", "M", 8]} for name in arguments]
     launched = []
-    apply = Gradients(backward, [0, 2]).function(lambda *inputs: launched.append(inputs) or (inputs[0], inputs[1])).apply
+    signature = Signature("alibi", {"arguments": named, "outputs": [], "gradients": of, "of_outputs": of_outputs,
+                                    "saved": saved})
+    launch = lambda *inputs: launched.append(inputs) or inputs[len(of_outputs):len(inputs) - saved]
+    return Gradients(types.SimpleNamespace(function="alibi", signature=signature, launch=launch)), launched
+
+
+def test_what_no_kernel_differentiates_by_is_refused_before_the_forward_pass():
+    gradients, _ = kernels(["do_rows", "d_o", "q", "slopes", "v", "o", "lse"], [0, 2], [0, 0], 2)
+    launched = []
+    apply = gradients.function(lambda *inputs: launched.append(inputs) or (inputs[0], inputs[1], inputs[2]), 1).apply
     q, slopes, v = (torch.zeros(2, requires_grad=grad) for grad in (True, False, True))
     apply(q, slopes, v)
     with pytest.raises(GradientError, match="alibi: slopes requires a gradient, and kernels compute those of q, v\n.*slopes.detach"):
         apply(q, slopes.requires_grad_(), v)
     assert len(launched) == 1
+
+
+@pytest.mark.parametrize("used", ["o", "lse", "both"])
+def test_a_gradient_for_each_output_reaches_the_kernel(used):
+    gradients, launched = kernels(["do_rows", "d_o", "d_lse", "q", "o", "lse"], [0], [0, 0, 1], 2)
+    forward = lambda q: (q * 2, q.sum((-2, -1)).float(), q.float())
+    q = torch.zeros(2, 3, 5, 8, dtype=torch.bfloat16, requires_grad=True)
+    o, lse = gradients.function(forward, 2).apply(q)
+    sum((o.float().sum() * 3 if used != "lse" else 0, lse.sum() * 5 if used != "o" else 0)).backward()
+    do_rows, d_o, d_lse, given, *saved = launched[0]
+    assert do_rows is d_o and d_o.shape == o.shape and torch.all(d_o == (0 if used == "lse" else 3))
+    assert d_lse.shape == lse.shape and d_lse.dtype == torch.float32 and torch.all(d_lse == (0 if used == "o" else 5))
+    assert d_lse.is_contiguous() and len(saved) == 2 and q.grad is not None
+
+
+def test_what_saves_nothing_gives_its_output_alone():
+    gradients, launched = kernels(["d_o", "q"], [0], [0], 0)
+    q = torch.zeros(1, 1, 2, 8, dtype=torch.bfloat16, requires_grad=True)
+    o = gradients.function(lambda q: q * 2, 1).apply(q)
+    o.float().sum().backward()
+    assert o.shape == q.shape and len(launched[0]) == 2 and torch.all(q.grad == 0)
 
 
 def test_a_call_that_is_traced_before_they_are_made_says_how(warm):

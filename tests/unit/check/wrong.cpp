@@ -60,7 +60,7 @@ TEST_P(Right, is_accepted) {
   EXPECT_TRUE(tl::verify(*program, d)) << render(d);
 }
 INSTANTIATE_TEST_SUITE_P(Program, Right,
-                         testing::Values("full", "causal", "full_bwd", "causal_bwd", "softcap_bwd",
+                         testing::Values("full", "causal", "full_bwd", "causal_bwd", "weights_bwd", "log_sums_bwd", "softcap_bwd",
                                          "learned_bwd", "causal_bn80", "prefix_lm", "alibi",
                                          "documents", "columns", "lists", "pair_bias", "pairs",
                                          "table", "alone", "cluster_of_four", "cluster_of_one",

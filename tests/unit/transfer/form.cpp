@@ -230,6 +230,10 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
     for (std::string d; in >> d;) form.output_dims.push_back(d);
     return;
   }
+  if (key == "log_sums") {
+    form.outputs.push_back({"lse", "bhi", spec::Rule::log_sum});
+    return;
+  }
   if (key == "queries" || key == "keys") {
     (key == "queries" ? form.M : form.N) = size_of(rest);
     return;

@@ -1,8 +1,10 @@
 // The gradients of attention's q, k and v, for the gradient of its output.
 //
 //   dv[j] = sum_i p[i, j] do[i]                      p = softmax of the scores, of what o is made
-//   ds[i, j] = p[i, j] (do[i] . v[j] - do[i] . o[i]) slope(i, j)
+//   ds[i, j] = p[i, j] (do[i] . v[j] - do[i] . o[i] + dlse[i]) slope(i, j)
 //   dq[i] = sum_j ds[i, j] k[j]      dk[j] = sum_i ds[i, j] q[i]
+//
+// Where each weight is a function of its own score, p is that and ds[i, j] = do[i] . v[j] slope.
 //
 // The truth in fp64 knows nothing of what the forward kernel has saved: it computes the forward
 // pass itself. The exact reading takes o and the log-sums as they are given, p = exp(score - lse):
@@ -14,6 +16,8 @@ namespace kw::spec {
 
 namespace attention_bwd {
 
+// The gradient of the function's log-sum of a row; 0 where it returns none.
+double of_log_sum(const Form& form, const Problem& problem, int64_t b, int64_t h, int64_t i);
 // The output's gradient as an operand, read as the function returns it, or the output (Gradients).
 Operand of_output(const Form& form, const char* name);
 

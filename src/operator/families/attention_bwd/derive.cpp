@@ -21,16 +21,17 @@ class Gradient {
     if (forward_.terms.size() != 1 || !forward_.terms[0].more.empty())
       return refuse({}, "the function is no one softmax of one product", "");
     const Term& t = forward_.terms[0];
-    if (t.normaliser != Normaliser::softmax)
-      return refuse(place_of(t.score), "the weights are no softmax of the scores", "");
+    if (t.normaliser == Normaliser::sum)
+      return refuse(place_of(t.score), "the weights are divided by their sum", "");
     if (t.finite_mask)
       return refuse(place_of(t.keep),
                     "dropped scores are a finite number, and some row may keep none",
                     "drop them with -inf");
     if (forward_.epilogue && forward_.epilogue->kind != Kind::output)
       return refuse(place_of(forward_.epilogue), "the output changes after the product with v", "");
-    if (forward_.outputs.size() > 1)
-      return refuse({}, "the function returns more than its output", "return the output alone");
+    for (const Output& o : forward_.outputs)
+      if (o.name != "o" && o.name != "lse")
+        return refuse({}, "the function returns sums of columns", "return the output alone");
     for (const Operand* o : operands(t))
       if (o->row) return refuse(place_of(o->row->element), "rows change before their product", "");
     if (t.v.argument == t.k.argument) return refuse({}, "the values are columns of the keys", "");
@@ -39,12 +40,13 @@ class Gradient {
     if (!slope)
       return refuse(place_of(operation), fmt::format("`{}` has no derivative", print(operation)),
                     "");
-    form_.gradients = Gradients{forward_.output_dims, *slope, {}};
+    form_.gradients = Gradients{forward_.output_dims, {}, *slope, {}};
     add_arguments();
     add_outputs(t);
     // A kernel has the gradients of whole scores where they change with s by one number.
     const auto varies = [&](Kind kind) { return mentions(*slope, kind); };
-    if (!varies(Kind::score) && !varies(Kind::read) && !varies(Kind::index))
+    if (takes_saved(forward_) && !varies(Kind::score) && !varies(Kind::read) &&
+        !varies(Kind::index))
       learn_from(t.score, "bhj", false);
     if (t.sink) learn_from(t.sink, "bh", true);
     return std::move(form_);
@@ -158,12 +160,26 @@ class Gradient {
       d_o.dims.push_back(size_of(forward_, index));
     }
     form_.arguments.push_back(std::move(d_o));
+    for (const Output& o : forward_.outputs)
+      if (o.name == "lse") add_of_log_sum(o);
+    if (!takes_saved(forward_)) return;
     const auto saved = [&](const char* name, std::vector<Size> dims, std::vector<int> order) {
       form_.arguments.push_back(
           {name, Dtype::f32, true, std::move(dims), std::move(order), 0, {}, true});
     };
     saved(Gradients::kOutput, {form_.B, form_.H, form_.M, form_.Dv}, {0, 1, 2, 3});
     saved(Gradients::kLogSum, {form_.B, form_.H, form_.M}, {0, 1, 2});
+  }
+
+  void add_of_log_sum(const Output& lse) {
+    std::vector<std::string>& dims = form_.gradients->log_sum_dims;
+    dims = lse.dims.empty() ? std::vector<std::string>{"b", "h", "i"} : lse.dims;
+    Argument given{Gradients::kOfLogSum, Dtype::f32, true, {}, {}, 0, {}};
+    for (const std::string& index : dims) {
+      given.stride_order.push_back(static_cast<int>(given.dims.size()));
+      given.dims.push_back(size_of(forward_, index));
+    }
+    form_.arguments.push_back(std::move(given));
   }
 
   // The index names of an operand's dimensions, where the head's and the column's are these.

@@ -24,6 +24,14 @@ Operand of_output(const Form& form, const char* name) {
   return out;
 }
 
+double of_log_sum(const Form& form, const Problem& problem, int64_t b, int64_t h, int64_t i) {
+  const std::vector<std::string>& dims = form.gradients->log_sum_dims;
+  if (dims.empty()) return 0;
+  std::vector<int64_t> at;
+  for (const std::string& index : dims) at.push_back(index == "b" ? b : index == "h" ? h : i);
+  return problem.tensors.at(Gradients::kOfLogSum).at(at);
+}
+
 namespace {
 
 double dot(const double* a, const double* b, int64_t count) {
@@ -37,8 +45,28 @@ double norm(const double* a, int64_t count) { return std::sqrt(dot(a, a, count))
 // Of a product do . v in fp32, in relation to the norms of its sides.
 constexpr double kOff = 0x1p-20;
 
+// Gradients of scores, and weights, are rounded to the operands' type, each by itself: what that
+// makes of a row is the root of the sum of squares, of which this many are reached once in 10^6
+// rows. It is what any kernel of these types errs by, and counts where terms cancel: beyond half an
+// ulp of the row, which is accepted anyway.
+constexpr double kRoundings = 5;
+constexpr double kOfHalfUlp = 0.58;  // the deviation of a rounding that is even within half an ulp
+
 void add(double* to, double x, const double* from, int64_t count) {
   for (int64_t d = 0; d < count; ++d) to[d] += x * from[d];
+}
+
+// What e would be if no terms of its sums cancelled: fp32 errs by kOff of that.
+ExprPtr magnitude(const ExprPtr& e) {
+  const auto of = [&](size_t n) { return magnitude(e->args[n]); };
+  if (e->type == Type::real && e->kind == Kind::binary) {
+    if (e->name == "+" || e->name == "-") return binary("+", of(0), of(1));
+    if (e->name == "*") return binary("*", of(0), of(1));
+    if (e->name == "min" || e->name == "max") return binary("max", of(0), of(1));
+  }
+  if (e->kind == Kind::unary && e->name == "-") return of(0);
+  if (e->kind == Kind::where) return where(e->args[0], of(1), of(2));
+  return unary("abs", e);
 }
 
 class Rows : public Truth {
@@ -48,6 +76,7 @@ class Rows : public Truth {
         problem_(problem),
         forward_(form, problem),
         slope_(form.gradients->slope, problem),
+        magnitude_(magnitude(form.gradients->slope), problem),
         sink_(form.terms[0].sink ? form.terms[0].sink : real(0), problem),
         M_(forward_.queries()),
         N_(forward_.keys()),
@@ -83,6 +112,9 @@ class Rows : public Truth {
     held_[1].want.assign(N_ * D_, 0);
     held_[1].noises.assign(N_, 0);
     held_[2].want.assign(N_ * Dv_, 0);
+    held_[2].noises.assign(N_, 0);
+    dk_squares_.assign(N_, 0);
+    dv_squares_.assign(N_, 0);
     for (size_t n = 0; n < learned_.size(); ++n) {
       held_[kOperands + n].want.assign(learned_[n].length, 0);
       held_[kOperands + n].allowed.assign(learned_[n].length, 0);
@@ -94,25 +126,41 @@ class Rows : public Truth {
   void row(int64_t b, int64_t h, int64_t i) override {
     read(b, h);
     forward_.row(b, h, i, o_.data());
-    const double *d_o = &d_o_[i * Dv_], *q = &q_[i * D_], delta = dot(d_o, o_.data(), Dv_);
+    const double *d_o = &d_o_[i * Dv_], *q = &q_[i * D_];
+    const bool softmax = takes_saved(form_);
+    const double delta =
+        softmax ? dot(d_o, o_.data(), Dv_) - of_log_sum(form_, problem_, b, h, i) : 0;
     std::vector<double>& dq = held_[0].want;
     std::fill(dq.begin(), dq.end(), 0);
     held_[0].noise = 0;
+    double squares = 0;
     of_row_.assign(N_, {});
     for (int64_t j = 0; j < N_ && forward_.weights_sum() > 0; ++j) {
       const double p = forward_.weights()[j] / forward_.weights_sum();
-      if (p == 0) continue;
+      if (softmax ? p == 0 : !forward_.keep(0, b, h, i, j)) continue;
       Program::Inputs in = Program::at(b, h, i, j);
       in[Program::score] = forward_.product(0, b, h, i, j);
       const double slope = slope_.run(in), *v = &v_[j * Dv_], dp = dot(d_o, v, Dv_);
-      const double floats = kOff * p * norm(d_o, Dv_) * norm(v, Dv_);
-      of_row_[j] = {p, dp, p * (dp - delta), floats};
-      const double ds = of_row_[j].dz * slope, off = floats * std::fabs(slope);
-      held_[0].noise += off * norm(&k_[j * D_], D_);
-      held_[1].noises[j] += off * norm(q, D_);
+      const double by = softmax ? p : 1;  // what a score's gradient is of a weight's
+      const double floats = kOff * by * norm(d_o, Dv_) * norm(v, Dv_);
+      of_row_[j] = {p, dp, by * (dp - delta), floats};
+      const double ds = of_row_[j].dz * slope,
+                   off = floats * std::fabs(slope) +
+                         kOff * std::fabs(of_row_[j].dz) * magnitude_.run(in);
+      const double of_k = dot(&k_[j * D_], &k_[j * D_], D_), of_q = dot(q, q, D_);
+      held_[0].noise += off * std::sqrt(of_k);
+      held_[1].noises[j] += off * std::sqrt(of_q);
+      squares += ds * ds * of_k;
+      dk_squares_[j] += ds * ds * of_q;
+      dv_squares_[j] += p * p * dot(d_o, d_o, Dv_);
       add(dq.data(), ds, &k_[j * D_], D_);
       add(&held_[1].want[j * D_], ds, q, D_);
       add(&held_[2].want[j * Dv_], p, d_o, Dv_);
+    }
+    held_[0].noise += beyond_half_ulp(squares, dq.data(), D_);
+    for (int64_t j = 0; j < N_ && i == M_ - 1; ++j) {
+      held_[1].noises[j] += beyond_half_ulp(dk_squares_[j], &held_[1].want[j * D_], D_);
+      held_[2].noises[j] += beyond_half_ulp(dv_squares_[j], &held_[2].want[j * Dv_], Dv_);
     }
     if (!learned_.empty()) learn(b, h, i, delta);
   }
@@ -123,6 +171,12 @@ class Rows : public Truth {
   }
 
  private:
+  // What roundings of the terms make of a row, whose squares these are, beyond what is accepted.
+  double beyond_half_ulp(double squares, const double* row, int64_t length) const {
+    const double off = kRoundings * kOfHalfUlp * std::sqrt(squares);
+    return half_ulp(form_.dtype) * std::max(0.0, off - norm(row, length));
+  }
+
   static constexpr size_t kOperands = Gradients::kOperands;
 
   // What a row adds to the gradients of what is learned, and what a kernel may be off by: o is made
@@ -176,11 +230,12 @@ class Rows : public Truth {
   const Form& form_;
   const Problem& problem_;
   Evaluator forward_;
-  Program slope_, sink_;
+  Program slope_, magnitude_, sink_;
   const int64_t M_, N_, D_, Dv_;
   int64_t b_ = -1, h_ = -1;              // of which head these are
   std::vector<double> q_, k_, v_, d_o_;  // [rows, columns]
   std::vector<double> o_;
+  std::vector<double> dk_squares_, dv_squares_;  // of the terms of each key's rows
   struct OfScore {
     double p = 0, dp = 0, dz = 0, floats = 0;  // its weight, its gradient, the score's, and fp32's
   };
@@ -212,6 +267,7 @@ std::unique_ptr<Truth> truth(const Form& form, const Problem& problem) {
 void save_forward(const Form& form, Problem& problem) {
   const int64_t B = value_of(form.B, problem.sizes), H = form.H.constant,
                 M = value_of(form.M, problem.sizes), Dv = form.Dv.constant;
+  if (!takes_saved(form)) return;
   Tensor o(Dtype::f32, {B, H, M, Dv}), lse(Dtype::f32, {B, H, M});
   Evaluator forward(form, problem);
   for (int64_t n = 0; n < B * H * M; ++n) {
@@ -234,21 +290,28 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
       out.push_back(algebra.draw(static_cast<uint64_t>(number)));
     return out;
   };
-  const std::vector<Element> d_o = rows(Gradients::kOfOutput), o = rows(Gradients::kOutput);
-  const Tensor& lse = named.tensors.at(Gradients::kLogSum);
-  std::vector<Element> dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M), log_sums(M);
+  const bool softmax = takes_saved(form);
+  const std::vector<Element> d_o = rows(Gradients::kOfOutput);
+  std::vector<Element> dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M), log_sums(M), o;
+  if (softmax) o = rows(Gradients::kOutput);
   algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
   ExactProgram slope(form.gradients->slope, named, algebra);
   for (int64_t i = 0; i < M; ++i) {
-    Element delta;
-    for (int64_t d = 0; d < Dv; ++d)
-      delta = algebra.add(delta, algebra.mul(d_o[i * Dv + d], o[i * Dv + d]));
-    const Element log_sum = algebra.draw(static_cast<uint64_t>(lse.at({b, h, i})));
-    deltas[i] = delta, log_sums[i] = log_sum;
+    for (int64_t d = 0; d < Dv && softmax; ++d)
+      deltas[i] = algebra.add(deltas[i], algebra.mul(d_o[i * Dv + d], o[i * Dv + d]));
+    if (const double of = of_log_sum(form, named, b, h, i))
+      deltas[i] = algebra.sub(deltas[i], algebra.draw(static_cast<uint64_t>(of)));
+    if (softmax) {
+      const double lse = named.tensors.at(Gradients::kLogSum).at({b, h, i});
+      log_sums[i] = algebra.draw(static_cast<uint64_t>(lse));
+    }
     for (int64_t n = i * N; n < (i + 1) * N; ++n) {
-      if (s.keep[n].holds) p[n] = algebra.exp(algebra.sub(s.score[n], log_sum));
-      for (uint8_t& bits : p[n].opaque) bits |= s.keep[n].opaque;
-      dz[n] = algebra.mul(p[n], algebra.sub(dp[n], delta));
+      if (s.keep[n].holds)
+        p[n] = softmax ? algebra.exp(algebra.sub(s.score[n], log_sums[i])) : s.score[n];
+      if (s.keep[n].holds)
+        dz[n] = softmax ? algebra.mul(p[n], algebra.sub(dp[n], deltas[i])) : dp[n];
+      for (Element* x : {&p[n], &dz[n]})
+        for (uint8_t& bits : x->opaque) bits |= s.keep[n].opaque;
       ds[n] = algebra.mul(dz[n], slope.run(Program::at(b, h, i, n % N), s.product[n]));
     }
   }

@@ -65,6 +65,20 @@ ExprPtr exchanged(const ExprPtr& keep) {
   });
 }
 
+std::vector<Stmt>* Edit::rows() {
+  Stmt* rows = program.find(Op::rows);
+  if (!rows || rows->body.empty() || rows->body[0].op != Op::each_row) return nullptr;
+  return &rows->body[0].body;
+}
+
+Stmt* Edit::written_of_row(const std::string& value) {
+  std::vector<Stmt>* body = rows();
+  for (size_t n = 0; body && n < body->size(); ++n)
+    if ((*body)[n].op == Op::write_value && tl::base_name((*body)[n].tensor()) == value)
+      return &(*body)[n];
+  return nullptr;
+}
+
 Stmt* Edit::queries_def() {
   for (Stmt& s : program.body)
     if (s.op == Op::def && s.name() == "query_blocks") return &s;

@@ -47,6 +47,12 @@ class Edit : public Editing {
   // The same in the pre-pass over rows, whose names for b, h and i are b, h and r.
   std::optional<std::string> of_row(const spec::ExprPtr& e);
 
+  // The pre-pass over rows: its body, in which the values of a row are written; null where there is
+  // none.
+  std::vector<tl::Stmt>* rows();
+  // What writes this value of a row there; null where nothing does.
+  tl::Stmt* written_of_row(const std::string& value);
+
   // The function that says which query blocks see some of a block of keys; null where there is
   // none.
   tl::Stmt* queries_def();
@@ -76,6 +82,17 @@ spec::ExprPtr exchanged(const spec::ExprPtr& keep);
 std::optional<std::string> map_of(Edit& edit, const std::string& tile, const spec::ExprPtr& value,
                                   const std::string& body);
 
+// The places of axes among the user's dimensions, -1 of those that the user's tensor lacks.
+std::vector<int> places(const std::string& axes, const std::vector<std::string>& dims);
+
+// What a weight that is a function of its own score changes by with it: the product of a number, of
+// what depends on the score, and of what does not (null: 1).
+struct Slope {
+  double constant = 1;
+  spec::ExprPtr of_score, of_place;
+};
+std::optional<Slope> slope_of(const spec::ExprPtr& weight);
+
 // The letters and names of a kernel of gradients.
 inline const Letters kLetters = {"B", "H", "G", "M", "N"};
 
@@ -84,12 +101,14 @@ bool rule_tiles(Edit& edit);
 bool rule_arguments(Edit& edit);
 bool rule_scale(Edit& edit);
 bool rule_score(Edit& edit);
+bool rule_log_sum(Edit& edit);
 bool rule_learned(Edit& edit);
 bool rule_late(Edit& edit);
 bool rule_mask(Edit& edit);
 bool rule_queries(Edit& edit);
 bool rule_lists(Edit& edit);
 bool rule_columns(Edit& edit);
+bool rule_weights(Edit& edit);
 bool rule_order(Edit& edit);
 
 }  // namespace kw::transfer::bwd

@@ -13,16 +13,6 @@
 namespace kw::transfer::bwd {
 namespace {
 
-// The places of axes among the user's dimensions, -1 of those that the user's tensor lacks.
-std::vector<int> places(const std::string& axes, const std::vector<std::string>& dims) {
-  std::vector<int> out;
-  for (const char axis : axes) {
-    const auto at = std::find(dims.begin(), dims.end(), std::string(1, axis));
-    out.push_back(at == dims.end() ? -1 : static_cast<int>(at - dims.begin()));
-  }
-  return out;
-}
-
 bool has_arguments(Edit& edit) {
   for (const char* name : {"q", "k", "v", "o", "d_o", "do_rows", "lse", "dq", "dk", "dv", "scale"})
     if (!declaration_of_argument(edit.program, name))
@@ -57,15 +47,26 @@ bool bind_operands(Edit& edit) {
 void bind_others(Edit& edit) {
   using spec::Gradients;
   const std::vector<int> of_output = places("bhid", edit.form.gradients->dims);
-  for (const char* name : {"do_rows", "d_o"})
-    edit.result.bindings.push_back({name, Gradients::kOfOutput, of_output});
-  edit.result.bindings.push_back({"o", Gradients::kOutput, {0, 1, 2, 3}});
-  edit.result.bindings.push_back({"lse", Gradients::kLogSum, {0, 1, 2}});
+  if (spec::takes_saved(edit.form)) {
+    edit.result.bindings.push_back({"do_rows", Gradients::kOfOutput, of_output});
+    edit.result.bindings.push_back({"o", Gradients::kOutput, {0, 1, 2, 3}});
+    edit.result.bindings.push_back({"lse", Gradients::kLogSum, {0, 1, 2}});
+  }
+  edit.result.bindings.push_back({"d_o", Gradients::kOfOutput, of_output});
   for (const spec::Output& o : edit.form.outputs)
     edit.result.bindings.push_back({o.name, "", places(o.axes, o.dims)});
 }
 
 }  // namespace
+
+std::vector<int> places(const std::string& axes, const std::vector<std::string>& dims) {
+  std::vector<int> out;
+  for (const char axis : axes) {
+    const auto at = std::find(dims.begin(), dims.end(), std::string(1, axis));
+    out.push_back(at == dims.end() ? -1 : static_cast<int>(at - dims.begin()));
+  }
+  return out;
+}
 
 bool rule_form(Edit& edit) {
   if (!has_arguments(edit) || !bind_operands(edit)) return false;

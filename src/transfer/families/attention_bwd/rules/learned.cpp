@@ -38,6 +38,11 @@ using tl::Stmt;
 
 bool is_one(const ExprPtr& e) { return spec::is_number(e) && e->value == 1; }
 
+std::string in_product(const tl::ExprPtr& e) {
+  const std::string text = tl::print(e);
+  return e->kind == tl::ExprKind::binary ? "(" + text + ")" : text;
+}
+
 struct Names {
   std::string output, sums, rows;  // the gradient, the scratch, the step's vector
 };
@@ -93,23 +98,15 @@ bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
 
 // Of a row: what the sink's weight is, times minus delta, times what the sink changes by.
 bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
-  Stmt* rows = edit.program.find(Op::rows);
-  std::vector<Stmt>* body = rows && !rows->body.empty() && rows->body[0].op == Op::each_row
-                                ? &rows->body[0].body
-                                : nullptr;
-  const auto delta =
-      body ? std::find_if(body->begin(), body->end(),
-                          [](const Stmt& s) {
-                            return s.op == Op::write_value && tl::base_name(s.tensor()) == "delta";
-                          })
-           : std::vector<Stmt>::iterator{};
-  if (!body || delta == body->end()) return refuse(edit, "has no pre-pass that writes delta");
+  std::vector<Stmt>* body = edit.rows();
+  Stmt* delta = body ? edit.written_of_row("delta") : nullptr;
+  if (!delta) return refuse(edit, "has no pre-pass that writes delta");
   const auto sink = edit.of_row(edit.sink), by = edit.of_row(slope);
   if (!sink || !by) return false;
   const std::string value =
       fmt::format("where(l == -inf, 0.0, exp2(({} - l) * log2e) * {}{})", *sink,
-                  tl::print(delta->value()), *by == "1.0" ? "" : fmt::format(" * ({})", *by));
-  return edit.insert({body, size_t(delta - body->begin()) + 1},
+                  in_product(delta->value()), *by == "1.0" ? "" : fmt::format(" * ({})", *by));
+  return edit.insert({body, size_t(delta - body->data()) + 1},
                      fmt::format("write_value {}[b, h, r] = {}", names.sums, value));
 }
 

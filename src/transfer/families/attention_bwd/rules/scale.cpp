@@ -14,6 +14,11 @@
 namespace kw::transfer::bwd {
 
 bool rule_scale(Edit& edit) {
+  if (!spec::takes_saved(edit.form)) {  // no exponential takes it: gradients alone
+    const auto slope = slope_of(edit.score);
+    edit.parts = {spec::real(slope ? slope->constant : 1), edit.score, nullptr};
+    return set_scale(edit, "scale", "D", edit.parts.factor, false);
+  }
   edit.parts = take_apart(edit.score);
   if (!edit.parts.core) edit.parts.factor = spec::real(0);
   return settle_factor(edit, edit.score, edit.parts) &&

@@ -11,17 +11,26 @@
 //                                       add_columns s += offset_s[t]
 //                                       if ...: the mask
 //
+//   map s[i, j] = exp2(s[i, j] * scale_log2)   ->   map s[i, j] = sigmoid(s[i, j] * 0.125 - bias)
+//   map dp[i, j] = dp[i, j] * s[i, j]               map dp[i, j] = dp[i, j] * (s[i, j] * ...)
+//
 // When     score = c * core + bias (rule_scale took c). A bias stands in the exponent. With a core
 //          other than s the product begins with zeros, and what is taken off a row of scores comes
 //          after the core. The gradient of a score times the core's derivative is that of s; the
 //          derivative is written with the core's own values where it can be (tanh), or before them.
+//          A weight that is a function of its own score is written as it is (rule_weights does the
+//          rest).
 // Effect   tanh and the other functions are the device's approximations, in the derivative too.
 //          Coordinates are reals, exact while M and N are at most 2^24 (a condition of the launch);
 //          where they stand in // or % they are integers.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "operator/expr/derivative.h"
+#include "operator/expr/fold.h"
 #include "transfer/editing/bias.h"
+#include "transfer/editing/terms.h"
 #include "transfer/editing/write_map.h"
 #include "transfer/families/attention_bwd/edit.h"
 
@@ -65,6 +74,39 @@ bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
   return true;
 }
 
+// Each weight is the function of its own score: with its derivative in the place of the softmax's.
+bool write_weights(Edit& edit) {
+  const ExprPtr weight = hoist_parts(edit, edit.score, "bias", Hoist::sizes);
+  const auto slope = weight ? slope_of(weight) : std::nullopt;
+  if (!slope) return false;
+  const ExprPtr after = by_core(slope->of_score, weight);
+  if (!spec::mentions(after ? after : slope->of_score, Kind::score))
+    return edit.refuse("transfer.score", edit.place(edit.term.score),
+                       "each weight changes with its score by what does not depend on the score",
+                       "supported are softmax, and functions that are not linear");
+  const auto places = edit.places();
+  const std::string &s = places->score, &dp = places->d_score;
+  const auto changed = [&](const ExprPtr& e) {
+    return map_of(edit, dp, e, fmt::format("{}[i, j] * ({{}})", dp));
+  };
+  const auto map = map_of(edit, s, weight, "{}"),
+             gradient = changed(after ? after : slope->of_score),
+             of_place = slope->of_place ? changed(slope->of_place) : std::string();
+  const auto weights = map ? tl::parse_statement(*map, edit.diagnostics) : std::nullopt;
+  if (!weights || !gradient || !of_place) return false;
+  std::vector<std::string> gradients = {*gradient};
+  if (!of_place->empty()) gradients.push_back(*of_place);
+  std::vector<tl::Stmt>& step = *places->step;
+  step[places->weights] = *weights;
+  step.erase(step.begin() + std::ptrdiff_t(places->gradient));
+  if (after) return edit.insert({&step, places->gradient}, gradients);
+  // The derivative needs the scores: it comes before the weights, behind its product.
+  std::erase_if(step,
+                [&](const tl::Stmt& x) { return tl::print_head(x) == "wgmma_wait 1: " + dp; });
+  gradients.insert(gradients.begin(), "wgmma_wait 0: " + dp);
+  return edit.insert({&step, places->weights}, gradients);
+}
+
 // A kernel's exponent is the score's own multiple of two's powers.
 bool write_bias(Edit& edit, const ExprPtr& bias) {
   const auto named = [](const char* name) { return spec::leaf(Kind::argument, Type::real, name); };
@@ -81,7 +123,27 @@ bool write_bias(Edit& edit, const ExprPtr& bias) {
 
 }  // namespace
 
+std::optional<Slope> slope_of(const ExprPtr& weight) {
+  ExprPtr operation;
+  const auto slope = spec::derivative(weight, spec::score_leaf(0), operation);
+  if (!slope) return std::nullopt;
+  Slope out;
+  const std::function<void(const ExprPtr&)> split = [&](const ExprPtr& e) {
+    if (is(e, "*") && e->kind == Kind::binary) return split(e->args[0]), split(e->args[1]);
+    if (const auto c = spec::constant(e)) {
+      out.constant *= *c;
+      return;
+    }
+    ExprPtr& part = spec::mentions(e, Kind::score) ? out.of_score : out.of_place;
+    part = part ? spec::binary("*", part, e) : e;
+  };
+  split(*slope);
+  if (!out.of_score) out.of_score = spec::real(1);
+  return out;
+}
+
 bool rule_score(Edit& edit) {
+  if (!spec::takes_saved(edit.form)) return write_weights(edit);
   const Score& parts = edit.parts;
   if (parts.core->kind != Kind::score) {
     const ExprPtr core = hoist_parts(edit, parts.core, "weight");

@@ -1,0 +1,120 @@
+// Weights that are functions of their own scores: what only a softmax needs goes.
+//
+//   fill_columns s = offset_s[t]                       ->   fill s = 0.0
+//   if ...: map_at s[i, j] = where(..., s[i, j], -inf)      ...
+//   map s[i, j] = sigmoid(...)                              map s[i, j] = sigmoid(...)
+//                                                           if ...: map_at s[i, j] = where(...,
+//                                                           s[i, j], 0.0)
+//   map dp[i, j] = dp[i, j] * ...                           map dp[i, j] = dp[i, j] * ...
+//
+// and with `if ...: map_at dp[i, j] = where(..., dp[i, j], 0.0)` behind it where a weight of 0 does
+// not make the gradient 0. The forward kernel's output and log-sums, what the pre-pass makes of
+// them, and the copies of that are gone.
+//
+// When     the form's weights are not normalised. The last of the rules: the others know the mask
+//          where a softmax has it.
+// Effect   none.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tl/traits.h"
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+using tl::Op;
+using tl::Stmt;
+
+// What only a softmax's gradients read: arguments, scratch, and its rings in shared memory.
+const std::set<std::string> kOfSoftmax = {"o",     "do_rows",  "lse",     "offset",
+                                          "delta", "offset_s", "delta_s", "scale_log2"};
+
+bool is_of_softmax(const tl::Item& item) { return kOfSoftmax.count(item.name) > 0; }
+
+// Declarations, and what of the pre-pass writes them.
+void drop_declarations(std::vector<Stmt>& block) {
+  std::erase_if(block, [](Stmt& s) {
+    const bool declares = s.op == Op::arg_tensor || s.op == Op::arg_f32 || s.op == Op::row_ring;
+    if (!declares) return false;
+    std::erase_if(s.names(), is_of_softmax);
+    return s.names().empty();
+  });
+}
+
+// Copies of a value for each query, and how many arrivals their barriers have without them.
+void drop_copies(Edit& edit) {
+  std::set<std::string> barriers;
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    std::erase_if(s.body, [&](const Stmt& copy) {
+      if (copy.op != Op::tma_load_rows) return false;
+      barriers.insert(tl::base_name(copy.barrier()));
+      return true;
+    });
+  });
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    if (s.op == Op::barrier && barriers.count(s.names()[0].name) > 0)
+      s.arrivals() = tl::integer(std::stoll(s.arrivals()->text) - 1);
+  });
+}
+
+bool begin_with_zeros(Edit& edit, std::vector<Stmt>& step) {
+  for (Stmt& s : step) {
+    if (s.op != Op::fill_columns) continue;
+    const auto zeros =
+        tl::parse_statement("fill " + tl::print(s.dst()) + " = 0.0", edit.diagnostics);
+    if (!zeros) return false;
+    s = *zeros;
+  }
+  return true;
+}
+
+// Whether it is 0 where every element of the tile is.
+bool vanishes(const tl::ExprPtr& e, const std::string& tile) {
+  if (e->kind == tl::ExprKind::index && tl::base_name(e) == tile) return true;
+  if (e->kind != tl::ExprKind::binary) return false;
+  const bool left = vanishes(e->args[0], tile), right = vanishes(e->args[1], tile);
+  if (e->text == "*") return left || right;
+  return (e->text == "+" || e->text == "-") && left && right;
+}
+
+// The mask of one tile, which drops to 0.
+Stmt mask_of(const Stmt& mask, const std::string& tile) {
+  Stmt out = mask;
+  Stmt& map = out.body.back();
+  map.target() = tl::rewrite(map.target(), [&](const tl::ExprPtr& x) -> tl::ExprPtr {
+    return x->kind == tl::ExprKind::name && x->text == tl::base_name(mask.body.back().target())
+               ? tl::name(tile)
+               : nullptr;
+  });
+  const tl::ExprPtr keep = map.value()->args[0];
+  map.value() =
+      tl::where(keep, tl::index(tl::name(tile), {tl::name("i"), tl::name("j")}), tl::real(0));
+  return out;
+}
+
+}  // namespace
+
+bool rule_weights(Edit& edit) {
+  if (spec::takes_saved(edit.form)) return true;
+  const Edit::Places at = *edit.places();
+  std::vector<Stmt>& step = *at.step;
+  const Stmt mask = step[at.mask];
+  const bool again = !vanishes(step[at.gradient].value()->args[1], at.score);
+  // From behind, so that the places hold.
+  const size_t both = std::max(at.weights, at.gradient);
+  if (again) step.insert(step.begin() + std::ptrdiff_t(both) + 1, mask_of(mask, at.d_score));
+  step.insert(step.begin() + std::ptrdiff_t(at.weights) + 1, mask_of(mask, at.score));
+  step.erase(step.begin() + std::ptrdiff_t(at.mask));
+  if (!begin_with_zeros(edit, step)) return false;
+  drop_copies(edit);
+  std::vector<Stmt>* rows = edit.rows();
+  if (!rows) return edit.refuse("transfer.kernel", {}, "this kernel has no pre-pass", "");
+  std::erase_if(*rows, [](const Stmt& s) { return s.op != Op::write_row; });
+  for (Stmt& s : edit.program.body)
+    if (s.op == Op::args || s.op == Op::shared) drop_declarations(s.body);
+  return true;
+}
+
+}  // namespace kw::transfer::bwd
