@@ -93,24 +93,37 @@ def is_installed(module_name):
     return "site-packages" in file or "dist-packages" in file
 
 
+def _is_pythons(value):
+    """Whether a builtin came with Python: anybody may put more there."""
+    return getattr(value, "__module__", None) == "builtins" or any(
+        value is constant for constant in (True, False, None, Ellipsis, NotImplemented))
+
+
+def is_plain_tuple(kind):
+    """Whether a named tuple reads its items as tuples do: a class of somebody's own may have methods that do not."""
+    return kind.__bases__ == (tuple,) and not vars(kind).keys() & {"__getitem__", "__iter__", "__getattribute__", "__getattr__"}
+
+
 def _version(module_name):
     module = sys.modules.get(module_name.split(".")[0])
     return str(getattr(module, "__version__", "")) or sys.version
 
 
 def global_names(code):
-    """Names that the code and the functions in it look up in their module, and attributes of any."""
-    names, attributes = set(), set()
+    """Names that the code and the functions in it look up in their module, attributes of any, and modules that they import."""
+    names, attributes, imported = set(), set(), set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             names.add(step.argval)
+        elif step.opname == "IMPORT_NAME":
+            imported.add(step.argval)
         elif isinstance(step.argval, str):
             attributes.add(step.argval)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             more = global_names(constant)
-            names, attributes = names | more[0], attributes | more[1]
-    return names, attributes
+            names, attributes, imported = (a | b for a, b in zip((names, attributes, imported), more))
+    return names, attributes, imported
 
 
 class Dependencies:
@@ -138,7 +151,13 @@ class Dependencies:
         for name, value in [*enumerate(function.__defaults__ or ()),
                             *sorted((function.__kwdefaults__ or {}).items())]:
             self._value(value, None, set(), f"a default of {function.__name__}")
-        names, attributes = global_names(function.__code__)
+        names, attributes, imported = global_names(function.__code__)
+        for module in sorted(imported):
+            self._say("import", module)
+            if not is_installed(module) or module.split(".")[0] in _OPAQUE_MODULES:
+                self._doubt(f"it imports {module or 'its own package'}")
+            else:
+                self._say(_version(module))
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             self._say("closure", name)
             try:
@@ -156,6 +175,8 @@ class Dependencies:
                             attributes, name)
             elif not hasattr(builtins, name):
                 self._say("nowhere")
+            elif not _is_pythons(getattr(builtins, name)):
+                self._doubt(f"it reads {name}, which was put among the builtins")
         for key, value in sorted(vars(function).items()):  # f.window = 64
             if key.startswith("__kernelwright_"):  # where a function of flex stands, for messages
                 continue
@@ -178,7 +199,7 @@ class Dependencies:
         """One value that the code can reach. `attributes`: what the code calls attributes of anything."""
         if isinstance(value, torch.Tensor):
             self._tensor(value, place, name)
-        elif isinstance(value, _SIMPLE) and not isinstance(value, enum.Enum):
+        elif type(value) in _SIMPLE:
             self._say(type(value).__name__, value)
         elif isinstance(value, enum.Enum):
             self._say(type(value).__qualname__, value.name, repr(value.value))
@@ -205,7 +226,7 @@ class Dependencies:
                 self._say(value.__module__, value.__qualname__, _version(value.__module__))
             else:
                 self._function(value)
-        elif isinstance(value, (list, tuple)):
+        elif type(value) in (list, tuple) or hasattr(type(value), "_fields") and is_plain_tuple(type(value)):
             self._say(type(value).__name__, len(value))
             for n, item in enumerate(value):
                 self._value(item, place and _in_container(place, n), attributes, f"{name}[{n}]")
@@ -214,8 +235,8 @@ class Dependencies:
             for key, item in value.items():
                 self._value(key, None, attributes, f"a key of {name}")
                 self._value(item, place and _in_container(place, key), attributes, f"{name}[{key!r}]")
-        elif isinstance(value, (set, frozenset)):
-            if not all(isinstance(item, _SIMPLE) for item in value):
+        elif type(value) in (set, frozenset):
+            if not all(type(item) in _SIMPLE for item in value):
                 self._doubt(f"{name} is a set of objects")
             self._say("set", sorted(map(repr, value)))
         elif isinstance(value, functools.partial):

@@ -8,11 +8,14 @@ an integer again, after a conversion that its range does not fit into is refused
 
 A position or a size is below 2^31, and below 2^24 wherever a kernel takes it as a real (launches require
 both), so positions in fp32 are exact; what comes from integer arguments may be any number of their type, and
-int64 arguments hold 32 bits, as launches take them. Only values that are computed from integers alone are
+int64 arguments hold 32 bits, as launches take them. What is computed of them in reals and is no whole number, `i * 0.3`
+or `j / 100`, is rounded: where two such are equal, or nearly, PyTorch's roundings decide how they compare, and a kernel's
+or fp64's decide otherwise. So a comparison of these is refused, too. Only values that are computed from integers alone are
 followed: where a floating argument comes in, there was no exact number to keep.
 """
 
 import dataclasses
+import math
 
 import torch
 
@@ -38,6 +41,7 @@ class Whole:
     high: float
     data: bool = False  # an integer argument is in it
     lost: object = None  # (node, dtype) of a conversion that does not fit, on the way
+    rounded: object = None  # the node of an operation on reals that rounds, on the way
 
     def largest(self):
         return max(abs(self.low), abs(self.high))
@@ -95,6 +99,10 @@ def _of_node(node, value, known):
         raise _refused(node, f"{_word(node)} makes {_short(dtype)}, a type that no kernel computes in",
                        "use torch.int32, and a remainder or a mask of bits where it should wrap")
     operands = [_operand(x, known) for x in node.args[:3]]
+    if name in COMPARISONS or name in CONVERSIONS and dtype == torch.bool:
+        _decided_by_rounding(node, operands[:2] if name in COMPARISONS else operands[:1])
+    if any(x is not None and x.rounded for x in operands) and (name in MADE_WHOLE or not dtype.is_floating_point):
+        return None if dtype.is_floating_point else _of_type(dtype, True)  # integers made of reals: spec.rounding
     if name in COMPARISONS:
         for out in operands[:2]:
             _decided(out, node)  # what was converted before, at its own line
@@ -107,10 +115,13 @@ def _of_node(node, value, known):
         return _converted(node, operands[0], dtype)
     if name in CONVERSIONS and not dtype.is_floating_point and dtype not in (torch.int32, torch.int64, torch.bool):
         raise _refused(node, f"{_word(node)} keeps {torch.iinfo(dtype).bits} bits of a real of any size", "use torch.int32")
+    inputs = [known.get(n) for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    rounding = dtype.is_floating_point and inputs and all(inputs) and _rounding(name, node, operands, inputs)
+    if rounding:
+        return Whole(-float("inf"), float("inf"), any(i.data for i in inputs), rounded=rounding)
     out = _range(name, node, operands, dtype, known)
     if out is None:
         return None if dtype.is_floating_point else _of_type(dtype, True)
-    inputs = [known.get(n) for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
     data = any(i is not None and i.data for i in inputs)
     lost = next((i.lost for i in inputs if i is not None and i.lost), None)
     out = dataclasses.replace(out, data=out.data or data, lost=out.lost or lost)
@@ -122,6 +133,45 @@ def _of_node(node, value, known):
             return dataclasses.replace(out, lost=out.lost or converted.lost)
     created = name in ("arange", "full", "scalar_tensor") and not out.lost
     return _lossy(node, out, dtype) if created else out
+
+
+EXACT_OF_REALS = SAME_VALUES | MADE_WHOLE | CONVERSIONS | {
+    "neg", "abs", "clamp", "clamp_min", "clamp_max", "clip", "minimum", "maximum", "min", "max", "where", "masked_fill", "cat", "stack",
+    "tril", "triu", "square", "arange", "ones", "ones_like", "zeros", "zeros_like", "full", "full_like", "scalar_tensor", "fmod",
+    "amax", "amin", "relu"}
+
+
+def _rounding(name, node, operands, inputs):
+    """The operation on reals that rounds what is computed of integers alone: this one, or one before it; None where the
+    result is a whole number, or one with few digits behind the point."""
+    before = next((i.rounded for i in inputs if i.rounded), None)
+    if before or name in EXACT_OF_REALS:
+        return before
+    numbers = [x.low for x in operands if x is not None and x.low == x.high]
+    numbers += [x for x in node.kwargs.values() if isinstance(x, float)]
+    if name in ("add", "sub", "rsub"):
+        return None if all(x * 256 == int(x * 256) for x in numbers if abs(x) < 2**31) else node
+    if name == "mul":
+        return None if all(x == int(x) or _is_power_of_two(x) for x in numbers if abs(x) < 2**31) else node
+    if name in ("div", "true_divide"):
+        by = operands[1] if len(operands) > 1 else None
+        exact = node.kwargs.get("rounding_mode") or (by and by.low == by.high and _is_power_of_two(by.low))
+        return None if exact else node
+    return node
+
+
+def _is_power_of_two(x):
+    return x != 0 and abs(math.frexp(x)[0]) == 0.5
+
+
+def _decided_by_rounding(node, operands):
+    at = next((x.rounded for x in operands if x is not None and x.rounded), None)
+    if at is None or any(x is None for x in operands):
+        return
+    line, column = place_of(node)
+    raise Problem("spec.rounding", f"{_word(node)} compares reals that are computed of positions, and {_word(at)} in line "
+                  f"{place_of(at)[0]} rounds one: where both sides are equal, or nearly, the rounding decides, and a kernel's may be another",
+                  line, column, "compare integers, as in `10 * j < 3 * i`, or pass the mask as an argument")
 
 
 def _range(name, node, operands, dtype, known):

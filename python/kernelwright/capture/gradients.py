@@ -57,6 +57,7 @@ def _gradients(spec, traced, interpreter, inputs, of_outputs):
     with torch.enable_grad():
         truth = goldens.outputs(traced, interpreter, exact)
         given = spec.function(*own)
+    _refuse_own_backward(spec, given)
     truths = _differentiate(truth, [exact[n] for n in learn], of_outputs)
     owns = _differentiate(given, [own[n] for n in learn], of_outputs)
     own_graph = lambda n: _of_graph_in_own_types(spec, traced, inputs, n, of_outputs)
@@ -64,6 +65,22 @@ def _gradients(spec, traced, interpreter, inputs, of_outputs):
         refuse_other_gradient(spec, n, inputs, a, b, own_graph)
     zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
     return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
+
+
+def _refuse_own_backward(spec, outputs):
+    """A derivative that the user wrote (torch.autograd.Function), or a hook, is in no trace."""
+    outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+    waiting, seen = [output.grad_fn for output in outputs], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            what = f"has a gradient of its own, of {type(node).__name__.removesuffix('Backward')}"
+            raise Problem("spec.gradient", f"{spec.name} {what}: a trace has the functions that are computed, and not such gradients",
+                          spec.line, hint='kernelwright.compile(..., backward="recompute") differentiates it in PyTorch')
+        waiting += [following for following, _ in node.next_functions]
 
 
 def _differentiate(outputs, inputs, of_outputs):

@@ -78,7 +78,7 @@ def describe(graph, certificate, launch, reached, constants, least):
         record = _argument(argument["name"], argument["dtype"], dims, smallest, bindings.get(argument["name"]), theirs)
         arguments.append(record | {"tensor": argument["tensor"], "reached": argument["name"] in reached})
     sizes = _kernel_sizes(arguments, theirs)
-    record = {"arguments": arguments, "constants": constants,
+    record = {"arguments": arguments, "constants": constants, "own": len(graph["outputs"]),  # the function's outputs
               "outputs": _outputs(graph, theirs, own, names, sizes),
               "order": [a["name"] for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map")]}
     if graph.get("training") == "backward":

@@ -39,8 +39,8 @@ class Training:
         backward_kernel = operator(backward["operator"], self._function.__name__, backward["signature"], folder)
         gradients = Gradients(backward_kernel)
         forward, folder, _ = self._make("forward")
-        given = len([o for o in forward["signature"]["outputs"] if o["returned"]])
-        own = given - gradients.saved
+        own, given = forward["signature"]["own"], forward["signature"]["outputs"]
+        given = len([o for o in given if o["returned"]])  # log-sums may be the function's own and saved
         self.results = "" if given == 1 else "[0]" if own == 1 else f"[:{own}]"
         made = operator(forward["operator"], self._function.__name__, forward["signature"], folder, gradients)
         self._plain, self._apply = made.takes_plainly, gradients.function(made.launch, own).apply

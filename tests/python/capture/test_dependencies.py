@@ -129,6 +129,11 @@ class Opaque:
     ("def f(q): return q * x.window", "x is of the type Opaque"),
     ("def f(q): return q * getattr(q, 'a')", "it calls getattr"),
     ("import os\ndef f(q): return q * len(os.environ)", "it reaches the module os"),
+    ("def f(q):\n    import my_config\n    return q * my_config.WINDOW", "it imports my_config"),
+    ("def f(q):\n    from my_config import WINDOW\n    return q * WINDOW", "it imports my_config"),
+    ("import builtins\nbuiltins.PUT_THERE = 1\ndef f(q): return q * PUT_THERE", "it reads PUT_THERE, which was put among the builtins"),
+    ("class Last(list):\n    def __getitem__(self, n): return 7\nlast = Last([1])\ndef f(q): return q * last[0]", "last is of the type Last"),
+    ("class Other(int):\n    def __rmul__(self, x): return x\nn = Other(3)\ndef f(q): return q * n", "n is of the type Other"),
 ])
 def test_what_cannot_be_hashed_leaves_no_fingerprint(text, why):
     reached = Dependencies(made(text, x=Opaque()))

@@ -119,6 +119,30 @@ def test_a_derivative_that_the_function_stops_is_refused(tmp_path, line, why):
     assert run.returncode == 2 and why in run.stderr and "attention.py:" in run.stderr, run.stderr
 
 
+def test_a_gradient_of_ones_own_is_refused(tmp_path):
+    path = spec_of(tmp_path)
+    path.write_text(path.read_text().replace("def attention", '''class Clipped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.clamp(-1000.0, 1000.0)
+
+
+def attention''').replace("    scores = ", "    k = Clipped.apply(k)\n    scores = ", 1))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "error[spec.gradient]: attention has a gradient of its own, of Clipped" in run.stderr, run.stderr
+    assert call("capture", path).returncode == 0
+
+
+def test_a_hook_on_gradients_is_refused(tmp_path):
+    path = spec_of(tmp_path, "(scores.register_hook(lambda g: g * 2), scores.softmax(-1) @ v)[1]")
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "asks for register_hook" in run.stderr, run.stderr
+
+
 def test_at_its_bounds_a_clamp_has_the_derivative_of_its_input(tmp_path):
     path = spec_of(tmp_path)
     path.write_text(path.read_text().replace("    return ", "    scores = scores.clamp(0.0, 4.0)\n    return ", 1)

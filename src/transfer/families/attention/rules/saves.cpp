@@ -72,7 +72,7 @@ bool rule_saves(Edit& edit) {
   while (at < args.size() && (args[at].op == Op::arg_tiled || args[at].op == Op::arg_tensor)) ++at;
   if (!behind.block || !edit.insert(behind, text) || !edit.insert({&args, at}, argument))
     return false;
-  if (!edit.form.returns("lse")) edit.result.bindings.push_back({edit.facts.lse, "", {0, 1, 2}});
+  edit.result.bindings.push_back({edit.facts.lse, "", {0, 1, 2}});
   edit.result.bindings.push_back({"o_f32", "", {0, 1, 2, 3}});
   return follow_the_maximum(edit);
 }
