@@ -55,6 +55,8 @@ def refuse_lost_integers(traced):
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
             known[node] = Whole(-LARGEST_SIZE, LARGEST_SIZE)
+        elif isinstance(value, torch.SymFloat):
+            known[node] = _of_size_as_real(node, known)
         elif node.op == "placeholder" and isinstance(value, torch.Tensor):
             known[node] = _of_placeholder(node, value, scalars)
         elif node.op == "call_function" and isinstance(value, (torch.Tensor, list, tuple)):
@@ -66,6 +68,16 @@ def _of_placeholder(node, value, constants):
     if constant is not None and constant.numel() and not constant.is_floating_point():
         return Whole(int(constant.min()), int(constant.max()))
     return None if value.is_floating_point() else _of_type(value.dtype, True)
+
+
+def _of_size_as_real(node, known):
+    """`N / 7`: of sizes, as Python has it."""
+    operands = [_operand(x, known) for x in node.args[:2]]
+    name = getattr(node.target, "__name__", "")
+    name = {"truediv": "div", "int_truediv": "div", "float_truediv": "div", "sym_float": "to"}.get(name, name)
+    known_all = [x for x in operands if x is not None]
+    rounding = _rounding(name, node, operands, known_all) if len(known_all) == len(operands) else node
+    return Whole(-float("inf"), float("inf"), rounded=rounding)
 
 
 def _of_type(dtype, data):
@@ -135,6 +147,7 @@ def _of_node(node, value, known):
     return _lossy(node, out, dtype) if created else out
 
 
+LARGEST_TERM = 2**16  # that leaves positions below 2^24 what they are
 EXACT_OF_REALS = SAME_VALUES | MADE_WHOLE | CONVERSIONS | {
     "neg", "abs", "clamp", "clamp_min", "clamp_max", "clip", "minimum", "maximum", "min", "max", "where", "masked_fill", "cat", "stack",
     "tril", "triu", "square", "arange", "ones", "ones_like", "zeros", "zeros_like", "full", "full_like", "scalar_tensor", "fmod",
@@ -150,9 +163,9 @@ def _rounding(name, node, operands, inputs):
     numbers = [x.low for x in operands if x is not None and x.low == x.high]
     numbers += [x for x in node.kwargs.values() if isinstance(x, float)]
     if name in ("add", "sub", "rsub"):
-        return None if all(x * 256 == int(x * 256) for x in numbers if abs(x) < 2**31) else node
+        return None if all(abs(x) < LARGEST_TERM and x * 256 == int(x * 256) for x in numbers) else node
     if name == "mul":
-        return None if all(x == int(x) or _is_power_of_two(x) for x in numbers if abs(x) < 2**31) else node
+        return None if all(_is_power_of_two(x) for x in numbers if x) else node
     if name in ("div", "true_divide"):
         by = operands[1] if len(operands) > 1 else None
         exact = node.kwargs.get("rounding_mode") or (by and by.low == by.high and _is_power_of_two(by.low))
@@ -226,6 +239,10 @@ def _arithmetic(name, operands, dtype):
         least = name.startswith("min")
         pick = min if least else max
         return Whole(pick(a.low, b.low), pick(a.high, b.high))
+    if name == "pow":
+        if not (a.low == int(a.low) and b.low >= 0 and b.high < 64):
+            return Whole(-float("inf"), float("inf"))
+        return Whole(-int(a.largest()) ** int(b.high), int(a.largest()) ** int(b.high))
     if name == "mul":
         products = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
         return Whole(min(products), max(products))
@@ -303,7 +320,7 @@ def _bound(x):
 
 
 def _word(node):
-    return f"aten.{operator_name(node)}"
+    return getattr(node.target, "__name__", "it") if isinstance(node.meta.get("val"), torch.SymFloat) else f"aten.{operator_name(node)}"
 
 
 def _short(dtype):

@@ -1,6 +1,6 @@
 """Integers that wrap: `(i - j) * 100000` of int32 positions is negative from a distance of 21475 on.
 
-PyTorch keeps 32 bits of what int32 tensors are added to and multiplied by, without a word. The form computes
+PyTorch keeps 32 bits of what int32 tensors are added to and multiplied by, and 64 of int64 ones, without a word. The form computes
 with whole numbers as they are, and so does a kernel, which has limits for its own sums. So the graph is walked
 with the range of each integer, positions and sizes below 2^24 and numbers of integer arguments within 2^29, as
 proofs take them; what may not fit its type then is refused at its line, and where an argument's full range would
@@ -17,7 +17,7 @@ from .exactness import Whole
 from .graph import operator_name, place_of
 
 LARGEST_SIZE, LARGEST_NUMBER = 2**24, 2**29
-SUMS = {"add", "sub", "rsub", "mul", "square", "bitwise_left_shift"}
+SUMS = {"add", "sub", "rsub", "mul", "square", "pow", "bitwise_left_shift"}
 OPERATORS = {"__lshift__": "bitwise_left_shift", "__ilshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
              "__irshift__": "bitwise_right_shift", "__iand__": "__and__"}
 OF_SIGN = {"neg", "bitwise_not"}  # of bytes, which have none
@@ -69,14 +69,16 @@ def _range_of(node, dtype, known, taken):
     if out is None and dtype != torch.int64 and name == "bitwise_left_shift":
         out = Whole(-(2.0**62), 2.0**62)
     if out is None:
-        return Whole(bounds.min, bounds.max)
+        known_as = LARGEST_NUMBER if dtype == torch.int64 else bounds.max
+        return Whole(-known_as if dtype.is_signed else 0, known_as)
     data = any(known[n].data for n in node.all_input_nodes if known.get(n))
     if name in SUMS and data and dtype == torch.int32:
         taken.append(f"numbers of integer arguments within 2^29 either way (int32 is computed with in line {place_of(node)[0]})")
-    if (name in SUMS or (name in OF_SIGN and dtype == torch.uint8)) and dtype != torch.int64 and not bounds.min <= out.low <= out.high <= bounds.max:
+    if (name in SUMS or (name in OF_SIGN and dtype == torch.uint8)) and not bounds.min <= out.low <= out.high <= bounds.max:
         raise _refused(
             node, f"aten.{name} makes {exactness._short(dtype)} of what may be {exactness._bound(out.low)} to "
             f"{exactness._bound(out.high)}, and keeps {bounds.bits} bits of it; a kernel would not wrap so",
+            "where it should wrap, write the remainder" if dtype == torch.int64 else
             "compute in torch.int64: torch.arange(n) without a dtype, or .long() first; where it should wrap, write the "
             "remainder")
     return dataclasses.replace(out, low=max(out.low, bounds.min), high=min(out.high, bounds.max), data=out.data or data)
