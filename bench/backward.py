@@ -6,7 +6,7 @@
 A round times every implementation of a case for 25 ms, in random order, back to back: a card at its limit of power.
 The figure is the median of the rounds in TFLOP/s over the unmasked entries, 10 D operations each; the passes before and
 behind the kernel are part of it. Kernels of another head dimension have it behind their name (full64). Peers: the backward
-of scaled_dot_product_attention by cuDNN and FlashAttention-2, and FlexAttention's. Each is asked for the gradients of q, k and
+of scaled_dot_product_attention by cuDNN and FlashAttention-2, FlexAttention's, and FlashAttention-4's where its package is. Each is asked for the gradients of q, k and
 v of an output that is at hand, and of what else a function learns where it stands in Function.learned.
 """
 
@@ -23,6 +23,11 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / "python")]
 from kernelwright.runtime.launch import Kernel  # noqa: E402
+
+try:
+    from flash_attn.cute import flash_attn_func as flash_attention_4
+except ImportError:
+    flash_attention_4 = None
 
 CASES = [("full", 4, 16, 16, 4096), ("causal", 4, 16, 16, 4096), ("full", 1, 16, 16, 16384), ("causal", 1, 16, 16, 16384),
          ("full", 1, 64, 8, 8192), ("causal", 1, 64, 8, 8192), ("sliding_window", 2, 16, 16, 8192),
@@ -97,6 +102,9 @@ def peers(name, function, q, k, v):
         with sdpa_kernel(backend):
             out[backend.name.split("_")[0].lower()] = F.scaled_dot_product_attention(
                 q, k, v, is_causal=name == "causal", enable_gqa=q.shape[1] != k.shape[1])
+    if function.sdpa and flash_attention_4:
+        with torch.enable_grad():
+            out["FlashAttention-4"] = flash_attention_4(*(t.transpose(1, 2) for t in (q, k, v)), causal=name == "causal")[0].transpose(1, 2)
     mask = function.keep and create_block_mask(function.keep, function.by_batch, None, q.shape[2], k.shape[2], device="cuda")
     out["flex"], lse = torch.compile(flex_attention, dynamic=False)(
         q, k, v, score_mod=function.score, block_mask=mask, enable_gqa=q.shape[1] != k.shape[1], return_lse=True)

@@ -68,13 +68,13 @@ TEST_P(ExactRight, agrees_to_the_last_bit) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Program, ExactRight,
-                         testing::Values("full", "causal", "full_bwd", "causal_bwd", "weights_bwd", "log_sums_bwd", "softcap_bwd",
-                                         "causal_bn80", "prefix_lm", "alibi", "documents",
-                                         "columns", "lists", "pair_bias", "pairs", "table", "alone",
-                                         "cluster_of_four", "cluster_of_one", "each_fetches", "f16",
-                                         "narrow_output", "ping_pong", "saves",
-                                         "q_in_shared_memory", "queue", "rows", "sm80", "swapped",
-                                         "three_warpgroups"),
+                         testing::Values("full", "causal", "full_bwd", "causal_bwd", "weights_bwd",
+                                         "log_sums_bwd", "softcap_bwd", "causal_bn80", "prefix_lm",
+                                         "alibi", "documents", "columns", "lists", "pair_bias",
+                                         "pairs", "table", "alone", "cluster_of_four",
+                                         "cluster_of_one", "each_fetches", "f16", "narrow_output",
+                                         "ping_pong", "saves", "q_in_shared_memory", "queue",
+                                         "rows", "sm80", "swapped", "three_warpgroups"),
                          [](const auto& info) { return info.param; });
 
 // Of the programs whose results differ those that the exact reading sees, or (`only: values`) those

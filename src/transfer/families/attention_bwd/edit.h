@@ -86,10 +86,11 @@ std::optional<std::string> map_of(Edit& edit, const std::string& tile, const spe
 std::vector<int> places(const std::string& axes, const std::vector<std::string>& dims);
 
 // What a weight that is a function of its own score changes by with it: the product of a number, of
-// what depends on the score, and of what does not (null: 1).
+// what the weight itself tells (under the name of the score), of what else of the score does, and
+// of what does not depend on it. Null: 1.
 struct Slope {
   double constant = 1;
-  spec::ExprPtr of_score, of_place;
+  spec::ExprPtr of_weight, of_score, of_place;
 };
 std::optional<Slope> slope_of(const spec::ExprPtr& weight);
 

@@ -79,32 +79,34 @@ bool write_weights(Edit& edit) {
   const ExprPtr weight = hoist_parts(edit, edit.score, "bias", Hoist::sizes);
   const auto slope = weight ? slope_of(weight) : std::nullopt;
   if (!slope) return false;
-  const ExprPtr after = by_core(slope->of_score, weight);
-  if (!spec::mentions(after ? after : slope->of_score, Kind::score))
+  if (!slope->of_weight && !slope->of_score)
     return edit.refuse("transfer.score", edit.place(edit.term.score),
                        "each weight changes with its score by what does not depend on the score",
                        "supported are softmax, and functions that are not linear");
   const auto places = edit.places();
   const std::string &s = places->score, &dp = places->d_score;
-  const auto changed = [&](const ExprPtr& e) {
-    return map_of(edit, dp, e, fmt::format("{}[i, j] * ({{}})", dp));
+  std::vector<std::string> before, after;
+  const auto add = [&](std::vector<std::string>& to, const ExprPtr& factor) {
+    const auto map =
+        factor ? map_of(edit, dp, factor, fmt::format("{}[i, j] * ({{}})", dp)) : std::string();
+    if (map && !map->empty()) to.push_back(*map);
+    return map.has_value();
   };
-  const auto map = map_of(edit, s, weight, "{}"),
-             gradient = changed(after ? after : slope->of_score),
-             of_place = slope->of_place ? changed(slope->of_place) : std::string();
+  const auto map = map_of(edit, s, weight, "{}");
   const auto weights = map ? tl::parse_statement(*map, edit.diagnostics) : std::nullopt;
-  if (!weights || !gradient || !of_place) return false;
-  std::vector<std::string> gradients = {*gradient};
-  if (!of_place->empty()) gradients.push_back(*of_place);
+  if (!weights || !add(before, slope->of_score) || !add(after, slope->of_weight) ||
+      !add(slope->of_score ? before : after, slope->of_place))
+    return false;
   std::vector<tl::Stmt>& step = *places->step;
   step[places->weights] = *weights;
   step.erase(step.begin() + std::ptrdiff_t(places->gradient));
-  if (after) return edit.insert({&step, places->gradient}, gradients);
-  // The derivative needs the scores: it comes before the weights, behind its product.
+  if (!edit.insert({&step, places->gradient}, after)) return false;
+  if (before.empty()) return true;
+  // What needs the scores comes before the weights, behind its product.
   std::erase_if(step,
                 [&](const tl::Stmt& x) { return tl::print_head(x) == "wgmma_wait 1: " + dp; });
-  gradients.insert(gradients.begin(), "wgmma_wait 0: " + dp);
-  return edit.insert({&step, places->weights}, gradients);
+  before.insert(before.begin(), "wgmma_wait 0: " + dp);
+  return edit.insert({&step, places->weights}, before);
 }
 
 // A kernel's exponent is the score's own multiple of two's powers.
@@ -134,11 +136,13 @@ std::optional<Slope> slope_of(const ExprPtr& weight) {
       out.constant *= *c;
       return;
     }
-    ExprPtr& part = spec::mentions(e, Kind::score) ? out.of_score : out.of_place;
-    part = part ? spec::binary("*", part, e) : e;
+    const bool of_score = spec::mentions(e, Kind::score);
+    const ExprPtr by = of_score ? by_core(e, weight) : nullptr;
+    ExprPtr& part = by ? out.of_weight : of_score ? out.of_score : out.of_place;
+    const ExprPtr& factor = by ? by : e;
+    part = part ? spec::binary("*", part, factor) : factor;
   };
   split(*slope);
-  if (!out.of_score) out.of_score = spec::real(1);
   return out;
 }
 

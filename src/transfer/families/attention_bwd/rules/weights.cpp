@@ -101,7 +101,11 @@ bool rule_weights(Edit& edit) {
   const Edit::Places at = *edit.places();
   std::vector<Stmt>& step = *at.step;
   const Stmt mask = step[at.mask];
-  const bool again = !vanishes(step[at.gradient].value()->args[1], at.score);
+  bool again = true;  // no factor of the gradients behind the weights is 0 where the weight is
+  for (size_t n = at.weights; n < step.size(); ++n)
+    if (tl::is(step[n].op, tl::Family::map) && step[n].has(tl::Hole::target) &&
+        tl::base_name(step[n].target()) == at.d_score)
+      again = again && !vanishes(step[n].value()->args[1], at.score);
   // From behind, so that the places hold.
   const size_t both = std::max(at.weights, at.gradient);
   if (again) step.insert(step.begin() + std::ptrdiff_t(both) + 1, mask_of(mask, at.d_score));
