@@ -111,9 +111,18 @@ class Walk : private Names {
 
   // Numbers that a launch computes: 0.1 where N > 9999.
   void arguments(const Stmt& s, const Scope& scope) {
+    std::set<std::string> computed;
     for (const Stmt& a : s.body)
-      for (const tl::Item& d : a.names())
+      for (const tl::Item& d : a.names()) {
         if (a.op == Op::arg_f32 && d.expr) as_real([&] { note(d.expr, scope, a); });
+        if (a.op == Op::arg_size && d.expr) computed.insert(d.name);
+      }
+    // A tensor has the sizes of the launch: what lies beyond others is nothing to a copy, or to a
+    // pass.
+    for (const Stmt& a : s.body)
+      if (tl::is(a.op, Family::tensor))
+        for (const tl::Item& d : a.dims())
+          if (computed.count(d.name)) open(fmt::format("a tensor of as many rows as `{}`", d.name));
   }
 
   void pass(const Stmt& s, const Scope& scope) {

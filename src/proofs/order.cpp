@@ -168,6 +168,21 @@ class Order : private Names {
   }
 
   // ---- expressions
+  // The launcher, and the device, double a section until it is large enough: it must be of
+  // something, in 64 bits. Of the factors of a product each size is one at most.
+  static bool is_positive(const ExprPtr& e, std::set<std::string>& factors) {
+    if (e->kind == ExprKind::integer) return e->text.size() < 7 && std::stoll(e->text) > 0;
+    if (e->kind == ExprKind::name) return factors.insert(e->text).second;
+    if (e->kind != ExprKind::binary && e->text != "ceil_div") return false;
+    if (e->text == "//") return tl::print(e) == "H // G";
+    if (e->text != "+" && e->text != "*" && e->text != "ceil_div") return false;
+    std::set<std::string> others = e->text == "*" ? std::set<std::string>{} : factors;
+    std::set<std::string>& second = e->text == "*" ? factors : others;
+    if (!is_positive(e->args[0], factors) || !is_positive(e->args[1], second)) return false;
+    factors.merge(others);
+    return true;
+  }
+
   std::optional<Size> size(const ExprPtr& e) {
     if (e->kind == ExprKind::name && e->text == section_name_) return Size{section_};
     if (e->kind == ExprKind::name && sizes_here_.count(e->text)) return sizes_here_.at(e->text);
@@ -218,6 +233,10 @@ class Order : private Names {
     for (const auto& [name, e] : arguments_)
       if (e->kind == ExprKind::call && e->text == "heads_at_once")
         if (const auto heads = size(e->args[3])) {
+          for (size_t n = 0; n < 3; ++n)
+            if (std::set<std::string> once; !is_positive(e->args[n], once))
+              return open(fmt::format("a section by `{}`, which may be 0 or beyond 64 bits",
+                                      tl::print(e->args[n])));
           section_name_ = name;
           section_ = "section of heads";
           heads_ = *heads;
