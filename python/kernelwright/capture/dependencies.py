@@ -99,9 +99,9 @@ def _is_pythons(value):
         value is constant for constant in (True, False, None, Ellipsis, NotImplemented))
 
 
-def is_plain_tuple(kind):
-    """Whether a named tuple reads its items as tuples do: a class of somebody's own may have methods that do not."""
-    return kind.__bases__ == (tuple,) and not vars(kind).keys() & {"__getitem__", "__iter__", "__getattribute__", "__getattr__"}
+def _is_named_tuple(kind):
+    """Whether it reads its items as tuples do: a class of somebody's own may have methods that do not."""
+    return hasattr(kind, "_fields") and kind.__bases__ == (tuple,) and not vars(kind).keys() & {"__getitem__", "__iter__", "__getattribute__", "__getattr__"}
 
 
 def _version(module_name):
@@ -226,7 +226,7 @@ class Dependencies:
                 self._say(value.__module__, value.__qualname__, _version(value.__module__))
             else:
                 self._function(value)
-        elif type(value) in (list, tuple) or hasattr(type(value), "_fields") and is_plain_tuple(type(value)):
+        elif type(value) in (list, tuple) or _is_named_tuple(type(value)):
             self._say(type(value).__name__, len(value))
             for n, item in enumerate(value):
                 self._value(item, place and _in_container(place, n), attributes, f"{name}[{n}]")

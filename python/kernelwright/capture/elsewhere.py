@@ -28,7 +28,8 @@ ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling"
               "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad",
               "device_count", "get_num_threads", "get_default_dtype", "initial_seed", "get_rng_state", "memory_allocated",
               "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "random", "is_leaf", "grad_fn", "_version",
-              "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous", "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
+              "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous",
+              "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
 FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
              "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
 OF_DEVICE = {"type", "index"}

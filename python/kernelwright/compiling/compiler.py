@@ -227,9 +227,9 @@ def _caller(function, count, places, signature, made, training):
         wants = [f"getattr({name}, 'requires_grad', False)" for name, a in zip(given, signature["arguments"])
                  if a["tensor"] and a["dtype"] in ("bf16", "f16", "f32")]
         space |= {"grad_enabled_": torch.is_grad_enabled, "train_": training, "traced_": torch.compiler.is_compiling,
-                  "differentiable_": training.overload}
+                  "differentiable_": training.overload, "returned_": training.returned}
         # What is not made yet cannot be made while a call is traced: the operator below refuses it then.
-        traced = f"            return differentiable_({arguments}){training.results}\n" if training.overload else ""
+        traced = f"            return returned_(differentiable_({arguments}))\n" if training.overload else ""
         if wants:
             direct += (f"    if grad_enabled_() and ({' or '.join(wants)}):\n        try:\n"
                        f"            if not traced_():\n                return train_({arguments})\n{traced}"

@@ -31,7 +31,7 @@ class Training:
     def __init__(self, function, fingerprint, make):
         self._function, self._fingerprint, self._make = function, fingerprint, make
         self.overload = None  # of torch.library, once it is made: what the function returns, and what is saved
-        self.results = None  # which of these the function returns, as an index
+        self._own = None  # how many of these the function returns
 
     def prepare(self):
         """Makes both kernels. Raises as compile does."""
@@ -39,11 +39,9 @@ class Training:
         backward_kernel = operator(backward["operator"], self._function.__name__, backward["signature"], folder)
         gradients = Gradients(backward_kernel)
         forward, folder, _ = self._make("forward")
-        own, given = forward["signature"]["own"], forward["signature"]["outputs"]
-        given = len([o for o in given if o["returned"]])  # log-sums may be the function's own and saved
-        self.results = "" if given == 1 else "[0]" if own == 1 else f"[:{own}]"
+        self._own = forward["signature"]["own"]
         made = operator(forward["operator"], self._function.__name__, forward["signature"], folder, gradients)
-        self._plain, self._apply = made.takes_plainly, gradients.function(made.launch, own).apply
+        self._plain, self._apply = made.takes_plainly, gradients.function(made.launch, self._own).apply
         self.overload = made.overload
 
     def __call__(self, *arguments):
@@ -59,8 +57,11 @@ class Training:
                                     f"made: {error}\n  help: {RECOMPUTE}") from None
         if may_skip_dispatcher() and self._plain(*arguments):
             return self._apply(*arguments)
-        found = self.overload(*arguments)
-        return found[0] if self.results == "[0]" else found[:2] if self.results == "[:2]" else found
+        return self.returned(self.overload(*arguments))
+
+    def returned(self, outputs):
+        """Of what the forward operator gives, what the function returns."""
+        return _first(outputs, self._own)
 
 
 class Gradients:
@@ -87,7 +88,7 @@ class Gradients:
         """For calls that others see: torch.compile, modes, transformations."""
         def keep(ctx, inputs, output):
             self._refuse_others(ctx)
-            _keep(ctx, inputs, output[len(output) - self.saved:] if self.saved else ())
+            _keep(ctx, inputs, _last(output, self.saved))
 
         def differentiate(ctx, *gradients):
             return self._of(ctx, gradients, self.backward.overload)
@@ -103,9 +104,8 @@ class Gradients:
             def forward(ctx, *inputs):
                 self._refuse_others(ctx)
                 found = forward(*inputs)
-                found = found if isinstance(found, tuple) else (found,)
-                _keep(ctx, inputs, found[len(found) - saved:] if saved else ())
-                return found[0] if own == 1 else found[:own]
+                _keep(ctx, inputs, _last(found, saved))
+                return _first(found, own)
 
             @staticmethod
             def backward(ctx, *gradients):
@@ -148,6 +148,15 @@ class Gradients:
         if type(gradient) is torch.Tensor and not torch.compiler.is_compiling():
             fits = fits and gradient.data_ptr() % COPIED == 0
         return gradient if fits else gradient.clone(memory_format=torch.contiguous_format)
+
+
+def _first(outputs, count):
+    """An operator with one output gives no tuple; neither does a function. Log-sums may be the function's own and saved."""
+    return outputs if isinstance(outputs, torch.Tensor) else outputs[0] if count == 1 else outputs[:count]
+
+
+def _last(outputs, count):
+    return outputs[len(outputs) - count:] if count else ()
 
 
 def _keep(ctx, inputs, saved):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "num/compare.h"
 #include "operator/evaluate/program.h"
 #include "operator/evaluate/row_map.h"
 
@@ -97,7 +98,6 @@ double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j, 
 // any size; there are two elements in each term, and terms are independent.
 double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j,
                                     size_t number) {
-  constexpr double kOfHalfUlp = 0.58;
   const ProductState& p = terms_[term].products[number];
   if (!p.mapped()) return 0;
   const double *x = p.q.at(b, h) + i * p.q.row_stride, *y = p.k.at(b, h) + j * p.k.row_stride;

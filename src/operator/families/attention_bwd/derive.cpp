@@ -154,12 +154,7 @@ class Gradient {
   }
 
   void add_arguments() {
-    Argument d_o{Gradients::kOfOutput, form_.dtype, true, {}, {}, 0, {}};
-    for (const std::string& index : forward_.output_dims) {
-      d_o.stride_order.push_back(static_cast<int>(d_o.dims.size()));
-      d_o.dims.push_back(size_of(forward_, index));
-    }
-    form_.arguments.push_back(std::move(d_o));
+    add_given(Gradients::kOfOutput, form_.dtype, forward_.output_dims);
     for (const Output& o : forward_.outputs)
       if (o.name == "lse") add_of_log_sum(o);
     if (!takes_saved(forward_)) return;
@@ -174,7 +169,12 @@ class Gradient {
   void add_of_log_sum(const Output& lse) {
     std::vector<std::string>& dims = form_.gradients->log_sum_dims;
     dims = lse.dims.empty() ? std::vector<std::string>{"b", "h", "i"} : lse.dims;
-    Argument given{Gradients::kOfLogSum, Dtype::f32, true, {}, {}, 0, {}};
+    add_given(Gradients::kOfLogSum, Dtype::f32, dims);
+  }
+
+  // The gradient of an output, in the order in which the function returns it.
+  void add_given(const char* name, Dtype type, const std::vector<std::string>& dims) {
+    Argument given{name, type, true, {}, {}, 0, {}};
     for (const std::string& index : dims) {
       given.stride_order.push_back(static_cast<int>(given.dims.size()));
       given.dims.push_back(size_of(forward_, index));

@@ -40,7 +40,8 @@ double dot(const double* a, const double* b, int64_t count) {
   return out;
 }
 
-double norm(const double* a, int64_t count) { return std::sqrt(dot(a, a, count)); }
+double square(const double* a, int64_t count) { return dot(a, a, count); }
+double norm(const double* a, int64_t count) { return std::sqrt(square(a, count)); }
 
 // Of a product do . v in fp32, in relation to the norms of its sides.
 constexpr double kOff = 0x1p-20;
@@ -50,7 +51,6 @@ constexpr double kOff = 0x1p-20;
 // rows. It is what any kernel of these types errs by, and counts where terms cancel: beyond half an
 // ulp of the row, which is accepted anyway.
 constexpr double kRoundings = 5;
-constexpr double kOfHalfUlp = 0.58;  // the deviation of a rounding that is even within half an ulp
 
 void add(double* to, double x, const double* from, int64_t count) {
   for (int64_t d = 0; d < count; ++d) to[d] += x * from[d];
@@ -134,6 +134,7 @@ class Rows : public Truth {
     std::fill(dq.begin(), dq.end(), 0);
     held_[0].noise = 0;
     double squares = 0;
+    const double of_q = square(q, D_), of_d_o = square(d_o, Dv_);
     of_row_.assign(N_, {});
     for (int64_t j = 0; j < N_ && forward_.weights_sum() > 0; ++j) {
       const double p = forward_.weights()[j] / forward_.weights_sum();
@@ -142,17 +143,17 @@ class Rows : public Truth {
       in[Program::score] = forward_.product(0, b, h, i, j);
       const double slope = slope_.run(in), *v = &v_[j * Dv_], dp = dot(d_o, v, Dv_);
       const double by = softmax ? p : 1;  // what a score's gradient is of a weight's
-      const double floats = kOff * by * norm(d_o, Dv_) * norm(v, Dv_);
+      const double floats = kOff * by * std::sqrt(of_d_o) * norm(v, Dv_);
       of_row_[j] = {p, dp, by * (dp - delta), floats};
       const double ds = of_row_[j].dz * slope,
                    off = floats * std::fabs(slope) +
                          kOff * std::fabs(of_row_[j].dz) * magnitude_.run(in);
-      const double of_k = dot(&k_[j * D_], &k_[j * D_], D_), of_q = dot(q, q, D_);
+      const double of_k = square(&k_[j * D_], D_);
       held_[0].noise += off * std::sqrt(of_k);
       held_[1].noises[j] += off * std::sqrt(of_q);
       squares += ds * ds * of_k;
       dk_squares_[j] += ds * ds * of_q;
-      dv_squares_[j] += p * p * dot(d_o, d_o, Dv_);
+      dv_squares_[j] += p * p * of_d_o;
       add(dq.data(), ds, &k_[j * D_], D_);
       add(&held_[1].want[j * D_], ds, q, D_);
       add(&held_[2].want[j * Dv_], p, d_o, Dv_);

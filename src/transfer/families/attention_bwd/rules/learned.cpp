@@ -99,7 +99,7 @@ bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
 // Of a row: what the sink's weight is, times minus delta, times what the sink changes by.
 bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
   std::vector<Stmt>* body = edit.rows();
-  Stmt* delta = body ? edit.written_of_row("delta") : nullptr;
+  Stmt* delta = edit.written_of_row("delta");
   if (!delta) return refuse(edit, "has no pre-pass that writes delta");
   const auto sink = edit.of_row(edit.sink), by = edit.of_row(slope);
   if (!sink || !by) return false;

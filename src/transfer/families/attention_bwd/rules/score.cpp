@@ -53,6 +53,12 @@ ExprPtr by_core(const ExprPtr& slope, const ExprPtr& core) {
   });
 }
 
+// It is waited for where the score's derivative stands, before the weights.
+void drop_wait(std::vector<tl::Stmt>& step, const std::string& tile) {
+  std::erase_if(step,
+                [&](const tl::Stmt& s) { return tl::print_head(s) == "wgmma_wait 1: " + tile; });
+}
+
 bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
   const ExprPtr after = by_core(slope, core);
   const auto places = edit.places();
@@ -68,9 +74,7 @@ bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
   if (!zeros || !edit.insert({places->step, places->mask}, lines)) return false;
   std::vector<tl::Stmt>& step = *places->step;
   step[places->fill] = *zeros;
-  std::erase_if(step, [&](const tl::Stmt& statement) {  // it has been waited for
-    return tl::print_head(statement) == "wgmma_wait 1: " + dp;
-  });
+  drop_wait(step, dp);
   return true;
 }
 
@@ -103,8 +107,7 @@ bool write_weights(Edit& edit) {
   if (!edit.insert({&step, places->gradient}, after)) return false;
   if (before.empty()) return true;
   // What needs the scores comes before the weights, behind its product.
-  std::erase_if(step,
-                [&](const tl::Stmt& x) { return tl::print_head(x) == "wgmma_wait 1: " + dp; });
+  drop_wait(step, dp);
   before.insert(before.begin(), "wgmma_wait 0: " + dp);
   return edit.insert({&step, places->weights}, before);
 }

@@ -33,7 +33,7 @@ const std::set<std::string> kOfSoftmax = {"o",     "do_rows",  "lse",     "offse
 
 bool is_of_softmax(const tl::Item& item) { return kOfSoftmax.count(item.name) > 0; }
 
-// Declarations, and what of the pre-pass writes them.
+// Their declarations, among arguments or in shared memory.
 void drop_declarations(std::vector<Stmt>& block) {
   std::erase_if(block, [](Stmt& s) {
     const bool declares = s.op == Op::arg_tensor || s.op == Op::arg_f32 || s.op == Op::row_ring;
@@ -83,11 +83,7 @@ bool vanishes(const tl::ExprPtr& e, const std::string& tile) {
 Stmt mask_of(const Stmt& mask, const std::string& tile) {
   Stmt out = mask;
   Stmt& map = out.body.back();
-  map.target() = tl::rewrite(map.target(), [&](const tl::ExprPtr& x) -> tl::ExprPtr {
-    return x->kind == tl::ExprKind::name && x->text == tl::base_name(mask.body.back().target())
-               ? tl::name(tile)
-               : nullptr;
-  });
+  map.target() = tl::name(tile);
   const tl::ExprPtr keep = map.value()->args[0];
   map.value() =
       tl::where(keep, tl::index(tl::name(tile), {tl::name("i"), tl::name("j")}), tl::real(0));
