@@ -33,7 +33,7 @@ def pytest_configure(config):
         os.replace(link, WARM["KERNELWRIGHT_PYTHON"])
 
 
-# Files of minutes: of each of their tests a run for a commit (scripts/test) takes one in four, chosen by the commit.
+# Files of minutes: a run for a commit (scripts/test) takes half of them, and of each one test in four, by the commit.
 # Which those are, `pytest --durations=0` says.
 LONG = """test_ampere test_backward test_cache test_cli test_compile test_cute test_decode test_definition test_docs test_eval
 test_eval_writing test_examples test_flash_attention test_foreign test_fp8 test_fuzz test_gradients test_isolation
@@ -51,9 +51,10 @@ def pytest_collection_modifyitems(config, items):
         if "torch" in names or "call" in names or {"made", "makes"} & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
     if os.environ.get("KW_TEST_ALL") == "0" and not config.option.markexpr:  # what is fast of them is no matter of minutes
-        names = {name: [item.name for item in items if item.path.stem == name] for name in LONG}
-        taken = {name: sample.sample(name, tests, -(-len(tests) // 4)) for name, tests in names.items() if tests}
-        left_out = [item for item in items if item.path.stem in taken and item.name not in taken[item.path.stem]]
+        files = {name: tests for name in LONG if (tests := [i.name for i in items if i.path.stem == name])}
+        half = sample.sample("files of minutes", files, -(-len(files) // 2))
+        taken = {name: sample.sample(name, files[name], -(-len(files[name]) // 4)) for name in half}
+        left_out = [i for i in items if i.path.stem in files and i.name not in taken.get(i.path.stem, [])]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
