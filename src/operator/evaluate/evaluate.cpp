@@ -20,6 +20,16 @@ double dot(const double* x, int64_t dx, const double* y, int64_t dy, int64_t cou
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+// Squared.
+double distance(const double* x, int64_t dx, const double* y, int64_t count) {
+  double sum[4] = {};
+  for (int64_t d = 0; d < count; ++d) {
+    const double apart = x[d * dx] - y[d];
+    sum[d % 4] += apart * apart;
+  }
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const Form& form, const Problem& problem)
@@ -151,18 +161,18 @@ double Evaluator::deviation_of_output(int t, int64_t b, int64_t h, double total,
                                       const double* output) {
   if (deviations_.empty()) return 0;
   const Normaliser normaliser = terms_[t].normaliser;
-  double squares = 0, norm = 0;
-  for (int64_t d = 0; d < Dv_; ++d) norm += output[d] * output[d];
+  const Access& v = terms_[t].v;
+  const double* values = v.at(b, h);
+  const std::vector<double> from =
+      normaliser == Normaliser::none ? std::vector<double>(Dv_) : std::vector(output, output + Dv_);
+  double squares = 0;
   for (int64_t j = 0; j < N_; ++j) {
     const double weight = normaliser == Normaliser::softmax ? weights_[j] : 1;
     const double change = deviations_[j] * weight / total;
-    double distance = 0;
-    for (int64_t d = 0; d < Dv_ && change != 0; ++d) {
-      const double x = value(t, b, h, j, d) - (normaliser == Normaliser::none ? 0 : output[d]);
-      distance += x * x;
-    }
-    squares += change * change * distance;
+    if (change == 0) continue;
+    squares += change * change * distance(values + j * v.row_stride, v.d_stride, from.data(), Dv_);
   }
+  const double norm = dot(output, 1, output, 1, Dv_);
   return norm > 0 ? std::sqrt(squares / norm) : 0;
 }
 
