@@ -150,7 +150,7 @@ def _of_node(node, value, known):
 LARGEST_TERM = 2**16  # that leaves positions below 2^24 what they are
 EXACT_OF_REALS = SAME_VALUES | MADE_WHOLE | CONVERSIONS | {
     "neg", "abs", "clamp", "clamp_min", "clamp_max", "clip", "minimum", "maximum", "min", "max", "where", "masked_fill", "cat", "stack",
-    "tril", "triu", "square", "arange", "ones", "ones_like", "zeros", "zeros_like", "full", "full_like", "scalar_tensor", "fmod",
+    "tril", "triu", "arange", "ones", "ones_like", "zeros", "zeros_like", "full", "full_like", "scalar_tensor", "fmod",
     "amax", "amin", "relu"}
 
 
@@ -164,13 +164,24 @@ def _rounding(name, node, operands, inputs):
     numbers += [x for x in node.kwargs.values() if isinstance(x, float)]
     if name in ("add", "sub", "rsub"):
         return None if all(abs(x) < LARGEST_TERM and x * 256 == int(x * 256) for x in numbers) else node
-    if name == "mul":
+    if name == "mul" and numbers:
         return None if all(_is_power_of_two(x) for x in numbers if x) else node
+    if name in ("mul", "square"):
+        return None if _product_is_exact(node, operands if name == "mul" else operands[:1] * 2) else node
     if name in ("div", "true_divide"):
         by = operands[1] if len(operands) > 1 else None
         exact = node.kwargs.get("rounding_mode") or (by and by.low == by.high and _is_power_of_two(by.low))
         return None if exact else node
     return node
+
+
+def _product_is_exact(node, factors):
+    """In fp32: of whole numbers as they were, zeros and ones or below 2^24."""
+    whole = all(not n.meta["val"].is_floating_point() or operator_name(n).rstrip("_") in CONVERSIONS for n in node.all_input_nodes)
+    if not whole or len(factors) < 2 or not all(factors[:2]):
+        return False
+    a, b = factors[0].largest(), factors[1].largest()
+    return min(a, b) <= 1 or a * b <= 2**24
 
 
 def _is_power_of_two(x):
