@@ -101,8 +101,8 @@ def refuse(spec, decisions, program, is_argument):
 def refuse_guards(spec, traced):
     """The same of what PyTorch itself decides: `k[:, :, :40000]` of fewer keys is k, `x.split(65536, 2)` one piece.
 
-    Asked for long sequences alone: what fewer elements than the example's would decide otherwise, golden cases have; what
-    is not divisible, PyTorch refuses."""
+    Asked for long sequences: what fewer elements than the example's would decide otherwise, golden cases have; what is
+    not divisible, PyTorch refuses. And for a size that a condition names, as in `1 + (N == 1477)`, whose truth is a number."""
     names, env = _names(spec, traced.program, traced.is_argument)
     for guard in env.guards if env else ():
         condition = _replaced(guard.expr, env)
@@ -111,13 +111,14 @@ def refuse_guards(spec, traced):
                    not isinstance(part, sympy.Integer) for part in sympy.preorder_traversal(condition))
         if isinstance(condition, sympy.Eq) and not made:
             continue  # of sizes that must fit each other, PyTorch refuses all others
-        sizes = _against(condition, LONG)
-        if sizes is None:
+        sizes = _against(condition, LONG) or isinstance(condition, sympy.Ne) and _against(condition)
+        if not sizes:
             continue
         said, example = _in_words(condition, sizes, names)
         raise Problem("spec.branch_on_size", f"an operator does one thing where {said}, as in the example, and another "
                       f"for {example}, and the trace has the first alone", traced.guard_lines.get(guard.expr) or spec.line,
-                      hint="a slice or a split at a fixed place: choose with torch.where over positions instead")
+                      hint="a slice or a split at a fixed place, or the truth of a size as a number: choose with torch.where over "
+                      "positions instead")
 
 
 def _names(spec, program, is_argument):
