@@ -34,9 +34,6 @@ double least_norm(Dtype output, int64_t length);
 Comparison compare_rows(const Tensor& result, const Tensor& truth,
                         const std::vector<double>& allowed);
 
-// The deviation of a rounding that is even within half an ulp, of numbers of any size.
-inline constexpr double kOfHalfUlp = 0.58;
-
 // More of the user's own error on a row is not taken for a kernel's excuse: a function whose rows
 // are coarser than this (a mean taken in bf16, -1e9 added to scores) says nothing of a kernel in
 // fp32.

@@ -167,7 +167,7 @@ def _rounding(name, node, operands, inputs):
     if name == "mul" and numbers:
         return None if all(_is_power_of_two(x) for x in numbers if x) else node
     if name in ("mul", "square"):
-        return None if _product_is_exact(node, operands if name == "mul" else operands[:1] * 2) else node
+        return None if _product_is_exact(node, inputs) else node
     if name in ("div", "true_divide"):
         by = operands[1] if len(operands) > 1 else None
         exact = node.kwargs.get("rounding_mode") or (by and by.low == by.high and _is_power_of_two(by.low))
@@ -175,13 +175,11 @@ def _rounding(name, node, operands, inputs):
     return node
 
 
-def _product_is_exact(node, factors):
-    """In fp32: of whole numbers as they were, zeros and ones or below 2^24."""
+def _product_is_exact(node, inputs):
+    """In fp32: of whole numbers as they were, zeros and ones or below 2^24. A square's factors are one input."""
     whole = all(not n.meta["val"].is_floating_point() or operator_name(n).rstrip("_") in CONVERSIONS for n in node.all_input_nodes)
-    if not whole or len(factors) < 2 or not all(factors[:2]):
-        return False
-    a, b = factors[0].largest(), factors[1].largest()
-    return min(a, b) <= 1 or a * b <= 2**24
+    a, b = inputs[0].largest(), inputs[-1].largest()
+    return whole and (min(a, b) <= 1 or a * b <= 2**24)
 
 
 def _is_power_of_two(x):

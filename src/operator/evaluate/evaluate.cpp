@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "num/compare.h"
 #include "operator/evaluate/program.h"
 #include "operator/evaluate/row_map.h"
 
@@ -105,9 +104,11 @@ double Evaluator::product(int term, int64_t b, int64_t h, int64_t i, int64_t j, 
 }
 
 // An element's rounding is below half an ulp, evenly, of which 0.41 is the deviation for numbers of
-// any size; there are two elements in each term, and terms are independent.
+// any size; there are two elements in each term, 0.41 times the root of two, and terms are
+// independent.
 double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, int64_t j,
                                     size_t number) {
+  constexpr double kOfTwoElements = 0.58;
   const ProductState& p = terms_[term].products[number];
   if (!p.mapped()) return 0;
   const double *x = p.q.at(b, h) + i * p.q.row_stride, *y = p.k.at(b, h) + j * p.k.row_stride;
@@ -116,7 +117,7 @@ double Evaluator::product_deviation(int term, int64_t b, int64_t h, int64_t i, i
     const double one = x[d * p.q.d_stride] * y[d * p.k.d_stride];
     squares += one * one;
   }
-  return kOfHalfUlp * half_ulp(form_.dtype) * std::sqrt(squares);
+  return kOfTwoElements * half_ulp(form_.dtype) * std::sqrt(squares);
 }
 
 double Evaluator::value(int term, int64_t b, int64_t h, int64_t j, int64_t d) {

@@ -51,6 +51,7 @@ constexpr double kOff = 0x1p-20;
 // rows. It is what any kernel of these types errs by, and counts where terms cancel: beyond half an
 // ulp of the row, which is accepted anyway.
 constexpr double kRoundings = 5;
+constexpr double kOfHalfUlp = 0.58;  // the deviation of a rounding that is even within half an ulp
 
 void add(double* to, double x, const double* from, int64_t count) {
   for (int64_t d = 0; d < count; ++d) to[d] += x * from[d];
