@@ -25,8 +25,9 @@ namespace kw::proofs {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 24;
-// Whose products fit 32 bits: the root of 2^31, and powers of two for what multiplies more.
-constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12};
+// Whose products fit 32 bits: the root of 2^31, and powers of two for what multiplies more or has
+// a bit for a part of the sequence.
+constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6};
 constexpr char kKeeps[] = "what this visit keeps is what the specification keeps";
 constexpr char kOnce[] = "each key block of which a row keeps something is visited once";
 constexpr char kFits[] = "what is computed of integers fits 32 bits";

@@ -94,19 +94,28 @@ Term Names::eval(const ExprPtr& e, const Scope& scope) {
     case ExprKind::call:
       return called(*e, scope).term;
     case ExprKind::binary: {
-      const Term t = operation(e->text, eval(e->args[0], scope), eval(e->args[1], scope));
+      const Term a = eval(e->args[0], scope), b = eval(e->args[1], scope);
+      const Term t = operation(e->text, a, b);
       const bool widens = e->text == "+" || e->text == "-" || e->text == "*" || e->text == "<<";
-      const bool of_bits = t.text.starts_with("(bits.");  // as wide as what it is made of
-      if (t.sort == Term::integer && widens && !of_bits && !address_) computed(t, scope);
+      if (widens) may_widen(t.text.starts_with("(bits.left") ? shifted_left(a, b) : t, scope);
       return t;
     }
-    case ExprKind::unary:
-      return e->text == "not" ? negation(eval(e->args[0], scope))
-                              : operation("-", Term::number(0), eval(e->args[0], scope));
+    case ExprKind::unary: {
+      const Term a = eval(e->args[0], scope);
+      if (e->text == "not") return negation(a);
+      const Term t = operation("-", Term::number(0), a);
+      if (e->args[0]->kind != ExprKind::integer) may_widen(t, scope);
+      return t;
+    }
     case ExprKind::where:
       return choice(eval(e->args[0], scope), eval(e->args[1], scope), eval(e->args[2], scope));
   }
   return Term::unknown("an expression");
+}
+
+// The other operators give what is no wider than what it is made of.
+void Names::may_widen(const Term& t, const Scope& scope) {
+  if (t.sort == Term::integer && !address_) computed(t, scope);
 }
 
 Term Names::named(const std::string& name, const Scope& scope) const {
@@ -210,7 +219,11 @@ Value Names::called(const Expr& e, const Scope& scope) {
   if (def == functions_.end()) {
     for (const ExprPtr& a : e.args) given.push_back(eval(a, scope));
     if (e.text == "f32") return {{Term::real, ""}, {}};
-    return {function(e.text, given), {}};
+    const Term t = function(e.text, given);
+    if (e.text == "abs") may_widen(t, scope);
+    if (e.text == "ceil_div" && given.size() == 2)
+      may_widen(operation("+", given[0], given[1]), scope);
+    return {t, {}};
   }
   const Stmt& f = *def->second;
   Scope inside = scope;

@@ -104,6 +104,7 @@ class Names {
   std::string open_;
 
  private:
+  void may_widen(const Term& t, const Scope& scope);
   // What an argument's elements are, and what it is to the user.
   struct Data {
     std::string user, type;

@@ -62,9 +62,9 @@ constexpr std::array kRows = {
 // negative or beyond the word moves every bit out. What is no integer in 64 bits (the NaN of a read
 // out of range) has no bits.
 double apply_to_bits(Op op, double a, double b) {
-  constexpr double kEnd = 0x1p63;
-  if (!(std::fabs(a) < kEnd && std::fabs(b) < kEnd))
-    return std::numeric_limits<double>::quiet_NaN();
+  constexpr double kEnd = 0x1p63;  // 1 << 63 is -kEnd, a word like others
+  const auto is_word = [](double x) { return x >= -kEnd && x < kEnd; };
+  if (!is_word(a) || !is_word(b)) return std::numeric_limits<double>::quiet_NaN();
   const auto x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
   const bool within = y >= 0 && y < 64;
   switch (op) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace kw::proofs {
 namespace {
@@ -122,6 +123,20 @@ Term operation(const std::string& op, const Term& a, const Term& b) {
     return Term::an_int(fmt::format("({} {} {})", op, a.text, b.text));
   }
   return Term::unknown(fmt::format("the operator {}", op));
+}
+
+Term shifted_left(const Term& a, const Term& count) {
+  if (const auto open = first_open({a, count})) return *open;
+  const auto times = [&](int n) { return fmt::format("(* {} {})", a.text, int64_t{1} << n); };
+  std::string text = times(32);
+  if (const auto x = literal(a); x && *x > 0) {
+    const int within = 31 - std::bit_width(static_cast<uint64_t>(*x));
+    text = fmt::format("(ite (<= {} {}) 0 {})", count.text, within, text);
+  } else {
+    for (int n = 31; n >= 0; --n)
+      text = fmt::format("(ite (= {} {}) {} {})", count.text, n, times(n), text);
+  }
+  return Term::an_int(fmt::format("(ite (and (<= 0 {0}) (< {0} 64)) {1} 0)", count.text, text));
 }
 
 Term function(const std::string& name, const std::vector<Term>& arguments) {

@@ -35,6 +35,9 @@ Term choice(const Term& condition, const Term& a, const Term& b);
 // One of the operators that the two languages share: + - * // % == < and << ... , of integers and
 // truths.
 Term operation(const std::string& op, const Term& a, const Term& b);
+// A number that fits 32 bits where a << count does, which PyTorch computes in 64: above the counts
+// for which it is written out, it is one that does not.
+Term shifted_left(const Term& a, const Term& count);
 Term function(const std::string& name, const std::vector<Term>& arguments);  // min max abs ceil_div
 
 // What is declared to the solver. Names of fresh constants are those asked for, with a number where

@@ -196,6 +196,10 @@ TEST(Expr, bits_have_the_value_that_they_have_in_two_s_complement) {
       ASSERT_EQ(evaluate(asked, at), (op[0] == '!') == set) << print(asked) << a << " " << b;
     }
   }
+  Scope last;
+  last.indices = {{"j", 63}};
+  EXPECT_EQ(evaluate(binary("<<", integer(1), j), last), -0x1p63);
+  EXPECT_EQ(evaluate(binary("&", binary("<<", integer(1), j), integer(5)), last), 0);
 }
 
 TEST(Expr, rewrite_rebuilds_and_simplifies) {
