@@ -80,7 +80,7 @@ std::string ExprWriter::index(const Expr& e) {
   if (const std::string own = element(e); !own.empty()) return own;
   const ExprPtr& base = e.args[0];
   const Symbol* s = base->kind == ExprKind::name ? scope_.find(base->text) : nullptr;
-  if (!s || (s->category != Category::tensor && s->category != Category::scratch))
+  if (!s || !has_elements(*s))
     fail("'" + print(base) + "[...]' is neither an element at hand nor a tensor's");
   return expr(base, kPrimary) + "(" + list({e.args.begin() + 1, e.args.end()}) + ")";
 }

@@ -228,6 +228,7 @@ void Machine::run() {
       if (!moved && !all_done && !faults.any()) report_deadlock();
     }
     if (!faults.any()) run_after(*this);
+    if (!faults.any()) run_behind(*this);
     if (!faults.any()) check_end();
   }
   if (faults.any()) outcome.faults.push_back(faults.first());

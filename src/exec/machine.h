@@ -133,6 +133,8 @@ struct Machine {
   const tl::Stmt* lists = nullptr;     // the pre-pass that lists blocks
   const tl::Stmt* rows = nullptr;      // the one over rows of operands
   const tl::Stmt* after = nullptr;     // the pass behind the kernel
+  const tl::Stmt* behind = nullptr;    // the one over rows behind it
+  bool is_behind = false;              // whether that runs
   std::map<std::string, Parts> parts;  // by scratch
   int ctas = 1;                        // CTAs of a cluster
 
@@ -160,7 +162,8 @@ void declare_shared_memory(Machine& m, ThreadBlock& block);
 // Run the pre-passes of a declared module, as far as it has them.
 void run_lists(Machine& m);
 void run_rows(Machine& m);
-void run_after(Machine& m);  // when all agents have ended
+void run_after(Machine& m);   // when all agents have ended
+void run_behind(Machine& m);  // and then
 
 // One function a statement that stands in a body.
 Next execute(Machine& m, Agent& a, const tl::Stmt& s);

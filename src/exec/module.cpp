@@ -56,7 +56,7 @@ void declare_def(Machine& m, const Stmt& s) { m.defs[s.name()] = &s; }
 void declare_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_warpgroups_kernel(Machine& m, const Stmt& s) { m.kernel = &s; }
 void declare_lists(Machine& m, const Stmt& s) { m.lists = &s; }
-void declare_rows(Machine& m, const Stmt& s) { m.rows = &s; }
+void declare_rows(Machine& m, const Stmt& s) { (m.kernel ? m.behind : m.rows) = &s; }
 void declare_after(Machine& m, const Stmt& s) { m.after = &s; }
 void declare_plan(Machine& m, const Stmt& s) { m.kernel = &s; }
 

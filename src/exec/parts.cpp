@@ -85,9 +85,9 @@ void round_sums(Machine& m, const Stmt& s, const Context& c) {
   const auto to = m.tensors.find(tl::base_name(s.tensor()));
   const Value scale = real_of(c, s.scale());
   if (m.faults.any()) return;
-  const auto is = [&](auto t, bool scratch) {
+  const auto is = [&](auto t, bool sums) {
     return t != m.tensors.end() && t->second.data.rank() == 4 &&
-           (scratch ? t->second.scratch : t->second.writes);
+           (t->second.scratch || (!sums && t->second.writes));
   };
   if (!is(from, true) || !is(to, false)) {
     m.faults.raise("exec.shape", &s, fmt::format("{} needs sums and a tensor to write", cite(s)));

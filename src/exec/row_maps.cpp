@@ -1,4 +1,5 @@
-// The pre-pass over rows: what the rows of operands become, found before the kernel starts.
+// Passes over rows: what the rows of operands become, found before the kernel starts; and behind it
+// their gradients, from what it has left in tensors of scratch.
 //
 //   rows attention_rows, threads 256, w of blocks:
 //       for b, h, r in each_row(q_rows, w):
@@ -10,7 +11,9 @@
 // it. A sum adds up what each lane adds up of its columns, in the order of the device.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <set>
 
 #include "exec/machine.h"
 #include "exec/ops/exec_ops.h"
@@ -115,7 +118,9 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
 
 void each_row(Machine& m, const Stmt& loop, const ScopePtr& scope) {
   const auto to = m.tensors.find(tl::base_name(loop.tensor()));
-  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() < 3) {
+  const bool is = to != m.tensors.end() && to->second.data.rank() >= 3 &&
+                  (m.is_behind ? to->second.writes : to->second.scratch);
+  if (!is) {
     m.faults.raise("exec.name", &loop, fmt::format("{} is over no rows to be written", cite(loop)));
     return;
   }
@@ -124,30 +129,62 @@ void each_row(Machine& m, const Stmt& loop, const ScopePtr& scope) {
     one_row(m, loop, to->second, scope, row);
 }
 
+void run_pass(Machine& m, const Stmt& pass) {
+  const ScopePtr scope = std::make_shared<Scope>(nullptr);
+  scope->names[pass.index()] = Value::integer(0);  // a row does not depend on who has it
+  for (const Stmt& s : pass.body) {
+    if (m.faults.any()) break;
+    const Context c{m, scope.get(), &s};
+    if (s.op == Op::let) bind_lets(c, s);
+    if (s.op == Op::each_row) each_row(m, s, scope);
+  }
+}
+
+// The tensors of scratch that the kernel, or the pass that rounds sums, leaves for one behind it.
+std::set<std::string> left_by_kernel(const Machine& m) {
+  std::set<std::string> out;
+  tl::walk(m.program.body, [&](const Stmt& s) {
+    if (s.op == Op::tma_store || s.op == Op::round_sums) out.insert(tl::base_name(s.tensor()));
+  });
+  return out;
+}
+
 }  // namespace
 
 void run_rows(Machine& m) {
   if (m.launch.shapes_only) return;
   m.faults.agent = "the pre-pass over rows";
-  if (m.rows) {
-    const ScopePtr scope = std::make_shared<Scope>(nullptr);
-    scope->names[m.rows->index()] = Value::integer(0);  // a row does not depend on who has it
-    for (const Stmt& s : m.rows->body) {
-      if (m.faults.any()) break;
-      const Context c{m, scope.get(), &s};
-      if (s.op == Op::let) bind_lets(c, s);
-      if (s.op == Op::each_row) each_row(m, s, scope);
-    }
-  }
+  if (m.rows) run_pass(m, *m.rows);
+  const std::set<std::string> left = left_by_kernel(m);
   for (const auto& [name, g] : m.tensors)
-    if (g.scratch && !m.faults.any() && (g.written.empty() || !g.written[0]))
+    if (g.scratch && !left.contains(name) && !m.faults.any() &&
+        (g.written.empty() || !g.written[0]))
       m.faults.raise("exec.uninitialised", g.declared,
                      fmt::format("no pre-pass writes the rows of {}", name));
   m.faults.agent.clear();
 }
 
+void run_behind(Machine& m) {
+  if (!m.behind) return;
+  m.faults.agent = "the pass over rows behind the kernel";
+  for (const std::string& name : left_by_kernel(m)) {
+    const auto g = m.tensors.find(name);
+    if (g == m.tensors.end() || !g->second.scratch || m.faults.any()) continue;
+    const auto& written = g->second.written;
+    const auto gap = std::find_if(written.begin(), written.end(), [](const auto& w) { return !w; });
+    if (gap != written.end())
+      m.faults.raise("exec.uninitialised", m.behind,
+                     fmt::format("element {} of {} is read and was never stored",
+                                 gap - written.begin(), name));
+  }
+  m.is_behind = true;
+  if (!m.faults.any()) run_pass(m, *m.behind);
+  m.is_behind = false;
+  m.faults.agent.clear();
+}
+
 namespace {
-constexpr const char* kPass = "the pre-pass over rows";
+constexpr const char* kPass = "a pass over rows";
 }
 Next exec_each_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
 Next exec_sum(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }

@@ -75,12 +75,13 @@ class Planner {
     read_columns(*args);
     read_boxes();
     for (const Stmt& s : args->body) read_argument(s);
-    for (const Stmt& s : program_.body)
-      if (s.op == Op::lists || s.op == Op::rows)
-        plan_.before.push_back({s.name(), constant(s.threads(), s.span), s.count()});
-    for (const Stmt& s : program_.body)
-      if (s.op == Op::after)
-        plan_.after.push_back({s.name(), constant(s.threads(), s.span), s.count()});
+    bool behind = false;
+    for (const Stmt& s : program_.body) {
+      behind = behind || &s == kernel;
+      if (tl::is(s.op, tl::Family::pass))
+        (behind ? plan_.after : plan_.before)
+            .push_back({s.name(), constant(s.threads(), s.span), s.count()});
+    }
     plan_.parameter_bytes = round_up(offset_, alignment_);
     read_grid();
     read_requirements();
@@ -276,7 +277,7 @@ class Planner {
   // The box of a tensor map is the shape of what its copies move.
   void read_boxes() {
     tl::walk(program_.body, [&](const Stmt& s) {
-      if (s.op == Op::round_sums || s.op == Op::store_accumulator)
+      if (s.op == Op::round_sums || s.op == Op::write_row || s.op == Op::store_accumulator)
         copied_by_rows_.insert(tl::base_name(s.tensor()));
       if (!tl::is_copy(s.op)) return;
       const bool part = tl::traits(s.op).part_of_rows, stores = tl::is(s.op, tl::Family::copy_out);

@@ -11,6 +11,7 @@
 // and a program that does is checked. Sizes are symbols ("B", "M") or constants; head counts and
 // head dimensions are always constants.
 #pragma once
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -134,6 +135,8 @@ struct Gradients {
   static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
   static constexpr const char* kOfLogSum = "forward.d_lse";  // f32, in the function's own order
   static constexpr size_t kOperands = 3;  // whose gradients are the first outputs
+  // The gradients of what the rows of q, k and v become, where they change: [b, h, row, column].
+  static constexpr const char* kOfRows[] = {"rows.dq", "rows.dk", "rows.dv"};
   std::vector<std::string> dims;  // of the output, in the order in which the function returns it
   std::vector<std::string> log_sum_dims;  // of its log-sums; empty where it returns none
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
@@ -146,6 +149,8 @@ struct Gradients {
     bool of_sink = false;
   };
   std::vector<Learned> learned;
+  // Where an operand's rows change before their product: from kOfRows to the operand's gradient.
+  std::array<std::optional<RowMap>, kOperands> rows;
 };
 
 // What of training is asked for: nothing; the output, and what its gradients take (Form::saves);

@@ -67,6 +67,12 @@ KW_DEVICE void tma_store(const SharedTile<T, R, C>& from, const TensorMap<T, Dim
   ptx::tma_store(&to.map, from.address(), at.batch, at.head, at.row);
   ptx::tma_store_commit();
 }
+// The same to a scratch that a pass behind the kernel reads.
+template <class T, char... Dims, int R, int C>
+KW_DEVICE void tma_store(const SharedTile<T, R, C>& from, const TensorMap<scratch<T>, Dims...>& to, Coords at) {
+  ptx::tma_store(&to.map, from.address(), at.batch, at.head, at.row);
+  ptx::tma_store_commit();
+}
 // The same to a tensor whose rows are wider. Rows and columns past the end are not written.
 template <class T, char... Dims, int R, int C>
 KW_DEVICE void tma_store_tile(const SharedTile<T, R, C>& from, const TensorMap<T, Dims...>& to, TileCoords at) {

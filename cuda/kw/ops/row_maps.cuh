@@ -1,5 +1,6 @@
-// The pre-pass over rows: the rows of q, k or v as their product sees them (a norm, a rotation), written
-// once to memory that the kernel then reads in the place of the argument.
+// Passes over rows. Before the kernel: the rows of q, k or v as their product sees them (a norm, a rotation),
+// written once to memory that the kernel then reads in the place of the argument. Behind it: the gradients of
+// such rows, from what the kernel has left in memory.
 //
 // A warp has a row at a time, and lane l the columns 2l and 2l + 1 of every 64: neighbouring lanes read
 // neighbouring words, and each writes whole ones. Rows that follow each other go to one warp, so that
@@ -49,6 +50,14 @@ template <class T, char... D> KW_DEVICE const Tensor<scratch<T>, D...>& rows_of(
 template <class T, char... D> KW_DEVICE const Tensor<scratch<T>, D...>& rows_of(const TensorMap<scratch<T>, D...>& t) {
   return t.rows;
 }
+template <class T, char... D> KW_DEVICE const Tensor<T, D...>& rows_of(const Tensor<T, D...>& t) { return t; }
+
+template <class T, char... D> KW_DEVICE T* row_to_write(const Tensor<scratch<T>, D...>& t, RowPlace at) {
+  return t.row_to_write(at.batch, at.head, at.row);
+}
+template <class T, char... D> KW_DEVICE T* row_to_write(const Tensor<T, D...>& t, RowPlace at) {
+  return &t.element(at.batch, at.head, at.row, 0);
+}
 
 KW_DEVICE real from_lane_across(real x, int lanes) {
   return __builtin_bit_cast(real, __shfl_xor_sync(~0u, __builtin_bit_cast(u32, x), lanes));
@@ -97,7 +106,7 @@ template <int C, class F> KW_DEVICE real sum(F f) {
 // Rounds to the tensor's type, to nearest even.
 template <int C, class Rows, class F> KW_DEVICE void write_row(const Rows& to, RowPlace at, F f) {
   const auto& t = detail::rows_of(to);
-  auto* const row = t.row_to_write(at.batch, at.head, at.row);
+  auto* const row = detail::row_to_write(t, at);
   detail::each_pair<C>([&](int j) { detail::write_pair(row + j, f(j), f(j + 1)); });
 }
 // One value a row, which every lane has.

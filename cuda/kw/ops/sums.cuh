@@ -13,6 +13,7 @@
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
 #include "parts.cuh"
+#include "row_maps.cuh"
 namespace kw {
 
 // The accumulator as it is.
@@ -57,10 +58,10 @@ KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real fact
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const float4 f = __ldcg(v + k);
-      above.x[k] = ptx::pack(T{}, f.x * factor, f.y * factor);
-      below.x[k] = ptx::pack(T{}, f.z * factor, f.w * factor);
+      above.x[k] = ptx::pack(element_of<T>{}, f.x * factor, f.y * factor);
+      below.x[k] = ptx::pack(element_of<T>{}, f.z * factor, f.w * factor);
     }
-    T* const out = &to.element(head / to.extent[1], head % to.extent[1], row, column);
+    auto* const out = detail::row_to_write(to, {head / to.extent[1], head % to.extent[1], row}) + column;
     if (row < to.extent[2]) *reinterpret_cast<ptx::Words16*>(out) = above;
     if (row + 8 < to.extent[2]) *reinterpret_cast<ptx::Words16*>(out + 8 * to.stride[2]) = below;
   }

@@ -64,9 +64,12 @@ template <class T, char... Dims> struct Tensor {
   }
 };
 
-// A tensor that a pre-pass writes, row by row, and the kernel after it reads. Who launches makes room
-// for it: rows follow each other.
+// A tensor that a pre-pass writes, row by row, and the kernel after it reads; or that the kernel stores, and a
+// pass behind it reads. Who launches makes room for it: rows follow each other.
 template <class T> struct scratch {};
+template <class T> struct Element { using type = T; };
+template <class T> struct Element<scratch<T>> { using type = T; };
+template <class T> using element_of = typename Element<T>::type;
 template <class T, char... Dims> struct Tensor<scratch<T>, Dims...> : Tensor<const T, Dims...> {
   KW_DEVICE T* row_to_write(int batch, int head, int row) const {
     const i64 at = batch * this->stride[0] + head * this->stride[1] + row * this->stride[2];
@@ -75,6 +78,7 @@ template <class T, char... Dims> struct Tensor<scratch<T>, Dims...> : Tensor<con
 };
 template <class T, char... Dims> struct TensorMap<scratch<T>, Dims...> : TensorMap<const T, Dims...> {
   Tensor<scratch<T>, Dims...> rows;
+  template <class... Index> KW_DEVICE auto operator()(Index... at) const { return rows(at...); }
 };
 
 // Words of device memory that are zero when the kernel starts and zero again when it ends; the

@@ -26,9 +26,12 @@ struct Coordinates {
 Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const std::string name = word_of(s, tl::Hole::tensor);
   const auto it = m.tensors.find(name);
-  const bool adds = s.op == tl::Op::tma_add;  // to a scratch
-  if (it == m.tensors.end() || it->second.writes != (writes && !adds) ||
-      it->second.scratch < adds || it->second.data.rank() < 3) {
+  const auto suits = [&](const Global& g) {
+    if (!writes) return !g.writes;
+    const bool leaves = s.op == tl::Op::tma_store;  // for a pass behind the kernel
+    return s.op == tl::Op::tma_add ? g.scratch : g.writes || (leaves && g.scratch);
+  };
+  if (it == m.tensors.end() || !suits(it->second) || it->second.data.rank() < 3) {
     m.faults.raise("exec.name", &s,
                    fmt::format("{} is not a tensor to {}", name, writes ? "write" : "read"));
     return {};

@@ -110,7 +110,9 @@ Element ExactProgram::read(const Step& s) const {
       return algebra_.reciprocal(algebra_.integer(0));  // undefined, as a NaN
     offset = offset * extent + static_cast<int64_t>(index);
   }
-  return algebra_.draw(static_cast<uint64_t>(s.tensor->values[offset]));
+  const double number = s.tensor->values[offset];
+  if (number < 0) return computed->at(static_cast<size_t>(-number) - 1);
+  return algebra_.draw(static_cast<uint64_t>(number));
 }
 
 // A truth: of reals, or of truths.

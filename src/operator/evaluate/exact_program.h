@@ -19,6 +19,8 @@ class ExactProgram {
   // What the sums over a row are, by number.
   std::vector<exact::Element> totals;
   std::vector<exact::Element> more;
+  // What elements of a tensor are that are no inputs: -1 of a tensor is the first of these.
+  const std::vector<exact::Element>* computed = nullptr;
   exact::Algebra::Truth holds(const Program::Inputs& inputs);
 
   // Whether e can be evaluated: no integer is computed from a real.

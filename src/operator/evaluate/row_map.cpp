@@ -20,30 +20,34 @@ const double* MappedRows::at(int64_t b, int64_t h) {
 
 void MappedRows::compute(int64_t b, int64_t h, std::vector<double>& out) {
   out.resize(rows_ * columns_);
-  for (int64_t r = 0; r < rows_; ++r) {
-    Program::Inputs in = Program::at(b, h, 0, 0);
-    in[row_] = double(r);
-    for (size_t s = 0; s < sums_.size(); ++s) {
-      double total = 0;
-      for (int64_t d = 0; d < columns_; ++d) {
-        in[Program::d] = double(d);
-        total += sums_[s].run(in);
-      }
-      in[Program::totals + s] = total;
-    }
+  for (int64_t r = 0; r < rows_; ++r) row(b, h, r, &out[r * columns_]);
+}
+
+void MappedRows::row(int64_t b, int64_t h, int64_t r, double* out) {
+  Program::Inputs in = Program::at(b, h, 0, 0);
+  in[row_] = double(r);
+  for (size_t s = 0; s < sums_.size(); ++s) {
+    double total = 0;
     for (int64_t d = 0; d < columns_; ++d) {
       in[Program::d] = double(d);
-      out[r * columns_ + d] = element_.run(in);
+      total += sums_[s].run(in);
     }
+    in[Program::totals + s] = total;
+  }
+  for (int64_t d = 0; d < columns_; ++d) {
+    in[Program::d] = double(d);
+    out[d] = element_.run(in);
   }
 }
 
 std::vector<exact::Element> exact_mapped_rows(const RowMap& map, const Problem& named,
                                               const exact::Algebra& algebra, Program::Slot row,
-                                              int64_t b, int64_t h, int64_t rows, int64_t columns) {
+                                              int64_t b, int64_t h, int64_t rows, int64_t columns,
+                                              const std::vector<exact::Element>* computed) {
   std::vector<ExactProgram> sums;
-  for (const ExprPtr& sum : map.sums) sums.emplace_back(sum, named, algebra);
+  for (const ExprPtr& sum : map.sums) sums.emplace_back(sum, named, algebra).computed = computed;
   ExactProgram element(map.element, named, algebra);
+  element.computed = computed;
   std::vector<exact::Element> out;
   out.reserve(rows * columns);
   for (int64_t r = 0; r < rows; ++r) {

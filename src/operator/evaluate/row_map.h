@@ -23,6 +23,8 @@ class MappedRows {
 
   // [rows, columns]
   const double* at(int64_t b, int64_t h);
+  // One row of these, which is not kept: what a map reads may change between two calls.
+  void row(int64_t b, int64_t h, int64_t r, double* out);
 
  private:
   void compute(int64_t b, int64_t h, std::vector<double>& out);
@@ -34,9 +36,10 @@ class MappedRows {
   std::map<std::pair<int64_t, int64_t>, std::vector<double>> known_;
 };
 
-// The same in the exact algebra.
-std::vector<exact::Element> exact_mapped_rows(const RowMap& map, const Problem& named,
-                                              const exact::Algebra& algebra, Program::Slot row,
-                                              int64_t b, int64_t h, int64_t rows, int64_t columns);
+// The same in the exact algebra; `computed` as ExactProgram has it.
+std::vector<exact::Element> exact_mapped_rows(
+    const RowMap& map, const Problem& named, const exact::Algebra& algebra, Program::Slot row,
+    int64_t b, int64_t h, int64_t rows, int64_t columns,
+    const std::vector<exact::Element>* computed = nullptr);
 
 }  // namespace kw::spec

@@ -102,4 +102,16 @@ std::optional<ExprPtr> derivative(const ExprPtr& e, const ExprPtr& x, ExprPtr& o
   return out;
 }
 
+std::optional<ExprPtr> derivative_by(const ExprPtr& e, const ExprPtr& part, ExprPtr& operation) {
+  static const ExprPtr kVariable =
+      leaf(Kind::argument, Type::real, "(the part)");  // no user's name
+  const auto replaced = [](const ExprPtr& in, const ExprPtr& from, const ExprPtr& to) {
+    return rewrite(in, [&](const ExprPtr& x) -> ExprPtr { return equal(x, from) ? to : nullptr; });
+  };
+  const auto slope = derivative(replaced(e, part, kVariable), kVariable, operation);
+  if (operation) operation = replaced(operation, kVariable, part);
+  if (!slope) return std::nullopt;
+  return replaced((*slope)->type == Type::real ? *slope : unary("float", *slope), kVariable, part);
+}
+
 }  // namespace kw::spec

@@ -15,4 +15,7 @@ namespace kw::spec {
 // operator without a derivative; `operation` is that node then.
 std::optional<ExprPtr> derivative(const ExprPtr& e, const ExprPtr& x, ExprPtr& operation);
 
+// The same by a part of e, as if it were a variable wherever it stands; a real.
+std::optional<ExprPtr> derivative_by(const ExprPtr& e, const ExprPtr& part, ExprPtr& operation);
+
 }  // namespace kw::spec

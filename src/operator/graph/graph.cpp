@@ -20,7 +20,7 @@ void limit(int depth) {
 }
 
 // A number of digits that no int holds is a double to the JSON library.
-int whole(const Json& json) {
+int int_of(const Json& json) {
   const int64_t n = json.is_number_integer() ? json.get<int64_t>() : -1;
   if (n < 0 || n > std::numeric_limits<int>::max())
     throw std::invalid_argument(json.dump() + " is no place or line");
@@ -89,9 +89,9 @@ struct GraphReader {
     a.name = json.at("name");
     a.dtype = dtype_named(json.at("dtype").get<std::string>()).value();
     a.is_tensor = json.at("tensor");
-    for (const Json& d : json.at("stride_order")) a.stride_order.push_back(whole(d));
+    for (const Json& d : json.at("stride_order")) a.stride_order.push_back(int_of(d));
     if (!a.is_tensor) a.value = read_number(json.at("value"));
-    a.span = graph.line(whole(json.at("line")), whole(json.at("column")));
+    a.span = graph.line(int_of(json.at("line")), int_of(json.at("column")));
     a.span.end = a.span.begin + static_cast<uint32_t>(a.name.size());
     Node node{a.name, "argument", ""};
     node.dtype = a.dtype;
@@ -114,7 +114,7 @@ struct GraphReader {
     n.dtype = dtype_named(json.at("dtype").get<std::string>()).value_or(Dtype::f32);
     for (const Json& d : json.at("shape")) n.shape.push_back(read_size(d));
     if (json.at("line").is_number())
-      n.span = graph.line(whole(json.at("line")), whole(json.at("column")));
+      n.span = graph.line(int_of(json.at("line")), int_of(json.at("column")));
     const std::string name = n.name;
     numbers[name] = graph.add(std::move(n));
   }
@@ -176,14 +176,14 @@ std::optional<Graph> parse_graph(const SourcePtr& json_text, const SourcePtr& us
     graph.name = json.at("name");
     graph.dtype = dtype_named(json.at("dtype").get<std::string>()).value();
     graph.source = make_source(json.at("file"), user->text);
-    graph.span = graph.line(whole(json.at("line")));
+    graph.span = graph.line(int_of(json.at("line")));
     for (const Json& a : json.at("arguments")) reader.argument(a);
     for (const Json& n : json.at("nodes")) reader.node(n);
     for (const Json& o : json.at("outputs")) graph.outputs.push_back(reader.numbers.at(o));
     graph.built_in = json.value("built_in", graph.built_in);
     graph.training = training_of(json.value("training", ""));
     for (const Json& n : json.at("notes")) {
-      const Span span = n.at("line").is_number() ? graph.line(whole(n.at("line"))) : Span{};
+      const Span span = n.at("line").is_number() ? graph.line(int_of(n.at("line"))) : Span{};
       graph.notes.push_back({n.at("message"), span});
     }
   } catch (const std::exception& error) {

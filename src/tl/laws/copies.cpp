@@ -228,10 +228,13 @@ void is_handed_over(Check& c, const Symbol& tile) {
 
 void stored_by_thread(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
-  if (!tensor.written)
-    c.broken("C1", c.stmt.tensor()->span, fmt::format("`{}` is an `in` tensor", tensor.name))
+  const bool part = c.stmt.op == Op::tma_store_tile, leaves = tensor.scratch && !part;
+  if (!tensor.written && !leaves)
+    c.broken("C1", c.stmt.tensor()->span,
+             fmt::format("`{}` is {} `{}` tensor", tensor.name, tensor.scratch ? "a" : "an",
+                         word_of_access(tensor)))
         .notes.push_back({"declared here", tensor.span});
-  const bool part = c.stmt.op == Op::tma_store_tile;
+  if (leaves) c.facts.left.emplace(tensor.name, &c.stmt);
   if (part)
     part_fits(c, tensor, tile);
   else

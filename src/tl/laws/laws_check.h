@@ -67,9 +67,13 @@ struct Facts {
   const Stmt* args = nullptr;
   const Stmt* shared = nullptr;
   const Stmt* element = nullptr;
-  const Stmt* lists = nullptr;  // the pre-pass that lists key blocks
-  const Stmt* rows = nullptr;   // the one over rows
-  const Stmt* after = nullptr;  // the pass behind the kernel
+  const Stmt* lists = nullptr;        // the pre-pass that lists key blocks
+  const Stmt* rows = nullptr;         // the one over rows
+  const Stmt* rows_behind = nullptr;  // the pass over rows behind the kernel
+  // Tensors of scratch that the kernel, or the pass that rounds sums, leaves there; and that the
+  // pass over rows behind it reads.
+  std::map<std::string, const Stmt*> left, read_behind;
+  const Stmt* after = nullptr;                                   // the pass behind the kernel
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
   std::map<std::string, const Stmt*> sums_added, sums_rounded;   // by scratch tensor
   std::map<std::string, const Stmt*> rows_added, summed_over;    // likewise
@@ -150,6 +154,7 @@ void names_are_unique(Check& c, const Scope& block, size_t before);
 
 // lists.cpp. A pre-pass is whole warps (C1); and, by the law `once`, the only one of its kind,
 // `known`, and before the kernel.
+void pass_has_warps(Check& c, const char* once, const char* second, const Stmt*& known);
 void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known);
 
 // names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;
@@ -203,6 +208,7 @@ void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics
 std::optional<bool> decided(const Facts& facts, const ExprPtr& condition);
 // parts.cpp. Parts that are stored are added up, and the other way round.
 void judge_parts(const Facts& facts, Diagnostics& diagnostics);
+void judge_rows_behind(const Program& program, const Facts& facts, Diagnostics& diagnostics);
 // stores.cpp. The thread of the loader that stores: what it waits for, and before what.
 void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& diagnostics);
 // flow.cpp. What happens along the paths of a warpgroups block.

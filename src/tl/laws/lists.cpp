@@ -11,7 +11,7 @@ constexpr int64_t kMostGroups = 15;
 
 }  // namespace
 
-void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known) {
+void pass_has_warps(Check& c, const char* once, const char* second, const Stmt*& known) {
   const std::optional<int64_t> threads = c.constant(c.stmt.threads());
   if (!threads || *threads % 32 || *threads < 32 || *threads > 1024)
     c.broken("C1", c.stmt.threads()->span,
@@ -19,8 +19,12 @@ void pre_pass_is_possible(Check& c, const char* once, const char* second, const 
                      : "the number of threads is not constant");
   if (known)
     c.broken(once, c.stmt.span, second).notes.push_back({"the first is here", known->span});
-  if (c.facts.threads > 0) c.broken(once, c.stmt.span, "the pre-pass stands behind the kernel");
   known = &c.stmt;
+}
+
+void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known) {
+  pass_has_warps(c, once, second, known);
+  if (c.facts.threads > 0) c.broken(once, c.stmt.span, "the pre-pass stands behind the kernel");
 }
 
 void law_lists(Check& c) {

@@ -19,6 +19,9 @@ void law_after(Check& c) {
         .notes.push_back({"the first is here", c.facts.after->span});
   else if (!c.facts.threads)
     c.broken("C3", c.stmt.span, "the pass stands before the kernel");
+  if (c.facts.rows_behind)
+    c.broken("C3", c.stmt.span, "the pass stands behind one over rows")
+        .notes.push_back({"which is here", c.facts.rows_behind->span});
   c.facts.after = &c.stmt;
 }
 
@@ -43,8 +46,10 @@ void law_round_sums(Check& c) {
   const Symbol *sums = c.find(c.stmt.src()), *tensor = c.find(c.stmt.tensor());
   if (sums && (!sums->scratch || sums->element != "f32" || sums->dims.size() != 4))
     another_tensor_is_due(c, "C1", c.stmt.src(), *sums);
-  if (tensor && (!tensor->written || tensor->element != "element" || tensor->dims.size() != 4))
-    another_tensor_is_due(c, "C2", c.stmt.tensor(), *tensor);
+  const bool takes = tensor && (tensor->written || tensor->scratch) &&
+                     tensor->element == "element" && tensor->dims.size() == 4;
+  if (tensor && !takes) another_tensor_is_due(c, "C2", c.stmt.tensor(), *tensor);
+  if (takes && tensor->scratch) c.facts.left.emplace(tensor->name, &c.stmt);
   if (!c.inside(Op::after))
     c.broken("C3", c.stmt.span, "sums are rounded outside a pass behind the kernel");
   if (sums) c.facts.sums_rounded.emplace(sums->name, &c.stmt);

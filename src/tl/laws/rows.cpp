@@ -1,5 +1,6 @@
-// The pre-pass over rows: what the rows of an operand become before the kernel reads them. Its
-// warps do not know of each other, and all lanes of a warp are at the same row.
+// Passes over rows: what the rows of an operand become before the kernel reads them, and what their
+// gradients do behind it. Warps do not know of each other, and all lanes of a warp are at the same
+// row.
 #include "tl/laws/laws_check.h"
 
 namespace kw::tl {
@@ -36,7 +37,10 @@ void columns_agree(Check& c, const Stmt& loop, const char* label) {
 }  // namespace
 
 void law_rows(Check& c) {
-  pre_pass_is_possible(c, "C3", "a second pre-pass over rows", c.facts.rows);
+  if (c.facts.threads > 0)
+    pass_has_warps(c, "C3", "a second pass over rows behind the kernel", c.facts.rows_behind);
+  else
+    pre_pass_is_possible(c, "C3", "a second pre-pass over rows", c.facts.rows);
   for (const Stmt& s : c.stmt.body)
     if (s.op != Op::let && s.op != Op::each_row)
       c.broken("C2", s.span, fmt::format("`{}` stands where rows are taken", word(s.op)));
@@ -46,9 +50,11 @@ void law_each_row(Check& c) {
   if (!c.inside(Op::rows))
     c.broken("C1", c.stmt.span, "rows are taken outside a pre-pass over rows");
   const Symbol* tensor = c.find(c.stmt.tensor());
-  if (tensor && !tensor->scratch)
+  const bool behind = c.facts.rows_behind && tensor && tensor->written &&
+                      tensor->element == "element" && tensor->dims.size() == 4;
+  if (tensor && (c.facts.rows_behind ? !behind : !tensor->scratch))
     c.broken("C2", c.stmt.tensor()->span,
-             fmt::format("`{}` is `{}`", tensor->name, tensor->written ? "out" : "in"))
+             fmt::format("`{}` is `{}`", tensor->name, word_of_access(*tensor)))
         .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
   const std::vector<Stmt>& body = c.stmt.body;
   for (size_t n = 0; n < body.size(); ++n) {
@@ -102,6 +108,25 @@ void law_write_row(Check& c) {
   const bool own = base_name(c.stmt.tensor()) == base_name(loop->tensor());
   if (!own || !is_here(c, *loop)) another_row_is_due(c, "C2", *loop);
   columns_agree(c, *loop, "C3");
+}
+
+void judge_rows_behind(const Program& program, const Facts& facts, Diagnostics& diagnostics) {
+  if (facts.incomplete) return;
+  const auto report = [&](const Stmt& s, std::string message) {
+    Diagnostic& d = diagnostics.error("rows.C4", s.span, std::move(message));
+    d.hint = fmt::format("the law: {}", law("rows.C4")->text);
+  };
+  for (const auto& [name, s] : facts.left)
+    if (!facts.read_behind.contains(name))
+      report(*s, fmt::format("nothing behind the kernel reads `{}`", name));
+  for (const auto& [name, s] : facts.read_behind)
+    if (!facts.left.contains(name))
+      report(*s, fmt::format("nothing in the kernel stores `{}`", name));
+  walk(program.body, [&](const Stmt& s) {
+    const bool touches = is(s.op, Family::copy_in) || s.op == Op::each_row;
+    if (touches && facts.left.contains(base_name(s.tensor())))
+      report(s, fmt::format("`{}` is stored by the kernel", base_name(s.tensor())));
+  });
 }
 
 }  // namespace kw::tl

@@ -110,7 +110,7 @@ class Typing {
     const Symbol* s = base->kind == ExprKind::name ? scope_.find(base->text) : nullptr;
     if (!s)
       return wrong("names", "C2", base, fmt::format("`{}` is not declared here", print(base)));
-    if (s->category == Category::tensor) return of_read(e, *s);
+    if (s->category == Category::tensor || is_left(*s)) return of_read(e, *s);
     if (s->category == Category::scratch) return of_scratch(e, *s);
     if (map_ && s->type.kind == Type::tile) return of_element(e, *s, 2);
     if (map_ && s->type.kind == Type::row) return of_element(e, *s, 1);
@@ -166,8 +166,18 @@ class Typing {
     return kInteger;
   }
 
+  // Whether the pass over rows behind the kernel reads it, which the kernel has stored.
+  bool is_left(const Symbol& s) {
+    const bool behind = map_ && over_columns(map_->op) && c_.facts.rows_behind;
+    return behind && s.scratch && s.element == "element" && s.dims.size() == 4;
+  }
+
   Type of_read(const ExprPtr& e, const Symbol& s) {
     if (!indexed(e, s, s.dims.size(), 1)) return kUnknown;
+    if (is_left(s)) {
+      c_.facts.read_behind.emplace(s.name, &c_.stmt);
+      return s.type;
+    }
     // Elements that nothing computes with yet, or that a pre-pass over rows makes reals of.
     const bool whole = map_ && (map_->op == Op::set_line || over_columns(map_->op));
     if (s.written || s.scratch || (s.element == "element" && !whole))

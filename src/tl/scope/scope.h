@@ -74,6 +74,13 @@ struct Symbol {
   Span span;                        // of the name
 };
 
+// Whether it has elements that an expression may read: an argument that is no tile's tensor, or
+// what the kernel left for a pass behind it. The laws say where.
+inline bool has_elements(const Symbol& s) {
+  return s.category == Category::tensor || s.category == Category::scratch ||
+         (s.category == Category::tiled && s.scratch);
+}
+
 class Scope {
  public:
   explicit Scope(const Scope* outer = nullptr) : outer_(outer) {}

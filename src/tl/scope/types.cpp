@@ -23,6 +23,7 @@ Type type_of_index(const Expr& e, const Scope& scope) {
     case Category::lane_sum:
       return {Type::real, ""};
     case Category::tensor:
+    case Category::tiled:
     case Category::scratch:
     case Category::tile:
     case Category::ring:

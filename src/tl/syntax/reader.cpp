@@ -286,8 +286,7 @@ ExprPtr Reader::member(std::string_view of) {
     fail("no '" + n + "' in " + (arguments ? "Args" : "Shared"));
     return nullptr;
   }
-  const bool read = s->category == Category::tensor || s->category == Category::scratch;
-  if (!read || !take("(")) return name(n);
+  if (!has_elements(*s) || !take("(")) return name(n);
   std::vector<ExprPtr> indices = list(")");
   return failed() ? nullptr : index(name(n), std::move(indices));
 }

@@ -34,11 +34,11 @@ Arguments::Arguments(Editing& edit, const Letters& letters, std::string columns,
     if (!size->name.empty()) letters_[size->name] = letter;
 }
 
-bool Arguments::add(const ExprPtr& e, const std::string& but) {
+bool Arguments::add(const ExprPtr& e, const std::set<std::string>& but) {
   bool fine = true;
   walk(e, [&](const spec::Expr& x) {
     if (!fine) return;
-    if (x.kind == Kind::read && x.name != but) fine = tensor(x);
+    if (x.kind == Kind::read && !but.contains(x.name)) fine = tensor(x);
     if (x.kind == Kind::argument) fine = scalar(x);
   });
   return fine;

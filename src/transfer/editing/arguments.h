@@ -5,6 +5,7 @@
 //   window: i32, beta: f32   scalars
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 
 #include "transfer/editing/editing.h"
@@ -18,8 +19,8 @@ class Arguments {
   // scalars stand, for values computed from arguments may use those before them.
   Arguments(Editing& edit, const Letters& letters, std::string columns, std::string scale);
 
-  // Adds what e reads, other than tensors of this name. False after a refusal.
-  bool add(const spec::ExprPtr& e, const std::string& but = "");
+  // Adds what e reads, other than tensors of these names. False after a refusal.
+  bool add(const spec::ExprPtr& e, const std::set<std::string>& but = {});
   // e in the kernel's names.
   spec::ExprPtr renamed(const spec::ExprPtr& e) const;
 

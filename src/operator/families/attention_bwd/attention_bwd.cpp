@@ -18,6 +18,12 @@ class AttentionBwd : public Attention {
   std::string print(const Form& form) const override {
     std::string out = Attention::print(form);
     out += fmt::format("  slope   {}\n", spec::print(form.gradients->slope));
+    for (size_t n = 0; n < Gradients::kOperands; ++n)
+      if (const auto& map = form.gradients->rows[n]) {
+        out += fmt::format("  {} row  {}\n", form.outputs[n].name, spec::print(map->element));
+        for (size_t s = 0; s < map->sums.size(); ++s)
+          out += fmt::format("    sum{}  over d of {}\n", s, spec::print(map->sums[s]));
+      }
     std::vector<std::string> gives;
     for (const Output& o : form.outputs) gives.push_back(o.name);
     for (const Gradients::Learned& l : form.gradients->learned)
@@ -41,6 +47,7 @@ class AttentionBwd : public Attention {
     return form.returns(name) ? "" : "the function has no such gradient";
   }
 
+  // Gradients->rows read what the rows of the function read, and follow from them.
   void each_expression(Form& form, const EachExpression& visit) const override {
     Attention::each_expression(form, visit);
     visit(form.gradients->slope, {form.H, form.Dv});

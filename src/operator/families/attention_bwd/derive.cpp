@@ -5,12 +5,11 @@
 #include <algorithm>
 
 #include "operator/expr/derivative.h"
+#include "operator/families/attention_bwd/adjoint.h"
 #include "operator/recognise/recognise.h"
 
 namespace kw::spec {
 namespace {
-
-constexpr const char* kElement = "(the element)";  // no name of a user's
 
 class Gradient {
  public:
@@ -32,15 +31,14 @@ class Gradient {
     for (const Output& o : forward_.outputs)
       if (o.name != "o" && o.name != "lse")
         return refuse({}, "the function returns sums of columns", "return the output alone");
-    for (const Operand* o : operands(t))
-      if (o->row) return refuse(place_of(o->row->element), "rows change before their product", "");
     if (t.v.argument == t.k.argument) return refuse({}, "the values are columns of the keys", "");
     ExprPtr operation;
     const auto slope = derivative(t.score, score_leaf(0), operation);
     if (!slope)
       return refuse(place_of(operation), fmt::format("`{}` has no derivative", print(operation)),
                     "");
-    form_.gradients = Gradients{forward_.output_dims, {}, *slope, {}};
+    form_.gradients = Gradients{forward_.output_dims, {}, *slope, {}, {}};
+    if (!turn_rows(t)) return std::nullopt;
     add_arguments();
     add_outputs(t);
     // A kernel has the gradients of whole scores where they change with s by one number.
@@ -53,6 +51,22 @@ class Gradient {
   }
 
  private:
+  // Where rows change before their product, their gradient is that of what they become, changed.
+  bool turn_rows(const Term& t) {
+    const Operand* of[] = {&t.q, &t.k, &t.v};
+    for (size_t n = 0; n < Gradients::kOperands; ++n) {
+      if (!of[n]->row) continue;
+      std::string why;
+      auto& map = form_.gradients->rows[n];
+      const Size& columns = n == 2 ? forward_.Dv : forward_.D;
+      map = adjoint(*of[n], n ? "j" : "i", columns.constant, Gradients::kOfRows[n], why);
+      if (map) continue;
+      refuse(place_of(of[n]->row->element), "rows change before their product, and " + why, "");
+      return false;
+    }
+    return true;
+  }
+
   // The floating vectors that e reads, each at one place that these indices name, plainly, beside
   // places where it changes nothing. Of others a kernel gives no gradient, and a call that asks for
   // it is refused.
@@ -65,7 +79,8 @@ class Gradient {
       ExprPtr place, slope;
       bool one_place = true;
       for (const ExprPtr& read : places_of(e, a.name)) {
-        const ExprPtr by = by_element(e, read);
+        ExprPtr operation;
+        const ExprPtr by = derivative_by(e, read, operation).value_or(nullptr);
         // The gradients of a row's scores add up to nothing where its weights add up to 1.
         const auto varies = [&](const ExprPtr& x) { return mentions(x, Kind::index, "j"); };
         if (by && !of_sink && !t.sink && !varies(read) && !varies(by)) continue;
@@ -91,20 +106,6 @@ class Gradient {
       return nullptr;
     });
     return out;
-  }
-
-  // What e changes by with the element that is read there, a real; null where it has no derivative.
-  static ExprPtr by_element(const ExprPtr& e, const ExprPtr& read) {
-    const ExprPtr element = leaf(Kind::argument, Type::real, kElement);
-    const auto marked =
-        rewrite(e, [&](const ExprPtr& x) -> ExprPtr { return equal(x, read) ? element : nullptr; });
-    ExprPtr operation;
-    const auto slope = derivative(marked, element, operation);
-    if (!slope) return nullptr;
-    const ExprPtr out = (*slope)->type == Type::real ? *slope : unary("float", *slope);
-    return rewrite(out, [&](const ExprPtr& x) -> ExprPtr {
-      return x->kind == Kind::argument && x->name == kElement ? read : nullptr;
-    });
   }
 
   bool is_operand(const std::string& name) const {

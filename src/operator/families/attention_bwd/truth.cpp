@@ -1,6 +1,8 @@
 // The gradients in fp64, a row of queries at a time, and in the exact algebra, a head at a time.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <random>
 
 #include "num/compare.h"
 #include "num/dtype.h"
@@ -8,6 +10,7 @@
 #include "operator/evaluate/exact_program.h"
 #include "operator/evaluate/plain_rows.h"
 #include "operator/evaluate/program.h"
+#include "operator/evaluate/row_map.h"
 #include "operator/families/attention_bwd/attention_bwd.h"
 
 namespace kw::spec::attention_bwd {
@@ -57,6 +60,69 @@ void add(double* to, double x, const double* from, int64_t count) {
   for (int64_t d = 0; d < count; ++d) to[d] += x * from[d];
 }
 
+// The operand's own head, of a query head.
+int64_t own_head(const Operand& operand, int64_t h) {
+  for (const ExprPtr& e : operand.indices) {
+    if (e->kind == Kind::binary) return h / e->args[1]->integer;
+    if (mentions(e, Kind::index, "h")) return h;
+  }
+  return 0;
+}
+
+// The gradients of what an operand's rows become, turned round to those of the rows.
+class TurnedRows {
+ public:
+  TurnedRows(const Form& form, const Problem& problem, size_t operand, int64_t rows,
+             int64_t columns)
+      : of_(*std::array{&form.terms[0].q, &form.terms[0].k, &form.terms[0].v}[operand]),
+        name_(Gradients::kOfRows[operand]),
+        with_(with_room(form, problem, name_, operand, rows, columns)),
+        map_(*form.gradients->rows[operand], with_, operand ? Program::j : Program::i, rows,
+             columns),
+        rows_(rows),
+        columns_(columns) {}
+
+  // Of the row in place. `noise` is an error of it in L2, of no direction: it becomes one of the
+  // gradient.
+  void turn(int64_t b, int64_t h, int64_t r, double* row, double& noise) {
+    h = own_head(of_, h);
+    std::vector<double> in(row, row + columns_);
+    std::mt19937 signs(1);
+    double squares = 0;
+    for (int n = 0; n < kProbes; ++n) {
+      for (int64_t d = 0; d < columns_; ++d) row[d] = signs() & 1 ? 1 : -1;
+      apply(b, h, r, row);
+      squares += square(row, columns_);
+    }
+    noise *= std::sqrt(squares / double(kProbes * columns_));
+    std::copy(in.begin(), in.end(), row);
+    apply(b, h, r, row);
+  }
+
+ private:
+  static constexpr int kProbes = 4;  // by which the map's mean gain is told
+
+  static Problem with_room(const Form& form, const Problem& problem, const char* name,
+                           size_t operand, int64_t rows, int64_t columns) {
+    Problem out = problem;
+    const int64_t heads = operand ? form.G.constant : form.H.constant;
+    out.tensors[name] = Tensor(Dtype::f32, {value_of(form.B, problem.sizes), heads, rows, columns});
+    return out;
+  }
+
+  void apply(int64_t b, int64_t h, int64_t r, double* row) {
+    Tensor& t = with_.tensors.at(name_);
+    std::copy_n(row, columns_, &t.values[((b * t.shape[1] + h) * rows_ + r) * columns_]);
+    map_.row(b, h, r, row);
+  }
+
+  const Operand& of_;
+  const char* name_;
+  Problem with_;
+  MappedRows map_;
+  const int64_t rows_, columns_;
+};
+
 // What e would be if no terms of its sums cancelled: fp32 errs by kOff of that.
 ExprPtr magnitude(const ExprPtr& e) {
   const auto of = [&](size_t n) { return magnitude(e->args[n]); };
@@ -101,6 +167,13 @@ class Rows : public Truth {
                           {},
                           {}});
     }
+    const Operand* of[] = {&form.terms[0].q, &form.terms[0].k, &form.terms[0].v};
+    for (size_t n = 0; n < kOperands; ++n) {
+      const int64_t rows = n ? N_ : M_, columns = n == 2 ? Dv_ : D_;
+      if (of[n]->row)
+        mapped_[n].emplace(*of[n]->row, problem, n ? Program::j : Program::i, rows, columns);
+      if (form.gradients->rows[n]) turned_[n].emplace(form, problem, n, rows, columns);
+    }
     begin_head();
   }
 
@@ -116,6 +189,7 @@ class Rows : public Truth {
     held_[2].noises.assign(N_, 0);
     dk_squares_.assign(N_, 0);
     dv_squares_.assign(N_, 0);
+    most_.assign(N_, 0);
     for (size_t n = 0; n < learned_.size(); ++n) {
       held_[kOperands + n].want.assign(learned_[n].length, 0);
       held_[kOperands + n].allowed.assign(learned_[n].length, 0);
@@ -134,7 +208,7 @@ class Rows : public Truth {
     std::vector<double>& dq = held_[0].want;
     std::fill(dq.begin(), dq.end(), 0);
     held_[0].noise = 0;
-    double squares = 0;
+    double squares = 0, most = 0;
     const double of_q = square(q, D_), of_d_o = square(d_o, Dv_);
     of_row_.assign(N_, {});
     for (int64_t j = 0; j < N_ && forward_.weights_sum() > 0; ++j) {
@@ -149,20 +223,26 @@ class Rows : public Truth {
       const double ds = of_row_[j].dz * slope,
                    off = floats * std::fabs(slope) +
                          kOff * std::fabs(of_row_[j].dz) * magnitude_.run(in);
-      const double of_k = square(&k_[j * D_], D_);
+      const double of_k = square(&k_[j * D_], D_), terms = of_rows(i, j, slope);
       held_[0].noise += off * std::sqrt(of_k);
       held_[1].noises[j] += off * std::sqrt(of_q);
-      squares += ds * ds * of_k;
-      dk_squares_[j] += ds * ds * of_q;
-      dv_squares_[j] += p * p * of_d_o;
+      most = std::max(most, terms);
+      most_[j] = std::max(most_[j], terms);
+      squares += ds * ds * of_k * terms;
+      dk_squares_[j] += ds * ds * of_q * terms;
+      dv_squares_[j] += p * p * of_d_o * terms;
       add(dq.data(), ds, &k_[j * D_], D_);
       add(&held_[1].want[j * D_], ds, q, D_);
       add(&held_[2].want[j * Dv_], p, d_o, Dv_);
     }
-    held_[0].noise += beyond_half_ulp(squares, dq.data(), D_);
+    held_[0].noise += beyond_half_ulp(squares, most, dq.data(), D_);
+    turn(0, b, h, i, dq.data(), D_, held_[0].noise);
     for (int64_t j = 0; j < N_ && i == M_ - 1; ++j) {
-      held_[1].noises[j] += beyond_half_ulp(dk_squares_[j], &held_[1].want[j * D_], D_);
-      held_[2].noises[j] += beyond_half_ulp(dv_squares_[j], &held_[2].want[j * Dv_], Dv_);
+      double *dk = &held_[1].want[j * D_], *dv = &held_[2].want[j * Dv_];
+      held_[1].noises[j] += beyond_half_ulp(dk_squares_[j], most_[j], dk, D_);
+      held_[2].noises[j] += beyond_half_ulp(dv_squares_[j], most_[j], dv, Dv_);
+      turn(1, b, h, j, dk, D_, held_[1].noises[j]);
+      turn(2, b, h, j, dv, Dv_, held_[2].noises[j]);
     }
     if (!learned_.empty()) learn(b, h, i, delta);
   }
@@ -174,9 +254,30 @@ class Rows : public Truth {
 
  private:
   // What roundings of the terms make of a row, whose squares these are, beyond what is accepted.
-  double beyond_half_ulp(double squares, const double* row, int64_t length) const {
-    const double off = kRoundings * kOfHalfUlp * std::sqrt(squares);
+  // Where rows were rounded that make the terms, all may be off by the same (of equal rows): each
+  // by so many squares at most.
+  double beyond_half_ulp(double squares, double most, const double* row, int64_t length) const {
+    const double same = most > 1 ? std::sqrt(most) * norm(row, length) : 0;
+    const double off = kRoundings * kOfHalfUlp * (std::sqrt(squares) + same);
     return half_ulp(form_.dtype) * std::max(0.0, off - norm(row, length));
+  }
+
+  // How many times the square of its own rounding a term errs by, where rows were rounded that make
+  // it: those of its product, 0.41 of half an ulp for numbers of any size, and its score's.
+  double of_rows(int64_t i, int64_t j, double slope) const {
+    if (!mapped_[0] && !mapped_[1] && !mapped_[2]) return 1;
+    const double *x = &q_[i * D_], *y = &k_[j * D_];
+    double squares = 0;
+    for (int64_t d = 0; d < D_; ++d) squares += x[d] * y[d] * x[d] * y[d];
+    return 1.5 + slope * slope * squares;
+  }
+
+  // A row of gradients of what an operand's rows become is rounded before it is turned round.
+  void turn(size_t n, int64_t b, int64_t h, int64_t r, double* row, int64_t length, double& noise) {
+    if (!turned_[n]) return;
+    double off = noise + half_ulp(form_.dtype) * norm(row, length);
+    turned_[n]->turn(b, h, r, row, off);
+    noise = off;
   }
 
   static constexpr size_t kOperands = Gradients::kOperands;
@@ -223,9 +324,15 @@ class Rows : public Truth {
     if (b == b_ && h == h_) return;
     b_ = b, h_ = h;
     const Term& t = form_.terms[0];
-    q_ = plain_rows(t.q, problem_, "i", b, h, M_, D_);
-    k_ = plain_rows(t.k, problem_, "j", b, h, N_, D_);
-    v_ = plain_rows(t.v, problem_, "j", b, h, N_, Dv_);
+    const auto rows = [&](size_t n, const Operand& o, const char* row, int64_t count,
+                          int64_t columns) {
+      if (!mapped_[n]) return plain_rows(o, problem_, row, b, h, count, columns);
+      const double* x = mapped_[n]->at(b, own_head(o, h));
+      return std::vector<double>(x, x + count * columns);
+    };
+    q_ = rows(0, t.q, "i", M_, D_);
+    k_ = rows(1, t.k, "j", N_, D_);
+    v_ = rows(2, t.v, "j", N_, Dv_);
     d_o_ = plain_rows(of_output(form_, Gradients::kOfOutput), problem_, "i", b, h, M_, Dv_);
   }
 
@@ -238,6 +345,7 @@ class Rows : public Truth {
   std::vector<double> q_, k_, v_, d_o_;  // [rows, columns]
   std::vector<double> o_;
   std::vector<double> dk_squares_, dv_squares_;  // of the terms of each key's rows
+  std::vector<double> most_;                     // of_rows, of each key
   struct OfScore {
     double p = 0, dp = 0, dz = 0, floats = 0;  // its weight, its gradient, the score's, and fp32's
   };
@@ -250,6 +358,8 @@ class Rows : public Truth {
     std::vector<double> variance, floats;
   };
   std::vector<Learning> learned_;
+  std::optional<MappedRows> mapped_[Gradients::kOperands];  // what rows become before their product
+  std::optional<TurnedRows> turned_[Gradients::kOperands];  // and their gradients behind it
 };
 
 // The transpose of [rows, columns].
@@ -258,6 +368,21 @@ std::vector<Element> turned(const std::vector<Element>& a, int64_t rows, int64_t
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = a[r * columns + c];
   return out;
+}
+
+// The rows of one head, from gradients of what they become to their own.
+void turn_rows(const Form& form, const Problem& named, const Algebra& algebra, size_t operand,
+               int64_t b, int64_t h, std::vector<Element>& rows) {
+  const Operand* of[] = {&form.terms[0].q, &form.terms[0].k, &form.terms[0].v};
+  const int64_t columns = operand == 2 ? form.Dv.constant : form.D.constant,
+                count = int64_t(rows.size()) / columns, head = own_head(*of[operand], h);
+  Problem with = named;
+  Tensor& t = with.tensors[Gradients::kOfRows[operand]];
+  t = Tensor(Dtype::f32, {b + 1, head + 1, count, columns});
+  for (int64_t n = 0; n < int64_t(rows.size()); ++n)
+    t.values[(b * (head + 1) + head) * int64_t(rows.size()) + n] = double(-1 - n);
+  rows = exact_mapped_rows(*form.gradients->rows[operand], with, algebra,
+                           operand ? Program::j : Program::i, b, head, count, columns, &rows);
 }
 
 }  // namespace
@@ -329,6 +454,8 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
   product(0, ds, s.key, M, N, D);
   product(1, turned(ds, M, N), s.query, N, M, D);
   product(2, turned(p, M, N), d_o, N, M, Dv);
+  for (size_t n = 0; n < Gradients::kOperands; ++n)
+    if (form.gradients->rows[n]) turn_rows(form, named, algebra, n, b, h, out.outputs[n].elements);
   for (const Gradients::Learned& l : form.gradients->learned) {
     const bool of_keys = form.outputs[out.outputs.size()].has('j');
     ExactProgram factor(l.slope, named, algebra);

@@ -34,6 +34,13 @@ class Edit : public Editing {
   // What the form asks for, in the kernel's names; set by the rule about arguments.
   spec::ExprPtr score, keep, sink;
   std::vector<spec::Gradients::Learned> learned;
+  // What rows of q, k and v become before their product, and how their gradients go back.
+  struct OfRows {
+    std::string argument, rows, gradient, of_rows;  // q, q_rows, dq, dq_rows
+    spec::RowMap before, behind;
+    size_t operand;
+  };
+  std::vector<OfRows> of_rows;
   Score parts;                 // of score; set by the rule about the scale
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
@@ -100,6 +107,7 @@ inline const Letters kLetters = {"B", "H", "G", "M", "N"};
 bool rule_form(Edit& edit);
 bool rule_tiles(Edit& edit);
 bool rule_arguments(Edit& edit);
+bool rule_rows(Edit& edit);
 bool rule_scale(Edit& edit);
 bool rule_score(Edit& edit);
 bool rule_log_sum(Edit& edit);

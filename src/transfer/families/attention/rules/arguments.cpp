@@ -6,51 +6,21 @@
 // Effect   none: elements are read as they are. Types that the vocabulary cannot read are refused.
 #include "transfer/editing/arguments.h"
 
+#include "transfer/editing/rows.h"
 #include "transfer/families/attention/rules/rules.h"
 
 namespace kw::transfer {
 namespace {
 
 using spec::ExprPtr;
-using spec::Kind;
-
-// An operand's own elements, in its row map, until they have the kernel's name.
-constexpr const char* kOwn = "%own";
 
 Letters letters_of(const Facts& f) { return {f.batch, f.heads, f.groups, f.queries, f.keys}; }
 
-// What an operand's rows become, with its own elements as the kernel's argument has them: [b, h,
-// row, column], whatever the user's order.
+// What an operand's rows become.
 bool change_row(Arguments& arguments, const spec::Operand& operand, const std::string& argument,
                 const char* row, std::optional<spec::RowMap>& out) {
-  if (!operand.row) return true;
-  size_t column = 0;
-  while (!(operand.indices[column]->kind == Kind::index && operand.indices[column]->name == "d"))
-    ++column;
-  const auto own = [&](const ExprPtr& e) {
-    return spec::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-      if (x->kind != Kind::read || x->name != operand.argument) return nullptr;
-      const auto index = [](const char* name) {
-        return spec::leaf(Kind::index, spec::Type::integer, name);
-      };
-      return spec::read(kOwn, x->type, {index("b"), index("h"), index(row), x->args[column]});
-    });
-  };
-  const auto named = [&](const ExprPtr& e) {
-    return spec::rewrite(arguments.renamed(e), [&](const ExprPtr& x) -> ExprPtr {
-      const bool is_own = x->kind == Kind::read && x->name == kOwn;
-      return is_own ? spec::read(argument, x->type, x->args) : nullptr;
-    });
-  };
-  std::vector<ExprPtr> all = operand.row->sums;
-  all.push_back(operand.row->element);
-  for (ExprPtr& e : all) {
-    e = own(e);
-    if (!arguments.add(e, kOwn)) return false;
-  }
-  for (ExprPtr& e : all) e = named(e);
-  out = spec::RowMap{{all.begin(), all.end() - 1}, all.back()};
-  return true;
+  if (operand.row) out = named_rows(arguments, *operand.row, operand, argument, row);
+  return !operand.row || out;
 }
 
 }  // namespace

@@ -10,12 +10,39 @@
 // Effect   none: elements are read as they are.
 #include "transfer/editing/arguments.h"
 
+#include "transfer/editing/rows.h"
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {
 
 using spec::ExprPtr;
 using spec::Kind;
+
+namespace {
+// What the rows of q, k and v become, and what their gradients do.
+bool add_rows(Edit& edit, Arguments& arguments) {
+  using spec::Gradients;
+  const spec::Operand* of[] = {&edit.term.q, &edit.term.k, &edit.term.v};
+  const char* names[] = {"q", "k", "v"};
+  for (size_t n = 0; n < Gradients::kOperands; ++n) {
+    const auto& back = edit.form.gradients->rows[n];
+    if (!back) continue;
+    const std::string name = names[n];
+    Edit::OfRows rows{
+        name, edit.fresh({name + "_rows"}), "d" + name, edit.fresh({"d" + name + "_rows"}), {}, {},
+        n};
+    const char* row = n ? "j" : "i";
+    const auto before = named_rows(arguments, *of[n]->row, *of[n], name, row),
+               behind = named_rows(arguments, *back, *of[n], name, row,
+                                   {{Gradients::kOfRows[n], rows.of_rows}});
+    if (!before || !behind) return false;
+    rows.before = *before;
+    rows.behind = *behind;
+    edit.of_rows.push_back(std::move(rows));
+  }
+  return true;
+}
+}  // namespace
 
 bool rule_arguments(Edit& edit) {
   Arguments arguments(edit, kLetters, "D", "scale");
@@ -32,6 +59,7 @@ bool rule_arguments(Edit& edit) {
     l.slope = arguments.renamed(l.slope);
     edit.learned.push_back(std::move(l));
   }
+  if (!add_rows(edit, arguments)) return false;
   return !of_head ||
          edit.insert({edit.places()->step, 1}, "let h = c.g * group + x // queries.count");
 }
