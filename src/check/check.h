@@ -52,9 +52,10 @@ std::string_view name(Verdict v);
 
 // For which launches a verdict "holds" was found: all of them, where the schedules reading closed
 // its instances over every sequence of blocks and number of key blocks, and the solver proved what
-// the program does with integers; for the sizes that ran, where an obligation is open or a number
-// of the specification was not reached (turning_points.h); those that the schedules explored, where
-// they could not be closed; or as many as one order of the agents shows, where they did not run.
+// the program does with integers; for the sizes and data that ran, where an obligation is open or a
+// number of the specification was not reached (turning_points.h); those that the schedules
+// explored, where they could not be closed; or as many as one order of the agents shows, where they
+// did not run.
 enum class Scope { every_launch, sizes_that_ran, explored, one_order };
 std::string_view name(Scope s);  // "every launch", "the launches explored", ...
 
@@ -134,7 +135,7 @@ struct Report {
   int rows = 0;                     // compared
   int key_blocks = 0;               // skipped or unmasked ones, held against the keep predicate
   // Numbers that program or specification are written with, and that no case reaches in rows and
-  // keys: the verdict is about the sizes that ran.
+  // keys: the verdict is about the sizes and data that ran.
   std::vector<int64_t> unreached;
   // What the integers of the data were in the cases, "chosen 0 to 8": as the examples are.
   std::vector<std::string> integers;

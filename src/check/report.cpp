@@ -83,7 +83,7 @@ std::string_view name(Scope s) {
     case Scope::every_launch:
       return "every launch";
     case Scope::sizes_that_ran:
-      return "the sizes that ran";
+      return "the sizes and data that ran";
     case Scope::explored:
       return "the launches explored";
     case Scope::one_order:

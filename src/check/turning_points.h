@@ -4,7 +4,7 @@
 // A window of 1024 keys is seen by cases with more than 1024 keys alone, and a program that takes
 // another path from 4096 keys on by cases with more than these. So each such number is a size of
 // some cases: one less, the number itself, one more, and a tile beyond. What it would be too much
-// work to reach is named, and then the verdict is about the sizes that ran.
+// work to reach is named, and then the verdict is about the sizes and data that ran.
 //
 // What stands nowhere counts too: sizes at which an integer of positions first changes, as
 // `j // 100 // 100` does at 10000.

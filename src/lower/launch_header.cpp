@@ -164,6 +164,8 @@ std::string values(const LaunchPlan& plan) {
     if (!real)
       out +=
           fmt::format("  if (!detail::fits({0})) return \"{0} does not fit 32 bits\";\n", a.name);
+    if (a.kind == ArgumentKind::size)
+      out += fmt::format("  if ({0} < 1) return \"{0} is not positive\";\n", a.name);
   }
   for (const ExprPtr& r : plan.requirements)
     out += fmt::format("  if (!{}) return \"{} must hold\";\n", cpp(r), tl::print(r));

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "proofs/counterexample.h"
+#include "proofs/extents.h"
 #include "proofs/integers.h"
 #include "proofs/lists.h"
+#include "proofs/obligations.h"
 #include "proofs/order.h"
 #include "proofs/proofs.h"
 #include "proofs/reads.h"
@@ -28,18 +30,6 @@ constexpr int64_t kMost = int64_t{1} << 24;
 // Whose products fit 32 bits: the root of 2^31, and powers of two for what multiplies more or has
 // a bit for a part of the sequence.
 constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6};
-constexpr char kKeeps[] = "what this visit keeps is what the specification keeps";
-constexpr char kOnce[] = "each key block of which a row keeps something is visited once";
-constexpr char kFits[] = "what is computed of integers fits 32 bits";
-constexpr char kOfSmallData[] = " where the data's lie within 2^29";
-constexpr char kIntegers[] =
-    "addresses, scores and conditions are made of the specification's integers";
-constexpr char kTurns[] = "all agents take the same key blocks in the same order";
-constexpr char kOrder[] = "each block of the output is computed once";
-constexpr char kReals[] = "no number leaves the range of fp32 by what the program adds";
-constexpr char kForm[] = "each turn of a loop over key blocks is one of an online softmax";
-constexpr char kRounds[] = "a row loses less than a quarter of its largest value to rounding";
-constexpr char kPlaces[] = "what is read of a list of key blocks is a word of it";
 
 class Attention {
  public:
@@ -55,6 +45,8 @@ class Attention {
     keep_ = specified();
     extents_ = common_;
     inside_tensors();
+    if (const std::string size = bounded(common_, vocabulary_, long_, solver_); !size.empty())
+      visits_.open = fmt::format("what is taken for granted bounds the size {}", size);
     if (visits_.open.empty() && !visits_.list.empty()) read_lists();
     if (visits_.open.empty() && keep_.sort == Term::open) visits_.open = keep_.text;
     if (visits_.open.empty()) place_tiles();
@@ -65,6 +57,7 @@ class Attention {
       for (const Visit& v : visits_.all) keeps(v);
       visited_once();
       fits_an_int();
+      has_its_sign();
       integers();
       by_form(kOrder, disorder(program_, sizes_, vocabulary_));
       by_form(kReals, out_of_range(program_, form_));
@@ -84,7 +77,7 @@ class Attention {
           size.name.empty() ? Term::number(size.constant) : vocabulary_.constant(size.name);
       sizes_[letter] = t;
       if (size.name.empty() || indices_.count(size.name)) return;
-      indices_[size.name] = t;
+      indices_[size.name] = long_[size.name] = t;
       common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kMost));
       shown_.push_back(t.text);
     };
@@ -137,17 +130,9 @@ class Attention {
   // What the specification reads of its tensors for a row and a key that there are lies in them, or
   // PyTorch had refused to run it; and the program's letters are the tensors' sizes.
   void inside_tensors() {
-    std::map<std::string, std::vector<std::string>> extents;
-    for (const spec::Argument& a : form_.arguments)
-      for (const spec::Size& size : a.dims)
-        extents[a.name].push_back(size.name.empty() ? Term::number(size.constant).text
-                                                    : indices_.at(size.name).text);
-    for (const auto& [tensor, dims] : visits_.extents) {
-      const auto& of = extents[tensor];
-      for (size_t d = 0; d < dims.size() && dims.size() == of.size(); ++d)
-        if (!dims[d].empty() && dims[d] != of[d])
-          common_.push_back(fmt::format("(= {} {})", dims[d], of[d]));
-    }
+    for (std::string& so : same_sizes(visits_.extents, of_kernel(form_, indices_)))
+      common_.push_back(std::move(so));
+    Extents extents = of_user(form_, indices_);
     const std::string there = fmt::format("(and (<= 0 i) (< i {}) (<= 0 j) (< j {}))",
                                           sizes_.at("M").text, sizes_.at("N").text);
     for (const Vocabulary::Element& e : vocabulary_.elements()) {
@@ -269,28 +254,21 @@ class Attention {
   // Every sum, difference and product of integers, of all agents and of the pass; addresses in a
   // scratch apart, which are as long as it is.
   void fits_an_int() {
-    std::vector<Step> steps = uses_.steps;
-    if (lists_) {
-      const std::vector<Step> of_pass = lists_->steps();
-      steps.insert(steps.end(), of_pass.begin(), of_pass.end());
-    }
     std::vector<std::string> each;
     std::set<std::string> seen;
     const std::string address = lists_ ? lists_->address() : "";
     const auto is_of = [](const std::string& part, const std::string& whole) {
       return !part.empty() && whole.find(part) != std::string::npos;
     };
-    for (const Step& s : steps) {
-      if (is_of(s.term.text, address) || is_of(address, s.term.text)) continue;
+    for (const Step& s : steps()) {
+      if (s.least > INT32_MIN || is_of(s.term.text, address) || is_of(address, s.term.text))
+        continue;
       std::string claim = fmt::format("(=> {1} (and (<= (- 2147483648) {0}) (<= {0} 2147483647)))",
                                       s.term.text, all_of(s.premises));
       if (seen.insert(claim).second) each.push_back(std::move(claim));
     }
     if (each.empty()) return;
-    std::vector<std::string> premises = in_tile(visits_.all[0], false);
-    premises.push_back(fmt::format("(and (<= 0 j) (< j {}))", sizes_.at("N").text));
-    premises.insert(premises.end(), uses_.of_all.begin(), uses_.of_all.end());
-    Question q = question(premises, all_of(each));
+    Question q = of_steps(each);
     const auto refuted = [&] { return report_.obligations.back().answer == Answer::refuted; };
     ask(kFits, q, {}, visits_.all[0].span);
     if (!refuted()) return;
@@ -309,6 +287,34 @@ class Attention {
     limit(report_.obligations.back(), q);
     report_.small_data = !refuted();
     if (refuted()) report_.obligations.back() = first;
+  }
+
+  // Of the kernel and of the pass that lists key blocks.
+  std::vector<Step> steps() {
+    std::vector<Step> out = uses_.steps;
+    if (!lists_) return out;
+    const std::vector<Step> of_pass = lists_->steps();
+    out.insert(out.end(), of_pass.begin(), of_pass.end());
+    return out;
+  }
+
+  Question of_steps(const std::vector<std::string>& each) {
+    std::vector<std::string> premises = in_tile(visits_.all[0], false);
+    premises.push_back(fmt::format("(and (<= 0 j) (< j {}))", sizes_.at("N").text));
+    premises.insert(premises.end(), uses_.of_all.begin(), uses_.of_all.end());
+    return question(premises, all_of(each));
+  }
+
+  // What is an index, or divides, wherever it stands: CUDA's text takes for granted what it is.
+  void has_its_sign() {
+    std::set<std::string> each;
+    for (const Step& s : steps())
+      if (s.least > INT32_MIN)
+        each.insert(fmt::format("(=> {} (<= {} {}))", all_of(s.premises), s.least, s.term.text));
+    if (each.empty()) return;
+    const Question q = of_steps({each.begin(), each.end()});
+    ask(kSigns, q, {}, visits_.all[0].span);
+    if (report_.obligations.back().answer == Answer::refuted) limit(report_.obligations.back(), q);
   }
 
   // The longest sequences of which a refuted obligation holds.
@@ -573,6 +579,7 @@ class Attention {
   Vocabulary vocabulary_;
   std::map<std::string, Term> sizes_, indices_;
   std::vector<std::string> extents_;  // what is known of sizes alone
+  std::map<std::string, Term> long_;  // the sizes that a launch may have as long as it likes
   std::vector<std::string> common_, shown_;
   Visits visits_;
   Uses uses_;

@@ -65,11 +65,11 @@ class Walk : private Names {
   }
 
  private:
-  void computed(const Term& t, const Scope& scope) override {
+  void computed(const Term& t, const Scope& scope, int64_t least) override {
     if (on_host_) return;
-    std::string key = t.text;
+    std::string key = fmt::format("{}\n{}", t.text, least);
     for (const std::string& p : scope.premises) key += "\n" + p;
-    if (steps_.insert(key).second) out_.steps.push_back({scope.premises, t});
+    if (steps_.insert(key).second) out_.steps.push_back({scope.premises, t, least});
   }
 
   void walk(const std::vector<Stmt>& body, Scope& scope) {

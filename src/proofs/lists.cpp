@@ -114,8 +114,11 @@ class Lists::Pass : private Names {
   };
 
   // Of any key block, and of all groups or one.
-  void computed(const Term& t, const Scope&) override {
-    if (steps_) steps_->push_back({premises_, t});
+  void computed(const Term& t, const Scope& scope, int64_t least) override {
+    if (!steps_) return;
+    std::vector<std::string> premises = premises_;
+    premises.insert(premises.end(), scope.premises.begin(), scope.premises.end());
+    steps_->push_back({std::move(premises), t, least});
   }
 
   // ---- whose list it is

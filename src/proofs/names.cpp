@@ -98,6 +98,7 @@ Term Names::eval(const ExprPtr& e, const Scope& scope) {
       const Term t = operation(e->text, a, b);
       const bool widens = e->text == "+" || e->text == "-" || e->text == "*" || e->text == "<<";
       if (widens) may_widen(t.text.starts_with("(bits.left") ? shifted_left(a, b) : t, scope);
+      if ((e->text == "//" || e->text == "%") && !is_literal(b.text)) may_widen(b, scope, 1);
       return t;
     }
     case ExprKind::unary: {
@@ -108,14 +109,32 @@ Term Names::eval(const ExprPtr& e, const Scope& scope) {
       return t;
     }
     case ExprKind::where:
-      return choice(eval(e->args[0], scope), eval(e->args[1], scope), eval(e->args[2], scope));
+      return chosen(*e, scope);
   }
   return Term::unknown("an expression");
 }
 
+// What is not chosen is not computed.
+Term Names::chosen(const Expr& e, const Scope& scope) {
+  const Term condition = eval(e.args[0], scope);
+  if (condition.sort != Term::boolean)
+    return choice(condition, eval(e.args[1], scope), eval(e.args[2], scope));
+  const auto under = [&](const Term& holds, const ExprPtr& value) {
+    Scope inside = scope;
+    inside.premises.push_back(holds.text);
+    return eval(value, inside);
+  };
+  return choice(condition, under(condition, e.args[1]), under(negation(condition), e.args[2]));
+}
+
 // The other operators give what is no wider than what it is made of.
-void Names::may_widen(const Term& t, const Scope& scope) {
-  if (t.sort == Term::integer && !address_) computed(t, scope);
+void Names::may_widen(const Term& t, const Scope& scope, int64_t least) {
+  if (t.sort == Term::integer && !address_) computed(t, scope, least);
+}
+
+// A parameter, a result or a field of this type.
+void Names::is_of(const std::string& type, const Term& t, const Scope& scope) {
+  if (type == "index" && !is_literal(t.text)) may_widen(t, scope, 0);
 }
 
 Term Names::named(const std::string& name, const Scope& scope) const {
@@ -221,8 +240,10 @@ Value Names::called(const Expr& e, const Scope& scope) {
     if (e.text == "f32") return {{Term::real, ""}, {}};
     const Term t = function(e.text, given);
     if (e.text == "abs") may_widen(t, scope);
-    if (e.text == "ceil_div" && given.size() == 2)
+    if (e.text == "ceil_div" && given.size() == 2) {
       may_widen(operation("+", given[0], given[1]), scope);
+      if (!is_literal(given[1].text)) may_widen(given[1], scope, 1);
+    }
     return {t, {}};
   }
   const Stmt& f = *def->second;
@@ -230,17 +251,25 @@ Value Names::called(const Expr& e, const Scope& scope) {
   for (size_t n = 0; n < e.args.size() && n < f.params().size(); ++n) {
     const ExprPtr& a = e.args[n];
     const auto record = a->kind == ExprKind::name ? scope.names.find(a->text) : scope.names.end();
-    inside.names[f.params()[n].name] =
-        record != scope.names.end() ? record->second : Value{eval(a, scope), {}};
+    Value& value = inside.names[f.params()[n].name];
+    value = record != scope.names.end() ? record->second : Value{eval(a, scope), {}};
+    if (value.fields.empty()) is_of(f.params()[n].type, value.term, scope);
   }
   for (const Stmt& s : f.body) {
     if (s.op == Op::let) let(s, inside);
     if (s.op != Op::return_) continue;
     const auto fields = records_.find(f.result());
-    if (fields == records_.end()) return {eval(s.values()[0].expr, inside), {}};
+    if (fields == records_.end()) {
+      const Term value = eval(s.values()[0].expr, inside);
+      is_of(f.result(), value, inside);
+      return {value, {}};
+    }
     Value record;
-    for (size_t n = 0; n < fields->second.size(); ++n)
-      record.fields[fields->second[n]] = eval(s.values()[n].expr, inside);
+    for (size_t n = 0; n < fields->second.size(); ++n) {
+      const Term value = eval(s.values()[n].expr, inside);
+      is_of("index", value, inside);  // as all fields are
+      record.fields[fields->second[n]] = value;
+    }
     return record;
   }
   return {Term::unknown(fmt::format("the function {}", e.text)), {}};

@@ -57,8 +57,9 @@ class Names {
   virtual Term extreme(const tl::Expr& e, const Scope&) {
     return Term::unknown("the function " + e.text);
   }
-  // Told of what may need more bits than what it is made of, but in an address in a scratch.
-  virtual void computed(const Term&, const Scope&) {}
+  // Told of what may need more bits than what it is made of, or has a least value by what it is,
+  // but in an address in a scratch.
+  virtual void computed(const Term&, const Scope&, int64_t /*least*/) {}
 
   void let(const tl::Stmt& s, Scope& scope);
   // A step's names in a call of it; null, and open, where there is no such step.
@@ -104,7 +105,9 @@ class Names {
   std::string open_;
 
  private:
-  void may_widen(const Term& t, const Scope& scope);
+  void may_widen(const Term& t, const Scope& scope, int64_t least = INT32_MIN);
+  Term chosen(const tl::Expr& e, const Scope& scope);
+  void is_of(const std::string& type, const Term& t, const Scope& scope);
   // What an argument's elements are, and what it is to the user.
   struct Data {
     std::string user, type;

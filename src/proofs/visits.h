@@ -26,10 +26,12 @@ struct Visit {
   Span span;           // the statement that uses it up
 };
 
-// An integer that is computed on the way, at i and j.
+// An integer that is computed on the way, at i and j; and the least that it may be: an index is not
+// negative, nor a divisor 0 or below, for CUDA's text takes that for granted.
 struct Step {
   std::vector<std::string> premises;
   Term term;
+  int64_t least = INT32_MIN;
 };
 
 // What a program says of its key blocks.

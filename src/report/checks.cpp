@@ -233,10 +233,12 @@ Verdict say_verdict(const OrderedJson& certificate) {
     return {"Holds", "good",
             fmt::format("{}: not in its numbers{}, nor in any order in which a GPU can run it.{}",
                         found, ran(certificate, "exact") ? ", not in exact arithmetic" : "", by)};
-  if (holds_for == "the sizes that ran")
+  if (holds_for == "the sizes and data that ran")
     return {
         "Holds where it ran", "unsure",
-        found + ", at the sizes that ran; for all others it is not proved, and why is below." + by};
+        found +
+            ", at the sizes and data that ran; for all others it is not proved, and why is below." +
+            by};
   if (holds_for == "the launches explored")
     return {"Holds where explored", "unsure",
             found + " in any launch that was explored; which were not, and why, is below." + by};

@@ -41,7 +41,7 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
         with elsewhere.sizes_are_no_text(spec):
             traced = trace.trace(spec, trace.convert(spec, types[dtype]))
         elsewhere.refuse_change(spec, before)
-        graph.refuse_operators(traced.program.graph)
+        graph.refuse_operators(traced.program.graph, traced.product or traced.rows)
         memory.refuse_shared_writes(traced.program.graph)
         branches.refuse_guards(spec, traced)
         exactness.refuse_lost_integers(traced)

@@ -45,13 +45,14 @@ def place_of(node):
     return (int(found[-1]), 1) if found else (None, 1)
 
 
-def refuse_operators(graph):
+def refuse_operators(graph, product):
+    """`product`: of a function that is no attention, whose kernels know no rows without a key."""
     for node in graph.nodes:
         if node.op != "call_function":
             continue
         name = operator_name(node).rstrip("_")
         _refuse_nan(node)
-        _refuse_other_numbers(node, name)
+        _refuse_other_numbers(node, name, product)
         if name == "dropout" and (node.args[1] == 0 or not node.args[2]):
             continue  # does nothing
         random_sdpa = name == "scaled_dot_product_attention" and _dropout_of(node) != 0
@@ -70,9 +71,13 @@ def _refuse_nan(node):
                       line, column, "drop keys with -inf; for rows that are not to be used any number will do")
 
 
-def _refuse_other_numbers(node, name):
+def _refuse_other_numbers(node, name, product):
     """nan_to_num is for rows without a key, which are 0 in every kernel."""
     given = [*node.args[1:], *node.kwargs.values()]
+    if name == "nan_to_num" and product:
+        line, column = place_of(node)
+        raise Problem("spec.nan", f"{node.target} puts 0 and the largest numbers of the type in the place of what is no number or "
+                      "infinite, and a kernel of a product gives what the product is", line, column, "leave it away")
     if name == "nan_to_num" and any(x not in (None, 0) for x in given):
         line, column = place_of(node)
         raise Problem("spec.nan", f"{node.target} puts {next(x for x in given if x not in (None, 0))} in the place of what is no "

@@ -3,7 +3,10 @@
 A form, and a kernel, compute with reals as exact as they can; that PyTorch rounds to 16 bits on the way is an error of the
 function's own, which a kernel need not repeat. In a mask or an index it is another decision: bf16(1 + 0.002) is 1, and not
 above it. And a Python number is compared as it is on a GPU, and rounded to the tensor's type on a CPU. Both are refused at the
-operator's own line. What is made of queries and keys is no matter of this: scores are continuous, and rounded in every kernel.
+operator's own line. What is made of queries and keys is no matter of this: scores are continuous, and rounded in every kernel;
+of a product that is no attention's it is, but for its sign.
+
+Nor is the error of a rounding a function: `y - y.to(torch.bfloat16)` would be nothing. And FP8 is a type to read.
 """
 
 import torch
@@ -18,7 +21,9 @@ CHOICES = {"where", "masked_fill", "cat", "stack", "zeros", "ones", "full", "zer
 
 
 def refuse_coarse_decisions(traced):
-    """Raises Problem for the first comparison or index that depends on how 16 bits round."""
+    """Raises Problem for the first comparison or index that depends on how 16 bits round, for what is left of a number
+    without its rounding, and for what is rounded to FP8."""
+    _refuse_what_is_left(traced.program.graph)
     products, rounded = set(), {}  # nodes that a product is in; node -> the operator that rounded
     for node in traced.program.graph.nodes:
         value = node.meta.get("val")
@@ -26,6 +31,8 @@ def refuse_coarse_decisions(traced):
             continue
         name = operator_name(node).rstrip("_")
         if name in PRODUCTS or products & set(node.all_input_nodes):
+            if traced.product and name in COMPARISONS:
+                _refuse_compared_product(node)
             products.add(node)
             continue
         by = next((rounded[n] for n in node.all_input_nodes if n in rounded), None)
@@ -42,6 +49,40 @@ def refuse_coarse_decisions(traced):
             by = node
         if by is not None:
             rounded[node] = by
+
+
+def _refuse_compared_product(node):
+    for x, other in (node.args[:2], node.args[1::-1]):
+        value = x.meta.get("val") if isinstance(x, torch.fx.Node) else None
+        if isinstance(value, torch.Tensor) and value.dtype in COARSE and not (isinstance(other, (int, float)) and other == 0):
+            raise _refused(node, f"{node.target} compares what PyTorch has rounded to {_short(value.dtype)}; a kernel has more bits of a "
+                           "product", "convert before the product: a.float() @ b.float()")
+
+
+def _refuse_what_is_left(graph):
+    """Sums of a number and of what it was rounded to, on any way."""
+    before, behind = {}, {}  # node -> the numbers that it is made of: as they are, and rounded
+    for node in graph.nodes:
+        value, inputs = node.meta.get("val"), node.all_input_nodes
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            continue
+        name = operator_name(node).rstrip("_")
+        before[node] = set().union(*(before.get(n, ()) for n in inputs))
+        behind[node] = set().union(*(behind.get(n, ()) for n in inputs))
+        source = inputs[0].meta.get("val") if name in CONVERSIONS and inputs else None
+        if isinstance(source, torch.Tensor) and source.is_floating_point():
+            if value.dtype == torch.float8_e4m3fn and inputs[0].op == "call_function":
+                raise _refused(node, f"{node.target} rounds what is computed to {_short(value.dtype)}, and a kernel does not",
+                               "leave it in 16 bits; FP8 is a type of arguments")
+            if value.dtype.itemsize < source.dtype.itemsize:
+                before[node], behind[node] = before[node] - {inputs[0]}, behind[node] | {inputs[0]}
+                continue
+        if name in ("add", "sub", "rsub") and len(inputs) > 1:
+            for x, y in (inputs[:2], inputs[1::-1]):
+                if behind.get(x, set()) & (before.get(y, set()) | {y}):
+                    raise _refused(node, f"{node.target} adds what is rounded and the same as it was: what is left is the error of a rounding, "
+                                   "which a form does not have", "compute with the number alone")
+        before[node] |= {node}
 
 
 def _is_widening(node, name, dtype):

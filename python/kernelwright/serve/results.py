@@ -82,7 +82,7 @@ class Counterexample(BaseModel):
 
 
 class Checked(Result):
-    holds_for: str = Field("", description="every launch, the sizes that ran, the launches explored, or one order of the agents")
+    holds_for: str = Field("", description="every launch, the sizes and data that ran, the launches explored, or one order of the agents")
     effort: str = ""
     counterexample: Counterexample | None = None
     report: dict = Field({}, description="the whole report")

@@ -335,8 +335,11 @@ void Packer::pack_size(const Argument& argument) {
     return;
   }
   const auto* value = std::get_if<int64_t>(&bound->second);
-  if (value && *value >= std::numeric_limits<int32_t>::min() &&
-      *value <= std::numeric_limits<int32_t>::max())
+  std::vector<std::string> names;  // a number alone, of a struct that is not ours, is what it is
+  if (argument.value) argument.value->names(names);
+  if (value && *value < 1 && (!argument.value || !names.empty()))
+    fault("launch.range", fmt::format("{} is {}, and a size is positive", argument.name, *value));
+  else if (value && *value <= std::numeric_limits<int32_t>::max())
     store<int32_t>(argument.offset, static_cast<int32_t>(*value));
   else
     fault("launch.range", fmt::format("{} is {}, not an integer of 32 bits", argument.name,

@@ -113,8 +113,8 @@ void law_write_row(Check& c) {
 void judge_rows_behind(const Program& program, const Facts& facts, Diagnostics& diagnostics) {
   if (facts.incomplete) return;
   const auto report = [&](const Stmt& s, std::string message) {
-    Diagnostic& d = diagnostics.error("rows.C4", s.span, std::move(message));
-    d.hint = fmt::format("the law: {}", law("rows.C4")->text);
+    Diagnostic& d = diagnostics.error("round_sums.C5", s.span, std::move(message));
+    d.hint = fmt::format("the law: {}", law("round_sums.C5")->text);
   };
   for (const auto& [name, s] : facts.left)
     if (!facts.read_behind.contains(name))

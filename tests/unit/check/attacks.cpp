@@ -8,7 +8,8 @@
 //   expect: holds for N <= 4096  it is right up to there, and no launch goes beyond
 //   expect: holds for data within 2^29  it is right for such integers, as the report says
 //   expect: open check.opaque    undecided, with that code: no case that could run shows it
-//   expect: not proved           no case shows it, and it holds for the sizes that ran alone
+//   expect: not proved           no case shows it, and it holds for the sizes and data that ran
+//   alone
 //
 // And what they edit holds; or ends as a line `unedited: not proved` says, where the sizes that
 // would show it are more work than these tests take.

@@ -80,7 +80,7 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   report.indices.emplace();
   report.indices->obligations.push_back({"a mask", proofs::Answer::proved, "", {}, "", {}, 0});
   EXPECT_EQ(check::headline(report),
-            "holds for the sizes that ran (no case has more rows and keys than 20000)");
+            "holds for the sizes and data that ran (no case has more rows and keys than 20000)");
   EXPECT_NE(check::print(report).find("no case has more rows and keys than 20000"),
             std::string::npos);
   report.integers = {"prefix 0 to 20"};
@@ -91,9 +91,9 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   EXPECT_EQ(check::print(report).find("integers of the data"), std::string::npos);
   report.exact.ran = false;
   EXPECT_EQ(check::headline(report),
-            "holds for the sizes that ran (the exact reading did not run)");
+            "holds for the sizes and data that ran (the exact reading did not run)");
   report.indices->obligations.push_back({"a list", proofs::Answer::unknown, "", {}, "", {}, 0});
-  EXPECT_EQ(check::headline(report), "holds for the sizes that ran (open: a list)");
+  EXPECT_EQ(check::headline(report), "holds for the sizes and data that ran (open: a list)");
 }
 
 TEST(Check, refutes_a_program_without_the_window_of_1024_that_the_function_has) {

@@ -69,6 +69,20 @@ TEST(Indices, of_a_mask_that_is_wrong_from_one_size_on_are_refuted_there) {
       << said;
 }
 
+// The program's letters are the tensors' sizes, in whichever order the user has them: taken for
+// others, they would bound the sizes, and everything would be proved.
+TEST(Indices, of_operands_in_another_order_are_proved_for_every_size_too) {
+  for (const std::string& form :
+       {std::string("dims b i h d\n") + kCausal, std::string("dims b h d i\n") + kCausal}) {
+    const Made made = made_of(form);
+    expect_proved(made);
+    EXPECT_EQ(refuted(with(made, "where(j < min(N, i + 1), s[i, j], -inf)",
+                           "where(j < min(N, i + where(N > 4096, 2, 1)), s[i, j], -inf)"))
+                  .rfind("what this visit keeps", 0),
+              0u);
+  }
+}
+
 TEST(Indices, of_a_window_that_is_left_out_are_refuted) {
   EXPECT_EQ(
       refuted(with(made_of(kWindow), "i - 1023 <= j and ", "")).rfind("what this visit keeps", 0),

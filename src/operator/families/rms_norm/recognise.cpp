@@ -182,10 +182,17 @@ class NormRecogniser {
     return true;
   }
 
-  // e where each read is a number of its own, and the sum and scalars are positive ones.
+  // e where each read, index and size is a number of its own, and the sum and scalars are positive
+  // ones.
   double at_numbers(const ExprPtr& e, int n) const {
     Scope scope;
-    for (const std::string& x : names_) scope.indices[x] = 0;
+    int64_t next = 3 + n;
+    for (const std::string& x : names_) scope.indices[x] = next += 5 + n;
+    rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
+      const auto letters = int64_t(std::hash<std::string>()(x->name) % 97);
+      if (x->kind == Kind::size) scope.indices.emplace(x->name, 100 + letters * (n + 3));
+      return nullptr;
+    });
     scope.totals = {37.5 + 101 * n};
     for (const Argument& a : form_.arguments)
       if (!a.is_tensor) scope.scalars[a.name] = 0.01 * (n + 1);
