@@ -1,5 +1,6 @@
 """Gradients where rows change before their product (RoPE, QK-norm), from end to end on a GPU: each row within twice the error
-of bf16's own autograd, and what such an error is of a row of usual size where its terms cancel."""
+of bf16's own autograd on it, which rounds the changed rows too, and of a row of usual size what autograd errs by on the
+whole, twice; all rows together within what autograd errs by, or one rounding to bf16."""
 
 import pathlib
 
@@ -66,10 +67,12 @@ def test_gradients_are_autograds_row_by_row(trained, shape, spread):
         difference, size = (x - y).norm(dim=-1), y.norm(dim=-1)
         usual = size.square().mean().sqrt()
         theirs = ((z - y).norm(dim=-1) / size).nan_to_num(0, 0, 0).clamp(max=0.1)
-        ratio = (difference / (2 * theirs.clamp(min=HALF_ULP) * size + HALF_ULP * usual + 1e-30)).max().item()
-        whole, whole_of_theirs = ((t - y).norm().item() / max(y.norm().item(), 1e-30) for t in (x, z))
+        whole, whole_of_theirs = ((t - y).norm().item() / max(y.norm().item(), 1e-5) for t in (x, z))
+        on_the_whole = max(HALF_ULP, 2 * whole_of_theirs)
+        # Of a single key the gradient of a score is 0, and fp32's is not quite.
+        ratio = (difference / (2 * theirs.clamp(min=HALF_ULP) * size + on_the_whole * usual + 1e-4)).max().item()
         print(f"{spec.name} {shape} spread {spread} {name}: worst row {ratio:.2f} of accepted, whole {whole:.2e}, autograd's {whole_of_theirs:.2e}")
-        assert not x.isnan().any() and ratio <= 1 and (S == 1 or whole <= max(WHOLE, 1.2 * whole_of_theirs))
+        assert not x.isnan().any() and ratio <= 1 and (S == 1 or whole <= max(WHOLE, 1.1 * whole_of_theirs))
 
 
 def in_double(function, arguments):

@@ -78,8 +78,7 @@ std::string CudaWriter::index(const Expr& e) {
   const std::vector<ExprPtr> at(e.args.begin() + 1, e.args.end());
   const ExprPtr& base = e.args[0];
   const Symbol* s = base->kind == ExprKind::name ? names.find(base->text) : nullptr;
-  if (s && has_elements(*s))
-    return expr(base, kPrimary) + "(" + list(at) + ")";
+  if (s && has_elements(*s)) return expr(base, kPrimary) + "(" + list(at) + ")";
   if (s && !is_shared(*s))
     fail("'" + base->text + "' is " + std::string(word(s->category)) +
          (map ? ", and no element of it is at hand here" : ", which has no indices here"));
