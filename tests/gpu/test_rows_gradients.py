@@ -1,6 +1,7 @@
-"""Gradients where rows change before their product (RoPE, QK-norm), from end to end on a GPU: each row within twice the error
-of bf16's own autograd on it, which rounds the changed rows too, and of a row of usual size what autograd errs by on the
-whole, twice; all rows together within what autograd errs by, or one rounding to bf16."""
+"""Gradients where rows change before their product (RoPE, QK-norm), from end to end on a GPU, against autograd in fp64 and beside
+bf16's own autograd, which rounds the changed rows as a kernel does: where scores are large, that is most of either's error, and
+that of one row is one draw. So the worst row errs by no more than autograd's worst (of its size and a usual one's), or than one
+rounding, and all together by no more than all of autograd's."""
 
 import pathlib
 
@@ -64,15 +65,15 @@ def test_gradients_are_autograds_row_by_row(trained, shape, spread):
     want = gradients(lambda *a: in_double(spec.function, a), [t.double() for t in inputs], exact, of_output.double())
     for name, x, y, z in zip(("dq", "dk", "dv"), got, want, own):
         x, y, z = (t.double() for t in (x, y, z))
-        difference, size = (x - y).norm(dim=-1), y.norm(dim=-1)
+        size = y.norm(dim=-1)
         usual = size.square().mean().sqrt()
-        theirs = ((z - y).norm(dim=-1) / size).nan_to_num(0, 0, 0).clamp(max=0.1)
-        whole, whole_of_theirs = ((t - y).norm().item() / max(y.norm().item(), 1e-5) for t in (x, z))
-        on_the_whole = max(HALF_ULP, 2 * whole_of_theirs)
         # Of a single key the gradient of a score is 0, and fp32's is not quite.
-        ratio = (difference / (2 * theirs.clamp(min=HALF_ULP) * size + on_the_whole * usual + 1e-4)).max().item()
-        print(f"{spec.name} {shape} spread {spread} {name}: worst row {ratio:.2f} of accepted, whole {whole:.2e}, autograd's {whole_of_theirs:.2e}")
-        assert not x.isnan().any() and ratio <= 1 and (S == 1 or whole <= max(WHOLE, 1.1 * whole_of_theirs))
+        worst, of_theirs = (((t - y).norm(dim=-1) / (size + usual + 0.1)).max().item() for t in (x, z))
+        whole, whole_of_theirs = ((t - y).norm().item() / (y.norm().item() + 0.1) for t in (x, z))
+        print(f"{spec.name} {shape} spread {spread} {name}: worst row {worst:.2e}, autograd's {of_theirs:.2e}; "
+              f"whole {whole:.2e}, autograd's {whole_of_theirs:.2e}")
+        assert not x.isnan().any() and worst <= max(HALF_ULP, 1.25 * of_theirs)
+        assert S == 1 or whole <= max(WHOLE, 1.1 * whole_of_theirs)
 
 
 def in_double(function, arguments):
