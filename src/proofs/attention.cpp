@@ -56,8 +56,9 @@ class Attention {
       uses_ = uses_of(program_, sizes_, !softmax, counts(), vocabulary_);
       for (const Visit& v : visits_.all) keeps(v);
       visited_once();
-      fits_an_int();
-      has_its_sign();
+      const std::vector<Step> all = steps();
+      fits_an_int(all);
+      has_its_sign(all);
       integers();
       by_form(kOrder, disorder(program_, sizes_, vocabulary_));
       by_form(kReals, out_of_range(program_, form_));
@@ -253,14 +254,14 @@ class Attention {
 
   // Every sum, difference and product of integers, of all agents and of the pass; addresses in a
   // scratch apart, which are as long as it is.
-  void fits_an_int() {
+  void fits_an_int(const std::vector<Step>& steps) {
     std::vector<std::string> each;
     std::set<std::string> seen;
     const std::string address = lists_ ? lists_->address() : "";
     const auto is_of = [](const std::string& part, const std::string& whole) {
       return !part.empty() && whole.find(part) != std::string::npos;
     };
-    for (const Step& s : steps()) {
+    for (const Step& s : steps) {
       if (s.least > INT32_MIN || is_of(s.term.text, address) || is_of(address, s.term.text))
         continue;
       std::string claim = fmt::format("(=> {1} (and (<= (- 2147483648) {0}) (<= {0} 2147483647)))",
@@ -306,9 +307,9 @@ class Attention {
   }
 
   // What is an index, or divides, wherever it stands: CUDA's text takes for granted what it is.
-  void has_its_sign() {
+  void has_its_sign(const std::vector<Step>& steps) {
     std::set<std::string> each;
-    for (const Step& s : steps())
+    for (const Step& s : steps)
       if (s.least > INT32_MIN)
         each.insert(fmt::format("(=> {} (<= {} {}))", all_of(s.premises), s.least, s.term.text));
     if (each.empty()) return;

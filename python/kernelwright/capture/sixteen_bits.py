@@ -51,11 +51,18 @@ def refuse_coarse_decisions(traced):
             rounded[node] = by
 
 
-def _refuse_compared_product(node):
+def _compared(node):
+    """The types of 16 bits, or fewer, that a comparison has, and what each is compared with."""
     for x, other in (node.args[:2], node.args[1::-1]):
         value = x.meta.get("val") if isinstance(x, torch.fx.Node) else None
-        if isinstance(value, torch.Tensor) and value.dtype in COARSE and not (isinstance(other, (int, float)) and other == 0):
-            raise _refused(node, f"{node.target} compares what PyTorch has rounded to {_short(value.dtype)}; a kernel has more bits of a "
+        if isinstance(value, torch.Tensor) and value.dtype in COARSE:
+            yield value.dtype, other
+
+
+def _refuse_compared_product(node):
+    for dtype, other in _compared(node):
+        if not (isinstance(other, (int, float)) and other == 0):
+            raise _refused(node, f"{node.target} compares what PyTorch has rounded to {_short(dtype)}; a kernel has more bits of a "
                            "product", "convert before the product: a.float() @ b.float()")
 
 
@@ -92,11 +99,10 @@ def _is_widening(node, name, dtype):
 
 
 def _refuse_number(node):
-    for x, other in (node.args[:2], node.args[1::-1]):
-        value = x.meta.get("val") if isinstance(x, torch.fx.Node) else None
-        if not isinstance(value, torch.Tensor) or value.dtype not in COARSE or not isinstance(other, (int, float)):
+    for dtype, other in _compared(node):
+        if not isinstance(other, (int, float)):
             continue
-        held = torch.tensor(float(other)).to(value.dtype).item()
+        held = torch.tensor(float(other)).to(dtype).item()
         if held != other and other == other:
-            raise _refused(node, f"{node.target} compares {_short(value.dtype)} with {other}; PyTorch makes {held} of it on a CPU and "
+            raise _refused(node, f"{node.target} compares {_short(dtype)} with {other}; PyTorch makes {held} of it on a CPU and "
                            "not on a GPU", f"write {held}, or convert first: x.float() > {other}")

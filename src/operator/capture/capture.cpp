@@ -371,13 +371,10 @@ double golden_error(const Output& output, const Held& held, const double* golden
     return off == 0 ? 0 : off / (std::fabs(held.want[0]) + 1e3 * held.allowed[0]);
   }
   const auto length = static_cast<int64_t>(held.want.size());
-  const double error = row_error(held.want.data(), golden, length);
-  if (output.of.empty() || !(held.noise > 0)) return error;
   // A gradient's terms may cancel: its row is held against what fp32 would take of them, too.
-  double squares = 0;
-  for (int64_t d = 0; d < length; ++d) squares += golden[d] * golden[d];
-  const double size = std::sqrt(squares);
-  return size > 0 && error < HUGE_VAL ? error * size / (size + 1e3 * held.noise) : error;
+  const bool cancels = !output.of.empty() && held.noise > 0 &&
+                       std::any_of(golden, golden + length, [](double x) { return x != 0; });
+  return row_error(held.want.data(), golden, length, 0, cancels ? 1e3 * held.noise : 0);
 }
 
 // Which of outputs() the function's n-th is.

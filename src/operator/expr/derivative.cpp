@@ -2,6 +2,8 @@
 
 #include <numbers>
 
+#include "operator/expr/places.h"
+
 namespace kw::spec {
 namespace {
 
@@ -105,13 +107,10 @@ std::optional<ExprPtr> derivative(const ExprPtr& e, const ExprPtr& x, ExprPtr& o
 std::optional<ExprPtr> derivative_by(const ExprPtr& e, const ExprPtr& part, ExprPtr& operation) {
   static const ExprPtr kVariable =
       leaf(Kind::argument, Type::real, "(the part)");  // no user's name
-  const auto replaced = [](const ExprPtr& in, const ExprPtr& from, const ExprPtr& to) {
-    return rewrite(in, [&](const ExprPtr& x) -> ExprPtr { return equal(x, from) ? to : nullptr; });
-  };
-  const auto slope = derivative(replaced(e, part, kVariable), kVariable, operation);
-  if (operation) operation = replaced(operation, kVariable, part);
+  const auto slope = derivative(replace(e, part, kVariable), kVariable, operation);
+  if (operation) operation = replace(operation, kVariable, part);
   if (!slope) return std::nullopt;
-  return replaced((*slope)->type == Type::real ? *slope : unary("float", *slope), kVariable, part);
+  return replace((*slope)->type == Type::real ? *slope : unary("float", *slope), kVariable, part);
 }
 
 }  // namespace kw::spec

@@ -53,10 +53,6 @@ ExprPtr product(const std::vector<ExprPtr>& factors, double constant) {
   return out ? binary("*", out, real(constant)) : real(constant);
 }
 
-ExprPtr replace(const ExprPtr& e, const ExprPtr& what, const ExprPtr& by) {
-  return rewrite(e, [&](const ExprPtr& x) { return equal(x, what) ? by : nullptr; });
-}
-
 bool is_argument_read(const ExprPtr& e) {
   return e->kind == Kind::read && Elements::reduced(e) < 0;
 }

@@ -1,5 +1,6 @@
 // What the steps of find_parts() share: sums, products and their reads.
 #pragma once
+#include "operator/expr/places.h"
 #include "operator/recognise/recognise.h"
 
 namespace kw::spec {
@@ -11,7 +12,6 @@ std::vector<ExprPtr> reduced_reads(const ExprPtr& e);
 void factors_of(const ExprPtr& e, std::vector<ExprPtr>& out, double& constant);
 ExprPtr product(const std::vector<ExprPtr>& factors, double constant);
 
-ExprPtr replace(const ExprPtr& e, const ExprPtr& what, const ExprPtr& by);
 bool is_argument_read(const ExprPtr& e);
 
 // From `weighted`, what the contraction sums: sets v, normaliser, sink, what is normalised, and

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "operator/expr/derivative.h"
+#include "operator/expr/places.h"
 
 namespace kw::spec {
 namespace {
@@ -14,17 +15,14 @@ namespace {
 using Columns = std::set<int64_t>;
 
 ExprPtr the_column() { return leaf(Kind::index, Type::integer, "d"); }
-ExprPtr replaced(const ExprPtr& in, const ExprPtr& from, const ExprPtr& to) {
-  return rewrite(in, [&](const ExprPtr& x) -> ExprPtr { return equal(x, from) ? to : nullptr; });
-}
 ExprPtr with_column(const ExprPtr& e, const ExprPtr& number) {
-  return replaced(e, the_column(), number);
+  return replace(e, the_column(), number);
 }
 // Of the column d + distance. By way of another name: what folds to d again is not replaced again.
 ExprPtr moved_by(const ExprPtr& e, int64_t distance) {
   const ExprPtr other = leaf(Kind::index, Type::integer, "(d)");
-  const ExprPtr moved = replaced(e, the_column(), binary("+", other, integer(distance)));
-  return replaced(moved, other, the_column());
+  const ExprPtr moved = replace(e, the_column(), binary("+", other, integer(distance)));
+  return replace(moved, other, the_column());
 }
 ExprPtr sum_number(size_t n) { return leaf(Kind::total, Type::real, std::to_string(n)); }
 // What is 0 whatever is read: nothing times something, too, as the calculus has it.
@@ -112,15 +110,7 @@ class Adjoint {
 
   // What x[c] gets through the reads of x in e, of weight `weight` at each d.
   bool add(const ExprPtr& e, const ExprPtr& weight) {
-    std::vector<ExprPtr> reads;
-    rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-      const auto is_it = [&](const ExprPtr& other) { return equal(other, x); };
-      if (x->kind == Kind::read && x->name == argument_ &&
-          std::none_of(reads.begin(), reads.end(), is_it))
-        reads.push_back(x);
-      return nullptr;
-    });
-    for (const ExprPtr& r : reads) {
+    for (const ExprPtr& r : places_of(e, argument_)) {
       const ExprPtr by = weighed(e, r, weight);
       if (!by || !turn_round(by, r->args[place_])) return false;
     }

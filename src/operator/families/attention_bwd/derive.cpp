@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "operator/expr/derivative.h"
+#include "operator/expr/places.h"
 #include "operator/families/attention_bwd/adjoint.h"
 #include "operator/recognise/recognise.h"
 
@@ -53,7 +54,7 @@ class Gradient {
  private:
   // Where rows change before their product, their gradient is that of what they become, changed.
   bool turn_rows(const Term& t) {
-    const Operand* of[] = {&t.q, &t.k, &t.v};
+    const auto of = operands(t);
     for (size_t n = 0; n < Gradients::kOperands; ++n) {
       if (!of[n]->row) continue;
       std::string why;
@@ -93,19 +94,6 @@ class Gradient {
       form_.gradients->learned.push_back({a.name, slope, of_sink});
       form_.outputs.push_back(std::move(output));
     }
-  }
-
-  // Where e reads an argument, each place once.
-  static std::vector<ExprPtr> places_of(const ExprPtr& e, const std::string& argument) {
-    std::vector<ExprPtr> out;
-    rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-      const auto is_it = [&](const ExprPtr& other) { return equal(other, x); };
-      if (x->kind == Kind::read && x->name == argument &&
-          std::none_of(out.begin(), out.end(), is_it))
-        out.push_back(x);
-      return nullptr;
-    });
-    return out;
   }
 
   bool is_operand(const std::string& name) const {
@@ -200,7 +188,7 @@ class Gradient {
     form_.output_dims = form_.outputs[0].dims = dims_of(t.q, "h", "c");
     form_.outputs[1].dims = dims_of(t.k, "g", "c");
     form_.outputs[2].dims = dims_of(t.v, "g", "d");
-    const Operand* of[] = {&t.q, &t.k, &t.v};
+    const auto of = operands(t);
     for (size_t n = 0; n < 3; ++n) form_.outputs[n].of = of[n]->argument;
   }
 

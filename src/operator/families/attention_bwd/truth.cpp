@@ -1,6 +1,5 @@
 // The gradients in fp64, a row of queries at a time, and in the exact algebra, a head at a time.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <random>
 
@@ -62,11 +61,9 @@ void add(double* to, double x, const double* from, int64_t count) {
 
 // The operand's own head, of a query head.
 int64_t own_head(const Operand& operand, int64_t h) {
-  for (const ExprPtr& e : operand.indices) {
-    if (e->kind == Kind::binary) return h / e->args[1]->integer;
-    if (mentions(e, Kind::index, "h")) return h;
-  }
-  return 0;
+  const ExprPtr head = head_of(operand);
+  if (!head) return 0;
+  return head->kind == Kind::binary ? h / head->args[1]->integer : h;
 }
 
 // The gradients of what an operand's rows become, turned round to those of the rows.
@@ -74,7 +71,7 @@ class TurnedRows {
  public:
   TurnedRows(const Form& form, const Problem& problem, size_t operand, int64_t rows,
              int64_t columns)
-      : of_(*std::array{&form.terms[0].q, &form.terms[0].k, &form.terms[0].v}[operand]),
+      : of_(*operands(form.terms[0])[operand]),
         name_(Gradients::kOfRows[operand]),
         with_(with_room(form, problem, name_, operand, rows, columns)),
         map_(*form.gradients->rows[operand], with_, operand ? Program::j : Program::i, rows,
@@ -167,7 +164,7 @@ class Rows : public Truth {
                           {},
                           {}});
     }
-    const Operand* of[] = {&form.terms[0].q, &form.terms[0].k, &form.terms[0].v};
+    const auto of = operands(form.terms[0]);
     for (size_t n = 0; n < kOperands; ++n) {
       const int64_t rows = n ? N_ : M_, columns = n == 2 ? Dv_ : D_;
       if (of[n]->row)
@@ -373,7 +370,7 @@ std::vector<Element> turned(const std::vector<Element>& a, int64_t rows, int64_t
 // The rows of one head, from gradients of what they become to their own.
 void turn_rows(const Form& form, const Problem& named, const Algebra& algebra, size_t operand,
                int64_t b, int64_t h, std::vector<Element>& rows) {
-  const Operand* of[] = {&form.terms[0].q, &form.terms[0].k, &form.terms[0].v};
+  const auto of = operands(form.terms[0]);
   const int64_t columns = operand == 2 ? form.Dv.constant : form.D.constant,
                 count = int64_t(rows.size()) / columns, head = own_head(*of[operand], h);
   Problem with = named;

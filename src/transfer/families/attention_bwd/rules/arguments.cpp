@@ -22,7 +22,7 @@ namespace {
 // What the rows of q, k and v become, and what their gradients do.
 bool add_rows(Edit& edit, Arguments& arguments) {
   using spec::Gradients;
-  const spec::Operand* of[] = {&edit.term.q, &edit.term.k, &edit.term.v};
+  const auto of = spec::operands(edit.term);
   const char* names[] = {"q", "k", "v"};
   for (size_t n = 0; n < Gradients::kOperands; ++n) {
     const auto& back = edit.form.gradients->rows[n];
