@@ -162,6 +162,14 @@ KW_DEVICE real from_memory(const e4m3* x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(static_cast<unsigned short>(to_f16x2(__ldg(&x->bits)))));
   return y;
 }
+// What was written to memory by this kernel, or the one before.
+KW_DEVICE real from_scratch(float x) { return x; }
+KW_DEVICE real from_scratch(bf16 x) { return __uint_as_float(u32(x.bits) << 16); }
+KW_DEVICE real from_scratch(f16 x) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
 // Of two elements in a word the low one (0) or the high one (1).
 KW_DEVICE real from_word(bf16, u32 word, int high) {
   return __uint_as_float(high ? word & 0xffff0000u : word << 16);

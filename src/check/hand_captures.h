@@ -151,6 +151,11 @@ inline spec::Form form_of(const std::string& name) {
     t.score = unary("sigmoid", binary("-", t.score, real(2)));
   }
   if (f.name == "log_sums_bwd") f.outputs.push_back({"lse", "bhi", spec::Rule::log_sum});
+  if (f.name == "epilogue_bwd") {
+    f.arguments.push_back(tensor("gates", Dtype::f32, {f.H}));
+    f.epilogue = binary("*", leaf(spec::Kind::output, Type::real, "o"),
+                        unary("sigmoid", read("gates", Type::real, {at("h")})));
+  }
   if (f.name == "learned_bwd") {
     f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.N}));

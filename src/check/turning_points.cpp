@@ -88,7 +88,8 @@ std::set<int64_t> of_form(const spec::Form& form, Part which) {
 }
 
 // Every integer of its statements but the parameters, which are tiles' sizes; and these.
-void of_program(const tl::Program& program, std::set<int64_t>& numbers, std::set<int64_t>& tiles) {
+void of_program(const tl::Program& program, std::set<int64_t>& numbers, std::set<int64_t>& tiles,
+                std::set<int64_t>& steps) {
   const auto literals = [](const tl::ExprPtr& e, const auto& take) {
     tl::rewrite(e, [&](const tl::ExprPtr& part) {
       if (part->kind == tl::ExprKind::integer) take(std::stoll(part->text));
@@ -101,10 +102,24 @@ void of_program(const tl::Program& program, std::set<int64_t>& numbers, std::set
         if (!item.expr) continue;
         if (s.op != tl::Op::param)
           literals(item.expr, [&](int64_t value) { numbers.insert(value); });
-        else if (item.name == "BM" || item.name == "BN")
-          literals(item.expr, [&](int64_t value) { tiles.insert(value); });
+        else if (item.name == "BM" || item.name == "BN" || item.name == "BK")
+          literals(item.expr,
+                   [&](int64_t value) { (item.name == "BK" ? steps : tiles).insert(value); });
       }
   });
+}
+
+// What a product is summed over, where a number of the program's may count its steps, or be that
+// size: a step beyond, and all but one column of one.
+std::set<int64_t> depths(const std::set<int64_t>& numbers, const std::set<int64_t>& steps) {
+  std::set<int64_t> out;
+  for (const int64_t value : numbers) {
+    if (value >= kCovered && value <= kFarthest) out.insert({value - 1, value + 1});
+    for (const int64_t step : steps)
+      if (value > 4 && value * step <= kFarthest)
+        out.insert({value * step, value * step + step + 1});
+  }
+  return out;
 }
 
 // Sizes of a case, and how much work it is.
@@ -116,8 +131,9 @@ struct Sizes {
 
 std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
                                     bool proved) {
-  std::set<int64_t> points = of_form(form, proved ? Part::but_masks : Part::all), numbers, tiles;
-  if (!proved) of_program(program, numbers, tiles);
+  std::set<int64_t> points = of_form(form, proved ? Part::but_masks : Part::all), numbers, tiles,
+                    steps;
+  if (!proved) of_program(program, numbers, tiles, steps);
   for (int64_t value : numbers) {
     add(value, points);
     // The tiles' own sizes stand everywhere; what else a program says of small numbers may be of
@@ -134,7 +150,7 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
                                std::vector<int64_t>& unreached) {
-  constexpr int64_t kFew = 65, kTile = 128;
+  constexpr int64_t kFew = 65, kTile = 128, kMany = 67;
   constexpr uint64_t kSalt = 30000;
   const spec::Form& form = capture.form;
   int64_t scores = options.further_scores;
@@ -148,18 +164,43 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     cases.push_back(std::move(c));
     return true;
   };
+  const bool rows = !form.M.name.empty(), keys = !form.N.name.empty(),
+             tied = rows && form.M.name == form.N.name;
+  const auto one_head = [&](Case& c) {  // of one row all heads are a tile
+    if (!rows || !spec::heads_are_alike(form)) return;
+    c.heads.resize(1);
+    c.key_heads = 1;
+  };
   // A kernel sees how many heads and batch entries there are, and their numbers.
   if (!proved) {
     Case all = case_of(capture, 2, 257, 300, kSalt + (options.rehearsal << 20));
     choose_heads(form, all, true);
     take(std::move(all), 0);
   }
-  Case many = case_of(capture, 67, 17, 33, kSalt + 1 + (options.rehearsal << 20));
+  Case many = case_of(capture, kMany, 17, 33, kSalt + 1 + (options.rehearsal << 20));
   choose_heads(form, many, false);
   take(std::move(many), 1);
 
-  const bool rows = !form.M.name.empty(), keys = !form.N.name.empty(),
-             tied = rows && form.M.name == form.N.name;
+  if (!proved) {
+    std::set<int64_t> numbers, tiles, steps;
+    of_program(program, numbers, tiles, steps);
+    // A number may be that of a batch entry, or of a block of the output: entries of one block.
+    for (const int64_t value : numbers) {
+      if (value <= kMany || value > kFarthest) continue;
+      Case c = case_of(capture, value + 2, 17, 33, kSalt + 2 + (options.rehearsal << 20));
+      choose_heads(form, c, false);
+      one_head(c);
+      if (!form.B.name.empty() && !take(std::move(c), 1)) unreached.push_back(value);
+    }
+    for (const int64_t depth : depths(numbers, steps)) {
+      if (!form.product || form.D.name.empty()) break;
+      Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
+      choose_heads(form, c, false);
+      c.sizes[form.D.name] = depth;
+      if (!take(std::move(c), 1)) unreached.push_back(depth);
+    }
+  }
+
   std::vector<Sizes> sizes;
   for (int64_t p : turning_points(program, form, proved)) {
     for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
@@ -182,10 +223,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (point) due.insert(point);
     Case c = case_of(capture, 1, m, n, kSalt + 2 + k + (options.rehearsal << 20));
     choose_heads(form, c, false);
-    if (rows && spec::heads_are_alike(form)) {  // of one row all heads are a tile
-      c.heads.resize(1);
-      c.key_heads = 1;
-    }
+    one_head(c);
     if (take(std::move(c), k) && point) done.insert(point);
   }
   for (int64_t p : due)

@@ -27,8 +27,9 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
 
 // Cases beyond those of make_cases(): many batch entries, the user's own number of heads at more
 // rows than a tile unless all is proved, and one head around each turning point, the least work
-// first, as far as `further_scores` reaches. The points that no case has in both rows and keys come
-// back in `unreached`.
+// first, as far as `further_scores` reaches. Unless all is proved, as many batch entries as a
+// number of the program's, which may be one's, and a product is as deep as it has steps. The points
+// that no case has in both rows and keys come back in `unreached`.
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
                                std::vector<int64_t>& unreached);

@@ -262,7 +262,8 @@ Value real_of(const Context& c, const ExprPtr& e) {
 
 const Global* readable_tensor(const Context& c, const std::string& name) {
   const auto it = c.m.tensors.find(name);
-  const bool known = it != c.m.tensors.end(), left = c.m.is_behind && known && it->second.scratch;
+  const bool known = it != c.m.tensors.end(),
+             left = known && it->second.scratch && (c.m.is_behind || c.m.of_this_row.count(name));
   if (left || (known && !it->second.tiled && !it->second.writes && !it->second.scratch))
     return &it->second;
   fault(c, "exec.name", fmt::format("{} is not a tensor to read from", name));

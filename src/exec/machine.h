@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,7 @@ struct Machine {
   const tl::Stmt* after = nullptr;     // the pass behind the kernel
   const tl::Stmt* behind = nullptr;    // the one over rows behind it
   bool is_behind = false;              // whether that runs
+  std::set<std::string> of_this_row;   // tensors whose row a pass has written before it reads it
   std::map<std::string, Parts> parts;  // by scratch
   int ctas = 1;                        // CTAs of a cluster
 

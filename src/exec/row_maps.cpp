@@ -45,7 +45,15 @@ Value sum_of(Machine& m, const Columns& columns) {
   return Value::real(total);
 }
 
-void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns& columns) {
+void write_row(Machine& m, const Stmt& s, Global& of_loop, int64_t row, const Columns& columns) {
+  const auto found = m.tensors.find(tl::base_name(s.tensor()));
+  Global& to = found == m.tensors.end() ? of_loop : found->second;
+  const std::vector<int64_t>&has = to.data.shape, &due = of_loop.data.shape;
+  if (has.size() < 3 || !std::equal(has.begin(), has.begin() + 3, due.begin())) {
+    m.faults.raise("exec.shape", &s, fmt::format("{} has not as many rows", cite(s)));
+    return;
+  }
+  m.of_this_row.insert(tl::base_name(s.tensor()));
   const int64_t width = to.data.shape.back();
   if (width != static_cast<int64_t>(m.algebra ? columns.e.size() : columns.x.size())) {
     m.faults.raise("exec.shape", &s, fmt::format("{} writes rows of {} columns", cite(s), width));
@@ -93,6 +101,7 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
   scope->names[loop.batch_index()] = Value::integer(row / shape[2] / shape[1]);
   scope->names[loop.head_index()] = Value::integer(row / shape[2] % shape[1]);
   scope->names[loop.row_index()] = Value::integer(row % shape[2]);
+  m.of_this_row.clear();
   for (const Stmt& s : loop.body) {
     if (m.faults.any()) return;
     const Context c{m, scope.get(), &s};
@@ -138,6 +147,7 @@ void run_pass(Machine& m, const Stmt& pass) {
     if (s.op == Op::let) bind_lets(c, s);
     if (s.op == Op::each_row) each_row(m, s, scope);
   }
+  m.of_this_row.clear();
 }
 
 // The tensors of scratch that the kernel, or the pass that rounds sums, leaves for one behind it.

@@ -130,9 +130,10 @@ struct Norm {
 // which one key outweighs all others would be wrong: what they are made of is the difference of do
 // . v and do . o, which nearly cancel there.
 struct Gradients {
-  static constexpr const char* kOutput = "forward.o";      // f32 [B, H, M, V], before it is rounded
-  static constexpr const char* kLogSum = "forward.lse";    // f32 [B, H, M]
-  static constexpr const char* kOfOutput = "forward.d_o";  // the gradient of the output
+  // f32 [B, H, M, V], what the epilogue takes, before it is rounded
+  static constexpr const char* kOutput = "forward.o";
+  static constexpr const char* kLogSum = "forward.lse";      // f32 [B, H, M]
+  static constexpr const char* kOfOutput = "forward.d_o";    // the gradient of the output
   static constexpr const char* kOfLogSum = "forward.d_lse";  // f32, in the function's own order
   static constexpr size_t kOperands = 3;  // whose gradients are the first outputs
   // The gradients of what the rows of q, k and v become, where they change: [b, h, row, column].
@@ -140,13 +141,16 @@ struct Gradients {
   std::vector<std::string> dims;  // of the output, in the order in which the function returns it
   std::vector<std::string> log_sum_dims;  // of its log-sums; empty where it returns none
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
-  // Vectors beside the operands that the score, or the sink, reads at plain indices: what it
-  // changes by with the element that is read. Their gradients are the outputs behind those of the
-  // operands.
+  // Of the epilogue, as it changes with what it takes: over Kind::output, b, h, i. Null: 1.
+  ExprPtr of_epilogue;
+  // Vectors beside the operands that the score, the sink or the epilogue reads at plain indices:
+  // what it changes by with the element that is read. Their gradients are the outputs behind those
+  // of the operands.
+  enum class Of { score, sink, epilogue };
   struct Learned {
     std::string argument;
     ExprPtr slope;
-    bool of_sink = false;
+    Of of = Of::score;
   };
   std::vector<Learned> learned;
   // Where an operand's rows change before their product: from kOfRows to the operand's gradient.
@@ -174,7 +178,7 @@ struct Output {
   Rule rule = Rule::row;
   bool returned =
       true;  // by the function; a program may give more (lse), which is held against too
-  bool unrounded = false;  // in fp32, as it is before it is rounded to the form's type
+  bool unrounded = false;  // in fp32, before the epilogue and before it is rounded
   // In the order of the user's function's, where it is not that of the axes.
   std::vector<std::string> dims;
   std::string of;  // of a gradient: the argument

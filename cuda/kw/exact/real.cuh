@@ -159,6 +159,8 @@ KW_DEVICE real max(real a, real b) { return a < b ? b : a; }
 // Memory: of a real, 16-bit tiles keep the first residue, tensors of floats the whole word.
 template <class T> KW_DEVICE real from_memory(const T* x) { return real::stored(x->bits); }
 KW_DEVICE real from_memory(const float* x) { return real(*x); }
+template <class T> KW_DEVICE real from_scratch(const T& x) { return real::stored(x.bits); }
+KW_DEVICE real from_scratch(float x) { return real(x); }
 template <class T> KW_DEVICE real from_word(T, unsigned word, int high) {
   return real::stored(word >> 16 * high & 0xffff);
 }

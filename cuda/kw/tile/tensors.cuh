@@ -52,7 +52,7 @@ template <class T, char... Dims> struct Tensor {
     return data[offset];
   }
 
- private:
+ protected:
   KW_DEVICE TensorRow<T> row_of(const u32 (&i)[rank]) const {
     T* from = data;
 #pragma unroll
@@ -71,6 +71,12 @@ template <class T> struct Element { using type = T; };
 template <class T> struct Element<scratch<T>> { using type = T; };
 template <class T> using element_of = typename Element<T>::type;
 template <class T, char... Dims> struct Tensor<scratch<T>, Dims...> : Tensor<const T, Dims...> {
+  // By an ordinary load: a lane may have written the element in this very pass.
+  template <class... Index> KW_DEVICE auto operator()(Index... at) const {
+    static_assert(sizeof...(Index) == sizeof...(Dims), "one index a dimension");
+    const u32 i[sizeof...(Dims)] = {u32(at)...};
+    return from_scratch(*this->row_of(i).at(i[sizeof...(Dims) - 1]));
+  }
   KW_DEVICE T* row_to_write(int batch, int head, int row) const {
     const i64 at = batch * this->stride[0] + head * this->stride[1] + row * this->stride[2];
     return const_cast<T*>(this->data) + at;

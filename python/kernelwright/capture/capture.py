@@ -36,6 +36,7 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
     started = time.monotonic()
     try:
+        elsewhere.refuse_default_dtype(spec)
         elsewhere.refuse_questions(spec)
         before = elsewhere.state(spec)
         with elsewhere.sizes_are_no_text(spec):

@@ -26,7 +26,7 @@ from .diagnostic import Problem
 ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling", "is_dynamo_compiling", "is_exporting",
               "is_tracing", "is_scripting", "is_available", "get_device_name", "get_device_capability", "get_device_properties",
               "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad",
-              "device_count", "get_num_threads", "get_default_dtype", "initial_seed", "get_rng_state", "memory_allocated",
+              "device_count", "get_num_threads", "get_default_dtype", "set_default_dtype", "initial_seed", "get_rng_state", "memory_allocated",
               "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "random", "is_leaf", "grad_fn", "_version",
               "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous",
               "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
@@ -50,6 +50,15 @@ def refuse_questions(spec):
                               "does elsewhere nobody sees", spec.line if where else line,
                               hint="write what the kernel is to compute, without the question")
             before = step
+
+
+def refuse_default_dtype(spec):
+    """Raises Problem where Python's numbers are no fp32: `(i - j) * 0.1` is rounded to the default dtype, and goldens have fp64."""
+    import torch
+    if torch.get_default_dtype() != torch.float32:
+        raise Problem("spec.default_dtype", f"torch's default dtype is {str(torch.get_default_dtype()).removeprefix('torch.')}, which "
+                      "integers times Python's numbers are rounded to; it is taken to be float32", spec.line,
+                      hint="torch.set_default_dtype(torch.float32) around the capture, and the call")
 
 
 def _asked(step, before, read):

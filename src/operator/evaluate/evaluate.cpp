@@ -239,6 +239,7 @@ double Evaluator::row(int64_t b, int64_t h, int64_t i, double* output) {
     }
     if (total.sum != 0) output_deviation_ = deviation_of_output(t, b, h, total.sum, output);
   }
+  before_epilogue_.assign(output, output + Dv_);
   if (!epilogue_ || form_.epilogue->kind == Kind::output) return lse;
   Program::Inputs in = Program::at(b, h, i, 0);
   for (int64_t d = 0; d < Dv_; ++d) {

@@ -74,6 +74,8 @@ class Evaluator {
   // One row of the output, value_dim() numbers; returns the logsumexp of its kept scores and the
   // sink, of a softmax.
   double row(int64_t b, int64_t h, int64_t i, double* output);
+  // Of the row before, value_dim() numbers: what the epilogue takes.
+  const std::vector<double>& before_epilogue() const { return before_epilogue_; }
   // Of the row before, keys() numbers: the weights of its values, up to a common factor.
   const std::vector<double>& weights() const { return weights_; }
   // Of the row before: what its weights are divided by, 0 for a row without a key; the logsumexp.
@@ -120,6 +122,7 @@ class Evaluator {
   int64_t B_, H_, M_, N_, D_, Dv_;
   std::vector<TermState> terms_;
   std::unique_ptr<Program> epilogue_;
+  std::vector<double> before_epilogue_;
   std::vector<double> weights_;     // of one row
   std::vector<double> deviations_;  // of its scores; empty where no row is changed
   double weights_sum_ = 0, lse_ = 0, lse_deviation_ = 0, output_deviation_ = 0;

@@ -145,6 +145,7 @@ ExactRows exact_rows(const Form& form, const Problem& named, const Algebra& alge
     for (int64_t n = 0; n < M * Dv; ++n)
       rows.output[n] = algebra.add(rows.output[n], algebra.mul(sums[n], factors[n / Dv]));
   }
+  rows.before_epilogue = rows.output;
   if (!form.epilogue || form.epilogue->kind == spec::Kind::output) return rows;
   ExactProgram epilogue(form.epilogue, named, algebra);
   for (int64_t n = 0; n < M * Dv; ++n) {

@@ -31,10 +31,11 @@ ExactScores exact_scores(const Form& form, const Term& term, const Problem& name
 
 // All rows of one head. A row without a key is as Evaluator says.
 struct ExactRows {
-  std::vector<exact::Element> output;   // [M, Dv]
-  std::vector<exact::Element> lse;      // [M]
-  std::vector<bool> uniform;            // [M]: no key, and a finite mask: lse says nothing
-  std::vector<exact::Element> columns;  // [N]: sums of the weights of each key
+  std::vector<exact::Element> output;           // [M, Dv]
+  std::vector<exact::Element> lse;              // [M]
+  std::vector<bool> uniform;                    // [M]: no key, and a finite mask: lse says nothing
+  std::vector<exact::Element> columns;          // [N]: sums of the weights of each key
+  std::vector<exact::Element> before_epilogue;  // [M, Dv]: what becomes the output
 };
 ExactRows exact_rows(const Form& form, const Problem& named, const exact::Algebra& algebra,
                      int64_t b, int64_t h);

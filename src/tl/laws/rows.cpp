@@ -18,8 +18,8 @@ const Stmt* loop_of(Check& c, const char* label) {
 bool is_of_values(const Symbol* tensor) { return tensor && tensor->dims.size() == 3; }
 
 // As many columns as the rows that are being computed have.
-void columns_agree(Check& c, const Stmt& loop, const char* label) {
-  const Symbol* tensor = c.find(loop.tensor());
+void columns_agree(Check& c, const ExprPtr& written, const char* label) {
+  const Symbol* tensor = c.find(written);
   if (is_of_values(tensor)) {
     c.broken(label, c.stmt.span, fmt::format("a row of `{}` is one value", tensor->name))
         .notes.push_back({fmt::format("`{}` is declared here", tensor->name), tensor->span});
@@ -63,8 +63,11 @@ void law_each_row(Check& c) {
                             ? body[n].op == Op::write_value &&
                                   base_name(body[n].tensor()) == base_name(c.stmt.tensor())
                             : body[n].op == Op::write_row;
+    const bool of_another =
+        body[n].op == Op::write_row && base_name(body[n].tensor()) != base_name(c.stmt.tensor());
     if (last ? writes
-             : body[n].op == Op::let || body[n].op == Op::sum || body[n].op == Op::write_value)
+             : body[n].op == Op::let || body[n].op == Op::sum || body[n].op == Op::write_value ||
+                   of_another)
       continue;
     c.broken("C3", body[n].span,
              fmt::format("`{}` stands {}", word(body[n].op),
@@ -73,7 +76,7 @@ void law_each_row(Check& c) {
 }
 
 void law_sum(Check& c) {
-  if (const Stmt* loop = loop_of(c, "C1")) columns_agree(c, *loop, "C2");
+  if (const Stmt* loop = loop_of(c, "C1")) columns_agree(c, loop->tensor(), "C2");
 }
 
 namespace {
@@ -87,6 +90,13 @@ void another_row_is_due(Check& c, const char* label, const Stmt& loop) {
            fmt::format("the loop is at row {}[{}, {}, {}]", print(loop.tensor()),
                        loop.batch_index(), loop.head_index(), loop.row_index()));
 }
+
+// As many rows as those that the loop is over.
+bool has_its_rows(const Check& c, const Stmt& loop, const Symbol& tensor) {
+  const Symbol* rows = c.find(loop.tensor());
+  return rows && rows->dims.size() >= 3 && tensor.dims.size() >= 3 &&
+         std::equal(rows->dims.begin(), rows->dims.begin() + 3, tensor.dims.begin());
+}
 }  // namespace
 
 void law_write_value(Check& c) {
@@ -96,18 +106,20 @@ void law_write_value(Check& c) {
   if (!tensor->scratch || tensor->element != "f32" || tensor->dims.size() != 3)
     another_tensor_is_due(c, "C2", c.stmt.tensor(), *tensor);
   c.facts.values_written.emplace(tensor->name, &c.stmt);
-  const Symbol* rows = c.find(loop->tensor());
-  const bool alike = rows && rows->dims.size() >= 3 && tensor->dims.size() == 3 &&
-                     std::equal(tensor->dims.begin(), tensor->dims.end(), rows->dims.begin());
+  const bool alike = tensor->dims.size() == 3 && has_its_rows(c, *loop, *tensor);
   if (!is_here(c, *loop) || !alike) another_row_is_due(c, "C3", *loop);
 }
 
 void law_write_row(Check& c) {
   const Stmt* loop = loop_of(c, "C1");
   if (!loop) return;
+  const Symbol* tensor = c.find(c.stmt.tensor());
   const bool own = base_name(c.stmt.tensor()) == base_name(loop->tensor());
-  if (!own || !is_here(c, *loop)) another_row_is_due(c, "C2", *loop);
-  columns_agree(c, *loop, "C3");
+  const bool beside = tensor && !c.facts.rows_behind && tensor->scratch &&
+                      tensor->element == "element" && tensor->dims.size() == 4 &&
+                      has_its_rows(c, *loop, *tensor);
+  if ((!own && !beside) || !is_here(c, *loop)) another_row_is_due(c, "C2", *loop);
+  columns_agree(c, own || beside ? c.stmt.tensor() : loop->tensor(), "C3");
 }
 
 void judge_rows_behind(const Program& program, const Facts& facts, Diagnostics& diagnostics) {

@@ -110,7 +110,7 @@ class Typing {
     const Symbol* s = base->kind == ExprKind::name ? scope_.find(base->text) : nullptr;
     if (!s)
       return wrong("names", "C2", base, fmt::format("`{}` is not declared here", print(base)));
-    if (s->category == Category::tensor || is_left(*s)) return of_read(e, *s);
+    if (s->category == Category::tensor || is_left(*s) || writer_of(*s)) return of_read(e, *s);
     if (s->category == Category::scratch) return of_scratch(e, *s);
     if (map_ && s->type.kind == Type::tile) return of_element(e, *s, 2);
     if (map_ && s->type.kind == Type::row) return of_element(e, *s, 1);
@@ -172,8 +172,31 @@ class Typing {
     return behind && s.scratch && s.element == "element" && s.dims.size() == 4;
   }
 
+  // The loop over rows in which the row that it is at has been written before, or null.
+  const Stmt* writer_of(const Symbol& s) {
+    const Stmt* loop =
+        map_ && over_columns(map_->op) && !c_.parents.empty() ? c_.parents.back() : nullptr;
+    if (!loop || loop->op != Op::each_row || !s.scratch) return nullptr;
+    for (const Stmt& before : loop->body) {
+      if (&before == &c_.stmt) break;
+      if (before.op == Op::write_row && base_name(before.tensor()) == s.name) return loop;
+    }
+    return nullptr;
+  }
+
+  Type of_written(const ExprPtr& e, const Symbol& s, const Stmt& loop) {
+    const std::string own[] = {loop.batch_index(), loop.head_index(), loop.row_index(), "j"};
+    for (size_t n = 0; n < 4; ++n)
+      if (!e->args[n + 1]->is_name(own[n].c_str()))
+        return wrong("write_row", "C4", e->args[n + 1],
+                     fmt::format("`{}` is read at `{}`, and its lane has written `{}`", s.name,
+                                 print(e->args[n + 1]), own[n]));
+    return s.type;
+  }
+
   Type of_read(const ExprPtr& e, const Symbol& s) {
     if (!indexed(e, s, s.dims.size(), 1)) return kUnknown;
+    if (const Stmt* loop = writer_of(s); loop && s.dims.size() == 4) return of_written(e, s, *loop);
     if (is_left(s)) {
       c_.facts.read_behind.emplace(s.name, &c_.stmt);
       return s.type;

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from kernelwright.capture import built_in, capture, goldens, load, reach, trace
+from kernelwright.capture import built_in, capture, elsewhere, goldens, load, reach, trace
 from kernelwright.capture.diagnostic import Problem
 
 FILE = """import os
@@ -119,3 +119,16 @@ def test_a_number_that_divides_is_positive_and_the_form_says_so(spec_of):
     index, _, _ = goldens.make(spec, traced(spec), goldens.CASES[:6])
     drawn = [draw for case in index["cases"] for draw in case["draws"] if draw["name"] == "step"]
     assert {draw["low"] for draw in drawn if draw["kind"] == "integer"} == {1}
+
+
+def test_another_default_dtype_is_refused(spec_of):
+    """Under it `(i - j) * 0.1` is rounded to 16 bits, which goldens in fp64 and a kernel do not."""
+    spec = spec_of("keep = j <= i")
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with pytest.raises(Problem, match="bfloat16") as caught:
+            elsewhere.refuse_default_dtype(spec)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert caught.value.code == "spec.default_dtype"
+    elsewhere.refuse_default_dtype(spec)

@@ -1,6 +1,7 @@
 // What no case of a few hundred rows and keys shows: numbers beyond them, many heads, equal reals.
 #include "check/turning_points.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,6 +9,7 @@
 #include "check/equalities.h"
 #include "edited_program.h"
 #include "hand_captures.h"
+#include "transfer_form.h"
 
 namespace kw {
 namespace {
@@ -65,6 +67,40 @@ TEST(TurningPoints, have_cases_on_both_sides_in_rows_and_in_keys) {
   EXPECT_EQ(unreached, std::vector<int64_t>{});
 }
 
+TEST(TurningPoints, of_batch_entries_have_as_many_unless_all_is_proved) {
+  const spec::Capture capture = test::capture_of(test::form_of("full_bwd"));
+  const tl::Program odd = edited(test::text_of("full_bwd"), "map dp[i, j] = dp[i, j] * s[i, j]",
+                                 "map dp[i, j] = dp[i, j] * s[i, j] * f32(c.b // 100 * 0 + 1)");
+  const auto most = [&](bool proved) {
+    std::vector<int64_t> unreached;
+    int64_t entries = 0;
+    for (const check::Case& c : check::cases_beyond(odd, capture, few(), proved, unreached))
+      entries = std::max(entries, c.sizes.at("B"));
+    return entries;
+  };
+  EXPECT_GE(most(false), 102);
+  EXPECT_EQ(most(true), 67);
+}
+
+TEST(TurningPoints, of_a_products_steps_have_cases_as_deep) {
+  const spec::Form form = transfer::form_of("product\nvalue s * 0.5\n");
+  const tl::Program kernel = transfer::start_of(form, "sm_90a").kernel;
+  spec::Capture capture;
+  capture.form = form;
+  capture.cases.emplace_back();
+  capture.cases[0].sizes = {{"B", 1}, {"M", 100}, {"N", 100}, {"K", 100}};
+  capture.cases[0].heads = {0};
+  const std::string right = tl::print(kernel), steps = "ceil_div(K, BK)";
+  for (const int64_t most : {6, 40}) {
+    const tl::Program few_steps = edited(right, steps, fmt::format("min({}, {})", steps, most));
+    std::vector<int64_t> unreached;
+    int64_t deepest = 0;
+    for (const check::Case& c : check::cases_beyond(few_steps, capture, few(), false, unreached))
+      deepest = std::max(deepest, c.sizes.at(form.D.name));
+    EXPECT_GT(deepest, most * 64);
+  }
+}
+
 TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   const spec::Capture capture = test::capture_of(with_window(20000));
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
@@ -111,7 +147,7 @@ TEST(Check, that_must_prove_is_inconclusive_where_something_stays_open) {
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
   EXPECT_EQ(check::check(causal, capture, o).verdict, Verdict::holds);
   const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
-                                 "let g = where(c.b == 100, 0, c.h // (H // G))");
+                                 "let g = where(c.b == 3000, 0, c.h // (H // G))");
   const check::Report r = check::check(odd, capture, o);
   EXPECT_EQ(r.verdict, Verdict::inconclusive) << check::print(r);
   ASSERT_FALSE(r.diagnostics.all().empty());

@@ -39,7 +39,7 @@ class Rows : public Truth {
     o.rounding = evaluator_.output_deviation();
     for (size_t n = 1; n < outputs_.size(); ++n) {
       if (outputs_[n].unrounded) {
-        held_[n].want = held_[0].want;
+        held_[n].want = evaluator_.before_epilogue();
         held_[n].rounding = held_[0].rounding;
         held_[n].noise = rounding_of_weights(b, h);
         continue;
@@ -119,7 +119,7 @@ ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& al
   ExactHead out;
   for (const Output& o : outputs(form)) switch (o.rule) {
       case Rule::row:
-        out.outputs.push_back({rows.output, {}});
+        out.outputs.push_back({o.unrounded ? rows.before_epilogue : rows.output, {}});
         break;
       case Rule::log_sum:
         out.outputs.push_back({std::move(rows.lse), rows.uniform});

@@ -4,10 +4,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
+
 #include "operator/families/attention/attention.h"
 
 namespace kw::spec::families {
 namespace {
+
+const std::map<Gradients::Of, const char*> kOf = {{Gradients::Of::score, ""},
+                                                  {Gradients::Of::sink, ", of the sink"},
+                                                  {Gradients::Of::epilogue, ", of the epilogue"}};
 
 class AttentionBwd : public Attention {
  public:
@@ -18,6 +24,8 @@ class AttentionBwd : public Attention {
   std::string print(const Form& form) const override {
     std::string out = Attention::print(form);
     out += fmt::format("  slope   {}\n", spec::print(form.gradients->slope));
+    if (const ExprPtr& by = form.gradients->of_epilogue)
+      out += fmt::format("  d_o by  {}\n", spec::print(by));
     for (size_t n = 0; n < Gradients::kOperands; ++n)
       if (const auto& map = form.gradients->rows[n]) {
         out += fmt::format("  {} row  {}\n", form.outputs[n].name, spec::print(map->element));
@@ -27,8 +35,7 @@ class AttentionBwd : public Attention {
     std::vector<std::string> gives;
     for (const Output& o : form.outputs) gives.push_back(o.name);
     for (const Gradients::Learned& l : form.gradients->learned)
-      out += fmt::format("  learns  {}: {}{}\n", l.argument, spec::print(l.slope),
-                         l.of_sink ? ", of the sink" : "");
+      out += fmt::format("  learns  {}: {}{}\n", l.argument, spec::print(l.slope), kOf.at(l.of));
     out += fmt::format("  gives   {}\n", fmt::join(gives, ", "));
     return out;
   }
@@ -51,6 +58,7 @@ class AttentionBwd : public Attention {
   void each_expression(Form& form, const EachExpression& visit) const override {
     Attention::each_expression(form, visit);
     visit(form.gradients->slope, {form.H, form.Dv});
+    if (form.gradients->of_epilogue) visit(form.gradients->of_epilogue, {form.H, form.Dv});
     for (Gradients::Learned& l : form.gradients->learned) visit(l.slope, {form.H, form.Dv});
   }
 

@@ -27,8 +27,6 @@ class Gradient {
       return refuse(place_of(t.keep),
                     "dropped scores are a finite number, and some row may keep none",
                     "drop them with -inf");
-    if (forward_.epilogue && forward_.epilogue->kind != Kind::output)
-      return refuse(place_of(forward_.epilogue), "the output changes after the product with v", "");
     for (const Output& o : forward_.outputs)
       if (o.name != "o" && o.name != "lse")
         return refuse({}, "the function returns sums of columns", "return the output alone");
@@ -38,20 +36,46 @@ class Gradient {
     if (!slope)
       return refuse(place_of(operation), fmt::format("`{}` has no derivative", print(operation)),
                     "");
-    form_.gradients = Gradients{forward_.output_dims, {}, *slope, {}, {}};
-    if (!turn_rows(t)) return std::nullopt;
+    form_.gradients = Gradients{forward_.output_dims, {}, *slope, nullptr, {}, {}};
+    if (!turn_epilogue() || !turn_rows(t)) return std::nullopt;
     add_arguments();
     add_outputs(t);
     // A kernel has the gradients of whole scores where they change with s by one number.
     const auto varies = [&](Kind kind) { return mentions(*slope, kind); };
     if (takes_saved(forward_) && !varies(Kind::score) && !varies(Kind::read) &&
         !varies(Kind::index))
-      learn_from(t.score, "bhj", false);
-    if (t.sink) learn_from(t.sink, "bh", true);
+      learn_from(t.score, "bhj", Gradients::Of::score);
+    if (t.sink) learn_from(t.sink, "bh", Gradients::Of::sink);
+    if (form_.gradients->of_epilogue && takes_saved(forward_))
+      learn_from(forward_.epilogue, "bh", Gradients::Of::epilogue);
     return std::move(form_);
   }
 
  private:
+  // The output's gradient, before it reaches the weights, is multiplied by what the epilogue
+  // changes by.
+  bool turn_epilogue() {
+    const ExprPtr& e = forward_.epilogue;
+    if (!e || e->kind == Kind::output) return true;
+    ExprPtr operation;
+    const auto by = derivative(e, output_leaf(), operation);
+    std::string why;
+    if (!by)
+      why = fmt::format("`{}` has no derivative", print(operation));
+    else if (mentions(e, Kind::index, "d"))
+      why = "the output becomes another function for each of its elements";
+    else if (mentions(*by, Kind::output) && !takes_saved(forward_))
+      why = "what becomes of the output is no multiple of it, and the weights are not divided";
+    if (!why.empty()) {
+      refuse(place_of(by ? e : operation), why, "");
+      return false;
+    }
+    form_.gradients->of_epilogue = *by;
+    return true;
+  }
+
+  static ExprPtr output_leaf() { return leaf(Kind::output, Type::real, "o"); }
+
   // Where rows change before their product, their gradient is that of what they become, changed.
   bool turn_rows(const Term& t) {
     const auto of = operands(t);
@@ -71,29 +95,39 @@ class Gradient {
   // The floating vectors that e reads, each at one place that these indices name, plainly, beside
   // places where it changes nothing. Of others a kernel gives no gradient, and a call that asks for
   // it is refused.
-  void learn_from(const ExprPtr& e, const std::string& axes, bool of_sink) {
-    const Term& t = forward_.terms[0];
+  void learn_from(const ExprPtr& e, const std::string& axes, Gradients::Of of) {
     for (const Argument& a : forward_.arguments) {
       const bool held = a.dtype == Dtype::f32 || a.dtype == forward_.dtype;
       if (!a.is_tensor || !held || a.dims.empty() || is_operand(a.name)) continue;
-      if (mentions(of_sink ? t.score : t.sink ? t.sink : real(0), Kind::read, a.name)) continue;
+      if (is_read_beside(e, a.name)) continue;
       ExprPtr place, slope;
       bool one_place = true;
       for (const ExprPtr& read : places_of(e, a.name)) {
         ExprPtr operation;
         const ExprPtr by = derivative_by(e, read, operation).value_or(nullptr);
-        // The gradients of a row's scores add up to nothing where its weights add up to 1.
+        // The gradients of a row's scores add up to nothing where its weights add up to 1 and
+        // nobody asks for its log-sum.
         const auto varies = [&](const ExprPtr& x) { return mentions(x, Kind::index, "j"); };
-        if (by && !of_sink && !t.sink && !varies(read) && !varies(by)) continue;
+        const bool to_nothing =
+            of == Gradients::Of::score && !forward_.terms[0].sink && !forward_.returns("lse");
+        if (by && to_nothing && !varies(read) && !varies(by)) continue;
         one_place = one_place && by && !place;
         place = read, slope = by;
       }
       if (!place || !one_place || mentions(slope, Kind::score)) continue;
       Output output = output_of(a, *place, axes);
       if (output.dims.empty()) continue;
-      form_.gradients->learned.push_back({a.name, slope, of_sink});
+      form_.gradients->learned.push_back({a.name, slope, of});
       form_.outputs.push_back(std::move(output));
     }
+  }
+
+  // Whether something else than e reads the argument too: its gradient is a sum of both.
+  bool is_read_beside(const ExprPtr& e, const std::string& argument) const {
+    const Term& t = forward_.terms[0];
+    for (const ExprPtr& other : {t.score, t.sink, forward_.epilogue})
+      if (other && other != e && mentions(other, Kind::read, argument)) return true;
+    return false;
   }
 
   bool is_operand(const std::string& name) const {

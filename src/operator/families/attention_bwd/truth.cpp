@@ -10,6 +10,7 @@
 #include "operator/evaluate/plain_rows.h"
 #include "operator/evaluate/program.h"
 #include "operator/evaluate/row_map.h"
+#include "operator/expr/derivative.h"
 #include "operator/families/attention_bwd/attention_bwd.h"
 
 namespace kw::spec::attention_bwd {
@@ -142,6 +143,7 @@ class Rows : public Truth {
         slope_(form.gradients->slope, problem),
         magnitude_(magnitude(form.gradients->slope), problem),
         sink_(form.terms[0].sink ? form.terms[0].sink : real(0), problem),
+        of_epilogue_(form.gradients->of_epilogue ? form.gradients->of_epilogue : real(1), problem),
         M_(forward_.queries()),
         N_(forward_.keys()),
         D_(form.D.constant),
@@ -159,6 +161,7 @@ class Rows : public Truth {
       held.rounding = accepted_error(0, type);
       learned_.push_back({l,
                           Program(l.slope, problem),
+                          Program(l.of == Of::epilogue ? by_output(l.slope) : real(0), problem),
                           output.has('j') ? N_ : 1,
                           held.rounding * least_norm(type, 1),
                           {},
@@ -198,7 +201,9 @@ class Rows : public Truth {
   void row(int64_t b, int64_t h, int64_t i) override {
     read(b, h);
     forward_.row(b, h, i, o_.data());
-    const double *d_o = &d_o_[i * Dv_], *q = &q_[i * D_];
+    o_ = forward_.before_epilogue();
+    pass_epilogue(b, h, i);
+    const double *d_o = d_row_.data(), *q = &q_[i * D_];
     const bool softmax = takes_saved(form_);
     const double delta =
         softmax ? dot(d_o, o_.data(), Dv_) - of_log_sum(form_, problem_, b, h, i) : 0;
@@ -225,9 +230,10 @@ class Rows : public Truth {
       held_[1].noises[j] += off * std::sqrt(of_q);
       most = std::max(most, terms);
       most_[j] = std::max(most_[j], terms);
-      squares += ds * ds * of_k * terms;
-      dk_squares_[j] += ds * ds * of_q * terms;
-      dv_squares_[j] += p * p * of_d_o * terms;
+      const double rounded = by * slope * by * slope * of_rounded_row(v);
+      squares += ds * ds * of_k * terms + rounded * of_k;
+      dk_squares_[j] += ds * ds * of_q * terms + rounded * of_q;
+      dv_squares_[j] += p * p * of_d_o * (terms + (form_.gradients->of_epilogue ? 1 : 0));
       add(dq.data(), ds, &k_[j * D_], D_);
       add(&held_[1].want[j * D_], ds, q, D_);
       add(&held_[2].want[j * Dv_], p, d_o, Dv_);
@@ -277,7 +283,37 @@ class Rows : public Truth {
     noise = off;
   }
 
+  struct Learning;
+  using Of = Gradients::Of;
   static constexpr size_t kOperands = Gradients::kOperands;
+
+  // The gradient of what the epilogue takes.
+  void pass_epilogue(int64_t b, int64_t h, int64_t i) {
+    d_row_.assign(&d_o_[i * Dv_], &d_o_[i * Dv_] + Dv_);
+    if (!form_.gradients->of_epilogue) return;
+    Program::Inputs in = Program::at(b, h, i, 0);
+    for (int64_t d = 0; d < Dv_; ++d) {
+      in[Program::d] = double(d), in[Program::output] = o_[d];
+      d_row_[d] *= of_epilogue_.run(in);
+    }
+  }
+
+  // It is rounded to the operands' type before it meets a row of values, and the same rounded row
+  // is taken off with delta: the square of what that makes of the product, in halves of an ulp.
+  double of_rounded_row(const double* v) const {
+    if (!form_.gradients->of_epilogue) return 0;
+    double square = 0;
+    for (int64_t d = 0; d < Dv_; ++d) {
+      const double term = d_row_[d] * (v[d] - (takes_saved(form_) ? o_[d] : 0));
+      square += term * term;
+    }
+    return square;
+  }
+
+  static ExprPtr by_output(const ExprPtr& e) {
+    ExprPtr operation;
+    return derivative(e, leaf(Kind::output, Type::real, "o"), operation).value_or(real(0));
+  }
 
   // What a row adds to the gradients of what is learned, and what a kernel may be off by: o is made
   // of weights that are rounded to 16 bits, each by itself, so delta is off, by the same for the
@@ -296,7 +332,9 @@ class Rows : public Truth {
         l.variance[at] += deviation * deviation;
         l.floats[at] += floats;
       };
-      if (l.what.of_sink) {
+      if (l.what.of == Of::epilogue) {
+        learn_of_epilogue(b, h, i, l, adds);
+      } else if (l.what.of == Of::sink) {
         const double p = std::exp(sink_.run(Program::at(b, h, i, 0)) - forward_.lse()),
                      slope = l.slope.run(Program::at(b, h, i, 0));
         adds(0, -p * delta * slope, p * off * slope, kOff * std::fabs(p * delta * slope));
@@ -315,6 +353,26 @@ class Rows : public Truth {
       for (int64_t at = 0; at < l.length; ++at)
         held.allowed[at] = kDeviations * std::sqrt(l.variance[at]) + l.floats[at] + l.least;
     }
+  }
+
+  // The output's gradient times what the epilogue changes by with the element. The row that the
+  // epilogue takes is off as delta is.
+  template <class Adds>
+  void learn_of_epilogue(int64_t b, int64_t h, int64_t i, Learning& l, const Adds& adds) {
+    Program::Inputs in = Program::at(b, h, i, 0);
+    double x = 0, magnitude = 0, squares = 0;
+    std::vector<double> by(Dv_);
+    for (int64_t d = 0; d < Dv_; ++d) {
+      in[Program::d] = double(d), in[Program::output] = o_[d];
+      const double given = d_o_[i * Dv_ + d], term = given * l.slope.run(in);
+      x += term, magnitude += std::fabs(term);
+      by[d] = given * l.by_output.run(in);
+    }
+    for (int64_t j = 0; j < N_; ++j) {
+      const double off = of_row_[j].p * dot(by.data(), &v_[j * Dv_], Dv_);
+      squares += off * off;
+    }
+    adds(0, x, half_ulp(form_.dtype) * std::sqrt(squares), kOff * magnitude);
   }
 
   void read(int64_t b, int64_t h) {
@@ -336,11 +394,12 @@ class Rows : public Truth {
   const Form& form_;
   const Problem& problem_;
   Evaluator forward_;
-  Program slope_, magnitude_, sink_;
+  Program slope_, magnitude_, sink_, of_epilogue_;
   const int64_t M_, N_, D_, Dv_;
-  int64_t b_ = -1, h_ = -1;              // of which head these are
-  std::vector<double> q_, k_, v_, d_o_;  // [rows, columns]
-  std::vector<double> o_;
+  int64_t b_ = -1, h_ = -1;                      // of which head these are
+  std::vector<double> q_, k_, v_, d_o_;          // [rows, columns]
+  std::vector<double> o_;                        // of one row, what the epilogue takes
+  std::vector<double> d_row_;                    // and its gradient
   std::vector<double> dk_squares_, dv_squares_;  // of the terms of each key's rows
   std::vector<double> most_;                     // of_rows, of each key
   struct OfScore {
@@ -349,7 +408,7 @@ class Rows : public Truth {
   std::vector<OfScore> of_row_;
   struct Learning {
     const Gradients::Learned& what;
-    Program slope;
+    Program slope, by_output;
     int64_t length;  // elements of a head's share
     double least;    // of smaller numbers fp32, or the element's type, has no digits
     std::vector<double> variance, floats;
@@ -397,7 +456,7 @@ void save_forward(const Form& form, Problem& problem) {
   for (int64_t n = 0; n < B * H * M; ++n) {
     double* row = &o.values[n * Dv];
     lse.values[n] = round_to(Dtype::f32, forward.row(n / (H * M), n / M % H, n % M, row));
-    for (int64_t d = 0; d < Dv; ++d) row[d] = round_to(Dtype::f32, row[d]);
+    for (int64_t d = 0; d < Dv; ++d) row[d] = round_to(Dtype::f32, forward.before_epilogue()[d]);
   }
   problem.tensors[Gradients::kOutput] = std::move(o);
   problem.tensors[Gradients::kLogSum] = std::move(lse);
@@ -415,9 +474,21 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
     return out;
   };
   const bool softmax = takes_saved(form);
-  const std::vector<Element> d_o = rows(Gradients::kOfOutput);
-  std::vector<Element> dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M), log_sums(M), o;
+  const std::vector<Element> given = rows(Gradients::kOfOutput);
+  std::vector<Element> d_o = given, dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M),
+                       log_sums(M), o;
   if (softmax) o = rows(Gradients::kOutput);
+  const auto at_output = [&](int64_t n) {
+    Program::Inputs in = Program::at(b, h, n / Dv, 0);
+    in[Program::d] = double(n % Dv);
+    return in;
+  };
+  if (const ExprPtr& by = form.gradients->of_epilogue) {
+    ExactProgram of_epilogue(by, named, algebra);
+    for (int64_t n = 0; n < M * Dv; ++n)
+      d_o[n] = algebra.stored(
+          algebra.mul(given[n], of_epilogue.run(at_output(n), softmax ? o[n] : Element())));
+  }
   algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
   ExactProgram slope(form.gradients->slope, named, algebra);
   for (int64_t i = 0; i < M; ++i) {
@@ -457,7 +528,11 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
     const bool of_keys = form.outputs[out.outputs.size()].has('j');
     ExactProgram factor(l.slope, named, algebra);
     std::vector<Element> share(of_keys ? N : 1);
-    if (l.of_sink) {
+    if (l.of == Gradients::Of::epilogue) {
+      for (int64_t n = 0; n < M * Dv; ++n)
+        share[0] = algebra.add(share[0], algebra.mul(given[n], factor.run(at_output(n), o[n])));
+    }
+    if (l.of == Gradients::Of::sink) {
       ExactProgram sink(form.terms[0].sink, named, algebra);
       for (int64_t i = 0; i < M; ++i) {
         const auto at = Program::at(b, h, i, 0);
@@ -466,7 +541,7 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
             algebra.sub(share[0], algebra.mul(algebra.mul(p, deltas[i]), factor.run(at, {})));
       }
     }
-    for (int64_t n = 0; n < M * N && !l.of_sink; ++n) {
+    for (int64_t n = 0; n < M * N && l.of == Gradients::Of::score; ++n) {
       Element& to = share[of_keys ? n % N : 0];
       const Element by = factor.run(Program::at(b, h, n / N, n % N), {});
       to = algebra.add(to, algebra.mul(dz[n], by));

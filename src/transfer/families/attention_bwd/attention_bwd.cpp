@@ -10,11 +10,11 @@ constexpr Rule<bwd::Edit> kRules[] = {
     {"form", bwd::rule_form},           {"tiles", bwd::rule_tiles},
     {"arguments", bwd::rule_arguments}, {"rows", bwd::rule_rows},
     {"scale", bwd::rule_scale},         {"score", bwd::rule_score},
-    {"log_sum", bwd::rule_log_sum},     {"learned", bwd::rule_learned},
-    {"mask", bwd::rule_mask},           {"queries", bwd::rule_queries},
-    {"lists", bwd::rule_lists},         {"order", bwd::rule_order},
-    {"late", bwd::rule_late},           {"columns", bwd::rule_columns},
-    {"weights", bwd::rule_weights}};
+    {"log_sum", bwd::rule_log_sum},     {"epilogue", bwd::rule_epilogue},
+    {"learned", bwd::rule_learned},     {"mask", bwd::rule_mask},
+    {"queries", bwd::rule_queries},     {"lists", bwd::rule_lists},
+    {"order", bwd::rule_order},         {"late", bwd::rule_late},
+    {"columns", bwd::rule_columns},     {"weights", bwd::rule_weights}};
 
 class AttentionBwd : public Family {
  public:

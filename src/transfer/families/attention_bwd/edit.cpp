@@ -46,6 +46,8 @@ std::optional<std::string> Edit::in_map(const ExprPtr& e, bool real_coordinates)
 std::optional<std::string> Edit::of_row(const ExprPtr& e) {
   Spelling how;
   how.indices = {{"b", tl::name("b")}, {"h", tl::name("h")}, {"i", tl::name("r")}};
+  how.output =
+      tl::index(tl::name("o"), {tl::name("b"), tl::name("h"), tl::name("r"), tl::name("j")});
   return spelled(e, std::move(how));
 }
 

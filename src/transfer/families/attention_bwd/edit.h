@@ -32,7 +32,7 @@ class Edit : public Editing {
   using Editing::Editing;
 
   // What the form asks for, in the kernel's names; set by the rule about arguments.
-  spec::ExprPtr score, keep, sink;
+  spec::ExprPtr score, keep, sink, of_epilogue;
   std::vector<spec::Gradients::Learned> learned;
   // What rows of q, k and v become before their product, and how their gradients go back.
   struct OfRows {
@@ -51,7 +51,8 @@ class Edit : public Editing {
   // The same in a map of a tile.
   std::optional<std::string> in_map(const spec::ExprPtr& e, bool real_coordinates);
 
-  // The same in the pre-pass over rows, whose names for b, h and i are b, h and r.
+  // The same in the pre-pass over rows, whose names for b, h and i are b, h and r; in a body over
+  // its columns j the output is o[b, h, r, j].
   std::optional<std::string> of_row(const spec::ExprPtr& e);
 
   // The pre-pass over rows: its body, in which the values of a row are written; null where there is
@@ -111,6 +112,7 @@ bool rule_rows(Edit& edit);
 bool rule_scale(Edit& edit);
 bool rule_score(Edit& edit);
 bool rule_log_sum(Edit& edit);
+bool rule_epilogue(Edit& edit);
 bool rule_learned(Edit& edit);
 bool rule_late(Edit& edit);
 bool rule_mask(Edit& edit);

@@ -7,7 +7,8 @@
 //
 // When     the epilogue is more than the output itself: a function of it, of the row's number, and
 //          of what the batch entry and the head choose. What depends on the head dimension is
-//          refused.
+//          refused. Where a backward kernel needs the output as it was, which is stored behind that
+//          map, the function is a map of its own behind it.
 // Effect   one rounding in f32 for each operation, before the output is rounded.
 #include <fmt/format.h>
 
@@ -48,6 +49,16 @@ void move_lets(Edit& edit, size_t first) {
   std::rotate(from, to, block.begin() + (map - block.data()));
 }
 
+// Behind the statement that stores the output as the epilogue takes it.
+bool insert_behind_saved(Edit& edit, const tl::Stmt& map) {
+  Place behind{nullptr, 0};
+  tl::walk(edit.program.body, [&](tl::Stmt& s) {
+    for (size_t n = 0; n < s.body.size(); ++n)
+      if (s.body[n].op == tl::Op::store_accumulator) behind = {&s.body, n + 1};
+  });
+  return behind.block && edit.insert(behind, tl::print_head(map));
+}
+
 }  // namespace
 
 bool rule_epilogue(Edit& edit) {
@@ -62,8 +73,9 @@ bool rule_epilogue(Edit& edit) {
                        "supported is one for each row, such as o * scales[h]");
   tl::Stmt* map = output_map_of(edit.program);
   if (!map) return edit.refuse("transfer.kernel", {}, "this kernel has no map of its output", "");
-  const tl::ExprPtr before = map->value();
   const std::string tile = tl::base_name(map->target());
+  const tl::ExprPtr before =
+      edit.form.saves ? tl::index(tl::name(tile), {tl::name("i"), tl::name("j")}) : map->value();
   const size_t first_let = block_lets_end(edit.program, edit.facts).at;
   const ExprPtr value = hoist_parts(edit, edit.epilogue, "gain", Hoist::sizes);
   if (!value) return false;
@@ -74,7 +86,8 @@ bool rule_epilogue(Edit& edit) {
   const auto written = tl::parse_statement(
       map_text(coordinates, tile, tl::print(edit.facts.i0), "0", *body), edit.diagnostics);
   if (!written) return false;
-  *output_map_of(edit.program) = *written;  // the lets may have moved it
+  if (edit.form.saves && !insert_behind_saved(edit, *written)) return false;
+  if (!edit.form.saves) *output_map_of(edit.program) = *written;  // the lets may have moved it
   move_lets(edit, first_let);
   return true;
 }

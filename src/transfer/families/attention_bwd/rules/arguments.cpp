@@ -46,6 +46,7 @@ bool add_rows(Edit& edit, Arguments& arguments) {
 
 bool rule_arguments(Edit& edit) {
   Arguments arguments(edit, kLetters, "D", "scale");
+  using Of = spec::Gradients::Of;
   const ExprPtr &score = edit.term.score, &keep = edit.term.keep;
   if (!arguments.add(score) || !arguments.add(keep)) return false;
   edit.score = arguments.renamed(score);
@@ -53,11 +54,16 @@ bool rule_arguments(Edit& edit) {
   bool of_head =
       spec::mentions(score, Kind::index, "h") || (keep && spec::mentions(keep, Kind::index, "h"));
   for (spec::Gradients::Learned l : edit.form.gradients->learned) {
-    if (l.of_sink && !arguments.add(edit.term.sink)) return false;
-    if (l.of_sink) edit.sink = arguments.renamed(edit.term.sink);
-    of_head = of_head || !l.of_sink;
+    if (l.of == Of::sink && !arguments.add(edit.term.sink)) return false;
+    if (l.of == Of::sink) edit.sink = arguments.renamed(edit.term.sink);
+    if (l.of == Of::epilogue && !arguments.add(l.slope)) return false;
+    of_head = of_head || l.of == Of::score;
     l.slope = arguments.renamed(l.slope);
     edit.learned.push_back(std::move(l));
+  }
+  if (const ExprPtr& by = edit.form.gradients->of_epilogue) {
+    if (!arguments.add(by)) return false;
+    edit.of_epilogue = arguments.renamed(by);
   }
   if (!add_rows(edit, arguments)) return false;
   return !of_head ||

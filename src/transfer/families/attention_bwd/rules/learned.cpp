@@ -52,7 +52,7 @@ bool refuse(Edit& edit, const std::string& what) {
                      "kernels/sm90/attention_bwd.cu is one that has it");
 }
 
-bool add_tensors(Edit& edit, const Names& names, const spec::Output& output, bool of_sink) {
+bool add_tensors(Edit& edit, const Names& names, const spec::Output& output, bool of_rows) {
   std::string letters;
   for (const char axis : output.axes)
     letters += fmt::format("{}{}", letters.empty() ? "" : ", ",
@@ -60,7 +60,7 @@ bool add_tensors(Edit& edit, const Names& names, const spec::Output& output, boo
                            : axis == 'h' ? "H"
                                          : "N");
   return edit.insert(edit.behind_arguments(Op::arg_tensor),
-                     fmt::format("{}: scratch f32[B, H, {}]", names.sums, of_sink ? "P" : "N")) &&
+                     fmt::format("{}: scratch f32[B, H, {}]", names.sums, of_rows ? "P" : "N")) &&
          edit.insert(edit.behind_arguments(Op::arg_tiled),
                      fmt::format("{}: out {}[{}]", names.output,
                                  output.unrounded ? "f32" : "element", letters));
@@ -110,17 +110,35 @@ bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
                      fmt::format("write_value {}[b, h, r] = {}", names.sums, value));
 }
 
+// Of a row: the output's gradient times what the epilogue changes by.
+bool learn_of_epilogue(Edit& edit, const Names& names, const ExprPtr& slope) {
+  std::vector<Stmt>* body = edit.rows();
+  Stmt* delta = edit.written_of_row("delta");
+  if (!delta) return refuse(edit, "has no pre-pass that writes delta");
+  const auto by = edit.of_row(slope);
+  if (!by) return false;
+  return edit.insert(
+      {body, size_t(delta - body->data()) + 1},
+      std::vector{
+          fmt::format("sum {} over j < D = do_rows[b, h, r, j] * ({})", names.rows, *by),
+          fmt::format("write_value {}[b, h, r] = where(r < M, {}, 0.0)", names.sums, names.rows)});
+}
+
 }  // namespace
 
 bool rule_learned(Edit& edit) {
   for (size_t n = 0; n < edit.learned.size(); ++n) {
-    const auto& [argument, slope, of_sink] = edit.learned[n];
+    const auto& [argument, slope, of] = edit.learned[n];
     const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
     if (declaration_of_argument(edit.program, output.name))
       return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
     const Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument)};
-    if (!(of_sink ? learn_of_sink(edit, names, slope) : learn_of_score(edit, names, slope)) ||
-        !sum_up(edit, names) || !add_tensors(edit, names, output, of_sink))
+    const bool of_score = of == spec::Gradients::Of::score;
+    const auto learn = of_score                          ? learn_of_score
+                       : of == spec::Gradients::Of::sink ? learn_of_sink
+                                                         : learn_of_epilogue;
+    if (!learn(edit, names, slope) || !sum_up(edit, names) ||
+        !add_tensors(edit, names, output, !of_score))
       return false;
   }
   return true;

@@ -31,14 +31,14 @@ using tl::Stmt;
 const std::set<std::string> kOfSoftmax = {"o",     "do_rows",  "lse",     "offset",
                                           "delta", "offset_s", "delta_s", "scale_log2"};
 
-bool is_of_softmax(const tl::Item& item) { return kOfSoftmax.count(item.name) > 0; }
-
-// Their declarations, among arguments or in shared memory.
-void drop_declarations(std::vector<Stmt>& block) {
-  std::erase_if(block, [](Stmt& s) {
+// Their declarations, among arguments or in shared memory; an epilogue reads do_rows all the same.
+void drop_declarations(std::vector<Stmt>& block, bool epilogue) {
+  std::erase_if(block, [&](Stmt& s) {
     const bool declares = s.op == Op::arg_tensor || s.op == Op::arg_f32 || s.op == Op::row_ring;
     if (!declares) return false;
-    std::erase_if(s.names(), is_of_softmax);
+    std::erase_if(s.names(), [&](const tl::Item& item) {
+      return kOfSoftmax.count(item.name) > 0 && !(epilogue && item.name == "do_rows");
+    });
     return s.names().empty();
   });
 }
@@ -111,9 +111,13 @@ bool rule_weights(Edit& edit) {
   drop_copies(edit);
   std::vector<Stmt>* rows = edit.rows();
   if (!rows) return edit.refuse("transfer.kernel", {}, "this kernel has no pre-pass", "");
-  std::erase_if(*rows, [](const Stmt& s) { return s.op != Op::write_row; });
+  const bool epilogue = edit.of_epilogue != nullptr;
+  std::erase_if(*rows, [&](const Stmt& s) {
+    const bool of_epilogue = epilogue && s.op == Op::let && &s == rows->data();
+    return s.op != Op::write_row && !of_epilogue;
+  });
   for (Stmt& s : edit.program.body)
-    if (s.op == Op::args || s.op == Op::shared) drop_declarations(s.body);
+    if (s.op == Op::args || s.op == Op::shared) drop_declarations(s.body, epilogue);
   return true;
 }
 
