@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 ROOT = pathlib.Path(__file__).parents[2]
 HALF_ULP = 2.0**-8  # of bf16; num/dtype.h
 SHAPES = [(2, 130, 77), (1, 257, 300), (3, 33, 190)]
-REFUSED = {"mla_prefill": "head dimensions", "relu_squared": "divided by their sum", "t5_buckets": "depends on how it was rounded"}
+REFUSED = {"mla_prefill": "the head dimension is 192", "relu_squared": "divided by their sum"}
 
 
 @pytest.fixture(scope="module", params=sorted(path.stem for path in (ROOT / "examples").glob("*.py")))
@@ -65,7 +65,7 @@ def holds(what, got, want, own, rows):
     of = (lambda x: x.norm(dim=-1)) if rows else (lambda x: x.norm()[None])
     size, off, theirs = of(want), of(got - want), of(own.nan_to_num() - want)
     usual = size.square().mean().sqrt()
-    theirs = torch.minimum(theirs, 0.1 * size)
+    theirs = torch.minimum(theirs, 0.1 * size + 2.0**-5 * usual)  # of a row of one key the gradient of a score is 0
     ratio = (off / (2 * torch.maximum(theirs, HALF_ULP * size) + HALF_ULP * usual + 1e-6)).max().item()
     whole = ((got - want).norm() / want.norm().clamp(min=1e-9)).item()
     print(f"{what}: worst {ratio:.2f} of accepted, whole {whole:.2e}")
