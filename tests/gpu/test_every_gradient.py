@@ -1,8 +1,9 @@
 """Every example's gradients on a GPU, from end to end, at three ragged shapes: each row of every gradient within twice the error of
-bf16's own autograd, and what such an error is of a row of usual size where its terms cancel. Inputs are the capture's, and so is the
+bf16's own autograd, and, since its terms may cancel, twice half an ulp of a row of usual size. Inputs are the capture's, and so is the
 truth: autograd in fp64 of the captured graph.
 
-What no kernel is made of, and what it gives no gradient of, is in the lists below, with the reason that a user reads.
+What no kernel is made of is listed below, with the reason that a user reads; functions whose rows change before their product have
+a test of their own (test_rows_gradients.py).
 """
 
 import pathlib
@@ -18,9 +19,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 HALF_ULP = 2.0**-8  # of bf16; num/dtype.h
 SHAPES = [(2, 130, 77), (1, 257, 300), (3, 33, 190)]
 REFUSED = {"mla_prefill": "the head dimension is 192", "relu_squared": "divided by their sum"}
+OF_ROWS = {"rope", "rope_interleaved", "qk_norm", "qk_norm_rope"}
 
 
-@pytest.fixture(scope="module", params=sorted(path.stem for path in (ROOT / "examples").glob("*.py")))
+@pytest.fixture(scope="module", params=sorted({path.stem for path in (ROOT / "examples").glob("*.py")} - OF_ROWS))
 def trained(request):
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("a kernel for Hopper")
@@ -66,7 +68,10 @@ def holds(what, got, want, own, rows):
     size, off, theirs = of(want), of(got - want), of(own.nan_to_num() - want)
     usual = size.square().mean().sqrt()
     theirs = torch.minimum(theirs, 0.1 * size + 2.0**-5 * usual)  # of a row of one key the gradient of a score is 0
-    ratio = (off / (2 * torch.maximum(theirs, HALF_ULP * size) + HALF_ULP * usual + 1e-6)).max().item()
+    ratios = off / (2 * torch.maximum(theirs, HALF_ULP * size) + 2 * HALF_ULP * usual + 1e-6)
+    ratio, at = ratios.max().item(), ratios.argmax()
     whole = ((got - want).norm() / want.norm().clamp(min=1e-9)).item()
     print(f"{what}: worst {ratio:.2f} of accepted, whole {whole:.2e}")
-    assert not got.isnan().any() and ratio <= 1, f"{what}: {ratio}"
+    assert not got.isnan().any() and ratio <= 1, (
+        f"{what}, row {at.item()} of {list(size.shape)}: off {off.flatten()[at]:.2g}, size {size.flatten()[at]:.2g}, "
+        f"usual {usual:.2g}, autograd's off {of(own.nan_to_num() - want).flatten()[at]:.2g}")
