@@ -33,8 +33,9 @@ class AttentionBwd : public Attention {
     launch.tensors["d_o"] = of_output(Gradients::kOfOutput);
     if (!form.gradients->log_sum_dims.empty())
       launch.tensors["d_lse"] = of_rows(Gradients::kOfLogSum, form.gradients->log_sum_dims);
+    if (spec::takes_saved(form) || form.gradients->of_epilogue)
+      launch.tensors["do_rows"] = launch.tensors["d_o"];
     if (!spec::takes_saved(form)) return;
-    launch.tensors["do_rows"] = launch.tensors["d_o"];
     launch.tensors["o"] = of_output(Gradients::kOutput);
     launch.tensors["lse"] = of_rows(Gradients::kLogSum, {"b", "h", "i"});
   }

@@ -151,3 +151,39 @@ def test_at_its_bounds_a_clamp_has_the_derivative_of_its_input(tmp_path):
     assert run.returncode == 0, run.stderr
     slope = next(line for line in run.stdout.splitlines() if line.strip().startswith("slope"))
     assert "where(4 < " in slope and "< 0, 0," in slope and "<=" not in slope, slope
+
+
+@pytest.mark.parametrize("returned, learned", [("", True), (", scores.logsumexp(-1)", False)])
+def test_a_vector_of_rows_adds_nothing_unless_log_sums_are_returned(tmp_path, returned, learned):
+    """Gradients of a row's scores add up to 0; with the log-sums, to their gradient, which no kernel sums up by rows."""
+    path = tmp_path / "attention.py"
+    path.write_text(f"""import torch
+
+def attention(q, k, v, g):
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    scores = ((q @ k.mT).float() * 0.125 + g[:, :, :, None] - g[:, :, None, :]).masked_fill(j > i, -torch.inf)
+    return scores.softmax(-1).to(v.dtype) @ v{returned}
+
+def example_inputs():
+    q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v, torch.randn(2, 4, 96)
+""")
+    run = call("capture", path, "--backward", "--form")
+    assert run.returncode == 0, run.stderr
+    assert ("d_g" in run.stdout) == learned, run.stdout
+
+
+def test_a_gate_of_weights_without_a_softmax(tmp_path):
+    path = tmp_path / "attention.py"
+    path.write_text("""import torch
+
+def attention(q, k, v, gates):
+    weights = torch.sigmoid((q @ k.mT).float() * 0.125 - 3.0)
+    return (weights.to(v.dtype) @ v) * gates[:, None, None].to(v.dtype)
+
+def example_inputs():
+    q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
+    return q, k, v, torch.rand(4)
+""")
+    run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0 and "epilogue" in run.stderr, run.stderr

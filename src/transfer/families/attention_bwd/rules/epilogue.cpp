@@ -47,6 +47,11 @@ bool write_rows(Edit& edit) {
   const auto by = edit.of_row(edit.of_epilogue);
   if (!body) return edit.refuse("transfer.kernel", {}, "this kernel has no pre-pass over rows", "");
   if (!by) return false;
+  for (Stmt& s : *body)
+    if (s.op == Op::sum)
+      s.value() = tl::rewrite(s.value(), [](const tl::ExprPtr& e) -> tl::ExprPtr {
+        return e->is_name("do_rows") ? tl::name("d_o") : nullptr;
+      });
   std::vector<std::string> lines;
   std::string factor = "(" + *by + ")";
   if (!spec::mentions(edit.of_epilogue, Kind::output)) {
@@ -62,11 +67,6 @@ bool write_rows(Edit& edit) {
 
 bool rule_epilogue(Edit& edit) {
   if (!edit.of_epilogue) return true;
-  for (Stmt& s : *edit.rows())
-    if (s.op == Op::sum)
-      s.value() = tl::rewrite(s.value(), [](const tl::ExprPtr& e) -> tl::ExprPtr {
-        return e->is_name("do_rows") ? tl::name("d_o") : nullptr;
-      });
   if (!spec::takes_saved(edit.form))
     edit.result.bindings.push_back(
         {"do_rows", spec::Gradients::kOfOutput, places("bhid", edit.form.gradients->dims)});
