@@ -193,7 +193,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
       if (!form.B.name.empty() && !take(std::move(c), 1)) unreached.push_back(value);
     }
     for (const int64_t depth : depths(numbers, steps)) {
-      if (!form.product || form.D.name.empty()) break;
+      if (steps.empty() || form.D.name.empty()) break;
       Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
       choose_heads(form, c, false);
       c.sizes[form.D.name] = depth;

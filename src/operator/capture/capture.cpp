@@ -367,7 +367,8 @@ bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i
                Diagnostics& diagnostics) {
   if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
   // In gradients what is read outside is no longer seen as such: it may be a key's sum by then.
-  const bool may_be_outside = capture.form.gradients || (!std::isfinite(error) && i >= 0);
+  const bool may_be_outside =
+      capture.form.training() == Training::backward || (!std::isfinite(error) && i >= 0);
   if (may_be_outside && refuse_index(capture, n, b, h, std::max<int64_t>(i, 0), diagnostics))
     return false;
   if (refuse_mask_of_scores(capture, n, error, diagnostics)) return false;
