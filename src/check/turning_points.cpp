@@ -87,9 +87,14 @@ std::set<int64_t> of_form(const spec::Form& form, Part which) {
   return all;
 }
 
-// Every integer of its statements but the parameters, which are tiles' sizes; and these.
-void of_program(const tl::Program& program, std::set<int64_t>& numbers, std::set<int64_t>& tiles,
-                std::set<int64_t>& steps) {
+// Every integer of a program's statements but the parameters; and of these the tiles' sizes, and
+// how much one step of a product sums up.
+struct Numbers {
+  std::set<int64_t> numbers, tiles, steps;
+};
+
+Numbers of_program(const tl::Program& program) {
+  Numbers out;
   const auto literals = [](const tl::ExprPtr& e, const auto& take) {
     tl::rewrite(e, [&](const tl::ExprPtr& part) {
       if (part->kind == tl::ExprKind::integer) take(std::stoll(part->text));
@@ -101,21 +106,24 @@ void of_program(const tl::Program& program, std::set<int64_t>& numbers, std::set
       for (const tl::Item& item : field.items) {
         if (!item.expr) continue;
         if (s.op != tl::Op::param)
-          literals(item.expr, [&](int64_t value) { numbers.insert(value); });
+          literals(item.expr, [&](int64_t value) { out.numbers.insert(value); });
         else if (item.name == "BM" || item.name == "BN" || item.name == "BK")
-          literals(item.expr,
-                   [&](int64_t value) { (item.name == "BK" ? steps : tiles).insert(value); });
+          literals(item.expr, [&](int64_t value) {
+            (item.name == "BK" ? out.steps : out.tiles).insert(value);
+          });
       }
   });
+  return out;
 }
 
 // What a product is summed over, where a number of the program's may count its steps, or be that
 // size: a step beyond, and all but one column of one.
-std::set<int64_t> depths(const std::set<int64_t>& numbers, const std::set<int64_t>& steps) {
+std::set<int64_t> depths(const Numbers& of) {
   std::set<int64_t> out;
-  for (const int64_t value : numbers) {
-    if (value >= kCovered && value <= kFarthest) out.insert({value - 1, value + 1});
-    for (const int64_t step : steps)
+  for (const int64_t value : of.numbers) {
+    if (!of.steps.empty() && value >= kCovered && value <= kFarthest)
+      out.insert({value - 1, value + 1});
+    for (const int64_t step : of.steps)
       if (value > 4 && value * step <= kFarthest)
         out.insert({value * step, value * step + step + 1});
   }
@@ -129,22 +137,27 @@ struct Sizes {
 
 }  // namespace
 
-std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
-                                    bool proved) {
-  std::set<int64_t> points = of_form(form, proved ? Part::but_masks : Part::all), numbers, tiles,
-                    steps;
-  if (!proved) of_program(program, numbers, tiles, steps);
-  for (int64_t value : numbers) {
+namespace {
+std::vector<int64_t> turning_points(const Numbers& of, const spec::Form& form, bool proved) {
+  std::set<int64_t> points = of_form(form, proved ? Part::but_masks : Part::all);
+  for (int64_t value : of.numbers) {
     add(value, points);
     // The tiles' own sizes stand everywhere; what else a program says of small numbers may be of
     // its blocks.
     if (value > 4 && value < kCovered && value % 16 != 0)
-      for (int64_t tile : tiles) add(value * tile, points);
+      for (int64_t tile : of.tiles) add(value * tile, points);
   }
   std::vector<int64_t> out;
   for (auto p = points.begin(); p != points.end(); ++p)
     if (std::next(p) == points.end() || *std::next(p) - *p > 1) out.push_back(*p);
   return out;
+}
+
+}  // namespace
+
+std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
+                                    bool proved) {
+  return turning_points(proved ? Numbers{} : of_program(program), form, proved);
 }
 
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
@@ -181,28 +194,25 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   choose_heads(form, many, false);
   take(std::move(many), 1);
 
-  if (!proved) {
-    std::set<int64_t> numbers, tiles, steps;
-    of_program(program, numbers, tiles, steps);
-    // A number may be that of a batch entry, or of a block of the output: entries of one block.
-    for (const int64_t value : numbers) {
-      if (value <= kMany || value > kFarthest) continue;
-      Case c = case_of(capture, value + 2, 17, 33, kSalt + 2 + (options.rehearsal << 20));
-      choose_heads(form, c, false);
-      one_head(c);
-      if (!form.B.name.empty() && !take(std::move(c), 1)) unreached.push_back(value);
-    }
-    for (const int64_t depth : depths(numbers, steps)) {
-      if (steps.empty() || form.D.name.empty()) break;
-      Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
-      choose_heads(form, c, false);
-      c.sizes[form.D.name] = depth;
-      if (!take(std::move(c), 1)) unreached.push_back(depth);
-    }
+  // A number may be that of a batch entry, or of a block of the output: entries of one block.
+  const Numbers of = proved ? Numbers{} : of_program(program);
+  for (const int64_t value : of.numbers) {
+    if (form.B.name.empty() || value <= kMany || value > kFarthest) continue;
+    Case c = case_of(capture, value + 2, 17, 33, kSalt + 2 + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    one_head(c);
+    if (!take(std::move(c), 1)) unreached.push_back(value);
+  }
+  for (const int64_t depth : depths(of)) {
+    if (form.D.name.empty()) break;
+    Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    c.sizes[form.D.name] = depth;
+    if (!take(std::move(c), 1)) unreached.push_back(depth);
   }
 
   std::vector<Sizes> sizes;
-  for (int64_t p : turning_points(program, form, proved)) {
+  for (int64_t p : turning_points(of, form, proved)) {
     for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
       if (!tied && keys) sizes.push_back({kFew, size, 0});
       if (!tied && rows) sizes.push_back({size, kFew, 0});

@@ -45,15 +45,7 @@ Value sum_of(Machine& m, const Columns& columns) {
   return Value::real(total);
 }
 
-void write_row(Machine& m, const Stmt& s, Global& of_loop, int64_t row, const Columns& columns) {
-  const auto found = m.tensors.find(tl::base_name(s.tensor()));
-  Global& to = found == m.tensors.end() ? of_loop : found->second;
-  const std::vector<int64_t>&has = to.data.shape, &due = of_loop.data.shape;
-  if (has.size() < 3 || !std::equal(has.begin(), has.begin() + 3, due.begin())) {
-    m.faults.raise("exec.shape", &s, fmt::format("{} has not as many rows", cite(s)));
-    return;
-  }
-  m.of_this_row.insert(tl::base_name(s.tensor()));
+void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns& columns) {
   const int64_t width = to.data.shape.back();
   if (width != static_cast<int64_t>(m.algebra ? columns.e.size() : columns.x.size())) {
     m.faults.raise("exec.shape", &s, fmt::format("{} writes rows of {} columns", cite(s), width));
@@ -67,6 +59,21 @@ void write_row(Machine& m, const Stmt& s, Global& of_loop, int64_t row, const Co
     else
       to.data.values[at] = round_to(to.data.dtype, columns.x[j]);
   }
+}
+
+// The row of another tensor than the loop's, which has as many; the loop may read it from then on.
+void write_other_row(Machine& m, const Stmt& s, const Global& of_loop, int64_t row,
+                     const Columns& columns) {
+  const std::string name = tl::base_name(s.tensor());
+  const auto to = m.tensors.find(name);
+  const std::vector<int64_t>& due = of_loop.data.shape;
+  if (to == m.tensors.end() || to->second.data.rank() < 3 ||
+      !std::equal(due.begin(), due.begin() + 3, to->second.data.shape.begin())) {
+    m.faults.raise("exec.shape", &s, fmt::format("{} has not as many rows", cite(s)));
+    return;
+  }
+  write_row(m, s, to->second, row, columns);
+  m.of_this_row.insert(name);
 }
 
 // One value of the row that the loop is at, in a tensor that has one a row.
@@ -121,7 +128,11 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
     const Columns columns = run_columns(c, static_cast<int>(width));
     if (m.faults.any()) return;
     if (s.op == Op::sum) scope->names[s.names().front().name] = sum_of(m, columns);
-    if (s.op == Op::write_row) write_row(m, s, to, row, columns);
+    if (s.op != Op::write_row) continue;
+    if (tl::base_name(s.tensor()) == tl::base_name(loop.tensor()))
+      write_row(m, s, to, row, columns);
+    else
+      write_other_row(m, s, to, row, columns);
   }
 }
 

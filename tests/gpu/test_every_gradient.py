@@ -44,7 +44,7 @@ def test_gradients_are_autograds_row_by_row(trained, shape):
         of_outputs = [goldens.draw(gradients.DRAWN, entry["seed"], 1000 + n, torch.float32 if n else traced.dtype, x.shape)
                       for n, x in enumerate(outputs)]
         given = [x.cuda() if isinstance(x, torch.Tensor) and x.dim() else x for x in goldens.as_called(spec, inputs)]
-        for n, (want, own) in gradients._gradients(spec, traced, truth, inputs, of_outputs).items():
+        for n, (want, own) in gradients.truth_and_own(spec, traced, truth, inputs, of_outputs).items():
             leaf = given[n].detach().clone().requires_grad_()
             try:
                 made = fast(*given[:n], leaf, *given[n + 1:])

@@ -33,7 +33,7 @@ def make(spec, traced, cases):
             entry["draws"].append({"name": OF_OUTPUTS[n], "stream": stream, "shape": list(shape), **DRAWN})
         entry["gradients"] = []
         heads = output.shape[axis] if axis is not None else 1
-        for n, (truth, own) in _gradients(spec, traced, interpreter, inputs, given).items():
+        for n, (truth, own) in truth_and_own(spec, traced, interpreter, inputs, given).items():
             error = goldens.row_errors(own.double(), truth)
             kept, picked = _picked(traced, n, truth, heads, goldens.two_heads(len(index), heads))
             entry["gradients"].append({"of": spec.names[n], "heads": picked, "shape": list(kept.shape),
@@ -44,7 +44,7 @@ def make(spec, traced, cases):
     return {"cases": index}, np.concatenate(truths), np.concatenate(errors)
 
 
-def _gradients(spec, traced, interpreter, inputs, of_outputs):
+def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
     """{number of an argument: its gradient in fp64, and the function's own}; zeros where nothing depends on it."""
     learn = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor) and value.dim() and
              value.is_floating_point()]

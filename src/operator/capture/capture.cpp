@@ -310,32 +310,21 @@ bool refuse_index(const Capture& capture, size_t golden, int64_t b, int64_t h, i
   return true;
 }
 
-// Where a score meets a bound exactly, PyTorch's roundings decide whether it counts.
-bool refuse_mask_of_scores(const Capture& capture, size_t golden, double error,
-                           Diagnostics& diagnostics) {
+// What a mask does that a form cannot say exactly, of the first term that has such a one.
+bool refuse_mask(const Capture& capture, size_t golden, double error, Diagnostics& diagnostics) {
   for (const Term& t : capture.form.terms) {
-    if (!t.keep || !mentions(t.keep, Kind::score)) continue;
+    // Where a score meets a bound exactly, PyTorch's roundings decide whether it counts.
+    const bool of_scores = t.keep && mentions(t.keep, Kind::score);
+    if (!of_scores && !(t.finite_mask && std::isfinite(error))) continue;
     diagnostics
         .error("spec.mask", place_of(t.keep),
-               fmt::format("whether a score counts depends on the score here, and so on how it was "
-                           "rounded: in golden case {} a row differs by {:.2g}",
-                           golden, error))
-        .hint = "mask by positions or by data";
-    return true;
-  }
-  return false;
-}
-
-bool refuse_finite_mask(const Capture& capture, size_t golden, double error,
-                        Diagnostics& diagnostics) {
-  for (const Term& t : capture.form.terms) {
-    if (!t.finite_mask) continue;
-    diagnostics
-        .error("spec.mask", place_of(t.keep),
-               fmt::format("scores are dropped by a finite number here, which still counts: in "
-                           "golden case {} a row without them differs by {:.2g}",
-                           golden, error))
-        .hint = "drop them with -torch.inf";
+               fmt::format("{} in golden case {} a row {}differs by {:.2g}",
+                           of_scores ? "whether a score counts depends on the score here, and so "
+                                       "on how it was rounded:"
+                                     : "scores are dropped by a finite number here, which still "
+                                       "counts:",
+                           golden, of_scores ? "" : "without them ", error))
+        .hint = of_scores ? "mask by positions or by data" : "drop them with -torch.inf";
     return true;
   }
   return false;
@@ -371,8 +360,7 @@ bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i
       capture.form.training() == Training::backward || (!std::isfinite(error) && i >= 0);
   if (may_be_outside && refuse_index(capture, n, b, h, std::max<int64_t>(i, 0), diagnostics))
     return false;
-  if (refuse_mask_of_scores(capture, n, error, diagnostics)) return false;
-  if (std::isfinite(error) && refuse_finite_mask(capture, n, error, diagnostics)) return false;
+  if (refuse_mask(capture, n, error, diagnostics)) return false;
   diagnostics
       .error("internal.form", {},
              fmt::format("the form of {} ({}) does not compute what PyTorch does: golden case {}, "
