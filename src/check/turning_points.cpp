@@ -194,23 +194,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   choose_heads(form, many, false);
   take(std::move(many), 1);
 
-  // A number may be that of a batch entry, or of a block of the output: entries of one block.
   const Numbers of = proved ? Numbers{} : of_program(program);
-  for (const int64_t value : of.numbers) {
-    if (form.B.name.empty() || value <= kMany || value > kFarthest) continue;
-    Case c = case_of(capture, value + 2, 17, 33, kSalt + 2 + (options.rehearsal << 20));
-    choose_heads(form, c, false);
-    one_head(c);
-    if (!take(std::move(c), 1)) unreached.push_back(value);
-  }
-  for (const int64_t depth : depths(of)) {
-    if (form.D.name.empty()) break;
-    Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
-    choose_heads(form, c, false);
-    c.sizes[form.D.name] = depth;
-    if (!take(std::move(c), 1)) unreached.push_back(depth);
-  }
-
   std::vector<Sizes> sizes;
   for (int64_t p : turning_points(of, form, proved)) {
     for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
@@ -238,6 +222,22 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   }
   for (int64_t p : due)
     if (!done.count(p)) unreached.push_back(p);
+  // Last, with what is left of the work: a number may be that of a batch entry, or of a block of
+  // the output. Entries of one block then.
+  for (const int64_t value : of.numbers) {
+    if (form.B.name.empty() || value <= kMany || value > kFarthest) continue;
+    Case c = case_of(capture, value + 2, 17, 33, kSalt + 2 + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    one_head(c);
+    if (!take(std::move(c), 1)) unreached.push_back(value);
+  }
+  for (const int64_t depth : depths(of)) {
+    if (form.D.name.empty()) break;
+    Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    c.sizes[form.D.name] = depth;
+    if (!take(std::move(c), 1)) unreached.push_back(depth);
+  }
   return cases;
 }
 
