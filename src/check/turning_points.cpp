@@ -1,6 +1,7 @@
 #include "check/turning_points.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "check/family.h"
@@ -87,14 +88,35 @@ std::set<int64_t> of_form(const spec::Form& form, Part which) {
   return all;
 }
 
-// Every integer of a program's statements but the parameters; and of these the tiles' sizes, and
-// how much one step of a product sums up.
+// Every integer of a program's statements but the parameters, and what is divided by several of
+// them in turn; of the parameters the tiles' sizes, how much one step of a product sums up, and
+// what a function of the program's counts blocks by.
 struct Numbers {
-  std::set<int64_t> numbers, tiles, steps;
+  std::set<int64_t> numbers, tiles, steps, counts;
 };
+
+// a // 64 // 64   ->   4096: 1 where e is no quotient.
+int64_t divisor_of(const tl::ExprPtr& e, const std::map<std::string, int64_t>& parameters) {
+  if (e->kind != tl::ExprKind::binary || e->text != "//") return 1;
+  const tl::ExprPtr& by = e->args[1];
+  const auto known = parameters.find(by->kind == tl::ExprKind::name ? by->text : "");
+  const int64_t own = by->kind == tl::ExprKind::integer ? std::stoll(by->text)
+                      : known != parameters.end()       ? known->second
+                                                        : 0;
+  const int64_t inner = divisor_of(e->args[0], parameters);
+  return own > 0 && inner <= kFarthest / own ? own * inner : kFarthest + 1;
+}
+
+bool reads(const tl::Stmt& s, const std::string& name) {
+  for (const tl::Field& field : s.fields)
+    for (const tl::Item& item : field.items)
+      if (tl::mentions(item.expr, name)) return true;
+  return false;
+}
 
 Numbers of_program(const tl::Program& program) {
   Numbers out;
+  std::map<std::string, int64_t> parameters;
   const auto literals = [](const tl::ExprPtr& e, const auto& take) {
     tl::rewrite(e, [&](const tl::ExprPtr& part) {
       if (part->kind == tl::ExprKind::integer) take(std::stoll(part->text));
@@ -105,6 +127,13 @@ Numbers of_program(const tl::Program& program) {
     for (const tl::Field& field : s.fields)
       for (const tl::Item& item : field.items) {
         if (!item.expr) continue;
+        if (s.op == tl::Op::param && item.expr->kind == tl::ExprKind::integer)
+          parameters[item.name] = std::stoll(item.expr->text);
+        tl::rewrite(item.expr, [&](const tl::ExprPtr& part) {
+          const int64_t by = divisor_of(part, parameters);
+          if (by >= kCovered && by <= kFarthest) out.numbers.insert(by);
+          return tl::ExprPtr();
+        });
         if (s.op != tl::Op::param)
           literals(item.expr, [&](int64_t value) { out.numbers.insert(value); });
         else if (item.name == "BM" || item.name == "BN" || item.name == "BK")
@@ -113,6 +142,13 @@ Numbers of_program(const tl::Program& program) {
           });
       }
   });
+  for (const tl::Stmt& s : program.body)
+    if (s.op == tl::Op::def)
+      tl::walk(s.body, [&](const tl::Stmt& inside) {
+        for (const auto& [name, value] : parameters)
+          if (value > 4 && !out.tiles.contains(value) && reads(inside, name))
+            out.counts.insert(value);
+      });
   return out;
 }
 
@@ -163,7 +199,7 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
                                std::vector<int64_t>& unreached) {
-  constexpr int64_t kFew = 65, kTile = 128, kMany = 67;
+  constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMany = 67;
   constexpr uint64_t kSalt = 30000;
   const spec::Form& form = capture.form;
   int64_t scores = options.further_scores;
@@ -195,6 +231,27 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   take(std::move(many), 1);
 
   const Numbers of = proved ? Numbers{} : of_program(program);
+  // Two numbers of a program may be of an entry and a block at once.
+  for (const int64_t value : of.numbers)
+    for (const bool of_rows : {true, false}) {
+      if (value < 3 || value >= kMany || value % 16 == 0) continue;
+      if (form.B.name.empty() || of.tiles.empty() || !rows) continue;
+      const int64_t far = (value + 2) * *of.tiles.rbegin();
+      if ((value + 2) * far * kShort > options.further_scores / 60) continue;
+      Case c =
+          case_of(capture, value + 2, of_rows || tied ? far : kShort,
+                  of_rows && !tied ? kShort : far, kSalt + 4 + of_rows + (options.rehearsal << 20));
+      choose_heads(form, c, false);
+      one_head(c);
+      take(std::move(c), 1);
+    }
+  for (const int64_t depth : depths(of)) {
+    if (form.D.name.empty()) break;
+    Case c = case_of(capture, 1, 3, 5, kSalt + 3 + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    c.sizes[form.D.name] = depth;
+    if (!take(std::move(c), 1)) unreached.push_back(depth);
+  }
   std::vector<Sizes> sizes;
   for (int64_t p : turning_points(of, form, proved)) {
     for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
@@ -205,6 +262,13 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
     if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
   }
+  // A block beyond so many that the program counts them by.
+  for (const int64_t count : of.counts)
+    for (const int64_t tile : of.tiles)
+      if (!tied && rows && keys && count * tile <= kFarthest) {
+        sizes.push_back({count * tile + kTile + 1, 300, 0});
+        sizes.push_back({300, count * tile + kTile + 1, 0});
+      }
   // So many more rows than keys that a window has left the last key behind: a row without a key is
   // another formula.
   if (!tied && rows && keys)
@@ -230,13 +294,6 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     choose_heads(form, c, false);
     one_head(c);
     if (!take(std::move(c), 1)) unreached.push_back(value);
-  }
-  for (const int64_t depth : depths(of)) {
-    if (form.D.name.empty()) break;
-    Case c = case_of(capture, 1, kFew, kFew, kSalt + 3 + (options.rehearsal << 20));
-    choose_heads(form, c, false);
-    c.sizes[form.D.name] = depth;
-    if (!take(std::move(c), 1)) unreached.push_back(depth);
   }
   return cases;
 }

@@ -28,10 +28,12 @@ struct Tensor {
 };
 
 namespace detail {
-inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+// Of a division by 0: neither a size nor an int, so that the launch is refused.
+constexpr int64_t none = -(int64_t(1) << 62);
+inline int64_t floor_div(int64_t a, int64_t b) { return b == 0 ? none : a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+inline int64_t floor_mod(int64_t a, int64_t b) { return b == 0 ? none : a - floor_div(a, b) * b; }
 inline int64_t ceil_div(int64_t a, int64_t b) { return floor_div(a + b - 1, b); }
-inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float rsqrt(float x) { return float(1.0 / std::sqrt(double(x))); }
 )";
 
 constexpr const char* kHeadsAtOnce =
@@ -89,17 +91,18 @@ inline bool encode(unsigned char* map, const Tensor& t, CUtensorMapDataType type
 }
 )";
 
-// C++ text of an expression over int64_t and double locals, fully parenthesised.
+// C++ text of an expression over int64_t and float locals, fully parenthesised: reals are rounded
+// where the program rounds them.
 std::string cpp(const ExprPtr& e) {
   const auto arg = [&](int i) { return cpp(e->args[i]); };
   switch (e->kind) {
     case ExprKind::integer:
       return "int64_t(" + e->text + ")";
     case ExprKind::real:
-      return e->text;
+      return e->text + "f";
     case ExprKind::name:
-      return e->text == "log2e" ? "1.4426950408889634"
-             : e->text == "ln2" ? "0.6931471805599453"
+      return e->text == "log2e" ? "1.4426950408889634f"
+             : e->text == "ln2" ? "0.6931471805599453f"
                                 : e->text;
     case ExprKind::unary:
       return (e->text == "not" ? "!" : "-") + arg(0);
@@ -116,7 +119,7 @@ std::string cpp(const ExprPtr& e) {
     case ExprKind::call: {
       std::string list;
       for (size_t i = 0; i < e->args.size(); ++i) list += (i ? ", " : "") + arg(i);
-      if (e->text == "f32") return "double(" + list + ")";
+      if (e->text == "f32") return "float(" + list + ")";
       const bool std_name = e->text == "min" || e->text == "max" || e->text == "sqrt";
       return (std_name ? "std::" : "detail::") + e->text + "(" + list + ")";
     }
@@ -159,8 +162,8 @@ std::string values(const LaunchPlan& plan) {
     if (a.kind != ArgumentKind::size && a.kind != ArgumentKind::scalar) continue;
     if (!a.value && a.kind == ArgumentKind::size) continue;
     const bool real = a.type == "f32";
-    out += fmt::format("  [[maybe_unused]] const {} {} = {};\n", real ? "double" : "int64_t",
-                       a.name, a.value ? cpp(a.value) : "in." + a.name);
+    out += fmt::format("  [[maybe_unused]] const {} {} = {};\n", real ? "float" : "int64_t", a.name,
+                       a.value ? cpp(a.value) : "in." + a.name);
     if (!real)
       out +=
           fmt::format("  if (!detail::fits({0})) return \"{0} does not fit 32 bits\";\n", a.name);

@@ -6,7 +6,8 @@ above it. And a Python number is compared as it is on a GPU, and rounded to the 
 operator's own line. What is made of queries and keys is no matter of this: scores are continuous, and rounded in every kernel;
 of a product that is no attention's it is, but for its sign.
 
-Nor is the error of a rounding a function: `y - y.to(torch.bfloat16)` would be nothing. And FP8 is a type to read.
+Nor is the error of a rounding a function: `y - y.to(torch.bfloat16)` would be nothing. FP8 is a type to read. And who rounds an fp32
+argument to 16 bits and back means it.
 """
 
 import torch
@@ -78,9 +79,10 @@ def _refuse_what_is_left(graph):
         behind[node] = set().union(*(behind.get(n, ()) for n in inputs))
         source = inputs[0].meta.get("val") if name in CONVERSIONS and inputs else None
         if isinstance(source, torch.Tensor) and source.is_floating_point():
-            if value.dtype == torch.float8_e4m3fn and inputs[0].op == "call_function":
-                raise _refused(node, f"{node.target} rounds what is computed to {_short(value.dtype)}, and a kernel does not",
+            if value.dtype.itemsize == 1 and source.dtype != value.dtype:
+                raise _refused(node, f"{node.target} rounds to {_short(value.dtype)}, and a kernel does not",
                                "leave it in 16 bits; FP8 is a type of arguments")
+            _refuse_rounded_parameter(node, inputs[0])
             if value.dtype.itemsize < source.dtype.itemsize:
                 before[node], behind[node] = before[node] - {inputs[0]}, behind[node] | {inputs[0]}
                 continue
@@ -90,6 +92,35 @@ def _refuse_what_is_left(graph):
                     raise _refused(node, f"{node.target} adds what is rounded and the same as it was: what is left is the error of a rounding, "
                                    "which a form does not have", "compute with the number alone")
         before[node] |= {node}
+
+
+def _refuse_rounded_parameter(node, narrow):
+    """`t.bfloat16().float()` of fp32 arguments alone: times a distance of thousands it is another slope."""
+    while operator_name(narrow).rstrip("_") in SAME_VALUES and narrow.all_input_nodes:
+        narrow = narrow.all_input_nodes[0]
+    if operator_name(narrow).rstrip("_") not in CONVERSIONS or not narrow.all_input_nodes:
+        return
+    types = [x.meta["val"].dtype for x in (narrow.all_input_nodes[0], narrow, node)]
+    if types[0] != torch.float32 or types[2] != torch.float32 or types[1] not in COARSE:
+        return
+    if _arguments_of(narrow) == {torch.float32}:
+        raise _refused(narrow, f"{narrow.target} rounds numbers of float32 to {_short(types[1])} and makes float32 of them again; a kernel "
+                       "computes with what was given", "round them before the call, or leave them as they are")
+
+
+def _arguments_of(node):
+    """The floating types of the arguments that a node is made of."""
+    types, seen, todo = set(), set(), [node]
+    while todo:
+        at = todo.pop()
+        value = at.meta.get("val")
+        if at in seen:
+            continue
+        seen.add(at)
+        todo += at.all_input_nodes
+        if at.op == "placeholder" and isinstance(value, torch.Tensor) and value.is_floating_point():
+            types.add(value.dtype)
+    return types
 
 
 def _is_widening(node, name, dtype):

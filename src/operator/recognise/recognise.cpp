@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "operator/recognise/parts.h"
@@ -100,6 +101,12 @@ bool set_weight(Term& term, const ExprPtr& weight, const std::map<std::string, E
 // Of a mask by a number below this nobody asks whether scores may be as low.
 constexpr double kBeyondAnyScore = -1e30;
 
+// Whether a number as large as a finite mask's stands in it, which could take one off again.
+bool has_such_a_number(const ExprPtr& e) {
+  return (e->kind == Kind::number && std::fabs(e->value) >= -kBeyondAnyScore / 1e3) ||
+         std::any_of(e->args.begin(), e->args.end(), has_such_a_number);
+}
+
 // The score map and the predicate of the term, and how finite masks are read.
 bool set_score(Form& form, Term& term, const ExprPtr& scores,
                const std::map<std::string, ExprPtr>& extents, const Node& softmax,
@@ -123,6 +130,15 @@ bool set_score(Form& form, Term& term, const ExprPtr& scores,
         .error("spec.operand", softmax.span,
                "an infinity in the scores is neither added nor chosen, so it is not a mask")
         .hint = "mask with masked_fill(..., float('-inf')) or torch.where";
+    return false;
+  }
+  if (split.finite && has_such_a_number(split.value)) {
+    diagnostics
+        .error("spec.mask", softmax.span,
+               fmt::format("scores are dropped by {}, and a number as large is in what is left of "
+                           "them, {}",
+                           split.number, print(split.value)))
+        .hint = "drop them with -torch.inf, once";
     return false;
   }
   term.score = split.value;

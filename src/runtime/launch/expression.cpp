@@ -85,6 +85,8 @@ const Function* function_named(std::string_view name) {
   return nullptr;
 }
 
+double as_fp32(Number x) { return static_cast<float>(as_real(x)); }
+
 std::optional<Number> apply(const Function& f, Number a, Number b, std::string& why) {
   const auto* x = std::get_if<int64_t>(&a);
   const auto* y = std::get_if<int64_t>(&b);
@@ -97,7 +99,8 @@ std::optional<Number> apply(const Function& f, Number a, Number b, std::string& 
     why = fmt::format("{} takes integers, and {} is not one", f.name, as_real(x ? b : a));
     return std::nullopt;
   }
-  const double result = f.real(as_real(a), as_real(b));
+  // As the program has it: an operation of fp32 rounds once.
+  const double result = static_cast<float>(f.real(as_fp32(a), as_fp32(b)));
   if (std::isfinite(result)) return result;
   why = fmt::format("{} of {} and {} is not finite", f.name, as_real(a), as_real(b));
   return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include "tl/laws/laws_check.h"
 #include "tl/scope/elements.h"
+#include "tl/scope/functions.h"
 
 namespace kw::tl {
 namespace {
@@ -192,7 +193,48 @@ void value_reads_scalars(Check& c, const char* label) {
             fmt::format("the value of `{}` reads the tensor `{}`: who launches has only scalars",
                         d.name, s.name));
 }
+
+// The caller's own numbers are asked to be positive where something is divided by one.
+bool may_be_zero(const Check& c, const ExprPtr& e) {
+  const Symbol* own = e->kind == ExprKind::name ? c.find(e) : nullptr;
+  if (e->kind == ExprKind::name && !own) return false;  // names.C2
+  if (own && own->category == Category::scalar && !own->value) return false;
+  // A launch asks for H % G == 0.
+  const ExprPtr grouped = tl::rewrite(e, [](const ExprPtr& part) -> ExprPtr {
+    const bool group = part->kind == ExprKind::binary && part->text == "//" &&
+                       part->args[0]->is_name("H") && part->args[1]->is_name("G");
+    return group ? tl::integer(1) : nullptr;
+  });
+  return interval_of(grouped, c.scope).lo < 1;
+}
+
+void values_are_launchers(Check& c, const char* label) {
+  for (const Item& d : c.stmt.names())
+    launcher_computes(c, label, d.expr, fmt::format("the value of `{}`", d.name));
+}
+
 }  // namespace
+
+void launcher_computes(Check& c, const char* label, const ExprPtr& e, const std::string& what) {
+  static const std::set<std::string> known = {
+      "+", "-", "*", "/", "//", "%", "min", "max", "ceil_div", "rsqrt", "heads_at_once", "f32"};
+  tl::rewrite(e, [&](const ExprPtr& part) -> ExprPtr {
+    const bool leaf = part->args.empty();
+    if (part->kind == ExprKind::call && !find_function(part->text)) return nullptr;  // types.C4
+    const std::string word = part->kind == ExprKind::where ? "where" : part->text;
+    if (!leaf && part->kind != ExprKind::index && !known.contains(word))
+      c.broken(label, part->span, fmt::format("{} has `{}`: `{}`", what, word, tl::print(part)));
+    const bool divides = word == "//" || word == "%" || word == "ceil_div";
+    if (divides && may_be_zero(c, part->args[1]))
+      c.broken(label, part->args[1]->span,
+               fmt::format("{} divides by `{}`, which may be 0", what, tl::print(part->args[1])));
+    if (word == "heads_at_once" && may_be_zero(c, part->args[0]))
+      c.broken(label, part->args[0]->span,
+               fmt::format("{} has `{}` bytes a head, which may be none", what,
+                           tl::print(part->args[0])));
+    return nullptr;
+  });
+}
 
 void law_arg_size(Check& c) {
   for (const Item& d : c.stmt.names())
@@ -201,10 +243,17 @@ void law_arg_size(Check& c) {
           "C1", d.span,
           fmt::format("`{}` has no value, and no tensor has a dimension `{}`", d.name, d.name));
   value_reads_scalars(c, "C2");
+  values_are_launchers(c, "C3");
 }
 
-void law_arg_i32(Check& c) { value_reads_scalars(c, "C1"); }
-void law_arg_f32(Check& c) { value_reads_scalars(c, "C1"); }
+void law_arg_i32(Check& c) {
+  value_reads_scalars(c, "C1");
+  values_are_launchers(c, "C2");
+}
+void law_arg_f32(Check& c) {
+  value_reads_scalars(c, "C1");
+  values_are_launchers(c, "C2");
+}
 
 void law_arg_workspace(Check& c) {
   if (c.constant(c.stmt.words()).value_or(0) < 1)
@@ -218,6 +267,7 @@ void law_arg_scratch(Check& c) {
       c.broken("C1", c.stmt.words()->span,
                fmt::format("the words of `{}` depend on `{}`, which only the device can read",
                            c.stmt.names().front().name, s.name));
+  launcher_computes(c, "C2", c.stmt.words(), "the number of words");
 }
 
 void law_shared(Check& c) {

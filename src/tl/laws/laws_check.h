@@ -155,6 +155,8 @@ void names_are_unique(Check& c, const Scope& block, size_t before);
 // lists.cpp. A pre-pass is whole warps (C1); and, by the law `once`, the only one of its kind,
 // `known`, and before the kernel.
 void pass_has_warps(Check& c, const char* once, const char* second, const Stmt*& known);
+// Whoever launches has few functions: + - * / // % min max ceil_div rsqrt heads_at_once f32.
+void launcher_computes(Check& c, const char* label, const ExprPtr& e, const std::string& what);
 void pre_pass_is_possible(Check& c, const char* once, const char* second, const Stmt*& known);
 
 // names.cpp. Whether the symbol is an operand of bf16, f16 or bool, which no product reads;

@@ -29,6 +29,7 @@ void pre_pass_is_possible(Check& c, const char* once, const char* second, const 
 
 void law_lists(Check& c) {
   pre_pass_is_possible(c, "C4", "a second pre-pass", c.facts.lists);
+  launcher_computes(c, "C5", c.stmt.count(), "the number of blocks");
   const std::vector<Stmt>& body = c.stmt.body;
   for (size_t n = 0; n < body.size(); ++n)
     if (body[n].op != (n + 1 == body.size() ? Op::list_blocks : Op::let))

@@ -6,6 +6,7 @@
 namespace kw::tl {
 
 void law_after(Check& c) {
+  launcher_computes(c, "C4", c.stmt.count(), "the number of blocks");
   const std::optional<int64_t> threads = c.constant(c.stmt.threads());
   if (!threads || *threads % 32 || *threads < 32 || *threads > 1024)
     c.broken("C1", c.stmt.threads()->span,

@@ -37,6 +37,7 @@ void columns_agree(Check& c, const ExprPtr& written, const char* label) {
 }  // namespace
 
 void law_rows(Check& c) {
+  launcher_computes(c, "C4", c.stmt.count(), "the number of blocks");
   if (c.facts.threads > 0)
     pass_has_warps(c, "C3", "a second pass over rows behind the kernel", c.facts.rows_behind);
   else

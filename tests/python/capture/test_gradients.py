@@ -86,7 +86,7 @@ def test_a_form_with_other_gradients_is_our_own_fault(captured, tmp_path):
 
 
 @pytest.mark.parametrize("output, why", [
-    ("torch.softmax(scores, -1) @ v * 2.0", "the output changes after the product with v"),
+    ("(k @ k.mT).softmax(-1) @ v", "its queries are its keys or its values, too"),
     ("scores.relu() / scores.relu().sum(-1, keepdim=True) @ v", "the weights are divided by their sum"),
     ("(scores.softmax(-1) @ v, scores.softmax(-1).sum(-2))", "the function returns sums of columns"),
 ])
@@ -185,5 +185,13 @@ def example_inputs():
     q, k, v = (torch.randn(2, 4, 96, 64, dtype=torch.bfloat16) for _ in range(3))
     return q, k, v, torch.rand(4)
 """)
+    run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0 and "epilogue" in run.stderr, run.stderr
+
+
+def test_a_gate_of_each_query(tmp_path):
+    path = spec_of(tmp_path, "scores.softmax(-1) @ v * gates.sigmoid()[:, :, :, None]")
+    path.write_text(path.read_text().replace("(q, k, v):", "(q, k, v, gates):").replace(
+        "return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.randn(2, 4, 96, dtype=torch.bfloat16))"))
     run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "epilogue" in run.stderr, run.stderr

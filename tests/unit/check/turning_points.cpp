@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 
 #include "check/equalities.h"
@@ -99,6 +100,35 @@ TEST(TurningPoints, of_a_products_steps_have_cases_as_deep) {
       deepest = std::max(deepest, c.sizes.at(form.D.name));
     EXPECT_GT(deepest, most * 64);
   }
+}
+
+TEST(TurningPoints, divide_in_turn_and_count_blocks_of_a_product) {
+  const spec::Form form = transfer::form_of("product\nvalue s * 0.5\n");
+  const tl::Program kernel = transfer::start_of(form, "sm_90a").kernel;
+  spec::Capture capture;
+  capture.form = form;
+  capture.cases.emplace_back();
+  capture.cases[0].sizes = {{"B", 1}, {"M", 100}, {"N", 100}, {"K", 100}};
+  capture.cases[0].heads = {0};
+  const auto has = [&](const tl::Program& program,
+                       const std::function<bool(const check::Case&)>& what) {
+    std::vector<int64_t> unreached;
+    const auto cases = check::cases_beyond(program, capture, few(), false, unreached);
+    return std::any_of(cases.begin(), cases.end(), what);
+  };
+  const std::string text = tl::print(kernel), steps = "ceil_div(K, BK)";
+  const auto deep = [&](const check::Case& c) { return c.sizes.at(form.D.name) > 64 * 64 * 4; };
+  EXPECT_FALSE(has(kernel, deep));
+  EXPECT_TRUE(has(edited(text, steps, steps + " - K // BK // BK // 4"), deep));
+  // GROUP = 16 row blocks of 128 are worked on together.
+  EXPECT_TRUE(has(kernel, [&](const check::Case& c) {
+    return c.sizes.at("M") > 16 * 128 && c.sizes.at("N") > 256;
+  }));
+  const auto both = [&](const check::Case& c) {
+    return c.sizes.at("B") > 7 && c.sizes.at("M") > 7 * 128;
+  };
+  EXPECT_FALSE(has(kernel, both));
+  EXPECT_TRUE(has(edited(text, steps, steps + " - c.b // 7 * 0"), both));
 }
 
 TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {

@@ -33,8 +33,9 @@ TEST(Expressions, StayIntegersWhereTheyCan) {
 }
 
 TEST(Expressions, GiveRealsForRootsAndQuotients) {
-  EXPECT_DOUBLE_EQ(as_real(*value(R"(["*", ["rsqrt", 128], "log2e"])")),
-                   1 / std::sqrt(128.0) * 1.4426950408889634);
+  EXPECT_DOUBLE_EQ(
+      as_real(*value(R"(["*", ["rsqrt", 128], "log2e"])")),
+      static_cast<float>(1 / std::sqrt(128.0)) * static_cast<float>(1.4426950408889634));
   EXPECT_EQ(value(R"(["/", 1, 4])"), Number(0.25));
   EXPECT_EQ(value(R"(["sqrt", 16])"), Number(4.0));
 }

@@ -31,6 +31,8 @@ class Gradient {
       if (o.name != "o" && o.name != "lse")
         return refuse({}, "the function returns sums of columns", "return the output alone");
     if (t.v.argument == t.k.argument) return refuse({}, "the values are columns of the keys", "");
+    if (t.q.argument == t.k.argument || t.q.argument == t.v.argument)
+      return refuse(place_of(t.score), "its queries are its keys or its values, too", "");
     ExprPtr operation;
     const auto slope = derivative(t.score, score_leaf(0), operation);
     if (!slope)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "operator/recognise/parts.h"
 #include "operator/recognise/rows.h"
@@ -37,6 +38,17 @@ ExprPtr added(const ExprPtr& e) {
     for (const size_t n : {0, 1})
       if (!mentions(e->args[n], Kind::total)) return e->args[n];
   return real(0);
+}
+
+// Whether it is made of sums, products, roots and powers alone: then a few numbers tell it from
+// another formula. A condition, a bound or a step may lie where no number of ours does.
+bool is_smooth(const ExprPtr& e) {
+  static const std::set<std::string> smooth = {"+",     "-",    "*",          "/",    "**",
+                                               "rsqrt", "sqrt", "reciprocal", "float"};
+  const bool operation = e->kind == Kind::binary || e->kind == Kind::unary;
+  if (e->kind == Kind::where || (operation && !smooth.contains(e->name))) return false;
+  if (!operation) return true;
+  return std::all_of(e->args.begin(), e->args.end(), is_smooth);
 }
 
 class NormRecogniser {
@@ -153,8 +165,8 @@ class NormRecogniser {
     };
     norm_.sum = residual_ ? binary("+", x_, residual_) : x_;
     const ExprPtr total = leaf(Kind::total, Type::real, "0");
-    if (!is_eps() || row_.sums.size() != 1 ||
-        !alike(row_.sums[0], binary("*", norm_.sum, norm_.sum)) ||
+    if (!is_eps() || row_.sums.size() != 1 || !is_smooth(row_.element) ||
+        !is_smooth(row_.sums[0]) || !alike(row_.sums[0], binary("*", norm_.sum, norm_.sum)) ||
         !alike(row_.element,
                binary("*",
                       binary("*", norm_.sum,

@@ -1,4 +1,4 @@
-# error spec.conversion at line 6: aten.to.dtype rounds what is computed to float8_e4m3fn
+# error spec.conversion at line 6: aten.to.dtype rounds to float8_e4m3fn
 import torch
 
 

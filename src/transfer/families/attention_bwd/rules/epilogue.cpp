@@ -56,7 +56,10 @@ bool write_rows(Edit& edit) {
   std::string factor = "(" + *by + ")";
   if (!spec::mentions(edit.of_epilogue, Kind::output)) {
     factor = edit.local("gain");
-    lines.push_back(fmt::format("let {} = {}", factor, *by));
+    const bool of_row =
+        spec::mentions(edit.of_epilogue, Kind::index, "i");  // read where there is one
+    lines.push_back(fmt::format(
+        fmt::runtime(of_row ? "let {} = where(r < M, {}, 0.0)" : "let {} = {}"), factor, *by));
   }
   lines.push_back(fmt::format(
       "write_row d_o[b, h, r] over j < D = where(r < M, do_rows[b, h, r, j] * {}, 0.0)", factor));
