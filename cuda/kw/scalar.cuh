@@ -64,6 +64,12 @@ KW_DEVICE float rsqrt(float x) {
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// The nearest number of bf16, to even.
+KW_DEVICE float to_bf16(float x) {
+  unsigned short y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return __uint_as_float(u32(y) << 16);
+}
 KW_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 KW_DEVICE float min(float a, float b) { return fminf(a, b); }
 KW_DEVICE float max(float a, float b) { return fmaxf(a, b); }

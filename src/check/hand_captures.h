@@ -150,6 +150,11 @@ inline spec::Form form_of(const std::string& name) {
     t.normaliser = spec::Normaliser::none;
     t.score = unary("sigmoid", binary("-", t.score, real(2)));
   }
+  if (f.name == "divided_bwd") {
+    t.normaliser = spec::Normaliser::sum;
+    t.score = binary("*", t.score, t.score);
+    t.keep = binary("<", at("j"), at("i"));  // the first row has no key
+  }
   if (f.name == "log_sums_bwd") f.outputs.push_back({"lse", "bhi", spec::Rule::log_sum});
   if (f.name == "epilogue_bwd") {
     f.arguments.push_back(tensor("gates", Dtype::f32, {f.H}));

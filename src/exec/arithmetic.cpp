@@ -11,6 +11,7 @@
 #include <map>
 #include <numeric>
 
+#include "num/dtype.h"
 #include "tl/scope/functions.h"
 
 namespace kw::exec {
@@ -26,9 +27,11 @@ std::optional<Fn> function_named(std::string_view name, size_t operands) {
       {">>", Fn::shift_right},  {"&", Fn::bit_and},     {"|", Fn::bit_or},
       {"^", Fn::bit_xor}};
   static const std::map<std::string_view, Fn> one = {
-      {"-", Fn::negate},     {"not", Fn::logical_not}, {"abs", Fn::abs},
-      {"exp2", Fn::exp2},    {"log2", Fn::log2},       {"tanh", Fn::tanh},
-      {"rsqrt", Fn::rsqrt},  {"f32", Fn::to_real},     {"reciprocal", Fn::reciprocal},
+      {"-", Fn::negate},     {"not", Fn::logical_not},
+      {"abs", Fn::abs},      {"exp2", Fn::exp2},
+      {"log2", Fn::log2},    {"tanh", Fn::tanh},
+      {"rsqrt", Fn::rsqrt},  {"to_bf16", Fn::to_bf16},
+      {"f32", Fn::to_real},  {"reciprocal", Fn::reciprocal},
       {"float", Fn::to_real}};
   static const std::map<std::string_view, Fn> three = {{"fma", Fn::fma}, {"where", Fn::where}};
   const auto& table = operands == 1 ? one : operands == 2 ? two : three;
@@ -83,6 +86,7 @@ Type result_type(Fn fn, const Type* t) {
     case Fn::reciprocal:
     case Fn::rsqrt:
     case Fn::to_real:
+    case Fn::to_bf16:
       return only(number(t[0]), Type::real);
     case Fn::fma:
       return only(number(t[0]) && number(t[1]) && number(t[2]), Type::real);
@@ -171,6 +175,8 @@ void apply_unary(Fn fn, int n, const double* a, double* out) {
       return each(n, a, out, [](double x) { return rounded(1 / x); });
     case Fn::rsqrt:
       return each(n, a, out, [](double x) { return rounded(1 / std::sqrt(x)); });
+    case Fn::to_bf16:
+      return each(n, a, out, [](double x) { return round_to(Dtype::bf16, x); });
     default:
       return each(n, a, out, [](double x) { return rounded(x); });  // to_real
   }

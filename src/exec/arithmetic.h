@@ -39,6 +39,7 @@ enum class Fn {
   reciprocal,
   rsqrt,
   to_real,
+  to_bf16,
   fma,
   where,
 };

@@ -95,6 +95,9 @@ std::string print(const Form& form) {
 std::vector<Axis> axes(const Form& form) { return Family::of(form).axes(form); }
 std::vector<Output> outputs(const Form& form) { return Family::of(form).outputs(form); }
 bool takes_saved(const Form& form) {
+  return !form.terms.empty() && form.terms[0].normaliser != Normaliser::none;
+}
+bool has_softmax(const Form& form) {
   return !form.terms.empty() && form.terms[0].normaliser == Normaliser::softmax;
 }
 bool heads_are_alike(const Form& form) { return Family::of(form).heads_are_alike(form); }

@@ -242,6 +242,9 @@ ExprPtr head_of(const Operand& operand);
 // row.
 bool takes_saved(const Form& form);
 
+// Whether the weights are those of a softmax.
+bool has_softmax(const Form& form);
+
 // Whether a head's number only chooses elements of arguments (slopes[h]) and is never computed
 // with. Then the function means the same for any number of heads.
 bool heads_are_alike(const Form& form);

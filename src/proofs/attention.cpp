@@ -475,6 +475,7 @@ class Attention {
 
   // What is known of the form alone bounds its rounding, too.
   void rounding() {
+    if (rounds_in_a_map(program_)) return open(kRounds, "`to_bf16`, of which no proof knows");
     report_.rounding = rounding_of(program_, form_, visits_.all[0].columns);
     if (report_.rounding && report_.rounding->at(kMostKeys) > kMostRounding)
       open(kRounds, print(*report_.rounding));
@@ -528,7 +529,7 @@ class Attention {
     return q;
   }
 
-  // Proved without the solver, but for a reason.
+  // Without the solver, but for a reason.
   void by_form(const std::string& what, const std::string& why) {
     report_.obligations.push_back(
         {what, why.empty() ? Answer::proved : Answer::unknown, why, {}, "", {}, 0});

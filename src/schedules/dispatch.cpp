@@ -125,6 +125,7 @@ Next Pen::record(const Stmt& s) {
     case Op::fill_columns:
       return fill_columns(s);
     case Op::add_columns:
+    case Op::scale_columns:
       return add_columns(s);
     case Op::store:
     case Op::store_transposed:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.gpu
 ROOT = pathlib.Path(__file__).parents[2]
 HALF_ULP = 2.0**-8  # of bf16; num/dtype.h
 SHAPES = [(2, 130, 77), (1, 257, 300), (3, 33, 190)]
-REFUSED = {"mla_prefill": "the head dimension is 192", "relu_squared": "divided by their sum"}
+REFUSED = {"mla_prefill": "the head dimension is 192"}
 OF_ROWS = {"rope", "rope_interleaved", "qk_norm", "qk_norm_rope"}
 
 

@@ -190,6 +190,14 @@ template <int C> KW_DEVICE void add_columns(Accumulator<real, 64, C>& t, const S
     t.x[n] += c.x, t.x[n + 1] += c.y, t.x[n + 2] += c.x, t.x[n + 3] += c.y;
   }
 }
+// Every row of the tile is multiplied by the vector.
+template <int C> KW_DEVICE void scale_columns(Accumulator<real, 64, C>& t, const SharedRows<real, C>& v) {
+#pragma unroll
+  for (int n = 0; n < t.count; n += 4) {
+    const float2 c = *reinterpret_cast<const float2*>(v.x + t.thread_column() + t.column(n));
+    t.x[n] *= c.x, t.x[n + 1] *= c.y, t.x[n + 2] *= c.x, t.x[n + 3] *= c.y;
+  }
+}
 // One value a row; rows past the end are dropped.
 template <int R, char... Dims>
 KW_DEVICE void store_rows(const RowVector<real, R>& from, const Tensor<float, Dims...>& to, Coords at) {

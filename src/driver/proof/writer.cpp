@@ -85,7 +85,7 @@ ProofWriter::ProofWriter(const fs::path& folder, const spec::Capture& capture,
   const std::vector<spec::Output> all = spec::outputs(capture.form);
   // Weights without a softmax have no log-sum-exp.
   const auto& terms = capture.form.terms;
-  const bool no_log = !terms.empty() && terms[0].normaliser != spec::Normaliser::softmax;
+  const bool no_log = !terms.empty() && !spec::has_softmax(capture.form) && !capture.form.saves;
   for (size_t n = 0; n < all.size(); ++n) {
     if (!all[n].has_rows() || (all[n].rule == Rule::log_sum && no_log)) continue;
     outputs_.push_back(all[n]);

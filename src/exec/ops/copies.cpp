@@ -484,18 +484,35 @@ Next exec_fill_columns(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-// The slot's vector is added to every row of the tile.
-Next exec_add_columns(Machine& m, Agent& a, const Stmt& s) {
+namespace {
+// Each element with the slot's value of its column.
+template <class Reals, class Elements>
+Next with_columns(Machine& m, Agent& a, const Stmt& s, Reals reals, Elements elements) {
   const auto [from, to] = columns_of(m, a, s, true);
   if (!to) return Next::on;
   for (size_t n = 0; n < size_t(to->rows) * to->columns; ++n) {
     const size_t column = n % to->columns;
     if (m.algebra)
-      to->e[n] = m.algebra->add(to->e[n], from->e[column]);
+      to->e[n] = elements(to->e[n], from->e[column]);
     else
-      to->x[n] += from->x[column];
+      to->x[n] = static_cast<float>(reals(to->x[n], from->x[column]));
   }
   return Next::on;
+}
+}  // namespace
+
+// The slot's vector is added to every row of the tile.
+Next exec_add_columns(Machine& m, Agent& a, const Stmt& s) {
+  return with_columns(
+      m, a, s, [](double x, double y) { return x + y; },
+      [&](const exact::Element& x, const exact::Element& y) { return m.algebra->add(x, y); });
+}
+
+// Every row of the tile is multiplied by it.
+Next exec_scale_columns(Machine& m, Agent& a, const Stmt& s) {
+  return with_columns(
+      m, a, s, [](double x, double y) { return x * y; },
+      [&](const exact::Element& x, const exact::Element& y) { return m.algebra->mul(x, y); });
 }
 
 Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {

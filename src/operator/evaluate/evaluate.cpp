@@ -214,7 +214,10 @@ Evaluator::Total Evaluator::plain_weights(int t, int64_t b, int64_t h, int64_t i
     weights_[j] = keep(t, b, h, i, j) ? score(t, b, h, i, j) : 0;
     total.sum += weights_[j];
   }
-  if (terms_[t].normaliser == Normaliser::none) total.sum = 1;
+  if (terms_[t].normaliser == Normaliser::none)
+    total.sum = 1;
+  else if (total.sum > 0)
+    total.lse = std::log(total.sum);
   return total;
 }
 

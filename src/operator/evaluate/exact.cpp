@@ -69,6 +69,7 @@ Element weigh(const Algebra& algebra, ExactScores& s, int64_t i, int64_t N, cons
     if (term.normaliser == Normaliser::none) return algebra.integer(1);
     const Element sum = sum_of(algebra, s, i, N);
     const Algebra::Truth nothing = algebra.equal(sum, Element());
+    if (!nothing.holds) rows.lse[i] = algebra.log(sum);
     return nothing.holds ? Element() : algebra.reciprocal(sum);
   }
   const bool any = keep_weights(s, i, N, [&](const Element& x) { return algebra.exp(x); });

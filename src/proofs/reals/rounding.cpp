@@ -73,6 +73,10 @@ std::optional<Rounding> rounding_of(const tl::Program& program, const spec::Form
   return r;
 }
 
+bool rounds_in_a_map(const tl::Program& program) {
+  return tl::print(program).find("to_bf16(") != std::string::npos;
+}
+
 std::string print(const Rounding& r) {
   return fmt::format("rounding: at most {:.2g} of a row's largest value at 4096 keys, {:.2g} at {}",
                      r.at(4096), r.at(kMostKeys), kMostKeys);

@@ -36,6 +36,9 @@ inline constexpr double kMostRounding = 0x1p-2;        // of a row at that many 
 std::optional<Rounding> rounding_of(const tl::Program& program, const spec::Form& form,
                                     int64_t columns);
 
+// Whether a program rounds by a function of its own: what follows is then known by no proof.
+bool rounds_in_a_map(const tl::Program& program);
+
 std::string print(const Rounding& r);
 
 }  // namespace kw::proofs

@@ -403,6 +403,7 @@ void a_value_a_column(Check& c) {
 
 void law_fill_columns(Check& c) { a_value_a_column(c); }
 void law_add_columns(Check& c) { a_value_a_column(c); }
+void law_scale_columns(Check& c) { a_value_a_column(c); }
 
 namespace {
 void same_rows(Check& c, const Symbol& vector, const Symbol& ring) {

@@ -13,6 +13,7 @@ constexpr Function kFunctions[] = {
     {"ceil_div", 2, Returns::integer},   {"heads_at_once", 4, Returns::integer},
     {"total", 1, Returns::row},          {"block_index", 1, Returns::integer},
     {"least", 0, Returns::range},        {"greatest", 0, Returns::range},
+    {"to_bf16", 1, Returns::real},
 };
 
 constexpr Constant kConstants[] = {{"-inf", "minus_infinity"}, {"log2e", "log2e"}, {"ln2", "ln2"}};

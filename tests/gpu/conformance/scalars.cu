@@ -93,6 +93,7 @@ __global__ void exact_reals(const float* a, const float* b, const float* c, floa
     y[i] = kw::fma(a[i], b[i], c[i]);
     y[n + i] = kw::min(a[i], b[i]);
     y[2 * n + i] = kw::max(a[i], b[i]);
+    y[3 * n + i] = kw::to_bf16(a[i]);
   }
 }
 
@@ -134,17 +135,19 @@ void reals(Report& report, Random& random) {
   const int n = 4096;
   const std::vector<float> a = random.normals(n, 100), b = random.normals(n, 100),
                            c = random.normals(n);
-  Device<float> da(a), db(b), dc(c), y(3 * n);
+  Device<float> da(a), db(b), dc(c), y(4 * n);
   launch(exact_reals, 1, 256, da.data(), db.data(), dc.data(), y.data(), n);
-  std::vector<float> fma, low, high;
+  std::vector<float> fma, low, high, rounded;
   for (int i = 0; i < n; ++i) {
     fma.push_back(std::fma(a[i], b[i], c[i]));
     low.push_back(std::fmin(a[i], b[i]));
     high.push_back(std::fmax(a[i], b[i]));
+    rounded.push_back(widen(round_to_bf16(a[i])));
   }
   report.exact("fma", "one rounding", part(y.read(), n, 0), fma);
   report.exact("min", "of reals", part(y.read(), n, 1), low);
   report.exact("max", "of reals", part(y.read(), n, 2), high);
+  report.exact("to_bf16", "the nearest, to even", part(y.read(), n, 3), rounded);
 }
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }

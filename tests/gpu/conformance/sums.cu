@@ -54,11 +54,13 @@ __global__ void load_rows_kernel(Values from, kw::Coords at, float* slots, float
   kw::fill_columns(sum, shared.ring[0]);
   kw::add_columns(sum, shared.ring[1]);
   put(sum, tiles + 2 * 4096);
+  kw::scale_columns(sum, shared.ring[0]);
+  put(sum, tiles + 3 * 4096);
 }
 
 void values_of_rows(Report& report) {
   const int B = 2, H = 3, P = 192;
-  Device<float> values(B * H * P, -1.0f), rows(B * H * P * 64, -1.0f), slots(128), tiles(3 * 4096);
+  Device<float> values(B * H * P, -1.0f), rows(B * H * P * 64, -1.0f), slots(128), tiles(4 * 4096);
   const Values of = dense<Values>(values.data(), B, H, P, 0);
   running = "write_value";
   launch(value_kernel, 3, 96, of, dense<Sums>(rows.data(), B, H, P, 64));
@@ -76,11 +78,14 @@ void values_of_rows(Report& report) {
   for (int t = 0; t < 2; ++t)
     for (int n = 0; n < 4096; ++n) columns.push_back(part[t * 64 + n % 64]);
   for (int n = 0; n < 4096; ++n) columns.push_back(part[n % 64] + part[64 + n % 64]);
+  std::vector<float> scaled;
+  for (int n = 0; n < 4096; ++n) scaled.push_back((part[n % 64] + part[64 + n % 64]) * part[n % 64]);
   const std::vector<float> found = tiles.read();
   const auto two = [](const std::vector<float>& of) { return std::vector<float>(of.begin(), of.begin() + 2 * 4096); };
-  const auto third = [](const std::vector<float>& of) { return std::vector<float>(of.begin() + 2 * 4096, of.end()); };
+  const auto third = [](const std::vector<float>& of) { return std::vector<float>(of.begin() + 2 * 4096, of.begin() + 3 * 4096); };
   report.exact("fill_columns", "64 columns", two(found), two(columns));
   report.exact("add_columns", "64 columns", third(found), third(columns));
+  report.exact("scale_columns", "64 columns", {found.begin() + 3 * 4096, found.end()}, scaled);
 }
 
 // ---- transposed, and maps of two accumulators

@@ -86,14 +86,19 @@ def test_a_form_with_other_gradients_is_our_own_fault(captured, tmp_path):
 
 
 @pytest.mark.parametrize("output, why", [
-    ("(k @ k.mT).softmax(-1) @ v", "its queries are its keys or its values, too"),
-    ("scores.relu() / scores.relu().sum(-1, keepdim=True) @ v", "the weights are divided by their sum"),
     ("(scores.softmax(-1) @ v, scores.softmax(-1).sum(-2))", "the function returns sums of columns"),
 ])
 def test_a_function_whose_gradients_nobody_writes_is_refused_at_its_line(tmp_path, output, why):
     run = call("capture", spec_of(tmp_path, output), "--backward")
     assert run.returncode == 2 and "error[spec.gradient]" in run.stderr and why in run.stderr
     assert "attention.py:" in run.stderr
+
+
+def test_queries_that_are_keys_too_are_refused(tmp_path):
+    path = spec_of(tmp_path, "(q @ q.mT).softmax(-1) @ v")
+    path.write_text(path.read_text().replace("    k, v = (x.repeat_interleave(2, 1) for x in (k, v))\n", "").replace("(4, 2, 2)", "(4, 4, 4)"))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "its queries are its keys or its values, too" in run.stderr, run.stderr
 
 
 def test_of_what_is_read_beside_the_operands_no_gradient_is_given(tmp_path):
@@ -195,3 +200,17 @@ def test_a_gate_of_each_query(tmp_path):
         "return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.randn(2, 4, 96, dtype=torch.bfloat16))"))
     run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "epilogue" in run.stderr, run.stderr
+
+
+def test_weights_over_their_sum_have_gradients_in_bf16_where_none_is_negative(tmp_path):
+    path = spec_of(tmp_path, "(weights / weights.sum(-1, keepdim=True)).nan_to_num() @ v")
+    path.write_text(path.read_text().replace(".masked_fill(j > i, -torch.inf)", ".masked_fill(j > i, 0.0)").replace(
+        "    return ", "    weights = scores.relu().square()\n    return ", 1))
+    run = call("capture", path, "--backward", "--form")
+    assert run.returncode == 0 and "divided by the sum" in run.stdout and "slope" in run.stdout, run.stderr
+    path.write_text(path.read_text().replace("bfloat16", "float16"))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "which is of weights that are rounded to bfloat16" in run.stderr, run.stderr
+    path.write_text(path.read_text().replace("float16", "bfloat16").replace(".relu().square()", ".tanh()"))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "some may be negative" in run.stderr, run.stderr

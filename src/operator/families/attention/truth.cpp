@@ -49,7 +49,7 @@ class Rows : public Truth {
         continue;
       }
       held_[n].want = {lse};
-      held_[n].rounding = evaluator_.lse_deviation();
+      held_[n].rounding = evaluator_.lse_deviation() + (sums_rounded() ? half_ulp(form_.dtype) : 0);
       // Of a row without a key, where dropped scores were a finite number, lse says nothing.
       held_[n].unspecified = lse == -HUGE_VAL && form_.terms[0].finite_mask;
     }
@@ -66,9 +66,13 @@ class Rows : public Truth {
   }
 
  private:
+  // Of what is saved for gradients (rule normaliser).
+  bool sums_rounded() const { return form_.saves && form_.terms[0].normaliser == Normaliser::sum; }
+
   // How far an output may be off whose weights are rounded to the values' type before they are
   // multiplied: each by half an ulp, but for the largest, which is 1. Twice that is allowed, and of
-  // every term what fp32 takes.
+  // every term what fp32 takes. Where their sum is of rounded weights, too, what a weight is off by
+  // changes the output by the difference of its value and the output.
   double rounding_of_weights(int64_t b, int64_t h) {
     if (evaluator_.weights_sum() == 0) return 0;
     const double ulp = 2 * half_ulp(form_.dtype),
@@ -77,10 +81,12 @@ class Rows : public Truth {
     for (int64_t d = 0; d < evaluator_.value_dim(); ++d) {
       double off = 0;
       for (size_t j = 0; j < evaluator_.weights().size(); ++j) {
-        const double weight = evaluator_.weights()[j];
+        const double weight = evaluator_.weights()[j],
+                     value = evaluator_.value(0, b, h, int64_t(j), d),
+                     less = sums_rounded() ? evaluator_.before_epilogue()[d] : 0;
         if (weight > 0)
-          off += ((weight < 1 ? ulp : 0) + floats) * weight *
-                 std::fabs(evaluator_.value(0, b, h, int64_t(j), d));
+          off += weight * (floats * std::fabs(value) +
+                           (sums_rounded() || weight < 1 ? ulp : 0) * std::fabs(value - less));
       }
       square += off * off;
     }

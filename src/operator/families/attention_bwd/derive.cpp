@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "operator/expr/derivative.h"
 #include "operator/expr/places.h"
@@ -21,8 +22,14 @@ class Gradient {
     if (forward_.terms.size() != 1 || !forward_.terms[0].more.empty())
       return refuse({}, "the function is no one softmax of one product", "");
     const Term& t = forward_.terms[0];
-    if (t.normaliser == Normaliser::sum)
-      return refuse(place_of(t.score), "the weights are divided by their sum", "");
+    if (t.normaliser == Normaliser::sum && !is_never_negative(t.score))
+      return refuse(place_of(t.score),
+                    "the weights are divided by their sum, and some may be negative", "");
+    if (t.normaliser == Normaliser::sum && forward_.dtype == Dtype::f16)
+      return refuse(place_of(t.score),
+                    "the weights are divided by their sum, which is of weights that are rounded to "
+                    "bfloat16",
+                    "use bfloat16");
     if (t.finite_mask)
       return refuse(place_of(t.keep),
                     "dropped scores are a finite number, and some row may keep none",
@@ -44,11 +51,11 @@ class Gradient {
     add_outputs(t);
     // A kernel has the gradients of whole scores where they change with s by one number.
     const auto varies = [&](Kind kind) { return mentions(*slope, kind); };
-    if (takes_saved(forward_) && !varies(Kind::score) && !varies(Kind::read) &&
+    if (has_softmax(forward_) && !varies(Kind::score) && !varies(Kind::read) &&
         !varies(Kind::index))
       learn_from(t.score, "bhj", Gradients::Of::score);
     if (t.sink) learn_from(t.sink, "bh", Gradients::Of::sink);
-    if (form_.gradients->of_epilogue && takes_saved(forward_))
+    if (forward_.epilogue && takes_saved(forward_))
       learn_from(forward_.epilogue, "bh", Gradients::Of::epilogue);
     return std::move(form_);
   }
@@ -74,6 +81,20 @@ class Gradient {
     }
     form_.gradients->of_epilogue = *by;
     return true;
+  }
+
+  static bool is_never_negative(const ExprPtr& e) {
+    const auto of = [&](size_t n) { return is_never_negative(e->args[n]); };
+    if (e->kind == Kind::number) return e->value >= 0;
+    if (e->kind == Kind::where) return of(1) && of(2);
+    if (e->kind == Kind::unary) {
+      static const std::set<std::string> never = {"exp", "exp2", "sigmoid", "relu", "abs", "sqrt"};
+      return never.contains(e->name) || (e->name == "float" && of(0));
+    }
+    if (e->kind != Kind::binary) return false;
+    const bool square = e->name == "*" && equal(e->args[0], e->args[1]);
+    const bool keeps = e->name == "*" || e->name == "+" || e->name == "/" || e->name == "min";
+    return square || (keeps && of(0) && of(1)) || (e->name == "max" && (of(0) || of(1)));
   }
 
   static ExprPtr output_leaf() { return leaf(Kind::output, Type::real, "o"); }

@@ -204,9 +204,9 @@ class Rows : public Truth {
     o_ = forward_.before_epilogue();
     pass_epilogue(b, h, i);
     const double *d_o = d_row_.data(), *q = &q_[i * D_];
-    const bool softmax = takes_saved(form_);
+    const bool softmax = has_softmax(form_);
     const double delta =
-        softmax ? dot(d_o, o_.data(), Dv_) - of_log_sum(form_, problem_, b, h, i) : 0;
+        takes_saved(form_) ? dot(d_o, o_.data(), Dv_) - of_log_sum(form_, problem_, b, h, i) : 0;
     std::vector<double>& dq = held_[0].want;
     std::fill(dq.begin(), dq.end(), 0);
     held_[0].noise = 0;
@@ -219,7 +219,8 @@ class Rows : public Truth {
       Program::Inputs in = Program::at(b, h, i, j);
       in[Program::score] = forward_.product(0, b, h, i, j);
       const double slope = slope_.run(in), *v = &v_[j * Dv_], dp = dot(d_o, v, Dv_);
-      const double by = softmax ? p : 1;  // what a score's gradient is of a weight's
+      // What a score's gradient is of a weight's: without a sum, 1.
+      const double by = softmax ? p : 1 / forward_.weights_sum();
       const double floats = kOff * by * std::sqrt(of_d_o) * norm(v, Dv_);
       of_row_[j] = {p, dp, by * (dp - delta), floats};
       const double ds = of_row_[j].dz * slope,
@@ -473,11 +474,11 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
       out.push_back(algebra.draw(static_cast<uint64_t>(number)));
     return out;
   };
-  const bool softmax = takes_saved(form);
+  const bool softmax = has_softmax(form), saved = takes_saved(form);
   const std::vector<Element> given = rows(Gradients::kOfOutput);
   std::vector<Element> d_o = given, dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M),
-                       log_sums(M), o;
-  if (softmax) o = rows(Gradients::kOutput);
+                       log_sums(M), inverses(M), o;
+  if (saved) o = rows(Gradients::kOutput);
   const auto at_output = [&](int64_t n) {
     Program::Inputs in = Program::at(b, h, n / Dv, 0);
     in[Program::d] = double(n % Dv);
@@ -487,24 +488,30 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
     ExactProgram of_epilogue(by, named, algebra);
     for (int64_t n = 0; n < M * Dv; ++n)
       d_o[n] = algebra.stored(
-          algebra.mul(given[n], of_epilogue.run(at_output(n), softmax ? o[n] : Element())));
+          algebra.mul(given[n], of_epilogue.run(at_output(n), saved ? o[n] : Element())));
   }
   algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
   ExactProgram slope(form.gradients->slope, named, algebra);
   for (int64_t i = 0; i < M; ++i) {
-    for (int64_t d = 0; d < Dv && softmax; ++d)
+    for (int64_t d = 0; d < Dv && saved; ++d)
       deltas[i] = algebra.add(deltas[i], algebra.mul(d_o[i * Dv + d], o[i * Dv + d]));
     if (const double of = of_log_sum(form, named, b, h, i))
       deltas[i] = algebra.sub(deltas[i], algebra.draw(static_cast<uint64_t>(of)));
-    if (softmax) {
+    if (saved) {
       const double lse = named.tensors.at(Gradients::kLogSum).at({b, h, i});
       log_sums[i] = algebra.draw(static_cast<uint64_t>(lse));
+      inverses[i] = algebra.exp(algebra.sub(Element(), log_sums[i]));
     }
     for (int64_t n = i * N; n < (i + 1) * N; ++n) {
       if (s.keep[n].holds)
-        p[n] = softmax ? algebra.exp(algebra.sub(s.score[n], log_sums[i])) : s.score[n];
+        p[n] = softmax ? algebra.exp(algebra.sub(s.score[n], log_sums[i]))
+               : saved ? algebra.mul(s.score[n], inverses[i])
+                       : s.score[n];
+      if (s.keep[n].holds && saved) dp[n] = algebra.sub(dp[n], deltas[i]);
       if (s.keep[n].holds)
-        dz[n] = softmax ? algebra.mul(p[n], algebra.sub(dp[n], deltas[i])) : dp[n];
+        dz[n] = softmax ? algebra.mul(p[n], dp[n])
+                : saved ? algebra.mul(dp[n], inverses[i])
+                        : dp[n];
       for (Element* x : {&p[n], &dz[n]})
         for (uint8_t& bits : x->opaque) bits |= s.keep[n].opaque;
       ds[n] = algebra.mul(dz[n], slope.run(Program::at(b, h, i, n % N), s.product[n]));

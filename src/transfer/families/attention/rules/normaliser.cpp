@@ -184,6 +184,16 @@ void log_of_sum_alone(Edit& edit, Pruner& pruner, const std::string& reference) 
   });
 }
 
+// map s = w   ->   map s = to_bf16(w)
+//
+// Of what is saved for gradients, the sum is of the weights as the product with v has them: where
+// one key outweighs all others the output is then its value, and `do . v - do . o` cancels.
+void sum_what_is_multiplied(Edit& edit) {
+  const Place mask = mask_of(edit.program, edit.facts);
+  Stmt& map = (*mask.block)[mask.at - 1];  // which write_score_map() puts before the mask
+  map.value() = tl::call("to_bf16", {map.value()});
+}
+
 // Everything that follows the maximum of a row, and the log of its sum where that is no output.
 void drop_statistics(Edit& edit, Pruner& pruner) {
   never_check_late(edit, pruner);
@@ -242,6 +252,7 @@ bool write_weights(Edit& edit, bool divided) {
   }
   mask_by_zero(edit);
   if (!write_score_map(edit, value)) return false;
+  if (divided && edit.form.saves) sum_what_is_multiplied(edit);
   pruner.prune();
   return true;
 }
@@ -301,7 +312,9 @@ bool write_sink(Edit& edit) {
 bool rule_normaliser(Edit& edit) {
   if (edit.sink) return write_sink(edit);
   if (edit.normaliser == spec::Normaliser::softmax) return true;
-  return write_weights(edit, edit.normaliser == spec::Normaliser::sum);
+  const bool divided = edit.normaliser == spec::Normaliser::sum;
+  edit.keeps_lse = edit.keeps_lse || (divided && edit.form.saves);
+  return write_weights(edit, divided);
 }
 
 }  // namespace kw::transfer

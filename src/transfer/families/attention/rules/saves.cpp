@@ -74,7 +74,7 @@ bool rule_saves(Edit& edit) {
     return false;
   edit.result.bindings.push_back({edit.facts.lse, "", {0, 1, 2}});
   edit.result.bindings.push_back({"o_f32", "", {0, 1, 2, 3}});
-  return follow_the_maximum(edit);
+  return edit.normaliser != spec::Normaliser::softmax || follow_the_maximum(edit);
 }
 
 }  // namespace kw::transfer

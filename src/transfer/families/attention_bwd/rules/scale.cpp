@@ -14,7 +14,7 @@
 namespace kw::transfer::bwd {
 
 bool rule_scale(Edit& edit) {
-  if (!spec::takes_saved(edit.form)) {  // no exponential takes it: gradients alone
+  if (!spec::has_softmax(edit.form)) {  // no exponential takes it: gradients alone
     const auto slope = slope_of(edit.score);
     edit.parts = {spec::real(slope ? slope->constant : 1), edit.score, nullptr};
     return set_scale(edit, "scale", "D", edit.parts.factor, false);

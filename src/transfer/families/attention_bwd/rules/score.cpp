@@ -150,7 +150,7 @@ std::optional<Slope> slope_of(const ExprPtr& weight) {
 }
 
 bool rule_score(Edit& edit) {
-  if (!spec::takes_saved(edit.form)) return write_weights(edit);
+  if (!spec::has_softmax(edit.form)) return write_weights(edit);
   const Score& parts = edit.parts;
   if (parts.core->kind != Kind::score) {
     const ExprPtr core = hoist_parts(edit, parts.core, "weight");

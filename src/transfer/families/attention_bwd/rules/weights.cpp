@@ -11,7 +11,16 @@
 // not make the gradient 0. The forward kernel's output and log-sums, what the pre-pass makes of
 // them, and the copies of that are gone.
 //
-// When     the form's weights are not normalised. The last of the rules: the others know the mask
+// Of weights that are divided by their sum the pre-pass gives its inverse in the log-sum's place,
+// by which weights and gradients of scores are multiplied, and delta stays:
+//
+//   offset = where(l == -inf, l, -l / scale)           ->   where(l == -inf, 0.0, exp2(-l * log2e))
+//                                                           scale_columns dp by offset_s[t]
+//                                                           scale_columns s by offset_s[t]
+//
+// behind the maps and masks of both, which are of the weights before they are divided.
+//
+// When     the form's weights are no softmax's. The last of the rules: the others know the mask
 //          where a softmax has it.
 // Effect   none.
 #include <fmt/format.h>
@@ -59,9 +68,10 @@ void drop_copies(Edit& edit) {
   });
 }
 
-bool begin_with_zeros(Edit& edit, std::vector<Stmt>& step) {
+// The tile, or all tiles that begin with a value for each query.
+bool begin_with_zeros(Edit& edit, std::vector<Stmt>& step, const std::string& tile = {}) {
   for (Stmt& s : step) {
-    if (s.op != Op::fill_columns) continue;
+    if (s.op != Op::fill_columns || (!tile.empty() && tl::base_name(s.dst()) != tile)) continue;
     const auto zeros =
         tl::parse_statement("fill " + tl::print(s.dst()) + " = 0.0", edit.diagnostics);
     if (!zeros) return false;
@@ -90,24 +100,33 @@ Stmt mask_of(const Stmt& mask, const std::string& tile) {
   return out;
 }
 
-}  // namespace
+// The derivative is of the weights as they are: its map comes before they are divided, and what it
+// waits for before it. The place of the last of both maps.
+size_t derive_before_dividing(std::vector<Stmt>& step, const Edit::Places& at, Edit& edit) {
+  if (at.gradient < at.weights) return at.weights;
+  const Stmt gradient = step[at.gradient];
+  step.erase(step.begin() + std::ptrdiff_t(at.gradient));
+  const auto behind = [&] { return step.begin() + std::ptrdiff_t(at.weights) + 1; };
+  step.insert(behind(), gradient);
+  const auto waits = [&](const Stmt& s) {
+    return tl::print_head(s) == "wgmma_wait 1: " + at.d_score;
+  };
+  if (std::erase_if(step, waits) == 0) return at.weights + 1;
+  step.insert(behind(), *tl::parse_statement("wgmma_wait 0: " + at.d_score, edit.diagnostics));
+  return at.weights + 2;
+}
 
-bool rule_weights(Edit& edit) {
-  if (spec::takes_saved(edit.form)) return true;
-  const Edit::Places at = *edit.places();
-  std::vector<Stmt>& step = *at.step;
-  const Stmt mask = step[at.mask];
-  bool again = true;  // no factor of the gradients behind the weights is 0 where the weight is
-  for (size_t n = at.weights; n < step.size(); ++n)
-    if (tl::is(step[n].op, tl::Family::map) && step[n].has(tl::Hole::target) &&
-        tl::base_name(step[n].target()) == at.d_score)
-      again = again && !vanishes(step[n].value()->args[1], at.score);
-  // From behind, so that the places hold.
-  const size_t both = std::max(at.weights, at.gradient);
-  if (again) step.insert(step.begin() + std::ptrdiff_t(both) + 1, mask_of(mask, at.d_score));
-  step.insert(step.begin() + std::ptrdiff_t(at.weights) + 1, mask_of(mask, at.score));
-  step.erase(step.begin() + std::ptrdiff_t(at.mask));
-  if (!begin_with_zeros(edit, step)) return false;
+// The inverse of the sum, 0 where there is none, in the place of the softmax's offset.
+bool write_inverse(Edit& edit) {
+  Stmt* offset = edit.written_of_row("offset");
+  if (!offset)
+    return edit.refuse("transfer.kernel", {}, "this kernel's pre-pass writes no `offset`", "");
+  offset->value() = tl::parse_expr("where(l == -inf, 0.0, exp2(-l * log2e))", edit.diagnostics);
+  return offset->value() != nullptr;
+}
+
+// What only a softmax has, but for what follows the sum.
+bool drop_softmax(Edit& edit) {
   drop_copies(edit);
   std::vector<Stmt>* rows = edit.rows();
   if (!rows) return edit.refuse("transfer.kernel", {}, "this kernel has no pre-pass", "");
@@ -119,6 +138,34 @@ bool rule_weights(Edit& edit) {
   for (Stmt& s : edit.program.body)
     if (s.op == Op::args || s.op == Op::shared) drop_declarations(s.body, epilogue);
   return true;
+}
+
+}  // namespace
+
+bool rule_weights(Edit& edit) {
+  if (spec::has_softmax(edit.form)) return true;
+  const bool divided = spec::takes_saved(edit.form);
+  const Edit::Places at = *edit.places();
+  std::vector<Stmt>& step = *at.step;
+  const Stmt mask = step[at.mask];
+  bool again = true;  // no factor of the gradients behind the weights is 0 where the weight is
+  for (size_t n = at.weights; n < step.size(); ++n)
+    if (tl::is(step[n].op, tl::Family::map) && step[n].has(tl::Hole::target) &&
+        tl::base_name(step[n].target()) == at.d_score)
+      again = again && !vanishes(step[n].value()->args[1], at.score);
+  const size_t both =
+      divided ? derive_before_dividing(step, at, edit) : std::max(at.weights, at.gradient);
+  // From behind, so that the places hold.
+  if (divided)
+    for (const std::string& tile : {at.score, at.d_score})
+      step.insert(step.begin() + std::ptrdiff_t(both) + 1,
+                  *tl::parse_statement(fmt::format("scale_columns {} by {}", tile, at.offset),
+                                       edit.diagnostics));
+  if (again) step.insert(step.begin() + std::ptrdiff_t(both) + 1, mask_of(mask, at.d_score));
+  step.insert(step.begin() + std::ptrdiff_t(at.weights) + 1, mask_of(mask, at.score));
+  step.erase(step.begin() + std::ptrdiff_t(at.mask));
+  if (!begin_with_zeros(edit, step, divided ? at.score : "")) return false;
+  return divided ? write_inverse(edit) : drop_softmax(edit);
 }
 
 }  // namespace kw::transfer::bwd
