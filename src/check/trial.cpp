@@ -177,6 +177,7 @@ std::string misfit(const Case& c, const Form& form, const exec::Outcome& run) {
   for (const spec::Output& o : spec::outputs(form)) {
     const auto given = run.outputs.find(o.name);
     int64_t count = 1;
+    extents['x'] = spec::value_of(o.own, c.sizes);
     for (const char index : o.axes) count *= extents.at(index);
     if (given != run.outputs.end() && given->second.count() != count)
       return fmt::format("the function's {} has {} elements in this case, and the program's {}",

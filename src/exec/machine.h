@@ -254,6 +254,8 @@ struct Origin {
   int64_t i = 0, j = 0;
   bool real = false;
 };
+// Whether a tile in registers starts there, as its products say; a fault otherwise.
+bool is_true_origin(Machine& m, const tl::Stmt& s, const Tile& t, const Origin& at);
 // The map body of `s` for every element of the target, which stands in it as `name`.
 void run_map(Machine& m, Agent& a, const tl::Stmt& s, Tile& target, const std::string& name,
              std::optional<Origin> origin);
@@ -263,6 +265,9 @@ struct Columns {
   std::vector<exact::Element> e;
 };
 Columns run_columns(const Context& c, int width);
+// The ints that the body of `s` gives for each element of a tile of so many rows and columns.
+std::vector<int64_t> run_numbers(Machine& m, Agent& a, const tl::Stmt& s, int rows, int columns,
+                                 const Origin& origin);
 void run_row_map(Machine& m, Agent& a, const tl::Stmt& s, Row& target, const std::string& name);
 // The body of `s` for every element of a vector; `coordinate`, i or j, is `first` at its first.
 void run_setting(Machine& m, Agent& a, const tl::Stmt& s, Row& target,

@@ -114,6 +114,9 @@ class Body {
   void take_bools(const Tile& from, int r, int to) { std::copy_n(from.row(r), width_, at(to)); }
   void give_bools(int from, Tile& to, int r) { std::copy_n(at(from), width_, to.row(r)); }
   // The whole register, to a vector.
+  void append_numbers(int from, std::vector<int64_t>& to) {
+    for (int k = 0; k < width_; ++k) to.push_back(static_cast<int64_t>(at(from)[k]));
+  }
   void give_vector(int from, Row& to) {
     if (to.ints.empty()) return give(from, to, 0);
     for (int k = 0; k < width_; ++k) to.ints[k] = static_cast<int64_t>(at(from)[k]);
@@ -327,8 +330,9 @@ class Body {
 bool gives(Machine& m, const Stmt& s, Type type, Type due) {
   if (type == due || m.faults.any()) return !m.faults.any();
   m.faults.raise("exec.type", &s,
-                 fmt::format("the body of a map is not a {}",
-                             due == Type::real ? "real number" : "truth value"));
+                 fmt::format("the body of a map is not a {}", due == Type::real      ? "real number"
+                                                              : due == Type::boolean ? "truth value"
+                                                                                     : "whole number"));
   return false;
 }
 
@@ -369,6 +373,20 @@ Columns run_columns(const Context& c, int width) {
   if (!gives(c.m, *c.at, body.type(result), Type::real)) return {};
   body.run(0);
   return body.columns(result);
+}
+
+std::vector<int64_t> run_numbers(Machine& m, Agent& a, const Stmt& s, int rows, int columns,
+                                 const Origin& origin) {
+  Body body(m, a, s, "", columns, rows);
+  body.place(origin.i, origin.j, false);
+  const int result = body.compile(s.value());
+  std::vector<int64_t> out;
+  if (!gives(m, s, body.type(result), Type::integer)) return out;
+  for (int r = 0; r < rows && !m.faults.any(); ++r) {
+    body.run(r);
+    body.append_numbers(result, out);
+  }
+  return out;
 }
 
 void run_setting(Machine& m, Agent& a, const Stmt& s, Row& target, const std::string& coordinate,

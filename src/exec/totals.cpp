@@ -2,11 +2,13 @@
 // sums it over the dimensions that a result lacks.
 //
 //   add_rows part_r -> part[c.b, h, j0]          a warpgroup, once for each block of queries
+//   add_each dp[i, j] from (j0, m * BM) -> part[c.b, h, j - i]    each element where it belongs
 //   sum_over part by w -> d_bias                 the pass, where d_bias has one value a head
 //
 // The device adds in memory without asking whose turn it is. A sum is the same from run to run only
 // because all that is added to an element one thread adds, in the order of its text: so an element
-// to which two have added is a fault, whatever order this run has shown.
+// to which two have added is a fault, whatever order this run has shown. What add_each adds to an
+// element, many add, in an order that is open: it makes no such promise.
 #include <fmt/format.h>
 
 #include "exec/machine.h"
@@ -22,7 +24,7 @@ namespace {
 
 // Of which tile the warpgroup's additions are. Tiles are dealt to CTAs as the device likes: what
 // two of them add to comes in any order, though one CTA may have had both here.
-int64_t tile_of(const Machine& m, Agent& a) {
+int64_t output_tile_of(const Machine& m, Agent& a) {
   for (const auto& [loop, at] : a.loops) {
     if (!tl::is(loop->op, tl::Family::tiles) || !tl::is_loop(loop->op)) continue;
     if (const Binding* w = a.scope()->find(loop->index()))
@@ -72,40 +74,86 @@ bool was_written(Machine& m, const Stmt& s, const Global& g, int64_t at) {
 
 }  // namespace
 
-Next exec_add_rows(Machine& m, Agent& a, const Stmt& s) {
-  const auto from = row_of(m, a, s, tl::Hole::src, true);
+namespace {
+
+// A scratch with one value a row, at a batch entry and a head that it has.
+struct Values {
+  Global* of = nullptr;
+  int64_t first = 0, count = 0;  // of that head's values
+  std::string place;             // for messages
+};
+Values values_of(Machine& m, Agent& a, const Stmt& s) {
   const std::string name = tl::base_name(s.tensor());
   const auto to = m.tensors.find(name);
   const Context c = context(m, a, s);
-  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head()),
-                i = integer_of(c, s.row());
-  if (!from || m.faults.any()) return Next::on;
-  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() != 3 ||
-      from->lanes != 4) {
+  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head());
+  if (m.faults.any()) return {};
+  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() != 3) {
     m.faults.raise("exec.shape", &s,
-                   fmt::format("{} needs a lane sum and a scratch with one value a row", cite(s)));
+                   fmt::format("{} needs a scratch with one value a row", cite(s)));
+    return {};
+  }
+  const std::vector<int64_t>& n = to->second.data.shape;
+  if (b < 0 || b >= n[0] || h < 0 || h >= n[1]) {
+    m.faults.raise("exec.bounds", &s,
+                   fmt::format("{}[{}, {}] is outside [{}]", name, b, h, fmt::join(n, ", ")));
+    return {};
+  }
+  return {&to->second, (b * n[1] + h) * n[2], n[2], fmt::format("{}[{}, {}, ", name, b, h)};
+}
+
+void add_value(const Machine& m, Global& g, int64_t at, float x, const exact::Element& e) {
+  if (m.algebra)
+    g.exact[at] = m.algebra->add(g.exact[at], e);
+  else
+    g.data.values[at] = static_cast<float>(g.data.values[at]) + x;
+}
+
+}  // namespace
+
+Next exec_add_rows(Machine& m, Agent& a, const Stmt& s) {
+  const auto from = row_of(m, a, s, tl::Hole::src, true);
+  const int64_t i = integer_of(context(m, a, s), s.row());
+  if (!from || m.faults.any()) return Next::on;
+  const Values to = values_of(m, a, s);
+  if (!to.of) return Next::on;
+  if (from->lanes != 4 || i < 0) {
+    m.faults.raise(i < 0 ? "exec.bounds" : "exec.shape", &s,
+                   i < 0 ? fmt::format("{}{}] is outside", to.place, i)
+                         : fmt::format("{} needs a lane sum", cite(s)));
     return Next::on;
   }
-  Global& g = to->second;
-  const std::vector<int64_t>& n = g.data.shape;
-  if (b < 0 || b >= n[0] || h < 0 || h >= n[1] || i < 0) {
-    m.faults.raise(
-        "exec.bounds", &s,
-        fmt::format("{}[{}, {}, {}] is outside [{}]", name, b, h, i, fmt::join(n, ", ")));
-    return Next::on;
-  }
+  Global& g = *to.of;
   if (g.adders.empty()) g.adders.resize(g.written.size());
-  Adder adder{tile_of(m, a), a.warpgroup, 0, &s};
-  for (int r = 0; r < from->rows && i + r < n[2]; ++r) {
-    const int64_t at = (b * n[1] + h) * n[2] + i + r;
+  Adder adder{output_tile_of(m, a), a.warpgroup, 0, &s};
+  for (int r = 0; r < from->rows && i + r < to.count; ++r) {
+    const int64_t at = to.first + i + r;
     adder.row = r;
     if (!was_written(m, s, g, at) ||
-        !is_alone(m, s, g.adders[at], adder, fmt::format("{}[{}, {}, {}]", name, b, h, i + r)))
+        !is_alone(m, s, g.adders[at], adder, fmt::format("{}{}]", to.place, i + r)))
       return Next::on;
-    if (m.algebra)
-      g.exact[at] = m.algebra->add(g.exact[at], exact_total_of(m, *from, r));
-    else
-      g.data.values[at] = static_cast<float>(g.data.values[at]) + total_of(*from, r);
+    add_value(m, g, at, m.algebra ? 0 : total_of(*from, r),
+              m.algebra ? exact_total_of(m, *from, r) : exact::Element());
+  }
+  return Next::on;
+}
+
+// An element whose number the scratch does not have is dropped, as tiles hang over the edges of
+// tensors.
+Next exec_add_each(Machine& m, Agent& a, const Stmt& s) {
+  const auto tile = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
+  if (!tile) return Next::on;
+  const Context c = context(m, a, s);
+  const Origin at{integer_of(c, s.i0()), integer_of(c, s.j0()), false};
+  if (m.faults.any() || !is_true_origin(m, s, *tile, at)) return Next::on;
+  const Values to = values_of(m, a, s);
+  if (!to.of) return Next::on;
+  const std::vector<int64_t> numbers = run_numbers(m, a, s, tile->rows, tile->columns, at);
+  for (size_t n = 0; n < numbers.size(); ++n) {
+    if (numbers[n] < 0 || numbers[n] >= to.count) continue;
+    if (!was_written(m, s, *to.of, to.first + numbers[n])) return Next::on;
+    add_value(m, *to.of, to.first + numbers[n], m.algebra ? 0 : tile->x[n],
+              m.algebra ? tile->e[n] : exact::Element());
   }
   return Next::on;
 }

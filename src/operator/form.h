@@ -143,14 +143,15 @@ struct Gradients {
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
   // Of the epilogue, as it changes with what it takes: over Kind::output, b, h, i. Null: 1.
   ExprPtr of_epilogue;
-  // Vectors beside the operands that the score, the sink or the epilogue reads at plain indices:
-  // what it changes by with the element that is read. Their gradients are the outputs behind those
+  // Vectors beside the operands that the score, the sink or the epilogue reads at plain indices, and
+  // tables of which the score reads an entry: what it changes by with the element that is read. Their gradients are the outputs behind those
   // of the operands.
   enum class Of { score, sink, epilogue };
   struct Learned {
     std::string argument;
     ExprPtr slope;
     Of of = Of::score;
+    ExprPtr element;  // of a table: which of its entries the score of b, h, i, j reads; or null
   };
   std::vector<Learned> learned;
   // Where an operand's rows change before their product: from kOfRows to the operand's gradient.
@@ -182,6 +183,7 @@ struct Output {
   // In the order of the user's function's, where it is not that of the axes.
   std::vector<std::string> dims;
   std::string of;  // of a gradient: the argument
+  Size own;        // of the axis x, which is a dimension of that argument alone (a table's entries)
   bool has(char index) const { return axes.find(index) != std::string::npos; }
   bool has_rows() const { return has('i'); }
 };

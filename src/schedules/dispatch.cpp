@@ -176,6 +176,7 @@ Next Pen::record(const Stmt& s) {
     case Op::store_part:
     case Op::store_line:
     case Op::add_rows:
+    case Op::add_each:
       return result(s);
     case Op::include:
     case Op::element:

@@ -263,6 +263,8 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
       c.latency = 60;  // two exchanges between lanes; nobody waits for the additions
       return c;
     }
+    case Op::add_each:
+      return alu_cost(10 * elements);
     default:
       return {};
   }

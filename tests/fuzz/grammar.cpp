@@ -32,6 +32,11 @@ void Writer::sizes() {
   f_.D = f_.V == 16 ? 16 : 96;
   f_.M = dice_.one_of<int64_t>({1, 5, 17, 40, 63, 64, 65, 66, 70});
   f_.N = dice_.one_of<int64_t>({1, 2, 15, 16, 17, 31, 32, 33, 40, 47, 50, 64, 70});
+  if (gradients_) {
+    f_.V = f_.D = 64;
+    f_.M = dice_.one_of<int64_t>({1, 5, 63, 64, 65, 130});
+    f_.N = dice_.one_of<int64_t>({1, 17, 64, 65, 127, 128, 129, 150});
+  }
   f_.rows_first = dice_.once_in(3);
   if (f_.G == 1 && f_.H > 1)
     f_.heads = dice_.one_of({"broadcast", "repeat", "expand", "sdpa", "own dimension"});
@@ -79,6 +84,7 @@ void Writer::operands() {
   const int rows = f_.rows_first || f_.heads == "absent" ? 1 : 2;
   f_.prelude = fmt::format("B, M, N = q.shape[0], q.shape[{}], k.shape[{}]", rows, rows);
   choose_score();
+  if (gradients_) choose_learned();
   choose_mask();
   i_ = g_.unsqueeze(g_.arange(M_), 1);
   j_ = dice_.once_in(2) ? g_.arange(N_) : g_.unsqueeze(g_.arange(N_), 0);
@@ -179,6 +185,16 @@ int Writer::product(int q, int k) {
 int Writer::normalised(int s, int v) {
   const Dtype t = g_.dtype(v);
   const auto weighted = [&](int p) { return g_.matmul(g_.dtype(p) == t ? p : g_.to(p, t), v); };
+  if (sinks_ >= 0) {
+    f_.normaliser = "sinks";
+    const int top = g_.reduce("amax", s, true), e = g_.unary("exp", g_.binary("sub", s, top));
+    const int sink = g_.unary("exp", g_.binary("sub", over_heads(sinks_), top));
+    return weighted(g_.binary("div", e, g_.binary("add", g_.reduce("sum", e, true), sink)));
+  }
+  if (gradients_ && dice_.once_in(6)) {
+    f_.normaliser = "weights alone";
+    return weighted(g_.unary("sigmoid", g_.binary("sub", s, 2.0)));
+  }
   switch (dice_.below(9)) {
     case 0: {
       f_.normaliser = "written out";
@@ -225,9 +241,12 @@ void Writer::in_parts() {
   if (map_) s = map_(s);
   s = masked(s);
   int o = normalised(s, v);
+  if (gates_ >= 0)
+    o = g_.to(g_.binary("mul", o, g_.unary("sigmoid", over_heads(gates_))), f_.graph.dtype);
   if (score_rank_ == 5) o = g_.view("reshape", o, {B_, constant(f_.H), M_, constant(f_.V)});
   output(o);
-  if (dice_.once_in(8) && score_rank_ == 4 && !f_.rows_first) {
+  const bool sums = sinks_ < 0 && f_.normaliser != "weights alone";
+  if (dice_.once_in(8) && score_rank_ == 4 && !f_.rows_first && sums) {
     f_.normaliser += ", log-sum";
     g_.graph.outputs.push_back(g_.reduce("logsumexp", s, false));
   }
@@ -258,6 +277,6 @@ void Writer::finish() {
   f_.graph = std::move(g_.graph);
 }
 
-Function function_of(uint64_t seed) { return Writer(seed).write(); }
+Function function_of(uint64_t seed, Wanted wanted) { return Writer(seed, wanted).write(); }
 
 }  // namespace kw::fuzz

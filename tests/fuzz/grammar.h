@@ -12,6 +12,9 @@
 //   normaliser  torch.softmax, exponentials written out, minus logsumexp; with log-sum or without
 //   sizes       a few query and key rows beyond the tile's edges
 //
+// For gradients there are also sinks, biases of keys, gates of heads, and weights without a sum,
+// and sizes beyond the tiles of that kernel.
+//
 // Each seed has one function. A few of them ask for what no rule can write, and must be refused.
 #pragma once
 #include <map>
@@ -33,6 +36,8 @@ struct Function {
   std::string prelude;  // the sizes, in Python
 };
 
-Function function_of(uint64_t seed);
+enum class Wanted { output, gradients };
+
+Function function_of(uint64_t seed, Wanted wanted = Wanted::output);
 
 }  // namespace kw::fuzz

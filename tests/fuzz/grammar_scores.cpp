@@ -120,4 +120,25 @@ void Writer::choose_score() {
   }
 }
 
+// What is learned beside slopes: a bias of each key, a sink and a gate of each head.
+void Writer::choose_learned() {
+  if (dice_.once_in(4)) {
+    f_.score += ", bias of keys";
+    const Dtype t = dice_.once_in(2) ? Dtype::f32 : f_.graph.dtype;
+    const int bias =
+        argument("key_bias", t, {B_, N_}, {Draw::Kind::normal, 0, 0.5},
+                 fmt::format("torch.randn(2, 80, dtype=torch.{})", t == Dtype::f32   ? "float32"
+                                                                   : t == Dtype::f16 ? "float16"
+                                                                                     : "bfloat16"));
+    map_ = [this, bias, before = map_](int s) {
+      Shape shape(static_cast<size_t>(score_rank_), constant(1));
+      shape.front() = B_;
+      shape.back() = N_;
+      return g_.binary("add", before ? before(s) : s, g_.view("view", bias, shape));
+    };
+  }
+  if (dice_.once_in(5)) sinks_ = real_per_head("sinks", 1.0);
+  if (dice_.once_in(5)) gates_ = real_per_head("gates", 1.0);
+}
+
 }  // namespace kw::fuzz

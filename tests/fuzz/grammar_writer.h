@@ -31,7 +31,9 @@ class Dice {
 // Nodes of the graph are ints.
 class Writer {
  public:
-  explicit Writer(uint64_t seed) : dice_(seed) { f_.seed = seed; }
+  Writer(uint64_t seed, Wanted wanted) : dice_(seed), gradients_(wanted == Wanted::gradients) {
+    f_.seed = seed;
+  }
 
   Function write();
 
@@ -40,10 +42,12 @@ class Writer {
   using Map = std::function<int(int)>;  // of a score
 
   Dice dice_;
+  const bool gradients_;
   Function f_;
   Builder g_;
   const ExprPtr B_ = symbol("B"), M_ = symbol("M"), N_ = symbol("N");
   int q_ = -1, k_ = -1, v_ = -1, i_ = -1, j_ = -1;
+  int sinks_ = -1, gates_ = -1;
   int score_rank_ = 4;
   std::map<std::string, int> arguments_;
   Make mask_;
@@ -73,6 +77,7 @@ class Writer {
 
   // ---- grammar_scores.cpp
   void choose_score();
+  void choose_learned();
   int distance();
 
   // ---- grammar.cpp: the function

@@ -5,40 +5,13 @@
 #include <functional>
 #include <stdexcept>
 
+#include "graph_places.h"
+
 namespace kw::fuzz {
 namespace {
 
 using spec::Node;
 using spec::Value;
-
-std::vector<int64_t> strides_of(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> s(shape.size());
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) s[d] = stride;
-  return s;
-}
-
-// Where each element of a result of this shape is in a tensor that broadcasts against it.
-class Places {
- public:
-  Places(const std::vector<int64_t>& result, const std::vector<int64_t>& operand) {
-    const size_t lead = result.size() - operand.size();
-    const std::vector<int64_t> own = strides_of(operand);
-    places_.assign(1, 0);
-    for (size_t d = 0; d < result.size(); ++d) {
-      const int64_t stride = d < lead || operand[d - lead] == 1 ? 0 : own[d - lead];
-      std::vector<int64_t> next;
-      next.reserve(places_.size() * static_cast<size_t>(result[d]));
-      for (const int64_t p : places_)
-        for (int64_t x = 0; x < result[d]; ++x) next.push_back(p + x * stride);
-      places_ = std::move(next);
-    }
-  }
-  int64_t operator[](size_t n) const { return places_[n]; }
-
- private:
-  std::vector<int64_t> places_;
-};
 
 double floor_mod(double a, double b) { return a - b * std::floor(a / b); }
 
@@ -85,24 +58,64 @@ const std::map<std::string, double (*)(double, double)>& binary_functions() {
   return table;
 }
 
+}  // namespace
+
+std::vector<int64_t> sources_of(const Node& n, const std::vector<Tensor>& done,
+                                const std::vector<int64_t>& shape) {
+  const Tensor& x = done[n.args[0].node];
+  const std::vector<int64_t> stride = strides_of(x.shape);
+  const auto wrap = [&](int64_t d) { return d < 0 ? d + x.rank() : d; };
+  std::vector<Tensor> indices;
+  std::vector<Places> places;
+  if (n.op == "index")
+    for (const Value& v : n.args[1].list) indices.push_back(done[v.node]);
+  const size_t rest_rank = x.shape.size() - indices.size();
+  const std::vector<int64_t> lead(shape.begin(), shape.end() - long(rest_rank));
+  for (const Tensor& t : indices) places.emplace_back(lead, t.shape);
+  std::vector<int64_t> at(shape.size()), out(size_t(element_count(shape)));
+  for (size_t k = 0; k < out.size(); ++k) {
+    int64_t rest = int64_t(k), from = 0;
+    for (size_t d = at.size(); d-- > 0; rest /= shape[d]) at[d] = rest % shape[d];
+    if (n.op == "transpose") {
+      std::swap(at[wrap(n.args[1].integer)], at[wrap(n.args[2].integer)]);
+      for (size_t d = 0; d < at.size(); ++d) from += at[d] * stride[d];
+    } else if (n.op == "repeat_interleave") {
+      at[n.args[2].integer] /= n.args[1].integer;
+      for (size_t d = 0; d < at.size(); ++d) from += at[d] * stride[d];
+    } else {
+      int64_t flat = 0;
+      for (size_t d = 0; d < lead.size(); ++d) flat = flat * lead[d] + at[d];
+      for (size_t d = 0; d < indices.size(); ++d)
+        from += int64_t(indices[d].values[places[d][flat]]) * stride[d];
+      for (size_t d = 0; d < rest_rank; ++d)
+        from += at[lead.size() + d] * stride[indices.size() + d];
+    }
+    out[k] = from;
+  }
+  return out;
+}
+
+namespace {
+
 class Machine {
  public:
   Machine(const spec::Graph& graph, const std::map<std::string, Tensor>& arguments,
-          const std::map<std::string, int64_t>& sizes, bool own_types)
-      : graph_(graph), arguments_(arguments), own_types_(own_types) {
+          const std::map<std::string, int64_t>& sizes, bool own_types, Undefined undefined)
+      : graph_(graph), arguments_(arguments), own_types_(own_types), undefined_(undefined) {
     for (const auto& [name, n] : sizes) scope_.indices[name] = n;
   }
 
-  std::vector<Tensor> run() {
+  std::vector<Tensor> every_node() {
     for (const Node& n : graph_.nodes) {
       Tensor t = compute(n);
       if (own_types_ && is_float(n.dtype))
         for (double& x : t.values) x = round_to(n.dtype, x);
+      if (undefined_ == Undefined::zero)
+        for (double& x : t.values)
+          if (std::isnan(x)) x = n.op == "sub" ? -HUGE_VAL : 0;
       done_.push_back(std::move(t));
     }
-    std::vector<Tensor> out;
-    for (const int n : graph_.outputs) out.push_back(done_[n]);
-    return out;
+    return std::move(done_);
   }
 
  private:
@@ -200,36 +213,9 @@ class Machine {
   }
 
   void rearrange(Tensor& out, const Node& n) const {
-    const Tensor& x = done_[n.args[0].node];
-    const std::vector<int64_t> stride = strides_of(x.shape);
-    const auto wrap = [&](int64_t d) { return d < 0 ? d + x.rank() : d; };
-    std::vector<Tensor> indices;
-    std::vector<Places> places;
-    if (n.op == "index")
-      for (const Value& v : n.args[1].list) indices.push_back(done_[v.node]);
-    const size_t rest_rank = x.shape.size() - indices.size();
-    const std::vector<int64_t> lead(out.shape.begin(), out.shape.end() - long(rest_rank));
-    for (const Tensor& t : indices) places.emplace_back(lead, t.shape);
-    std::vector<int64_t> at(out.shape.size());
-    for (int64_t k = 0; k < out.count(); ++k) {
-      int64_t rest = k, from = 0;
-      for (size_t d = at.size(); d-- > 0; rest /= out.shape[d]) at[d] = rest % out.shape[d];
-      if (n.op == "transpose") {
-        std::swap(at[wrap(n.args[1].integer)], at[wrap(n.args[2].integer)]);
-        for (size_t d = 0; d < at.size(); ++d) from += at[d] * stride[d];
-      } else if (n.op == "repeat_interleave") {
-        at[n.args[2].integer] /= n.args[1].integer;
-        for (size_t d = 0; d < at.size(); ++d) from += at[d] * stride[d];
-      } else {
-        int64_t flat = 0;
-        for (size_t d = 0; d < lead.size(); ++d) flat = flat * lead[d] + at[d];
-        for (size_t d = 0; d < indices.size(); ++d)
-          from += int64_t(indices[d].values[places[d][flat]]) * stride[d];
-        for (size_t d = 0; d < rest_rank; ++d)
-          from += at[lead.size() + d] * stride[indices.size() + d];
-      }
-      out.values[k] = x.values.at(from);
-    }
+    const std::vector<int64_t> from = sources_of(n, done_, out.shape);
+    for (size_t k = 0; k < from.size(); ++k)
+      out.values[k] = done_[n.args[0].node].values.at(from[k]);
   }
 
   using Row = void (*)(const double* in, double* out, int64_t length);
@@ -340,15 +326,27 @@ class Machine {
   const spec::Graph& graph_;
   const std::map<std::string, Tensor>& arguments_;
   const bool own_types_;
+  const Undefined undefined_;
   spec::Scope scope_;
   std::vector<Tensor> done_;
 };
 
 }  // namespace
 
+std::vector<Tensor> every_node(const spec::Graph& graph,
+                               const std::map<std::string, Tensor>& arguments,
+                               const std::map<std::string, int64_t>& sizes, bool own_types,
+                               Undefined undefined) {
+  return Machine(graph, arguments, sizes, own_types, undefined).every_node();
+}
+
 std::vector<Tensor> run(const spec::Graph& graph, const std::map<std::string, Tensor>& arguments,
                         const std::map<std::string, int64_t>& sizes, bool own_types) {
-  return Machine(graph, arguments, sizes, own_types).run();
+  const std::vector<Tensor> nodes =
+      every_node(graph, arguments, sizes, own_types, Undefined::as_it_is);
+  std::vector<Tensor> out;
+  for (const int n : graph.outputs) out.push_back(nodes[n]);
+  return out;
 }
 
 }  // namespace kw::fuzz

@@ -18,4 +18,19 @@ namespace kw::fuzz {
 std::vector<Tensor> run(const spec::Graph& graph, const std::map<std::string, Tensor>& arguments,
                         const std::map<std::string, int64_t>& sizes, bool own_types);
 
+// What is made of a number that is undefined (0 / 0 of a row without a key): PyTorch's NaN, or 0,
+// as gradients are wanted of such rows.
+enum class Undefined { as_it_is, zero };
+
+// The values of every node, in their order.
+std::vector<Tensor> every_node(const spec::Graph& graph,
+                               const std::map<std::string, Tensor>& arguments,
+                               const std::map<std::string, int64_t>& sizes, bool own_types,
+                               Undefined undefined);
+
+// Of transpose, repeat_interleave and index: where each element of the result, which has this
+// shape, is in the first operand, flat. `done` are the values of the nodes before.
+std::vector<int64_t> sources_of(const spec::Node& n, const std::vector<Tensor>& done,
+                                const std::vector<int64_t>& shape);
+
 }  // namespace kw::fuzz

@@ -1,4 +1,5 @@
-// One function of the grammar through everything: graph, form, transfer, laws, both readings.
+// One function of the grammar, or its gradients, through everything: graph, form, transfer, laws,
+// both readings.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,9 +24,15 @@ struct Verdict {
 class Judge {
  public:
   Verdict judge(const Function& f) const;
+  // The same of its gradients, which graph_gradients.h knows the truth of.
+  Verdict judge_gradients(const Function& f) const;
 
  private:
+  Verdict hold(const Kernel& kernel, const spec::Form& form, const spec::Capture& capture,
+               const Function& f, Diagnostics& d) const;
+
   const std::vector<Kernel> kernels_ = small_kernels();
+  const Kernel backward_ = backward_kernel();
 };
 
 // What capture would have read; null after refusing.

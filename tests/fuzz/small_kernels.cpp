@@ -22,10 +22,9 @@ transfer::Target small_tiles(const char* target, const std::string& constants) {
   return {target, read->rows, 0};
 }
 
-tl::Program kernel(const char* name) {
+tl::Program corpus(const char* name) {
   Diagnostics d;
-  auto p =
-      tl::parse(read_source(in_clone(fmt::format("/tests/corpus/{}_attention_fwd.tl", name))), d);
+  auto p = tl::parse(read_source(in_clone(fmt::format("/tests/corpus/{}.tl", name))), d);
   if (!p) throw std::runtime_error(render(d));
   return std::move(*p);
 }
@@ -33,13 +32,15 @@ tl::Program kernel(const char* name) {
 }  // namespace
 
 std::vector<Kernel> small_kernels() {
-  const tl::Program hopper = kernel("sm90"), ampere = kernel("sm80");
+  const tl::Program hopper = corpus("sm90_attention_fwd"), ampere = corpus("sm80_attention_fwd");
   const std::string loader =
       R"(, "Q_SLOTS": 2, "STAGES": 2, "Q_IN_REGISTERS": true, "PING_PONG": false)";
   return {{"hopper", hopper, small_tiles("sm_90a", R"("BM": 64, "BN": 16, "CTAS": 1)" + loader)},
           {"cluster", hopper, small_tiles("sm_90a", R"("BM": 128, "BN": 32, "CTAS": 2)" + loader)},
           {"ampere", ampere, small_tiles("sm_80", R"("BN": 16, "ROWS": 64, "WARPGROUPS": 1)")}};
 }
+
+Kernel backward_kernel() { return {"backward", corpus("sm90_attention_bwd"), {"sm_90a", {}, 0}}; }
 
 bool breaks_a_law(const Diagnostics& d) {
   for (const Diagnostic& x : d.all()) {

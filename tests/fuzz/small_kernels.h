@@ -18,6 +18,9 @@ struct Kernel {
 // Hopper's alone and in a cluster of two, and Ampere's.
 std::vector<Kernel> small_kernels();
 
+// Hopper's kernel of gradients, at its own tiles of 64 columns.
+Kernel backward_kernel();
+
 // Narrow tiles break the laws of the widths that copies and products have on a GPU, which the
 // executor does not need. Is there an error of any other law?
 bool breaks_a_law(const Diagnostics& d);

@@ -2,6 +2,7 @@
 //
 //   spec_fuzz FIRST COUNT [--processes N] [--log FILE]
 //                                                judge them; counts at the end
+//   spec_fuzz --gradients ...                    their gradients, for each of these
 //   spec_fuzz --show SEED                        one of them: Python, form, program, verdict
 //   spec_fuzz --python FOLDER FIRST COUNT        write FOLDER/SEED.py of each
 //   spec_fuzz --captured FOLDER FIRST COUNT      capture's FOLDER/SEED has the same form
@@ -30,6 +31,12 @@ struct Options {
   int64_t count = 100;
   int processes = 1;
   std::string log, folder, mode;
+  Wanted wanted = Wanted::output;
+
+  Function function(uint64_t seed) const { return function_of(seed, wanted); }
+  Verdict judge(const Judge& judge, const Function& f) const {
+    return wanted == Wanted::gradients ? judge.judge_gradients(f) : judge.judge(f);
+  }
 };
 
 // One line a seed: seed, outcome, code, classes.
@@ -58,8 +65,8 @@ void judge_part(const Options& o, int part) {
   const Judge judge;
   for (uint64_t seed = o.first; seed < o.first + uint64_t(o.count); ++seed) {
     if (seed % uint64_t(o.processes) != uint64_t(part) || done.count(seed)) continue;
-    const Function f = function_of(seed);
-    const Verdict v = judge.judge(f);
+    const Function f = o.function(seed);
+    const Verdict v = o.judge(judge, f);
     if (v.outcome == Outcome::wrong) fmt::print("seed {}: {}: {}\n", seed, v.code, v.detail);
     log << line_of(f, v) << std::flush;
   }
@@ -132,13 +139,13 @@ int judge_all(Options o) {
   return code;
 }
 
-int show(uint64_t seed) {
-  const Function f = function_of(seed);
+int show(const Options& o) {
+  const Function f = o.function(o.first);
   fmt::print("# B {} H {} G {} M {} N {} D {}\n{}\n", f.B, f.H, f.G, f.M, f.N, f.D,
              python_of(f.graph, f.prelude, f.example));
   Diagnostics d;
   if (const auto form = form_of(f, d)) fmt::print("{}\n", spec::print(*form));
-  const Verdict v = Judge().judge(f);
+  const Verdict v = o.judge(Judge(), f);
   fmt::print("{} {}\n{}\n", name(v.outcome), v.code, v.detail);
   return v.outcome == Outcome::wrong;
 }
@@ -146,7 +153,7 @@ int show(uint64_t seed) {
 int write_python(const Options& o) {
   std::filesystem::create_directories(o.folder);
   for (uint64_t seed = o.first; seed < o.first + uint64_t(o.count); ++seed) {
-    const Function f = function_of(seed);
+    const Function f = o.function(seed);
     std::ofstream(fmt::format("{}/{}.py", o.folder, seed))
         << python_of(f.graph, f.prelude, f.example);
   }
@@ -165,7 +172,7 @@ int compare_captured(const Options& o) {
   for (uint64_t seed = o.first; seed < o.first + uint64_t(o.count); ++seed) {
     const std::string folder = fmt::format("{}/{}", o.folder, seed);
     Diagnostics emitted, captured;
-    const auto ours = form_of(function_of(seed), emitted);
+    const auto ours = form_of(o.function(seed), emitted);
     const auto capture = spec::load_capture(folder, captured, spec::SelfCheck::all);
     std::optional<spec::Form> theirs;
     if (capture) theirs = capture->form;
@@ -199,10 +206,16 @@ int main(int argc, char** argv) {
       o.log = argv[++n];
     else if ((a == "--python" || a == "--captured") && more)
       o.mode = a, o.folder = argv[++n];
-    else if (a == "--show" && more)
-      return show(std::stoull(argv[++n]));
+    else if (a == "--gradients")
+      o.wanted = Wanted::gradients;
+    else if (a == "--show")
+      o.mode = a;
     else
       numbers.push_back(a);
+  }
+  if (o.mode == "--show" && numbers.size() == 1) {
+    o.first = std::stoull(numbers[0]);
+    return show(o);
   }
   if (numbers.size() != 2) return fmt::print("usage: see the top of specs.cpp\n"), 2;
   o.first = std::stoull(numbers[0]);

@@ -3,15 +3,19 @@
 // lacks. So the gradient of a vector is made, of which every score of a head, or of a key, has used a value.
 //
 //   kw::add_rows(part_r, args.part, {b, h, j0});                     a warpgroup, for its rows of a tile
+//   kw::add_each(dp, kw::Origin{j0, i0}, args.part, b, h,            a warpgroup, each element of a tile where
+//                [&](kw::Place i, kw::Place j) { return j - i; });   it belongs
 //   kw::sum_over(args.part, w, args.d_bias);                         the threads of the pass
 //
 // A pre-pass has written zeros. All that is added to one row, one thread adds: nobody else adds to it, and a
 // thread's additions to one address come in the order of its program (PTX ISA 8.10, causality order). The
 // order of sum_over is that of the sizes and of the pass's threads. So both give the same bits from run to run.
+// What add_each adds to one element, many threads add, in any order.
 #pragma once
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"
 #include "parts.cuh"
+#include "places.cuh"
 #include "row_maps.cuh"
 namespace kw {
 
@@ -111,6 +115,42 @@ KW_DEVICE void add_rows(const LaneSum<real, R>& from, const Tensor<scratch<float
     const int i = row + r / 2 * 64 + r % 2 * 8;
     detail::add_in_memory(threadIdx.x % 4 == 0 && i < rows, out + i, sum.x[r]);
   }
+}
+
+// By a warpgroup: each element x[i, j] of a tile is added to the value of which f(i, j) says the number; those
+// that the scratch does not have are dropped. Neighbours that have one number are added up before, in the
+// thread, and in the warp where all of it has one: of a table by distances most of a tile shares an entry.
+template <int R, int C, char... Dims, class F>
+KW_DEVICE void add_each(const Accumulator<real, R, C>& from, Origin at, const Tensor<scratch<float>, Dims...>& to, int batch,
+                        int head, F f) {
+  static_assert(sizeof...(Dims) == 3, "a number is one coordinate");
+  using Tile = Accumulator<real, R, C>;
+  const int i0 = ptx::not_before_here(at.i + Tile::thread_row()), j0 = ptx::not_before_here(at.j + Tile::thread_column()),
+            values = to.extent[2];
+  float* const out = to.row_to_write(ptx::not_before_here(batch), head, 0);
+  const auto number_of = [&](int n) { return int(f(Place{i0, Tile::below(n)}, Place{j0, Tile::column(n)})); };
+  const auto add = [&](bool here, int number, real x) {
+    const bool inside = number >= 0 && number < values;
+    detail::add_in_memory(here && inside, out + (inside ? number : 0), x);
+  };
+  int number = number_of(Tile::in_row(0, 0));
+  bool one = true;  // number so far
+  real sum = 0.0f;
+#pragma unroll
+  for (int r = 0; r < R / 32; ++r)
+#pragma unroll
+    for (int k = 0; k < C / 4; ++k) {
+      const int n = Tile::in_row(r, k), now = number_of(n);
+      add(now != number, number, sum);
+      sum = now == number ? sum + from.x[n] : from.x[n];
+      one = one && now == number;
+      number = now;
+    }
+  const bool all = __all_sync(~0u, one && number == __shfl_sync(~0u, number, 0));
+  real of_warp = sum;
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) of_warp += detail::from_lane_across(of_warp, lanes);
+  add(!all || threadIdx.x % 32 == 0, number, all ? of_warp : sum);
 }
 
 // By the threads of the pass: each element of the result is the sum of the scratch over the dimensions that

@@ -32,8 +32,6 @@ Next exec_fill(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-namespace {
-
 bool is_true_origin(Machine& m, const Stmt& s, const Tile& t, const Origin& at) {
   if (!t.of_rows.known || !t.of_columns.known) {
     m.faults.raise("exec.origin", &s,
@@ -51,6 +49,8 @@ bool is_true_origin(Machine& m, const Stmt& s, const Tile& t, const Origin& at) 
                   t.of_columns.tensor));
   return false;
 }
+
+namespace {
 
 // Whether a map by coordinates drops: scores become -inf, or weights 0.
 bool drops(const tl::ExprPtr& body) {

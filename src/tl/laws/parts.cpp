@@ -66,13 +66,18 @@ bool are_among(const std::vector<std::string>& some, const std::vector<std::stri
 }
 }  // namespace
 
-void law_add_rows(Check& c) {
+namespace {
+void adds_values(Check& c, const char* what) {
   const Symbol* tensor = c.find(c.stmt.tensor());
   if (tensor && !has_values(*tensor)) another_tensor_is_due(c, "C1", c.stmt.tensor(), *tensor);
   if (!c.warpgroups_block())
-    c.broken("C2", c.stmt.span, "totals are added outside the warpgroups block");
-  if (tensor) c.facts.rows_added.emplace(tensor->name, &c.stmt);
+    c.broken("C2", c.stmt.span, fmt::format("{} are added outside the warpgroups block", what));
+  if (tensor) c.facts.values_added.emplace(tensor->name, &c.stmt);
 }
+}  // namespace
+
+void law_add_rows(Check& c) { adds_values(c, "totals"); }
+void law_add_each(Check& c) { adds_values(c, "elements"); }
 
 void law_sum_over(Check& c) {
   const Symbol *from = c.find(c.stmt.src()), *to = c.find(c.stmt.tensor());
@@ -91,7 +96,7 @@ void law_sum_over(Check& c) {
 
 void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   if (facts.incomplete) return;
-  const auto report = [&](const char* code, const Stmt& s, std::string message) {
+  const auto report = [&](const std::string& code, const Stmt& s, std::string message) {
     Diagnostic& d = diagnostics.error(code, s.span, std::move(message));
     if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
   };
@@ -107,16 +112,17 @@ void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   for (const auto& [name, s] : facts.sums_rounded)
     if (!facts.sums_added.count(name))
       report("round_sums.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));
-  for (const auto& [name, s] : facts.rows_added) {
+  for (const auto& [name, s] : facts.values_added) {
+    const std::string op(word(s->op));
     if (!facts.summed_over.count(name))
-      report("add_rows.C3", *s, fmt::format("nothing sums `{}` behind the kernel", name));
+      report(op + ".C3", *s, fmt::format("nothing sums `{}` behind the kernel", name));
     if (const auto read = facts.values_loaded.find(name); read != facts.values_loaded.end())
-      report("add_rows.C4", *s, fmt::format("`{}` reads `{}`", word(read->second->op), name));
+      report(op + ".C4", *s, fmt::format("`{}` reads `{}`", word(read->second->op), name));
   }
   for (const auto& [name, s] : facts.summed_over)
-    if (!facts.rows_added.count(name) && !facts.values_written.count(name))
+    if (!facts.values_added.count(name) && !facts.values_written.count(name))
       report("sum_over.C4", *s,
-             fmt::format("no `add_rows` adds to `{0}`, no `write_value` writes `{0}`", name));
+             fmt::format("no warpgroup adds to `{0}`, no `write_value` writes `{0}`", name));
 }
 
 }  // namespace kw::tl

@@ -68,7 +68,7 @@ class Typing {
     if (e->text == "true" || e->text == "false") return kBoolean;
     if (map_ && map_->op == Op::set_diagonals && e->text == "d") return kInteger;
     if (map_ && (e->text == "i" || e->text == "j")) {
-      if (map_->op == Op::map_at) return kInteger;
+      if (map_->op == Op::map_at || map_->op == Op::add_each) return kInteger;
       if (map_->op == (e->text == "i" ? Op::set_rows : Op::set_columns)) return kInteger;
       if (map_->op == Op::set_tile) return kInteger;
       if ((over_columns(map_->op) || map_->op == Op::set_line) && e->text == "j") return kInteger;
@@ -406,7 +406,7 @@ Type due(const Check& c, Hole hole) {
     const Symbol* t = c.find(s.target());
     return scalar_type(t ? t->element : "real");
   }
-  if (is_map(s.op) && hole == Hole::value) return kReal;
+  if (is_map(s.op) && hole == Hole::value) return s.op == Op::add_each ? kInteger : kReal;
   if (s.op == Op::row && hole == Hole::names) return kRow;
   return kInteger;
 }

@@ -25,6 +25,7 @@ const CoordinatesOf& coordinates_of(Op op) {
       {Op::set_columns, {"int", {"j"}}},
       {Op::set_diagonals, {"int", {"d"}}},  // j - i
       {Op::set_tile, {"int", {"i"}}},       // of a row
+      {Op::add_each, {"kw::Place", {"i", "j"}}},
       {Op::sum, {"int", {"j"}}},
       {Op::write_row, {"int", {"j"}}},
       {Op::set_line, {}},  // a row
@@ -69,8 +70,10 @@ bool read_parameter(Reader& r, const std::string& type, std::string& name) {
 // `, kw::Place i, kw::Place j`, or of another type
 bool read_coordinates(Reader& r, const Stmt& stmt) {
   const CoordinatesOf& all = coordinates_of(stmt.op);
+  bool first = !has_element(stmt.op);  // with no comma before it
   for (const std::string& n : all.names) {
-    if (has_element(stmt.op)) r.expect(",");
+    if (!first) r.expect(",");
+    first = false;
     read_type(r, all.type);
     if (!r.expect(n)) return false;
     r.parameters.push_back({n, name(n)});

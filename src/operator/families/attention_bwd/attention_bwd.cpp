@@ -35,7 +35,9 @@ class AttentionBwd : public Attention {
     std::vector<std::string> gives;
     for (const Output& o : form.outputs) gives.push_back(o.name);
     for (const Gradients::Learned& l : form.gradients->learned)
-      out += fmt::format("  learns  {}: {}{}\n", l.argument, spec::print(l.slope), kOf.at(l.of));
+      out += fmt::format("  learns  {}{}: {}{}\n", l.argument,
+                         l.element ? fmt::format("[{}]", spec::print(l.element)) : "",
+                         spec::print(l.slope), kOf.at(l.of));
     out += fmt::format("  gives   {}\n", fmt::join(gives, ", "));
     return out;
   }
@@ -59,7 +61,10 @@ class AttentionBwd : public Attention {
     Attention::each_expression(form, visit);
     visit(form.gradients->slope, {form.H, form.Dv});
     if (form.gradients->of_epilogue) visit(form.gradients->of_epilogue, {form.H, form.Dv});
-    for (Gradients::Learned& l : form.gradients->learned) visit(l.slope, {form.H, form.Dv});
+    for (Gradients::Learned& l : form.gradients->learned) {
+      visit(l.slope, {form.H, form.Dv});
+      if (l.element) visit(l.element, {form.H, form.Dv});
+    }
   }
 
   void complete(const Form& form, Problem& problem) const override {

@@ -138,9 +138,12 @@ class Gradient {
         place = read, slope = by;
       }
       if (!place || !one_place || mentions(slope, Kind::score)) continue;
-      Output output = output_of(a, *place, axes);
+      ExprPtr element;
+      Output output = output_of(a, *place, axes, element);
+      if (output.dims.empty() && of == Gradients::Of::score)
+        output = output_of(a, *place, "bhx", element);
       if (output.dims.empty()) continue;
-      form_.gradients->learned.push_back({a.name, slope, of});
+      form_.gradients->learned.push_back({a.name, slope, of, element});
       form_.outputs.push_back(std::move(output));
     }
   }
@@ -159,24 +162,29 @@ class Gradient {
     return false;
   }
 
-  // The gradient of an argument; without dims where it is not read as a kernel's vectors are.
-  Output output_of(const Argument& a, const Expr& read, const std::string& axes) const {
+  // The gradient of an argument; without dims where it is not read as a kernel's vectors are, or,
+  // where x is among the axes, its tables: at one index of any kind, `element`.
+  Output output_of(const Argument& a, const Expr& read, const std::string& axes,
+                   ExprPtr& element) const {
+    element = nullptr;
     Output out{"d_" + a.name, "", Rule::sum};
     if (out.name == "d_o") out.name += kGiven;
     out.unrounded = a.dtype == Dtype::f32;
     out.of = a.name;
     for (size_t n = 0; n < read.args.size(); ++n) {
-      const Expr& index = *read.args[n];
-      const bool plain = index.kind == Kind::index && axes.find(index.name) != std::string::npos &&
-                         std::count(out.dims.begin(), out.dims.end(), index.name) == 0;
-      const Size size = index.name == "b"   ? forward_.B
-                        : index.name == "h" ? forward_.H
-                                            : forward_.N;
-      if (!plain || a.dims[n].name != size.name || a.dims[n].constant != size.constant) {
+      const Expr& e = *read.args[n];
+      const bool only_head = is_number(read.args[n], 0) && forward_.H.constant == 1;
+      const std::string index = e.kind == Kind::index ? e.name : only_head ? "h" : "";
+      const Size size = index == "b" ? forward_.B : index == "h" ? forward_.H : forward_.N;
+      const bool plain = index.size() == 1 && axes.find(index) != std::string::npos &&
+                         std::count(out.dims.begin(), out.dims.end(), index) == 0 &&
+                         a.dims[n].name == size.name && a.dims[n].constant == size.constant;
+      if (!plain && (element || axes.find('x') == std::string::npos)) {
         out.dims.clear();
         return out;
       }
-      out.dims.push_back(index.name);
+      if (!plain) element = read.args[n], out.own = a.dims[n];
+      out.dims.push_back(plain ? index : "x");
     }
     for (const char axis : axes)
       if (std::count(out.dims.begin(), out.dims.end(), std::string(1, axis))) out.axes += axis;
@@ -228,14 +236,29 @@ class Gradient {
     form_.arguments.push_back(std::move(given));
   }
 
-  // The index names of an operand's dimensions, where the head's and the column's are these.
-  static std::vector<std::string> dims_of(const Operand& o, const char* head, const char* column) {
-    std::vector<std::string> out;
-    for (const ExprPtr& e : o.indices) {
-      if (mentions(e, Kind::index, "h"))
+  // The index names of an operand's dimensions, where the head's and the column's are these. A batch
+  // or a head of its own is a dimension of one element, read at 0.
+  std::vector<std::string> dims_of(const Operand& o, const std::string& head,
+                                   const char* column) const {
+    const auto reads = [&](const char* index) {
+      return std::any_of(o.indices.begin(), o.indices.end(),
+                         [&](const ExprPtr& e) { return mentions(e, Kind::index, index); });
+    };
+    std::vector<std::string> single, out;
+    if (!reads("b")) single.push_back("b");
+    if (!reads("h")) single.push_back(head);
+    const Argument* argument = forward_.argument(o.argument);
+    for (size_t n = 0; n < o.indices.size(); ++n) {
+      const ExprPtr& e = o.indices[n];
+      const bool of_one = argument && n < argument->dims.size() && argument->dims[n].constant == 1;
+      if (mentions(e, Kind::index, "h")) {
         out.push_back(head);
-      else if (e->kind == Kind::index)
+      } else if (e->kind == Kind::index) {
         out.push_back(e->name == "d" ? column : e->name);
+      } else if (of_one && !single.empty()) {
+        out.push_back(single.front());
+        single.erase(single.begin());
+      }
     }
     return out;
   }

@@ -162,7 +162,10 @@ class Rows : public Truth {
       learned_.push_back({l,
                           Program(l.slope, problem),
                           Program(l.of == Of::epilogue ? by_output(l.slope) : real(0), problem),
-                          output.has('j') ? N_ : 1,
+                          Program(l.element ? l.element : integer(0), problem),
+                          output.has('j')   ? N_
+                          : output.has('x') ? value_of(output.own, problem.sizes)
+                                            : 1,
                           held.rounding * least_norm(type, 1),
                           {},
                           {}});
@@ -232,9 +235,10 @@ class Rows : public Truth {
       most = std::max(most, terms);
       most_[j] = std::max(most_[j], terms);
       const double rounded = by * slope * by * slope * of_rounded_row(v);
-      squares += ds * ds * of_k * terms + rounded * of_k;
-      dk_squares_[j] += ds * ds * of_q * terms + rounded * of_q;
-      dv_squares_[j] += p * p * of_d_o * (terms + (form_.gradients->of_epilogue ? 1 : 0));
+      const double of_ds = rounded_square(ds), of_p = rounded_square(p);
+      squares += of_ds * of_k * terms + rounded * of_k;
+      dk_squares_[j] += of_ds * of_q * terms + rounded * of_q;
+      dv_squares_[j] += of_p * of_d_o * (terms + (form_.gradients->of_epilogue ? 1 : 0));
       add(dq.data(), ds, &k_[j * D_], D_);
       add(&held_[1].want[j * D_], ds, q, D_);
       add(&held_[2].want[j * Dv_], p, d_o, Dv_);
@@ -264,6 +268,13 @@ class Rows : public Truth {
     const double same = most > 1 ? std::sqrt(most) * norm(row, length) : 0;
     const double off = kRoundings * kOfHalfUlp * (std::sqrt(squares) + same);
     return half_ulp(form_.dtype) * std::max(0.0, off - norm(row, length));
+  }
+
+  // The square of what a number errs by when it is rounded to the operands' type, in halves of an
+  // ulp: below the type's normal numbers (fp16's 2^-14) as much as the least of those.
+  double rounded_square(double x) const {
+    const double y = x == 0 ? 0 : std::max(std::fabs(x), least_norm(form_.dtype, 1));
+    return y * y;
   }
 
   // How many times the square of its own rounding a term errs by, where rows were rounded that make
@@ -300,12 +311,13 @@ class Rows : public Truth {
   }
 
   // It is rounded to the operands' type before it meets a row of values, and the same rounded row
-  // is taken off with delta: the square of what that makes of the product, in halves of an ulp.
-  double of_rounded_row(const double* v) const {
+  // is taken off with delta, so many times: the square of what that makes of the product, in halves
+  // of an ulp.
+  double of_rounded_row(const double* v, double deltas = 1) const {
     if (!form_.gradients->of_epilogue) return 0;
     double square = 0;
     for (int64_t d = 0; d < Dv_; ++d) {
-      const double term = d_row_[d] * (v[d] - (takes_saved(form_) ? o_[d] : 0));
+      const double term = d_row_[d] * (v[d] - (takes_saved(form_) ? deltas * o_[d] : 0));
       square += term * term;
     }
     return square;
@@ -318,13 +330,15 @@ class Rows : public Truth {
 
   // What a row adds to the gradients of what is learned, and what a kernel may be off by: o is made
   // of weights that are rounded to 16 bits, each by itself, so delta is off, by the same for the
-  // whole row; a gradient of a score may be rounded like a weight; and fp32.
+  // whole row; so is a row of the output's gradient that an epilogue changes; a gradient of a score
+  // may be rounded like a weight; and fp32.
   void learn(int64_t b, int64_t h, int64_t i, double delta) {
     const double ulp = half_ulp(form_.dtype), total = forward_.weights_sum();
     if (total == 0) return;
     double square = 0;
+    const std::vector<double> nothing(Dv_, 0);
     for (const OfScore& s : of_row_) square += s.p * s.dp * s.p * s.dp;
-    const double off = ulp * std::sqrt(square);
+    const double off = takes_saved(form_) ? ulp * std::sqrt(square) : 0;
     for (size_t n = 0; n < learned_.size(); ++n) {
       Learning& l = learned_[n];
       Held& held = held_[kOperands + n];
@@ -339,20 +353,38 @@ class Rows : public Truth {
         const double p = std::exp(sink_.run(Program::at(b, h, i, 0)) - forward_.lse()),
                      slope = l.slope.run(Program::at(b, h, i, 0));
         adds(0, -p * delta * slope, p * off * slope, kOff * std::fabs(p * delta * slope));
+        adds(0, 0, p * slope * ulp * std::sqrt(of_rounded_row(nothing.data())), 0);
       } else {
-        double shared = 0;
-        for (int64_t j = 0; j < N_; ++j) {
-          const OfScore& s = of_row_[j];
-          if (s.p == 0) continue;
-          const double slope = l.slope.run(Program::at(b, h, i, j)), x = s.dz * slope;
-          adds(l.length > 1 ? j : 0, x, ulp * x, s.floats * std::fabs(slope));
-          if (l.length > 1) adds(j, 0, s.p * slope * off, 0);
-          shared += s.p * slope;
-        }
-        if (l.length == 1) adds(0, 0, shared * off, 0);
+        learn_of_score(b, h, i, l, off, adds);
       }
       for (int64_t at = 0; at < l.length; ++at)
         held.allowed[at] = kDeviations * std::sqrt(l.variance[at]) + l.floats[at] + l.least;
+    }
+  }
+
+  // Each score's gradient times what it changes by with the element that it reads. Of those that
+  // read one element, all are off by the same delta.
+  template <class Adds>
+  void learn_of_score(int64_t b, int64_t h, int64_t i, Learning& l, double off, const Adds& adds) {
+    const double ulp = half_ulp(form_.dtype), total = forward_.weights_sum();
+    const bool rounds = form_.gradients->of_epilogue != nullptr;
+    std::vector<double> shared(l.length, 0), rows(rounds ? l.length * Dv_ : 0, 0);
+    for (int64_t j = 0; j < N_; ++j) {
+      const OfScore& s = of_row_[j];
+      if (s.p == 0) continue;
+      const Program::Inputs in = Program::at(b, h, i, j);
+      const double slope = l.slope.run(in), x = s.dz * slope,
+                   by = slope * (has_softmax(form_) ? s.p : 1 / total);
+      const int64_t at = l.what.element ? int64_t(l.element.run(in)) : l.length > 1 ? j : 0;
+      if (at < 0 || at >= l.length) continue;
+      adds(at, x, ulp * x, s.floats * std::fabs(slope));
+      shared[at] += by;
+      if (rounds) add(&rows[at * Dv_], by, &v_[j * Dv_], Dv_);
+    }
+    for (int64_t at = 0; at < l.length; ++at) {
+      if (shared[at] == 0) continue;
+      adds(at, 0, shared[at] * off, 0);
+      if (rounds) adds(at, 0, ulp * std::sqrt(of_rounded_row(&rows[at * Dv_], shared[at])), 0);
     }
   }
 
@@ -409,7 +441,7 @@ class Rows : public Truth {
   std::vector<OfScore> of_row_;
   struct Learning {
     const Gradients::Learned& what;
-    Program slope, by_output;
+    Program slope, by_output, element;
     int64_t length;  // elements of a head's share
     double least;    // of smaller numbers fp32, or the element's type, has no digits
     std::vector<double> variance, floats;
@@ -532,9 +564,11 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
   for (size_t n = 0; n < Gradients::kOperands; ++n)
     if (form.gradients->rows[n]) turn_rows(form, named, algebra, n, b, h, out.outputs[n].elements);
   for (const Gradients::Learned& l : form.gradients->learned) {
-    const bool of_keys = form.outputs[out.outputs.size()].has('j');
+    const Output& output = form.outputs[out.outputs.size()];
+    const bool of_keys = output.has('j');
     ExactProgram factor(l.slope, named, algebra);
-    std::vector<Element> share(of_keys ? N : 1);
+    Program element(l.element ? l.element : integer(0), named);
+    std::vector<Element> share(of_keys ? N : l.element ? value_of(output.own, named.sizes) : 1);
     if (l.of == Gradients::Of::epilogue) {
       for (int64_t n = 0; n < M * Dv; ++n)
         share[0] = algebra.add(share[0], algebra.mul(given[n], factor.run(at_output(n), o[n])));
@@ -549,9 +583,10 @@ ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, 
       }
     }
     for (int64_t n = 0; n < M * N && l.of == Gradients::Of::score; ++n) {
-      Element& to = share[of_keys ? n % N : 0];
-      const Element by = factor.run(Program::at(b, h, n / N, n % N), {});
-      to = algebra.add(to, algebra.mul(dz[n], by));
+      const Program::Inputs at = Program::at(b, h, n / N, n % N);
+      const int64_t to = of_keys ? n % N : int64_t(element.run(at));
+      if (to < 0 || to >= int64_t(share.size())) continue;
+      share[to] = algebra.add(share[to], algebra.mul(dz[n], factor.run(at, {})));
     }
     out.outputs.push_back({std::move(share), {}});
   }

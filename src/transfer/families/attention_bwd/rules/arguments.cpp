@@ -59,6 +59,7 @@ bool rule_arguments(Edit& edit) {
     if (l.of == Of::epilogue && !arguments.add(l.slope)) return false;
     of_head = of_head || l.of == Of::score;
     l.slope = arguments.renamed(l.slope);
+    if (l.element) l.element = arguments.renamed(l.element);
     edit.learned.push_back(std::move(l));
   }
   if (const ExprPtr& by = edit.form.gradients->of_epilogue) {

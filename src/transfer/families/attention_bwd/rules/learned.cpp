@@ -1,5 +1,5 @@
 // The gradients of what the score or the sink reads beside the operands: slopes, a bias of each
-// key.
+// key, a table by distances.
 //
 //   map dp[i, j] = dp[i, j] * s[i, j]
 //                       ->   map dp[i, j] = dp[i, j] * s[i, j]
@@ -13,6 +13,10 @@
 //                       ->   write_value delta[b, h, r] = -dot
 //                            write_value sum_sinks[b, h, r] = where(l == -inf, 0.0, ... * -dot)
 //
+// and of a table, of which each score reads the entry that its indices say,
+//
+//                            add_each dp[i, j] from (j0, m * BM) -> sum_table[c.b, h, i - j + 16]
+//
 // with `sum_slopes: scratch f32[B, H, N]`, zeros in the pre-pass, and `sum_over sum_slopes by w ->
 // d_slopes` in the pass behind the kernel.
 //
@@ -21,7 +25,7 @@
 //          changes by with the element that is read, which are summed over the queries, a number a
 //          key. One CTA adds to a key's sum of a head, one block of queries after the other. What a
 //          sink's gradient is made of is known of each row before the kernel.
-// Effect   none: sums in fp32, in one order.
+// Effect   none: sums in fp32, in one order; of a table's entries in any, as many CTAs add to one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,6 +49,7 @@ std::string in_product(const tl::ExprPtr& e) {
 
 struct Names {
   std::string output, sums, rows;  // the gradient, the scratch, the step's vector
+  std::string values;              // the letter of the scratch's last dimension
 };
 
 bool refuse(Edit& edit, const std::string& what) {
@@ -52,15 +57,26 @@ bool refuse(Edit& edit, const std::string& what) {
                      "kernels/sm90/attention_bwd.cu is one that has it");
 }
 
-bool add_tensors(Edit& edit, const Names& names, const spec::Output& output, bool of_rows) {
+// The kernel's letter of a table's entries, in the order in which the function has its dimensions.
+std::string letter_of_entries(Edit& edit, const spec::Output& output) {
+  for (const Binding& b : edit.result.bindings) {
+    const Stmt* table =
+        b.user == output.of ? declaration_of_argument(edit.program, b.argument) : nullptr;
+    for (size_t n = 0; table && n < output.dims.size(); ++n)
+      if (output.dims[n] == "x") return table->dims()[n].name;
+  }
+  return "";
+}
+
+bool add_tensors(Edit& edit, const Names& names, const spec::Output& output) {
   std::string letters;
   for (const char axis : output.axes)
     letters += fmt::format("{}{}", letters.empty() ? "" : ", ",
                            axis == 'b'   ? "B"
                            : axis == 'h' ? "H"
-                                         : "N");
+                                         : names.values);
   return edit.insert(edit.behind_arguments(Op::arg_tensor),
-                     fmt::format("{}: scratch f32[B, H, {}]", names.sums, of_rows ? "P" : "N")) &&
+                     fmt::format("{}: scratch f32[B, H, {}]", names.sums, names.values)) &&
          edit.insert(edit.behind_arguments(Op::arg_tiled),
                      fmt::format("{}: out {}[{}]", names.output,
                                  output.unrounded ? "f32" : "element", letters));
@@ -74,7 +90,8 @@ bool sum_up(Edit& edit, const Names& names) {
       fmt::format("sum_over {} by {} -> {}", names.sums, after->index(), names.output));
 }
 
-bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
+bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope,
+                    const ExprPtr& element) {
   const auto at = edit.places();
   Stmt* rows = edit.program.find(Op::rows);
   if (!rows) return refuse(edit, "has no pre-pass over rows");
@@ -84,11 +101,17 @@ bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
     if (!map) return false;
     lines = {*map, fmt::format("map {0}[i, j] = {0}[i, j] * {1}[i, j]", at->score, at->d_score)};
   }
-  const std::string& vector = names.rows;
-  for (const char* text : {"lane_sum {}: real[64]", "fill {} = 0.0", "row_sum {} += {}"})
-    lines.push_back(
-        fmt::format(fmt::runtime(text), vector, is_one(slope) ? at->d_score : at->score));
-  lines.push_back(fmt::format("add_rows {} -> {}[c.b, h, j0]", vector, names.sums));
+  const std::string &vector = names.rows, &tile = is_one(slope) ? at->d_score : at->score;
+  if (element) {
+    const auto number = edit.in_map(element, false);
+    if (!number) return false;
+    lines.push_back(fmt::format("add_each {}[i, j] from (j0, m * BM) -> {}[c.b, h, {}]", tile,
+                                names.sums, *number));
+  } else {
+    for (const char* text : {"lane_sum {}: real[64]", "fill {} = 0.0", "row_sum {} += {}"})
+      lines.push_back(fmt::format(fmt::runtime(text), vector, tile));
+    lines.push_back(fmt::format("add_rows {} -> {}[c.b, h, j0]", vector, names.sums));
+  }
   return edit.insert({at->step, at->gradient + 1}, lines) &&
          edit.insert({&rows->body, rows->body.size()},
                      fmt::format("for b, h, r in each_row({0}, {1}):\n"
@@ -97,7 +120,7 @@ bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope) {
 }
 
 // Of a row: what the sink's weight is, times minus delta, times what the sink changes by.
-bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
+bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope, const ExprPtr&) {
   std::vector<Stmt>* body = edit.rows();
   Stmt* delta = edit.written_of_row("delta");
   if (!delta) return refuse(edit, "has no pre-pass that writes delta");
@@ -111,7 +134,7 @@ bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
 }
 
 // Of a row: the output's gradient times what the epilogue changes by.
-bool learn_of_epilogue(Edit& edit, const Names& names, const ExprPtr& slope) {
+bool learn_of_epilogue(Edit& edit, const Names& names, const ExprPtr& slope, const ExprPtr&) {
   std::vector<Stmt>* body = edit.rows();
   Stmt* delta = edit.written_of_row("delta");
   if (!delta) return refuse(edit, "has no pre-pass that writes delta");
@@ -128,17 +151,20 @@ bool learn_of_epilogue(Edit& edit, const Names& names, const ExprPtr& slope) {
 
 bool rule_learned(Edit& edit) {
   for (size_t n = 0; n < edit.learned.size(); ++n) {
-    const auto& [argument, slope, of] = edit.learned[n];
+    const auto& [argument, slope, of, element] = edit.learned[n];
     const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
     if (declaration_of_argument(edit.program, output.name))
       return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
-    const Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument)};
     const bool of_score = of == spec::Gradients::Of::score;
+    const Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument),
+                      element    ? letter_of_entries(edit, output)
+                      : of_score ? "N"
+                                 : "P"};
     const auto learn = of_score                          ? learn_of_score
                        : of == spec::Gradients::Of::sink ? learn_of_sink
                                                          : learn_of_epilogue;
-    if (!learn(edit, names, slope) || !sum_up(edit, names) ||
-        !add_tensors(edit, names, output, !of_score))
+    if (!learn(edit, names, slope, element) || !sum_up(edit, names) ||
+        !add_tensors(edit, names, output))
       return false;
   }
   return true;

@@ -6,9 +6,14 @@
 // When     score = c * core + bias, as the forward rule takes it apart (attention/rules/scale.cpp).
 //          The factor stands in the exponent's scale, in the log-sum's unit and in the gradients of
 //          q and k alike.
+//          In f16 one above 1 stays in the core: gradients of scores are rounded before they meet
+//          it, and f16 has fewer digits below 2^-14.
 // Effect   one rounding of c to f32. 1 / sqrt(D) keeps the source's own text.
 #include "transfer/families/attention/scale.h"
 
+#include <cmath>
+
+#include "operator/expr/fold.h"
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {
@@ -21,6 +26,11 @@ bool rule_scale(Edit& edit) {
   }
   edit.parts = take_apart(edit.score);
   if (!edit.parts.core) edit.parts.factor = spec::real(0);
+  if (const auto c = spec::constant(edit.parts.factor);
+      c && std::fabs(*c) > 1 && edit.form.dtype == Dtype::f16) {
+    edit.parts.core = spec::binary("*", edit.parts.factor, edit.parts.core);
+    edit.parts.factor = spec::real(1);
+  }
   return settle_factor(edit, edit.score, edit.parts) &&
          set_scale(edit, "scale", "D", edit.parts.factor, false);
 }
