@@ -161,6 +161,13 @@ inline spec::Form form_of(const std::string& name) {
     f.epilogue = binary("*", leaf(spec::Kind::output, Type::real, "o"),
                         unary("sigmoid", read("gates", Type::real, {at("h")})));
   }
+  if (f.name == "table_bwd") {
+    f.arguments.push_back(tensor("table", Dtype::f32, {f.H, {"", 33}}));
+    const ExprPtr distance =
+        binary("min", binary("max", binary("-", at("j"), at("i")), integer(-16)), integer(16));
+    t.score = binary("+", t.score,
+                     read("table", Type::real, {at("h"), binary("+", distance, integer(16))}));
+  }
   if (f.name == "learned_bwd") {
     f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.N}));

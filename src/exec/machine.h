@@ -268,6 +268,9 @@ Columns run_columns(const Context& c, int width);
 // The ints that the body of `s` gives for each element of a tile of so many rows and columns.
 std::vector<int64_t> run_numbers(Machine& m, Agent& a, const tl::Stmt& s, int rows, int columns,
                                  const Origin& origin);
+// The ints that it gives along d, from `first` on.
+std::vector<int64_t> run_numbers_along(Machine& m, Agent& a, const tl::Stmt& s, int64_t first,
+                                       int count);
 void run_row_map(Machine& m, Agent& a, const tl::Stmt& s, Row& target, const std::string& name);
 // The body of `s` for every element of a vector; `coordinate`, i or j, is `first` at its first.
 void run_setting(Machine& m, Agent& a, const tl::Stmt& s, Row& target,

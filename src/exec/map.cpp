@@ -329,10 +329,11 @@ class Body {
 
 bool gives(Machine& m, const Stmt& s, Type type, Type due) {
   if (type == due || m.faults.any()) return !m.faults.any();
-  m.faults.raise("exec.type", &s,
-                 fmt::format("the body of a map is not a {}", due == Type::real      ? "real number"
-                                                              : due == Type::boolean ? "truth value"
-                                                                                     : "whole number"));
+  m.faults.raise(
+      "exec.type", &s,
+      fmt::format("the body of a map is not a {}", due == Type::real      ? "real number"
+                                                   : due == Type::boolean ? "truth value"
+                                                                          : "whole number"));
   return false;
 }
 
@@ -386,6 +387,18 @@ std::vector<int64_t> run_numbers(Machine& m, Agent& a, const Stmt& s, int rows, 
     body.run(r);
     body.append_numbers(result, out);
   }
+  return out;
+}
+
+std::vector<int64_t> run_numbers_along(Machine& m, Agent& a, const Stmt& s, int64_t first,
+                                       int count) {
+  Body body(m, a, s, "", count, 1);
+  body.place_along("d", first);
+  const int result = body.compile(s.value());
+  std::vector<int64_t> out;
+  if (!gives(m, s, body.type(result), Type::integer)) return out;
+  body.run(0);
+  body.append_numbers(result, out);
   return out;
 }
 

@@ -138,6 +138,23 @@ Next exec_add_rows(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+namespace {
+
+// The numbers of a tile's elements. Along d each diagonal has one.
+std::vector<int64_t> numbers_of(Machine& m, Agent& a, const Stmt& s, const Tile& tile,
+                                const Origin& at) {
+  const int rows = tile.rows, columns = tile.columns;
+  if (s.op == Op::add_each) return run_numbers(m, a, s, rows, columns, at);
+  const std::vector<int64_t> along =
+      run_numbers_along(m, a, s, at.j - (at.i + rows - 1), rows + columns - 1);
+  std::vector<int64_t> out;
+  for (int n = 0; n < rows * columns && !along.empty(); ++n)
+    out.push_back(along[size_t(n % columns - n / columns + rows - 1)]);
+  return out;
+}
+
+}  // namespace
+
 // An element whose number the scratch does not have is dropped, as tiles hang over the edges of
 // tensors.
 Next exec_add_each(Machine& m, Agent& a, const Stmt& s) {
@@ -148,7 +165,7 @@ Next exec_add_each(Machine& m, Agent& a, const Stmt& s) {
   if (m.faults.any() || !is_true_origin(m, s, *tile, at)) return Next::on;
   const Values to = values_of(m, a, s);
   if (!to.of) return Next::on;
-  const std::vector<int64_t> numbers = run_numbers(m, a, s, tile->rows, tile->columns, at);
+  const std::vector<int64_t> numbers = numbers_of(m, a, s, *tile, at);
   for (size_t n = 0; n < numbers.size(); ++n) {
     if (numbers[n] < 0 || numbers[n] >= to.count) continue;
     if (!was_written(m, s, *to.of, to.first + numbers[n])) return Next::on;
@@ -157,6 +174,7 @@ Next exec_add_each(Machine& m, Agent& a, const Stmt& s) {
   }
   return Next::on;
 }
+Next exec_add_diagonals(Machine& m, Agent& a, const Stmt& s) { return exec_add_each(m, a, s); }
 
 // Each element of the result: what the scratch has at its indices and at any of the others.
 void sum_over(Machine& m, const Stmt& s) {

@@ -177,6 +177,7 @@ Next Pen::record(const Stmt& s) {
     case Op::store_line:
     case Op::add_rows:
     case Op::add_each:
+    case Op::add_diagonals:
       return result(s);
     case Op::include:
     case Op::element:

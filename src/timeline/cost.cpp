@@ -265,6 +265,8 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
     }
     case Op::add_each:
       return alu_cost(10 * elements);
+    case Op::add_diagonals:  // where all of a tile has one number, as most have
+      return alu_cost(2 * elements);
     default:
       return {};
   }

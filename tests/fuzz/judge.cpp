@@ -106,8 +106,9 @@ std::optional<spec::Capture> capture_of(const Function& f, const spec::Form& for
 
 // From the argument's own order of dimensions to that of the output's axes.
 Tensor in_axes(const Tensor& t, const spec::Output& output, const Function& f) {
-  const std::map<std::string, int64_t> extents = {{"b", f.B}, {"h", f.H}, {"g", f.G}, {"i", f.M},
-                                                  {"j", f.N}, {"c", f.D}, {"d", f.V}};
+  const std::map<std::string, int64_t> extents = {
+      {"b", f.B}, {"h", f.H}, {"g", f.G}, {"i", f.M},
+      {"j", f.N}, {"c", f.D}, {"d", f.V}, {"x", spec::value_of(output.own, {})}};
   std::vector<int64_t> own = strides_of(t.shape), shape, strides;
   std::vector<std::string> dims = output.dims;
   if (dims.empty())

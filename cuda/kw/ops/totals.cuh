@@ -5,6 +5,8 @@
 //   kw::add_rows(part_r, args.part, {b, h, j0});                     a warpgroup, for its rows of a tile
 //   kw::add_each(dp, kw::Origin{j0, i0}, args.part, b, h,            a warpgroup, each element of a tile where
 //                [&](kw::Place i, kw::Place j) { return j - i; });   it belongs
+//   kw::add_diagonals(dp, kw::Origin{j0, i0}, args.part, b, h,       the same, where it belongs by j - i
+//                     [&](int d) { return d / 8; });
 //   kw::sum_over(args.part, w, args.d_bias);                         the threads of the pass
 //
 // A pre-pass has written zeros. All that is added to one row, one thread adds: nobody else adds to it, and a
@@ -134,23 +136,45 @@ KW_DEVICE void add_each(const Accumulator<real, R, C>& from, Origin at, const Te
     detail::add_in_memory(here && inside, out + (inside ? number : 0), x);
   };
   int number = number_of(Tile::in_row(0, 0));
-  bool one = true;  // number so far
   real sum = 0.0f;
 #pragma unroll
   for (int r = 0; r < R / 32; ++r)
 #pragma unroll
     for (int k = 0; k < C / 4; ++k) {
-      const int n = Tile::in_row(r, k), now = number_of(n);
+      const int n = Tile::in_row(r, k), now = ptx::not_before_here(number_of(n));
       add(now != number, number, sum);
       sum = now == number ? sum + from.x[n] : from.x[n];
-      one = one && now == number;
       number = now;
     }
-  const bool all = __all_sync(~0u, one && number == __shfl_sync(~0u, number, 0));
-  real of_warp = sum;
+  const bool all = __all_sync(~0u, number == __shfl_sync(~0u, number, 0));
 #pragma unroll
-  for (int lanes = 16; lanes > 0; lanes /= 2) of_warp += detail::from_lane_across(of_warp, lanes);
-  add(!all || threadIdx.x % 32 == 0, number, all ? of_warp : sum);
+  for (int lanes = 16; lanes > 0; lanes /= 2) {
+    const real across = detail::from_lane_across(sum, lanes);
+    sum += all ? across : real(0.0f);
+  }
+  add(!all || threadIdx.x % 32 == 0, number, sum);
+}
+
+// The same where the number is one of d = j - i: a warp asks for those of its diagonals, three a lane, and where
+// all have one, of what a table says of all that is far, it adds up its elements and says so once.
+template <int R, int C, char... Dims, class F>
+KW_DEVICE void add_diagonals(const Accumulator<real, R, C>& from, Origin at, const Tensor<scratch<float>, Dims...>& to, int batch,
+                             int head, F f) {
+  static_assert(R == 64, "a warp has 16 rows, side by side");
+  constexpr int kDiagonals = C + 15;
+  const int lane = threadIdx.x % 32, lowest = ptx::not_before_here(at.j - (at.i + threadIdx.x % 128 / 32 * 16 + 15)),
+            mine = f(lowest + lane), number = __shfl_sync(~0u, mine, 0);
+  bool one = mine == number;
+#pragma unroll
+  for (int first = 32; first < kDiagonals; first += 32) one = one && f(lowest + min(first + lane, kDiagonals - 1)) == number;
+  if (!__all_sync(~0u, one)) return add_each(from, at, to, batch, head, [&](Place i, Place j) { return f(int(j - i)); });
+  real sum = 0.0f;
+#pragma unroll
+  for (int n = 0; n < from.count; ++n) sum += from.x[n];
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) sum += detail::from_lane_across(sum, lanes);
+  const bool inside = number >= 0 && number < to.extent[2];
+  detail::add_in_memory(lane == 0 && inside, to.row_to_write(ptx::not_before_here(batch), head, 0) + (inside ? number : 0), sum);
 }
 
 // By the threads of the pass: each element of the result is the sum of the scratch over the dimensions that

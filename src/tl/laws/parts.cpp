@@ -78,6 +78,7 @@ void adds_values(Check& c, const char* what) {
 
 void law_add_rows(Check& c) { adds_values(c, "totals"); }
 void law_add_each(Check& c) { adds_values(c, "elements"); }
+void law_add_diagonals(Check& c) { adds_values(c, "elements"); }
 
 void law_sum_over(Check& c) {
   const Symbol *from = c.find(c.stmt.src()), *to = c.find(c.stmt.tensor());

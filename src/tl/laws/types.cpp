@@ -66,7 +66,8 @@ class Typing {
   Type of_name(const ExprPtr& e) {
     if (find_constant(e->text)) return kReal;
     if (e->text == "true" || e->text == "false") return kBoolean;
-    if (map_ && map_->op == Op::set_diagonals && e->text == "d") return kInteger;
+    const bool along = map_ && (map_->op == Op::set_diagonals || map_->op == Op::add_diagonals);
+    if (along && e->text == "d") return kInteger;
     if (map_ && (e->text == "i" || e->text == "j")) {
       if (map_->op == Op::map_at || map_->op == Op::add_each) return kInteger;
       if (map_->op == (e->text == "i" ? Op::set_rows : Op::set_columns)) return kInteger;
@@ -406,7 +407,7 @@ Type due(const Check& c, Hole hole) {
     const Symbol* t = c.find(s.target());
     return scalar_type(t ? t->element : "real");
   }
-  if (is_map(s.op) && hole == Hole::value) return s.op == Op::add_each ? kInteger : kReal;
+  if (is_map(s.op) && hole == Hole::value) return is(s.op, Family::result) ? kInteger : kReal;
   if (s.op == Op::row && hole == Hole::names) return kRow;
   return kInteger;
 }

@@ -26,6 +26,7 @@ const CoordinatesOf& coordinates_of(Op op) {
       {Op::set_diagonals, {"int", {"d"}}},  // j - i
       {Op::set_tile, {"int", {"i"}}},       // of a row
       {Op::add_each, {"kw::Place", {"i", "j"}}},
+      {Op::add_diagonals, {"int", {"d"}}},  // j - i
       {Op::sum, {"int", {"j"}}},
       {Op::write_row, {"int", {"j"}}},
       {Op::set_line, {}},  // a row

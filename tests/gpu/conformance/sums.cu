@@ -209,6 +209,40 @@ template <int R> void totals(Report& report, Random& random, int rows, const cha
   report.exact("add_rows", what, values.read(), want);
 }
 
+// Each element x[i, j] of a tile of CTA x, a distance at a time, at the ends all that are further: what one thread, one warp,
+// and several CTAs have of one number. kMany is a number that all of a warp has.
+constexpr int kReach = 20, kMany = 2 * kReach + 1;
+template <int C, bool kSame, bool kDiagonals> __global__ void add_each_kernel(const float* tiles, Values to) {
+  const int b = blockIdx.x % to.extent[0], h = blockIdx.x % to.extent[1], i0 = int(blockIdx.x) * 64;
+  kw::Accumulator<kw::real, 64, C> tile;
+  for (int n = 0; n < tile.count; ++n)
+    tile.x[n] = tiles[(blockIdx.x * 64 + fragment_row(threadIdx.x, n)) * C + fragment_column(threadIdx.x % 4, n)];
+  const auto number = [](int d) { return kSame ? kMany : kw::min(kw::max(-d, -kReach), kReach) + kReach; };
+  if constexpr (kDiagonals)
+    kw::add_diagonals(tile, kw::Origin{i0, 64}, to, b, h, [&](int d) { return number(d); });
+  else
+    kw::add_each(tile, kw::Origin{i0, 64}, to, b, h, [&](kw::Place i, kw::Place j) { return number(j - i); });
+}
+
+template <int C, bool kSame, bool kDiagonals> void each(Report& report, Random& random, int values, const char* what) {
+  const int B = 2, H = 3, ctas = 4;
+  const std::vector<float> tiles = random.integers(size_t(ctas) * 64 * C, -90, 90);
+  std::vector<float> want(B * H * values + 8, 0.0f);
+  for (int n = 0; n < ctas * 64 * C; ++n) {
+    const int cta = n / C / 64, i = n / C, j = 64 + n % C;
+    const int number = kSame ? kMany : std::min(std::max(i - j, -kReach), kReach) + kReach;
+    if (number < values) want[(cta % B * H + cta % H) * values + number] += tiles[n];
+  }
+  for (int n = 0; n < 8; ++n) want[B * H * values + n] = 7.0f;  // behind the scratch
+  Device<float> in(tiles), out(want.size(), 7.0f);
+  const Values of = dense<Values>(out.data(), B, H, values, 0);
+  running = "each_row";
+  launch(zeros_kernel, 3, 96, of);
+  running = kDiagonals ? "add_diagonals" : "add_each";
+  launch(add_each_kernel<C, kSame, kDiagonals>, ctas, 128, in.data(), of);
+  report.exact(running, what, out.read(), want);
+}
+
 template <class T, char... Dims> __global__ void sum_kernel(Values from, kw::Tensor<T, Dims...> to) {
   kw::sum_over(from, kw::thread_of(gridDim.x), to);
 }
@@ -281,6 +315,12 @@ void test_sums(Report& report) {
   totals<64>(report, random, 192, "whole tiles of 64 rows");
   totals<64>(report, random, 77, "rows that end in a tile");
   totals<128>(report, random, 201, "128 rows, which end in a tile");
+  each<64, false, false>(report, random, kMany, "by distances");
+  each<128, false, false>(report, random, kMany - 7, "by distances, of which the farthest have no value");
+  each<64, true, false>(report, random, kMany + 1, "all to one value");
+  each<64, false, true>(report, random, kMany, "by distances");
+  each<128, false, true>(report, random, kMany - 7, "by distances, of which the farthest have no value");
+  each<64, true, true>(report, random, kMany + 1, "all to one value");
   sums_over(report, random);
 }
 

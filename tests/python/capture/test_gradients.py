@@ -111,6 +111,22 @@ def test_of_what_is_read_beside_the_operands_no_gradient_is_given(tmp_path):
     assert run.returncode == 0 and "gives   dq, dk, dv" in run.stdout and "slopes[h]" in run.stdout, run.stderr
 
 
+def test_of_a_table_by_distances_each_entry_has_one(tmp_path):
+    path = spec_of(tmp_path, "(scores + table[(j - i).clamp(-9, 9) + 9].permute(2, 0, 1)).softmax(-1).bfloat16() @ v")
+    path.write_text(path.read_text().replace("(q, k, v):", "(q, k, v, table):").replace(
+        "return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.randn(19, 4))"))
+    run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0 and "learned" in run.stderr, run.stderr
+    assert "add_diagonals" in (tmp_path / "out/kernel.cu").read_text()
+
+
+def test_of_a_single_head_of_keys(tmp_path):
+    path = spec_of(tmp_path)
+    path.write_text(path.read_text().replace("    k, v = (x.repeat_interleave(2, 1) for x in (k, v))\n", "").replace("(4, 2, 2)", "(4, 1, 1)"))
+    run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.parametrize("line, why", [
     ("k = k.detach()", "error[spec.gradient]: attention detaches what it computes of its arguments here"),
     ("scores = scores + (5 * torch.tanh(scores / 5) - scores).detach()", "error[spec.gradient]: attention detaches"),

@@ -15,7 +15,9 @@
 //
 // and of a table, of which each score reads the entry that its indices say,
 //
-//                            add_each dp[i, j] from (j0, m * BM) -> sum_table[c.b, h, i - j + 16]
+//   store_transposed dp.T -> ds_s[me][t]
+//                       ->   store_transposed dp.T -> ds_s[me][t]
+//                            add_diagonals dp[d] from (j0, m * BM) -> sum_table[c.b, h, 16 - d]
 //
 // with `sum_slopes: scratch f32[B, H, N]`, zeros in the pre-pass, and `sum_over sum_slopes by w ->
 // d_slopes` in the pass behind the kernel.
@@ -25,6 +27,7 @@
 //          changes by with the element that is read, which are summed over the queries, a number a
 //          key. One CTA adds to a key's sum of a head, one block of queries after the other. What a
 //          sink's gradient is made of is known of each row before the kernel.
+//          Where the entry is no function of their distance, add_each stands for add_diagonals.
 // Effect   none: sums in fp32, in one order; of a table's entries in any, as many CTAs add to one.
 #include <fmt/format.h>
 
@@ -32,6 +35,7 @@
 
 #include "transfer/editing/declarations.h"
 #include "transfer/families/attention_bwd/edit.h"
+#include "transfer/masks/distance.h"
 
 namespace kw::transfer::bwd {
 namespace {
@@ -50,7 +54,12 @@ std::string in_product(const tl::ExprPtr& e) {
 struct Names {
   std::string output, sums, rows;  // the gradient, the scratch, the step's vector
   std::string values;              // the letter of the scratch's last dimension
+  std::string copies = "B";        // and of its first
 };
+
+// Of a table that all batch entries share, the scratch has so many copies for each: where every CTA
+// adds to the same few addresses, one waits for the other.
+constexpr int kCopies = 16;
 
 bool refuse(Edit& edit, const std::string& what) {
   return edit.refuse("transfer.kernel", {}, "this kernel " + what,
@@ -75,8 +84,9 @@ bool add_tensors(Edit& edit, const Names& names, const spec::Output& output) {
                            axis == 'b'   ? "B"
                            : axis == 'h' ? "H"
                                          : names.values);
-  return edit.insert(edit.behind_arguments(Op::arg_tensor),
-                     fmt::format("{}: scratch f32[B, H, {}]", names.sums, names.values)) &&
+  return edit.insert(
+             edit.behind_arguments(Op::arg_tensor),
+             fmt::format("{}: scratch f32[{}, H, {}]", names.sums, names.copies, names.values)) &&
          edit.insert(edit.behind_arguments(Op::arg_tiled),
                      fmt::format("{}: out {}[{}]", names.output,
                                  output.unrounded ? "f32" : "element", letters));
@@ -90,8 +100,7 @@ bool sum_up(Edit& edit, const Names& names) {
       fmt::format("sum_over {} by {} -> {}", names.sums, after->index(), names.output));
 }
 
-bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope,
-                    const ExprPtr& element) {
+bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope, const ExprPtr& element) {
   const auto at = edit.places();
   Stmt* rows = edit.program.find(Op::rows);
   if (!rows) return refuse(edit, "has no pre-pass over rows");
@@ -104,15 +113,32 @@ bool learn_of_score(Edit& edit, const Names& names, const ExprPtr& slope,
   const std::string &vector = names.rows, &tile = is_one(slope) ? at->d_score : at->score;
   if (element) {
     const auto number = edit.in_map(element, false);
-    if (!number) return false;
-    lines.push_back(fmt::format("add_each {}[i, j] from (j0, m * BM) -> {}[c.b, h, {}]", tile,
-                                names.sums, *number));
+    const std::string to =
+        names.sums + (names.copies == "B"
+                          ? "[c.b, h, {}]"
+                          : fmt::format("[c.b * {0} + c.n % {0}, h, {{}}]", kCopies));
+    const auto adds = [&](const char* what, const std::string& number) {
+      return fmt::format("{} from (j0, m * BM) -> {}", fmt::format(fmt::runtime(what), tile),
+                         fmt::format(fmt::runtime(to), number));
+    };
+    const auto each =
+        number ? tl::parse_statement(adds("add_each {}[i, j]", *number), edit.diagnostics)
+               : std::nullopt;
+    if (!each) return false;
+    const tl::ExprPtr distance = over_distance(each->value(), false);
+    lines.push_back(distance ? adds("add_diagonals {}[d]", tl::print(distance))
+                             : tl::print_head(*each));
   } else {
     for (const char* text : {"lane_sum {}: real[64]", "fill {} = 0.0", "row_sum {} += {}"})
       lines.push_back(fmt::format(fmt::runtime(text), vector, tile));
     lines.push_back(fmt::format("add_rows {} -> {}[c.b, h, j0]", vector, names.sums));
   }
-  return edit.insert({at->step, at->gradient + 1}, lines) &&
+  // Entries of a table are added behind the store, where fewer registers are in use.
+  std::vector<Stmt>& step = *at->step;
+  size_t where = at->gradient + 1;
+  if (element)
+    while (where < step.size() && step[where - 1].op != Op::store_transposed) ++where;
+  return edit.insert({&step, where}, lines) &&
          edit.insert({&rows->body, rows->body.size()},
                      fmt::format("for b, h, r in each_row({0}, {1}):\n"
                                  "    write_value {0}[b, h, r] = 0.0",
@@ -156,10 +182,16 @@ bool rule_learned(Edit& edit) {
     if (declaration_of_argument(edit.program, output.name))
       return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
     const bool of_score = of == spec::Gradients::Of::score;
-    const Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument),
-                      element    ? letter_of_entries(edit, output)
-                      : of_score ? "N"
-                                 : "P"};
+    Names names{output.name, edit.fresh({"sum_" + argument}), edit.local("of_" + argument),
+                element    ? letter_of_entries(edit, output)
+                : of_score ? "N"
+                           : "P"};
+    if (element && !output.has('b')) {
+      names.copies = edit.fresh({"R", "C", "E", "L", "U", "V", "W"});
+      if (!edit.insert(edit.behind_arguments(Op::arg_size),
+                       fmt::format("{}: size = B * {}", names.copies, kCopies)))
+        return false;
+    }
     const auto learn = of_score                          ? learn_of_score
                        : of == spec::Gradients::Of::sink ? learn_of_sink
                                                          : learn_of_epilogue;
