@@ -143,9 +143,9 @@ struct Gradients {
   ExprPtr slope;  // of the score, as it changes with q . k: over Kind::score, b, h, i, j
   // Of the epilogue, as it changes with what it takes: over Kind::output, b, h, i. Null: 1.
   ExprPtr of_epilogue;
-  // Vectors beside the operands that the score, the sink or the epilogue reads at plain indices, and
-  // tables of which the score reads an entry: what it changes by with the element that is read. Their gradients are the outputs behind those
-  // of the operands.
+  // Vectors beside the operands that the score, the sink or the epilogue reads at plain indices,
+  // and tables of which the score reads an entry: what it changes by with the element that is read.
+  // Their gradients are the outputs behind those of the operands.
   enum class Of { score, sink, epilogue };
   struct Learned {
     std::string argument;

@@ -160,14 +160,15 @@ KW_DEVICE void add_each(const Accumulator<real, R, C>& from, Origin at, const Te
 template <int R, int C, char... Dims, class F>
 KW_DEVICE void add_diagonals(const Accumulator<real, R, C>& from, Origin at, const Tensor<scratch<float>, Dims...>& to, int batch,
                              int head, F f) {
-  static_assert(R == 64, "a warp has 16 rows, side by side");
+  const auto each = [&] { add_each(from, at, to, batch, head, [&](Place i, Place j) { return f(int(j - i)); }); };
+  if constexpr (R != 64) return each();  // a warp's 16 rows are not side by side
   constexpr int kDiagonals = C + 15;
   const int lane = threadIdx.x % 32, lowest = ptx::not_before_here(at.j - (at.i + threadIdx.x % 128 / 32 * 16 + 15)),
             mine = f(lowest + lane), number = __shfl_sync(~0u, mine, 0);
   bool one = mine == number;
 #pragma unroll
   for (int first = 32; first < kDiagonals; first += 32) one = one && f(lowest + min(first + lane, kDiagonals - 1)) == number;
-  if (!__all_sync(~0u, one)) return add_each(from, at, to, batch, head, [&](Place i, Place j) { return f(int(j - i)); });
+  if (!__all_sync(~0u, one)) return each();
   real sum = 0.0f;
 #pragma unroll
   for (int n = 0; n < from.count; ++n) sum += from.x[n];

@@ -236,8 +236,8 @@ class Gradient {
     form_.arguments.push_back(std::move(given));
   }
 
-  // The index names of an operand's dimensions, where the head's and the column's are these. A batch
-  // or a head of its own is a dimension of one element, read at 0.
+  // The index names of an operand's dimensions, where the head's and the column's are these. A
+  // batch or a head of its own is a dimension of one element, read at 0.
   std::vector<std::string> dims_of(const Operand& o, const std::string& head,
                                    const char* column) const {
     const auto reads = [&](const char* index) {
