@@ -72,10 +72,6 @@ bool was_written(Machine& m, const Stmt& s, const Global& g, int64_t at) {
   return false;
 }
 
-}  // namespace
-
-namespace {
-
 // A scratch with one value a row, at a batch entry and a head that it has.
 struct Values {
   Global* of = nullptr;

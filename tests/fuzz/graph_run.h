@@ -18,8 +18,9 @@ namespace kw::fuzz {
 std::vector<Tensor> run(const spec::Graph& graph, const std::map<std::string, Tensor>& arguments,
                         const std::map<std::string, int64_t>& sizes, bool own_types);
 
-// What is made of a number that is undefined (0 / 0 of a row without a key): PyTorch's NaN, or 0,
-// as gradients are wanted of such rows.
+// What is made of a number that is undefined, in rows without a key: PyTorch's NaN, or, as
+// gradients are wanted of such rows, 0. There a difference is -inf: a score that is masked stays so
+// without its row's largest, and its weight is 0.
 enum class Undefined { as_it_is, zero };
 
 // The values of every node, in their order.

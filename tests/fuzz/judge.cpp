@@ -32,18 +32,28 @@ std::map<std::string, int64_t> sizes_of(const spec::Form& form, const Function& 
   return out;
 }
 
-// The user's order of dimensions to b, h, i, d.
-Tensor in_order(const Tensor& t, const Function& f) {
-  Tensor out(Dtype::f64, {f.B, f.H, f.M, f.V});
-  if (!f.rows_first) {
-    out.values = t.values;
-    return out;
+// From the user's order of dimensions to that of the output's axes.
+Tensor in_axes(const Tensor& t, const spec::Output& output, const Function& f) {
+  const std::map<std::string, int64_t> extents = {
+      {"b", f.B}, {"h", f.H}, {"g", f.G}, {"i", f.M},
+      {"j", f.N}, {"c", f.D}, {"d", f.V}, {"x", spec::value_of(output.own, {})}};
+  std::vector<int64_t> own = strides_of(t.shape), shape, strides;
+  std::vector<std::string> dims = output.dims;
+  if (dims.empty())
+    for (const char axis : output.axes) dims.emplace_back(1, axis);
+  if (dims.size() < own.size()) own.erase(own.begin() + (f.rows_first ? 2 : 1));  // a single head
+  for (const char axis : output.axes) {
+    const std::string index(1, axis);
+    const auto at = std::find(dims.begin(), dims.end(), index);
+    shape.push_back(extents.at(index));
+    strides.push_back(at == dims.end() ? 0 : own[size_t(at - dims.begin())]);
   }
-  double* to = out.values.data();
-  for (int64_t b = 0; b < f.B; ++b)
-    for (int64_t h = 0; h < f.H; ++h)
-      for (int64_t i = 0; i < f.M; ++i)
-        for (int64_t d = 0; d < f.V; ++d) *to++ = t.values[((b * f.M + i) * f.H + h) * f.V + d];
+  Tensor out(Dtype::f64, shape);
+  for (int64_t k = 0; k < out.count(); ++k) {
+    int64_t rest = k, from = 0;
+    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) from += rest % shape[d] * strides[d];
+    out.values[k] = t.values[from];
+  }
   return out;
 }
 
@@ -95,38 +105,15 @@ std::optional<spec::Capture> capture_of(const Function& f, const spec::Form& for
   spec::GoldenCase g = case_of(f, form);
   const auto problem = spec::make_problem(form, g.sizes, g.draws, diagnostics);
   if (!problem) return std::nullopt;
+  spec::Output first = form.outputs[0];
+  first.dims = form.output_dims;
   const auto output = [&](bool own_types) {
-    return in_order(run(f.graph, arguments_of(*problem), sizes_of_graph(f), own_types)[0], f);
+    return in_axes(run(f.graph, arguments_of(*problem), sizes_of_graph(f), own_types)[0], first, f);
   };
   g.truth = output(false);
   g.own_error = row_errors(output(true), g.truth);
   c.cases.push_back(std::move(g));
   return c;
-}
-
-// From the argument's own order of dimensions to that of the output's axes.
-Tensor in_axes(const Tensor& t, const spec::Output& output, const Function& f) {
-  const std::map<std::string, int64_t> extents = {
-      {"b", f.B}, {"h", f.H}, {"g", f.G}, {"i", f.M},
-      {"j", f.N}, {"c", f.D}, {"d", f.V}, {"x", spec::value_of(output.own, {})}};
-  std::vector<int64_t> own = strides_of(t.shape), shape, strides;
-  std::vector<std::string> dims = output.dims;
-  if (dims.empty())
-    for (const char axis : output.axes) dims.emplace_back(1, axis);
-  if (dims.size() < own.size()) own.erase(own.begin() + (f.rows_first ? 2 : 1));  // a single head
-  for (const char axis : output.axes) {
-    const std::string index(1, axis);
-    const auto at = std::find(dims.begin(), dims.end(), index);
-    shape.push_back(extents.at(index));
-    strides.push_back(at == dims.end() ? 0 : own[size_t(at - dims.begin())]);
-  }
-  Tensor out(Dtype::f64, shape);
-  for (int64_t k = 0; k < out.count(); ++k) {
-    int64_t rest = k, from = 0;
-    for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) from += rest % shape[d] * strides[d];
-    out.values[k] = t.values[from];
-  }
-  return out;
 }
 
 std::optional<spec::Capture> capture_of_gradients(const Function& f, const spec::Form& form,

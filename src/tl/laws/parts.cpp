@@ -64,9 +64,7 @@ bool are_among(const std::vector<std::string>& some, const std::vector<std::stri
   for (const std::string& dim : all) found += found < some.size() && some[found] == dim;
   return found == some.size();
 }
-}  // namespace
 
-namespace {
 void adds_values(Check& c, const char* what) {
   const Symbol* tensor = c.find(c.stmt.tensor());
   if (tensor && !has_values(*tensor)) another_tensor_is_due(c, "C1", c.stmt.tensor(), *tensor);

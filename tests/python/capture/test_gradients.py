@@ -29,6 +29,12 @@ def spec_of(folder, output=PLAIN):
     return path
 
 
+def add_argument(path, name, example):
+    """A fourth argument, and what it is in example_inputs()."""
+    path.write_text(path.read_text().replace("(q, k, v):", f"(q, k, v, {name}):").replace(
+        "return tuple(", "return (*(").replace("(4, 2, 2))", f"(4, 2, 2)), {example})"))
+
+
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gradients")
@@ -113,8 +119,7 @@ def test_of_what_is_read_beside_the_operands_no_gradient_is_given(tmp_path):
 
 def test_of_a_table_by_distances_each_entry_has_one(tmp_path):
     path = spec_of(tmp_path, "(scores + table[(j - i).clamp(-9, 9) + 9].permute(2, 0, 1)).softmax(-1).bfloat16() @ v")
-    path.write_text(path.read_text().replace("(q, k, v):", "(q, k, v, table):").replace(
-        "return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.randn(19, 4))"))
+    add_argument(path, "table", "torch.randn(19, 4)")
     run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "learned" in run.stderr, run.stderr
     assert "add_diagonals" in (tmp_path / "out/kernel.cu").read_text()
@@ -212,8 +217,7 @@ def example_inputs():
 
 def test_a_gate_of_each_query(tmp_path):
     path = spec_of(tmp_path, "scores.softmax(-1) @ v * gates.sigmoid()[:, :, :, None]")
-    path.write_text(path.read_text().replace("(q, k, v):", "(q, k, v, gates):").replace(
-        "return tuple(", "return (*(").replace("(4, 2, 2))", "(4, 2, 2)), torch.randn(2, 4, 96, dtype=torch.bfloat16))"))
+    add_argument(path, "gates", "torch.randn(2, 4, 96, dtype=torch.bfloat16)")
     run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "epilogue" in run.stderr, run.stderr
 
