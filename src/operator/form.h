@@ -180,12 +180,12 @@ struct Output {
   bool returned =
       true;  // by the function; a program may give more (lse), which is held against too
   bool unrounded = false;  // in fp32, before the epilogue and before it is rounded
-  // In the order of the user's function's, where it is not that of the axes.
+  // In the order of the user's function's, where it is not that of the axes; "": of one element.
   std::vector<std::string> dims;
   std::string of;  // of a gradient: the argument
   Size own;        // of the axis x, which is a dimension of that argument alone (a table's entries)
   bool has(char index) const { return axes.find(index) != std::string::npos; }
-  bool has_rows() const { return has('i'); }
+  bool has_rows() const { return has('i') && rule != Rule::sum; }  // that come one by one
 };
 
 // What a kernel appends to the name of an argument whose own name it uses for something else.

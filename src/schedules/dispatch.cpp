@@ -214,6 +214,7 @@ Next Pen::record(const Stmt& s) {
     case Op::add_parts:
     case Op::round_sums:
     case Op::sum_over:
+    case Op::sum_tiles:
     case Op::plan:
     case Op::grid:
     case Op::blocks:

@@ -5,6 +5,9 @@
 //   kw::tma_add(shared.dq_s[r], args.dq_sum, {b, h, row, column});   one thread, later
 //   kw::round_sums(args.dq_sum, args.scale, w, args.dq);             the threads of the pass
 //
+//   kw::tma_add(shared.ds_s[r][t], args.pairs, {b, h, row, column}); one thread: a tile of elements, as it is
+//   kw::sum_tiles(args.pairs, 1.0f, w, args.d_bias);                 the threads of the pass
+//
 // A pre-pass has written zeros. The scratch is [B, H, rows, columns], rows a multiple of the tile's 64; where
 // in it a tile's elements lie is known here alone: tiles of 64 x 64 follow each other, each as a warpgroup
 // holds it in registers (SharedTile<float>), so that nothing is rearranged on the way. In which order CTAs
@@ -28,7 +31,7 @@ template <int C> KW_DEVICE void store(const Accumulator<real, 64, C>& from, Shar
 namespace detail {
 constexpr int kSide = 64;  // of a tile in the scratch
 // Tile [row / 64, column / 64] of a head.
-template <char... Dims> KW_DEVICE float* sums_at(const Tensor<scratch<float>, Dims...>& t, TileCoords at) {
+template <class T, char... Dims> KW_DEVICE T* sums_at(const Tensor<scratch<T>, Dims...>& t, TileCoords at) {
   const i64 tiles = i64(at.batch * t.extent[1] + at.head) * (t.extent[2] / kSide) + at.row / kSide;
   return t.row_to_write(0, 0, 0) + (tiles * (t.extent[3] / kSide) + at.column / kSide) * (kSide * kSide);
 }
@@ -38,6 +41,13 @@ template <char... Dims> KW_DEVICE float* sums_at(const Tensor<scratch<float>, Di
 // and tma_store_wait say when the tile may be written again, and when all has been added.
 template <char... Dims>
 KW_DEVICE void tma_add(const SharedTile<float, 64, 64>& from, const Tensor<scratch<float>, Dims...>& to, TileCoords at) {
+  ptx::bulk_add(detail::sums_at(to, at), from.address(), from.bytes);
+  ptx::tma_store_commit();
+}
+
+// The same of a tile of elements, with its swizzle. Of each tile one is added, to zeros: nothing is rounded.
+template <class T, char... Dims>
+KW_DEVICE void tma_add(const SharedTile<T, 64, 64>& from, const Tensor<scratch<T>, Dims...>& to, TileCoords at) {
   ptx::bulk_add(detail::sums_at(to, at), from.address(), from.bytes);
   ptx::tma_store_commit();
 }
@@ -64,6 +74,74 @@ KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real fact
     auto* const out = detail::row_to_write(to, {head / to.extent[1], head % to.extent[1], row}) + column;
     if (row < to.extent[2]) *reinterpret_cast<ptx::Words16*>(out) = above;
     if (row + 8 < to.extent[2]) *reinterpret_cast<ptx::Words16*>(out + 8 * to.stride[2]) = below;
+  }
+}
+
+namespace detail {
+// Columns 8 * chunk ... of a row of a tile of elements in the scratch, swizzled as in shared memory.
+template <class T> KW_DEVICE void add_chunk(const T* tile, int row, int chunk, real (&sum)[8]) {
+  const uint4 words = __ldcg(reinterpret_cast<const uint4*>(tile) + row * 8 + (chunk ^ row % 8));
+  const u32 x[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+  for (int k = 0; k < 8; ++k) sum[k] += from_word(T{}, x[k / 2], k % 2);
+}
+// Eight elements of a row, of which the first `count` are there; 16 bytes at a time where they may be.
+KW_DEVICE void write_chunk(float* to, i64 apart, bool at_once, int count, const real (&x)[8]) {
+  if (at_once) {
+    reinterpret_cast<float4*>(to)[0] = make_float4(x[0], x[1], x[2], x[3]);
+    reinterpret_cast<float4*>(to)[1] = make_float4(x[4], x[5], x[6], x[7]);
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+    if (k < count) to[k * apart] = x[k];
+}
+template <class T> KW_DEVICE void write_chunk(T* to, i64 apart, bool at_once, int count, const real (&x)[8]) {
+  ptx::Words16 y;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) y.x[k] = ptx::pack(T{}, x[2 * k], x[2 * k + 1]);
+  if (at_once) {
+    *reinterpret_cast<ptx::Words16*>(to) = y;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+    if (k < count) to[k * apart] = T{static_cast<unsigned short>(y.x[k / 2] >> 16 * (k % 2))};
+}
+}  // namespace detail
+
+// By a thread: its share of the tensor, [..., rows, columns], each element `factor` times the sum of the scratch
+// over those of batch entries and heads that the tensor lacks, in their order. A thread has eight columns of a row,
+// and neighbours have the next. The scratch is [B, H, T, W]: blocks of 64 rows and W columns, as many as the tensor
+// has, row of blocks by row of blocks.
+template <class T, char B, char H, char Rows, char Wide, class Out, char... To>
+KW_DEVICE void sum_tiles(const Tensor<scratch<T>, B, H, Rows, Wide>& from, real factor, Thread w, const Tensor<Out, To...>& to) {
+  constexpr int rank = sizeof...(To), outer = rank - 2;
+  static_assert(outer >= 0, "rows and columns");
+  constexpr char dims[rank] = {To...};
+  constexpr bool of_batch = outer > 0 && dims[0] == B, of_head = outer > 0 && dims[outer - 1] == H;
+  static_assert(int(of_batch) + int(of_head) == outer, "the other dimensions are the scratch's");
+  const int rows = to.extent[outer], columns = to.extent[outer + 1], wide = from.extent[3],
+            blocks = from.extent[2] / detail::kSide / ceil_div(rows, detail::kSide);  // side by side
+  const int chunks = ceil_div(columns, 8), batches = of_batch ? from.extent[0] : 1, heads = of_head ? from.extent[1] : 1;
+  const i64 apart = to.stride[outer + 1], all = i64(batches) * heads * rows * chunks;
+  for (i64 x = w.index; x < all; x += w.count) {
+    const int chunk = int(x % chunks), row = int(x / chunks % rows), head = int(x / chunks / rows), j = chunk * 8;
+    const int tile_row = (row / detail::kSide * blocks + j / wide) * detail::kSide, tile_column = j % wide / detail::kSide * detail::kSide;
+    const int b0 = of_batch ? head / heads : 0, b1 = of_batch ? b0 + 1 : from.extent[0];
+    const int h0 = of_head ? head % heads : 0, h1 = of_head ? h0 + 1 : from.extent[1];
+    real sum[8] = {};
+    for (int b = b0; b < b1; ++b)
+      for (int h = h0; h < h1; ++h)
+        detail::add_chunk(detail::sums_at(from, {b, h, tile_row, tile_column}), row % detail::kSide, chunk % 8, sum);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) sum[k] *= factor;
+    i64 place = row * to.stride[outer] + j * apart;
+    if constexpr (of_batch) place += b0 * to.stride[0];
+    if constexpr (of_head) place += h0 * to.stride[outer - 1];
+    Out* const out = to.data + place;
+    const bool at_once = apart == 1 && columns - j >= 8 && reinterpret_cast<u64>(out) % 16 == 0;
+    detail::write_chunk(out, apart, at_once, columns - j, sum);
   }
 }
 

@@ -138,6 +138,16 @@ KW_DEVICE void bulk_add(float* to, u32 src, u32 bytes) {
                "r"(bytes)
                : "memory");
 }
+KW_DEVICE void bulk_add(bf16* to, u32 src, u32 bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%0], [%1], %2;" ::"l"(to), "r"(src),
+               "r"(bytes)
+               : "memory");
+}
+KW_DEVICE void bulk_add(f16* to, u32 src, u32 bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], %2;" ::"l"(to), "r"(src),
+               "r"(bytes)
+               : "memory");
+}
 // PTX ISA 9.7.13.6, red: adds to a float in global memory and returns nothing. Subnormal floats count as zero.
 KW_DEVICE void add_if(bool here, float* to, float x) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %0, 0;\n@p red.global.add.f32 [%1], %2;\n}" ::"r"(u32(here)), "l"(to), "f"(x)

@@ -308,7 +308,27 @@ Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
   return left(a, s, *slot);
 }
 
-// Adds a tile to sums that the pre-pass has set to zero. The device adds in any order.
+namespace {
+// Whether nobody has added to this element of a tile of elements: a second addition would round.
+bool is_first(Machine& m, const Stmt& s, Global& g, int64_t at) {
+  if (g.data.dtype == Dtype::f32) return true;
+  if (g.adders.empty()) g.adders.resize(g.written.size());
+  if (g.adders[at].row < 0) {
+    g.adders[at] = {0, 0, 0, &s};
+    return true;
+  }
+  m.faults
+      .raise(
+          "exec.written_twice", &s,
+          fmt::format("{} adds a second time to element {} of a scratch of elements", cite(s), at))
+      .notes.push_back(
+          {"the first addition: " + cite(*g.adders[at].stmt), g.adders[at].stmt->span});
+  return false;
+}
+}  // namespace
+
+// Adds a tile to sums that the pre-pass has set to zero. The device adds in any order: floats; to
+// elements one tile alone.
 Next exec_tma_add(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates to = coordinates_of(m, a, s, true);
   SharedSlot* slot = to.tensor ? leaving(m, a, s) : nullptr;
@@ -326,6 +346,7 @@ Next exec_tma_add(Machine& m, Agent& a, const Stmt& s) {
     for (int c = 0; c < tile.columns; ++c) {
       const int64_t at = offset_of(to.tensor->data, to, to.row + r) + to.column + c;
       const size_t k = size_t(r) * tile.columns + c;
+      if (!is_first(m, s, *to.tensor, at)) return Next::on;
       if (m.algebra) {
         to.tensor->exact[at] = m.algebra->add(to.tensor->exact[at], tile.e[k]);
       } else {

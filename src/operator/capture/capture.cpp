@@ -133,6 +133,7 @@ class CaseReader {
       if (output->rule == Rule::sum) {  // all of it, with a rule of its own
         extents["h"] = form_.H.constant;
         extents["x"] = value_of(output->own, out.sizes);
+        extents[""] = 1;
         Tensor truth = in_order(values, output->dims, extents, output->axes);
         if (truth.count() != stored) return false;
         out.others[output - form_.outputs.begin() - 1] = {std::move(truth), std::nullopt, {}};

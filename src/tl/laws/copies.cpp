@@ -252,8 +252,10 @@ void law_tma_store_tile(Check& c) { stored_by_thread(c); }
 // Who adds a tile waits for it and gives it back as one that stores does.
 void law_tma_add(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
-  const bool sums = tensor.scratch && tensor.element == "f32" && tensor.dims.size() == 4;
-  if (!sums || tile.element != "f32" || tile.category != Category::ring)
+  const bool numbers = tensor.element == "f32" || tensor.element == "element";
+  const bool sums =
+      tensor.scratch && numbers && tensor.category == Category::tensor && tensor.dims.size() == 4;
+  if (!sums || tile.element != tensor.element || tile.category != Category::ring)
     c.broken("C1", c.stmt.span,
              fmt::format("`{}` is {} of {}, `{}` is `{} {}`", tile.name, word(tile.category),
                          tile.element, tensor.name, word_of_access(tensor), tensor.element))

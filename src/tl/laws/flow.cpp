@@ -458,9 +458,10 @@ class Flow {
       return std::any_of(f.reads.begin(), f.reads.end(),
                          [&](const RingUse& read) { return read.ring == tile; });
     });
-    // Slots of a ring that stays in shared memory are given back by a barrier: the schedules
+    // Slots of a ring that a barrier gives back, where the whole of it is waited for: the schedules
     // reading.
-    const bool ring = s.op == Op::store_transposed && s.dst()->kind == ExprKind::index && !leaves;
+    const bool ring = s.op == Op::store_transposed && s.dst()->kind == ExprKind::index &&
+                      (!leaves || facts_.freed_by.contains(tile));
     if (flies || (state.read.count(tile) && !ring))
       broken(fmt::format("{}.C4", word(s.op)), s.span,
              flies ? fmt::format("a product in flight reads `{}`", tile)

@@ -75,8 +75,8 @@ struct Facts {
   std::map<std::string, const Stmt*> left, read_behind;
   const Stmt* after = nullptr;                                   // the pass behind the kernel
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
-  std::map<std::string, const Stmt*> sums_added, sums_rounded;   // by scratch tensor
-  std::map<std::string, const Stmt*> values_added, summed_over;  // likewise
+  std::map<std::string, const Stmt*> sums_added, sums_rounded, tiles_summed;  // by scratch tensor
+  std::map<std::string, const Stmt*> values_added, summed_over;               // likewise
   std::map<std::string, const Stmt*> values_written, values_loaded;
   std::map<std::string, const Stmt*> transposed;  // by the tile that some store_transposed writes
   std::string element_type = "bf16";

@@ -13,7 +13,8 @@ void law_after(Check& c) {
              threads ? fmt::format("{} threads: not 1 to 32 warps of 32", *threads)
                      : "the number of threads is not constant");
   for (const Stmt& s : c.stmt.body)
-    if (s.op != Op::add_parts && s.op != Op::round_sums && s.op != Op::sum_over)
+    if (s.op != Op::add_parts && s.op != Op::round_sums && s.op != Op::sum_over &&
+        s.op != Op::sum_tiles)
       c.broken("C2", s.span, fmt::format("`{}` stands where parts are added up", word(s.op)));
   if (c.facts.after)
     c.broken("C3", c.stmt.span, "a second pass behind the kernel")
@@ -93,6 +94,24 @@ void law_sum_over(Check& c) {
   if (from) c.facts.summed_over.emplace(from->name, &c.stmt);
 }
 
+void law_sum_tiles(Check& c) {
+  const Symbol *from = c.find(c.stmt.src()), *to = c.find(c.stmt.tensor());
+  if (from && (!from->scratch || from->element != "element" || from->dims.size() != 4))
+    another_tensor_is_due(c, "C1", c.stmt.src(), *from);
+  const bool takes = to && to->written && to->dims.size() >= 2 &&
+                     (to->element == "f32" || to->element == "element");
+  if (to && !takes) another_tensor_is_due(c, "C2", c.stmt.tensor(), *to);
+  if (takes && from && from->dims.size() == 4 &&
+      !are_among({to->dims.begin(), to->dims.end() - 2}, {from->dims[0], from->dims[1]}))
+    c.broken("C2", c.stmt.tensor()->span,
+             fmt::format("`{}` has dimensions {}, `{}` has {}", to->name, fmt::join(to->dims, ", "),
+                         from->name, fmt::join(from->dims, ", ")))
+        .notes.push_back({fmt::format("`{}` is declared here", to->name), to->span});
+  if (!c.inside(Op::after))
+    c.broken("C3", c.stmt.span, "tiles are summed outside a pass behind the kernel");
+  if (from) c.facts.tiles_summed.emplace(from->name, &c.stmt);
+}
+
 void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
   if (facts.incomplete) return;
   const auto report = [&](const std::string& code, const Stmt& s, std::string message) {
@@ -106,8 +125,11 @@ void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
     if (!facts.parts_stored.count(name))
       report("add_parts.C3", *s, fmt::format("no `store_part` writes `{}`", name));
   for (const auto& [name, s] : facts.sums_added)
-    if (!facts.sums_rounded.count(name))
-      report("tma_add.C2", *s, fmt::format("nothing rounds the sums in `{}`", name));
+    if (!facts.sums_rounded.count(name) && !facts.tiles_summed.count(name))
+      report("tma_add.C2", *s, fmt::format("nothing makes a tensor of the sums in `{}`", name));
+  for (const auto& [name, s] : facts.tiles_summed)
+    if (!facts.sums_added.count(name))
+      report("sum_tiles.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));
   for (const auto& [name, s] : facts.sums_rounded)
     if (!facts.sums_added.count(name))
       report("round_sums.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));

@@ -400,7 +400,8 @@ Type due(const Check& c, Hole hole) {
   if (s.op == Op::if_ || s.op == Op::toggle) return kBoolean;
   if (s.op == Op::fill || s.op == Op::arg_f32) return kReal;
   if (s.op == Op::write_value && hole == Hole::value) return kReal;
-  if (s.op == Op::round_sums && hole == Hole::scale) return kReal;
+  const bool sums = s.op == Op::round_sums || s.op == Op::sum_tiles;
+  if (sums && hole == Hole::scale) return kReal;
   if (s.op == Op::online_max && (hole == Hole::threshold || hole == Hole::scale)) return kReal;
   if ((s.op == Op::any_exceeds || s.op == Op::any_differs) && hole == Hole::threshold) return kReal;
   if (sets_elements(s.op) && hole == Hole::value) {

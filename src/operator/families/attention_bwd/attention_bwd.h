@@ -20,6 +20,8 @@ namespace attention_bwd {
 double of_log_sum(const Form& form, const Problem& problem, int64_t b, int64_t h, int64_t i);
 // The output's gradient as an operand, read as the function returns it, or the output (Gradients).
 Operand of_output(const Form& form, const char* name);
+// The operand's own head, of a query head.
+int64_t own_head(const Operand& operand, int64_t h);
 
 std::unique_ptr<Truth> truth(const Form& form, const Problem& problem);
 ExactHead exact(const Form& form, const Problem& named, const exact::Algebra& algebra, int64_t b,

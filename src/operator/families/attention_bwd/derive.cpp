@@ -6,6 +6,7 @@
 #include <set>
 
 #include "operator/expr/derivative.h"
+#include "operator/expr/fold.h"
 #include "operator/expr/places.h"
 #include "operator/families/attention_bwd/adjoint.h"
 #include "operator/recognise/recognise.h"
@@ -49,10 +50,8 @@ class Gradient {
     if (!turn_epilogue() || !turn_rows(t)) return std::nullopt;
     add_arguments();
     add_outputs(t);
-    // A kernel has the gradients of whole scores where they change with s by one number.
-    const auto varies = [&](Kind kind) { return mentions(*slope, kind); };
-    if (has_softmax(forward_) && !varies(Kind::score) && !varies(Kind::read) &&
-        !varies(Kind::index))
+    // A kernel has the gradients of whole scores where what they change by with s is not of s.
+    if (has_softmax(forward_) && !mentions(*slope, Kind::score))
       learn_from(t.score, "bhj", Gradients::Of::score);
     if (t.sink) learn_from(t.sink, "bh", Gradients::Of::sink);
     if (forward_.epilogue && takes_saved(forward_))
@@ -133,13 +132,17 @@ class Gradient {
         const auto varies = [&](const ExprPtr& x) { return mentions(x, Kind::index, "j"); };
         const bool to_nothing =
             of == Gradients::Of::score && !forward_.terms[0].sink && !forward_.returns("lse");
-        if (by && to_nothing && !varies(read) && !varies(by)) continue;
+        if (by && to_nothing && !varies(read) && !varies(by) && !mentions(by, Kind::score))
+          continue;
         one_place = one_place && by && !place;
         place = read, slope = by;
       }
-      if (!place || !one_place || mentions(slope, Kind::score)) continue;
+      if (!place || !one_place) continue;
       ExprPtr element;
       Output output = output_of(a, *place, axes, element);
+      const bool alike = constant(slope) && constant(form_.gradients->slope);
+      if (output.dims.empty() && of == Gradients::Of::score && alike)
+        output = output_of(a, *place, "bhij", element);
       if (output.dims.empty() && of == Gradients::Of::score)
         output = output_of(a, *place, "bhx", element);
       if (output.dims.empty()) continue;
@@ -163,7 +166,8 @@ class Gradient {
   }
 
   // The gradient of an argument; without dims where it is not read as a kernel's vectors are, or,
-  // where x is among the axes, its tables: at one index of any kind, `element`.
+  // where x is among the axes, its tables: at one index of any kind, `element`; or, where i is, its
+  // pairs: at the query and the key. A dimension of one element has no index: "".
   Output output_of(const Argument& a, const Expr& read, const std::string& axes,
                    ExprPtr& element) const {
     element = nullptr;
@@ -173,9 +177,15 @@ class Gradient {
     out.of = a.name;
     for (size_t n = 0; n < read.args.size(); ++n) {
       const Expr& e = *read.args[n];
-      const bool only_head = is_number(read.args[n], 0) && forward_.H.constant == 1;
+      const bool one = is_number(read.args[n], 0) && a.dims[n].constant == 1;
+      const bool only_head =
+          one && forward_.H.constant == 1 && !std::count(out.dims.begin(), out.dims.end(), "h");
       const std::string index = e.kind == Kind::index ? e.name : only_head ? "h" : "";
-      const Size size = index == "b" ? forward_.B : index == "h" ? forward_.H : forward_.N;
+      if (one && !only_head) {
+        out.dims.emplace_back();
+        continue;
+      }
+      const Size size = index == "j" ? forward_.N : size_of(forward_, index);
       const bool plain = index.size() == 1 && axes.find(index) != std::string::npos &&
                          std::count(out.dims.begin(), out.dims.end(), index) == 0 &&
                          a.dims[n].name == size.name && a.dims[n].constant == size.constant;
@@ -188,6 +198,8 @@ class Gradient {
     }
     for (const char axis : axes)
       if (std::count(out.dims.begin(), out.dims.end(), std::string(1, axis))) out.axes += axis;
+    const bool pairs = axes.find('i') != std::string::npos;
+    if (out.axes.empty() || (pairs && !(out.has('i') && out.has('j')))) out.dims.clear();
     return out;
   }
 

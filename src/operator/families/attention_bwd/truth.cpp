@@ -1,12 +1,10 @@
-// The gradients in fp64, a row of queries at a time, and in the exact algebra, a head at a time.
+// The gradients in fp64, a row of queries at a time.
 #include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "num/compare.h"
 #include "num/dtype.h"
-#include "operator/evaluate/exact.h"
-#include "operator/evaluate/exact_program.h"
 #include "operator/evaluate/plain_rows.h"
 #include "operator/evaluate/program.h"
 #include "operator/evaluate/row_map.h"
@@ -14,9 +12,6 @@
 #include "operator/families/attention_bwd/attention_bwd.h"
 
 namespace kw::spec::attention_bwd {
-
-using exact::Algebra;
-using exact::Element;
 
 Operand of_output(const Form& form, const char* name) {
   Operand out{name, {}, {}};
@@ -33,6 +28,13 @@ double of_log_sum(const Form& form, const Problem& problem, int64_t b, int64_t h
   std::vector<int64_t> at;
   for (const std::string& index : dims) at.push_back(index == "b" ? b : index == "h" ? h : i);
   return problem.tensors.at(Gradients::kOfLogSum).at(at);
+}
+
+// The operand's own head, of a query head.
+int64_t own_head(const Operand& operand, int64_t h) {
+  const ExprPtr head = head_of(operand);
+  if (!head) return 0;
+  return head->kind == Kind::binary ? h / head->args[1]->integer : h;
 }
 
 namespace {
@@ -58,13 +60,6 @@ constexpr double kOfHalfUlp = 0.58;  // the deviation of a rounding that is even
 
 void add(double* to, double x, const double* from, int64_t count) {
   for (int64_t d = 0; d < count; ++d) to[d] += x * from[d];
-}
-
-// The operand's own head, of a query head.
-int64_t own_head(const Operand& operand, int64_t h) {
-  const ExprPtr head = head_of(operand);
-  if (!head) return 0;
-  return head->kind == Kind::binary ? h / head->args[1]->integer : h;
 }
 
 // The gradients of what an operand's rows become, turned round to those of the rows.
@@ -161,11 +156,14 @@ class Rows : public Truth {
       held.rounding = accepted_error(0, type);
       learned_.push_back({l,
                           Program(l.slope, problem),
+                          Program(by_product(l.slope), problem),
                           Program(l.of == Of::epilogue ? by_output(l.slope) : real(0), problem),
                           Program(l.element ? l.element : integer(0), problem),
-                          output.has('j')   ? N_
+                          output.has('i')   ? M_ * N_
+                          : output.has('j') ? N_
                           : output.has('x') ? value_of(output.own, problem.sizes)
                                             : 1,
+                          output.has('i'),
                           held.rounding * least_norm(type, 1),
                           {},
                           {}});
@@ -225,7 +223,7 @@ class Rows : public Truth {
       // What a score's gradient is of a weight's: without a sum, 1.
       const double by = softmax ? p : 1 / forward_.weights_sum();
       const double floats = kOff * by * std::sqrt(of_d_o) * norm(v, Dv_);
-      of_row_[j] = {p, dp, by * (dp - delta), floats};
+      of_row_[j] = {p, dp, by * (dp - delta), floats, in[Program::score]};
       const double ds = of_row_[j].dz * slope,
                    off = floats * std::fabs(slope) +
                          kOff * std::fabs(of_row_[j].dz) * magnitude_.run(in);
@@ -281,10 +279,17 @@ class Rows : public Truth {
   // it: those of its product, 0.41 of half an ulp for numbers of any size, and its score's.
   double of_rows(int64_t i, int64_t j, double slope) const {
     if (!mapped_[0] && !mapped_[1] && !mapped_[2]) return 1;
+    const double off = of_rounded_product(i, j);
+    return 1.5 + slope * slope * off * off;
+  }
+
+  // What a product is off by where rows were rounded that make it, in halves of an ulp.
+  double of_rounded_product(int64_t i, int64_t j) const {
+    if (!mapped_[0] && !mapped_[1] && !mapped_[2]) return 0;
     const double *x = &q_[i * D_], *y = &k_[j * D_];
     double squares = 0;
     for (int64_t d = 0; d < D_; ++d) squares += x[d] * y[d] * x[d] * y[d];
-    return 1.5 + slope * slope * squares;
+    return std::sqrt(squares);
   }
 
   // A row of gradients of what an operand's rows become is rounded before it is turned round.
@@ -327,6 +332,10 @@ class Rows : public Truth {
     ExprPtr operation;
     return derivative(e, leaf(Kind::output, Type::real, "o"), operation).value_or(real(0));
   }
+  static ExprPtr by_product(const ExprPtr& e) {
+    ExprPtr operation;
+    return derivative(e, score_leaf(0), operation).value_or(real(0));
+  }
 
   // What a row adds to the gradients of what is learned, and what a kernel may be off by: o is made
   // of weights that are rounded to 16 bits, each by itself, so delta is off, by the same for the
@@ -357,7 +366,7 @@ class Rows : public Truth {
       } else {
         learn_of_score(b, h, i, l, off, adds);
       }
-      for (int64_t at = 0; at < l.length; ++at)
+      for (int64_t at = l.first(i, N_); at < l.first(i, N_) + l.of_row(N_); ++at)
         held.allowed[at] = kDeviations * std::sqrt(l.variance[at]) + l.floats[at] + l.least;
     }
   }
@@ -368,23 +377,29 @@ class Rows : public Truth {
   void learn_of_score(int64_t b, int64_t h, int64_t i, Learning& l, double off, const Adds& adds) {
     const double ulp = half_ulp(form_.dtype), total = forward_.weights_sum();
     const bool rounds = form_.gradients->of_epilogue != nullptr;
-    std::vector<double> shared(l.length, 0), rows(rounds ? l.length * Dv_ : 0, 0);
+    const int64_t first = l.first(i, N_), count = l.of_row(N_);
+    std::vector<double> shared(count, 0), rows(rounds ? count * Dv_ : 0, 0);
     for (int64_t j = 0; j < N_; ++j) {
       const OfScore& s = of_row_[j];
       if (s.p == 0) continue;
-      const Program::Inputs in = Program::at(b, h, i, j);
+      Program::Inputs in = Program::at(b, h, i, j);
+      in[Program::score] = s.product;
       const double slope = l.slope.run(in), x = s.dz * slope,
                    by = slope * (has_softmax(form_) ? s.p : 1 / total);
-      const int64_t at = l.what.element ? int64_t(l.element.run(in)) : l.length > 1 ? j : 0;
-      if (at < 0 || at >= l.length) continue;
-      adds(at, x, ulp * x, s.floats * std::fabs(slope));
+      const int64_t at = l.what.element ? int64_t(l.element.run(in)) : count > 1 ? j : 0;
+      if (at < 0 || at >= count) continue;
+      adds(first + at, x, ulp * x, s.floats * std::fabs(slope));
+      if (const double of_product = s.dz * l.by_product.run(in); of_product != 0)
+        adds(first + at, 0, ulp * of_product * of_rounded_product(i, j),
+             kOff * std::fabs(of_product) * norm(&q_[i * D_], D_) * norm(&k_[j * D_], D_));
       shared[at] += by;
       if (rounds) add(&rows[at * Dv_], by, &v_[j * Dv_], Dv_);
     }
-    for (int64_t at = 0; at < l.length; ++at) {
+    for (int64_t at = 0; at < count; ++at) {
       if (shared[at] == 0) continue;
-      adds(at, 0, shared[at] * off, 0);
-      if (rounds) adds(at, 0, ulp * std::sqrt(of_rounded_row(&rows[at * Dv_], shared[at])), 0);
+      adds(first + at, 0, shared[at] * off, 0);
+      if (rounds)
+        adds(first + at, 0, ulp * std::sqrt(of_rounded_row(&rows[at * Dv_], shared[at])), 0);
     }
   }
 
@@ -437,42 +452,24 @@ class Rows : public Truth {
   std::vector<double> most_;                     // of_rows, of each key
   struct OfScore {
     double p = 0, dp = 0, dz = 0, floats = 0;  // its weight, its gradient, the score's, and fp32's
+    double product = 0;                        // q . k
   };
   std::vector<OfScore> of_row_;
   struct Learning {
     const Gradients::Learned& what;
-    Program slope, by_output, element;
+    Program slope, by_product, by_output, element;
     int64_t length;  // elements of a head's share
+    bool pairs;      // one for each query and key
     double least;    // of smaller numbers fp32, or the element's type, has no digits
     std::vector<double> variance, floats;
+    // Which of them a row adds to.
+    int64_t first(int64_t i, int64_t keys) const { return pairs ? i * keys : 0; }
+    int64_t of_row(int64_t keys) const { return pairs ? keys : length; }
   };
   std::vector<Learning> learned_;
   std::optional<MappedRows> mapped_[Gradients::kOperands];  // what rows become before their product
   std::optional<TurnedRows> turned_[Gradients::kOperands];  // and their gradients behind it
 };
-
-// The transpose of [rows, columns].
-std::vector<Element> turned(const std::vector<Element>& a, int64_t rows, int64_t columns) {
-  std::vector<Element> out(a.size());
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = a[r * columns + c];
-  return out;
-}
-
-// The rows of one head, from gradients of what they become to their own.
-void turn_rows(const Form& form, const Problem& named, const Algebra& algebra, size_t operand,
-               int64_t b, int64_t h, std::vector<Element>& rows) {
-  const auto of = operands(form.terms[0]);
-  const int64_t columns = operand == 2 ? form.Dv.constant : form.D.constant,
-                count = int64_t(rows.size()) / columns, head = own_head(*of[operand], h);
-  Problem with = named;
-  Tensor& t = with.tensors[Gradients::kOfRows[operand]];
-  t = Tensor(Dtype::f32, {b + 1, head + 1, count, columns});
-  for (int64_t n = 0; n < int64_t(rows.size()); ++n)
-    t.values[(b * (head + 1) + head) * int64_t(rows.size()) + n] = double(-1 - n);
-  rows = exact_mapped_rows(*form.gradients->rows[operand], with, algebra,
-                           operand ? Program::j : Program::i, b, head, count, columns, &rows);
-}
 
 }  // namespace
 
@@ -493,104 +490,6 @@ void save_forward(const Form& form, Problem& problem) {
   }
   problem.tensors[Gradients::kOutput] = std::move(o);
   problem.tensors[Gradients::kLogSum] = std::move(lse);
-}
-
-ExactHead exact(const Form& form, const Problem& named, const Algebra& algebra, int64_t b,
-                int64_t h) {
-  const int64_t M = value_of(form.M, named.sizes), N = value_of(form.N, named.sizes),
-                D = form.D.constant, Dv = form.Dv.constant;
-  const ExactScores s = exact_scores(form, form.terms[0], named, algebra, b, h);
-  const auto rows = [&](const char* name) {
-    std::vector<Element> out;
-    for (const double number : plain_rows(of_output(form, name), named, "i", b, h, M, Dv))
-      out.push_back(algebra.draw(static_cast<uint64_t>(number)));
-    return out;
-  };
-  const bool softmax = has_softmax(form), saved = takes_saved(form);
-  const std::vector<Element> given = rows(Gradients::kOfOutput);
-  std::vector<Element> d_o = given, dp(M * N), p(M * N), dz(M * N), ds(M * N), deltas(M),
-                       log_sums(M), inverses(M), o;
-  if (saved) o = rows(Gradients::kOutput);
-  const auto at_output = [&](int64_t n) {
-    Program::Inputs in = Program::at(b, h, n / Dv, 0);
-    in[Program::d] = double(n % Dv);
-    return in;
-  };
-  if (const ExprPtr& by = form.gradients->of_epilogue) {
-    ExactProgram of_epilogue(by, named, algebra);
-    for (int64_t n = 0; n < M * Dv; ++n)
-      d_o[n] = algebra.stored(
-          algebra.mul(given[n], of_epilogue.run(at_output(n), saved ? o[n] : Element())));
-  }
-  algebra.add_product(int(M), int(Dv), int(N), d_o.data(), s.value.data(), true, dp.data());
-  ExactProgram slope(form.gradients->slope, named, algebra);
-  for (int64_t i = 0; i < M; ++i) {
-    for (int64_t d = 0; d < Dv && saved; ++d)
-      deltas[i] = algebra.add(deltas[i], algebra.mul(d_o[i * Dv + d], o[i * Dv + d]));
-    if (const double of = of_log_sum(form, named, b, h, i))
-      deltas[i] = algebra.sub(deltas[i], algebra.draw(static_cast<uint64_t>(of)));
-    if (saved) {
-      const double lse = named.tensors.at(Gradients::kLogSum).at({b, h, i});
-      log_sums[i] = algebra.draw(static_cast<uint64_t>(lse));
-      inverses[i] = algebra.exp(algebra.sub(Element(), log_sums[i]));
-    }
-    for (int64_t n = i * N; n < (i + 1) * N; ++n) {
-      if (s.keep[n].holds)
-        p[n] = softmax ? algebra.exp(algebra.sub(s.score[n], log_sums[i]))
-               : saved ? algebra.mul(s.score[n], inverses[i])
-                       : s.score[n];
-      if (s.keep[n].holds && saved) dp[n] = algebra.sub(dp[n], deltas[i]);
-      if (s.keep[n].holds)
-        dz[n] = softmax ? algebra.mul(p[n], dp[n])
-                : saved ? algebra.mul(dp[n], inverses[i])
-                        : dp[n];
-      for (Element* x : {&p[n], &dz[n]})
-        for (uint8_t& bits : x->opaque) bits |= s.keep[n].opaque;
-      ds[n] = algebra.mul(dz[n], slope.run(Program::at(b, h, i, n % N), s.product[n]));
-    }
-  }
-  ExactHead out;
-  out.outputs.resize(3);
-  const auto product = [&](size_t n, const std::vector<Element>& left,
-                           const std::vector<Element>& right, int64_t rows, int64_t depth,
-                           int64_t columns) {
-    out.outputs[n].elements.resize(rows * columns);
-    algebra.add_product(int(rows), int(depth), int(columns), left.data(), right.data(), false,
-                        out.outputs[n].elements.data());
-  };
-  product(0, ds, s.key, M, N, D);
-  product(1, turned(ds, M, N), s.query, N, M, D);
-  product(2, turned(p, M, N), d_o, N, M, Dv);
-  for (size_t n = 0; n < Gradients::kOperands; ++n)
-    if (form.gradients->rows[n]) turn_rows(form, named, algebra, n, b, h, out.outputs[n].elements);
-  for (const Gradients::Learned& l : form.gradients->learned) {
-    const Output& output = form.outputs[out.outputs.size()];
-    const bool of_keys = output.has('j');
-    ExactProgram factor(l.slope, named, algebra);
-    Program element(l.element ? l.element : integer(0), named);
-    std::vector<Element> share(of_keys ? N : l.element ? value_of(output.own, named.sizes) : 1);
-    if (l.of == Gradients::Of::epilogue) {
-      for (int64_t n = 0; n < M * Dv; ++n)
-        share[0] = algebra.add(share[0], algebra.mul(given[n], factor.run(at_output(n), o[n])));
-    }
-    if (l.of == Gradients::Of::sink) {
-      ExactProgram sink(form.terms[0].sink, named, algebra);
-      for (int64_t i = 0; i < M; ++i) {
-        const auto at = Program::at(b, h, i, 0);
-        const Element p = algebra.exp(algebra.sub(sink.run(at, {}), log_sums[i]));
-        share[0] =
-            algebra.sub(share[0], algebra.mul(algebra.mul(p, deltas[i]), factor.run(at, {})));
-      }
-    }
-    for (int64_t n = 0; n < M * N && l.of == Gradients::Of::score; ++n) {
-      const Program::Inputs at = Program::at(b, h, n / N, n % N);
-      const int64_t to = of_keys ? n % N : int64_t(element.run(at));
-      if (to < 0 || to >= int64_t(share.size())) continue;
-      share[to] = algebra.add(share[to], algebra.mul(dz[n], factor.run(at, {})));
-    }
-    out.outputs.push_back({std::move(share), {}});
-  }
-  return out;
 }
 
 }  // namespace kw::spec::attention_bwd

@@ -11,10 +11,11 @@ constexpr Rule<bwd::Edit> kRules[] = {
     {"arguments", bwd::rule_arguments}, {"rows", bwd::rule_rows},
     {"scale", bwd::rule_scale},         {"score", bwd::rule_score},
     {"log_sum", bwd::rule_log_sum},     {"epilogue", bwd::rule_epilogue},
-    {"learned", bwd::rule_learned},     {"mask", bwd::rule_mask},
-    {"queries", bwd::rule_queries},     {"lists", bwd::rule_lists},
-    {"order", bwd::rule_order},         {"late", bwd::rule_late},
-    {"columns", bwd::rule_columns},     {"weights", bwd::rule_weights}};
+    {"learned", bwd::rule_learned},     {"pairs", bwd::rule_pairs},
+    {"mask", bwd::rule_mask},           {"queries", bwd::rule_queries},
+    {"lists", bwd::rule_lists},         {"order", bwd::rule_order},
+    {"late", bwd::rule_late},           {"columns", bwd::rule_columns},
+    {"weights", bwd::rule_weights}};
 
 class AttentionBwd : public Family {
  public:

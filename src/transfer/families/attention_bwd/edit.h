@@ -41,7 +41,10 @@ class Edit : public Editing {
     size_t operand;
   };
   std::vector<OfRows> of_rows;
-  Score parts;                 // of score; set by the rule about the scale
+  Score parts;  // of score; set by the rule about the scale
+  // The score's derivative where it is to be written behind what is learned: set by the rule about
+  // the score, written by that about what is learned.
+  spec::ExprPtr behind;
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
   // TL text of an expression over i and j, where a query is called `query` and a key `key`; s[i, j]
@@ -114,6 +117,7 @@ bool rule_score(Edit& edit);
 bool rule_log_sum(Edit& edit);
 bool rule_epilogue(Edit& edit);
 bool rule_learned(Edit& edit);
+bool rule_pairs(Edit& edit);
 bool rule_late(Edit& edit);
 bool rule_mask(Edit& edit);
 bool rule_queries(Edit& edit);

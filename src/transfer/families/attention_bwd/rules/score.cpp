@@ -11,13 +11,18 @@
 //                                       add_columns s += offset_s[t]
 //                                       if ...: the mask
 //
+//   map dp[i, j] = dp[i, j] * s[i, j]   ->   map dp[i, j] = dp[i, j] * s[i, j]
+//                                            map_real dp[i, j] from ... = dp[i, j] * factor
+//
 //   map s[i, j] = exp2(s[i, j] * scale_log2)   ->   map s[i, j] = sigmoid(s[i, j] * 0.125 - bias)
 //   map dp[i, j] = dp[i, j] * s[i, j]               map dp[i, j] = dp[i, j] * (s[i, j] * ...)
 //
 // When     score = c * core + bias (rule_scale took c). A bias stands in the exponent. With a core
 //          other than s the product begins with zeros, and what is taken off a row of scores comes
 //          after the core. The gradient of a score times the core's derivative is that of s; the
-//          derivative is written with the core's own values where it can be (tanh), or before them.
+//          derivative is written with the core's own values where it can be (tanh), or before them;
+//          behind the weights where it needs no score and something is learned from the scores
+//          (rule_learned), which takes their gradients as they are.
 //          A weight that is a function of its own score is written as it is (rule_weights does the
 //          rest).
 // Effect   tanh and the other functions are the device's approximations, in the derivative too.
@@ -25,6 +30,7 @@
 //          where they stand in // or % they are integers.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "operator/expr/derivative.h"
@@ -53,6 +59,11 @@ ExprPtr by_core(const ExprPtr& slope, const ExprPtr& core) {
   });
 }
 
+ExprPtr derivative_of(const ExprPtr& e) {
+  ExprPtr operation;
+  return spec::derivative(e, spec::score_leaf(0), operation).value_or(nullptr);
+}
+
 // It is waited for where the score's derivative stands, before the weights.
 void drop_wait(std::vector<tl::Stmt>& step, const std::string& tile) {
   std::erase_if(step,
@@ -67,14 +78,19 @@ bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
   const auto gradient =
       map_of(edit, dp, after ? after : slope, fmt::format("{}[i, j] * ({{}})", dp));
   if (!map || !gradient) return false;
-  std::vector<std::string> lines = {"wgmma_wait 0: " + dp, *gradient};
+  const bool learns = std::any_of(edit.learned.begin(), edit.learned.end(),
+                                  [](const auto& l) { return l.of == spec::Gradients::Of::score; });
+  const bool behind = learns && !spec::mentions(slope, Kind::score);
+  if (behind) edit.behind = derivative_of(edit.parts.core);
+  std::vector<std::string> lines;
+  if (!behind) lines = {"wgmma_wait 0: " + dp, *gradient};
   lines.insert(after ? lines.begin() : lines.end(), *map);
   lines.push_back(fmt::format("add_columns {} += {}", s, places->offset));
   const auto zeros = tl::parse_statement(fmt::format("fill {} = 0.0", s), edit.diagnostics);
   if (!zeros || !edit.insert({places->step, places->mask}, lines)) return false;
   std::vector<tl::Stmt>& step = *places->step;
   step[places->fill] = *zeros;
-  drop_wait(step, dp);
+  if (!behind) drop_wait(step, dp);
   return true;
 }
 
@@ -154,9 +170,8 @@ bool rule_score(Edit& edit) {
   const Score& parts = edit.parts;
   if (parts.core->kind != Kind::score) {
     const ExprPtr core = hoist_parts(edit, parts.core, "weight");
-    ExprPtr operation;
-    const auto slope = core ? spec::derivative(core, spec::score_leaf(0), operation) : std::nullopt;
-    if (!slope || !write_core(edit, core, *slope)) return false;
+    const ExprPtr slope = core ? derivative_of(core) : nullptr;
+    if (!slope || !write_core(edit, core, slope)) return false;
   }
   return !parts.bias || write_bias(edit, parts.bias);
 }

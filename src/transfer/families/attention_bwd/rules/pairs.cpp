@@ -1,0 +1,179 @@
+// The gradients of biases of pairs: of what a score reads at its own query and key.
+//
+//   round_sums sum_dq ...   ->   round_sums sum_dq ...
+//                                sum_tiles pairs * 1.0 by w -> d_bias
+//
+// with `pairs: scratch element[B, H, T, W]`, zeros in the pre-pass, and in the loader
+//
+//   thread 3:
+//       var t = 0
+//       for t, x in ...:
+//           wait ds_full[t]
+//           for r in range(WARPGROUPS):
+//               tma_add ds_s[r][t] -> pairs[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, r * 64]
+//           tma_store_wait_read
+//           arrive ds_free[t]
+//       tma_store_wait
+//
+// When     the form's gradients have them. Such a bias changes each score by a multiple of its own
+//          element, so its gradient is that of the score, whose tiles lie in shared memory as
+//          operands of the product for dQ: the copy engine takes them from there, and a pass behind
+//          the kernel sums over batch entries and heads that the bias lacks.
+// Why      zeros, and additions to them: of blocks that the mask drops nobody says anything.
+// Effect   a score's gradient is rounded to the operands' type before it is summed, as it is for
+//          dQ. Sums come in one order. There are as many elements as scores, in the scratch too.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "operator/expr/fold.h"
+#include "transfer/editing/declarations.h"
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+using tl::Op;
+using tl::Stmt;
+
+bool refuse(Edit& edit, const std::string& what) {
+  return edit.refuse("transfer.kernel", {}, "this kernel " + what,
+                     "kernels/sm90/attention_bwd.cu is one that has it");
+}
+
+// Where a step's gradients lie as elements, and the barriers that hand a slot over and back.
+struct Handed {
+  std::string tiles, full, free;
+};
+std::optional<Handed> handed_over(const std::vector<Stmt>& step, const std::string& tile) {
+  Handed out;
+  for (const Stmt& s : step) {
+    if (s.op == Op::wait_free) out.free = tl::base_name(s.barrier());
+    if (s.op == Op::store_transposed && tl::base_name(s.src()) == tile)
+      out.tiles = tl::base_name(s.dst());
+    if (out.tiles.empty() || out.free.empty() || s.op != Op::arrive) continue;
+    out.full = tl::base_name(s.barrier());
+    return out;
+  }
+  return std::nullopt;
+}
+
+// A slot is given back when one more has arrived.
+bool one_more_arrives(Edit& edit, const std::string& barrier) {
+  Stmt* shared = edit.program.find(Op::shared);
+  for (size_t n = 0; shared && n < shared->body.size(); ++n) {
+    Stmt& s = shared->body[n];
+    if (s.op != Op::barrier) continue;
+    Stmt own = s;
+    std::erase_if(own.names(), [&](const tl::Item& d) { return d.name != barrier; });
+    if (own.names().empty()) continue;
+    own.arrivals() = tl::binary("+", s.arrivals(), tl::integer(1));
+    std::erase_if(s.names(), [&](const tl::Item& d) { return d.name == barrier; });
+    if (s.names().empty()) shared->body.erase(shared->body.begin() + std::ptrdiff_t(n--));
+    shared->body.insert(shared->body.begin() + std::ptrdiff_t(n) + 1, std::move(own));
+    return true;
+  }
+  return refuse(edit, "declares no barrier " + barrier);
+}
+
+tl::ExprPtr of_another(const tl::ExprPtr& e, const std::string& base) {
+  const std::string old = tl::base_name(e);
+  return tl::rewrite(e, [&](const tl::ExprPtr& x) -> tl::ExprPtr {
+    return x->is_name(old.c_str()) ? tl::name(base) : nullptr;
+  });
+}
+
+// As the thread that adds the tiles of dQ, but for what it waits for, adds and gives back.
+bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
+  const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
+  const auto adds = [](const Stmt& s) {
+    bool found = false;
+    tl::walk(s.body, [&](const Stmt& x) { found |= x.op == Op::tma_add; });
+    return found;
+  };
+  const tl::ExprPtr row = tl::parse_expr("(m * ceil_div(N, BN) + c.n) * BM", edit.diagnostics),
+                    column = tl::parse_expr("r * 64", edit.diagnostics);
+  bool added = false;
+  tl::walk(edit.program.body, [&](Stmt& loader) {
+    const auto of_sums = std::find_if(loader.body.begin(), loader.body.end(),
+                                      [&](const Stmt& s) { return is_thread(s) && adds(s); });
+    if (added || of_sums == loader.body.end()) return;
+    Stmt thread = *of_sums;
+    thread.number() =
+        tl::integer(std::count_if(loader.body.begin(), loader.body.end(), is_thread));
+    tl::walk(thread.body, [&](Stmt& s) {
+      if (s.op == Op::wait) s.barrier() = of_another(s.barrier(), slot.full);
+      if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), slot.free);
+      if (s.op != Op::tma_add) return;
+      s.src() = of_another(s.src(), slot.tiles);
+      s.tensor() = tl::name(pairs);
+      s.row() = row;
+      s.column() = column;
+    });
+    loader.body.push_back(std::move(thread));
+    added = true;
+  });
+  return added || refuse(edit, "has no thread that adds tiles of dQ");
+}
+
+// The scratch, for all such biases one: each has the gradients of the same scores.
+bool declare(Edit& edit, const std::string& pairs) {
+  const std::string rows = edit.fresh({"T", "R", "L", "U", "V"}),
+                    columns = edit.fresh({"W", "E", "X", "Y", "Z"});
+  Stmt* before = edit.program.find(Op::rows);
+  if (!before) return refuse(edit, "has no pre-pass over rows");
+  std::vector<Stmt>& top = edit.program.body;
+  size_t last = 0;
+  for (size_t n = 0; n < top.size(); ++n)
+    if (top[n].op == Op::param) last = n + 1;
+  return edit.insert({&before->body, before->body.size()},
+                     fmt::format("for b, h, r in each_row({0}, {1}):\n"
+                                 "    write_row {0}[b, h, r] over j < {2} = 0.0",
+                                 pairs, before->index(), columns)) &&
+         edit.insert(edit.behind_arguments(Op::arg_size),
+                     fmt::format("{}: size = ceil_div(M, BM) * BM * ceil_div(N, BN)", rows)) &&
+         edit.insert(edit.behind_arguments(Op::arg_tensor),
+                     fmt::format("{}: scratch element[B, H, {}, {}]", pairs, rows, columns)) &&
+         edit.insert({&top, last}, fmt::format("param {} = BN", columns));
+}
+
+bool give(Edit& edit, const std::string& pairs, const spec::Output& output, double factor) {
+  Stmt* after = edit.program.find(Op::after);
+  if (!after) return refuse(edit, "has no pass behind it");
+  std::string letters;
+  for (const char axis : output.axes) {
+    letters += letters.empty() ? "" : ", ";
+    letters += axis == 'b' ? 'B' : axis == 'h' ? 'H' : axis == 'i' ? 'M' : 'N';
+  }
+  return edit.insert({&after->body, after->body.size()},
+                     fmt::format("sum_tiles {} * {} by {} -> {}", pairs, tl::print(tl::real(factor)),
+                                 after->index(), output.name)) &&
+         edit.insert(edit.behind_arguments(Op::arg_tiled),
+                     fmt::format("{}: out {}[{}]", output.name,
+                                 output.unrounded ? "f32" : "element", letters));
+}
+
+}  // namespace
+
+bool rule_pairs(Edit& edit) {
+  std::string pairs;
+  for (size_t n = 0; n < edit.learned.size(); ++n) {
+    const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
+    if (!output.has('i')) continue;
+    if (declaration_of_argument(edit.program, output.name))
+      return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
+    if (pairs.empty()) {
+      const auto at = edit.places();
+      const auto slot = handed_over(*at->step, at->d_score);
+      if (!slot) return refuse(edit, "hands no tiles of dS over");
+      pairs = edit.fresh({"pairs", "pairs_of_scores"});
+      if (!add_thread(edit, *slot, pairs) || !one_more_arrives(edit, slot->free) ||
+          !declare(edit, pairs))
+        return false;
+    }
+    if (!give(edit, pairs, output, *spec::constant(edit.learned[n].slope))) return false;
+  }
+  return true;
+}
+
+}  // namespace kw::transfer::bwd
