@@ -172,6 +172,94 @@ void sums(Report& report, Random& random, int M, int D, int blocks, const char* 
   report.exact("tma_add, store, round_sums", what, out.read(), want);
 }
 
+// ---- tiles of elements
+using Tiles = kw::Tensor<kw::scratch<Element>, 'B', 'H', 'T', 'W'>;
+
+// A head for each CTA: its tiles but every fifth, with the tile's number among the numbers.
+__global__ void add_tiles_kernel(const float* from, Tiles to) {
+  struct Shared {
+    kw::SharedTile<Element, 64, 64> tile;
+  };
+  auto& shared = kw::shared_memory<Shared>();
+  const int columns = to.extent[3] / 64, tiles = to.extent[2] / 64 * columns, b = blockIdx.x / to.extent[1], h = blockIdx.x % to.extent[1];
+  for (int n = 0; n < tiles; ++n) {
+    if (n % 5 == 4) continue;
+    kw::Accumulator<kw::real, 64, 64> tile;
+    get(tile, from + (kw::i64(blockIdx.x) * tiles + n) * 4096);
+    kw::store_transposed(tile, shared.tile);
+    kw::fence_async();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      kw::tma_add(shared.tile, to, {b, h, n / columns * 64, n % columns * 64});
+      kw::tma_store_wait_read();
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) kw::tma_store_wait();
+}
+template <class T, char... Dims> __global__ void sum_tiles_kernel(Tiles from, kw::Tensor<T, Dims...> to) {
+  kw::sum_tiles(from, 0.5f, kw::thread_of(gridDim.x), to);
+}
+
+// A result whose elements are `apart`, with gaps between its rows and between its heads.
+template <class T, char... Dims>
+void tiles(Report& report, Random& random, int M, int N, int W, int apart, int blocks, const char* what) {
+  const int B = 3, H = 2, in_row = (N + W - 1) / W, rows = (M + 63) / 64 * in_row * 64, columns = W / 64;
+  const size_t all = size_t(B) * H * rows * W;
+  const std::vector<float> x = random.integers(all, -60, 60);
+  Device<float> in(x);
+  Device<Element> scratch(all, round_to_bf16(0.0f));
+  Tiles of;
+  static_cast<kw::Tensor<const Element, 'B', 'H', 'T', 'W'>&>(of) = {
+      scratch.data(), {kw::i64(H) * rows * W, kw::i64(rows) * W, W, 1}, {B, H, rows, W}};
+  running = "tma_add";
+  launch(add_tiles_kernel, B * H, 128, in.data(), of);
+  kw::Tensor<T, Dims...> to = {nullptr, {}, {(Dims == 'B' ? B : Dims == 'H' ? H : Dims == 'M' ? M : N)...}};
+  constexpr int rank = sizeof...(Dims);
+  const char dims[rank] = {Dims...};
+  kw::i64 size = apart;
+  for (int d = rank - 1; d >= 0; --d) to.stride[d] = size, size = (size * to.extent[d] + 7) / 8 * 8 + 8;
+  std::vector<float> sums(size, 14.0f);
+  const auto place = [&](int b, int h, int i, int j) {
+    kw::i64 at = 0;
+    for (int d = 0; d < rank; ++d)
+      at += to.stride[d] * (dims[d] == 'B' ? b : dims[d] == 'H' ? h : dims[d] == 'M' ? i : j);
+    return at;
+  };
+  for (const bool add : {false, true})
+    for (int n = 0; n < B * H * M * N; ++n) {
+      const int j = n % N, i = n / N % M, h = n / N / M % H, b = n / N / M / H;
+      const int row = (i / 64 * in_row + j / W) * 64, tile = row / 64 * columns + j % W / 64;
+      const float term = tile % 5 == 4 ? 0 : x[(size_t(b * H + h) * rows * W) + size_t(tile) * 4096 + j % 64 * 64 + i % 64];
+      float& sum = sums[place(b, h, i, j)];
+      sum = add ? sum + term : 0;
+    }
+  std::vector<T> want(size);
+  for (kw::i64 n = 0; n < size; ++n)
+    if constexpr (sizeof(T) == 4)
+      want[n] = sums[n] * 0.5f;
+    else
+      want[n] = round_to_bf16(sums[n] * 0.5f);
+  T seven;
+  if constexpr (sizeof(T) == 4)
+    seven = 7.0f;
+  else
+    seven = round_to_bf16(7.0f);
+  Device<T> out(size, seven);
+  to.data = out.data();
+  running = "sum_tiles";
+  launch(sum_tiles_kernel<T, Dims...>, blocks, 96, of, to);
+  report.exact("tma_add, sum_tiles", what, out.read(), want);
+}
+
+void tiles_of_elements(Report& report, Random& random) {
+  tiles<Element, 'B', 'H', 'M', 'N'>(report, random, 128, 256, 128, 1, 5, "all heads, whole tiles");
+  tiles<Element, 'H', 'M', 'N'>(report, random, 77, 131, 128, 1, 40, "of a head, rows and columns that end in a tile");
+  tiles<float, 'B', 'M', 'N'>(report, random, 130, 200, 64, 1, 3, "of a batch entry, floats");
+  tiles<float, 'M', 'N'>(report, random, 65, 300, 128, 1, 7, "of all heads, floats");
+  tiles<Element, 'M', 'N'>(report, random, 70, 129, 128, 3, 2, "of all heads, elements apart");
+}
+
 // ---- totals of rows
 // CTA x adds to rows x * R ... of the scratch's head x % (B H): kUses times the shares that lanes hold of its rows.
 constexpr int kUses = 3;
@@ -312,6 +400,7 @@ void test_sums(Report& report) {
   transposed<128>(report, random, "128 columns");
   sums(report, random, 128, 128, 5, "whole tiles, 128 columns");
   sums(report, random, 77, 64, 300, "rows that end in a tile, 64 columns");
+  tiles_of_elements(report, random);
   totals<64>(report, random, 192, "whole tiles of 64 rows");
   totals<64>(report, random, 77, "rows that end in a tile");
   totals<128>(report, random, 201, "128 rows, which end in a tile");

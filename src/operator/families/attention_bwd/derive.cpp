@@ -140,11 +140,15 @@ class Gradient {
       if (!place || !one_place) continue;
       ExprPtr element;
       Output output = output_of(a, *place, axes, element);
-      const bool alike = constant(slope) && constant(form_.gradients->slope);
-      if (output.dims.empty() && of == Gradients::Of::score && alike)
-        output = output_of(a, *place, "bhij", element);
-      if (output.dims.empty() && of == Gradients::Of::score)
-        output = output_of(a, *place, "bhx", element);
+      // Of tables and pairs where a score changes with s by one number: what a kernel has as
+      // operands then is the scores' gradient, and registers are left.
+      const auto try_as = [&](const char* axes) {
+        if (output.dims.empty()) output = output_of(a, *place, axes, element);
+      };
+      if (of == Gradients::Of::score && constant(form_.gradients->slope)) {
+        if (constant(slope)) try_as("bhij");
+        try_as("bhx");
+      }
       if (output.dims.empty()) continue;
       form_.gradients->learned.push_back({a.name, slope, of, element});
       form_.outputs.push_back(std::move(output));

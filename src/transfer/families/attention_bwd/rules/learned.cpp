@@ -204,13 +204,12 @@ std::optional<std::string> to_table(Edit& edit, const Names& names, const std::s
   return distance ? adds("add_diagonals {}[d]", tl::print(distance)) : tl::print_head(*each);
 }
 
-// Entries of a table are added behind the store, where fewer registers are in use, if what lies
-// there is still the score's gradient: else `lines` are, which come before.
+// Entries of a table are added behind the store, where fewer registers are in use; `lines` come
+// before it.
 bool learn_of_score(Edit& edit, const Names& names, const spec::Gradients::Learned& what, bool last,
                     Lines& lines) {
   Stmt* rows = edit.program.find(Op::rows);
   if (!rows) return refuse(edit, "has no pre-pass over rows");
-  const bool late = what.element && !edit.behind;
   Lines own;
   const auto tile = shares(edit, what.slope, last, own);
   if (!tile) return false;
@@ -223,7 +222,7 @@ bool learn_of_score(Edit& edit, const Names& names, const spec::Gradients::Learn
       own.push_back(fmt::format(fmt::runtime(text), names.rows, *tile));
     own.push_back(fmt::format("add_rows {} -> {}[c.b, h, j0]", names.rows, names.sums));
   }
-  if (late) {
+  if (what.element) {
     const auto at = edit.places();
     std::vector<Stmt>& step = *at->step;
     size_t where = at->gradient + 1;

@@ -99,8 +99,7 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
                                       [&](const Stmt& s) { return is_thread(s) && adds(s); });
     if (added || of_sums == loader.body.end()) return;
     Stmt thread = *of_sums;
-    thread.number() =
-        tl::integer(std::count_if(loader.body.begin(), loader.body.end(), is_thread));
+    thread.number() = tl::integer(std::count_if(loader.body.begin(), loader.body.end(), is_thread));
     tl::walk(thread.body, [&](Stmt& s) {
       if (s.op == Op::wait) s.barrier() = of_another(s.barrier(), slot.full);
       if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), slot.free);
@@ -146,8 +145,8 @@ bool give(Edit& edit, const std::string& pairs, const spec::Output& output, doub
     letters += axis == 'b' ? 'B' : axis == 'h' ? 'H' : axis == 'i' ? 'M' : 'N';
   }
   return edit.insert({&after->body, after->body.size()},
-                     fmt::format("sum_tiles {} * {} by {} -> {}", pairs, tl::print(tl::real(factor)),
-                                 after->index(), output.name)) &&
+                     fmt::format("sum_tiles {} * {} by {} -> {}", pairs,
+                                 tl::print(tl::real(factor)), after->index(), output.name)) &&
          edit.insert(edit.behind_arguments(Op::arg_tiled),
                      fmt::format("{}: out {}[{}]", output.name,
                                  output.unrounded ? "f32" : "element", letters));
