@@ -168,6 +168,10 @@ inline spec::Form form_of(const std::string& name) {
     t.score = binary("+", t.score,
                      read("table", Type::real, {at("h"), binary("+", distance, integer(16))}));
   }
+  if (f.name == "pairs_bwd") {
+    f.arguments.push_back(tensor("bias", Dtype::bf16, {f.H, f.M, f.N}));
+    t.score = binary("+", t.score, read("bias", Type::real, {at("h"), at("i"), at("j")}));
+  }
   if (f.name == "learned_bwd") {
     f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
     f.arguments.push_back(tensor("bias", Dtype::bf16, {f.B, f.N}));

@@ -121,9 +121,12 @@ int64_t rows_of(const Held& held) {
 
 Held row_of(const Held& held, int64_t row) {
   if (!held.length) return held;
-  Held out = held;
+  Held out;  // what all rows have, and of each its own
+  out.rounding = held.rounding;
+  out.scale = held.scale;
+  out.noise = held.noise;
+  out.unspecified = held.unspecified;
   out.want.assign(&held.want[row * held.length], &held.want[row * held.length] + held.length);
-  out.length = 0;
   if (!held.noises.empty()) out.noise = held.noises[row];
   if (!held.allowed.empty())
     out.allowed.assign(&held.allowed[row * held.length],

@@ -125,6 +125,22 @@ def test_of_a_table_by_distances_each_entry_has_one(tmp_path):
     assert "add_diagonals" in (tmp_path / "out/kernel.cu").read_text()
 
 
+@pytest.mark.parametrize("bias, drawn", [("bias", "torch.randn(2, 1, 96, 96)"), ("0.5 * bias", "torch.randn(96, 96)")])
+def test_of_a_bias_of_pairs_each_pair_has_one(tmp_path, bias, drawn):
+    path = spec_of(tmp_path, f"(scores + {bias}).softmax(-1).bfloat16() @ v")
+    add_argument(path, "bias", drawn)
+    run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0 and "pairs" in run.stderr, run.stderr
+    assert "kw::sum_tiles(args.pairs" in (tmp_path / "out/kernel.cu").read_text()
+
+
+def test_of_a_factor_of_a_head_there_is_one(tmp_path):
+    path = spec_of(tmp_path, "(q @ k.mT * factor.exp()).softmax(-1).bfloat16() @ v")
+    add_argument(path, "factor", "torch.randn(4, 1, 1)")
+    run = call("capture", path, "--backward", "--form")
+    assert run.returncode == 0 and "d_factor" in run.stdout and "learns  factor: s *" in run.stdout, run.stderr
+
+
 def test_of_a_single_head_of_keys(tmp_path):
     path = spec_of(tmp_path)
     path.write_text(path.read_text().replace("    k, v = (x.repeat_interleave(2, 1) for x in (k, v))\n", "").replace("(4, 2, 2)", "(4, 1, 1)"))
