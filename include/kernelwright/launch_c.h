@@ -90,9 +90,10 @@ void kw_kernel_free(kw_kernel* kernel);
  * be spent once for each set of shapes, strides, types and scalars. Tensors come in any order,
  * outputs among them. Errors name the argument: launch.missing, launch.unknown, launch.dtype,
  * launch.shape, launch.stride, launch.alignment, launch.requires (a size or scalar that the
- * kernel does not hold for), launch.range (a size that its types do not hold), launch.expression
- * (a size that no tensor says), driver.call. Where rows are copied whole, the last dimension must
- * be contiguous, and the address and all other strides multiples of 16 bytes. */
+ * kernel does not hold for), launch.range (a size above 2^24, for which nothing is proved, or a
+ * number that its type does not hold), launch.expression (a size that no tensor says), driver.call.
+ * Where rows are copied whole, the last dimension must be contiguous, and the address and all other
+ * strides multiples of 16 bytes. */
 int kw_kernel_plan(kw_kernel* kernel, const kw_tensor* tensors, int tensor_count,
                    const kw_scalar* scalars, int scalar_count, kw_plan** out);
 

@@ -135,6 +135,8 @@ std::string_view name(Planted what) {
       return "one large among small";
     case Planted::tiny:
       return "tiny";
+    case Planted::below:
+      return "scores far below 0";
     case Planted::small:
       return "small numbers";
     case Planted::large:

@@ -1,5 +1,8 @@
 #include "check/planted.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <set>
 #include <string>
 
@@ -10,8 +13,8 @@
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits, Planted::zeros, Planted::equal, Planted::spike,
-                            Planted::tiny};
+constexpr Planted kAll[] = {Planted::bits,  Planted::zeros, Planted::equal,
+                            Planted::spike, Planted::tiny,  Planted::below};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -43,6 +46,56 @@ void plant_rows(Planted what, Tensor& t) {
   }
 }
 
+double mean_size(const Tensor& t) {
+  double sum = 0;
+  for (const double x : t.values) sum += std::abs(x);
+  return sum / double(std::max<size_t>(t.values.size(), 1));
+}
+
+// Queries of negative numbers and keys of positive ones: with a scale of 1 / sqrt(D) a row's scores
+// are some -175. What is neither or both stays as drawn.
+void plant_below(const spec::Form& form, spec::Problem& problem) {
+  std::map<std::string, double> factors;
+  std::set<std::string> keys;
+  for (const spec::Term& t : form.terms) {
+    const auto away = [&](const spec::Operand& q, const spec::Operand& k, int64_t D) {
+      const double drawn = mean_size(problem.tensors.at(q.argument)) *
+                           mean_size(problem.tensors.at(k.argument)) * std::sqrt(double(D));
+      factors[q.argument] = -175 / (drawn * double(1 + t.more.size()));
+      keys.insert(k.argument);
+    };
+    away(t.q, t.k, form.D.constant);
+    for (const spec::FurtherProduct& m : t.more) away(m.q, m.k, m.D);
+  }
+  for (const auto& [name, factor] : factors) {
+    Tensor& t = problem.tensors.at(name);
+    if (!keys.count(name))
+      for (double& x : t.values) x = drawn(t.dtype, std::abs(x) * factor);
+  }
+  for (const std::string& name : keys)
+    for (double& x : problem.tensors.at(name).values) x = std::abs(x);
+}
+
+// Whether the first row that has a key is one whose weights, of a score of 0, are beyond fp32.
+bool lies_below(const spec::Form& form, const Case& c) {
+  Diagnostics ignored;
+  const auto problem = problem_of(form, c, ignored);
+  if (!problem) return false;
+  spec::Evaluator evaluator(form, *problem);
+  std::vector<double> output(evaluator.value_dim());
+  for (int64_t i = 0; i < evaluator.queries(); ++i) {
+    const double lse = evaluator.row(0, c.heads[0], i, output.data());
+    if (std::isfinite(lse)) return lse < -100 && lse > -2000;
+  }
+  return false;
+}
+
+bool all_softmax(const spec::Form& form) {
+  return !form.terms.empty() &&
+         std::all_of(form.terms.begin(), form.terms.end(),
+                     [](const auto& t) { return t.normaliser == spec::Normaliser::softmax; });
+}
+
 void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
   if (e->kind == spec::Kind::read || e->kind == spec::Kind::argument) out.insert(e->name);
   for (const spec::ExprPtr& a : e->args) add_reads(a, out);
@@ -68,6 +121,10 @@ std::set<std::string> divisors(const spec::Form& form) {
 
 void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& problem) {
   if (what == Planted::none) return;
+  if (what == Planted::below) {
+    plant_below(form, problem);
+    return spec::Family::of(form).complete(form, problem);
+  }
   const Random random(seed, 77);
   const std::set<std::string> kept = divisors(form);
   uint64_t n = 0;
@@ -104,13 +161,17 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
   for (const Planted what : Family::of(capture.form).further_planted(capture.form))
     all.push_back(what);
   for (const Planted what : all) {
-    if (options.effort == Effort::quick && cases.size() == 2) break;
+    if (options.effort == Effort::quick && cases.size() == 2 && what != Planted::below) continue;
+    if (what == Planted::below && !all_softmax(capture.form)) continue;
     // What is rounded between is accepted as the deviation of numbers that differ: of ones and
     // zeros, all that are alike are rounded alike.
     if (what == Planted::bits && Family::of(capture.form).rounds_between(capture.form)) continue;
-    Case c = case_of(capture, 1, 150, 200, kSalt + cases.size() + (options.rehearsal << 20));
+    // More queries than keys: of causal attention, too, some then see keys past the end.
+    const auto [m, n] = what == Planted::below ? std::pair(200, 150) : std::pair(150, 200);
+    Case c = case_of(capture, 1, m, n, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;
+    if (what == Planted::below && !lies_below(capture.form, c)) continue;
     cases.push_back(std::move(c));
   }
   return cases;

@@ -12,7 +12,7 @@
 namespace kw::check {
 
 // Sizes, inputs by seed, the heads that run, and where the user's own error comes from.
-enum class Planted { none, bits, zeros, equal, spike, tiny, small, large };  // planted.h
+enum class Planted { none, bits, zeros, equal, spike, tiny, below, small, large };  // planted.h
 std::string_view name(Planted what);
 
 struct Case {

@@ -90,7 +90,8 @@ std::set<int64_t> of_form(const spec::Form& form, Part which) {
 
 // Every integer of a program's statements but the parameters, and what is divided by several of
 // them in turn; of the parameters the tiles' sizes, how much one step of a product sums up, and
-// what a function of the program's counts blocks by.
+// what a function of the program's counts blocks by. What a size is a multiple of, blocks may be
+// counted by too: `R: size = B * 16` are the rows of a scratch in which 16 blocks take turns.
 struct Numbers {
   std::set<int64_t> numbers, tiles, steps, counts;
 };
@@ -136,6 +137,13 @@ Numbers of_program(const tl::Program& program) {
         });
         if (s.op != tl::Op::param)
           literals(item.expr, [&](int64_t value) { out.numbers.insert(value); });
+        if (s.op == tl::Op::arg_size)
+          tl::rewrite(item.expr, [&](const tl::ExprPtr& part) {
+            if (part->kind == tl::ExprKind::binary && part->text == "*" &&
+                part->args[1]->kind == tl::ExprKind::integer && part->args[1]->text.size() < 6)
+              if (const int64_t by = std::stoll(part->args[1]->text); by > 4) out.counts.insert(by);
+            return tl::ExprPtr();
+          });
         else if (item.name == "BM" || item.name == "BN" || item.name == "BK")
           literals(item.expr, [&](int64_t value) {
             (item.name == "BK" ? out.steps : out.tiles).insert(value);
@@ -265,9 +273,10 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)
     for (const int64_t tile : of.tiles)
-      if (!tied && rows && keys && count * tile <= kFarthest) {
-        sizes.push_back({count * tile + kTile + 1, 300, 0});
-        sizes.push_back({300, count * tile + kTile + 1, 0});
+      if (rows && keys && count * tile <= kFarthest) {
+        const int64_t beyond = count * tile + kTile + 1;
+        sizes.push_back({beyond, tied ? beyond : 300, 0});
+        if (!tied) sizes.push_back({300, beyond, 0});
       }
   // So many more rows than keys that a window has left the last key behind: a row without a key is
   // another formula.

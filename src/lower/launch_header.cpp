@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lower/launch_plan.h"
+#include "support/largest_size.h"
 #include "tl/scope/elements.h"
 #include "tl/scope/functions.h"
 
@@ -143,9 +144,10 @@ std::string checks(const LaunchPlan& plan) {
       if (a.dims[d]->kind == ExprKind::name && known.insert(dim).second)
         out += fmt::format(
             "  const int64_t {0} = in.{1}.shape[{2}];\n"
-            "  if ({0} < 1 || !detail::fits({0})) return \"{1}: dimension {2} must be positive and "
-            "below 2^31\";\n",
-            dim, a.name, d);
+            "  if ({0} < 1 || {0} > detail::largest_size) return \"{1}: dimension {2} must be from "
+            "1 to "
+            "{3}, for which kernels are checked\";\n",
+            dim, a.name, d, kLargestSize);
       else
         out += fmt::format("  if (in.{}.shape[{}] != {}) return \"{}: dimension {} must be {}\";\n",
                            a.name, d, dim, a.name, d, dim);
@@ -406,6 +408,7 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
     out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
   out += kFrame;
   out += fmt::format(kHeadsAtOnce, tl::kSectionBytes, tl::kSectionBlocks);
+  out += fmt::format("constexpr int64_t largest_size = {};  // of what is proved\n", kLargestSize);
   out += kChecks;
   const auto any = [&](auto holds) {
     return std::any_of(plan.arguments.begin(), plan.arguments.end(), holds);

@@ -22,11 +22,11 @@
 #include "proofs/solver/shifts.h"
 #include "proofs/told_apart.h"
 #include "proofs/visits.h"
+#include "support/largest_size.h"
 
 namespace kw::proofs {
 namespace {
 
-constexpr int64_t kMost = int64_t{1} << 24;
 // Whose products fit 32 bits: the root of 2^31, and powers of two for what multiplies more. Less
 // is no limit but a refutation: where there is one row block, what goes wrong in the second fits.
 constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12};
@@ -79,7 +79,7 @@ class Attention {
       sizes_[letter] = t;
       if (size.name.empty() || indices_.count(size.name)) return;
       indices_[size.name] = long_[size.name] = t;
-      common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kMost));
+      common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));
       shown_.push_back(t.text);
     };
     add("B", form_.B);
@@ -92,7 +92,7 @@ class Attention {
         if (size.name.empty() || indices_.count(size.name)) continue;
         const Term t = vocabulary_.constant(size.name);
         indices_[size.name] = t;
-        common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kMost));
+        common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));
       }
     for (const char* index : {"i", "j"}) indices_[index] = vocabulary_.constant(index);
     indices_["b"] = vocabulary_.constant("block.b");

@@ -15,8 +15,9 @@ from . import exactness
 from .diagnostic import Problem
 from .exactness import Whole
 from .graph import operator_name, place_of
+from ..runtime.launch import LARGEST_SIZE
 
-LARGEST_SIZE, LARGEST_NUMBER = 2**24, 2**29
+LARGEST_NUMBER = 2**29
 SUMS = {"add", "sub", "rsub", "mul", "square", "pow", "bitwise_left_shift"}
 OPERATORS = {"__lshift__": "bitwise_left_shift", "__ilshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
              "__irshift__": "bitwise_right_shift", "__iand__": "__and__"}

@@ -15,7 +15,7 @@ import operator
 import torch
 
 from ..errors import ArgumentError, InternalError
-from ..runtime.launch import DTYPES
+from ..runtime.launch import DTYPES, LARGEST_SIZE
 
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "e4m3": 1, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 _ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
@@ -238,6 +238,9 @@ class Signature:
                         f"have {len(argument['dims'])}, {self._shape(argument)}")
         for d, size in enumerate(argument["dims"]):
             if isinstance(size, str) and size not in known:
+                if isinstance(value.shape[d], int) and value.shape[d] > LARGEST_SIZE:  # no questions to symbols
+                    self.refuse(argument, f"has {value.shape[d]} in dimension {d}",
+                                f"have {LARGEST_SIZE} or fewer, for which kernels are checked")
                 known[size] = value.shape[d]
                 said[size] = f"dimension {d} of {argument['name']}"
 

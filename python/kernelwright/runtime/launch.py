@@ -23,6 +23,8 @@ NAMES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", tor
          torch.int32: "i32", torch.int64: "i64", torch.uint8: "u8", torch.bool: "bool"}
 DTYPES = {name: dtype for dtype, name in NAMES.items()}
 
+LARGEST_SIZE = 2**24  # of a launch, which the library asks too (src/support/largest_size.h): that of what is proved
+
 
 class Kernel:
     """A kernel on one GPU, with the kernel's own arguments in the kernel's own order of dimensions.

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "runtime/launch/tensor_map.h"
+#include "support/largest_size.h"
 
 namespace kw::runtime {
 namespace {
@@ -166,6 +167,11 @@ void Packer::bind_extent(const Argument& argument, size_t dim, int64_t extent) {
   std::string why;
   const std::optional<Number> known = argument.dims[dim].evaluate(bindings_, why);
   if (!known) {
+    if (extent > kLargestSize)
+      fault(
+          "launch.range",
+          fmt::format("{} has {} in dimension {} ({}), and kernels are checked for sizes up to {}",
+                      argument.name, extent, dim, text, kLargestSize));
     bindings_[text] = extent;
     bound_by_[text] = fmt::format("{} has {}", argument.name, extent);
   } else if (as_real(*known) != static_cast<double>(extent)) {

@@ -265,9 +265,25 @@ void law_registers_up(Check& c) {
   judge_registers(c, "C3");
 }
 
+// Calls name steps: of two with one name, one in a block within the other's, which would be meant?
+void steps_have_their_own_names(Check& c) {
+  const Stmt* earlier = nullptr;
+  bool reached = false;
+  walk(c.warpgroups_block()->body, [&](const Stmt& s) {
+    reached |= &s == &c.stmt;
+    if (!reached && s.op == Op::step && s.name() == c.stmt.name()) earlier = &s;
+  });
+  if (!earlier) return;
+  c.facts.incomplete = true;  // what calls of that name do is not known
+  c.broken("C3", c.stmt.span, fmt::format("another step is called `{}`", c.stmt.name()))
+      .notes.push_back({fmt::format("`{}` is declared here", c.stmt.name()), earlier->span});
+}
+
 void law_step(Check& c) {
   if (!c.warpgroups_block() || c.inside(Op::step))
     c.broken("C1", c.stmt.span, "the step stands outside the body of a warpgroups block");
+  else
+    steps_have_their_own_names(c);
   static constexpr std::string_view types[] = {"i32", "index", "bool", "f32"};
   for (const Item& p : c.stmt.params())
     if (std::find(std::begin(types), std::end(types), p.type) == std::end(types))

@@ -85,6 +85,15 @@ def test_a_table_that_is_too_short_is_refused():
         signature("M").sizes([q, ids])
 
 
+def test_a_size_beyond_what_is_proved_is_refused():
+    q = torch.zeros(2, 4, 30, 64, dtype=torch.bfloat16)
+    ids = torch.zeros(1, dtype=torch.int32).expand(2**24)
+    assert signature(None).sizes([q, ids])["S"] == 2**24
+    with pytest.raises(ArgumentError, match=r"ids \(which the function reaches\) has 16777217 in dimension 0; it "
+                                            "should have 16777216 or fewer"):
+        signature(None).sizes([q, torch.zeros(1, dtype=torch.int32).expand(2**24 + 1)])
+
+
 def test_sizes_are_evaluated_as_python_does():
     assert evaluate(["//", ["+", "M", 3, -10], 4], {"M": 2}) == -2
     assert evaluate(["max", "M", "N"], {"M": 2}) is None

@@ -59,6 +59,12 @@ def changes_of(launch):
                 code += f'in.{x}.stride[{dim}] = 7; tensors["{x}"].strides[{dim}] = 7;'
         return code
 
+    def many(letter, size):
+        """So many of it, in every tensor that has the letter."""
+        return "".join(f'in.{a["name"]}.shape[{d}] = {size}; tensors["{a["name"]}"].shape[{d}] = {size};'
+                       for a in launch["arguments"] if a["kind"] in ("tensor", "tensor_map")
+                       for d, dim in enumerate(a["dims"]) if dim == letter)
+
     changes = [
         ("nothing", False, ""),
         both("q has 32 columns", True, "q", "shape", 3, 32),
@@ -81,6 +87,10 @@ def changes_of(launch):
         changes = [c for c in changes if c[0] not in ("q lies 8 bytes off", "q's columns are apart")]
     if not any(r[0] == "==" and r[1] == "N" for r in launch["requires"]):
         changes.append(("one key, whose stride is odd", False, odd(2, "N")))
+        limited = any(r[1] == "N" and r[0] in ("<", "<=") for r in launch["requires"])
+        if not limited and not any("N" in str(a.get("bytes")) for a in launch["arguments"]):
+            changes.append(("as many keys as are proved", False, many("N", 2**24)))
+        changes.append(("a key more than are proved", True, many("N", 2**24 + 1)))
     if any(a["name"] == "heat" for a in launch["arguments"]):
         changes += [("the factor is not positive", True, 'in.heat = 0; scalars["heat"] = 0;'),
                     ("other queries than the code's", True, "".join(

@@ -48,6 +48,8 @@ def test_launch_h_packs_and_refuses_as_the_runtime_does(target, element, columns
     assert said["q lies 8 bytes off"][1:3] == (
         "q: the address must be a multiple of 16 bytes", "launch.alignment")
     assert said["k's rows are 132 apart"][2] == "launch.stride"
+    assert said["a key more than are proved"][1:3] == (
+        "k: dimension 2 must be from 1 to 16777216, for which kernels are checked", "launch.range")
 
 
 # The kernel whose rows of q a pre-pass writes to memory that the caller makes room for; and both pre-passes.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "hand_captures.h"
@@ -52,6 +53,31 @@ TEST(Planted, rows_are_zero_or_equal) {
   }
   EXPECT_NE(zeros.values[0], 0);
   EXPECT_NE(equal.values[0], equal.values[rows * D]);
+}
+
+// A key past the end would have a score of 0, and so a weight beyond fp32.
+TEST(Planted, scores_lie_far_below_zero_in_all_of_a_row_where_a_softmax_takes_them) {
+  const auto cases_of = [](const std::string& form, Effort effort) {
+    const spec::Capture of_form = test::capture_of(test::with_heads(transfer::form_of(form), 8));
+    std::vector<double> found;  // of each such case the largest logsumexp of a row
+    for (const Case& c : planted_cases(of_form, options_for(effort))) {
+      if (c.planted != Planted::below) continue;
+      Diagnostics d;
+      const auto problem = problem_of(of_form.form, c, d);
+      EXPECT_TRUE(problem) << render(d);
+      const spec::Evaluated all = spec::evaluate(of_form.form, *problem);
+      EXPECT_GT(problem->tensors.at("q").shape[2], problem->tensors.at("k").shape[2]);
+      found.push_back(*std::max_element(all.lse.values.begin(), all.lse.values.end()));
+    }
+    return found;
+  };
+  for (const Effort effort : {Effort::quick, Effort::usual}) {
+    const std::vector<double> found = cases_of("score s * 0.125\n", effort);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_LT(found[0], -89);
+  }
+  EXPECT_TRUE(cases_of("score tanh(s)\n", Effort::usual).empty());
+  EXPECT_TRUE(cases_of("score s * 0.125\nsink 0.0\n", Effort::usual).empty());
 }
 
 TEST(Planted, cases_say_what_is_planted) {

@@ -184,6 +184,30 @@ TEST(Check, that_must_prove_is_inconclusive_where_something_stays_open) {
   EXPECT_EQ(r.diagnostics.all()[0].code, "check.proof");
 }
 
+// Sixteen blocks of keys take turns in what a table's sums are added to.
+TEST(Check, looks_at_more_blocks_than_the_rows_of_a_scratch_are_a_multiple_of) {
+  const auto taking_turns = [](const std::string& row) {
+    std::string text = test::text_of("table_bwd");
+    for (const auto& [from, to] :
+         {std::pair<std::string, std::string>{"    scale: f32",
+                                              "    R: size = B * 16\n    scale: f32"},
+          {"sum_table: scratch f32[B, H, S]", "sum_table: scratch f32[R, H, S]"},
+          {"-> sum_table[c.b, h,", "-> sum_table[" + row + ", h,"}}) {
+      const size_t at = text.find(from);
+      EXPECT_NE(at, std::string::npos) << from;
+      text.replace(at, from.size(), to);
+    }
+    return *test::parsed("taking_turns", text);
+  };
+  const spec::Capture capture = test::capture_of(test::form_of("table_bwd"));
+  const auto right = check::check(taking_turns("c.b * 16 + c.n % 16"), capture, few());
+  EXPECT_EQ(right.verdict, Verdict::holds) << check::print(right);
+  const auto wrong = check::check(taking_turns("c.b * 16 + c.n"), capture, few());
+  EXPECT_EQ(wrong.verdict, Verdict::refuted) << check::print(wrong);
+  ASSERT_TRUE(wrong.counterexample);
+  EXPECT_EQ(wrong.counterexample->output, "exec.bounds");
+}
+
 TEST(Check, looks_at_all_heads_at_more_rows_than_a_tile) {
   const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
                                  "let g = where(H > 3 and M > 256, 0, c.h // (H // G))");

@@ -36,7 +36,7 @@ TEST(Check, takes_inputs_in_the_users_own_order_of_dimensions) {
   t.k.indices = t.v.indices = {at("b"), at("j"), group, at("d")};
   const check::Report r = check_text(test::text_of("causal"), test::capture_of(form));
   EXPECT_EQ(r.verdict, Verdict::holds) << check::print(r);
-  EXPECT_EQ(r.cases, 3 + 5);  // with those of planted values
+  EXPECT_EQ(r.cases, 3 + 6);  // with those of planted values
   EXPECT_GT(r.rows, 0);
 }
 

@@ -305,6 +305,17 @@ TEST_F(Packing, RefusesEachFaultByTheArgumentsName) {
             "unknown scalar hat; this kernel takes cap");
 }
 
+TEST_F(Packing, TakesSizesUpToThoseThatAreProved) {
+  const auto with_keys = [](int64_t n) {
+    Tensors tensors = attention_tensors();
+    tensors["k"].shape[2] = n;
+    return tensors;
+  };
+  EXPECT_TRUE(pack_with(with_keys(16777216))) << render(diagnostics);
+  EXPECT_EQ(refusal(with_keys(16777217)),
+            "k has 16777217 in dimension 2 (N), and kernels are checked for sizes up to 16777216");
+}
+
 TEST_F(Packing, RefusesAGridOfNothingAndOneThatIsTooLarge) {
   Json json = attention();
   json["grid"] = Json::parse(R"(["*", "M", 10000000])");
