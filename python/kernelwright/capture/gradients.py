@@ -11,7 +11,7 @@ import torch
 from . import goldens
 from .agreement import refuse_other_gradient
 from .diagnostic import Problem
-from .graph import place_of
+from .graph import operator_name, place_of
 from .trace import is_operand
 
 OF_OUTPUTS = ["forward.d_o", "forward.d_lse"]  # spec::Gradients::kOfOutput, kOfLogSum
@@ -98,8 +98,11 @@ def _of_graph_in_own_types(spec, traced, inputs, n, of_outputs):
     return _differentiate(given, own[n], of_outputs)[0]
 
 
+EMBEDDING = {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False}  # behind the weights and the indices, and what is none
+
+
 def _refuse_detached(spec, traced):
-    """A derivative that the function stops is none of the form's."""
+    """A derivative that the function stops, or that an embedding changes, is none of the form's."""
     of_arguments = set()
     for node in traced.program.graph.nodes:
         reads = any(source in of_arguments for source in node.all_input_nodes)
@@ -111,6 +114,18 @@ def _refuse_detached(spec, traced):
             raise Problem("spec.gradient", f"{spec.name} detaches what it computes of its arguments here: no kernel of gradients "
                           "leaves a derivative out", place_of(node)[0] or spec.line,
                           hint='kernelwright.compile(..., backward="recompute") differentiates it in PyTorch')
+        if node.op == "call_function" and operator_name(node) == "embedding" and node.args[0] in of_arguments:
+            _refuse_embedding(spec, node)
+
+
+def _refuse_embedding(spec, node):
+    """In the forward direction they change nothing."""
+    given = {**dict(zip(EMBEDDING, node.args[2:])), **node.kwargs}
+    name = next((name for name, none in EMBEDDING.items() if given.get(name, none) != none), None)
+    if name:
+        raise Problem("spec.gradient", f"{spec.name} looks up an embedding with {name} here, which changes the gradient of its table: "
+                      "no kernel of gradients does, it adds up what each entry was read for", place_of(node)[0] or spec.line,
+                      hint=f"leave {name} away: table[index]; an entry that is not to be learned, an optimiser can leave as it is")
 
 
 def _picked(traced, n, gradient, heads, picked):

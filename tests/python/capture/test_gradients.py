@@ -145,6 +145,17 @@ def test_a_derivative_that_the_function_stops_is_refused(tmp_path, line, why):
     assert run.returncode == 2 and why in run.stderr and "attention.py:" in run.stderr, run.stderr
 
 
+@pytest.mark.parametrize("how", ["padding_idx=0", "padding_idx=-2", "scale_grad_by_freq=True", "sparse=True", "max_norm=0.5"])
+def test_an_embedding_whose_gradient_is_another_is_refused(tmp_path, how):
+    path = spec_of(tmp_path, "(scores + torch.nn.functional.embedding((i - j).clamp(-5, 5) + 5, table, " + how +
+                   ").permute(2, 0, 1)).softmax(-1).to(v.dtype) @ v")
+    add_argument(path, "table", "torch.randn(11, 4)")
+    run, name = call("capture", path, "--backward"), how.partition("=")[0]
+    why = "error[spec.writes]" if name == "max_norm" else f"error[spec.gradient]: attention looks up an embedding with {name} here"
+    assert run.returncode == 2 and why in run.stderr and "attention.py:7" in run.stderr, run.stderr
+    assert call("capture", path).returncode == (2 if name == "max_norm" else 0)
+
+
 def test_a_gradient_of_ones_own_is_refused(tmp_path):
     path = spec_of(tmp_path)
     path.write_text(path.read_text().replace("def attention", '''class Clipped(torch.autograd.Function):
