@@ -5,8 +5,12 @@ Of each case the gradient of the output, and of the log-sums where the function 
 operand, under a name of its own. What is kept are the gradients of all floating tensors, of two heads; of an argument with fewer heads, those that the two read.
 """
 
+import contextlib
+import traceback
+
 import numpy as np
 import torch
+import torch.utils.checkpoint
 
 from . import goldens
 from .agreement import refuse_other_gradient
@@ -56,7 +60,8 @@ def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
         own[n] = own[n].detach().clone().requires_grad_()
     with torch.enable_grad():
         truth = goldens.outputs(traced, interpreter, exact)
-        given = spec.function(*own)
+        with _no_saved_tensors_hooks(spec):
+            given = spec.function(*own)
     _refuse_own_backward(spec, given)
     truths = _differentiate(truth, [exact[n] for n in learn], of_outputs)
     owns = _differentiate(given, [own[n] for n in learn], of_outputs)
@@ -65,6 +70,28 @@ def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
         refuse_other_gradient(spec, n, inputs, a, b, own_graph)
     zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
     return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
+
+
+@contextlib.contextmanager
+def _no_saved_tensors_hooks(spec):
+    """Hooks on what is kept for the gradient may give back other tensors, and are in no trace. Checkpointing has such, too,
+    which compute the same once more."""
+    push = torch._C._autograd._push_saved_tensors_default_hooks
+
+    def refusing(pack, unpack):
+        made_by = {getattr(getattr(hook, "__code__", None), "co_filename", None) for hook in (pack, unpack)}
+        if made_by == {torch.utils.checkpoint.__file__}:
+            return push(pack, unpack)
+        frames = [frame for frame in traceback.extract_stack() if frame.filename == spec.file]
+        raise Problem("spec.gradient", f"{spec.name} sets hooks on the tensors that are kept for its gradient here (saved_tensors_hooks): a trace "
+                      "has the functions that are computed, and not what such hooks give back", frames[-1].lineno if frames else spec.line,
+                      hint="leave them away: a kernel keeps no scores; torch.utils.checkpoint is no such hook")
+
+    torch._C._autograd._push_saved_tensors_default_hooks = refusing
+    try:
+        yield
+    finally:
+        torch._C._autograd._push_saved_tensors_default_hooks = push
 
 
 def _refuse_own_backward(spec, outputs):
