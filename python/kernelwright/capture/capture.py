@@ -30,7 +30,7 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, sixteen_bits, trace, wrapping
+    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, rounded_positions, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -47,6 +47,7 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
         branches.refuse_guards(spec, traced)
         exactness.refuse_lost_integers(traced)
         sixteen_bits.refuse_coarse_decisions(traced)
+        rounded_positions.refuse_rounded_positions(traced)
         taken = wrapping.refuse_wrapped_integers(traced)
         text = graph.to_json(spec, traced)
     except Problem as problem:

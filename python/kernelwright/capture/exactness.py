@@ -220,6 +220,8 @@ def _range(name, node, operands, dtype, known):
     if name in ("cat", "stack"):
         parts = [_operand(x, known) for x in node.args[0]]
         return _hull(*parts) if all(parts) else None
+    if name in ("clamp", "clamp_min", "clamp_max", "clip") and operands[0]:
+        return _clamped(name, node, operands[0], known)
     if not operands or any(x is None for x in operands[:2]):
         return None
     if name in ("add", "sub", "rsub") and node.kwargs.get("alpha", 1) != 1:  # other + alpha * input
@@ -231,14 +233,25 @@ def _range(name, node, operands, dtype, known):
     return _arithmetic(name, operands, dtype)
 
 
+def _clamped(name, node, a, known):
+    given = dict(zip(("min", "max") if name != "clamp_max" else ("max",), node.args[1:]), **node.kwargs)
+    least, most = (_operand(given.get(end), known) for end in ("min", "max"))
+    if (given.get("min") is not None and not least) or (given.get("max") is not None and not most):
+        return None
+    low, high = a.low, a.high
+    if least:
+        low, high = max(low, least.low), max(high, least.high)
+    if most:
+        low, high = min(low, most.low), min(high, most.high)
+    return dataclasses.replace(a, low=low, high=high)
+
+
 def _arithmetic(name, operands, dtype):
     a, b = operands[0], operands[1] if len(operands) > 1 else None
     if name in ("neg", "bitwise_not"):
         return Whole(-a.high - 1, -a.low + 1)
     if name in ("abs", "square"):
         return Whole(0, a.largest() ** (2 if name == "square" else 1))
-    if name in ("clamp", "clamp_min", "clamp_max", "clip"):
-        return a if b is None or name == "clamp_max" else _hull(a, b)
     if b is None:
         return Whole(-float("inf"), float("inf")) if dtype.is_floating_point else None
     if name in ("add", "sub", "rsub"):

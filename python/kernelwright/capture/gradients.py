@@ -5,13 +5,17 @@ Of each case the gradient of the output, and of the log-sums where the function 
 operand, under a name of its own. What is kept are the gradients of all floating tensors, of two heads; of an argument with fewer heads, those that the two read.
 """
 
+import contextlib
+import traceback
+
 import numpy as np
 import torch
+import torch.utils.checkpoint
 
 from . import goldens
 from .agreement import refuse_other_gradient
 from .diagnostic import Problem
-from .graph import place_of
+from .graph import operator_name, place_of
 from .trace import is_operand
 
 OF_OUTPUTS = ["forward.d_o", "forward.d_lse"]  # spec::Gradients::kOfOutput, kOfLogSum
@@ -56,7 +60,8 @@ def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
         own[n] = own[n].detach().clone().requires_grad_()
     with torch.enable_grad():
         truth = goldens.outputs(traced, interpreter, exact)
-        given = spec.function(*own)
+        with _no_saved_tensors_hooks(spec):
+            given = spec.function(*own)
     _refuse_own_backward(spec, given)
     truths = _differentiate(truth, [exact[n] for n in learn], of_outputs)
     owns = _differentiate(given, [own[n] for n in learn], of_outputs)
@@ -65,6 +70,28 @@ def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
         refuse_other_gradient(spec, n, inputs, a, b, own_graph)
     zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
     return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
+
+
+@contextlib.contextmanager
+def _no_saved_tensors_hooks(spec):
+    """Hooks on what is kept for the gradient may give back other tensors, and are in no trace. Checkpointing has such, too,
+    which compute the same once more."""
+    push = torch._C._autograd._push_saved_tensors_default_hooks
+
+    def refusing(pack, unpack):
+        made_by = {getattr(getattr(hook, "__code__", None), "co_filename", None) for hook in (pack, unpack)}
+        if made_by == {torch.utils.checkpoint.__file__}:
+            return push(pack, unpack)
+        frames = [frame for frame in traceback.extract_stack() if frame.filename == spec.file]
+        raise Problem("spec.gradient", f"{spec.name} sets hooks on the tensors that are kept for its gradient here (saved_tensors_hooks): a trace "
+                      "has the functions that are computed, and not what such hooks give back", frames[-1].lineno if frames else spec.line,
+                      hint="leave them away: a kernel keeps no scores; torch.utils.checkpoint is no such hook")
+
+    torch._C._autograd._push_saved_tensors_default_hooks = refusing
+    try:
+        yield
+    finally:
+        torch._C._autograd._push_saved_tensors_default_hooks = push
 
 
 def _refuse_own_backward(spec, outputs):
@@ -98,8 +125,11 @@ def _of_graph_in_own_types(spec, traced, inputs, n, of_outputs):
     return _differentiate(given, own[n], of_outputs)[0]
 
 
+EMBEDDING = {"padding_idx": -1, "scale_grad_by_freq": False, "sparse": False}  # behind the weights and the indices, and what is none
+
+
 def _refuse_detached(spec, traced):
-    """A derivative that the function stops is none of the form's."""
+    """A derivative that the function stops, or that an embedding changes, is none of the form's."""
     of_arguments = set()
     for node in traced.program.graph.nodes:
         reads = any(source in of_arguments for source in node.all_input_nodes)
@@ -111,6 +141,18 @@ def _refuse_detached(spec, traced):
             raise Problem("spec.gradient", f"{spec.name} detaches what it computes of its arguments here: no kernel of gradients "
                           "leaves a derivative out", place_of(node)[0] or spec.line,
                           hint='kernelwright.compile(..., backward="recompute") differentiates it in PyTorch')
+        if node.op == "call_function" and operator_name(node) == "embedding" and node.args[0] in of_arguments:
+            _refuse_embedding(spec, node)
+
+
+def _refuse_embedding(spec, node):
+    """In the forward direction they change nothing."""
+    given = {**dict(zip(EMBEDDING, node.args[2:])), **node.kwargs}
+    name = next((name for name, none in EMBEDDING.items() if given.get(name, none) != none), None)
+    if name:
+        raise Problem("spec.gradient", f"{spec.name} looks up an embedding with {name} here, which changes the gradient of its table: "
+                      "no kernel of gradients does, it adds up what each entry was read for", place_of(node)[0] or spec.line,
+                      hint=f"leave {name} away: table[index]; an entry that is not to be learned, an optimiser can leave as it is")
 
 
 def _picked(traced, n, gradient, heads, picked):

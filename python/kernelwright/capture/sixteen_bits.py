@@ -6,7 +6,8 @@ above it. And a Python number is compared as it is on a GPU, and rounded to the 
 operator's own line. What is made of queries and keys is no matter of this: scores are continuous, and rounded in every kernel;
 of a product that is no attention's it is, but for its sign.
 
-Nor is the error of a rounding a function: `y - y.to(torch.bfloat16)` would be nothing. FP8 is a type to read. And who rounds an fp32
+Nor is the error of a rounding a function: `y - y.to(torch.bfloat16)` would be nothing. Numbers of bf16 leave fp16's range, and those of fp16
+have more digits than bf16: one of the two is a function's type, and nothing is converted to the other. FP8 is a type to read. And who rounds an fp32
 argument to 16 bits and back means it.
 """
 
@@ -25,6 +26,7 @@ def refuse_coarse_decisions(traced):
     """Raises Problem for the first comparison or index that depends on how 16 bits round, for what is left of a number
     without its rounding, and for what is rounded to FP8."""
     _refuse_what_is_left(traced.program.graph)
+    _refuse_other_type(traced)
     products, rounded = set(), {}  # nodes that a product is in; node -> the operator that rounded
     for node in traced.program.graph.nodes:
         value = node.meta.get("val")
@@ -94,6 +96,28 @@ def _refuse_what_is_left(graph):
         before[node] |= {node}
 
 
+def _refuse_other_type(traced):
+    """`v.to(torch.float16)` of v in bf16, at once or by way of float32. Of FP8, integers and positions both types hold the same numbers."""
+    for node in traced.program.graph.nodes:
+        value, source = node.meta.get("val"), node.args[0] if node.args else None
+        if node.op != "call_function" or not _is_floating(source) or not isinstance(value, torch.Tensor) or \
+                value.dtype not in (torch.bfloat16, torch.float16) or value.dtype == source.meta["val"].dtype:
+            continue
+        types = {source.meta["val"].dtype}
+        while operator_name(source) in SAME_VALUES | CONVERSIONS and _is_floating(source.args[0]):
+            source = source.args[0]
+            types.add(source.meta["val"].dtype)
+        of = source.meta["val"].dtype
+        if of.itemsize == 1 or not _arguments_of(source):
+            continue
+        other = torch.float16 if value.dtype == torch.bfloat16 else torch.bfloat16
+        if other in types or value.dtype != traced.dtype:
+            of = other if other in types else of
+            why = "which has none above 65504, and 0 for small ones" if value.dtype == torch.float16 else "which keeps 8 bits of each"
+            raise _refused(node, f"{node.target} makes {_short(value.dtype)} of numbers of {_short(of)}, {why}; a kernel of "
+                           f"{_short(traced.dtype)} leaves them as they are", f"give all in {_short(traced.dtype)}, or in float32 what is no operand")
+
+
 def _refuse_rounded_parameter(node, narrow):
     """`t.bfloat16().float()` of fp32 arguments alone: times a distance of thousands it is another slope."""
     while operator_name(narrow).rstrip("_") in SAME_VALUES and narrow.all_input_nodes:
@@ -108,18 +132,22 @@ def _refuse_rounded_parameter(node, narrow):
                        "computes with what was given", "round them before the call, or leave them as they are")
 
 
+def _is_floating(node):
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
 def _arguments_of(node):
     """The floating types of the arguments that a node is made of."""
     types, seen, todo = set(), set(), [node]
     while todo:
         at = todo.pop()
-        value = at.meta.get("val")
-        if at in seen:
-            continue
+        if at in seen or not _is_floating(at):
+            continue  # of sizes, and of what was decided, there are no types
         seen.add(at)
         todo += at.all_input_nodes
-        if at.op == "placeholder" and isinstance(value, torch.Tensor) and value.is_floating_point():
-            types.add(value.dtype)
+        if at.op == "placeholder":
+            types.add(at.meta["val"].dtype)
     return types
 
 

@@ -9,6 +9,7 @@
 
 #include "num/compare.h"
 #include "num/npy.h"
+#include "operator/capture/disagreement.h"
 #include "operator/evaluate/program.h"
 #include "operator/recognise/recognise.h"
 #include "operator/sums.h"
@@ -261,77 +262,6 @@ void note_rows_without_a_key(Capture& capture) {
   }
 }
 
-// The form's integers are exact, PyTorch's are what its roundings make of a real.
-bool refuse_rounding(const Capture& capture, size_t golden, Diagnostics& diagnostics) {
-  diagnostics
-      .error("spec.rounding", capture.form.roundings.front(),
-             fmt::format("an integer is made of a real here, and PyTorch has another one than fp64 "
-                         "in the order as written, in golden case {}",
-                         golden))
-      .hint =
-      "which integer it is depends on how the real was rounded; compute them beforehand and pass "
-      "a table of ints: table[i - j]";
-  return false;
-}
-
-// PyTorch counts negative indices from the end, a form does not.
-bool refuse_index(const Capture& capture, size_t golden, int64_t b, int64_t h, int64_t i,
-                  Diagnostics& diagnostics) {
-  const auto& cases = capture.cases;
-  const GoldenCase& at = golden < cases.size() ? cases[golden] : capture.far[golden - cases.size()];
-  const std::optional<Problem> problem = problem_of(capture.form, at, diagnostics);
-  if (!problem) return false;
-  const int64_t keys = value_of(capture.form.N, at.sizes);
-  ExprPtr found;
-  int64_t index = 0;
-  const auto look = [&](const ExprPtr& read) {
-    if (read->kind != Kind::read) return;
-    const std::vector<int64_t>& shape = problem->tensors.at(read->name).shape;
-    for (size_t d = 0; d < read->args.size() && !found; ++d) {
-      Program program(read->args[d], *problem);
-      for (int64_t j = 0; j < keys && !found; ++j) {
-        index = static_cast<int64_t>(program.run(Program::at(b, h, i, j)));
-        if (index < 0 || index >= shape[d]) found = read;
-      }
-    }
-  };
-  for (const Term& t : capture.form.terms)
-    for (const ExprPtr& e : {t.score, t.keep})
-      if (e)
-        rewrite(e, [&](const ExprPtr& part) -> ExprPtr {
-          look(part);
-          return nullptr;
-        });
-  if (!found) return false;
-  diagnostics
-      .error("spec.index", found->span,
-             fmt::format("{} is read at {} here, in golden case {}, which PyTorch counts from the "
-                         "end",
-                         print(found), index, golden))
-      .hint = "a kernel reads at indices from 0 on: add the dimension's size to negative ones";
-  return true;
-}
-
-// What a mask does that a form cannot say exactly, of the first term that has such a one.
-bool refuse_mask(const Capture& capture, size_t golden, double error, Diagnostics& diagnostics) {
-  for (const Term& t : capture.form.terms) {
-    // Where a score meets a bound exactly, PyTorch's roundings decide whether it counts.
-    const bool of_scores = t.keep && mentions(t.keep, Kind::score);
-    if (!of_scores && !(t.finite_mask && std::isfinite(error))) continue;
-    diagnostics
-        .error("spec.mask", place_of(t.keep),
-               fmt::format("{} in golden case {} a row {}differs by {:.2g}",
-                           of_scores ? "whether a score counts depends on the score here, and so "
-                                       "on how it was rounded:"
-                                     : "scores are dropped by a finite number here, which still "
-                                       "counts:",
-                           golden, of_scores ? "" : "without them ", error))
-        .hint = of_scores ? "mask by positions or by data" : "drop them with -torch.inf";
-    return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<Problem> problem_of(const Form& form, const GoldenCase& golden,
@@ -351,27 +281,6 @@ Draws draws_for(const Capture& capture, const std::map<std::string, int64_t>& si
 }
 
 namespace {
-
-constexpr double kAllowed = 1e-9;
-
-bool disagrees(const Capture& capture, size_t n, int64_t b, int64_t h, int64_t i, double error,
-               Diagnostics& diagnostics) {
-  if (!capture.form.roundings.empty()) return refuse_rounding(capture, n, diagnostics);
-  // In gradients what is read outside is no longer seen as such: it may be a key's sum by then.
-  const bool may_be_outside =
-      capture.form.training() == Training::backward || (!std::isfinite(error) && i >= 0);
-  if (may_be_outside && refuse_index(capture, n, b, h, std::max<int64_t>(i, 0), diagnostics))
-    return false;
-  if (refuse_mask(capture, n, error, diagnostics)) return false;
-  diagnostics
-      .error("internal.form", {},
-             fmt::format("the form of {} ({}) does not compute what PyTorch does: golden case {}, "
-                         "b {}, h {}, i {}: relative error {:.2g}, allowed {:.0g}\n{}",
-                         capture.form.name, Family::of(capture.form).what(), n, b, h, i, error,
-                         kAllowed, print(capture.form)))
-      .hint = "this is a fault of kernelwright, not of the spec: please report it";
-  return false;
-}
 
 // Sums of numbers which may cancel are held against the size of what they sum.
 // `most`: the largest number of a gradient that is a sum, of which fp64 leaves something where
@@ -403,16 +312,35 @@ size_t place_of(const std::vector<Output>& all, const Output& output) {
   return n;
 }
 
+// Of gradients. Of a row that keeps no key PyTorch's may be NaN, and the form's is 0.
+bool is_zero(const Held& held) {
+  return std::all_of(held.want.begin(), held.want.end(), [](double x) { return x == 0; });
+}
+
+// open: PyTorch's may be NaN.
+bool is_undefined(const Held& held, const double* golden, bool open) {
+  const auto infinite = [](double x) { return std::isinf(x); };
+  const auto nan = [](double x) { return std::isnan(x); };
+  const std::vector<double>& want = held.want;
+  return std::any_of(want.begin(), want.end(), [](double x) { return !std::isfinite(x); }) ||
+         std::any_of(golden, golden + want.size(), infinite) ||
+         (!open && std::any_of(golden, golden + want.size(), nan));
+}
+
 bool check_first(const Capture& capture, size_t n, const GoldenCase& golden, Truth& truth,
                  size_t place, Diagnostics& diagnostics) {
+  const bool of_gradients = !capture.form.outputs[0].of.empty();
   const std::vector<int64_t>& shape = golden.truth.shape;
   for (int64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
     const int64_t b = r / (shape[1] * shape[2]), h = golden.heads[r / shape[2] % shape[1]],
                   i = golden.rows.empty() ? r % shape[2] : golden.rows[r % shape[2]];
     truth.row(b, h, i);
     const double* row = &golden.truth.values[r * shape[3]];
+    const Held& held = truth.of(place);
+    if (of_gradients && is_undefined(held, row, is_zero(held)))
+      return refuse_undefined(capture, capture.form.outputs[0], n, b, h, i, diagnostics);
     if (truth.open_in_pytorch(row, shape[3])) continue;
-    const double error = golden_error(capture.form.outputs[0], truth.of(place), row);
+    const double error = golden_error(capture.form.outputs[0], held, row);
     if (!(error <= kAllowed)) return disagrees(capture, n, b, h, i, error, diagnostics);
   }
   return true;
@@ -425,6 +353,7 @@ class Others {
   Others(const Capture& capture, size_t golden, Truth& truth, Diagnostics& diagnostics)
       : capture_(capture), golden_(golden), truth_(truth), diagnostics_(diagnostics) {
     const std::vector<Output> all = outputs(capture.form);
+    first_ = place_of(all, capture.form.outputs[0]);
     const auto& others = capture.cases[golden].others;
     for (size_t n = 0; n < others.size(); ++n) {
       const Output& output = capture.form.outputs[n + 1];
@@ -439,12 +368,14 @@ class Others {
                   group = truth_.heads() / capture_.form.G.constant;
     const auto heads = heads_of(truth_.batches(), H, capture_.form.G.constant,
                                 [&](int64_t h) { return (h + 1) % group == 0; });
+    const bool of_gradients = !capture_.form.outputs[0].of.empty();
     for (const HeadAt& at : heads) {
       const auto wanted = [&](const One& one) { return one.holds(at.g); };
       if (std::none_of(held_.begin(), held_.end(), wanted)) continue;
       truth_.begin_head();
       for (int64_t i = 0; i < M; ++i) {
         truth_.row(at.b, at.h, i);
+        open_ |= of_gradients && is_zero(truth_.of(first_));
         for (One& one : held_)
           if (one.output.has_rows() && !agrees(one, truth_.of(one.place), at.b, at.h, i))
             return false;
@@ -480,6 +411,8 @@ class Others {
   bool agrees(One& one, const Held& held, int64_t b, int64_t h, int64_t i) {
     const double* want = one.at;
     one.at += held.want.size();
+    if (!one.output.of.empty() && is_undefined(held, want, open_))
+      return refuse_undefined(capture_, one.output, golden_, b, h, i, diagnostics_);
     if (i < 0 && std::any_of(want, want + held.want.size(), [](double x) { return std::isnan(x); }))
       return true;
     const double error = golden_error(one.output, held, want, one.most);
@@ -489,6 +422,8 @@ class Others {
   const Capture& capture_;
   const size_t golden_;
   Truth& truth_;
+  bool open_ = false;  // some row may keep no key
+  size_t first_ = 0;   // the first output's place
   Diagnostics& diagnostics_;
   std::vector<One> held_;
   Sums<Held> sums_;

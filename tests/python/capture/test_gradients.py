@@ -161,6 +161,56 @@ def test_a_derivative_that_the_function_stops_is_refused(tmp_path, line, why):
     assert run.returncode == 2 and why in run.stderr and "attention.py:" in run.stderr, run.stderr
 
 
+@pytest.mark.parametrize("how", ["padding_idx=0", "padding_idx=-2", "scale_grad_by_freq=True", "sparse=True", "max_norm=0.5"])
+def test_an_embedding_whose_gradient_is_another_is_refused(tmp_path, how):
+    path = spec_of(tmp_path, "(scores + torch.nn.functional.embedding((i - j).clamp(-5, 5) + 5, table, " + how +
+                   ").permute(2, 0, 1)).softmax(-1).to(v.dtype) @ v")
+    add_argument(path, "table", "torch.randn(11, 4)")
+    run, name = call("capture", path, "--backward"), how.partition("=")[0]
+    why = "error[spec.writes]" if name == "max_norm" else f"error[spec.gradient]: attention looks up an embedding with {name} here"
+    assert run.returncode == 2 and why in run.stderr and "attention.py:7" in run.stderr, run.stderr
+    assert call("capture", path).returncode == (2 if name == "max_norm" else 0)
+
+
+def test_a_derivative_of_1_over_0_is_refused(tmp_path):
+    """Of 0 * inf PyTorch makes 0 where it is a ReLU's."""
+    path = spec_of(tmp_path, "scores.float().relu().sqrt().softmax(-1).to(v.dtype) @ v")
+    path.write_text(path.read_text().replace(".masked_fill(j > i, -torch.inf)", ""))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "error[spec.gradient]: the gradient of q has a derivative that is infinite" in run.stderr, run.stderr
+    assert "attention.py:7" in run.stderr and call("capture", path).returncode == 0
+    path.write_text(path.read_text().replace(".relu()", ".relu().add(1e-3)"))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("hooks", ["torch.autograd.graph.saved_tensors_hooks(lambda x: x * 0 if x.shape[-1] > 5000 else x, lambda x: x)",
+                                   "torch.autograd.graph.save_on_cpu()", "Compressed()"])
+def test_hooks_on_what_is_kept_for_gradients_are_refused(tmp_path, hooks):
+    path = spec_of(tmp_path, "output(scores, v)")
+    path.write_text(path.read_text().replace("def attention", f'''class Compressed(torch.autograd.graph.saved_tensors_hooks):
+    def __init__(self):
+        super().__init__(lambda x: x.to(torch.float8_e4m3fn) if x.numel() > 2**24 else x, lambda x: x)
+
+
+def output(scores, v):
+    with {hooks}:
+        return scores.softmax(-1) @ v
+
+
+def attention'''))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 2 and "error[spec.gradient]: attention sets hooks on the tensors that are kept" in run.stderr, run.stderr
+    assert "attention.py:9" in run.stderr and call("capture", path).returncode == 0
+
+
+def test_checkpointing_is_no_such_hook(tmp_path):
+    path = spec_of(tmp_path, "torch.utils.checkpoint.checkpoint(lambda s, v: s.softmax(-1) @ v, scores, v, use_reentrant=False)")
+    path.write_text(path.read_text().replace("import torch", "import torch\nimport torch.utils.checkpoint", 1))
+    run = call("capture", path, "--backward")
+    assert run.returncode == 0, run.stderr
+
+
 def test_a_gradient_of_ones_own_is_refused(tmp_path):
     path = spec_of(tmp_path)
     path.write_text(path.read_text().replace("def attention", '''class Clipped(torch.autograd.Function):
