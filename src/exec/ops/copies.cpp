@@ -313,17 +313,13 @@ namespace {
 bool is_first(Machine& m, const Stmt& s, Global& g, int64_t at) {
   if (g.data.dtype == Dtype::f32) return true;
   if (g.adders.empty()) g.adders.resize(g.written.size());
-  if (g.adders[at].row < 0) {
-    g.adders[at] = {0, 0, 0, &s};
-    return true;
-  }
-  m.faults
-      .raise(
-          "exec.written_twice", &s,
-          fmt::format("{} adds a second time to element {} of a scratch of elements", cite(s), at))
-      .notes.push_back(
-          {"the first addition: " + cite(*g.adders[at].stmt), g.adders[at].stmt->span});
-  return false;
+  Adder& first = g.adders[at];
+  if (first.row >= 0)
+    m.faults.raise("exec.written_twice", &s,
+                   fmt::format("{} adds to element {} of a scratch of elements, and {} has",
+                               cite(s), at, cite(*first.stmt)));
+  first = {0, 0, 0, &s};
+  return !m.faults.any();
 }
 }  // namespace
 
