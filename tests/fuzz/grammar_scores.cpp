@@ -120,16 +120,36 @@ void Writer::choose_score() {
   }
 }
 
+namespace {
+std::string name_in_torch(Dtype t) {
+  return t == Dtype::f32 ? "float32" : t == Dtype::f16 ? "float16" : "bfloat16";
+}
+}  // namespace
+
+// A bias of each query and key, of all batch entries and heads, or shared by some.
+void Writer::choose_pairs() {
+  if (score_rank_ != 4 || f_.heads == "own dimension" || !dice_.once_in(4)) return;
+  const bool own_batch = dice_.once_in(2), own_heads = dice_.once_in(2), half = dice_.once_in(3);
+  f_.score += ", bias of pairs";
+  const Dtype t = dice_.once_in(2) ? Dtype::f32 : f_.graph.dtype;
+  const int bias =
+      argument("pair_bias", t,
+               {own_batch ? B_ : constant(1), own_heads ? constant(f_.H) : constant(1), M_, N_},
+               {Draw::Kind::normal, 0, 0.5},
+               fmt::format("torch.randn({}, {}, 48, 80, dtype=torch.{})", own_batch ? 2 : 1,
+                           own_heads ? f_.H : 1, name_in_torch(t)));
+  map_ = [this, bias, half, before = map_](int s) {
+    return g_.binary("add", before ? before(s) : s, half ? g_.binary("mul", bias, 0.5) : bias);
+  };
+}
+
 // What is learned beside slopes: a bias of each key, a sink and a gate of each head.
 void Writer::choose_learned() {
   if (dice_.once_in(4)) {
     f_.score += ", bias of keys";
     const Dtype t = dice_.once_in(2) ? Dtype::f32 : f_.graph.dtype;
-    const int bias =
-        argument("key_bias", t, {B_, N_}, {Draw::Kind::normal, 0, 0.5},
-                 fmt::format("torch.randn(2, 80, dtype=torch.{})", t == Dtype::f32   ? "float32"
-                                                                   : t == Dtype::f16 ? "float16"
-                                                                                     : "bfloat16"));
+    const int bias = argument("key_bias", t, {B_, N_}, {Draw::Kind::normal, 0, 0.5},
+                              fmt::format("torch.randn(2, 80, dtype=torch.{})", name_in_torch(t)));
     map_ = [this, bias, before = map_](int s) {
       Shape shape(static_cast<size_t>(score_rank_), constant(1));
       shape.front() = B_;
@@ -137,6 +157,7 @@ void Writer::choose_learned() {
       return g_.binary("add", before ? before(s) : s, g_.view("view", bias, shape));
     };
   }
+  choose_pairs();
   if (dice_.once_in(5)) sinks_ = real_per_head("sinks", 1.0);
   if (dice_.once_in(5)) gates_ = real_per_head("gates", 1.0);
 }

@@ -77,6 +77,7 @@ class Writer {
 
   // ---- grammar_scores.cpp
   void choose_score();
+  void choose_pairs();
   void choose_learned();
   int distance();
 

@@ -448,7 +448,7 @@ class Flow {
     const bool leaves = facts_.stored.count(base_name(s.dst())) > 0;
     if (leaves && (p == Phase::leaving || p == Phase::left))
       broken(
-          fmt::format("{}.C3", word(s.op)), s.span,
+          fmt::format("{}.{}", word(s.op), s.op == Op::store_transposed ? "C4" : "C3"), s.span,
           p == Phase::leaving
               ? fmt::format("`{}` may still be on its way to global memory", base_name(s.dst()))
               : fmt::format("only one thread knows that `{}` has left: a sync_warpgroup is missing",

@@ -111,6 +111,23 @@ TEST(Backward, each_wait_and_arrival_is_needed) {
     EXPECT_EQ(code_of(report_of(edited("attention_bwd", line, ""))), code) << line;
 }
 
+// And those of the thread that adds tiles of elements which the products read, too.
+TEST(Backward, a_tile_that_is_added_too_is_waited_for_and_given_back_once_more) {
+  const std::string adds =
+                        "                    tma_add ds_s[r][t] -> pairs[c.b, h, (m * ceil_div(N, "
+                        "BN) + c.n) * BM, r * 64]\n",
+                    left = "                tma_store_wait_read\n",
+                    back = "                arrive ds_free[t]\n";
+  const std::string wait = "                wait ds_full[t]\n";
+  const std::tuple<std::string, std::string, const char*> wrong[] = {
+      {wait, "", "schedule.uninitialised"},
+      {back, "", "schedule.deadlock"},
+      {adds + left + back, adds + back + left, "schedule.overwrite"},
+      {"arrivals 4 * WARPGROUPS + 1", "arrivals 4 * WARPGROUPS", "schedule.arrival"}};
+  for (const auto& [from, to, code] : wrong)
+    EXPECT_EQ(code_of(report_of(edited("pairs_bwd", from, to))), code) << from;
+}
+
 // Turing's copies write as the threads do, and nothing is ever published.
 TEST(AllSequences, any_number_of_key_blocks_that_come_through_registers) {
   const exec::ScheduleReport r = report_of(edited("sm75", "element", "element"), true);
