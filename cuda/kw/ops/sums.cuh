@@ -124,9 +124,11 @@ KW_DEVICE void sum_tiles(const Tensor<scratch<T>, B, H, Rows, Wide>& from, real 
   const int rows = to.extent[outer], columns = to.extent[outer + 1], wide = from.extent[3],
             blocks = from.extent[2] / detail::kSide / ceil_div(rows, detail::kSide);  // side by side
   const int chunks = ceil_div(columns, 8), batches = of_batch ? from.extent[0] : 1, heads = of_head ? from.extent[1] : 1;
-  const i64 apart = to.stride[outer + 1], all = i64(batches) * heads * rows * chunks;
-  for (i64 x = w.index; x < all; x += w.count) {
-    const int chunk = int(x % chunks), row = int(x / chunks % rows), head = int(x / chunks / rows), j = chunk * 8;
+  const i64 apart = to.stride[outer + 1];
+  // Of eight elements each, which fit 32 bits wherever both tensors fit a GPU's memory.
+  const u32 all = u32(batches) * heads * rows * chunks;
+  for (u32 x = w.index; x < all; x += w.count) {
+    const int chunk = int(x % u32(chunks)), line = int(x / u32(chunks)), row = line % rows, head = line / rows, j = chunk * 8;
     const int tile_row = (row / detail::kSide * blocks + j / wide) * detail::kSide, tile_column = j % wide / detail::kSide * detail::kSide;
     const int b0 = of_batch ? head / heads : 0, b1 = of_batch ? b0 + 1 : from.extent[0];
     const int h0 = of_head ? head % heads : 0, h1 = of_head ? h0 + 1 : from.extent[1];

@@ -388,7 +388,9 @@ class Rows : public Truth {
                    by = slope * (has_softmax(form_) ? s.p : 1 / total);
       const int64_t at = l.what.element ? int64_t(l.element.run(in)) : count > 1 ? j : 0;
       if (at < 0 || at >= count) continue;
-      adds(first + at, x, ulp * x, s.floats * std::fabs(slope));
+      // Of pairs, it is rounded to the operands' type, of which fp16 has no small numbers.
+      const double rounded = l.pairs ? slope * std::sqrt(rounded_square(s.dz)) : x;
+      adds(first + at, x, ulp * rounded, s.floats * std::fabs(slope));
       if (const double of_product = s.dz * l.by_product.run(in); of_product != 0)
         adds(first + at, 0, ulp * of_product * of_rounded_product(i, j),
              kOff * std::fabs(of_product) * norm(&q_[i * D_], D_) * norm(&k_[j * D_], D_));
