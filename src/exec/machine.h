@@ -197,8 +197,9 @@ int64_t integer_of(const Context& c, const tl::ExprPtr& e);
 Value real_of(const Context& c, const tl::ExprPtr& e);
 bool condition_of(const Context& c, const tl::ExprPtr& e);
 
-// A sum_over of the pass behind the kernel.
+// A sum_over and a sum_tiles of the pass behind the kernel.
 void sum_over(Machine& m, const tl::Stmt& s);
+void sum_tiles(Machine& m, const tl::Stmt& s, const Context& c);
 
 // An element of an output, a scratch or its parts is written: a fault if it was before. `written`:
 // of that element.

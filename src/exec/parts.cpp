@@ -138,67 +138,6 @@ Next exec_store_part(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-// Each element of the tensor: the sum over batch entries and heads that it lacks of what lies in
-// tiles, times a factor. Blocks of 64 rows follow each other, those of one row of blocks first.
-namespace {
-constexpr int64_t kBlockRows = 64;
-
-struct Blocks {
-  int64_t columns, in_row;  // of one; how many side by side
-  int64_t at(int64_t i, int64_t j) const {
-    return ((i / kBlockRows * in_row + j / columns) * kBlockRows + i % kBlockRows) * columns +
-           j % columns;
-  }
-};
-
-void sum_tiles(Machine& m, const Stmt& s, const Context& c) {
-  const auto from = m.tensors.find(tl::base_name(s.src()));
-  const auto to = m.tensors.find(tl::base_name(s.tensor()));
-  const Value scale = real_of(c, s.scale());
-  if (m.faults.any()) return;
-  const auto refuse = [&](const std::string& what) {
-    m.faults.raise("exec.shape", &s, fmt::format("{}: {}", cite(s), what));
-  };
-  if (from == m.tensors.end() || !from->second.scratch || from->second.data.rank() != 4 ||
-      to == m.tensors.end() || !to->second.writes || to->second.data.rank() < 2)
-    return refuse("tiles and a tensor to write are needed");
-  const Global& tiles = from->second;
-  Global& g = to->second;
-  const std::vector<int64_t>&n = tiles.data.shape, &shape = g.data.shape;
-  const size_t outer = shape.size() - 2;
-  const int64_t M = shape[outer], N = shape[outer + 1],
-                rows = (M + kBlockRows - 1) / kBlockRows;  // of blocks
-  const Blocks blocks{n[3], rows ? n[2] / kBlockRows / rows : 0};
-  if (n[2] != rows * kBlockRows * blocks.in_row || blocks.in_row * n[3] < N)
-    return refuse(fmt::format("{} rows of {} columns are no blocks of [{}, {}]", n[2], n[3], M, N));
-  // How far apart batch entries and heads are in the result: 0 if it lacks them.
-  std::array<int64_t, 2> step = {0, 0};
-  int64_t apart = 1;
-  size_t left = outer;
-  for (size_t d = 2; d-- > 0;)
-    if (left > 0 && g.dims[left - 1] == tiles.dims[d]) step[d] = apart, apart *= shape[--left];
-  if (left > 0) return refuse("the tensor has dimensions that the tiles lack");
-  std::vector<float> sums(g.written.size(), 0);
-  std::vector<exact::Element> exact(m.algebra ? g.written.size() : 0);
-  for (int64_t head = 0; head < n[0] * n[1]; ++head)
-    for (int64_t x = 0; x < M * N; ++x) {
-      const int64_t at = head * n[2] * n[3] + blocks.at(x / N, x % N),
-                    y = (head / n[1] * step[0] + head % n[1] * step[1]) * M * N + x;
-      if (m.algebra)
-        exact[y] = m.algebra->add(exact[y], tiles.exact[at]);
-      else
-        sums[y] += static_cast<float>(tiles.data.values[at]);
-    }
-  for (size_t y = 0; y < g.written.size(); ++y) {
-    note_written(m, s, g.written[y]);
-    if (m.algebra)
-      g.exact[y] = m.algebra->mul(exact[y], scale.e);
-    else
-      g.data.values[y] = round_to(g.data.dtype, sums[y] * static_cast<float>(scale.x));
-  }
-}
-}  // namespace
-
 void run_after(Machine& m) {
   if (!m.after) return;
   m.faults.agent = "the pass behind the kernel";
@@ -226,9 +165,6 @@ void run_after(Machine& m) {
 }
 
 Next exec_add_parts(Machine& m, Agent&, const Stmt& s) {
-  return outside(m, s, "the pass behind the kernel");
-}
-Next exec_sum_tiles(Machine& m, Agent&, const Stmt& s) {
   return outside(m, s, "the pass behind the kernel");
 }
 Next exec_round_sums(Machine& m, Agent&, const Stmt& s) {

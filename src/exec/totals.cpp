@@ -172,6 +172,55 @@ Next exec_add_each(Machine& m, Agent& a, const Stmt& s) {
 }
 Next exec_add_diagonals(Machine& m, Agent& a, const Stmt& s) { return exec_add_each(m, a, s); }
 
+namespace {
+
+// Of each of a scratch's dimensions, how far apart its indices are among the first `count` of the
+// result's: 0 if it lacks it. None where the result has others.
+std::optional<std::vector<int64_t>> steps_in(const Global& result, size_t count,
+                                             const std::vector<std::string>& dims) {
+  std::vector<int64_t> steps(dims.size(), 0);
+  int64_t apart = 1;
+  for (size_t d = dims.size(); d-- > 0;)
+    if (count > 0 && result.dims[count - 1] == dims[d]) {
+      steps[d] = apart;
+      apart *= result.data.shape[--count];
+    }
+  if (count > 0) return std::nullopt;
+  return steps;
+}
+
+// The elements of a result while a pass adds them up, in fp32 or in the algebra.
+class Sums {
+ public:
+  Sums(Machine& m, Global& to)
+      : m_(m), to_(to), x_(to.written.size(), 0), e_(m.algebra ? to.written.size() : 0) {}
+  void add(int64_t at, const Global& from, int64_t n) {
+    if (m_.algebra)
+      e_[at] = m_.algebra->add(e_[at], from.exact[n]);
+    else
+      x_[at] += static_cast<float>(from.data.values[n]);
+  }
+  // Rounded once to the result's type, times a factor if there is one.
+  void give(const Stmt& s, const Value* scale = nullptr) {
+    for (size_t n = 0; n < x_.size(); ++n) {
+      note_written(m_, s, to_.written[n]);
+      if (m_.algebra)
+        to_.exact[n] = scale ? m_.algebra->mul(e_[n], scale->e) : e_[n];
+      else
+        to_.data.values[n] =
+            round_to(to_.data.dtype, scale ? x_[n] * static_cast<float>(scale->x) : x_[n]);
+    }
+  }
+
+ private:
+  Machine& m_;
+  Global& to_;
+  std::vector<float> x_;
+  std::vector<exact::Element> e_;
+};
+
+}  // namespace
+
 // Each element of the result: what the scratch has at its indices and at any of the others.
 void sum_over(Machine& m, const Stmt& s) {
   const auto from = m.tensors.find(tl::base_name(s.src()));
@@ -184,42 +233,71 @@ void sum_over(Machine& m, const Stmt& s) {
   }
   const Global& values = from->second;
   Global& g = to->second;
-  // Of each dimension of the scratch, how far apart its indices are in the result: 0 if it lacks
-  // it.
-  std::vector<int64_t> step(3, 0);
-  int64_t apart = 1;
-  size_t left = g.dims.size();
-  for (size_t d = 3; d-- > 0;)
-    if (left > 0 && g.dims[left - 1] == values.dims[d]) {
-      step[d] = apart;
-      apart *= g.data.shape[--left];
-    }
-  if (left > 0) {
+  const auto steps = steps_in(g, g.dims.size(), values.dims);
+  if (!steps) {
     m.faults.raise("exec.shape", &s,
                    fmt::format("{}: dimensions [{}] are not some of [{}]", cite(s),
                                fmt::join(g.dims, ", "), fmt::join(values.dims, ", ")));
     return;
   }
-  const std::vector<int64_t>& n = values.data.shape;
-  std::vector<float> sums(g.written.size(), 0);
-  std::vector<exact::Element> exact(m.algebra ? g.written.size() : 0);
+  const std::vector<int64_t>&n = values.data.shape, &step = *steps;
+  Sums sums(m, g);
   for (int64_t at = 0; at < int64_t(values.written.size()); ++at) {
     if (!was_written(m, s, values, at)) return;
-    const int64_t x = at / n[2] / n[1] * step[0] + at / n[2] % n[1] * step[1] + at % n[2] * step[2];
-    if (m.algebra)
-      exact[x] = m.algebra->add(exact[x], values.exact[at]);
-    else
-      sums[x] += static_cast<float>(values.data.values[at]);
+    sums.add(at / n[2] / n[1] * step[0] + at / n[2] % n[1] * step[1] + at % n[2] * step[2], values,
+             at);
   }
-  for (size_t x = 0; x < g.written.size(); ++x) {
-    note_written(m, s, g.written[x]);
-    if (m.algebra)
-      g.exact[x] = exact[x];
-    else
-      g.data.values[x] = round_to(g.data.dtype, sums[x]);
-  }
+  sums.give(s);
 }
 
+namespace {
+
+// Blocks of 64 rows follow each other, those of one row of blocks first.
+struct Blocks {
+  static constexpr int64_t kRows = 64;
+  int64_t columns, in_row;  // of one; how many side by side
+  int64_t at(int64_t i, int64_t j) const {
+    return ((i / kRows * in_row + j / columns) * kRows + i % kRows) * columns + j % columns;
+  }
+};
+
+}  // namespace
+
+// Each element of the result: the sum over batch entries and heads that it lacks of what lies in
+// tiles, times a factor.
+void sum_tiles(Machine& m, const Stmt& s, const Context& c) {
+  const auto from = m.tensors.find(tl::base_name(s.src()));
+  const auto to = m.tensors.find(tl::base_name(s.tensor()));
+  const Value scale = real_of(c, s.scale());
+  if (m.faults.any()) return;
+  const auto refuse = [&](const std::string& what) {
+    m.faults.raise("exec.shape", &s, fmt::format("{}: {}", cite(s), what));
+  };
+  if (from == m.tensors.end() || !from->second.scratch || from->second.data.rank() != 4 ||
+      to == m.tensors.end() || !to->second.writes || to->second.data.rank() < 2)
+    return refuse("tiles and a tensor to write are needed");
+  const Global& tiles = from->second;
+  Global& g = to->second;
+  const std::vector<int64_t>&n = tiles.data.shape, &shape = g.data.shape;
+  const size_t outer = shape.size() - 2;
+  const int64_t M = shape[outer], N = shape[outer + 1],
+                rows = (M + Blocks::kRows - 1) / Blocks::kRows;  // of blocks
+  const Blocks blocks{n[3], rows ? n[2] / Blocks::kRows / rows : 0};
+  if (n[2] != rows * Blocks::kRows * blocks.in_row || blocks.in_row * n[3] < N)
+    return refuse(fmt::format("{} rows of {} columns are no blocks of [{}, {}]", n[2], n[3], M, N));
+  const auto steps = steps_in(g, outer, {tiles.dims[0], tiles.dims[1]});
+  if (!steps) return refuse("the tensor has dimensions that the tiles lack");
+  Sums sums(m, g);
+  for (int64_t head = 0; head < n[0] * n[1]; ++head)
+    for (int64_t x = 0; x < M * N; ++x)
+      sums.add((head / n[1] * (*steps)[0] + head % n[1] * (*steps)[1]) * M * N + x, tiles,
+               head * n[2] * n[3] + blocks.at(x / N, x % N));
+  sums.give(s, &scale);
+}
+
+Next exec_sum_tiles(Machine& m, Agent&, const Stmt& s) {
+  return outside(m, s, "the pass behind the kernel");
+}
 Next exec_sum_over(Machine& m, Agent&, const Stmt& s) {
   return outside(m, s, "the pass behind the kernel");
 }

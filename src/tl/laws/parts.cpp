@@ -66,6 +66,13 @@ bool are_among(const std::vector<std::string>& some, const std::vector<std::stri
   return found == some.size();
 }
 
+void has_other_dimensions(Check& c, const Symbol& to, const Symbol& from) {
+  c.broken("C2", c.stmt.tensor()->span,
+           fmt::format("`{}` has dimensions {}, `{}` has {}", to.name, fmt::join(to.dims, ", "),
+                       from.name, fmt::join(from.dims, ", ")))
+      .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+}
+
 void adds_values(Check& c, const char* what) {
   const Symbol* tensor = c.find(c.stmt.tensor());
   if (tensor && !has_values(*tensor)) another_tensor_is_due(c, "C1", c.stmt.tensor(), *tensor);
@@ -85,10 +92,7 @@ void law_sum_over(Check& c) {
   if (to && (!to->written || (to->element != "f32" && to->element != "element")))
     another_tensor_is_due(c, "C2", c.stmt.tensor(), *to);
   else if (from && to && !are_among(to->dims, from->dims))
-    c.broken("C2", c.stmt.tensor()->span,
-             fmt::format("`{}` has dimensions {}, `{}` has {}", to->name, fmt::join(to->dims, ", "),
-                         from->name, fmt::join(from->dims, ", ")))
-        .notes.push_back({fmt::format("`{}` is declared here", to->name), to->span});
+    has_other_dimensions(c, *to, *from);
   if (!c.inside(Op::after))
     c.broken("C3", c.stmt.span, "values are summed outside a pass behind the kernel");
   if (from) c.facts.summed_over.emplace(from->name, &c.stmt);
@@ -103,10 +107,7 @@ void law_sum_tiles(Check& c) {
   if (to && !takes) another_tensor_is_due(c, "C2", c.stmt.tensor(), *to);
   if (takes && from && from->dims.size() == 4 &&
       !are_among({to->dims.begin(), to->dims.end() - 2}, {from->dims[0], from->dims[1]}))
-    c.broken("C2", c.stmt.tensor()->span,
-             fmt::format("`{}` has dimensions {}, `{}` has {}", to->name, fmt::join(to->dims, ", "),
-                         from->name, fmt::join(from->dims, ", ")))
-        .notes.push_back({fmt::format("`{}` is declared here", to->name), to->span});
+    has_other_dimensions(c, *to, *from);
   if (!c.inside(Op::after))
     c.broken("C3", c.stmt.span, "tiles are summed outside a pass behind the kernel");
   if (from) c.facts.tiles_summed.emplace(from->name, &c.stmt);

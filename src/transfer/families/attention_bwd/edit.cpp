@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "transfer/editing/write_map.h"
 
 namespace kw::transfer::bwd {
@@ -79,6 +81,23 @@ Stmt* Edit::written_of_row(const std::string& value) {
     if ((*body)[n].op == Op::write_value && tl::base_name((*body)[n].tensor()) == value)
       return &(*body)[n];
   return nullptr;
+}
+
+bool Edit::refuse_kernel(const std::string& what) {
+  return refuse("transfer.kernel", {}, "this kernel " + what,
+                "kernels/sm90/attention_bwd.cu is one that has it");
+}
+
+bool Edit::add_gradient(const spec::Output& output, const std::string& values) {
+  const std::map<char, std::string> letters = {{'b', "B"}, {'h', "H"}, {'i', "M"}};
+  std::string dims;
+  for (const char axis : output.axes) {
+    const auto at = letters.find(axis);
+    dims += (dims.empty() ? "" : ", ") + (at == letters.end() ? values : at->second);
+  }
+  return insert(
+      behind_arguments(Op::arg_tiled),
+      fmt::format("{}: out {}[{}]", output.name, output.unrounded ? "f32" : "element", dims));
 }
 
 Stmt* Edit::queries_def() {

@@ -64,6 +64,12 @@ class Edit : public Editing {
   // What writes this value of a row there; null where nothing does.
   tl::Stmt* written_of_row(const std::string& value);
 
+  // Refuses a kernel that "has no ...": always false.
+  bool refuse_kernel(const std::string& what);
+
+  // The argument that a learned gradient is; `values`: the letter of its keys or entries.
+  bool add_gradient(const spec::Output& output, const std::string& values);
+
   // The function that says which query blocks see some of a block of keys; null where there is
   // none.
   tl::Stmt* queries_def();

@@ -65,11 +65,6 @@ struct Names {
 // adds to the same few addresses, one waits for the other.
 constexpr int kCopies = 16;
 
-bool refuse(Edit& edit, const std::string& what) {
-  return edit.refuse("transfer.kernel", {}, "this kernel " + what,
-                     "kernels/sm90/attention_bwd.cu is one that has it");
-}
-
 // The kernel's letter of a table's entries, in the order in which the function has its dimensions.
 std::string letter_of_entries(Edit& edit, const spec::Output& output) {
   for (const Binding& b : edit.result.bindings) {
@@ -81,24 +76,15 @@ std::string letter_of_entries(Edit& edit, const spec::Output& output) {
   return "";
 }
 
-bool add_tensors(Edit& edit, const Names& names, const spec::Output& output) {
-  std::string letters;
-  for (const char axis : output.axes)
-    letters += fmt::format("{}{}", letters.empty() ? "" : ", ",
-                           axis == 'b'   ? "B"
-                           : axis == 'h' ? "H"
-                                         : names.values);
+bool add_scratch(Edit& edit, const Names& names) {
   return edit.insert(
-             edit.behind_arguments(Op::arg_tensor),
-             fmt::format("{}: scratch f32[{}, H, {}]", names.sums, names.copies, names.values)) &&
-         edit.insert(edit.behind_arguments(Op::arg_tiled),
-                     fmt::format("{}: out {}[{}]", names.output,
-                                 output.unrounded ? "f32" : "element", letters));
+      edit.behind_arguments(Op::arg_tensor),
+      fmt::format("{}: scratch f32[{}, H, {}]", names.sums, names.copies, names.values));
 }
 
 bool sum_up(Edit& edit, const Names& names) {
   Stmt* after = edit.program.find(Op::after);
-  if (!after) return refuse(edit, "has no pass behind it");
+  if (!after) return edit.refuse_kernel("has no pass behind it");
   return edit.insert(
       {&after->body, after->body.size()},
       fmt::format("sum_over {} by {} -> {}", names.sums, after->index(), names.output));
@@ -114,7 +100,7 @@ bool product_again(Edit& edit, std::vector<std::string>& lines) {
              fmt::format("wgmma_wait 0: {}", at->score)};
     return true;
   }
-  return refuse(edit, "has no product of queries and keys");
+  return edit.refuse_kernel("has no product of queries and keys");
 }
 
 void factors_of(const ExprPtr& e, std::vector<ExprPtr>& out) {
@@ -209,7 +195,7 @@ std::optional<std::string> to_table(Edit& edit, const Names& names, const std::s
 bool learn_of_score(Edit& edit, const Names& names, const spec::Gradients::Learned& what, bool last,
                     Lines& lines) {
   Stmt* rows = edit.program.find(Op::rows);
-  if (!rows) return refuse(edit, "has no pre-pass over rows");
+  if (!rows) return edit.refuse_kernel("has no pre-pass over rows");
   Lines own;
   const auto tile = shares(edit, what.slope, last, own);
   if (!tile) return false;
@@ -241,7 +227,7 @@ bool learn_of_score(Edit& edit, const Names& names, const spec::Gradients::Learn
 bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
   std::vector<Stmt>* body = edit.rows();
   Stmt* delta = edit.written_of_row("delta");
-  if (!delta) return refuse(edit, "has no pre-pass that writes delta");
+  if (!delta) return edit.refuse_kernel("has no pre-pass that writes delta");
   const auto sink = edit.of_row(edit.sink), by = edit.of_row(slope);
   if (!sink || !by) return false;
   const std::string value =
@@ -255,7 +241,7 @@ bool learn_of_sink(Edit& edit, const Names& names, const ExprPtr& slope) {
 bool learn_of_epilogue(Edit& edit, const Names& names, const ExprPtr& slope) {
   std::vector<Stmt>* body = edit.rows();
   Stmt* delta = edit.written_of_row("delta");
-  if (!delta) return refuse(edit, "has no pre-pass that writes delta");
+  if (!delta) return edit.refuse_kernel("has no pre-pass that writes delta");
   const auto by = edit.of_row(slope);
   if (!by) return false;
   return edit.insert(
@@ -280,7 +266,7 @@ bool rule_learned(Edit& edit) {
     const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
     if (output.has('i')) continue;  // of pairs: rule_pairs
     if (declaration_of_argument(edit.program, output.name))
-      return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
+      return edit.refuse_kernel("has an argument " + output.name + ", which a gradient is called");
     const bool of_score = what.of == spec::Gradients::Of::score;
     Names names{output.name, edit.fresh({"sum_" + what.argument}),
                 edit.local("of_" + what.argument),
@@ -297,7 +283,9 @@ bool rule_learned(Edit& edit) {
                          : what.of == spec::Gradients::Of::sink
                              ? learn_of_sink(edit, names, what.slope)
                              : learn_of_epilogue(edit, names, what.slope);
-    if (!learned || !sum_up(edit, names) || !add_tensors(edit, names, output)) return false;
+    if (!learned || !sum_up(edit, names) || !add_scratch(edit, names) ||
+        !edit.add_gradient(output, names.values))
+      return false;
   }
   if (edit.behind && !multiply(edit, edit.behind, lines)) return false;
   if (lines.empty()) return true;

@@ -36,11 +36,6 @@ namespace {
 using tl::Op;
 using tl::Stmt;
 
-bool refuse(Edit& edit, const std::string& what) {
-  return edit.refuse("transfer.kernel", {}, "this kernel " + what,
-                     "kernels/sm90/attention_bwd.cu is one that has it");
-}
-
 // Where a step's gradients lie as elements, and the barriers that hand a slot over and back.
 struct Handed {
   std::string tiles, full, free;
@@ -73,7 +68,7 @@ bool one_more_arrives(Edit& edit, const std::string& barrier) {
     shared->body.insert(shared->body.begin() + std::ptrdiff_t(n) + 1, std::move(own));
     return true;
   }
-  return refuse(edit, "declares no barrier " + barrier);
+  return edit.refuse_kernel("declares no barrier " + barrier);
 }
 
 tl::ExprPtr of_another(const tl::ExprPtr& e, const std::string& base) {
@@ -112,7 +107,7 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
     loader.body.push_back(std::move(thread));
     added = true;
   });
-  return added || refuse(edit, "has no thread that adds tiles of dQ");
+  return added || edit.refuse_kernel("has no thread that adds tiles of dQ");
 }
 
 // The scratch, for all such biases one: each has the gradients of the same scores.
@@ -120,7 +115,7 @@ bool declare(Edit& edit, const std::string& pairs) {
   const std::string rows = edit.fresh({"T", "R", "L", "U", "V"}),
                     columns = edit.fresh({"W", "E", "X", "Y", "Z"});
   Stmt* before = edit.program.find(Op::rows);
-  if (!before) return refuse(edit, "has no pre-pass over rows");
+  if (!before) return edit.refuse_kernel("has no pre-pass over rows");
   std::vector<Stmt>& top = edit.program.body;
   size_t last = 0;
   for (size_t n = 0; n < top.size(); ++n)
@@ -138,18 +133,11 @@ bool declare(Edit& edit, const std::string& pairs) {
 
 bool give(Edit& edit, const std::string& pairs, const spec::Output& output, double factor) {
   Stmt* after = edit.program.find(Op::after);
-  if (!after) return refuse(edit, "has no pass behind it");
-  std::string letters;
-  for (const char axis : output.axes) {
-    letters += letters.empty() ? "" : ", ";
-    letters += axis == 'b' ? 'B' : axis == 'h' ? 'H' : axis == 'i' ? 'M' : 'N';
-  }
+  if (!after) return edit.refuse_kernel("has no pass behind it");
   return edit.insert({&after->body, after->body.size()},
                      fmt::format("sum_tiles {} * {} by {} -> {}", pairs,
                                  tl::print(tl::real(factor)), after->index(), output.name)) &&
-         edit.insert(edit.behind_arguments(Op::arg_tiled),
-                     fmt::format("{}: out {}[{}]", output.name,
-                                 output.unrounded ? "f32" : "element", letters));
+         edit.add_gradient(output, "N");
 }
 
 }  // namespace
@@ -160,11 +148,11 @@ bool rule_pairs(Edit& edit) {
     const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
     if (!output.has('i')) continue;
     if (declaration_of_argument(edit.program, output.name))
-      return refuse(edit, "has an argument " + output.name + ", which a gradient is called");
+      return edit.refuse_kernel("has an argument " + output.name + ", which a gradient is called");
     if (pairs.empty()) {
       const auto at = edit.places();
       const auto slot = handed_over(*at->step, at->d_score);
-      if (!slot) return refuse(edit, "hands no tiles of dS over");
+      if (!slot) return edit.refuse_kernel("hands no tiles of dS over");
       pairs = edit.fresh({"pairs", "pairs_of_scores"});
       if (!add_thread(edit, *slot, pairs) || !one_more_arrives(edit, slot->free) ||
           !declare(edit, pairs))
