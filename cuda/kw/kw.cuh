@@ -14,6 +14,7 @@
 #ifndef KW_EXACT
 #include "ops/sums.cuh"
 #endif
+#include "ops/turns.cuh"
 #include "ops/warpgroups.cuh"
 #ifdef KW_EXACT
 #include "exact/products.cuh"

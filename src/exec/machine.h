@@ -42,6 +42,7 @@ struct Global {
   std::vector<uint8_t> written;       // of an output or a scratch, one an element
   std::vector<exact::Element> exact;  // in the exact reading
   std::vector<Adder> adders;          // of a scratch to which add_rows adds, one an element
+  std::vector<int64_t> passed_by;     // of turns: the CTA that passed each on, -1: the pre-pass
 };
 
 // Words that the pre-pass writes and the kernel reads: no value until it is written.

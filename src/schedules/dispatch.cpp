@@ -91,6 +91,11 @@ Next Pen::record(const Stmt& s) {
       return at(Kind::tma_store_wait_read, s);
     case Op::tma_store_wait:
       return at(Kind::tma_store_wait, s);
+    // Between CTAs, in the order of their launch: the turn comes. What a CTA's own threads owe each
+    // other for it stands in the laws (tl/laws/turns.cpp) and at its barriers.
+    case Op::wait_turn:
+    case Op::pass_turn:
+      return Next::on;
     case Op::cp_async_commit:
       return at(Kind::commit, s);
     case Op::cp_async_wait:

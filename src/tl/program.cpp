@@ -54,6 +54,12 @@ void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>&
   }
 }
 
+bool takes_turns(const Program& program) {
+  bool found = false;
+  walk(program.body, [&](const Stmt& s) { found |= s.op == Op::pass_turn; });
+  return found;
+}
+
 void walk(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f) {
   for (Stmt& s : body) {
     f(s);

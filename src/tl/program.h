@@ -101,6 +101,9 @@ struct Program {
 void walk(const std::vector<Stmt>& body, const std::function<void(const Stmt&)>& f);
 void walk(std::vector<Stmt>& body, const std::function<void(Stmt&)>& f);
 
+// Whether CTAs take turns: what they add to the same sums comes in one order.
+bool takes_turns(const Program& program);
+
 // Reads TL text. Reports every statement that cannot be read, with line and column, and returns
 // nothing if there was any.
 std::optional<Program> parse(const SourcePtr& source, Diagnostics& diagnostics);

@@ -176,7 +176,7 @@ void add_lift(CLI::App& app, Result& result) {
 void add_transfer(CLI::App& app, Result& result) {
   struct State {
     std::string program, target = "sm_90a", tiles;
-    bool keep_order = false;
+    bool keep_order = false, deterministic = false;
     SpecOptions spec;
     Proposer proposer;
     check::Effort effort = check::Effort::usual;
@@ -193,6 +193,8 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_flag(
       "--keep-order", state->keep_order,
       "leave blocks of the output in the kernel's order, as a foreign launch has them");
+  command->add_flag("--deterministic", state->deterministic,
+                    "of gradients: sums that have the same bits in every run");
   add_output(command, state->output, "the .tl file to write");
   add_proposer(command, state->proposer);
   add_effort(command, state->effort);
@@ -209,13 +211,15 @@ void add_transfer(CLI::App& app, Result& result) {
     std::optional<transfer::Result> changed;
     if (tiles && state->proposer.model()) {
       state->proposer.loop.check = check::options_for(state->effort);
-      result = ask(state->proposer, opened, {state->target, *tiles, 0, state->keep_order},
+      result = ask(state->proposer, opened,
+                   {state->target, *tiles, 0, state->keep_order, state->deterministic},
                    state->output, d);
       return;
     }
     if (tiles)
-      changed = transfer::transfer(*opened.program, opened.capture->form,
-                                   {state->target, *tiles, 0, state->keep_order}, d);
+      changed = transfer::transfer(
+          *opened.program, opened.capture->form,
+          {state->target, *tiles, 0, state->keep_order, state->deterministic}, d);
     if (changed)
       for (const transfer::AppliedRule& r : changed->rules) say_rule(r, state->output);
     const bool good = changed && give(state->output, tl::print(changed->program), d);

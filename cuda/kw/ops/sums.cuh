@@ -11,7 +11,8 @@
 // A pre-pass has written zeros. The scratch is [B, H, rows, columns], rows a multiple of the tile's 64; where
 // in it a tile's elements lie is known here alone: tiles of 64 x 64 follow each other, each as a warpgroup
 // holds it in registers (SharedTile<float>), so that nothing is rearranged on the way. In which order CTAs
-// add is left to the device: the last bits of a sum may differ from run to run.
+// add is left to the device, so that the last bits of a sum may differ from run to run, but where they
+// take turns (turns.cuh).
 #pragma once
 #include "../tile/tensors.cuh"
 #include "../tile/tiles.cuh"

@@ -75,6 +75,17 @@ KW_DEVICE void fence_barrier_init() {
 }
 // PTX ISA 9.7.13.4: generic stores before it are seen by async-proxy reads that are ordered after.
 KW_DEVICE void fence_async_proxy() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// The same of global memory, in both directions.
+KW_DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+// PTX ISA 8.7, 9.7.9.8, 9.7.9.12: a value by which one CTA tells another of what it has written.
+KW_DEVICE float load_acquire(const float* from) {
+  float x;
+  asm volatile("ld.acquire.gpu.global.f32 %0, [%1];" : "=f"(x) : "l"(from) : "memory");
+  return x;
+}
+KW_DEVICE void store_release(float* to, float x) {
+  asm volatile("st.release.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory");
+}
 
 // PTX ISA 9.7.13.1: barrier `id` (1 to 15) among `threads` threads, whole warps.
 KW_DEVICE void bar_sync(u32 id, u32 threads) {

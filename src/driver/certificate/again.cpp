@@ -118,6 +118,7 @@ std::optional<transfer::Result> transferred_again(const Proposal& p,
                                                   Diagnostics& diagnostics) {
   const tl::Program& written = before_edits ? *before_edits : p.kernel;
   transfer::Target target{p.target, {}, 0};
+  target.deterministic = tl::takes_turns(written);
   const auto constants = constants_set(p.expert, written);
   if (!constants.empty()) target.tiles = {row_of(constants, form, p.target, p.expert)};
   std::optional<transfer::Result> again;

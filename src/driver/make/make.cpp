@@ -240,9 +240,9 @@ class Maker {
 
   bool transfer(int tried) {
     if (options_.provider) return ask(tried);
-    transferred_ =
-        by_rules(*source_, capture_->form, {options_.target, *tiles_, tried}, plain_, attempt_);
-    if (!transferred_ || !tl::verify(transferred_->program, attempt_)) return false;
+    transferred_ = by_rules(*source_, capture_->form, target(tried), plain_, attempt_);
+    if (!transferred_ || !tl::verify(transferred_->program, attempt_) || !is_as_asked())
+      return false;
     if (!plain_) {
       say("transfer", "no rule: the masks and scores are the program's own");
       return true;
@@ -257,6 +257,19 @@ class Maker {
     return true;
   }
 
+  bool is_as_asked() {
+    if (options_.deterministic && !tl::takes_turns(transferred_->program))
+      attempt_
+          .error("transfer.deterministic", {},
+                 "--deterministic is asked for, and CTAs of this program take no turns")
+          .hint = "without it the kernel is made";
+    return !attempt_.has_errors();
+  }
+
+  transfer::Target target(int tried) const {
+    return {options_.target, *tiles_, tried, false, options_.deterministic};
+  }
+
   // The same by whoever answers. What comes back has been checked: with the effort of this run, on
   // the inputs that a verdict rests on.
   bool ask(int tried) {
@@ -266,8 +279,7 @@ class Maker {
     propose::Options options = options_.propose;
     options.check = check::options_for(options_.effort);
     options.check.require_proof = options_.require_proof;
-    const transfer::Target target{options_.target, *tiles_, tried};
-    propose::Proposed asked = propose::propose({*source_, *capture_, target, *templates},
+    propose::Proposed asked = propose::propose({*source_, *capture_, target(tried), *templates},
                                                *options_.provider, options, attempt_);
     made_.attempts = attempts_text(asked);
     if (!asked.result) {
@@ -276,6 +288,7 @@ class Maker {
       return false;
     }
     transferred_ = std::move(asked.result);
+    if (!is_as_asked()) return false;
     accepted_ = Checked{std::move(asked.report), asked.report.seconds};
     say("transfer", fmt::format("{}: {}; -{} +{} statements", transferred_->proposer,
                                 propose::count_refusals(asked.attempts),

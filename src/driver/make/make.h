@@ -36,6 +36,7 @@ struct MakeOptions {
   std::optional<Earlier> earlier;
   std::string out;  // empty: out/NAME
   spec::Training training = spec::Training::none;
+  bool deterministic = false;  // of gradients: the same bits in every run
   bool gpu = false;
   check::Effort effort = check::Effort::usual;  // of the check; the certificate says so
   bool require_proof = false;                   // what is not proved for every launch is undecided

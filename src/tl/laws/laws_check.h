@@ -83,6 +83,7 @@ struct Facts {
   int64_t threads = 0, loader_registers = 0;
   bool alike = false;  // no warpgroup loads: a warpgroups_kernel
   int64_t shared_bytes = 0;
+  bool has_turns = false;   // some wait_turn or pass_turn
   bool incomplete = false;  // a statement was refused before its facts were noted
   const Stmt* cluster = nullptr;
   int64_t ctas = 1;  // of a cluster
@@ -210,6 +211,8 @@ void judge_module(const Program& program, Facts& facts, Diagnostics& diagnostics
 std::optional<bool> decided(const Facts& facts, const ExprPtr& condition);
 // parts.cpp. Parts that are stored are added up, and the other way round.
 void judge_parts(const Facts& facts, Diagnostics& diagnostics);
+// turns.cpp. What is added in turn.
+void judge_turns(const Program& program, const Facts& facts, Diagnostics& diagnostics);
 void judge_rows_behind(const Program& program, const Facts& facts, Diagnostics& diagnostics);
 // stores.cpp. The thread of the loader that stores: what it waits for, and before what.
 void judge_storing_thread(const Stmt& thread, const Facts& facts, Diagnostics& diagnostics);

@@ -45,6 +45,8 @@ constexpr Instead kInstead[] = {
     {Op::fence_async, kNothing},
     {Op::tma_store_wait_read, kNothing},
     {Op::tma_store_wait, kNothing},
+    {Op::wait_turn, kSync},
+    {Op::pass_turn, kSync},
     {Op::tma_load, "{rows}"},
     {Op::tma_load_multicast, "{rows}"},
     {Op::tma_load_tile, "{tile}"},

@@ -19,7 +19,7 @@
 namespace kw::transfer::bwd {
 
 bool rule_order(Edit& edit) {
-  if (!edit.fewer_queries || edit.target.keep_order) return true;
+  if ((!edit.fewer_queries && !edit.target.deterministic) || edit.target.keep_order) return true;
   const std::string section = edit.fresh({"section"}), per = edit.local("per_section"),
                     head = edit.local("head");
   if (!edit.insert(

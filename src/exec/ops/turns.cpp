@@ -1,0 +1,96 @@
+// Turns: CTAs that add to the same sums, one after another.
+//
+//   wait_turn turns[c.b, h, m * BM] == c.n          a thread of the producer, until it is so
+//   pass_turn turns[c.b, h, m * BM] = c.n + 1       and the one that has added
+//
+// A GPU begins CTAs in the order of their numbers, and one that waits keeps its multiprocessor: a
+// turn that came from a CTA behind could be waited for before that CTA has a place to run. So it
+// comes from one before, or from the pre-pass; anything else is a fault, whatever this run has
+// shown.
+#include <fmt/format.h>
+
+#include "exec/ops/exec_ops.h"
+
+namespace kw::exec {
+
+using tl::Stmt;
+
+namespace {
+
+struct Turn {
+  Global* of = nullptr;
+  int64_t at = 0, number = 0;
+  std::string name;  // for messages
+};
+
+// The value of a turn, and the number that the statement gives it or waits for; of: null after a
+// fault.
+Turn turn_of(Machine& m, Agent& a, const Stmt& s) {
+  const std::string name = tl::base_name(s.tensor());
+  const auto it = m.tensors.find(name);
+  const Context c = context(m, a, s);
+  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head()),
+                i = integer_of(c, s.row()), number = integer_of(c, s.number());
+  if (m.faults.any()) return {};
+  if (!a.guarded() && a.thread < 0) {
+    m.faults.raise("exec.sync", &s,
+                   fmt::format("{} is run by every thread of a warpgroup", cite(s)));
+    return {};
+  }
+  if (it == m.tensors.end() || !it->second.scratch || it->second.data.rank() != 3) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{} needs a scratch with one value a row", cite(s)));
+    return {};
+  }
+  Global& g = it->second;
+  const std::vector<int64_t>& n = g.data.shape;
+  Turn out{&g, (b * n[1] + h) * n[2] + i, number, fmt::format("{}[{}, {}, {}]", name, b, h, i)};
+  if (b < 0 || b >= n[0] || h < 0 || h >= n[1] || i < 0 || i >= n[2]) {
+    m.faults.raise("exec.bounds", &s,
+                   fmt::format("{} is outside [{}]", out.name, fmt::join(n, ", ")));
+    return {};
+  }
+  if (!g.written[out.at]) {
+    m.faults.raise("exec.uninitialised", &s,
+                   fmt::format("{} needs {}, which no pre-pass has written", cite(s), out.name));
+    return {};
+  }
+  if (g.passed_by.empty()) g.passed_by.resize(g.written.size(), -1);
+  return out;
+}
+
+bool is_at(const Machine& m, const Turn& p) {
+  if (!m.algebra) return p.of->data.values[p.at] == double(p.number);
+  const exact::Element& e = p.of->exact[p.at];
+  return e.kind == exact::Kind::number && e.x == m.algebra->integer(p.number).x;
+}
+
+}  // namespace
+
+Next exec_wait_turn(Machine& m, Agent& a, const Stmt& s) {
+  const Turn p = turn_of(m, a, s);
+  if (!p.of) return Next::on;
+  if (!is_at(m, p)) return block_on(a, s, "", fmt::format("{} is not {} yet", p.name, p.number));
+  if (p.of->passed_by[p.at] > a.block->index)
+    m.faults
+        .raise("exec.order", &s,
+               fmt::format(
+                   "CTA {} waits for {} == {}, which CTA {} passed on: it is launched later, and "
+                   "may never come to run",
+                   a.block->index, p.name, p.number, p.of->passed_by[p.at]))
+        .hint = "let turns come in the order of the blocks of the launch";
+  return Next::on;
+}
+
+Next exec_pass_turn(Machine& m, Agent& a, const Stmt& s) {
+  const Turn p = turn_of(m, a, s);
+  if (!p.of) return Next::on;
+  p.of->passed_by[p.at] = a.block->index;
+  if (m.algebra)
+    p.of->exact[p.at] = m.algebra->integer(p.number);
+  else
+    p.of->data.values[p.at] = double(p.number);
+  return Next::on;
+}
+
+}  // namespace kw::exec

@@ -1,0 +1,182 @@
+// Sums that have one order: who adds waits for a turn, and passes it on when all of it has been
+// added.
+//
+//   thread 3:                                            thread 1:
+//       var t = 0                                            var t = 0
+//       for t, x in range_down_rolled(...):                  for t, x in range_down_rolled(...):
+//           let m = ...                                          let m = ...
+//           wait_free turn_free[t]                               wait turn_full[t]
+//           wait_turn turns[b, h, m * BM] == n                   arrive turn_free[t]
+//           arrive turn_full[t]                                  wait dq_full[t]
+//                                                                tma_add dq_s[t] -> sum_dq[b, h, m
+//                                                                * BM, 0]
+//                                                                ...
+//                                                                tma_store_wait
+//                                                                pass_turn turns[b, h, m * BM] = n
+//                                                                + 1
+//
+// A CTA with number n adds to a block of rows when its value is n, and makes it n + 1 behind that:
+// so additions to an element come in the order of the numbers, whatever CTAs run when. That needs
+// no more than what stands in the text: both threads run the same loop over the same names, the one
+// that adds begins a round behind the other's arrival in it, and between pass_turn and the next
+// round's wait nothing is added. The asking thread is one of its own, since an answer takes as long
+// as the copy engine takes for a tile.
+#include <algorithm>
+
+#include "tl/laws/laws_check.h"
+#include "tl/syntax/expr.h"
+
+namespace kw::tl {
+
+namespace {
+void has_turns(Check& c) {
+  const Symbol* t = c.find(c.stmt.tensor());
+  if (t && !(t->scratch && t->element == "f32" && t->dims.size() == 3))
+    another_tensor_is_due(c, "C1", c.stmt.tensor(), *t);
+}
+}  // namespace
+void law_wait_turn(Check& c) {
+  has_turns(c);
+  c.facts.has_turns = true;
+}
+void law_pass_turn(Check& c) {
+  has_turns(c);
+  c.facts.has_turns = true;
+}
+
+namespace {
+
+bool same(const ExprPtr& a, const ExprPtr& b) { return print(a) == print(b); }
+bool same_place(const Stmt& a, const Stmt& b) {
+  return same(a.batch(), b.batch()) && same(a.head(), b.head()) && same(a.row(), b.row());
+}
+
+// A loop of one of the producer's threads.
+struct Round {
+  const Stmt *thread, *loop;
+  // What gives its names their values: what the thread declares before it, the loop and its lets.
+  std::string names() const {
+    std::string out;
+    for (const Stmt& s : thread->body) {
+      if (&s == loop) break;
+      out += print(s);
+    }
+    Stmt head = *loop;
+    std::erase_if(head.body, [](const Stmt& s) { return s.op != Op::let; });
+    return out + print(head);
+  }
+};
+
+class Turns {
+ public:
+  Turns(const Facts& facts, Diagnostics& diagnostics) : facts_(facts), diagnostics_(diagnostics) {}
+
+  void judge(const Program& program) {
+    walk(program.body, [&](const Stmt& s) {
+      if (s.op != Op::warpgroup) return;
+      for (const Stmt& thread : s.body)
+        if (thread.op == Op::thread)
+          for (const Stmt& loop : thread.body)
+            if (is_loop(loop.op)) rounds_.push_back({&thread, &loop});
+    });
+    for (const Round& r : rounds_)
+      for (const Stmt& s : r.loop->body)
+        if (s.op == Op::wait_turn || s.op == Op::pass_turn) standing_.insert(&s);
+    walk(program.body, [&](const Stmt& s) {
+      const bool asks = s.op == Op::wait_turn || s.op == Op::pass_turn;
+      if (asks && !standing_.count(&s))
+        broken(s, "C2", "it stands outside a loop of a thread of the producer");
+    });
+    for (const Round& r : rounds_) {
+      for (const Stmt& s : r.loop->body) {
+        if (s.op == Op::wait_turn) hands_on(r, s);
+        if (s.op == Op::pass_turn) passes(r, s);
+      }
+    }
+    walk(program.body, [&](const Stmt& s) {
+      if (s.op == Op::tma_add && facts_.sums_rounded.count(base_name(s.tensor())) &&
+          !in_turn_.count(&s))
+        broken(s, "C6", "it adds out of turn");
+    });
+  }
+
+ private:
+  static size_t place_of(const Stmt& s, const std::vector<Stmt>& body) {
+    return size_t(&s - body.data());
+  }
+
+  void hands_on(const Round& r, const Stmt& s) {
+    const std::vector<Stmt>& body = r.loop->body;
+    const size_t next = place_of(s, body) + 1;
+    if (next == body.size() || body[next].op != Op::arrive) {
+      broken(s, "C2", "no arrival follows that tells the thread that adds");
+      return;
+    }
+    const auto barrier = facts_.barriers.find(base_name(body[next].barrier()));
+    if (barrier != facts_.barriers.end() &&
+        (barrier->second.arrivals != 1 || barrier->second.arrives.size() != 1))
+      broken(s, "C2", "others arrive at its barrier too");
+    const bool passed = std::any_of(rounds_.begin(), rounds_.end(), [&](const Round& other) {
+      return other.thread != r.thread &&
+             std::any_of(other.loop->body.begin(), other.loop->body.end(),
+                         [&](const Stmt& p) { return ends(other, p, r, s); });
+    });
+    if (!passed) broken(s, "C3", "no thread that adds passes this turn on");
+  }
+
+  // Whether pass_turn p of a round ends the turn for which s waits.
+  bool ends(const Round& of_p, const Stmt& p, const Round& of_s, const Stmt& s) const {
+    return p.op == Op::pass_turn && base_name(p.tensor()) == base_name(s.tensor()) &&
+           same_place(p, s) && print(p.number()) == print(binary("+", s.number(), integer(1))) &&
+           of_p.names() == of_s.names();
+  }
+
+  void passes(const Round& r, const Stmt& p) {
+    const std::vector<Stmt>& body = r.loop->body;
+    const size_t end = place_of(p, body);
+    const Stmt* arrival = nullptr;
+    for (const Round& other : rounds_)
+      for (size_t n = 0; n + 1 < other.loop->body.size(); ++n) {
+        const Stmt& s = other.loop->body[n];
+        if (s.op == Op::wait_turn && other.thread != r.thread && ends(r, p, other, s))
+          arrival = &other.loop->body[n + 1];
+      }
+    if (!arrival || arrival->op != Op::arrive) {
+      broken(p, "C3", "no other thread waits for this turn in the same loop");
+      return;
+    }
+    bool begun = false, added = false;  // added: and not yet in memory
+    for (size_t n = 0; n < body.size(); ++n) {
+      const Stmt& s = body[n];
+      if (s.op == Op::wait && same(s.barrier(), arrival->barrier())) begun = true;
+      if (s.op == Op::tma_store_wait) added = false;
+      const auto adds = [&](const Stmt& x) {
+        if (x.op != Op::tma_add) return;
+        added = true;
+        if (begun && n < end && same_place(x, p)) in_turn_.insert(&x);
+      };
+      adds(s);
+      walk(s.body, adds);
+      if (n == end && added) broken(p, "C2", "what was added may still be on its way");
+    }
+  }
+
+  void broken(const Stmt& s, const char* label, std::string message) {
+    const std::string code = fmt::format("{}.{}", word(s.op), label);
+    Diagnostic& d = diagnostics_.error(code, s.span, std::move(message));
+    if (const Law* l = law(code)) d.hint = fmt::format("the law: {}", l->text);
+  }
+
+  const Facts& facts_;
+  Diagnostics& diagnostics_;
+  std::vector<Round> rounds_;
+  std::set<const Stmt*> standing_, in_turn_;
+};
+
+}  // namespace
+
+void judge_turns(const Program& program, const Facts& facts, Diagnostics& diagnostics) {
+  if (facts.has_turns && !facts.incomplete) Turns(facts, diagnostics).judge(program);
+}
+
+}  // namespace kw::tl

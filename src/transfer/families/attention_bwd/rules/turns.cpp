@@ -1,0 +1,150 @@
+// Sums of dq in one order: blocks of keys add to a block of queries one after another, by their
+// numbers.
+//
+//   tma_add dq_s[r][t] -> sum_dq[c.b, h, m * BM, r * 64]
+//     ->   wait turn_full[t]
+//          arrive turn_free[t]
+//          ... the same ...
+//          tma_store_wait
+//          pass_turn turns[c.b, h, m * BM] = c.n + 1
+//   with `turns: scratch f32[B, H, P]`, zeros in the pre-pass, and another thread of the loader
+//          for t, x in ...:
+//              wait_free turn_free[t]
+//              wait_turn turns[c.b, h, m * BM] == c.n
+//              arrive turn_full[t]
+//   let h = c.g * group + x // queries.count   ->   c.g * group + x % group
+//   let m = queries.first + x % queries.count  ->   queries.first + x // group
+//
+// When     a launch is to give the same bits every time. All blocks of keys from the first on see a
+//          block of queries that one of them sees: the number of those before is the block's own.
+// Why      the heads of a group inside, queries outside: of causal masks a block of keys has fewer
+//          queries than the one before. Where its next head began before the other's, it would wait
+//          for all of them.
+//          At head dimension 64 both consumers add to the same columns: one, and then the other.
+// Effect   none but the order in which dq is added up.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tl/traits.h"
+#include "transfer/families/attention_bwd/edit.h"
+
+namespace kw::transfer::bwd {
+namespace {
+
+using tl::Op;
+using tl::Stmt;
+
+bool refuse(Edit& edit, const std::string& what, const std::string& hint) {
+  return edit.refuse("transfer.deterministic", edit.place(nullptr), what, hint);
+}
+
+// The thread that adds tiles to this scratch, and its loop; null where there is none.
+struct Adding {
+  Stmt *loader = nullptr, *thread = nullptr, *loop = nullptr;
+};
+Adding adding(Edit& edit, const std::string& sums) {
+  Adding out;
+  tl::walk(edit.program.body, [&](Stmt& loader) {
+    if (loader.op != Op::warpgroup) return;
+    for (Stmt& thread : loader.body)
+      for (Stmt& loop : thread.body) {
+        bool adds = false;
+        tl::walk(loop.body, [&](const Stmt& s) {
+          adds |= s.op == Op::tma_add && tl::base_name(s.tensor()) == sums;
+        });
+        if (thread.op == Op::thread && tl::is_loop(loop.op) && adds)
+          out = {&loader, &thread, &loop};
+      }
+  });
+  return out;
+}
+
+// x // queries.count is the head of a group and x % queries.count the block of queries: the other
+// way.
+void heads_inside(Edit& edit) {
+  const auto counts = [](const tl::ExprPtr& e) { return e && tl::print(e) == "queries.count"; };
+  tl::walk(edit.program.body, [&](Stmt& s) {
+    if (s.op != Op::let) return;
+    for (tl::Item& item : s.names())
+      item.expr = tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
+        if (e->args.size() != 2 || !counts(e->args[1])) return nullptr;
+        if (e->text == "//") return tl::binary("%", e->args[0], tl::name("group"));
+        if (e->text == "%") return tl::binary("//", e->args[0], tl::name("group"));
+        return nullptr;
+      });
+  });
+}
+
+bool declare(Edit& edit, const std::string& turns, const std::string& full,
+             const std::string& free) {
+  std::vector<Stmt>* rows = edit.rows();
+  Stmt *delta = edit.written_of_row("delta"), *shared = edit.program.find(Op::shared),
+       *init = edit.program.find(Op::init);
+  if (!rows || !delta) return edit.refuse_kernel("has no pre-pass that writes delta");
+  if (!shared || !init) return edit.refuse_kernel("has no barriers");
+  for (const std::string& name : {full, free})
+    init->barriers().push_back(tl::Item{.expr = tl::name(name)});
+  return edit.insert({rows, size_t(delta - rows->data()) + 1},
+                     fmt::format("write_value {}[b, h, r] = 0.0", turns)) &&
+         edit.insert({&shared->body, shared->body.size()},
+                     fmt::format("barrier {}, {}: ring(2), arrivals 1", full, free)) &&
+         edit.insert(edit.behind_arguments(Op::arg_tensor),
+                     fmt::format("{}: scratch f32[B, H, P]", turns));
+}
+
+}  // namespace
+
+bool rule_turns(Edit& edit) {
+  if (!edit.target.deterministic) return true;
+  bool each = false;
+  tl::walk(edit.program.body,
+           [&](const Stmt& s) { each |= s.op == Op::add_each || s.op == Op::add_diagonals; });
+  if (each)
+    return refuse(edit, "the gradient of a table is added up in no order",
+                  "without --deterministic it is made; or ask for no gradient of the table");
+  if (!edit.to_the_last)
+    return refuse(edit, "blocks of keys that see a block of queries do not begin with the first",
+                  "without --deterministic gradients are made");
+  const Adding at = adding(edit, "sum_dq");
+  if (!at.loop) return edit.refuse_kernel("has no thread that adds tiles of dQ");
+  const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
+  const int64_t threads = std::count_if(at.loader->body.begin(), at.loader->body.end(), is_thread);
+  if (threads > 3)
+    return refuse(edit, "no warp of the loader is left to ask whose turn it is",
+                  "without --deterministic gradients are made");
+  heads_inside(edit);
+  const std::string turns = edit.fresh({"turns"}), full = edit.fresh({"turn_full"}),
+                    free = edit.fresh({"turn_free"}), place = turns + "[c.b, h, m * BM]";
+  std::vector<Stmt>& body = at.loop->body;
+  const auto is_let = [](const Stmt& s) { return s.op == Op::let; };
+  const size_t lets = size_t(std::find_if_not(body.begin(), body.end(), is_let) - body.begin());
+
+  Stmt asks = *at.thread;
+  asks.number() = tl::integer(threads);
+  std::erase_if(asks.body, [](const Stmt& s) { return s.op == Op::tma_store_wait; });
+  for (Stmt& s : asks.body)
+    if (tl::is_loop(s.op)) {
+      s.body.resize(lets);
+      if (!edit.insert({&s.body, lets}, {fmt::format("wait_free {}[t]", free),
+                                         fmt::format("wait_turn {} == c.n", place),
+                                         fmt::format("arrive {}[t]", full)}))
+        return false;
+    }
+  bool columns = true;  // each tile of a round has its own
+  tl::walk(body, [&](const Stmt& s) {
+    if (s.op == Op::tma_add) columns = tl::print(s.column()) != "0";
+  });
+  for (Stmt& s : body)
+    if (!columns && s.op == Op::range && !edit.insert({&s.body, s.body.size()}, "tma_store_wait"))
+      return false;
+  if (!edit.insert({&body, body.size()},
+                   {"tma_store_wait", fmt::format("pass_turn {} = c.n + 1", place)}) ||
+      !edit.insert({&body, lets},
+                   {fmt::format("wait {}[t]", full), fmt::format("arrive {}[t]", free)}))
+    return false;
+  at.loader->body.push_back(std::move(asks));
+  return declare(edit, turns, full, free);
+}
+
+}  // namespace kw::transfer::bwd
