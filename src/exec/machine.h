@@ -32,6 +32,11 @@ struct Adder {
   }
 };
 
+// The CTAs that passed a turn on, -1: the pre-pass; and that has it, -1: none yet.
+struct Turns {
+  int64_t passed_by = -1, taken_by = -1;
+};
+
 // A tensor in global memory.
 struct Global {
   Tensor data;
@@ -42,7 +47,7 @@ struct Global {
   std::vector<uint8_t> written;       // of an output or a scratch, one an element
   std::vector<exact::Element> exact;  // in the exact reading
   std::vector<Adder> adders;          // of a scratch to which add_rows adds, one an element
-  std::vector<int64_t> passed_by;     // of turns: the CTA that passed each on, -1: the pre-pass
+  std::vector<Turns> turns;           // of a scratch with turns, one an element
 };
 
 // Words that the pre-pass writes and the kernel reads: no value until it is written.

@@ -55,7 +55,7 @@ Turn turn_of(Machine& m, Agent& a, const Stmt& s) {
                    fmt::format("{} needs {}, which no pre-pass has written", cite(s), out.name));
     return {};
   }
-  if (g.passed_by.empty()) g.passed_by.resize(g.written.size(), -1);
+  if (g.turns.empty()) g.turns.resize(g.written.size());
   return out;
 }
 
@@ -71,21 +71,38 @@ Next exec_wait_turn(Machine& m, Agent& a, const Stmt& s) {
   const Turn p = turn_of(m, a, s);
   if (!p.of) return Next::on;
   if (!is_at(m, p)) return block_on(a, s, "", fmt::format("{} is not {} yet", p.name, p.number));
-  if (p.of->passed_by[p.at] > a.block->index)
+  Turns& turns = p.of->turns[p.at];
+  const int64_t me = a.block->index;
+  if (turns.passed_by > me)
     m.faults
-        .raise("exec.order", &s,
-               fmt::format(
-                   "CTA {} waits for {} == {}, which CTA {} passed on: it is launched later, and "
-                   "may never come to run",
-                   a.block->index, p.name, p.number, p.of->passed_by[p.at]))
+        .raise(
+            "exec.order", &s,
+            fmt::format("CTA {} waits for {} == {}, which CTA {} passed on: it is launched later, "
+                        "and may never come to run",
+                        me, p.name, p.number, turns.passed_by))
         .hint = "let turns come in the order of the blocks of the launch";
+  else if (turns.taken_by >= 0)
+    m.faults
+        .raise(
+            "exec.order", &s,
+            fmt::format("CTA {} waits for {} == {}, and so does CTA {}: which comes first is open",
+                        me, p.name, p.number, turns.taken_by))
+        .hint = "give each block a number of its own";
+  turns.taken_by = me;
   return Next::on;
 }
 
 Next exec_pass_turn(Machine& m, Agent& a, const Stmt& s) {
   const Turn p = turn_of(m, a, s);
   if (!p.of) return Next::on;
-  p.of->passed_by[p.at] = a.block->index;
+  Turns& turns = p.of->turns[p.at];
+  if (turns.taken_by != a.block->index) {
+    m.faults.raise(
+        "exec.order", &s,
+        fmt::format("CTA {} passes {} on, whose turn it is not", a.block->index, p.name));
+    return Next::on;
+  }
+  turns = {a.block->index, -1};
   if (m.algebra)
     p.of->exact[p.at] = m.algebra->integer(p.number);
   else

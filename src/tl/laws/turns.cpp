@@ -157,8 +157,18 @@ class Turns {
       };
       adds(s);
       walk(s.body, adds);
+      if (s.op == Op::range) have_columns_of_their_own(s);
       if (n == end && added) broken(p, "C2", "what was added may still be on its way");
     }
+  }
+
+  // Additions of one thread to the same element have no order either, unless it waits between them.
+  void have_columns_of_their_own(const Stmt& range) {
+    bool waits = false;
+    for (const Stmt& s : range.body) waits |= s.op == Op::tma_store_wait;
+    for (const Stmt& s : range.body)
+      if (s.op == Op::tma_add && !waits && print(s.column()) != range.index() + " * 64")
+        broken(s, "C6", "tiles of one round may be added to the same columns in any order");
   }
 
   void broken(const Stmt& s, const char* label, std::string message) {

@@ -80,6 +80,21 @@ __global__ void turns_kernel(int* log, int* position) {
   }
 }
 
+// CTA n goes on where CTA n - 1 has left off: another order gives another number, and a CTA that
+// sees an old one loses what others made of it.
+using Turns = kw::Tensor<kw::scratch<float>, 'B', 'H', 'P'>;
+__global__ void ctas_kernel(Turns turns, int* sums, int rows) {
+  if (threadIdx.x > 0) return;
+  const int n = blockIdx.x / rows, row = blockIdx.x % rows;
+  dawdle(blockIdx.x);
+  kw::wait_turn(turns, {0, 1, row}, 3 + n);
+  volatile int* const sum = sums + row;
+  const int before = *sum;
+  dawdle(blockIdx.x * 7);
+  *sum = (before * 31 + n) % 1000003;
+  kw::pass_turn(turns, {0, 1, row}, 4 + n);
+}
+
 void rings(Report& report) {
   Device<int> out(kUses * 128);
   running = "init, wait, arrive";
@@ -109,7 +124,8 @@ void orders(Report& report) {
   Device<int> wrong(256), log(2 * kUses, -1), position(1);
   running = "sync_warpgroup";
   launch(sync_kernel, 1, 256, wrong.data());
-  report.exact("sync_warpgroup", "400 times, two warpgroups", wrong.read(), std::vector<int>(256, 0));
+  report.exact("sync_warpgroup", "400 times, two warpgroups", wrong.read(),
+               std::vector<int>(256, 0));
   running = "order_wait";
   launch(turns_kernel, 1, 256, log.data(), position.data());
   std::vector<int> want;
@@ -117,9 +133,31 @@ void orders(Report& report) {
   report.exact("order_wait", "and order_arrive: they alternate", log.read(), want);
 }
 
+void turns_of_ctas(Report& report) {
+  constexpr int kRows = 5, kCtas = 60;
+  Device<float> values(2 * kRows, 3);
+  Device<int> sums(kRows, 1);
+  Turns turns;
+  static_cast<kw::Tensor<const float, 'B', 'H', 'P'>&>(turns) = {
+      values.data(), {2 * kRows, kRows, 1}, {1, 2, kRows}};
+  running = "wait_turn";
+  launch(ctas_kernel, kCtas * kRows, 32, turns, sums.data(), kRows);
+  std::vector<int> want(kRows, 1);
+  std::vector<int> left(2 * kRows, 3);
+  for (int row = 0; row < kRows; ++row) {
+    for (int n = 0; n < kCtas; ++n) want[row] = (want[row] * 31 + n) % 1000003;
+    left[kRows + row] = 3 + kCtas;
+  }
+  report.exact("wait_turn", "60 CTAs at each of five rows", sums.read(), want);
+  std::vector<int> kept;
+  for (float x : values.read()) kept.push_back(int(x));
+  report.exact("pass_turn", "what the last one leaves", kept, left);
+}
+
 }  // namespace
 
 void test_sync(Report& report) {
+  turns_of_ctas(report);
   warpgroups(report);
   rings(report);
   orders(report);

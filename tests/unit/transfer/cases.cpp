@@ -2,7 +2,7 @@
 // line
 // "---", and what the rules make of the kernel: what each rule took out and put in, or the refusal.
 // The kernel is Hopper's, or that of the target which a first line such as "target sm_80" names;
-// one of a norm serves all.
+// one of a norm serves all. A first line "deterministic" asks for sums in one order.
 //
 // KW_WRITE_CASES=1 rewrites the second halves; read the difference before committing it.
 #include <fmt/format.h>
@@ -31,6 +31,13 @@ std::string target_in(std::string& form) {
   const std::string name = form.substr(word.size(), end - word.size());
   form.erase(0, end + 1);
   return name;
+}
+
+bool asks_for_one_order(std::string& form) {
+  const std::string line = "deterministic\n";
+  if (form.rfind(line, 0) != 0) return false;
+  form.erase(0, line.size());
+  return true;
 }
 
 std::string prefixed(const std::string& text, const char* prefix) {
@@ -67,8 +74,10 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   Diagnostics d;
   std::string lines = text.substr(0, rule);
   const std::string name = target_in(lines);
+  const bool deterministic = asks_for_one_order(lines);
   const spec::Form form = form_of(lines);
-  const auto [kernel, target] = start_of(form, name);
+  auto [kernel, target] = start_of(form, name);
+  target.deterministic = deterministic;
   const auto result = transfer(kernel, form, target, d);
   const std::string got = result ? show(*result) : show(d);
   if (std::getenv("KW_WRITE_CASES")) {
