@@ -150,8 +150,9 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   EXPECT_NE(check::print(report).find("no case has more rows and keys than 20000"),
             std::string::npos);
   report.integers = {"prefix 0 to 20"};
-  EXPECT_NE(check::print(report).find("integers of the data, as in the example: prefix 0 to 20\n"),
-            std::string::npos);
+  EXPECT_NE(
+      check::print(report).find("integers of the data, in the cases that ran: prefix 0 to 20\n"),
+      std::string::npos);
   report.unreached.clear();
   EXPECT_EQ(check::headline(report), "holds");
   EXPECT_EQ(check::print(report).find("integers of the data"), std::string::npos);
@@ -160,6 +161,19 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
             "holds for the sizes and data that ran (the exact reading did not run)");
   report.indices->obligations.push_back({"a list", proofs::Answer::unknown, "", {}, "", {}, 0});
   EXPECT_EQ(check::headline(report), "holds for the sizes and data that ran (open: a list)");
+}
+
+TEST(Check, says_what_the_integers_of_its_data_were_where_it_ran) {
+  spec::Capture capture = test::capture_of(test::form_of("prefix_lm"));
+  capture.cases.resize(1);
+  capture.cases[0].draws.arguments.at("prefix").high = 100'000;
+  check::Options o = few();
+  o.cases = 1;
+  const tl::Program program = *test::parsed("prefix_lm", test::text_of("prefix_lm"));
+  const check::Report r = check::check(program, capture, o);
+  ASSERT_EQ(r.integers.size(), 1u);
+  EXPECT_EQ(r.integers[0].rfind("prefix ", 0), 0u) << r.integers[0];
+  EXPECT_EQ(r.integers[0].find(" to 100000"), std::string::npos) << "nobody drew the greatest";
 }
 
 TEST(Check, refutes_a_program_without_the_window_of_1024_that_the_function_has) {
