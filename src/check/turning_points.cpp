@@ -243,20 +243,24 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   take(std::move(many), 1);
 
   const Numbers of = proved ? Numbers{} : of_program(program);
-  // Two numbers of a program may be of an entry and a block at once.
-  for (const int64_t value : of.numbers)
-    for (const bool of_rows : {true, false}) {
-      if (value < 3 || value >= kMany || value % 16 == 0) continue;
-      if (form.B.name.empty() || of.tiles.empty() || !rows || (tied && !of_rows)) continue;
-      const int64_t far = (value + 2) * *of.tiles.rbegin();
-      if ((value + 2) * far * kShort > options.further_scores / 60) continue;
-      Case c =
-          case_of(capture, value + 2, of_rows || tied ? far : kShort,
-                  of_rows && !tied ? kShort : far, kSalt + 4 + of_rows + (options.rehearsal << 20));
-      choose_heads(form, c, false);
-      one_head(c);
-      take(std::move(c), 1);
-    }
+  // Two numbers of a program may be of an entry and a block at once. Where rows are keys, too, that
+  // is the square of so many: with what is left of the work then.
+  const auto entries_and_blocks = [&] {
+    for (const int64_t value : of.numbers)
+      for (const bool of_rows : {true, false}) {
+        if (value < 3 || value >= kMany || value % 16 == 0) continue;
+        if (form.B.name.empty() || of.tiles.empty() || !rows || (tied && !of_rows)) continue;
+        const int64_t far = (value + 2) * *of.tiles.rbegin();
+        if ((value + 2) * far * kShort > options.further_scores / 60) continue;
+        Case c = case_of(capture, value + 2, of_rows || tied ? far : kShort,
+                         of_rows && !tied ? kShort : far,
+                         kSalt + 4 + of_rows + (options.rehearsal << 20));
+        choose_heads(form, c, false);
+        one_head(c);
+        take(std::move(c), 1);
+      }
+  };
+  if (!tied) entries_and_blocks();
   for (const int64_t depth : depths(of)) {
     if (form.D.name.empty()) break;
     Case c = case_of(capture, 1, 3, 5, kSalt + 3 + (options.rehearsal << 20));
@@ -305,6 +309,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   }
   for (int64_t p : due)
     if (!done.count(p)) unreached.push_back(p);
+  if (tied) entries_and_blocks();
   // Last, with what is left of the work: a number may be that of a batch entry, or of a block of
   // the output. Entries of one block then.
   for (const int64_t value : of.numbers) {

@@ -131,6 +131,22 @@ TEST(TurningPoints, divide_in_turn_and_count_blocks_of_a_product) {
   EXPECT_TRUE(has(edited(text, steps, steps + " - c.b // 7 * 0"), both));
 }
 
+// Where rows are keys, too, entries and blocks together are more work than blocks alone.
+TEST(TurningPoints, that_count_blocks_are_reached_before_entries_and_blocks_together) {
+  const spec::Form form = transfer::form_of(
+      "argument document i32[B, N]\nscore s * 0.08838834764831845\n"
+      "keep document[b, i] == document[b, j] and j <= i\nqueries N\ngradients\n");
+  const tl::Program few_blocks = edited(test::text_of("causal_bwd"), "ceil_div(M, BM) - first)",
+                                        "min(min(min(3, 4), 12), ceil_div(M, BM)) - first)");
+  std::vector<int64_t> unreached;
+  int64_t most = 0;
+  for (const check::Case& c :
+       check::cases_beyond(few_blocks, test::capture_of(form), check::Options{}, false, unreached))
+    if (c.sizes.at("B") == 1) most = std::max(most, c.sizes.at("N"));
+  EXPECT_GT(most, 13 * 64) << "a block beyond the twelfth";
+  EXPECT_FALSE(std::count(unreached.begin(), unreached.end(), 12 * 64));
+}
+
 TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   const spec::Capture capture = test::capture_of(with_window(20000));
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
