@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "check/family.h"
 #include "check/planted.h"
 #include "check/turning_points.h"
 #include "operator/family.h"
@@ -118,8 +119,8 @@ std::vector<Case> cases_of_tails(const tl::Program& program, const spec::Capture
   constexpr int64_t kBehind = 65;  // queries behind all keys of the last tile: a tile and one more
   const spec::Form& form = capture.form;
   std::vector<Case> cases;
-  if (!form.gradients || !all_softmax(form) || form.N.name.empty() || capture.cases.empty())
-    return cases;
+  if (!Family::of(form).hides_keys_past_the_end(form) || !all_softmax(form)) return cases;
+  if (form.N.name.empty() || capture.cases.empty()) return cases;
   const int64_t tile = tile_of(program);
   const auto add = [&](int64_t block, int64_t past_the_end, bool of_more) {
     const int64_t end = (block + 1) * tile;
