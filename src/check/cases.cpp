@@ -137,6 +137,10 @@ std::string_view name(Planted what) {
       return "tiny";
     case Planted::below:
       return "scores far below 0";
+    case Planted::above:
+      return "scores and sinks near 100";
+    case Planted::spread:
+      return "integers all over the positions";
     case Planted::small:
       return "small numbers";
     case Planted::large:

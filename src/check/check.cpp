@@ -14,6 +14,7 @@
 
 #include "check/equalities.h"
 #include "check/family.h"
+#include "check/far_scores.h"
 #include "check/packing.h"
 #include "check/planted.h"
 #include "check/turning_points.h"
@@ -134,20 +135,18 @@ void undecided_by_proof(Report& report) {
       "no case that ran shows it; if these sizes or data cannot be, say so in the specification";
 }
 
-std::vector<std::string> integers_of(const spec::Capture& capture) {
-  std::vector<std::string> out;
-  for (const spec::Argument& a : capture.form.arguments) {
-    if (is_float(a.dtype) || a.dtype == Dtype::boolean || !a.is_tensor) continue;
-    std::optional<std::pair<int64_t, int64_t>> range;
-    for (const spec::GoldenCase& c : capture.cases) {
-      const auto draw = c.draws.arguments.find(a.name);
-      if (draw == c.draws.arguments.end() || draw->second.kind != Draw::Kind::integer) continue;
-      const auto [low, high] = std::pair(draw->second.low, draw->second.high);
-      range = range ? std::pair(std::min(range->first, low), std::max(range->second, high))
-                    : std::pair(low, high);
+// "chosen 0 to 42": of each tensor of integers what it was, in all cases.
+std::vector<std::string> integers_of(const std::vector<Trial>& trials) {
+  std::map<std::string, std::pair<int64_t, int64_t>> ranges;
+  for (const Trial& t : trials)
+    for (const auto& [name, range] : t.integers) {
+      const auto [at, first] = ranges.emplace(name, range);
+      at->second = {std::min(at->second.first, range.first),
+                    std::max(at->second.second, range.second)};
     }
-    if (range) out.push_back(fmt::format("{} {} to {}", a.name, range->first, range->second));
-  }
+  std::vector<std::string> out;
+  for (const auto& [name, range] : ranges)
+    out.push_back(fmt::format("{} {} to {}", name, range.first, range.second));
   return out;
 }
 
@@ -158,13 +157,14 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
   for (Case& c : cases_beyond(program, capture, options, proved, report.unreached))
     cases.push_back(std::move(c));
   for (Case& c : planted_cases(capture, options)) cases.push_back(std::move(c));
+  for (Case& c : cases_of_tails(program, capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
   for (Case& c : cases) c.packed = packs_heads(program);
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
                 std::max(options.threads, 1));
   report.verdict = Verdict::holds;
-  report.integers = integers_of(capture);
+  report.integers = integers_of(trials);
   for (size_t n = 0; n < trials.size(); ++n) {
     Trial& t = trials[n];
     if (!t.valid) {

@@ -137,7 +137,7 @@ struct Report {
   // Numbers that program or specification are written with, and that no case reaches in rows and
   // keys: the verdict is about the sizes and data that ran.
   std::vector<int64_t> unreached;
-  // What the integers of the data were in the cases, "chosen 0 to 8": as the examples are.
+  // What the integers of the data were in the cases that ran, "chosen 0 to 42".
   std::vector<std::string> integers;
   double worst = 0;  // largest error / allowed over all rows, when it holds
   double seconds = 0;

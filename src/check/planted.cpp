@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 #include <string>
 
 #include "check/family.h"
+#include "check/far_scores.h"
+#include "check/spread.h"
 #include "num/random.h"
 #include "operator/family.h"
 
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits,  Planted::zeros, Planted::equal,
-                            Planted::spike, Planted::tiny,  Planted::below};
+constexpr Planted kAll[] = {Planted::bits, Planted::zeros, Planted::equal, Planted::spike,
+                            Planted::tiny, Planted::below, Planted::above, Planted::spread};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -46,61 +47,6 @@ void plant_rows(Planted what, Tensor& t) {
   }
 }
 
-double mean_size(const Tensor& t) {
-  double sum = 0;
-  for (const double x : t.values) sum += std::abs(x);
-  return sum / double(std::max<size_t>(t.values.size(), 1));
-}
-
-// Queries of negative numbers and keys of positive ones: with a scale of 1 / sqrt(D) a row's scores
-// are some -175. What is neither or both stays as drawn.
-void plant_below(const spec::Form& form, spec::Problem& problem) {
-  std::map<std::string, double> factors;
-  std::set<std::string> keys;
-  for (const spec::Term& t : form.terms) {
-    const auto away = [&](const spec::Operand& q, const spec::Operand& k, int64_t D) {
-      const double drawn = mean_size(problem.tensors.at(q.argument)) *
-                           mean_size(problem.tensors.at(k.argument)) * std::sqrt(double(D));
-      factors[q.argument] = -175 / (drawn * double(1 + t.more.size()));
-      keys.insert(k.argument);
-    };
-    away(t.q, t.k, form.D.constant);
-    for (const spec::FurtherProduct& m : t.more) away(m.q, m.k, m.D);
-  }
-  for (const auto& [name, factor] : factors) {
-    Tensor& t = problem.tensors.at(name);
-    if (!keys.count(name))
-      for (double& x : t.values) x = drawn(t.dtype, std::abs(x) * factor);
-  }
-  for (const std::string& name : keys)
-    for (double& x : problem.tensors.at(name).values) x = std::abs(x);
-}
-
-// Whether the first row that has a key is one whose weights, of a score of 0, are beyond fp32.
-bool lies_below(const spec::Form& form, const Case& c) {
-  Diagnostics ignored;
-  const auto problem = problem_of(form, c, ignored);
-  if (!problem) return false;
-  spec::Evaluator evaluator(form, *problem);
-  std::vector<double> output(evaluator.value_dim());
-  for (int64_t i = 0; i < evaluator.queries(); ++i) {
-    const double lse = evaluator.row(0, c.heads[0], i, output.data());
-    if (std::isfinite(lse)) return lse < -100 && lse > -2000;
-  }
-  return false;
-}
-
-bool all_softmax(const spec::Form& form) {
-  return !form.terms.empty() &&
-         std::all_of(form.terms.begin(), form.terms.end(),
-                     [](const auto& t) { return t.normaliser == spec::Normaliser::softmax; });
-}
-
-void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
-  if (e->kind == spec::Kind::read || e->kind == spec::Kind::argument) out.insert(e->name);
-  for (const spec::ExprPtr& a : e->args) add_reads(a, out);
-}
-
 void add_divisors(const spec::ExprPtr& e, std::set<std::string>& out) {
   if (e->kind == spec::Kind::binary && e->name == "/") add_reads(e->args[1], out);
   if (e->kind == spec::Kind::unary &&
@@ -119,10 +65,43 @@ std::set<std::string> divisors(const spec::Form& form) {
   return out;
 }
 
+// Whether the values say anything of the function.
+bool applies(Planted what, const spec::Form& form) {
+  switch (what) {
+    case Planted::bits:
+      // What is rounded between is accepted as the deviation of numbers that differ: of ones and
+      // zeros, all that are alike are rounded alike.
+      return !Family::of(form).rounds_between(form);
+    case Planted::below:
+      return all_softmax(form);
+    case Planted::above:
+      return all_softmax(form) && has_drawn_sinks(form);
+    case Planted::spread:
+      return has_spread(form);
+    default:
+      return true;
+  }
+}
+
+struct Shape {
+  int64_t b, m, n;
+};
+
+Shape shape_for(Planted what, const spec::Form& form) {
+  // More queries than keys: of causal attention, too, some then see keys past the end.
+  if (what == Planted::below) return {1, 200, 150};
+  if (what != Planted::spread) return {1, 150, 200};
+  // Of one query a batch entry has few rows of integers, and many keys are little work.
+  const bool single = form.M.name.empty() && form.M.constant == 1;
+  return single ? Shape{8, 1, 1300} : Shape{1, 150, 520};
+}
+
 void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& problem) {
   if (what == Planted::none) return;
-  if (what == Planted::below) {
-    plant_below(form, problem);
+  if (what == Planted::below || what == Planted::above || what == Planted::spread) {
+    if (what == Planted::below) plant_below(form, problem);
+    if (what == Planted::above) plant_above(form, problem);
+    if (what == Planted::spread) plant_spread(seed, form, problem);
     return spec::Family::of(form).complete(form, problem);
   }
   const Random random(seed, 77);
@@ -146,6 +125,12 @@ void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& p
 
 }  // namespace
 
+void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
+  if (!e) return;
+  if (e->kind == spec::Kind::read || e->kind == spec::Kind::argument) out.insert(e->name);
+  for (const spec::ExprPtr& a : e->args) add_reads(a, out);
+}
+
 std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
                                         Diagnostics& diagnostics) {
   std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, diagnostics);
@@ -162,13 +147,9 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
     all.push_back(what);
   for (const Planted what : all) {
     if (options.effort == Effort::quick && cases.size() == 2 && what != Planted::below) continue;
-    if (what == Planted::below && !all_softmax(capture.form)) continue;
-    // What is rounded between is accepted as the deviation of numbers that differ: of ones and
-    // zeros, all that are alike are rounded alike.
-    if (what == Planted::bits && Family::of(capture.form).rounds_between(capture.form)) continue;
-    // More queries than keys: of causal attention, too, some then see keys past the end.
-    const auto [m, n] = what == Planted::below ? std::pair(200, 150) : std::pair(150, 200);
-    Case c = case_of(capture, 1, m, n, kSalt + cases.size() + (options.rehearsal << 20));
+    if (!applies(what, capture.form)) continue;
+    const auto [b, m, n] = shape_for(what, capture.form);
+    Case c = case_of(capture, b, m, n, kSalt + cases.size() + (options.rehearsal << 20));
     choose_heads(capture.form, c, false);
     c.planted = what;
     if (what == Planted::below && !lies_below(capture.form, c)) continue;

@@ -114,8 +114,8 @@ std::string print(const Report& r) {
     text += fmt::format("  no case has more rows and keys than {}, with which it is written\n",
                         fmt::join(r.unreached, ", "));
   if (!r.integers.empty() && r.verdict == Verdict::holds && scope(r) != Scope::every_launch)
-    text +=
-        fmt::format("  integers of the data, as in the example: {}\n", fmt::join(r.integers, ", "));
+    text += fmt::format("  integers of the data, in the cases that ran: {}\n",
+                        fmt::join(r.integers, ", "));
   if (r.unseen) text += "  " + print(*r.unseen) + "\n";
   if (r.indices) text += "  " + proofs::print(*r.indices) + "\n";
   if (r.indices && r.indices->rounding) text += "  " + proofs::print(*r.indices->rounding) + "\n";

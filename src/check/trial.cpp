@@ -186,6 +186,20 @@ std::string misfit(const Case& c, const Form& form, const exec::Outcome& run) {
   return {};
 }
 
+// Of each tensor of integers the least and the greatest.
+std::map<std::string, std::pair<int64_t, int64_t>> integers_of(const Form& form,
+                                                               const Problem& problem) {
+  std::map<std::string, std::pair<int64_t, int64_t>> out;
+  for (const spec::Argument& a : form.arguments) {
+    if (is_float(a.dtype) || a.dtype == Dtype::boolean || !a.is_tensor) continue;
+    const std::vector<double>& values = problem.tensors.at(a.name).values;
+    if (values.empty()) continue;
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    out[a.name] = {int64_t(*low), int64_t(*high)};
+  }
+  return out;
+}
+
 // Faults that say that the program cannot be run at all, on any input.
 bool is_invalid(const std::string& code) {
   for (const char* c : {"exec.launch", "exec.name", "exec.type", "exec.sketch"})
@@ -248,6 +262,7 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   const Form& form = capture.form;
   const std::optional<Problem> problem = problem_of(form, c, trial.diagnostics);
   if (!problem) return trial;
+  trial.integers = integers_of(form, *problem);
   const auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;
   exec::Outcome run = exec::run(program, *launch);

@@ -12,7 +12,19 @@
 namespace kw::check {
 
 // Sizes, inputs by seed, the heads that run, and where the user's own error comes from.
-enum class Planted { none, bits, zeros, equal, spike, tiny, below, small, large };  // planted.h
+enum class Planted {  // planted.h
+  none,
+  bits,
+  zeros,
+  equal,
+  spike,
+  tiny,
+  below,
+  above,
+  spread,
+  small,
+  large
+};
 std::string_view name(Planted what);
 
 struct Case {
@@ -66,6 +78,7 @@ struct Trial {
   Diagnostics diagnostics;
   std::optional<Failure> failure;
   int rows = 0, key_blocks = 0;
+  std::map<std::string, std::pair<int64_t, int64_t>> integers;  // of the data: least and greatest
   double worst = 0;
   // Of the exact reading: how probable it is that a difference was missed, and what was opaque.
   double error_bound = 0;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "check/family.h"
+#include "check/spread.h"
 #include "operator/family.h"
 #include "tl/scope/scope.h"
 
@@ -174,9 +175,10 @@ std::set<int64_t> depths(const Numbers& of) {
   return out;
 }
 
-// Sizes of a case, and how much work it is.
+// Sizes of a case.
 struct Sizes {
-  int64_t m = 0, n = 0, point = 0;
+  int64_t m = 0, n = 0, point = 0, b = 1;
+  Planted planted = Planted::none;
 };
 
 }  // namespace
@@ -203,6 +205,8 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
                                     bool proved) {
   return turning_points(proved ? Numbers{} : of_program(program), form, proved);
 }
+
+std::set<int64_t> numbers_of(const tl::Program& program) { return of_program(program).numbers; }
 
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
@@ -239,20 +243,24 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   take(std::move(many), 1);
 
   const Numbers of = proved ? Numbers{} : of_program(program);
-  // Two numbers of a program may be of an entry and a block at once.
-  for (const int64_t value : of.numbers)
-    for (const bool of_rows : {true, false}) {
-      if (value < 3 || value >= kMany || value % 16 == 0) continue;
-      if (form.B.name.empty() || of.tiles.empty() || !rows) continue;
-      const int64_t far = (value + 2) * *of.tiles.rbegin();
-      if ((value + 2) * far * kShort > options.further_scores / 60) continue;
-      Case c =
-          case_of(capture, value + 2, of_rows || tied ? far : kShort,
-                  of_rows && !tied ? kShort : far, kSalt + 4 + of_rows + (options.rehearsal << 20));
-      choose_heads(form, c, false);
-      one_head(c);
-      take(std::move(c), 1);
-    }
+  // Two numbers of a program may be of an entry and a block at once. Where rows are keys, too, that
+  // is the square of so many: with what is left of the work then.
+  const auto entries_and_blocks = [&] {
+    for (const int64_t value : of.numbers)
+      for (const bool of_rows : {true, false}) {
+        if (value < 3 || value >= kMany || value % 16 == 0) continue;
+        if (form.B.name.empty() || of.tiles.empty() || !rows || (tied && !of_rows)) continue;
+        const int64_t far = (value + 2) * *of.tiles.rbegin();
+        if ((value + 2) * far * kShort > options.further_scores / 60) continue;
+        Case c = case_of(capture, value + 2, of_rows || tied ? far : kShort,
+                         of_rows && !tied ? kShort : far,
+                         kSalt + 4 + of_rows + (options.rehearsal << 20));
+        choose_heads(form, c, false);
+        one_head(c);
+        take(std::move(c), 1);
+      }
+  };
+  if (!tied) entries_and_blocks();
   for (const int64_t depth : depths(of)) {
     if (form.D.name.empty()) break;
     Case c = case_of(capture, 1, 3, 5, kSalt + 3 + (options.rehearsal << 20));
@@ -269,6 +277,10 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     }
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
     if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
+    // And integers of the data all over so many keys; of one query a row of them is an entry's.
+    if (keys && has_spread(form))
+      sizes.push_back(
+          {tied ? p + kTile + 1 : kFew, p + kTile + 1, 0, rows ? 1 : 8, Planted::spread});
   }
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)
@@ -282,19 +294,22 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   // another formula.
   if (!tied && rows && keys)
     for (const int64_t p : of_form(form, Part::masks)) sizes.push_back({p + 200 + kFew, 200, 0});
-  std::stable_sort(sizes.begin(), sizes.end(),
-                   [](const Sizes& a, const Sizes& b) { return a.m * a.n < b.m * b.n; });
+  std::stable_sort(sizes.begin(), sizes.end(), [](const Sizes& a, const Sizes& b) {
+    return a.b * a.m * a.n < b.b * b.m * b.n;
+  });
   std::set<int64_t> due, done;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    const auto& [m, n, point] = sizes[k];
+    const auto& [m, n, point, b, planted] = sizes[k];
     if (point) due.insert(point);
-    Case c = case_of(capture, 1, m, n, kSalt + 2 + k + (options.rehearsal << 20));
+    Case c = case_of(capture, b, m, n, kSalt + 2 + k + (options.rehearsal << 20));
     choose_heads(form, c, false);
     one_head(c);
+    c.planted = planted;
     if (take(std::move(c), k) && point) done.insert(point);
   }
   for (int64_t p : due)
     if (!done.count(p)) unreached.push_back(p);
+  if (tied) entries_and_blocks();
   // Last, with what is left of the work: a number may be that of a batch entry, or of a block of
   // the output. Entries of one block then.
   for (const int64_t value : of.numbers) {

@@ -13,6 +13,7 @@
 // numbers and those of the mask are of no interest: what is left are numbers of the function's
 // scores, which the program has too, but perhaps in another place.
 #pragma once
+#include <set>
 #include <vector>
 
 #include "check/trial.h"
@@ -24,6 +25,9 @@ namespace kw::check {
 // tile, too.
 std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
                                     bool proved);
+
+// Every integer that a program's statements are written with, but for the parameters.
+std::set<int64_t> numbers_of(const tl::Program& program);
 
 // Cases beyond those of make_cases(): many batch entries, the user's own number of heads at more
 // rows than a tile unless all is proved, and one head around each turning point, the least work

@@ -43,6 +43,9 @@ class AttentionBwd : public Attention {
   // The gradients of scores.
   bool rounds_between(const Form&) const override { return true; }
 
+  // Their rows are zeros, and that is what their weights are multiplied with.
+  bool hides_keys_past_the_end(const Form&) const override { return true; }
+
   // Three products more for each element of the scores than the forward pass has.
   int64_t depth(const Form&, const std::map<std::string, int64_t>&) const override { return 2; }
 

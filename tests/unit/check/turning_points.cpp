@@ -131,6 +131,22 @@ TEST(TurningPoints, divide_in_turn_and_count_blocks_of_a_product) {
   EXPECT_TRUE(has(edited(text, steps, steps + " - c.b // 7 * 0"), both));
 }
 
+// Where rows are keys, too, entries and blocks together are more work than blocks alone.
+TEST(TurningPoints, that_count_blocks_are_reached_before_entries_and_blocks_together) {
+  const spec::Form form = transfer::form_of(
+      "argument document i32[B, N]\nscore s * 0.08838834764831845\n"
+      "keep document[b, i] == document[b, j] and j <= i\nqueries N\ngradients\n");
+  const tl::Program few_blocks = edited(test::text_of("causal_bwd"), "ceil_div(M, BM) - first)",
+                                        "min(min(min(3, 4), 12), ceil_div(M, BM)) - first)");
+  std::vector<int64_t> unreached;
+  int64_t most = 0;
+  for (const check::Case& c :
+       check::cases_beyond(few_blocks, test::capture_of(form), check::Options{}, false, unreached))
+    if (c.sizes.at("B") == 1) most = std::max(most, c.sizes.at("N"));
+  EXPECT_GT(most, 13 * 64) << "a block beyond the twelfth";
+  EXPECT_FALSE(std::count(unreached.begin(), unreached.end(), 12 * 64));
+}
+
 TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   const spec::Capture capture = test::capture_of(with_window(20000));
   const tl::Program causal = *test::parsed("causal", test::text_of("causal"));
@@ -150,8 +166,9 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
   EXPECT_NE(check::print(report).find("no case has more rows and keys than 20000"),
             std::string::npos);
   report.integers = {"prefix 0 to 20"};
-  EXPECT_NE(check::print(report).find("integers of the data, as in the example: prefix 0 to 20\n"),
-            std::string::npos);
+  EXPECT_NE(
+      check::print(report).find("integers of the data, in the cases that ran: prefix 0 to 20\n"),
+      std::string::npos);
   report.unreached.clear();
   EXPECT_EQ(check::headline(report), "holds");
   EXPECT_EQ(check::print(report).find("integers of the data"), std::string::npos);
@@ -160,6 +177,19 @@ TEST(TurningPoints, that_are_too_far_are_named_and_limit_the_verdict) {
             "holds for the sizes and data that ran (the exact reading did not run)");
   report.indices->obligations.push_back({"a list", proofs::Answer::unknown, "", {}, "", {}, 0});
   EXPECT_EQ(check::headline(report), "holds for the sizes and data that ran (open: a list)");
+}
+
+TEST(Check, says_what_the_integers_of_its_data_were_where_it_ran) {
+  spec::Capture capture = test::capture_of(test::form_of("prefix_lm"));
+  capture.cases.resize(1);
+  capture.cases[0].draws.arguments.at("prefix").high = 100'000;
+  check::Options o = few();
+  o.cases = 1;
+  const tl::Program program = *test::parsed("prefix_lm", test::text_of("prefix_lm"));
+  const check::Report r = check::check(program, capture, o);
+  ASSERT_EQ(r.integers.size(), 1u);
+  EXPECT_EQ(r.integers[0].rfind("prefix ", 0), 0u) << r.integers[0];
+  EXPECT_EQ(r.integers[0].find(" to 100000"), std::string::npos) << "nobody drew the greatest";
 }
 
 TEST(Check, refutes_a_program_without_the_window_of_1024_that_the_function_has) {
