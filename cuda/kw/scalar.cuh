@@ -78,12 +78,16 @@ KW_DEVICE int min(int a, int b) { return a < b ? a : b; }
 KW_DEVICE int max(int a, int b) { return a > b ? a : b; }
 KW_DEVICE int abs(int a) { return a < 0 ? -a : a; }
 
-// b is positive; a may be negative. For a constant power of two both become one shift or mask.
+// b is positive; a is any int, and no step on the way overflows: ~a = -1 - a is one where a is negative,
+// and ~(~a / b) = -1 - (-1 - a) / b. For a constant power of two both become one shift or mask.
 KW_DEVICE int floor_div(int a, int b) {
   if ((b & (b - 1)) == 0) return a >> (31 - __clz(b));
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
+  return a >= 0 ? a / b : ~(~a / b);
 }
-KW_DEVICE int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
+KW_DEVICE int floor_mod(int a, int b) {
+  if ((b & (b - 1)) == 0) return a & (b - 1);
+  return a >= 0 ? a % b : b - 1 - ~a % b;
+}
 // TL's << and >>, by any count: one that is none of the bits of an int moves all of them out. PTX's
 // shl and shr do so; C's << and >> are written where the count is known to be one of 0 to 31.
 KW_DEVICE int shift_left(int a, int count) {
@@ -96,7 +100,8 @@ KW_DEVICE int shift_right(int a, int count) {
   asm("shr.s32 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(count));
   return y;
 }
-KW_DEVICE int ceil_div(int a, int b) { return floor_div(a + b - 1, b); }
+// The next whole number where b leaves a rest: a + b - 1 may be no int.
+KW_DEVICE int ceil_div(int a, int b) { return floor_div(a, b) + (floor_mod(a, b) != 0); }
 
 // How many query heads to work on together: so that their keys and values (`bytes` a key head, for
 // K and V together) stay in half of a 64 MB L2, but so many that they have 200 blocks of the output

@@ -4,6 +4,7 @@
 // other reference than the function itself. tanh's bound is that of __tanhf in the CUDA C++
 // Programming Guide, which the PTX ISA rounds to 2^-11. The integer functions are compared with
 // Python's // and % as mathematics defines them.
+#include <climits>
 #include <numeric>
 
 #include "conformance.h"
@@ -168,7 +169,7 @@ void divisions_by(Report& report, const char* what, const std::vector<int>& a) {
   for (int x : a) {
     div.push_back(int(floor_of(x, kDivisor)));
     mod.push_back(x - div.back() * kDivisor);
-    ceil.push_back(-int(floor_of(-x, kDivisor)));
+    ceil.push_back(int(-floor_of(-int64_t(x), kDivisor)));
   }
   report.exact("floor_div", what, part(y.read(), n, 0), div);
   report.exact("floor_mod", what, part(y.read(), n, 1), mod);
@@ -199,6 +200,31 @@ void whole_numbers(Report& report, Random& random) {
   divisions_by<96>(report, "by another constant", a);
 }
 
+// Every int may be divided: data are no smaller than an int's ends.
+void divisions_at_the_ends(Report& report) {
+  const int64_t lowest = INT_MIN, highest = INT_MAX;
+  std::vector<int> a, b, want[3];
+  for (int64_t divisor : {1, 2, 3, 64, 96, 100, 1000003, 1 << 30, INT_MAX - 1, INT_MAX})
+    for (int64_t near : {lowest, lowest + divisor, int64_t{0}, highest - divisor, highest})
+      for (int64_t by = -2; by <= 2; ++by) {
+        const int64_t x = near + by;
+        if (x < lowest || x > highest) continue;
+        a.push_back(int(x));
+        b.push_back(int(divisor));
+        want[0].push_back(int(floor_of(x, divisor)));
+        want[1].push_back(int(x - floor_of(x, divisor) * divisor));
+        want[2].push_back(int(-floor_of(-x, divisor)));
+      }
+  const int n = int(a.size());
+  Device<int> da(a), db(b), y(7 * a.size());
+  launch(integers, 1, 256, da.data(), db.data(), y.data(), n);
+  const char* names[] = {"floor_div", "floor_mod", "ceil_div"};
+  for (int f = 0; f < 3; ++f)
+    report.exact(names[f], "at the ends of an int", part(y.read(), n, f), want[f]);
+  divisions_by<64>(report, "of an int's ends by a constant power of two", a);
+  divisions_by<96>(report, "of an int's ends by another constant", a);
+}
+
 void shifts_by_any_count(Report& report, Random& random) {
   const int n = 4096;
   std::vector<int> a, b, left, right, nothing(n, 0), sign;
@@ -225,6 +251,7 @@ void test_scalars(Report& report) {
   approximations(report, random);
   reals(report, random);
   whole_numbers(report, random);
+  divisions_at_the_ends(report);
   shifts_by_any_count(report, random);
 }
 
