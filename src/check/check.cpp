@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <thread>
 
 #include "check/equalities.h"
 #include "check/family.h"
@@ -18,6 +17,7 @@
 #include "check/planted.h"
 #include "check/turning_points.h"
 #include "check/unseen.h"
+#include "support/threads.h"
 #include "tl/laws/laws.h"
 
 namespace kw::check {
@@ -36,10 +36,7 @@ std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases,
       }
     }
   };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
-  work();
-  for (std::thread& t : pool) t.join();
+  on_threads(threads, work);
   return trials;
 }
 

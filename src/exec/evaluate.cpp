@@ -9,6 +9,7 @@
 
 #include "exec/exact.h"
 #include "exec/reads.h"
+#include "tl/syntax/lexer.h"
 
 namespace kw::exec {
 
@@ -220,8 +221,8 @@ Value evaluate(const Context& c, const ExprPtr& e) {
     case ExprKind::integer:
       return Value::integer(std::stoll(e->text));
     case ExprKind::real:
-      if (c.m.algebra) return Value::real(c.m.algebra->constant(std::stof(e->text)));
-      return Value::real(std::stof(e->text));
+      if (c.m.algebra) return Value::real(c.m.algebra->constant(tl::fp32_of(e->text)));
+      return Value::real(tl::fp32_of(e->text));
     case ExprKind::name:
       return name_of(c, e->text);
     case ExprKind::index:
