@@ -71,9 +71,17 @@ KW_DEVICE float to_bf16(float x) {
   return __uint_as_float(u32(y) << 16);
 }
 KW_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+// A sum or difference within a comparison: of numbers that were rounded before. The compiler makes one
+// fma of a product and a + or -, and a comparison may then have another outcome than in PyTorch, which
+// rounds both: x * y - y * x would not be 0. It leaves these alone (CUDA Math API, __fadd_rn).
+KW_DEVICE float rounded_sum(float a, float b) { return __fadd_rn(a, b); }
+KW_DEVICE float rounded_difference(float a, float b) { return __fsub_rn(a, b); }
 KW_DEVICE float min(float a, float b) { return fminf(a, b); }
 KW_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 #endif
+// Of places that stand for reals, whose sums are exact, and of a build in an algebra.
+template <class A, class B> KW_DEVICE auto rounded_sum(A a, B b) { return a + b; }
+template <class A, class B> KW_DEVICE auto rounded_difference(A a, B b) { return a - b; }
 KW_DEVICE int min(int a, int b) { return a < b ? a : b; }
 KW_DEVICE int max(int a, int b) { return a > b ? a : b; }
 KW_DEVICE int abs(int a) { return a < 0 ? -a : a; }

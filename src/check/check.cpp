@@ -156,7 +156,11 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
     cases.push_back(std::move(c));
   for (Case& c : planted_cases(capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
-  for (Case& c : cases) c.packed = packs_heads(program);
+  constexpr exec::Fused kFused[] = {exec::Fused::none, exec::Fused::left, exec::Fused::right};
+  for (size_t n = 0; n < cases.size(); ++n) {
+    cases[n].packed = packs_heads(program);
+    cases[n].fused = kFused[(n + n / 3) % 3];  // every third has the same grid
+  }
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
                 std::max(options.threads, 1));

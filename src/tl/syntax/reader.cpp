@@ -15,6 +15,8 @@ namespace {
 std::string operator_named(std::string_view function) {
   if (function == "floor_div") return "//";
   if (function == "floor_mod") return "%";
+  if (function == "rounded_sum") return "+";
+  if (function == "rounded_difference") return "-";
   if (function == "shift_left") return "<<";
   if (function == "shift_right") return ">>";
   return {};

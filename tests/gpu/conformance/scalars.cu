@@ -95,6 +95,8 @@ __global__ void exact_reals(const float* a, const float* b, const float* c, floa
     y[n + i] = kw::min(a[i], b[i]);
     y[2 * n + i] = kw::max(a[i], b[i]);
     y[3 * n + i] = kw::to_bf16(a[i]);
+    y[4 * n + i] = kw::rounded_sum(a[i] * b[i], c[i]);
+    y[5 * n + i] = kw::rounded_difference(a[i] * b[i], b[i] * c[i]);
   }
 }
 
@@ -136,19 +138,24 @@ void reals(Report& report, Random& random) {
   const int n = 4096;
   const std::vector<float> a = random.normals(n, 100), b = random.normals(n, 100),
                            c = random.normals(n);
-  Device<float> da(a), db(b), dc(c), y(4 * n);
+  Device<float> da(a), db(b), dc(c), y(6 * n);
   launch(exact_reals, 1, 256, da.data(), db.data(), dc.data(), y.data(), n);
-  std::vector<float> fma, low, high, rounded;
+  std::vector<float> fma, low, high, rounded, sum, difference;
   for (int i = 0; i < n; ++i) {
     fma.push_back(std::fma(a[i], b[i], c[i]));
     low.push_back(std::fmin(a[i], b[i]));
     high.push_back(std::fmax(a[i], b[i]));
     rounded.push_back(widen(round_to_bf16(a[i])));
+    const float ab = float(double(a[i]) * b[i]), bc = float(double(b[i]) * c[i]);
+    sum.push_back(float(double(ab) + c[i]));
+    difference.push_back(float(double(ab) - bc));
   }
   report.exact("fma", "one rounding", part(y.read(), n, 0), fma);
   report.exact("min", "of reals", part(y.read(), n, 1), low);
   report.exact("max", "of reals", part(y.read(), n, 2), high);
   report.exact("to_bf16", "the nearest, to even", part(y.read(), n, 3), rounded);
+  report.exact("rounded_sum", "of a rounded product", part(y.read(), n, 4), sum);
+  report.exact("rounded_difference", "of rounded products", part(y.read(), n, 5), difference);
 }
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
