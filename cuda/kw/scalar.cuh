@@ -71,19 +71,31 @@ KW_DEVICE float to_bf16(float x) {
   return __uint_as_float(u32(y) << 16);
 }
 KW_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+// A sum or difference within a comparison: of numbers that were rounded before. The compiler makes one
+// fma of a product and a + or -, and a comparison may then have another outcome than in PyTorch, which
+// rounds both: x * y - y * x would not be 0. It leaves these alone (CUDA Math API, __fadd_rn).
+KW_DEVICE float rounded_sum(float a, float b) { return __fadd_rn(a, b); }
+KW_DEVICE float rounded_difference(float a, float b) { return __fsub_rn(a, b); }
 KW_DEVICE float min(float a, float b) { return fminf(a, b); }
 KW_DEVICE float max(float a, float b) { return fmaxf(a, b); }
 #endif
+// Of places that stand for reals, whose sums are exact, and of a build in an algebra.
+template <class A, class B> KW_DEVICE auto rounded_sum(A a, B b) { return a + b; }
+template <class A, class B> KW_DEVICE auto rounded_difference(A a, B b) { return a - b; }
 KW_DEVICE int min(int a, int b) { return a < b ? a : b; }
 KW_DEVICE int max(int a, int b) { return a > b ? a : b; }
 KW_DEVICE int abs(int a) { return a < 0 ? -a : a; }
 
-// b is positive; a may be negative. For a constant power of two both become one shift or mask.
+// b is positive; a is any int, and no step on the way overflows: ~a = -1 - a is one where a is negative,
+// and ~(~a / b) = -1 - (-1 - a) / b. For a constant power of two both become one shift or mask.
 KW_DEVICE int floor_div(int a, int b) {
   if ((b & (b - 1)) == 0) return a >> (31 - __clz(b));
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
+  return a >= 0 ? a / b : ~(~a / b);
 }
-KW_DEVICE int floor_mod(int a, int b) { return a - floor_div(a, b) * b; }
+KW_DEVICE int floor_mod(int a, int b) {
+  if ((b & (b - 1)) == 0) return a & (b - 1);
+  return a >= 0 ? a % b : b - 1 - ~a % b;
+}
 // TL's << and >>, by any count: one that is none of the bits of an int moves all of them out. PTX's
 // shl and shr do so; C's << and >> are written where the count is known to be one of 0 to 31.
 KW_DEVICE int shift_left(int a, int count) {
@@ -96,7 +108,8 @@ KW_DEVICE int shift_right(int a, int count) {
   asm("shr.s32 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(count));
   return y;
 }
-KW_DEVICE int ceil_div(int a, int b) { return floor_div(a + b - 1, b); }
+// The next whole number where b leaves a rest: a + b - 1 may be no int.
+KW_DEVICE int ceil_div(int a, int b) { return floor_div(a, b) + (floor_mod(a, b) != 0); }
 
 // How many query heads to work on together: so that their keys and values (`bytes` a key head, for
 // K and V together) stay in half of a 64 MB L2, but so many that they have 200 blocks of the output

@@ -157,6 +157,9 @@ std::string describe(const Case& c) {
   for (const auto& [name, draw] : c.draws.arguments)
     if (c.golden && draw.scale != c.golden->draws.arguments.at(name).scale)
       text += fmt::format(", {} times {}", name, draw.scale);
+  if (c.fused != exec::Fused::none)
+    text += fmt::format(", products fused with sums, {} ones first",
+                        c.fused == exec::Fused::left ? "left" : "right");
   if (c.planted != Planted::none) text += fmt::format(", {}", name(c.planted));
   return text;
 }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <thread>
 
 #include "check/equalities.h"
 #include "check/family.h"
@@ -19,6 +18,7 @@
 #include "check/planted.h"
 #include "check/turning_points.h"
 #include "check/unseen.h"
+#include "support/threads.h"
 #include "tl/laws/laws.h"
 
 namespace kw::check {
@@ -37,10 +37,7 @@ std::vector<Trial> run_cases(const RunCase& run, const std::vector<Case>& cases,
       }
     }
   };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
-  work();
-  for (std::thread& t : pool) t.join();
+  on_threads(threads, work);
   return trials;
 }
 
@@ -159,7 +156,11 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
   for (Case& c : planted_cases(capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_tails(program, capture, options)) cases.push_back(std::move(c));
   for (Case& c : cases_of_counterexamples(capture, options, report)) cases.push_back(std::move(c));
-  for (Case& c : cases) c.packed = packs_heads(program);
+  constexpr exec::Fused kFused[] = {exec::Fused::none, exec::Fused::left, exec::Fused::right};
+  for (size_t n = 0; n < cases.size(); ++n) {
+    cases[n].packed = packs_heads(program);
+    cases[n].fused = kFused[(n + n / 3) % 3];  // every third has the same grid
+  }
   std::vector<Trial> trials =
       run_cases([&](const Case& c) { return run_trial(program, capture, c); }, cases,
                 std::max(options.threads, 1));

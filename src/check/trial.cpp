@@ -263,8 +263,9 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   const std::optional<Problem> problem = problem_of(form, c, trial.diagnostics);
   if (!problem) return trial;
   trial.integers = integers_of(form, *problem);
-  const auto launch = bind(program, form, *problem, c, trial.diagnostics);
+  auto launch = bind(program, form, *problem, c, trial.diagnostics);
   if (!launch) return trial;
+  launch->fused = c.fused;
   exec::Outcome run = exec::run(program, *launch);
   unpack(c, spec::value_of(form.M, problem->sizes), run);
   if (!ran(c, form, run, trial)) return trial;

@@ -37,6 +37,7 @@ struct Case {
   bool exact = true;                         // of these sizes
   int grid = 1;
   Planted planted = Planted::none;
+  exec::Fused fused = exec::Fused::none;
 };
 
 // The key head of the user's that the h-th head of a case reads; whether it is the last of a case's

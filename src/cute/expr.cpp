@@ -129,6 +129,10 @@ std::pair<std::string, int> ExprWriter::binary(const Expr& e) {
     return {(op == "//" ? "tl::floor_div(" : "tl::floor_mod(") + list({a, b}) + ")", kPrimary};
   if ((op == "<<" || op == ">>") && !shifts_within_an_int(b, scope_))
     return {(op == "<<" ? "tl::shift_left(" : "tl::shift_right(") + list({a, b}) + ")", kPrimary};
+  const bool real = type_of(a, scope_).kind == Type::real || type_of(b, scope_).kind == Type::real;
+  if (comparisons_ > 0 && real && (op == "+" || op == "-"))
+    return {(op == "+" ? "tl::rounded_sum(" : "tl::rounded_difference(") + list({a, b}) + ")",
+            kPrimary};
   const int p = precedence(op);
   if (p == kBits)  // in parentheses: C ranks these below comparisons
     return {"(" + expr(a, kUnary) + " " + op + " " + expr(b, kUnary) + ")", kPrimary};
@@ -138,8 +142,11 @@ std::pair<std::string, int> ExprWriter::binary(const Expr& e) {
     return both ? "(" + expr(x) + ")" : expr(x, low);
   };
   const bool comparison = p == kComparison;
-  const std::string first = side(a, comparison ? kSum : p);
-  return {first + " " + c + " " + side(b, comparison ? kSum : p + 1), p};
+  comparisons_ += comparison;
+  const std::string first = side(a, comparison ? kSum : p),
+                    second = side(b, comparison ? kSum : p + 1);
+  comparisons_ -= comparison;
+  return {first + " " + c + " " + second, p};
 }
 
 std::pair<std::string, int> ExprWriter::spell(const Expr& e) {

@@ -39,6 +39,7 @@ class ExprWriter {
   std::pair<std::string, int> spell(const tl::Expr& e);
 
   const tl::Scope& scope_;
+  int comparisons_ = 0;  // around what is being written
 };
 
 // What a type of TL is called in the text.

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "eval/eval.h"
+#include "support/threads.h"
 
 namespace kw::eval {
 
@@ -49,10 +49,7 @@ bool measure(const std::string& function, const Converse& converse, models::Prov
       if (unanswered || found.has_errors()) next = count;  // the rest would end likewise
     }
   };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < std::min(options.jobs, count); ++t) pool.emplace_back(work);
-  work();
-  for (std::thread& t : pool) t.join();
+  on_threads(std::min(options.jobs, count), work);
   if (unanswered) throw *unanswered;
   for (const Diagnostic& d : found.all()) diagnostics.add(d);
   return !found.has_errors();

@@ -40,6 +40,8 @@ std::optional<Fn> function_named(std::string_view name, size_t operands) {
   return it->second;
 }
 
+bool is_comparison(Fn fn) { return fn >= Fn::equal && fn <= Fn::greater_equal; }
+
 Type result_type(Fn fn, const Type* t) {
   auto number = [](Type x) { return x == Type::integer || x == Type::real; };
   auto joined = [&](Type a, Type b) {

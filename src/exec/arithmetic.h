@@ -47,6 +47,8 @@ enum class Fn {
 // The function behind an operator or a vocabulary name with this many operands.
 std::optional<Fn> function_named(std::string_view name, size_t operands);
 
+bool is_comparison(Fn fn);
+
 // The type of fn's result; none when the operands do not suit (exec.type).
 Type result_type(Fn fn, const Type* operands);
 

@@ -8,7 +8,9 @@
 #include <cmath>
 
 #include "exec/exact.h"
+#include "exec/fused.h"
 #include "exec/reads.h"
+#include "tl/syntax/lexer.h"
 
 namespace kw::exec {
 
@@ -153,8 +155,26 @@ Value call_def(const Context& c, const Stmt& def, const Expr& e) {
   return v;
 }
 
-Value apply_function(const Context& c, const Expr& e, const std::string& name) {
+// a * b + rest: one rounding if they are reals.
+std::optional<Value> apply_fused(const Context& c, const FusedSum& sum) {
+  Value a = evaluate(c, sum.a);
+  if (a.type != Type::real) return std::nullopt;
+  const Value b = evaluate(c, sum.b);
+  Value rest = evaluate(c, sum.rest);
+  const Type types[3] = {a.type, b.type, rest.type};
+  if (c.m.faults.any() || result_type(Fn::fma, types) == Type::none) return std::nullopt;
+  if (sum.negative_product) a.x = -a.x;
+  if (sum.negative_rest) rest.x = -rest.x;
+  Value out = Value::real(0);
+  apply(Fn::fma, Type::real, 1, &a.x, &b.x, &rest.x, &out.x);
+  return out;
+}
+
+Value apply_function(Context c, const Expr& e, const std::string& name) {
   const std::optional<Fn> fn = function_named(name, e.args.size());
+  if (const std::optional<FusedSum> sum = fused_sum(c, e))
+    if (const std::optional<Value> v = apply_fused(c, *sum)) return *v;
+  if (fn && is_comparison(*fn)) c.compared = true;
   if (!fn) return fault(c, "exec.name", fmt::format("{} is not a function of scalars", e.text));
   double x[3] = {};
   Type types[3] = {};
@@ -220,8 +240,8 @@ Value evaluate(const Context& c, const ExprPtr& e) {
     case ExprKind::integer:
       return Value::integer(std::stoll(e->text));
     case ExprKind::real:
-      if (c.m.algebra) return Value::real(c.m.algebra->constant(std::stof(e->text)));
-      return Value::real(std::stof(e->text));
+      if (c.m.algebra) return Value::real(c.m.algebra->constant(tl::fp32_of(e->text)));
+      return Value::real(tl::fp32_of(e->text));
     case ExprKind::name:
       return name_of(c, e->text);
     case ExprKind::index:

@@ -33,6 +33,10 @@
 
 namespace kw::exec {
 
+// A compiler makes one fma of a product of reals and the sum that it stands in, and where both
+// sides are products it takes either. A program must be right with each, and with none.
+enum class Fused { none, left, right };
+
 struct Launch {
   // Inputs by argument name, dimensions in the order of the TL signature. Sizes come from them.
   std::map<std::string, Tensor> tensors;
@@ -50,7 +54,9 @@ struct Launch {
   // Tensors of a 16-bit type have shapes and no values, as nobody will look at them.
   bool shapes_only = false;
   bool any_lists = false;  // a pre-pass writes lists of every shape, whatever the tensors say
-  uint64_t seed = 0;       // of what the exact reading leaves open: references, flags
+  Fused fused =
+      Fused::none;    // within an expression; not in comparisons, whose sums are never fused
+  uint64_t seed = 0;  // of what the exact reading leaves open: references, flags
 };
 
 // A product of tiles that was added to an accumulator: rows of the left side, and the rows of the

@@ -190,7 +190,8 @@ struct Context {
   Scope* scope;  // null: only the module's names
   const tl::Stmt* at;
   ThreadBlock* block = nullptr;
-  bool wide = false;  // a launcher's arithmetic: 64-bit integers
+  bool wide = false;      // a launcher's arithmetic: 64-bit integers
+  bool compared = false;  // within a comparison, whose sums are never fused
 };
 inline Context context(Machine& m, Agent& a, const tl::Stmt& s) {
   return {m, a.scope().get(), &s, a.block};

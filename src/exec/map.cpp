@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "exec/exact.h"
+#include "exec/fused.h"
 #include "exec/reads.h"
 
 namespace kw::exec {
@@ -265,20 +266,45 @@ class Body {
     return r;
   }
 
+  int emit(Fn fn, std::initializer_list<int> in) {
+    RowOp op{fn, Type::none, 0, {0, 0, 0}, int(in.size())};
+    std::copy(in.begin(), in.end(), op.in);
+    Type types[3] = {};
+    for (size_t k = 0; k < in.size(); ++k) types[k] = type(op.in[k]);
+    op.type = result_type(fn, types);
+    op.out = make(op.type);
+    ops_.push_back(op);
+    return op.out;
+  }
+
+  // a * b + rest: one rounding if they are reals.
+  int compile_fused(const FusedSum& sum) {
+    int a = compile(sum.a), rest = compile(sum.rest);
+    const int b = compile(sum.b);
+    if (sum.negative_product) a = emit(Fn::negate, {a});
+    if (sum.negative_rest) rest = emit(Fn::negate, {rest});
+    const bool reals = type(a) == Type::real && type(b) == Type::real && type(rest) == Type::real;
+    return reals ? emit(Fn::fma, {a, b, rest}) : emit(Fn::add, {emit(Fn::mul, {a, b}), rest});
+  }
+
   int compile_varying(const ExprPtr& e) {
     if (is_element(*e)) return element_register();
     if (is_coordinate(*e)) return e->text == along_ ? j_ : input(nullptr);
     if (const Row* row = vector(*e)) return compile_vector(e, *row);
     if (const Tile* operand = tile(*e)) return compile_tile(e, *operand);
     if (e->kind == ExprKind::index) return compile_read(*e);
+    if (const std::optional<FusedSum> sum = fused_sum(c_, *e)) return compile_fused(*sum);
     const std::optional<Fn> fn =
         function_named(e->kind == ExprKind::where ? "where" : e->text, e->args.size());
     RowOp op{fn.value_or(Fn::add), Type::none, 0, {0, 0, 0}, int(e->args.size())};
     Type types[3] = {};
+    const bool around = c_.compared;
+    c_.compared |= fn && is_comparison(*fn);
     for (size_t k = 0; k < e->args.size() && k < 3; ++k) {
       op.in[k] = compile(e->args[k]);
       types[k] = type(op.in[k]);
     }
+    c_.compared = around;
     op.type = fn ? result_type(*fn, types) : Type::none;
     if (op.type == Type::none && !c_.m.faults.any())
       c_.m.faults.raise("exec.type", c_.at,

@@ -42,6 +42,8 @@ KW_SHIM float fminf(float, float);
 KW_SHIM float fmaf(float, float, float);
 KW_SHIM float __fdividef(float, float);
 KW_SHIM float __fmaf_rn(float, float, float);
+KW_SHIM float __fadd_rn(float, float);
+KW_SHIM float __fsub_rn(float, float);
 KW_SHIM int max(int, int);
 KW_SHIM int min(int, int);
 KW_SHIM unsigned max(unsigned, unsigned);

@@ -162,6 +162,8 @@ inline void __trap() {
   std::exit(1);
 }
 inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
 inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 inline int __vimax3_s32(int a, int b, int c) { return std::max(a, std::max(b, c)); }
 inline float approx_ex2(float x) { return std::exp2(x); }

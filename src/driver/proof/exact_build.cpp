@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "exec/exec.h"
 #include "num/npy.h"
@@ -12,6 +11,7 @@
 #include "runtime/launch/strided.h"
 #include "runtime/prove/prove_spec.h"
 #include "support/files.h"
+#include "support/threads.h"
 #include "tl/laws/laws.h"
 
 namespace kw::driver {
@@ -149,9 +149,7 @@ class Builder {
         runs_[n].outcome = exec::run(*program_, runs_[n].launch);
       }
     };
-    std::thread other(work);
-    work();
-    other.join();
+    on_threads(2, work);
     for (const Run& r : runs_)
       for (const Diagnostic& d : r.outcome.faults) diagnostics_.add(d);
     if (runs_.empty())

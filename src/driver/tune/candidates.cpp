@@ -7,8 +7,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 
+#include "support/threads.h"
 #include "tl/laws/laws.h"
 #include "transfer/families/attention/facts.h"
 
@@ -165,9 +165,7 @@ Kept first_good(size_t count, size_t keep, int jobs,
       outcomes[mine] = std::move(outcome);
     }
   };
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < std::max(1, jobs); ++n) threads.emplace_back(work);
-  threads.clear();  // waits
+  on_threads(jobs, work);
   // In order, so that whoever was faster makes no difference.
   Kept kept;
   different.clear();

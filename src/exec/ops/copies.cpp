@@ -470,11 +470,11 @@ Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
 
 namespace {
 // The slot's vector, and the tile with a column for each of its values.
-struct Columns {
+struct SummedColumns {
   const Tile* from = nullptr;
   std::shared_ptr<Tile> to;
 };
-Columns columns_of(Machine& m, Agent& a, const Stmt& s, bool defined) {
+SummedColumns columns_of(Machine& m, Agent& a, const Stmt& s, bool defined) {
   const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
   auto to = from ? tile_of(m, a, s, tl::Hole::dst, Role::accumulator, defined) : nullptr;
   if (!to) return {};

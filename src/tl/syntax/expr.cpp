@@ -70,7 +70,8 @@ ExprPtr integer(int64_t value) {
 }
 
 ExprPtr real(double value) {
-  if (std::isinf(value)) return value < 0 ? name("-inf") : unary("-", name("-inf"));
+  if (std::isinf(static_cast<float>(value)))
+    return value < 0 ? name("-inf") : unary("-", name("-inf"));
   if (std::signbit(value)) return unary("-", real(-value));
   std::string text = fmt::format("{}", static_cast<float>(value));
   const size_t e = text.find('e');

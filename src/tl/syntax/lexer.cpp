@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdlib>
 
 namespace kw::tl {
 namespace {
@@ -137,6 +139,13 @@ bool is_real(std::string_view text) {
   std::string_view exponent = text.substr(e + 1);
   if (!exponent.empty() && (exponent[0] == '-' || exponent[0] == '+')) exponent.remove_prefix(1);
   return digits(whole) && digits(part) && digits(exponent);
+}
+
+float fp32_of(std::string_view real) { return std::strtof(std::string(real).c_str(), nullptr); }
+
+bool is_normal(std::string_view real) {
+  const std::string_view digits = real.substr(0, real.find('e'));
+  return digits.find_first_not_of("0.") == std::string_view::npos || std::isnormal(fp32_of(real));
 }
 
 }  // namespace kw::tl

@@ -24,5 +24,10 @@ std::vector<Token> lex(std::string_view text, Spelling spelling, uint32_t at = 0
 bool is_identifier(std::string_view text);
 bool is_integer(std::string_view text);  // decimal, an int in C: no leading zero, below 2^31
 bool is_real(std::string_view text);     // digits, a point, digits, perhaps an exponent
+// What fp32 makes of a real: rounded, 0 below its subnormals, infinite above its largest.
+float fp32_of(std::string_view real);
+// Whether a real is 0 or one of fp32's normal numbers. Others are none of TL: instructions that
+// flush subnormals and those that do not would differ about them, and a number of 1e39 be infinite.
+bool is_normal(std::string_view real);
 
 }  // namespace kw::tl

@@ -15,6 +15,8 @@ namespace {
 std::string operator_named(std::string_view function) {
   if (function == "floor_div") return "//";
   if (function == "floor_mod") return "%";
+  if (function == "rounded_sum") return "+";
+  if (function == "rounded_difference") return "-";
   if (function == "shift_left") return "<<";
   if (function == "shift_right") return ">>";
   return {};
@@ -209,6 +211,11 @@ ExprPtr Reader::primary() {
   std::string_view real_text = t;
   if (cuda() && real_text.ends_with('f')) real_text.remove_suffix(1);
   if (is_real(real_text) && (!cuda() || t.ends_with('f'))) {
+    if (!is_normal(real_text)) {
+      fail("'" + t + "' is none of fp32's normal numbers, which are 0 and those of 1.18e-38 to " +
+           "3.40e+38: write one of them, or " + (cuda() ? "kw::minus_infinity" : "-inf"));
+      return nullptr;
+    }
     ++at;
     return placed(
         std::make_shared<const Expr>(Expr{ExprKind::real, std::string(real_text), {}, {}}), first);

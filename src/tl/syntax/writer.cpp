@@ -109,6 +109,9 @@ std::pair<std::string, int> CudaWriter::binary(const Expr& e) {
     fail("'" + e.text + "' is for integers, and a side is real");
   if ((e.text == "//" || e.text == "%") && !division_truncates_alike(a, b, names))
     return {(e.text == "//" ? "kw::floor_div(" : "kw::floor_mod(") + list({a, b}) + ")", kPrimary};
+  if (comparisons_ > 0 && real && (e.text == "+" || e.text == "-"))
+    return {(e.text == "+" ? "kw::rounded_sum(" : "kw::rounded_difference(") + list({a, b}) + ")",
+            kPrimary};
   const int p = precedence(e.text);
   if (p == kBits && real) fail("'" + e.text + "' is for integers, and a side is real");
   if ((e.text == "<<" || e.text == ">>") && !shifts_within_an_int(b, names))
@@ -126,8 +129,10 @@ std::pair<std::string, int> CudaWriter::binary(const Expr& e) {
   };
   // C's & binds looser than its ==.
   const int right = p == kComparison ? kSum : p + 1, left = p == kComparison ? kSum : p;
-  const std::string first = side(a, left);
-  return {first + " " + op + " " + side(b, right), p};
+  comparisons_ += p == kComparison;
+  const std::string first = side(a, left), second = side(b, right);
+  comparisons_ -= p == kComparison;
+  return {first + " " + op + " " + second, p};
 }
 
 std::pair<std::string, int> CudaWriter::spell(const Expr& e) {

@@ -41,6 +41,7 @@ class CudaWriter {
   std::pair<std::string, int> binary(const Expr& e);
   std::string index(const Expr& e);
   std::string call(const Expr& e);
+  int comparisons_ = 0;  // around what is being written
   // The parameter that an element node stands for, or nothing.
   std::string parameter(const Expr& e) const;
 };

@@ -60,6 +60,9 @@ ExprPtr Speller::refuse(const spec::Expr& e, const std::string& what, const std:
 ExprPtr Speller::number(const spec::Expr& e) {
   if (e.type == Type::boolean) return tl::name(e.integer ? "true" : "false");
   if (e.type == Type::integer) return tl::integer(e.integer);
+  if (e.value != 0 && !std::isnormal(static_cast<float>(e.value)))
+    return refuse(e, fmt::format("the number {:.6g} is none of fp32's normal numbers", e.value),
+                  "kernels have 0 and those of 1.18e-38 to 3.40e+38");
   return tl::real(e.value);
 }
 

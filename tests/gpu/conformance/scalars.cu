@@ -4,6 +4,7 @@
 // other reference than the function itself. tanh's bound is that of __tanhf in the CUDA C++
 // Programming Guide, which the PTX ISA rounds to 2^-11. The integer functions are compared with
 // Python's // and % as mathematics defines them.
+#include <climits>
 #include <numeric>
 
 #include "conformance.h"
@@ -94,6 +95,8 @@ __global__ void exact_reals(const float* a, const float* b, const float* c, floa
     y[n + i] = kw::min(a[i], b[i]);
     y[2 * n + i] = kw::max(a[i], b[i]);
     y[3 * n + i] = kw::to_bf16(a[i]);
+    y[4 * n + i] = kw::rounded_sum(a[i] * b[i], c[i]);
+    y[5 * n + i] = kw::rounded_difference(a[i] * b[i], b[i] * c[i]);
   }
 }
 
@@ -135,19 +138,24 @@ void reals(Report& report, Random& random) {
   const int n = 4096;
   const std::vector<float> a = random.normals(n, 100), b = random.normals(n, 100),
                            c = random.normals(n);
-  Device<float> da(a), db(b), dc(c), y(4 * n);
+  Device<float> da(a), db(b), dc(c), y(6 * n);
   launch(exact_reals, 1, 256, da.data(), db.data(), dc.data(), y.data(), n);
-  std::vector<float> fma, low, high, rounded;
+  std::vector<float> fma, low, high, rounded, sum, difference;
   for (int i = 0; i < n; ++i) {
     fma.push_back(std::fma(a[i], b[i], c[i]));
     low.push_back(std::fmin(a[i], b[i]));
     high.push_back(std::fmax(a[i], b[i]));
     rounded.push_back(widen(round_to_bf16(a[i])));
+    const float ab = float(double(a[i]) * b[i]), bc = float(double(b[i]) * c[i]);
+    sum.push_back(float(double(ab) + c[i]));
+    difference.push_back(float(double(ab) - bc));
   }
   report.exact("fma", "one rounding", part(y.read(), n, 0), fma);
   report.exact("min", "of reals", part(y.read(), n, 1), low);
   report.exact("max", "of reals", part(y.read(), n, 2), high);
   report.exact("to_bf16", "the nearest, to even", part(y.read(), n, 3), rounded);
+  report.exact("rounded_sum", "of a rounded product", part(y.read(), n, 4), sum);
+  report.exact("rounded_difference", "of rounded products", part(y.read(), n, 5), difference);
 }
 
 int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -168,7 +176,7 @@ void divisions_by(Report& report, const char* what, const std::vector<int>& a) {
   for (int x : a) {
     div.push_back(int(floor_of(x, kDivisor)));
     mod.push_back(x - div.back() * kDivisor);
-    ceil.push_back(-int(floor_of(-x, kDivisor)));
+    ceil.push_back(int(-floor_of(-int64_t(x), kDivisor)));
   }
   report.exact("floor_div", what, part(y.read(), n, 0), div);
   report.exact("floor_mod", what, part(y.read(), n, 1), mod);
@@ -199,6 +207,31 @@ void whole_numbers(Report& report, Random& random) {
   divisions_by<96>(report, "by another constant", a);
 }
 
+// Every int may be divided: data are no smaller than an int's ends.
+void divisions_at_the_ends(Report& report) {
+  const int64_t lowest = INT_MIN, highest = INT_MAX;
+  std::vector<int> a, b, want[3];
+  for (int64_t divisor : {1, 2, 3, 64, 96, 100, 1000003, 1 << 30, INT_MAX - 1, INT_MAX})
+    for (int64_t near : {lowest, lowest + divisor, int64_t{0}, highest - divisor, highest})
+      for (int64_t by = -2; by <= 2; ++by) {
+        const int64_t x = near + by;
+        if (x < lowest || x > highest) continue;
+        a.push_back(int(x));
+        b.push_back(int(divisor));
+        want[0].push_back(int(floor_of(x, divisor)));
+        want[1].push_back(int(x - floor_of(x, divisor) * divisor));
+        want[2].push_back(int(-floor_of(-x, divisor)));
+      }
+  const int n = int(a.size());
+  Device<int> da(a), db(b), y(7 * a.size());
+  launch(integers, 1, 256, da.data(), db.data(), y.data(), n);
+  const char* names[] = {"floor_div", "floor_mod", "ceil_div"};
+  for (int f = 0; f < 3; ++f)
+    report.exact(names[f], "at the ends of an int", part(y.read(), n, f), want[f]);
+  divisions_by<64>(report, "of an int's ends by a constant power of two", a);
+  divisions_by<96>(report, "of an int's ends by another constant", a);
+}
+
 void shifts_by_any_count(Report& report, Random& random) {
   const int n = 4096;
   std::vector<int> a, b, left, right, nothing(n, 0), sign;
@@ -225,6 +258,7 @@ void test_scalars(Report& report) {
   approximations(report, random);
   reals(report, random);
   whole_numbers(report, random);
+  divisions_at_the_ends(report);
   shifts_by_any_count(report, random);
 }
 

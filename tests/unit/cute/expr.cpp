@@ -44,6 +44,14 @@ TEST(CuteExpr, shifts_as_c_does_by_known_counts_alone) {
   EXPECT_EQ(spelled("d >> d"), "tl::shift_right(d, d)");
 }
 
+TEST(CuteExpr, rounds_sums_of_reals_in_comparisons) {
+  Spelled spelled;
+  EXPECT_EQ(spelled("where(s[i, j] * 2.0 - 1.0 < 0.0, s[i, j] * 2.0 - 1.0, 0.0)"),
+            "tl::rounded_difference(s(vr, vc) * 2.0f, 1.0f) < 0.0f ? s(vr, vc) * 2.0f - 1.0f : "
+            "0.0f");
+  EXPECT_EQ(spelled("i - j < N"), "i - j < args.N");
+}
+
 TEST(CuteExpr, puts_parentheses_where_c_ranks_otherwise) {
   Spelled spelled;
   EXPECT_EQ(spelled("(d & 1) == 1"), "(d & 1) == 1");

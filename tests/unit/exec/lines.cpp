@@ -86,6 +86,26 @@ TEST(Lines, of_rms_norm_are_within_one_rounding_of_fp64) {
   }
 }
 
+// A compiler fuses one of two products; the text of a comparison keeps both rounded.
+TEST(Lines, whose_products_cancel_are_wrong_where_one_of_them_is_fused) {
+  const std::string body = "x_r[j] * factor * weight_r[j]",
+                    nothing = "(squares * factor - squares * 2.0 * (factor * 0.5))";
+  const auto error = [&](const std::string& edited, exec::Fused fused) {
+    exec::Launch launch = launch_of(false);
+    launch.fused = fused;
+    const exec::Outcome out = run(replaced(text_of("rms_norm"), body, edited), launch);
+    EXPECT_TRUE(out.faults.empty());
+    return out.faults.empty() ? worst(out, launch) : 0;
+  };
+  for (const exec::Fused fused : {exec::Fused::none, exec::Fused::left, exec::Fused::right}) {
+    const double sum = error("(x_r[j] * factor + " + nothing + " * 1.0e7) * weight_r[j]", fused);
+    EXPECT_TRUE(fused == exec::Fused::none ? sum < 1.01 : sum > 100) << sum;
+    EXPECT_LT(error(body + " * where(" + nothing + " != 0.0, 2.0, 1.0)", fused), 1.01);
+    EXPECT_LT(error(body + " * where(x_r[j] * factor - factor * x_r[j] < 0.0, 2.0, 1.0)", fused),
+              1.01);
+  }
+}
+
 TEST(Lines, of_several_warpgroups_hang_over_the_last_row_and_write_nothing_there) {
   exec::Launch launch = launch_of(false);
   launch.params["WARPGROUPS"] = 2;

@@ -167,6 +167,16 @@ TEST(Lower, division_that_may_be_negative_floors_by_name) {
             "kw::floor_mod(args.N - args.M, BN)};\n");
 }
 
+TEST(Lower, sums_of_reals_in_comparisons_are_rounded_by_name) {
+  const std::string patch = edited(
+      {{"exp2(fma(s[i, j], scale, -offset[i]))",
+        "where(s[i, j] * scale - offset[i] * scale + 1.0 < scale, s[i, j] * scale - 1.0, 0.0)"}});
+  EXPECT_EQ(marked(patch, '+'),
+            "                kw::map(s, [&](kw::real x, kw::real o) { return "
+            "kw::rounded_sum(kw::rounded_difference(x * args.scale, o * args.scale), 1.0f) < "
+            "args.scale ? x * args.scale - 1.0f : 0.0f; }, offset);\n");
+}
+
 TEST(Lower, a_map_that_gains_a_vector_keeps_the_parameter_names) {
   const std::string patch = edited(
       {{"exp2(fma(s[i, j], scale, -offset[i]))", "exp2(fma(s[i, j], factor[i], -offset[i]))"}});

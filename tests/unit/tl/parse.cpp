@@ -200,6 +200,19 @@ TEST(Parse, deep_nesting_is_refused_not_a_crash) {
   }() + "\n"));
 }
 
+TEST(Parse, a_real_that_is_no_normal_number_of_fp32_is_refused) {
+  for (const char* number : {"1.0e-40", "1.0e-46", "1.0e-400", "1.175e-38", "3.5e38", "1.0e400"}) {
+    std::string errors;
+    EXPECT_FALSE(parsed(std::string("args:\n    eps: f32 = ") + number + "\n", &errors)) << number;
+    EXPECT_NE(errors.find(std::string("k.tl:2:16: error[tl.syntax]: '") + number +
+                          "' is none of fp32's normal numbers"),
+              std::string::npos)
+        << errors;
+  }
+  for (const char* number : {"0.0", "0.0e-400", "1.1754944e-38", "3.4028234e38", "1.0e-30"})
+    EXPECT_TRUE(parsed(std::string("args:\n    eps: f32 = ") + number + "\n")) << number;
+}
+
 TEST(Parse, one_statement_is_read_for_rules) {
   Diagnostics d;
   const std::optional<Stmt> s = parse_statement("if partial:\n    fill s = 0.0\n", d);
