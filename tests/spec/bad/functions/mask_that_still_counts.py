@@ -3,7 +3,7 @@ import torch
 
 
 def mask_that_still_counts(q, k, v, keep):
-    s = (q @ k.mT * 0.125).masked_fill(~keep[:, None, None, :], torch.finfo(torch.bfloat16).min)
+    s = (q @ k.mT * 8.0).masked_fill(~keep[:, None, None, :], torch.finfo(torch.bfloat16).min)
     return (s / 1e38).softmax(-1) @ v
 
 
