@@ -15,7 +15,7 @@ is called:
 import torch
 from torch.utils._pytree import tree_leaves
 
-from . import elsewhere
+from . import elsewhere, questions
 from .diagnostic import Problem
 
 LARGEST_ERROR = 2.0**-5  # bf16 errs by 2^-8 a rounding
@@ -26,7 +26,8 @@ def called(spec, inputs, twice):
     """What the function returns; `twice` calls it again and refuses another answer."""
     versions = [value._version if isinstance(value, torch.Tensor) else 0 for value in inputs]
     before = elsewhere.state(spec) if twice else {}
-    own = spec.function(*inputs)
+    with questions.watched(spec):
+        own = spec.function(*inputs)
     elsewhere.refuse_change(spec, before)
     for name, value, version, line in zip(spec.names, inputs, versions, spec.lines):
         if isinstance(value, torch.Tensor) and value._version != version:

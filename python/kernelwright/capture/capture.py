@@ -30,7 +30,8 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, rounded_positions, sixteen_bits, trace, wrapping
+    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, questions, rounded_positions, sixteen_bits, trace, \
+        wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -40,7 +41,9 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
         elsewhere.refuse_questions(spec)
         before = elsewhere.state(spec)
         with elsewhere.sizes_are_no_text(spec):
-            traced = trace.trace(spec, trace.convert(spec, types[dtype]))
+            converted = trace.convert(spec, types[dtype])
+            questions.refuse(spec, spec.values)
+            traced = trace.trace(spec, converted)
         elsewhere.refuse_change(spec, before)
         graph.refuse_operators(traced.program.graph, traced.product or traced.rows)
         memory.refuse_shared_writes(traced.program.graph)

@@ -2,8 +2,10 @@
 
 A trace runs on a CPU, once, with tensors and sizes of its own. A function that asks whether it does is another
 function elsewhere, and neither the trace nor the goldens, which are made here, see which. It is found in the text of
-the code, as built_in.py finds constants: in the function and in the user's that it calls. And a function
-that changes what it reads, a counter among its globals, is found by looking at them before and behind a call.
+the code, as built_in.py finds constants: in the function and in the user's that it calls; what has no name in the text,
+questions.py finds while the function runs. A question, too, is `k is v`: arguments are other tensors in the trace, and
+a call may give one twice. And a function that changes what it reads, a counter among its globals, is found by looking at
+them before and behind a call.
 """
 
 import array
@@ -13,6 +15,7 @@ import collections.abc
 import contextlib
 import functools
 import hashlib
+import operator
 import os
 import sys
 import types
@@ -29,9 +32,12 @@ ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling"
               "device_count", "get_num_threads", "get_default_dtype", "set_default_dtype", "initial_seed", "get_rng_state", "memory_allocated",
               "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "random", "is_leaf", "grad_fn", "_version",
               "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous",
-              "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__"}
+              "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__", "get_default_device",
+              "get_device_module", "current_accelerator", "Generator", "is_", "is_not", "_is_alias_of", "_base", "_cdata",
+              "__hash__", "__repr__", "__str__", "__format__"}
 FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
              "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
+UNDER_ANY_NAME = [*(getattr(builtins, name) for name in FUNCTIONS), operator.is_, operator.is_not]
 OF_DEVICE = {"type", "index"}
 MODULES = {"math", "cmath", "functools", "operator", "itertools", "typing", "collections", "dataclasses", "enum", "os",
            "warnings", "contextlib", "numbers", "types", "copy", "abc", "__future__", "string", "builtins"}
@@ -41,15 +47,15 @@ OF_SYSTEM = {"environ", "getenv"}  # what built_in.py says of os
 def refuse_questions(spec):
     """Raises Problem where the user's code asks for what is otherwise elsewhere."""
     for function in code.functions_of(spec):
-        read, before = code.read(function), None
+        read, before = code.read(function), []
         for line, step in code.steps(function):
-            asked = _asked(step, before, read)
+            asked = _asked(step, before[-1] if before else None, read) or _asks_whether_one(step, before, read)
             if asked:
                 where = "" if function.__code__.co_filename == spec.file else f" ({function.__code__.co_filename}:{line})"
                 raise Problem("spec.elsewhere", f"{function.__name__}{where} {asked}; it is traced once, on a CPU, and what it "
                               "does elsewhere nobody sees", spec.line if where else line,
                               hint="write what the kernel is to compute, without the question")
-            before = step
+            before.append(step)
 
 
 def refuse_default_dtype(spec):
@@ -76,11 +82,40 @@ def _asked(step, before, read):
             return f"asks for {name}"
         return f"asks for device.{name}" if of == "device" and name in OF_DEVICE else None
     value = read[name][0] if name in read else getattr(builtins, name, None)
-    if (name in ATTRIBUTES and callable(value)) or (name in FUNCTIONS and value is getattr(builtins, name)):
+    if (name in ATTRIBUTES and callable(value)) or any(value is function for function in UNDER_ANY_NAME):
         return f"asks for {name}"
     if isinstance(value, collections.abc.Iterator):
         return f"takes what comes next of {name}"
     return _of_module(value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None))
+
+
+def _asks_whether_one(step, before, read):
+    """Of `a is b`: not where one side is known to be no tensor, as None, or a mode of the user's."""
+    if step.opname != "IS_OP" or _put_no_tensor(before, step, read):
+        return None
+    right = before[-1] if before and before[-1].opname in ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME") else None
+    return None if right and _put_no_tensor(before[:-1], right, read) else "asks with `is` whether two values are one object"
+
+
+def _put_no_tensor(steps, then, read):
+    known, value = _put(steps, then, read)
+    return known and not hasattr(value, "data_ptr")
+
+
+def _put(steps, then, read):
+    """(whether it is known, the value) that the last step puts: None, MODE, Mode.CAUSAL. Not where others lead to what
+    comes then, too, as in `v if n else None`."""
+    if not steps or then.is_jump_target:
+        return False, None
+    name, of = steps[-1].argval, steps[-1].opname
+    if of in ("LOAD_CONST", "LOAD_SMALL_INT"):
+        return True, name
+    if of in ("LOAD_GLOBAL", "LOAD_NAME"):
+        return (True, read[name][0]) if name in read else (hasattr(builtins, name), getattr(builtins, name, None))
+    if of == "LOAD_ATTR":
+        known, value = _put(steps[:-1], steps[-1], read)
+        return (True, getattr(value, name)) if known and hasattr(value, name) else (False, None)
+    return False, None
 
 
 def _of_module(name):

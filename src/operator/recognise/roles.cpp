@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "operator/expr/linear.h"
+#include "operator/recognise/lengths.h"
 
 namespace kw::spec {
 namespace {
@@ -37,7 +38,7 @@ class Assigner {
     roles_.k = operand(parts_.k);
     roles_.v = operand(parts_.v);
     // In v the fresh d is not used; the output's own dimension is called d too.
-    if (!check_operands()) return std::nullopt;
+    if (!check_operands() || !has_own_sizes()) return std::nullopt;
     if (!set_rows(roles_.q, parts_.q_row, "i") || !set_rows(roles_.k, parts_.k_row, "j") ||
         !set_rows(roles_.v, parts_.v_row, "j"))
       return std::nullopt;
@@ -246,6 +247,9 @@ class Assigner {
     if (!check_operand(roles_.q, "i") || !check_operand(roles_.k, "j") ||
         !check_operand(roles_.v, "j"))
       return false;
+    const ExprPtr dim = elements_.extents().at("d");
+    if (!whole(roles_.q, dim) || !whole(roles_.k, dim) || !whole(roles_.v, column_of_output()))
+      return false;
     if (const ExprPtr h = head_of(roles_.k)) {
       const bool grouped = h->kind == Kind::binary;
       form_.G = {"", grouped ? form_.H.constant / h->args[1]->integer : form_.H.constant};
@@ -277,6 +281,34 @@ class Assigner {
     return true;
   }
 
+  ExprPtr column_of_output() const {
+    for (const auto& [x, role] : roles_.index_names)
+      if (role == "d") return elements_.extents().at(x);
+    return nullptr;
+  }
+
+  // Whether each dimension is read from its first to its last.
+  bool whole(const Operand& operand, const ExprPtr& columns) {
+    std::map<std::string, ExprPtr> extents = {{"j", elements_.extents().at("j")}, {"d", columns}};
+    for (const auto& [x, role] : roles_.index_names)
+      if (role != "d") extents[role] = elements_.extents().at(x);
+    const std::string of_keys =
+        parts_.normaliser == Normaliser::softmax
+            ? "one more key of zeros, with a value of zeros, is one more logit of 0: "
+              "F.pad(scores, (0, 1)).softmax(-1)[..., :-1] @ v"
+            : "";
+    return read_as_long_as_it_is(elements_, operand, extents, blamed_, of_keys, diagnostics_);
+  }
+
+  bool has_own_sizes() {
+    const std::map<std::string, const char*> of = {{"b", "batch entries"}, {"i", "queries"}};
+    for (const auto& [x, role] : roles_.index_names)
+      if (of.count(role) &&
+          !is_a_size(elements_, elements_.extents().at(x), of.at(role), diagnostics_))
+        return false;
+    return is_a_size(elements_, elements_.extents().at("j"), "keys", diagnostics_);
+  }
+
   static std::string head(const Operand& o) {
     const ExprPtr h = head_of(o);
     return h ? print(h) : "0";
@@ -292,7 +324,9 @@ class Assigner {
                                 out.q.argument, out.k.argument),
                     "a head dimension is a constant: no batch, queries or keys");
     out.D = p.dim->integer;
-    if (!check_operand(out.q, "i") || !check_operand(out.k, "j")) return false;
+    if (!check_operand(out.q, "i") || !check_operand(out.k, "j") || !whole(out.q, p.dim) ||
+        !whole(out.k, p.dim))
+      return false;
     const std::string own = head(out.k);
     if (own != "0" && own != "h" && own != head(roles_.k))
       return refuse("spec.heads",

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "operator/recognise/lengths.h"
 #include "operator/recognise/parts.h"
 
 namespace kw::spec {
@@ -235,8 +236,23 @@ class Recogniser {
                         "reshape it outside");
         seen.push_back(e->name);
       }
+      std::map<std::string, ExprPtr> extents = {{"d", elements_.extents().at("d")}};
+      for (const auto& [x, role] : roles_)
+        if (!role.empty()) extents[role] = elements_.extents().at(x);
+      if (!read_as_long_as_it_is(elements_, *operand, extents, node_, "", diagnostics_))
+        return false;
     }
-    return true;
+    return has_own_sizes();
+  }
+
+  bool has_own_sizes() {
+    const std::map<std::string, const char*> of = {
+        {"b", "batch entries"}, {"i", "rows"}, {"j", "columns"}};
+    for (const std::string& x : names_)
+      if (of.count(roles_[x]) &&
+          !is_a_size(elements_, elements_.extents().at(x), of.at(roles_[x]), diagnostics_))
+        return false;
+    return is_a_size(elements_, elements_.extents().at("d"), "terms", diagnostics_);
   }
 
   bool value() {
