@@ -56,8 +56,9 @@ struct Result {
 // What the program will be compiled for, and the tile database: the rows of the user's files first,
 // best first. What a score or a mask computes may need registers that the best tiles do not leave,
 // which only the compiler knows: `tried` is how many tiles were in vain. `keep_order` leaves blocks
-// of the output in the order that the kernel has them in, which may be its launch's to say. `deterministic`: what CTAs add to the same sums
-// they add in one order; a family whose kernels do not is as it is.
+// of the output in the order that the kernel has them in, which may be its launch's to say.
+// `deterministic`: what CTAs add to the same sums they add in one order; a family whose kernels do
+// not is as it is.
 struct Target {
   std::string name;  // sm_90a
   std::vector<Tiles> tiles;

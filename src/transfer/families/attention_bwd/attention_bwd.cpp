@@ -14,8 +14,8 @@ constexpr Rule<bwd::Edit> kRules[] = {
     {"learned", bwd::rule_learned},     {"pairs", bwd::rule_pairs},
     {"mask", bwd::rule_mask},           {"queries", bwd::rule_queries},
     {"lists", bwd::rule_lists},         {"order", bwd::rule_order},
-    {"turns", bwd::rule_turns},         {"late", bwd::rule_late},           {"columns", bwd::rule_columns},
-    {"weights", bwd::rule_weights}};
+    {"turns", bwd::rule_turns},         {"late", bwd::rule_late},
+    {"columns", bwd::rule_columns},     {"weights", bwd::rule_weights}};
 
 class AttentionBwd : public Family {
  public:

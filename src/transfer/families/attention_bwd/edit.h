@@ -45,7 +45,8 @@ class Edit : public Editing {
   // The score's derivative where it is to be written behind what is learned: set by the rule about
   // the score, written by that about what is learned.
   spec::ExprPtr behind;
-  // Of a block of queries that some block of keys sees, all before that one do; set by rule_queries.
+  // Of a block of queries that some block of keys sees, all before that one do; set by
+  // rule_queries.
   bool to_the_last = true;
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
