@@ -193,8 +193,10 @@ void add_transfer(CLI::App& app, Result& result) {
   command->add_flag(
       "--keep-order", state->keep_order,
       "leave blocks of the output in the kernel's order, as a foreign launch has them");
-  command->add_flag("--deterministic", state->deterministic,
-                    "of gradients: sums that have the same bits in every run");
+  command
+      ->add_flag("--deterministic", state->deterministic,
+                 "of gradients: the same bits in every run")
+      ->needs("--backward");
   add_output(command, state->output, "the .tl file to write");
   add_proposer(command, state->proposer);
   add_effort(command, state->effort);

@@ -10,7 +10,8 @@
 // When     the first query of a block of keys moves with the block, and the last does not: causal
 //          masks. Sections of as many key heads as have the rows of their queries in L2 follow each
 //          other; within one, the longest blocks of all heads come first, so that the last ones to
-//          run are short.
+//          run are short. And where blocks take turns (turns.cpp), of any mask: so a turn goes
+//          round the blocks of few heads at once.
 // Effect   none: blocks are independent, but for the order in which dq is added up.
 #include <fmt/format.h>
 
