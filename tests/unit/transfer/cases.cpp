@@ -33,13 +33,6 @@ std::string target_in(std::string& form) {
   return name;
 }
 
-bool asks_for_one_order(std::string& form) {
-  const std::string line = "deterministic\n";
-  if (form.rfind(line, 0) != 0) return false;
-  form.erase(0, line.size());
-  return true;
-}
-
 std::string prefixed(const std::string& text, const char* prefix) {
   std::istringstream in(text);
   std::string out;
@@ -74,7 +67,7 @@ TEST_P(Cases, the_rules_make_of_it_what_the_file_says) {
   Diagnostics d;
   std::string lines = text.substr(0, rule);
   const std::string name = target_in(lines);
-  const bool deterministic = asks_for_one_order(lines);
+  const bool deterministic = lines.rfind("deterministic\n", 0) == 0;
   const spec::Form form = form_of(lines);
   auto [kernel, target] = start_of(form, name);
   target.deterministic = deterministic;

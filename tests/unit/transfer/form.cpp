@@ -213,6 +213,7 @@ void read_line(spec::Form& form, const std::string& key, const std::string& rest
   if (key == "norm") return become_norm(form, rest);
   if (key == "gradients") return become_gradients(form);
   if (key == "saves") return void(form.saves = true);
+  if (key == "deterministic") return;  // of the transfer
   if (form.norm && read_norm_line(form, key, rest)) return;
   if (key == "product") return become_product(form);
   if (form.product && read_product_line(form, key, rest)) return;
