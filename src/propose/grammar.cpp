@@ -175,7 +175,8 @@ std::string expression_rules() {
               "\"where(\" expr \", \" expr \", \" expr \")\" | (name | \"f32\") \"(\" exprs? "
               "\")\"");
   out += rule("integer", "\"0\" | [1-9] [0-9]{0,8}");
-  out += rule("real", "[0-9]{1,12} \".\" [0-9]{1,12} (\"e\" [-+]? [0-9]{1,2})?");
+  // With these exponents all are fp32's normal numbers, or 0: the reader takes no others.
+  out += rule("real", "[0-9]{1,12} \".\" [0-9]{1,12} (\"e\" [-+]? ([01]? [0-9] | \"2\" [0-4]))?");
   out += rule("word-rest", "[0-9A-Z_a-z]{0,60}");
   name_rules("name", words, out);
   name_rules("field", {"T"}, out);
