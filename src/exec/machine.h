@@ -208,6 +208,17 @@ bool condition_of(const Context& c, const tl::ExprPtr& e);
 void sum_over(Machine& m, const tl::Stmt& s);
 void sum_tiles(Machine& m, const tl::Stmt& s, const Context& c);
 
+// The values of a scratch with one a row, at the statement's batch entry and head. of: null after a
+// fault.
+struct Values {
+  Global* of = nullptr;
+  int64_t first = 0, count = 0;  // of that head's
+  std::string place;             // for messages: "part[0, 1, "
+};
+Values values_of(Machine& m, Agent& a, const tl::Stmt& s);
+// Whether a pre-pass has written the element of a scratch; a fault if not.
+bool was_written(Machine& m, const tl::Stmt& s, const Global& g, int64_t at);
+
 // An element of an output, a scratch or its parts is written: a fault if it was before. `written`:
 // of that element.
 void note_written(Machine& m, const tl::Stmt& s, uint8_t& written);

@@ -20,6 +20,34 @@ namespace kw::exec {
 using tl::Op;
 using tl::Stmt;
 
+bool was_written(Machine& m, const Stmt& s, const Global& g, int64_t at) {
+  if (g.written[at]) return true;
+  m.faults.raise(
+      "exec.uninitialised", &s,
+      fmt::format("{} needs element {} of a scratch, which no pre-pass has written", cite(s), at));
+  return false;
+}
+
+Values values_of(Machine& m, Agent& a, const Stmt& s) {
+  const std::string name = tl::base_name(s.tensor());
+  const auto to = m.tensors.find(name);
+  const Context c = context(m, a, s);
+  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head());
+  if (m.faults.any()) return {};
+  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() != 3) {
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{} needs a scratch with one value a row", cite(s)));
+    return {};
+  }
+  const std::vector<int64_t>& n = to->second.data.shape;
+  if (b < 0 || b >= n[0] || h < 0 || h >= n[1]) {
+    m.faults.raise("exec.bounds", &s,
+                   fmt::format("{}[{}, {}] is outside [{}]", name, b, h, fmt::join(n, ", ")));
+    return {};
+  }
+  return {&to->second, (b * n[1] + h) * n[2], n[2], fmt::format("{}[{}, {}, ", name, b, h)};
+}
+
 namespace {
 
 // Of which tile the warpgroup's additions are. Tiles are dealt to CTAs as the device likes: what
@@ -62,40 +90,6 @@ exact::Element exact_total_of(Machine& m, const Row& l, int64_t r) {
   exact::Element sum = l.e[4 * size_t(r)];
   for (int lane = 1; lane < 4; ++lane) sum = m.algebra->add(sum, l.e[4 * size_t(r) + lane]);
   return sum;
-}
-
-bool was_written(Machine& m, const Stmt& s, const Global& g, int64_t at) {
-  if (g.written[at]) return true;
-  m.faults.raise(
-      "exec.uninitialised", &s,
-      fmt::format("{} needs element {} of a scratch, which no pre-pass has written", cite(s), at));
-  return false;
-}
-
-// A scratch with one value a row, at a batch entry and a head that it has.
-struct Values {
-  Global* of = nullptr;
-  int64_t first = 0, count = 0;  // of that head's values
-  std::string place;             // for messages
-};
-Values values_of(Machine& m, Agent& a, const Stmt& s) {
-  const std::string name = tl::base_name(s.tensor());
-  const auto to = m.tensors.find(name);
-  const Context c = context(m, a, s);
-  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head());
-  if (m.faults.any()) return {};
-  if (to == m.tensors.end() || !to->second.scratch || to->second.data.rank() != 3) {
-    m.faults.raise("exec.shape", &s,
-                   fmt::format("{} needs a scratch with one value a row", cite(s)));
-    return {};
-  }
-  const std::vector<int64_t>& n = to->second.data.shape;
-  if (b < 0 || b >= n[0] || h < 0 || h >= n[1]) {
-    m.faults.raise("exec.bounds", &s,
-                   fmt::format("{}[{}, {}] is outside [{}]", name, b, h, fmt::join(n, ", ")));
-    return {};
-  }
-  return {&to->second, (b * n[1] + h) * n[2], n[2], fmt::format("{}[{}, {}, ", name, b, h)};
 }
 
 void add_value(const Machine& m, Global& g, int64_t at, float x, const exact::Element& e) {

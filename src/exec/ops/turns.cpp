@@ -26,36 +26,22 @@ struct Turn {
 // The value of a turn, and the number that the statement gives it or waits for; of: null after a
 // fault.
 Turn turn_of(Machine& m, Agent& a, const Stmt& s) {
-  const std::string name = tl::base_name(s.tensor());
-  const auto it = m.tensors.find(name);
-  const Context c = context(m, a, s);
-  const int64_t b = integer_of(c, s.batch()), h = integer_of(c, s.head()),
-                i = integer_of(c, s.row()), number = integer_of(c, s.number());
-  if (m.faults.any()) return {};
   if (!a.guarded() && a.thread < 0) {
     m.faults.raise("exec.sync", &s,
                    fmt::format("{} is run by every thread of a warpgroup", cite(s)));
     return {};
   }
-  if (it == m.tensors.end() || !it->second.scratch || it->second.data.rank() != 3) {
-    m.faults.raise("exec.shape", &s,
-                   fmt::format("{} needs a scratch with one value a row", cite(s)));
+  const Context c = context(m, a, s);
+  const int64_t row = integer_of(c, s.row()), number = integer_of(c, s.number());
+  const Values values = values_of(m, a, s);
+  if (!values.of) return {};
+  const Turn out{values.of, values.first + row, number, fmt::format("{}{}]", values.place, row)};
+  if (row < 0 || row >= values.count) {
+    m.faults.raise("exec.bounds", &s, fmt::format("{} is outside", out.name));
     return {};
   }
-  Global& g = it->second;
-  const std::vector<int64_t>& n = g.data.shape;
-  Turn out{&g, (b * n[1] + h) * n[2] + i, number, fmt::format("{}[{}, {}, {}]", name, b, h, i)};
-  if (b < 0 || b >= n[0] || h < 0 || h >= n[1] || i < 0 || i >= n[2]) {
-    m.faults.raise("exec.bounds", &s,
-                   fmt::format("{} is outside [{}]", out.name, fmt::join(n, ", ")));
-    return {};
-  }
-  if (!g.written[out.at]) {
-    m.faults.raise("exec.uninitialised", &s,
-                   fmt::format("{} needs {}, which no pre-pass has written", cite(s), out.name));
-    return {};
-  }
-  if (g.turns.empty()) g.turns.resize(g.written.size());
+  if (!was_written(m, s, *out.of, out.at)) return {};
+  if (out.of->turns.empty()) out.of->turns.resize(out.of->written.size());
   return out;
 }
 

@@ -1,26 +1,22 @@
 // Sums that have one order: who adds waits for a turn, and passes it on when all of it has been
 // added.
 //
-//   thread 3:                                            thread 1:
-//       var t = 0                                            var t = 0
-//       for t, x in range_down_rolled(...):                  for t, x in range_down_rolled(...):
-//           let m = ...                                          let m = ...
-//           wait_free turn_free[t]                               wait turn_full[t]
-//           wait_turn turns[b, h, m * BM] == n                   arrive turn_free[t]
-//           arrive turn_full[t]                                  wait dq_full[t]
-//                                                                tma_add dq_s[t] -> sum_dq[b, h, m
-//                                                                * BM, 0]
-//                                                                ...
-//                                                                tma_store_wait
-//                                                                pass_turn turns[b, h, m * BM] = n
-//                                                                + 1
+//   thread 3:                                      thread 1:
+//       for t, x in range_down_rolled(...):            for t, x in range_down_rolled(...):
+//           let m = ...                                    let m = ...
+//           wait_free turn_free[t]                         wait turn_full[t]
+//           wait_turn turns[b, h, m] == n                  arrive turn_free[t]
+//           arrive turn_full[t]                            wait dq_full[t]
+//                                                          tma_add dq_s[t] -> sum_dq[b, h, m, 0]
+//                                                          tma_store_wait
+//                                                          pass_turn turns[b, h, m] = n + 1
 //
 // A CTA with number n adds to a block of rows when its value is n, and makes it n + 1 behind that:
 // so additions to an element come in the order of the numbers, whatever CTAs run when. That needs
 // no more than what stands in the text: both threads run the same loop over the same names, the one
 // that adds begins a round behind the other's arrival in it, and between pass_turn and the next
-// round's wait nothing is added. The asking thread is one of its own, since an answer takes as long
-// as the copy engine takes for a tile.
+// round's wait nothing is added. The asking thread is one of its own: a round of asking, adding and
+// passing on takes a thread longer than a block of queries takes the warpgroups.
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
@@ -30,19 +26,14 @@ namespace kw::tl {
 
 namespace {
 void has_turns(Check& c) {
+  c.facts.has_turns = true;
   const Symbol* t = c.find(c.stmt.tensor());
   if (t && !(t->scratch && t->element == "f32" && t->dims.size() == 3))
     another_tensor_is_due(c, "C1", c.stmt.tensor(), *t);
 }
 }  // namespace
-void law_wait_turn(Check& c) {
-  has_turns(c);
-  c.facts.has_turns = true;
-}
-void law_pass_turn(Check& c) {
-  has_turns(c);
-  c.facts.has_turns = true;
-}
+void law_wait_turn(Check& c) { has_turns(c); }
+void law_pass_turn(Check& c) { has_turns(c); }
 
 namespace {
 
@@ -117,8 +108,8 @@ class Turns {
         (barrier->second.arrivals != 1 || barrier->second.arrives.size() != 1))
       broken(s, "C2", "others arrive at its barrier too");
     const bool passed = std::any_of(rounds_.begin(), rounds_.end(), [&](const Round& other) {
-      return other.thread != r.thread &&
-             std::any_of(other.loop->body.begin(), other.loop->body.end(),
+      const std::vector<Stmt>& there = other.loop->body;
+      return std::any_of(there.begin(), there.end(),
                          [&](const Stmt& p) { return ends(other, p, r, s); });
     });
     if (!passed) broken(s, "C3", "no thread that adds passes this turn on");
@@ -126,8 +117,9 @@ class Turns {
 
   // Whether pass_turn p of a round ends the turn for which s waits.
   bool ends(const Round& of_p, const Stmt& p, const Round& of_s, const Stmt& s) const {
-    return p.op == Op::pass_turn && base_name(p.tensor()) == base_name(s.tensor()) &&
-           same_place(p, s) && print(p.number()) == print(binary("+", s.number(), integer(1))) &&
+    return p.op == Op::pass_turn && s.op == Op::wait_turn && of_p.thread != of_s.thread &&
+           base_name(p.tensor()) == base_name(s.tensor()) && same_place(p, s) &&
+           print(p.number()) == print(binary("+", s.number(), integer(1))) &&
            of_p.names() == of_s.names();
   }
 
@@ -138,8 +130,7 @@ class Turns {
     for (const Round& other : rounds_)
       for (size_t n = 0; n + 1 < other.loop->body.size(); ++n) {
         const Stmt& s = other.loop->body[n];
-        if (s.op == Op::wait_turn && other.thread != r.thread && ends(r, p, other, s))
-          arrival = &other.loop->body[n + 1];
+        if (ends(r, p, other, s)) arrival = &other.loop->body[n + 1];
       }
     if (!arrival || arrival->op != Op::arrive) {
       broken(p, "C3", "no other thread waits for this turn in the same loop");
