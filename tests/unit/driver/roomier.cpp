@@ -24,9 +24,9 @@ constexpr const char* kRemainders =
     "score s\n"
     "keep j <= i and (i % 7 + j % 11 + (i * 3 + j * 5) % 13) % 4 < 2 and i - j < 1500\n";
 constexpr const char* kColumns =
-    "argument document i64[B, N]\nargument part i64[B, N]\nscore s\n"
+    "argument document i64[B, N]\nargument part i64[B, N]\nargument page i64[B, N]\nscore s\n"
     "keep j <= i and document[b, i] == document[b, j] and (part[b, i] == part[b, j] or part[b, j] "
-    "== 0)\n";
+    "== 0) and (page[b, i] == page[b, j] or page[b, j] == 1)\n";
 constexpr const char* kWeights =
     "argument prefix i32[B]\nargument document i32[B, N]\n"
     "score sigmoid(tanh(s * 0.002) * 50.0 - log(f32(N)))\nnormaliser none\n"
