@@ -134,8 +134,8 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
 
         const int j0 = c.n * BN + me * 64;
 
-        auto advance = [&](int x, bool first) { // t: a block of queries of a head; its dQ is left to the next
-            const int m = queries.first + kw::floor_mod(x, queries.count);
+        auto advance = [&](kw::index x, bool first) { // t: a block of queries of a head; its dQ is left to the next
+            const int m = queries.first + x % queries.count;
             kw::Accumulator<kw::real, 64, BM> s, dp;
             kw::Accumulator<kw::real, 64, 64> dq_r;
             kw::Operand<element, 64, BM> p, ds;

@@ -43,7 +43,7 @@ def register(name="kernelwright", **compile_options):
     """Enters attention and mask into transformers' two interfaces, under one name.
 
     name: what a model is loaded with, as its attn_implementation.
-    compile_options: go to kernelwright.compile (target, check, backward).
+    compile_options: go to kernelwright.compile (target, check, backward, deterministic).
 
     Layers are compiled when a forward pass first asks for them, once for each kind. Raises ImportError
     where transformers is not installed."""
@@ -173,7 +173,6 @@ _WITHOUT_EFFECT = {
     "num_items_in_batch": "of the loss",
     "labels": "of the loss",
     "logits_to_keep": "of the model's head",
-    "deterministic": "of FlashAttention's gradients; ours never adds in another order",
 }
 
 
@@ -196,7 +195,7 @@ def _mask_of(module, attention_mask, is_causal, sliding_window):
 
 def attention_forward(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
                       softcap=None, s_aux=None, sinks=None, position_bias=None, is_causal=None,
-                      sliding_window=None, _options=None, **others):
+                      sliding_window=None, deterministic=None, _options=None, **others):
     """A layer's attention, of transformers' AttentionInterface with its argument names.
 
     module: the layer; its is_causal counts where neither a mask nor is_causal is given.
@@ -209,6 +208,7 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     s_aux, sinks: two names of the sinks, [H], or None.
     position_bias: [1 or B, H, M, N], added to the scaled scores (T5's), or None.
     is_causal, sliding_window: what counts where no mask is given; or None.
+    deterministic: True: gradients with the same bits in every run, whatever register() was told; or None.
     others: what else a model passes on; None, False, or of no effect.
 
     Returns ([B, M, H, D], None). Raises ArgumentError for dropout, for a mask of the caller's own and,
@@ -234,15 +234,16 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     if position_bias is not None:
         shape = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
         bias = position_bias[..., :key.shape[2]].to(query.dtype).expand(shape)
+    options = {**(_options or {}), **({"deterministic": True} if deterministic else {})}
     given = (query, key, value, float(scale), mask.valid, mask.document, s_aux, bias)
     kind = (mask.causal, mask.window, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
             query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
-            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted((_options or {}).items())))
+            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted(options.items())))
     kernel = _compiled.get(kind)
     if kernel is None:
         from . import compile
         kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap),
-                                           _example(*given), **(_options or {}))
+                                           _example(*given), **options)
     return kernel(*given), None
 
 

@@ -141,6 +141,22 @@ Value run_body(const Context& c, const Stmt& def, const std::vector<Stmt>& body,
   return {};
 }
 
+}  // namespace
+
+// CUDA's text divides an index and by a size as C does, which takes their signs for granted.
+Value argument_of(const Context& c, const tl::Item& param, const ExprPtr& e) {
+  const Value v = evaluate(c, e);
+  const bool size = param.type == "size";
+  if ((size || param.type == "index") && v.type == Type::integer && v.x < (size ? 1 : 0) &&
+      !c.m.faults.any())
+    return fault(c, "exec.negative",
+                 fmt::format("{} is {}: {}", param.name, int64_t(v.x),
+                             size ? "a size is positive" : "an index is never negative"));
+  return v;
+}
+
+namespace {
+
 Value call_def(const Context& c, const Stmt& def, const Expr& e) {
   const auto& params = def.params();
   if (params.size() != e.args.size())
@@ -148,7 +164,8 @@ Value call_def(const Context& c, const Stmt& def, const Expr& e) {
         c, "exec.type",
         fmt::format("{} takes {} values and is given {}", e.text, params.size(), e.args.size()));
   const ScopePtr scope = std::make_shared<Scope>(nullptr);
-  for (size_t k = 0; k < params.size(); ++k) scope->names[params[k].name] = evaluate(c, e.args[k]);
+  for (size_t k = 0; k < params.size(); ++k)
+    scope->names[params[k].name] = argument_of(c, params[k], e.args[k]);
   const Value v = run_body(c, def, def.body, scope);
   if (v.type == Type::none && !c.m.faults.any())
     return fault(c, "exec.type", fmt::format("{} ends without a return", e.text));

@@ -198,6 +198,8 @@ inline Context context(Machine& m, Agent& a, const tl::Stmt& s) {
 }
 // A scalar's value; after a fault the value means nothing.
 Value evaluate(const Context& c, const tl::ExprPtr& e);
+// What a function's or a step's parameter stands for. A negative index is the fault exec.negative.
+Value argument_of(const Context& c, const tl::Item& param, const tl::ExprPtr& e);
 // Binds the names of a `let` in c.scope, one after the other.
 void bind_lets(const Context& c, const tl::Stmt& let);
 int64_t integer_of(const Context& c, const tl::ExprPtr& e);

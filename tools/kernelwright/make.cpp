@@ -62,10 +62,8 @@ void add_make(CLI::App& app, Result& result) {
   command->add_option("spec", state->specs, "the user's Python file, or several")->required();
   add_function(command, state->options.function, state->options.dtype);
   add_training(command, state->options.training);
-  command
-      ->add_flag("--deterministic", state->options.deterministic,
-                 "of gradients: the same bits in every run")
-      ->needs("--backward");
+  command->add_flag("--deterministic", state->options.deterministic,
+                    "of gradients (--backward): the same bits in every run");
   add_target(command, state->options.target);
   command
       ->add_option("--from", state->from,

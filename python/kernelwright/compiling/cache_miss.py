@@ -24,9 +24,10 @@ from .cache import digest
 from .signature import describe
 
 
-def make(cache, key, function, values, places, target, check, training=""):
+def make(cache, key, function, values, places, target, check, training="", deterministic=False):
     """(record, folder, certificate), as compiler.find() gives them."""
     part = {"": "a kernel", "forward": "a forward kernel that saves", "backward": "a backward kernel"}[training]
+    part += ", deterministic," if deterministic else ""
     _say(f"kernelwright: {part} for {function.__name__}, {target}; kept in {cache.root}")
     started = time.monotonic()
     captured, reached = _capture(function, values, places, check, training)
@@ -36,13 +37,13 @@ def make(cache, key, function, values, places, target, check, training=""):
                         "`kernelwright make` makes its kernel, and launch.h launches it")
     _say(f"capture   {function.__name__} in {time.monotonic() - started:.1f} s")
     identity = program.identity(cache)
-    kernel = digest(_meaning(captured), captured.index, target, check, identity)
+    kernel = digest(_meaning(captured), captured.index, target, check, identity, deterministic)
     found = cache.kernel(kernel)
     if found is None:
         with cache.making() as staging:
             capture.write(captured, staging / "captured")
             try:
-                program.make(staging / "captured", staging / "kernel", target, check, _say)
+                program.make(staging / "captured", staging / "kernel", target, check, _say, deterministic)
             except (Refuted, Inconclusive) as error:
                 error.report = cache.keep_refused(kernel, staging)
                 raise
@@ -51,7 +52,7 @@ def make(cache, key, function, values, places, target, check, training=""):
             raise InternalError(f"what kernelwright make wrote of {function.__name__} is not whole")
     folder, certificate = found
     launch = json.loads((folder / "launch.json").read_text())
-    suffix = f"_{training}" if training else ""
+    suffix = (f"_{training}" if training else "") + ("_deterministic" if deterministic else "")
     record = {"kernel": kernel, "operator": f"{live_function.name_of(function)}{suffix}_{(key or kernel)[:10]}",
               "signature": describe(captured.graph, certificate, launch, reached, _constants(captured),
                                     goldens.least_sizes(captured.traced))}

@@ -58,7 +58,7 @@ class Compiled(typing.Protocol):
 
 
 def compile(function=None, example_inputs=None, *, target=None, proposer="rules", check="quick",
-            backward=None):
+            backward=None, deterministic=None):
     """A `Compiled` that computes attention `function` with a kernel made for it.
 
     function: plain PyTorch, of q, k, v and anything else that examples/ shows; a function, not a module
@@ -75,6 +75,8 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     backward: None: kernels for the gradients of q, k and v are made at the first call that needs them;
         True: now, which torch.compile(fullgraph=True) needs; or "recompute": gradients by differentiating
         `function` in pieces of query rows that take about 512 MiB.
+    deterministic: True: kernels whose gradients have the same bits in every run; False: any; None: what
+        torch.use_deterministic_algorithms says when a gradient is first asked for, at each call.
 
     Without `function` it is a decorator: @kernelwright.compile(example_inputs=(q, k, v)).
 
@@ -88,20 +90,24 @@ def compile(function=None, example_inputs=None, *, target=None, proposer="rules"
     """
     if function is None:
         return lambda decorated: compile(decorated, example_inputs, target=target, proposer=proposer,
-                                         check=check, backward=backward)
+                                         check=check, backward=backward, deterministic=deterministic)
     for name, value, known in (("proposer", proposer, ("rules",)), ("backward", backward, (None, True, "recompute")),
-                               ("check", check, ("quick", "default", "full"))):
+                               ("check", check, ("quick", "default", "full")), ("deterministic", deterministic,
+                                                                                (None, True, False))):
         if value not in known:
             raise ArgumentError("compile", name, f"is {value!r}", f"be one of {', '.join(map(repr, known))}")
+    if deterministic and backward == "recompute":
+        raise ArgumentError("compile", "deterministic", "is True", "be None beside backward='recompute'",
+                            hint="PyTorch computes these gradients: torch.use_deterministic_algorithms(True)")
     try:
-        return _compile(function, example_inputs, target, check, backward)
+        return _compile(function, example_inputs, target, check, backward, deterministic)
     except errors.InternalError:
         raise
     except errors.Error as error:  # somebody's mistake: where we noticed it is of no use
         raise error.with_traceback(None) from None
 
 
-def _compile(function, example_inputs, target, check, backward):
+def _compile(function, example_inputs, target, check, backward, deterministic):
     values = example_inputs() if callable(example_inputs) else example_inputs
     if not isinstance(values, (tuple, list)):
         raise ArgumentError("compile", "example_inputs", f"is of the type {type(values).__name__}",
@@ -111,12 +117,14 @@ def _compile(function, example_inputs, target, check, backward):
                             "be a function", "of a module or a method, write a function that is given its tensors")
     here, target = target is None, target or current_target()
     cache, reached = Cache(), Dependencies(function)
-    def made(training, values=values):
-        key = function_key(reached, values, target, check, training)
-        return find(cache, key) or _make(cache, key, function, values, reached.places, target, check, training)
+    def made(training, deterministic=False, values=values):
+        key = function_key(reached, values, target, check, training, deterministic)
+        return find(cache, key) or _make(cache, key, function, values, reached.places, target, check, training,
+                                         deterministic)
 
     record, folder, certificate = made("")
-    training = Training(function, reached.fingerprint, functools.partial(made, values=[_light(v) for v in values]))
+    training = Training(function, reached.fingerprint, functools.partial(made, values=[_light(v) for v in values]),
+                        deterministic)
     if backward is True:
         training.prepare()
     call = _wrap(function, values, reached.places, record, folder, certificate, backward, training)
@@ -132,11 +140,11 @@ def _light(value):
     return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
 
 
-def function_key(reached, values, target, check, training=""):
+def function_key(reached, values, target, check, training="", deterministic=False):
     """What the cache knows a function by; None for one without a fingerprint."""
     if reached.fingerprint is None:
         return None
-    return digest(FORMAT, reached.fingerprint, target, check, training, [_kind(v) for v in values],
+    return digest(FORMAT, reached.fingerprint, target, check, training, deterministic, [_kind(v) for v in values],
                   [_kind(place.get()) for place in reached.places])
 
 
@@ -170,10 +178,10 @@ def find(cache, key):
     return None
 
 
-def _make(cache, key, function, values, places, target, check, training):
+def _make(*arguments):
     """Captures, makes and keeps."""
     from .cache_miss import make  # imports what only a cold start needs
-    return make(cache, key, function, values, places, target, check, training)
+    return make(*arguments)
 
 
 # ---- the function that is returned
@@ -229,7 +237,8 @@ def _caller(function, count, places, signature, made, training):
         space |= {"grad_enabled_": torch.is_grad_enabled, "train_": training, "traced_": torch.compiler.is_compiling,
                   "differentiable_": training.overload, "returned_": training.returned}
         # What is not made yet cannot be made while a call is traced: the operator below refuses it then.
-        traced = f"            return returned_(differentiable_({arguments}))\n" if training.overload else ""
+        traced = (f"            made_ = differentiable_()\n            if made_ is not None:\n"
+                  f"                return returned_(made_({arguments}))\n")
         if wants:
             direct += (f"    if grad_enabled_() and ({' or '.join(wants)}):\n        try:\n"
                        f"            if not traced_():\n                return train_({arguments})\n{traced}"

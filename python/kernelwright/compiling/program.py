@@ -82,13 +82,14 @@ def identity(cache):
     return record["identity"]
 
 
-def make(captured, out, target, check, say):
+def make(captured, out, target, check, say, deterministic=False):
     """Runs `kernelwright make` on a folder that capture wrote. `say` gets each line of progress."""
     program = find()
     if program is None:
         raise MachineError("the program kernelwright is not on this machine, and this function is not "
                            "in the cache\n  help: install it, or name it in KERNELWRIGHT_PROGRAM")
-    command = [program, "make", captured, "--out", out, "--target", target, "--check", check, "--json"]
+    command = [program, "make", captured, "--out", out, "--target", target, "--check", check, "--json",
+               *(["--deterministic"] if deterministic else [])]
     environment = {**os.environ, "KERNELWRIGHT_PYTHON": sys.executable}
     with tempfile.TemporaryFile("w+") as complaints:
         run = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,

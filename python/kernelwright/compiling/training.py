@@ -11,6 +11,8 @@ What is saved between them are the operands, and these two; of weights that are 
 kernel cannot copy (sum().backward() gives a single number with strides of 0) is made contiguous first.
 """
 
+import warnings
+
 import torch
 
 from ..capture.dependencies import Dependencies
@@ -25,43 +27,73 @@ RECOMPUTE = 'call it under torch.no_grad(), or say compile(..., backward="recomp
 class Training:
     """A call of the function that is to be differentiated.
 
-    `make(training)`: (record, folder, certificate) of the kernel for that part (compiler.py). `function`: the user's;
-    `fingerprint`: its own, of when it was compiled."""
+    `make(training, deterministic)`: (record, folder, certificate) of the kernel for that part (compiler.py). `function`:
+    the user's; `fingerprint`: its own, of when it was compiled. `deterministic`: whether gradients have the same bits in
+    every run; None: as torch.use_deterministic_algorithms says at the call."""
 
-    def __init__(self, function, fingerprint, make):
+    def __init__(self, function, fingerprint, make, deterministic=None):
         self._function, self._fingerprint, self._make = function, fingerprint, make
-        self.overload = None  # of torch.library, once it is made: what the function returns, and what is saved
-        self._own = None  # how many of these the function returns
+        self._deterministic = deterministic
+        self._no_order = None  # why no kernel adds in one order
+        self._made = {}  # by whether they are deterministic: an Operator, what its own calls apply, the outputs returned
+
+    def _wanted(self):
+        return torch.are_deterministic_algorithms_enabled() if self._deterministic is None else self._deterministic
+
+    def overload(self):
+        """Of torch.library: what the function returns, and what is saved; None before it is made."""
+        made = self._made.get(self._wanted())
+        return None if made is None else made[0].overload
 
     def prepare(self):
         """Makes both kernels. Raises as compile does."""
-        backward, folder, _ = self._make("backward")
+        self._prepare(self._wanted())
+
+    def _prepare(self, deterministic):
+        backward, folder, _ = self._make("backward", deterministic)
         backward_kernel = operator(backward["operator"], self._function.__name__, backward["signature"], folder)
         gradients = Gradients(backward_kernel)
         forward, folder, _ = self._make("forward")
-        self._own = forward["signature"]["own"]
-        made = operator(forward["operator"], self._function.__name__, forward["signature"], folder, gradients)
-        self._plain, self._apply = made.takes_plainly, gradients.function(made.launch, self._own).apply
-        self.overload = made.overload
+        own = forward["signature"]["own"]
+        name = forward["operator"] + ("_deterministic" if deterministic else "")
+        made = operator(name, self._function.__name__, forward["signature"], folder, gradients)
+        self._made[deterministic] = made, gradients.function(made.launch, own).apply, own
 
     def __call__(self, *arguments):
         """What the function returns. Raises GradientError where no kernel is made of its gradients."""
-        if self.overload is None:
-            if self._fingerprint is not None and Dependencies(self._function).fingerprint != self._fingerprint:
-                raise GradientError(f"{self._function.__name__} has changed since it was compiled: what it reaches is "
-                                    "another value now\n  help: compile it again, or say compile(..., backward=True)")
-            try:
-                self.prepare()
-            except SpecError as error:
-                raise GradientError(f"{self._function.__name__}: an argument requires a gradient, and no kernel of it is "
-                                    f"made: {error}\n  help: {RECOMPUTE}") from None
-        if may_skip_dispatcher() and self._plain(*arguments):
-            return self._apply(*arguments)
-        return self.returned(self.overload(*arguments))
+        wanted = self._wanted()
+        made, apply, own = self._made.get(wanted) or self._at_the_first(wanted)
+        if may_skip_dispatcher() and made.takes_plainly(*arguments):
+            return apply(*arguments)
+        return _first(made.overload(*arguments), own)
+
+    def _at_the_first(self, deterministic):
+        """What `_made` has of a first call."""
+        name = self._function.__name__
+        if self._fingerprint is not None and Dependencies(self._function).fingerprint != self._fingerprint:
+            raise GradientError(f"{name} has changed since it was compiled: what it reaches is "
+                                "another value now\n  help: compile it again, or say compile(..., backward=True)")
+        try:
+            if deterministic and self._no_order is not None:
+                raise self._no_order
+            self._prepare(deterministic)
+        except SpecError as error:
+            if error.code != "transfer.deterministic":
+                raise GradientError(f"{name}: an argument requires a gradient, and no kernel of it is made: {error}\n"
+                                    f"  help: {RECOMPUTE}") from None
+            self._no_order = error
+            if self._deterministic is None and torch.is_deterministic_algorithms_warn_only_enabled():
+                warnings.warn(f"{name}: gradients are added up in any order: {error.message}", stacklevel=3)
+                return self._made.get(False) or self._at_the_first(False)
+            raise GradientError(f"{name}: gradients with the same bits in every run are asked for "
+                                f"({'torch.use_deterministic_algorithms' if self._deterministic is None else 'deterministic=True'}), "
+                                f"and no kernel adds them up in one order: {error.message}\n  help: compile(..., "
+                                'deterministic=False), or backward="recompute"') from None
+        return self._made[deterministic]
 
     def returned(self, outputs):
         """Of what the forward operator gives, what the function returns."""
-        return _first(outputs, self._own)
+        return _first(outputs, self._made[self._wanted()][2])
 
 
 class Gradients:

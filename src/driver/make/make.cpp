@@ -101,6 +101,16 @@ class Maker {
       capture_ = spec::load_capture(captured_, diagnostics_);
     }
     if (!capture_ || !types_fit(capture_->form, options_.target, diagnostics_)) return false;
+    if (options_.deterministic && capture_->form.training() != spec::Training::backward) {
+      diagnostics_
+          .error("driver.deterministic", {},
+                 fmt::format(
+                     "--deterministic is of gradients, and of {} the function itself is asked for",
+                     capture_->form.name))
+          .hint =
+          "--backward makes the kernel of its gradients; all others give the same bits anyway";
+      return false;
+    }
     if (options_.kernel.empty() && !options_.from_sketch) {
       const auto own = own_experts(*tools_, capture_->form, options_.target, diagnostics_);
       if (own && !own->empty()) {

@@ -225,7 +225,8 @@ Next exec_call(Machine& m, Agent& a, const Stmt& s) {
   const Stmt& step = *closure->step;
   const ScopePtr scope = std::make_shared<Scope>(outer);
   for (size_t k = 0; k < s.arguments().size(); ++k)
-    scope->names[step.params()[k].name] = evaluate(context(m, a, s), s.arguments()[k].expr);
+    scope->names[step.params()[k].name] =
+        argument_of(context(m, a, s), step.params()[k], s.arguments()[k].expr);
   enter(a, step.body, scope);
   return Next::entered;
 }

@@ -64,6 +64,30 @@ def test_what_has_no_backward_kernel_says_why_at_the_call(warm):
     assert kind == "GradientError" and "96" in message and 'backward="recompute"' in message
 
 
+@pytest.mark.parametrize("way", ["asked", "by_the_switch"])
+def test_gradients_of_one_order_are_asked_for_by_argument_and_by_pytorchs_switch(warm, way):
+    found = warm["in_one_order"]
+    assert len(found[way]) == 1 and found[way][0].count("_backward_deterministic_") == 1
+    assert found["off"] < CLOSE and found["off_by_the_switch"] < CLOSE
+
+
+@pytest.mark.parametrize("way", ["without_the_switch", "any"])
+def test_gradients_of_any_order_are_computed_by_another_kernel(warm, way):
+    assert len(warm["in_one_order"][way]) == 1 and "_deterministic_" not in warm["in_one_order"][way][0]
+
+
+def test_a_traced_call_follows_the_switch(warm):
+    before, behind = warm["in_one_order"]["traced"]
+    assert "_deterministic_" not in before[0] and "_deterministic_" in behind[0]
+
+
+def test_what_has_no_order_says_why_and_what_to_do(warm):
+    kind, message = warm["without_an_order"]
+    assert kind == "GradientError" and "use_deterministic_algorithms" in message and "deterministic=False" in message
+    kind, message = warm["recomputed"]
+    assert kind == "ArgumentError" and "recompute" in message
+
+
 def kernels(arguments, of, of_outputs, saved):
     """Gradients by a backward kernel of such a signature that returns what it was launched with, and these launches."""
     named = [{"name": name, "dtype": "f32" if "lse" in name else "bf16", "kernel_dims": [0, 1, 2, 3], "tensor": True,

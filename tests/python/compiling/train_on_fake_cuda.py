@@ -59,10 +59,50 @@ def checkpointed(fast):
     return lambda *x: torch.utils.checkpoint.checkpoint(fast, *x, use_reentrant=False)
 
 
+def biased(q, k, v, bias):
+    """What is not added up in one order yet: the gradients beside a bias of pairs."""
+    return (q @ k.mT * q.shape[-1] ** -0.5 + bias).softmax(-1) @ v
+
+
+BIASED = [*[torch.zeros(1, 2, 8, 128, dtype=torch.bfloat16)] * 3, torch.zeros(2, 8, 8, dtype=torch.bfloat16)]
+
+
+def in_one_order(inputs):
+    """What each way to ask for gradients with the same bits comes to."""
+    def names(call):
+        with Seen() as mode:
+            call(*[x.clone().requires_grad_() for x in inputs]).float().sum().backward()
+        return [name for name in mode.names if "_backward" in name]
+    asked = kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a", backward=True, deterministic=True)
+    any_order = kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a", deterministic=False)
+    by_switch = kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a")
+    traced = torch.compile(by_switch, fullgraph=True, backend="aot_eager")
+    result = {"off": off(asked, inputs), "asked": names(asked), "without_the_switch": names(by_switch)}
+    traced_any = names(traced)
+    torch.use_deterministic_algorithms(True)
+    result |= {"by_the_switch": names(by_switch), "traced": [traced_any, names(traced)], "any": names(any_order),
+               "off_by_the_switch": off(by_switch, inputs)}
+    torch.use_deterministic_algorithms(False)
+    return result
+
+
+def without_an_order():
+    """What is said where no kernel adds in one order."""
+    tensors = [x.clone().requires_grad_() for x in BIASED[:3]]
+    fast = kernelwright.compile(biased, BIASED, target="sm_90a")
+    torch.use_deterministic_algorithms(True)
+    refused = refusal(lambda: fast(*tensors, BIASED[3]))
+    torch.use_deterministic_algorithms(False)
+    return refused, refusal(lambda: kernelwright.compile(attention, draw(1, 8, 8), target="sm_90a", backward="recompute",
+                                                         deterministic=True))
+
+
 def main():
     lazy = kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a")
     if "--cold" in sys.argv:  # NVRTC cannot run with the stand-in, so nothing is launched
         kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a", backward=True)
+        kernelwright.compile(attention, draw(2, 128, 128), target="sm_90a", backward=True, deterministic=True)
+        kernelwright.compile(biased, BIASED, target="sm_90a")
         kernelwright.compile(two_by_two, [torch.zeros(1, 2, 8, 96, dtype=torch.bfloat16)] * 3, target="sm_90a")
         return print(json.dumps({}))
     inputs = draw(2, 65, 130)
@@ -88,6 +128,8 @@ def main():
         "twice": twice(eager),
         "no_kernel": refusal(lambda: narrow(*[torch.zeros(1, 2, 8, 96, dtype=torch.bfloat16, requires_grad=True)] * 3)),
     }
+    result |= {"in_one_order": in_one_order(inputs)}
+    result["without_an_order"], result["recomputed"] = without_an_order()
     training = next(op for name, op in operators._operators.items() if "_forward_" in name)
     result["opcheck"] = torch.library.opcheck(training.overload, tuple(x.requires_grad_() for x in draw(2, 40, 30)))
     print(json.dumps(result))

@@ -137,7 +137,7 @@ TEST(Backward, gradients_of_biases_are_totals_of_the_rows_of_dS) {
   behind("    offset, delta: scratch f32[B, H, P]\n", "    part: scratch f32[B, H, N]\n");
   behind("        write_row sum_dq[b, h, r] over j < D = 0.0\n",
          "    for b, h, r in each_row(part, w):\n        write_value part[b, h, r] = 0.0\n");
-  behind("        step advance(x: i32, first: bool):\n",
+  behind("        step advance(x: index, first: bool):\n",
          "            let h = c.g * group + x // queries.count\n"
          "            lane_sum part_r: real[64]\n");
   behind("            arrive ds_full[t]\n",
