@@ -8,7 +8,7 @@
 
 #include "check/family.h"
 #include "check/planted.h"
-#include "check/turning_points.h"
+#include "check/program_numbers.h"
 #include "operator/family.h"
 
 namespace kw::check {
@@ -142,7 +142,7 @@ std::vector<Case> cases_of_tails(const tl::Program& program, const spec::Capture
   add(0, tile / 2, false);
   add(1, tile / 2, false);
   add(1, tile - 1, false);
-  for (const int64_t number : numbers_of(program))
+  for (const int64_t number : numbers_of(program).numbers)
     if (number > 4 && number < tile && done.insert(number).second) add(0, number, false);
   return cases;
 }

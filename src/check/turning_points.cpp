@@ -5,6 +5,7 @@
 #include <set>
 
 #include "check/family.h"
+#include "check/program_numbers.h"
 #include "check/spread.h"
 #include "operator/family.h"
 #include "tl/scope/scope.h"
@@ -12,14 +13,12 @@
 namespace kw::check {
 namespace {
 
-constexpr int64_t kCovered = 256, kFarthest = int64_t{1} << 20;
-
 void add(int64_t value, std::set<int64_t>& to) {
   value = std::abs(value);
   if (value >= kCovered && value <= kFarthest) to.insert(value);
 }
 
-void numbers_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
+void written_numbers_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
   spec::ExprPtr e = of;
   spec::rewrite(e, [&](const spec::ExprPtr& part) {
     if (part->kind == spec::Kind::number && part->type == spec::Type::integer)
@@ -65,7 +64,7 @@ void changes_of(const spec::ExprPtr& e, std::set<int64_t>& all) {
 }
 
 void numbers_and_changes_of(const spec::ExprPtr& of, std::set<int64_t>& all) {
-  numbers_of(of, all);
+  written_numbers_of(of, all);
   spec::rewrite(of, [&](const spec::ExprPtr& part) {
     if (part->type != spec::Type::real && is_of_positions(part)) changes_of(part, all);
     return spec::ExprPtr();
@@ -89,81 +88,9 @@ std::set<int64_t> of_form(const spec::Form& form, Part which) {
   return all;
 }
 
-// Every integer of a program's statements but the parameters, and what is divided by several of
-// them in turn; of the parameters the tiles' sizes, how much one step of a product sums up, and
-// what a function of the program's counts blocks by. What a size is a multiple of, blocks may be
-// counted by too: `R: size = B * 16` are the rows of a scratch in which 16 blocks take turns.
-struct Numbers {
-  std::set<int64_t> numbers, tiles, steps, counts;
-};
-
-// a // 64 // 64   ->   4096: 1 where e is no quotient.
-int64_t divisor_of(const tl::ExprPtr& e, const std::map<std::string, int64_t>& parameters) {
-  if (e->kind != tl::ExprKind::binary || e->text != "//") return 1;
-  const tl::ExprPtr& by = e->args[1];
-  const auto known = parameters.find(by->kind == tl::ExprKind::name ? by->text : "");
-  const int64_t own = by->kind == tl::ExprKind::integer ? std::stoll(by->text)
-                      : known != parameters.end()       ? known->second
-                                                        : 0;
-  const int64_t inner = divisor_of(e->args[0], parameters);
-  return own > 0 && inner <= kFarthest / own ? own * inner : kFarthest + 1;
-}
-
-bool reads(const tl::Stmt& s, const std::string& name) {
-  for (const tl::Field& field : s.fields)
-    for (const tl::Item& item : field.items)
-      if (tl::mentions(item.expr, name)) return true;
-  return false;
-}
-
-Numbers of_program(const tl::Program& program) {
-  Numbers out;
-  std::map<std::string, int64_t> parameters;
-  const auto literals = [](const tl::ExprPtr& e, const auto& take) {
-    tl::rewrite(e, [&](const tl::ExprPtr& part) {
-      if (part->kind == tl::ExprKind::integer) take(std::stoll(part->text));
-      return tl::ExprPtr();
-    });
-  };
-  tl::walk(program.body, [&](const tl::Stmt& s) {
-    for (const tl::Field& field : s.fields)
-      for (const tl::Item& item : field.items) {
-        if (!item.expr) continue;
-        if (s.op == tl::Op::param && item.expr->kind == tl::ExprKind::integer)
-          parameters[item.name] = std::stoll(item.expr->text);
-        tl::rewrite(item.expr, [&](const tl::ExprPtr& part) {
-          const int64_t by = divisor_of(part, parameters);
-          if (by >= kCovered && by <= kFarthest) out.numbers.insert(by);
-          return tl::ExprPtr();
-        });
-        if (s.op != tl::Op::param)
-          literals(item.expr, [&](int64_t value) { out.numbers.insert(value); });
-        if (s.op == tl::Op::arg_size)
-          tl::rewrite(item.expr, [&](const tl::ExprPtr& part) {
-            if (part->kind == tl::ExprKind::binary && part->text == "*" &&
-                part->args[1]->kind == tl::ExprKind::integer && part->args[1]->text.size() < 6)
-              if (const int64_t by = std::stoll(part->args[1]->text); by > 4) out.counts.insert(by);
-            return tl::ExprPtr();
-          });
-        else if (item.name == "BM" || item.name == "BN" || item.name == "BK")
-          literals(item.expr, [&](int64_t value) {
-            (item.name == "BK" ? out.steps : out.tiles).insert(value);
-          });
-      }
-  });
-  for (const tl::Stmt& s : program.body)
-    if (s.op == tl::Op::def)
-      tl::walk(s.body, [&](const tl::Stmt& inside) {
-        for (const auto& [name, value] : parameters)
-          if (value > 4 && !out.tiles.contains(value) && reads(inside, name))
-            out.counts.insert(value);
-      });
-  return out;
-}
-
 // What a product is summed over, where a number of the program's may count its steps, or be that
 // size: a step beyond, and all but one column of one.
-std::set<int64_t> depths(const Numbers& of) {
+std::set<int64_t> depths(const ProgramNumbers& of) {
   std::set<int64_t> out;
   for (const int64_t value : of.numbers) {
     if (!of.steps.empty() && value >= kCovered && value <= kFarthest)
@@ -184,7 +111,7 @@ struct Sizes {
 }  // namespace
 
 namespace {
-std::vector<int64_t> turning_points(const Numbers& of, const spec::Form& form, bool proved) {
+std::vector<int64_t> turning_points(const ProgramNumbers& of, const spec::Form& form, bool proved) {
   std::set<int64_t> points = of_form(form, proved ? Part::but_masks : Part::all);
   for (int64_t value : of.numbers) {
     add(value, points);
@@ -203,15 +130,13 @@ std::vector<int64_t> turning_points(const Numbers& of, const spec::Form& form, b
 
 std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
                                     bool proved) {
-  return turning_points(proved ? Numbers{} : of_program(program), form, proved);
+  return turning_points(proved ? ProgramNumbers{} : numbers_of(program), form, proved);
 }
-
-std::set<int64_t> numbers_of(const tl::Program& program) { return of_program(program).numbers; }
 
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
                                std::vector<int64_t>& unreached) {
-  constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMany = 67;
+  constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMany = 67, kMostBlocks = 128;
   constexpr uint64_t kSalt = 30000;
   const spec::Form& form = capture.form;
   int64_t scores = options.further_scores;
@@ -242,7 +167,9 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   choose_heads(form, many, false);
   take(std::move(many), 1);
 
-  const Numbers of = proved ? Numbers{} : of_program(program);
+  const ProgramNumbers of = proved ? ProgramNumbers{} : numbers_of(program);
+  std::set<int64_t> entries = of.numbers;
+  entries.insert(of.bounds.begin(), of.bounds.end());
   // Two numbers of a program may be of an entry and a block at once. Where rows are keys, too, that
   // is the square of so many: with what is left of the work then.
   const auto entries_and_blocks = [&] {
@@ -269,6 +196,10 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!take(std::move(c), 1)) unreached.push_back(depth);
   }
   std::vector<Sizes> sizes;
+  // Integers of the data all over so many keys; of one query a row of them is an entry's.
+  const auto spread = [&](int64_t n) {
+    if (has_spread(form)) sizes.push_back({tied ? n : kFew, n, 0, rows ? 1 : 8, Planted::spread});
+  };
   for (int64_t p : turning_points(of, form, proved)) {
     for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
       if (!tied && keys) sizes.push_back({kFew, size, 0});
@@ -277,10 +208,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     }
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
     if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
-    // And integers of the data all over so many keys; of one query a row of them is an entry's.
-    if (keys && has_spread(form))
-      sizes.push_back(
-          {tied ? p + kTile + 1 : kFew, p + kTile + 1, 0, rows ? 1 : 8, Planted::spread});
+    if (keys) spread(p + kTile + 1);
   }
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)
@@ -290,6 +218,21 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
         sizes.push_back({beyond, tied ? beyond : 300, 0});
         if (!tied) sizes.push_back({300, beyond, 0});
       }
+  // And a block beyond so many that it decides something by, and beyond as many as what is written
+  // nowhere may be.
+  constexpr int64_t kFar = kMostBlocks * kTile + kTile + 1;
+  if (!proved && !tied && rows) sizes.push_back({kFar, kFew, 0});
+  if (!proved && !tied && keys) sizes.push_back({kFew, kFar, 0});
+  if (!proved && !tied && keys) spread(kFar);
+  for (const int64_t bound : of.bounds)
+    for (const int64_t tile : of.tiles) {
+      const int64_t beyond = bound * tile + kTile + 1;
+      if (beyond > kFarthest) continue;
+      if (tied) sizes.push_back({beyond, beyond, 0});
+      if (!tied && rows) sizes.push_back({beyond, kFew, 0});
+      if (!tied && keys) sizes.push_back({kFew, beyond, 0});
+      if (keys) spread(beyond);
+    }
   // So many more rows than keys that a window has left the last key behind: a row without a key is
   // another formula.
   if (!tied && rows && keys)
@@ -311,13 +254,19 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!done.count(p)) unreached.push_back(p);
   if (tied) entries_and_blocks();
   // Last, with what is left of the work: a number may be that of a batch entry, or of a block of
-  // the output. Entries of one block then.
-  for (const int64_t value : of.numbers) {
+  // the output. Entries of one block then, and of several blocks of keys: what an entry keeps may
+  // decide how many it visits.
+  for (const int64_t value : entries) {
     if (form.B.name.empty() || value <= kMany || value > kFarthest) continue;
-    Case c = case_of(capture, value + 2, 17, 33, kSalt + 2 + (options.rehearsal << 20));
-    choose_heads(form, c, false);
-    one_head(c);
-    if (!take(std::move(c), 1)) unreached.push_back(value);
+    bool taken = false;
+    for (const int64_t n : {tied ? 33 : 3 * kTile + 1, int64_t{33}}) {
+      Case c = case_of(capture, value + 10, 17, n, kSalt + 2 + (options.rehearsal << 20));
+      choose_heads(form, c, false);
+      one_head(c);
+      if (has_spread(form)) c.planted = Planted::spread;
+      if (!taken) taken = take(std::move(c), 1);
+    }
+    if (!taken) unreached.push_back(value);
   }
   return cases;
 }

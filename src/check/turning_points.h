@@ -26,9 +26,6 @@ namespace kw::check {
 std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form& form,
                                     bool proved);
 
-// Every integer that a program's statements are written with, but for the parameters.
-std::set<int64_t> numbers_of(const tl::Program& program);
-
 // Cases beyond those of make_cases(): many batch entries, the user's own number of heads at more
 // rows than a tile unless all is proved, and one head around each turning point, the least work
 // first, as far as `further_scores` reaches. Unless all is proved, as many batch entries as a

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "check/equalities.h"
+#include "check/program_numbers.h"
 #include "edited_program.h"
 #include "hand_captures.h"
 #include "transfer_form.h"
@@ -242,6 +243,39 @@ TEST(Check, looks_at_all_heads_at_more_rows_than_a_tile) {
   const tl::Program odd = edited(test::text_of("causal"), "let g = c.h // (H // G)",
                                  "let g = where(H > 3 and M > 256, 0, c.h // (H // G))");
   const check::Report r = check::check(odd, test::capture_of(test::form_of("causal")), few());
+  EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
+}
+
+TEST(ProgramNumbers, that_something_is_compared_with_are_computed_of_parameters_too) {
+  const auto bounds = [](const std::string& of_blocks) {
+    return check::numbers_of(
+               edited(test::text_of("full"), "return ceil_div(N, BN), N // BN",
+                      fmt::format("let cap = BN + BN\n    return {}, N // BN", of_blocks)))
+        .bounds;
+  };
+  const std::set<int64_t> none = bounds("ceil_div(N, BN)");
+  for (const auto& [of_blocks, number] : std::vector<std::pair<std::string, int64_t>>{
+           {"min(ceil_div(N, BN), D)", 128},
+           {"min(ceil_div(N, BN), cap)", 256},
+           {"min(ceil_div(N, BN), D * 2)", 256},
+           {"where(c.m - 96 >= 0, 1, ceil_div(N, BN))", 96},
+           {"max(1, ceil_div(N, BN) - (ceil_div(N, BN) // (D * 5)))", 640}}) {
+    EXPECT_FALSE(none.count(number)) << number;
+    EXPECT_TRUE(bounds(of_blocks).count(number)) << of_blocks;
+  }
+}
+
+TEST(Check, looks_at_more_blocks_than_a_parameter_says) {
+  const tl::Program odd = edited(test::text_of("full_bwd"), "return 0, ceil_div(M, BM)",
+                                 "return 0, min(ceil_div(M, BM), D)");
+  const check::Report r = check::check(odd, test::capture_of(test::form_of("full_bwd")), few());
+  EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
+}
+
+TEST(Check, looks_at_the_data_of_as_many_batch_entries_as_a_parameter_says) {
+  const tl::Program odd = edited(test::text_of("prefix_lm"), "let kept = prefix[c.b]\n    return",
+                                 "let kept = prefix[min(c.b, D)]\n    return");
+  const check::Report r = check::check(odd, test::capture_of(test::form_of("prefix_lm")), few());
   EXPECT_EQ(r.verdict, Verdict::refuted) << check::print(r);
 }
 
