@@ -42,7 +42,8 @@ std::optional<int64_t> constant(const tl::ExprPtr& e, const Known& known) {
     if (found != known.end()) return found->second;
     return std::nullopt;
   }
-  if (e->kind == tl::ExprKind::call || e->kind == tl::ExprKind::binary || e->kind == tl::ExprKind::unary)
+  if (e->kind == tl::ExprKind::call || e->kind == tl::ExprKind::binary ||
+      e->kind == tl::ExprKind::unary)
     return computed(*e, known);
   return std::nullopt;
 }
@@ -89,7 +90,8 @@ class Collector {
   template <typename Take>
   static void literals(const tl::ExprPtr& e, const Take& take) {
     tl::rewrite(e, [&](const tl::ExprPtr& part) {
-      if (part->kind == tl::ExprKind::integer && part->text.size() < 12) take(std::stoll(part->text));
+      if (part->kind == tl::ExprKind::integer && part->text.size() < 12)
+        take(std::stoll(part->text));
       return tl::ExprPtr();
     });
   }
@@ -157,7 +159,8 @@ class Collector {
   void bounds_of(const tl::Expr& e) {
     static const std::set<std::string> compared = {"<", "<=", ">", ">=", "==", "!="};
     const bool bounded = e.kind == tl::ExprKind::call && (e.text == "min" || e.text == "max");
-    if ((bounded || (e.kind == tl::ExprKind::binary && compared.count(e.text))) && e.args.size() == 2)
+    if ((bounded || (e.kind == tl::ExprKind::binary && compared.count(e.text))) &&
+        e.args.size() == 2)
       compare(e.args[0], e.args[1]);
     const bool divided = (e.kind == tl::ExprKind::binary && (e.text == "//" || e.text == "%")) ||
                          (e.kind == tl::ExprKind::call && e.text == "ceil_div");

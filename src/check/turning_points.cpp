@@ -220,19 +220,16 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
       }
   // And a block beyond so many that it decides something by, and beyond as many as what is written
   // nowhere may be.
-  constexpr int64_t kFar = kMostBlocks * kTile + kTile + 1;
-  if (!proved && !tied && rows) sizes.push_back({kFar, kFew, 0});
-  if (!proved && !tied && keys) sizes.push_back({kFew, kFar, 0});
-  if (!proved && !tied && keys) spread(kFar);
+  const auto far = [&](int64_t beyond) {
+    if (beyond * kFew > options.further_scores / 12) return;
+    if (tied) sizes.push_back({beyond, beyond, 0});
+    if (!tied && rows) sizes.push_back({beyond, kFew, 0});
+    if (!tied && keys) sizes.push_back({kFew, beyond, 0});
+    if (keys) spread(beyond);
+  };
+  if (!proved && !tied) far(kMostBlocks * kTile + kTile + 1);
   for (const int64_t bound : of.bounds)
-    for (const int64_t tile : of.tiles) {
-      const int64_t beyond = bound * tile + kTile + 1;
-      if (beyond > kFarthest) continue;
-      if (tied) sizes.push_back({beyond, beyond, 0});
-      if (!tied && rows) sizes.push_back({beyond, kFew, 0});
-      if (!tied && keys) sizes.push_back({kFew, beyond, 0});
-      if (keys) spread(beyond);
-    }
+    for (const int64_t tile : of.tiles) far(bound * tile + kTile + 1);
   // So many more rows than keys that a window has left the last key behind: a row without a key is
   // another formula.
   if (!tied && rows && keys)
@@ -266,7 +263,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
       if (has_spread(form)) c.planted = Planted::spread;
       if (!taken) taken = take(std::move(c), 1);
     }
-    if (!taken) unreached.push_back(value);
+    if (!taken && of.numbers.count(value)) unreached.push_back(value);
   }
   return cases;
 }

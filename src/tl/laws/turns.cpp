@@ -12,11 +12,12 @@
 //                                                          pass_turn turns[b, h, m] = n + 1
 //
 // A CTA with number n adds to a block of rows when its value is n, and makes it n + 1 behind that:
-// so additions to an element come in the order of the numbers, whatever CTAs run when. That needs
-// no more than what stands in the text: both threads run the same loop over the same names, the one
-// that adds begins a round behind the other's arrival in it, and between pass_turn and the next
-// round's wait nothing is added. The asking thread is one of its own: a round of asking, adding and
-// passing on takes a thread longer than a block of queries takes the warpgroups.
+// so additions to an element come in the order of the numbers, whatever CTAs run when. Where the
+// first to add is not number 0 it waits for 0, which a pre-pass has left: `where(..., n, 0)`. That
+// needs no more than what stands in the text: both threads run the same loop over the same names,
+// the one that adds begins a round behind the other's arrival in it, and between pass_turn and the
+// next round's wait nothing is added. The asking thread is one of its own: a round of asking,
+// adding and passing on takes a thread longer than a block of queries takes the warpgroups.
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
@@ -115,11 +116,17 @@ class Turns {
     if (!passed) broken(s, "C3", "no thread that adds passes this turn on");
   }
 
+  // n: the number of whom a wait_turn waits for, or of where(..., n, 0).
+  static ExprPtr number_of(const Stmt& s) {
+    const ExprPtr& e = s.number();
+    return e->kind == ExprKind::where && print(e->args[2]) == "0" ? e->args[1] : e;
+  }
+
   // Whether pass_turn p of a round ends the turn for which s waits.
   bool ends(const Round& of_p, const Stmt& p, const Round& of_s, const Stmt& s) const {
     return p.op == Op::pass_turn && s.op == Op::wait_turn && of_p.thread != of_s.thread &&
            base_name(p.tensor()) == base_name(s.tensor()) && same_place(p, s) &&
-           print(p.number()) == print(binary("+", s.number(), integer(1))) &&
+           print(p.number()) == print(binary("+", number_of(s), integer(1))) &&
            of_p.names() == of_s.names();
   }
 

@@ -45,9 +45,9 @@ class Edit : public Editing {
   // The score's derivative where it is to be written behind what is learned: set by the rule about
   // the score, written by that about what is learned.
   spec::ExprPtr behind;
-  // Of a block of queries that some block of keys sees, all before that one do; set by
-  // rule_queries.
-  bool to_the_last = true;
+  // Which blocks of keys see a block of queries: all from the first on to some; some that follow
+  // each other; or those that data say. Set by rule_queries and rule_lists.
+  enum class Seen { from_the_first, neighbours, listed } seen = Seen::from_the_first;
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
   // TL text of an expression over i and j, where a query is called `query` and a key `key`; s[i, j]

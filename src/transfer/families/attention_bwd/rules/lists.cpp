@@ -95,7 +95,7 @@ bool rule_lists(Edit& edit) {
   if (number_blocks(edit.program.body, numbered) != 3)
     return edit.refuse("transfer.kernel", {},
                        "this kernel does not count its blocks of queries in three places", "");
-  edit.to_the_last = false;
+  edit.seen = Edit::Seen::listed;
   edit.mask().items(tl::Hole::condition).at(0).expr = masked;
   edit.result.notes.push_back(
       "which blocks of queries are visited depends on data: a pre-pass lists them before the "

@@ -105,7 +105,7 @@ class Writer {
 bool rule_queries(Edit& edit) {
   if (!edit.keep) return true;
   const Ranges ranges = ranges_of(edit.keep);
-  edit.to_the_last = !ranges.below;
+  if (ranges.below) edit.seen = Edit::Seen::neighbours;
   edit.fewer_queries = ranges.first && spec::mentions(ranges.first, Kind::index) && !ranges.below;
   return Writer(edit).write(ranges);
 }

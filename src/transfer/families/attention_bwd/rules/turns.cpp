@@ -15,8 +15,15 @@
 //   let h = c.g * group + x // queries.count   ->   c.g * group + x % group
 //   let m = queries.first + x % queries.count  ->   queries.first + x // group
 //
-// When     a launch is to give the same bits every time. All blocks of keys from the first on see a
-//          block of queries that one of them sees: the number of those before is the block's own.
+// And where the first blocks of keys may not see a block of queries (windows):
+//   def block_before(c: Block) -> Block: return max(0, c.n - 1), c.g, c.b
+//   let before = query_blocks(block_before(c))
+//              wait_turn ... == where(before.first <= m and m < before.first + before.count, c.n,
+//              0)
+//
+// When     a launch is to give the same bits every time. Blocks of keys that see a block of queries
+//          follow each other: the first finds the zero of the pre-pass, the others the number that
+//          the block before has passed on.
 // Why      the heads of a group inside, queries outside: of causal masks a block of keys has fewer
 //          queries than the one before. Where its next head began before the other's, it would wait
 //          for all of them.
@@ -93,6 +100,25 @@ bool declare(Edit& edit, const std::string& turns, const std::string& full,
                      fmt::format("{}: scratch f32[B, H, P]", turns));
 }
 
+// The first of them waits for what the pre-pass leaves.
+bool number_of_neighbours(Edit& edit, std::string& number) {
+  const std::string other = edit.fresh({"block_before"}), before = edit.local("before");
+  number = fmt::format("where({0}.first <= m and m < {0}.first + {0}.count, c.n, 0)", before);
+  std::vector<Stmt>& all = edit.program.body;
+  const auto declares = [&](const Stmt& s) { return &s == edit.queries_def(); };
+  const size_t at = size_t(std::find_if(all.begin(), all.end(), declares) - all.begin()) + 1;
+  if (!edit.insert({&all, at}, fmt::format("def {}(c: Block) -> Block:\n"
+                                           "    return max(0, c.n - 1), c.g, c.b",
+                                           other)))
+    return false;
+  for (Stmt& kernel : all)
+    for (size_t n = 0; kernel.op == Op::kernel && n < kernel.body.size(); ++n)
+      if (kernel.body[n].op == Op::let && kernel.body[n].names().at(0).name == "queries")
+        return edit.insert({&kernel.body, n + 1},
+                           fmt::format("let {} = query_blocks({}(c))", before, other));
+  return edit.refuse_kernel("does not count the blocks of queries of a block of keys");
+}
+
 }  // namespace
 
 bool rule_turns(Edit& edit) {
@@ -103,10 +129,12 @@ bool rule_turns(Edit& edit) {
   if (each)
     return refuse(edit, "the gradient of a table is added up in no order",
                   "without --deterministic it is made; or ask for no gradient of the table");
-  if (!edit.to_the_last)
-    return refuse(edit, "blocks of keys that see a block of queries do not begin with the first",
+  if (edit.seen == Edit::Seen::listed)
+    return refuse(edit, "which blocks of keys see a block of queries depends on data",
                   "without --deterministic gradients are made");
-  const Adding at = adding(edit, "sum_dq");
+  std::string number = "c.n";
+  if (edit.seen == Edit::Seen::neighbours && !number_of_neighbours(edit, number)) return false;
+  const Adding at = adding(edit, "sum_dq");  // behind what adds statements around it
   if (!at.loop) return edit.refuse_kernel("has no thread that adds tiles of dQ");
   const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
   const int64_t threads = std::count_if(at.loader->body.begin(), at.loader->body.end(), is_thread);
@@ -127,7 +155,7 @@ bool rule_turns(Edit& edit) {
     if (tl::is_loop(s.op)) {
       s.body.resize(lets);
       if (!edit.insert({&s.body, lets}, {fmt::format("wait_free {}[t]", free),
-                                         fmt::format("wait_turn {} == c.n", place),
+                                         fmt::format("wait_turn {} == {}", place, number),
                                          fmt::format("arrive {}[t]", full)}))
         return false;
     }
