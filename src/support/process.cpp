@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "support/process_memory.h"
 #include "support/process_tree.h"
 
 namespace kw {
@@ -22,6 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kLook = 100;  // milliseconds between two looks at what the child has become
+
+// Open at once, of one process: what waits in a pipe or a socket is in no process's memory.
+constexpr rlim_t kMostFiles = 4096;
 
 // Reads what is there; false once the other side has closed.
 bool drain(int fd, std::string& into) {
@@ -32,14 +36,13 @@ bool drain(int fd, std::string& into) {
 }
 
 // The limit that the child's tree is beyond, if one.
-std::string exceeded(pid_t child, const ProcessLimits& limits) {
+std::string exceeded(pid_t child, const ProcessLimits& limits, MemoryWatch& memory) {
   const ProcessTree tree = process_tree(child);
   if (limits.processes && static_cast<int>(tree.processes.size()) > limits.processes)
     return fmt::format("more than {} processes", limits.processes);
   if (limits.threads && tree.threads > limits.threads)
     return fmt::format("more than {} threads", limits.threads);
-  if (limits.memory_bytes && tree.resident_bytes > limits.memory_bytes &&
-      memory_of(tree) > limits.memory_bytes)
+  if (limits.memory_bytes && memory.beyond(tree, limits.memory_bytes))
     return fmt::format("more than {} of memory", gigabytes(limits.memory_bytes));
   return "";
 }
@@ -54,6 +57,12 @@ void limit_oneself(pid_t parent, const ProcessLimits& limits) {
   if (!limits.memory_bytes) return;
   const rlimit memory{limits.memory_bytes, limits.memory_bytes};
   setrlimit(RLIMIT_DATA, &memory);
+  setrlimit(RLIMIT_FSIZE, &memory);
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_max = std::min(files.rlim_max, kMostFiles);
+  files.rlim_cur = std::min(files.rlim_cur, files.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &files);
 }
 
 }  // namespace
@@ -104,6 +113,7 @@ ProcessResult run_process(const std::vector<std::string>& argv, const std::strin
   const Clock::time_point stop =
       Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(limits.seconds * 1000));
   const bool watched = limits.processes || limits.threads || limits.memory_bytes;
+  MemoryWatch memory;
   Clock::time_point next_look = Clock::now();
   size_t sent = 0;
   bool in_open = true, out_open = true, err_open = true;
@@ -118,7 +128,7 @@ ProcessResult run_process(const std::vector<std::string>& argv, const std::strin
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(stop - Clock::now()).count();
     if (watched && left > 0 && Clock::now() >= next_look) {
-      result.exceeded = exceeded(child, limits);
+      result.exceeded = exceeded(child, limits, memory);
       next_look = Clock::now() + std::chrono::milliseconds(kLook);
     }
     if (left <= 0 || !result.exceeded.empty()) {

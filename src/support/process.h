@@ -24,7 +24,8 @@ struct ProcessResult {
 struct ProcessLimits {
   double seconds = 600;
   // Of each process's private memory, asked for or touched (RLIMIT_DATA: an allocation fails, which
-  // a program can say); and of what all of them together have in memory.
+  // a program can say); of each file; and of what all of them together have in memory, files in
+  // memory among it (process_memory.h).
   uint64_t memory_bytes = 0;
   int processes = 0, threads = 0;
   std::function<void(pid_t group)> started;  // told the child's process group

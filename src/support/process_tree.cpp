@@ -61,24 +61,30 @@ ProcessTree process_tree(pid_t root) {
   for (size_t k = 0; k < tree.processes.size(); ++k) {
     const Process& process = all.at(tree.processes[k]);
     tree.threads += process.threads;
-    tree.resident_bytes += process.resident_pages * sysconf(_SC_PAGESIZE);
+    tree.resident.push_back(process.resident_pages * sysconf(_SC_PAGESIZE));
+    tree.resident_bytes += tree.resident.back();
     const auto [begin, end] = children.equal_range(tree.processes[k]);
     for (auto child = begin; child != end; ++child) tree.processes.push_back(child->second);
   }
   return tree;
 }
 
-uint64_t memory_of(const ProcessTree& tree) {
-  uint64_t kilobytes = 0;
-  for (const pid_t pid : tree.processes) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
+MemoryOfTree memory_of(const ProcessTree& tree) {
+  MemoryOfTree out;
+  for (size_t k = 0; k < tree.processes.size(); ++k) {
+    std::ifstream file("/proc/" + std::to_string(tree.processes[k]) + "/smaps_rollup");
     std::string word;
-    uint64_t own = 0;
-    while (file >> word)  // "Pss: 1234 kB", proc(5): its pages, divided by how many share each
-      if (word == "Pss:" && file >> own) break;
-    kilobytes += own;
+    uint64_t kilobytes = 0, shared = 0;
+    bool told = false;
+    while (file >> word) {  // "Pss: 1234 kB", proc(5): its pages, divided by how many share each
+      if (word == "Pss:") told = static_cast<bool>(file >> kilobytes);
+      if (word == "Pss_Shmem:") file >> shared;
+    }
+    out.bytes += told ? kilobytes * 1024 : tree.resident[k];
+    out.shared += shared * 1024;
+    out.silent = out.silent || !told;
   }
-  return kilobytes * 1024;
+  return out;
 }
 
 void kill_tree(pid_t root) {

@@ -15,14 +15,21 @@ namespace kw {
 struct ProcessTree {
   std::vector<pid_t> processes;  // the root first
   int64_t threads = 0;
-  uint64_t resident_bytes = 0;  // pages that several share count for each
+  std::vector<uint64_t> resident;  // bytes of each
+  uint64_t resident_bytes = 0;     // of all: pages that several share count for each
 };
 
 ProcessTree process_tree(pid_t root);
 
-// What the tree has in memory, each page once: dearer to ask than resident_bytes, which is never
-// less. A process that does not tell counts with no page.
-uint64_t memory_of(const ProcessTree& tree);
+// Pages in memory, each once.
+struct MemoryOfTree {
+  uint64_t bytes = 0;
+  uint64_t shared = 0;  // of them: of files in memory, and of memory that is shared by fork
+  bool silent = false;  // a process does not tell, and counts with all its resident pages
+};
+
+// What the tree has mapped and in memory: dearer to ask than resident_bytes, which is never less.
+MemoryOfTree memory_of(const ProcessTree& tree);
 
 // Kills every process of the tree, and those that it starts meanwhile.
 void kill_tree(pid_t root);

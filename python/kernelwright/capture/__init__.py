@@ -6,6 +6,7 @@
     goldens.py               inputs and what the graph gives for them in fp64; random.py draws them,
                              table_sizes.py says how long tables must be, rounded_rows.py is the truth
                              of a kernel that rounds rows first
+    gradients.py             the same of gradients, and cut_gradients.py which of them the function stops
     capture.py               all of it, into a folder
     diagnostic.py            what is wrong with the user's text
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 import torch.utils.checkpoint
 
-from . import goldens
+from . import cut_gradients, goldens
 from .agreement import refuse_other_gradient
-from .diagnostic import Problem
+from .diagnostic import Problem, first_line_of, last_line_in, of_isolation
 from .graph import operator_name, place_of
 from .trace import is_operand
 
@@ -59,10 +59,8 @@ def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
         exact[n] = exact[n].requires_grad_()
         own[n] = own[n].detach().clone().requires_grad_()
     with torch.enable_grad():
+        given = _called(spec, own)
         truth = goldens.outputs(traced, interpreter, exact)
-        with _no_saved_tensors_hooks(spec):
-            given = spec.function(*own)
-    _refuse_own_backward(spec, given)
     truths = _differentiate(truth, [exact[n] for n in learn], of_outputs)
     owns = _differentiate(given, [own[n] for n in learn], of_outputs)
     own_graph = lambda n: _of_graph_in_own_types(spec, traced, inputs, n, of_outputs)
@@ -70,6 +68,21 @@ def truth_and_own(spec, traced, interpreter, inputs, of_outputs):
         refuse_other_gradient(spec, n, inputs, a, b, own_graph)
     zero = lambda gradient, like: torch.zeros_like(like) if gradient is None else gradient
     return {n: (zero(a, exact[n]), zero(b, own[n])) for n, a, b in zip(learn, truths, owns)}
+
+
+def _called(spec, own):
+    """What the function gives of arguments that require gradients; refuses one whose derivative is not its trace's."""
+    try:
+        with _no_saved_tensors_hooks(spec), cut_gradients.watched(spec) as watch:
+            given = spec.function(*own)
+    except Problem:
+        raise
+    except Exception as error:
+        raise Problem("spec.gradient", f"where its arguments require gradients, {spec.name} raises {type(error).__name__}: "
+                      f"{first_line_of(error)}", last_line_in(spec.file, error) or spec.line, hint=of_isolation(error)) from None
+    _refuse_own_backward(spec, given)
+    cut_gradients.refuse(watch)
+    return given
 
 
 @contextlib.contextmanager
@@ -106,7 +119,7 @@ def _refuse_own_backward(spec, outputs):
         if isinstance(node, torch.autograd.function.BackwardCFunction):
             what = f"has a gradient of its own, of {type(node).__name__.removesuffix('Backward')}"
             raise Problem("spec.gradient", f"{spec.name} {what}: a trace has the functions that are computed, and not such gradients",
-                          spec.line, hint='kernelwright.compile(..., backward="recompute") differentiates it in PyTorch')
+                          spec.line, hint=cut_gradients.HINT)
         waiting += [following for following, _ in node.next_functions]
 
 
@@ -140,7 +153,7 @@ def _refuse_detached(spec, traced):
         if reads and floats and "detach" in str(node.target):
             raise Problem("spec.gradient", f"{spec.name} detaches what it computes of its arguments here: no kernel of gradients "
                           "leaves a derivative out", place_of(node)[0] or spec.line,
-                          hint='kernelwright.compile(..., backward="recompute") differentiates it in PyTorch')
+                          hint=cut_gradients.HINT)
         if node.op == "call_function" and operator_name(node) == "embedding" and node.args[0] in of_arguments:
             _refuse_embedding(spec, node)
 

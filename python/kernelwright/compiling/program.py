@@ -25,8 +25,8 @@ from .cache import digest
 _PACKAGE = commands.PACKAGE
 _ROOMS = ("", "capture", "compiling", "runtime")
 # Modules that only launch what lies in the cache: a new text of theirs needs no new capture.
-_LAUNCHING = {"__init__", "bindings", "cache", "compiler", "dependencies", "errors", "huggingface", "launch",
-              "library", "operators", "program", "query_rows", "recompute", "rounded_rows", "skip_dispatcher", "training"}
+_LAUNCHING = {"__init__", "bindings", "cache", "class_parts", "compiler", "dependencies", "errors", "huggingface", "launch",
+              "library", "operators", "origin", "places", "program", "query_rows", "recompute", "rounded_rows", "skip_dispatcher", "training"}
 # Codes of diagnostics that say something of the machine and nothing of the function.
 _OF_THE_MACHINE = ("build.no_nvrtc", "build.nvrtc", "driver.", "launch.target")
 

@@ -3,8 +3,10 @@
 import dataclasses
 import functools
 import importlib.util
+import math
 import types
 
+import numpy
 import pytest
 import torch
 
@@ -83,6 +85,116 @@ def test_one_place_that_two_functions_reach_is_one_argument():
 ])
 def test_a_difference_in_meaning_is_one_in_the_fingerprint(a, b):
     assert fingerprint(made(a)) == fingerprint(made(a)) != fingerprint(made(b))
+
+
+BY_VALUE = "def f(q): return q * settings.window"
+NAMED_TUPLE = "import typing\nclass Settings(typing.NamedTuple):\n    blocks: int = 1\n    @property\n    def window(self): return {}\n"
+
+
+@pytest.mark.parametrize("text", [
+    NAMED_TUPLE + "settings = Settings()",
+    "import collections\nS = collections.namedtuple('S', 'a')\nS.window = property(lambda self: {})\nsettings = S(1)",
+    "import enum\nclass Layer(enum.Enum):\n    LOCAL = 1\n    @property\n    def window(self): return {}\nsettings = Layer.LOCAL",
+    "import enum\nclass Layer(enum.IntEnum):\n    LOCAL = 1\n    @enum.property\n    def window(self): return {}\nsettings = Layer.LOCAL",
+    "import enum\nclass Layer(str, enum.Enum):\n    LOCAL = 'a'\n    @property\n    def window(self): return {}\nsettings = Layer.LOCAL",
+    "import enum\nclass Layer(enum.Enum):\n    LOCAL = 1\n    def __init__(self, n): self.window = {}\nsettings = Layer.LOCAL",
+    "import enum\nclass Layer(enum.Flag):\n    A = 1\n    B = 2\n    @property\n    def window(self): return {}\nsettings = Layer.A | Layer.B",
+    "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass S:\n    a: int = 1\n    @property\n    def window(self): return {}\nsettings = S()",
+    "import dataclasses\n@dataclasses.dataclass(frozen=True, slots=True)\nclass S:\n    a: int = 1\n    @property\n    def window(self): return {}\n"
+    "settings = S()",
+    "import dataclasses\n@dataclasses.dataclass\nclass S:\n    a: list = dataclasses.field(default_factory=list)\n    window = {}\nsettings = S()",
+    "import dataclasses\nclass Base:\n    @staticmethod\n    def window_of(): return {}\n@dataclasses.dataclass\nclass S(Base):\n    a: int = 1\n"
+    "    @property\n    def window(self): return self.window_of()\nsettings = S()",
+    "import functools\nclass Meta(type):\n    pass\nimport dataclasses\n@dataclasses.dataclass\nclass S(metaclass=Meta):\n    a: int = 1\n"
+    "    @functools.cached_property\n    def window(self): return {}\nsettings = S()",
+])
+def test_the_class_of_a_value_is_part_of_it(text):
+    """An edit of a method's body makes another function, and does so in another process: the value is the same."""
+    one, same, other = (fingerprint(made(f"{text.replace('{}', n)}\n{BY_VALUE}")) for n in ("64", "64", "128"))
+    assert one == same != other
+
+
+@pytest.mark.parametrize("text", ["g.__doc__", "g.__annotations__['a']", "g.__code__.co_firstlineno", "operator.attrgetter('w')(m)", "get(m, 'w')"])
+def test_what_code_says_of_itself_leaves_no_fingerprint(text):
+    space = made(f"import operator\nget = getattr\ndef g(a: 1): pass\nm = operator\ndef f(q): return q * {text}")
+    assert Dependencies(space).fingerprint is None
+
+
+def test_two_functions_may_name_other_attributes_of_one_module(tmp_path):
+    module = types.ModuleType("of_two")
+    module.a, module.b = 1, 2
+    f = made("def g(q): return q * m.b\ndef f(q): return g(q * m.a)", m=module)
+    before = fingerprint(f)
+    module.b = 3
+    assert fingerprint(f) != before
+
+
+@pytest.mark.parametrize("owner, name, text", [
+    (torch.nn.functional, "softmax", "def f(q): return torch.nn.functional.softmax(q, -1)"),
+    (torch.nn.functional, "softmax", "from torch.nn.functional import softmax\nimport torch.nn.functional as F\ndef f(q): return F.softmax(q, -1)"),
+    (torch.nn.functional, "softmax", "def f(q):\n    import torch.nn.functional as F\n    return F.softmax(q, -1)"),
+    (torch.nn.functional, "_my_helper", "def f(q): return torch.nn.functional._my_helper(q)"),
+    (torch, "relu", "def f(q): return torch.relu(q)"),
+    (torch.Tensor, "_my_method", "def f(q): return q._my_method()"),
+    (torch.Tensor, "softmax", "def f(q): return q.softmax(-1)"),
+    (torch.Tensor, "__matmul__", "def f(q): return q @ q"),
+    (numpy, "sqrt", "import numpy\ndef f(q): return q * numpy.sqrt(2.0)"),
+    (math, "sqrt", "import math\ndef f(q): return q * math.sqrt(2.0)"),
+])
+def test_what_others_put_into_an_installed_module_is_the_users_own(monkeypatch, owner, name, text):
+    own = fingerprint(made(text))
+    found = []
+    for n in (1, 2, 1):
+        monkeypatch.setattr(owner, name, made(f"import functools\ndef f(*a): return {n}"), raising=False)
+        found.append(fingerprint(made(text)))
+    assert own != found[0] == found[2] != found[1]
+    monkeypatch.setattr(owner, name, functools.wraps(torch.nn.functional.relu)(made("def f(*a): return 3")))
+    assert fingerprint(made(text)) not in (own, *found)  # under torch's name
+    monkeypatch.undo()
+    assert fingerprint(made(text)) == own
+
+
+@pytest.mark.parametrize("owner, text", [(torch, "torch"), (math, "math"), (numpy, "numpy"), (torch.nn.functional, "torch.nn.functional"),
+                                         (torch.Tensor, "torch.Tensor")])
+def test_a_number_in_an_installed_module_counts(monkeypatch, owner, text):
+    found = []
+    for n in (64, 128, [64], [128]):
+        monkeypatch.setattr(owner, "my_number", n, raising=False)
+        found.append(fingerprint(made(f"import math, numpy\ndef f(q): return q * {text}.my_number")))
+    assert len(set(found)) == 4
+
+
+def test_another_function_of_pytorch_under_a_name_of_its_own_counts(monkeypatch):
+    text = "def f(q): return torch.softmax(q, -1)"
+    own = fingerprint(made(text))
+    monkeypatch.setattr(torch, "softmax", torch.log_softmax)
+    assert fingerprint(made(text)) != own
+
+
+def test_a_tensor_in_an_installed_module_is_an_argument(monkeypatch):
+    monkeypatch.setattr(torch, "my_bias", torch.zeros(2), raising=False)
+    place, = Dependencies(made("def f(q): return q + torch.my_bias")).places
+    assert place.get() is torch.my_bias
+
+
+@pytest.mark.parametrize("text", ["functools.wraps(torch.relu)(lambda q: q * {})", "functools.lru_cache(functools.wraps(torch.relu)(lambda q: q * {}))",
+                                  "torch.no_grad()(lambda q: q * {})"])
+def test_a_users_function_under_an_installed_name_is_the_users(text):
+    one, other = (fingerprint(made(f"import functools\ng = {text.format(n)}\ndef f(q): return g(q)")) for n in (1, 2))
+    assert one != other
+
+
+def test_a_method_of_an_installed_object_holds_what_the_object_does():
+    reached = [Dependencies(made("def f(q): return g(q)", g=torch.nn.Softmax(dim).forward)) for dim in (-1, -2)]
+    assert None in [r.fingerprint for r in reached] or reached[0].fingerprint != reached[1].fingerprint
+
+
+@pytest.mark.parametrize("text", ["torch.ops.aten.mm(q, q)", "torch.special.expit(q)", "torch._dynamo.disable(q)"])
+def test_what_pytorch_loads_when_it_is_asked_is_the_same_function(text):
+    f = made(f"def f(q): return {text}")
+    before = fingerprint(f)
+    assert torch.ops.aten.mm and torch.ops.aten.addmm and torch.special and importlib.import_module("torch._dynamo")
+    assert fingerprint(f) == before
 
 
 def test_other_lines_and_comments_are_the_same_function():

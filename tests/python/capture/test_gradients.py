@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from kernelwright.capture import capture, gradients, load
+from kernelwright.capture.diagnostic import Problem
 from kernelwright_cli import call
 
 SPEC = """import torch
@@ -151,7 +152,7 @@ def test_of_a_single_head_of_keys(tmp_path):
 @pytest.mark.parametrize("line, why", [
     ("k = k.detach()", "error[spec.gradient]: attention detaches what it computes of its arguments here"),
     ("scores = scores + (5 * torch.tanh(scores / 5) - scores).detach()", "error[spec.gradient]: attention detaches"),
-    ("with torch.no_grad(): v = v * 2", "error[spec.other_function]: the gradient of attention by v has the norm 0"),
+    ("with torch.no_grad(): v = v * 2", "error[spec.gradient]: attention computes mul of its arguments without its gradient here"),
 ])
 def test_a_derivative_that_the_function_stops_is_refused(tmp_path, line, why):
     path = spec_of(tmp_path)
@@ -159,6 +160,60 @@ def test_a_derivative_that_the_function_stops_is_refused(tmp_path, line, why):
     path.write_text(path.read_text().replace(before, f"    {line}\n{before}", 1))
     run = call("capture", path, "--backward")
     assert run.returncode == 2 and why in run.stderr and "attention.py:" in run.stderr, run.stderr
+
+
+FROZEN = """@torch.no_grad()
+def frozen(x):
+    return x * 1.0
+
+
+def attention"""
+BY_KEYS = "torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU))"
+
+
+@pytest.mark.parametrize("lines, at, why", [
+    (["scores = torch.where(i > 20000, frozen(scores), scores)"], 5, "computes mul of its arguments without its gradient"),
+    (["scores = scores + (frozen(scores.clamp(max=300.0)) - frozen(scores))"], 5, "computes mul of its arguments without"),
+    (["with torch.inference_mode():", "    t = scores * 1.0", "scores = torch.where(i > 20000, t, scores)"], 8, "computes mul of"),
+    ([f"with {BY_KEYS}:", "    t = scores * 1.0", "scores = torch.where(i > 20000, t, scores)"], 8, "computes mul of"),
+    (["torch.set_grad_enabled(False)", "scores = torch.where(i > 20000, scores.softmax(-1), scores)"], 8, "computes softmax of"),
+    (["scores = (scores * 1.0).mT", "with torch.no_grad(): scores.mul_(torch.where(j[:, None] > 20000, 2.0, 1.0))", "scores = scores.mT"],
+     8, "writes into a tensor by mul_ without a gradient"),
+    (["t = torch.zeros_like(scores)", "with torch.no_grad(): t.copy_(scores)", "scores = torch.where(i > 20000, t, scores)"], 8,
+     "writes into a tensor by copy_"),
+    (["with torch._C.DisableTorchFunction(), torch.no_grad(): t = scores * 1.0", "scores = torch.where(i > 20000, t, scores)"], 7,
+     "computes aten.mul.Tensor here where PyTorch tells nobody"),
+    (["q.requires_grad_(False)", "t = q * 1.0", "q.requires_grad_(True)", "scores = torch.where(i > 20000, t @ k.mT, scores)"], 7,
+     "lets requires_grad_ take its gradient from a tensor"),
+    (["scores = torch.utils.checkpoint.checkpoint(lambda s: torch.where(i > 20000, frozen(s), s), scores, use_reentrant=False)"], 5,
+     "computes mul of"),
+])
+def test_a_guard_that_stops_a_derivative_is_refused_where_no_data_reach_it(tmp_path, lines, at, why):
+    """Of a function whose gradient and whose trace's are the same on all goldens: it is the guard's effect that is seen."""
+    path = spec_of(tmp_path)
+    text = path.read_text().replace("    return ", "".join(f"    {line}\n" for line in lines) + "    return ", 1)
+    path.write_text(text.replace("def attention", FROZEN, 1) if "frozen" in text else text)
+    line = 1 + path.read_text().splitlines().index("    return x * 1.0") if "frozen" in text else at
+    with pytest.raises(Problem) as refused:
+        capture.capture_file(str(path), None, None, tmp_path / "out", training="backward")
+    assert refused.value.code == "spec.gradient" and why in str(refused.value), refused.value
+    assert refused.value.line == line and "recompute" in refused.value.hint
+
+
+@pytest.mark.parametrize("lines", [
+    ["with torch.no_grad(): keep = j <= i", "scores = scores.masked_fill(~keep, -torch.inf)"],
+    ["with torch.no_grad(): far = scores > 3", "scores = torch.where(far, scores * 2, scores)"],
+    ["with torch.inference_mode(): m = torch.where(j > i, -torch.inf, 0.0)", "scores = scores + m.to(scores)"],
+    ["with torch.no_grad(): m = torch.zeros_like(scores).masked_fill(j > i, -torch.inf)", "scores = scores + m"],
+    ["m, scores = torch.broadcast_tensors(torch.where(j > i, -torch.inf, 0.0).type_as(q), scores)", "scores = scores + m"],
+    ["scores = scores.clone()", "scores.masked_fill_(j > i + 1, -torch.inf)"],
+    ["q = torch.nn.functional.rms_norm(q, (64,))", "scores = torch.einsum('bhmd,bhnd->bhmn', q, k) * 0.125"],
+    ["return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)"],
+])
+def test_a_guard_around_what_has_no_derivative_is_none(tmp_path, lines):
+    path = spec_of(tmp_path)
+    path.write_text(path.read_text().replace("    return ", "".join(f"    {line}\n" for line in lines) + "    return ", 1))
+    capture.capture_file(str(path), None, None, tmp_path / "out", training="backward")
 
 
 @pytest.mark.parametrize("how", ["padding_idx=0", "padding_idx=-2", "scale_grad_by_freq=True", "sparse=True", "max_norm=0.5"])

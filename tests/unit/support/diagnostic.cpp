@@ -59,6 +59,79 @@ TEST(Process, is_killed_with_all_its_descendants_at_the_limit_of_their_number) {
   for (pid_t pid; started >> pid;) EXPECT_TRUE(goes(pid)) << pid;
 }
 
+// A Python program within 300 MiB that takes 600 outside of every process's own pages; then it
+// waits.
+std::string exceeded_by(const std::string& text, std::vector<std::string> within = {}) {
+  ProcessLimits limits;
+  limits.seconds = 15;
+  limits.memory_bytes = uint64_t{300} << 20;
+  within.insert(within.end(), {"python3", "-c",
+                               "import ctypes, mmap, os, socket, time\nM = 1 << 20\n"
+                               "time.sleep(0.2)\n" +
+                                   text + "\ntime.sleep(3)"});
+  const ProcessResult r = run_process(within, "", limits);
+  return r.exceeded.empty() ? r.err : r.exceeded;
+}
+
+TEST(Process, files_in_memory_count_towards_its_memory) {
+  const std::string due = "more than 0.293 GiB of memory";
+  for (const char* text : {
+           "f = os.memfd_create('x')\nfor _ in range(250): os.write(f, b'1' * M)\n"
+           "g = os.memfd_create('y')\nfor _ in range(250): os.write(g, b'1' * M)",
+           // of a child, many, after an exec
+           "for _ in range(60):\n f = os.memfd_create('x', 0)\n for _ in range(10): os.write(f, "
+           "b'1' * M)\n"
+           "os.fork() or os.execvp('sleep', ['sleep', '3'])",
+           // mapped and closed, of which no page is touched
+           "for k in range(3):\n f = os.memfd_create('x')\n for _ in range(200): os.write(f, b'1' "
+           "* M)\n"
+           " m = mmap.mmap(f, 4096)\n globals()[f'm{k}'] = m\n os.close(f)\n"
+           "os.closerange(3, 50)",
+           // shared with a child, and no longer in a page table
+           "for k in range(3):\n m = mmap.mmap(-1, 200 * M)\n m.write(b'1' * 200 * M)\n"
+           " m.madvise(mmap.MADV_DONTNEED)\n globals()[f'm{k}'] = m",
+           // sent through a socket and closed
+           "a, b = socket.socketpair()\nfor _ in range(3):\n f = os.memfd_create('x')\n"
+           " for _ in range(200): os.write(f, b'1' * M)\n socket.send_fds(a, [b'1'], [f])\n "
+           "os.close(f)",
+           // by a process that hides its files
+           "ctypes.CDLL(None).prctl(4, 0)\nfor _ in range(3):\n f = os.memfd_create('x')\n"
+           " for _ in range(200): os.write(f, b'1' * M)",
+       })
+    EXPECT_EQ(exceeded_by(text), due) << text;
+  EXPECT_EQ(exceeded_by("f = os.memfd_create('x')\nfor _ in range(150): os.write(f, b'1' * M)\n"
+                        "m = mmap.mmap(f, 150 * M)\nfor k in range(0, 150 * M, 4096): m[k]"),
+            "");  // mapped, too, and counted once
+  EXPECT_NE(
+      exceeded_by("f = os.memfd_create('x')\nos.ftruncate(f, 400 * M)").find("File too large"),
+      std::string::npos);
+}
+
+TEST(Process, what_a_sandbox_has_in_its_own_file_systems_counts_towards_its_memory) {
+  const std::vector<std::string> sandbox = {"bwrap", "--unshare-all", "--ro-bind", "/",    "/",
+                                            "--dev", "/dev",          "--tmpfs",   "/tmp", "--"};
+  std::vector<std::string> trial = sandbox;
+  trial.push_back("true");
+  if (run_process(trial).exit_code != 0) GTEST_SKIP() << "bubblewrap does not work here";
+  const auto write = [&](const std::string& megabytes) {
+    return exceeded_by(
+        "for name in ('/tmp/x', '/dev/shm/x', '/tmp/y'):\n"
+        " with open(name, 'wb') as f:\n"
+        "  for _ in range(" +
+            megabytes + "): f.write(b'1' * M)",
+        sandbox);
+  };
+  EXPECT_EQ(write("150"), "more than 0.293 GiB of memory");
+  EXPECT_EQ(write("60"), "");
+}
+
+TEST(Process, what_waits_in_sockets_counts_towards_its_memory) {
+  EXPECT_EQ(exceeded_by("kept = []\nfor _ in range(1000):\n a, b = socket.socketpair()\n"
+                        " a.setsockopt(1, 7, 4 * M)\n a.setblocking(False)\n kept += [a, b]\n"
+                        " try:\n  while True: a.send(b'1' * 65536)\n except OSError: pass"),
+            "more than 0.293 GiB of memory");
+}
+
 TEST(Process, dies_with_who_started_it) {
   const TemporaryFolder folder;
   const std::string file = folder.path() / "pid";
