@@ -145,6 +145,14 @@ std::string_view name(Planted what) {
       return "small numbers";
     case Planted::large:
       return "large numbers";
+    case Planted::far_below:
+      return "other arguments far below 0";
+    case Planted::far_above:
+      return "other arguments far above 0";
+    case Planted::balanced:
+      return "products near 100, and as much taken off";
+    case Planted::reach:
+      return "rows of all powers of two";
   }
   return "";
 }

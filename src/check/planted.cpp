@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 
+#include "check/balanced.h"
 #include "check/family.h"
+#include "check/far_arguments.h"
 #include "check/far_scores.h"
 #include "check/spread.h"
 #include "num/random.h"
@@ -14,8 +16,10 @@
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits, Planted::zeros, Planted::equal, Planted::spike,
-                            Planted::tiny, Planted::below, Planted::above, Planted::spread};
+constexpr Planted kAll[] = {Planted::bits,      Planted::zeros,   Planted::equal,
+                            Planted::spike,     Planted::tiny,    Planted::below,
+                            Planted::above,     Planted::spread,  Planted::far_below,
+                            Planted::far_above, Planted::balanced};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -55,16 +59,6 @@ void add_divisors(const spec::ExprPtr& e, std::set<std::string>& out) {
   for (const spec::ExprPtr& a : e->args) add_divisors(a, out);
 }
 
-// What the function divides by or takes the logarithm of: with zeros in it PyTorch's result is
-// infinite or NaN too, and says nothing.
-std::set<std::string> divisors(const spec::Form& form) {
-  std::set<std::string> out;
-  spec::Form copy = form;
-  spec::Family::of(form).each_expression(
-      copy, [&](spec::ExprPtr& e, const spec::Extents&) { add_divisors(e, out); });
-  return out;
-}
-
 // Whether the values say anything of the function.
 bool applies(Planted what, const spec::Form& form) {
   switch (what) {
@@ -78,6 +72,11 @@ bool applies(Planted what, const spec::Form& form) {
       return all_softmax(form) && has_drawn_sinks(form);
     case Planted::spread:
       return has_spread(form);
+    case Planted::far_below:
+    case Planted::far_above:
+      return has_far_arguments(form);
+    case Planted::balanced:
+      return has_balanced(form);
     default:
       return true;
   }
@@ -96,16 +95,65 @@ Shape shape_for(Planted what, const spec::Form& form) {
   return single ? Shape{8, 1, 1300} : Shape{1, 150, 520};
 }
 
-void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& problem) {
-  if (what == Planted::none) return;
-  if (what == Planted::below || what == Planted::above || what == Planted::spread) {
-    if (what == Planted::below) plant_below(form, problem);
-    if (what == Planted::above) plant_above(form, problem);
-    if (what == Planted::spread) plant_spread(seed, form, problem);
-    return spec::Family::of(form).complete(form, problem);
+// Rows of a norm, as far as squares in fp32 go: whole rows of 2^50 (beyond which nothing is
+// claimed), one such number among ordinary ones, and rows of each power of two up to it and down to
+// 2^-63, whose squares are the last normal ones. Of two that are added one is large, and small are
+// both.
+void plant_reach(const spec::Form& form, spec::Problem& problem) {
+  if (!form.norm) return;
+  std::vector<std::string> added = {form.norm->x.argument};
+  if (form.norm->residual) added.push_back(form.norm->residual->argument);
+  for (size_t which = 0; which < added.size(); ++which) {
+    Tensor& t = problem.tensors.at(added[which]);
+    const int top = t.dtype == Dtype::f16 ? 15 : 50, bottom = t.dtype == Dtype::f16 ? 14 : 63;
+    const int64_t columns = t.shape.empty() ? 1 : t.shape.back();
+    for (int64_t n = 0; n < t.count(); ++n) {
+      const int64_t row = n / columns, turn = row / 4, kind = row % 4;
+      double& x = t.values[n];
+      const double largest = std::copysign(std::ldexp(1, top), x);
+      const bool large = turn % int64_t(added.size()) == int64_t(which);
+      const bool here = kind == 0 || (kind == 1 && n % columns == turn * 37 % columns);
+      if (large && here) x = largest;
+      if (large && kind == 2) x = std::ldexp(x, int(turn * 11 % (top - 2)));
+      if (kind == 3) x = std::ldexp(x, -1 - int(turn * 11 % bottom));
+      x = drawn(t.dtype, x);
+    }
   }
-  const Random random(seed, 77);
-  const std::set<std::string> kept = divisors(form);
+}
+
+// Numbers that are made for the form; false where all are to be changed alike.
+bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& problem) {
+  switch (c.planted) {
+    case Planted::below:
+      plant_below(form, problem);
+      return true;
+    case Planted::above:
+      plant_above(form, problem);
+      return true;
+    case Planted::spread:
+      plant_spread(c.draws.seed, form, problem);
+      return true;
+    case Planted::far_below:
+    case Planted::far_above:
+      plant_far(c.planted == Planted::far_below ? -1 : 1, form, c, problem);
+      return true;
+    case Planted::balanced:
+      plant_balanced(form, problem);
+      return true;
+    case Planted::reach:
+      plant_reach(form, problem);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void plant(const Case& c, const spec::Form& form, spec::Problem& problem) {
+  const Planted what = c.planted;
+  if (what == Planted::none) return;
+  if (plant_for_form(c, form, problem)) return spec::Family::of(form).complete(form, problem);
+  const Random random(c.draws.seed, 77);
+  const std::set<std::string> kept = divisors_of(form);
   uint64_t n = 0;
   for (const spec::Argument& a : form.arguments) {
     if (!is_float(a.dtype) || a.saved || kept.count(a.name)) continue;
@@ -123,6 +171,14 @@ void plant(Planted what, uint64_t seed, const spec::Form& form, spec::Problem& p
   spec::Family::of(form).complete(form, problem);
 }
 
+// Whether the case, where it is one of far arguments, has some.
+bool lies_far(const spec::Form& form, const Case& c) {
+  if (c.planted != Planted::far_below && c.planted != Planted::far_above) return true;
+  Diagnostics ignored;
+  std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, ignored);
+  return problem && plant_far(c.planted == Planted::far_below ? -1 : 1, form, c, *problem);
+}
+
 }  // namespace
 
 void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
@@ -131,10 +187,18 @@ void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
   for (const spec::ExprPtr& a : e->args) add_reads(a, out);
 }
 
+std::set<std::string> divisors_of(const spec::Form& form) {
+  std::set<std::string> out;
+  spec::Form copy = form;
+  spec::Family::of(form).each_expression(
+      copy, [&](spec::ExprPtr& e, const spec::Extents&) { add_divisors(e, out); });
+  return out;
+}
+
 std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
                                         Diagnostics& diagnostics) {
   std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, diagnostics);
-  if (problem) plant(c.planted, c.draws.seed, form, *problem);
+  if (problem) plant(c, form, *problem);
   return problem;
 }
 
@@ -153,6 +217,7 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
     choose_heads(capture.form, c, false);
     c.planted = what;
     if (what == Planted::below && !lies_below(capture.form, c)) continue;
+    if (!lies_far(capture.form, c)) continue;
     cases.push_back(std::move(c));
   }
   return cases;

@@ -2,7 +2,9 @@
 // numbers that are 0 or 1, one large number among small ones, and numbers below the smallest normal
 // of the type; of a softmax, scores far from 0 in all of a row, and sinks beside them
 // (far_scores.h); where integers of the data are compared with positions, all over these
-// (spread.h); of norms small and large ones too (Family::further_planted). A slope or a sink of 0
+// (spread.h); in other arguments than operands elements far from 0 (far_arguments.h), and scores
+// with as much taken off them (balanced.h); of norms small and large ones too
+// (Family::further_planted). A slope or a sink of 0
 // or 1 hides or shows what another never does; equal scores tie, and a row of zeros is divided by
 // its own length. A scalar is drawn or 1: kernels divide by a scale that is an argument
 // (BUGS_FOUND.md); of a form with several terms it is drawn, for where two of them cancel, what is
@@ -24,6 +26,10 @@ std::optional<spec::Problem> problem_of(const spec::Form& form, const Case& c,
 
 // The arguments that an expression reads; of none none.
 void add_reads(const spec::ExprPtr& e, std::set<std::string>& out);
+
+// The arguments that the function divides by or takes the logarithm of: with zeros in them
+// PyTorch's result is infinite or NaN too, and says nothing.
+std::set<std::string> divisors_of(const spec::Form& form);
 
 // A case for each kind of them, or for the quick check two and the one of scores far below 0.
 std::vector<Case> planted_cases(const spec::Capture& capture, const Options& options);

@@ -23,7 +23,11 @@ enum class Planted {  // planted.h
   above,
   spread,
   small,
-  large
+  large,
+  far_below,
+  far_above,
+  balanced,
+  reach
 };
 std::string_view name(Planted what);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "exec/alignment.h"
 #include "exec/arithmetic.h"
 #include "exec/exact.h"
 #include "exec/machine.h"
@@ -192,7 +193,9 @@ void declare_args(Machine& m, const Stmt& s) {
     if ((g.writes || g.scratch) && !m.faults.any()) bind_output(m, *g.declared, g);
 }
 
-// ---- shared memory
+// ---- shared memory, in the order of the declarations, as the struct of the device has it
+constexpr int64_t kTileBytes = 1024, kBarrierBytes = 8, kWordBytes = 4;
+
 int64_t positive(Machine& m, const Stmt& s, const tl::ExprPtr& e) {
   const int64_t v = integer_of(head(m, s), e);
   if (v < 1 && !m.faults.any())
@@ -212,6 +215,9 @@ void declare_tiles(Machine& m, ThreadBlock& block, const Stmt& s, bool ring) {
     SharedSlot slot;
     slot.tile = Tile(Role::shared, dtype, int(rows), int(columns), m.algebra);
     array.slots.assign(array.members * array.ring, slot);
+    const int64_t tile = rows * columns * int64_t(bytes(dtype));
+    place_shared(block, kTileBytes,
+                 (tile + kTileBytes - 1) / kTileBytes * kTileBytes * array.members * array.ring);
     block.arrays[d.name] = std::move(array);
   }
 }
@@ -232,14 +238,19 @@ void declare_row_ring(Machine& m, ThreadBlock& block, const Stmt& s) {
     slot.tile = Tile(Role::shared, element_type(m, s, s.type()), int(positive(m, s, s.rows())), 1,
                      m.algebra);
     array.slots.assign(array.ring, slot);
+    const int64_t each = int64_t(slot.tile.rows) * kWordBytes;
+    const int64_t first = place_shared(block, kWordBytes, each * array.ring);
+    for (int64_t n = 0; n < array.ring; ++n) array.slots[n].address = first + n * each;
     block.arrays[d.name] = std::move(array);
   }
 }
 
 void declare_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
-  for (const Item& d : s.names())
+  for (const Item& d : s.names()) {
     block.barriers[d.name] =
         Barriers(d.name, positive(m, s, s.stages()), positive(m, s, s.arrivals()));
+    place_shared(block, kBarrierBytes, kBarrierBytes * block.barriers[d.name].ring);
+  }
 }
 
 void declare_cluster_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
@@ -255,10 +266,13 @@ void declare_cluster_barrier(Machine& m, ThreadBlock& block, const Stmt& s) {
 void declare_queue(Machine& m, ThreadBlock& block, const Stmt& s) {
   if (!ctas_agree(m, s)) return;
   const int64_t ring = positive(m, s, s.stages());
-  for (const Item& d : s.names())
+  for (const Item& d : s.names()) {
     block.queues[d.name] = {Barriers(d.name, ring, 1),
                             Barriers(d.name, ring, positive(m, s, s.arrivals()) * m.ctas),
                             std::vector<int64_t>(ring)};
+    const int64_t numbers = (ring * kWordBytes + kBarrierBytes - 1) / kBarrierBytes * kBarrierBytes;
+    place_shared(block, kBarrierBytes, 2 * kBarrierBytes * ring + numbers);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // device.
 #include <fmt/format.h>
 
+#include "exec/alignment.h"
 #include "exec/machine.h"
 #include "exec/ops/exec_ops.h"
 
@@ -101,6 +102,7 @@ void round_sums(Machine& m, const Stmt& s, const Context& c) {
     return;
   }
   Global& g = to->second;
+  if (!rows_are_chunks(m, s, g)) return;
   for (int64_t x = 0; x < int64_t(g.written.size()); ++x) {
     const int64_t row = x / shape[3];
     const int64_t at = (row / shape[2] * sums[2] + row % shape[2]) * sums[3] + x % shape[3];

@@ -15,6 +15,7 @@
 #include <array>
 #include <set>
 
+#include "exec/alignment.h"
 #include "exec/machine.h"
 #include "exec/ops/exec_ops.h"
 
@@ -51,6 +52,7 @@ void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns
     m.faults.raise("exec.shape", &s, fmt::format("{} writes rows of {} columns", cite(s), width));
     return;
   }
+  if (!rows_are_pairs(m, s, to)) return;
   for (int64_t j = 0; j < width; ++j) {
     const int64_t at = row * width + j;
     note_written(m, s, to.written[at]);

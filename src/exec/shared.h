@@ -26,7 +26,8 @@ struct Handover {
 
 struct SharedSlot {
   Tile tile;
-  int64_t use = -1;  // the ring index it was filled under; -1 when not by a copy
+  int64_t address = 0;  // of a row ring: bytes from the beginning of shared memory
+  int64_t use = -1;     // the ring index it was filled under; -1 when not by a copy
   // Of a slot filled by a copy: the barrier's slot and phase that say it has arrived.
   const Barriers* filled_by = nullptr;
   int64_t barrier_slot = 0, phase = 0;
@@ -94,6 +95,7 @@ struct ThreadBlock {
   std::map<std::string, SharedArray> arrays;
   std::map<std::string, Barriers> barriers;
   std::map<std::string, BlockQueue> queues;
+  int64_t shared_bytes = 0;  // of what is declared so far
   std::map<int64_t, NamedBarrier> named;
 };
 

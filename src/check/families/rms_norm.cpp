@@ -21,7 +21,7 @@ class RmsNorm : public Family {
   // Squares of small numbers vanish beside what is added to them, and those of large ones overflow:
   // of a mean that is taken in another way.
   std::vector<Planted> further_planted(const spec::Form&) const override {
-    return {Planted::small, Planted::large};
+    return {Planted::small, Planted::large, Planted::reach};
   }
 
   // A row is as much work as it has columns.

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "exec/alignment.h"
+
 namespace kw::exec {
 
 using tl::Stmt;
@@ -140,6 +142,7 @@ TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
                               name(t.dtype), tile.columns, name(tile.dtype)));
   if (!a.guarded() && a.thread < 0)
     return refuse("exec.sync", fmt::format("{} is run by every thread of a warpgroup", cite(s)));
+  if (!rows_are_chunks(m, s, *from.tensor)) return refuse("", "");
   return copy;
 }
 
@@ -155,8 +158,10 @@ TileCopy warpgroup_copy_of(Machine& m, Agent& a, const Stmt& s, tl::Hole tile, b
   const Tile& held = copy.to.slot->tile;
   const Tensor& t = at.tensor->data;
   if (t.rank() == 4 && (!whole_rows || t.shape[3] == held.columns) && t.dtype == held.dtype &&
-      a.thread < 0 && !a.guarded())
+      a.thread < 0 && !a.guarded()) {
+    if (!rows_are_chunks(m, s, *at.tensor)) copy.to.slot = nullptr;
     return copy;
+  }
   m.faults.raise("exec.shape", &s,
                  fmt::format("{}: rows of {} and {} columns, by {}", cite(s), t.shape.back(),
                              held.columns, a.guarded() ? "one thread" : "a warpgroup"));
@@ -250,6 +255,7 @@ Next exec_tma_load_rows(Machine& m, Agent& a, const Stmt& s) {
     return Next::on;
   }
   const int64_t offset = offset_of(t, from, from.row);
+  if (!may_copy_rows(m, s, offset, *to.slot)) return Next::on;
   for (int r = 0; r < tile.rows; ++r)
     if (tile.e.empty())
       tile.x[r] = static_cast<float>(t.values[offset + r]);
@@ -301,6 +307,7 @@ Next exec_tma_store(Machine& m, Agent& a, const Stmt& s) {
                    fmt::format("{} does not have rows of {}", to.name, tile.columns));
     return Next::on;
   }
+  if (!rows_are_chunks(m, s, *to.tensor)) return Next::on;
   for (int r = 0; r < tile.rows && to.row + r < shape[2]; ++r)
     for (int c = 0; c < tile.columns && to.column + c < shape[3]; ++c)
       write_element(m, s, *to.tensor, offset_of(to.tensor->data, to, to.row + r) + to.column + c,
@@ -466,70 +473,6 @@ Next exec_get_rows(Machine& m, Agent& a, const Stmt& s) {
   to->e = from->tile.e;
   to->defined = true;
   return Next::on;
-}
-
-namespace {
-// The slot's vector, and the tile with a column for each of its values.
-struct SummedColumns {
-  const Tile* from = nullptr;
-  std::shared_ptr<Tile> to;
-};
-SummedColumns columns_of(Machine& m, Agent& a, const Stmt& s, bool defined) {
-  const SharedSlot* from = readable_of(m, a, s, tl::Hole::src);
-  auto to = from ? tile_of(m, a, s, tl::Hole::dst, Role::accumulator, defined) : nullptr;
-  if (!to) return {};
-  if (from->tile.rows == to->columns) return {&from->tile, std::move(to)};
-  m.faults.raise("exec.shape", &s,
-                 fmt::format("{}: {} values to {} columns", cite(s), from->tile.rows, to->columns));
-  return {};
-}
-}  // namespace
-
-// Every row of the tile becomes the slot's vector.
-Next exec_fill_columns(Machine& m, Agent& a, const Stmt& s) {
-  const auto [from, to] = columns_of(m, a, s, false);
-  if (!to) return Next::on;
-  for (int r = 0; r < to->rows; ++r) {
-    const size_t at = size_t(r) * to->columns;
-    if (m.algebra)
-      std::copy(from->e.begin(), from->e.end(), to->e.begin() + at);
-    else
-      std::copy(from->x.begin(), from->x.end(), to->x.begin() + at);
-  }
-  to->defined = true;
-  to->of_rows = to->of_columns = {};
-  return Next::on;
-}
-
-namespace {
-// Each element with the slot's value of its column.
-template <class Reals, class Elements>
-Next with_columns(Machine& m, Agent& a, const Stmt& s, Reals reals, Elements elements) {
-  const auto [from, to] = columns_of(m, a, s, true);
-  if (!to) return Next::on;
-  for (size_t n = 0; n < size_t(to->rows) * to->columns; ++n) {
-    const size_t column = n % to->columns;
-    if (m.algebra)
-      to->e[n] = elements(to->e[n], from->e[column]);
-    else
-      to->x[n] = static_cast<float>(reals(to->x[n], from->x[column]));
-  }
-  return Next::on;
-}
-}  // namespace
-
-// The slot's vector is added to every row of the tile.
-Next exec_add_columns(Machine& m, Agent& a, const Stmt& s) {
-  return with_columns(
-      m, a, s, [](double x, double y) { return x + y; },
-      [&](const exact::Element& x, const exact::Element& y) { return m.algebra->add(x, y); });
-}
-
-// Every row of the tile is multiplied by it.
-Next exec_scale_columns(Machine& m, Agent& a, const Stmt& s) {
-  return with_columns(
-      m, a, s, [](double x, double y) { return x * y; },
-      [&](const exact::Element& x, const exact::Element& y) { return m.algebra->mul(x, y); });
 }
 
 Next exec_store_rows(Machine& m, Agent& a, const Stmt& s) {

@@ -5,6 +5,7 @@ kernels/sm90/gemm.cu. PyTorch is loaded once: what Python captures is captured i
 """
 
 import json
+import re
 import runpy
 
 import pytest
@@ -158,6 +159,12 @@ def test_the_sums_of_attentions_columns_are_a_product(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
     certificate = json.loads((tmp_path / "out/certificate.json").read_text())
     assert [r["rule"] for r in certificate["transfer"]["rules"]] == ["right_rows", "value", "row_sums", "matrix"]
+    program = (tmp_path / "out/kernel.tl").read_text()
+    split = re.sub(r"exp2\(\((.*) - (lse\[.*?\])\) \* log2e\)", r"exp2(\1 * log2e) * exp2(-\2 * log2e)", program)
+    assert split != program
+    (tmp_path / "split.tl").write_text(split)  # right in the reals, and with scores near 100 beyond fp32
+    run = call("check", tmp_path / "split.tl", "--spec", tmp_path / "captured")
+    assert run.returncode == 1 and "refuted" in run.stdout, run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("was, slip", [

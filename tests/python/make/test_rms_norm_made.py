@@ -116,6 +116,7 @@ UNDER_THE_ROOT = ["rsqrt(squares / f32(C)) + eps", "rsqrt(squares / f32(C))", "r
     ("(x_r[j] + 4.0) * (x_r[j] + 4.0)", "rsqrt((squares - plain * 8.0) / f32(C) - 16.0 + eps)"),  # of small numbers nothing is left
     ("(x_r[j] * 1073741824.0) * (x_r[j] * 1073741824.0)",
      "rsqrt(squares / f32(C) / 1073741824.0 / 1073741824.0 + eps)"),  # large ones overflow
+    ("(x_r[j] * 32768.0) * (x_r[j] * 32768.0)", "rsqrt(squares / f32(C) / 1073741824.0 + eps)"),  # from 2^46 on
 ])
 def test_a_mean_that_is_right_in_the_reals_alone_is_refuted(made, tmp_path, body, factor):
     program = (made / "kernel.tl").read_text()
