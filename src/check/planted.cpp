@@ -100,9 +100,7 @@ Shape shape_for(Planted what, const spec::Form& form) {
 // 2^-63, whose squares are the last normal ones. Of two that are added one is large, and small are
 // both.
 void plant_reach(const spec::Form& form, spec::Problem& problem) {
-  if (!form.norm) return;
-  std::vector<std::string> added = {form.norm->x.argument};
-  if (form.norm->residual) added.push_back(form.norm->residual->argument);
+  const std::vector<std::string> added = Family::of(form).squared(form);
   for (size_t which = 0; which < added.size(); ++which) {
     Tensor& t = problem.tensors.at(added[which]);
     const int top = t.dtype == Dtype::f16 ? 15 : 50, bottom = t.dtype == Dtype::f16 ? 14 : 63;

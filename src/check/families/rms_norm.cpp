@@ -24,6 +24,12 @@ class RmsNorm : public Family {
     return {Planted::small, Planted::large, Planted::reach};
   }
 
+  std::vector<std::string> squared(const spec::Form& form) const override {
+    std::vector<std::string> added = {form.norm->x.argument};
+    if (form.norm->residual) added.push_back(form.norm->residual->argument);
+    return added;
+  }
+
   // A row is as much work as it has columns.
   int64_t depth(const spec::Form& form, const std::map<std::string, int64_t>&) const override {
     return 1 + form.D.constant / 64;
