@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "check/balanced.h"
+#include "check/families/gemm/balanced.h"
 #include "check/family.h"
 #include "check/far_arguments.h"
 #include "check/far_scores.h"

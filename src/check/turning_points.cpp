@@ -209,6 +209,9 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
     if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
     if (keys) spread(p + kTile + 1);
+    // Blocks of keys that take turns and skip some: more of them than such a number of rows has.
+    if (!proved && rows && keys && tl::takes_turns(program))
+      sizes.push_back({2 * p + 3 * kTile, 2 * p + 3 * kTile, p});
   }
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)

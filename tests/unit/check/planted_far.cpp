@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "check/balanced.h"
+#include "check/families/gemm/balanced.h"
 #include "check/far_arguments.h"
 #include "check/planted.h"
 #include "hand_captures.h"

@@ -46,8 +46,8 @@ class Edit : public Editing {
   // the score, written by that about what is learned.
   spec::ExprPtr behind;
   // Which blocks of keys see a block of queries: all from the first on to some; some that follow
-  // each other; or those that data say. Set by rule_queries and rule_lists.
-  enum class Seen { from_the_first, neighbours, listed } seen = Seen::from_the_first;
+  // each other; others; or those that data say. Set by rule_queries and rule_lists.
+  enum class Seen { from_the_first, neighbours, scattered, listed } seen = Seen::from_the_first;
   bool fewer_queries = false;  // later blocks of keys are seen by fewer: set by rule_queries
 
   // TL text of an expression over i and j, where a query is called `query` and a key `key`; s[i, j]

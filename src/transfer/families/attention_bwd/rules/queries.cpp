@@ -13,6 +13,8 @@
 // Effect   none: blocks that keep nothing are left out, blocks that keep all are not masked.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "transfer/editing/terms.h"
 #include "transfer/families/attention_bwd/edit.h"
 #include "transfer/masks/key_ranges.h"
@@ -50,6 +52,19 @@ Ranges ranges_of(const ExprPtr& keep) {
   out.until = whole.upper ? of_all(lowest(whole.upper, keys)) : nullptr;
   out.any_whole = (!whole.lower || out.from) && (!whole.upper || out.until);
   return out;
+}
+
+// Whether a bound never falls from one block of keys to the next: then blocks of keys that see a
+// block of queries follow each other. Of `where(j < 4, M, j + 512)` they do not.
+bool never_falls(const ExprPtr& e) {
+  if (!e || e->kind == Kind::size || e->kind == Kind::number || e->kind == Kind::index) return true;
+  if (e->kind == Kind::binary && e->name == "-")
+    return never_falls(e->args[0]) && !spec::mentions(e->args[1], Kind::index);
+  if (e->kind == Kind::binary && (e->name == "//" || e->name == "*"))
+    return never_falls(e->args[0]) && e->args[1]->kind == Kind::number && e->args[1]->integer > 0;
+  if (e->kind != Kind::binary || (e->name != "+" && e->name != "min" && e->name != "max"))
+    return false;
+  return std::all_of(e->args.begin(), e->args.end(), never_falls);
 }
 
 class Writer {
@@ -105,7 +120,9 @@ class Writer {
 bool rule_queries(Edit& edit) {
   if (!edit.keep) return true;
   const Ranges ranges = ranges_of(edit.keep);
-  if (ranges.below) edit.seen = Edit::Seen::neighbours;
+  if (ranges.below)
+    edit.seen = never_falls(ranges.first) && never_falls(ranges.below) ? Edit::Seen::neighbours
+                                                                       : Edit::Seen::scattered;
   edit.fewer_queries = ranges.first && spec::mentions(ranges.first, Kind::index) && !ranges.below;
   return Writer(edit).write(ranges);
 }

@@ -129,6 +129,9 @@ bool rule_turns(Edit& edit) {
   if (each)
     return refuse(edit, "the gradient of a table is added up in no order",
                   "without --deterministic it is made; or ask for no gradient of the table");
+  if (edit.seen == Edit::Seen::scattered)
+    return refuse(edit, "blocks of keys that see a block of queries may not follow each other",
+                  "without --deterministic gradients are made");
   if (edit.seen == Edit::Seen::listed)
     return refuse(edit, "which blocks of keys see a block of queries depends on data",
                   "without --deterministic gradients are made");

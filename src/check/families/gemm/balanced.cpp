@@ -1,4 +1,4 @@
-#include "check/balanced.h"
+#include "check/families/gemm/balanced.h"
 
 #include <algorithm>
 #include <cmath>
