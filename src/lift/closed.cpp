@@ -48,9 +48,21 @@ bool vocabulary_is_closed(const fs::path& include, Diagnostics& diagnostics) {
 
 }  // namespace
 
+bool has_no_macros(const SourcePtr& kernel, Diagnostics& diagnostics) {
+  const auto macro = has_macros(kernel->text);
+  if (!macro) return true;
+  const size_t end = kernel->text.find_first_of(" \t\n(", macro->at);
+  const Span word{kernel, static_cast<uint32_t>(macro->at),
+                  static_cast<uint32_t>(std::min(end, kernel->text.size()))};
+  diagnostics.error("lift.unrecognised", word, macro->message).hint =
+      "kernels have no macros: a constant is `constexpr int`";
+  return false;
+}
+
 bool reads_only_the_vocabulary(const SourcePtr& kernel, const std::string& include,
                                Diagnostics& diagnostics) {
   if (!closed("", kernel, diagnostics)) return false;
+  if (!has_no_macros(kernel, diagnostics)) return false;
   static std::mutex mutex;
   static std::set<std::string> known;
   const std::lock_guard lock(mutex);

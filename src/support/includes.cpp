@@ -28,8 +28,8 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' |
 
 class Reader {
  public:
-  Reader(std::string_view name, std::string_view text, bool angled)
-      : folder_(std::filesystem::path(name).parent_path()), angled_(angled) {
+  Reader(std::string_view name, std::string_view text, bool angled, bool macros = true)
+      : folder_(std::filesystem::path(name).parent_path()), angled_(angled), macros_(macros) {
     for (size_t k = 0; k < text.size(); ++k) {
       if (text[k] == '\r' && k + 1 < text.size() && text[k + 1] == '\n') continue;
       if (const size_t end = spliced(text, k); end > k) {
@@ -87,6 +87,10 @@ class Reader {
     if (!found_) found_ = FileAsked{place_[at], fmt::format("{}; {}", what, kRule)};
   }
 
+  void refuse_macro(size_t at, const std::string& what) {
+    if (!macros_ && !found_) found_ = FileAsked{place_[at], what};
+  }
+
   // Blanks of a line, and comments.
   bool skip_blank() {
     const size_t start = at_;
@@ -137,6 +141,8 @@ class Reader {
   void word(bool begins) {
     const size_t start = at_;
     const std::string_view w = take_word();
+    if (w.starts_with("KW_"))
+      refuse_macro(start, fmt::format("`{}` is a macro of the vocabulary's own", w));
     if (kAsking.contains(w)) refuse(start, fmt::format("`{}` asks about a file", w));
     if (begins && (w == "import" || w == "module"))
       refuse(start, fmt::format("a line that begins with `{}`", w));
@@ -163,7 +169,9 @@ class Reader {
     at_ += text_[at_] == '#' ? 1 : 2;
     skip_blank();
     if (at_ >= text_.size() || text_[at_] == '\n') return;
+    const size_t named = at_;
     const std::string what(take_word());
+    if (what == "define") refuse_macro(named, "expected 'include', found 'define'");
     if (what == "include") return include(start);
     if (!kHarmless.contains(what)) return refuse(start, fmt::format("the directive `#{}`", what));
     if (what != "pragma") return;
@@ -207,7 +215,7 @@ class Reader {
   }
 
   std::filesystem::path folder_;
-  bool angled_;
+  bool angled_, macros_;
   std::string text_;
   std::vector<size_t> place_;  // of each character, and of the end
   size_t at_ = 0;
@@ -219,6 +227,10 @@ class Reader {
 std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text,
                                          bool angled) {
   return Reader(name, text, angled).run();
+}
+
+std::optional<FileAsked> has_macros(std::string_view text) {
+  return Reader("", text, false, false).run();
 }
 
 }  // namespace kw

@@ -26,4 +26,9 @@ struct FileAsked {
 std::optional<FileAsked> asks_for_a_file(std::string_view name, std::string_view text,
                                          bool angled = false);
 
+// The first place of `text` that defines a macro, or uses one of the vocabulary's (KW_...): a
+// preprocessor expands without a bound, and forty lines make 2^40 words. Where texts can be read in
+// two ways the first that asks_for_a_file() refuses comes first.
+std::optional<FileAsked> has_macros(std::string_view text);
+
 }  // namespace kw

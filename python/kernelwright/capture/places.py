@@ -5,6 +5,7 @@ Calls read a place through a plain function (`reader`) whose one global or closu
 user's own, so that torch.compile reads it as it would in the user's code, guards and all.
 """
 
+import builtins
 import dataclasses
 import functools
 import types
@@ -28,7 +29,7 @@ def in_cell(name, cell):
         return cell
 
     code = at.__code__.replace(co_freevars=(name,), co_name=name)
-    reader = types.FunctionType(code, {}, name, None, (cell,))
+    reader = types.FunctionType(code, {"__builtins__": builtins}, name, None, (cell,))
     return Place(name, reader, lambda value: setattr(cell, "cell_contents", value),
                  (id(cell),))
 

@@ -200,6 +200,16 @@ def _wrap(function, values, places, record, folder, certificate, backward, train
     return call
 
 
+def _refuse_place(name, places):
+    """Raises ArgumentError where a tensor that the function reaches is no longer to be found."""
+    for place in places:
+        try:
+            place.get()
+        except (LookupError, NameError, AttributeError, TypeError) as error:
+            raise ArgumentError(name, place.name, f"is not where the function reaches it: {type(error).__name__}: {error}",
+                                "be there at each call, as it was when the function was compiled") from None
+
+
 def _caller(function, count, places, signature, made, training):
     """A function of the user's parameters that calls the operator. It is written out, so that
     torch.compile traces one call and nothing else."""
@@ -218,7 +228,11 @@ def _caller(function, count, places, signature, made, training):
             given.append(argument["name"])
     for n, place in enumerate(places):
         space[f"reached_{n}_"] = place.reader
-        given.append(f"reached_{n}_()")
+        given.append(f"reached_{n}_value_")
+    read = "".join(f"        reached_{n}_value_ = reached_{n}_()\n" for n in range(len(places)))
+    if read:
+        space["refuse_place_"] = functools.partial(_refuse_place, function.__name__, places)
+        read = f"    try:\n{read}    except (LookupError, NameError, AttributeError, TypeError):\n        refuse_place_()\n        raise\n"
     fixed = dict(signature["constants"])
     for parameter in parameters[count:]:  # they had no example: they keep their defaults
         fixed[parameter.name] = parameter.default
@@ -248,7 +262,7 @@ def _caller(function, count, places, signature, made, training):
                   "plain_": made.takes_plainly}
         direct += (f"    if may_skip_dispatcher_() and plain_({arguments}):\n"
                   f"        return launch_({arguments})\n")
-    text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}{direct}"
+    text = (f"def kernel_call({', '.join(shown)}):\n{''.join(lines)}{read}{direct}"
             f"    try:\n        return operator_({arguments})\n"
             f"    except (RuntimeError, TypeError, NotImplementedError):\n"
             f"        refuse_(({arguments},))\n        raise\n")

@@ -4,6 +4,7 @@
 
 #include "compile/compile_log.h"
 #include "compile/cubin.h"
+#include "lift/closed.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -20,6 +21,7 @@ std::optional<Tools> find_tools(Diagnostics& diagnostics) {
 std::optional<Built> build(const Tools& tools, const SourcePtr& kernel, const std::string& target,
                            const std::vector<std::string>& entries, int64_t parameter_bytes,
                            Diagnostics& diagnostics, const std::vector<std::string>& extra) {
+  if (extra.empty() && !lift::has_no_macros(kernel, diagnostics)) return std::nullopt;
   const std::optional<runtime::Nvrtc> nvrtc = runtime::Nvrtc::find(tools.python, diagnostics);
   if (!nvrtc) return std::nullopt;
   std::vector<runtime::Header> headers;

@@ -12,7 +12,8 @@ import torch
 
 from kernelwright.capture import live_function
 from kernelwright.capture.dependencies import Dependencies
-from kernelwright.errors import SpecError
+from kernelwright.compiling import compiler
+from kernelwright.errors import ArgumentError, SpecError
 
 TABLE = torch.arange(4.0)
 WINDOW = 3
@@ -55,6 +56,26 @@ def test_a_place_can_be_read_and_written_where_the_user_has_it():
     second.set(torch.full((3,), 8.0))
     assert bias[0] == 7 and tables["a"][0][0] == 8 and tables["a"][1] == 5
     assert first.get() is bias and second.get() is tables["a"][0]
+
+
+def test_a_tensor_that_is_no_longer_there_is_an_argument_error_of_the_call():
+    tables = {"bias": torch.ones(2)}
+
+    def function(q):
+        return q + tables["bias"]
+
+    made_of = types.SimpleNamespace(overload=lambda q, bias: q + bias, refuse_call=None, refuse_constant=None, differentiable=True)
+    signature = {"arguments": [{"name": "q", "reached": False}, {"name": "bias", "reached": True}], "constants": {}}
+    call = compiler._caller(function, 1, Dependencies(function).places, signature, made_of, None)
+    compiled = torch.compile(call, backend="eager", fullgraph=True)
+    q = torch.zeros(2)
+    assert torch.equal(call(q), torch.ones(2)) and torch.equal(compiled(q), torch.ones(2))
+    tables["bias"] = torch.full((2,), 5.0)
+    assert call(q)[0] == compiled(q)[0] == 5
+    for spoil in (lambda: tables.update(bias=None) or tables.pop("bias"), tables.clear):
+        spoil()
+        with pytest.raises(ArgumentError, match="function: tables_bias is not where the function reaches it: KeyError: 'bias'"):
+            call(q)
 
 
 def test_one_place_that_two_functions_reach_is_one_argument():

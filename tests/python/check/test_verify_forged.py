@@ -322,6 +322,19 @@ def last_bit(folder):
     path.write_bytes(data)
 
 
+def test_macros_that_double_reach_no_preprocessor(folder):
+    """Neither clang's nor NVRTC's, which is asked for the cubin whatever lifting said: 2^40 words."""
+    text = (folder / "kernel.cu").read_text()
+    macros = "#define A0 int x;\n" + "".join(f"#define A{n} A{n - 1} A{n - 1}\n" for n in range(1, 40))
+    assert text.count('#include "kw/kw.cuh"\n') == 1
+    (folder / "kernel.cu").write_text(text.replace('#include "kw/kw.cuh"\n', f'#include "kw/kw.cuh"\n{macros}') +
+                                      "\n__global__ void more() { A39 }\n")
+    seal(folder)
+    verdict, code, items = verify(folder)
+    assert (verdict, code) == ("refuted", 1)
+    assert all("found 'define'" in items[item]["detail"] for item in ("lens", "cubin")), items
+
+
 def test_a_goldens_last_bit_never_holds_and_everything_else_does(forge):
     """Another C library may have moved it, so it is not refuted."""
     verdict, code, items = forge(last_bit)

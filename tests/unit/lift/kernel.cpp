@@ -1,4 +1,5 @@
 // Lift: the corpus's kernel, and one refusal for each thing that CUDA text may not be.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "in_clone.h"
@@ -112,6 +113,15 @@ TEST(Lift, reads_bits_where_c_and_tl_mean_the_same) {
 }
 
 TEST(Lift, refuses_other_includes_and_preprocessor_text) {
+  std::string doubled = "#include \"kw/kw.cuh\"\n#define A0 x\n", nested = "struct Args; int x = ";
+  for (int k = 1; k < 40; ++k) {
+    doubled += fmt::format("#define A{} A{} A{}\n", k, k - 1, k - 1);
+    nested += "KW_REG8(";
+  }
+  expect_error("#include \"kw/kw.cuh\"\n", doubled + "A39;\n",
+               "expected 'include', found 'define'");
+  expect_error("struct Args", nested + "1" + std::string(39, ')') + ";\nstruct Args",
+               "`KW_REG8` is a macro of the vocabulary's own");
   expect_error("#include \"kw/kw.cuh\"\n", "#include \"kw/kw.cuh\"\n#include \"kw/scalar.cuh\"\n",
                "only \"kw/kw.cuh\" may be included");
   expect_error("using element", "#define UNUSED 64\nusing element", "lift.unrecognised");

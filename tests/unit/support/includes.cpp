@@ -67,5 +67,26 @@ TEST(Includes, texts_that_compilers_read_in_two_ways_are_refused) {
     EXPECT_NE(refused(text), "") << text;
 }
 
+TEST(Includes, macros_are_seen_before_a_preprocessor_expands_them) {
+  const auto place = [](const std::string& text) {
+    const auto found = has_macros(text);
+    return found ? text.substr(found->at, 6) : "";
+  };
+  for (const char* text :
+       {"#define A 1\n", "  #  define A\n", "%: define A\n", "/* a\n */ /**/ # /**/ define A\n",
+        "int x;\n#\\\ndefine A\n", "#\\\r\ndefine A\n", "\v\f#\tdefine A\n",
+        "\"no end\n#define A\n", "int n = 1'0;\n#define A  // '\n", "#if 0\n#define A\n#endif\n"})
+    EXPECT_EQ(place(text), "define") << text;
+  EXPECT_NE(place("#def\\\nine A\n"), "");
+  EXPECT_NE(place("?\?=define A\n"), "");
+  EXPECT_NE(place("?\?/\n#define A\n"), "");
+  EXPECT_EQ(place("int x = KW_REG8(KW_REG8(1));"), "KW_REG");
+  EXPECT_EQ(place("#if KW_REG8(1)\n#endif\n"), "KW_REG");
+  for (const char* text :
+       {"#include \"kw/kw.cuh\"\n", "// #define A\n/*\n#define A\n*/\n",
+        "const char* s = \"#define A KW_X\";\n", "int define; int kw_x;\n", "#pragma unroll 1\n"})
+    EXPECT_EQ(place(text), "") << text;
+}
+
 }  // namespace
 }  // namespace kw
