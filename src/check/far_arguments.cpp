@@ -36,14 +36,18 @@ std::vector<Looked> looked_at(const Form& form) {
     add(t.sink, nullptr, kMostOfScores);
     add(t.factor, nullptr);
   }
-  add(form.epilogue, nullptr);
-  if (form.product) add(form.product->value, nullptr);
-  if (!form.gradients) return out;
+  // And what a family has beside terms: epilogues, products' values, slopes.
   const ExprPtr keep = form.terms.empty() ? nullptr : form.terms[0].keep;
-  add(form.gradients->slope, keep);
-  add(form.gradients->of_epilogue, nullptr);
-  for (const spec::Gradients::Learned& l : form.gradients->learned)
-    add(l.slope, l.of == spec::Gradients::Of::score ? keep : nullptr);
+  const auto is_a_terms = [&](const ExprPtr& e) {
+    return std::any_of(form.terms.begin(), form.terms.end(), [&](const spec::Term& t) {
+      return e == t.score || e == t.keep || e == t.sink || e == t.factor;
+    });
+  };
+  Form copy = form;
+  spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
+    if (e && e->type == spec::Type::real && !is_a_terms(e))
+      add(e, spec::mentions(e, spec::Kind::index, "j") ? keep : nullptr);
+  });
   return out;
 }
 
