@@ -25,25 +25,29 @@ struct Looked {
   double most = kMostOfOthers;
 };
 
+// What the rows of operands become, masks and integers are of no interest here.
 std::vector<Looked> looked_at(const Form& form) {
-  std::vector<Looked> out;
-  const auto add = [&](const ExprPtr& e, const ExprPtr& keep, double most = kMostOfOthers) {
-    if (e) out.push_back({e, keep, most});
-  };
+  std::set<const spec::Expr*> others, limited;
+  Form copy = form;
+  const spec::Family& family = spec::Family::of(form);
+  family.each_operand(copy, [&](spec::Operand& o) {
+    if (!o.row) return;
+    others.insert(o.row->element.get());
+    for (const ExprPtr& e : o.row->sums) others.insert(e.get());
+  });
   for (const spec::Term& t : form.terms) {
-    const bool softmax = t.normaliser == spec::Normaliser::softmax;
-    add(t.score, t.keep, softmax ? kMostOfScores : kMostOfOthers);
-    add(t.sink, nullptr, kMostOfScores);
-    add(t.factor, nullptr);
+    limited.insert(t.sink.get());
+    if (t.normaliser == spec::Normaliser::softmax) limited.insert(t.score.get());
   }
-  add(form.epilogue, nullptr);
-  if (form.product) add(form.product->value, nullptr);
-  if (!form.gradients) return out;
-  const ExprPtr keep = form.terms.empty() ? nullptr : form.terms[0].keep;
-  add(form.gradients->slope, keep);
-  add(form.gradients->of_epilogue, nullptr);
-  for (const spec::Gradients::Learned& l : form.gradients->learned)
-    add(l.slope, l.of == spec::Gradients::Of::score ? keep : nullptr);
+  std::vector<Looked> out;
+  family.each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
+    if (!e || e->type != spec::Type::real || others.count(e.get()) ||
+        spec::mentions(e, Kind::total))
+      return;
+    const bool of_pairs = spec::mentions(e, Kind::score) || spec::mentions(e, Kind::index, "j");
+    out.push_back({e, of_pairs && !form.terms.empty() ? form.terms[0].keep : nullptr,
+                   limited.count(e.get()) ? kMostOfScores : kMostOfOthers});
+  });
   return out;
 }
 
