@@ -37,8 +37,9 @@ class Family {
   virtual bool rounds_between(const spec::Form& form) const;
   // Which planted values (planted.h) cases of this family have beside those of all.
   virtual std::vector<Planted> further_planted(const spec::Form& /*form*/) const { return {}; }
-  // The arguments whose rows, or their sum, are squared: Planted::reach is of them.
-  virtual std::vector<std::string> squared(const spec::Form& /*form*/) const { return {}; }
+  // And those of them that no other family has.
+  virtual void plant(Planted /*what*/, const spec::Form& /*form*/,
+                     spec::Problem& /*problem*/) const {}
   // Whether a key past the end that is not masked shows only where all of a row's scores are far
   // below 0 (far_scores.h).
   virtual bool hides_keys_past_the_end(const spec::Form& /*form*/) const { return false; }

@@ -25,28 +25,28 @@ struct Looked {
   double most = kMostOfOthers;
 };
 
+// What the rows of operands become, masks and integers are of no interest here.
 std::vector<Looked> looked_at(const Form& form) {
-  std::vector<Looked> out;
-  const auto add = [&](const ExprPtr& e, const ExprPtr& keep, double most = kMostOfOthers) {
-    if (e) out.push_back({e, keep, most});
-  };
-  for (const spec::Term& t : form.terms) {
-    const bool softmax = t.normaliser == spec::Normaliser::softmax;
-    add(t.score, t.keep, softmax ? kMostOfScores : kMostOfOthers);
-    add(t.sink, nullptr, kMostOfScores);
-    add(t.factor, nullptr);
-  }
-  // And what a family has beside terms: epilogues, products' values, slopes.
-  const ExprPtr keep = form.terms.empty() ? nullptr : form.terms[0].keep;
-  const auto is_a_terms = [&](const ExprPtr& e) {
-    return std::any_of(form.terms.begin(), form.terms.end(), [&](const spec::Term& t) {
-      return e == t.score || e == t.keep || e == t.sink || e == t.factor;
-    });
-  };
+  std::set<const spec::Expr*> others, limited;
   Form copy = form;
-  spec::Family::of(form).each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
-    if (e && e->type == spec::Type::real && !is_a_terms(e))
-      add(e, spec::mentions(e, spec::Kind::index, "j") ? keep : nullptr);
+  const spec::Family& family = spec::Family::of(form);
+  family.each_operand(copy, [&](spec::Operand& o) {
+    if (!o.row) return;
+    others.insert(o.row->element.get());
+    for (const ExprPtr& e : o.row->sums) others.insert(e.get());
+  });
+  for (const spec::Term& t : form.terms) {
+    limited.insert(t.sink.get());
+    if (t.normaliser == spec::Normaliser::softmax) limited.insert(t.score.get());
+  }
+  std::vector<Looked> out;
+  family.each_expression(copy, [&](ExprPtr& e, const spec::Extents&) {
+    if (!e || e->type != spec::Type::real || others.count(e.get()) ||
+        spec::mentions(e, Kind::total))
+      return;
+    const bool of_pairs = spec::mentions(e, Kind::score) || spec::mentions(e, Kind::index, "j");
+    out.push_back({e, of_pairs && !form.terms.empty() ? form.terms[0].keep : nullptr,
+                   limited.count(e.get()) ? kMostOfScores : kMostOfOthers});
   });
   return out;
 }

@@ -22,7 +22,7 @@ bool has_far_arguments(const spec::Form& form);
 // Plants them, of the sign of `sign`; false where every one had to stay as drawn.
 bool plant_far(double sign, const spec::Form& form, const Case& c, spec::Problem& problem);
 
-// ---- shared with balanced.h
+// ---- shared with families/gemm_balanced.h
 // Names of the arguments, in the form's order.
 std::vector<std::string> further_arguments(const spec::Form& form);
 // A scope in which expressions find a problem's sizes, scalars and tensors.

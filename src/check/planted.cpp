@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "check/families/gemm/balanced.h"
 #include "check/family.h"
 #include "check/far_arguments.h"
 #include "check/far_scores.h"
@@ -16,10 +15,9 @@
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits,      Planted::zeros,   Planted::equal,
-                            Planted::spike,     Planted::tiny,    Planted::below,
-                            Planted::above,     Planted::spread,  Planted::far_below,
-                            Planted::far_above, Planted::balanced};
+constexpr Planted kAll[] = {Planted::bits,      Planted::zeros,    Planted::equal, Planted::spike,
+                            Planted::tiny,      Planted::below,    Planted::above, Planted::spread,
+                            Planted::far_below, Planted::far_above};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -75,8 +73,6 @@ bool applies(Planted what, const spec::Form& form) {
     case Planted::far_below:
     case Planted::far_above:
       return has_far_arguments(form);
-    case Planted::balanced:
-      return has_balanced(form);
     default:
       return true;
   }
@@ -93,30 +89,6 @@ Shape shape_for(Planted what, const spec::Form& form) {
   // Of one query a batch entry has few rows of integers, and many keys are little work.
   const bool single = form.M.name.empty() && form.M.constant == 1;
   return single ? Shape{8, 1, 1300} : Shape{1, 150, 520};
-}
-
-// Rows of a norm, as far as squares in fp32 go: whole rows of 2^50 (beyond which nothing is
-// claimed), one such number among ordinary ones, and rows of each power of two up to it and down to
-// 2^-63, whose squares are the last normal ones. Of two that are added one is large, and small are
-// both.
-void plant_reach(const spec::Form& form, spec::Problem& problem) {
-  const std::vector<std::string> added = Family::of(form).squared(form);
-  for (size_t which = 0; which < added.size(); ++which) {
-    Tensor& t = problem.tensors.at(added[which]);
-    const int top = t.dtype == Dtype::f16 ? 15 : 50, bottom = t.dtype == Dtype::f16 ? 14 : 63;
-    const int64_t columns = t.shape.empty() ? 1 : t.shape.back();
-    for (int64_t n = 0; n < t.count(); ++n) {
-      const int64_t row = n / columns, turn = row / 4, kind = row % 4;
-      double& x = t.values[n];
-      const double largest = std::copysign(std::ldexp(1, top), x);
-      const bool large = turn % int64_t(added.size()) == int64_t(which);
-      const bool here = kind == 0 || (kind == 1 && n % columns == turn * 37 % columns);
-      if (large && here) x = largest;
-      if (large && kind == 2) x = std::ldexp(x, int(turn * 11 % (top - 2)));
-      if (kind == 3) x = std::ldexp(x, -1 - int(turn * 11 % bottom));
-      x = drawn(t.dtype, x);
-    }
-  }
 }
 
 // Numbers that are made for the form; false where all are to be changed alike.
@@ -136,10 +108,8 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
       plant_far(c.planted == Planted::far_below ? -1 : 1, form, c, problem);
       return true;
     case Planted::balanced:
-      plant_balanced(form, problem);
-      return true;
     case Planted::reach:
-      plant_reach(form, problem);
+      Family::of(form).plant(c.planted, form, problem);
       return true;
     default:
       return false;

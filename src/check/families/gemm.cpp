@@ -1,5 +1,6 @@
 // The check of a product of matrices: its operands, and cases in what is summed over.
 
+#include "check/families/gemm_balanced.h"
 #include "check/family.h"
 
 namespace kw::check::families {
@@ -31,6 +32,14 @@ class Gemm : public Family {
   void resize(const Form& form, int64_t m, int64_t n,
               std::map<std::string, int64_t>& sizes) const override {
     if (!form.D.name.empty()) sizes[form.D.name] = 8 + (3 * m + n) % 200;
+  }
+
+  std::vector<Planted> further_planted(const Form& form) const override {
+    if (!has_balanced(form)) return {};
+    return {Planted::balanced};
+  }
+  void plant(Planted, const Form& form, Problem& problem) const override {
+    plant_balanced(form, problem);
   }
 
   int64_t depth(const Form& form, const std::map<std::string, int64_t>& sizes) const override {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "check/families/gemm/balanced.h"
+#include "check/families/gemm_balanced.h"
 #include "check/far_arguments.h"
 #include "check/planted.h"
 #include "hand_captures.h"
@@ -126,8 +126,8 @@ TEST(PlantedFar, of_a_difference_in_an_exponential_both_sides_are_large) {
     const auto& row = truth->of(0).want;
     EXPECT_NEAR(*std::max_element(row.begin(), row.end()), 1, 1e-4);
   }
-  EXPECT_FALSE(has_balanced(of_product("exp(s * 0.125) * lse[b, h, i]").form));
-  EXPECT_FALSE(has_balanced(of_product("s - lse[b, h, i]").form));
+  EXPECT_FALSE(families::has_balanced(of_product("exp(s * 0.125) * lse[b, h, i]").form));
+  EXPECT_FALSE(families::has_balanced(of_product("s - lse[b, h, i]").form));
 }
 
 TEST(PlantedFar, rows_of_a_norm_reach_as_far_as_their_squares) {

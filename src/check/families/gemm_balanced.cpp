@@ -1,4 +1,4 @@
-#include "check/families/gemm/balanced.h"
+#include "check/families/gemm_balanced.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "check/far_arguments.h"
 #include "operator/family.h"
 
-namespace kw::check {
+namespace kw::check::families {
 namespace {
 
 using spec::ExprPtr;
@@ -41,7 +41,6 @@ void find(const ExprPtr& e, const std::set<std::string>& names, std::optional<Ba
 
 std::optional<Balance> balance_of(const Form& form) {
   std::optional<Balance> out;
-  if (!form.product) return out;
   const std::vector<std::string> names = further_arguments(form);
   find(form.product->value, {names.begin(), names.end()}, out);
   return out;
@@ -130,4 +129,4 @@ void plant_balanced(const Form& form, Problem& problem) {
     if (std::isfinite(largest[n])) t.values[n] = drawn(t.dtype, -largest[n] / of_argument);
 }
 
-}  // namespace kw::check
+}  // namespace kw::check::families

@@ -7,10 +7,10 @@
 #pragma once
 #include "check/trial.h"
 
-namespace kw::check {
+namespace kw::check::families {
 
 // Whether the form has such an exponential.
 bool has_balanced(const spec::Form& form);
 void plant_balanced(const spec::Form& form, spec::Problem& problem);
 
-}  // namespace kw::check
+}  // namespace kw::check::families
