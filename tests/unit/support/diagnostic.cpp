@@ -99,9 +99,14 @@ TEST(Process, files_in_memory_count_towards_its_memory) {
            " for _ in range(200): os.write(f, b'1' * M)",
        })
     EXPECT_EQ(exceeded_by(text), due) << text;
-  EXPECT_EQ(exceeded_by("f = os.memfd_create('x')\nfor _ in range(150): os.write(f, b'1' * M)\n"
-                        "m = mmap.mmap(f, 150 * M)\nfor k in range(0, 150 * M, 4096): m[k]"),
-            "");  // mapped, too, and counted once
+  // Mapped, too, and counted once: but where the machine's shared memory grows as much meanwhile,
+  // by others, twice.
+  std::string mapped;
+  for (int k = 0; k < 5 && (k == 0 || !mapped.empty()); ++k)
+    mapped = exceeded_by(
+        "f = os.memfd_create('x')\nfor _ in range(150): os.write(f, b'1' * M)\n"
+        "m = mmap.mmap(f, 150 * M)\nfor k in range(0, 150 * M, 4096): m[k]");
+  EXPECT_EQ(mapped, "");
   EXPECT_NE(
       exceeded_by("f = os.memfd_create('x')\nos.ftruncate(f, 400 * M)").find("File too large"),
       std::string::npos);
