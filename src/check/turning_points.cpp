@@ -195,6 +195,23 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     c.sizes[form.D.name] = depth;
     if (!take(std::move(c), 1)) unreached.push_back(depth);
   }
+  // A number may be that of a batch entry, or of a block of the output: first entries of one block,
+  // which are little work.
+  const auto counts_entries = [&](int64_t value) {
+    return !form.B.name.empty() && value > kMany && value <= kFarthest;
+  };
+  const auto as_many_entries = [&](int64_t value, int64_t n) {
+    Case c = case_of(capture, value + 10, 17, n, kSalt + 2 + (options.rehearsal << 20));
+    choose_heads(form, c, false);
+    one_head(c);
+    if (has_spread(form)) c.planted = Planted::spread;
+    return take(std::move(c), 1);
+  };
+  std::set<int64_t> numbered;
+  for (const int64_t value : of.numbers)
+    if (counts_entries(value) && value * kShort * 33 <= options.further_scores / 100 &&
+        as_many_entries(value, 33))
+      numbered.insert(value);
   std::vector<Sizes> sizes;
   // Integers of the data all over so many keys; of one query a row of them is an entry's.
   const auto spread = [&](int64_t n) {
@@ -253,19 +270,12 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   for (int64_t p : due)
     if (!done.count(p)) unreached.push_back(p);
   if (tied) entries_and_blocks();
-  // Last, with what is left of the work: a number may be that of a batch entry, or of a block of
-  // the output. Entries of one block then, and of several blocks of keys: what an entry keeps may
+  // Last, with what is left of the work: of several blocks of keys, for what an entry keeps may
   // decide how many it visits.
   for (const int64_t value : entries) {
-    if (form.B.name.empty() || value <= kMany || value > kFarthest) continue;
-    bool taken = false;
-    for (const int64_t n : {tied ? 33 : 3 * kTile + 1, int64_t{33}}) {
-      Case c = case_of(capture, value + 10, 17, n, kSalt + 2 + (options.rehearsal << 20));
-      choose_heads(form, c, false);
-      one_head(c);
-      if (has_spread(form)) c.planted = Planted::spread;
-      if (!taken) taken = take(std::move(c), 1);
-    }
+    if (!counts_entries(value)) continue;
+    const bool taken = (!tied && as_many_entries(value, 3 * kTile + 1)) || numbered.count(value) ||
+                       as_many_entries(value, 33);
     if (!taken && of.numbers.count(value)) unreached.push_back(value);
   }
   return cases;
