@@ -247,9 +247,11 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!tied && keys) sizes.push_back({kFew, beyond, 0});
     if (keys) spread(beyond);
   };
-  if (!proved && !tied) far(kMostBlocks * kTile + kTile + 1);
+  std::set<int64_t> beyond;  // two numbers and two tiles may say the same
+  if (!proved && !tied) beyond.insert(kMostBlocks * kTile + kTile + 1);
   for (const int64_t bound : of.bounds)
-    for (const int64_t tile : of.tiles) far(bound * tile + kTile + 1);
+    for (const int64_t tile : of.tiles) beyond.insert(bound * tile + kTile + 1);
+  for (const int64_t size : beyond) far(size);
   // So many more rows than keys that a window has left the last key behind: a row without a key is
   // another formula.
   if (!tied && rows && keys)
