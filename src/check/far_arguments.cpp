@@ -121,16 +121,20 @@ std::vector<std::string> further_arguments(const Form& form) {
   return out;
 }
 
+int64_t nearest_element(const Tensor& t, const std::vector<int64_t>& at) {
+  int64_t offset = 0;
+  for (size_t d = 0; d < at.size(); ++d)
+    offset = offset * t.shape[d] + std::clamp<int64_t>(at[d], 0, t.shape[d] - 1);
+  return offset;
+}
+
 spec::Scope scope_of(const Problem& problem) {
   spec::Scope scope;
-  for (const auto& [name, size] : problem.sizes) scope.indices[name] = size;
+  scope.indices = problem.sizes;
   scope.scalars = problem.scalars;
   scope.read = [&](const std::string& name, const std::vector<int64_t>& at) {
     const Tensor& t = problem.tensors.at(name);
-    int64_t offset = 0;
-    for (size_t d = 0; d < at.size(); ++d)
-      offset = offset * t.shape[d] + std::clamp<int64_t>(at[d], 0, t.shape[d] - 1);
-    return t.values[offset];
+    return t.values[nearest_element(t, at)];
   };
   return scope;
 }
@@ -151,7 +155,8 @@ double evaluate_in_fp32(const ExprPtr& e, const spec::Scope& scope) {
 
 bool has_far_arguments(const Form& form) { return !further_arguments(form).empty(); }
 
-bool plant_far(double sign, const Form& form, const Case& c, Problem& problem) {
+bool plant_far(const Form& form, const Case& c, Problem& problem) {
+  const double sign = c.planted == Planted::far_below ? -1 : 1;
   const std::set<std::string> divisors = divisors_of(form);
   bool any = false;
   for (const std::string& name : further_arguments(form)) {

@@ -19,12 +19,14 @@ namespace kw::check {
 // multiplied, rows that change before a product, and gradients.
 bool has_far_arguments(const spec::Form& form);
 
-// Plants them, of the sign of `sign`; false where every one had to stay as drawn.
-bool plant_far(double sign, const spec::Form& form, const Case& c, spec::Problem& problem);
+// Plants them, as the case asks (far_below, far_above); false where every one had to stay as drawn.
+bool plant_far(const spec::Form& form, const Case& c, spec::Problem& problem);
 
 // ---- shared with families/gemm_balanced.h
 // Names of the arguments, in the form's order.
 std::vector<std::string> further_arguments(const spec::Form& form);
+// Of a tensor the element at these indices, or the nearest to them.
+int64_t nearest_element(const Tensor& t, const std::vector<int64_t>& at);
 // A scope in which expressions find a problem's sizes, scalars and tensors.
 spec::Scope scope_of(const spec::Problem& problem);
 // An expression in fp32: every operation is rounded.

@@ -105,7 +105,7 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
       return true;
     case Planted::far_below:
     case Planted::far_above:
-      plant_far(c.planted == Planted::far_below ? -1 : 1, form, c, problem);
+      plant_far(form, c, problem);
       return true;
     case Planted::balanced:
     case Planted::reach:
@@ -144,7 +144,7 @@ bool lies_far(const spec::Form& form, const Case& c) {
   if (c.planted != Planted::far_below && c.planted != Planted::far_above) return true;
   Diagnostics ignored;
   std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, ignored);
-  return problem && plant_far(c.planted == Planted::far_below ? -1 : 1, form, c, *problem);
+  return problem && plant_far(form, c, *problem);
 }
 
 }  // namespace

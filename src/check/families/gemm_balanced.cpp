@@ -117,12 +117,11 @@ void plant_balanced(const Form& form, Problem& problem) {
       scope.indices["b"] = b, scope.indices["h"] = h;
       for (int64_t n = 0; n < M * N; ++n) {
         scope.indices["i"] = n / N, scope.indices["j"] = n % N;
-        int64_t at = 0;
-        for (size_t d = 0; d < balance->read->args.size(); ++d)
-          at = at * t.shape[d] +
-               std::clamp<int64_t>(int64_t(spec::evaluate(balance->read->args[d], scope)), 0,
-                                   t.shape[d] - 1);
-        largest[at] = std::max(largest[at], none + slope * products[n]);
+        std::vector<int64_t> at;
+        for (const ExprPtr& place : balance->read->args)
+          at.push_back(int64_t(spec::evaluate(place, scope)));
+        double& most = largest[nearest_element(t, at)];
+        most = std::max(most, none + slope * products[n]);
       }
     }
   for (size_t n = 0; n < largest.size(); ++n)
