@@ -74,4 +74,3 @@ def is_plain_instance(value):
     kinds = type(value).__mro__[:-1]
     return hasattr(value, "__dict__") and all(
         is_installed_class(kind) and kind.__flags__ & HEAP_TYPE and not vars(kind).get("__slots__") for kind in kinds)
-

@@ -49,3 +49,9 @@ def test_what_the_rules_write_where_registers_are_few_is_made_again(tmp_path):
     assert run.returncode == 0 and "rules: scale, score, late" in run.stderr, run.stderr
     verified = call("verify", tmp_path / "out")
     assert verified.returncode == 0, verified.stdout
+
+
+def test_one_order_is_of_gradients_alone(made, tmp_path):
+    run = call("make", next(made.glob("*.py")), "--deterministic", "--out", tmp_path / "out")
+    assert run.returncode == 2 and "driver.deterministic" in run.stderr and "--backward" in run.stderr, run.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,7 +1,7 @@
 // What the score and the mask read becomes arguments of the kernel (transfer/editing/arguments.h),
 // and the step knows of which head its queries are.
 //
-//   step advance(x: index, first: bool):       ->   step advance(x: i32, first: bool):
+//   step advance(x: index, first: bool):       ->   step advance(x: index, first: bool):
 //       let m = queries.first + x % ...               let m = queries.first + x % ...
 //                                                     let h = c.g * group + x // queries.count
 //

@@ -18,8 +18,7 @@
 // And where the first blocks of keys may not see a block of queries (windows):
 //   def block_before(c: Block) -> Block: return max(0, c.n - 1), c.g, c.b
 //   let before = query_blocks(block_before(c))
-//              wait_turn ... == where(before.first <= m and m < before.first + before.count, c.n,
-//              0)
+//   wait_turn ... == where(before.first <= m and m < before.first + before.count, c.n, 0)
 //
 // When     a launch is to give the same bits every time. Blocks of keys that see a block of queries
 //          follow each other: the first finds the zero of the pre-pass, the others the number that
@@ -129,11 +128,11 @@ bool rule_turns(Edit& edit) {
   if (each)
     return refuse(edit, "the gradient of a table is added up in no order",
                   "without --deterministic it is made; or ask for no gradient of the table");
-  if (edit.seen == Edit::Seen::scattered)
-    return refuse(edit, "blocks of keys that see a block of queries may not follow each other",
-                  "without --deterministic gradients are made");
-  if (edit.seen == Edit::Seen::listed)
-    return refuse(edit, "which blocks of keys see a block of queries depends on data",
+  if (edit.seen == Edit::Seen::scattered || edit.seen == Edit::Seen::listed)
+    return refuse(edit,
+                  edit.seen == Edit::Seen::listed
+                      ? "which blocks of keys see a block of queries depends on data"
+                      : "blocks of keys that see a block of queries may not follow each other",
                   "without --deterministic gradients are made");
   std::string number = "c.n";
   if (edit.seen == Edit::Seen::neighbours && !number_of_neighbours(edit, number)) return false;
