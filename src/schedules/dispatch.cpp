@@ -180,6 +180,7 @@ Next Pen::record(const Stmt& s) {
     case Op::store_accumulator:
     case Op::store_part:
     case Op::store_line:
+    case Op::add_tile:
     case Op::add_rows:
     case Op::add_each:
     case Op::add_diagonals:

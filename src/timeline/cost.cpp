@@ -255,6 +255,8 @@ Cost statement_cost(const Stmt& s, const Tables::Work& work, const Gpu& gpu,
       return fma_cost(rows);
     case Op::store_accumulator:
       return alu_cost(2 * elements);
+    case Op::add_tile:  // four at a time; nobody waits for the additions
+      return alu_cost(elements / 2);
     case Op::store_rows:
     case Op::store_part:
       return alu_cost(8 * rows);

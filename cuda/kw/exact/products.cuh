@@ -115,6 +115,11 @@ KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, const SharedTile
                                  const SharedTile<T, K, C>& b, int column) {
   detail::multiply<K>(acc, true, detail::LeftTile<T, 64, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
 }
+template <class T, int N, int K, int C>
+KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, C>& b,
+                                 int column) {
+  detail::multiply<K>(acc, true, detail::LeftOperand<T, 64, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
+}
 template <int kPending, class... Tiles> KW_DEVICE void wgmma_wait(Tiles&...) {}
 
 }  // namespace kw

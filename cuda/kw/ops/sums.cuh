@@ -5,6 +5,8 @@
 //   kw::tma_add(shared.dq_s[r], args.dq_sum, {b, h, row, column});   one thread, later
 //   kw::round_sums(args.dq_sum, args.scale, w, args.dq);             the threads of the pass
 //
+//   kw::add_tile(dq_r, args.dq_sum, {b, h, row, column});            a warpgroup: its tile of floats, from registers
+//
 //   kw::tma_add(shared.ds_s[r][t], args.pairs, {b, h, row, column}); one thread: a tile of elements, as it is
 //   kw::sum_tiles(args.pairs, 1.0f, w, args.d_bias);                 the threads of the pass
 //
@@ -36,6 +38,14 @@ template <class T, char... Dims> KW_DEVICE T* sums_at(const Tensor<scratch<T>, D
   const i64 tiles = i64(at.batch * t.extent[1] + at.head) * (t.extent[2] / kSide) + at.row / kSide;
   return t.row_to_write(0, 0, 0) + (tiles * (t.extent[3] / kSide) + at.column / kSide) * (kSide * kSide);
 }
+#ifdef KW_EXACT  // nobody else adds to them: rational numbers have no instruction of their own
+KW_DEVICE void add_four(float* to, real a, real b, real c, real d) {
+  const real x[4] = {a, b, c, d};
+  for (int n = 0; n < 4; ++n) to[n] = to_memory(__builtin_bit_cast(real, to[n]) + x[n]);
+}
+#else
+KW_DEVICE void add_four(float* to, real a, real b, real c, real d) { ptx::add_four(to, a, b, c, d); }
+#endif
 }  // namespace detail
 
 // By one thread, after fence_async() by the writers and an arrival: adds the tile to the sums. tma_store_wait_read
@@ -51,6 +61,17 @@ template <class T, char... Dims>
 KW_DEVICE void tma_add(const SharedTile<T, 64, 64>& from, const Tensor<scratch<T>, Dims...>& to, TileCoords at) {
   ptx::bulk_add(detail::sums_at(to, at), from.address(), from.bytes);
   ptx::tma_store_commit();
+}
+
+// By a warpgroup, from registers: a thread's elements lie in the sums as it has them, four next to each other. The
+// tile's columns are a multiple of 64.
+template <int C, char... Dims>
+KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scratch<float>, Dims...>& to, TileCoords at) {
+  static_assert(C % detail::kSide == 0, "whole tiles of the sums");
+  float* const out = detail::sums_at(to, at) + threadIdx.x % 128 * 4;
+#pragma unroll
+  for (int n = 0; n < C / 8; ++n)
+    detail::add_four(out + n * 512, from.x[4 * n], from.x[4 * n + 1], from.x[4 * n + 2], from.x[4 * n + 3]);
 }
 
 // By a thread: its share of the tensor, each element the sum times `factor`. A thread has eight columns of two

@@ -100,6 +100,21 @@ KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, const SharedTile
           from + (k * 16 * Right::pitch + p * (kWidth / Right::panel) * Right::panel_bytes >> 4), 1);
   ptx::wgmma_commit();
 }
+// The same with a in registers.
+template <class T, int N, int K, int C>
+KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, C>& b,
+                                 int column) {
+  using Right = SharedTile<T, K, C>;
+  static_assert(N % Right::panel == 0 && N < 256, "whole panels of the tile");
+  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32(column / Right::panel * Right::panel_bytes >> 4);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template rs<1>(acc.x, a.x[4 * k], a.x[4 * k + 1], a.x[4 * k + 2], a.x[4 * k + 3],
+                                     from + (k * 16 * Right::pitch >> 4), 1);
+  ptx::wgmma_commit();
+}
 // acc += a @ b.T, a [64, K] and b [N, K] in shared memory, K contiguous in both.
 template <class T, int N, int K>
 KW_DEVICE void wgmma_add_transposed(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,

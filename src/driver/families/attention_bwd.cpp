@@ -7,9 +7,10 @@ namespace {
 
 class AttentionBwd : public Attention {
  public:
-  std::optional<std::vector<std::string>> texts(const spec::Form&,
+  std::optional<std::vector<std::string>> texts(const spec::Form& form,
                                                 const TargetLimits*) const override {
-    return std::vector<std::string>{"sm90/attention_bwd.cu"};
+    const bool wide = form.D.constant > 128;
+    return std::vector<std::string>{wide ? "sm90/attention_bwd_wide.cu" : "sm90/attention_bwd.cu"};
   }
   std::optional<Shipped> sketch() const override { return std::nullopt; }
   bool asks_for_plain() const override { return false; }

@@ -31,7 +31,7 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const auto suits = [&](const Global& g) {
     if (!writes) return !g.writes;
     const bool leaves = s.op == tl::Op::tma_store;  // for a pass behind the kernel
-    return s.op == tl::Op::tma_add ? g.scratch : g.writes || (leaves && g.scratch);
+    return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile ? g.scratch : g.writes || (leaves && g.scratch);
   };
   if (it == m.tensors.end() || !suits(it->second) || it->second.data.rank() < 3) {
     m.faults.raise("exec.name", &s,
@@ -328,6 +328,33 @@ bool is_first(Machine& m, const Stmt& s, Global& g, int64_t at) {
   first = {0, 0, 0, &s};
   return !m.faults.any();
 }
+
+bool lies_in_sums(Machine& m, const Stmt& s, const Coordinates& to, const Tile& tile) {
+  const auto& shape = to.tensor->data.shape;
+  if (shape.size() == 4 && to.row % tile.rows == 0 && to.column % tile.columns == 0 &&
+      to.row + tile.rows <= shape[2] && to.column + tile.columns <= shape[3])
+    return true;
+  m.faults.raise("exec.bounds", &s,
+                 fmt::format("{} adds [{}, {}] from row {} and column {} on to [{}, {}]", cite(s),
+                             tile.rows, tile.columns, to.row, to.column, shape[2], shape.back()));
+  return false;
+}
+
+bool add_to_sums(Machine& m, const Stmt& s, const Coordinates& to, const Tile& tile) {
+  for (int r = 0; r < tile.rows; ++r)
+    for (int c = 0; c < tile.columns; ++c) {
+      const int64_t at = offset_of(to.tensor->data, to, to.row + r) + to.column + c;
+      const size_t k = size_t(r) * tile.columns + c;
+      if (!is_first(m, s, *to.tensor, at)) return false;
+      if (m.algebra) {
+        to.tensor->exact[at] = m.algebra->add(to.tensor->exact[at], tile.e[k]);
+      } else {
+        double& sum = to.tensor->data.values[at];
+        sum = static_cast<float>(sum) + tile.x[k];
+      }
+    }
+  return true;
+}
 }  // namespace
 
 // Adds a tile to sums that the pre-pass has set to zero. The device adds in any order: floats; to
@@ -336,28 +363,16 @@ Next exec_tma_add(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates to = coordinates_of(m, a, s, true);
   SharedSlot* slot = to.tensor ? leaving(m, a, s) : nullptr;
   if (!slot) return Next::on;
-  const Tile& tile = slot->tile;
-  const auto& shape = to.tensor->data.shape;
-  if (shape.size() != 4 || to.row % tile.rows || to.column % tile.columns ||
-      to.row + tile.rows > shape[2] || to.column + tile.columns > shape[3]) {
-    m.faults.raise("exec.bounds", &s,
-                   fmt::format("{} adds [{}, {}] from row {} and column {} on to [{}, {}]", cite(s),
-                               tile.rows, tile.columns, to.row, to.column, shape[2], shape.back()));
-    return Next::on;
-  }
-  for (int r = 0; r < tile.rows; ++r)
-    for (int c = 0; c < tile.columns; ++c) {
-      const int64_t at = offset_of(to.tensor->data, to, to.row + r) + to.column + c;
-      const size_t k = size_t(r) * tile.columns + c;
-      if (!is_first(m, s, *to.tensor, at)) return Next::on;
-      if (m.algebra) {
-        to.tensor->exact[at] = m.algebra->add(to.tensor->exact[at], tile.e[k]);
-      } else {
-        double& sum = to.tensor->data.values[at];
-        sum = static_cast<float>(sum) + tile.x[k];
-      }
-    }
+  if (!lies_in_sums(m, s, to, slot->tile) || !add_to_sums(m, s, to, slot->tile)) return Next::on;
   return left(a, s, *slot);
+}
+
+// The same of an accumulator, by its warpgroup.
+Next exec_add_tile(Machine& m, Agent& a, const Stmt& s) {
+  const Coordinates to = coordinates_of(m, a, s, true);
+  const auto tile = to.tensor ? tile_of(m, a, s, tl::Hole::src, Role::accumulator, true) : nullptr;
+  if (tile && lies_in_sums(m, s, to, *tile)) add_to_sums(m, s, to, *tile);
+  return Next::on;
 }
 
 Next exec_tma_store_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_store(m, a, s); }

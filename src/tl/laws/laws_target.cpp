@@ -52,6 +52,7 @@ constexpr Instead kInstead[] = {
     {Op::tma_load_tile, "{tile}"},
     {Op::tma_load_rows, "a read of the tensor"},
     {Op::tma_add, "store_part, where rows are summed"},
+    {Op::add_tile, "store_part, where rows are summed"},
     {Op::store_transposed, "a product with the left side transposed in registers"},
     {Op::tma_store, "copy_out"},
     {Op::tma_store_tile, "copy_tile_out"},

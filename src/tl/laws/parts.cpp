@@ -82,6 +82,20 @@ void adds_values(Check& c, const char* what) {
 }
 }  // namespace
 
+void law_add_tile(Check& c) {
+  const Symbol &tile = *c.find(c.stmt.src()), &tensor = *c.find(c.stmt.tensor());
+  const bool sums = tensor.scratch && tensor.element == "f32" && tensor.dims.size() == 4 &&
+                    tensor.category == Category::tensor;
+  if (!sums) another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
+  const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
+  if (rows && columns && (*rows != 64 || *columns % 64))
+    c.broken("C1", c.stmt.src()->span,
+             fmt::format("`{}` has {} rows and {} columns", tile.name, *rows, *columns))
+        .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});
+  if (!c.warpgroups_block())
+    c.broken("C2", c.stmt.span, "a tile is added outside the warpgroups block");
+  c.facts.sums_added.emplace(tensor.name, &c.stmt);
+}
 void law_add_rows(Check& c) { adds_values(c, "totals"); }
 void law_add_each(Check& c) { adds_values(c, "elements"); }
 void law_add_diagonals(Check& c) { adds_values(c, "elements"); }
@@ -127,13 +141,14 @@ void judge_parts(const Facts& facts, Diagnostics& diagnostics) {
       report("add_parts.C3", *s, fmt::format("no `store_part` writes `{}`", name));
   for (const auto& [name, s] : facts.sums_added)
     if (!facts.sums_rounded.count(name) && !facts.tiles_summed.count(name))
-      report("tma_add.C2", *s, fmt::format("nothing makes a tensor of the sums in `{}`", name));
+      report(s->op == Op::add_tile ? "add_tile.C3" : "tma_add.C2", *s,
+             fmt::format("nothing makes a tensor of the sums in `{}`", name));
   for (const auto& [name, s] : facts.tiles_summed)
     if (!facts.sums_added.count(name))
       report("sum_tiles.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));
   for (const auto& [name, s] : facts.sums_rounded)
     if (!facts.sums_added.count(name))
-      report("round_sums.C4", *s, fmt::format("no `tma_add` adds to `{}`", name));
+      report("round_sums.C4", *s, fmt::format("no `tma_add` or `add_tile` adds to `{}`", name));
   for (const auto& [name, s] : facts.values_added) {
     const std::string op(word(s->op));
     if (!facts.summed_over.count(name))

@@ -89,6 +89,7 @@ class Turns {
       if (s.op == Op::tma_add && facts_.sums_rounded.count(base_name(s.tensor())) &&
           !in_turn_.count(&s))
         broken(s, "C6", "it adds out of turn");
+      if (s.op == Op::add_tile) broken(s, "C4", "it adds out of turn");
     });
   }
 
