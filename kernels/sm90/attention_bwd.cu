@@ -7,7 +7,7 @@
 // log-sum and minus its delta, is one value a column there; the products of S and dP begin with it in their
 // accumulators, so that an exponential is one multiplication away, and dS too.
 //
-// Each of two consumers has 64 keys, and 64 columns of dQ, for which it needs the other's dS. So dQ is one
+// Each of two consumers has 64 keys, and half of the columns of dQ, for which it needs the other's dS. So dQ is one
 // block late, and neither waits for the other. The copy engine adds dQ to a scratch of floats.
 //
 // Three kernels: the rows before (deltas, log-sums, zeros for dQ), the main one, and dQ in its own type.
@@ -18,6 +18,7 @@ constexpr int D = 128;                                           // columns of a
 constexpr int BM = 64, BN = 128;                                 // queries at a time, keys of a CTA
 constexpr int STAGES = 2, DS_SLOTS = 2;                          // tiles of Q and dO each, and of dS, in shared memory
 constexpr int LOAD = 0, MATH = 1, WARPGROUPS = BN / 64;          // the loader, the first consumer, how many
+constexpr int DQ = D / WARPGROUPS;                               // columns of dQ that a consumer has
 constexpr int LOADER_REGISTERS = 24, WARPGROUP_REGISTERS = 240;  // of each thread
 
 struct Args {
@@ -42,7 +43,7 @@ struct Shared {
     kw::Ring<kw::SharedTile<element, 64, D>, 1> k_s[WARPGROUPS], v_s[WARPGROUPS]; // K and V, and then dK and dV
     kw::Ring<kw::SharedTile<element, BM, D>, STAGES> q_s, do_s;
     kw::Ring<kw::SharedTile<element, BM, 64>, DS_SLOTS> ds_s[WARPGROUPS];
-    kw::Ring<kw::SharedTile<float, 64, 64>, 1> dq_s[WARPGROUPS];
+    kw::Ring<kw::SharedTile<float, 64, DQ>, 1> dq_s[WARPGROUPS];
     kw::RowRing<kw::real, BM, STAGES> offset_s, delta_s;
     kw::Barriers<1, WARPGROUPS> k_full, v_full;                  // slots, arrivals a use: one a copy, or one a warp
     kw::Barriers<1, 4 * WARPGROUPS> dk_full;
@@ -111,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
                 const int h = c.g * group + x / queries.count;
                 const int m = queries.first + x % queries.count;
                 kw::wait(shared.dq_full[t]);
-                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_add(shared.dq_s[r][t], args.sum_dq, {c.b, h, m * BM, r * 64});
+                for (int r = 0; r < WARPGROUPS; ++r) kw::tma_add(shared.dq_s[r][t], args.sum_dq, {c.b, h, m * BM, r * DQ});
                 kw::tma_store_wait_read();
                 kw::arrive(shared.dq_free[t]);
             }
@@ -137,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
         auto advance = [&](kw::index x, bool first) { // t: a block of queries of a head; its dQ is left to the next
             const int m = queries.first + x % queries.count;
             kw::Accumulator<kw::real, 64, BM> s, dp;
-            kw::Accumulator<kw::real, 64, 64> dq_r;
+            kw::Accumulator<kw::real, 64, DQ> dq_r;
             kw::Operand<element, 64, BM> p, ds;
             kw::wait(shared.q_full[t]);
             kw::fill_columns(s, shared.offset_s[t]);
@@ -171,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             if (!first) {
                 kw::fill(dq_r, 0.0f);
                 kw::wait(shared.ds_full[t - 1]);
-                kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * 64);
-                kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * 64);
+                kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * DQ);
+                kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * DQ);
                 kw::wgmma_add(dk_r, ds, shared.q_s[t]);
                 kw::wgmma_wait<1>(dv_r);
                 kw::wgmma_wait<1>(dq_r);
@@ -195,11 +196,11 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
         ++t;
 #pragma unroll 1
         for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(x, false);
-        kw::Accumulator<kw::real, 64, 64> dq_r;                // the last block's
+        kw::Accumulator<kw::real, 64, DQ> dq_r;                // the last block's
         kw::fill(dq_r, 0.0f);
         kw::wait(shared.ds_full[t - 1]);
-        kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * 64);
-        kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * 64);
+        kw::wgmma_add_columns(dq_r, shared.ds_s[0][t - 1], shared.k_s[0][u], me * DQ);
+        kw::wgmma_add_columns(dq_r, shared.ds_s[1][t - 1], shared.k_s[1][u], me * DQ);
         kw::wgmma_wait<0>(dk_r);
         kw::wgmma_wait<0>(dq_r);
         kw::arrive(shared.q_free[t - 1]);

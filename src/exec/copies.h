@@ -17,9 +17,9 @@ struct TileCopy {
 TileCopy tile_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
 // The tile, zero past the end of the tensor; of_rows and of_columns say what it is.
 Tile fetch(const TileCopy& copy);
-// Whether `columns` columns from `column` on are whole panels inside of the tile.
+// Whether `columns` columns from `column` on are whole panels inside of the tile, or half of one.
 bool columns_are_panels(Machine& m, const tl::Stmt& s, const Tile& tile, int64_t column,
-                        int64_t columns);
+                        int64_t columns, bool or_half = false);
 // Nobody may still read, or wait for, what a slot holds.
 bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
 // Rows of a tensor that whole warpgroups copy: place.tensor and of_rows as above; slot null after a

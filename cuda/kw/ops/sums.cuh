@@ -12,8 +12,8 @@
 //
 // A pre-pass has written zeros. The scratch is [B, H, rows, columns], rows a multiple of the tile's 64; where
 // in it a tile's elements lie is known here alone: tiles of 64 x 64 follow each other, each as a warpgroup
-// holds it in registers (SharedTile<float>), so that nothing is rearranged on the way. In which order CTAs
-// add is left to the device, so that the last bits of a sum may differ from run to run, but where they
+// holds it in registers (SharedTile<float>), so that nothing is rearranged on the way: eight columns after
+// eight columns, so that a tile of fewer columns is part of one of 64. In which order CTAs add is left to the device, so that the last bits of a sum may differ from run to run, but where they
 // take turns (turns.cuh).
 #pragma once
 #include "../tile/tensors.cuh"
@@ -38,6 +38,8 @@ template <class T, char... Dims> KW_DEVICE T* sums_at(const Tensor<scratch<T>, D
   const i64 tiles = i64(at.batch * t.extent[1] + at.head) * (t.extent[2] / kSide) + at.row / kSide;
   return t.row_to_write(0, 0, 0) + (tiles * (t.extent[3] / kSide) + at.column / kSide) * (kSide * kSide);
 }
+// Where in that tile column `column` of its floats begins: behind 64 rows of the others.
+KW_DEVICE int before_column(int column) { return column % kSide * kSide; }
 #ifdef KW_EXACT  // nobody else adds to them: rational numbers have no instruction of their own
 KW_DEVICE void add_four(float* to, real a, real b, real c, real d) {
   const real x[4] = {a, b, c, d};
@@ -49,17 +51,13 @@ KW_DEVICE void add_four(float* to, real a, real b, real c, real d) { ptx::add_fo
 }  // namespace detail
 
 // By one thread, after fence_async() by the writers and an arrival: adds the tile to the sums. tma_store_wait_read
-// and tma_store_wait say when the tile may be written again, and when all has been added.
-template <char... Dims>
-KW_DEVICE void tma_add(const SharedTile<float, 64, 64>& from, const Tensor<scratch<float>, Dims...>& to, TileCoords at) {
-  ptx::bulk_add(detail::sums_at(to, at), from.address(), from.bytes);
-  ptx::tma_store_commit();
-}
-
-// The same of a tile of elements, with its swizzle. Of each tile one is added, to zeros: nothing is rounded.
-template <class T, char... Dims>
-KW_DEVICE void tma_add(const SharedTile<T, 64, 64>& from, const Tensor<scratch<T>, Dims...>& to, TileCoords at) {
-  ptx::bulk_add(detail::sums_at(to, at), from.address(), from.bytes);
+// and tma_store_wait say when the tile may be written again, and when all has been added. A tile of elements is
+// added as it is, with its swizzle: of each one is added, to zeros, and nothing is rounded.
+template <class T, int C, char... Dims>
+KW_DEVICE void tma_add(const SharedTile<T, 64, C>& from, const Tensor<scratch<T>, Dims...>& to, TileCoords at) {
+  static_assert(C == detail::kSide || (sizeof(T) == 4 && detail::kSide % C == 0), "a tile of the scratch, or of floats part of one");
+  const int before = C < detail::kSide ? detail::before_column(at.column) : 0;
+  ptx::bulk_add(detail::sums_at(to, at) + before, from.address(), from.bytes);
   ptx::tma_store_commit();
 }
 

@@ -78,17 +78,19 @@ KW_DEVICE void wgmma_add(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, 
   ptx::wgmma_commit();
 }
 // acc += a @ b[:, column ... column + N - 1], both in shared memory, a [64, K], b [K, C] with C contiguous;
-// `column` is a multiple of b's panels. 256 columns as two products: where a kernel starts with 128
-// registers a thread, ptxas refuses the one of 256 (C7602).
+// `column` is a multiple of b's panels; or N is half of a panel and `column` a multiple of N: a product
+// that begins within a panel finds its elements, since the swizzle goes by bits of the address. 256 columns
+// as two products: where a kernel starts with 128 registers a thread, ptxas refuses the one of 256 (C7602).
 template <class T, int N, int K, int C>
 KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, K>& a,
                                  const SharedTile<T, K, C>& b, int column) {
   using Left = SharedTile<T, 64, K>;
   using Right = SharedTile<T, K, C>;
-  static_assert(N % Right::panel == 0, "whole panels of the tile");
+  static_assert(N % Right::panel == 0 || N * 2 == Right::panel, "whole panels of the tile, or half of one");
   constexpr int kParts = N == 256 ? 2 : 1, kWidth = N / kParts;
   const u64 left = detail::descriptor(a, 16);
-  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32(column / Right::panel * Right::panel_bytes >> 4);
+  const int in_panel = N < Right::panel ? column % Right::panel * 2 : 0;  // bytes
+  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32((column / Right::panel * Right::panel_bytes + in_panel) >> 4);
   detail::pin(acc);
   ptx::wgmma_fence();
 #pragma unroll

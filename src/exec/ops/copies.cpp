@@ -97,9 +97,10 @@ bool same_shape(Machine& m, const Stmt& s, const Tile& a, const Tile& b) {
 }  // namespace
 
 bool columns_are_panels(Machine& m, const Stmt& s, const Tile& tile, int64_t column,
-                        int64_t columns) {
+                        int64_t columns, bool or_half) {
   const int panel = tile.columns % 64 == 0 ? 64 : 32;
-  if (column >= 0 && column + columns <= tile.columns && column % panel == 0) return true;
+  const int64_t unit = or_half && columns * 2 == panel ? columns : panel;
+  if (column >= 0 && column + columns <= tile.columns && column % unit == 0) return true;
   m.faults.raise("exec.bounds", &s,
                  fmt::format("{}: columns {} to {} of {}, which has panels of {}", cite(s), column,
                              column + columns - 1, tile.columns, panel));
@@ -121,11 +122,11 @@ bool may_fill(Machine& m, const Stmt& s, const SharedSlot& slot) {
 
 TileCopy tile_copy_of(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
-  TileCopy copy{from.tensor,
-                {true, from.name, from.outer, from.row},
-                shared_of(m, a, s, tl::Hole::dst),
-                barrier_of(m, a, s, tl::Hole::barrier),
-                0};
+  TileCopy copy;
+  copy.tensor = from.tensor;
+  copy.place = {true, from.name, from.outer, from.row};
+  copy.to = shared_of(m, a, s, tl::Hole::dst);
+  copy.full = barrier_of(m, a, s, tl::Hole::barrier);
   const auto refuse = [&](const char* code, const std::string& message) {
     if (!message.empty()) m.faults.raise(code, &s, message);
     copy.to.slot = nullptr;
@@ -240,11 +241,11 @@ Next exec_tma_load_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_l
 Next exec_tma_load_rows(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
   const SharedUse to = shared_of(m, a, s, tl::Hole::dst);
-  TileCopy copy{from.tensor,
-                {true, from.name, from.outer, from.row},
-                to,
-                barrier_of(m, a, s, tl::Hole::barrier),
-                0};
+  TileCopy copy;
+  copy.tensor = from.tensor;
+  copy.place = {true, from.name, from.outer, from.row};
+  copy.to = to;
+  copy.full = barrier_of(m, a, s, tl::Hole::barrier);
   if (!from.tensor || !to.slot || !copy.full.barriers || !may_fill(m, s, *to.slot)) return Next::on;
   Tile& tile = to.slot->tile;
   const Tensor& t = from.tensor->data;
@@ -331,7 +332,8 @@ bool is_first(Machine& m, const Stmt& s, Global& g, int64_t at) {
 
 bool lies_in_sums(Machine& m, const Stmt& s, const Coordinates& to, const Tile& tile) {
   const auto& shape = to.tensor->data.shape;
-  if (shape.size() == 4 && to.row % tile.rows == 0 && to.column % tile.columns == 0 &&
+  const bool whole = shape.size() == 4 && shape[3] % 64 == 0;  // however few of them a tile has
+  if (whole && to.row % tile.rows == 0 && to.column % tile.columns == 0 &&
       to.row + tile.rows <= shape[2] && to.column + tile.columns <= shape[3])
     return true;
   m.faults.raise("exec.bounds", &s,

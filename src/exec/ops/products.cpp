@@ -148,11 +148,11 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
   if (adds && !transpose) record(m, s, a, b);
 }
 
-// Some columns of a tile.
+// Some columns of a tile: panels, or half of one.
 std::optional<Tile> columns_of(Machine& m, Agent& agent, const Stmt& s, const Tile& t,
                                int columns) {
   const int64_t from = integer_of(context(m, agent, s), s.column());
-  if (!columns_are_panels(m, s, t, from, columns)) return std::nullopt;
+  if (!columns_are_panels(m, s, t, from, columns, true)) return std::nullopt;
   Tile part(t.role, t.dtype, t.rows, columns, m.algebra);
   for (int r = 0; r < t.rows; ++r) {
     const size_t at = size_t(r) * t.columns + from, to = size_t(r) * columns;

@@ -249,6 +249,18 @@ void stored_by_thread(Check& c) {
 void law_tma_store(Check& c) { stored_by_thread(c); }
 void law_tma_store_tile(Check& c) { stored_by_thread(c); }
 
+namespace {
+// Whether rounds of the loop around the statement add to columns of their own: r * C, a tile having
+// no more than C.
+bool has_own_columns(const Check& c, const Symbol& tile) {
+  const ExprPtr& e = c.stmt.column();
+  if (c.parents.empty() || c.parents.back()->op != Op::range || e->args.size() != 2) return false;
+  const std::optional<int64_t> apart = c.constant(e->args[1]), columns = c.extent(&tile, 1);
+  return e->text == "*" && print(e->args[0]) == c.parents.back()->index() && apart && columns &&
+         *apart >= *columns;
+}
+}  // namespace
+
 // Who adds a tile waits for it and gives it back as one that stores does.
 void law_tma_add(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
@@ -262,6 +274,7 @@ void law_tma_add(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", tensor.name), tensor.span});
   c.facts.stored.insert(tile.name);
   c.facts.sums_added.emplace(tensor.name, &c.stmt);
+  if (has_own_columns(c, tile)) c.facts.own_columns.insert(&c.stmt);
   if (!one_thread_does_it(c, "C3", "add", true)) return;
   is_handed_over(c, tile);
   note_giving_back(c, tile.name);

@@ -77,6 +77,7 @@ struct Facts {
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
   std::map<std::string, const Stmt*> sums_added, sums_rounded, tiles_summed;  // by scratch tensor
   std::map<std::string, const Stmt*> values_added, summed_over;               // likewise
+  std::set<const Stmt*> own_columns;  // tma_adds of a loop, each of whose rounds has its own
   std::map<std::string, const Stmt*> values_written, values_loaded;
   std::map<std::string, const Stmt*> transposed;  // by the tile that some store_transposed writes
   std::string element_type = "bf16";

@@ -88,7 +88,8 @@ void law_wgmma_add_columns(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
   if (e.columns && e.b_columns) {
     const int64_t panel = panel_columns(*e.b_columns);
-    if (*e.columns % panel || *e.columns > *e.b_columns)
+    const bool whole = *e.columns % panel == 0, half = *e.columns * 2 == panel;
+    if ((!whole && !half) || *e.columns > *e.b_columns)
       c.broken("C3", c.stmt.span,
                fmt::format("`{}` has {} columns, `{}` {} in panels of {}", e.c.name, *e.columns,
                            e.b.name, *e.b_columns, panel))

@@ -212,6 +212,9 @@ void test_products(Report& report) {
     gemm_add_columns<kw::bf16, 256, 64, 576>(report, random, whole, 256);
     gemm_add_columns<kw::bf16, 128, 32, 192>(report, random, whole, 64);
     gemm_add_columns<kw::f16, 32, 96, 96>(report, random, whole, 64);
+    for (const int column : {0, 32, 64, 96})  // half of a panel
+      gemm_add_columns<kw::bf16, 32, 64, 128>(report, random, whole, column);
+    gemm_add_columns<kw::f16, 32, 128, 64>(report, random, whole, 32);
     mma_add<kw::bf16, 32, 64>(report, random, whole);
     mma_add<kw::bf16, 64, 96>(report, random, whole);
     mma_add<kw::bf16, 64, 112>(report, random, whole);

@@ -122,32 +122,38 @@ template <int C> void transposed(Report& report, Random& random, const char* wha
 }
 
 // ---- sums of tiles
-struct SumShared {
-  kw::SharedTile<float, 64, 64> tile;
-};
-// CTA x adds its tile to tile x % (B H rows columns) of the tensor.
-__global__ void add_kernel(const float* from, Sums to) {
-  auto& shared = kw::shared_memory<SumShared>();
+// CTA x adds its tile to tile x % (B H rows columns) of the tensor: C columns at a time, last columns first.
+template <int C> __global__ void add_kernel(const float* from, Sums to) {
+  struct Shared {
+    kw::SharedTile<float, 64, C> tile[64 / C];
+  };
+  auto& shared = kw::shared_memory<Shared>();
   const int rows = to.extent[2] / 64, columns = to.extent[3] / 64;
   const int x = blockIdx.x % (to.extent[0] * to.extent[1] * rows * columns), head = x / columns / rows;
   kw::Accumulator<kw::real, 64, 64> tile;
   get(tile, from + blockIdx.x * 4096);
-  kw::store(tile, shared.tile);
+  for (int part = 0; part < 64 / C; ++part) {
+    kw::Accumulator<kw::real, 64, C> columns_of_it;
+    for (int n = 0; n < C / 2; ++n) columns_of_it.x[n] = tile.x[part * (C / 2) + n];
+    kw::store(columns_of_it, shared.tile[part]);
+  }
   kw::fence_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    kw::tma_add(shared.tile, to, {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * 64});
+    for (int part = 64 / C - 1; part >= 0; --part)
+      kw::tma_add(shared.tile[part], to,
+                  {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * 64 + part * C});
     kw::tma_store_wait_read();
   }
   __syncthreads();
-  for (int n = threadIdx.x; n < 4096; n += blockDim.x) shared.tile.data[n] = 1e30f;
+  for (int n = threadIdx.x; n < 4096; n += blockDim.x) shared.tile[n / (64 * C)].data[n % (64 * C)] = 1e30f;
   if (threadIdx.x == 0) kw::tma_store_wait();
 }
 __global__ void round_kernel(Sums from, Out to) {
   kw::round_sums(from, 0.5f, kw::thread_of(gridDim.x), to);
 }
 
-void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
+template <int C = 64> void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
   const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, columns = D / 64, tiles = B * H * rows * columns;
   const std::vector<float> x = random.integers(size_t(3) * tiles * 4096, -40, 40);
   Device<float> in(x), scratch(size_t(B) * H * P * D, 0.0f);
@@ -158,7 +164,7 @@ void sums(Report& report, Random& random, int M, int D, int blocks, const char* 
   const Out to = {out.data(), {H * head, head, row, 1}, {B, H, M, D}};
   const Sums of = dense<Sums>(scratch.data(), B, H, P, D);
   running = "tma_add";
-  launch(add_kernel, 3 * tiles, 128, in.data(), of);
+  launch(add_kernel<C>, 3 * tiles, 128, in.data(), of);
   running = "round_sums";
   launch(round_kernel, blocks, 96, of, to);
   for (int bh = 0; bh < B * H; ++bh)
@@ -400,6 +406,8 @@ void test_sums(Report& report) {
   transposed<128>(report, random, "128 columns");
   sums(report, random, 128, 128, 5, "whole tiles, 128 columns");
   sums(report, random, 77, 64, 300, "rows that end in a tile, 64 columns");
+  sums<32>(report, random, 77, 128, 5, "halves of tiles, 128 columns");
+  sums<32>(report, random, 64, 64, 300, "halves of tiles, 64 columns");
   tiles_of_elements(report, random);
   totals<64>(report, random, 192, "whole tiles of 64 rows");
   totals<64>(report, random, 77, "rows that end in a tile");

@@ -124,6 +124,32 @@ TEST(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
   }
 }
 
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  EXPECT_NE(text.find(from), std::string::npos) << from;
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Consumers that have 32 columns of dQ: half of a panel of K each, which makes the first 64.
+TEST(Backward, products_of_halves_of_panels_begin_where_halves_do) {
+  const std::string halves = replaced(corpus(), "param DQ = D // WARPGROUPS", "param DQ = 32");
+  const Gradients want = gradients({1, 2, 1, 65, 300}, 1);
+  exec::Outcome got = ran(want, 2, halves);
+  ASSERT_TRUE(got.faults.empty());
+  Tensor dq = want.dq;
+  for (int64_t n = 0; n < dq.count(); ++n)
+    if (n % kD >= 64) dq.values[n] = 0;
+  EXPECT_LT(relative(got.outputs.at("dq"), dq), 0.006);
+  const auto p = test::parsed("within", replaced(halves, "from me * DQ", "from me * 16"));
+  ASSERT_TRUE(p);
+  exec::Launch launch = want.launch;
+  launch.grid = 1;
+  got = exec::run(*p, launch);
+  ASSERT_FALSE(got.faults.empty());
+  EXPECT_EQ(got.faults[0].code, "exec.bounds");
+}
+
 // As tests/tl/bias_gradients.tl.
 TEST(Backward, gradients_of_biases_are_totals_of_the_rows_of_dS) {
   std::string text = corpus();

@@ -100,6 +100,15 @@ bool Edit::add_gradient(const spec::Output& output, const std::string& values) {
       fmt::format("{}: out {}[{}]", output.name, output.unrounded ? "f32" : "element", dims));
 }
 
+bool Edit::has_own_keys() const {
+  bool own = false;
+  tl::walk(program.body, [&](const Stmt& s) {
+    if (s.op == Op::let && s.names().at(0).name == "j0")
+      own |= tl::mentions(s.names().at(0).expr, "me");
+  });
+  return own;
+}
+
 Stmt* Edit::queries_def() {
   for (Stmt& s : program.body)
     if (s.op == Op::def && s.name() == "query_blocks") return &s;

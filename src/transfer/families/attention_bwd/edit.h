@@ -73,6 +73,10 @@ class Edit : public Editing {
   // The argument that a learned gradient is; `values`: the letter of its keys or entries.
   bool add_gradient(const spec::Output& output, const std::string& values);
 
+  // Whether each warpgroup has keys of its own, which begin at its j0. Wide heads have columns of
+  // their own instead.
+  bool has_own_keys() const;
+
   // The function that says which query blocks see some of a block of keys; null where there is
   // none.
   tl::Stmt* queries_def();

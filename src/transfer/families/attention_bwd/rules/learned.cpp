@@ -261,6 +261,7 @@ bool rule_learned(Edit& edit) {
     return !spec::mentions(edit.learned[n].slope, spec::Kind::score);
   });
   Lines lines;
+  bool of_scores = false;
   for (const size_t n : order) {
     const spec::Gradients::Learned& what = edit.learned[n];
     const spec::Output& output = edit.form.outputs[spec::Gradients::kOperands + n];
@@ -268,6 +269,7 @@ bool rule_learned(Edit& edit) {
     if (declaration_of_argument(edit.program, output.name))
       return edit.refuse_kernel("has an argument " + output.name + ", which a gradient is called");
     const bool of_score = what.of == spec::Gradients::Of::score;
+    of_scores |= of_score;
     Names names{output.name, edit.fresh({"sum_" + what.argument}),
                 edit.local("of_" + what.argument),
                 what.element ? letter_of_entries(edit, output)
@@ -288,6 +290,11 @@ bool rule_learned(Edit& edit) {
       return false;
   }
   if (edit.behind && !multiply(edit, edit.behind, lines)) return false;
+  if (of_scores && !edit.has_own_keys())
+    return edit.refuse("transfer.kernel", edit.place(nullptr),
+                       "warpgroups of this kernel have the same keys: what is learned of scores "
+                       "would be added twice",
+                       "ask for no such gradient, or for a head dimension of up to 128");
   if (lines.empty()) return true;
   const auto at = edit.places();
   return edit.insert({at->step, at->gradient + 1}, lines);

@@ -1,7 +1,7 @@
 // Sums of dq in one order: blocks of keys add to a block of queries one after another, by their
 // numbers.
 //
-//   tma_add dq_s[r][t] -> sum_dq[c.b, h, m * BM, r * 64]
+//   tma_add dq_s[r][t] -> sum_dq[c.b, h, m * BM, r * DQ]
 //     ->   wait turn_full[t]
 //          arrive turn_free[t]
 //          ... the same ...
@@ -26,7 +26,6 @@
 // Why      the heads of a group inside, queries outside: of causal masks a block of keys has fewer
 //          queries than the one before. Where its next head began before the other's, it would wait
 //          for all of them.
-//          At head dimension 64 both consumers add to the same columns: one, and then the other.
 // Effect   none but the order in which dq is added up.
 #include <fmt/format.h>
 
@@ -161,13 +160,6 @@ bool rule_turns(Edit& edit) {
                                          fmt::format("arrive {}[t]", full)}))
         return false;
     }
-  bool columns = true;  // each tile of a round has its own
-  tl::walk(body, [&](const Stmt& s) {
-    if (s.op == Op::tma_add) columns = tl::print(s.column()) != "0";
-  });
-  for (Stmt& s : body)
-    if (!columns && s.op == Op::range && !edit.insert({&s.body, s.body.size()}, "tma_store_wait"))
-      return false;
   if (!edit.insert({&body, body.size()},
                    {"tma_store_wait", fmt::format("pass_turn {} = c.n + 1", place)}) ||
       !edit.insert({&body, lets},
