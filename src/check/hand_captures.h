@@ -138,7 +138,12 @@ inline spec::Form form_of(const std::string& name) {
   f.saves = f.name == "saves";
   add_reads(f);
   if (!f.name.ends_with("_bwd")) return f;
-  if (f.name != "full_bwd") t.keep = causal;
+  if (f.name != "full_bwd" && f.name != "full_wide_bwd") t.keep = causal;
+  if (f.name == "full_wide_bwd") {
+    f.D = f.Dv = {"", 256};
+    for (size_t n = 0; n < 3; ++n) f.arguments[n].dims[3] = f.D;
+    t.score = binary("*", leaf(Kind::score, Type::real, "s"), real(0.0625));
+  }
   if (f.name == "softcap_bwd") {
     f.arguments.push_back(tensor("slopes", Dtype::f32, {f.H}));
     const ExprPtr cap = unary("tanh", binary("*", t.score, real(1.0 / 50)));

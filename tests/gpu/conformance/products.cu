@@ -151,13 +151,13 @@ void mma_add(Report& report, Random& random, bool whole) {
           twice.read(), multiply(wa, at, c, N, K, 2), 2 * K);
 }
 
-// acc += a @ b[:, column ...], both in shared memory.
+// acc += a @ b[:, column ...], both in shared memory, or a in registers.
 template <class Element, int N, int K, int C>
 struct ColumnsShared {
   kw::SharedTile<Element, 64, K> a;
   kw::SharedTile<Element, K, C> b;
 };
-template <class Element, int N, int K, int C>
+template <class Element, int N, int K, int C, bool kRegisters>
 __global__ void __launch_bounds__(128)
     gemm_add_columns_kernel(const Element* a, const Element* b, const float* c, int column, float* out) {
   auto& shared = kw::shared_memory<ColumnsShared<Element, N, K, C>>();
@@ -167,23 +167,29 @@ __global__ void __launch_bounds__(128)
   __syncthreads();
   kw::Accumulator<kw::real, 64, N> acc;
   get(acc, c);
-  kw::wgmma_add_columns(acc, shared.a, shared.b, column);
+  if constexpr (kRegisters) {
+    kw::Operand<Element, 64, K> left;
+    kw::load(shared.a, left);
+    kw::wgmma_add_columns(acc, left, shared.b, column);
+  } else {
+    kw::wgmma_add_columns(acc, shared.a, shared.b, column);
+  }
   kw::wgmma_wait<0>(acc);
   put(acc, out);
 }
-template <class Element, int N, int K, int C>
+template <class Element, int N, int K, int C, bool kRegisters = false>
 void gemm_add_columns(Report& report, Random& random, bool whole, int column) {
   const auto a = elements<Element>(random, 64 * K, whole),
              b = elements<Element>(random, C * K, whole);
   const auto c = whole ? random.integers(64 * N, -99, 99) : random.normals(64 * N, 10);
   Device<Element> da(a), db(b);
   Device<float> dc(c), out(64 * N);
-  launch(gemm_add_columns_kernel<Element, N, K, C>, 1, 128, da.data(), db.data(), dc.data(), column,
+  launch(gemm_add_columns_kernel<Element, N, K, C, kRegisters>, 1, 128, da.data(), db.data(), dc.data(), column,
          out.data());
   const std::vector<float> wa = widened(a), wb = widened(b);
   const auto at = [&](int k, int n) { return wb[k * C + column + n]; };
   compare(report, "wgmma_add_columns",
-          shape(N, K) + ", columns " + std::to_string(column) + " ... of " + std::to_string(C), whole,
+          shape(N, K) + (kRegisters ? ", from registers" : "") + ", columns " + std::to_string(column) + " ... of " + std::to_string(C), whole,
           out.read(), multiply(wa, at, c, N, K, 1), K);
 }
 
@@ -215,6 +221,8 @@ void test_products(Report& report) {
     for (const int column : {0, 32, 64, 96})  // half of a panel
       gemm_add_columns<kw::bf16, 32, 64, 128>(report, random, whole, column);
     gemm_add_columns<kw::f16, 32, 128, 64>(report, random, whole, 32);
+    gemm_add_columns<kw::bf16, 128, 64, 256, true>(report, random, whole, 128);
+    gemm_add_columns<kw::f16, 64, 32, 192, true>(report, random, whole, 64);
     mma_add<kw::bf16, 32, 64>(report, random, whole);
     mma_add<kw::bf16, 64, 96>(report, random, whole);
     mma_add<kw::bf16, 64, 112>(report, random, whole);

@@ -149,13 +149,23 @@ template <int C> __global__ void add_kernel(const float* from, Sums to) {
   for (int n = threadIdx.x; n < 4096; n += blockDim.x) shared.tile[n / (64 * C)].data[n % (64 * C)] = 1e30f;
   if (threadIdx.x == 0) kw::tma_store_wait();
 }
+// Likewise, from registers: C columns, which may be several tiles.
+template <int C> __global__ void add_tile_kernel(const float* from, Sums to) {
+  const int rows = to.extent[2] / 64, columns = to.extent[3] / C;
+  const int x = blockIdx.x % (to.extent[0] * to.extent[1] * rows * columns), head = x / columns / rows;
+  kw::Accumulator<kw::real, 64, C> tile;
+  get(tile, from + blockIdx.x * (64 * C));
+  kw::add_tile(tile, to, {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * C});
+}
 __global__ void round_kernel(Sums from, Out to) {
   kw::round_sums(from, 0.5f, kw::thread_of(gridDim.x), to);
 }
 
-template <int C = 64> void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
-  const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, columns = D / 64, tiles = B * H * rows * columns;
-  const std::vector<float> x = random.integers(size_t(3) * tiles * 4096, -40, 40);
+template <int C = 64, bool kRegisters = false>
+void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
+  const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, wide = kRegisters ? C : 64, columns = D / wide,
+            tiles = B * H * rows * columns;
+  const std::vector<float> x = random.integers(size_t(3) * tiles * 64 * wide, -40, 40);
   Device<float> in(x), scratch(size_t(B) * H * P * D, 0.0f);
   const int gap = 8;
   std::vector<Element> want(size_t(B) * H * (M * (D + gap) + gap), round_to_bf16(7.0f));
@@ -163,19 +173,22 @@ template <int C = 64> void sums(Report& report, Random& random, int M, int D, in
   const kw::i64 row = D + gap, head = M * row + gap;
   const Out to = {out.data(), {H * head, head, row, 1}, {B, H, M, D}};
   const Sums of = dense<Sums>(scratch.data(), B, H, P, D);
-  running = "tma_add";
-  launch(add_kernel<C>, 3 * tiles, 128, in.data(), of);
+  running = kRegisters ? "add_tile" : "tma_add";
+  if constexpr (kRegisters)
+    launch(add_tile_kernel<C>, 3 * tiles, 128, in.data(), of);
+  else
+    launch(add_kernel<C>, 3 * tiles, 128, in.data(), of);
   running = "round_sums";
   launch(round_kernel, blocks, 96, of, to);
   for (int bh = 0; bh < B * H; ++bh)
     for (int i = 0; i < M; ++i)
       for (int d = 0; d < D; ++d) {
-        const int tile = (bh * rows + i / 64) * columns + d / 64;
+        const int tile = (bh * rows + i / 64) * columns + d / wide;
         float sum = 0;
-        for (int n = 0; n < 3; ++n) sum += x[size_t(n * tiles + tile) * 4096 + i % 64 * 64 + d % 64];
+        for (int n = 0; n < 3; ++n) sum += x[size_t(n * tiles + tile) * 64 * wide + i % 64 * wide + d % wide];
         want[bh * head + i * row + d] = round_to_bf16(sum * 0.5f);
       }
-  report.exact("tma_add, store, round_sums", what, out.read(), want);
+  report.exact(kRegisters ? "add_tile, round_sums" : "tma_add, store, round_sums", what, out.read(), want);
 }
 
 // ---- tiles of elements
@@ -408,6 +421,8 @@ void test_sums(Report& report) {
   sums(report, random, 77, 64, 300, "rows that end in a tile, 64 columns");
   sums<32>(report, random, 77, 128, 5, "halves of tiles, 128 columns");
   sums<32>(report, random, 64, 64, 300, "halves of tiles, 64 columns");
+  sums<64, true>(report, random, 77, 128, 5, "64 columns of 128");
+  sums<128, true>(report, random, 130, 256, 40, "128 columns of 256");
   tiles_of_elements(report, random);
   totals<64>(report, random, 192, "whole tiles of 64 rows");
   totals<64>(report, random, 77, "rows that end in a tile");

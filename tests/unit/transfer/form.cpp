@@ -344,7 +344,8 @@ tl::Program kernel_of(const std::string& target, const std::string& family) {
 Start start_of(const spec::Form& form, const std::string& target) {
   const std::string own = form.norm        ? form.norm->residual ? "add_rms_norm" : "rms_norm"
                           : form.product   ? "gemm"
-                          : form.gradients ? "attention_bwd"
+                          : form.gradients ? form.D.constant > 128 ? "attention_bwd_wide"
+                                                                   : "attention_bwd"
                                            : "attention_fwd";
   const std::string text = form.norm ? "sm_80" : target;  // one text for all targets
   Start start{kernel_of(text, own),

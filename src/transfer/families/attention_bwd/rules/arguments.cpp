@@ -10,6 +10,8 @@
 // Effect   none: elements are read as they are.
 #include "transfer/editing/arguments.h"
 
+#include <algorithm>
+
 #include "transfer/editing/rows.h"
 #include "transfer/families/attention_bwd/edit.h"
 
@@ -67,8 +69,12 @@ bool rule_arguments(Edit& edit) {
     edit.of_epilogue = arguments.renamed(by);
   }
   if (!add_rows(edit, arguments)) return false;
-  return !of_head ||
-         edit.insert({edit.places()->step, 1}, "let h = c.g * group + x // queries.count");
+  std::vector<tl::Stmt>& step = *edit.places()->step;
+  const bool has_head = std::any_of(step.begin(), step.end(), [](const tl::Stmt& s) {
+    return s.op == tl::Op::let && s.names().at(0).name == "h";
+  });
+  return !of_head || has_head ||
+         edit.insert({&step, 1}, "let h = c.g * group + x // queries.count");
 }
 
 }  // namespace kw::transfer::bwd
