@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "exec/alignment.h"
@@ -27,23 +28,57 @@ using tl::Stmt;
 
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kLanes = 8;  // of a row
 
-// Lane l has the columns 2l and 2l + 1 of every 64; lanes at distance 16, 8, ... exchange their
-// sums.
-float total_of(const std::vector<double>& x) {
+// Lane l has `together` columns, two or eight, of every 8 times as many; lanes at distance 4, 2, 1
+// exchange their sums.
+float total_of(const std::vector<double>& x, int together) {
   std::array<float, kLanes> lanes{};
-  for (size_t j = 0; j < x.size(); ++j) lanes[j / 2 % kLanes] += static_cast<float>(x[j]);
+  for (size_t j = 0; j < x.size(); ++j) lanes[j / together % kLanes] += static_cast<float>(x[j]);
   for (int apart = kLanes / 2; apart > 0; apart /= 2)
     for (int lane = 0; lane < apart; ++lane) lanes[lane] += lanes[lane + apart];
   return lanes[0];
 }
 
-Value sum_of(Machine& m, const Columns& columns) {
-  if (!m.algebra) return Value::real(total_of(columns.x));
+Value sum_of(Machine& m, const Columns& columns, int together) {
+  if (!m.algebra) return Value::real(total_of(columns.x, together));
   exact::Element total;
   for (const exact::Element& e : columns.e) total = m.algebra->add(total, e);
   return Value::real(total);
+}
+
+// The products of two rows' elements, which are 0 behind the last row.
+std::optional<Columns> products_of(Machine& m, const Stmt& s, const Context& c) {
+  const auto a = m.tensors.find(tl::base_name(s.src())),
+             b = m.tensors.find(tl::base_name(s.tensor()));
+  const int64_t width = integer_of(c, s.columns()), batch = integer_of(c, s.batch()),
+                head = integer_of(c, s.head()), row = integer_of(c, s.row());
+  if (m.faults.any()) return std::nullopt;
+  const bool are = a != m.tensors.end() && b != m.tensors.end() && a->second.data.rank() == 4 &&
+                   a->second.data.shape == b->second.data.shape;
+  if (!are || a->second.data.shape[3] != width || width % 8 != 0) {
+    m.faults.raise("exec.shape", &s, fmt::format("{} is of other rows", cite(s)));
+    return std::nullopt;
+  }
+  if (!rows_are_chunks(m, s, a->second) || !rows_are_chunks(m, s, b->second)) return std::nullopt;
+  const std::vector<int64_t>& n = a->second.data.shape;
+  if (batch < 0 || batch >= n[0] || head < 0 || head >= n[1] || row < 0) {
+    m.faults.raise("exec.bounds", &s, fmt::format("[{}, {}, {}] is outside", batch, head, row));
+    return std::nullopt;
+  }
+  Columns out;
+  const int64_t first = ((batch * n[1] + head) * n[2] + row) * width;
+  for (int64_t j = first; j < first + width; ++j) {
+    const bool inside = row < n[2];
+    if (m.algebra)
+      out.e.push_back(inside ? m.algebra->mul(a->second.exact[j], b->second.exact[j])
+                             : exact::Element());
+    else
+      out.x.push_back(inside ? static_cast<float>(a->second.data.values[j]) *
+                                   static_cast<float>(b->second.data.values[j])
+                             : 0.0f);
+  }
+  return out;
 }
 
 void write_row(Machine& m, const Stmt& s, Global& to, int64_t row, const Columns& columns) {
@@ -122,6 +157,11 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
       write_value(m, s, c);
       continue;
     }
+    if (s.op == Op::dot_row) {
+      const std::optional<Columns> products = products_of(m, s, c);
+      if (products) scope->names[s.names().front().name] = sum_of(m, *products, 8);
+      continue;
+    }
     if (s.op != Op::sum && s.op != Op::write_row) {
       m.faults.raise("exec.name", &s, fmt::format("{} stands in a loop over rows", cite(s)));
       return;
@@ -129,7 +169,7 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
     const int64_t width = integer_of(c, s.columns());
     const Columns columns = run_columns(c, static_cast<int>(width));
     if (m.faults.any()) return;
-    if (s.op == Op::sum) scope->names[s.names().front().name] = sum_of(m, columns);
+    if (s.op == Op::sum) scope->names[s.names().front().name] = sum_of(m, columns, 2);
     if (s.op != Op::write_row) continue;
     if (tl::base_name(s.tensor()) == tl::base_name(loop.tensor()))
       write_row(m, s, to, row, columns);
@@ -211,6 +251,7 @@ constexpr const char* kPass = "a pass over rows";
 }
 Next exec_each_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
 Next exec_sum(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
+Next exec_dot_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
 Next exec_write_row(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
 Next exec_write_value(Machine& m, Agent&, const Stmt& s) { return outside(m, s, kPass); }
 

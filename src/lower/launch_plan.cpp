@@ -279,6 +279,8 @@ class Planner {
     tl::walk(program_.body, [&](const Stmt& s) {
       if (s.op == Op::round_sums || s.op == Op::write_row || s.op == Op::store_accumulator)
         copied_by_rows_.insert(tl::base_name(s.tensor()));
+      if (s.op == Op::dot_row)
+        copied_by_rows_.insert({tl::base_name(s.src()), tl::base_name(s.tensor())});
       if (!tl::is_copy(s.op)) return;
       const bool part = tl::traits(s.op).part_of_rows, stores = tl::is(s.op, tl::Family::copy_out);
       if (tl::traits(s.op).async != tl::Async::tma) {

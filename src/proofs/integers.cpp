@@ -37,7 +37,7 @@ class Walk : private Names {
       const bool thing = family == Family::tensor || family == Family::memory ||
                          family == Family::barrier || family == Family::registers ||
                          family == Family::argument || family == Family::reduce ||
-                         s.op == Op::flag || s.op == Op::sum;
+                         s.op == Op::flag || s.op == Op::sum || s.op == Op::dot_row;
       if (thing && s.has(tl::Hole::names))
         for (const tl::Item& d : s.names()) things_.insert(d.name);
       if (s.op == Op::accumulator)
@@ -179,6 +179,7 @@ class Walk : private Names {
       case Op::each_row:
         return each_row(s, scope);
       case Op::sum:
+      case Op::dot_row:
         fields(s, scope);
         for (const tl::Item& d : s.names()) scope.names[d.name] = {{Term::real, ""}, {}};
         return;

@@ -391,6 +391,12 @@ bool is_minus_infinity(const ExprPtr& e) {
          (e->kind == ExprKind::unary && e->text == "-" && e->args[0]->is_name("inf"));
 }
 
+ExprPtr value_of_row(const Stmt& s) {
+  if (s.op != tl::Op::dot_row) return s.has(tl::Hole::value) ? s.value() : nullptr;
+  const std::vector<ExprPtr> at = {s.batch(), s.head(), s.row(), tl::name("j")};
+  return tl::binary("*", tl::index(s.src(), at), tl::index(s.tensor(), at));
+}
+
 bool is_zero(const ExprPtr& e) {
   return (e->kind == ExprKind::real || e->kind == ExprKind::integer) && std::stod(e->text) == 0;
 }

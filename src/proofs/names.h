@@ -38,6 +38,9 @@ struct ListWords {
 bool is_zero(const tl::ExprPtr& e);            // the number 0
 bool is_minus_infinity(const tl::ExprPtr& e);  // -inf
 
+// What a pass over rows sums or writes of a row, or null; dot_row as a sum has it.
+tl::ExprPtr value_of_row(const tl::Stmt& s);
+
 class Names {
  public:
   // `sizes` gives terms for the letters of the program (B, H, G, M, N, D).

@@ -214,6 +214,7 @@ Next Pen::record(const Stmt& s) {
     case Op::rows:
     case Op::each_row:
     case Op::sum:
+    case Op::dot_row:
     case Op::write_row:
     case Op::write_value:
     case Op::after:

@@ -185,16 +185,16 @@ class OnlineSoftmax : private Names {
   // A pass over rows before the kernel: what it writes has a low degree in what it reads.
   void pass(const Stmt& of) {
     tl::walk(of.body, [&](const Stmt& s) {
-      const bool value = s.has(tl::Hole::value) && s.value();
+      const ExprPtr what = value_of_row(s);
       if (s.op == Op::let)
         for (const tl::Item& d : s.names()) {
           if (cancels(d.expr)) return other(s);
           define(d.name, d.expr);
         }
-      if (s.op == Op::sum && value)
-        for (const tl::Item& d : s.names()) remember(d.name, s.value());
-      if (value && (of_data(s.value(), 1) > kOfRows || constants_.gain(s.value()) > kGainOfRows ||
-                    cancels(s.value())))
+      if (what && (s.op == Op::sum || s.op == Op::dot_row))
+        for (const tl::Item& d : s.names()) remember(d.name, what);
+      if (what &&
+          (of_data(what, 1) > kOfRows || constants_.gain(what) > kGainOfRows || cancels(what)))
         other(s);
     });
   }

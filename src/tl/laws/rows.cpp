@@ -67,8 +67,8 @@ void law_each_row(Check& c) {
     const bool of_another =
         body[n].op == Op::write_row && base_name(body[n].tensor()) != base_name(c.stmt.tensor());
     if (last ? writes
-             : body[n].op == Op::let || body[n].op == Op::sum || body[n].op == Op::write_value ||
-                   of_another)
+             : body[n].op == Op::let || body[n].op == Op::sum || body[n].op == Op::dot_row ||
+                   body[n].op == Op::write_value || of_another)
       continue;
     c.broken("C3", body[n].span,
              fmt::format("`{}` stands {}", word(body[n].op),
@@ -99,6 +99,31 @@ bool has_its_rows(const Check& c, const Stmt& loop, const Symbol& tensor) {
          std::equal(rows->dims.begin(), rows->dims.begin() + 3, tensor.dims.begin());
 }
 }  // namespace
+
+void law_dot_row(Check& c) {
+  const Stmt* loop = loop_of(c, "C1");
+  const Symbol *a = c.find(c.stmt.src()), *b = c.find(c.stmt.tensor());
+  if (!loop || !a || !b) return;
+  if (!is_here(c, *loop)) another_row_is_due(c, "C1", *loop);
+  columns_agree(c, loop->tensor(), "C2");
+  const std::optional<int64_t> columns = c.constant(c.stmt.columns());
+  if (columns && *columns % 8 != 0)
+    c.broken("C2", c.stmt.columns()->span, fmt::format("{} columns: no multiple of 8", *columns));
+  const auto is_in = [](const Symbol& t, const char* type) {
+    return t.category == Category::tensor && !t.written && !t.scratch && t.element == type &&
+           t.dims.size() == 4;
+  };
+  if (!is_in(*a, "f32")) return another_tensor_is_due(c, "C3", c.stmt.src(), *a);
+  if (!is_in(*b, "element")) return another_tensor_is_due(c, "C3", c.stmt.tensor(), *b);
+  const Symbol* rows = c.find(loop->tensor());
+  const bool of_heads = rows && rows->dims.size() >= 3 &&
+                        std::equal(a->dims.begin(), a->dims.begin() + 2, rows->dims.begin());
+  const std::optional<int64_t> width = c.constant(name(a->dims.back()));
+  if (a->dims != b->dims || !of_heads || (width && columns && *width != *columns))
+    c.broken("C3", c.stmt.span,
+             fmt::format("`{}` is [{}], `{}` [{}]", a->name, fmt::join(a->dims, ", "), b->name,
+                         fmt::join(b->dims, ", ")));
+}
 
 void law_write_value(Check& c) {
   const Stmt* loop = loop_of(c, "C1");

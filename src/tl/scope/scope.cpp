@@ -147,7 +147,8 @@ bool has_heading(Op op) {
 bool has_declarations(Op op) {
   return is(op, Family::constant) || is(op, Family::tensor) || is(op, Family::argument) ||
          is(op, Family::memory) || is(op, Family::barrier) || is(op, Family::registers) ||
-         (is(op, Family::value) && op != Op::count) || op == Op::sum || op == Op::sum_line;
+         (is(op, Family::value) && op != Op::count) || op == Op::sum || op == Op::dot_row ||
+         op == Op::sum_line;
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ const Symbol* Scope::find(std::string_view name) const {
 
 Symbol symbol_of(const Stmt& stmt, const Item& item, const Scope& scope) {
   if (stmt.op == Op::flag) return named(stmt, item, Category::local, {Type::boolean, ""});
-  if (stmt.op == Op::sum || stmt.op == Op::sum_line)
+  if (stmt.op == Op::sum || stmt.op == Op::dot_row || stmt.op == Op::sum_line)
     return named(stmt, item, Category::local, {Type::real, ""});
   if (is(stmt.op, Family::constant) || is(stmt.op, Family::value)) return valued(stmt, item, scope);
   if (is(stmt.op, Family::registers)) return register_tile(stmt, item);

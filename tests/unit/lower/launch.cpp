@@ -24,8 +24,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-// The backward kernel: sums and values of rows are floats that the launcher makes room for, and dq
-// is written 16 bytes at a time.
+// The backward kernel: sums and values of rows are floats that the launcher makes room for; o and
+// its gradient are read, and dq is written, 16 bytes at a time.
 TEST(LaunchPlan, has_room_for_floats_that_a_pass_writes) {
   Diagnostics d;
   const auto plan = plan_of(read_source(in_clone("/tests/corpus/sm90_attention_bwd.tl"))->text, d);
@@ -37,7 +37,7 @@ TEST(LaunchPlan, has_room_for_floats_that_a_pass_writes) {
             nlohmann::json::parse(R"(["*", ["*", ["*", ["*", 4, "B"], "H"], "P"], 128])"));
   EXPECT_EQ(arguments["delta"]["bytes"],
             nlohmann::json::parse(R"(["*", ["*", ["*", 4, "B"], "H"], "P"])"));
-  EXPECT_EQ(arguments["dq"]["row_alignment"], 16);
+  for (const char* name : {"o", "do_rows", "dq"}) EXPECT_EQ(arguments[name]["row_alignment"], 16);
   EXPECT_EQ(j["before"][0]["entry"], "attention_bwd_rows");
   EXPECT_EQ(j["after"][0]["entry"], "attention_bwd_round");
   EXPECT_EQ(j["shared_bytes"], 4 * 16384 + 4 * 16384 + 4 * 8192 + 2 * 16384 + 2048);

@@ -7,8 +7,8 @@
 //                                                  write_row d_o[b, h, r] over j < D =
 //                                                      where(r < M, do_rows[b, h, r, j] * gain,
 //                                                      0.0)
-//       sum dot over j < D =                       sum dot over j < D =
-//           o[b, h, r, j] * do_rows[...]               o[b, h, r, j] * d_o[b, h, r, j]
+//       dot_row dot over D =                       sum dot over j < D =
+//           o * do_rows[b, h, r]                       o[b, h, r, j] * d_o[b, h, r, j]
 //
 // When     the epilogue is more than the output itself.
 // Effect   a row of the output's gradient is rounded to the operands' type, as PyTorch rounds it;
@@ -47,11 +47,19 @@ bool write_rows(Edit& edit) {
   const auto by = edit.of_row(edit.of_epilogue);
   if (!body) return edit.refuse("transfer.kernel", {}, "this kernel has no pre-pass over rows", "");
   if (!by) return false;
-  for (Stmt& s : *body)
+  for (Stmt& s : *body) {
+    if (s.op == Op::dot_row) {  // of a row that this pass writes, and of which a lane reads its own
+      const auto sum = tl::parse_statement(
+          fmt::format("sum {} over j < D = o[b, h, r, j] * do_rows[b, h, r, j]", s.names()[0].name),
+          edit.diagnostics);
+      if (!sum) return false;
+      s = *sum;
+    }
     if (s.op == Op::sum)
       s.value() = tl::rewrite(s.value(), [](const tl::ExprPtr& e) -> tl::ExprPtr {
         return e->is_name("do_rows") ? tl::name("d_o") : nullptr;
       });
+  }
   std::vector<std::string> lines;
   std::string factor = "(" + *by + ")";
   if (!spec::mentions(edit.of_epilogue, Kind::output)) {
