@@ -65,7 +65,7 @@ __device__ __forceinline__ Queries query_blocks(const Args& args, Block c) {
 extern "C" __global__ void __launch_bounds__(256, 1) attention_bwd_wide_rows(const __grid_constant__ Args args) {
     const kw::Warp w = kw::warp_of(kw::ceil_div(args.P, 64) * args.H * args.B);
     for (auto [b, h, r] : kw::each_row(args.sum_dq, w)) {
-        const kw::real dot = kw::sum<D>([&](int j) { return args.o(b, h, r, j) * args.do_rows(b, h, r, j); });
+        const kw::real dot = kw::dot_row<D>(args.o, args.do_rows, {b, h, r});
         const kw::real l = r < args.M ? args.lse(b, h, r) : kw::minus_infinity;
         kw::write_value(args.offset, {b, h, r}, l == kw::minus_infinity ? l : -l / args.scale);
         kw::write_value(args.delta, {b, h, r}, -dot);

@@ -61,7 +61,7 @@ TEST(Lines, that_are_read_before_they_are_set_are_found) {
 
 INSTANTIATE_TEST_SUITE_P(Program, RightInEveryOrder,
                          testing::Values("full", "gemm", "attention_bwd", "sm80", "sm75", "causal",
-                                         "full_bwd", "causal_bwd", "weights_bwd", "divided_bwd",
+                                         "full_bwd", "full_wide_bwd", "causal_bwd", "weights_bwd", "divided_bwd",
                                          "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd",
                                          "pairs_bwd", "epilogue_bwd", "turns_bwd", "causal_bn80",
                                          "prefix_lm", "alibi", "documents", "columns", "pair_bias",
