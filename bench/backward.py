@@ -34,7 +34,9 @@ CASES = [("full", 4, 16, 16, 4096), ("causal", 4, 16, 16, 4096), ("full", 1, 16,
          ("alibi_heads", 2, 16, 16, 8192), ("alibi", 2, 32, 8, 8192), ("kerple", 2, 16, 16, 8192),
          ("fox_decay", 2, 16, 16, 8192), ("softcap", 2, 16, 8, 8192), ("documents", 2, 32, 8, 8192),
          ("relative_bias", 2, 32, 8, 4096), ("full", 1, 32, 32, 16384, 64), ("causal", 1, 32, 32, 16384, 64),
-         ("causal", 4, 32, 8, 4096, 64)]  # B, H, G, S, and D where it is not 128
+         ("causal", 4, 32, 8, 4096, 64), ("full", 1, 8, 8, 16384, 256), ("causal", 1, 8, 8, 16384, 256),
+         ("causal", 4, 8, 4, 4096, 256), ("softcap", 2, 8, 4, 8192, 256),
+         ("documents", 2, 16, 4, 8192, 256)]  # B, H, G, S, and D where it is not 128
 WINDOW, ROUND_MS = 1024, 25
 CAUSAL = lambda b, h, i, j: j <= i  # noqa: E731
 

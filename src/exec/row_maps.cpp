@@ -28,10 +28,10 @@ using tl::Stmt;
 
 namespace {
 
-constexpr int kLanes = 8;  // of a row
+constexpr int kLanes = 32;
 
-// Lane l has `together` columns, two or eight, of every 8 times as many; lanes at distance 4, 2, 1
-// exchange their sums.
+// Lane l has `together` columns, two or four, of every 32 times as many; lanes at distance 16, 8,
+// ... exchange their sums.
 float total_of(const std::vector<double>& x, int together) {
   std::array<float, kLanes> lanes{};
   for (size_t j = 0; j < x.size(); ++j) lanes[j / together % kLanes] += static_cast<float>(x[j]);
@@ -159,7 +159,7 @@ void one_row(Machine& m, const Stmt& loop, Global& to, const ScopePtr& outer, in
     }
     if (s.op == Op::dot_row) {
       const std::optional<Columns> products = products_of(m, s, c);
-      if (products) scope->names[s.names().front().name] = sum_of(m, *products, 8);
+      if (products) scope->names[s.names().front().name] = sum_of(m, *products, 4);
       continue;
     }
     if (s.op != Op::sum && s.op != Op::write_row) {

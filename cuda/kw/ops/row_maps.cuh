@@ -2,10 +2,9 @@
 // written once to memory that the kernel then reads in the place of the argument. Behind it: the gradients of
 // such rows, from what the kernel has left in memory.
 //
-// A warp has four rows at a time, each with eight lanes, of which lane l has the columns 2l and 2l + 1 of every
-// 16: neighbouring lanes read neighbouring words, and each writes whole ones. Rows that follow each other go to
-// one warp, so that what does not depend on the row (a norm's weights) stays in its registers. Lanes of
-// different rows may be at different places of the text: they exchange nothing.
+// A warp has a row at a time, and lane l the columns 2l and 2l + 1 of every 64: neighbouring lanes read
+// neighbouring words, and each writes whole ones. Rows that follow each other go to one warp, so that
+// what does not depend on the row (a norm's weights) stays in its registers.
 #pragma once
 #include "../tile/tensors.cuh"
 namespace kw {
@@ -24,25 +23,19 @@ struct RowPlace {
 };
 
 namespace detail {
-constexpr int kLanes = 8, kAtOnce = 32 / kLanes;  // of a row, rows
-KW_DEVICE int lane_of_row() { return threadIdx.x % kLanes; }
-KW_DEVICE u32 lanes_of_row() { return ((1u << kLanes) - 1) << (threadIdx.x % 32 / kLanes * kLanes); }
-
-// Every fourth of the rows of one warp, from `place` on.
+// The rows from `place` on that one warp has.
 struct RowsOf {
   RowPlace place;
   int heads, rows, left;
-  KW_DEVICE bool operator!=(const RowsOf&) const { return left > 0; }
+  KW_DEVICE bool operator!=(const RowsOf& end) const { return left != end.left; }
   KW_DEVICE RowPlace operator*() const { return place; }
   KW_DEVICE void operator++() {
-    left -= kAtOnce;
-    place.row += kAtOnce;
-    while (place.row >= rows) {
-      place.row -= rows;
-      if (++place.head < heads) continue;
-      place.head = 0;
-      ++place.batch;
-    }
+    --left;
+    if (++place.row < rows) return;
+    place.row = 0;
+    if (++place.head < heads) return;
+    place.head = 0;
+    ++place.batch;
   }
 };
 struct RowRange {
@@ -67,33 +60,34 @@ template <class T, char... D> KW_DEVICE T* row_to_write(const Tensor<T, D...>& t
 }
 
 KW_DEVICE real from_lane_across(real x, int lanes) {
-  return __builtin_bit_cast(real, __shfl_xor_sync(lanes_of_row(), __builtin_bit_cast(u32, x), lanes));
-}
-
-// What the row's lanes have of a sum, added up: in every one of them.
-KW_DEVICE real over_lanes(real x) {
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) x += from_lane_across(x, lanes);
-  return x;
+  return __builtin_bit_cast(real, __shfl_xor_sync(~0u, __builtin_bit_cast(u32, x), lanes));
 }
 
 // f at this lane's columns, two neighbours at a time.
 template <int C, class F> KW_DEVICE void each_pair(F f) {
   static_assert(C % 2 == 0, "columns are read and written two at a time");
 #pragma unroll
-  for (int first = 0; first < C; first += 2 * kLanes) {
-    const int j = first + 2 * lane_of_row();
-    if (C - first >= 2 * kLanes || j < C) f(j);
+  for (int first = 0; first < C; first += 64) {
+    const int j = first + 2 * int(threadIdx.x % 32);
+    if (C - first >= 64 || j < C) f(j);
   }
 }
 
 // f at the first of this lane's columns, four neighbours at a time.
 template <int C, class F> KW_DEVICE void each_four(F f) {
+  static_assert(C % 4 == 0, "columns are read and written four at a time");
 #pragma unroll
-  for (int first = 0; first < C; first += 4 * kLanes) {
-    const int j = first + 4 * lane_of_row();
-    if (C - first >= 4 * kLanes || j < C) f(j);
+  for (int first = 0; first < C; first += 128) {
+    const int j = first + 4 * int(threadIdx.x % 32);
+    if (C - first >= 128 || j < C) f(j);
   }
+}
+
+// What the lanes have of a sum, added up: in every one of them.
+KW_DEVICE real over_lanes(real x) {
+#pragma unroll
+  for (int lanes = 16; lanes > 0; lanes /= 2) x += from_lane_across(x, lanes);
+  return x;
 }
 
 KW_DEVICE void write_pair(float* to, real a, real b) {
@@ -104,17 +98,17 @@ template <class T> KW_DEVICE void write_pair(T* to, real a, real b) {
 }
 }  // namespace detail
 
-// This warp's share of the rows of a tensor: as many rows one after the other as everybody has, four at a time.
+// This warp's share of the rows of a tensor: as many rows one after the other as everybody has.
 template <class Rows> KW_DEVICE detail::RowRange each_row(const Rows& of, Warp w) {
   const auto& t = detail::rows_of(of);
   const int all = t.extent[0] * t.extent[1] * t.extent[2];
-  const int share = (all - 1) / w.count + 1, end = min((w.index + 1) * share, all);
-  const int first = w.index * share + int(threadIdx.x) % 32 / detail::kLanes, block = first / t.extent[2];
+  const int share = (all - 1) / w.count + 1, first = min(w.index * share, all);
+  const int block = first / t.extent[2];
   return {{{block / t.extent[1], block % t.extent[1], first % t.extent[2]}, t.extent[1], t.extent[2],
-           end - first}};
+           min(share, all - first)}};
 }
 
-// The sum over the columns of a row, in every lane of it.
+// The sum over the columns of a row, in every lane.
 template <int C, class F> KW_DEVICE real sum(F f) {
   real total = 0.0f;
   detail::each_pair<C>([&](int j) {
@@ -124,29 +118,23 @@ template <int C, class F> KW_DEVICE real sum(F f) {
   return detail::over_lanes(total);
 }
 
-// The sum over the columns of the products of two rows, read 16 bytes at a time and more: rows begin at multiples
-// of them. 0 behind the last row.
+// The sum over the columns of the products of two rows, of which a lane reads four neighbours at a time: rows begin
+// at multiples of 16 bytes. 0 behind the last row.
 template <int C, class T, char... D>
 KW_DEVICE real dot_row(const Tensor<const float, D...>& a, const Tensor<const T, D...>& b, RowPlace at) {
-  static_assert(C % 8 == 0, "a lane has eight neighbours");
 #ifdef KW_EXACT
   return sum<C>([&](int j) { return a(at.batch, at.head, at.row, j) * b(at.batch, at.head, at.row, j); });
 #else
   real total = 0.0f;
   if (at.row < a.extent[2]) {
-    const float4* const x = reinterpret_cast<const float4*>(&a.element(at.batch, at.head, at.row, 0));
-    const uint4* const y = reinterpret_cast<const uint4*>(&b.element(at.batch, at.head, at.row, 0));
-#pragma unroll
-    for (int first = 0; first < C / 8; first += detail::kLanes) {
-      const int j = first + detail::lane_of_row();
-      if (C / 8 - first < detail::kLanes && j >= C / 8) break;
-      const float4 low = __ldg(x + 2 * j), high = __ldg(x + 2 * j + 1);
-      const uint4 words = __ldg(y + j);
-      total += low.x * from_word(T{}, words.x, 0) + low.y * from_word(T{}, words.x, 1);
-      total += low.z * from_word(T{}, words.y, 0) + low.w * from_word(T{}, words.y, 1);
-      total += high.x * from_word(T{}, words.z, 0) + high.y * from_word(T{}, words.z, 1);
-      total += high.z * from_word(T{}, words.w, 0) + high.w * from_word(T{}, words.w, 1);
-    }
+    const float* const x = &a.element(at.batch, at.head, at.row, 0);
+    const T* const y = &b.element(at.batch, at.head, at.row, 0);
+    detail::each_four<C>([&](int j) {
+      const float4 v = __ldg(reinterpret_cast<const float4*>(x + j));
+      const uint2 words = __ldg(reinterpret_cast<const uint2*>(y + j));
+      total += v.x * from_word(T{}, words.x, 0) + v.y * from_word(T{}, words.x, 1);
+      total += v.z * from_word(T{}, words.y, 0) + v.w * from_word(T{}, words.y, 1);
+    });
   }
   return detail::over_lanes(total);
 #endif
@@ -164,10 +152,10 @@ template <int C, class Rows, class F> KW_DEVICE void write_row(const Rows& to, R
   else
     detail::each_pair<C>([&](int j) { detail::write_pair(row + j, f(j), f(j + 1)); });
 }
-// One value a row, which every lane of it has.
+// One value a row, which every lane has.
 template <char... D> KW_DEVICE void write_value(const Tensor<scratch<float>, D...>& to, RowPlace at, real value) {
   static_assert(sizeof...(D) == 3, "one float a row");
-  if (detail::lane_of_row() == 0) to.row_to_write(at.batch, at.head, 0)[at.row] = to_memory(value);
+  if (threadIdx.x % 32 == 0) to.row_to_write(at.batch, at.head, 0)[at.row] = to_memory(value);
 }
 
 }  // namespace kw
