@@ -14,6 +14,7 @@ const char* const kCudaShim = R"(
 #define __align__(n) __attribute__((aligned(n)))
 #define KW_SHIM extern __attribute__((device))
 struct uint3 { unsigned x, y, z; };
+struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
