@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "check/family.h"
@@ -102,11 +103,48 @@ std::set<int64_t> depths(const ProgramNumbers& of) {
   return out;
 }
 
-// Sizes of a case.
+// Sizes of a case; what is summed over as the family says, where it is 0.
 struct Sizes {
   int64_t m = 0, n = 0, point = 0, b = 1;
   Planted planted = Planted::none;
+  int64_t depth = 0;
 };
+
+constexpr int64_t kFew = 65, kShort = 17, kTile = 128;
+
+// Around a turn of the program's own sizes: what grows, by so much more or less.
+std::optional<Sizes> sizes_at(const SizeTurn& turn, int64_t more, const spec::Form& form,
+                              bool tied) {
+  Sizes s;
+  s.point = turn.at;
+  bool any = false;
+  for (const spec::Axis& axis : spec::axes(form)) {
+    const auto grown = turn.grown.find(axis.letter), other = turn.others.find(axis.letter);
+    const bool grows = grown != turn.grown.end();
+    if (axis.size.name.empty() && grows) return std::nullopt;  // no case has another
+    if (axis.size.name.empty() || (!grows && other == turn.others.end())) continue;
+    any |= grows;
+    const int64_t value = grows ? grown->second + more : other->second;
+    (axis.letter == "B"   ? s.b
+     : axis.letter == "M" ? s.m
+     : axis.letter == "N" ? s.n
+                          : s.depth) = value;
+  }
+  // Rows that are the heads' queries.
+  if (const auto rows = turn.grown.find("R"); rows != turn.grown.end() && !form.M.name.empty()) {
+    const int64_t heads = form.H.constant / form.G.constant;
+    s.m = (rows->second + more + heads - 1) / heads;
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  // Beside much of one, little of the others.
+  const bool alone = s.depth > 0 && s.m == 0 && s.n == 0;
+  if (tied) s.m = s.n = std::max(s.m, s.n);
+  if (s.m == 0) s.m = alone ? 3 : s.b > kTile ? kShort : kFew;
+  if (s.n == 0) s.n = alone ? 5 : s.b > kTile ? 2 * kShort : kFew;
+  if (tied) s.m = s.n;
+  return s;
+}
 
 }  // namespace
 
@@ -136,7 +174,7 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
                                std::vector<int64_t>& unreached) {
-  constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMany = 67, kMostBlocks = 128;
+  constexpr int64_t kMany = 67, kMostBlocks = 128;
   constexpr uint64_t kSalt = 30000;
   const spec::Form& form = capture.form;
   int64_t scores = options.further_scores;
@@ -193,6 +231,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     Case c = case_of(capture, 1, 3, 5, kSalt + 3 + (options.rehearsal << 20));
     choose_heads(form, c, false);
     c.sizes[form.D.name] = depth;
+    if (of.numbers.count(depth - 1)) c.planted = Planted::ends;
     if (!take(std::move(c), 1)) unreached.push_back(depth);
   }
   // A number may be that of a batch entry, or of a block of the output: first entries of one block,
@@ -230,6 +269,13 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!proved && rows && keys && tl::takes_turns(program))
       sizes.push_back({2 * p + 3 * kTile, 2 * p + 3 * kTile, p});
   }
+  for (const SizeTurn& turn : of.turns)
+    for (const int64_t more : {int64_t{-1}, int64_t{0}, int64_t{1}, kTile + 1})
+      if (std::optional<Sizes> s = sizes_at(turn, more, form, tied)) {
+        if (s->depth > 0 && more == 1) s->planted = Planted::ends;
+        if (turn.of_data && has_spread(form)) s->planted = Planted::spread;
+        sizes.push_back(*s);
+      }
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)
     for (const int64_t tile : of.tiles)
@@ -256,16 +302,17 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   // another formula.
   if (!tied && rows && keys)
     for (const int64_t p : of_form(form, Part::masks)) sizes.push_back({p + 200 + kFew, 200, 0});
-  std::stable_sort(sizes.begin(), sizes.end(), [](const Sizes& a, const Sizes& b) {
-    return a.b * a.m * a.n < b.b * b.m * b.n;
-  });
+  const auto work = [](const Sizes& s) { return s.b * s.m * s.n * (1 + s.depth / 64); };
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [&](const Sizes& a, const Sizes& b) { return work(a) < work(b); });
   std::set<int64_t> due, done;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    const auto& [m, n, point, b, planted] = sizes[k];
+    const auto& [m, n, point, b, planted, depth] = sizes[k];
     if (point) due.insert(point);
     Case c = case_of(capture, b, m, n, kSalt + 2 + k + (options.rehearsal << 20));
     choose_heads(form, c, false);
     one_head(c);
+    if (depth > 0 && !form.D.name.empty()) c.sizes[form.D.name] = depth;
     c.planted = planted;
     if (take(std::move(c), k) && point) done.insert(point);
   }
