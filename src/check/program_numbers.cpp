@@ -84,13 +84,13 @@ class Collector {
     }
   }
 
+  // But how many bits a shift is by: what it comes to is the number.
   template <typename Take>
   static void literals(const tl::ExprPtr& e, const Take& take) {
-    tl::rewrite(e, [&](const tl::ExprPtr& part) {
-      if (part->kind == tl::ExprKind::integer && part->text.size() < 12)
-        take(std::stoll(part->text));
-      return tl::ExprPtr();
-    });
+    const bool shifts = is_binary(*e, "<<") || is_binary(*e, ">>");
+    for (const tl::ExprPtr& a : e->args)
+      if (!shifts || a != e->args[1] || a->kind != tl::ExprKind::integer) literals(a, take);
+    if (e->kind == tl::ExprKind::integer && e->text.size() < 12) take(std::stoll(e->text));
   }
 
   static bool reads(const tl::Stmt& s, const std::string& name) {
@@ -104,9 +104,12 @@ class Collector {
     for (const tl::Item& item : s.names()) {
       if (item.expr != e) continue;
       if (const auto value = constant(e, scope)) parameters_[item.name] = *value;
-      if (item.name == "BM" || item.name == "BN" || item.name == "BK")
-        literals(
-            e, [&](int64_t value) { (item.name == "BK" ? out_.steps : out_.tiles).insert(value); });
+      if (item.name != "BM" && item.name != "BN" && item.name != "BK") continue;
+      std::set<int64_t>& to = item.name == "BK" ? out_.steps : out_.tiles;
+      if (!names_a_parameter(e, scope) && parameters_.count(item.name))
+        to.insert(parameters_.at(item.name));
+      else
+        literals(e, [&](int64_t value) { to.insert(value); });
     }
   }
 

@@ -108,7 +108,7 @@ class Search {
         }
         // The same for long, and no edge of a tile.
         if (ask(same - same / 5) != before || ask(same - 3 * same / 8) != before) continue;
-        if (other > 4 && other <= kFarthest && take(other, of, own, variables)) ++found;
+        if (other > 4 && other <= kFarthest && take(n, other, own, variables)) ++found;
       }
     }
   }
@@ -119,12 +119,13 @@ class Search {
     });
   }
 
-  bool take(int64_t t, const std::set<int>& of, const std::set<int>& own,
+  bool take(int decision, int64_t t, const std::set<int>& own,
             const std::map<int, int64_t>& variables) {
     if (is_edge(t)) return false;
     SizeTurn turn;
     turn.at = t;
-    for (const int v : of) {
+    turn.decision = decision;
+    for (const int v : support_[decision]) {
       const Integers::Node& node = integers_.nodes()[v];
       turn.of_data |= node.data && own.count(v) > 0;
       if (!node.size) continue;

@@ -24,8 +24,10 @@ struct SizeTurn {
   std::map<std::string, int64_t> grown, others;
   int64_t at = 0;        // of what grows
   bool of_data = false;  // and so do elements of data
+  int decision = 0;      // by number, of those that turn
   bool operator<(const SizeTurn& o) const {
-    return std::tie(grown, others, of_data) < std::tie(o.grown, o.others, o.of_data);
+    return std::tie(decision, grown, others, of_data) <
+           std::tie(o.decision, o.grown, o.others, o.of_data);
   }
 };
 

@@ -103,20 +103,21 @@ std::set<int64_t> depths(const ProgramNumbers& of) {
   return out;
 }
 
-// Sizes of a case; what is summed over as the family says, where it is 0.
+// Sizes of a case; what is summed over as the family says, where it is 0. `of` numbers what some
+// case must reach, `point` what to name where none does.
 struct Sizes {
   int64_t m = 0, n = 0, point = 0, b = 1;
   Planted planted = Planted::none;
-  int64_t depth = 0;
+  int64_t depth = 0, of = 0;
 };
 
-constexpr int64_t kFew = 65, kShort = 17, kTile = 128;
+constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMuch = 1'000'000;
 
 // Around a turn of the program's own sizes: what grows, by so much more or less.
 std::optional<Sizes> sizes_at(const SizeTurn& turn, int64_t more, const spec::Form& form,
                               bool tied) {
   Sizes s;
-  s.point = turn.at;
+  if (more >= 0) s.point = turn.at, s.of = -1 - turn.decision;
   bool any = false;
   for (const spec::Axis& axis : spec::axes(form)) {
     const auto grown = turn.grown.find(axis.letter), other = turn.others.find(axis.letter);
@@ -138,12 +139,44 @@ std::optional<Sizes> sizes_at(const SizeTurn& turn, int64_t more, const spec::Fo
   }
   if (!any) return std::nullopt;
   // Beside much of one, little of the others.
-  const bool alone = s.depth > 0 && s.m == 0 && s.n == 0;
+  const bool alone = s.depth > 0 && s.m == 0 && s.n == 0, two = turn.grown.size() > 1;
+  const int64_t few = s.b > kTile || two ? kShort : kFew;
   if (tied) s.m = s.n = std::max(s.m, s.n);
-  if (s.m == 0) s.m = alone ? 3 : s.b > kTile ? kShort : kFew;
-  if (s.n == 0) s.n = alone ? 5 : s.b > kTile ? 2 * kShort : kFew;
+  if (s.m == 0) s.m = alone ? 3 : few;
+  if (s.n == 0) s.n = alone ? 5 : few;
   if (tied) s.m = s.n;
+  if (s.depth == 0 && s.m * s.n > kMuch) s.depth = 8;
   return s;
+}
+
+int64_t work_of(const Sizes& s) { return s.b * s.m * s.n * (1 + s.depth / 64); }
+
+// Of each decision the least work that sees it turn, and what else is little.
+void add_turns(const std::set<SizeTurn>& turns, const spec::Form& form, bool tied, int64_t scores,
+               std::vector<Sizes>& sizes) {
+  std::map<int, int64_t> least;
+  for (const SizeTurn& turn : turns)
+    if (const auto s = sizes_at(turn, 0, form, tied)) {
+      const auto [known, is_new] = least.emplace(turn.decision, work_of(*s));
+      if (!is_new) known->second = std::min(known->second, work_of(*s));
+    }
+  std::set<std::vector<int64_t>> taken;  // two decisions may turn at once
+  std::set<int> begun;
+  for (const SizeTurn& turn : turns) {
+    const auto at = sizes_at(turn, 0, form, tied);
+    if (!at) continue;
+    const int64_t work = work_of(*at);
+    const bool first = work == least.at(turn.decision) && begun.insert(turn.decision).second;
+    if (!first && work > scores / 100) continue;
+    for (const int64_t more : {int64_t{0}, int64_t{1}, int64_t{-1}, kTile + 1}) {
+      if (work > kMuch && (more == 1 || more == -1)) continue;
+      Sizes s = *sizes_at(turn, more, form, tied);
+      if (s.depth > 8 && more == 1) s.planted = Planted::ends;
+      if (turn.of_data && has_spread(form)) s.planted = Planted::spread;
+      if (taken.insert({s.b, s.m, s.n, s.depth, int64_t(s.planted)}).second || more == 0)
+        sizes.push_back(s);
+    }
+  }
 }
 
 }  // namespace
@@ -269,13 +302,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!proved && rows && keys && tl::takes_turns(program))
       sizes.push_back({2 * p + 3 * kTile, 2 * p + 3 * kTile, p});
   }
-  for (const SizeTurn& turn : of.turns)
-    for (const int64_t more : {int64_t{-1}, int64_t{0}, int64_t{1}, kTile + 1})
-      if (std::optional<Sizes> s = sizes_at(turn, more, form, tied)) {
-        if (s->depth > 0 && more == 1) s->planted = Planted::ends;
-        if (turn.of_data && has_spread(form)) s->planted = Planted::spread;
-        sizes.push_back(*s);
-      }
+  add_turns(of.turns, form, tied, options.further_scores, sizes);
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)
     for (const int64_t tile : of.tiles)
@@ -302,22 +329,25 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   // another formula.
   if (!tied && rows && keys)
     for (const int64_t p : of_form(form, Part::masks)) sizes.push_back({p + 200 + kFew, 200, 0});
-  const auto work = [](const Sizes& s) { return s.b * s.m * s.n * (1 + s.depth / 64); };
+  // Where something turns for certain comes before where a number may count something.
+  const auto dear = [](const Sizes& s) { return work_of(s) / (s.of ? 4 : 1); };
   std::stable_sort(sizes.begin(), sizes.end(),
-                   [&](const Sizes& a, const Sizes& b) { return work(a) < work(b); });
-  std::set<int64_t> due, done;
+                   [&](const Sizes& a, const Sizes& b) { return dear(a) < dear(b); });
+  std::map<int64_t, int64_t> due;
+  std::set<int64_t> done;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    const auto& [m, n, point, b, planted, depth] = sizes[k];
-    if (point) due.insert(point);
+    const auto& [m, n, point, b, planted, depth, turn] = sizes[k];
+    const int64_t what = turn ? turn : point;
+    if (point) due.emplace(what, point);
     Case c = case_of(capture, b, m, n, kSalt + 2 + k + (options.rehearsal << 20));
     choose_heads(form, c, false);
     one_head(c);
     if (depth > 0 && !form.D.name.empty()) c.sizes[form.D.name] = depth;
     c.planted = planted;
-    if (take(std::move(c), k) && point) done.insert(point);
+    if (take(std::move(c), k) && point) done.insert(what);
   }
-  for (int64_t p : due)
-    if (!done.count(p)) unreached.push_back(p);
+  for (const auto& [what, point] : due)
+    if (!done.count(what)) unreached.push_back(point);
   if (tied) entries_and_blocks();
   // Last, with what is left of the work: of several blocks of keys, for what an entry keeps may
   // decide how many it visits.
@@ -327,6 +357,8 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
                        as_many_entries(value, 33);
     if (!taken && of.numbers.count(value)) unreached.push_back(value);
   }
+  std::sort(unreached.begin(), unreached.end());
+  unreached.erase(std::unique(unreached.begin(), unreached.end()), unreached.end());
   return cases;
 }
 
