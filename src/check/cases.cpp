@@ -153,6 +153,10 @@ std::string_view name(Planted what) {
       return "products near 100, and as much taken off";
     case Planted::reach:
       return "rows of all powers of two";
+    case Planted::products:
+      return "products of all powers of two";
+    case Planted::ends:
+      return "nothing but the first and last columns";
   }
   return "";
 }

@@ -37,9 +37,12 @@ class Family {
   virtual bool rounds_between(const spec::Form& form) const;
   // Which planted values (planted.h) cases of this family have beside those of all.
   virtual std::vector<Planted> further_planted(const spec::Form& /*form*/) const { return {}; }
-  // And those of them that no other family has.
-  virtual void plant(Planted /*what*/, const spec::Form& /*form*/,
-                     spec::Problem& /*problem*/) const {}
+  // And those of them that no other family has; false where the function can do none of it, and
+  // nothing is changed.
+  virtual bool plant(Planted /*what*/, const spec::Form& /*form*/,
+                     spec::Problem& /*problem*/) const {
+    return false;
+  }
   // Whether a key past the end that is not masked shows only where all of a row's scores are far
   // below 0 (far_scores.h).
   virtual bool hides_keys_past_the_end(const spec::Form& /*form*/) const { return false; }

@@ -109,6 +109,8 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
       return true;
     case Planted::balanced:
     case Planted::reach:
+    case Planted::products:
+    case Planted::ends:
       Family::of(form).plant(c.planted, form, problem);
       return true;
     default:
@@ -139,12 +141,14 @@ void plant(const Case& c, const spec::Form& form, spec::Problem& problem) {
   spec::Family::of(form).complete(form, problem);
 }
 
-// Whether the case, where it is one of far arguments, has some.
-bool lies_far(const spec::Form& form, const Case& c) {
-  if (c.planted != Planted::far_below && c.planted != Planted::far_above) return true;
+// Whether the function can do what is planted, where that is asked of it.
+bool can_be(const spec::Form& form, const Case& c) {
+  const bool far = c.planted == Planted::far_below || c.planted == Planted::far_above;
+  if (!far && c.planted != Planted::products) return true;
   Diagnostics ignored;
   std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, ignored);
-  return problem && plant_far(form, c, *problem);
+  if (!problem) return false;
+  return far ? plant_far(form, c, *problem) : Family::of(form).plant(c.planted, form, *problem);
 }
 
 }  // namespace
@@ -185,7 +189,7 @@ std::vector<Case> planted_cases(const spec::Capture& capture, const Options& opt
     choose_heads(capture.form, c, false);
     c.planted = what;
     if (what == Planted::below && !lies_below(capture.form, c)) continue;
-    if (!lies_far(capture.form, c)) continue;
+    if (!can_be(capture.form, c)) continue;
     cases.push_back(std::move(c));
   }
   return cases;

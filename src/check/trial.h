@@ -27,7 +27,9 @@ enum class Planted {  // planted.h
   far_below,
   far_above,
   balanced,
-  reach
+  reach,
+  products,
+  ends
 };
 std::string_view name(Planted what);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "check/family.h"
@@ -102,11 +103,81 @@ std::set<int64_t> depths(const ProgramNumbers& of) {
   return out;
 }
 
-// Sizes of a case.
+// Sizes of a case; what is summed over as the family says, where it is 0. `of` numbers what some
+// case must reach, `point` what to name where none does.
 struct Sizes {
   int64_t m = 0, n = 0, point = 0, b = 1;
   Planted planted = Planted::none;
+  int64_t depth = 0, of = 0;
 };
+
+constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMuch = 1'000'000;
+
+// Around a turn of the program's own sizes: what grows, by so much more or less.
+std::optional<Sizes> sizes_at(const SizeTurn& turn, int64_t more, const spec::Form& form,
+                              bool tied) {
+  Sizes s;
+  if (more >= 0) s.point = turn.at, s.of = -1 - turn.decision;
+  bool any = false;
+  for (const spec::Axis& axis : spec::axes(form)) {
+    const auto grown = turn.grown.find(axis.letter), other = turn.others.find(axis.letter);
+    const bool grows = grown != turn.grown.end();
+    if (axis.size.name.empty() && grows) return std::nullopt;  // no case has another
+    if (axis.size.name.empty() || (!grows && other == turn.others.end())) continue;
+    any |= grows;
+    const int64_t value = grows ? grown->second + more : other->second;
+    (axis.letter == "B"   ? s.b
+     : axis.letter == "M" ? s.m
+     : axis.letter == "N" ? s.n
+                          : s.depth) = value;
+  }
+  // Rows that are the heads' queries.
+  if (const auto rows = turn.grown.find("R"); rows != turn.grown.end() && !form.M.name.empty()) {
+    const int64_t heads = form.H.constant / form.G.constant;
+    s.m = (rows->second + more + heads - 1) / heads;
+    any = true;
+  }
+  if (!any) return std::nullopt;
+  // Beside much of one, little of the others.
+  const bool alone = s.depth > 0 && s.m == 0 && s.n == 0, two = turn.grown.size() > 1;
+  const int64_t few = s.b > kTile || two ? kShort : kFew;
+  if (tied) s.m = s.n = std::max(s.m, s.n);
+  if (s.m == 0) s.m = alone ? 3 : few;
+  if (s.n == 0) s.n = alone ? 5 : few;
+  if (tied) s.m = s.n;
+  if (s.depth == 0 && s.m * s.n > kMuch) s.depth = 8;
+  return s;
+}
+
+int64_t work_of(const Sizes& s) { return s.b * s.m * s.n * (1 + s.depth / 64); }
+
+// Of each decision the least work that sees it turn, and what else is little.
+void add_turns(const std::set<SizeTurn>& turns, const spec::Form& form, bool tied, int64_t scores,
+               std::vector<Sizes>& sizes) {
+  std::map<int, int64_t> least;
+  for (const SizeTurn& turn : turns)
+    if (const auto s = sizes_at(turn, 0, form, tied)) {
+      const auto [known, is_new] = least.emplace(turn.decision, work_of(*s));
+      if (!is_new) known->second = std::min(known->second, work_of(*s));
+    }
+  std::set<std::vector<int64_t>> taken;  // two decisions may turn at once
+  std::set<int> begun;
+  for (const SizeTurn& turn : turns) {
+    const auto at = sizes_at(turn, 0, form, tied);
+    if (!at) continue;
+    const int64_t work = work_of(*at);
+    const bool first = work == least.at(turn.decision) && begun.insert(turn.decision).second;
+    if (!first && work > scores / 100) continue;
+    for (const int64_t more : {int64_t{0}, int64_t{1}, int64_t{-1}, kTile + 1}) {
+      if (work > kMuch && (more == 1 || more == -1)) continue;
+      Sizes s = *sizes_at(turn, more, form, tied);
+      if (s.depth > 8 && more == 1) s.planted = Planted::ends;
+      if (turn.of_data && has_spread(form)) s.planted = Planted::spread;
+      if (taken.insert({s.b, s.m, s.n, s.depth, int64_t(s.planted)}).second || more == 0)
+        sizes.push_back(s);
+    }
+  }
+}
 
 }  // namespace
 
@@ -136,7 +207,7 @@ std::vector<int64_t> turning_points(const tl::Program& program, const spec::Form
 std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& capture,
                                const Options& options, bool proved,
                                std::vector<int64_t>& unreached) {
-  constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMany = 67, kMostBlocks = 128;
+  constexpr int64_t kMany = 67, kMostBlocks = 128;
   constexpr uint64_t kSalt = 30000;
   const spec::Form& form = capture.form;
   int64_t scores = options.further_scores;
@@ -193,6 +264,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     Case c = case_of(capture, 1, 3, 5, kSalt + 3 + (options.rehearsal << 20));
     choose_heads(form, c, false);
     c.sizes[form.D.name] = depth;
+    if (of.numbers.count(depth - 1)) c.planted = Planted::ends;
     if (!take(std::move(c), 1)) unreached.push_back(depth);
   }
   // A number may be that of a batch entry, or of a block of the output: first entries of one block,
@@ -230,6 +302,7 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (!proved && rows && keys && tl::takes_turns(program))
       sizes.push_back({2 * p + 3 * kTile, 2 * p + 3 * kTile, p});
   }
+  add_turns(of.turns, form, tied, options.further_scores, sizes);
   // A block beyond so many that the program counts them by.
   for (const int64_t count : of.counts)
     for (const int64_t tile : of.tiles)
@@ -256,21 +329,25 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   // another formula.
   if (!tied && rows && keys)
     for (const int64_t p : of_form(form, Part::masks)) sizes.push_back({p + 200 + kFew, 200, 0});
-  std::stable_sort(sizes.begin(), sizes.end(), [](const Sizes& a, const Sizes& b) {
-    return a.b * a.m * a.n < b.b * b.m * b.n;
-  });
-  std::set<int64_t> due, done;
+  // Where something turns for certain comes before where a number may count something.
+  const auto dear = [](const Sizes& s) { return work_of(s) / (s.of ? 4 : 1); };
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [&](const Sizes& a, const Sizes& b) { return dear(a) < dear(b); });
+  std::map<int64_t, int64_t> due;
+  std::set<int64_t> done;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    const auto& [m, n, point, b, planted] = sizes[k];
-    if (point) due.insert(point);
+    const auto& [m, n, point, b, planted, depth, turn] = sizes[k];
+    const int64_t what = turn ? turn : point;
+    if (point) due.emplace(what, point);
     Case c = case_of(capture, b, m, n, kSalt + 2 + k + (options.rehearsal << 20));
     choose_heads(form, c, false);
     one_head(c);
+    if (depth > 0 && !form.D.name.empty()) c.sizes[form.D.name] = depth;
     c.planted = planted;
-    if (take(std::move(c), k) && point) done.insert(point);
+    if (take(std::move(c), k) && point) done.insert(what);
   }
-  for (int64_t p : due)
-    if (!done.count(p)) unreached.push_back(p);
+  for (const auto& [what, point] : due)
+    if (!done.count(what)) unreached.push_back(point);
   if (tied) entries_and_blocks();
   // Last, with what is left of the work: of several blocks of keys, for what an entry keeps may
   // decide how many it visits.
@@ -280,6 +357,8 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
                        as_many_entries(value, 33);
     if (!taken && of.numbers.count(value)) unreached.push_back(value);
   }
+  std::sort(unreached.begin(), unreached.end());
+  unreached.erase(std::unique(unreached.begin(), unreached.end()), unreached.end());
   return cases;
 }
 

@@ -1,6 +1,7 @@
 // The check of a product of matrices: its operands, and cases in what is summed over.
 
 #include "check/families/gemm_balanced.h"
+#include "check/families/gemm_products.h"
 #include "check/family.h"
 
 namespace kw::check::families {
@@ -35,11 +36,14 @@ class Gemm : public Family {
   }
 
   std::vector<Planted> further_planted(const Form& form) const override {
-    if (!has_balanced(form)) return {};
-    return {Planted::balanced};
+    if (!has_balanced(form)) return {Planted::products};
+    return {Planted::balanced, Planted::products};
   }
-  void plant(Planted, const Form& form, Problem& problem) const override {
-    plant_balanced(form, problem);
+  bool plant(Planted what, const Form& form, Problem& problem) const override {
+    if (what == Planted::products) return plant_products(form, problem);
+    if (what == Planted::ends) plant_ends(form, problem);
+    if (what == Planted::balanced) plant_balanced(form, problem);
+    return true;
   }
 
   int64_t depth(const Form& form, const std::map<std::string, int64_t>& sizes) const override {

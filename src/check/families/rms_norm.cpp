@@ -51,8 +51,9 @@ class RmsNorm : public Family {
     return {Planted::small, Planted::large, Planted::reach};
   }
 
-  void plant(Planted, const spec::Form& form, spec::Problem& problem) const override {
+  bool plant(Planted, const spec::Form& form, spec::Problem& problem) const override {
     plant_reach(form, problem);
+    return true;
   }
 
   // A row is as much work as it has columns.
