@@ -30,8 +30,8 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, questions, rounded_positions, sixteen_bits, trace, \
-        wrapping
+    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, integers_of_reals, memory, questions, \
+        rounded_positions, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -48,8 +48,9 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
         graph.refuse_operators(traced.program.graph, traced.product or traced.rows)
         memory.refuse_shared_writes(traced.program.graph)
         branches.refuse_guards(spec, traced)
-        exactness.refuse_lost_integers(traced)
+        known = exactness.refuse_lost_integers(traced)
         sixteen_bits.refuse_coarse_decisions(traced)
+        integers_of_reals.refuse_integers_of_data(traced, known)
         rounded_positions.refuse_rounded_positions(traced)
         taken = wrapping.refuse_wrapped_integers(traced)
         text = graph.to_json(spec, traced)
