@@ -21,6 +21,7 @@ class Captured:
     source: bytes
     constants: dict  # arguments that are built in, by name
     traced: object  # trace.Trace
+    outside: list = dataclasses.field(default_factory=list)  # (what, line) that a live function took from outside: outside.py
 
 
 def capture(spec, dtype=None, cases=None, source=b"", training=""):
@@ -67,7 +68,8 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
                        "goldens": round(time.monotonic() - traced_at, 3)}
     constants = {name: value for name, value, given in zip(spec.names, spec.values, traced.is_argument)
                  if not given}
-    return Captured(text, index, truths, errors, source, constants, traced)
+    heard = getattr(spec.function, "__kernelwright_outside__", None)
+    return Captured(text, index, truths, errors, source, constants, traced, heard.found if heard else [])
 
 
 def capture_file(path, function, dtype, out, more_cases=(), training=""):

@@ -30,16 +30,16 @@ def make(cache, key, function, values, places, target, check, training="", deter
     part += ", deterministic," if deterministic else ""
     _say(f"kernelwright: {part} for {function.__name__}, {target}; kept in {cache.root}")
     started = time.monotonic()
-    captured, reached, outside = _capture(function, values, places, check, training)
+    captured, reached = _capture(function, values, places, check, training)
     if captured.traced.product:
         raise SpecError(f"{function.__name__} is a product of matrices; compile() takes attention",
                         captured.graph["file"], captured.graph["line"], 1, "spec.product",
                         "`kernelwright make` makes its kernel, and launch.h launches it")
     _say(f"capture   {function.__name__} in {time.monotonic() - started:.1f} s")
-    for what, line in outside[:3]:
+    for what, line in captured.outside[:3]:
         _say(f"          it takes {what}{f' in line {line}' if line else ''}, whose later contents no fingerprint shows: it is captured "
              "again in each process")
-    key = None if outside else key
+    key = None if captured.outside else key
     identity = program.identity(cache)
     kernel = digest(_meaning(captured), captured.index, target, check, identity, deterministic)
     found = cache.kernel(kernel)
@@ -92,8 +92,7 @@ def _capture(function, values, places, check, training):
             logging.disable(logging.CRITICAL)
             # A quick check looks at eight cases; goldens take half of a cold start.
             cases = goldens.CASES[::2] if check == "quick" else goldens.CASES
-            return capture.capture(spec, None, cases, live_function.source_of(function), training), reached, \
-                spec.function.__kernelwright_outside__.found
+            return capture.capture(spec, None, cases, live_function.source_of(function), training), reached
     except Problem as problem:
         raise SpecError(problem.message, spec.file, problem.line, problem.column, problem.code,
                         problem.hint or None) from None

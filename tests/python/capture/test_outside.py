@@ -51,19 +51,18 @@ def operands():
 
 def noted(function):
     spec, _ = live_function.user_spec(function, operands(), [])
-    captured = capture.capture(spec, None, goldens.CASES[:1])
-    return spec.function.__kernelwright_outside__.found, captured
+    return capture.capture(spec, None, goldens.CASES[:1]).outside
 
 
 @pytest.mark.parametrize("window", READS)
 def test_a_file_that_a_package_opens_for_the_function_is_noted_with_its_line(attention, window):
-    found, _ = noted(attention(window))
+    found = noted(attention(window))
     assert [(what.rpartition("/")[2], line) for what, line in found if what.endswith(READS[window])] == [(READS[window], 4)]
 
 
 def test_a_function_that_takes_nothing_has_nothing_noted(attention, monkeypatch):
-    assert noted(attention("64"))[0] == []
-    found, _ = noted(attention("int(numpy.float64(64)) + len(transformers.__name__)"))
+    assert noted(attention("64")) == []
+    found = noted(attention("int(numpy.float64(64)) + len(transformers.__name__)"))
     assert found == []
 
 
