@@ -34,9 +34,15 @@ class Mask:
 
     causal: bool = False                 # j <= i
     window: int | None = None            # j > i - window
+    ahead: int | None = None             # j < i + ahead
     keys: int | None = None              # so many of the keys count: the last one is the last query's
     valid: torch.Tensor | None = None    # [B, N] bool: keys that are no padding
     document: torch.Tensor | None = None  # [B, N] int32: both of one document; M equals N then
+    ndim = 4                              # as transformers asks whether a mask is one of padding
+
+    def contiguous(self):
+        """Itself. `generate` makes masks before the forward pass where a cache is static, and asks for this."""
+        return self
 
 
 def register(name="kernelwright", **compile_options):
@@ -64,14 +70,21 @@ def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mas
     q_length, kv_length: how many queries and keys, in tokens.
     q_offset, kv_offset: the first query's and the first key's place in the sequence, in tokens.
     mask_function: transformers' predicate of (batch, head, query, key), or None.
-    attention_mask: [B, tokens seen so far], True where a token counts, or None.
+    attention_mask: [B, tokens seen so far], True where a token counts, the Mask that `generate` made before, or None.
 
-    Raises SpecError, with its name, for a predicate that is not one of those that are known."""
+    Raises SpecError, with its name, for a predicate that is not one of those that are known, and ArgumentError for a Mask of
+    another kind of layer."""
     mask = Mask()
     if mask_function is not None:
         _read(mask_function, mask)
     if mask.causal:  # else nothing is counted from the end
         mask.keys = kv_length = int(q_offset) - int(kv_offset) + q_length
+    if isinstance(attention_mask, Mask):
+        said = [(m.causal, m.window, m.keys, m.document is None) for m in (attention_mask, mask)]
+        if said[0] != said[1]:
+            raise ArgumentError("attention", "attention_mask", f"is the Mask of another layer: {said[0]}", f"say {said[1]} of causal, "
+                                "window, keys and no documents")
+        return attention_mask
     if attention_mask is not None:
         valid = attention_mask[:, kv_offset:kv_offset + kv_length].to(torch.bool)
         if missing := kv_length - valid.shape[1]:  # a static cache has room for more keys
@@ -116,12 +129,13 @@ def _refuse(function):
 # ---- the attention, once a layer
 
 
-def attention_of(causal, window, softcap):
+def attention_of(causal, window, softcap, ahead=None):
     """A layer's attention as a specification: a function in plain PyTorch, for `compile`.
 
     causal: whether key j is dropped for a query before it.
     window: keys that a query sees, in tokens, counted back from its own place; or None.
     softcap: scores become softcap * tanh(score / softcap); or None.
+    ahead: keys that a query sees counted forward, its own included, in tokens; or None.
 
     Gives attention(q, k, v, scale, valid, document, sinks, bias): q [B, H, M, D], k and v [B, G, N, D];
     scale a float; valid [B, N] bool or None; document [B, N] int32 or None, of M = N; sinks [H] or None; bias
@@ -142,6 +156,8 @@ def attention_of(causal, window, softcap):
             scores = scores.masked_fill(j > i, -torch.inf)
         if window is not None:
             scores = scores.masked_fill(j <= i - window, -torch.inf)
+        if ahead is not None:
+            scores = scores.masked_fill(j >= i + ahead, -torch.inf)
         if valid is not None:
             scores = scores.masked_fill(~valid[:, None, None, :], -torch.inf)
         if document is not None:
@@ -189,8 +205,11 @@ def _mask_of(module, attention_mask, is_causal, sliding_window):
     """The Mask of a layer. What a model says of it beside a Mask, the Mask says already."""
     if attention_mask is not None:
         return attention_mask
-    causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
-    return Mask(causal=bool(causal), window=sliding_window)
+    causal = bool(getattr(module, "is_causal", False) if is_causal is None else is_causal)
+    if sliding_window is not None and sliding_window < 1:
+        raise ArgumentError("attention", "sliding_window", f"is {sliding_window}", "be 1 or more, or None")
+    # As transformers gives it to FlashAttention, (W - 1, W - 1): an encoder's window reaches as far ahead as back.
+    return Mask(causal=causal, window=sliding_window, ahead=None if causal else sliding_window)
 
 
 def attention_forward(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
@@ -205,14 +224,15 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     scaling: of the scores; D**-0.5 by default.
     dropout: 0.
     softcap: of the scores, or None.
-    s_aux, sinks: two names of the sinks, [H], or None.
+    s_aux, sinks: two names of the sinks, [H], or None; one of them is given, or both the same tensor.
     position_bias: [1 or B, H, M, N], added to the scaled scores (T5's), or None.
-    is_causal, sliding_window: what counts where no mask is given; or None.
+    is_causal, sliding_window: what counts where no mask is given; or None. The window of a layer that is not causal reaches as
+        far ahead as back: |i - j| < sliding_window.
     deterministic: True: gradients with the same bits in every run, whatever register() was told; or None.
     others: what else a model passes on; None, False, or of no effect.
 
-    Returns ([B, M, H, D], None). Raises ArgumentError for dropout, for a mask of the caller's own and,
-    by its name, for any other keyword that an answer may depend on (cu_seq_lens_q, block_indices, ...);
+    Returns ([B, M, H, D], None). Raises ArgumentError for dropout, for a mask of the caller's own, for two tensors of sinks, for a
+    window below 1 and, by its name, for any other keyword that an answer may depend on (cu_seq_lens_q, block_indices, ...);
     and what `compile` and a `Compiled` raise."""
     if dropout:
         raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="call model.eval()")
@@ -223,6 +243,9 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     if softcap is not None and position_bias is not None:
         raise ArgumentError("attention", "position_bias", "is given beside a softcap", "be None: which of the "
                             "two comes first is not known here")
+    if s_aux is not None and sinks is not None and s_aux is not sinks:
+        raise ArgumentError("attention", "s_aux", "is given beside sinks, another tensor", "be None, or the same: both are the sinks",
+                            hint="pass the sinks by one of the two names")
     s_aux = sinks if s_aux is None else s_aux
     mask = _mask_of(module, attention_mask, is_causal, sliding_window)
     if mask.keys is not None and mask.keys > key.shape[2]:
@@ -236,13 +259,13 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
         bias = position_bias[..., :key.shape[2]].to(query.dtype).expand(shape)
     options = {**(_options or {}), **({"deterministic": True} if deterministic else {})}
     given = (query, key, value, float(scale), mask.valid, mask.document, s_aux, bias)
-    kind = (mask.causal, mask.window, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
+    kind = (mask.causal, mask.window, mask.ahead, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
             query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
             None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted(options.items())))
     kernel = _compiled.get(kind)
     if kernel is None:
         from . import compile
-        kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap),
+        kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap, mask.ahead),
                                            _example(*given), **options)
     return kernel(*given), None
 

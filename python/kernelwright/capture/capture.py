@@ -21,6 +21,7 @@ class Captured:
     source: bytes
     constants: dict  # arguments that are built in, by name
     traced: object  # trace.Trace
+    outside: list = dataclasses.field(default_factory=list)  # (what, line) that a live function took from outside: outside.py
 
 
 def capture(spec, dtype=None, cases=None, source=b"", training=""):
@@ -30,8 +31,8 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
     Raises Problem where the user's file is at fault."""
     import torch
 
-    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, memory, questions, rounded_positions, sixteen_bits, trace, \
-        wrapping
+    from . import branches, built_in, elsewhere, exactness, goldens, gradients, graph, integers_of_reals, memory, questions, \
+        rounded_positions, sixteen_bits, trace, wrapping
     from .diagnostic import Problem
 
     types = {"bf16": torch.bfloat16, "f16": torch.float16, "fp16": torch.float16, None: None}
@@ -48,8 +49,9 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
         graph.refuse_operators(traced.program.graph, traced.product or traced.rows)
         memory.refuse_shared_writes(traced.program.graph)
         branches.refuse_guards(spec, traced)
-        exactness.refuse_lost_integers(traced)
+        known = exactness.refuse_lost_integers(traced)
         sixteen_bits.refuse_coarse_decisions(traced)
+        integers_of_reals.refuse_integers_of_data(traced, known)
         rounded_positions.refuse_rounded_positions(traced)
         taken = wrapping.refuse_wrapped_integers(traced)
         text = graph.to_json(spec, traced)
@@ -66,7 +68,8 @@ def capture(spec, dtype=None, cases=None, source=b"", training=""):
                        "goldens": round(time.monotonic() - traced_at, 3)}
     constants = {name: value for name, value, given in zip(spec.names, spec.values, traced.is_argument)
                  if not given}
-    return Captured(text, index, truths, errors, source, constants, traced)
+    heard = getattr(spec.function, "__kernelwright_outside__", None)
+    return Captured(text, index, truths, errors, source, constants, traced, heard.found if heard else [])
 
 
 def capture_file(path, function, dtype, out, more_cases=(), training=""):

@@ -108,7 +108,7 @@ def is_others(file):
 
 def read(function):
     """{name: (value, "a global" or "held by the closure")} of what a function reads that is no argument or local."""
-    found = {name: (function.__globals__[name], "a global") for name in names(function.__code__)
+    found = {name: (function.__globals__[name], "a global") for name in global_names(function.__code__)
              if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         if _is_filled(cell):
@@ -124,8 +124,14 @@ def codes(code):
             yield from codes(const)
 
 
+def global_names(code):
+    """Names that code, and the functions inside it, look up in their module: of `cfg.window` it is cfg."""
+    return [step.argval for c in codes(code) for step in dis.get_instructions(c)
+            if step.opname in ("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")]
+
+
 def names(code):
-    """Names that code reads, and the functions inside it."""
+    """Names that code reads, attributes among them, and the functions inside it."""
     return [name for c in codes(code) for name in c.co_names]
 
 

@@ -33,9 +33,12 @@ from .class_parts import is_named_tuple, parts
 from .origin import OF_C, is_installed, is_installed_class, is_plain_instance, package_of, version
 from .places import in_attribute, in_cell, in_container, in_globals
 
+# Packages that are there to read files, which they open in C: outside.py hears nothing of it.
+OF_FILES = ("safetensors", "h5py", "pyarrow", "lmdb", "zarr", "netCDF4", "tables", "pandas", "polars", "tensorstore", "sqlite3")
 # Names behind which a fingerprint cannot see: what they give may change while the code does not.
 _OPAQUE = {"eval", "exec", "getattr", "globals", "locals", "vars", "open", "input", "__import__"}
-_OPAQUE_MODULES = {"os", "sys", "time", "random", "importlib", "builtins", "inspect", "linecache", "traceback", "gc", "ctypes", "dis", "weakref"}
+_OPAQUE_MODULES = {"os", "sys", "time", "random", "importlib", "builtins", "inspect", "linecache", "traceback", "gc", "ctypes", "dis", "weakref",
+                   *OF_FILES}
 # The same, under any name; and what code may read of itself, its text and its lines.
 _OPAQUE_VALUES = [*(getattr(builtins, name) for name in _OPAQUE), operator.attrgetter, operator.methodcaller]
 _OF_ITSELF = {"__doc__", "__annotations__", "__code__", "__globals__", "__builtins__", "__closure__", "__file__", "__spec__", "__loader__",
@@ -229,6 +232,8 @@ class Dependencies:
                 self._value(part, None, f"a part of {name}")
         elif type(value) is functools._lru_cache_wrapper:
             self._say("cached")
+            if value.cache_info().currsize:  # outside.py does not hear what it took then
+                self._doubt(f"{name} has kept what an earlier call gave")
             self._value(value.__wrapped__, None, name)
         elif isinstance(value, type):
             self._doubt(f"{name} is the class {value.__qualname__}")

@@ -48,9 +48,11 @@ class Whole:
 
 
 def refuse_lost_integers(traced):
-    """Raises Problem for the first integer that is decided by after it lost bits."""
+    """Raises Problem for the first integer that is decided by after it lost bits. Returns what is known of each node."""
+    from .integers_of_reals import IntegersOfReals
     known = {}
     scalars = _constants(traced)
+    whole = IntegersOfReals(known, scalars)
     for node in traced.program.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
@@ -58,9 +60,19 @@ def refuse_lost_integers(traced):
         elif isinstance(value, torch.SymFloat):
             known[node] = _of_size_as_real(node, known)
         elif node.op == "placeholder" and isinstance(value, torch.Tensor):
-            known[node] = _of_placeholder(node, value, scalars)
+            known[node] = _of_placeholder(node, value, scalars) or _of_real_constant(scalars.get(node.name))
         elif node.op == "call_function" and isinstance(value, (torch.Tensor, list, tuple)):
-            known[node] = _of_node(node, value, known)
+            known[node] = _of_node(node, value, known, whole)
+    return known
+
+
+def _first(node):
+    value = node.meta.get("val")
+    return value[0] if isinstance(value, (list, tuple)) and value else value
+
+
+def _name(node):
+    return "getitem" if "getitem" in str(node.target) else operator_name(node).rstrip("_")
 
 
 def _of_placeholder(node, value, constants):
@@ -68,6 +80,13 @@ def _of_placeholder(node, value, constants):
     if constant is not None and constant.numel() and not constant.is_floating_point():
         return Whole(int(constant.min()), int(constant.max()))
     return None if value.is_floating_point() else _of_type(value.dtype, True)
+
+
+def _of_real_constant(constant):
+    """A tensor of numbers that the function says: `torch.tensor(0.0048)`."""
+    if constant is None or not constant.numel() or constant.isnan().any():
+        return None
+    return Whole(float(constant.min()), float(constant.max()))
 
 
 def _of_size_as_real(node, known):
@@ -100,21 +119,22 @@ def _operand(x, known):
     return None
 
 
-def _of_node(node, value, known):
+def _of_node(node, value, known, whole):
     first = value[0] if isinstance(value, (list, tuple)) else value
     if not isinstance(first, torch.Tensor):
         return None
-    name, dtype = operator_name(node).rstrip("_"), first.dtype
-    if "getitem" in str(node.target):
-        name = "getitem"
+    name, dtype = _name(node), first.dtype
     if not dtype.is_floating_point and dtype not in DTYPES:
         raise _refused(node, f"{_word(node)} makes {_short(dtype)}, a type that no kernel computes in",
                        "use torch.int32, and a remainder or a mask of bits where it should wrap")
     operands = [_operand(x, known) for x in node.args[:3]]
     if name in COMPARISONS or name in CONVERSIONS and dtype == torch.bool:
         _decided_by_rounding(node, operands[:2] if name in COMPARISONS else operands[:1])
-    if any(x is not None and x.rounded for x in operands) and (name in MADE_WHOLE or not dtype.is_floating_point):
-        return None if dtype.is_floating_point else _of_type(dtype, True)  # integers made of reals: spec.rounding
+    rounded = _made_whole_of(node, name, dtype, operands, known)
+    if rounded:
+        whole.refuse(node, rounded)
+        return Whole(-LARGEST_SIZE, LARGEST_SIZE, any(x is not None and x.data for x in operands)) if dtype.is_floating_point else \
+            _of_type(dtype, True)
     if name in COMPARISONS:
         for out in operands[:2]:
             _decided(out, node)  # what was converted before, at its own line
@@ -129,6 +149,8 @@ def _of_node(node, value, known):
         raise _refused(node, f"{_word(node)} keeps {torch.iinfo(dtype).bits} bits of a real of any size", "use torch.int32")
     inputs = [known.get(n) for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
     rounding = dtype.is_floating_point and inputs and all(inputs) and _rounding(name, node, operands, inputs)
+    if name == "arange" and any(isinstance(x, float) and x * 256 != int(x * 256) for x in [*node.args, *node.kwargs.values()]):
+        rounding = node
     if rounding:
         return Whole(-float("inf"), float("inf"), any(i.data for i in inputs), rounded=rounding)
     out = _range(name, node, operands, dtype, known)
@@ -145,6 +167,19 @@ def _of_node(node, value, known):
             return dataclasses.replace(out, lost=out.lost or converted.lost)
     created = name in ("arange", "full", "scalar_tensor") and not out.lost
     return _lossy(node, out, dtype) if created else out
+
+
+def _made_whole_of(node, name, dtype, operands, known):
+    """What rounds a real of integers that this node makes whole, or a remainder or a sign of; None where it makes nothing such."""
+    mode = node.kwargs.get("rounding_mode") or name in MADE_WHOLE | {"sign"}
+    if not mode and dtype.is_floating_point or name in COMPARISONS | SAME_VALUES:
+        return None
+    tensors = [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
+    if any(known.get(n) is None for n in tensors):
+        return None  # of data
+    numbers = [x for x in [*node.args[:3], *node.kwargs.values()] if isinstance(x, float)]
+    unheld = mode and any(torch.tensor(x, dtype=torch.float32).item() != x for x in numbers)
+    return next((x.rounded for x in operands if x is not None and x.rounded), None) or (node if unheld else None)
 
 
 LARGEST_TERM = 2**16  # that leaves positions below 2^24 what they are
@@ -166,6 +201,8 @@ def _rounding(name, node, operands, inputs):
         return None if all(abs(x) < LARGEST_TERM and x * 256 == int(x * 256) for x in numbers) else node
     if name == "mul" and numbers:
         return None if all(_is_power_of_two(x) for x in numbers if x) else node
+    if name in ("sum", "matmul", "mm", "bmm", "einsum"):
+        return None if _are_whole(node) else node
     if name in ("mul", "square"):
         return None if _product_is_exact(node, inputs) else node
     if name in ("div", "true_divide"):
@@ -177,9 +214,13 @@ def _rounding(name, node, operands, inputs):
 
 def _product_is_exact(node, inputs):
     """In fp32: of whole numbers as they were, zeros and ones or below 2^24. A square's factors are one input."""
-    whole = all(not n.meta["val"].is_floating_point() or operator_name(n).rstrip("_") in CONVERSIONS for n in node.all_input_nodes)
     a, b = inputs[0].largest(), inputs[-1].largest()
-    return whole and (min(a, b) <= 1 or a * b <= 2**24)
+    return _are_whole(node) and (min(a, b) <= 1 or a * b <= 2**24)
+
+
+def _are_whole(node):
+    """The inputs: integers, or conversions of them."""
+    return all(not n.meta["val"].is_floating_point() or _name(n) in CONVERSIONS for n in node.all_input_nodes)
 
 
 def _is_power_of_two(x):

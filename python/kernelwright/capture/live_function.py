@@ -21,6 +21,7 @@ from ..errors import SpecError
 from . import elsewhere
 from .diagnostic import Problem
 from .load import UserSpec
+from .outside import Outside
 
 
 def parameters(function, count):
@@ -60,10 +61,11 @@ def user_spec(function, values, places):
         taken.add(reached[-1])
 
     def call(*arguments):
-        with _put(places, arguments[len(names):]):
+        with _put(places, arguments[len(names):]), call.__kernelwright_outside__.noted():
             return function(*arguments[: len(names)])
 
     call.__wrapped__ = function  # built_in.py reads its code
+    call.__kernelwright_outside__ = Outside(file)
     tensors = [place.get() for place in places]
     spec = UserSpec(file, name_of(function), call, [on_cpu(v) for v in [*values, *tensors]],
                     names + reached, lines + [line] * len(reached), columns + [1] * len(reached), line)

@@ -19,7 +19,7 @@ import torch
 
 from . import exactness
 from .diagnostic import Problem
-from .exactness import CONVERSIONS, EXACT, LARGEST_SIZE, SAME_VALUES, Whole
+from .exactness import CONVERSIONS, EXACT, LARGEST_SIZE, SAME_VALUES, Whole, _first
 from .graph import operator_name, place_of
 from .sixteen_bits import COARSE
 
@@ -73,11 +73,6 @@ def refuse_rounded_positions(traced):
             known[node] = of and Known(of)
         elif node.op == "call_function" and isinstance(value, torch.Tensor):
             known[node] = _of_node(node, value.dtype, known)
-
-
-def _first(node):
-    value = node.meta.get("val")
-    return value[0] if isinstance(value, (list, tuple)) and value else value
 
 
 def _of_node(node, dtype, known):

@@ -36,6 +36,10 @@ def make(cache, key, function, values, places, target, check, training="", deter
                         captured.graph["file"], captured.graph["line"], 1, "spec.product",
                         "`kernelwright make` makes its kernel, and launch.h launches it")
     _say(f"capture   {function.__name__} in {time.monotonic() - started:.1f} s")
+    for what, line in captured.outside[:3]:
+        _say(f"          it takes {what}{f' in line {line}' if line else ''}, whose later contents no fingerprint shows: it is captured "
+             "again in each process")
+    key = None if captured.outside else key
     identity = program.identity(cache)
     kernel = digest(_meaning(captured), captured.index, target, check, identity, deterministic)
     found = cache.kernel(kernel)

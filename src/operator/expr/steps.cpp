@@ -9,8 +9,7 @@ namespace kw::spec {
 namespace {
 
 constexpr int64_t kFarthest = int64_t{1} << 30;  // beyond any coordinate
-constexpr int kMostSteps = 256;
-constexpr int64_t kEveryOne = 2048;  // so many values at both ends are all looked at
+constexpr int64_t kEveryOne = 2048;              // so many values at both ends are all looked at
 
 using Function = std::function<std::optional<double>(int64_t)>;
 

@@ -14,9 +14,11 @@
 
 namespace kw::spec {
 
-// f of the integer expression n as such a sum; null where f has no value anywhere, more than a few
-// hundred steps, or goes up and down. `f` gives nothing where the function has no finite value, or
-// where no element has this n: there the sum goes on as at the nearest n that has one.
+constexpr int kMostSteps = 256;
+
+// f of the integer expression n as such a sum; null where f has no value anywhere, more than
+// kMostSteps steps, or goes up and down. `f` gives nothing where the function has no finite value,
+// or where no element has this n: there the sum goes on as at the nearest n that has one.
 ExprPtr steps_of(const ExprPtr& n, const std::function<std::optional<double>(int64_t)>& f);
 
 // min(x, bound) or max(x, bound) of such a sum, with the steps that it leaves; null of anything

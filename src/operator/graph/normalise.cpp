@@ -142,9 +142,10 @@ bool Elements::is_below(const ExprPtr& e, const ExprPtr& size) const {
 
 bool divides(const ExprPtr& a, const ExprPtr& b) { return quotient(b, a) != nullptr; }
 
-ExprPtr Elements::refuse(const Node& node, const std::string& why, const std::string& hint) {
+ExprPtr Elements::refuse(const Node& node, const std::string& why, const std::string& hint,
+                         const std::string& code) {
   if (!failed_) {
-    Diagnostic& d = diagnostics_.error("spec.operator", node.span, why);
+    Diagnostic& d = diagnostics_.error(code, node.span, why);
     d.hint = hint;
   }
   failed_ = true;

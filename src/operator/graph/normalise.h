@@ -57,7 +57,8 @@ class Elements {
   // A place where an integer was made of a real, whose value may depend on how that was rounded.
   void note_rounding(const Span& place) { roundings_.push_back(place); }
   const std::vector<Span>& roundings() const { return roundings_; }
-  ExprPtr refuse(const Node& node, const std::string& why, const std::string& hint = {});
+  ExprPtr refuse(const Node& node, const std::string& why, const std::string& hint = {},
+                 const std::string& code = "spec.operator");
   bool failed() const { return failed_; }
 
  private:
@@ -82,6 +83,9 @@ const std::map<std::string_view, ElementOf>& gather_operators();
 bool is_reduction(const Node& node);
 // int, floor or ceil of a node's operand: rounding.cpp.
 ExprPtr whole_of(Elements& g, const Node& n, const Indices& at, const std::string& how);
+// The quotient of a node's two operands, floored: n // d of integers and of reals that are
+// integers.
+ExprPtr floor_of_quotient(Elements& g, const Node& n, const Indices& at);
 
 // Replaces composite operators by the plain ones that they stand for. Returns false after refusing.
 bool open_composites(Graph& graph, Diagnostics& diagnostics);

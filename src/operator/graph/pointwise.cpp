@@ -75,17 +75,8 @@ ExprPtr div(Elements& g, const Node& n, const Indices& at) {
   const ExprPtr a = operand(g, n, 0, at), b = operand(g, n, 1, at);
   const Value& mode = n.arg(2, "rounding_mode");
   if (mode.kind != Value::Kind::text) return binary("/", a, b);
-  if (mode.text == "floor") {
-    return a->type == Type::real || b->type == Type::real ? unary("floor", binary("/", a, b))
-                                                          : binary("//", a, b);
-  }
+  if (mode.text == "floor") return floor_of_quotient(g, n, at);
   return g.refuse(n, "division that rounds toward zero is not supported", "use // (floor)");
-}
-
-ExprPtr floor_divide(Elements& g, const Node& n, const Indices& at) {
-  const ExprPtr a = operand(g, n, 0, at), b = operand(g, n, 1, at);
-  return a->type == Type::real || b->type == Type::real ? unary("floor", binary("/", a, b))
-                                                        : binary("//", a, b);
 }
 
 ExprPtr rounded(Elements& g, const Node& n, const Indices& at) { return whole_of(g, n, at, n.op); }
@@ -178,7 +169,7 @@ const std::map<std::string_view, ElementOf>& pointwise_operators() {
       {"mul_", binary_of},
       {"div", div},
       {"true_divide", div},
-      {"floor_divide", floor_divide},
+      {"floor_divide", floor_of_quotient},
       {"remainder", binary_of},
       {"pow", pow_of},
       {"square", square},

@@ -4,9 +4,14 @@
 // the logarithm of a distance, they are a step function, and where it steps is found by computing
 // it: at numbers in the place of the coordinates every operator folds, one after the other, in fp64
 // and in the order in which the user wrote them. (Of names, the simplifications would have moved
-// factors about.) What is left as it is, no kernel can compute; whoever meets it says so.
+// factors about.) What is left as it is, no kernel can compute. Where its real is exact, as i *
+// 0.25 is, whoever meets it says so; where it is rounded, a factor that was moved about makes
+// another integer, and it is refused here.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "operator/evaluate/evaluate.h"
 #include "operator/expr/fold.h"
@@ -56,14 +61,85 @@ std::optional<Coordinates> coordinates_for(const ExprPtr& n, int64_t value) {
   return std::nullopt;
 }
 
+// n of float(n), or of a number that is whole; null of anything else.
+ExprPtr integer_of(const ExprPtr& e) {
+  if (e->type == Type::integer) return e;
+  if (e->kind == Kind::unary && e->name == "float" && e->args[0]->type == Type::integer)
+    return e->args[0];
+  const bool whole = e->kind == Kind::number && e->value == std::floor(e->value);
+  return whole && std::fabs(e->value) < 1 << 30 ? integer(static_cast<int64_t>(e->value)) : nullptr;
+}
+
+bool is_not_negative(const ExprPtr& e) {
+  if (e->kind == Kind::number) return e->integer >= 0;
+  if (e->kind == Kind::index || e->kind == Kind::size) return true;
+  if (e->kind == Kind::unary) return e->name == "abs";
+  const bool sum = e->kind == Kind::binary && (e->name == "+" || e->name == "*");
+  return sum && is_not_negative(e->args[0]) && is_not_negative(e->args[1]);
+}
+
+// Of the quotient a / b of an integer and a positive integer, as divisions that floor; else null.
+ExprPtr whole_quotient(const ExprPtr& a, const ExprPtr& b, const std::string& how) {
+  const ExprPtr n = integer_of(a), d = integer_of(b);
+  if (!n || !d || d->kind != Kind::number || d->integer <= 0) return nullptr;
+  const ExprPtr down = binary("//", n, d);
+  const ExprPtr up = unary("-", binary("//", unary("-", n), d));
+  if (how == "floor") return unary("float", down);
+  if (how == "ceil") return unary("float", up);
+  return is_not_negative(n) ? down : where(binary("<", n, integer(0)), up, down);
+}
+
+// Whether fp64 has e exactly, in whatever order it is computed, for integers below 2^24.
+bool is_exact(const ExprPtr& e) {
+  if (e->type != Type::real) return true;
+  if (e->kind == Kind::number) {
+    const double parts = std::ldexp(e->value, 20);
+    return parts == std::floor(parts) && std::fabs(e->value) < 1 << 24;
+  }
+  static const std::set<std::string_view> exact = {"float", "-", "abs", "relu", "floor", "ceil",
+                                                   "+",     "*", "min", "max",  "%",     "where"};
+  if (exact.count(e->name) == 0) return false;
+  return std::all_of(e->args.begin(), e->args.end(), is_exact);
+}
+
+// What is as it was, or refused where it is made of positions and rounded.
+ExprPtr unless_rounded(Elements& g, const Node& n, const ExprPtr& plain, const ExprPtr& x) {
+  const bool positions =
+      mentions(x, Kind::index) && !mentions(x, Kind::read) && !mentions(x, Kind::argument);
+  if (!positions || is_exact(x)) return plain;
+  return g.refuse(
+      n,
+      fmt::format("an integer is made of a real here that is rounded, and has more than {} "
+                  "steps: which one it is depends on how the real was rounded",
+                  kMostSteps),
+      "divide integers, as in d // 49, or compute the integers beforehand and pass a "
+      "table of ints: table[i - j]",
+      "spec.rounding");
+}
+
 }  // namespace
+
+ExprPtr floor_of_quotient(Elements& g, const Node& n, const Indices& at) {
+  const ExprPtr a = g.broadcast(n.arg(0), at), b = g.broadcast(n.arg(1), at);
+  if (a->type != Type::real && b->type != Type::real) return binary("//", a, b);
+  if (const ExprPtr quotient = whole_quotient(a, b, "floor")) return quotient;
+  const ExprPtr x = binary("/", a, b);
+  return unless_rounded(g, n, unary("floor", x), x);
+}
 
 ExprPtr whole_of(Elements& g, const Node& n, const Indices& at, const std::string& how) {
   const ExprPtr x = g.broadcast(n.arg(0), at), plain = unary(how, x);
   if (plain->kind != Kind::unary || plain->name != how || g.failed()) return plain;
+  const Node& of_node = n.arg(0).kind == Value::Kind::node ? g.node(n.arg(0).node) : n;
+  const bool divides = of_node.op == "div" || of_node.op == "true_divide";
+  if (divides && of_node.arg(2, "rounding_mode").kind != Value::Kind::text)
+    if (const ExprPtr quotient =
+            whole_quotient(g.broadcast(of_node.arg(0), at), g.broadcast(of_node.arg(1), at), how))
+      return quotient;
   g.note_rounding(n.span);
   ExprPtr of;
-  if (!mentions(x, Kind::index) || !only_integer(x, of) || !of) return plain;
+  if (!mentions(x, Kind::index) || !only_integer(x, of) || !of)
+    return unless_rounded(g, n, plain, x);
   const auto value = [&](int64_t v) -> std::optional<double> {
     const std::optional<Coordinates> where = coordinates_for(of, v);
     if (!where) return std::nullopt;
@@ -78,7 +154,7 @@ ExprPtr whole_of(Elements& g, const Node& n, const Indices& at, const std::strin
     return how == "floor" ? std::floor(*y) : how == "ceil" ? std::ceil(*y) : std::trunc(*y);
   };
   const ExprPtr steps = steps_of(of, value);
-  if (!steps) return plain;
+  if (!steps) return unless_rounded(g, n, plain, x);
   return how == "int" ? steps : unary("float", steps);
 }
 

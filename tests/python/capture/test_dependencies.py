@@ -264,6 +264,8 @@ class Opaque:
     ("import os\ndef f(q): return q * len(os.environ)", "it reaches the module os"),
     ("def f(q):\n    import my_config\n    return q * my_config.WINDOW", "it imports my_config"),
     ("def f(q):\n    from my_config import WINDOW\n    return q * WINDOW", "it imports my_config"),
+    ("import functools\n@functools.cache\ndef g(): return 3\ng()\ndef f(q): return q * g()", "g has kept what an earlier call gave"),
+    ("import sqlite3\ndef f(q): return q * sqlite3.connect('w')", "it reaches the module sqlite3"),
     ("import builtins\nbuiltins.PUT_THERE = 1\ndef f(q): return q * PUT_THERE", "it reads PUT_THERE, which was put among the builtins"),
     ("class Last(list):\n    def __getitem__(self, n): return 7\nlast = Last([1])\ndef f(q): return q * last[0]", "last is of the type Last"),
     ("class Other(int):\n    def __rmul__(self, x): return x\nn = Other(3)\ndef f(q): return q * n", "n is of the type Other"),

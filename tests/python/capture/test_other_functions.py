@@ -67,6 +67,12 @@ def test_a_branch_on_a_size_is_refused_with_a_size_of_the_other_side(spec_of, co
     assert problem.code == "spec.branch_on_size" and problem.line == 8 and other in problem.message
 
 
+def test_an_attribute_is_no_global_of_its_name(spec_of):
+    before = "window = 4096\nreach = 3\nclass Config: pass\ncfg = Config()\ncfg.window = 64"
+    spec = spec_of("keep = (j <= i + reach) & (j > i - cfg.window)", before=before)
+    assert built_in.lines(spec, traced(spec)) == ["reach = 3 (a global)"]
+
+
 def test_a_write_through_a_view_is_refused_at_its_line(spec_of):
     problem = refused(spec_of("keep = j <= i\nv[:, 1:].add_(1.0)"))
     assert problem.code == "spec.writes" and problem.line == 8 and "argument v" in problem.message

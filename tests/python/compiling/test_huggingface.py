@@ -182,6 +182,43 @@ def test_is_causal_and_the_window_count_where_there_is_no_mask(compiled):
     torch.testing.assert_close(out.transpose(1, 2), scores.softmax(-1) @ v)
 
 
+def test_the_window_of_an_encoder_reaches_as_far_ahead(compiled):
+    """transformers gives FlashAttention (W - 1, W - 1)."""
+    torch.manual_seed(1)
+    (out, _), (q, k, v) = layer(is_causal=False, sliding_window=3)
+    distance = (torch.arange(8)[:, None] - torch.arange(8)).abs()
+    scores = (q @ k.mT / 4).masked_fill(distance >= 3, -torch.inf)
+    torch.testing.assert_close(out.transpose(1, 2), scores.softmax(-1) @ v)
+    with pytest.raises(ArgumentError, match="sliding_window is 0; it should be 1 or more"):
+        layer(is_causal=False, sliding_window=0)
+
+
+def test_two_tensors_of_sinks_are_refused_by_both_names(compiled):
+    sinks = torch.randn(4)
+    layer(sinks=sinks, s_aux=sinks)
+    with pytest.raises(ArgumentError, match="s_aux is given beside sinks"):
+        layer(sinks=sinks, s_aux=torch.randn(4))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+def test_generate_makes_the_masks_of_a_static_cache_itself(name, compiled):
+    eager, ours = two_models(MODELS[name]())
+    tokens, seen = torch.randint(128, (2, 20)), torch.ones(2, 20, dtype=torch.long)
+    seen[1, :5] = 0
+    options = dict(max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=None, attention_mask=seen, cache_implementation="static")
+    assert eager.generate(tokens, **options).tolist() == ours.generate(tokens, **options).tolist()
+    assert compiled
+
+
+def test_a_mask_that_was_made_for_another_layer_is_refused(compiled):
+    window = transformers.masking_utils.sliding_window_causal_mask_function(4)
+    made = huggingface.attention_mask(1, 8, 8, mask_function=window)
+    assert huggingface.attention_mask(1, 8, 8, mask_function=window, attention_mask=made) is made
+    with pytest.raises(ArgumentError, match="Mask of another layer"):
+        huggingface.attention_mask(1, 8, 8, mask_function=transformers.masking_utils.causal_mask_function, attention_mask=made)
+
+
 def test_t5_keeps_its_bias(compiled):
     config = transformers.T5Config(vocab_size=128, d_model=64, d_kv=16, d_ff=64, num_layers=2, num_heads=4,
                                    dropout_rate=0.0)

@@ -62,7 +62,7 @@ exit {code}
     monkeypatch.setenv("KERNELWRIGHT_PROGRAM", str(script))
     monkeypatch.setenv("KERNELWRIGHT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cache_miss, "_capture", lambda *_: (types.SimpleNamespace(
-        graph={}, index={}, traced=types.SimpleNamespace(product=False)), []))
+        graph={}, index={}, outside=[], traced=types.SimpleNamespace(product=False)), []))
     monkeypatch.setattr(cache_miss.capture, "write", lambda captured, folder: folder.mkdir())
     cache = Cache()
     with pytest.raises(kind, match="row 3 differs") as caught:
