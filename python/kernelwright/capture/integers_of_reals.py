@@ -62,10 +62,16 @@ def _computed(node, known):
         if at in seen or at.op != "call_function" or not isinstance(value, torch.Tensor) or not value.is_floating_point():
             continue
         seen.add(at)
-        if known.get(at) is None and exactness._name(at) not in exactness.EXACT_OF_REALS:
+        if known.get(at) is None and exactness._name(at) not in exactness.EXACT_OF_REALS and not _scales(at):
             return at
         waiting += at.all_input_nodes
     return None
+
+
+def _scales(node):
+    """By a power of two, which rounds nothing."""
+    by = node.args[1] if len(node.args) > 1 else None
+    return exactness._name(node) in ("mul", *QUOTIENTS) and isinstance(by, (int, float)) and exactness._is_power_of_two(by)
 
 
 class IntegersOfReals:

@@ -61,9 +61,13 @@ std::optional<Coordinates> coordinates_for(const ExprPtr& n, int64_t value) {
   return std::nullopt;
 }
 
-// n of float(n), or of a number that is whole; null of anything else.
+// n of float(n), -n of -float(n), or a number that is whole; null of anything else.
 ExprPtr integer_of(const ExprPtr& e) {
   if (e->type == Type::integer) return e;
+  if (e->kind == Kind::unary && e->name == "-") {
+    const ExprPtr n = integer_of(e->args[0]);
+    return n ? unary("-", n) : nullptr;
+  }
   if (e->kind == Kind::unary && e->name == "float" && e->args[0]->type == Type::integer)
     return e->args[0];
   const bool whole = e->kind == Kind::number && e->value == std::floor(e->value);

@@ -41,7 +41,7 @@ def looked_at(tmp_path):
     f"torch.where(d.abs() < 8, d.abs(), torch.minimum(8 + {T5}.long(), torch.full_like(d, 15)))",
     "torch.log2(d.abs() + 1.0).floor()", "d.abs().float().sqrt().int()", "torch.log2(d.abs() + 1.0).int().clamp(max=9)",
     "torch.floor(i / 49) * torch.ceil(j / 3)", "(j / N).int()", "(i * 0.25 - j / 8).floor()", "(d.abs() * 0.0048).int().clamp(max=2)",
-    "(d * RATE).int()", "(d.double() * 0.0048).int()", "d.sign()", "d.float() % 8", "slopes.floor()", "(starts > 3).float().sum().int()"])
+    "(d * RATE).int()", "(d.double() * 0.0048).int()", "d.sign()", "d.float() % 8", "slopes.floor()", "(slopes * 8).floor() / 8", "(starts > 3).float().sum().int()"])
 def test_what_both_give_everywhere_is_taken(looked_at, value):
     looked_at(value)
 
