@@ -201,6 +201,7 @@ inline spec::Capture capture_of(const spec::Form& form) {
   for (const auto& [b, m, n] : shapes) {
     spec::GoldenCase g;
     g.sizes = {{"B", b}, {"M", m}, {"N", n}};
+    if (!form.D.name.empty()) g.sizes[form.D.name] = 100 + m;  // of a product
     g.draws.seed = 11 + c.cases.size();
     for (size_t a = 0; a < form.arguments.size(); ++a) {
       Draw d{Draw::Kind::normal, a};

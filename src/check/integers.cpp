@@ -229,6 +229,7 @@ void Integers::evaluate(const std::map<int, int64_t>& variables, const std::vect
 
 int Integers::answers(const Node& node) {
   if (is_quotient(node.does) || is_bits(node.does)) return 1;
+  if (node.does == Does::subtract) return 1;
   if (node.does >= Does::less && node.does <= Does::greater_equal) return 1;
   return node.does >= Does::equal && node.does <= Does::absolute ? 2 : 0;
 }
@@ -248,7 +249,7 @@ std::optional<int64_t> Integers::answer(const Node& node, int which,
     return int64_t(is == a.integer) + 2 * (is == b.integer) + 4 * (is == 0) +
            8 * ((a.integer & b.integer) == 0);
   }
-  if (d == Does::less || d == Does::greater_equal) return order(a, b) < 0;
+  if (d == Does::less || d == Does::greater_equal || d == Does::subtract) return order(a, b) < 0;
   if (d == Does::less_equal || d == Does::greater) return order(a, b) <= 0;
   return which == 0 ? order(a, b) < 0 : order(a, b) <= 0;
 }

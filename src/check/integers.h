@@ -6,8 +6,8 @@
 // These are its variables. Like expressions are one node, and all nodes are evaluated at once.
 //
 // A decision is a node in whose value integers may turn: a comparison, a quotient, a remainder, a
-// shift to the right, bits that are masked, a minimum. What is real of sizes counts, too:
-// `f32(K) > 16384.0`.
+// shift to the right, bits that are masked, a minimum, the sign of a difference, which may be a
+// factor of what is compared. What is real of sizes counts, too: `f32(K) > 16384.0`.
 #pragma once
 #include <cstdint>
 #include <map>

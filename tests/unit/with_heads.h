@@ -1,5 +1,5 @@
-// A form from text (transfer_form.h) of which programs can run: its arguments have dimensions, and
-// as many heads as asked for, four to a key head.
+// Forms from text (transfer_form.h) of which programs can run: arguments have dimensions, and there
+// are as many heads as asked for, four to a key head.
 #pragma once
 #include "transfer_form.h"
 
@@ -13,6 +13,15 @@ inline spec::Form with_heads(spec::Form form, int64_t heads) {
     if (a.name == "k" || a.name == "v") a.dims = {form.B, form.G, form.N, form.D};
     for (spec::Size& size : a.dims)
       if (a.name == "slopes") size.constant = heads;
+  }
+  return form;
+}
+
+// A product "product\n..." likewise: of any batch, rows, columns and depth.
+inline spec::Form with_sizes(spec::Form form) {
+  for (spec::Argument& a : form.arguments) {
+    if (a.name == "a") a.dims = {form.B, form.H, form.M, form.D};
+    if (a.name == "b") a.dims = {form.B, form.H, form.D, form.N};
   }
   return form;
 }

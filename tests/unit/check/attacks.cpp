@@ -11,6 +11,8 @@
 //   expect: not proved           no case shows it, and it holds for the sizes and data that ran
 //   alone
 //
+// A line `product: s * 0.5` makes it a product of matrices of which each element s becomes that.
+//
 // And what they edit holds; or ends as a line `unedited: not proved` says, where the sizes that
 // would show it are more work than these tests take.
 #include <fmt/format.h>
@@ -54,13 +56,16 @@ Edit edit_of(const std::string& name) {
 // The lines of the form, as tests/unit/transfer_form.h reads them.
 std::string form_lines(const Edit& edit) {
   std::string lines;
-  for (const char* word : {"argument", "queries", "score", "keep", "sink", "epilogue"})
+  for (const char* word : {"product", "argument", "queries", "score", "keep", "sink", "epilogue"})
     if (edit.head.count(word)) lines += fmt::format("{} {}\n", word, edit.head.at(word));
   return lines;
 }
 
-// Of two key heads and eight query heads, or of as many as it says.
+// Of two key heads and eight query heads, or of as many as it says; or a product.
 spec::Form form_of(const Edit& edit) {
+  if (edit.head.count("product"))
+    return test::with_sizes(
+        transfer::form_of(fmt::format("product\nvalue {}\n", edit.head.at("product"))));
   return test::with_heads(transfer::form_of(form_lines(edit)),
                           edit.head.count("heads") ? std::stoll(edit.head.at("heads")) : 8);
 }

@@ -130,6 +130,72 @@ TEST(PlantedFar, of_a_difference_in_an_exponential_both_sides_are_large) {
   EXPECT_FALSE(families::has_balanced(of_product("s - lse[b, h, i]").form));
 }
 
+// The largest element of the product in size, and the function's value there.
+struct Far {
+  double largest = 0, least = 0, value = 0;
+};
+Far far_elements(const std::string& value, Dtype dtype = Dtype::bf16) {
+  spec::Capture of = of_product(value);
+  of.form.dtype = dtype;
+  for (spec::Argument& a : of.form.arguments)
+    if (a.name != "lse") a.dtype = dtype;
+  Far far;
+  const auto problem = problem_with(Planted::products, of);
+  if (!problem) return far;
+  const Tensor &a = problem->tensors.at("a"), &b = problem->tensors.at("b");
+  const int64_t M = a.shape[2], K = a.shape[3], N = b.shape[3];
+  for (int64_t i = 0; i < M; ++i)
+    for (int64_t j = 0; j < N; ++j) {
+      double s = 0;
+      for (int64_t d = 0; d < K; ++d) s += a.values[i * K + d] * b.values[d * N + j];
+      EXPECT_EQ(s, double(float(s)));
+      far.largest = std::max(far.largest, s), far.least = std::min(far.least, s);
+    }
+  const auto truth = spec::truth(of.form, *problem);
+  truth->begin_head();
+  for (int64_t i = 0; i < truth->rows(); ++i) {
+    truth->row(0, 0, i);
+    for (const double x : truth->of(0).want) far.value = std::max(far.value, std::fabs(x));
+  }
+  return far;
+}
+
+TEST(PlantedFar, elements_of_a_product_reach_as_far_as_its_result) {
+  const Far plain = far_elements("s * 0.5");
+  EXPECT_EQ(plain.largest, 0x1p110);
+  EXPECT_EQ(plain.least, -0x1p110);
+  const Far half = far_elements("s * 0.5", Dtype::f16);
+  EXPECT_EQ(half.largest, 0x1p16);
+  EXPECT_EQ(half.value, 0x1p15);
+  // Of a sigmoid's both ends, where e / (1 + e) is infinity by infinity.
+  const Far sigmoid = far_elements("sigmoid(s * 0.02)");
+  EXPECT_EQ(sigmoid.largest, 0x1p110);
+  EXPECT_EQ(sigmoid.value, 1);
+  // An exponential has an end above and none below.
+  const Far exponential = far_elements("exp(s)");
+  EXPECT_EQ(exponential.largest, 0x1p6);
+  EXPECT_LT(exponential.least, -0x1p100);
+  // And a logarithm has nothing below.
+  EXPECT_EQ(far_elements("log(s)").least, 0);
+}
+
+TEST(PlantedFar, of_the_ends_of_a_deep_product_the_middle_is_zero) {
+  spec::Capture of = of_product("s");
+  Case c = case_of(of, 1, 3, 5, 1);
+  choose_heads(of.form, c, false);
+  of.form.D = {"K", 0}, of.form.arguments[0].dims[3] = of.form.arguments[1].dims[2] = of.form.D;
+  c.sizes["K"] = 5000;
+  c.planted = Planted::ends;
+  Diagnostics d;
+  const auto problem = problem_of(of.form, c, d);
+  ASSERT_TRUE(problem) << render(d);
+  const auto& a = problem->tensors.at("a").values;
+  EXPECT_NE(a[0], 0);
+  EXPECT_NE(a[4999], 0);
+  EXPECT_NE(a[5000], 0) << "of the next row";
+  EXPECT_EQ(std::count(a.begin(), a.begin() + 5000, 0), 5000 - 160);
+}
+
 TEST(PlantedFar, rows_of_a_norm_reach_as_far_as_their_squares) {
   spec::Form form = transfer::form_of("norm x + residual\n");
   form.B = {"B", 0}, form.M = {"M", 0};
