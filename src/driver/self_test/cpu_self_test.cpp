@@ -37,9 +37,10 @@ class Tester {
 
   // A right program by its name, or one of the corpus's own.
   std::optional<std::string> right_text(const std::string& name) {
-    static const std::map<std::string, std::string> texts = {{"full", "attention_fwd"},
-                                                             {"full_bwd", "attention_bwd"},
-                                                             {"full_wide_bwd", "attention_bwd_wide"}};
+    static const std::map<std::string, std::string> texts = {
+        {"full", "attention_fwd"},
+        {"full_bwd", "attention_bwd"},
+        {"full_wide_bwd", "attention_bwd_wide"}};
     if (const auto own = texts.find(name); own != texts.end()) {
       const fs::path file = corpus_ / ("sm90_" + own->second + ".tl");
       if (const SourcePtr text = read_source(file.string())) return text->text;

@@ -31,7 +31,8 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const auto suits = [&](const Global& g) {
     if (!writes) return !g.writes;
     const bool leaves = s.op == tl::Op::tma_store;  // for a pass behind the kernel
-    return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile ? g.scratch : g.writes || (leaves && g.scratch);
+    return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile ? g.scratch
+                                                               : g.writes || (leaves && g.scratch);
   };
   if (it == m.tensors.end() || !suits(it->second) || it->second.data.rank() < 3) {
     m.faults.raise("exec.name", &s,

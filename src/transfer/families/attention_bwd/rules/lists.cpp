@@ -94,7 +94,8 @@ bool rule_lists(Edit& edit) {
   if (!masked || !list.write() || !write_functions(edit, list, plan.block, numbered)) return false;
   // By whoever loads and whoever multiplies, and where another adds dQ, there too.
   if (number_blocks(edit.program.body, numbered) < 2)
-    return edit.refuse_kernel("does not count its blocks of queries for loader and consumers alike");
+    return edit.refuse_kernel(
+        "does not count its blocks of queries for loader and consumers alike");
   edit.seen = Edit::Seen::listed;
   edit.mask().items(tl::Hole::condition).at(0).expr = masked;
   edit.result.notes.push_back(
