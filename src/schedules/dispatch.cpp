@@ -140,6 +140,7 @@ Next Pen::record(const Stmt& s) {
     case Op::wgmma:
     case Op::wgmma_add:
     case Op::wgmma_add_transposed:
+    case Op::wgmma_add_transposed_a:
     case Op::wgmma_add_columns:
     case Op::mma:
     case Op::mma_add:

@@ -382,8 +382,10 @@ Next Pen::product(const Stmt& s) {
           s.has(tl::Hole::column) ? columns(s, tl::Hole::b, extents_[c].columns)
                                   : whole(s, tl::Hole::b));
   const Tables::Shape& shape_of_left = left_shared ? shape(s, tl::Hole::a) : Tables::Shape{};
-  const int depth =
-      left_shared ? shape_of_left.panels * shape_of_left.columns : extents_[left].columns;
+  const int depth = !left_shared ? extents_[left].columns
+                    : tl::traits(s.op).left_transposed
+                        ? shape_of_left.rows
+                        : shape_of_left.panels * shape_of_left.columns;
   if (!async) compute(s, c, depth);
   if (!async || m_->faults.any()) return Next::on;
   emit(Kind::issue, s);

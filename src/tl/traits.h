@@ -64,6 +64,7 @@ struct Traits {
   Needs needs;
   bool holds;                // a block of its own
   bool transposed;           // a product whose right side is: `a @ b.T`
+  bool left_transposed;      // and one whose left side is: `a.T @ b`
   bool part_of_rows;         // a copy from column j on: `m[b, h, r, j]`
   std::string_view effects;  // as in ops.def
 };
@@ -87,6 +88,7 @@ inline constexpr Traits kTraits[] = {
    Needs::NEEDS,                                                                          \
    columns::HOLDS,                                                                        \
    std::string_view(TL).ends_with(".T"),                                                  \
+   std::string_view(TL).find("$a.T @") != std::string_view::npos,                         \
    std::string_view(TL).find(", $column]") != std::string_view::npos,                     \
    EFFECTS},
 #include "tl/ops.def"

@@ -31,6 +31,12 @@ template <class T, int R, int K> struct LeftTile {
     return element(tile, Accumulator<real, 64, K>::thread_row() + r / 2 * 64 + r % 2 * 8, k);
   }
 };
+template <class T, int K> struct LeftTransposed {  // 64 columns of a tile of K rows
+  const SharedTile<T, K, 64>& tile;
+  KW_DEVICE real operator()(int r, int k) const {
+    return element(tile, k, Accumulator<real, 64, 64>::thread_row() + r * 8);
+  }
+};
 template <class Tile> struct RightTransposed {
   const Tile& tile;
   KW_DEVICE real operator()(int k, int n) const { return element(tile, n, k); }
@@ -108,6 +114,11 @@ template <class T, int N, int K>
 KW_DEVICE void wgmma_add_transposed(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a,
                                     Transposed<SharedTile<T, N, K>> b) {
   mma_add_transposed(acc, a, b.tile);
+}
+template <class T, int N, int K>
+KW_DEVICE void wgmma_add_transposed_a(Accumulator<real, 64, N>& acc, Transposed<SharedTile<T, K, 64>> a,
+                                      const SharedTile<T, K, N>& b) {
+  detail::multiply<K>(acc, true, detail::LeftTransposed<T, K>{a.tile}, detail::Right<SharedTile<T, K, N>>{b});
 }
 template <int kPending> KW_DEVICE void wgmma_wait_group() {}
 template <class T, int N, int K, int C>

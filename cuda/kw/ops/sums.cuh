@@ -11,9 +11,9 @@
 //   kw::sum_tiles(args.pairs, 1.0f, w, args.d_bias);                 the threads of the pass
 //
 // A pre-pass has written zeros. The scratch is [B, H, rows, columns], rows a multiple of the tile's 64; where
-// in it a tile's elements lie is known here alone: tiles of 64 x 64 follow each other, each as a warpgroup
-// holds it in registers (SharedTile<float>), so that nothing is rearranged on the way: eight columns after
-// eight columns, so that a tile of fewer columns is part of one of 64. In which order CTAs add is left to the device, so that the last bits of a sum may differ from run to run, but where they
+// in it a tile's elements lie is known here alone: 64 rows follow each other, each as a warpgroup
+// holds them in registers (SharedTile<float>), so that nothing is rearranged on the way: eight columns after
+// eight columns, so that a tile of some columns is part of them. In which order CTAs add is left to the device, so that the last bits of a sum may differ from run to run, but where they
 // take turns (turns.cuh).
 #pragma once
 #include "../tile/tensors.cuh"
@@ -32,14 +32,12 @@ template <int C> KW_DEVICE void store(const Accumulator<real, 64, C>& from, Shar
 }
 
 namespace detail {
-constexpr int kSide = 64;  // of a tile in the scratch
-// Tile [row / 64, column / 64] of a head.
+constexpr int kSide = 64;  // rows of a tile in the scratch, and columns of one of elements
+// Where in the scratch a tile begins: column `column` of 64 rows of a head, behind those before it.
 template <class T, char... Dims> KW_DEVICE T* sums_at(const Tensor<scratch<T>, Dims...>& t, TileCoords at) {
-  const i64 tiles = i64(at.batch * t.extent[1] + at.head) * (t.extent[2] / kSide) + at.row / kSide;
-  return t.row_to_write(0, 0, 0) + (tiles * (t.extent[3] / kSide) + at.column / kSide) * (kSide * kSide);
+  const i64 rows = i64(at.batch * t.extent[1] + at.head) * (t.extent[2] / kSide) + at.row / kSide;
+  return t.row_to_write(0, 0, 0) + (rows * t.extent[3] + at.column) * kSide;
 }
-// Where in that tile column `column` of its floats begins: behind 64 rows of the others.
-KW_DEVICE int before_column(int column) { return column % kSide * kSide; }
 #ifdef KW_EXACT  // nobody else adds to them: rational numbers have no instruction of their own
 KW_DEVICE void add_four(float* to, real a, real b, real c, real d) {
   const real x[4] = {a, b, c, d};
@@ -55,9 +53,8 @@ KW_DEVICE void add_four(float* to, real a, real b, real c, real d) { ptx::add_fo
 // added as it is, with its swizzle: of each one is added, to zeros, and nothing is rounded.
 template <class T, int C, char... Dims>
 KW_DEVICE void tma_add(const SharedTile<T, 64, C>& from, const Tensor<scratch<T>, Dims...>& to, TileCoords at) {
-  static_assert(C == detail::kSide || (sizeof(T) == 4 && detail::kSide % C == 0), "a tile of the scratch, or of floats part of one");
-  const int before = C < detail::kSide ? detail::before_column(at.column) : 0;
-  ptx::bulk_add(detail::sums_at(to, at) + before, from.address(), from.bytes);
+  static_assert(sizeof(T) == 4 || C == detail::kSide, "floats, or a tile of the scratch");
+  ptx::bulk_add(detail::sums_at(to, at), from.address(), from.bytes);
   ptx::tma_store_commit();
 }
 
@@ -76,14 +73,14 @@ KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scrat
 // rows, which its four neighbours' registers held, and eight threads a row of a tile.
 template <class T, char... From, char... To>
 KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real factor, Thread w, const Tensor<T, To...>& to) {
-  const int columns = from.extent[3] / detail::kSide, rows = from.extent[2] / detail::kSide;
-  const int all = to.extent[0] * to.extent[1] * rows * columns * (32 * 8);
+  const int groups = from.extent[3] / 8, rows = from.extent[2] / detail::kSide;  // groups of eight columns
+  const int all = to.extent[0] * to.extent[1] * rows * groups * 32;
   for (int x = w.index; x < all; x += w.count) {
-    const int n = x % 8, pair = x / 8 % 32, tile = x / 256;  // columns 8n ...; rows pair / 8 * 16 + pair % 8 and 8 more
-    const int column = tile % columns * 64 + n * 8, m = tile / columns % rows, head = tile / columns / rows;
+    const int n = x % groups, pair = x / groups % 32, block = x / groups / 32;  // rows pair / 8 * 16 + pair % 8 and 8 more
+    const int column = n * 8, m = block % rows, head = block / rows;
     const int row = m * 64 + pair / 8 * 16 + pair % 8;
-    const float4* const v = reinterpret_cast<const float4*>(from.row_to_write(0, 0, 0)) + i64(tile) * 1024 + n * 128 +
-                            pair / 8 * 32 + pair % 8 * 4;
+    const float4* const v = reinterpret_cast<const float4*>(from.row_to_write(0, 0, 0)) +
+                            (i64(block) * groups + n) * 128 + pair / 8 * 32 + pair % 8 * 4;
     ptx::Words16 above, below;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {

@@ -77,6 +77,20 @@ KW_DEVICE void wgmma_add(Accumulator<real, 64, N>& acc, const SharedTile<T, 64, 
                                      from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
   ptx::wgmma_commit();
 }
+// acc += a.T @ b, both in shared memory, a [K, 64], b [K, N], 64 and N contiguous.
+template <class T, int N, int K>
+KW_DEVICE void wgmma_add_transposed_a(Accumulator<real, 64, N>& acc, Transposed<SharedTile<T, K, 64>> a,
+                                      const SharedTile<T, K, N>& b) {
+  const u64 left = detail::descriptor(a.tile, SharedTile<T, K, 64>::panel_bytes),
+            from = detail::descriptor(b, SharedTile<T, K, N>::panel_bytes);
+  detail::pin(acc);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < K / 16; ++k)
+    ptx::Wgmma<T, N>::template ss<1, 1>(acc.x, left + (k * 16 * SharedTile<T, K, 64>::pitch >> 4),
+                                        from + (k * 16 * SharedTile<T, K, N>::pitch >> 4), 1);
+  ptx::wgmma_commit();
+}
 // acc += a @ b[:, column ... column + N - 1], both in shared memory, a [64, K], b [K, C] with C contiguous;
 // `column` is a multiple of b's panels; or N is half of a panel and `column` a multiple of N: a product
 // that begins within a panel finds its elements, since the swizzle goes by bits of the address. 256 columns

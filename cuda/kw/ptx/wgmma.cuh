@@ -73,16 +73,16 @@ template <int kPending> KW_DEVICE void wgmma_wait() {
 
 template <class T, int N> struct Wgmma;
 
-// text operands after the accumulators: ss: a, b, accumulate, transpose_b; rs: a0..a3, b, ...
+// text operands after the accumulators: ss: a, b, accumulate, transpose_b, transpose_a; rs: a0..a3, b, ...
 #define KW_WGMMA_OF(T, N, S0, S1, S2, S3, S4, S5, S6)                                         \
   template <> struct Wgmma<T, N> {                                                            \
-    template <int kTransposeB>                                                                \
+    template <int kTransposeB, int kTransposeA = 0>                                           \
     static KW_DEVICE void ss(float (&d)[N / 2], u64 a, u64 b, int accumulate) {               \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " S2 ", 0;\n"                            \
                    "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" KW_OUT_##N \
-                   "}, " S0 ", " S1 ", p, 1, 1, 0, " S3 ";\n}"                                \
+                   "}, " S0 ", " S1 ", p, 1, 1, " S4 ", " S3 ";\n}"                           \
                    : KW_REG_##N                                                               \
-                   : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposeB));                      \
+                   : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposeB), "n"(kTransposeA));    \
     }                                                                                         \
     template <int kTransposeB>                                                                \
     static KW_DEVICE void rs(float (&d)[N / 2], u32 a0, u32 a1, u32 a2, u32 a3, u64 b,        \

@@ -1,4 +1,6 @@
 // The driver's part of the gradients of attention: the texts that give them.
+#include <fmt/format.h>
+
 #include "driver/families/attention.h"
 
 namespace kw::driver::families {
@@ -9,8 +11,11 @@ class AttentionBwd : public Attention {
  public:
   std::optional<std::vector<std::string>> texts(const spec::Form& form,
                                                 const TargetLimits*) const override {
-    const bool wide = form.D.constant > 128;
-    return std::vector<std::string>{wide ? "sm90/attention_bwd_wide.cu" : "sm90/attention_bwd.cu"};
+    const int64_t d = form.D.constant, of_values = form.Dv.constant;
+    const char* name = d != of_values || d == 96 ? "attention_bwd_mla"
+                       : d > 128                 ? "attention_bwd_wide"
+                                                 : "attention_bwd";
+    return std::vector<std::string>{fmt::format("sm90/{}.cu", name)};
   }
   std::optional<Shipped> sketch() const override { return std::nullopt; }
   bool asks_for_plain() const override { return false; }

@@ -40,7 +40,8 @@ class Tester {
     static const std::map<std::string, std::string> texts = {
         {"full", "attention_fwd"},
         {"full_bwd", "attention_bwd"},
-        {"full_wide_bwd", "attention_bwd_wide"}};
+        {"full_wide_bwd", "attention_bwd_wide"},
+        {"full_mla_bwd", "attention_bwd_mla"}};
     if (const auto own = texts.find(name); own != texts.end()) {
       const fs::path file = corpus_ / ("sm90_" + own->second + ".tl");
       if (const SourcePtr text = read_source(file.string())) return text->text;

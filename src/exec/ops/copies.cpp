@@ -333,7 +333,7 @@ bool is_first(Machine& m, const Stmt& s, Global& g, int64_t at) {
 
 bool lies_in_sums(Machine& m, const Stmt& s, const Coordinates& to, const Tile& tile) {
   const auto& shape = to.tensor->data.shape;
-  const bool whole = shape.size() == 4 && shape[3] % 64 == 0;  // however few of them a tile has
+  const bool whole = shape.size() == 4 && shape[3] % 8 == 0;  // however few of them a tile has
   if (whole && to.row % tile.rows == 0 && to.column % tile.columns == 0 &&
       to.row + tile.rows <= shape[2] && to.column + tile.columns <= shape[3])
     return true;

@@ -49,11 +49,23 @@ __attribute__((target_clones("avx2", "default"))) void multiply(int rows, int de
       multiply_part(depth, columns, a + size_t(i) * depth, b + j, c + size_t(i) * columns + j);
 }
 
-std::vector<float> transposed(const Tile& t) {
-  std::vector<float> x(t.x.size());
+template <class T>
+std::vector<T> transposed(const Tile& t, const std::vector<T>& of) {
+  std::vector<T> x(of.size());
+  if (of.empty()) return x;
   for (int r = 0; r < t.rows; ++r)
-    for (int c = 0; c < t.columns; ++c) x[size_t(c) * t.rows + r] = t.row(r)[c];
+    for (int c = 0; c < t.columns; ++c) x[size_t(c) * t.rows + r] = of[size_t(r) * t.columns + c];
   return x;
+}
+
+// The left side of `a.T @ b`: its rows are the tile's columns.
+Tile turned(const Tile& t) {
+  Tile out = t;
+  std::swap(out.rows, out.columns);
+  std::swap(out.of_rows, out.of_columns);
+  out.x = transposed(t, t.x);
+  out.e = transposed(t, t.e);
+  return out;
 }
 
 bool fits(Machine& m, const Stmt& s, const Tile& c, const Tile& a, const Tile& b, bool transpose) {
@@ -139,7 +151,7 @@ void compute(Machine& m, const Stmt& s, Tile& c, const Tile& a, const Tile& b, b
     m.algebra->add_product(c.rows, a.columns, c.columns, a.e.data(), b.e.data(), transpose,
                            c.e.data());
   else if (transpose)
-    multiply(c.rows, a.columns, c.columns, a.x.data(), transposed(b).data(), c.x.data());
+    multiply(c.rows, a.columns, c.columns, a.x.data(), transposed(b, b.x).data(), c.x.data());
   else
     multiply(c.rows, a.columns, c.columns, a.x.data(), b.x.data(), c.x.data());
   if (!adds) c.masked = false;
@@ -180,9 +192,12 @@ Next product(Machine& m, Agent& agent, const Stmt& s) {
   if (s.has(tl::Hole::column)) part = columns_of(m, agent, s, whole, o.c->columns);
   if (m.faults.any()) return Next::on;
   const Tile& b = part ? *part : whole;
-  if (!fits(m, s, *o.c, *o.a, b, transpose) || !contracts_alike(m, s, *o.a, b, transpose))
+  std::optional<Tile> left;
+  if (tl::traits(s.op).left_transposed) left = turned(*o.a);
+  const Tile& a = left ? *left : *o.a;
+  if (!fits(m, s, *o.c, a, b, transpose) || !contracts_alike(m, s, a, b, transpose))
     return Next::on;
-  compute(m, s, *o.c, *o.a, b, transpose, adds);
+  compute(m, s, *o.c, a, b, transpose, adds);
   if (!async) return Next::on;
   agent.products.push_back({o.c, o.operand, o.reads, &s});
   for (Tile* t : {o.c.get(), o.operand.get()}) {
@@ -202,6 +217,7 @@ Next product(Machine& m, Agent& agent, const Stmt& s) {
 Next exec_wgmma(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_wgmma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_wgmma_add_transposed(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_wgmma_add_transposed_a(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_wgmma_add_columns(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }

@@ -49,10 +49,9 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
     c.broken(shape, c.stmt.columns()->span,
              fmt::format("{} columns: not a multiple of 32", *columns));
   const std::string& held = c.stmt.type();
-  if (held == "f32" && ((rows && *rows != 64) || (columns && *columns != 64 && *columns != 32)))
+  if (held == "f32" && rows && *rows != 64)
     c.broken(shape, c.stmt.rows()->span,
-             fmt::format("{} x {} of f32: what a warpgroup adds to sums is 64 x 64, or 64 x 32",
-                         rows.value_or(0), columns.value_or(0)));
+             fmt::format("{} rows of f32: what a warpgroup adds to sums has 64", *rows));
   if (held != "element" && held != "f32" && (c.stmt.op != Op::tile || held != "e4m3"))
     c.broken(type, c.stmt.items(Hole::type)[0].span,
              fmt::format("a shared tile holds `element` or f32, this one `{}`", held));

@@ -77,6 +77,19 @@ void law_wgmma_add(Check& c) {
 }
 void law_wgmma_add_transposed(Check& c) { law_wgmma(c); }
 
+void law_wgmma_add_transposed_a(Check& c) {
+  const Extents e = extents(c);
+  agree(c, "C2", "rows", e.a, c.extent(&e.a, 0), "rows", e.b, e.b_rows,
+        "the left tile is read transposed: a [K, 64].T @ b [K, N]");
+  agree(c, "C3", "columns", e.c, e.columns, "columns", e.b, e.b_columns,
+        "the right tile is read as it is: a [K, 64].T @ b [K, N]");
+  widths_exist(c, e);
+  if (e.k && *e.k != 64)
+    c.broken("C1", c.stmt.a()->span,
+             fmt::format("`{}` has {} columns, a warpgroup multiplies 64 rows", e.a.name, *e.k))
+        .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
+}
+
 void law_wgmma_add_columns(Check& c) {
   const Extents e = extents(c);
   agree(c, "C2", "columns", e.a, e.k, "rows", e.b, e.b_rows,

@@ -162,6 +162,42 @@ void steps(Report& report, Random& random) {
   report.exact(name, what.c_str(), out.read(), want);
 }
 
+// acc += a.T @ b, a [K, 64] and b [K, N].
+template <int N, int K>
+struct TransposedLeft {
+  kw::SharedTile<Element, K, 64> a;
+  kw::SharedTile<Element, K, N> b;
+};
+template <int N, int K>
+__global__ void __launch_bounds__(128) transposed_left_kernel(const Element* a, const Element* b, const float* c, float* out) {
+  auto& shared = kw::shared_memory<TransposedLeft<N, K>>();
+  get_shared(shared.a, a);
+  get_shared(shared.b, b);
+  kw::fence_async();
+  __syncthreads();
+  kw::Accumulator<kw::real, 64, N> acc;
+  get(acc, c);
+  kw::wgmma_add_transposed_a(acc, kw::transposed(shared.a), shared.b);
+  kw::wgmma_wait<0>(acc);
+  put(acc, out);
+}
+
+template <int N, int K>
+void transposed_left(Report& report, Random& random) {
+  const std::vector<float> a = random.integers(64 * K, -8, 8), b = random.integers(N * K, -8, 8),
+                           c = random.integers(64 * N, -99, 99);
+  Device<Element> da(to_bf16(a)), db(to_bf16(b));
+  Device<float> dc(c), out(64 * N);
+  running = "wgmma_add_transposed_a";
+  launch(transposed_left_kernel<N, K>, 1, 128, da.data(), db.data(), dc.data(), out.data());
+  std::vector<float> want = c;
+  for (int i = 0; i < 64; ++i)
+    for (int n = 0; n < N; ++n)
+      for (int k = 0; k < K; ++k) want[i * N + n] += a[k * 64 + i] * b[k * N + n];
+  const std::string what = "N " + std::to_string(N) + ", K " + std::to_string(K);
+  report.exact("wgmma_add_transposed_a", what.c_str(), out.read(), want);
+}
+
 // Two batches of one head and two tiles of 64 rows, the second of which hangs over the end.
 using Sums = kw::Tensor<float, 'B', 'H', 'M'>;
 __global__ void part_kernel(const float* values, kw::Scratch parts, int rows, int count) {
@@ -212,6 +248,10 @@ void test_matrices(Report& report) {
     moves<64, 256>(report, random, {130, 200}, at);
     moves<256, 64>(report, random, {300, 72}, at);
   }
+  transposed_left<64, 64>(report, random);
+  transposed_left<96, 64>(report, random);
+  transposed_left<192, 64>(report, random);
+  transposed_left<128, 128>(report, random);
   steps<32, 64, false>(report, random);
   steps<128, 32, false>(report, random);
   steps<256, 64, false>(report, random);

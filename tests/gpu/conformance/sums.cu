@@ -122,17 +122,20 @@ template <int C> void transposed(Report& report, Random& random, const char* wha
 }
 
 // ---- sums of tiles
-// CTA x adds its tile to tile x % (B H rows columns) of the tensor: C columns at a time, last columns first.
+// CTA x adds its tile to tile x % (B H rows columns) of the tensor: C columns at a time, last columns first. A tile
+// has 64 columns, or C where those are more.
+template <int C> constexpr int kWidth = C < 64 ? 64 : C;
 template <int C> __global__ void add_kernel(const float* from, Sums to) {
+  constexpr int kWide = kWidth<C>;
   struct Shared {
-    kw::SharedTile<float, 64, C> tile[64 / C];
+    kw::SharedTile<float, 64, C> tile[kWide / C];
   };
   auto& shared = kw::shared_memory<Shared>();
-  const int rows = to.extent[2] / 64, columns = to.extent[3] / 64;
+  const int rows = to.extent[2] / 64, columns = to.extent[3] / kWide;
   const int x = blockIdx.x % (to.extent[0] * to.extent[1] * rows * columns), head = x / columns / rows;
-  kw::Accumulator<kw::real, 64, 64> tile;
-  get(tile, from + blockIdx.x * 4096);
-  for (int part = 0; part < 64 / C; ++part) {
+  kw::Accumulator<kw::real, 64, kWide> tile;
+  get(tile, from + blockIdx.x * (64 * kWide));
+  for (int part = 0; part < kWide / C; ++part) {
     kw::Accumulator<kw::real, 64, C> columns_of_it;
     for (int n = 0; n < C / 2; ++n) columns_of_it.x[n] = tile.x[part * (C / 2) + n];
     kw::store(columns_of_it, shared.tile[part]);
@@ -140,13 +143,13 @@ template <int C> __global__ void add_kernel(const float* from, Sums to) {
   kw::fence_async();
   __syncthreads();
   if (threadIdx.x == 0) {
-    for (int part = 64 / C - 1; part >= 0; --part)
+    for (int part = kWide / C - 1; part >= 0; --part)
       kw::tma_add(shared.tile[part], to,
-                  {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * 64 + part * C});
+                  {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * kWide + part * C});
     kw::tma_store_wait_read();
   }
   __syncthreads();
-  for (int n = threadIdx.x; n < 4096; n += blockDim.x) shared.tile[n / (64 * C)].data[n % (64 * C)] = 1e30f;
+  for (int n = threadIdx.x; n < 64 * kWide; n += blockDim.x) shared.tile[n / (64 * C)].data[n % (64 * C)] = 1e30f;
   if (threadIdx.x == 0) kw::tma_store_wait();
 }
 // Likewise, from registers: C columns, which may be several tiles.
@@ -163,7 +166,7 @@ __global__ void round_kernel(Sums from, Out to) {
 
 template <int C = 64, bool kRegisters = false>
 void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
-  const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, wide = kRegisters ? C : 64, columns = D / wide,
+  const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, wide = kRegisters ? C : kWidth<C>, columns = D / wide,
             tiles = B * H * rows * columns;
   const std::vector<float> x = random.integers(size_t(3) * tiles * 64 * wide, -40, 40);
   Device<float> in(x), scratch(size_t(B) * H * P * D, 0.0f);
@@ -421,6 +424,9 @@ void test_sums(Report& report) {
   sums(report, random, 77, 64, 300, "rows that end in a tile, 64 columns");
   sums<32>(report, random, 77, 128, 5, "halves of tiles, 128 columns");
   sums<32>(report, random, 64, 64, 300, "halves of tiles, 64 columns");
+  sums<96>(report, random, 130, 96, 7, "96 columns");
+  sums<96>(report, random, 77, 192, 5, "96 columns of 192");
+  sums<192>(report, random, 130, 192, 300, "192 columns");
   sums<64, true>(report, random, 77, 128, 5, "64 columns of 128");
   sums<128, true>(report, random, 130, 256, 40, "128 columns of 256");
   tiles_of_elements(report, random);

@@ -62,12 +62,12 @@ TEST(Lines, that_are_read_before_they_are_set_are_found) {
 INSTANTIATE_TEST_SUITE_P(
     Program, RightInEveryOrder,
     testing::Values("full", "gemm", "attention_bwd", "sm80", "sm75", "causal", "full_bwd",
-                    "full_wide_bwd", "causal_bwd", "weights_bwd", "divided_bwd", "log_sums_bwd",
-                    "softcap_bwd", "learned_bwd", "table_bwd", "pairs_bwd", "epilogue_bwd",
-                    "turns_bwd", "causal_bn80", "prefix_lm", "alibi", "documents", "columns",
-                    "pair_bias", "pairs", "table", "alone", "cluster_of_four", "cluster_of_one",
-                    "each_fetches", "f16", "narrow_output", "ping_pong", "q_in_shared_memory",
-                    "queue", "swapped", "three_warpgroups"),
+                    "full_wide_bwd", "full_mla_bwd", "causal_bwd", "weights_bwd", "divided_bwd",
+                    "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd", "pairs_bwd",
+                    "epilogue_bwd", "turns_bwd", "causal_bn80", "prefix_lm", "alibi", "documents",
+                    "columns", "pair_bias", "pairs", "table", "alone", "cluster_of_four",
+                    "cluster_of_one", "each_fetches", "f16", "narrow_output", "ping_pong",
+                    "q_in_shared_memory", "queue", "swapped", "three_warpgroups"),
     [](const auto& info) { return info.param; });
 
 // Though it comes to them alone, whatever they would do there.
@@ -199,6 +199,9 @@ const Wrong kWrong[] = {
      "fence_async\n            sync_warpgroup me\n", "fence_async\n"},
     {"store_over_what_another_warp_multiplies", "schedule.race", "full_wide_bwd",
      "sync_warpgroup me\n            store_transposed", "store_transposed"},
+    {"given_back_while_a_product_reads_it_turned", "schedule.overwrite", "full_mla_bwd",
+     "wgmma_wait 0: dk_r\n                arrive ds_free[t]\n",
+     "arrive ds_free[t]\n                wgmma_wait 0: dk_r\n"},
     {"product_of_one_thread", "exec.sync", "sm80", "        mma_add acc += p @ v_s\n",
      "        thread 0:\n            mma_add acc += p @ v_s\n"},
     {"race_of_a_store_before_its_handover", "schedule.race", "full",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "transfer/editing/write_map.h"
@@ -102,9 +103,13 @@ bool Edit::add_gradient(const spec::Output& output, const std::string& values) {
 
 bool Edit::has_own_keys() const {
   bool own = false;
+  const auto begins = [&](const Stmt& s) {
+    return s.op == Op::let && s.names().at(0).name == "j0";
+  };
   tl::walk(program.body, [&](const Stmt& s) {
-    if (s.op == Op::let && s.names().at(0).name == "j0")
-      own |= tl::mentions(s.names().at(0).expr, "me");
+    if (begins(s)) own |= tl::mentions(s.names().at(0).expr, "me");
+    if (s.op != Op::if_ || !tl::mentions(s.condition(), "me")) return;
+    own |= std::any_of(s.body.begin(), s.body.end(), begins);
   });
   return own;
 }

@@ -73,8 +73,8 @@ class Edit : public Editing {
   // The argument that a learned gradient is; `values`: the letter of its keys or entries.
   bool add_gradient(const spec::Output& output, const std::string& values);
 
-  // Whether each warpgroup has keys of its own, which begin at its j0. Wide heads have columns of
-  // their own instead.
+  // Whether what a warpgroup has of scores is its own: it has keys of its own, which begin at its
+  // j0, or is the one that has them. Wide heads have columns of their own instead.
   bool has_own_keys() const;
 
   // The function that says which query blocks see some of a block of keys; null where there is

@@ -47,6 +47,12 @@ bool write_rows(Edit& edit) {
   const auto by = edit.of_row(edit.of_epilogue);
   if (!body) return edit.refuse("transfer.kernel", {}, "this kernel has no pre-pass over rows", "");
   if (!by) return false;
+  if (edit.form.D.constant != edit.form.Dv.constant)
+    return edit.refuse("transfer.head_dim", edit.place(nullptr),
+                       fmt::format("what becomes of the output's rows, of {} columns, is a matter "
+                                   "of a pass over rows of {}",
+                                   edit.form.Dv.constant, edit.form.D.constant),
+                       "supported where q, k and v have as many columns");
   for (Stmt& s : *body) {
     if (s.op == Op::dot_row) {  // of a row that this pass writes, and of which a lane reads its own
       const auto sum = tl::parse_statement(

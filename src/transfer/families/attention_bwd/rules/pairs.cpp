@@ -87,7 +87,7 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
     return found;
   };
   const tl::ExprPtr row = tl::parse_expr("(m * ceil_div(N, BN) + c.n) * BM", edit.diagnostics),
-                    column = tl::parse_expr("r * 64", edit.diagnostics);
+                    column = tl::parse_expr("r * 64", edit.diagnostics), none = tl::integer(0);
   bool added = false;
   tl::walk(edit.program.body, [&](Stmt& loader) {
     const auto of_sums = std::find_if(loader.body.begin(), loader.body.end(),
@@ -99,10 +99,10 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
       if (s.op == Op::wait) s.barrier() = of_another(s.barrier(), slot.full);
       if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), slot.free);
       if (s.op != Op::tma_add) return;
+      s.column() = tl::mentions(s.src(), "r") ? column : none;
       s.src() = of_another(s.src(), slot.tiles);
       s.tensor() = tl::name(pairs);
       s.row() = row;
-      s.column() = column;
     });
     loader.body.push_back(std::move(thread));
     added = true;

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "transfer/editing/declarations.h"
 #include "transfer/families/attention_bwd/edit.h"
 
 namespace kw::transfer::bwd {
@@ -35,8 +36,10 @@ bool rule_rows(Edit& edit) {
   RowLoops first(edit, before->index()), last(edit, edit.local("w"));
   for (const Edit::OfRows& o : edit.of_rows) {
     const char* row = o.operand ? "j" : "i";
-    const auto made = first.loop(o.rows, "D", o.before, row),
-               back = last.loop(o.gradient, "D", o.behind, row);
+    const bool own = o.operand == 2 && constant_named(edit.program, "V");
+    const char* columns = own ? "V" : "D";
+    const auto made = first.loop(o.rows, columns, o.before, row),
+               back = last.loop(o.gradient, columns, o.behind, row);
     if (!made || !back || !edit.insert({&before->body, before->body.size()}, *made) ||
         !load_rows(edit, o.argument, edit.form.dtype, o.rows) ||
         !store_rows(edit, o.gradient, o.of_rows))
