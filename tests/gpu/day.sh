@@ -21,7 +21,7 @@ pack() {
     --config-settings cmake.define.KW_BUILT="$PWD/build"
   .venv/bin/pip download -q -d "$folder/wheels" --only-binary=:all: --python-version "$PYTHON_VERSION" \
     --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 \
-    transformers==5.23.0 kernels==0.17.2 libclang==18.1.1 pytest
+    transformers==5.23.0 accelerate==1.15.0 kernels==0.17.2 libclang==18.1.1 pytest
   # What the machine has, and what signs and fetches, which nothing here does: the archive stays small.
   rm -f "$folder"/wheels/{numpy,torch,nvidia,triton,cryptography,hf_xet,pydantic,sigstore,tuf,rfc,dns,secure}*
   uncompressed "$folder"/wheels/*.whl
