@@ -19,10 +19,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from curves import SEEDS, apart, pages, plot, smooth
 from functions import FUNCTIONS, LENGTH
 
-WIDTH, LAYERS, BATCH, STEPS, SEEDS, FLEX_STEPS = 512, 6, 16, 300, (0, 1, 2), 40
+WIDTH, LAYERS, BATCH, STEPS, FLEX_STEPS = 512, 6, 16, 300, 40
 RATE, RATE_OF_LEARNED = 6e-4, 0.02
+PLAIN = "plain PyTorch"
 
 
 class Layer(nn.Module):
@@ -61,15 +63,6 @@ class Decoder(nn.Module):
         return [p for layer in self.layers for p in layer.learned]
 
 
-def pages():
-    """(the bytes of all pages, of each the number of its section: a heading begins one)"""
-    root = pathlib.Path(__file__).resolve().parents[2]
-    text = b"".join(p.read_bytes() for p in [root / "README.md", *sorted((root / "docs").rglob("*.md"))])
-    data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
-    headings = (data == ord("#")) & (data.roll(1) == ord("\n"))
-    return data, headings.int().cumsum(0, dtype=torch.int32)
-
-
 def train(function, attention, seed, steps=STEPS, device="cuda"):
     """(the loss of each step, tokens a second without the first ten steps, what is learned of all layers)"""
     torch.manual_seed(seed)
@@ -104,7 +97,7 @@ def train(function, attention, seed, steps=STEPS, device="cuda"):
 def run(file):
     report = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "functions": {}}
     for name, function in FUNCTIONS.items():
-        ways = {"kernels": function.by_kernels(), "plain PyTorch": function.plain, "FlexAttention": function.by_flex()}
+        ways = {"kernels": function.by_kernels(), PLAIN: function.plain, "FlexAttention": function.by_flex()}
         ways |= {"SDPA": function.sdpa} if function.sdpa else {}
         curves, speeds, learned = {}, {}, {}
         for seed in SEEDS:  # the ways take turns
@@ -116,42 +109,10 @@ def run(file):
                     curves[f"{way}, seed {seed}"], learned[f"{way}, seed {seed}"] = losses, values
         report["functions"][name] = {
             "curves": curves, "learned": learned, "tokens_a_second": {way: statistics.median(of) for way, of in speeds.items()},
-            "apart": apart(curves, smooth), "learned_apart": apart(learned, torch.tensor) if function.learned else None}
+            "apart": apart(curves, smooth, "kernels", PLAIN),
+            "learned_apart": apart(learned, torch.tensor, "kernels", PLAIN) if function.learned else None}
         pathlib.Path(file).write_text(json.dumps(report))
         print(name, json.dumps({key: value for key, value in report["functions"][name].items() if key not in ("curves", "learned")}))
-
-
-def smooth(losses):
-    """Of the last 100 steps, means of ten."""
-    return torch.tensor(losses).unfold(0, 10, 10).mean(-1)[-10:]
-
-
-def apart(values, of):
-    """Mean |difference|: of kernels and plain PyTorch of one seed, and of two seeds; the largest of all."""
-    between = lambda a, b: (of(values[a]) - of(values[b])).abs().mean().item()
-    return {"kernels and plain PyTorch": max(between(f"kernels, seed {s}", f"plain PyTorch, seed {s}") for s in SEEDS),
-            "two seeds of plain PyTorch": max(between(f"plain PyTorch, seed {a}", f"plain PyTorch, seed {b}")
-                                              for a in SEEDS for b in SEEDS if a < b)}
-
-
-def plot(file, image):
-    import matplotlib
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-    report = json.loads(pathlib.Path(file).read_text())
-    figure, all_axes = pyplot.subplots(1, len(report["functions"]), figsize=(4.5 * len(report["functions"]), 4), squeeze=False)
-    colors = {"kernels": "tab:red", "plain PyTorch": "black"}
-    for axes, (function, found) in zip(all_axes[0], report["functions"].items()):
-        for name, losses in found["curves"].items():
-            way, seed = name.split(", seed ")
-            if way in colors:
-                axes.plot(torch.tensor(losses).unfold(0, 5, 5).mean(-1).tolist(), color=colors[way], linewidth=1,
-                          linestyle=("-", "--", ":")[int(seed)], label=name)
-        axes.set(xlabel="steps / 5", title=f"{function}, {report['gpu']}", yscale="log")
-    all_axes[0][0].set_ylabel("loss (nats a byte)")
-    all_axes[0][-1].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(image)
 
 
 if __name__ == "__main__":
@@ -159,4 +120,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["run", "plot"])
     parser.add_argument("files", nargs="+")
     asked = parser.parse_args()
-    (run if asked.what == "run" else plot)(*asked.files)
+    if asked.what == "run":
+        run(*asked.files)
+    else:
+        plot(*asked.files, "functions", {"kernels": "tab:red", PLAIN: "black"})

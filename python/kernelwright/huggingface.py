@@ -13,6 +13,13 @@ for each kind of layer (window, cap, sink, padding, heads) and called from then 
 argument of the kernel. Queries are the last places of the sequence, as after a cache's keys; a static
 cache's room behind them is cut off, so a chunk of a prompt at any place takes the same kernel.
 
+Under Trainer the same two are called, with four things of its own. Under autocast rotated queries and
+keys arrive in fp32 and values in bf16: all three are cast, as autocast would for a product. A model may be
+under torch.compile: masks, which are read out of closures, and a kind's first call, which makes kernels,
+are left out of the trace; later calls are traced as one operator. Replicas of DataParallel are threads: a
+lock is around what makes kernels. Checkpointed layers run first without gradients, or twice with them:
+a kind with gradients is another one than without, since other kernels run.
+
 What is hard is to be sure of the predicate. transformers builds it from closures; those that are known
 here (causal, full, a sliding window, chunks of it, packed sequences) are recognised by what they are,
 function by function, and anything else is refused with its name: a predicate that is taken for another
@@ -21,6 +28,7 @@ would give wrong tokens silently.
 
 import dataclasses
 import functools
+import threading
 
 import torch
 
@@ -62,6 +70,7 @@ def register(name="kernelwright", **compile_options):
 # ---- the mask, once a forward pass
 
 
+@torch.compiler.disable(reason="a mask is read out of closures, which a traced function does not have")
 def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=None,
                    attention_mask=None, **_):
     """The Mask of a forward pass; of transformers' AttentionMaskInterface, with its argument names.
@@ -173,14 +182,15 @@ def attention_of(causal, window, softcap, ahead=None):
     return attention
 
 
-_compiled = {}
+_compiled = {}  # by kind; of each of these, one call is behind
+_making = threading.Lock()
 
 
 # What models pass on besides, and why a layer's answer cannot depend on it here. Whatever is not among
 # these, and is not None or False, is refused: a keyword that is swallowed is a wrong answer that nobody sees.
 _WITHOUT_EFFECT = {
-    "output_attentions": "no weights are given back: a caller that asks for them gets None",
     "output_hidden_states": "of the model, not of a layer",
+    "output_router_logits": "of the model's experts",
     "return_dict": "of the model, not of a layer",
     "use_cache": "keys and values come with the cache's",
     "cache_position": "the Mask was made of it",
@@ -214,28 +224,33 @@ def _mask_of(module, attention_mask, is_causal, sliding_window):
 
 def attention_forward(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
                       softcap=None, s_aux=None, sinks=None, position_bias=None, is_causal=None,
-                      sliding_window=None, deterministic=None, _options=None, **others):
+                      sliding_window=None, deterministic=None, output_attentions=None, _options=None, **others):
     """A layer's attention, of transformers' AttentionInterface with its argument names.
 
     module: the layer; its is_causal counts where neither a mask nor is_causal is given.
-    query: [B, H, M, D], any strides.
+    query: [B, H, M, D], any strides; in bf16 or f16, or under torch.autocast of any type, which casts all three.
     key, value: [B, G, N, D], any strides.
     attention_mask: the Mask of this forward pass, or None.
     scaling: of the scores; D**-0.5 by default.
-    dropout: 0.
+    dropout: 0, also where a model is trained.
     softcap: of the scores, or None.
     s_aux, sinks: two names of the sinks, [H], or None; one of them is given, or both the same tensor.
     position_bias: [1 or B, H, M, N], added to the scaled scores (T5's), or None.
     is_causal, sliding_window: what counts where no mask is given; or None. The window of a layer that is not causal reaches as
         far ahead as back: |i - j| < sliding_window.
     deterministic: True: gradients with the same bits in every run, whatever register() was told; or None.
+    output_attentions: None or False: a kernel keeps no weights.
     others: what else a model passes on; None, False, or of no effect.
 
     Returns ([B, M, H, D], None). Raises ArgumentError for dropout, for a mask of the caller's own, for two tensors of sinks, for a
-    window below 1 and, by its name, for any other keyword that an answer may depend on (cu_seq_lens_q, block_indices, ...);
-    and what `compile` and a `Compiled` raise."""
+    window below 1, for output_attentions=True and, by its name, for any other keyword that an answer may depend on (cu_seq_lens_q,
+    block_indices, ...); and what `compile` and a `Compiled` raise."""
     if dropout:
-        raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="call model.eval()")
+        raise ArgumentError("attention", "dropout", f"is {dropout}", "be 0", hint="to train, set it to 0 in the model's "
+                            "configuration (attention_dropout, attention_probs_dropout_prob, ...); else call model.eval()")
+    if output_attentions:
+        raise ArgumentError("attention", "output_attentions", "is True", "be False: a kernel keeps no weights",
+                            hint='load the model with attn_implementation="eager" to look at them')
     if not isinstance(attention_mask, Mask | None):
         raise ArgumentError("attention", "attention_mask", f"is a {type(attention_mask).__name__} of the "
                             "caller's own", "be the tokenizer's mask [B, N], or None")
@@ -251,7 +266,7 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     if mask.keys is not None and mask.keys > key.shape[2]:
         raise ArgumentError("attention", "key", f"has {key.shape[2]} places",
                             f"have the {mask.keys} that the model's mask counts")
-    key, value = key[:, :, :mask.keys], value[:, :, :mask.keys]
+    query, key, value = _as_autocast_has_them(query, key[:, :, :mask.keys], value[:, :, :mask.keys])
     scale = query.shape[-1]**-0.5 if scaling is None else scaling
     bias = None
     if position_bias is not None:
@@ -259,15 +274,51 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
         bias = position_bias[..., :key.shape[2]].to(query.dtype).expand(shape)
     options = {**(_options or {}), **({"deterministic": True} if deterministic else {})}
     given = (query, key, value, float(scale), mask.valid, mask.document, s_aux, bias)
-    kind = (mask.causal, mask.window, mask.ahead, softcap, query.dtype, query.device, query.shape[1], key.shape[1],
-            query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
-            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted(options.items())))
+    differentiated = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
+    kind = (mask.causal, mask.window, mask.ahead, softcap, query.dtype, key.dtype, value.dtype, query.device, query.shape[1],
+            key.shape[1], query.shape[3], value.shape[3], mask.valid is None, mask.document is None,
+            None if s_aux is None else s_aux.dtype, bias is None, tuple(sorted(options.items())), differentiated)
     kernel = _compiled.get(kind)
     if kernel is None:
-        from . import compile
-        kernel = _compiled[kind] = compile(attention_of(mask.causal, mask.window, softcap, mask.ahead),
-                                           _example(*given), **options)
+        return _first_call(kind, given, options), None
     return kernel(*given), None
+
+
+def _as_autocast_has_them(*tensors):
+    """Operands of a product in the type that autocast would give them; as they are where there is none.
+
+    A rotation's table is in the type of the hidden states, fp32 under autocast, and with it queries and keys, while values
+    come from a projection in bf16."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    return tuple(x.to(torch.get_autocast_dtype(device)) for x in tensors)
+
+
+@torch.compiler.disable(reason="kernels are made here")
+def _first_call(kind, given, options):
+    """What the layer gives. Its kernel is kept, and those of its gradients where it needs them: a traced call could make none."""
+    with _making:
+        causal, window, ahead, softcap, *_, differentiated = kind
+        kernel = _compiled.get(kind) or _compiled.get((*kind[:-1], not differentiated))  # another thread's, or of no gradients
+        if kernel is None:
+            kernel = _make(attention_of(causal, window, softcap, ahead), given, options)
+        output = kernel(*given)
+        _compiled[kind] = kernel
+        return output
+
+
+def _make(function, given, options):
+    from . import compile
+    try:
+        return compile(function, _example(*given), **options)
+    except SpecError:
+        types = {x.dtype for x in given[:3]}
+        if types <= {torch.bfloat16} or types <= {torch.float16}:
+            raise
+        named = " and ".join(sorted(str(t).split(".")[1] for t in types))
+        raise ArgumentError("attention", "query, key, value", f"are {named}", "be bfloat16, or float16", hint="train with "
+                            "bf16=True of TrainingArguments, which is autocast, or load the model with dtype=torch.bfloat16") from None
 
 
 def _example(query, key, value, scale, valid, document, sinks, bias):

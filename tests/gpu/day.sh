@@ -4,7 +4,7 @@
 #   tests/gpu/day.sh pack FOLDER               where a build is: the wheel, wheels from PyPI, kernels to prove
 #   tests/gpu/day.sh run FOLDER OUT [STAGE]... on the GPU machine, in a checkout of the same commit
 #
-# Stages: selftest prove op snippets installed readme times hf report bench conform; all of them where none is named. Each
+# Stages: selftest prove op snippets installed readme times hf trainer report bench conform; all of them where none is named. Each
 # leaves OUT/STAGE.log, which begins with the GPU, its driver and the date; what is kept goes into docs/results/.
 # The prover wants the self-test first, on the same machine: prove, installed and report end in exit 3 without it.
 # The machine needs PyTorch for CUDA, nvcc for `conform`, and the Python that PYTHON_VERSION names.
@@ -21,7 +21,7 @@ pack() {
     --config-settings cmake.define.KW_BUILT="$PWD/build"
   .venv/bin/pip download -q -d "$folder/wheels" --only-binary=:all: --python-version "$PYTHON_VERSION" \
     --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 \
-    transformers==5.23.0 kernels==0.17.2 libclang==18.1.1 pytest
+    transformers==5.23.0 accelerate==1.15.0 kernels==0.17.2 libclang==18.1.1 pytest
   # What the machine has, and what signs and fetches, which nothing here does: the archive stays small.
   rm -f "$folder"/wheels/{numpy,torch,nvidia,triton,cryptography,hf_xet,pydantic,sigstore,tuf,rfc,dns,secure}*
   uncompressed "$folder"/wheels/*.whl
@@ -118,7 +118,7 @@ run() {
   rm -rf /tmp/kernelwright-checkout && mkdir /tmp/kernelwright-checkout
   tar -cf - --exclude=./build --exclude=./python --exclude=./.?* . | tar -xf - -C /tmp/kernelwright-checkout
   cd /tmp/kernelwright-checkout || return
-  for stage in "${@:-selftest prove op snippets installed readme times hf report bench conform}"; do
+  for stage in "${@:-selftest prove op snippets installed readme times hf trainer report bench conform}"; do
     for one in $stage; do
       { head_of_log; time "stage_$one"; echo "exit $?"; } > "$out/$one.log" 2>&1
       echo "$one: $(tail -1 "$out/$one.log")"
@@ -144,6 +144,7 @@ stage_snippets() { python3 -m pytest -v tests/gpu/test_snippets.py; }
 stage_installed() { python3 -m pytest -sv tests/gpu/test_installed.py; }
 stage_times() { python3 bench/host_time.py && python3 bench/start_time.py; }
 stage_hf() { python3 tests/gpu/huggingface_models.py; }
+stage_trainer() { python3 examples/train/huggingface.py run "$out/huggingface.json"; }
 # README's first example, pasted into a fresh Python that has the wheel alone.
 stage_readme() {
   local at=/tmp/kernelwright-readme

@@ -2,7 +2,7 @@
 
 On a machine with a GPU each block runs as it stands. Without one it runs as far as such a machine goes:
 
-    "cuda" is read as "cpu", and compile() is told the target that it would otherwise ask the GPU for;
+    "cuda" is read as "cpu", transformers' TrainingArguments are told use_cpu, and compile() is told the target that it would otherwise ask the GPU for;
     so a function is captured, its kernel made and checked. torch.compile traces and lowers as ever, but
     writes no C++ for a CPU on which nothing would run (aot_eager). A call of a kernel ends in the error that docs/python.md states of tensors on the CPU, and in no other;
     a statement that needs what such a call would have given is left out;
@@ -43,6 +43,9 @@ class _OnCpu(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda" and not node.args:
             node.func.attr = "cpu"  # x.cuda()
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "TrainingArguments":
+            node.keywords.append(ast.keyword("use_cpu", ast.Constant(True)))
+            ast.fix_missing_locations(node)
         return node
 
 
