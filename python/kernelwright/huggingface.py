@@ -81,13 +81,17 @@ def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mas
     mask_function: transformers' predicate of (batch, head, query, key), or None.
     attention_mask: [B, tokens seen so far], True where a token counts, the Mask that `generate` made before, or None.
 
-    Raises SpecError, with its name, for a predicate that is not one of those that are known, and ArgumentError for a Mask of
-    another kind of layer."""
+    Raises SpecError, with its name, for a predicate that is not one of those that are known, or for a window without an end ahead whose
+    queries do not end where the keys do, and ArgumentError for a Mask of another kind of layer, or one of the caller's own."""
     mask = Mask()
     if mask_function is not None:
         _read(mask_function, mask)
+    seen = int(q_offset) - int(kv_offset) + q_length
     if mask.causal:  # else nothing is counted from the end
-        mask.keys = kv_length = int(q_offset) - int(kv_offset) + q_length
+        mask.keys = kv_length = seen
+    elif mask.window is not None and seen != kv_length:
+        raise SpecError(f"the model's mask is a window of {mask.window} that is not causal, and its last query is at place {seen} of {kv_length} "
+                        "keys, where a window is counted from the last", hint='load this model with attn_implementation="sdpa"')
     if isinstance(attention_mask, Mask):
         said = [(m.causal, m.window, m.keys, m.document is None) for m in (attention_mask, mask)]
         if said[0] != said[1]:
@@ -95,6 +99,9 @@ def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mas
                                 "window, keys and no documents")
         return attention_mask
     if attention_mask is not None:
+        if attention_mask.dim() != 2:
+            raise ArgumentError("attention", "attention_mask", f"has {attention_mask.dim()} dimensions: it is a mask of the caller's own",
+                                "be the tokenizer's mask [B, N], or None")
         valid = attention_mask[:, kv_offset:kv_offset + kv_length].to(torch.bool)
         if missing := kv_length - valid.shape[1]:  # a static cache has room for more keys
             valid = torch.nn.functional.pad(valid, (0, missing))
@@ -108,7 +115,7 @@ def _read(function, mask):
     name = function.__qualname__
     captured = dict(zip(function.__code__.co_freevars,
                         (cell.cell_contents for cell in function.__closure__ or ())))
-    if function.__module__ != "transformers.masking_utils":
+    if not _is_of_transformers(function):
         _refuse(function)
     if name == "and_masks.<locals>.and_mask":
         for part in captured["mask_functions"]:
@@ -126,6 +133,16 @@ def _read(function, mask):
         _read(captured["mask_function"], mask)
     elif name != "bidirectional_mask_function":
         _refuse(function)
+
+
+def _is_of_transformers(function):
+    """Whether a predicate is the code of transformers' own of its name, or of what one of its functions makes."""
+    from transformers import masking_utils
+    path = function.__qualname__.split(".<locals>.")
+    own = getattr(getattr(masking_utils, path[0], None), "__code__", None)
+    for name in path[1:]:
+        own = next((part for part in own.co_consts if getattr(part, "co_name", None) == name), None) if own else None
+    return own is not None and function.__code__ == own
 
 
 def _refuse(function):

@@ -109,6 +109,7 @@ struct Sizes {
   int64_t m = 0, n = 0, point = 0, b = 1;
   Planted planted = Planted::none;
   int64_t depth = 0, of = 0;
+  bool a_tile_more = false;  // than a number of the program's or the function's
 };
 
 constexpr int64_t kFew = 65, kShort = 17, kTile = 128, kMuch = 1'000'000;
@@ -290,10 +291,13 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
     if (has_spread(form)) sizes.push_back({tied ? n : kFew, n, 0, rows ? 1 : 8, Planted::spread});
   };
   for (int64_t p : turning_points(of, form, proved)) {
-    for (int64_t size : {p - 1, p, p + 1, p + kTile + 1}) {
+    for (int64_t more : {-1l, 0l, 1l, kTile + 1}) {
+      const int64_t size = p + more;
+      const size_t first = sizes.size();
       if (!tied && keys) sizes.push_back({kFew, size, 0});
       if (!tied && rows) sizes.push_back({size, kFew, 0});
       if (tied) sizes.push_back({size, size, p});
+      for (size_t k = first; k < sizes.size(); ++k) sizes[k].a_tile_more = more > 1;
     }
     if (!tied && rows && keys) sizes.push_back({p + kFew, 200, 0});
     if (!tied && rows && keys) sizes.push_back({p + kFew, p + kFew, p});
@@ -329,14 +333,15 @@ std::vector<Case> cases_beyond(const tl::Program& program, const spec::Capture& 
   // another formula.
   if (!tied && rows && keys)
     for (const int64_t p : of_form(form, Part::masks)) sizes.push_back({p + 200 + kFew, 200, 0});
-  // Where something turns for certain comes before where a number may count something.
-  const auto dear = [](const Sizes& s) { return work_of(s) / (s.of ? 4 : 1); };
+  // Where something turns for certain comes before where a number may count something; and what has
+  // a block with that number before what has the last element of the one before.
+  const auto dear = [](const Sizes& s) { return work_of(s) / (s.of ? 4 : s.a_tile_more ? 2 : 1); };
   std::stable_sort(sizes.begin(), sizes.end(),
                    [&](const Sizes& a, const Sizes& b) { return dear(a) < dear(b); });
   std::map<int64_t, int64_t> due;
   std::set<int64_t> done;
   for (size_t k = 0; k < sizes.size(); ++k) {
-    const auto& [m, n, point, b, planted, depth, turn] = sizes[k];
+    const auto& [m, n, point, b, planted, depth, turn, a_tile_more] = sizes[k];
     const int64_t what = turn ? turn : point;
     if (point) due.emplace(what, point);
     Case c = case_of(capture, b, m, n, kSalt + 2 + k + (options.rehearsal << 20));

@@ -276,6 +276,8 @@ class Dependencies:
             self._doubt(f"it reaches the module {module.__name__}")
         elif is_installed(module.__name__):
             self._say(version(module.__name__))
+        elif "__getattr__" in vars(module):
+            self._doubt(f"{module.__name__} computes its attributes, by a __getattr__ of its own")
         if type(module) is not types.ModuleType and not is_installed_class(type(module)):
             self._doubt(f"{module.__name__} is a module of the class {type(module).__qualname__}")
         if all(module is not other for other, _ in self._owners):

@@ -34,10 +34,10 @@ ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling"
               "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous",
               "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__", "get_default_device",
               "get_device_module", "current_accelerator", "Generator", "is_", "is_not", "_is_alias_of", "_base", "_cdata",
-              "__hash__", "__repr__", "__str__", "__format__"}
+              "__hash__", "__repr__", "__str__", "__format__", "suppress", "ExitStack"}
 FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
              "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
-UNDER_ANY_NAME = [*(getattr(builtins, name) for name in FUNCTIONS), operator.is_, operator.is_not]
+UNDER_ANY_NAME = [*(getattr(builtins, name) for name in FUNCTIONS), operator.is_, operator.is_not, contextlib.suppress, contextlib.ExitStack]
 OF_DEVICE = {"type", "index"}
 MODULES = {"math", "cmath", "functools", "operator", "itertools", "typing", "collections", "dataclasses", "enum", "os",
            "warnings", "contextlib", "numbers", "types", "copy", "abc", "__future__", "string", "builtins"}
@@ -48,14 +48,32 @@ def refuse_questions(spec):
     """Raises Problem where the user's code asks for what is otherwise elsewhere."""
     for function in code.functions_of(spec):
         read, before = code.read(function), []
+        if function.__name__ == "__exit__" and (line := _may_swallow(function)):
+            _refuse(function, line, "may keep to itself what is raised, by what its __exit__ gives", spec)
         for line, step in code.steps(function):
             asked = _asked(step, before[-1] if before else None, read) or _asks_whether_one(step, before, read)
             if asked:
-                where = "" if function.__code__.co_filename == spec.file else f" ({function.__code__.co_filename}:{line})"
-                raise Problem("spec.elsewhere", f"{function.__name__}{where} {asked}; it is traced once, on a CPU, and what it "
-                              "does elsewhere nobody sees", spec.line if where else line,
-                              hint="write what the kernel is to compute, without the question")
+                _refuse(function, line, asked, spec)
             before.append(step)
+
+
+def _refuse(function, line, asked, spec):
+    where = "" if function.__code__.co_filename == spec.file else f" ({function.__code__.co_filename}:{line})"
+    raise Problem("spec.elsewhere", f"{function.__name__}{where} {asked}; it is traced once, on a CPU, and what it "
+                  "does elsewhere nobody sees", spec.line if where else line,
+                  hint="write what the kernel is to compute, without the question")
+
+
+def _may_swallow(function):
+    """The line where something else than None or False is given back; 0 where there is none."""
+    before = None
+    for line, step in code.steps(function):
+        if step.opname == "RETURN_VALUE" and not (before and before.opname == "LOAD_CONST" and before.argval in (None, False)):
+            return line
+        if step.opname == "RETURN_CONST" and step.argval not in (None, False):
+            return line
+        before = step
+    return 0
 
 
 def refuse_default_dtype(spec):
@@ -71,6 +89,8 @@ def _asked(step, before, read):
     """What a step of the code asks for, as a sentence without its subject; None where it is no question."""
     if before is not None and before.opname == "PUSH_EXC_INFO" and step.opname != "WITH_EXCEPT_START":
         return "catches what is raised"
+    if step.opname == "MATCH_CLASS":
+        return "asks for a class, by a pattern"
     if step.opname == "IMPORT_NAME":
         return _of_module(step.argval)
     if step.opname not in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME"):

@@ -86,8 +86,11 @@ def _capture(function, values, places, check, training):
     spec, reached = live_function.user_spec(function, values, places)
     level = logging.root.manager.disable
     try:
-        # Captured on the CPU, whatever the process prefers; PyTorch logs what it then raises.
-        with warnings.catch_warnings(), torch.device("cpu"), torch.inference_mode(False):
+        # Captured on the CPU, whatever the process prefers; PyTorch logs what it then raises. Whoever asks may be a checkpointed
+        # layer, whose hooks would keep nothing of the capture's own gradients, and run the layer again for them.
+        as_it_is = lambda x: x  # noqa: E731
+        with (warnings.catch_warnings(), torch.device("cpu"), torch.inference_mode(False),
+              torch.autograd.graph.saved_tensors_hooks(as_it_is, as_it_is)):
             warnings.simplefilter("ignore")
             logging.disable(logging.CRITICAL)
             # A quick check looks at eight cases; goldens take half of a cold start.

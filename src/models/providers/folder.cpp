@@ -76,7 +76,7 @@ class Folder : public Provider {
     for (int n = 1; n <= kMostRequests; ++n) {
       const std::string number = fmt::format("{:03}", n);
       const fs::path file = folder_ / (number + ".request.md");
-      if (const SourcePtr there = read_source(file.string())) {
+      if (const SourcePtr there = read_file(file)) {
         if (there->text != page || taken_.count(n)) continue;
       } else if (link(beside.c_str(), file.c_str()) != 0) {
         if (errno == EEXIST) continue;
@@ -94,9 +94,15 @@ class Folder : public Provider {
 
   std::string answer(const std::string& number) const {
     for (const char* end : {".answer.md", ".answer.json"})
-      if (const SourcePtr there = read_source((folder_ / (number + end)).string()))
+      if (const SourcePtr there = read_file(folder_ / (number + end)))
         if (!there->text.empty()) return there->text;
     return {};
+  }
+
+  // Of a FIFO nobody knows when there is something to read.
+  static SourcePtr read_file(const fs::path& file) {
+    std::error_code failed;
+    return fs::is_regular_file(file, failed) ? read_source(file.string()) : nullptr;
   }
 
   const fs::path folder_;

@@ -141,6 +141,14 @@ def test_what_code_says_of_itself_leaves_no_fingerprint(text):
     assert Dependencies(space).fingerprint is None
 
 
+def test_a_module_that_computes_its_attributes_leaves_no_fingerprint():
+    """PEP 562: what `__getattr__` gives may be another value in the next process."""
+    module = types.ModuleType("of_computed")
+    module.values = {"window": 1}
+    module.__getattr__ = lambda name: module.values[name]
+    assert Dependencies(made("def f(q): return q * m.window", m=module)).fingerprint is None
+
+
 def test_two_functions_may_name_other_attributes_of_one_module(tmp_path):
     module = types.ModuleType("of_two")
     module.a, module.b = 1, 2

@@ -138,6 +138,30 @@ def test_a_mask_that_is_not_known_is_refused_by_name(compiled):
         huggingface.attention_mask(1, 8, 8, mask_function=both)
 
 
+def test_another_predicate_of_a_known_ones_name_is_refused(compiled):
+    def later(batch, head, query, key):
+        return key <= query + 1
+
+    later.__module__, later.__qualname__ = "transformers.masking_utils", "causal_mask_function"
+    with pytest.raises(SpecError, match="causal_mask_function is not one of"):
+        huggingface.attention_mask(1, 8, 8, mask_function=later)
+    later.__qualname__ = "sliding_window_overlay.<locals>.inner_mask"
+    with pytest.raises(SpecError, match="inner_mask is not one of"):
+        huggingface.attention_mask(1, 8, 8, mask_function=later)
+
+
+def test_a_window_without_an_end_ahead_is_refused_where_queries_do_not_end_with_the_keys(compiled):
+    window = transformers.masking_utils.sliding_window_overlay(3)
+    assert huggingface.attention_mask(1, 8, 8, mask_function=window).window == 3
+    with pytest.raises(SpecError, match="last query is at place 5 of 8"):
+        huggingface.attention_mask(1, 1, 8, q_offset=4, mask_function=window)
+
+
+def test_a_mask_of_four_dimensions_is_refused(compiled):
+    with pytest.raises(ArgumentError, match="attention_mask has 4 dimensions"):
+        huggingface.attention_mask(1, 8, 8, attention_mask=torch.ones(1, 1, 8, 8, dtype=torch.bool))
+
+
 @torch.no_grad()
 def test_a_mask_of_the_callers_own_is_refused(compiled):
     _, ours = two_models(MODELS["llama"]())

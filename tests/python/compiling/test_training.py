@@ -10,7 +10,9 @@ import types
 
 import pytest
 import torch
+import torch.utils.checkpoint
 
+from kernelwright.compiling.cache_miss import _capture
 from kernelwright.compiling.signature import Signature
 from kernelwright.compiling.training import Gradients
 from kernelwright.errors import GradientError
@@ -129,6 +131,22 @@ def test_what_saves_nothing_gives_its_output_alone():
     o = gradients.function(lambda q: q * 2, 1).apply(q)
     o.float().sum().backward()
     assert o.shape == q.shape and len(launched[0]) == 2 and torch.all(q.grad == 0)
+
+
+def test_a_kernel_is_made_inside_a_checkpointed_layer():
+    """Checkpointing keeps nothing of what is computed in a layer, of the capture's own gradients neither, and runs it again for them."""
+    def attention(q, k, v):
+        return torch.softmax(q @ k.mT * 0.125, -1) @ v
+
+    def layer(x):
+        called.append(x)
+        if len(called) < 4:
+            _capture(attention, [torch.randn(1, 2, 64, 64, dtype=torch.bfloat16) for _ in "qkv"], [], "quick", "backward")
+        return x * 2
+
+    called, x = [], torch.ones(2, requires_grad=True)
+    torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).sum().backward()
+    assert len(called) == 1
 
 
 def test_a_call_that_is_traced_before_they_are_made_says_how(warm):

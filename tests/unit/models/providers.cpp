@@ -1,5 +1,6 @@
 // Providers from several threads: budgets that hold, numbers in a folder, transcripts in order.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <filesystem>
@@ -157,6 +158,15 @@ TEST(Folder, RequestsOfManyThreadsHaveNumbersOfTheirOwn) {
   }
   EXPECT_EQ(files, 8);  // the same question twice is two questions
   EXPECT_EQ(pages.size(), 4u);
+}
+
+TEST(Folder, AFifoIsNoAnswerAndIsNotWaitedFor) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder.path() / "001.request.md").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder.path() / "002.answer.md").c_str(), 0600), 0);
+  const auto provider = make_folder(folder.path(), 0, std::make_shared<Budget>(Settings{}));
+  EXPECT_THROW(provider->ask(request(1), {}), ProviderError);
+  EXPECT_TRUE(fs::is_regular_file(folder.path() / "002.request.md"));
 }
 
 TEST(Secret, AChildDoesNotInheritIt) {
