@@ -80,6 +80,12 @@ void Names::argument(const Stmt& s, Scope& scope) {
 
 // ---- expressions
 Term Names::eval(const ExprPtr& e, const Scope& scope) {
+  constexpr size_t kLongest = 1 << 18;
+  Term out = formula(e, scope);
+  return out.text.size() > kLongest ? Term::unknown("an integer of too many operations") : out;
+}
+
+Term Names::formula(const ExprPtr& e, const Scope& scope) {
   switch (e->kind) {
     case ExprKind::integer:
       return Term::number(std::stoll(e->text));

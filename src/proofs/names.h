@@ -53,6 +53,8 @@ class Names {
   // Parameters, arguments, records and functions.
   Scope module();
 
+  // Terms are texts, in which a name stands for all that it is made of: of sixty lets that each
+  // double the one before no text is short enough, and the term is unknown.
   Term eval(const tl::ExprPtr& e, const Scope& scope);
   // A function of the program is what its body says of the arguments.
   Value called(const tl::Expr& e, const Scope& scope);
@@ -108,6 +110,7 @@ class Names {
   std::string open_;
 
  private:
+  Term formula(const tl::ExprPtr& e, const Scope& scope);
   void may_widen(const Term& t, const Scope& scope, int64_t least = INT32_MIN);
   Term chosen(const tl::Expr& e, const Scope& scope);
   void is_of(const std::string& type, const Term& t, const Scope& scope);

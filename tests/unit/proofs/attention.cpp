@@ -105,6 +105,17 @@ TEST(Indices, of_a_block_that_is_called_whole_too_early_are_refuted) {
   EXPECT_EQ(refuted(made).rfind("what this visit keeps", 0), 0u) << refuted(made);
 }
 
+// Terms are texts: this one would have 2^60 of them.
+TEST(Indices, of_sixty_lets_that_each_double_the_one_before_stay_open) {
+  std::string lets = "def block_of(w: index) -> Block:\n    let z0 = w - w\n";
+  for (int n = 1; n <= 60; ++n) lets += fmt::format("    let z{0} = z{1} + z{1}\n", n, n - 1);
+  const Made doubled = with(with(made_of(kCausal), "def block_of(w: index) -> Block:\n", lets),
+                            "w // per_section", "z60 + w // per_section");
+  const Report r = proved(doubled);
+  EXPECT_LT(r.proved(), int(r.obligations.size()));
+  EXPECT_EQ(r.first(Answer::refuted), nullptr) << print(r);
+}
+
 TEST(Indices, of_data_are_any_integers) {
   EXPECT_EQ(refuted(with(made_of(kPrefix), "where(j < min(N, max(i + 1, kept))",
                          "where(j < min(N, max(i + 1, kept % 32768))"))
