@@ -62,7 +62,6 @@ OF_DEVICES = {
     "a device made of it": "c = 0.125 if torch.device(q.device) == CPU else 0.25",
     "that of a new tensor": "c = 0.125 if torch.zeros(1, device=q.device).device == CPU else 0.25",
     "under a device": 'with torch.device("cpu"):\n    c = 0.125 * (2 + q.get_device())',
-    "what is raised is kept back": "with contextlib.suppress(Exception):\n    c = 0.125 if q.device == CPU else 0.25",
 }
 
 
