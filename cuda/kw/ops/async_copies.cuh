@@ -82,6 +82,15 @@ KW_DEVICE void cp_async_tile(const Tensor<const T, Dims...>& from, TileCoords at
     src += mine.rows * from.stride[2];
   }
 }
+// R values of consecutive rows, one value a row, which are all inside of the tensor; rows of it follow each
+// other, and R values are a multiple of 16 bytes. Threads past the R / 4 that this takes ask for nothing.
+template <int kWarpgroups, char... Dims, int R>
+KW_DEVICE void cp_async_rows(const Tensor<scratch<float>, Dims...>& from, Coords at, SharedRows<real, R>& to) {
+  static_assert(sizeof...(Dims) == 3 && sizeof(real) == 4 && R % 4 == 0 && R / 4 <= kWarpgroups * 128, "one float a row");
+  const int place = ptx::thread_index() % (kWarpgroups * 128) * 4;
+  if (place < R)
+    ptx::cp_async_16(ptx::shared_address(to.x + place), from.row_to_write(at.batch, at.head, 0) + at.row + place, 16);
+}
 KW_DEVICE void cp_async_commit() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
 template <int kPending> KW_DEVICE void cp_async_wait() { ptx::cp_async_wait<kPending>(); }
