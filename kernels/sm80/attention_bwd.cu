@@ -91,8 +91,6 @@ extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) attenti
         kw::Operand<element, 64, BM> p, ds;
         kw::cp_async_wait<0>();
         kw::sync_block();                                        // this block has come; the last one and its dS have been read
-        if (x > 0) load(x - 1);
-        kw::cp_async_commit();
         kw::fill_columns(s, shared.offset_s[x]);
         kw::mma_add_transposed(s, shared.k_s[me], shared.q_s[x]);
         kw::fill_columns(dp, shared.delta_s[x]);
@@ -107,6 +105,8 @@ extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) attenti
         kw::store_transposed(dp, shared.ds_s[me]);
         kw::mma_add(dv_r, p, shared.do_s[x]);
         kw::mma_add(dk_r, ds, shared.q_s[x]);
+        if (x > 0) load(x - 1);
+        kw::cp_async_commit();
         kw::fill(dq_r, 0.0f);
         kw::sync_block();                                        // everybody's dS is there
         for (int r = 0; r < WARPGROUPS; ++r) kw::mma_add_columns(dq_r, shared.ds_s[r], shared.k_s[r], me * DQ);

@@ -22,11 +22,22 @@ namespace {
 using tl::Op;
 using tl::Stmt;
 
-// The wait, the fill and the product, which follow each other, by the place of the fill.
+// The fill and the product, which follow each other, by the place of the fill.
 bool is_product_at(const std::vector<Stmt>& step, size_t n, const std::string& tile) {
-  return n > 0 && n + 1 < step.size() && step[n - 1].op == Op::wait &&
-         step[n].op == Op::fill_columns && step[n].dst()->is_name(tile.c_str()) &&
-         tl::is(step[n + 1].op, tl::Family::contract);
+  return n + 1 < step.size() && step[n].op == Op::fill_columns &&
+         step[n].dst()->is_name(tile.c_str()) && tl::is(step[n + 1].op, tl::Family::contract);
+}
+
+// Where it goes at the latest: before what reads its tile first, or before the weights become an
+// operand.
+size_t latest(const std::vector<Stmt>& step, const Edit::Places& at) {
+  for (size_t n = at.fill; n <= at.weights; ++n) {
+    const std::string text = tl::print_head(step[n]);
+    const bool maps = tl::is(step[n].op, tl::Family::map) && step[n].has(tl::Hole::target) &&
+                      step[n].op != Op::fill && step[n].target()->is_name(at.d_score.c_str());
+    if (maps || text == "wgmma_wait 0: " + at.d_score) return n;
+  }
+  return at.weights + 1;
 }
 
 // A wait that left the product in flight leaves nothing now.
@@ -58,15 +69,12 @@ bool rule_late(Edit& edit) {
   if (from == places->mask)
     return edit.refuse("transfer.kernel", {},
                        "this kernel's product for the gradients of weights "
-                       "does not begin with a wait and a fill_columns",
+                       "does not begin with a fill_columns",
                        "");
-  // Where the score's derivative waits for it, there; else before the weights become an operand.
-  const auto waits = std::find_if(step.begin(), step.end(), [&](const Stmt& s) {
-    return tl::print_head(s) == "wgmma_wait 0: " + places->d_score;
-  });
-  const size_t to = waits != step.end() ? size_t(waits - step.begin()) : places->weights + 1;
+  const size_t to = latest(step, *places);
   if (!leave_nothing(step, places->weights, edit.diagnostics)) return false;
-  std::rotate(step.begin() + std::ptrdiff_t(from) - 1, step.begin() + std::ptrdiff_t(from) + 2,
+  const bool waits = from > 0 && step[from - 1].op == Op::wait;  // for what it multiplies
+  std::rotate(step.begin() + std::ptrdiff_t(from - waits), step.begin() + std::ptrdiff_t(from) + 2,
               step.begin() + std::ptrdiff_t(to));
   return true;
 }
