@@ -7,7 +7,8 @@
 // What is known of a query, minus its log-sum and minus its delta, is one value a column there; the products of S and dP
 // begin with it in their accumulators, so that an exponential is one multiplication away, and dS too.
 //
-// Each warpgroup has 64 keys, and part of the columns of dQ, for which it needs the others' dS. dQ is added to a scratch
+// Each warpgroup has 64 keys, and part of the columns of dQ, for which it needs the others' dS. So dQ is one block late:
+// the threads meet once a block, where the next block has come and the last one's dS is there. dQ is added to a scratch
 // of floats from registers.
 //
 // Three kernels: the rows before (deltas, log-sums, zeros for dQ), the main one, and dQ in its own type.
@@ -39,7 +40,7 @@ struct Args {
 struct Shared {
     kw::SharedTile<element, 64, D> k_s[WARPGROUPS], v_s[WARPGROUPS]; // K and V, and then dK and dV
     kw::Ring<kw::SharedTile<element, BM, D>, 2> q_s, do_s;
-    kw::SharedTile<element, BM, 64> ds_s[WARPGROUPS];
+    kw::Ring<kw::SharedTile<element, BM, 64>, 2> ds_s[WARPGROUPS];
     kw::RowRing<kw::real, BM, 2> offset_s, delta_s;
 };
 
@@ -72,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) attenti
     const Block c = block_of(args, kw::block_index(args.blocks));
     const Queries queries = query_blocks(args, c);
     const int group = args.H / args.G;
+    const int last = group * queries.count - 1;                  // blocks are visited from there down
     const int j0 = c.n * BN + me * 64;
     kw::Accumulator<kw::real, 64, D> dk_r, dv_r;
 
@@ -83,14 +85,23 @@ extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) attenti
         kw::cp_async_rows<WARPGROUPS>(args.offset, {c.b, h, m * BM}, shared.offset_s[x]);
         kw::cp_async_rows<WARPGROUPS>(args.delta, {c.b, h, m * BM}, shared.delta_s[x]);
     };
-    auto advance = [&](kw::index x) {
+    auto add_dq = [&](kw::index x) {                             // of a block whose dS is there
         const int m = queries.first + x % queries.count;
         const int h = c.g * group + x / queries.count;
-        kw::Accumulator<kw::real, 64, BM> s, dp;
         kw::Accumulator<kw::real, 64, DQ> dq_r;
+        kw::fill(dq_r, 0.0f);
+        for (int r = 0; r < WARPGROUPS; ++r) kw::mma_add_columns(dq_r, shared.ds_s[r][x], shared.k_s[r], me * DQ);
+        kw::add_tile(dq_r, args.sum_dq, {c.b, h, m * BM, me * DQ});
+    };
+    auto advance = [&](kw::index x, bool first) {                // its dQ is left to the next
+        const int m = queries.first + x % queries.count;
+        kw::Accumulator<kw::real, 64, BM> s, dp;
         kw::Operand<element, 64, BM> p, ds;
         kw::cp_async_wait<0>();
-        kw::sync_block();                                        // this block has come; the last one and its dS have been read
+        kw::sync_block();                                        // this block and the last one's dS have come; the last one has been read
+        if (x > 0) load(x - 1);
+        kw::cp_async_commit();
+        if (!first) add_dq(x + 1);
         kw::fill_columns(s, shared.offset_s[x]);
         kw::mma_add_transposed(s, shared.k_s[me], shared.q_s[x]);
         kw::fill_columns(dp, shared.delta_s[x]);
@@ -102,24 +113,21 @@ extern "C" __global__ void __launch_bounds__(128 * WARPGROUPS, RESIDENT) attenti
         kw::to_operand(p, s);
         kw::map(dp, [&](kw::real x, kw::real y) { return x * y; }, s);
         kw::to_operand(ds, dp);
-        kw::store_transposed(dp, shared.ds_s[me]);
+        kw::store_transposed(dp, shared.ds_s[me][x]);
         kw::mma_add(dv_r, p, shared.do_s[x]);
         kw::mma_add(dk_r, ds, shared.q_s[x]);
-        if (x > 0) load(x - 1);
-        kw::cp_async_commit();
-        kw::fill(dq_r, 0.0f);
-        kw::sync_block();                                        // everybody's dS is there
-        for (int r = 0; r < WARPGROUPS; ++r) kw::mma_add_columns(dq_r, shared.ds_s[r], shared.k_s[r], me * DQ);
-        kw::add_tile(dq_r, args.sum_dq, {c.b, h, m * BM, me * DQ});
     };
 
     for (int r = 0; r < WARPGROUPS; ++r) kw::cp_async<WARPGROUPS>(args.k, {c.b, c.g, c.n * BN + r * 64}, shared.k_s[r]);
     for (int r = 0; r < WARPGROUPS; ++r) kw::cp_async<WARPGROUPS>(args.v, {c.b, c.g, c.n * BN + r * 64}, shared.v_s[r]);
-    load(group * queries.count - 1);
+    load(last);
     kw::cp_async_commit();
     kw::fill(dk_r, 0.0f);
     kw::fill(dv_r, 0.0f);
-    for (int x = group * queries.count - 1; x >= 0; --x) advance(x);
+    advance(last, true);
+    for (int x = last - 1; x >= 0; --x) advance(x, false);
+    kw::sync_block();
+    add_dq(0);
 
     kw::map(dk_r, [&](kw::real x) { return x * args.scale; });
     kw::sync_block();                                            // nobody reads K and V any more

@@ -120,17 +120,17 @@ template <class T, int R, int N, int K>
 KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
   detail::multiply_columns(acc, detail::left(a), b, 0);
 }
-// The same of columns `column` ... of b, whole panels of it; a [R, K] in shared memory or in registers.
+// The same of columns `column` ... of b, whole panels of it or half of one; a [R, K] in shared memory or in registers.
 template <class T, int R, int C, int K, int N>
 KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, K, N>& b,
                                int column) {
-  static_assert(C <= N && N % C == 0 && C % SharedTile<T, K, N>::panel == 0, "whole panels of the tile");
+  static_assert(C <= N && (C * 2) % SharedTile<T, K, N>::panel == 0, "whole panels of the tile, or half of one");
   detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 template <class T, int R, int C, int K, int N>
 KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b,
                                int column) {
-  static_assert(C <= N && N % C == 0 && C % SharedTile<T, K, N>::panel == 0, "whole panels of the tile");
+  static_assert(C <= N && (C * 2) % SharedTile<T, K, N>::panel == 0, "whole panels of the tile, or half of one");
   detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 
