@@ -124,13 +124,13 @@ KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, 
 template <class T, int R, int C, int K, int N>
 KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, K, N>& b,
                                int column) {
-  static_assert(C <= N && (C * 2) % SharedTile<T, K, N>::panel == 0, "whole panels of the tile, or half of one");
+  static_assert(C <= N && (C % SharedTile<T, K, N>::panel == 0 || C * 2 == SharedTile<T, K, N>::panel), "whole panels of the tile, or half of one");
   detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 template <class T, int R, int C, int K, int N>
 KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b,
                                int column) {
-  static_assert(C <= N && (C * 2) % SharedTile<T, K, N>::panel == 0, "whole panels of the tile, or half of one");
+  static_assert(C <= N && (C % SharedTile<T, K, N>::panel == 0 || C * 2 == SharedTile<T, K, N>::panel), "whole panels of the tile, or half of one");
   detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 

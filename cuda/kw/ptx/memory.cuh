@@ -170,8 +170,7 @@ KW_DEVICE void add_four(float* to, float a, float b, float c, float d) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
 #else
-  const float x[4] = {a, b, c, d};
-  for (int n = 0; n < 4; ++n) asm volatile("red.global.add.f32 [%0], %1;" ::"l"(to + n), "f"(x[n]) : "memory");
+  add_if(true, to, a), add_if(true, to + 1, b), add_if(true, to + 2, c), add_if(true, to + 3, d);
 #endif
 }
 KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
