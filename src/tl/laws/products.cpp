@@ -105,7 +105,7 @@ namespace {
 // Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where warpgroups
 // also have wgmma, it is what may stand under a branch on a flag.
 enum class Right { as_it_is, transposed, columns };
-void product_fits(Check& c, Right how) {
+void product_fits(Check& c, Right how, const char* shapes = "C3") {
   const bool transposed = how == Right::transposed;
   if (!c.inside(Op::plan) && !c.inside(Op::warpgroups_kernel) && !c.warpgroups_block()) {
     c.broken("C1", c.stmt.span,
@@ -133,12 +133,12 @@ void product_fits(Check& c, Right how) {
     if (const Symbol& s = *c.find(c.stmt.expr(hole)); has_own_statements(s))
       return tile_is_for_its_own(c, s, c.stmt.expr(hole)->span);
   const Extents e = extents(c);
-  agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
+  agree(c, shapes, "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
         transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");
   if (how != Right::columns)
-    agree(c, "C3", "columns", e.c, e.columns, transposed ? "rows" : "columns", e.b,
+    agree(c, shapes, "columns", e.c, e.columns, transposed ? "rows" : "columns", e.b,
           transposed ? e.b_rows : e.b_columns, transposed ? "the tile is read transposed" : "");
-  agree(c, "C3", "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
+  agree(c, shapes, "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
 }
 }  // namespace
 void law_mma(Check& c) { product_fits(c, Right::transposed); }
@@ -146,10 +146,10 @@ void law_mma_add(Check& c) { product_fits(c, Right::as_it_is); }
 void law_mma_add_transposed(Check& c) { product_fits(c, Right::transposed); }
 
 void law_mma_add_columns(Check& c) {
-  product_fits(c, Right::columns);
+  product_fits(c, Right::columns, "C2");
   const std::optional<int64_t> some = c.extent(c.find(c.stmt.acc()), 1),
                                all = c.extent(c.find(c.stmt.b()), 1);
-  if (some && all) are_panels(c, "C4", *some, *all);
+  if (some && all) are_panels(c, "C3", *some, *all);
 }
 
 }  // namespace kw::tl

@@ -110,6 +110,15 @@ TEST(Backward, each_wait_and_arrival_is_needed) {
     EXPECT_EQ(code_of(report_of(edited("attention_bwd", line, ""))), code) << line;
 }
 
+// A warp's rows of a tile that was stored transposed are of all warps, its own warpgroup's too.
+TEST(Backward, a_transposed_tile_is_there_when_all_warps_have_stored_it) {
+  std::string text =
+      edited("full_sm80_bwd", "        advance(x, false)\n    sync_block\n", "        advance(x, false)\n");
+  const std::string all = "ds_s[r][x] @ k_s[r]", own = "ds_s[me][x] @ k_s[me]";
+  text.replace(text.find(all), all.size(), own);
+  EXPECT_EQ(code_of(report_of(text)), "schedule.uninitialised");
+}
+
 // And those of the thread that adds tiles of elements which the products read, too.
 TEST(Backward, a_tile_that_is_added_too_is_waited_for_and_given_back_once_more) {
   const std::string adds =
@@ -201,12 +210,10 @@ const Wrong kWrong[] = {
      "sync_warpgroup me\n            store_transposed", "store_transposed"},
     {"sm80_product_of_what_other_warps_store", "schedule.uninitialised", "full_sm80_bwd",
      "        advance(x, false)\n    sync_block\n", "        advance(x, false)\n"},
-    {"sm80_sync_of_gradients_missing", "schedule.not_arrived", "full_sm80_bwd",
+    {"sm80_sync_of_gradients_missing", "schedule.uninitialised", "full_sm80_bwd",
      "        cp_async_wait 0\n        sync_block\n", "        cp_async_wait 0\n"},
     {"sm80_values_not_waited", "schedule.not_arrived", "full_sm80_bwd", "        cp_async_wait 0\n",
      "\n"},
-    {"sm80_values_of_the_next_block", "schedule.stale", "full_sm80_bwd",
-     "fill_columns s = offset_s[x]", "fill_columns s = offset_s[x - 1]"},
     {"sm80_one_slot_of_gradients", "schedule.race", "full_sm80_bwd",
      "tile ds_s[WARPGROUPS]: ring(2)", "tile ds_s[WARPGROUPS]: ring(1)"},
     {"sm80_keys_overwritten_early", "schedule.race", "full_sm80_bwd",

@@ -41,7 +41,7 @@ bool rule_tiles(Edit& edit) {
         "transfer.head_dim", edit.place(nullptr),
         fmt::format("the head dimension is {}, for which this kernel of gradients has no tiles",
                     asked),
-        "supported are 64, 128 and 256, for q, k and v alike");
+        "supported are 64 and 128, and 256 on sm_90a, for q, k and v alike");
   d->expr = tl::integer(asked);
   if (tl::Item* stages = constant_named(edit.program, "STAGES"))
     stages->expr = tl::integer(kStages);
