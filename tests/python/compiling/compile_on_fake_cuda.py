@@ -20,10 +20,15 @@ if "--no-program" in sys.argv:  # a machine to which only the cache was brought
 
 
 def attention(q, k, v):
-    """q [B, M, 4, 96], k and v [B, N, 2, 96]: a head dimension without a backward kernel."""
+    """q [B, M, 4, 96], k and v [B, N, 2, 96]."""
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     k, v = (x.repeat_interleave(2, dim=1) for x in (k, v))
     return ((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v).transpose(1, 2)
+
+
+def linear(q, k, v):
+    """What has no backward kernel: weights that are linear in scores."""
+    return (q @ k.mT * q.shape[-1] ** -0.5) @ v
 
 
 def draw(batch, m, n):
@@ -118,6 +123,8 @@ def watched(fast, inputs):
 
 def refusals(fast):
     q, k, v = draw(2, 40, 30)
+    zeros = [torch.zeros(1, 2, 8, 96, dtype=torch.bfloat16)] * 3
+    without = kernelwright.compile(linear, zeros, target="sm_90a")
     return {name: refusal(call) for name, call in {
         "type": lambda: fast([1.0], k, v),
         "dtype": lambda: fast(q, k.float(), v),
@@ -130,9 +137,9 @@ def refusals(fast):
         "address_again": lambda: [fast(q, k, v), fast(torch.zeros(2 * 40 * 384 + 1, dtype=torch.bfloat16)[
             1:].view(q.shape), k, v)],
         "no_keys": lambda: fast(q, k[:, :0], v[:, :0]),
-        "gradient": lambda: fast(q.clone().requires_grad_(), k, v),
-        "gradient_compiled": lambda: torch.compile(fast, backend="aot_eager", fullgraph=True)(
-            q.clone().requires_grad_(), k, v),
+        "gradient": lambda: without(zeros[0].clone().requires_grad_(), *zeros[1:]),
+        "gradient_compiled": lambda: torch.compile(without, backend="aot_eager", fullgraph=True)(
+            zeros[0].clone().requires_grad_(), *zeros[1:]),
         "dtype_compiled": lambda: torch.compile(fast, backend="aot_eager", fullgraph=True)(q, k.float(), v),
     }.items()}
 

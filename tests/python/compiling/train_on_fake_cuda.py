@@ -21,8 +21,8 @@ def attention(q, k, v):
 
 
 def two_by_two(q, k, v):
-    """What has no backward kernel: head dimension 96."""
-    return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
+    """What has no backward kernel: weights that are linear in scores."""
+    return (q @ k.mT * q.shape[-1] ** -0.5) @ v
 
 
 def draw(batch, m, n):
