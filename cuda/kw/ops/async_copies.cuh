@@ -23,6 +23,10 @@ template <int kWarpgroups> struct Share {
 };
 // The coordinates are not negative; as u32 they need no sign of 64 bits.
 template <class T, char... Dims>
+KW_DEVICE T* row_of(const Tensor<scratch<T>, Dims...>& t, Coords at, int row) {
+  return t.row_to_write(at.batch, at.head, at.row + row);
+}
+template <class T, char... Dims>
 KW_DEVICE T* row_of(const Tensor<T, Dims...>& t, Coords at, int row) {
   return t.data + u32(at.batch) * t.stride[0] + u32(at.head) * t.stride[1] + u32(at.row + row) * t.stride[2];
 }
@@ -188,8 +192,9 @@ KW_DEVICE void copy_tile_in(const Tensor<const T, Dims...>& from, TileCoords at,
 
 // By all threads of kWarpgroups warpgroups, after a sync with who wrote the tile: to global memory, 16 bytes
 // a thread at a time. Rows past the end are not written.
-template <int kWarpgroups, class T, char... Dims, int R, int C>
-KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...>& to, Coords at) {
+template <int kWarpgroups, class T, class To, char... Dims, int R, int C>
+KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<To, Dims...>& to, Coords at) {
+  static_assert(__is_same(element_of<To>, T), "the tensor's elements are the tile's");
   const detail::Share<kWarpgroups> mine;
   T* dst = detail::row_of(to, at, mine.row) + mine.chunk * 8;
   const u32 src = from.chunk(mine.row, mine.chunk);

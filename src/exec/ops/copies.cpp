@@ -30,7 +30,8 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const auto it = m.tensors.find(name);
   const auto suits = [&](const Global& g) {
     if (!writes) return !g.writes;
-    const bool leaves = s.op == tl::Op::tma_store;  // for a pass behind the kernel
+    const bool leaves =  // for a pass behind the kernel
+        s.op == tl::Op::tma_store || s.op == tl::Op::copy_out;
     return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile ? g.scratch
                                                                : g.writes || (leaves && g.scratch);
   };

@@ -288,7 +288,9 @@ void law_tma_add(Check& c) {
 namespace {
 void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
                          const std::string& type = "element") {
-  if (tensor.written != out || tensor.element != type || tensor.dims.size() != 4)
+  const bool leaves = c.stmt.op == Op::copy_out && tensor.scratch;  // for a pass behind the kernel
+  if (leaves) c.facts.left.emplace(tensor.name, &c.stmt);
+  if ((tensor.written != out && !leaves) || tensor.element != type || tensor.dims.size() != 4)
     another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
 }
 void by_whole_warpgroups(Check& c, const char* how_many = "C3", const char* who = "C4") {

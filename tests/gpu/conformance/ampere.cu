@@ -213,8 +213,8 @@ void widenings(Report& report, int row, const char* what) {
   report.exact("upcast", what, got, want);
 }
 
-template <int kWarpgroups, class Tile>
-__global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to,
+template <int kWarpgroups, class Tile, class T>
+__global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<T, 'B', 'H', 'M', 'D'> to,
                                 kw::Coords at) {
   auto& tile = kw::shared_memory<Tile>();
   get_shared(tile, from);
@@ -227,12 +227,18 @@ void copies_out(Report& report, Random& random, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   const std::vector<kw::bf16> tile = to_bf16(random.normals(R * C));
   Device<kw::bf16> in(tile), out(t.size(), kw::bf16{0x4242});
-  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWarpgroups, in.data(),
+  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>, kw::bf16>, 1, 128 * kWarpgroups, in.data(),
          t.tensor(out.data()), kw::Coords{1, 2, row});
   std::vector<kw::bf16> want(t.size(), kw::bf16{0x4242});
   for (int r = 0; r < R && row + r < t.M; ++r)
     for (int c = 0; c < C; ++c) want[t.at({1, 2, row}, r) + c] = tile[r * C + c];
   report.exact("copy_out", what, out.read(), want);
+  Device<kw::bf16> rows(t.size(), kw::bf16{0x4242});  // the same to a scratch
+  kw::Tensor<kw::scratch<kw::bf16>, 'B', 'H', 'M', 'D'> to;
+  static_cast<kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'>&>(to) = t.tensor<const kw::bf16>(rows.data());
+  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>, kw::scratch<kw::bf16>>, 1,
+         128 * kWarpgroups, in.data(), to, kw::Coords{1, 2, row});
+  report.exact("copy_out", (std::string(what) + ", to a scratch").c_str(), rows.read(), want);
 }
 
 // The same of tiles that are part of wider rows: in, in through registers, and out again.
