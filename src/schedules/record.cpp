@@ -370,9 +370,9 @@ Next Pen::upcast(const Stmt& s) {
   return Next::on;
 }
 
-// The right side is all of the tile. Of the left side mma reads this warp's rows, which of a tile that was
-// stored transposed all warps have written; wgmma belongs to all four warps, and nothing says which of
-// them reads which rows.
+// The right side is all of the tile. Of the left side mma reads this warp's rows, which of a tile
+// that was stored transposed all warps have written; wgmma belongs to all four warps, and nothing
+// says which of them reads which rows.
 Next Pen::product(const Stmt& s) {
   const bool async = tl::traits(s.op).async != tl::Async::none;
   const bool left_shared = is_tile(s, tl::Hole::a);

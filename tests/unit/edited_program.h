@@ -63,8 +63,7 @@ inline std::string text_of(const std::string& name) {
   const std::string tests = in_clone("/tests");
   if (name == "full") return read_source(tests + "/corpus/sm90_attention_fwd.tl")->text;
   if (name == "full_bwd") return read_source(tests + "/corpus/sm90_attention_bwd.tl")->text;
-  if (name == "full_sm80_bwd")
-    return read_source(tests + "/corpus/sm80_attention_bwd.tl")->text;
+  if (name == "full_sm80_bwd") return read_source(tests + "/corpus/sm80_attention_bwd.tl")->text;
   if (name == "full_wide_bwd")
     return read_source(tests + "/corpus/sm90_attention_bwd_wide.tl")->text;
   return apply(read_edit(tests + "/wrong/right/" + name + ".edit"));

@@ -9,7 +9,8 @@ class AttentionBwd : public Attention {
  public:
   std::optional<std::vector<std::string>> texts(const spec::Form& form,
                                                 const TargetLimits* target) const override {
-    if (target && target->folder == "sm80") return std::vector<std::string>{"sm80/attention_bwd.cu"};
+    if (target && target->folder == "sm80")
+      return std::vector<std::string>{"sm80/attention_bwd.cu"};
     const bool wide = form.D.constant > 128;
     return std::vector<std::string>{wide ? "sm90/attention_bwd_wide.cu" : "sm90/attention_bwd.cu"};
   }

@@ -242,7 +242,8 @@ Next exec_tma_load_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_l
 // All of them are inside.
 TileCopy rows_copy_of(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
-  TileCopy copy{from.tensor, {true, from.name, from.outer, from.row}, shared_of(m, a, s, tl::Hole::dst)};
+  TileCopy copy{
+      from.tensor, {true, from.name, from.outer, from.row}, shared_of(m, a, s, tl::Hole::dst)};
   if (!from.tensor || !copy.to.slot) {
     copy.to.slot = nullptr;
     return copy;

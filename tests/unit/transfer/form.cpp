@@ -342,13 +342,12 @@ tl::Program kernel_of(const std::string& target, const std::string& family) {
 }
 
 Start start_of(const spec::Form& form, const std::string& target) {
-  const std::string own = form.norm      ? form.norm->residual ? "add_rms_norm" : "rms_norm"
-                          : form.product ? "gemm"
-                          : form.gradients
-                              ? form.D.constant > 128 && find_target(target)->hopper
-                                    ? "attention_bwd_wide"
-                                    : "attention_bwd"
-                              : "attention_fwd";
+  const std::string own = form.norm        ? form.norm->residual ? "add_rms_norm" : "rms_norm"
+                          : form.product   ? "gemm"
+                          : form.gradients ? form.D.constant > 128 && find_target(target)->hopper
+                                                 ? "attention_bwd_wide"
+                                                 : "attention_bwd"
+                                           : "attention_fwd";
   const std::string text = form.norm ? "sm_80" : target;  // one text for all targets
   Start start{kernel_of(text, own),
               target_of(text, 0, own == "attention_fwd" ? "tiles.json" : own + ".tiles.json")};

@@ -73,8 +73,8 @@ class Edit : public Editing {
   // The argument that a learned gradient is; `values`: the letter of its keys or entries.
   bool add_gradient(const spec::Output& output, const std::string& values);
 
-  // Whether its products are under way while it goes on; where they are not, they are done when they
-  // are said, and the step has the same order without its waits.
+  // Whether its products are under way while it goes on; where they are not, they are done when
+  // they are said, and the step has the same order without its waits.
   bool waits_for_products() const;
 
   // Whether each warpgroup has keys of its own, which begin at its j0. Wide heads have columns of

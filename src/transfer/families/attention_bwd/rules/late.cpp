@@ -8,6 +8,14 @@
 //   ...                                             fill_columns dp = delta_s[t]
 //   map s[i, j] = exp2(...)                         wgmma_add_transposed dp += ...
 //
+// and where warpgroups are alike, what copies the next block stands behind the last one's dQ:
+//
+//   if x > 0:                                  ->   if not first:
+//       load(x - 1)                                     add_dq(x + 1)
+//   cp_async_commit                                 if x > 0:
+//   if not first:                                       load(x - 1)
+//       add_dq(x + 1)                               cp_async_commit
+//
 // When     the compiler lacked registers. The tile of these gradients, 32 registers of a thread, is
 //          then not there while the scores become weights; nothing covers the product but the other
 //          consumer.
@@ -38,6 +46,17 @@ size_t latest(const std::vector<Stmt>& step, const Edit::Places& at) {
     if (maps || text == "wgmma_wait 0: " + at.d_score) return n;
   }
   return at.weights + 1;
+}
+
+// What asks for the next block's copies, its commit, and a branch that follows them: that first.
+void copy_behind_branch(std::vector<Stmt>& step) {
+  for (size_t n = 1; n + 1 < step.size(); ++n)
+    if (step[n].op == Op::cp_async_commit && step[n - 1].op == Op::if_ &&
+        step[n + 1].op == Op::if_) {
+      std::rotate(step.begin() + std::ptrdiff_t(n) - 1, step.begin() + std::ptrdiff_t(n) + 1,
+                  step.begin() + std::ptrdiff_t(n) + 2);
+      return;
+    }
 }
 
 // A wait that left the product in flight leaves nothing now.
@@ -73,6 +92,7 @@ bool rule_late(Edit& edit) {
                        "");
   const size_t to = latest(step, *places);
   if (!leave_nothing(step, places->weights, edit.diagnostics)) return false;
+  copy_behind_branch(step);
   const bool waits = from > 0 && step[from - 1].op == Op::wait;  // for what it multiplies
   std::rotate(step.begin() + std::ptrdiff_t(from - waits), step.begin() + std::ptrdiff_t(from) + 2,
               step.begin() + std::ptrdiff_t(to));
