@@ -121,8 +121,9 @@ template <class T, int N, int K, int C>
 KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, C>& b,
                                  int column) {
   using Right = SharedTile<T, K, C>;
-  static_assert(N % Right::panel == 0 && N < 256, "whole panels of the tile");
-  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32(column / Right::panel * Right::panel_bytes >> 4);
+  static_assert((N % Right::panel == 0 || N * 2 == Right::panel) && N < 256, "whole panels of the tile, or half of one");
+  const int in_panel = N < Right::panel ? column % Right::panel * 2 : 0;  // bytes
+  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32((column / Right::panel * Right::panel_bytes + in_panel) >> 4);
   detail::pin(acc);
   ptx::wgmma_fence();
 #pragma unroll
