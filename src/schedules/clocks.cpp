@@ -106,6 +106,9 @@ bool Clocks::step(int actor, const Event& e) {
     case Kind::fill:
       fill(actor, e);
       break;
+    case Kind::sent:
+      sent(actor, e);
+      break;
     case Kind::read:
       read(actor, e, false, nullptr);
       break;
@@ -317,6 +320,20 @@ void Clocks::fill(int actor, const Event& e) {
   complete(slot, ring);
 }
 
+// And it reads: whoever knows that phase to be complete knows that it has read.
+void Clocks::sent(int actor, const Event& e) {
+  const Ring& ring = t_->rings[e.bar];
+  const int self = int(t_->actors.size()) + ring.first + int(e.bar_use % ring.length);
+  read(actor, e, true, nullptr);
+  const Strand& strand = t_->strands[e.object];
+  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  each_cell(first, t_->cells[e.region], [&](int at) {
+    std::vector<Touch>& reads = cells_[at].reads;
+    std::erase_if(reads, [&](const Touch& r) { return r.who == self; });
+    reads.push_back({self, Time(e.bar_use / ring.length + 1), actor, 0, true, 0, e.use, e.stmt});
+  });
+}
+
 bool Clocks::sync(int actor, const Event& e) {
   ActorState& me = actors_[actor];
   NamedState& n = named_[e.object];
@@ -390,7 +407,7 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
       }
     }
     auto mine = std::find_if(cell.reads.begin(), cell.reads.end(),
-                             [&](const Touch& r) { return r.actor == actor; });
+                             [&](const Touch& r) { return r.who == actor; });
     if (mine == cell.reads.end())
       mine = cell.reads.insert(cell.reads.end(), Touch{actor, 0, actor});
     mine->at = c[actor];
@@ -449,7 +466,7 @@ void Clocks::close_reads(int actor, const Begun& b) {
   for (const auto& [first, cells] : b.places)
     each_cell(first, cells, [&](int at) {
       for (Touch& r : cells_[at].reads)
-        if (r.actor == actor && r.open > 0) {
+        if (r.who == actor && r.open > 0) {
           --r.open;
           r.at = now;
         }

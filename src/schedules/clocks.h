@@ -119,6 +119,7 @@ class Clocks {
   bool sync(int actor, const Event& e);
   void arrive(int actor, const Event& e, int parts);
   void fill(int actor, const Event& e);
+  void sent(int actor, const Event& e);
   void complete(int slot, const Ring& ring);
   int64_t known(int actor, int slot) const;  // generations that it knows to be complete
   bool known_ready(int actor, const Event& e, int ring);

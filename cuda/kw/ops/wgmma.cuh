@@ -7,10 +7,13 @@ namespace kw {
 
 namespace detail {
 // PTX ISA 9.7.15.5.1.2, matrix descriptor: address, leading and stride offsets in 16 bytes, swizzle (1:
-// 128 bytes, 2: 64 bytes). The stride leads to the next 8 rows.
+// 128 bytes, 2: 64 bytes). The stride leads to the next 8 rows. Of a tile of 256 columns the compiler is not
+// told that the address is the same in each turn of a loop: it would keep the places of all 16 products in registers.
 template <class T, int R, int C> KW_DEVICE u64 descriptor(const SharedTile<T, R, C>& t, u32 leading) {
   constexpr u64 swizzle = SharedTile<T, R, C>::pitch == 128 ? 1 : 2;
-  return u64((t.address() & 0x3FFFF) >> 4) | u64(leading >> 4) << 16 |
+  u32 address = t.address();
+  if constexpr (C >= 256) asm volatile("" : "+r"(address));
+  return u64((address & 0x3FFFF) >> 4) | u64(leading >> 4) << 16 |
          u64(8 * SharedTile<T, R, C>::pitch >> 4) << 32 | swizzle << 62;
 }
 // How far columns 16k ... 16k+15 lie from the start, as a descriptor counts.

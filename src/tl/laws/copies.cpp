@@ -280,6 +280,33 @@ void law_tma_add(Check& c) {
   note_giving_back(c, tile.name);
 }
 
+// What comes is told of as by a tma_load. When the slots are free in both CTAs is told by a barrier
+// of both, of which the schedules reading knows.
+void law_tma_send(Check& c) {
+  const Symbol &from = *c.find(c.stmt.src()), &to = *c.find(c.stmt.dst()),
+               &bar = *c.find(c.stmt.barrier());
+  const auto slot = [](const Symbol& tile) {
+    return fmt::format("`{}` is {} of {}", tile.name, word(tile.category), tile.element);
+  };
+  bool alike = from.category == Category::ring && to.category == Category::ring &&
+               from.element == to.element && from.name != to.name;
+  for (const size_t axis : {0, 1}) alike = alike && c.extent(&from, axis) == c.extent(&to, axis);
+  if (!alike)
+    c.broken("C1", c.stmt.span, slot(from) + ", " + slot(to))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+  if (c.facts.ctas != 2)
+    c.broken("C1", c.stmt.span, fmt::format("a cluster has {} CTAs here", c.facts.ctas));
+  const std::optional<int64_t> slots = c.constant(to.count), length = c.constant(bar.count);
+  if (use_of(c.stmt.dst()) != use_of(c.stmt.barrier()) || slots != length)
+    c.broken("C2", c.stmt.barrier()->span,
+             fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use_of(c.stmt.dst()),
+                         to.name, use_of(c.stmt.barrier()), bar.name));
+  c.facts.fills[bar.name] = to.name;
+  if (!one_thread_does_it(c, "C3", "send", true)) return;
+  is_handed_over(c, from);
+  note_copy(c);
+}
+
 namespace {
 void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
                          const std::string& type = "element") {
