@@ -324,7 +324,7 @@ void Clocks::fill(int actor, const Event& e) {
 void Clocks::sent(int actor, const Event& e) {
   const Ring& ring = t_->rings[e.bar];
   const int self = int(t_->actors.size()) + ring.first + int(e.bar_use % ring.length);
-  read(actor, e, true, nullptr);
+  look(actor, e, true);
   const Strand& strand = t_->strands[e.object];
   const int first = strand.first + int(e.use % strand.length) * strand.cells;
   each_cell(first, t_->cells[e.region], [&](int at) {
@@ -332,6 +332,7 @@ void Clocks::sent(int actor, const Event& e) {
     std::erase_if(reads, [&](const Touch& r) { return r.who == self; });
     reads.push_back({self, Time(e.bar_use / ring.length + 1), actor, 0, true, 0, e.use, e.stmt});
   });
+  last_touch_[actor][e.object] = e.use;
 }
 
 bool Clocks::sync(int actor, const Event& e) {
@@ -373,13 +374,13 @@ bool Clocks::sync(int actor, const Event& e) {
 }
 
 // ---- memory
-void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
+// Whether what is read is there, of the use that is meant, and visible.
+void Clocks::look(int actor, const Event& e, bool async) {
   const Strand& strand = t_->strands[e.object];
   const int first = strand.first + int(e.use % strand.length) * strand.cells;
   const Clock& c = clock(actor);
   each_cell(first, t_->cells[e.region], [&](int at) {
-    Cell& cell = cells_[at];
-    const Touch& w = cell.write;
+    const Touch& w = cells_[at].write;
     if (finding_) return;
     if (w.who < 0) {
       blame(
@@ -406,6 +407,16 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
         d->hint = "`fence_async` after the store, before what hands the tile over";
       }
     }
+  });
+}
+
+void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
+  look(actor, e, async);
+  const Strand& strand = t_->strands[e.object];
+  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  const Clock& c = clock(actor);
+  each_cell(first, t_->cells[e.region], [&](int at) {
+    Cell& cell = cells_[at];
     auto mine = std::find_if(cell.reads.begin(), cell.reads.end(),
                              [&](const Touch& r) { return r.who == actor; });
     if (mine == cell.reads.end())

@@ -261,6 +261,22 @@ bool has_own_columns(const Check& c, const Symbol& tile) {
 }
 }  // namespace
 
+namespace {
+void note_columns_added(Check& c, const Symbol& tile) {
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  for (int64_t rank = 0; rank < c.facts.ctas; ++rank) {
+    const ExprPtr column = rewrite(c.stmt.column(), [&](const ExprPtr& e) -> ExprPtr {
+      const bool own = c.facts.cluster && e->is_name(c.facts.cluster->rank());
+      return own ? integer(rank) : nullptr;
+    });
+    const std::optional<int64_t> first = c.constant(column);
+    auto& of = c.facts.columns_added[&c.stmt];
+    of.push_back(first && columns ? std::optional(std::pair(*first, *first + *columns))
+                                  : std::nullopt);
+  }
+}
+}  // namespace
+
 // Who adds a tile waits for it and gives it back as one that stores does.
 void law_tma_add(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
@@ -275,6 +291,7 @@ void law_tma_add(Check& c) {
   c.facts.stored.insert(tile.name);
   c.facts.sums_added.emplace(tensor.name, &c.stmt);
   if (has_own_columns(c, tile)) c.facts.own_columns.insert(&c.stmt);
+  note_columns_added(c, tile);
   if (!one_thread_does_it(c, "C3", "add", true)) return;
   is_handed_over(c, tile);
   note_giving_back(c, tile.name);

@@ -12,8 +12,10 @@
 //           for r in range(WARPGROUPS):
 //               tma_add ds_s[r][t] -> pairs[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, r * 64]
 //           tma_store_wait_read
-//           arrive ds_free[t]
+//           arrive pairs_free[t]
 //       tma_store_wait
+//
+// for whose `pairs_free` the step waits as for `ds_free`.
 //
 // When     the form's gradients have them. Such a bias changes each score by a multiple of its own
 //          element, so its gradient is that of the score, whose tiles lie in shared memory as
@@ -25,6 +27,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "operator/expr/fold.h"
 #include "transfer/editing/declarations.h"
@@ -53,22 +56,26 @@ std::optional<Handed> handed_over(const std::vector<Stmt>& step, const std::stri
   return std::nullopt;
 }
 
-// A slot is given back when one more has arrived.
-bool one_more_arrives(Edit& edit, const std::string& barrier) {
-  Stmt* shared = edit.program.find(Op::shared);
-  for (size_t n = 0; shared && n < shared->body.size(); ++n) {
-    Stmt& s = shared->body[n];
-    if (s.op != Op::barrier) continue;
-    Stmt own = s;
-    std::erase_if(own.names(), [&](const tl::Item& d) { return d.name != barrier; });
-    if (own.names().empty()) continue;
-    own.arrivals() = tl::binary("+", s.arrivals(), tl::integer(1));
-    std::erase_if(s.names(), [&](const tl::Item& d) { return d.name == barrier; });
-    if (s.names().empty()) shared->body.erase(shared->body.begin() + std::ptrdiff_t(n--));
-    shared->body.insert(shared->body.begin() + std::ptrdiff_t(n) + 1, std::move(own));
-    return true;
-  }
-  return edit.refuse_kernel("declares no barrier " + barrier);
+// The thread gives slots back at a barrier of its own, `given`, for which the step waits too.
+bool gives_back(Edit& edit, std::vector<Stmt>& step, const std::string& free,
+                const std::string& given) {
+  Stmt *shared = edit.program.find(Op::shared), *init = edit.program.find(Op::init);
+  const auto waits = std::find_if(step.begin(), step.end(), [&](const Stmt& s) {
+    return s.op == Op::wait_free && tl::base_name(s.barrier()) == free;
+  });
+  std::string slots;
+  for (const Stmt& s : shared ? shared->body : std::vector<Stmt>{})
+    if (s.op == Op::barrier || s.op == Op::cluster_barrier)
+      for (const tl::Item& d : s.names())
+        if (d.name == free) slots = tl::print(s.stages());
+  if (!init || slots.empty() || waits == step.end())
+    return edit.refuse_kernel("declares no barrier " + free);
+  const std::string use = tl::print(waits->barrier()->args.at(1));
+  init->barriers().push_back(tl::Item{.expr = tl::name(given)});
+  return edit.insert({&step, size_t(waits - step.begin()) + 1},
+                     fmt::format("wait_free {}[{}]", given, use)) &&
+         edit.insert({&shared->body, shared->body.size()},
+                     fmt::format("barrier {}: ring({}), arrivals 1", given, slots));
 }
 
 tl::ExprPtr of_another(const tl::ExprPtr& e, const std::string& base) {
@@ -78,8 +85,10 @@ tl::ExprPtr of_another(const tl::ExprPtr& e, const std::string& base) {
   });
 }
 
-// As the thread that adds the tiles of dQ, but for what it waits for, adds and gives back.
-bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
+// As the thread that adds the tiles of dQ, but for what it waits for, adds and gives back. In a
+// cluster each CTA has columns of its own of a block of keys.
+bool add_thread(Edit& edit, const Handed& slot, const std::string& given,
+                const std::string& pairs) {
   const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
   const auto adds = [](const Stmt& s) {
     bool found = false;
@@ -87,7 +96,11 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
     return found;
   };
   const tl::ExprPtr row = tl::parse_expr("(m * ceil_div(N, BN) + c.n) * BM", edit.diagnostics),
-                    column = tl::parse_expr("r * 64", edit.diagnostics), none = tl::integer(0);
+                    column = tl::parse_expr("r * 64", edit.diagnostics);
+  const Stmt* cluster = edit.program.find(Op::cluster);
+  const tl::ExprPtr own = cluster
+                              ? tl::binary("*", tl::name(cluster->rank()), tl::integer(64))
+                              : tl::integer(0);
   bool added = false;
   tl::walk(edit.program.body, [&](Stmt& loader) {
     const auto of_sums = std::find_if(loader.body.begin(), loader.body.end(),
@@ -95,11 +108,17 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
     if (added || of_sums == loader.body.end()) return;
     Stmt thread = *of_sums;
     thread.number() = tl::integer(std::count_if(loader.body.begin(), loader.body.end(), is_thread));
+    for (Stmt& loop : thread.body) {  // the tiles of dQ may be several
+      bool first = true;
+      std::erase_if(loop.body, [&](const Stmt& s) {
+        return s.op == Op::tma_add && !std::exchange(first, false);
+      });
+    }
     tl::walk(thread.body, [&](Stmt& s) {
       if (s.op == Op::wait) s.barrier() = of_another(s.barrier(), slot.full);
-      if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), slot.free);
+      if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), given);
       if (s.op != Op::tma_add) return;
-      s.column() = tl::mentions(s.src(), "r") ? column : none;
+      s.column() = tl::mentions(s.src(), "r") ? column : own;
       s.src() = of_another(s.src(), slot.tiles);
       s.tensor() = tl::name(pairs);
       s.row() = row;
@@ -154,8 +173,9 @@ bool rule_pairs(Edit& edit) {
       const auto slot = handed_over(*at->step, at->d_score);
       if (!slot) return edit.refuse_kernel("hands no tiles of dS over");
       pairs = edit.fresh({"pairs", "pairs_of_scores"});
-      if (!add_thread(edit, *slot, pairs) || !one_more_arrives(edit, slot->free) ||
-          !declare(edit, pairs))
+      const std::string given = edit.fresh({"pairs_free"});
+      if (!add_thread(edit, *slot, given, pairs) ||
+          !gives_back(edit, *edit.places()->step, slot->free, given) || !declare(edit, pairs))
         return false;
     }
     if (!give(edit, pairs, output, *spec::constant(edit.learned[n].slope))) return false;
