@@ -20,7 +20,7 @@ constexpr int D = 192, V = 128;                                  // columns of q
 constexpr int BM = 64, BN = 128, CTAS = 2;                       // queries at a time, keys of a cluster of CTAS
 constexpr int Q_STAGES = 3, STAGES = 2, DS_SLOTS = 2;            // tiles of Q, of dO, and of dS of each CTA in shared memory
 constexpr int LOAD = 0, MATH = 1, WARPGROUPS = 2;                // the loader, the first consumer, how many
-constexpr int LOADER_REGISTERS = 32, WARPGROUP_REGISTERS = 232;  // of each thread
+constexpr int LOADER_REGISTERS = 40, WARPGROUP_REGISTERS = 232;  // of each thread
 
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;

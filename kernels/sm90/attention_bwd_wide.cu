@@ -188,14 +188,18 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             kw::Accumulator<kw::real, 64, PART> dq_r;
             int t = 0, u = 0;
 
+            auto add = [&](kw::index x) {                        // the sums of a block of queries
+                const int h = c.g * group + x / queries.count;
+                const int m = queries.first + x % queries.count;
+                kw::add_tile(dq_r, args.sum_dq, {c.b, h, m * BM, cta * PART});
+            };
+
             auto advance_rows = [&](kw::index x, bool first) {   // and the sums of the block before go
-                const int h = c.g * group + (x + 1) / queries.count;
-                const int m = queries.first + (x + 1) % queries.count;
                 kw::wait(shared.ds_full[t]);
                 kw::wait(shared.q_full[t]);
                 kw::wgmma_add_transposed_a(dk_r, kw::transposed(shared.ds_s[t]), shared.q_s[t]);
                 if (!first) {
-                    kw::add_tile(dq_r, args.sum_dq, {c.b, h, m * BM, cta * PART});
+                    add(x + 1);
                 }
                 kw::fill(dq_r, 0.0f);
                 kw::wgmma_add_columns(dq_r, shared.ds_s[t], shared.k_s[u], cta * PART);
@@ -215,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
             ++t;
 #pragma unroll 1
             for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance_rows(x, false);
-            kw::add_tile(dq_r, args.sum_dq, {c.b, c.g * group, queries.first * BM, cta * PART});
+            add(0);
             kw::map(dk_r, [&](kw::real x) { return x * args.scale; });
             kw::order_wait(1);
             kw::store(dk_r, shared.k_s[u]);

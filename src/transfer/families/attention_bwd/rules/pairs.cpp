@@ -27,9 +27,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "operator/expr/fold.h"
+#include "tl/traits.h"
 #include "transfer/editing/declarations.h"
 #include "transfer/families/attention_bwd/edit.h"
 
@@ -41,15 +41,16 @@ using tl::Stmt;
 
 // Where a step's gradients lie as elements, and the barriers that hand a slot over and back.
 struct Handed {
-  std::string tiles, full, free;
+  tl::ExprPtr tile;  // ds_s[me][t]
+  std::string full, free;
 };
 std::optional<Handed> handed_over(const std::vector<Stmt>& step, const std::string& tile) {
   Handed out;
   for (const Stmt& s : step) {
     if (s.op == Op::wait_free) out.free = tl::base_name(s.barrier());
     if (s.op == Op::store_transposed && tl::base_name(s.src()) == tile)
-      out.tiles = tl::base_name(s.dst());
-    if (out.tiles.empty() || out.free.empty() || s.op != Op::arrive) continue;
+      out.tile = s.dst();
+    if (!out.tile || out.free.empty() || s.op != Op::arrive) continue;
     out.full = tl::base_name(s.barrier());
     return out;
   }
@@ -78,55 +79,46 @@ bool gives_back(Edit& edit, std::vector<Stmt>& step, const std::string& free,
                      fmt::format("barrier {}: ring({}), arrivals 1", given, slots));
 }
 
-tl::ExprPtr of_another(const tl::ExprPtr& e, const std::string& base) {
-  const std::string old = tl::base_name(e);
-  return tl::rewrite(e, [&](const tl::ExprPtr& x) -> tl::ExprPtr {
-    return x->is_name(old.c_str()) ? tl::name(base) : nullptr;
-  });
-}
-
-// As the thread that adds the tiles of dQ, but for what it waits for, adds and gives back. In a
-// cluster each CTA has columns of its own of a block of keys.
+// Its loop is that of the thread that loads tiles of queries. In a cluster each CTA has columns of
+// its own of a block of keys.
 bool add_thread(Edit& edit, const Handed& slot, const std::string& given,
                 const std::string& pairs) {
   const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
-  const auto adds = [](const Stmt& s) {
-    bool found = false;
-    tl::walk(s.body, [&](const Stmt& x) { found |= x.op == Op::tma_add; });
-    return found;
-  };
-  const tl::ExprPtr row = tl::parse_expr("(m * ceil_div(N, BN) + c.n) * BM", edit.diagnostics),
-                    column = tl::parse_expr("r * 64", edit.diagnostics);
-  const Stmt* cluster = edit.program.find(Op::cluster);
-  const tl::ExprPtr own = cluster
-                              ? tl::binary("*", tl::name(cluster->rank()), tl::integer(64))
-                              : tl::integer(0);
   bool added = false;
   tl::walk(edit.program.body, [&](Stmt& loader) {
-    const auto of_sums = std::find_if(loader.body.begin(), loader.body.end(),
-                                      [&](const Stmt& s) { return is_thread(s) && adds(s); });
-    if (added || of_sums == loader.body.end()) return;
-    Stmt thread = *of_sums;
-    thread.number() = tl::integer(std::count_if(loader.body.begin(), loader.body.end(), is_thread));
-    for (Stmt& loop : thread.body) {  // the tiles of dQ may be several
-      bool first = true;
-      std::erase_if(loop.body, [&](const Stmt& s) {
-        return s.op == Op::tma_add && !std::exchange(first, false);
-      });
-    }
-    tl::walk(thread.body, [&](Stmt& s) {
-      if (s.op == Op::wait) s.barrier() = of_another(s.barrier(), slot.full);
-      if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), given);
-      if (s.op != Op::tma_add) return;
-      s.column() = tl::mentions(s.src(), "r") ? column : own;
-      s.src() = of_another(s.src(), slot.tiles);
-      s.tensor() = tl::name(pairs);
-      s.row() = row;
+    const auto first = std::find_if(loader.body.begin(), loader.body.end(), is_thread);
+    if (loader.op != Op::warpgroup || first == loader.body.end() || added) return;
+    const auto loop = std::find_if(first->body.begin(), first->body.end(), [](const Stmt& s) {
+      return tl::is_loop(s.op) && !s.body.empty() && s.body[0].op == Op::let;
     });
-    loader.body.push_back(std::move(thread));
+    if (loop == first->body.end()) return;
+    const Stmt* cluster = edit.program.find(Op::cluster);
+    const bool of_all = tl::print(slot.tile).find("[me]") != std::string::npos;
+    const std::string use = tl::print(slot.tile->args.back()),
+                      tile = fmt::format("{}{}[{}]", tl::base_name(slot.tile), of_all ? "[r]" : "", use),
+                      column = of_all     ? "r * 64"
+                               : !cluster ? "0"
+                                          : fmt::format("{} * 64", cluster->rank()),
+                      adds = fmt::format("tma_add {} -> {}[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, {}]",
+                                         tile, pairs, column);
+    Stmt own = *loop;
+    std::erase_if(own.body, [](const Stmt& s) { return s.op != Op::let; });
+    const size_t lets = own.body.size();
+    auto thread = tl::parse_statement(
+        fmt::format("thread {}:\n    var {} = 0\n    tma_store_wait",
+                    std::count_if(loader.body.begin(), loader.body.end(), is_thread), use),
+        edit.diagnostics);
+    if (!thread ||
+        !edit.insert({&own.body, lets},
+                     {fmt::format("wait {}[{}]", slot.full, use),
+                      of_all ? "for r in range(WARPGROUPS):\n    " + adds : adds,
+                      "tma_store_wait_read", fmt::format("arrive {}[{}]", given, use)}))
+      return;
+    thread->body.insert(thread->body.begin() + 1, std::move(own));
+    loader.body.push_back(std::move(*thread));
     added = true;
   });
-  return added || edit.refuse_kernel("has no thread that adds tiles of dQ");
+  return added || edit.refuse_kernel("has no loop of the loader over blocks of queries");
 }
 
 // The scratch, for all such biases one: each has the gradients of the same scores.
