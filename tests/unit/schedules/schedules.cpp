@@ -211,9 +211,11 @@ const Wrong kWrong[] = {
      "store_transposed dp.T -> ds_s[t]\n                fence_async\n",
      "store_transposed dp.T -> ds_s[t]\n"},
     {"given_back_while_a_product_reads_it_turned", "schedule.overwrite", "full_mla_bwd",
-     "wgmma_wait 0: dk_r\n                wgmma_wait 0: dq_r\n                wgmma_wait 0: more_dq_r\n    "
+     "wgmma_wait 0: dk_r\n                wgmma_wait 0: dq_r\n                wgmma_wait 0: "
+     "more_dq_r\n    "
      "            arrive ds_free[t]\n",
-     "arrive ds_free[t]\n                wgmma_wait 0: dk_r\n                wgmma_wait 0: dq_r\n        "
+     "arrive ds_free[t]\n                wgmma_wait 0: dk_r\n                wgmma_wait 0: dq_r\n  "
+     "      "
      "        wgmma_wait 0: more_dq_r\n"},
     {"product_of_one_thread", "exec.sync", "sm80", "        mma_add acc += p @ v_s\n",
      "        thread 0:\n            mma_add acc += p @ v_s\n"},
