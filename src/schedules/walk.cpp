@@ -36,6 +36,11 @@ Walker::Walker(const tl::Program& program, const Block& first) : program_(progra
   tl::walk(kernel.body,
            [&](const Stmt& s) { loops_ |= tl::is(s.op, tl::Family::tiles) && tl::is_loop(s.op); });
   for (const auto& block : make_blocks(m)) add_strands(*block);
+  tl::walk(kernel.body, [&](const Stmt& s) {
+    if (s.op != Op::store_transposed) return;
+    const auto at = arrays_.find(tl::base_name(s.dst()));
+    if (at != arrays_.end()) tables_.arrays[at->second].transposed = true;
+  });
   add_actors(m);
   if (m.faults.any()) fault_ = m.faults.first();
 }

@@ -58,11 +58,10 @@ KW_DEVICE void tma_add(const SharedTile<T, 64, C>& from, const Tensor<scratch<T>
   ptx::tma_store_commit();
 }
 
-// By a warpgroup, from registers: a thread's elements lie in the sums as it has them, four next to each other. The
-// tile's columns are a multiple of 64.
+// By a warpgroup, from registers: a thread's elements lie in the sums as it has them, four next to each other.
 template <int C, char... Dims>
 KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scratch<float>, Dims...>& to, TileCoords at) {
-  static_assert(C % detail::kSide == 0, "whole tiles of the sums");
+  static_assert(C % 8 == 0, "whole groups of columns of the sums");
   float* const out = detail::sums_at(to, at) + threadIdx.x % 128 * 4;
 #pragma unroll
   for (int n = 0; n < C / 8; ++n)

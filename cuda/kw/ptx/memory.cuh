@@ -165,8 +165,13 @@ KW_DEVICE void add_if(bool here, float* to, float x) {
                : "memory");
 }
 // The same of four that follow each other, from a multiple of 16 bytes on, each in one piece.
+// Before Hopper one after another.
 KW_DEVICE void add_four(float* to, float a, float b, float c, float d) {
+#if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
+#else
+  add_if(true, to, a), add_if(true, to + 1, b), add_if(true, to + 2, c), add_if(true, to + 3, d);
+#endif
 }
 KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 KW_DEVICE void tma_store_wait_read() {
@@ -192,6 +197,12 @@ KW_DEVICE void stmatrix_x4_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
                "r"(b), "r"(c), "r"(d)
                : "memory");
+}
+// PTX ISA 9.7.15.5.17, movmatrix: an 8x8 matrix of 16-bit elements in a warp's registers, transposed.
+KW_DEVICE u32 transposed(u32 words) {
+  u32 y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(words));
+  return y;
 }
 // Two elements in a word, rounded to nearest even; the first argument says to which type.
 KW_DEVICE u32 pack(bf16, float low, float high) {

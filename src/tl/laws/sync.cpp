@@ -194,8 +194,8 @@ class Judge {
   void reads_transposed(const Stmt& s) {
     if (traits(s.op).by == By::none) return;  // it declares
     for (const Field& f : s.fields) {
-      const bool product = is(s.op, Family::contract) && traits(s.op).async == Async::wgmma;
-      if (product || s.op == Op::tma_add || !reads(access(s.op, f.hole))) continue;
+      if (is(s.op, Family::contract) || s.op == Op::tma_add || !reads(access(s.op, f.hole)))
+        continue;
       for (const Item& item : f.items) {
         const auto tile = facts_.transposed.find(item.expr ? base_name(item.expr) : item.name);
         if (tile != facts_.transposed.end())
