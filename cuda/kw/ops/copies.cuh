@@ -105,7 +105,7 @@ namespace detail {
 // word by word, and with the one instruction that Hopper has for it.
 template <class Tile>
 KW_DEVICE void store_words(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
-  const u32 lane = threadIdx.x % 32;
+  const u32 lane = ptx::thread_anew() % 32;
   const u32 left = to.chunk(row + lane / 4, chunk) + lane % 4 * 4;
   const u32 right = to.chunk(row + lane / 4, chunk + 1) + lane % 4 * 4;
   ptx::store_shared(left, a);
@@ -116,7 +116,7 @@ KW_DEVICE void store_words(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u3
 template <class Tile>
 KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
 #if __CUDA_ARCH__ >= 900
-  const u32 lane = threadIdx.x % 32;
+  const u32 lane = ptx::thread_anew() % 32;
   ptx::stmatrix_x4(to.chunk(row + lane % 16, chunk + lane / 16), a, b, c, d);
 #else
   store_words(to, row, chunk, a, b, c, d);
@@ -130,7 +130,7 @@ KW_DEVICE void store_words_transposed(Tile& to, int row, int chunk, u32 a, u32 b
 template <class Tile>
 KW_DEVICE void store_16x16_transposed(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
 #if __CUDA_ARCH__ >= 900
-  const u32 lane = threadIdx.x % 32;
+  const u32 lane = ptx::thread_anew() % 32;
   ptx::stmatrix_x4_transposed(to.chunk(row + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2), a, b, c, d);
 #else
   store_words_transposed(to, row, chunk, a, b, c, d);
@@ -141,7 +141,7 @@ KW_DEVICE void store_16x16_transposed(Tile& to, int row, int chunk, u32 a, u32 b
 template <class T, int R, int C, int kWide>
 KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide>& to) {
   static_assert(C <= kWide && C % SharedTile<T, R, kWide>::panel == 0, "whole panels of the tile");
-  const u32 row = threadIdx.x % 128 / 32 * 16;
+  const u32 row = ptx::thread_anew() % 128 / 32 * 16;
 #pragma unroll
   for (int n = 0; n < from.count; n += 8)
     detail::store_16x16(to, row + n / (C / 2) * 64, n % (C / 2) / 4,
@@ -153,7 +153,7 @@ KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide
 template <class T, int R, int C, int kWide>
 KW_DEVICE void store_columns(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide>& to, int column) {
   static_assert(C <= kWide && C % SharedTile<T, R, kWide>::panel == 0, "whole panels of the tile");
-  const u32 row = threadIdx.x % 128 / 32 * 16;
+  const u32 row = ptx::thread_anew() % 128 / 32 * 16;
 #pragma unroll
   for (int n = 0; n < from.count; n += 8)
     detail::store_16x16(to, row + n / (C / 2) * 64, column / 8 + n % (C / 2) / 4,
@@ -164,7 +164,7 @@ KW_DEVICE void store_columns(const Accumulator<real, R, C>& from, SharedTile<T, 
 // The same of the accumulator transposed: its columns are the tile's rows.
 template <class T, int C>
 KW_DEVICE void store_transposed(const Accumulator<real, 64, C>& from, SharedTile<T, C, 64>& to) {
-  const u32 chunk = threadIdx.x % 128 / 32 * 2;
+  const u32 chunk = ptx::thread_anew() % 128 / 32 * 2;
 #pragma unroll
   for (int n = 0; n < from.count; n += 8)
     detail::store_16x16_transposed(to, n / 8 * 16, chunk, ptx::pack(T{}, from.x[n], from.x[n + 1]),

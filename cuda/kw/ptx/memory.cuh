@@ -15,6 +15,22 @@ struct alignas(64) OpaqueMap {
 };
 
 namespace ptx {
+
+// PTX ISA 10, %tid. Read anew wherever it stands: what is computed from it is not kept in registers
+// from one turn of a loop to the next.
+KW_DEVICE u32 thread_index() {
+  u32 t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t & 1023;
+}
+// Likewise, but on Hopper with its own instructions, where what a warpgroup keeps costs no copies: there it is kept.
+KW_DEVICE u32 thread_anew() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  return threadIdx.x;
+#else
+  return thread_index();
+#endif
+}
 KW_DEVICE u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
 
 // PTX ISA 9.7.13.15, mbarrier. An mbarrier completes a phase when its pending arrivals are zero and
@@ -164,14 +180,9 @@ KW_DEVICE void add_if(bool here, float* to, float x) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %0, 0;\n@p red.global.add.f32 [%1], %2;\n}" ::"r"(u32(here)), "l"(to), "f"(x)
                : "memory");
 }
-// The same of four that follow each other, from a multiple of 16 bytes on, each in one piece.
-// Before Hopper one after another.
+// The same of four that follow each other, from a multiple of 16 bytes on, each in one piece. Hopper's.
 KW_DEVICE void add_four(float* to, float a, float b, float c, float d) {
-#if __CUDA_ARCH__ >= 900
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
-#else
-  add_if(true, to, a), add_if(true, to + 1, b), add_if(true, to + 2, c), add_if(true, to + 3, d);
-#endif
 }
 KW_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 KW_DEVICE void tma_store_wait_read() {

@@ -184,19 +184,19 @@ template <int C> __global__ void add_kernel(const float* from, Sums to) {
   for (int n = threadIdx.x; n < 64 * kWide; n += blockDim.x) shared.tile[n / (64 * C)].data[n % (64 * C)] = 1e30f;
   if (threadIdx.x == 0) kw::tma_store_wait();
 }
-// Likewise, from registers: C columns, which may be several tiles.
-template <int C> __global__ void add_tile_kernel(const float* from, Sums to) {
+// Likewise, from registers: C columns, which may be several tiles; kApart: as before Hopper.
+template <int C, bool kApart> __global__ void add_tile_kernel(const float* from, Sums to) {
   const int rows = to.extent[2] / 64, columns = to.extent[3] / C;
   const int x = blockIdx.x % (to.extent[0] * to.extent[1] * rows * columns), head = x / columns / rows;
   kw::Accumulator<kw::real, 64, C> tile;
   get(tile, from + blockIdx.x * (64 * C));
-  kw::add_tile(tile, to, {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * C});
+  kw::add_tile<kApart>(tile, to, {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * C});
 }
-__global__ void round_kernel(Sums from, Out to) {
-  kw::round_sums(from, 0.5f, kw::thread_of(gridDim.x), to);
+template <bool kApart> __global__ void round_kernel(Sums from, Out to) {
+  kw::round_sums<kApart>(from, 0.5f, kw::thread_of(gridDim.x), to);
 }
 
-template <int C = 64, bool kRegisters = false>
+template <int C = 64, bool kRegisters = false, bool kApart = false>
 void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
   const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, wide = kRegisters ? C : kWidth<C>, columns = D / wide,
             tiles = B * H * rows * columns;
@@ -210,11 +210,11 @@ void sums(Report& report, Random& random, int M, int D, int blocks, const char* 
   const Sums of = dense<Sums>(scratch.data(), B, H, P, D);
   running = kRegisters ? "add_tile" : "tma_add";
   if constexpr (kRegisters)
-    launch(add_tile_kernel<C>, 3 * tiles, 128, in.data(), of);
+    launch(add_tile_kernel<C, kApart>, 3 * tiles, 128, in.data(), of);
   else
     launch(add_kernel<C>, 3 * tiles, 128, in.data(), of);
   running = "round_sums";
-  launch(round_kernel, blocks, 96, of, to);
+  launch(round_kernel<kApart>, blocks, 96, of, to);
   for (int bh = 0; bh < B * H; ++bh)
     for (int i = 0; i < M; ++i)
       for (int d = 0; d < D; ++d) {
@@ -462,6 +462,8 @@ void test_sums(Report& report) {
   sums<64, true>(report, random, 77, 128, 5, "64 columns of 128");
   sums<32, true>(report, random, 77, 128, 5, "32 columns of 128");
   sums<128, true>(report, random, 130, 256, 40, "128 columns of 256");
+  sums<32, true, true>(report, random, 77, 64, 5, "32 columns of 64, one by one");
+  sums<64, true, true>(report, random, 130, 128, 40, "64 columns of 128, one by one");
   tiles_of_elements(report, random);
   totals<64>(report, random, 192, "whole tiles of 64 rows");
   totals<64>(report, random, 77, "rows that end in a tile");
