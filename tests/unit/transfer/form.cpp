@@ -343,8 +343,8 @@ tl::Program kernel_of(const std::string& target, const std::string& family) {
 
 Start start_of(const spec::Form& form, const std::string& target) {
   const bool hopper = find_target(target)->hopper;
-  const std::string own = form.norm      ? form.norm->residual ? "add_rms_norm" : "rms_norm"
-                          : form.product ? "gemm"
+  const std::string own = form.norm         ? form.norm->residual ? "add_rms_norm" : "rms_norm"
+                          : form.product    ? "gemm"
                           : !form.gradients ? "attention_fwd"
                           : !hopper         ? "attention_bwd"
                           : form.D.constant != form.Dv.constant || form.D.constant == 96
