@@ -107,8 +107,7 @@ struct Tables {
   struct Shape {
     int groups = 1, panels = 1;
     int rows = 4, columns = 64;
-    int bytes = 2;            // of an element
-    bool transposed = false;  // some store_transposed writes it
+    int bytes = 2;  // of an element
   };
   std::vector<Shape> arrays;
   struct Use {

@@ -410,8 +410,8 @@ Next Pen::product(const Stmt& s) {
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared)
     at_tile(kind, s, tl::Hole::a,
-            async || shape(s, tl::Hole::a).transposed ? whole(s, tl::Hole::a)
-                                                      : rows_of_warp(s, tl::Hole::a));
+            async || w_.transposed_.contains(left) ? whole(s, tl::Hole::a)
+                                                   : rows_of_warp(s, tl::Hole::a));
   at_tile(kind, s, tl::Hole::b,
           s.has(tl::Hole::column) ? columns(s, tl::Hole::b, extents_[c].columns)
                                   : whole(s, tl::Hole::b));

@@ -39,11 +39,6 @@ Walker::Walker(const tl::Program& program, const Block& first) : program_(progra
     if (s.op == Op::store_transposed) transposed_.insert(tl::base_name(s.dst()));
   });
   for (const auto& block : make_blocks(m)) add_strands(*block);
-  tl::walk(kernel.body, [&](const Stmt& s) {
-    if (s.op != Op::store_transposed) return;
-    const auto at = arrays_.find(tl::base_name(s.dst()));
-    if (at != arrays_.end()) tables_.arrays[at->second].transposed = true;
-  });
   add_actors(m);
   if (m.faults.any()) fault_ = m.faults.first();
 }
