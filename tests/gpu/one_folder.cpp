@@ -46,7 +46,9 @@ extern "C" const char* train_step(const char* folder, const uint64_t* at, const 
   made::forward::Inputs in = {};
   in.q = tensor(at[0], B, H, M, D), in.k = tensor(at[1], B, G, N, D), in.v = tensor(at[2], B, G, N, D);
   in.o = tensor(at[3], B, H, M, D), in.o_f32 = tensor(at[4], B, H, M, D), in.lse = rows(at[5], B, H, M);
-  in.counter = counter;
+  [&](auto& given) {  // of kernels that hand out blocks one by one
+    if constexpr (requires { given.counter; }) given.counter = counter;
+  }(in);
   made::forward::Plan one;
   if (const char* wrong = made::forward::make_plan(in, multiprocessors, one)) return wrong;
   if (made::forward::launch(forward, one, CUstream(stream))) return "forward does not launch";

@@ -22,14 +22,13 @@ HALF_ULP, LARGEST_OWN = 2.0**-9, 2.0**-4  # num/compare.h
 
 def build(folder, name, out):
     cuda = next((ROOT / ".venv").glob("lib/*/site-packages/nvidia/cu13/include"))
-    subprocess.run(["g++", "-std=c++17", "-O1", "-shared", "-fPIC", f"-DKW_NAME={name}", f"-isystem{cuda}", f"-I{folder}",
+    subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", f"-DKW_NAME={name}", f"-isystem{cuda}", f"-I{folder}",
                     str(ROOT / "tests/gpu/one_folder.cpp"), "-o", str(out)], check=True)
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def step(request, tmp_path_factory):
     """(the example, a function of addresses and sizes)"""
-    from kernelwright.capture import load
     if torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("kernels for Hopper")
     name, given = request.param, os.environ.get("KERNELWRIGHT_ONE_FOLDER")
@@ -38,6 +37,11 @@ def step(request, tmp_path_factory):
         subprocess.run([ROOT / "build/kernelwright", "make", ROOT / f"examples/{name}.py", "--backward", "--check", "quick",
                         "--out", here / name], check=True)
         build(here / name, name, here / f"{name}.so")
+    return opened(here, name)
+
+
+def opened(here, name):
+    from kernelwright.capture import load
     torch.cuda.init(), torch.zeros(1, device="cuda")
     ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
     call = ctypes.CDLL(str(here / f"{name}.so")).train_step
@@ -53,7 +57,10 @@ def step(request, tmp_path_factory):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_gradients_of_what_the_forward_launch_saved_are_autograds(step, shape):
-    spec, run = step
+    compare(*step, shape)
+
+
+def compare(spec, run, shape):
     turned = spec.name == "causal"  # which takes [B, rows, heads, D]
     turn = (lambda x: x.transpose(1, 2)) if turned else (lambda x: x)
     heads = 2 if turned else 1

@@ -37,6 +37,11 @@ bool certify_both(const Home& home, const fs::path& folder, const std::string& p
       return false;
     }
   if (report({folder.string(), ""}, diagnostics) != Exit::holds) return false;  // its files
+  for (const char* half : kHalves) {  // all is asked before anything is written
+    const SourcePtr text = read_source((folder / half / "certificate.json").string());
+    auto claims = text ? parse_claims(text->text, why) : std::nullopt;
+    if (!claims || !add_proof(*claims, halves[half].dump(1), diagnostics)) return false;
+  }
   for (const char* half : kHalves)
     if (!certify(folder / half, halves[half].dump(1), diagnostics)) return false;
   return write_training(home, folder, diagnostics).has_value();

@@ -248,6 +248,38 @@ def test_the_page_is_drawn_again_and_not_of_changed_files(both):
     assert_refused(call("report", both), "report.files", "backward/kernel.cu")
 
 
+def proof_of(folder, **verdicts):
+    """What kernelwright-prove --json would say on a GPU."""
+    return {"verdict": "holds", "machine": {"gpu": "H", "driver": "0"}, "halves": {half: {
+        "cubin_sha256": hashlib.sha256((folder / half / "kernel.cubin").read_bytes()).hexdigest(), "machine": {"gpu": "H", "driver": "0"},
+        "verdict": verdicts.get(half, "holds"), "cases": []} for half in HALVES}}
+
+
+def test_what_a_gpu_said_of_both_becomes_part_of_both(both, tmp_path):
+    proof = tmp_path / "proof.json"
+    proof.write_text(json.dumps(proof_of(both)))
+    run = call("certify", both, "--proof", proof)
+    assert run.returncode == 0, run.stderr
+    assert [h["gpu"] for h in load(both)["halves"]] == ["holds", "holds"]
+    assert not changed(verify(both, "--quick")[1]) and (both / "backward/gpu.json").exists()
+    proof.write_text(json.dumps(proof_of(both, backward="refuted")))
+    assert call("certify", both, "--proof", proof).returncode == 0
+    assert load(both)["verdict"] == "refuted" and "Wrong" in (both / "report.html").read_text()
+    assert verify(both, "--quick")[0] == 1
+
+
+@pytest.mark.parametrize("spoil, said", [
+    (lambda p: p["halves"].pop("backward"), "has none of its backward one"),
+    (lambda p: p["halves"]["backward"].update(cubin_sha256="0" * 64), "the report is about the cubin"),
+])
+def test_a_report_that_is_not_of_both_cubins_changes_nothing(both, tmp_path, spoil, said):
+    proof, before = proof_of(both), (both / "certificate.json").read_bytes()
+    spoil(proof)
+    (tmp_path / "proof.json").write_text(json.dumps(proof))
+    assert_refused(call("certify", both, "--proof", tmp_path / "proof.json"), "certificate.proof", said)
+    assert (both / "certificate.json").read_bytes() == before and not changed(verify(both, "--quick")[1])
+
+
 # ---- what is refused
 
 def test_where_a_gradient_is_refused_it_says_which_half_and_leaves_nothing(tmp_path):
