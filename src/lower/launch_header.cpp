@@ -508,21 +508,21 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
              "// How to launch {0} ({1}) from C++: load the cubin, plan once a shape, launch.\n"
              "//\n"
              "//   CUfunction kernel{3};  {2}::load(cubin_bytes, &kernel{4});\n"
-             "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, "
+             "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, "
+             "multiprocessors, "
              "plan);\n"
              "//   {2}::launch(kernel{4}, plan, stream);\n",
              plan.entry, plan.target, name, declared(plan), given(plan)) +
          kIncludes + fmt::format("namespace {} {{\n", name) + constants_text(plan) +
-         shared_text({&plan}) + kernel_text(plan) +
-         fmt::format("\n}}  // namespace {}\n", name);
+         shared_text({&plan}) + kernel_text(plan) + fmt::format("\n}}  // namespace {}\n", name);
 }
 
 std::string launch_header(const TwoPlans& two, const std::string& name) {
-  std::string out = example_of_both(two, name) + kIncludes +
-                    fmt::format("namespace {} {{", name) +
+  std::string out = example_of_both(two, name) + kIncludes + fmt::format("namespace {} {{", name) +
                     shared_text({&two.forward, &two.backward});
-  for (const auto& [half, plan] : {std::pair<const char*, const LaunchPlan*>{"forward", &two.forward},
-                                   {"backward", &two.backward}})
+  for (const auto& [half, plan] :
+       {std::pair<const char*, const LaunchPlan*>{"forward", &two.forward},
+        {"backward", &two.backward}})
     out += fmt::format("\nnamespace {} {{\n", half) + constants_text(*plan) + kernel_text(*plan) +
            fmt::format("}}  // namespace {}\n", half);
   out +=

@@ -78,16 +78,17 @@ Markup gradients(const TrainingFacts& f) {
 Markup passed(const TrainingFacts& f) {
   Markup rows;
   for (const OrderedJson& p : f.certificate["passed"])
-    rows += html(
-        "<tr><td><code>{}</code></td><td><code>{}</code></td><td><code>{}</code></td></tr>\n",
-        plain(p["from"]), plain(p["to"]), dims(p));
+    rows +=
+        html("<tr><td><code>{}</code></td><td><code>{}</code></td><td><code>{}</code></td></tr>\n",
+             plain(p["from"]), plain(p["to"]), dims(p));
   const std::string name = f.certificate["spec"]["name"];
   const Markup table =
       rows.empty() ? html("<p>Nothing: the gradients are made of the arguments alone.</p>\n")
-                   : html("<table class=\"facts\"><thead><tr><th>the forward kernel writes</th>"
-                          "<th>the backward kernel reads</th><th>type</th></tr></thead><tbody>\n{}"
-                          "</tbody></table>\n",
-                          rows);
+                   : html(
+                         "<table class=\"facts\"><thead><tr><th>the forward kernel writes</th>"
+                         "<th>the backward kernel reads</th><th>type</th></tr></thead><tbody>\n{}"
+                         "</tbody></table>\n",
+                         rows);
   return section("passed", "What passes between the launches",
                  table + html("<p><code>{}::pass(in, back)</code> of <code>launch.h</code> hands "
                               "it over, with the arguments that both read.</p>\n",
@@ -101,9 +102,10 @@ Markup memory(const TrainingFacts& f) {
   for (const OrderedJson& t : memory["tensors"]) {
     const bool known = t["bytes"].is_number();
     if (known) sum += t["bytes"].get<int64_t>();
-    rows += html("<tr><td><code>{}</code></td><td>{}</td><td><code>{}</code></td><td>{}</td></tr>\n",
-                 plain(t["name"]), plain(t["is"]), dims(t),
-                 known ? with_commas(t["bytes"].get<int64_t>()) : "by its own size");
+    rows +=
+        html("<tr><td><code>{}</code></td><td>{}</td><td><code>{}</code></td><td>{}</td></tr>\n",
+             plain(t["name"]), plain(t["is"]), dims(t),
+             known ? with_commas(t["bytes"].get<int64_t>()) : "by its own size");
   }
   return section(
       "memory", "Memory of a forward and a backward pass",
@@ -141,14 +143,14 @@ std::string training_page(const TrainingFacts& f) {
   const OrderedJson& spec = f.certificate["spec"];
   const Verdict v = say_verdict(lesser(f));
   const Markup body =
-      page_top(v.tone, spec["name"], v.word,
-               "The function and its gradients. " + v.sentence, chips(f)) +
+      page_top(v.tone, spec["name"], v.word, "The function and its gradients. " + v.sentence,
+               chips(f)) +
       html("<main>\n{}</main>\n",
            html("<section class=\"columns\">{}{}</section>\n", half(f.forward), half(f.backward)) +
                gradients(f) + passed(f) + memory(f) + limits(f) +
-               section("function", "Your function",
-                       html("<h3>{}</h3><pre>{}</pre>\n", plain(spec["file"]["name"]),
-                            f.user_text)) +
+               section(
+                   "function", "Your function",
+                   html("<h3>{}</h3><pre>{}</pre>\n", plain(spec["file"]["name"]), f.user_text)) +
                evidence(f)) +
       html(
           "<footer><p>Written by kernelwright {} from certificate.json and the two folders beside "

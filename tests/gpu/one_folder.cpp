@@ -1,5 +1,5 @@
-// A forward and a backward launch through the launch.h of a folder that `make --backward` wrote, as a
-// C++ program of a user's does it; a shared library, so that test_one_folder.py can compare what
+// A forward and a backward launch through the launch.h of a folder that `make --backward` wrote, as
+// a C++ program of a user's does it; a shared library, so that test_one_folder.py can compare what
 // comes out with PyTorch. Of causal attention or any other function of q, k and v alone.
 #include <fstream>
 #include <iterator>
@@ -35,8 +35,11 @@ made::Tensor rows(CUdeviceptr data, int64_t a, int64_t b, int64_t c) {
 extern "C" const char* train_step(const char* folder, const uint64_t* at, const int64_t* sizes,
                                   int multiprocessors, void* stream) {
   static CUfunction forward = nullptr, backward = nullptr, before[4], after[4];
-  const auto load = [&](const char* half) { return bytes_of(std::string(folder) + half + "/kernel.cubin"); };
-  if (!forward && made::forward::load(load("/forward").data(), &forward)) return "forward does not load";
+  const auto load = [&](const char* half) {
+    return bytes_of(std::string(folder) + half + "/kernel.cubin");
+  };
+  if (!forward && made::forward::load(load("/forward").data(), &forward))
+    return "forward does not load";
   if (!backward && made::backward::load(load("/backward").data(), &backward, before, after))
     return "backward does not load";
   const int64_t B = sizes[0], H = sizes[1], G = sizes[2], M = sizes[3], N = sizes[4], D = sizes[5];
@@ -44,8 +47,10 @@ extern "C" const char* train_step(const char* folder, const uint64_t* at, const 
   static CUdeviceptr counter = 0;
   if (!counter && (cuMemAlloc(&counter, 256) || cuMemsetD8(counter, 0, 256))) return "no memory";
   made::forward::Inputs in = {};
-  in.q = tensor(at[0], B, H, M, D), in.k = tensor(at[1], B, G, N, D), in.v = tensor(at[2], B, G, N, D);
-  in.o = tensor(at[3], B, H, M, D), in.o_f32 = tensor(at[4], B, H, M, D), in.lse = rows(at[5], B, H, M);
+  in.q = tensor(at[0], B, H, M, D), in.k = tensor(at[1], B, G, N, D),
+  in.v = tensor(at[2], B, G, N, D);
+  in.o = tensor(at[3], B, H, M, D), in.o_f32 = tensor(at[4], B, H, M, D),
+  in.lse = rows(at[5], B, H, M);
   [&](auto& given) {  // of kernels that hand out blocks one by one
     if constexpr (requires { given.counter; }) given.counter = counter;
   }(in);
@@ -56,19 +61,25 @@ extern "C" const char* train_step(const char* folder, const uint64_t* at, const 
   made::backward::Inputs back = {};
   made::pass(in, back);
   back.do_rows = back.d_o = tensor(at[6], B, H, M, D);
-  back.dq = tensor(at[7], B, H, M, D), back.dk = tensor(at[8], B, G, N, D), back.dv = tensor(at[9], B, G, N, D);
+  back.dq = tensor(at[7], B, H, M, D), back.dk = tensor(at[8], B, G, N, D),
+  back.dv = tensor(at[9], B, G, N, D);
   made::backward::Plan other;
   made::backward::make_plan(back, multiprocessors, other);  // says how much its scratches need
-  const auto grow = [](CUdeviceptr& data, int64_t& bytes, int64_t due) { bytes = due, cuMemAlloc(&data, size_t(due)); };
+  const auto grow = [](CUdeviceptr& data, int64_t& bytes, int64_t due) {
+    bytes = due, cuMemAlloc(&data, size_t(due));
+  };
   // One scratch is told of at a time.
   for (int n = 0; n < 4; ++n) {
-    if (other.sum_dq_bytes > back.sum_dq_bytes) grow(back.sum_dq, back.sum_dq_bytes, other.sum_dq_bytes);
-    if (other.offset_bytes > back.offset_bytes) grow(back.offset, back.offset_bytes, other.offset_bytes);
+    if (other.sum_dq_bytes > back.sum_dq_bytes)
+      grow(back.sum_dq, back.sum_dq_bytes, other.sum_dq_bytes);
+    if (other.offset_bytes > back.offset_bytes)
+      grow(back.offset, back.offset_bytes, other.offset_bytes);
     if (other.delta_bytes > back.delta_bytes) grow(back.delta, back.delta_bytes, other.delta_bytes);
     made::backward::make_plan(back, multiprocessors, other);
   }
   if (const char* wrong = made::backward::make_plan(back, multiprocessors, other)) return wrong;
-  if (made::backward::launch(backward, before, after, other, CUstream(stream))) return "backward does not launch";
+  if (made::backward::launch(backward, before, after, other, CUstream(stream)))
+    return "backward does not launch";
   const bool failed = cuStreamSynchronize(CUstream(stream)) != 0;
   for (const CUdeviceptr scratch : {back.sum_dq, back.offset, back.delta}) cuMemFree(scratch);
   return failed ? "a launch ended in an error" : nullptr;

@@ -83,8 +83,11 @@ double worst_difference(const Tensor& a, const Tensor& b) {
 double distance(const std::string& name, const std::string& was, const std::string& is) {
   Diagnostics unused;
   const auto a = parse_npy(was, name, unused), b = parse_npy(is, name, unused);
-  const auto is_real = [](const auto& t) { return t->dtype == Dtype::f64 || t->dtype == Dtype::f32; };
-  const bool alike = a && b && is_real(a) && a->dtype == b->dtype && a->shape == b->shape && a->values.size() == b->values.size();
+  const auto is_real = [](const auto& t) {
+    return t->dtype == Dtype::f64 || t->dtype == Dtype::f32;
+  };
+  const bool alike = a && b && is_real(a) && a->dtype == b->dtype && a->shape == b->shape &&
+                     a->values.size() == b->values.size();
   return alike ? worst_difference(*a, *b) : INFINITY;
 }
 

@@ -144,11 +144,12 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
   if (!version.is_string() || version != due) {
     const bool of_two = version == kTrainingSchema && due == kCertificateSchema;
     refuse(diagnostics, "certificate.schema",
-           of_two ? fmt::format("{} is of a function and its gradients, two kernels, and this takes "
-                                "the folder of one",
-                                name)
-                  : fmt::format("{} has schema {}, and this program reads \"{}\"", name,
-                                shown(version), due),
+           of_two
+               ? fmt::format("{} is of a function and its gradients, two kernels, and this takes "
+                             "the folder of one",
+                             name)
+               : fmt::format("{} has schema {}, and this program reads \"{}\"", name,
+                             shown(version), due),
            of_two ? "name the folder `forward` or `backward` in it"
                   : "make the kernel again with this kernelwright (the specification is in from/), "
                     "or use the one that made it");

@@ -20,8 +20,8 @@
 //   report     report.html shows this certificate
 //   words      what was not checked, what is trusted, the tools
 //
-// Of a folder with two kernels (training/halves.h) each is verified so, and then what its certificate
-// says of both.
+// Of a folder with two kernels (training/halves.h) each is verified so, and then what its
+// certificate says of both.
 //
 // Each item still holds, or changed (was, is), or could not be rerun (why). Refuted: an item that
 // the claim rests on changed. Inconclusive: none did, and one could not be rerun, or differs in

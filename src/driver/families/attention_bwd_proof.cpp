@@ -80,11 +80,11 @@ class GradientCases {
           to_user_order(tensor, name, transferred_))
         same = false;
     if (!same) spec::Family::of(form_).complete(form_, *p);
-    writer_.add_case(*p, golden.draws,
-                     fmt::format("golden B{} {}x{}", spec::value_of(form_.B, p->sizes),
-                                 spec::value_of(form_.M, p->sizes),
-                                 spec::value_of(form_.N, p->sizes)),
-                     writer_.count() % 2 ? "BSHD" : "BHSD");
+    writer_.add_case(
+        *p, golden.draws,
+        fmt::format("golden B{} {}x{}", spec::value_of(form_.B, p->sizes),
+                    spec::value_of(form_.M, p->sizes), spec::value_of(form_.N, p->sizes)),
+        writer_.count() % 2 ? "BSHD" : "BHSD");
     writer_.last()["launches"] = tl::takes_turns(transferred_.program) ? kSameBits : 1;
     walk(golden, *p, same);
     for (size_t n = 0; n < goldens_.size(); ++n) {
@@ -123,12 +123,11 @@ class GradientCases {
         goldens_[n].step = std::max<int64_t>(1, scores(golden) / kElements);
     }
     const bool learned = form_.outputs.size() > Gradients::kOperands;
-    const std::vector<int64_t> none, &key_heads = golden.others.empty() ? none
-                                                                        : golden.others[0].heads;
+    const std::vector<int64_t> none,
+        &key_heads = golden.others.empty() ? none : golden.others[0].heads;
     spec::Sums<Held> sums;
-    for (const spec::HeadAt& at :
-         spec::heads_of(truth->batches(), truth->heads(), form_.G.constant,
-                        [&](int64_t h) { return (h + 1) % group == 0; })) {
+    for (const spec::HeadAt& at : spec::heads_of(truth->batches(), truth->heads(), form_.G.constant,
+                                                 [&](int64_t h) { return (h + 1) % group == 0; })) {
       const bool of_rows = among(golden.heads, at.h), of_keys = among(key_heads, at.g);
       if (!of_rows && !of_keys && !learned) continue;
       truth->begin_head();
@@ -162,8 +161,7 @@ class GradientCases {
   void add_row(size_t n, const Held& held, const std::vector<int64_t>& at, double own) {
     Golden& g = goldens_[n];
     if (!g.indices) return;
-    const double allowed =
-        accepted_error(own, form_.dtype) + spec::kDeviations * held.rounding;
+    const double allowed = accepted_error(own, form_.dtype) + spec::kDeviations * held.rounding;
     double squares = 0;
     for (const double x : held.want) squares += x * x;
     const double norm = std::sqrt(squares),

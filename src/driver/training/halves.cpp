@@ -101,9 +101,10 @@ class Joiner {
     for (const spec::Output& o : spec::outputs(both_.backward.form))
       if (const LaunchArgument* a = argument(both_.backward.plan, o.name);
           o.of.empty() || !a || !a->written)
-        return refuse(fmt::format("of the gradients {} is one, and the backward kernel does not "
-                                  "write it",
-                                  o.name));
+        return refuse(
+            fmt::format("of the gradients {} is one, and the backward kernel does not "
+                        "write it",
+                        o.name));
     return true;
   }
 
@@ -113,8 +114,7 @@ class Joiner {
       const std::string saved = binding["user"], to = binding["argument"];
       if (saved != spec::Gradients::kOutput && saved != spec::Gradients::kLogSum) continue;
       const spec::Output* output = output_saved(outputs, saved);
-      const LaunchArgument* written =
-          output ? argument(both_.forward.plan, output->name) : nullptr;
+      const LaunchArgument* written = output ? argument(both_.forward.plan, output->name) : nullptr;
       const LaunchArgument* read = argument(both_.backward.plan, to);
       if (!written || !written->written || !read || read->written)
         return refuse(fmt::format("the backward kernel reads {} as {}, and the forward kernel {}",
@@ -167,7 +167,7 @@ std::optional<Half> read_half(const std::string& half, const Claims& claims, con
   }
   for (tl::ExprPtr& condition : requirements_of(claims))
     plan->requirements.push_back(std::move(condition));
-  return Half{claims, std::move(*form), std::move(*plan), text_of("launch.json"),
+  return Half{claims, std::move(*form),         std::move(*plan), text_of("launch.json"),
               graph,  tl::takes_turns(*program)};
 }
 

@@ -38,8 +38,9 @@ class TrainingMaker {
         .error("driver.training", {},
                fmt::format("'{}' is what capture wrote, of one kernel, and --backward makes two",
                            options_.spec))
-        .hint = "name the Python file; or leave --backward away, which makes the one kernel that "
-                "was captured";
+        .hint =
+        "name the Python file; or leave --backward away, which makes the one kernel that "
+        "was captured";
     return false;
   }
 
@@ -49,8 +50,9 @@ class TrainingMaker {
     one.deterministic = options_.deterministic && half == "backward";
     one.gpu = false;
     one.staged = scratch_.path() / half;
-    say_(half, half == "backward" ? "the kernel of the gradients"
-                                  : "the kernel of the output, and of what its gradients take",
+    say_(half,
+         half == "backward" ? "the kernel of the gradients"
+                            : "the kernel of the output, and of what its gradients take",
          0);
     Diagnostics found;
     const Say say = [&](const std::string& stage, const std::string& text, double seconds) {

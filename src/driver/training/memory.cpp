@@ -27,7 +27,8 @@ std::map<std::string, int64_t> sample(const spec::Form& form) {
 class Tensors {
  public:
   Tensors(const Half& half, Diagnostics& diagnostics) : half_(half) {
-    const auto spec = runtime::read_launch_spec(make_source("launch.json", half.launch), diagnostics);
+    const auto spec =
+        runtime::read_launch_spec(make_source("launch.json", half.launch), diagnostics);
     if (!spec) return;
     spec_ = *spec;
     known_ = spec_.constants;
@@ -113,7 +114,10 @@ Claims memory_of(const Both& both) {
   };
   for (const Argument& a : forward.arguments())
     if (a.is_tensor())
-      all.push_back(tensor(a, !a.written ? "argument" : saved.count(a.name) ? "saved" : "output",
+      all.push_back(tensor(a,
+                           !a.written            ? "argument"
+                           : saved.count(a.name) ? "saved"
+                                                 : "output",
                            forward));
     else if (scratch(a))
       all.push_back(tensor(a, "scratch of forward", forward));
@@ -132,9 +136,9 @@ Claims memory_of(const Both& both) {
     }
   }
   std::string at;
-  for (const auto& [letter, size, value] :
-       {std::tuple("B", both.forward.form.B, int64_t{1}), {"M", both.forward.form.M, kSampleRows},
-        {"N", both.forward.form.N, kSampleRows}})
+  for (const auto& [letter, size, value] : {std::tuple("B", both.forward.form.B, int64_t{1}),
+                                            {"M", both.forward.form.M, kSampleRows},
+                                            {"N", both.forward.form.N, kSampleRows}})
     at += fmt::format("{}{} {}", at.empty() ? "" : ", ", letter,
                       size.name.empty() ? size.constant : value);
   return {{"at", at}, {"tensors", all}};

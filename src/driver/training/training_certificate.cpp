@@ -28,16 +28,20 @@ std::string lesser(const Both& both, const char* field, const std::vector<std::s
 
 Claims facts_of(const char* name, const Half& half) {
   const Claims& c = half.claims;
-  return {{"half", name},           {"folder", name},
-          {"verdict", c["verdict"]}, {"holds_for", c["holds_for"]},
-          {"form", c["spec"]["form"]}, {"gpu", c["gpu"].is_null() ? Claims() : c["gpu"]["verdict"]},
+  return {{"half", name},
+          {"folder", name},
+          {"verdict", c["verdict"]},
+          {"holds_for", c["holds_for"]},
+          {"form", c["spec"]["form"]},
+          {"gpu", c["gpu"].is_null() ? Claims() : c["gpu"]["verdict"]},
           {"root", c["root"]}};
 }
 
 std::string rule_of(const spec::Output& o) {
   return o.rule == spec::Rule::sum
              ? "each element: at most what the terms of its sum may be off by"
-             : "each row, against fp64: at most twice the larger of the error of the function's own "
+             : "each row, against fp64: at most twice the larger of the error of the function's "
+               "own "
                "gradient and half a unit in the last place, beside what fp32 loses where terms "
                "cancel";
 }
@@ -149,16 +153,17 @@ std::string half_line(const Claims& training, const std::string& half) {
     if (one["half"] == half) {
       std::vector<std::string> names;
       for (const Claims& g : training["gradients"])
-        names.push_back(fmt::format("{} of {}", g["output"].get<std::string>(),
-                                    g["of"].get<std::string>()));
+        names.push_back(
+            fmt::format("{} of {}", g["output"].get<std::string>(), g["of"].get<std::string>()));
       std::string passed;
       for (const Claims& p : training["passed"])
         passed += fmt::format(", {}", p["from"].get<std::string>());
       return fmt::format(
           "{} for {}: {}", one["verdict"].get<std::string>(), one["holds_for"].get<std::string>(),
-          half == "forward" ? fmt::format("the output{}", passed.empty() ? "; nothing is saved"
-                                                                         : " and what is saved" + passed)
-                            : fmt::format("{}", fmt::join(names, ", ")));
+          half == "forward"
+              ? fmt::format("the output{}",
+                            passed.empty() ? "; nothing is saved" : " and what is saved" + passed)
+              : fmt::format("{}", fmt::join(names, ", ")));
     }
   return "";
 }

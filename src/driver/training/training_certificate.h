@@ -1,6 +1,7 @@
 // certificate.json of a folder for training: what its two halves' certificates say together, what
 // each gradient was held against, what passes from the one launch to the other, and what all that
-// takes of memory. docs/certificate.md explains each field, docs/certificate.training.schema.json is its form.
+// takes of memory. docs/certificate.md explains each field, docs/certificate.training.schema.json
+// is its form.
 #pragma once
 #include "driver/training/halves.h"
 

@@ -1,7 +1,7 @@
-// First all files of the whole tree, the halves' certificates among them. Then what is said of both,
-// derived again from the two: in no time, so halves that do not belong together are found at once.
-// Last each half as a folder of its own (certificate/verifier.h), by the text of its certificate
-// that was hashed; what is said of both rests on that.
+// First all files of the whole tree, the halves' certificates among them. Then what is said of
+// both, derived again from the two: in no time, so halves that do not belong together are found at
+// once. Last each half as a folder of its own (certificate/verifier.h), by the text of its
+// certificate that was hashed; what is said of both rests on that.
 #include <fmt/format.h>
 
 #include "driver/certificate/verifier.h"
@@ -109,10 +109,10 @@ class TrainingVerifier {
                            ? ""
                            : "launch.h was made from both kernels, is another text");
     const std::string spec = fs::path(was["spec"]["file"]["name"].get<std::string>()).filename();
-    say_same("report", draw_training(both, was_, text_of("forward/from/" + spec)) ==
-                               text_of(report::kPage)
-                           ? ""
-                           : "report.html was drawn of this certificate, is another page");
+    say_same("report",
+             draw_training(both, was_, text_of("forward/from/" + spec)) == text_of(report::kPage)
+                 ? ""
+                 : "report.html was drawn of this certificate, is another page");
   }
 
   const Tools& tools_;

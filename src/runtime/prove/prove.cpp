@@ -72,9 +72,10 @@ class Observer {
     if (seed_ == asked_.seed) return true;
     for (const auto& [name, contents] : asked_.inputs)
       if (contents.given) {
-        finding("prove.seed", fmt::format("{} is stored, as it follows from inputs of the seed {}, and "
-                                          "{} is asked for",
-                                          name, asked_.seed, seed_));
+        finding("prove.seed",
+                fmt::format("{} is stored, as it follows from inputs of the seed {}, and "
+                            "{} is asked for",
+                            name, asked_.seed, seed_));
         return false;
       }
     return true;

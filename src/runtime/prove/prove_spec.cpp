@@ -96,9 +96,10 @@ Contents CaseReader::read_contents(const std::string& name, const Json& json) {
       fault(fmt::format("{} is a window, and has {} dimensions", name,
                         launch_.find(name)->dims.size()));
   } else {
-    fault(fmt::format("{} is drawn as '{}', none of normal, uniform, integer, constant, window, "
-                      "given",
-                      name, kind));
+    fault(
+        fmt::format("{} is drawn as '{}', none of normal, uniform, integer, constant, window, "
+                    "given",
+                    name, kind));
   }
   return contents;
 }

@@ -65,8 +65,8 @@ bool is_set_by_saves(const Edit& edit, const Constant& c) {
 
 bool set_constants(Edit& edit, const Tiles& tiles) {
   for (const Constant& c : tiles.constants)
-    if (!is_set_by_saves(edit, c) &&
-        !set_constant(edit, c.name, expr_of(c.value), tiles.place)) return false;
+    if (!is_set_by_saves(edit, c) && !set_constant(edit, c.name, expr_of(c.value), tiles.place))
+      return false;
   return true;
 }
 
