@@ -1,25 +1,24 @@
 // Softmax attention backward for Hopper with wide heads: dq, dk and dv from q, k, v, o, do and the log-sums of
 // the forward kernel; bf16 or f16, head dimension 256, any lengths and strides.
 //
-// attention_bwd.cu for rows of which dK and dV of 64 keys do not fit into one warpgroup's registers. A CTA has
-// BN keys of one key head. Each of two consumers has all of them, and half of the columns of dK, dV and dQ; both
-// compute all scores and their gradients: two products of five twice. So neither needs anything of the other: weights
-// and gradients are left operands in registers, and a consumer's gradients go through shared memory only to be
-// read transposed, for its own dQ.
+// attention_bwd_mla.cu for rows that are all wide. A cluster of two CTAs has BN keys of one key head, each CTA half of
+// them, and two consumers: the first computes scores, their gradients and dV, the second dK, and dQ for the keys of
+// both CTAs, of which it has half of the columns. So no product is computed twice, registers hold the sums, and
+// what the L2 cache adds, which bounds a kernel of one CTA here, is half as much.
 //
-// dQ is added to its scratch from registers. Through shared memory, for the copy engine, it would take the room
-// of the second tiles of Q and dO, and as much of shared memory's time as the products do.
+// dQ is added to its scratch from registers, while the next dK runs. Through shared memory, for the copy engine, it
+// would take the room of the second tiles of Q and dO.
 //
 // Three kernels: the rows before (deltas, log-sums, zeros for dQ), the main one, and dQ in its own type.
 #include "kw/kw.cuh"
 
 using element = kw::bf16;
-constexpr int D = 256;                                           // columns of all tensors
-constexpr int BM = 64, BN = 64;                                  // queries at a time, keys of a CTA
+constexpr int D = 256, PART = 128;                               // columns of all tensors, and of dQ in a CTA
+constexpr int BM = 64, BN = 128, CTAS = 2;                       // queries at a time, keys of a cluster of CTAS
 constexpr int STAGES = 2;                                        // tiles of Q and dO each in shared memory
 constexpr int LOAD = 0, MATH = 1, WARPGROUPS = 2;                // the loader, the first consumer, how many
-constexpr int PART = D / WARPGROUPS;                             // columns of a consumer
-constexpr int LOADER_REGISTERS = 24, WARPGROUP_REGISTERS = 240;  // of each thread
+constexpr int LOADER_REGISTERS = 32;                             // of each thread
+constexpr int SCORE_REGISTERS = 248, ROW_REGISTERS = 224;        // of the first consumer's, of the second's
 
 struct Args {
     kw::TensorMap<const element, 'B', 'H', 'M', 'D'> q;
@@ -40,17 +39,22 @@ struct Args {
 };
 
 struct Shared {
-    kw::Ring<kw::SharedTile<element, BN, D>, 1> k_s, v_s;        // K and V, and then dK and dV
+    kw::Ring<kw::SharedTile<element, 64, D>, 1> k_s, v_s;        // K and V, and then dK and dV
+    kw::Ring<kw::SharedTile<element, 64, PART>, 1> other_k_s;    // of the other CTA's K
     kw::Ring<kw::SharedTile<element, BM, D>, STAGES> q_s, do_s;
-    kw::Ring<kw::SharedTile<element, BM, BN>, 1> ds_s[WARPGROUPS];
+    kw::Ring<kw::SharedTile<element, BM, 64>, 1> ds_s, other_ds_s;
     kw::RowRing<kw::real, BM, STAGES> offset_s, delta_s;
-    kw::Barriers<1, 1> k_full, v_full, k_free;                   // slots, arrivals a use: one a copy, or one a warp
-    kw::Barriers<1, 4 * WARPGROUPS> dk_full;
+    kw::Barriers<1, 1> k_full, v_full, other_k_full, k_free, v_free;  // slots, arrivals a use: one a copy, or one a warp
+    kw::Barriers<1, 4> dk_full, dv_full, other_k_free;
     kw::Barriers<STAGES, 2> q_full, do_full;                     // a tile, and a value for each query
-    kw::Barriers<STAGES, 4 * WARPGROUPS> q_free, do_free;
+    kw::Barriers<STAGES, 4 * WARPGROUPS> q_free;
+    kw::Barriers<STAGES, 4> do_free;
+    kw::Barriers<1, 4> ds_full;
+    kw::Barriers<1, 1> other_ds_full;
+    kw::Barriers<1, 4, CTAS> ds_free;                     // of both tiles, in both CTAs
 };
 
-struct Block { kw::index n, g, b; };                             // the keys of a CTA
+struct Block { kw::index n, g, b; };                             // the keys of a cluster
 struct Queries { kw::index first, count; };                      // so many blocks of a head's queries see some of them
 
 __device__ __forceinline__ Block block_of(const Args& args, kw::index w) {
@@ -76,9 +80,11 @@ extern "C" __global__ void __launch_bounds__(256, 1) attention_bwd_wide_rows(con
 extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) attention_bwd_wide(const __grid_constant__ Args args) {
     Shared& shared = kw::shared_memory<Shared>();
     const int warpgroup = kw::warpgroup_index();
-    kw::init(shared.k_full, shared.v_full, shared.dk_full, shared.k_free, shared.q_full, shared.do_full, shared.q_free, shared.do_free);
+    kw::init(shared.k_full, shared.v_full, shared.other_k_full, shared.k_free, shared.v_free, shared.other_k_free, shared.dk_full, shared.dv_full, shared.q_full, shared.do_full, shared.q_free, shared.do_free, shared.ds_full, shared.other_ds_full, shared.ds_free);
+    const int cta = kw::cluster<CTAS>();
+    kw::sync_cluster();
 
-    const Block c = block_of(args, kw::block_index(args.blocks));
+    const Block c = block_of(args, kw::cluster_index(args.blocks));
     const Queries queries = query_blocks(args, c);
     const int group = args.H / args.G;
 
@@ -87,8 +93,11 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
         if (kw::is_thread(0)) {                                  // K, V, and for each block of queries Q and dO
             int t = 0, u = 0;
             kw::wait_free(shared.k_free[u]);
-            kw::tma_load(args.k, {c.b, c.g, c.n * BN}, shared.k_s[u], shared.k_full[u], kw::evict_first);
-            kw::tma_load(args.v, {c.b, c.g, c.n * BN}, shared.v_s[u], shared.v_full[u], kw::evict_first);
+            kw::tma_load_tile(args.k, {c.b, c.g, c.n * BN + cta * 64, 0}, shared.k_s[u], shared.k_full[u], kw::evict_first);
+            kw::wait_free(shared.v_free[u]);
+            kw::tma_load(args.v, {c.b, c.g, c.n * BN + cta * 64}, shared.v_s[u], shared.v_full[u], kw::evict_first);
+            kw::wait_free(shared.other_k_free[u]);
+            kw::tma_load_tile(args.k, {c.b, c.g, c.n * BN + (1 - cta) * 64, cta * PART}, shared.other_k_s[u], shared.other_k_full[u], kw::evict_first);
 #pragma unroll 1
             for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
                 const int h = c.g * group + x / queries.count;
@@ -101,75 +110,125 @@ extern "C" __global__ void __launch_bounds__(128 * (MATH + WARPGROUPS), 1) atten
                 kw::tma_load(args.d_o, {c.b, h, m * BM}, shared.do_s[t], shared.do_full[t], kw::evict_last);
             }
         }
-        if (kw::is_thread(1)) {                                  // dK and dV
-            int u = 0;
+        if (kw::is_thread(1)) {                                  // gradients of scores to the other CTA; dK and dV
+            int t = 0, u = 0;
+#pragma unroll 1
+            for (int x = group * queries.count - 1; x >= 0; --x, ++t) {
+                kw::wait(shared.ds_full[t]);
+                kw::tma_send(shared.ds_s[t], shared.other_ds_s[t], shared.other_ds_full[t]);
+            }
             kw::wait(shared.dk_full[u]);
-            kw::tma_store(shared.k_s[u], args.dk, {c.b, c.g, c.n * BN});
-            kw::tma_store(shared.v_s[u], args.dv, {c.b, c.g, c.n * BN});
+            kw::tma_store(shared.k_s[u], args.dk, {c.b, c.g, c.n * BN + cta * 64});
+            kw::wait(shared.dv_full[u]);
+            kw::tma_store(shared.v_s[u], args.dv, {c.b, c.g, c.n * BN + cta * 64});
             kw::tma_store_wait_read();
             kw::arrive(shared.k_free[u]);
+            kw::arrive(shared.v_free[u]);
             kw::tma_store_wait();
         }
     } else {
-        kw::registers_up<WARPGROUP_REGISTERS>();
+        kw::registers_up<ROW_REGISTERS>();
         const int me = warpgroup - MATH;
-        kw::Accumulator<kw::real, 64, PART> dk_r, dv_r;
-        int t = 0, u = 0;
+        if (me == 0) {                                           // scores, their gradients, and dV
+            kw::registers_up<SCORE_REGISTERS>();
+            kw::Accumulator<kw::real, 64, D> dv_r;
+            int t = 0, u = 0;
 
-        const int j0 = c.n * BN;
+            const int j0 = c.n * BN + cta * 64;
 
-        auto advance = [&](kw::index x) {                        // t: a block of queries of a head
-            const int m = queries.first + x % queries.count;
-            const int h = c.g * group + x / queries.count;
-            kw::Accumulator<kw::real, 64, BM> s, dp;
-            kw::Accumulator<kw::real, 64, PART> dq_r;
-            kw::Operand<element, 64, BM> p, ds;
-            kw::wait(shared.q_full[t]);
-            kw::fill_columns(s, shared.offset_s[t]);
-            kw::wgmma_add_transposed(s, shared.k_s[u], kw::transposed(shared.q_s[t]));
-            kw::wait(shared.do_full[t]);
-            kw::fill_columns(dp, shared.delta_s[t]);
-            kw::wgmma_add_transposed(dp, shared.v_s[u], kw::transposed(shared.do_s[t]));
-            kw::wgmma_wait<1>(s);
-            if ((c.n + 1) * BN > args.N) {
-                kw::map_at(s, kw::Origin{j0, m * BM}, [&](kw::real x, kw::Place i, kw::Place j) { return i < args.N ? x : kw::minus_infinity; });
-            }
-            kw::map(s, [&](kw::real x) { return kw::exp2(x * args.scale_log2); });
-            kw::to_operand(p, s);
-            kw::wgmma_add_columns(dv_r, p, shared.do_s[t], me * PART);
-            kw::wgmma_wait<1>(dp);
-            kw::map(dp, [&](kw::real x, kw::real y) { return x * y; }, s);
-            kw::to_operand(ds, dp);
-            kw::sync_warpgroup(me);                              // no warp reads the last one any more
-            kw::store_transposed(dp, shared.ds_s[me][t]);
-            kw::fence_async();
-            kw::sync_warpgroup(me);
-            kw::wgmma_wait<0>(dv_r);
-            kw::arrive(shared.do_free[t]);
-            kw::fill(dq_r, 0.0f);
-            kw::wgmma_add_columns(dq_r, shared.ds_s[me][t], shared.k_s[u], me * PART);
-            kw::wgmma_add_columns(dk_r, ds, shared.q_s[t], me * PART);
-            kw::wgmma_wait<1>(dq_r);
-            kw::add_tile(dq_r, args.sum_dq, {c.b, h, m * BM, me * PART});
-            kw::wgmma_wait<0>(dk_r);
-            kw::arrive(shared.q_free[t]);
-        };
+            auto advance = [&](kw::index x, bool first) {        // t: a block of queries of a head
+                const int m = queries.first + x % queries.count;
+                kw::Accumulator<kw::real, 64, BM> s, dp;
+                kw::Operand<element, 64, BM> p;
+                kw::wait(shared.q_full[t]);
+                kw::fill_columns(s, shared.offset_s[t]);
+                kw::wgmma_add_transposed(s, shared.k_s[u], kw::transposed(shared.q_s[t]));
+                if (!first) {
+                    kw::wgmma_wait<1>(dv_r);
+                    kw::arrive(shared.do_free[t - 1]);
+                }
+                kw::wait(shared.do_full[t]);
+                kw::fill_columns(dp, shared.delta_s[t]);
+                kw::wgmma_add_transposed(dp, shared.v_s[u], kw::transposed(shared.do_s[t]));
+                kw::wgmma_wait<1>(s);
+                kw::arrive(shared.q_free[t]);
+                if ((c.n + 1) * BN > args.N) {
+                    kw::map_at(s, kw::Origin{j0, m * BM}, [&](kw::real x, kw::Place i, kw::Place j) { return i < args.N ? x : kw::minus_infinity; });
+                }
+                kw::map(s, [&](kw::real x) { return kw::exp2(x * args.scale_log2); });
+                kw::to_operand(p, s);
+                kw::wgmma_add(dv_r, p, shared.do_s[t]);
+                kw::wgmma_wait<1>(dp);
+                kw::map(dp, [&](kw::real x, kw::real y) { return x * y; }, s);
+                kw::wait_free(shared.ds_free[t]);
+                kw::store_transposed(dp, shared.ds_s[t]);
+                kw::fence_async();
+                kw::arrive(shared.ds_full[t]);
+                if (first) kw::wgmma_wait<0>(dv_r);
+            };
 
-        kw::fill(dk_r, 0.0f);
-        kw::fill(dv_r, 0.0f);
-        kw::wait(shared.k_full[u]);
-        kw::wait(shared.v_full[u]);
-        kw::wgmma_wait_group<0>();                               // nothing is in flight; ptxas does not see it, and would wait
+            kw::fill(dv_r, 0.0f);
+            kw::wait(shared.k_full[u]);
+            kw::wait(shared.v_full[u]);
+            kw::wgmma_wait_group<0>();                           // nothing is in flight; ptxas does not see it, and would wait
+            advance(group * queries.count - 1, true);
+            ++t;
 #pragma unroll 1
-        for (int x = group * queries.count - 1; x >= 0; --x, ++t) advance(x);
-        kw::map(dk_r, [&](kw::real x) { return x * args.scale; });
-        kw::order_arrive(1 - me);                                // nobody reads K and V any more
-        kw::order_wait(me);
-        kw::store_columns(dk_r, shared.k_s[u], me * PART);
-        kw::store_columns(dv_r, shared.v_s[u], me * PART);
-        kw::fence_async();
-        kw::arrive(shared.dk_full[u]);
+            for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance(x, false);
+            kw::wgmma_wait<0>(dv_r);
+            kw::arrive(shared.do_free[t - 1]);
+            kw::order_arrive(1);                                 // this one reads K no more
+            kw::sync_warpgroup(me);                              // and no warp V
+            kw::store(dv_r, shared.v_s[u]);
+            kw::fence_async();
+            kw::arrive(shared.dv_full[u]);
+        }
+        if (me > 0) {                                            // dK and dQ
+            kw::Accumulator<kw::real, 64, D> dk_r;
+            kw::Accumulator<kw::real, 64, PART> dq_r;
+            int t = 0, u = 0;
+
+            auto add = [&](kw::index x) {                        // the sums of a block of queries
+                const int h = c.g * group + x / queries.count;
+                const int m = queries.first + x % queries.count;
+                kw::add_tile(dq_r, args.sum_dq, {c.b, h, m * BM, cta * PART});
+            };
+
+            auto advance_rows = [&](kw::index x, bool first) {   // and the sums of the block before go
+                kw::wait(shared.ds_full[t]);
+                kw::wait(shared.q_full[t]);
+                kw::wgmma_add_transposed_a(dk_r, kw::transposed(shared.ds_s[t]), shared.q_s[t]);
+                if (!first) {
+                    add(x + 1);
+                }
+                kw::fill(dq_r, 0.0f);
+                kw::wgmma_add_columns(dq_r, shared.ds_s[t], shared.k_s[u], cta * PART);
+                kw::wait(shared.other_ds_full[t]);
+                kw::wgmma_add(dq_r, shared.other_ds_s[t], shared.other_k_s[u]);
+                kw::wgmma_wait<0>(dk_r);
+                kw::wgmma_wait<0>(dq_r);
+                kw::arrive(shared.ds_free[t]);
+                kw::arrive(shared.q_free[t]);
+            };
+
+            kw::fill(dk_r, 0.0f);
+            kw::wait(shared.k_full[u]);
+            kw::wait(shared.other_k_full[u]);
+            kw::wgmma_wait_group<0>();
+            advance_rows(group * queries.count - 1, true);
+            ++t;
+#pragma unroll 1
+            for (int x = group * queries.count - 2; x >= 0; --x, ++t) advance_rows(x, false);
+            add(0);
+            kw::map(dk_r, [&](kw::real x) { return x * args.scale; });
+            kw::order_wait(1);
+            kw::store(dk_r, shared.k_s[u]);
+            kw::fence_async();
+            kw::arrive(shared.dk_full[u]);
+            kw::arrive(shared.other_k_free[u]);
+        }
     }
+    kw::sync_cluster();
 }
 
 extern "C" __global__ void __launch_bounds__(256, 1) attention_bwd_wide_round(const __grid_constant__ Args args) {

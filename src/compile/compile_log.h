@@ -23,6 +23,7 @@ struct EntryResources {
   int barriers = 0;  // named barriers (bar.sync), not mbarriers
   int stack = 0;
   int spill_stores = 0, spill_loads = 0;
+  bool spills() const { return spill_stores + spill_loads > 0; }
   int shared = 0;  // static shared memory; the dynamic part is a matter of the launch
 };
 

@@ -100,7 +100,7 @@ void report_errors(const CompileLog& log, const SourcePtr& kernel,
 
 void report_slowness(const CompileLog& log, Diagnostics& diagnostics) {
   for (const EntryResources& entry : log.entries)
-    if (entry.spill_stores + entry.spill_loads > 0)
+    if (entry.spill_stores > kParkedBytes)
       diagnostics
           .error("build.spill", {},
                  fmt::format("{} spills: {} bytes of stores, {} bytes of loads, with {} "

@@ -40,6 +40,9 @@ class Family {
   virtual std::map<std::string, int64_t> constants(const spec::Form& /*form*/) const { return {}; }
   // Whether a kernel of the user's own must compute what the rules start from (is_plain).
   virtual bool asks_for_plain() const { return true; }
+  // Whether a text with a few spilled values (kParkedBytes) is better than the roomier one that is
+  // next: where that one waits longer.
+  virtual bool would_rather_spill() const { return false; }
   // Sets what a row of the tile database is looked up by.
   virtual void set_dims(const spec::Form& /*form*/, transfer::Tiles& /*row*/) const {}
 

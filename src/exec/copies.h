@@ -27,6 +27,8 @@ bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
 TileCopy warpgroup_copy_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole tile, bool out);
 // Writes the tile's rows to the tensor: of `by` warpgroups, those of the one that asks.
 void write_rows(Machine& m, const Agent& a, const tl::Stmt& s, const TileCopy& copy, int64_t by);
+// The slot that one thread hands to the copy engine, or null after a fault.
+SharedSlot* leaving(Machine& m, Agent& a, const tl::Stmt& s);
 // Arrives at the barrier, whose use completes when the slot has been filled.
 void announce(Machine& m, Agent& a, const tl::Stmt& s, const TileCopy& copy);
 

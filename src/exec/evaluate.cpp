@@ -234,6 +234,7 @@ Value call_of(const Context& c, const Expr& e) {
     return call_def(c, *def->second, e);
   if (e.text == "least" || e.text == "greatest") return least_or_greatest(c, e);
   if (e.text == "block_index" && c.block) return Value::integer(c.block->index);
+  if (e.text == "cluster_index" && c.block) return Value::integer(c.block->index / c.m.ctas);
   if (e.text == "heads_at_once" && e.args.size() == 4) {
     const int64_t bytes = integer_of({c.m, c.scope, c.at, c.block, true}, e.args[0]),
                   blocks = integer_of(c, e.args[1]), group = integer_of(c, e.args[2]),

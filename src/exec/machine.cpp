@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tl/scope/functions.h"
 #include "tl/traits.h"
 
 namespace kw::exec {
@@ -145,7 +146,7 @@ void Machine::add_cluster(int first) {
     add_agents(*cluster[last_ahead ? ctas - 1 - n : n]);
 }
 
-// A kernel that asks for its block_index has one CTA for each.
+// A kernel that asks for its number, block_index or cluster_index, has one CTA or cluster for each.
 int64_t Machine::clusters() {
   tl::ExprPtr count;
   tl::walk(kernel->body, [&](const Stmt& s) {
@@ -153,7 +154,7 @@ int64_t Machine::clusters() {
       for (const tl::Item& item : f.items)
         if (item.expr)
           tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-            if (e->kind == tl::ExprKind::call && e->text == "block_index") count = e->args.at(0);
+            if (e->kind == tl::ExprKind::call && tl::numbers_blocks(e->text)) count = e->args.at(0);
             return nullptr;
           });
   });

@@ -20,7 +20,11 @@ void Barriers::settle(int64_t at) {
     return copy->parts == copy->parts_due;
   });
   if (slot.arrived != arrivals || !came) return;
-  for (SharedSlot* copy : slot.copies) copy->arriving = false;
+  for (SharedSlot* copy : slot.copies) {
+    copy->arriving = false;
+    if (copy->sent_from) --copy->sent_from->stores;
+    copy->sent_from = nullptr;
+  }
   slot.copies.clear();
   slot.arrived = 0;
   ++slot.completed;

@@ -62,7 +62,7 @@ class Planner {
           "launch.incomplete", kernel ? kernel->span : Span{},
           fmt::format(
               "a launch needs kernel, args, shared, and one of static_tiles, schedule_tiles "
-              "and block_index; {} missing",
+              "and block_index or cluster_index; {} missing",
               missing));
       return std::nullopt;
     }
@@ -132,10 +132,10 @@ class Planner {
     if (dealt) blocks_ = dealt->count();
     const auto in = [&](const ExprPtr& e) {
       tl::rewrite(e, [&](const ExprPtr& x) -> ExprPtr {
-        if (x->kind != ExprKind::call || x->text != "block_index") return nullptr;
+        if (x->kind != ExprKind::call || !tl::numbers_blocks(x->text)) return nullptr;
         if (one_each_ && tl::print(blocks_) != tl::print(x->args[0]))
           refuse("launch.grid", kernel.span,
-                 fmt::format("block_index is asked of {} CTAs here and of {} there",
+                 fmt::format("{} is asked of {} blocks here and of {} there", x->text,
                              tl::print(blocks_), tl::print(x->args[0])));
         blocks_ = x->args[0];
         one_each_ = true;
@@ -160,7 +160,7 @@ class Planner {
                     fmt::format("a cluster of {} CTAs; every GPU with clusters runs 1 to {}",
                                 plan_.cluster, kLargestCluster));
     const ExprPtr sms = tl::name("SMS"), k = tl::integer(plan_.cluster);
-    plan_.grid = one_each_ ? blocks_
+    plan_.grid = one_each_ ? plan_.cluster == 1 ? blocks_ : tl::binary("*", k, blocks_)
                  : plan_.cluster == 1
                      ? tl::call("min", {blocks_, sms})
                      : tl::binary("*", k, tl::call("min", {blocks_, tl::binary("//", sms, k)}));

@@ -9,6 +9,7 @@
 
 #include "proofs/names.h"
 #include "proofs/solver/sexpr.h"
+#include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -77,7 +78,7 @@ class Order : private Names {
       const Stmt* f = d.expr->kind == ExprKind::call ? function_of(d.expr->text) : nullptr;
       if (!f || !is_block_function(*f)) continue;
       const ExprPtr& w = d.expr->args[0];
-      if (w->kind == ExprKind::call && w->text == "block_index")
+      if (w->kind == ExprKind::call && tl::numbers_blocks(w->text))
         count(w->args[0]);
       else if (w->kind != ExprKind::name || !numbers_.count(w->text))
         open(fmt::format("the block of number `{}`", tl::print(w)));

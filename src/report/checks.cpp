@@ -99,7 +99,7 @@ Words words_for(const std::string& check, const OrderedJson& c) {
                         counted(c, "statements", "statement"))};
   if (check == "cubin")
     return {
-        "Compiles without spills",
+        c.value("spill_bytes", int64_t(0)) ? "Compiles" : "Compiles without spills",
         fmt::format("{} registers at entry, {} bytes spilled, {} KB of shared memory; no global "
                     "variables, nothing undefined.",
                     figure(c, "registers_at_entry"), figure(c, "spill_bytes"),

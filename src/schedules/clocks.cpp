@@ -106,6 +106,9 @@ bool Clocks::step(int actor, const Event& e) {
     case Kind::fill:
       fill(actor, e);
       break;
+    case Kind::sent:
+      sent(actor, e);
+      break;
     case Kind::read:
       read(actor, e, false, nullptr);
       break;
@@ -317,6 +320,21 @@ void Clocks::fill(int actor, const Event& e) {
   complete(slot, ring);
 }
 
+// And it reads: whoever knows that phase to be complete knows that it has read.
+void Clocks::sent(int actor, const Event& e) {
+  const Ring& ring = t_->rings[e.bar];
+  const int self = int(t_->actors.size()) + ring.first + int(e.bar_use % ring.length);
+  look(actor, e, true);
+  const Strand& strand = t_->strands[e.object];
+  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  each_cell(first, t_->cells[e.region], [&](int at) {
+    std::vector<Touch>& reads = cells_[at].reads;
+    std::erase_if(reads, [&](const Touch& r) { return r.who == self; });
+    reads.push_back({self, Time(e.bar_use / ring.length + 1), actor, 0, true, 0, e.use, e.stmt});
+  });
+  last_touch_[actor][e.object] = e.use;
+}
+
 bool Clocks::sync(int actor, const Event& e) {
   ActorState& me = actors_[actor];
   NamedState& n = named_[e.object];
@@ -356,13 +374,13 @@ bool Clocks::sync(int actor, const Event& e) {
 }
 
 // ---- memory
-void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
+// Whether what is read is there, of the use that is meant, and visible.
+void Clocks::look(int actor, const Event& e, bool async) {
   const Strand& strand = t_->strands[e.object];
   const int first = strand.first + int(e.use % strand.length) * strand.cells;
   const Clock& c = clock(actor);
   each_cell(first, t_->cells[e.region], [&](int at) {
-    Cell& cell = cells_[at];
-    const Touch& w = cell.write;
+    const Touch& w = cells_[at].write;
     if (finding_) return;
     if (w.who < 0) {
       blame(
@@ -389,8 +407,18 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
         d->hint = "`fence_async` after the store, before what hands the tile over";
       }
     }
+  });
+}
+
+void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
+  look(actor, e, async);
+  const Strand& strand = t_->strands[e.object];
+  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  const Clock& c = clock(actor);
+  each_cell(first, t_->cells[e.region], [&](int at) {
+    Cell& cell = cells_[at];
     auto mine = std::find_if(cell.reads.begin(), cell.reads.end(),
-                             [&](const Touch& r) { return r.actor == actor; });
+                             [&](const Touch& r) { return r.who == actor; });
     if (mine == cell.reads.end())
       mine = cell.reads.insert(cell.reads.end(), Touch{actor, 0, actor});
     mine->at = c[actor];
@@ -449,7 +477,7 @@ void Clocks::close_reads(int actor, const Begun& b) {
   for (const auto& [first, cells] : b.places)
     each_cell(first, cells, [&](int at) {
       for (Touch& r : cells_[at].reads)
-        if (r.actor == actor && r.open > 0) {
+        if (r.who == actor && r.open > 0) {
           --r.open;
           r.at = now;
         }

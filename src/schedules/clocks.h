@@ -119,9 +119,11 @@ class Clocks {
   bool sync(int actor, const Event& e);
   void arrive(int actor, const Event& e, int parts);
   void fill(int actor, const Event& e);
+  void sent(int actor, const Event& e);
   void complete(int slot, const Ring& ring);
   int64_t known(int actor, int slot) const;  // generations that it knows to be complete
   bool known_ready(int actor, const Event& e, int ring);
+  void look(int actor, const Event& e, bool async);
   void read(int actor, const Event& e, bool async, Begun* begun);
   void write(int actor, const Event& e, Touch touch);
   void close_reads(int actor, const Begun& b);

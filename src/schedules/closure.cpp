@@ -34,7 +34,8 @@ bool is_moved(const Stream& a, const Stream& b, std::array<int64_t, 8>& moved) {
     if (!same_but_later(a[n], b[n])) return false;
     const int c = a[n].counter;
     const int64_t by = b[n].use - a[n].use;
-    if (a[n].bar >= 0 && a[n].kind == Kind::fill && b[n].bar_use - a[n].bar_use != by) return false;
+    const bool counted = a[n].kind == Kind::fill || a[n].kind == Kind::sent;
+    if (a[n].bar >= 0 && counted && b[n].bar_use - a[n].bar_use != by) return false;
     if (c < 0 ? by != 0 : known[c] && moved[c] != by) return false;
     if (c >= 0) {
       known[c] = true;

@@ -111,6 +111,8 @@ Next Pen::record(const Stmt& s) {
       return tma_load(s);
     case Op::tma_load_multicast:
       return multicast(s);
+    case Op::tma_send:
+      return send(s);
     case Op::tma_store:
     case Op::tma_store_tile:
     case Op::tma_add:

@@ -107,7 +107,7 @@ class Explorer {
  private:
   struct Fill {
     int actor;
-    const Event* event;
+    const Event *event, *from;  // `from`: what it reads in shared memory; null: in global memory
   };
 
   bool found() const { return out_.finding.has_value(); }
@@ -128,12 +128,16 @@ class Explorer {
     come_ = take(int(t_.named.size()));
     tag_ = take(t_.total_cells);
     unfenced_ = take(t_.total_cells);
-    for (int a = 0; a < actors_; ++a)
-      for (const Event& e : streams_[a])
+    for (int a = 0; a < actors_; ++a) {
+      const Event* before = nullptr;
+      for (const Event& e : streams_[a]) {
         if (e.kind == Kind::fill) {
           fill_of_[&e] = int(fills_.size());
-          fills_.push_back({a, &e});
+          fills_.push_back({a, &e, before && before->kind == Kind::sent ? before : nullptr});
         }
+        before = &e;
+      }
+    }
     flying_ = take(int(fills_.size() + 14) / 15);
     size_ = at;
     landed_in_.resize(actors_);
@@ -381,6 +385,7 @@ class Explorer {
           break;
         }
         case Kind::read:
+        case Kind::sent:
         case Kind::operand:
         case Kind::store:
           conflicts(s, a, e, false);
@@ -436,8 +441,11 @@ class Explorer {
     }
     for (size_t f = 0; f < fills_.size() && !found(); ++f) {
       const Event& l = *fills_[f].event;
-      if ((s[flying_ + f / 15] >> (f % 15) & 1) && cell_of(l) == first &&
-          (t_.cells[l.region] & cells))
+      const Event* from = writes ? fills_[f].from : nullptr;
+      if (!(s[flying_ + f / 15] >> (f % 15) & 1)) continue;
+      if (from && cell_of(*from) == first && (t_.cells[from->region] & cells))
+        blame("schedule.overwrite", a, e, "while it is on its way to the other CTA", from);
+      if (cell_of(l) == first && (t_.cells[l.region] & cells))
         blame(writes ? "schedule.race" : "schedule.not_arrived", a, e,
               "while a copy is on its way there", &l);
     }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "exec/machine.h"
+#include "tl/scope/functions.h"
 #include "tl/traits.h"
 
 namespace kw::exec::schedule {
@@ -97,7 +98,7 @@ int64_t blocks_of(const tl::Program& program, Machine& m, bool least) {
       for (const Item& item : f.items)
         if (item.expr)
           tl::rewrite(item.expr, [&](const tl::ExprPtr& e) -> tl::ExprPtr {
-            if (e->kind == tl::ExprKind::call && e->text == "block_index")
+            if (e->kind == tl::ExprKind::call && tl::numbers_blocks(e->text))
               counts.push_back(integer_of({m, nullptr, &s}, e->args.at(0)));
             return nullptr;
           });

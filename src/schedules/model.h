@@ -35,6 +35,7 @@ enum class Kind : uint8_t {
   arrive,               // `count` arrivals at the use
   expect,               // one arrival, which also announces `count` parts of a tile
   fill,                 // the copy engine writes a region; it counts at use `bar_use` of ring `bar`
+  sent,                 // the copy engine reads a region until the next event, a fill, has landed
   read,                 // by the agent itself
   write,                //
   copy,                 // cp.async: a write that is done at a later cp_async_wait

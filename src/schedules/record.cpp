@@ -275,9 +275,12 @@ Next Pen::tma_store(const Stmt& s) {
   return Next::on;
 }
 
-// Shared memory to registers: this warp's rows.
+// Shared memory to registers: this warp's rows, to which all warps have written where the tile was
+// stored transposed.
 Next Pen::load(const Stmt& s) {
-  at_tile(Kind::read, s, tl::Hole::src, rows_of_warp(s, tl::Hole::src));
+  const bool of_all = w_.transposed_.contains(base_of(s.src()));
+  at_tile(Kind::read, s, tl::Hole::src,
+          of_all ? whole(s, tl::Hole::src) : rows_of_warp(s, tl::Hole::src));
   writes(s, word_of(s, tl::Hole::dst));
   return Next::on;
 }
@@ -329,6 +332,25 @@ Next Pen::multicast(const Stmt& s) {
     Event& e = at_tile(Kind::fill, s, tl::Hole::dst, part(s, tl::Hole::dst, rank), cta);
     const auto there = w_.rings_.find({cta, base_of(s.barrier())});
     if (there != w_.rings_.end()) e.bar = int16_t(there->second);
+    e.bar_use = bar.use;
+  }
+  return Next::on;
+}
+
+// To the other CTA of two, whose barrier tells of it.
+Next Pen::send(const Stmt& s) {
+  const int other = 1 - a_.block->rank;
+  if (t_.ctas != 2) {
+    blame("exec.cluster", s, fmt::format("{} is for 2 CTAs, a cluster has {}", cite(s), t_.ctas));
+    return Next::on;
+  }
+  const Event bar = at_barrier(Kind::expect, s, tl::Hole::barrier, other);
+  out_.back().count = 1;
+  for (const Kind kind : {Kind::sent, Kind::fill}) {
+    const bool from = kind == Kind::sent;
+    const tl::Hole tile = from ? tl::Hole::src : tl::Hole::dst;
+    Event& e = at_tile(kind, s, tile, whole(s, tile), from ? a_.block->rank : other);
+    e.bar = bar.object;
     e.bar_use = bar.use;
   }
   return Next::on;

@@ -49,6 +49,7 @@ class Pen {
   Next cp_async_wait(const tl::Stmt& s);
   Next tma_load(const tl::Stmt& s);
   Next multicast(const tl::Stmt& s);
+  Next send(const tl::Stmt& s);
   Next tma_store(const tl::Stmt& s);
   Next fill_columns(const tl::Stmt& s);
   Next add_columns(const tl::Stmt& s);

@@ -35,6 +35,9 @@ Walker::Walker(const tl::Program& program, const Block& first) : program_(progra
   tables_.ctas = m.ctas;
   tl::walk(kernel.body,
            [&](const Stmt& s) { loops_ |= tl::is(s.op, tl::Family::tiles) && tl::is_loop(s.op); });
+  tl::walk(kernel.body, [&](const Stmt& s) {
+    if (s.op == Op::store_transposed) transposed_.insert(tl::base_name(s.dst()));
+  });
   for (const auto& block : make_blocks(m)) add_strands(*block);
   add_actors(m);
   if (m.faults.any()) fault_ = m.faults.first();

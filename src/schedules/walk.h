@@ -76,6 +76,7 @@ class Walker {
   bool loops_ = false;
   std::map<std::pair<int, std::string>, int> rings_, strands_;  // (CTA, name), the first member's
   std::map<std::string, int> arrays_;
+  std::set<std::string> transposed_;  // tiles that some warpgroup stores transposed
 };
 
 }  // namespace kw::exec::schedule

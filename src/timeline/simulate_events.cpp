@@ -98,6 +98,7 @@ bool Simulation::step(int agent, const Event& e) {
     case Kind::lap:
     case Kind::ready:
     case Kind::fence_async:
+    case Kind::sent:
       break;
   }
   ++a.at;
@@ -291,7 +292,10 @@ bool Simulation::bring(int agent, const Event& e) {
 void Simulation::fill(int agent, const Event& e) {
   const Agent& a = agents_[agent];
   const int cta = t_.strands[e.object].cta;
-  const double read = read_l2(agent, e, e.stmt->op == Op::tma_load_multicast && cta > 0);
+  // From another CTA it does not come by way of L2.
+  const double read = e.stmt->op == Op::tma_send
+                          ? now_ + gpu_.copy_latency
+                          : read_l2(agent, e, e.stmt->op == Op::tma_load_multicast && cta > 0);
   Processor& to = processors_[o_.resident > 1 ? 0 : cta];
   const double written = bytes(e) / gpu_.shared_bytes_per_cycle;
   to.coming = std::max(to.coming + written, read);

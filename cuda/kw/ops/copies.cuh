@@ -60,6 +60,15 @@ KW_DEVICE void tma_load_rows(const Tensor<scratch<float>, Dims...>& from, Coords
   ptx::mbarrier_arrive_expect(full.address, R * 4);
   ptx::bulk_load(ptx::shared_address(to.x), from.row_to_write(at.batch, at.head, 0) + at.row, R * 4, full.address);
 }
+// By one thread of each CTA of a cluster of two, after fence_async() by the writers and a wait: the tile to
+// the same place in the other CTA, whose barrier waits for it. The slot must be free there, and may be
+// written again here when the other CTA has had it.
+template <class T, int R, int C>
+KW_DEVICE void tma_send(const SharedTile<T, R, C>& from, const SharedTile<T, R, C>& to, BarrierUse full) {
+  const u32 other = ptx::cta_rank() ^ 1, bar = ptx::shared_address_in(full.address, other);
+  ptx::mbarrier_arrive_expect_there(bar, SharedTile<T, R, C>::bytes);
+  ptx::bulk_send(ptx::shared_address_in(to.address(), other), from.address(), SharedTile<T, R, C>::bytes, bar);
+}
 // By one thread, after fence_async() by the writers and a sync: as many of the tile's columns as the tensor
 // has. Rows past the end are not written.
 template <class T, char... Dims, int R, int C>

@@ -20,6 +20,8 @@ template <int kRegisters> KW_DEVICE void registers_down() { ptx::setmaxnreg_dec<
 
 // The number of this block in its grid.
 KW_DEVICE int block_index(int) { return blockIdx.x; }
+// And that of its cluster.
+KW_DEVICE int cluster_index(int) { return ptx::cluster_id(); }
 
 template <class S> KW_DEVICE S& shared_memory() {
   extern __shared__ __align__(1024) unsigned char kw_dynamic_shared[];

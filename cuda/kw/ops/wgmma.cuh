@@ -7,10 +7,13 @@ namespace kw {
 
 namespace detail {
 // PTX ISA 9.7.15.5.1.2, matrix descriptor: address, leading and stride offsets in 16 bytes, swizzle (1:
-// 128 bytes, 2: 64 bytes). The stride leads to the next 8 rows.
+// 128 bytes, 2: 64 bytes). The stride leads to the next 8 rows. Of a tile of 256 columns the compiler is not
+// told that the address is the same in each turn of a loop: it would keep the places of all 16 products in registers.
 template <class T, int R, int C> KW_DEVICE u64 descriptor(const SharedTile<T, R, C>& t, u32 leading) {
   constexpr u64 swizzle = SharedTile<T, R, C>::pitch == 128 ? 1 : 2;
-  return u64((t.address() & 0x3FFFF) >> 4) | u64(leading >> 4) << 16 |
+  u32 address = t.address();
+  if constexpr (C >= 256) asm volatile("" : "+r"(address));
+  return u64((address & 0x3FFFF) >> 4) | u64(leading >> 4) << 16 |
          u64(8 * SharedTile<T, R, C>::pitch >> 4) << 32 | swizzle << 62;
 }
 // How far columns 16k ... 16k+15 lie from the start, as a descriptor counts.
@@ -121,8 +124,9 @@ template <class T, int N, int K, int C>
 KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, C>& b,
                                  int column) {
   using Right = SharedTile<T, K, C>;
-  static_assert(N % Right::panel == 0 && N < 256, "whole panels of the tile");
-  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32(column / Right::panel * Right::panel_bytes >> 4);
+  static_assert((N % Right::panel == 0 || N * 2 == Right::panel) && N < 256, "whole panels of the tile, or half of one");
+  const int in_panel = N < Right::panel ? column % Right::panel * 2 : 0;  // bytes
+  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32((column / Right::panel * Right::panel_bytes + in_panel) >> 4);
   detail::pin(acc);
   ptx::wgmma_fence();
 #pragma unroll

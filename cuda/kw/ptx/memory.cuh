@@ -39,11 +39,16 @@ KW_DEVICE void mbarrier_wait(u32 bar, u32 parity) {
       "r"(parity)
       : "memory");
 }
-// PTX ISA 9.7.8.24, mapa; 9.7.13.12, barrier.cluster; 10, %cluster_ctarank. The CTAs of a
+// PTX ISA 9.7.8.24, mapa; 9.7.13.12, barrier.cluster; 10, %cluster_ctarank and %clusterid. The CTAs of a
 // cluster (CTAs) see each other's shared memory: `there` is an own address, as CTA `cta` has it.
 KW_DEVICE u32 cta_rank() {
   u32 r;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+KW_DEVICE u32 cluster_id() {
+  u32 r;
+  asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(r));
   return r;
 }
 KW_DEVICE u32 shared_address_in(u32 address, u32 cta) {
@@ -142,6 +147,12 @@ KW_DEVICE void tma_store_columns(const OpaqueMap* map, u32 src, int batch, int h
 KW_DEVICE void bulk_load(u32 dst, const void* from, u32 bytes, u32 bar) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
                "l"(from), "r"(bytes), "r"(bar)
+               : "memory");
+}
+// The same from shared memory to that of another CTA of the cluster, whose mbarrier counts the bytes.
+KW_DEVICE void bulk_send(u32 there, u32 src, u32 bytes, u32 bar_there) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(there),
+               "r"(src), "r"(bytes), "r"(bar_there)
                : "memory");
 }
 KW_DEVICE void bulk_add(float* to, u32 src, u32 bytes) {

@@ -40,8 +40,10 @@ template <int kPending> KW_DEVICE void wgmma_wait() {
   "+f"(d[8 * g]), "+f"(d[8 * g + 1]), "+f"(d[8 * g + 2]), "+f"(d[8 * g + 3]),             \
       "+f"(d[8 * g + 4]), "+f"(d[8 * g + 5]), "+f"(d[8 * g + 6]), "+f"(d[8 * g + 7])
 
-#define KW_OUT_32 KW_OUT8(0) ", " KW_OUT8(1)
-#define KW_REG_32 KW_REG8(0), KW_REG8(1)
+#define KW_OUT_16 KW_OUT8(0)
+#define KW_REG_16 KW_REG8(0)
+#define KW_OUT_32 KW_OUT_16 ", " KW_OUT8(1)
+#define KW_REG_32 KW_REG_16, KW_REG8(1)
 #define KW_OUT_48 KW_OUT_32 ", " KW_OUT8(2)
 #define KW_REG_48 KW_REG_32, KW_REG8(2)
 #define KW_OUT_64 KW_OUT_48 ", " KW_OUT8(3)
@@ -96,6 +98,7 @@ template <class T, int N> struct Wgmma;
     }                                                                                         \
   };
 #define KW_WGMMA(N, ...) KW_WGMMA_OF(bf16, N, __VA_ARGS__) KW_WGMMA_OF(f16, N, __VA_ARGS__)
+KW_WGMMA(16, "%8", "%9", "%10", "%11", "%12", "%13", "%14")
 KW_WGMMA(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
 KW_WGMMA(48, "%24", "%25", "%26", "%27", "%28", "%29", "%30")
 KW_WGMMA(64, "%32", "%33", "%34", "%35", "%36", "%37", "%38")

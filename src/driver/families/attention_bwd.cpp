@@ -20,6 +20,7 @@ class AttentionBwd : public Attention {
   }
   std::optional<Shipped> sketch() const override { return std::nullopt; }
   bool asks_for_plain() const override { return false; }
+  bool would_rather_spill() const override { return true; }
 
   std::string summary(const spec::Form& form) const override {
     return Attention::summary(form) + "; gradients of " + form.outputs[0].of + ", " +

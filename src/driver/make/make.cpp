@@ -209,7 +209,9 @@ class Maker {
         fits = lower() && build();
         later_ = nullptr;
       }
-      if (!fits && transferred_ && transferred_->roomier && lacks_registers(attempt_)) {
+      const bool spills = fits ? built_->resources.spills() && !family().would_rather_spill()
+                               : lacks_registers(attempt_);
+      if (spills && transferred_ && transferred_->roomier) {
         say("build", fmt::format("{}: too few registers with these tiles; roomier ones next",
                                  options_.target));
         continue;
@@ -446,8 +448,11 @@ class Maker {
     built_ = driver::build(*tools_, kernel, options_.target, plan_->entries(),
                            plan_->parameter_bytes, attempt_);
     if (!built_) return false;
-    say("build", fmt::format("{}, {}: {} registers at entry, 0 spills, {} KB shared",
-                             options_.target, built_->compiler, built_->resources.registers,
+    const runtime::EntryResources& used = built_->resources;
+    say("build", fmt::format("{}, {}: {} registers at entry, {}, {} KB shared", options_.target,
+                             built_->compiler, used.registers,
+                             used.spills() ? fmt::format("{} bytes spilled", used.spill_stores)
+                                           : "0 spills",
                              (plan_->shared_bytes + 1023) / 1024));
     return true;
   }

@@ -129,4 +129,41 @@ Next exec_tma_load_multicast(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
+// A tile to the same place in the other CTA of a cluster of two. What is sent is read until it has
+// arrived there, of which only the other CTA can tell.
+Next exec_tma_send(Machine& m, Agent& a, const Stmt& s) {
+  if (m.ctas != 2) {
+    m.faults.raise("exec.cluster", &s,
+                   fmt::format("{} is for 2 CTAs, a cluster has {}", cite(s), m.ctas));
+    return Next::on;
+  }
+  SharedSlot* from = leaving(m, a, s);
+  TileCopy copy;
+  copy.to = shared_of(m, a, s, tl::Hole::dst);
+  copy.full = barrier_of(m, a, s, tl::Hole::barrier);
+  if (!from || !copy.to.slot || !copy.full.barriers) return Next::on;
+  const Tile& tile = copy.to.slot->tile;
+  if (tile.rows != from->tile.rows || tile.columns != from->tile.columns ||
+      tile.dtype != from->tile.dtype) {
+    m.faults.raise(
+        "exec.shape", &s,
+        fmt::format("{}: {} x {} {} and {} x {} {} differ", cite(s), from->tile.rows,
+                    from->tile.columns, name(from->tile.dtype), tile.rows, tile.columns,
+                    name(tile.dtype)));
+    return Next::on;
+  }
+  ThreadBlock& other = *a.block->cluster[1 - a.block->rank];
+  copy.full = barrier_in(m, a, s, other, copy.full);
+  copy.to.slot = &other.arrays[copy.to.array].slots[copy.to.index];
+  if (!copy.full.barriers || !may_fill(m, s, *copy.to.slot)) return Next::on;
+  SharedSlot& there = *copy.to.slot;
+  there.tile = from->tile;
+  there.parts = there.parts_due = 0;
+  there.sent_from = from;
+  ++from->stores;
+  from->reader = &s;
+  announce(m, a, s, copy);
+  return Next::on;
+}
+
 }  // namespace kw::exec

@@ -269,8 +269,6 @@ Next exec_tma_load_rows(Machine& m, Agent& a, const Stmt& s) {
   return Next::on;
 }
 
-namespace {
-// The slot that one thread hands to the copy engine, or null after a fault.
 SharedSlot* leaving(Machine& m, Agent& a, const Stmt& s) {
   SharedSlot* slot = readable_of(m, a, s, tl::Hole::src);
   if (!slot) return nullptr;
@@ -288,6 +286,7 @@ SharedSlot* leaving(Machine& m, Agent& a, const Stmt& s) {
   return slot;
 }
 
+namespace {
 Next left(Agent& a, const Stmt& s, SharedSlot& slot) {
   ++slot.stores;
   slot.reader = &s;

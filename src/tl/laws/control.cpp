@@ -254,11 +254,11 @@ void law_registers_up(Check& c) {
     return;
   }
   const int64_t r = c.constant(c.stmt.registers()).value_or(0);
-  if (r % 8 || r > 240 || r <= c.facts.warpgroups_registers)
+  if (r % 8 || r > 248 || r <= c.facts.warpgroups_registers)
     c.broken(
         "C2", c.stmt.registers()->span,
         fmt::format("{} registers, where the warpgroups have {}: not a multiple of 8 from {} to "
-                    "240",
+                    "248",
                     r, c.facts.warpgroups_registers, c.facts.warpgroups_registers + 8));
   for (int64_t w = 0; w < c.facts.warpgroups(); ++w)
     if (c.who() >> w & 1) c.facts.registers[w] = r;

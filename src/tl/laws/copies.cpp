@@ -261,6 +261,22 @@ bool has_own_columns(const Check& c, const Symbol& tile) {
 }
 }  // namespace
 
+namespace {
+void note_columns_added(Check& c, const Symbol& tile) {
+  const std::optional<int64_t> columns = c.extent(&tile, 1);
+  for (int64_t rank = 0; rank < c.facts.ctas; ++rank) {
+    const ExprPtr column = rewrite(c.stmt.column(), [&](const ExprPtr& e) -> ExprPtr {
+      const bool own = c.facts.cluster && e->is_name(c.facts.cluster->rank());
+      return own ? integer(rank) : nullptr;
+    });
+    const std::optional<int64_t> first = c.constant(column);
+    auto& of = c.facts.columns_added[&c.stmt];
+    of.push_back(first && columns ? std::optional(std::pair(*first, *first + *columns))
+                                  : std::nullopt);
+  }
+}
+}  // namespace
+
 // Who adds a tile waits for it and gives it back as one that stores does.
 void law_tma_add(Check& c) {
   const Symbol &tensor = *c.find(c.stmt.tensor()), &tile = *c.find(c.stmt.src());
@@ -275,9 +291,37 @@ void law_tma_add(Check& c) {
   c.facts.stored.insert(tile.name);
   c.facts.sums_added.emplace(tensor.name, &c.stmt);
   if (has_own_columns(c, tile)) c.facts.own_columns.insert(&c.stmt);
+  note_columns_added(c, tile);
   if (!one_thread_does_it(c, "C3", "add", true)) return;
   is_handed_over(c, tile);
   note_giving_back(c, tile.name);
+}
+
+// What comes is told of as by a tma_load. When the slots are free in both CTAs is told by a barrier
+// of both, of which the schedules reading knows.
+void law_tma_send(Check& c) {
+  const Symbol &from = *c.find(c.stmt.src()), &to = *c.find(c.stmt.dst()),
+               &bar = *c.find(c.stmt.barrier());
+  const auto slot = [](const Symbol& tile) {
+    return fmt::format("`{}` is {} of {}", tile.name, word(tile.category), tile.element);
+  };
+  bool alike = from.category == Category::ring && to.category == Category::ring &&
+               from.element == to.element && from.name != to.name;
+  for (const size_t axis : {0, 1}) alike = alike && c.extent(&from, axis) == c.extent(&to, axis);
+  if (!alike)
+    c.broken("C1", c.stmt.span, slot(from) + ", " + slot(to))
+        .notes.push_back({fmt::format("`{}` is declared here", to.name), to.span});
+  if (c.facts.ctas != 2)
+    c.broken("C1", c.stmt.span, fmt::format("a cluster has {} CTAs here", c.facts.ctas));
+  const std::optional<int64_t> slots = c.constant(to.count), length = c.constant(bar.count);
+  if (use_of(c.stmt.dst()) != use_of(c.stmt.barrier()) || slots != length)
+    c.broken("C2", c.stmt.barrier()->span,
+             fmt::format("use `{}` of `{}` arrives at use `{}` of `{}`", use_of(c.stmt.dst()),
+                         to.name, use_of(c.stmt.barrier()), bar.name));
+  c.facts.fills[bar.name] = to.name;
+  if (!one_thread_does_it(c, "C3", "send", true)) return;
+  is_handed_over(c, from);
+  note_copy(c);
 }
 
 namespace {

@@ -402,8 +402,10 @@ class Flow {
 
   void arrive(const Stmt& s, State& state) {
     const ExprPtr& b = s.barrier();
+    std::set<std::string> handed;  // a tile may be copied to several places
     if (const auto given = facts_.hands_over.find(base_name(b)); given != facts_.hands_over.end())
-      for (const Stmt* copy : given->second) hand_over(s, *copy, state);
+      for (const Stmt* copy : given->second)
+        if (handed.insert(base_name(copy->src())).second) hand_over(s, *copy, state);
     for (const Flight& f : state.flights)
       for (const RingUse& read : f.reads) {
         const auto freed = facts_.freed_by.find(read.ring);

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "tl/laws/laws_check.h"
+#include "tl/scope/functions.h"
 
 namespace kw::tl {
 namespace {
@@ -111,7 +112,7 @@ bool depends_on_launch(const ExprPtr& e, const Scope& scope) {
     case ExprKind::field:
       return true;
     case ExprKind::call:
-      if (!find_function(e->text) || e->text == "block_index") return true;
+      if (!find_function(e->text) || numbers_blocks(e->text)) return true;
       break;
     default:
       break;

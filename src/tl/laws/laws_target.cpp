@@ -45,6 +45,7 @@ constexpr Instead kInstead[] = {
     {Op::fence_async, kNothing},
     {Op::tma_store_wait_read, kNothing},
     {Op::tma_store_wait, kNothing},
+    {Op::tma_send, kNothing},
     {Op::wait_turn, kSync},
     {Op::pass_turn, kSync},
     {Op::tma_load, "{rows}"},

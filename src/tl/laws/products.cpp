@@ -34,13 +34,13 @@ void agree(Check& check, const char* label, const char* x_of, const Symbol& x,
 }
 
 // KW_WGMMA lines of cuda/kw/ptx/wgmma.cuh.
-bool is_width(int64_t n) { return n == 256 || (n >= 32 && n <= 192 && n % 16 == 0); }
+bool is_width(int64_t n) { return n == 256 || (n >= 16 && n <= 192 && n % 16 == 0); }
 
 void widths_exist(Check& check, const Extents& e) {
   if (e.columns && !is_width(*e.columns))
     check
         .broken("C4", check.stmt.acc()->span,
-                fmt::format("`{}` has {} columns: the vocabulary multiplies 32, 48, 64, ... 192 or "
+                fmt::format("`{}` has {} columns: the vocabulary multiplies 16, 32, 48, ... 192 or "
                             "256 wide",
                             e.c.name, *e.columns))
         .notes.push_back({fmt::format("`{}` is declared here", e.c.name), e.c.span});

@@ -152,13 +152,46 @@ class Turns {
       const auto adds = [&](const Stmt& x) {
         if (x.op != Op::tma_add) return;
         added = true;
-        if (begun && n < end && same_place(x, p)) in_turn_.insert(&x);
+        if (begun && n < end && is_turn_of(p, x)) in_turn_.insert(&x);
       };
       adds(s);
       walk(s.body, adds);
       if (s.op == Op::range) have_columns_of_their_own(s);
       if (n == end && added) broken(p, "C2", "what was added may still be on its way");
     }
+    add_to_columns_of_their_own(body);
+  }
+
+  // Whether x adds where p passes a turn on. In a cluster each CTA has turns of its own, at the row
+  // that its number is behind the first of the tile.
+  bool is_turn_of(const Stmt& p, const Stmt& x) const {
+    const ExprPtr row = facts_.ctas > 1
+                            ? binary("+", x.row(), name(std::string(facts_.cluster->rank())))
+                            : x.row();
+    return same(p.batch(), x.batch()) && same(p.head(), x.head()) && same(p.row(), row);
+  }
+
+  // What stands in a round adds to columns of its own in each CTA: none of them waits for another.
+  void add_to_columns_of_their_own(const std::vector<Stmt>& round) {
+    std::vector<const Stmt*> all;
+    bool repeated = false;
+    walk(round, [&](const Stmt& s) {
+      if (s.op == Op::tma_add && in_turn_.count(&s)) all.push_back(&s);
+    });
+    for (const Stmt& s : round) repeated |= s.op == Op::range;  // have_columns_of_their_own
+    if (all.empty() || (facts_.ctas == 1 && (all.size() == 1 || repeated))) return;
+    std::map<std::string, std::vector<std::pair<int64_t, int64_t>>> of_tensors;
+    for (const Stmt* s : all)
+      for (const auto& columns : facts_.columns_added.at(s)) {
+        auto& taken = of_tensors[base_name(s->tensor())];
+        const auto meets = [&](const auto& other) {
+          return columns->first < other.second && other.first < columns->second;
+        };
+        if (!columns || std::any_of(taken.begin(), taken.end(), meets))
+          return broken(*s, "C6",
+                        "tiles of one round may be added to the same columns in any order");
+        taken.push_back(*columns);
+      }
   }
 
   // Additions of one thread to the same element have no order either, unless it waits between them.

@@ -12,6 +12,7 @@ constexpr Function kFunctions[] = {
     {"max", 2, Returns::like_arguments}, {"abs", 1, Returns::like_arguments},
     {"ceil_div", 2, Returns::integer},   {"heads_at_once", 4, Returns::integer},
     {"total", 1, Returns::row},          {"block_index", 1, Returns::integer},
+    {"cluster_index", 1, Returns::integer},
     {"least", 0, Returns::range},        {"greatest", 0, Returns::range},
     {"to_bf16", 1, Returns::real},
 };
@@ -27,6 +28,10 @@ const Function* find_function(std::string_view name) {
   for (const Function& f : kFunctions)
     if (f.name == name) return &f;
   return nullptr;
+}
+
+bool numbers_blocks(std::string_view name) {
+  return name == "block_index" || name == "cluster_index";
 }
 
 const Constant* find_constant(std::string_view tl_name) {

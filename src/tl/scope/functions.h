@@ -20,6 +20,9 @@ struct Function {
 // one; `where` is not: it is syntax.
 const Function* find_function(std::string_view name);
 std::span<const Function> all_functions();
+// Whether it is the number of the block of the output that a CTA, or its cluster, computes: such a
+// kernel is launched with one for each.
+bool numbers_blocks(std::string_view name);
 
 // The two sizes in the meaning of `heads_at_once` (cuda/kw/scalar.cuh says what they are for): half
 // of an H200's L2, and the CTAs that the heads worked on together have at least.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tl/scope/functions.h"
 #include "tl/scope/scope.h"
 
 namespace kw::tl {
@@ -72,7 +73,7 @@ Interval range_of_call(const Expr& e, const Scope& scope) {
     return add(floor, {1, 1});
   }
   if (e.text == "heads_at_once") return {1, Interval::kFar};
-  if (e.text == "block_index") return {0, Interval::kFar};
+  if (numbers_blocks(e.text)) return {0, Interval::kFar};
   return {};
 }
 

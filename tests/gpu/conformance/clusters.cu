@@ -12,8 +12,9 @@ namespace {
 constexpr int kRounds = 200, kWarps = 4;
 
 template <int kCtas>
-__global__ void rank_kernel(int* rank) {
+__global__ void rank_kernel(int* rank, int* number) {
   rank[blockIdx.x * blockDim.x + threadIdx.x] = kw::cluster<kCtas>();
+  number[blockIdx.x * blockDim.x + threadIdx.x] = kw::cluster_index(int(gridDim.x) / kCtas);
 }
 
 // Every warp marks its round; after the sync every thread must see the mark of each warp of each
@@ -110,15 +111,57 @@ __global__ void ring_kernel(int* slots, int* wrong) {
   kw::sync_cluster();
 }
 
+// Tiles that the CTAs of a pair send each other, two slots in turn: one warpgroup writes them, a thread sends, and another
+// warpgroup reads late what has come and then gives both slots back, in both CTAs.
+struct SendShared {
+  kw::Ring<kw::SharedTile<kw::bf16, 64, 64>, 2> from, to;
+  kw::Barriers<2, kWarps> ready;
+  kw::Barriers<2, 1> full;
+  kw::Barriers<2, kWarps, 2> free;
+};
+__global__ void send_kernel(int* wrong) {
+  auto& shared = kw::shared_memory<SendShared>();
+  kw::init(shared.ready, shared.full, shared.free);
+  const int cta = kw::cluster<2>(), lane = threadIdx.x % 128;
+  kw::sync_cluster();
+  int bad = 0;
+  const auto word = [](int t, int cta, int n) { return unsigned(t * 2 + cta) << 16 | unsigned(n); };
+  const auto words = [](auto& tile) { return reinterpret_cast<volatile unsigned*>(&tile); };
+  for (int t = 0; t < kRounds; ++t) {
+    if (kw::warpgroup_index() == 0) {
+      kw::wait_free(shared.free[t]);
+      for (int n = lane; n < 64 * 32; n += 128) words(shared.from[t])[n] = word(t, cta, n);
+      kw::fence_async();
+      kw::arrive(shared.ready[t]);
+    } else if (kw::warpgroup_index() == 1) {
+      if (lane != 0) continue;
+      kw::wait(shared.ready[t]);
+      kw::tma_send(shared.from[t], shared.to[t], shared.full[t]);
+    } else {
+      kw::wait(shared.full[t]);
+      if (t % 3) dawdle(t);
+      for (int n = lane; n < 64 * 32; n += 128) bad += words(shared.to[t])[n] != word(t, 1 - cta, n);
+      __syncwarp();
+      kw::arrive(shared.free[t]);
+    }
+  }
+  wrong[blockIdx.x * blockDim.x + threadIdx.x] = bad;
+  kw::sync_cluster();
+}
+
 template <int kCtas>
 void clusters(Report& report, const char* what) {
   constexpr int kClusters = 3, kBlocks = kClusters * kCtas;
-  Device<int> rank(kBlocks * 32, -1);
+  Device<int> rank(kBlocks * 32, -1), number(kBlocks * 32, -1);
   running = "cluster";
-  launch_clusters(kCtas, rank_kernel<kCtas>, kBlocks, 32, rank.data());
-  std::vector<int> want;
-  for (int n = 0; n < kBlocks * 32; ++n) want.push_back(n / 32 % kCtas);
+  launch_clusters(kCtas, rank_kernel<kCtas>, kBlocks, 32, rank.data(), number.data());
+  std::vector<int> want, numbers;
+  for (int n = 0; n < kBlocks * 32; ++n) {
+    want.push_back(n / 32 % kCtas);
+    numbers.push_back(n / 32 / kCtas);
+  }
   report.exact("cluster", what, rank.read(), want);
+  report.exact("cluster_index", what, number.read(), numbers);
 
   Device<int> at(kBlocks * kWarps), late(kBlocks * 128, -1);
   running = "sync_cluster";
@@ -142,6 +185,10 @@ void test_clusters(Report& report) {
   clusters<1>(report, "3 CTAs alone");
   clusters<2>(report, "3 clusters of 2");
   clusters<4>(report, "3 clusters of 4");
+  Device<int> wrong(6 * 384, -1);
+  running = "tma_send";
+  launch_clusters(2, send_kernel, 6, 384, wrong.data());
+  report.exact("tma_send", "200 tiles in 2 slots, 3 clusters", wrong.read(), std::vector<int>(6 * 384, 0));
 }
 
 }  // namespace conformance

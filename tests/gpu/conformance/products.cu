@@ -198,6 +198,8 @@ void gemm_add_columns(Report& report, Random& random, bool whole, int column) {
 void test_products(Report& report) {
   Random random(5);
   for (bool whole : {true, false}) {
+    gemm<kw::bf16, 16, 128>(report, random, whole);
+    gemm<kw::f16, 16, 64>(report, random, whole);
     gemm<kw::bf16, 32, 256>(report, random, whole);
     gemm<kw::bf16, 48, 128>(report, random, whole);
     gemm<kw::bf16, 64, 64>(report, random, whole);
@@ -221,6 +223,10 @@ void test_products(Report& report) {
     for (const int column : {0, 32, 64, 96})  // half of a panel
       gemm_add_columns<kw::bf16, 32, 64, 128>(report, random, whole, column);
     gemm_add_columns<kw::f16, 32, 128, 64>(report, random, whole, 32);
+    gemm_add_columns<kw::bf16, 16, 64, 96>(report, random, whole, 80);
+    for (const int column : {0, 32, 96}) gemm_add_columns<kw::bf16, 32, 64, 128, true>(report, random, whole, column);
+    gemm_add_columns<kw::f16, 16, 64, 96, true>(report, random, whole, 64);
+    gemm_add_columns<kw::bf16, 16, 64, 96, true>(report, random, whole, 16);
     gemm_add_columns<kw::bf16, 128, 64, 256, true>(report, random, whole, 128);
     gemm_add_columns<kw::f16, 64, 32, 192, true>(report, random, whole, 64);
     mma_add<kw::bf16, 32, 64>(report, random, whole);

@@ -51,15 +51,16 @@ class RoomierTiles : public testing::Test {
     const SourcePtr expert = read_source(
         in_clone(fmt::format("/kernels/{}/attention_fwd.cu", find_target(target.name)->folder)));
     Diagnostics d;
+    std::optional<Built> built;
     const auto made =
         transfer::transfer(transfer::kernel_of(target.name), transfer::form_of(form), target, d);
     if (made) *roomier = made->roomier;
     if (made && tl::verify(made->program, d))
       if (const auto text = lower::lower(made->program, expert, tools->clang, d))
         if (const auto plan = lower::plan_launch(made->program, target.name, d))
-          build(*tools, make_source("kernel.cu", text->text), target.name, plan->entries(),
-                plan->parameter_bytes, d);
-    std::string out;
+          built = build(*tools, make_source("kernel.cu", text->text), target.name, plan->entries(),
+                        plan->parameter_bytes, d);
+    std::string out = built && built->resources.spills() ? "build.spill: some\n" : "";
     for (const Diagnostic& x : d.all())
       if (x.severity == Severity::error) out += x.code + ": " + x.message + "\n";
     return out;

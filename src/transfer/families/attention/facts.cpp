@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "tl/scope/functions.h"
 #include "tl/scope/intervals.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
@@ -70,7 +71,7 @@ bool is_one_of(Op op, std::initializer_list<Op> ops) {
 // A block's number in a loop over blocks, or that of the CTA.
 bool is_block_number(const ExprPtr& e, const Stmt& loop) {
   if (loop.op != Op::warpgroups_kernel) return e->is_name(loop.index());
-  return e->kind == ExprKind::call && e->text == "block_index";
+  return e->kind == ExprKind::call && tl::numbers_blocks(e->text);
 }
 
 // c.m in c.m * BM + r * 64: the field of `record` that an expression mentions.

@@ -12,8 +12,10 @@
 //           for r in range(WARPGROUPS):
 //               tma_add ds_s[r][t] -> pairs[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, r * 64]
 //           tma_store_wait_read
-//           arrive ds_free[t]
+//           arrive pairs_free[t]
 //       tma_store_wait
+//
+// for whose `pairs_free` the step waits as for `ds_free`.
 //
 // When     the form's gradients have them. Such a bias changes each score by a multiple of its own
 //          element, so its gradient is that of the score, whose tiles lie in shared memory as
@@ -27,6 +29,7 @@
 #include <algorithm>
 
 #include "operator/expr/fold.h"
+#include "tl/traits.h"
 #include "transfer/editing/declarations.h"
 #include "transfer/families/attention_bwd/edit.h"
 
@@ -38,76 +41,84 @@ using tl::Stmt;
 
 // Where a step's gradients lie as elements, and the barriers that hand a slot over and back.
 struct Handed {
-  std::string tiles, full, free;
+  tl::ExprPtr tile;  // ds_s[me][t]
+  std::string full, free;
 };
 std::optional<Handed> handed_over(const std::vector<Stmt>& step, const std::string& tile) {
   Handed out;
   for (const Stmt& s : step) {
     if (s.op == Op::wait_free) out.free = tl::base_name(s.barrier());
     if (s.op == Op::store_transposed && tl::base_name(s.src()) == tile)
-      out.tiles = tl::base_name(s.dst());
-    if (out.tiles.empty() || out.free.empty() || s.op != Op::arrive) continue;
+      out.tile = s.dst();
+    if (!out.tile || out.free.empty() || s.op != Op::arrive) continue;
     out.full = tl::base_name(s.barrier());
     return out;
   }
   return std::nullopt;
 }
 
-// A slot is given back when one more has arrived.
-bool one_more_arrives(Edit& edit, const std::string& barrier) {
-  Stmt* shared = edit.program.find(Op::shared);
-  for (size_t n = 0; shared && n < shared->body.size(); ++n) {
-    Stmt& s = shared->body[n];
-    if (s.op != Op::barrier) continue;
-    Stmt own = s;
-    std::erase_if(own.names(), [&](const tl::Item& d) { return d.name != barrier; });
-    if (own.names().empty()) continue;
-    own.arrivals() = tl::binary("+", s.arrivals(), tl::integer(1));
-    std::erase_if(s.names(), [&](const tl::Item& d) { return d.name == barrier; });
-    if (s.names().empty()) shared->body.erase(shared->body.begin() + std::ptrdiff_t(n--));
-    shared->body.insert(shared->body.begin() + std::ptrdiff_t(n) + 1, std::move(own));
-    return true;
-  }
-  return edit.refuse_kernel("declares no barrier " + barrier);
-}
-
-tl::ExprPtr of_another(const tl::ExprPtr& e, const std::string& base) {
-  const std::string old = tl::base_name(e);
-  return tl::rewrite(e, [&](const tl::ExprPtr& x) -> tl::ExprPtr {
-    return x->is_name(old.c_str()) ? tl::name(base) : nullptr;
+// The thread gives slots back at a barrier of its own, `given`, for which the step waits too.
+bool gives_back(Edit& edit, std::vector<Stmt>& step, const std::string& free,
+                const std::string& given) {
+  Stmt *shared = edit.program.find(Op::shared), *init = edit.program.find(Op::init);
+  const auto waits = std::find_if(step.begin(), step.end(), [&](const Stmt& s) {
+    return s.op == Op::wait_free && tl::base_name(s.barrier()) == free;
   });
+  std::string slots;
+  for (const Stmt& s : shared ? shared->body : std::vector<Stmt>{})
+    if (s.op == Op::barrier || s.op == Op::cluster_barrier)
+      for (const tl::Item& d : s.names())
+        if (d.name == free) slots = tl::print(s.stages());
+  if (!init || slots.empty() || waits == step.end())
+    return edit.refuse_kernel("declares no barrier " + free);
+  const std::string use = tl::print(waits->barrier()->args.at(1));
+  init->barriers().push_back(tl::Item{.expr = tl::name(given)});
+  return edit.insert({&step, size_t(waits - step.begin()) + 1},
+                     fmt::format("wait_free {}[{}]", given, use)) &&
+         edit.insert({&shared->body, shared->body.size()},
+                     fmt::format("barrier {}: ring({}), arrivals 1", given, slots));
 }
 
-// As the thread that adds the tiles of dQ, but for what it waits for, adds and gives back.
-bool add_thread(Edit& edit, const Handed& slot, const std::string& pairs) {
+// Its loop is that of the thread that loads tiles of queries. In a cluster each CTA has columns of
+// its own of a block of keys.
+bool add_thread(Edit& edit, const Handed& slot, const std::string& given,
+                const std::string& pairs) {
   const auto is_thread = [](const Stmt& s) { return s.op == Op::thread; };
-  const auto adds = [](const Stmt& s) {
-    bool found = false;
-    tl::walk(s.body, [&](const Stmt& x) { found |= x.op == Op::tma_add; });
-    return found;
-  };
-  const tl::ExprPtr row = tl::parse_expr("(m * ceil_div(N, BN) + c.n) * BM", edit.diagnostics),
-                    column = tl::parse_expr("r * 64", edit.diagnostics), none = tl::integer(0);
   bool added = false;
   tl::walk(edit.program.body, [&](Stmt& loader) {
-    const auto of_sums = std::find_if(loader.body.begin(), loader.body.end(),
-                                      [&](const Stmt& s) { return is_thread(s) && adds(s); });
-    if (added || of_sums == loader.body.end()) return;
-    Stmt thread = *of_sums;
-    thread.number() = tl::integer(std::count_if(loader.body.begin(), loader.body.end(), is_thread));
-    tl::walk(thread.body, [&](Stmt& s) {
-      if (s.op == Op::wait) s.barrier() = of_another(s.barrier(), slot.full);
-      if (s.op == Op::arrive) s.barrier() = of_another(s.barrier(), slot.free);
-      if (s.op != Op::tma_add) return;
-      s.column() = tl::mentions(s.src(), "r") ? column : none;
-      s.src() = of_another(s.src(), slot.tiles);
-      s.tensor() = tl::name(pairs);
-      s.row() = row;
+    const auto first = std::find_if(loader.body.begin(), loader.body.end(), is_thread);
+    if (loader.op != Op::warpgroup || first == loader.body.end() || added) return;
+    const auto loop = std::find_if(first->body.begin(), first->body.end(), [](const Stmt& s) {
+      return tl::is_loop(s.op) && !s.body.empty() && s.body[0].op == Op::let;
     });
-    loader.body.push_back(std::move(thread));
+    if (loop == first->body.end()) return;
+    const Stmt* cluster = edit.program.find(Op::cluster);
+    const bool of_all = tl::print(slot.tile).find("[me]") != std::string::npos;
+    const std::string use = tl::print(slot.tile->args.back()),
+                      tile = fmt::format("{}{}[{}]", tl::base_name(slot.tile), of_all ? "[r]" : "", use),
+                      column = of_all     ? "r * 64"
+                               : !cluster ? "0"
+                                          : fmt::format("{} * 64", cluster->rank()),
+                      adds = fmt::format("tma_add {} -> {}[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, {}]",
+                                         tile, pairs, column);
+    Stmt own = *loop;
+    std::erase_if(own.body, [](const Stmt& s) { return s.op != Op::let; });
+    const size_t lets = own.body.size();
+    auto thread = tl::parse_statement(
+        fmt::format("thread {}:\n    var {} = 0\n    tma_store_wait",
+                    std::count_if(loader.body.begin(), loader.body.end(), is_thread), use),
+        edit.diagnostics);
+    if (!thread ||
+        !edit.insert({&own.body, lets},
+                     {fmt::format("wait {}[{}]", slot.full, use),
+                      of_all ? "for r in range(WARPGROUPS):\n    " + adds : adds,
+                      "tma_store_wait_read", fmt::format("arrive {}[{}]", given, use)}))
+      return;
+    thread->body.insert(thread->body.begin() + 1, std::move(own));
+    loader.body.push_back(std::move(*thread));
     added = true;
   });
-  return added || edit.refuse_kernel("has no thread that adds tiles of dQ");
+  return added || edit.refuse_kernel("has no loop of the loader over blocks of queries");
 }
 
 // The scratch, for all such biases one: each has the gradients of the same scores.
@@ -154,8 +165,9 @@ bool rule_pairs(Edit& edit) {
       const auto slot = handed_over(*at->step, at->d_score);
       if (!slot) return edit.refuse_kernel("hands no tiles of dS over");
       pairs = edit.fresh({"pairs", "pairs_of_scores"});
-      if (!add_thread(edit, *slot, pairs) || !one_more_arrives(edit, slot->free) ||
-          !declare(edit, pairs))
+      const std::string given = edit.fresh({"pairs_free"});
+      if (!add_thread(edit, *slot, given, pairs) ||
+          !gives_back(edit, *edit.places()->step, slot->free, given) || !declare(edit, pairs))
         return false;
     }
     if (!give(edit, pairs, output, *spec::constant(edit.learned[n].slope))) return false;

@@ -144,7 +144,11 @@ bool rule_turns(Edit& edit) {
                   "without --deterministic gradients are made");
   heads_inside(edit);
   const std::string turns = edit.fresh({"turns"}), full = edit.fresh({"turn_full"}),
-                    free = edit.fresh({"turn_free"}), place = turns + "[c.b, h, m * BM]";
+                    free = edit.fresh({"turn_free"});
+  // Each CTA of a cluster adds to columns of its own, and has turns of its own.
+  const Stmt* cluster = edit.program.find(Op::cluster);
+  const std::string place = fmt::format("{}[c.b, h, m * BM{}]", turns,
+                                        cluster ? " + " + std::string(cluster->rank()) : "");
   std::vector<Stmt>& body = at.loop->body;
   const auto is_let = [](const Stmt& s) { return s.op == Op::let; };
   const size_t lets = size_t(std::find_if_not(body.begin(), body.end(), is_let) - body.begin());
