@@ -6,11 +6,11 @@
 //      VIRTUAL_ENV, else of the python3 on PATH
 //   3. a CUDA toolkit: CUDA_HOME, /usr/local/cuda, and what the dynamic linker knows
 //
-// A compilation that ends well is still refused when it spills more than some registers or when ptxas remarks
-// that it lost performance: a kernel that is half as fast as its text promises is a failure.
-// Constants at namespace scope: NVRTC emits every constexpr variable as an initialised global, used
-// or not. `dead_globals` are those that no instruction names, so that the audit can tell them from
-// state (see cubin.h).
+// A compilation that ends well is still refused when it spills more than some registers or when
+// ptxas remarks that it lost performance: a kernel that is half as fast as its text promises is a
+// failure. Constants at namespace scope: NVRTC emits every constexpr variable as an initialised
+// global, used or not. `dead_globals` are those that no instruction names, so that the audit can
+// tell them from state (see cubin.h).
 #pragma once
 #include <memory>
 #include <optional>
@@ -27,9 +27,9 @@ struct Header {
   std::string text;
 };
 
-// Bytes of a thread that may be spilled: values that wait while others are in use, set before a loop
-// and read behind it, cost nothing. On an H200 gradients with 20 bytes of them are as fast as with
-// none.
+// Bytes of a thread that may be spilled: values that wait while others are in use, set before a
+// loop and read behind it, cost nothing. On an H200 gradients with 20 bytes of them are as fast as
+// with none.
 inline constexpr int kParkedBytes = 32;
 
 struct Compiled {

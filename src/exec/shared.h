@@ -38,7 +38,7 @@ struct SharedSlot {
   // Of a slot that the CTAs of a cluster fill together: who has sent its part and who must, a bit
   // for each CTA. One that a single copy fills has no parts.
   uint32_t parts = 0, parts_due = 0;
-  int products = 0, stores = 0;  // in flight and reading it
+  int products = 0, stores = 0;     // in flight and reading it
   SharedSlot* sent_from = nullptr;  // of a slot that another CTA fills: read until it has arrived
   // Of a slot that a warpgroup has stored (filled_by is null then): which agent, whether it has
   // published it, and the phases at which it has arrived since the store.

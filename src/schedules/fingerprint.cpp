@@ -99,10 +99,9 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
       }
       std::vector<const Touch*> reads;
       for (const Touch& r : cell.reads) reads.push_back(&r);
-      std::sort(reads.begin(), reads.end(),
-                [](const Touch* a, const Touch* b) {
-                  return std::pair(a->actor, a->who) < std::pair(b->actor, b->who);
-                });
+      std::sort(reads.begin(), reads.end(), [](const Touch* a, const Touch* b) {
+        return std::pair(a->actor, a->who) < std::pair(b->actor, b->who);
+      });
       for (const Touch* r : reads) {
         hash(uint64_t(r->actor) << 9 | uint64_t(r->who != r->actor) << 8 | uint64_t(r->open));
         if (!r->open) knowledge(r->who, r->at);

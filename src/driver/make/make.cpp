@@ -449,11 +449,11 @@ class Maker {
                            plan_->parameter_bytes, attempt_);
     if (!built_) return false;
     const runtime::EntryResources& used = built_->resources;
-    say("build", fmt::format("{}, {}: {} registers at entry, {}, {} KB shared", options_.target,
-                             built_->compiler, used.registers,
-                             used.spills() ? fmt::format("{} bytes spilled", used.spill_stores)
-                                           : "0 spills",
-                             (plan_->shared_bytes + 1023) / 1024));
+    say("build",
+        fmt::format("{}, {}: {} registers at entry, {}, {} KB shared", options_.target,
+                    built_->compiler, used.registers,
+                    used.spills() ? fmt::format("{} bytes spilled", used.spill_stores) : "0 spills",
+                    (plan_->shared_bytes + 1023) / 1024));
     return true;
   }
 

@@ -145,11 +145,10 @@ Next exec_tma_send(Machine& m, Agent& a, const Stmt& s) {
   const Tile& tile = copy.to.slot->tile;
   if (tile.rows != from->tile.rows || tile.columns != from->tile.columns ||
       tile.dtype != from->tile.dtype) {
-    m.faults.raise(
-        "exec.shape", &s,
-        fmt::format("{}: {} x {} {} and {} x {} {} differ", cite(s), from->tile.rows,
-                    from->tile.columns, name(from->tile.dtype), tile.rows, tile.columns,
-                    name(tile.dtype)));
+    m.faults.raise("exec.shape", &s,
+                   fmt::format("{}: {} x {} {} and {} x {} {} differ", cite(s), from->tile.rows,
+                               from->tile.columns, name(from->tile.dtype), tile.rows, tile.columns,
+                               name(tile.dtype)));
     return Next::on;
   }
   ThreadBlock& other = *a.block->cluster[1 - a.block->rank];

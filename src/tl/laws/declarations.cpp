@@ -45,9 +45,10 @@ void shared_tile_is_possible(Check& c, const char* shape, const char* type) {
   if (rows && (*rows <= 0 || *rows > 256 || *rows % 8))
     c.broken(shape, c.stmt.rows()->span,
              fmt::format("{} rows: not a multiple of 8 up to 256", *rows));
-  if (columns && (*columns <= 0 || *columns % 32))
+  const int64_t unit = c.stmt.type() == "f32" ? 16 : 32;
+  if (columns && (*columns <= 0 || *columns % unit))
     c.broken(shape, c.stmt.columns()->span,
-             fmt::format("{} columns: not a multiple of 32", *columns));
+             fmt::format("{} columns: not a multiple of {}", *columns, unit));
   const std::string& held = c.stmt.type();
   if (held == "f32" && rows && *rows != 64)
     c.broken(shape, c.stmt.rows()->span,

@@ -165,9 +165,8 @@ class Turns {
   // Whether x adds where p passes a turn on. In a cluster each CTA has turns of its own, at the row
   // that its number is behind the first of the tile.
   bool is_turn_of(const Stmt& p, const Stmt& x) const {
-    const ExprPtr row = facts_.ctas > 1
-                            ? binary("+", x.row(), name(std::string(facts_.cluster->rank())))
-                            : x.row();
+    const ExprPtr row =
+        facts_.ctas > 1 ? binary("+", x.row(), name(std::string(facts_.cluster->rank()))) : x.row();
     return same(p.batch(), x.batch()) && same(p.head(), x.head()) && same(p.row(), row);
   }
 

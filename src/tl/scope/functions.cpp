@@ -5,15 +5,23 @@ namespace kw::tl {
 namespace {
 
 constexpr Function kFunctions[] = {
-    {"exp2", 1, Returns::real},          {"log2", 1, Returns::real},
-    {"tanh", 1, Returns::real},          {"reciprocal", 1, Returns::real},
-    {"rsqrt", 1, Returns::real},         {"fma", 3, Returns::real},
-    {"f32", 1, Returns::real},           {"min", 2, Returns::like_arguments},
-    {"max", 2, Returns::like_arguments}, {"abs", 1, Returns::like_arguments},
-    {"ceil_div", 2, Returns::integer},   {"heads_at_once", 4, Returns::integer},
-    {"total", 1, Returns::row},          {"block_index", 1, Returns::integer},
+    {"exp2", 1, Returns::real},
+    {"log2", 1, Returns::real},
+    {"tanh", 1, Returns::real},
+    {"reciprocal", 1, Returns::real},
+    {"rsqrt", 1, Returns::real},
+    {"fma", 3, Returns::real},
+    {"f32", 1, Returns::real},
+    {"min", 2, Returns::like_arguments},
+    {"max", 2, Returns::like_arguments},
+    {"abs", 1, Returns::like_arguments},
+    {"ceil_div", 2, Returns::integer},
+    {"heads_at_once", 4, Returns::integer},
+    {"total", 1, Returns::row},
+    {"block_index", 1, Returns::integer},
     {"cluster_index", 1, Returns::integer},
-    {"least", 0, Returns::range},        {"greatest", 0, Returns::range},
+    {"least", 0, Returns::range},
+    {"greatest", 0, Returns::range},
     {"to_bf16", 1, Returns::real},
 };
 

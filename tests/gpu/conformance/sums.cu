@@ -424,6 +424,7 @@ void test_sums(Report& report) {
   sums(report, random, 77, 64, 300, "rows that end in a tile, 64 columns");
   sums<32>(report, random, 77, 128, 5, "halves of tiles, 128 columns");
   sums<32>(report, random, 64, 64, 300, "halves of tiles, 64 columns");
+  sums<16>(report, random, 77, 128, 5, "quarters of tiles, 128 columns");
   sums<96>(report, random, 130, 96, 7, "96 columns");
   sums<96>(report, random, 77, 192, 5, "96 columns of 192");
   sums<192>(report, random, 130, 192, 300, "192 columns");

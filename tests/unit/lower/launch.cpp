@@ -318,8 +318,7 @@ TEST(LaunchPlan, refuses_a_kernel_that_nobody_hands_blocks) {
   ASSERT_EQ(d.all().size(), 1u) << render(d);
   EXPECT_EQ(d.all()[0].message,
             "a launch needs kernel, args, shared, and one of static_tiles, schedule_tiles and "
-            "block_index; all three "
-            "are missing");
+            "block_index or cluster_index; all three are missing");
 }
 
 TEST(LaunchPlan, refuses_tiles_of_two_shapes_from_one_tensor) {

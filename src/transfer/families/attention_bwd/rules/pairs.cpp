@@ -48,8 +48,7 @@ std::optional<Handed> handed_over(const std::vector<Stmt>& step, const std::stri
   Handed out;
   for (const Stmt& s : step) {
     if (s.op == Op::wait_free) out.free = tl::base_name(s.barrier());
-    if (s.op == Op::store_transposed && tl::base_name(s.src()) == tile)
-      out.tile = s.dst();
+    if (s.op == Op::store_transposed && tl::base_name(s.src()) == tile) out.tile = s.dst();
     if (!out.tile || out.free.empty() || s.op != Op::arrive) continue;
     out.full = tl::base_name(s.barrier());
     return out;
@@ -95,12 +94,14 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& given,
     const Stmt* cluster = edit.program.find(Op::cluster);
     const bool of_all = tl::print(slot.tile).find("[me]") != std::string::npos;
     const std::string use = tl::print(slot.tile->args.back()),
-                      tile = fmt::format("{}{}[{}]", tl::base_name(slot.tile), of_all ? "[r]" : "", use),
+                      tile = fmt::format("{}{}[{}]", tl::base_name(slot.tile), of_all ? "[r]" : "",
+                                         use),
                       column = of_all     ? "r * 64"
                                : !cluster ? "0"
                                           : fmt::format("{} * 64", cluster->rank()),
-                      adds = fmt::format("tma_add {} -> {}[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, {}]",
-                                         tile, pairs, column);
+                      adds = fmt::format(
+                          "tma_add {} -> {}[c.b, h, (m * ceil_div(N, BN) + c.n) * BM, {}]", tile,
+                          pairs, column);
     Stmt own = *loop;
     std::erase_if(own.body, [](const Stmt& s) { return s.op != Op::let; });
     const size_t lets = own.body.size();
@@ -108,11 +109,10 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& given,
         fmt::format("thread {}:\n    var {} = 0\n    tma_store_wait",
                     std::count_if(loader.body.begin(), loader.body.end(), is_thread), use),
         edit.diagnostics);
-    if (!thread ||
-        !edit.insert({&own.body, lets},
-                     {fmt::format("wait {}[{}]", slot.full, use),
-                      of_all ? "for r in range(WARPGROUPS):\n    " + adds : adds,
-                      "tma_store_wait_read", fmt::format("arrive {}[{}]", given, use)}))
+    if (!thread || !edit.insert({&own.body, lets},
+                                {fmt::format("wait {}[{}]", slot.full, use),
+                                 of_all ? "for r in range(WARPGROUPS):\n    " + adds : adds,
+                                 "tma_store_wait_read", fmt::format("arrive {}[{}]", given, use)}))
       return;
     thread->body.insert(thread->body.begin() + 1, std::move(own));
     loader.body.push_back(std::move(*thread));
