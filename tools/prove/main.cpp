@@ -169,9 +169,8 @@ int main(int argc, char** argv) {
   Options options;
   uint64_t seed = 0;
   bool cold = false, warm = false;
-  CLI::Option* folder =
-      app.add_option("DIR", options.folder,
-                     "folder with kernel.cubin, launch.json, prove.json, or of two such");
+  CLI::Option* folder = app.add_option(
+      "DIR", options.folder, "folder with kernel.cubin, launch.json, prove.json, or of two such");
   CLI::Option* self_test =
       app.add_option("--self-test", options.self_test,
                      "run the planted bugs that `kernelwright self-test --write` left there");
