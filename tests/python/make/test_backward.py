@@ -122,6 +122,15 @@ int main() {
         assert run.returncode == 0
 
 
+def test_a_gpu_is_asked_of_what_is_saved_as_of_the_output_and_of_each_gradient(made):
+    forward, backward = (json.loads((made / "both" / half / "prove.json").read_text())["cases"] for half in HALVES)
+    windows = [c for c in forward if any(g.get("rule") == "window" for g in c["goldens"])]
+    assert windows and all({g["output"] for g in c["goldens"] if g.get("rule") == "window"} == {"o", "o_f32"} for c in windows)
+    assert [c["signs"]["outputs"] for c in forward if "signs" in c] == [["o", "o_f32"]]
+    assert backward and all([g["output"] for g in c["goldens"]] == ["dq", "dk", "dv"] for c in backward)
+    assert all(c["inputs"][name]["kind"] == "given" for c in backward for name in ("o", "lse"))
+
+
 # ---- what verify finds
 
 def test_all_of_it_can_be_done_again(made):
