@@ -25,6 +25,9 @@ bool may_fill(Machine& m, const tl::Stmt& s, const SharedSlot& slot);
 // Rows of a tensor that whole warpgroups copy: place.tensor and of_rows as above; slot null after a
 // fault.
 TileCopy warpgroup_copy_of(Machine& m, Agent& a, const tl::Stmt& s, tl::Hole tile, bool out);
+// Values of consecutive rows, one a row, and a slot of a row ring; slot null after a fault.
+TileCopy rows_copy_of(Machine& m, Agent& a, const tl::Stmt& s);
+Tile fetch_rows(const TileCopy& copy);
 // Writes the tile's rows to the tensor: of `by` warpgroups, those of the one that asks.
 void write_rows(Machine& m, const Agent& a, const tl::Stmt& s, const TileCopy& copy, int64_t by);
 // The slot that one thread hands to the copy engine, or null after a fault.

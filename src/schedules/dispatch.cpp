@@ -121,6 +121,7 @@ Next Pen::record(const Stmt& s) {
     case Op::copy_in:
     case Op::copy_out:
     case Op::cp_async_tile:
+    case Op::cp_async_rows:
     case Op::copy_tile_in:
     case Op::copy_tile_out:
       return warpgroup_copy(s);
@@ -147,6 +148,7 @@ Next Pen::record(const Stmt& s) {
     case Op::mma:
     case Op::mma_add:
     case Op::mma_add_transposed:
+    case Op::mma_add_columns:
       return product(s);
     case Op::accumulator:
     case Op::operand:

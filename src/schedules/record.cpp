@@ -123,6 +123,15 @@ Region Pen::share(const Stmt& s, tl::Hole hole, int64_t by) {
   return r;
 }
 
+// Of one value a row a thread copies four, so a warp has 32 groups.
+Region Pen::share_of_values(const Stmt& s, tl::Hole hole, int64_t by) {
+  const int mine = by == 1 ? warp_ : a_.warpgroup * 4 + warp_;
+  Region r;
+  for (int g = 0; g < shape(s, hole).groups; ++g)
+    if (g / 32 == mine) r.set(g);
+  return r;
+}
+
 // A CTA's part of a tile that the cluster fetches together: panels, or rows where the panels
 // cannot be shared out.
 Region Pen::part(const Stmt& s, tl::Hole hole, int rank) {
@@ -364,7 +373,7 @@ Next Pen::warpgroup_copy(const Stmt& s) {
     blame("exec.shape", s, fmt::format("{} is copied by {} warpgroups", cite(s), by));
   if (m_->faults.any()) return Next::on;
   const tl::Hole tile = in ? tl::Hole::dst : tl::Hole::src;
-  const Region mine = share(s, tile, by);
+  const Region mine = s.op == Op::cp_async_rows ? share_of_values(s, tile, by) : share(s, tile, by);
   const Kind kind = !in ? Kind::read : at_once ? Kind::write : Kind::copy;
   if (mine.any()) at_tile(kind, s, tile, mine);
   return Next::on;
@@ -383,8 +392,9 @@ Next Pen::upcast(const Stmt& s) {
   return Next::on;
 }
 
-// The right side is all of the tile. Of the left side mma reads this warp's rows; wgmma belongs to
-// all four warps, and nothing says which of them reads which rows.
+// The right side is all of the tile. Of the left side mma reads this warp's rows, which of a tile
+// that was stored transposed all warps have written; wgmma belongs to all four warps, and nothing
+// says which of them reads which rows.
 Next Pen::product(const Stmt& s) {
   const bool async = tl::traits(s.op).async != tl::Async::none;
   const bool left_shared = is_tile(s, tl::Hole::a);
@@ -399,7 +409,9 @@ Next Pen::product(const Stmt& s) {
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared)
-    at_tile(kind, s, tl::Hole::a, async ? whole(s, tl::Hole::a) : rows_of_warp(s, tl::Hole::a));
+    at_tile(kind, s, tl::Hole::a,
+            async || w_.transposed_.contains(left) ? whole(s, tl::Hole::a)
+                                                   : rows_of_warp(s, tl::Hole::a));
   at_tile(kind, s, tl::Hole::b,
           s.has(tl::Hole::column) ? columns(s, tl::Hole::b, extents_[c].columns)
                                   : whole(s, tl::Hole::b));

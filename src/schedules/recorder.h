@@ -70,6 +70,7 @@ class Pen {
   Region rows_of_warp(const tl::Stmt& s, tl::Hole hole, int columns = 0);
   Region columns(const tl::Stmt& s, tl::Hole hole, int columns);
   Region share(const tl::Stmt& s, tl::Hole hole, int64_t by);
+  Region share_of_values(const tl::Stmt& s, tl::Hole hole, int64_t by);
   Region part(const tl::Stmt& s, tl::Hole hole, int rank);
   const Tables::Shape& shape(const tl::Stmt& s, tl::Hole hole);
   int strand_of(const tl::Stmt& s, tl::Hole hole, int cta, int64_t& use);

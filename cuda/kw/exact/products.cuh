@@ -131,6 +131,16 @@ KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K
                                  int column) {
   detail::multiply<K>(acc, true, detail::LeftOperand<T, 64, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
 }
+template <class T, int R, int N, int K, int C>
+KW_DEVICE void mma_add_columns(Accumulator<real, R, N>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, K, C>& b,
+                               int column) {
+  detail::multiply<K>(acc, true, detail::LeftTile<T, R, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
+}
+template <class T, int R, int N, int K, int C>
+KW_DEVICE void mma_add_columns(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, C>& b,
+                               int column) {
+  detail::multiply<K>(acc, true, detail::LeftOperand<T, R, K>{a}, detail::Right<SharedTile<T, K, C>>{b, column});
+}
 template <int kPending, class... Tiles> KW_DEVICE void wgmma_wait(Tiles&...) {}
 
 }  // namespace kw

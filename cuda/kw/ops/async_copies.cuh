@@ -23,6 +23,10 @@ template <int kWarpgroups> struct Share {
 };
 // The coordinates are not negative; as u32 they need no sign of 64 bits.
 template <class T, char... Dims>
+KW_DEVICE T* row_of(const Tensor<scratch<T>, Dims...>& t, Coords at, int row) {
+  return t.row_to_write(at.batch, at.head, at.row + row);
+}
+template <class T, char... Dims>
 KW_DEVICE T* row_of(const Tensor<T, Dims...>& t, Coords at, int row) {
   return t.data + u32(at.batch) * t.stride[0] + u32(at.head) * t.stride[1] + u32(at.row + row) * t.stride[2];
 }
@@ -81,6 +85,15 @@ KW_DEVICE void cp_async_tile(const Tensor<const T, Dims...>& from, TileCoords at
     }
     src += mine.rows * from.stride[2];
   }
+}
+// R values of consecutive rows, one value a row, which are all inside of the tensor; rows of it follow each
+// other, and R values are a multiple of 16 bytes. Threads past the R / 4 that this takes ask for nothing.
+template <int kWarpgroups, char... Dims, int R>
+KW_DEVICE void cp_async_rows(const Tensor<scratch<float>, Dims...>& from, Coords at, SharedRows<real, R>& to) {
+  static_assert(sizeof...(Dims) == 3 && sizeof(real) == 4 && R % 4 == 0 && R / 4 <= kWarpgroups * 128, "one float a row");
+  const int place = ptx::thread_index() % (kWarpgroups * 128) * 4;
+  if (place < R)
+    ptx::cp_async_16(ptx::shared_address(to.x + place), from.row_to_write(at.batch, at.head, 0) + at.row + place, 16);
 }
 KW_DEVICE void cp_async_commit() { ptx::cp_async_commit(); }
 // All but the latest kPending commits of this thread have come; after a sync those of the others too.
@@ -179,8 +192,8 @@ KW_DEVICE void copy_tile_in(const Tensor<const T, Dims...>& from, TileCoords at,
 
 // By all threads of kWarpgroups warpgroups, after a sync with who wrote the tile: to global memory, 16 bytes
 // a thread at a time. Rows past the end are not written.
-template <int kWarpgroups, class T, char... Dims, int R, int C>
-KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<T, Dims...>& to, Coords at) {
+template <int kWarpgroups, class T, class To, char... Dims, int R, int C>
+KW_DEVICE void copy_out(const SharedTile<T, R, C>& from, const Tensor<To, Dims...>& to, Coords at) {
   const detail::Share<kWarpgroups> mine;
   T* dst = detail::row_of(to, at, mine.row) + mine.chunk * 8;
   const u32 src = from.chunk(mine.row, mine.chunk);

@@ -114,7 +114,7 @@ namespace detail {
 // word by word, and with the one instruction that Hopper has for it.
 template <class Tile>
 KW_DEVICE void store_words(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
-  const u32 lane = threadIdx.x % 32;
+  const u32 lane = ptx::thread_anew() % 32;
   const u32 left = to.chunk(row + lane / 4, chunk) + lane % 4 * 4;
   const u32 right = to.chunk(row + lane / 4, chunk + 1) + lane % 4 * 4;
   ptx::store_shared(left, a);
@@ -125,10 +125,24 @@ KW_DEVICE void store_words(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u3
 template <class Tile>
 KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
 #if __CUDA_ARCH__ >= 900
-  const u32 lane = threadIdx.x % 32;
+  const u32 lane = ptx::thread_anew() % 32;
   ptx::stmatrix_x4(to.chunk(row + lane % 16, chunk + lane / 16), a, b, c, d);
 #else
   store_words(to, row, chunk, a, b, c, d);
+#endif
+}
+// The same of these 16 x 16 transposed. Before Hopper each 8 x 8 is transposed in registers.
+template <class Tile>
+KW_DEVICE void store_words_transposed(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
+  store_words(to, row, chunk, ptx::transposed(a), ptx::transposed(c), ptx::transposed(b), ptx::transposed(d));
+}
+template <class Tile>
+KW_DEVICE void store_16x16_transposed(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u32 d) {
+#if __CUDA_ARCH__ >= 900
+  const u32 lane = ptx::thread_anew() % 32;
+  ptx::stmatrix_x4_transposed(to.chunk(row + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2), a, b, c, d);
+#else
+  store_words_transposed(to, row, chunk, a, b, c, d);
 #endif
 }
 }  // namespace detail
@@ -136,7 +150,7 @@ KW_DEVICE void store_16x16(Tile& to, int row, int chunk, u32 a, u32 b, u32 c, u3
 template <class T, int R, int C, int kWide>
 KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide>& to) {
   static_assert(C <= kWide && C % SharedTile<T, R, kWide>::panel == 0, "whole panels of the tile");
-  const u32 row = threadIdx.x % 128 / 32 * 16;
+  const u32 row = ptx::thread_anew() % 128 / 32 * 16;
 #pragma unroll
   for (int n = 0; n < from.count; n += 8)
     detail::store_16x16(to, row + n / (C / 2) * 64, n % (C / 2) / 4,
@@ -148,7 +162,7 @@ KW_DEVICE void store(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide
 template <class T, int R, int C, int kWide>
 KW_DEVICE void store_columns(const Accumulator<real, R, C>& from, SharedTile<T, R, kWide>& to, int column) {
   static_assert(C <= kWide && C % SharedTile<T, R, kWide>::panel == 0, "whole panels of the tile");
-  const u32 row = threadIdx.x % 128 / 32 * 16;
+  const u32 row = ptx::thread_anew() % 128 / 32 * 16;
 #pragma unroll
   for (int n = 0; n < from.count; n += 8)
     detail::store_16x16(to, row + n / (C / 2) * 64, column / 8 + n % (C / 2) / 4,
@@ -159,13 +173,12 @@ KW_DEVICE void store_columns(const Accumulator<real, R, C>& from, SharedTile<T, 
 // The same of the accumulator transposed: its columns are the tile's rows.
 template <class T, int C>
 KW_DEVICE void store_transposed(const Accumulator<real, 64, C>& from, SharedTile<T, C, 64>& to) {
-  const u32 lane = threadIdx.x % 32, row = lane % 8 + lane / 16 * 8;
-  const u32 chunk = threadIdx.x % 128 / 32 * 2 + lane / 8 % 2;
+  const u32 chunk = ptx::thread_anew() % 128 / 32 * 2;
 #pragma unroll
   for (int n = 0; n < from.count; n += 8)
-    ptx::stmatrix_x4_transposed(to.chunk(n / 8 * 16 + row, chunk), ptx::pack(T{}, from.x[n], from.x[n + 1]),
-                                ptx::pack(T{}, from.x[n + 2], from.x[n + 3]), ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
-                                ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
+    detail::store_16x16_transposed(to, n / 8 * 16, chunk, ptx::pack(T{}, from.x[n], from.x[n + 1]),
+                                   ptx::pack(T{}, from.x[n + 2], from.x[n + 3]), ptx::pack(T{}, from.x[n + 4], from.x[n + 5]),
+                                   ptx::pack(T{}, from.x[n + 6], from.x[n + 7]));
 }
 // A warp's rows of a vector to shared memory, for whoever has waited for its next arrival; and from
 // there, after which a next arrival gives the place back.

@@ -90,25 +90,48 @@ template <class T, int R, int N, int K>
 KW_DEVICE void mma_add_transposed(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, N, K>& b) {
   detail::multiply_transposed<K / 16, true>(acc, detail::left(a), b);
 }
-// acc += a @ b: a [R, K] in registers, b [K, N] in shared memory.
-template <class T, int R, int N, int K>
-KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
+namespace detail {
+// acc += a @ b, of b the columns from chunk `chunk` on, 8 columns each.
+template <class T, int R, int C, int K, int N, class Left>
+KW_DEVICE void multiply_columns(Accumulator<real, R, C>& acc, const Left& from, const SharedTile<T, K, N>& b, int chunk) {
   const int lane = ptx::thread_index() % 32;
-  const detail::LanePlace<T, K, N> place(b, lane % 16, lane / 16);
+  const LanePlace<T, K, N> place(b, lane % 16, chunk + lane / 16);
 #pragma unroll
   for (int k = 0; k < K / 16; ++k) {
+    u32 a[R / 64][4];
 #pragma unroll
-    for (int n = 0; n < N / 16; ++n) {
+    for (int r = 0; r < R / 64; ++r) from.get(a[r], r, k);
+#pragma unroll
+    for (int n = 0; n < C / 16; ++n) {
       u32 b0, b1, c0, c1;
       ptx::ldmatrix_x4_transposed(place.at(k * 16, n * 2), b0, b1, c0, c1);
 #pragma unroll
       for (int r = 0; r < R / 64; ++r) {
-        float* d = acc.x + r * (N / 2) + n * 8;
-        ptx::mma(T{}, d, a.x + r * (K / 4) + k * 4, b0, b1, d);
-        ptx::mma(T{}, d + 4, a.x + r * (K / 4) + k * 4, c0, c1, d + 4);
+        float* d = acc.x + r * (C / 2) + n * 8;
+        ptx::mma(T{}, d, a[r], b0, b1, d);
+        ptx::mma(T{}, d + 4, a[r], c0, c1, d + 4);
       }
     }
   }
+}
+}  // namespace detail
+// acc += a @ b: a [R, K] in registers, b [K, N] in shared memory.
+template <class T, int R, int N, int K>
+KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b) {
+  detail::multiply_columns(acc, detail::left(a), b, 0);
+}
+// The same of columns `column` ... of b, whole panels of it or half of one; a [R, K] in shared memory or in registers.
+template <class T, int R, int C, int K, int N>
+KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, K, N>& b,
+                               int column) {
+  static_assert(C <= N && (C % SharedTile<T, K, N>::panel == 0 || C * 2 == SharedTile<T, K, N>::panel), "whole panels of the tile, or half of one");
+  detail::multiply_columns(acc, detail::left(a), b, column / 8);
+}
+template <class T, int R, int C, int K, int N>
+KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b,
+                               int column) {
+  static_assert(C <= N && (C % SharedTile<T, K, N>::panel == 0 || C * 2 == SharedTile<T, K, N>::panel), "whole panels of the tile, or half of one");
+  detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 
 }  // namespace kw

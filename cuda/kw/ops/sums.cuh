@@ -13,7 +13,9 @@
 // A pre-pass has written zeros. The scratch is [B, H, rows, columns], rows a multiple of the tile's 64; where
 // in it a tile's elements lie is known here alone: 64 rows follow each other, each as a warpgroup
 // holds them in registers (SharedTile<float>), so that nothing is rearranged on the way: eight columns after
-// eight columns, so that a tile of some columns is part of them. In which order CTAs add is left to the device, so that the last bits of a sum may differ from run to run, but where they
+// eight columns, so that a tile of some columns is part of them. Of eight columns a thread's four elements follow each
+// other, which Hopper adds at once; where they are added one by one, the first of all threads come first, so that a warp's
+// additions are to 128 bytes. In which order CTAs add is left to the device, so that the last bits of a sum may differ from run to run, but where they
 // take turns (turns.cuh).
 #pragma once
 #include "../tile/tensors.cuh"
@@ -38,14 +40,29 @@ template <class T, char... Dims> KW_DEVICE T* sums_at(const Tensor<scratch<T>, D
   const i64 rows = i64(at.batch * t.extent[1] + at.head) * (t.extent[2] / kSide) + at.row / kSide;
   return t.row_to_write(0, 0, 0) + (rows * t.extent[3] + at.column) * kSide;
 }
-#ifdef KW_EXACT  // nobody else adds to them: rational numbers have no instruction of their own
-KW_DEVICE void add_four(float* to, real a, real b, real c, real d) {
-  const real x[4] = {a, b, c, d};
-  for (int n = 0; n < 4; ++n) to[n] = to_memory(__builtin_bit_cast(real, to[n]) + x[n]);
-}
+// Whether a thread adds its elements one by one, and where of eight columns its element n lies.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr bool kOneByOne = true;
 #else
-KW_DEVICE void add_four(float* to, real a, real b, real c, real d) { ptx::add_four(to, a, b, c, d); }
+constexpr bool kOneByOne = false;
 #endif
+template <bool kApart> KW_DEVICE int place_of(u32 thread, int n) { return kApart ? n * 128 + thread : thread * 4 + n; }
+// A thread's four of eight columns, the first of them at `to`.
+template <bool kApart> KW_DEVICE void add_four(float* to, real a, real b, real c, real d) {
+#ifndef KW_EXACT  // where nobody else adds to them: rational numbers have no instruction of their own
+  if constexpr (!kApart) return ptx::add_four(to, a, b, c, d);
+#endif
+  const real x[4] = {a, b, c, d};
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    float* const at = to + place_of<kApart>(0, n);
+#ifdef KW_EXACT
+    *at = to_memory(__builtin_bit_cast(real, *at) + x[n]);
+#else
+    ptx::add_if(true, at, x[n]);
+#endif
+  }
+}
 }  // namespace detail
 
 // By one thread, after fence_async() by the writers and an arrival: adds the tile to the sums. tma_store_wait_read
@@ -58,20 +75,19 @@ KW_DEVICE void tma_add(const SharedTile<T, 64, C>& from, const Tensor<scratch<T>
   ptx::tma_store_commit();
 }
 
-// By a warpgroup, from registers: a thread's elements lie in the sums as it has them, four next to each other. The
-// tile's columns are a multiple of 64.
-template <int C, char... Dims>
+// By a warpgroup, from registers: a thread's elements go where the sums have a thread's.
+template <bool kApart = detail::kOneByOne, int C, char... Dims>
 KW_DEVICE void add_tile(const Accumulator<real, 64, C>& from, const Tensor<scratch<float>, Dims...>& to, TileCoords at) {
-  static_assert(C % detail::kSide == 0, "whole tiles of the sums");
-  float* const out = detail::sums_at(to, at) + threadIdx.x % 128 * 4;
+  static_assert(C % 8 == 0, "whole groups of columns of the sums");
+  float* const out = detail::sums_at(to, at) + detail::place_of<kApart>(ptx::thread_anew() % 128, 0);
 #pragma unroll
   for (int n = 0; n < C / 8; ++n)
-    detail::add_four(out + n * 512, from.x[4 * n], from.x[4 * n + 1], from.x[4 * n + 2], from.x[4 * n + 3]);
+    detail::add_four<kApart>(out + n * 512, from.x[4 * n], from.x[4 * n + 1], from.x[4 * n + 2], from.x[4 * n + 3]);
 }
 
 // By a thread: its share of the tensor, each element the sum times `factor`. A thread has eight columns of two
 // rows, which its four neighbours' registers held, and eight threads a row of a tile.
-template <class T, char... From, char... To>
+template <bool kApart = detail::kOneByOne, class T, char... From, char... To>
 KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real factor, Thread w, const Tensor<T, To...>& to) {
   const int groups = from.extent[3] / 8, rows = from.extent[2] / detail::kSide;  // groups of eight columns
   const int all = to.extent[0] * to.extent[1] * rows * groups * 32;
@@ -79,12 +95,20 @@ KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real fact
     const int n = x % groups, pair = x / groups % 32, block = x / groups / 32;  // rows pair / 8 * 16 + pair % 8 and 8 more
     const int column = n * 8, m = block % rows, head = block / rows;
     const int row = m * 64 + pair / 8 * 16 + pair % 8;
-    const float4* const v = reinterpret_cast<const float4*>(from.row_to_write(0, 0, 0)) +
-                            (i64(block) * groups + n) * 128 + pair / 8 * 32 + pair % 8 * 4;
+    const float4* const v = reinterpret_cast<const float4*>(
+        from.row_to_write(0, 0, 0) + (i64(block) * groups + n) * 512 + detail::place_of<kApart>(pair / 8 * 32 + pair % 8 * 4, 0));
+    float4 found[4];  // of each neighbour, or each one's first, second ...
+#pragma unroll
+    for (int k = 0; k < 4; ++k) found[k] = __ldcg(v + (kApart ? k * 32 : k));
+    if constexpr (kApart) {
+      const float4 a = found[0], b = found[1], c = found[2], d = found[3];
+      found[0] = {a.x, b.x, c.x, d.x}, found[1] = {a.y, b.y, c.y, d.y};
+      found[2] = {a.z, b.z, c.z, d.z}, found[3] = {a.w, b.w, c.w, d.w};
+    }
     ptx::Words16 above, below;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      const float4 f = __ldcg(v + k);
+      const float4 f = found[k];
       above.x[k] = ptx::pack(element_of<T>{}, f.x * factor, f.y * factor);
       below.x[k] = ptx::pack(element_of<T>{}, f.z * factor, f.w * factor);
     }

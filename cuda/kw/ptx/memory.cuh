@@ -15,6 +15,22 @@ struct alignas(64) OpaqueMap {
 };
 
 namespace ptx {
+
+// PTX ISA 10, %tid. Read anew wherever it stands: what is computed from it is not kept in registers
+// from one turn of a loop to the next.
+KW_DEVICE u32 thread_index() {
+  u32 t;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
+  return t & 1023;
+}
+// Likewise, but on Hopper with its own instructions, where what a warpgroup keeps costs no copies: there it is kept.
+KW_DEVICE u32 thread_anew() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  return threadIdx.x;
+#else
+  return thread_index();
+#endif
+}
 KW_DEVICE u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
 
 // PTX ISA 9.7.13.15, mbarrier. An mbarrier completes a phase when its pending arrivals are zero and
@@ -175,7 +191,7 @@ KW_DEVICE void add_if(bool here, float* to, float x) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %0, 0;\n@p red.global.add.f32 [%1], %2;\n}" ::"r"(u32(here)), "l"(to), "f"(x)
                : "memory");
 }
-// The same of four that follow each other, from a multiple of 16 bytes on, each in one piece.
+// The same of four that follow each other, from a multiple of 16 bytes on, each in one piece. Hopper's.
 KW_DEVICE void add_four(float* to, float a, float b, float c, float d) {
   asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(a), "f"(b), "f"(c), "f"(d) : "memory");
 }
@@ -203,6 +219,12 @@ KW_DEVICE void stmatrix_x4_transposed(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
                "r"(b), "r"(c), "r"(d)
                : "memory");
+}
+// PTX ISA 9.7.15.5.17, movmatrix: an 8x8 matrix of 16-bit elements in a warp's registers, transposed.
+KW_DEVICE u32 transposed(u32 words) {
+  u32 y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(words));
+  return y;
 }
 // Two elements in a word, rounded to nearest even; the first argument says to which type.
 KW_DEVICE u32 pack(bf16, float low, float high) {

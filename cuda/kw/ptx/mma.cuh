@@ -60,14 +60,6 @@ template <int kPending> KW_DEVICE void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// PTX ISA 10, %tid. Read anew wherever it stands: what is computed from it is not kept in registers
-// from one turn of a loop to the next.
-KW_DEVICE u32 thread_index() {
-  u32 t;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(t));
-  return t & 1023;
-}
-
 // PTX ISA 9.7.9.8 and 9.7.9.11: plain loads and stores.
 KW_DEVICE void store_shared(u32 address, u32 word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");

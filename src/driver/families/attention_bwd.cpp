@@ -11,7 +11,9 @@ namespace {
 class AttentionBwd : public Attention {
  public:
   std::optional<std::vector<std::string>> texts(const spec::Form& form,
-                                                const TargetLimits*) const override {
+                                                const TargetLimits* target) const override {
+    if (target && target->folder == "sm80")
+      return std::vector<std::string>{"sm80/attention_bwd.cu"};
     const int64_t d = form.D.constant, of_values = form.Dv.constant;
     const char* name = d != of_values || d == 96 ? "attention_bwd_mla"
                        : d > 128                 ? "attention_bwd_wide"

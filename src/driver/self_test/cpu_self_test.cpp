@@ -38,12 +38,13 @@ class Tester {
   // A right program by its name, or one of the corpus's own.
   std::optional<std::string> right_text(const std::string& name) {
     static const std::map<std::string, std::string> texts = {
-        {"full", "attention_fwd"},
-        {"full_bwd", "attention_bwd"},
-        {"full_wide_bwd", "attention_bwd_wide"},
-        {"full_mla_bwd", "attention_bwd_mla"}};
+        {"full", "sm90_attention_fwd"},
+        {"full_bwd", "sm90_attention_bwd"},
+        {"full_wide_bwd", "sm90_attention_bwd_wide"},
+        {"full_mla_bwd", "sm90_attention_bwd_mla"},
+        {"full_sm80_bwd", "sm80_attention_bwd"}};
     if (const auto own = texts.find(name); own != texts.end()) {
-      const fs::path file = corpus_ / ("sm90_" + own->second + ".tl");
+      const fs::path file = corpus_ / (own->second + ".tl");
       if (const SourcePtr text = read_source(file.string())) return text->text;
       diagnostics_.error("self_test.programs", {}, "cannot read " + file.string());
       return std::nullopt;

@@ -30,7 +30,8 @@ Coordinates coordinates_of(Machine& m, Agent& a, const Stmt& s, bool writes) {
   const auto it = m.tensors.find(name);
   const auto suits = [&](const Global& g) {
     if (!writes) return !g.writes;
-    const bool leaves = s.op == tl::Op::tma_store;  // for a pass behind the kernel
+    const bool leaves =  // for a pass behind the kernel
+        s.op == tl::Op::tma_store || s.op == tl::Op::copy_out;
     return s.op == tl::Op::tma_add || s.op == tl::Op::add_tile ? g.scratch
                                                                : g.writes || (leaves && g.scratch);
   };
@@ -238,33 +239,47 @@ Next exec_tma_load(Machine& m, Agent& a, const Stmt& s) {
 
 Next exec_tma_load_tile(Machine& m, Agent& a, const Stmt& s) { return exec_tma_load(m, a, s); }
 
-// Values of consecutive rows, one a row, to a slot of a row ring: all of them are inside.
-Next exec_tma_load_rows(Machine& m, Agent& a, const Stmt& s) {
+// All of them are inside.
+TileCopy rows_copy_of(Machine& m, Agent& a, const Stmt& s) {
   const Coordinates from = coordinates_of(m, a, s, false);
-  const SharedUse to = shared_of(m, a, s, tl::Hole::dst);
-  TileCopy copy;
-  copy.tensor = from.tensor;
-  copy.place = {true, from.name, from.outer, from.row};
-  copy.to = to;
-  copy.full = barrier_of(m, a, s, tl::Hole::barrier);
-  if (!from.tensor || !to.slot || !copy.full.barriers || !may_fill(m, s, *to.slot)) return Next::on;
-  Tile& tile = to.slot->tile;
+  TileCopy copy{
+      from.tensor, {true, from.name, from.outer, from.row}, shared_of(m, a, s, tl::Hole::dst)};
+  if (!from.tensor || !copy.to.slot) {
+    copy.to.slot = nullptr;
+    return copy;
+  }
   const Tensor& t = from.tensor->data;
-  if (t.rank() != 3 || from.row + tile.rows > t.shape[2]) {
+  const int rows = copy.to.slot->tile.rows;
+  const bool inside = t.rank() == 3 && from.row + rows <= t.shape[2];
+  if (!inside)
     m.faults.raise("exec.bounds", &s,
                    fmt::format("{} copies rows {} to {} of {}", cite(s), from.row,
-                               from.row + tile.rows - 1, t.shape[2]));
-    return Next::on;
-  }
-  const int64_t offset = offset_of(t, from, from.row);
-  if (!may_copy_rows(m, s, offset, *to.slot)) return Next::on;
+                               from.row + rows - 1, t.shape[2]));
+  if (!inside || !may_copy_rows(m, s, offset_of(t, from, from.row), *copy.to.slot))
+    copy.to.slot = nullptr;
+  return copy;
+}
+
+Tile fetch_rows(const TileCopy& copy) {
+  Tile tile = copy.to.slot->tile;
+  const Tensor& t = copy.tensor->data;
+  const int64_t offset =
+      offset_of(t, {nullptr, "", copy.place.outer, copy.place.first}, copy.place.first);
   for (int r = 0; r < tile.rows; ++r)
     if (tile.e.empty())
       tile.x[r] = static_cast<float>(t.values[offset + r]);
     else
-      tile.e[r] = from.tensor->exact[offset + r];
+      tile.e[r] = copy.tensor->exact[offset + r];
   tile.defined = true;
-  to.slot->parts = to.slot->parts_due = 0;
+  return tile;
+}
+
+Next exec_tma_load_rows(Machine& m, Agent& a, const Stmt& s) {
+  TileCopy copy = rows_copy_of(m, a, s);
+  copy.full = barrier_of(m, a, s, tl::Hole::barrier);
+  if (!copy.to.slot || !copy.full.barriers || !may_fill(m, s, *copy.to.slot)) return Next::on;
+  copy.to.slot->tile = fetch_rows(copy);
+  copy.to.slot->parts = copy.to.slot->parts_due = 0;
   announce(m, a, s, copy);
   return Next::on;
 }
@@ -404,6 +419,15 @@ void stored(Agent& a, const Stmt& s, SharedSlot& slot, bool published) {
   slot.writer = &s;
 }
 
+// Where warpgroups are alike, the other threads' rows are there after a sync.
+void seen_after_a_sync(const Machine& m, Agent& a, SharedSlot& slot) {
+  if (m.kernel->op != tl::Op::warpgroups_kernel) return;
+  slot.copiers = slot.copied = slot.opened = 1;
+  slot.synced = 0;
+  slot.stored_by = -1;  // of several warpgroups, perhaps: a sync tells, no barrier
+  a.unsynced.push_back(&slot);
+}
+
 // To columns `column` ... of a tile, which keeps what it has in the others.
 Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
   const auto from = tile_of(m, a, s, tl::Hole::src, Role::accumulator, true);
@@ -420,13 +444,7 @@ Next store_at(Machine& m, Agent& a, const Stmt& s, int64_t column) {
   tile.of_columns = from->of_columns;
   tile.masked = from->masked;
   stored(a, s, *to.slot, false);
-  if (m.kernel->op ==
-      tl::Op::warpgroups_kernel) {  // the other threads' rows are there after a sync
-    to.slot->copiers = to.slot->copied = to.slot->opened = 1;
-    to.slot->synced = 0;
-    to.slot->stored_by = -1;  // of several warpgroups, perhaps: a sync tells, no barrier
-    a.unsynced.push_back(to.slot);
-  }
+  seen_after_a_sync(m, a, *to.slot);
   return Next::on;
 }
 }  // namespace
@@ -448,6 +466,7 @@ Next exec_store_transposed(Machine& m, Agent& a, const Stmt& s) {
   tile.of_columns = from->of_rows;
   tile.masked = from->masked;
   stored(a, s, *to.slot, false);
+  seen_after_a_sync(m, a, *to.slot);
   return Next::on;
 }
 

@@ -222,5 +222,6 @@ Next exec_wgmma_add_columns(Machine& m, Agent& a, const Stmt& s) { return produc
 Next exec_mma(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma_add(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 Next exec_mma_add_transposed(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
+Next exec_mma_add_columns(Machine& m, Agent& a, const Stmt& s) { return product(m, a, s); }
 
 }  // namespace kw::exec

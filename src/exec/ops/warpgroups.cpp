@@ -19,7 +19,9 @@ namespace {
 // This warpgroup's part of a tile, as cp_async and copy_in bring it; null after a fault. The first
 // of the copiers opens the slot; those that follow must mean the same.
 SharedSlot* bring_part(Machine& m, Agent& a, const Stmt& s) {
-  const TileCopy copy = warpgroup_copy_of(m, a, s, tl::Hole::dst, false);
+  const bool values = s.op == tl::Op::cp_async_rows;
+  const TileCopy copy =
+      values ? rows_copy_of(m, a, s) : warpgroup_copy_of(m, a, s, tl::Hole::dst, false);
   if (!copy.to.slot) return nullptr;
   SharedSlot& slot = *copy.to.slot;
   const int64_t by = integer_of(context(m, a, s), s.by());
@@ -29,7 +31,8 @@ SharedSlot* bring_part(Machine& m, Agent& a, const Stmt& s) {
     if (!may_fill(m, s, slot)) return nullptr;
     slot.copiers = by == 1 ? 1 : (1u << by) - 1;
     slot.copied = slot.synced = slot.opened = 0;
-    slot.tile = fetch(copy);
+    slot.tile = values ? fetch_rows(copy) : fetch(copy);
+    if (values) slot.tile.of_rows = copy.place;
     slot.writer = &s;
     slot.filled_by = nullptr;
     slot.stored_by = -1;
@@ -75,6 +78,7 @@ Next copy_back(Machine& m, Agent& a, const Stmt& s) {
 
 Next exec_cp_async(Machine& m, Agent& a, const Stmt& s) { return begin_copy(m, a, s); }
 Next exec_cp_async_tile(Machine& m, Agent& a, const Stmt& s) { return begin_copy(m, a, s); }
+Next exec_cp_async_rows(Machine& m, Agent& a, const Stmt& s) { return begin_copy(m, a, s); }
 Next exec_copy_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
 Next exec_copy_tile_out(Machine& m, Agent& a, const Stmt& s) { return copy_back(m, a, s); }
 

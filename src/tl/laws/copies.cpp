@@ -153,12 +153,17 @@ void law_tma_load(Check& c) { fills_slot(c, 1); }
 
 void law_tma_load_tile(Check& c) { fills_slot(c, 1); }
 
+namespace {
 // One value a row, from what a pre-pass has written.
-void law_tma_load_rows(Check& c) {
+void values_are_read(Check& c) {
   const Symbol& tensor = *c.find(c.stmt.tensor());
   if (!tensor.scratch || tensor.element != "f32" || tensor.dims.size() != 3)
     another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
   c.facts.values_loaded.emplace(tensor.name, &c.stmt);
+}
+}  // namespace
+void law_tma_load_rows(Check& c) {
+  values_are_read(c);
   fills_when_free(c, *c.find(c.stmt.dst()), "C2", "C3");
   by_the_producer(c, "C4");
 }
@@ -327,16 +332,18 @@ void law_tma_send(Check& c) {
 namespace {
 void moved_by_warpgroups(Check& c, const Symbol& tensor, bool out,
                          const std::string& type = "element") {
-  if (tensor.written != out || tensor.element != type || tensor.dims.size() != 4)
+  const bool leaves = c.stmt.op == Op::copy_out && tensor.scratch;  // for a pass behind the kernel
+  if (leaves) c.facts.left.emplace(tensor.name, &c.stmt);
+  if ((tensor.written != out && !leaves) || tensor.element != type || tensor.dims.size() != 4)
     another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
 }
-void by_whole_warpgroups(Check& c) {
+void by_whole_warpgroups(Check& c, const char* how_many = "C3", const char* who = "C4") {
   const std::optional<int64_t> by = c.constant(c.stmt.by());
   if (by && *by != 1 && *by != c.facts.warpgroups())
-    c.broken("C3", c.stmt.by()->span,
+    c.broken(how_many, c.stmt.by()->span,
              fmt::format("by {} warpgroups: 1 or all {} copy together", *by, c.facts.warpgroups()));
   if (!c.inside(Op::warpgroups_kernel))  // and in no thread: thread.C3
-    c.broken("C4", c.stmt.span, "not every thread of a warpgroup comes here").hint =
+    c.broken(who, c.stmt.span, "not every thread of a warpgroup comes here").hint =
         "in a kernel with a loader, one thread says tma_load or tma_store";
 }
 void rows_are_as_long(Check& c, const Symbol& tensor, const Symbol& tile) {
@@ -364,6 +371,10 @@ void in_warpgroups_kernel(Check& c) {
 
 void law_cp_async(Check& c) {
   copied_by_warpgroups(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.dst()), false);
+}
+void law_cp_async_rows(Check& c) {
+  values_are_read(c);
+  by_whole_warpgroups(c, "C2", "C3");
 }
 void law_copy_in(Check& c) {
   copied_by_warpgroups(c, *c.find(c.stmt.tensor()), *c.find(c.stmt.dst()), false);

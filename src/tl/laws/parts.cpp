@@ -88,7 +88,7 @@ void law_add_tile(Check& c) {
                     tensor.category == Category::tensor;
   if (!sums) another_tensor_is_due(c, "C1", c.stmt.tensor(), tensor);
   const std::optional<int64_t> rows = c.extent(&tile, 0), columns = c.extent(&tile, 1);
-  if (rows && columns && (*rows != 64 || *columns % 64))
+  if (rows && columns && (*rows != 64 || (*columns % 64 && *columns != 32)))
     c.broken("C1", c.stmt.src()->span,
              fmt::format("`{}` has {} rows and {} columns", tile.name, *rows, *columns))
         .notes.push_back({fmt::format("`{}` is declared here", tile.name), tile.span});

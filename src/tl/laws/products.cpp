@@ -54,6 +54,17 @@ void left_has_64_rows(Check& c, const Extents& e) {
         .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
 }
 
+// Some columns of a tile of `all`: whole panels, or half of one.
+void are_panels(Check& c, const char* label, int64_t some, int64_t all) {
+  const int64_t panel = panel_columns(all);
+  if (some <= all && (some % panel == 0 || some * 2 == panel)) return;
+  const Symbol &to = *c.find(c.stmt.acc()), &from = *c.find(c.stmt.b());
+  c.broken(label, c.stmt.span,
+           fmt::format("`{}` has {} columns, `{}` {} in panels of {}", to.name, some, from.name,
+                       all, panel))
+      .notes.push_back({fmt::format("`{}` is declared here", from.name), from.span});
+}
+
 }  // namespace
 
 void law_wgmma(Check& c) {
@@ -99,22 +110,16 @@ void law_wgmma_add_columns(Check& c) {
     c.broken("C1", c.stmt.a()->span,
              fmt::format("`{}` has {} rows, a warpgroup multiplies 64", e.a.name, *rows))
         .notes.push_back({fmt::format("`{}` is declared here", e.a.name), e.a.span});
-  if (e.columns && e.b_columns) {
-    const int64_t panel = panel_columns(*e.b_columns);
-    const bool whole = *e.columns % panel == 0, half = *e.columns * 2 == panel;
-    if ((!whole && !half) || *e.columns > *e.b_columns)
-      c.broken("C3", c.stmt.span,
-               fmt::format("`{}` has {} columns, `{}` {} in panels of {}", e.c.name, *e.columns,
-                           e.b.name, *e.b_columns, panel))
-          .notes.push_back({fmt::format("`{}` is declared here", e.b.name), e.b.span});
-  }
+  if (e.columns && e.b_columns) are_panels(c, "C3", *e.columns, *e.b_columns);
   widths_exist(c, e);
 }
 
 namespace {
 // Each warp multiplies for itself, and the operands must fit, in a sized plan too. Where warpgroups
 // also have wgmma, it is what may stand under a branch on a flag.
-void product_fits(Check& c, bool transposed) {
+enum class Right { as_it_is, transposed, columns };
+void product_fits(Check& c, Right how, const char* shapes = "C3") {
+  const bool transposed = how == Right::transposed;
   if (!c.inside(Op::plan) && !c.inside(Op::warpgroups_kernel) && !c.warpgroups_block()) {
     c.broken("C1", c.stmt.span,
              fmt::format("`{}` stands neither in a plan nor among warpgroups that multiply",
@@ -141,15 +146,23 @@ void product_fits(Check& c, bool transposed) {
     if (const Symbol& s = *c.find(c.stmt.expr(hole)); has_own_statements(s))
       return tile_is_for_its_own(c, s, c.stmt.expr(hole)->span);
   const Extents e = extents(c);
-  agree(c, "C3", "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
+  agree(c, shapes, "columns", e.a, e.k, transposed ? "columns" : "rows", e.b,
         transposed ? e.b_columns : e.b_rows, transposed ? "the tile is read transposed" : "");
-  agree(c, "C3", "columns", e.c, e.columns, transposed ? "rows" : "columns", e.b,
-        transposed ? e.b_rows : e.b_columns, transposed ? "the tile is read transposed" : "");
-  agree(c, "C3", "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
+  if (how != Right::columns)
+    agree(c, shapes, "columns", e.c, e.columns, transposed ? "rows" : "columns", e.b,
+          transposed ? e.b_rows : e.b_columns, transposed ? "the tile is read transposed" : "");
+  agree(c, shapes, "rows", e.c, c.extent(&e.c, 0), "rows", e.a, c.extent(&e.a, 0), "");
 }
 }  // namespace
-void law_mma(Check& c) { product_fits(c, true); }
-void law_mma_add(Check& c) { product_fits(c, false); }
-void law_mma_add_transposed(Check& c) { product_fits(c, true); }
+void law_mma(Check& c) { product_fits(c, Right::transposed); }
+void law_mma_add(Check& c) { product_fits(c, Right::as_it_is); }
+void law_mma_add_transposed(Check& c) { product_fits(c, Right::transposed); }
+
+void law_mma_add_columns(Check& c) {
+  product_fits(c, Right::columns, "C2");
+  const std::optional<int64_t> some = c.extent(c.find(c.stmt.acc()), 1),
+                               all = c.extent(c.find(c.stmt.b()), 1);
+  if (some && all) are_panels(c, "C3", *some, *all);
+}
 
 }  // namespace kw::tl

@@ -213,8 +213,8 @@ void widenings(Report& report, int row, const char* what) {
   report.exact("upcast", what, got, want);
 }
 
-template <int kWarpgroups, class Tile>
-__global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<kw::bf16, 'B', 'H', 'M', 'D'> to,
+template <int kWarpgroups, class Tile, class T>
+__global__ void copy_out_kernel(const kw::bf16* from, kw::Tensor<T, 'B', 'H', 'M', 'D'> to,
                                 kw::Coords at) {
   auto& tile = kw::shared_memory<Tile>();
   get_shared(tile, from);
@@ -227,12 +227,18 @@ void copies_out(Report& report, Random& random, int row, const char* what) {
   const Layout t{2, 3, 150, C};
   const std::vector<kw::bf16> tile = to_bf16(random.normals(R * C));
   Device<kw::bf16> in(tile), out(t.size(), kw::bf16{0x4242});
-  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>>, 1, 128 * kWarpgroups, in.data(),
+  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>, kw::bf16>, 1, 128 * kWarpgroups, in.data(),
          t.tensor(out.data()), kw::Coords{1, 2, row});
   std::vector<kw::bf16> want(t.size(), kw::bf16{0x4242});
   for (int r = 0; r < R && row + r < t.M; ++r)
     for (int c = 0; c < C; ++c) want[t.at({1, 2, row}, r) + c] = tile[r * C + c];
   report.exact("copy_out", what, out.read(), want);
+  Device<kw::bf16> rows(t.size(), kw::bf16{0x4242});  // the same to a scratch
+  kw::Tensor<kw::scratch<kw::bf16>, 'B', 'H', 'M', 'D'> to;
+  static_cast<kw::Tensor<const kw::bf16, 'B', 'H', 'M', 'D'>&>(to) = t.tensor<const kw::bf16>(rows.data());
+  launch(copy_out_kernel<kWarpgroups, kw::SharedTile<kw::bf16, R, C>, kw::scratch<kw::bf16>>, 1,
+         128 * kWarpgroups, in.data(), to, kw::Coords{1, 2, row});
+  report.exact("copy_out", (std::string(what) + ", to a scratch").c_str(), rows.read(), want);
 }
 
 // The same of tiles that are part of wider rows: in, in through registers, and out again.
@@ -293,12 +299,17 @@ struct Factors {
   kw::SharedTile<T, K, N> plain;
 };
 
+// The last columns of so many: a panel, or half of one.
+template <int N>
+constexpr int some_of = N % 128 == 0 ? 64 : 32;
+
 // from_shared and from_registers: a @ b.T; added: c + a @ d; more_shared and more_registers: c + a
 // @ b.T.
 template <class T, int R, int N, int K>
 __global__ void __launch_bounds__(128)
     product_kernel(const T* a, const T* b, const T* d, const float* c, float* from_shared,
-                   float* from_registers, float* added, float* more_shared, float* more_registers) {
+                   float* from_registers, float* added, float* more_shared, float* more_registers,
+                   float* some_shared, float* some_registers) {
   auto& shared = kw::shared_memory<Factors<T, R, N, K>>();
   get_tile(shared.a, a);
   get_tile(shared.transposed, b);
@@ -322,6 +333,14 @@ __global__ void __launch_bounds__(128)
   get_tall(s, c);
   kw::mma_add_transposed(s, left, shared.transposed);
   put_tall(s, more_registers);
+  constexpr int kSome = some_of<N>;
+  kw::Accumulator<kw::real, R, kSome> some;
+  get_tall(some, c);
+  kw::mma_add_columns(some, shared.a, shared.plain, N - kSome);
+  put_tall(some, some_shared);
+  get_tall(some, c);
+  kw::mma_add_columns(some, left, shared.plain, N - kSome);
+  put_tall(some, some_registers);
 }
 
 // b(k, n) is the right factor.
@@ -354,13 +373,14 @@ void products(Report& report, Random& random, bool whole) {
   };
   const std::vector<T> a = numbers(R * K), b = numbers(N * K), d = numbers(K * N);
   const std::vector<float> c = whole ? random.integers(R * N, -99, 99) : random.normals(R * N, 10);
+  constexpr int kSome = some_of<N>;
   Device<T> da(a), db(b), dd(d);
   Device<float> dc(c), from_shared(R * N), from_registers(R * N), added(R * N), more_shared(R * N),
-      more_registers(R * N);
+      more_registers(R * N), some_shared(R * kSome), some_registers(R * kSome);
   running = "mma";
   launch(product_kernel<T, R, N, K>, 1, 128, da.data(), db.data(), dd.data(), dc.data(),
          from_shared.data(), from_registers.data(), added.data(), more_shared.data(),
-         more_registers.data());
+         more_registers.data(), some_shared.data(), some_registers.data());
   const std::vector<float> ra = reals(a), rb = reals(b), rd = reals(d);
   const auto transposed = [&](int k, int n) { return rb[n * K + k]; };
   const auto plain = [&](int k, int n) { return rd[k * N + n]; };
@@ -376,6 +396,12 @@ void products(Report& report, Random& random, bool whole) {
           transposed, c, more_shared.read());
   compare(report, "mma_add_transposed", what + ", from registers", whole, R, N, K, ra, transposed,
           c, more_registers.read());
+  const auto later = [&](int k, int n) { return plain(k, N - kSome + n); };
+  const std::vector<float> first(c.begin(), c.begin() + R * kSome);
+  compare(report, "mma_add_columns", what + ", from shared memory", whole, R, kSome, K, ra, later,
+          first, some_shared.read());
+  compare(report, "mma_add_columns", what + ", from registers", whole, R, kSome, K, ra, later, first,
+          some_registers.read());
 }
 
 // ---- tiles of 128 rows

@@ -58,6 +58,22 @@ __global__ void load_rows_kernel(Values from, kw::Coords at, float* slots, float
   put(sum, tiles + 3 * 4096);
 }
 
+// The same by cp_async_rows: of two warpgroups together, then of one. What lies behind each slot stays.
+struct AsyncShared {
+  kw::SharedRows<kw::real, 64> first, behind, second, last;
+};
+__global__ void async_rows_kernel(Values from, kw::Coords at, float* slots) {
+  auto& shared = kw::shared_memory<AsyncShared>();
+  if (threadIdx.x < 64) shared.behind.x[threadIdx.x] = shared.last.x[threadIdx.x] = 7.0f;
+  kw::sync_block();
+  kw::cp_async_rows<2>(from, at, shared.first);
+  if (threadIdx.x >= 128) kw::cp_async_rows<1>(from, {at.batch, at.head, at.row + 64}, shared.second);
+  kw::cp_async_commit();
+  kw::cp_async_wait<0>();
+  kw::sync_block();
+  slots[threadIdx.x] = (&shared.first + threadIdx.x / 64)->x[threadIdx.x % 64];
+}
+
 void values_of_rows(Report& report) {
   const int B = 2, H = 3, P = 192;
   Device<float> values(B * H * P, -1.0f), rows(B * H * P * 64, -1.0f), slots(128), tiles(4 * 4096);
@@ -75,6 +91,13 @@ void values_of_rows(Report& report) {
   launch(load_rows_kernel, 1, 128, of, kw::Coords{1, 2, 64}, slots.data(), tiles.data());
   const std::vector<float> part(want.begin() + (H + 2) * P + 64, want.begin() + (H + 2) * P + 192);
   report.exact("tma_load_rows", "two uses of a ring", slots.read(), part);
+  Device<float> four(256);
+  running = "cp_async_rows";
+  launch(async_rows_kernel, 1, 256, of, kw::Coords{1, 2, 64}, four.data());
+  std::vector<float> due(256, 7.0f);
+  std::copy_n(part.begin(), 64, due.begin());
+  std::copy_n(part.begin() + 64, 64, due.begin() + 128);
+  report.exact("cp_async_rows", "by two warpgroups, by one", four.read(), due);
   for (int t = 0; t < 2; ++t)
     for (int n = 0; n < 4096; ++n) columns.push_back(part[t * 64 + n % 64]);
   for (int n = 0; n < 4096; ++n) columns.push_back(part[n % 64] + part[64 + n % 64]);
@@ -89,7 +112,7 @@ void values_of_rows(Report& report) {
 }
 
 // ---- transposed, and maps of two accumulators
-template <int C> __global__ void transposed_kernel(const float* from, const float* other, Element* to, float* mapped) {
+template <int C> __global__ void transposed_kernel(const float* from, const float* other, Element* to, Element* words, float* mapped) {
   struct Shared {
     kw::SharedTile<Element, C, 64> tile;
   };
@@ -100,6 +123,14 @@ template <int C> __global__ void transposed_kernel(const float* from, const floa
   kw::store_transposed(a, shared.tile);
   __syncthreads();
   put_shared(shared.tile, to);
+  __syncthreads();
+  for (int n = 0; n < C / 2; n += 8) {  // as before Hopper
+    kw::u32 two[4];
+    for (int k = 0; k < 4; ++k) two[k] = kw::ptx::pack(Element{}, a.x[n + 2 * k], a.x[n + 2 * k + 1]);
+    kw::detail::store_words_transposed(shared.tile, n / 8 * 16, threadIdx.x / 32 * 2, two[0], two[1], two[2], two[3]);
+  }
+  __syncthreads();
+  put_shared(shared.tile, words);
   kw::map(a, [&](kw::real x, kw::real y) { return x * 3.0f - y; }, b);
   put(a, mapped);
 }
@@ -107,9 +138,9 @@ template <int C> __global__ void transposed_kernel(const float* from, const floa
 template <int C> void transposed(Report& report, Random& random, const char* what) {
   const std::vector<float> a = random.integers(64 * C, -250, 250), b = random.integers(64 * C, -250, 250);
   Device<float> in(a), other(b), mapped(64 * C);
-  Device<Element> out(64 * C, Element{});
+  Device<Element> out(64 * C, Element{}), words(64 * C, Element{});
   running = "store_transposed";
-  launch(transposed_kernel<C>, 1, 128, in.data(), other.data(), out.data(), mapped.data());
+  launch(transposed_kernel<C>, 1, 128, in.data(), other.data(), out.data(), words.data(), mapped.data());
   std::vector<Element> want(64 * C);
   std::vector<float> both(64 * C);
   for (int r = 0; r < 64; ++r)
@@ -118,6 +149,7 @@ template <int C> void transposed(Report& report, Random& random, const char* wha
       both[r * C + c] = a[r * C + c] * 3 - b[r * C + c];
     }
   report.exact("store_transposed", what, out.read(), want);
+  report.exact("store_words_transposed", what, words.read(), want);
   report.exact("map", "of two accumulators", mapped.read(), both);
 }
 
@@ -152,19 +184,19 @@ template <int C> __global__ void add_kernel(const float* from, Sums to) {
   for (int n = threadIdx.x; n < 64 * kWide; n += blockDim.x) shared.tile[n / (64 * C)].data[n % (64 * C)] = 1e30f;
   if (threadIdx.x == 0) kw::tma_store_wait();
 }
-// Likewise, from registers: C columns, which may be several tiles.
-template <int C> __global__ void add_tile_kernel(const float* from, Sums to) {
+// Likewise, from registers: C columns, which may be several tiles; kApart: as before Hopper.
+template <int C, bool kApart> __global__ void add_tile_kernel(const float* from, Sums to) {
   const int rows = to.extent[2] / 64, columns = to.extent[3] / C;
   const int x = blockIdx.x % (to.extent[0] * to.extent[1] * rows * columns), head = x / columns / rows;
   kw::Accumulator<kw::real, 64, C> tile;
   get(tile, from + blockIdx.x * (64 * C));
-  kw::add_tile(tile, to, {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * C});
+  kw::add_tile<kApart>(tile, to, {head / to.extent[1], head % to.extent[1], x / columns % rows * 64, x % columns * C});
 }
-__global__ void round_kernel(Sums from, Out to) {
-  kw::round_sums(from, 0.5f, kw::thread_of(gridDim.x), to);
+template <bool kApart> __global__ void round_kernel(Sums from, Out to) {
+  kw::round_sums<kApart>(from, 0.5f, kw::thread_of(gridDim.x), to);
 }
 
-template <int C = 64, bool kRegisters = false>
+template <int C = 64, bool kRegisters = false, bool kApart = false>
 void sums(Report& report, Random& random, int M, int D, int blocks, const char* what) {
   const int B = 2, H = 2, P = (M + 63) / 64 * 64, rows = P / 64, wide = kRegisters ? C : kWidth<C>, columns = D / wide,
             tiles = B * H * rows * columns;
@@ -178,11 +210,11 @@ void sums(Report& report, Random& random, int M, int D, int blocks, const char* 
   const Sums of = dense<Sums>(scratch.data(), B, H, P, D);
   running = kRegisters ? "add_tile" : "tma_add";
   if constexpr (kRegisters)
-    launch(add_tile_kernel<C>, 3 * tiles, 128, in.data(), of);
+    launch(add_tile_kernel<C, kApart>, 3 * tiles, 128, in.data(), of);
   else
     launch(add_kernel<C>, 3 * tiles, 128, in.data(), of);
   running = "round_sums";
-  launch(round_kernel, blocks, 96, of, to);
+  launch(round_kernel<kApart>, blocks, 96, of, to);
   for (int bh = 0; bh < B * H; ++bh)
     for (int i = 0; i < M; ++i)
       for (int d = 0; d < D; ++d) {
@@ -429,7 +461,10 @@ void test_sums(Report& report) {
   sums<96>(report, random, 77, 192, 5, "96 columns of 192");
   sums<192>(report, random, 130, 192, 300, "192 columns");
   sums<64, true>(report, random, 77, 128, 5, "64 columns of 128");
+  sums<32, true>(report, random, 77, 128, 5, "32 columns of 128");
   sums<128, true>(report, random, 130, 256, 40, "128 columns of 256");
+  sums<32, true, true>(report, random, 77, 64, 5, "32 columns of 64, one by one");
+  sums<64, true, true>(report, random, 130, 128, 40, "64 columns of 128, one by one");
   tiles_of_elements(report, random);
   totals<64>(report, random, 192, "whole tiles of 64 rows");
   totals<64>(report, random, 77, "rows that end in a tile");

@@ -325,3 +325,21 @@ def test_one_order_is_of_gradients_alone(made, tmp_path):
     run = call("make", next(made.glob("*.py")), "--deterministic", "--out", tmp_path / "out")
     assert run.returncode == 2 and "driver.deterministic" in run.stderr and "--backward" in run.stderr, run.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_gradients_before_hopper_are_made_from_a_text_of_their_own(target, tmp_path):
+    run = call("make", write_spec(tmp_path), "--backward", "--target", target, "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode == 0 and "kernels/sm80/attention_bwd.cu" in run.stderr, run.stderr
+    kernel = (tmp_path / "out/kernel.cu").read_text()
+    assert "cp_async_rows" in kernel and "wgmma" not in kernel
+
+
+def test_what_needs_a_thread_that_copies_is_refused_before_hopper(tmp_path):
+    run = call("make", write_spec(tmp_path), "--backward", "--deterministic", "--target", "sm_80", "--out", tmp_path / "out")
+    assert run.returncode != 0 and "no thread that adds tiles of dQ" in run.stderr, run.stderr
+
+
+def test_a_head_dimension_without_shared_memory_is_refused_with_the_sum(tmp_path):
+    run = call("make", write_spec(tmp_path), "--backward", "--target", "sm_86", "--check", "quick", "--out", tmp_path / "out")
+    assert run.returncode != 0 and "launch.shared" in run.stderr, run.stderr

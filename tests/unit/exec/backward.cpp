@@ -86,7 +86,9 @@ Gradients gradients(const Shape& s, double spread) {
   return g;
 }
 
-std::string corpus() { return read_source(in_clone("/tests/corpus/sm90_attention_bwd.tl"))->text; }
+std::string corpus(const char* folder = "sm90") {
+  return read_source(in_clone("/tests/corpus/") + folder + "_attention_bwd.tl")->text;
+}
 
 exec::Outcome ran(const Gradients& g, int grid = 2, const std::string& text = corpus()) {
   const auto p = test::parsed("sm90_attention_bwd", text);
@@ -107,7 +109,8 @@ double relative(const Tensor& got, const Tensor& want) {
   return std::sqrt(error / norm);
 }
 
-TEST(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
+class Backward : public testing::TestWithParam<const char*> {};
+TEST_P(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
   int grid = 0;
   for (const Shape& s : {Shape{1, 1, 1, 1, 40},
                          {1, 2, 1, 64, 128},
@@ -115,7 +118,7 @@ TEST(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
                          {1, 2, 2, 200, 257},
                          {2, 2, 1, 65, 300}}) {
     const Gradients want = gradients(s, 1);
-    const exec::Outcome got = ran(want, 1 + grid++ % 3);
+    const exec::Outcome got = ran(want, 1 + grid++ % 3, corpus(GetParam()));
     ASSERT_TRUE(got.faults.empty());
     // bf16's own autograd is off by 0.004 to 0.007.
     EXPECT_LT(relative(got.outputs.at("dq"), want.dq), 0.006) << s.m << " x " << s.n;
@@ -123,6 +126,8 @@ TEST(Backward, is_the_definition_for_ragged_shapes_and_grouped_heads) {
     EXPECT_LT(relative(got.outputs.at("dv"), want.dv), 0.004) << s.m << " x " << s.n;
   }
 }
+INSTANTIATE_TEST_SUITE_P(Texts, Backward, testing::Values("sm90", "sm80"),
+                         [](const auto& info) { return info.param; });
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   EXPECT_NE(text.find(from), std::string::npos) << from;
@@ -132,7 +137,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 // Consumers that have 32 columns of dQ: half of a panel of K each, which makes the first 64.
-TEST(Backward, products_of_halves_of_panels_begin_where_halves_do) {
+TEST(BackwardText, products_of_halves_of_panels_begin_where_halves_do) {
   const std::string halves = replaced(corpus(), "param DQ = D // WARPGROUPS", "param DQ = 32");
   const Gradients want = gradients({1, 2, 1, 65, 300}, 1);
   exec::Outcome got = ran(want, 2, halves);
@@ -151,7 +156,7 @@ TEST(Backward, products_of_halves_of_panels_begin_where_halves_do) {
 }
 
 // As tests/tl/bias_gradients.tl.
-TEST(Backward, gradients_of_biases_are_totals_of_the_rows_of_dS) {
+TEST(BackwardText, gradients_of_biases_are_totals_of_the_rows_of_dS) {
   std::string text = corpus();
   const auto behind = [&](const std::string& line, const std::string& more) {
     const size_t at = text.find(line);
@@ -186,7 +191,7 @@ TEST(Backward, gradients_of_biases_are_totals_of_the_rows_of_dS) {
   }
 }
 
-TEST(Backward, a_pass_writes_values_of_rows_inside_alone) {
+TEST(BackwardText, a_pass_writes_values_of_rows_inside_alone) {
   const std::string text = corpus();
   const std::string value = "write_value delta[b, h, r]";
   for (const char* elsewhere :

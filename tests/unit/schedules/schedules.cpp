@@ -62,12 +62,12 @@ TEST(Lines, that_are_read_before_they_are_set_are_found) {
 INSTANTIATE_TEST_SUITE_P(
     Program, RightInEveryOrder,
     testing::Values("full", "gemm", "attention_bwd", "sm80", "sm75", "causal", "full_bwd",
-                    "full_wide_bwd", "full_mla_bwd", "causal_bwd", "weights_bwd", "divided_bwd",
-                    "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd", "pairs_bwd",
-                    "epilogue_bwd", "turns_bwd", "causal_bn80", "prefix_lm", "alibi", "documents",
-                    "columns", "pair_bias", "pairs", "table", "alone", "cluster_of_four",
-                    "cluster_of_one", "each_fetches", "f16", "narrow_output", "ping_pong",
-                    "q_in_shared_memory", "queue", "swapped", "three_warpgroups"),
+                    "full_wide_bwd", "full_mla_bwd", "full_sm80_bwd", "causal_bwd", "weights_bwd",
+                    "divided_bwd", "log_sums_bwd", "softcap_bwd", "learned_bwd", "table_bwd",
+                    "pairs_bwd", "epilogue_bwd", "turns_bwd", "causal_bn80", "prefix_lm", "alibi",
+                    "documents", "columns", "pair_bias", "pairs", "table", "alone",
+                    "cluster_of_four", "cluster_of_one", "each_fetches", "f16", "narrow_output",
+                    "ping_pong", "q_in_shared_memory", "queue", "swapped", "three_warpgroups"),
     [](const auto& info) { return info.param; });
 
 // Though it comes to them alone, whatever they would do there.
@@ -108,6 +108,15 @@ TEST(Backward, each_wait_and_arrival_is_needed) {
   };
   for (const auto& [line, code] : missing)
     EXPECT_EQ(code_of(report_of(edited("attention_bwd", line, ""))), code) << line;
+}
+
+// A warp's rows of a tile that was stored transposed are of all warps, its own warpgroup's too.
+TEST(Backward, a_transposed_tile_is_there_when_all_warps_have_stored_it) {
+  std::string text = edited("full_sm80_bwd", "        advance(x, false)\n    sync_block\n",
+                            "        advance(x, false)\n");
+  const std::string all = "ds_s[r][x] @ k_s[r]", own = "ds_s[me][x] @ k_s[me]";
+  text.replace(text.find(all), all.size(), own);
+  EXPECT_EQ(code_of(report_of(text)), "schedule.uninitialised");
 }
 
 // And those of the thread that adds tiles of elements which the products read, too.
@@ -217,6 +226,17 @@ const Wrong kWrong[] = {
      "arrive ds_free[t]\n                wgmma_wait 0: dk_r\n                wgmma_wait 0: dq_r\n  "
      "      "
      "        wgmma_wait 0: more_dq_r\n"},
+    {"sm80_product_of_what_other_warps_store", "schedule.uninitialised", "full_sm80_bwd",
+     "        advance(x, false)\n    sync_block\n", "        advance(x, false)\n"},
+    {"sm80_sync_of_gradients_missing", "schedule.uninitialised", "full_sm80_bwd",
+     "        cp_async_wait 0\n        sync_block\n", "        cp_async_wait 0\n"},
+    {"sm80_values_not_waited", "schedule.not_arrived", "full_sm80_bwd", "        cp_async_wait 0\n",
+     "\n"},
+    {"sm80_one_slot_of_gradients", "schedule.stale", "full_sm80_bwd",
+     "tile ds_s[WARPGROUPS]: ring(2)", "tile ds_s[WARPGROUPS]: ring(1)"},
+    {"sm80_keys_overwritten_early", "schedule.race", "full_sm80_bwd",
+     "    map dk_r[i, j] = dk_r[i, j] * scale\n    sync_block\n",
+     "    map dk_r[i, j] = dk_r[i, j] * scale\n"},
     {"product_of_one_thread", "exec.sync", "sm80", "        mma_add acc += p @ v_s\n",
      "        thread 0:\n            mma_add acc += p @ v_s\n"},
     {"race_of_a_store_before_its_handover", "schedule.race", "full",

@@ -342,14 +342,15 @@ tl::Program kernel_of(const std::string& target, const std::string& family) {
 }
 
 Start start_of(const spec::Form& form, const std::string& target) {
-  const std::string own = form.norm      ? form.norm->residual ? "add_rms_norm" : "rms_norm"
-                          : form.product ? "gemm"
-                          : form.gradients
-                              ? form.D.constant != form.Dv.constant || form.D.constant == 96
-                                    ? "attention_bwd_mla"
-                                : form.D.constant > 128 ? "attention_bwd_wide"
-                                                        : "attention_bwd"
-                              : "attention_fwd";
+  const bool hopper = find_target(target)->hopper;
+  const std::string own = form.norm         ? form.norm->residual ? "add_rms_norm" : "rms_norm"
+                          : form.product    ? "gemm"
+                          : !form.gradients ? "attention_fwd"
+                          : !hopper         ? "attention_bwd"
+                          : form.D.constant != form.Dv.constant || form.D.constant == 96
+                              ? "attention_bwd_mla"
+                          : form.D.constant > 128 ? "attention_bwd_wide"
+                                                  : "attention_bwd";
   const std::string text = form.norm ? "sm_80" : target;  // one text for all targets
   Start start{kernel_of(text, own),
               target_of(text, 0, own == "attention_fwd" ? "tiles.json" : own + ".tiles.json")};

@@ -101,6 +101,12 @@ bool Edit::add_gradient(const spec::Output& output, const std::string& values) {
       fmt::format("{}: out {}[{}]", output.name, output.unrounded ? "f32" : "element", dims));
 }
 
+bool Edit::waits_for_products() const {
+  bool waits = false;
+  tl::walk(program.body, [&](const Stmt& s) { waits |= s.op == Op::wgmma_wait; });
+  return waits;
+}
+
 bool Edit::has_own_keys() const {
   bool own = false;
   const auto begins = [&](const Stmt& s) {

@@ -73,6 +73,10 @@ class Edit : public Editing {
   // The argument that a learned gradient is; `values`: the letter of its keys or entries.
   bool add_gradient(const spec::Output& output, const std::string& values);
 
+  // Whether its products are under way while it goes on; where they are not, they are done when
+  // they are said, and the step has the same order without its waits.
+  bool waits_for_products() const;
+
   // Whether what a warpgroup has of scores is its own: it has keys of its own, which begin at its
   // j0, or is the one that has them. Wide heads have columns of their own instead.
   bool has_own_keys() const;

@@ -29,14 +29,15 @@ using tl::Stmt;
 bool declare_scratch(Edit& edit) {
   std::vector<Stmt>& args = edit.program.find(Op::args)->body;
   for (size_t n = 0; n < args.size(); ++n) {
-    if (args[n].op != Op::arg_tiled) continue;
+    if (args[n].op != Op::arg_tiled && args[n].op != Op::arg_tensor) continue;
+    const bool tiled = args[n].op == Op::arg_tiled;
     const size_t dropped =
         std::erase_if(args[n].names(), [](const tl::Item& d) { return d.name == "d_o"; });
     if (dropped == 0) continue;
     if (args[n].names().empty()) args.erase(args.begin() + std::ptrdiff_t(n));
     std::erase_if(edit.result.bindings, [](const Binding& b) { return b.argument == "d_o"; });
     return edit.insert(edit.behind_arguments(Op::arg_tensor),
-                       "d_o: tiled scratch element[B, H, P, D]");
+                       fmt::format("d_o: {}scratch element[B, H, P, D]", tiled ? "tiled " : ""));
   }
   return edit.refuse("transfer.kernel", {}, "this kernel has no tiles of d_o", "");
 }

@@ -96,8 +96,8 @@ bool product_again(Edit& edit, std::vector<std::string>& lines) {
   const auto at = edit.places();
   for (const Stmt& s : *at->step) {
     if (!tl::is(s.op, tl::Family::contract) || !s.acc()->is_name(at->score.c_str())) continue;
-    lines = {fmt::format("fill {} = 0.0", at->score), tl::print_head(s),
-             fmt::format("wgmma_wait 0: {}", at->score)};
+    lines = {fmt::format("fill {} = 0.0", at->score), tl::print_head(s)};
+    if (edit.waits_for_products()) lines.push_back(fmt::format("wgmma_wait 0: {}", at->score));
     return true;
   }
   return edit.refuse_kernel("has no product of queries and keys");

@@ -83,7 +83,8 @@ bool write_core(Edit& edit, const ExprPtr& core, const ExprPtr& slope) {
   const bool behind = learns && !spec::mentions(slope, Kind::score);
   if (behind) edit.behind = derivative_of(edit.parts.core);
   std::vector<std::string> lines;
-  if (!behind) lines = {"wgmma_wait 0: " + dp, *gradient};
+  if (!behind && edit.waits_for_products()) lines.push_back("wgmma_wait 0: " + dp);
+  if (!behind) lines.push_back(*gradient);
   lines.insert(after ? lines.begin() : lines.end(), *map);
   lines.push_back(fmt::format("add_columns {} += {}", s, places->offset));
   const auto zeros = tl::parse_statement(fmt::format("fill {} = 0.0", s), edit.diagnostics);
@@ -124,7 +125,7 @@ bool write_weights(Edit& edit) {
   if (before.empty()) return true;
   // What needs the scores comes before the weights, behind its product.
   drop_wait(step, dp);
-  before.insert(before.begin(), "wgmma_wait 0: " + dp);
+  if (edit.waits_for_products()) before.insert(before.begin(), "wgmma_wait 0: " + dp);
   return edit.insert({&step, places->weights}, before);
 }
 

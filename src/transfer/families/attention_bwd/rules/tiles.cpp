@@ -52,7 +52,10 @@ bool rule_tiles(Edit& edit) {
             : fmt::format("the head dimension is {}, that of v {}, for which this kernel of "
                           "gradients has no tiles",
                           asked, of_values),
-        "supported are 64, 96, 128 and 256, for q, k and v alike, and 192 where v has 128");
+        edit.waits_for_products()
+            ? "supported are 64, 96, 128 and 256, for q, k and v alike, and 192 where v has 128"
+            : "supported are 64 and 128, for q, k and v alike; for sm_90a also 96 and 256, and "
+              "192 where v has 128");
   d->expr = tl::integer(asked);
   if (v) v->expr = tl::integer(of_values);
   tl::Item* stages = v ? nullptr : constant_named(edit.program, "STAGES");

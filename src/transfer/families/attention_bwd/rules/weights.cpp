@@ -57,6 +57,7 @@ void drop_copies(Edit& edit) {
   std::set<std::string> barriers;
   tl::walk(edit.program.body, [&](Stmt& s) {
     std::erase_if(s.body, [&](const Stmt& copy) {
+      if (copy.op == Op::cp_async_rows) return true;
       if (copy.op != Op::tma_load_rows) return false;
       barriers.insert(tl::base_name(copy.barrier()));
       return true;
