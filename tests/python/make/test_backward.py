@@ -331,7 +331,7 @@ def test_one_order_is_of_gradients_alone(made, tmp_path):
 def test_gradients_before_hopper_are_made_from_a_text_of_their_own(target, tmp_path):
     run = call("make", write_spec(tmp_path), "--backward", "--target", target, "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "kernels/sm80/attention_bwd.cu" in run.stderr, run.stderr
-    kernel = (tmp_path / "out/kernel.cu").read_text()
+    kernel = (tmp_path / "out/backward/kernel.cu").read_text()
     assert "cp_async_rows" in kernel and "wgmma" not in kernel
 
 
