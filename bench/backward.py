@@ -89,7 +89,7 @@ class Function:
 
 
 def ours(folder, name, function, q, k, v, o, lse, d_o):
-    kernel = Kernel(folder / name)
+    kernel = Kernel(folder / name / "backward")
     o = o.float().contiguous()
     places = [kernel.outputs.index(name) for name in ("dq", "dk", "dv", *(f"d_{name}" for name in function.learned))]
 

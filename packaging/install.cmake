@@ -19,7 +19,7 @@ install(DIRECTORY include/kernelwright DESTINATION include ${part})
 
 install(DIRECTORY cuda gpus kernels prompts self_test sketches DESTINATION ${home} ${part})
 install(DIRECTORY bench/ DESTINATION ${home}/bench ${part} FILES_MATCHING PATTERN *.py)
-install(FILES docs/certificate.schema.json DESTINATION ${home}/docs ${part})
+install(FILES docs/certificate.schema.json docs/certificate.training.schema.json DESTINATION ${home}/docs ${part})
 # What `kernelwright serve` gives to read.
 install(FILES AGENTS.md DESTINATION ${home} ${part})
 install(FILES docs/tl.md docs/rules.md docs/soundness.md docs/commands.md

@@ -388,35 +388,32 @@ std::string launch_function(const LaunchPlan& plan) {
   return out + "  return CUDA_SUCCESS;\n}\n";
 }
 
-}  // namespace
-
-std::string launch_header(const LaunchPlan& plan, const std::string& name) {
-  std::string out = fmt::format(
-      "// How to launch {0} ({1}) from C++: load the cubin, plan once a shape, launch.\n"
-      "//\n"
-      "//   CUfunction kernel{3};  {2}::load(cubin_bytes, &kernel{4});\n"
-      "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, multiprocessors, "
-      "plan);\n"
-      "//   {2}::launch(kernel{4}, plan, stream);\n"
-      "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
-      "<cstdint>\n"
-      "#include <cstring>\n#include <numeric>\n\nnamespace {2} {{\n",
-      plan.entry, plan.target, name,
-      listed(plan, [](const char* side, size_t n) { return fmt::format(", {}[{}]", side, n); }),
-      listed(plan, [](const char* side, size_t) { return fmt::format(", {}", side); }));
-  for (const auto& [constant, value] : plan.constants)
-    out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
-  out += kFrame;
+// What all kernels of a header share: tensors, tensor maps, checks.
+std::string shared_text(const std::vector<const LaunchPlan*>& plans) {
+  std::string out = kFrame;
   out += fmt::format(kHeadsAtOnce, tl::kSectionBytes, tl::kSectionBlocks);
   out += fmt::format("constexpr int64_t largest_size = {};  // of what is proved\n", kLargestSize);
   out += kChecks;
   const auto any = [&](auto holds) {
-    return std::any_of(plan.arguments.begin(), plan.arguments.end(), holds);
+    return std::any_of(plans.begin(), plans.end(), [&](const LaunchPlan* plan) {
+      return std::any_of(plan->arguments.begin(), plan->arguments.end(), holds);
+    });
   };
   if (any([](const LaunchArgument& a) { return a.box_rows > 0; })) out += kTensorMaps;
   if (any([](const LaunchArgument& a) { return a.rows; })) out += kRows;
-  out += "}  // namespace detail\n";
-  out += "\nstruct Inputs {\n" + fields(plan) + "};\n";
+  return out + "}  // namespace detail\n";
+}
+
+std::string constants_text(const LaunchPlan& plan) {
+  std::string out;
+  for (const auto& [constant, value] : plan.constants)
+    out += fmt::format("constexpr int64_t {} = {};\n", constant, value);
+  return out;
+}
+
+// Of one kernel: its arguments, its plan, and its launch.
+std::string kernel_text(const LaunchPlan& plan) {
+  std::string out = "\nstruct Inputs {\n" + fields(plan) + "};\n";
   out += fmt::format(
       "\nstruct Plan {{\n  alignas(64) unsigned char parameters[{}];\n"
       "  unsigned grid;  // CTAs, {}\n",
@@ -454,8 +451,87 @@ std::string launch_header(const LaunchPlan& plan, const std::string& name) {
   out += "  return nullptr;\n}\n";
   out += load_function(plan);
   out += launch_function(plan);
-  out += fmt::format("\n}}  // namespace {}\n", name);
   return out;
+}
+
+constexpr const char* kIncludes =
+    "#pragma once\n#include <cuda.h>\n\n#include <algorithm>\n#include <cmath>\n#include "
+    "<cstdint>\n#include <cstring>\n#include <numeric>\n\n";
+
+// ", before[1], after[2]": what else load and launch are given.
+std::string declared(const LaunchPlan& plan) {
+  return listed(plan, [](const char* side, size_t n) { return fmt::format(", {}[{}]", side, n); });
+}
+std::string given(const LaunchPlan& plan) {
+  return listed(plan, [](const char* side, size_t) { return fmt::format(", {}", side); });
+}
+
+// How both are launched, in the comment on top.
+std::string example_of_both(const TwoPlans& two, const std::string& name) {
+  const auto loaded = [&](const LaunchPlan& plan, const char* half) {
+    return fmt::format(
+        "//   CUfunction {0}{1};\n"
+        "//   {2}::{0}::load(bytes of {0}/kernel.cubin, &{0}{3});\n",
+        half, declared(plan), name, given(plan));
+  };
+  const auto planned = [&](const LaunchPlan& plan, const char* half, const char* inputs) {
+    return fmt::format(
+        "//   {2}::{0}::Plan {0}_plan;\n"
+        "//   const char* {0}_wrong = {2}::{0}::make_plan({4}, multiprocessors, {0}_plan);\n"
+        "//   {2}::{0}::launch({0}{3}, {0}_plan, stream);\n",
+        half, "", name, given(plan), inputs);
+  };
+  std::string saved;
+  for (const auto& [from, to] : two.passed)
+    saved += (saved.empty() ? "" : ", ") + (from == to ? from : fmt::format("{} as {}", from, to));
+  return fmt::format(
+             "// How to launch {0}, {1} and its gradients, {2} ({3}), from C++: load two cubins, "
+             "plan both once\n// a shape, launch the one and, when the output's gradient is there, "
+             "the other.\n//\n",
+             name, two.forward.entry, two.backward.entry, two.forward.target) +
+         loaded(two.forward, "forward") + loaded(two.backward, "backward") +
+         fmt::format("//   {0}::forward::Inputs in = {{...}};\n", name) +
+         planned(two.forward, "forward", "in") +
+         fmt::format("//   {0}::backward::Inputs back = {{}};\n//   {0}::pass(in, back);  // {1}\n",
+                     name,
+                     saved.empty() ? "what both read; nothing is saved"
+                                   : "what both read, and what was saved: " + saved) +
+         "//   ...                     // the output's gradient, the gradients, the scratches\n" +
+         planned(two.backward, "backward", "back") +
+         "//\n// Between the launches nobody may write what is passed.\n";
+}
+
+}  // namespace
+
+std::string launch_header(const LaunchPlan& plan, const std::string& name) {
+  return fmt::format(
+             "// How to launch {0} ({1}) from C++: load the cubin, plan once a shape, launch.\n"
+             "//\n"
+             "//   CUfunction kernel{3};  {2}::load(cubin_bytes, &kernel{4});\n"
+             "//   {2}::Plan plan;     const char* wrong = {2}::make_plan({{...}}, "
+             "multiprocessors, "
+             "plan);\n"
+             "//   {2}::launch(kernel{4}, plan, stream);\n",
+             plan.entry, plan.target, name, declared(plan), given(plan)) +
+         kIncludes + fmt::format("namespace {} {{\n", name) + constants_text(plan) +
+         shared_text({&plan}) + kernel_text(plan) + fmt::format("\n}}  // namespace {}\n", name);
+}
+
+std::string launch_header(const TwoPlans& two, const std::string& name) {
+  std::string out = example_of_both(two, name) + kIncludes + fmt::format("namespace {} {{", name) +
+                    shared_text({&two.forward, &two.backward});
+  for (const auto& [half, plan] :
+       {std::pair<const char*, const LaunchPlan*>{"forward", &two.forward},
+        {"backward", &two.backward}})
+    out += fmt::format("\nnamespace {} {{\n", half) + constants_text(*plan) + kernel_text(*plan) +
+           fmt::format("}}  // namespace {}\n", half);
+  out +=
+      "\n// What the backward launch reads of the forward one's arguments, and of its outputs.\n"
+      "inline void pass([[maybe_unused]] const forward::Inputs& in, [[maybe_unused]] "
+      "backward::Inputs& back) {\n";
+  for (const auto* pairs : {&two.shared, &two.passed})
+    for (const auto& [from, to] : *pairs) out += fmt::format("  back.{} = in.{};\n", to, from);
+  return out + fmt::format("}}\n\n}}  // namespace {}\n", name);
 }
 
 }  // namespace kw::lower

@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tl/program.h"
@@ -80,5 +81,16 @@ nlohmann::json launch_json(const tl::ExprPtr& e);
 // A C++17 header that includes nothing but <cuda.h> and the standard library: load, plan, launch.
 // `name` becomes its namespace.
 std::string launch_header(const LaunchPlan& plan, const std::string& name);
+
+// Two kernels of one function: that of its output, and that of its gradients. By the forward
+// kernel's name of an argument the backward one's: of what both read (`shared`), and of what the
+// one writes for the other (`passed`).
+struct TwoPlans {
+  const LaunchPlan &forward, &backward;
+  std::vector<std::pair<std::string, std::string>> shared, passed;
+};
+// Of both, in namespaces `name`::forward and `name`::backward, which share one Tensor; `name`::pass
+// hands over what is shared and passed.
+std::string launch_header(const TwoPlans& two, const std::string& name);
 
 }  // namespace kw::lower

@@ -54,7 +54,7 @@ class Reader {
     Diagnostics unused;
     auto graph = spec::parse_graph(make_source("graph.json", text_of("from/graph.json")),
                                    make_source(file, facts_.user_text), unused);
-    if (graph) facts_.form = spec::recognise(std::move(*graph), unused);
+    if (graph) facts_.form = spec::form_of(std::move(*graph), unused);
     if (!facts_.form) facts_.masks.absent = "the captured graph cannot be read";
   }
 

@@ -13,15 +13,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-std::string text(const OrderedJson& json) {
-  return json.is_string() ? json.get<std::string>() : json.dump();
-}
-
 // ---- the top
-
-Markup chip(const char* tone, const std::string& what, const std::string& says) {
-  return html("<li class=\"chip {}\"><b>{}</b> {}</li>\n", tone, what, says);
-}
 
 Markup chips(const Facts& f) {
   const OrderedJson& c = f.certificate;
@@ -70,11 +62,6 @@ Markup changed_lines(const Facts& f) {
       d.changed(), d.lines, expert, d.added, d.removed, share);
 }
 
-Markup said(const Said& s) {
-  return html("<li class=\"{}\"><b>{}.</b> {}</li>\n", s.holds ? "yes" : "no", s.headline,
-              s.sentence);
-}
-
 Markup checked(const Facts& f) {
   const OrderedJson& c = f.certificate;
   Markup out;
@@ -121,8 +108,8 @@ Markup limits(const Facts& f) {
   const OrderedJson& c = f.certificate;
   Markup open, trusted;
   if (c["gpu"].is_null()) open += said(say_gpu(c, f.gpu_report));
-  for (const OrderedJson& line : c["not_checked"]) open += html("<li>{}</li>\n", text(line));
-  for (const OrderedJson& line : c["trusted"]) trusted += html("<li>{}</li>\n", text(line));
+  for (const OrderedJson& line : c["not_checked"]) open += html("<li>{}</li>\n", plain(line));
+  for (const OrderedJson& line : c["trusted"]) trusted += html("<li>{}</li>\n", plain(line));
   return html(
       "<section class=\"limits\"><div><h2>What was not checked</h2><ul class=\"unchecked\">\n"
       "{}</ul></div>\n<div><h2>What is trusted</h2><p class=\"note\">A fault here could hide "
@@ -228,17 +215,17 @@ Markup transfer(const Facts& f) {
         r["rule"].get<std::string>(), r["before"].get<std::string>(),
         r["after"].get<std::string>());
   for (const OrderedJson& c : t["conditions"])
-    conditions += html("<li><code>{}</code>: {}</li>\n", text(c["holds"]), text(c["why"]));
+    conditions += html("<li><code>{}</code>: {}</li>\n", plain(c["holds"]), plain(c["why"]));
   for (const OrderedJson& check : f.certificate["checked"])
     if (check["check"] == "indices")
       for (const OrderedJson& limit : check["coverage"]["limits"])
-        conditions += html("<li><code>{}</code>: larger integers wrap</li>\n", text(limit));
+        conditions += html("<li><code>{}</code>: larger integers wrap</li>\n", plain(limit));
   for (const OrderedJson& b : t["bindings"]) {
-    const std::string user = text(b["user"]);
-    bindings += html("<li><code>{}</code>: {}</li>\n", text(b["argument"]),
+    const std::string user = plain(b["user"]);
+    bindings += html("<li><code>{}</code>: {}</li>\n", plain(b["argument"]),
                      user.empty() ? "the output" : "your " + user);
   }
-  for (const OrderedJson& n : t["notes"]) notes += html("<li>{}</li>\n", text(n));
+  for (const OrderedJson& n : t["notes"]) notes += html("<li>{}</li>\n", plain(n));
   Markup out = folded("Rules that fired: TL before and after", rules);
   out += folded("Arguments of the kernel", html("<ul>{}</ul>\n", bindings));
   if (!notes.empty()) out += html("<ul class=\"unchecked\">{}</ul>\n", notes);
@@ -251,9 +238,9 @@ Markup evidence(const Facts& f) {
   const OrderedJson& c = f.certificate;
   Markup tools, files;
   for (const auto& [name, version] : c["tools"].items())
-    tools += html("<tr><th>{}</th><td>{}</td></tr>\n", name, text(version));
+    tools += html("<tr><th>{}</th><td>{}</td></tr>\n", name, plain(version));
   for (const auto& [name, hash] : c["files"].items())
-    files += html("<tr><th>{}</th><td><code>{}</code></td></tr>\n", name, text(hash));
+    files += html("<tr><th>{}</th><td><code>{}</code></td></tr>\n", name, plain(hash));
   const Markup again = html(
       "<p>Do all of it again: <code>kernelwright verify certificate.json</code>. On a machine with "
       "a "
@@ -277,7 +264,7 @@ std::string page(const Facts& f) {
       html(
           "<footer><p>Written by kernelwright {} from certificate.json and the files "
           "beside it.</p></footer>\n",
-          text(f.certificate["kernelwright"]));
+          plain(f.certificate["kernelwright"]));
   return document(f.certificate["spec"]["name"], say_verdict(f.certificate).word, body);
 }
 

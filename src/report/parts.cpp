@@ -1,5 +1,7 @@
 #include "report/parts.h"
 
+#include <nlohmann/json.hpp>
+
 #include "report/mask_view.h"
 #include "report/style.h"
 
@@ -42,6 +44,19 @@ std::string document(const std::string& name, const std::string& word, const Mar
              "kernelwright</title>\n<style>\n{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
              name, word, style_sheet(), body)
       .text();
+}
+
+std::string plain(const nlohmann::ordered_json& json) {
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+Markup chip(const char* tone, const std::string& what, const std::string& says) {
+  return html("<li class=\"chip {}\"><b>{}</b> {}</li>\n", tone, what, says);
+}
+
+Markup said(const Said& s) {
+  return html("<li class=\"{}\"><b>{}.</b> {}</li>\n", s.holds ? "yes" : "no", s.headline,
+              s.sentence);
 }
 
 }  // namespace kw::report

@@ -37,7 +37,7 @@ def made(request, tmp_path_factory):
     turned = request.param == "causal"  # which takes [B, rows, heads, D]
     heads = 2 if turned else 1
     function = (lambda *x: spec.function(*(t.transpose(1, 2) for t in x)).transpose(1, 2)) if turned else spec.function
-    return Kernel(folder), function, EXAMPLES[request.param], spec.values[0].shape[heads], spec.values[1].shape[heads]
+    return Kernel(folder / "backward"), function, EXAMPLES[request.param], spec.values[0].shape[heads], spec.values[1].shape[heads]
 
 
 def drawn(made, shape, spread=1.0):

@@ -48,7 +48,8 @@ void add_require(CLI::App* command, bool& proof);
 // --function and --dtype, for commands that read a specification.
 void add_function(CLI::App* command, std::string& function, std::string& dtype);
 // --target
-void add_training(CLI::App* command, spec::Training& training);
+void add_training(CLI::App* command, spec::Training& training,
+                  const char* of_backward = "of its gradients");
 void add_target(CLI::App* command, std::string& target);
 
 }  // namespace kw::cli

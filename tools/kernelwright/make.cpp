@@ -61,7 +61,10 @@ void add_make(CLI::App& app, Result& result) {
   CLI::App* command = app.add_subcommand("make", "A kernel from a specification: every stage");
   command->add_option("spec", state->specs, "the user's Python file, or several")->required();
   add_function(command, state->options.function, state->options.dtype);
-  add_training(command, state->options.training);
+  add_training(
+      command, state->options.training,
+      "two kernels in one folder: of the function, with what its gradients take, and of its "
+      "gradients");
   command->add_flag("--deterministic", state->options.deterministic,
                     "of gradients (--backward): the same bits in every run");
   add_target(command, state->options.target);

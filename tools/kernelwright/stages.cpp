@@ -256,12 +256,12 @@ void add_function(CLI::App* command, std::string& function, std::string& dtype) 
   command->add_option("--dtype", dtype, "bf16 or f16, for fp32 specifications");
 }
 
-void add_training(CLI::App* command, spec::Training& training) {
+void add_training(CLI::App* command, spec::Training& training, const char* of_backward) {
   const auto flag = [&](const char* name, spec::Training asked, const char* what) {
     return command->add_flag_callback(
         name, [&training, asked] { training = asked; }, what);
   };
-  CLI::Option* backward = flag("--backward", spec::Training::backward, "of its gradients");
+  CLI::Option* backward = flag("--backward", spec::Training::backward, of_backward);
   flag("--save-for-backward", spec::Training::forward,
        "of the function, and of what its gradients take: the output before it is rounded, and lse")
       ->excludes(backward);

@@ -3,7 +3,8 @@
 //   kernelwright-prove DIR [--seed N] [--cold | --warm] [--json] [--limit SECONDS]
 //   kernelwright-prove --self-test FOLDER
 //
-// DIR holds kernel.cubin, launch.json and prove.json (see src/runtime/prove/prove_spec.h). Nothing
+// DIR holds kernel.cubin, launch.json and prove.json (see src/runtime/prove/prove_spec.h), or two
+// such folders, forward/ and backward/, of which both are held against the truth. Nothing
 // else is needed on the machine but the NVIDIA driver. A kernel may hang or break its context, so
 // the GPU is used by a child process, which launches and reads back; the parent kills it when a
 // case takes too long, and alone has the truth and decides (supervise.h).
@@ -17,6 +18,7 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "report.h"
@@ -60,7 +62,7 @@ class Report {
     print(prove::table_line(facts));
   }
 
-  int finish(const prove::Supervised& run, const ProveSpec& spec) {
+  Exit finish(const prove::Supervised& run, const ProveSpec& spec) {
     const size_t expected = spec.cases.size();
     Exit verdict = run.end == Exit::holds ? worst() : run.end;
     const size_t missing = expected - cases_.size();
@@ -74,19 +76,18 @@ class Report {
         verdict == Exit::holds && !only_words(spec) ? prove::doubt_of(machine_) : "";
     if (!doubt.empty()) verdict = Exit::inconclusive;
     print(doubt + verdict_name(verdict) + "\n");
-    if (options_.json)
-      fmt::print("{}\n", Json{{"folder", options_.folder},
-                              {"cubin_sha256", cubin_sha256(options_.folder)},
-                              {"machine", machine_},
-                              {"prover", build_name()},
-                              {"verdict", verdict_name(verdict)},
-                              {"doubt", doubt},
-                              {"cases", cases_},
-                              {"not_run", missing},
-                              {"failed", *run.failed}}
-                             .dump(1));
-    return static_cast<int>(verdict);
+    json_ = {{"folder", options_.folder},
+             {"cubin_sha256", cubin_sha256(options_.folder)},
+             {"machine", machine_},
+             {"prover", build_name()},
+             {"verdict", verdict_name(verdict)},
+             {"doubt", doubt},
+             {"cases", cases_},
+             {"not_run", missing},
+             {"failed", *run.failed}};
+    return verdict;
   }
+  const Json& json() const { return json_; }
 
  private:
   // The table goes to standard output, or beside it when that is for JSON.
@@ -111,24 +112,54 @@ class Report {
   }
 
   const Options& options_;
-  Json machine_, cases_ = Json::array();
+  Json machine_, cases_ = Json::array(), json_;
 };
 
-int prove_folder(const Options& options) {
+// `json` gets the report, where there is a kernel to report on.
+Exit prove_kernel(const Options& options, Json& json) {
   Diagnostics diagnostics;
   const std::optional<LaunchSpec> launch = prove::read_launch(options.folder, diagnostics);
   const std::optional<ProveSpec> spec =
       launch ? read_prove_spec(options.folder, *launch, diagnostics) : std::nullopt;
   if (!spec) {
     fputs(render(diagnostics).c_str(), stderr);
-    return static_cast<int>(Exit::bad_input);
+    return Exit::bad_input;
   }
   Report report(options);
   const prove::Supervised run =
       prove::supervise({options.folder, *launch, *spec, options.prove, options.limit_seconds},
                        {[&](const Json& machine) { report.take_machine(machine); },
                         [&](const Json& facts) { report.take_case(facts); }});
-  return report.finish(run, *spec);
+  const Exit verdict = report.finish(run, *spec);
+  json = report.json();
+  return verdict;
+}
+
+// A folder of one kernel, or of a function's and its gradients'.
+int prove_folder(const Options& options) {
+  namespace fs = std::filesystem;
+  const fs::path folder = options.folder;
+  Json json;
+  Exit verdict = Exit::holds;
+  if (fs::exists(folder / "launch.json") || !fs::exists(folder / "backward" / "launch.json")) {
+    verdict = prove_kernel(options, json);
+  } else {
+    for (const char* half : {"forward", "backward"}) {
+      Options one = options;
+      one.folder = folder / half;
+      const Exit of_half = prove_kernel(one, json["halves"][half]);
+      for (const Exit exit : by_gravity)
+        if (verdict == exit || of_half == exit) {
+          verdict = exit;
+          break;
+        }
+    }
+    const Json& last = json["halves"]["backward"];
+    json["machine"] = last.is_object() ? last["machine"] : Json();
+    json["verdict"] = verdict_name(verdict);
+  }
+  if (options.json && !json.is_null()) fmt::print("{}\n", json.dump(1));
+  return static_cast<int>(verdict);
 }
 
 }  // namespace
@@ -138,8 +169,8 @@ int main(int argc, char** argv) {
   Options options;
   uint64_t seed = 0;
   bool cold = false, warm = false;
-  CLI::Option* folder =
-      app.add_option("DIR", options.folder, "folder with kernel.cubin, launch.json and prove.json");
+  CLI::Option* folder = app.add_option(
+      "DIR", options.folder, "folder with kernel.cubin, launch.json, prove.json, or of two such");
   CLI::Option* self_test =
       app.add_option("--self-test", options.self_test,
                      "run the planted bugs that `kernelwright self-test --write` left there");

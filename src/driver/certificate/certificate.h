@@ -28,6 +28,8 @@ namespace kw::driver {
 using Claims = nlohmann::ordered_json;
 
 inline constexpr char kCertificateSchema[] = "kernelwright.certificate/2";
+// Of a function and its gradients, two kernels in one folder (training/halves.h).
+inline constexpr char kTrainingSchema[] = "kernelwright.certificate.training/1";
 
 // The exported graph as it was written, for what the form does not say.
 struct CapturedGraph {

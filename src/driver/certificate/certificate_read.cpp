@@ -117,8 +117,9 @@ std::string difference(const Json& was, const Json& is) {
   return all[0] + (all.size() > 1 ? fmt::format(" (and {} more)", all.size() - 1) : "");
 }
 
-std::optional<Json> certificate_schema(const Home& home, Diagnostics& diagnostics) {
-  const std::string path = (home.root / "docs/certificate.schema.json").string();
+std::optional<Json> certificate_schema(const Home& home, Diagnostics& diagnostics,
+                                       const char* file) {
+  const std::string path = (home.root / "docs" / file).string();
   const SourcePtr text = read_source(path);
   Json schema = text ? Json::parse(text->text, nullptr, false) : Json(Json::value_t::discarded);
   if (schema.is_object()) return schema;
@@ -139,13 +140,19 @@ std::optional<Claims> read_certificate(const SourcePtr& text, const Json& schema
     return std::nullopt;
   }
   const Claims version = claims->is_object() ? claims->value("schema", Claims()) : Claims();
-  if (!version.is_string() || version != kCertificateSchema) {
-    refuse(
-        diagnostics, "certificate.schema",
-        fmt::format("{} has schema {}, and this program reads \"{}\"", name, shown(version),
-                    kCertificateSchema),
-        "make the kernel again with this kernelwright (the specification is in from/), or use the "
-        "one that made it");
+  const std::string due = schema["properties"]["schema"]["const"];
+  if (!version.is_string() || version != due) {
+    const bool of_two = version == kTrainingSchema && due == kCertificateSchema;
+    refuse(diagnostics, "certificate.schema",
+           of_two
+               ? fmt::format("{} is of a function and its gradients, two kernels, and this takes "
+                             "the folder of one",
+                             name)
+               : fmt::format("{} has schema {}, and this program reads \"{}\"", name,
+                             shown(version), due),
+           of_two ? "name the folder `forward` or `backward` in it"
+                  : "make the kernel again with this kernelwright (the specification is in from/), "
+                    "or use the one that made it");
     return std::nullopt;
   }
   if (const auto wrong = mismatch(Json(*claims), schema)) {

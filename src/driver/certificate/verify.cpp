@@ -5,6 +5,7 @@
 #include "driver/certificate/again.h"
 #include "driver/certificate/verifier.h"
 #include "driver/make/report.h"
+#include "driver/training/training.h"
 #include "report/page.h"
 #include "support/version.h"
 
@@ -31,6 +32,8 @@ bool lacks_a_tool(const Diagnostics& diagnostics) {
   return false;
 }
 
+}  // namespace
+
 Exit exit_of(const Claims& was, const std::vector<Item>& items) {
   bool unsure = false;
   for (const Item& item : items) {
@@ -40,8 +43,6 @@ Exit exit_of(const Claims& was, const std::vector<Item>& items) {
   if (was["verdict"] == "refuted") return Exit::refuted;
   return unsure || was["verdict"] != "holds" ? Exit::inconclusive : Exit::holds;
 }
-
-}  // namespace
 
 std::vector<Item> Verifier::run(bool quick) {
   if (!files()) {
@@ -168,13 +169,15 @@ Verified verify(const VerifyOptions& options, const Say& say, Diagnostics& diagn
   }
   const SourcePtr text = make_source(file.string(), *bytes);
   const auto tools = find_tools(diagnostics);
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (tools && is_of_training(*bytes))
+    return verify_training(*tools, text, options, folder, say, diagnostics);
   const auto schema = tools ? certificate_schema(tools->home, diagnostics) : std::nullopt;
   const auto was = schema ? read_certificate(text, *schema, diagnostics) : std::nullopt;
   if (!was) {
     out.exit = exit_for(diagnostics);
     return out;
   }
-  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   out.items = Verifier(*tools, folder, *was, say).run(options.quick);
   out.exit = exit_of(*was, out.items);
   return out;

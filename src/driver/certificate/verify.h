@@ -20,6 +20,9 @@
 //   report     report.html shows this certificate
 //   words      what was not checked, what is trusted, the tools
 //
+// Of a folder with two kernels (training/halves.h) each is verified so, and then what its
+// certificate says of both.
+//
 // Each item still holds, or changed (was, is), or could not be rerun (why). Refuted: an item that
 // the claim rests on changed. Inconclusive: none did, and one could not be rerun, or differs in
 // what another compiler or machine may change. Where a file changed nothing is rerun: it would be
@@ -58,12 +61,19 @@ struct Verified {
 // certificate.schema (another version), certificate.form (a field is missing or of another type).
 Verified verify(const VerifyOptions& options, const Say& say, Diagnostics& diagnostics);
 
-// A certificate's text; `schema` is docs/certificate.schema.json.
+// A certificate's text, which has the form that `schema` says: docs/certificate.schema.json, or of
+// two kernels docs/certificate.training.schema.json.
 std::optional<Claims> read_certificate(const SourcePtr& text, const nlohmann::json& schema,
                                        Diagnostics& diagnostics);
 
-// certificate.schema.json of this version. Reports driver.schema where it is missing.
-std::optional<nlohmann::json> certificate_schema(const Home& home, Diagnostics& diagnostics);
+// The exit code of a certificate's items.
+Exit exit_of(const Claims& was, const std::vector<Item>& items);
+
+// One of these of this version. Reports driver.schema where it is missing.
+inline constexpr char kKernelForm[] = "certificate.schema.json";
+inline constexpr char kTrainingForm[] = "certificate.training.schema.json";
+std::optional<nlohmann::json> certificate_schema(const Home& home, Diagnostics& diagnostics,
+                                                 const char* file = kKernelForm);
 
 // The first difference of two JSON values, and how many more: "/rows: was 7560, is 7000 (and 2
 // more)"; empty when there is none. Reals that differ by less than 1 % count as the same.

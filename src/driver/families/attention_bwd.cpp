@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "driver/families/attention.h"
+#include "driver/families/attention_bwd_proof.h"
 
 namespace kw::driver::families {
 namespace fs = std::filesystem;
@@ -31,7 +32,7 @@ class AttentionBwd : public Attention {
 
   bool write_proof(const fs::path& folder, const spec::Capture& capture,
                    const transfer::Result& transferred, Diagnostics& diagnostics) const override {
-    return ProofWriter(folder, capture, transferred, diagnostics).write();
+    return write_gradient_cases(folder, capture, transferred, diagnostics);
   }
   bool write_tuning_cases(const fs::path& folder, const spec::Capture& capture,
                           const transfer::Result& transferred,

@@ -166,7 +166,10 @@ class Cases {
           scale = probe.query_scale * scale.get<double>();
         }
       }
-      if (probe.window) one["goldens"][0]["rule"] = "window";
+      // Of every output with columns: what is saved unrounded is a window, too, of the same
+      // weights.
+      for (size_t n = 0; probe.window && n < writer_.outputs().size(); ++n)
+        if (writer_.outputs()[n].rule == spec::Rule::row) one["goldens"][n]["rule"] = "window";
       return true;
     };
     return for_each_probe(capture_, transferred_, keys, take, diagnostics_);
@@ -197,8 +200,12 @@ class Cases {
                      layout, timed))
       return false;
     // Values with their signs changed give outputs with their signs changed, to the bit.
-    if (timed && signs_ && values_are_linear(form))
-      writer_.last()["signs"] = {{"input", "v"}, {"outputs", {"o"}}};
+    if (timed && signs_ && values_are_linear(form)) {
+      Json outputs = {"o"};
+      for (const spec::Output& o : writer_.outputs())
+        if (o.unrounded) outputs.push_back(o.name);
+      writer_.last()["signs"] = {{"input", "v"}, {"outputs", outputs}};
+    }
     return true;
   }
 

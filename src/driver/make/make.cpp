@@ -24,6 +24,7 @@
 #include "driver/start/from_sketch.h"
 #include "driver/start/port.h"
 #include "driver/start/rebase.h"
+#include "driver/training/training.h"
 #include "lower/launch_plan.h"
 #include "lower/lower.h"
 #include "report/page.h"
@@ -457,7 +458,8 @@ class Maker {
   }
 
   bool write() {
-    StagedFolder folder(target_);
+    const fs::path target = options_.staged.empty() ? target_ : options_.staged;
+    StagedFolder folder(target);
     const fs::path from = folder.path() / "from";  // what verify starts from
     std::error_code failed;
     fs::create_directories(from, failed);
@@ -483,18 +485,18 @@ class Maker {
     fs::copy(rows(), folder.path(), fs::copy_options::recursive, failed);
     written = written && !failed && write_certificate(folder.path());
     if (!written) {
-      diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target_.string()));
+      diagnostics_.error("driver.write", {}, fmt::format("cannot write into {}", target.string()));
       return false;
     }
     if (!folder.commit()) {
-      diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target_.string()));
+      diagnostics_.error("driver.write", {}, fmt::format("cannot replace {}", target.string()));
       return false;
     }
     remove_refusals(target_);
-    made_.folder = target_.string();
+    made_.folder = target.string();
     made_.exit = Exit::holds;
     say("wrote",
-        target_.string() +
+        target.string() +
             "/{kernel.cu, kernel.tl, kernel.patch, launch.h, kernel.cubin, certificate.json, "
             "report.html}");
     if (!options_.kernel.empty()) say_("", how_to_apply(options_.kernel, target_), 0);
@@ -570,7 +572,12 @@ class Maker {
 std::string summary(const spec::Form& form) { return Family::of(form).summary(form); }
 
 Made make(const MakeOptions& options, const Say& say, Diagnostics& diagnostics) {
-  return Maker(options, say, diagnostics).run();
+  const MakeOne one = [](const MakeOptions& o, const Say& s, Diagnostics& d) {
+    return Maker(o, s, d).run();
+  };
+  if (options.training == spec::Training::backward)
+    return make_training(options, one, say, diagnostics);
+  return one(options, say, diagnostics);
 }
 
 }  // namespace kw::driver

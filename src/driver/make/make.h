@@ -1,11 +1,15 @@
 // make: the stages in order, from a user's function to a folder with its kernel.
 //
+// Of a function's gradients, asked of a file, there are two such folders in one, that of the
+// function beside it (training/halves.h).
+//
 //   out/NAME/  kernel.cu  kernel.tl  kernel.patch  kernel.cubin  kw/  launch.h  launch.json
 //              prove.json  prove/  certificate.json  report.html  from/
 //
 // Each stage is reported as it ends, with its time. The folder appears whole or not at all.
 #pragma once
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,6 +39,8 @@ struct MakeOptions {
   std::string sketch;  // that of this file, or what is sized or scheduled there (from_sketch.h)
   std::optional<Earlier> earlier;
   std::string out;  // empty: out/NAME
+  // Where the folder is written instead, as one half of `out` (training/halves.h); or empty.
+  std::filesystem::path staged;
   spec::Training training = spec::Training::none;
   bool deterministic = false;  // of gradients: the same bits in every run
   bool gpu = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "driver/certificate/verify.h"
+#include "driver/training/training.h"
 #include "report/page.h"
 #include "support/files.h"
 
@@ -96,11 +97,22 @@ Exit report(const ReportOptions& options, Diagnostics& diagnostics) {
     return Exit::bad_input;
   }
   const auto tools = find_tools(diagnostics);
-  const auto schema = tools ? certificate_schema(tools->home, diagnostics) : std::nullopt;
+  const bool of_two = tools && is_of_training(text->text);
+  const auto schema =
+      tools ? certificate_schema(tools->home, diagnostics, of_two ? kTrainingForm : kKernelForm)
+            : std::nullopt;
   auto certificate = schema ? read_certificate(text, *schema, diagnostics) : std::nullopt;
   if (!certificate) return exit_for(diagnostics);
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (!files_are_named(folder, *certificate, diagnostics)) return Exit::bad_input;
+  if (of_two && !options.bench.empty()) {
+    cannot_draw(diagnostics, "report.bench",
+                fmt::format("a benchmark is of one kernel, and {} holds two", folder.string()),
+                "make the page of the folder `forward` or `backward` of a copy of it");
+    return Exit::bad_input;
+  }
+  if (of_two)
+    return write_training(tools->home, folder, diagnostics) ? Exit::holds : Exit::bad_input;
   if (!options.bench.empty() && !keep_benchmark(options.bench, folder, *certificate, diagnostics))
     return Exit::bad_input;
   if (write_report(*tools, folder, *certificate)) return Exit::holds;

@@ -166,6 +166,35 @@ void ProofWriter::add_timed(const spec::Problem& p, const spec::Draws& draws,
   cases_.push_back(case_of(p, draws, name, layout, true));
 }
 
+void ProofWriter::add_case(const spec::Problem& p, const spec::Draws& draws,
+                           const std::string& name, const char* layout) {
+  cases_.push_back(case_of(p, draws, name, layout, false));
+}
+
+bool ProofWriter::add_golden(const std::string& output, int64_t indices, std::vector<double> index,
+                             std::vector<double> values, std::vector<double> accepted) {
+  const int64_t count = static_cast<int64_t>(accepted.size());
+  const std::string file = fmt::format("prove/{}.{}", cases_.size() - 1, output);
+  std::vector<int64_t> shape = {count};
+  if (static_cast<int64_t>(values.size()) > count)
+    shape.push_back(static_cast<int64_t>(values.size()) / count);
+  fs::create_directories(folder_ / "prove");
+  last()["goldens"].push_back({{"output", output},
+                               {"rows", file + ".rows.npy"},
+                               {"values", file + ".npy"},
+                               {"accepted", file + ".accepted.npy"}});
+  return save(file + ".rows.npy", Dtype::i64, {count, indices}, std::move(index)) &&
+         save(file + ".npy", Dtype::f64, shape, std::move(values)) &&
+         save(file + ".accepted.npy", Dtype::f64, {count}, std::move(accepted));
+}
+
+bool ProofWriter::add_given(const std::string& argument, const Tensor& values) {
+  const std::string file = fmt::format("prove/{}.{}.given.npy", cases_.size() - 1, argument);
+  fs::create_directories(folder_ / "prove");
+  last()["inputs"][argument] = {{"kind", "given"}, {"values", file}};
+  return save(file, values.dtype, values.shape, values.values);
+}
+
 // A size that only an argument has, such as the entries of a table: by the kernel's letter, which
 // may be the user's name of another size.
 void ProofWriter::name_own_sizes(const transfer::Binding& b, const spec::Problem& p,

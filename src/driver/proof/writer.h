@@ -46,6 +46,16 @@ class ProofWriter {
   void add_timed(const spec::Problem& problem, const spec::Draws& draws, const std::string& name,
                  const char* layout);
 
+  // One whose goldens, and inputs that are no draws, are added to it next.
+  void add_case(const spec::Problem& problem, const spec::Draws& draws, const std::string& name,
+                const char* layout);
+  // Of the last case: at each line of `index`, which has `indices` numbers, a row of the output, or
+  // where these are all of its dimensions an element; and what is accepted of it.
+  bool add_golden(const std::string& output, int64_t indices, std::vector<double> index,
+                  std::vector<double> values, std::vector<double> accepted);
+  // Of the last case: what the kernel's argument holds.
+  bool add_given(const std::string& argument, const Tensor& values);
+
   // The case that was added last, and how many there are.
   nlohmann::json& last() { return cases_.back(); }
   size_t count() const { return cases_.size(); }

@@ -459,14 +459,7 @@ std::optional<Capture> load_capture(const std::filesystem::path& folder, Diagnos
   if (!graph) return std::nullopt;
   Capture out;
   out.source = graph->source;
-  const Training training = graph->training;
-  std::optional<Form> form = recognise(std::move(*graph), diagnostics);
-  if (form && training != Training::none) {
-    std::optional<Form> gradients = gradients_of(*form, diagnostics);
-    if (!gradients) return std::nullopt;
-    form->saves = training == Training::forward && takes_saved(*form);
-    if (training == Training::backward) form = std::move(gradients);
-  }
+  std::optional<Form> form = form_of(std::move(*graph), diagnostics);
   if (!form) return std::nullopt;
   out.form = std::move(*form);
   if (!read_cases(folder, out, diagnostics)) return std::nullopt;

@@ -285,4 +285,14 @@ std::optional<Form> recognise_attention(const Graph& graph, Diagnostics& diagnos
   return form;
 }
 
+std::optional<Form> form_of(Graph graph, Diagnostics& diagnostics) {
+  const Training training = graph.training;
+  std::optional<Form> form = recognise(std::move(graph), diagnostics);
+  if (!form || training == Training::none) return form;
+  std::optional<Form> gradients = gradients_of(*form, diagnostics);
+  if (!gradients || training == Training::backward) return gradients;
+  form->saves = takes_saved(*form);
+  return form;
+}
+
 }  // namespace kw::spec

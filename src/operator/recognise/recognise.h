@@ -23,6 +23,10 @@ std::optional<Form> recognise_attention(const Graph& graph, Diagnostics& diagnos
 // the user's line, where it is not known how.
 std::optional<Form> gradients_of(const Form& forward, Diagnostics& diagnostics);
 
+// The form of what a graph was captured for: the function, that with what its gradients take saved,
+// or its gradients. Refuses what recognise() and gradients_of() refuse.
+std::optional<Form> form_of(Graph graph, Diagnostics& diagnostics);
+
 // ---- the steps, in the order in which recognise_attention() takes them
 
 // One product of the scores.

@@ -24,6 +24,7 @@ double drawn(const Draw& how, const Random& random, int64_t n) {
 // Element n of a tensor in row-major order, before it is rounded.
 double content(const Contents& how, const Random& random, const std::vector<int64_t>& shape,
                int64_t n) {
+  if (how.given) return how.given->values[n];
   if (how.window < 0) return drawn(how.draw, random, n) + how.mean;
   const int64_t columns = shape.back(), rows = shape[shape.size() - 2];
   return n / columns % rows == how.window + n % columns ? how.draw.value : 0;

@@ -1,15 +1,18 @@
 // A tensor's elements as bytes in some order of its dimensions: what a kernel reads and writes.
 //
 // Inputs are draws (num/random.h), and for probes two more things: values with a mean, and windows.
+// What follows from other inputs, as gradients read what a forward pass has saved, is given.
 // A window is zero but for an identity: with it as V, the output is some columns of the attention
 // matrix itself.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "num/random.h"
+#include "num/tensor.h"
 
 namespace kw::runtime {
 
@@ -32,6 +35,7 @@ struct Contents {
   Draw draw;
   double mean = 0;
   int64_t window = -1;
+  std::shared_ptr<const Tensor> given;  // these values, in row-major order; null: they are drawn
 };
 
 // The values as bytes in that order. Uses every core: a case has up to 10^8 elements.

@@ -38,6 +38,7 @@ class Observer {
         current_(driver_, kernel.context()) {}
 
   Observation run() {
+    if (!seed_fits()) return seen(Exit::bad_input);
     if (!allocate() || !make_plan()) return seen(Exit::bad_input);
     for (int n = 0; n < asked_.launches; ++n)
       if (!launch_once(n)) return seen(Exit::refuted);
@@ -65,6 +66,19 @@ class Observer {
   }
   void finding(const char* code, std::string message) {
     findings_.error(code, {}, std::move(message));
+  }
+  // What is given follows from what is drawn: of another seed it would be nonsense.
+  bool seed_fits() {
+    if (seed_ == asked_.seed) return true;
+    for (const auto& [name, contents] : asked_.inputs)
+      if (contents.given) {
+        finding("prove.seed",
+                fmt::format("{} is stored, as it follows from inputs of the seed {}, and "
+                            "{} is asked for",
+                            name, asked_.seed, seed_));
+        return false;
+      }
+    return true;
   }
   bool allocate();
   bool make_plan();

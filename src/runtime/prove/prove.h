@@ -14,8 +14,9 @@
 //   prove.repeat     a later launch on the same inputs gives other bits
 //   prove.replay     a timed launch does not give what its own inputs ask for
 //   launch.workspace a workspace is not zero afterwards
-// Any of them refutes. Without goldens (none given, or drawn from another seed) a case that has no
-// finding is inconclusive, never more; so is one with a time that no such GPU can reach
+//   prove.seed       an input is stored for another seed than is asked for (exit 2)
+// Any of the others refutes. Without goldens (none given, or drawn from another seed) a case that
+// has no finding is inconclusive, never more; so is one with a time that no such GPU can reach
 // (prove.floor, a warning).
 #pragma once
 #include <nlohmann/json_fwd.hpp>

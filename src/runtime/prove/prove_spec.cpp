@@ -67,6 +67,15 @@ Contents CaseReader::read_contents(const std::string& name, const Json& json) {
   Contents contents;
   Draw& draw = contents.draw;
   const std::string kind = json.at("kind").get<std::string>();
+  if (kind == "given") {
+    auto values = read_npy(folder_ + "/" + json.at("values").get<std::string>(), diagnostics_);
+    if (!values) return contents;
+    if (values->shape != shape_of(*launch_.find(name), launch_, case_.sizes))
+      fault(fmt::format("{}'s values have shape [{}], and the sizes give it another", name,
+                        fmt::join(values->shape, ", ")));
+    contents.given = std::make_shared<const Tensor>(std::move(*values));
+    return contents;
+  }
   draw.stream = json.value("stream", uint64_t{0});
   if (kind == "normal" || kind == "uniform") {
     draw.kind = kind == "normal" ? Draw::Kind::normal : Draw::Kind::uniform;
@@ -87,8 +96,10 @@ Contents CaseReader::read_contents(const std::string& name, const Json& json) {
       fault(fmt::format("{} is a window, and has {} dimensions", name,
                         launch_.find(name)->dims.size()));
   } else {
-    fault(fmt::format("{} is drawn as '{}', none of normal, uniform, integer, constant, window",
-                      name, kind));
+    fault(
+        fmt::format("{} is drawn as '{}', none of normal, uniform, integer, constant, window, "
+                    "given",
+                    name, kind));
   }
   return contents;
 }

@@ -16,7 +16,8 @@
 //           "v": {"kind": "window", "from": 384, "value": 1.0},     // see Contents of strided.h
 //           "bias": {"kind": "uniform", "stream": 1, "scale": 2.0},
 //           "prefix": {"kind": "integer", "stream": 3, "low": 0, "high": 777},
-//           "slopes": {"kind": "constant", "value": 0.5} },
+//           "slopes": {"kind": "constant", "value": 0.5},
+//           "lse": {"kind": "given", "values": "0.lse.given.npy"} },     // row-major, of this seed
 //         "goldens": [
 //           {"output": "o",   "rows": "0.o.rows.npy",   "values": "0.o.npy",   "accepted": "0.o.accepted.npy"},
 //           {"output": "lse", "rows": "0.lse.rows.npy", "values": "0.lse.npy", "accepted": "0.lse.accepted.npy"} ],

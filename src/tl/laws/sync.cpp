@@ -194,8 +194,8 @@ class Judge {
   void reads_transposed(const Stmt& s) {
     if (traits(s.op).by == By::none) return;  // it declares
     for (const Field& f : s.fields) {
-      const bool whole = is(s.op, Family::contract) || s.op == Op::tma_add || s.op == Op::tma_send ||
-                         s.op == Op::load;
+      const bool whole = is(s.op, Family::contract) || s.op == Op::tma_add ||
+                         s.op == Op::tma_send || s.op == Op::load;
       if (whole || !reads(access(s.op, f.hole))) continue;
       for (const Item& item : f.items) {
         const auto tile = facts_.transposed.find(item.expr ? base_name(item.expr) : item.name);

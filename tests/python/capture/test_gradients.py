@@ -123,7 +123,7 @@ def test_of_a_table_by_distances_each_entry_has_one(tmp_path):
     add_argument(path, "table", "torch.randn(19, 4)")
     run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "learned" in run.stderr, run.stderr
-    assert "add_diagonals" in (tmp_path / "out/kernel.cu").read_text()
+    assert "add_diagonals" in (tmp_path / "out/backward/kernel.cu").read_text()
 
 
 @pytest.mark.parametrize("bias, drawn", [("bias", "torch.randn(2, 1, 96, 96)"), ("0.5 * bias", "torch.randn(96, 96)")])
@@ -132,7 +132,7 @@ def test_of_a_bias_of_pairs_each_pair_has_one(tmp_path, bias, drawn):
     add_argument(path, "bias", drawn)
     run = call("make", path, "--backward", "--check", "quick", "--out", tmp_path / "out")
     assert run.returncode == 0 and "pairs" in run.stderr, run.stderr
-    assert "kw::sum_tiles(args.pairs" in (tmp_path / "out/kernel.cu").read_text()
+    assert "kw::sum_tiles(args.pairs" in (tmp_path / "out/backward/kernel.cu").read_text()
 
 
 def test_of_a_factor_of_a_head_there_is_one(tmp_path):

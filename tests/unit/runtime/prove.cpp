@@ -320,6 +320,60 @@ TEST_F(Proving, AnotherSeedLeavesTheGoldensOutAndIsInconclusive) {
   EXPECT_EQ(report["cases"][0]["time"]["l2"], "warm");
 }
 
+TEST_F(Proving, AnInputThatIsGivenIsNotDrawnAndBelongsToItsSeed) {
+  EXPECT_EQ(self_test({{"copy", "holds"}, {"copy_wrong", "refuted"}}).exit_code, 0);
+  const Tensor drawn =
+      draw({.kind = Draw::Kind::normal, .stream = 4, .scale = 0.7}, 7, Dtype::bf16, {2, 3, 5, 8});
+  Tensor given(Dtype::f64, {2, 3, 5, 8});
+  given.values = drawn.values;
+  write_npy(folder + "/x.given.npy", given);
+  Json& one = prove["cases"][0];
+  one["inputs"]["x"] = {{"kind", "given"}, {"values", "x.given.npy"}};
+  write_prove();
+  EXPECT_EQ(run().exit_code, 0);
+  EXPECT_EQ(run({"--seed", "8"}).exit_code, 2);
+  EXPECT_EQ(findings(), std::vector<std::string>{"prove.seed"});
+
+  given.values[(3 + 1) * 5 * 8 + 2 * 8] += 1;  // of a row that is no golden,
+  write_npy(folder + "/x.given.npy", given);
+  EXPECT_EQ(run().exit_code, 0);
+  for (double& x : given.values) x = -x;  // and of all
+  write_npy(folder + "/x.given.npy", given);
+  EXPECT_EQ(run().exit_code, 1);
+
+  given.shape = {2, 3, 8, 5};
+  write_npy(folder + "/x.given.npy", given);
+  const ProcessResult other = run();
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("x's values have shape [2, 3, 8, 5]"), std::string::npos) << other.err;
+}
+
+TEST_F(Proving, OfTwoHalvesBothAreProvedAndTheWorseEndsIt) {
+  namespace fs = std::filesystem;
+  EXPECT_EQ(self_test({{"copy", "holds"}, {"copy_wrong", "refuted"}}).exit_code, 0);
+  const auto halves = [&](const std::string& forward, const std::string& backward) {
+    const std::string one = folder, both = folder + "/both";
+    for (const auto& [half, kernel] : {std::pair("forward", forward), {"backward", backward}}) {
+      folder = both + "/" + half;
+      fs::create_directories(folder);
+      make(kernel);
+    }
+    folder = both;
+    const ProcessResult result = run();
+    folder = one;
+    return result.exit_code;
+  };
+  EXPECT_EQ(halves("copy", "copy"), 0);
+  EXPECT_EQ(report["halves"]["forward"]["verdict"], "holds");
+  EXPECT_EQ(report["halves"]["backward"]["cases"].size(), 1u);
+  EXPECT_EQ(report["machine"]["gpu"], "Fake GPU");
+  EXPECT_EQ(halves("copy_wrong", "copy"), 1);
+  EXPECT_EQ(report["halves"]["backward"]["verdict"], "holds");
+  EXPECT_EQ(halves("copy", "copy_wrong"), 1);
+  EXPECT_EQ(report["verdict"], "refuted");
+  EXPECT_EQ(report["halves"]["forward"]["verdict"], "holds");
+}
+
 TEST_F(Proving, AnErrorThatIsNaNNeverPasses) {
   Tensor accepted(Dtype::f64, {2});
   accepted.values = {1e-3, NAN};

@@ -57,9 +57,16 @@ bool set_constant(Edit& edit, const std::string& name, const tl::ExprPtr& value,
   return true;
 }
 
+// When blocks are looked at, what a backward kernel reads decides (saves.cpp), and no row: so a
+// program tells whether a row set a constant, or that rule.
+bool is_set_by_saves(const Edit& edit, const Constant& c) {
+  return edit.form.saves && edit.normaliser == spec::Normaliser::softmax && c.name == "CHECK_LATE";
+}
+
 bool set_constants(Edit& edit, const Tiles& tiles) {
   for (const Constant& c : tiles.constants)
-    if (!set_constant(edit, c.name, expr_of(c.value), tiles.place)) return false;
+    if (!is_set_by_saves(edit, c) && !set_constant(edit, c.name, expr_of(c.value), tiles.place))
+      return false;
   return true;
 }
 
