@@ -76,6 +76,15 @@ class RoomierTiles : public testing::Test {
     EXPECT_FALSE(roomier);
   }
 
+  // What once needed roomier tiles: its places in shared memory are not kept in registers now.
+  void takes_at_once(const std::string& target, const std::string& dims, const std::string& form) {
+    SCOPED_TRACE(fmt::format("{}, D {}\n{}", target, dims, form));
+    bool roomier = false;
+    EXPECT_EQ(
+        faults(transfer::target_of(target), fmt::format("head_dim {}\n{}", dims, form), &roomier),
+        "");
+  }
+
   // The target after all rows but the last were in vain.
   transfer::Target last(const std::string& name, const std::string& form) {
     transfer::Target target = transfer::target_of(name);
@@ -95,13 +104,15 @@ TEST_F(RoomierTiles, take_masks_of_several_remainders_at_256_columns) {
   takes("sm_90a", "256", kRemainders);
 }
 
-TEST_F(RoomierTiles, take_a_bias_of_each_pair_at_256_columns) { takes("sm_90a", "256", kBias); }
+TEST_F(RoomierTiles, take_a_bias_of_each_pair_at_256_columns) {
+  takes_at_once("sm_90a", "256", kBias);
+}
 
 TEST_F(RoomierTiles, take_columns_of_documents_at_96_columns) { takes("sm_90a", "96", kColumns); }
 
 TEST_F(RoomierTiles, of_the_ampere_class_text_take_weights_under_a_mask_of_all_kinds) {
   takes("sm_90", "128", kWeights);
-  takes("sm_86", "64", kWeights);
+  takes_at_once("sm_86", "64", kWeights);
 }
 
 }  // namespace

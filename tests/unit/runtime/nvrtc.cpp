@@ -102,12 +102,12 @@ TEST_F(Compiling, RefusesSpills) {
   std::string loads, stores;
   EXPECT_FALSE(compile(R"(
       extern "C" __global__ void __launch_bounds__(1024, 2) k(float* p) {
-        float a[60];
+        float a[100];
         #pragma unroll
-        for (int i = 0; i < 60; i++) a[i] = p[i * 1024 + threadIdx.x];
+        for (int i = 0; i < 100; i++) a[i] = p[i * 1024 + threadIdx.x];
         __syncthreads();
         #pragma unroll
-        for (int i = 0; i < 60; i++) p[i * 1024 + threadIdx.x] = a[59 - i] * a[i];
+        for (int i = 0; i < 100; i++) p[i * 1024 + threadIdx.x] = a[99 - i] * a[i];
       })"));
   EXPECT_EQ(count("build.spill"), 1) << render(diagnostics);
 }
