@@ -8,9 +8,11 @@
 //
 // A compilation that ends well is still refused when it spills more than some registers or when
 // ptxas remarks that it lost performance: a kernel that is half as fast as its text promises is a
-// failure. Constants at namespace scope: NVRTC emits every constexpr variable as an initialised
-// global, used or not. `dead_globals` are those that no instruction names, so that the audit can
-// tell them from state (see cubin.h).
+// failure.
+//
+// Constants at namespace scope: NVRTC emits every constexpr variable as an initialised global, used
+// or not. `dead_globals` are those that no instruction names, so that the audit can tell them from
+// state (see cubin.h).
 #pragma once
 #include <memory>
 #include <optional>

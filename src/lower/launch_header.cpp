@@ -476,10 +476,10 @@ std::string example_of_both(const TwoPlans& two, const std::string& name) {
   };
   const auto planned = [&](const LaunchPlan& plan, const char* half, const char* inputs) {
     return fmt::format(
-        "//   {2}::{0}::Plan {0}_plan;\n"
-        "//   const char* {0}_wrong = {2}::{0}::make_plan({4}, multiprocessors, {0}_plan);\n"
-        "//   {2}::{0}::launch({0}{3}, {0}_plan, stream);\n",
-        half, "", name, given(plan), inputs);
+        "//   {1}::{0}::Plan {0}_plan;\n"
+        "//   const char* {0}_wrong = {1}::{0}::make_plan({3}, multiprocessors, {0}_plan);\n"
+        "//   {1}::{0}::launch({0}{2}, {0}_plan, stream);\n",
+        half, name, given(plan), inputs);
   };
   std::string saved;
   for (const auto& [from, to] : two.passed)

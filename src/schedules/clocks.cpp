@@ -325,8 +325,7 @@ void Clocks::sent(int actor, const Event& e) {
   const Ring& ring = t_->rings[e.bar];
   const int self = int(t_->actors.size()) + ring.first + int(e.bar_use % ring.length);
   look(actor, e, true);
-  const Strand& strand = t_->strands[e.object];
-  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  const int first = first_cell(e);
   each_cell(first, t_->cells[e.region], [&](int at) {
     std::vector<Touch>& reads = cells_[at].reads;
     std::erase_if(reads, [&](const Touch& r) { return r.who == self; });
@@ -374,10 +373,15 @@ bool Clocks::sync(int actor, const Event& e) {
 }
 
 // ---- memory
+int Clocks::first_cell(const Event& e) const {
+  const Strand& strand = t_->strands[e.object];
+  return strand.first + int(e.use % strand.length) * strand.cells;
+}
+
 // Whether what is read is there, of the use that is meant, and visible.
 void Clocks::look(int actor, const Event& e, bool async) {
   const Strand& strand = t_->strands[e.object];
-  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  const int first = first_cell(e);
   const Clock& c = clock(actor);
   each_cell(first, t_->cells[e.region], [&](int at) {
     const Touch& w = cells_[at].write;
@@ -412,8 +416,7 @@ void Clocks::look(int actor, const Event& e, bool async) {
 
 void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
   look(actor, e, async);
-  const Strand& strand = t_->strands[e.object];
-  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  const int first = first_cell(e);
   const Clock& c = clock(actor);
   each_cell(first, t_->cells[e.region], [&](int at) {
     Cell& cell = cells_[at];
@@ -432,8 +435,7 @@ void Clocks::read(int actor, const Event& e, bool async, Begun* begun) {
 }
 
 void Clocks::write(int actor, const Event& e, Touch touch) {
-  const Strand& strand = t_->strands[e.object];
-  const int first = strand.first + int(e.use % strand.length) * strand.cells;
+  const int first = first_cell(e);
   const Clock& c = clock(actor);
   each_cell(first, t_->cells[e.region], [&](int at) {
     Cell& cell = cells_[at];

@@ -123,6 +123,7 @@ class Clocks {
   void complete(int slot, const Ring& ring);
   int64_t known(int actor, int slot) const;  // generations that it knows to be complete
   bool known_ready(int actor, const Event& e, int ring);
+  int first_cell(const Event& e) const;  // of the slot that it touches
   void look(int actor, const Event& e, bool async);
   void read(int actor, const Event& e, bool async, Begun* begun);
   void write(int actor, const Event& e, Touch touch);

@@ -99,6 +99,11 @@ Region Pen::rows_of_warp(const Stmt& s, tl::Hole hole, int columns) {
   return r;
 }
 
+// What a warp reads of its rows: of a tile that was stored transposed all warps have written them.
+Region Pen::rows_read(const Stmt& s, tl::Hole hole) {
+  return w_.transposed_.contains(base_of(s.expr(hole))) ? whole(s, hole) : rows_of_warp(s, hole);
+}
+
 // Columns j ... of a tile, as many panels as `columns` fill.
 Region Pen::columns(const Stmt& s, tl::Hole hole, int columns) {
   const Tables::Shape& of = shape(s, hole);
@@ -284,12 +289,9 @@ Next Pen::tma_store(const Stmt& s) {
   return Next::on;
 }
 
-// Shared memory to registers: this warp's rows, to which all warps have written where the tile was
-// stored transposed.
+// Shared memory to registers.
 Next Pen::load(const Stmt& s) {
-  const bool of_all = w_.transposed_.contains(base_of(s.src()));
-  at_tile(Kind::read, s, tl::Hole::src,
-          of_all ? whole(s, tl::Hole::src) : rows_of_warp(s, tl::Hole::src));
+  at_tile(Kind::read, s, tl::Hole::src, rows_read(s, tl::Hole::src));
   writes(s, word_of(s, tl::Hole::dst));
   return Next::on;
 }
@@ -392,9 +394,8 @@ Next Pen::upcast(const Stmt& s) {
   return Next::on;
 }
 
-// The right side is all of the tile. Of the left side mma reads this warp's rows, which of a tile
-// that was stored transposed all warps have written; wgmma belongs to all four warps, and nothing
-// says which of them reads which rows.
+// The right side is all of the tile. Of the left side mma reads this warp's rows; wgmma belongs to
+// all four warps, and nothing says which of them reads which rows.
 Next Pen::product(const Stmt& s) {
   const bool async = tl::traits(s.op).async != tl::Async::none;
   const bool left_shared = is_tile(s, tl::Hole::a);
@@ -409,9 +410,7 @@ Next Pen::product(const Stmt& s) {
   if (!left_shared) reads(s, left, true);
   const Kind kind = async ? Kind::operand : Kind::read;
   if (left_shared)
-    at_tile(kind, s, tl::Hole::a,
-            async || w_.transposed_.contains(left) ? whole(s, tl::Hole::a)
-                                                   : rows_of_warp(s, tl::Hole::a));
+    at_tile(kind, s, tl::Hole::a, async ? whole(s, tl::Hole::a) : rows_read(s, tl::Hole::a));
   at_tile(kind, s, tl::Hole::b,
           s.has(tl::Hole::column) ? columns(s, tl::Hole::b, extents_[c].columns)
                                   : whole(s, tl::Hole::b));

@@ -67,6 +67,7 @@ class Pen {
   int8_t counter_of(const tl::ExprPtr& index) const;
   bool is_tile(const tl::Stmt& s, tl::Hole hole) const;
   Region whole(const tl::Stmt& s, tl::Hole hole);
+  Region rows_read(const tl::Stmt& s, tl::Hole hole);
   Region rows_of_warp(const tl::Stmt& s, tl::Hole hole, int columns = 0);
   Region columns(const tl::Stmt& s, tl::Hole hole, int columns);
   Region share(const tl::Stmt& s, tl::Hole hole, int64_t by);

@@ -44,6 +44,13 @@ enum class Exit { holds = 0, refuted = 1, bad_input = 2, inconclusive = 3, own_f
 inline constexpr Exit by_gravity[] = {Exit::own_fault, Exit::refuted, Exit::bad_input,
                                       Exit::inconclusive};
 
+// The end of two that says most.
+constexpr Exit worse(Exit a, Exit b) {
+  for (const Exit end : by_gravity)
+    if (a == end || b == end) return end;
+  return Exit::holds;
+}
+
 class Diagnostics {
  public:
   // Returns the stored diagnostic so that notes and a hint can be added to it.

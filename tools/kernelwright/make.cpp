@@ -18,12 +18,6 @@ namespace kw::cli {
 namespace {
 namespace fs = std::filesystem;
 
-Exit worse(Exit a, Exit b) {
-  for (const Exit end : by_gravity)
-    if (a == end || b == end) return end;
-  return Exit::holds;
-}
-
 // Beside the folder that was not made.
 std::string attempts_stem(const driver::MakeOptions& options) {
   fs::path out =

@@ -147,12 +147,7 @@ int prove_folder(const Options& options) {
     for (const char* half : {"forward", "backward"}) {
       Options one = options;
       one.folder = folder / half;
-      const Exit of_half = prove_kernel(one, json["halves"][half]);
-      for (const Exit exit : by_gravity)
-        if (verdict == exit || of_half == exit) {
-          verdict = exit;
-          break;
-        }
+      verdict = worse(verdict, prove_kernel(one, json["halves"][half]));
     }
     const Json& last = json["halves"]["backward"];
     json["machine"] = last.is_object() ? last["machine"] : Json();

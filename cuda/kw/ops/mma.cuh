@@ -94,6 +94,8 @@ namespace detail {
 // acc += a @ b, of b the columns from chunk `chunk` on, 8 columns each.
 template <class T, int R, int C, int K, int N, class Left>
 KW_DEVICE void multiply_columns(Accumulator<real, R, C>& acc, const Left& from, const SharedTile<T, K, N>& b, int chunk) {
+  constexpr int kPanel = SharedTile<T, K, N>::panel;
+  static_assert(C <= N && (C % kPanel == 0 || C * 2 == kPanel), "whole panels of the tile, or half of one");
   const int lane = ptx::thread_index() % 32;
   const LanePlace<T, K, N> place(b, lane % 16, chunk + lane / 16);
 #pragma unroll
@@ -124,13 +126,11 @@ KW_DEVICE void mma_add(Accumulator<real, R, N>& acc, const Operand<T, R, K>& a, 
 template <class T, int R, int C, int K, int N>
 KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const SharedTile<T, R, K>& a, const SharedTile<T, K, N>& b,
                                int column) {
-  static_assert(C <= N && (C % SharedTile<T, K, N>::panel == 0 || C * 2 == SharedTile<T, K, N>::panel), "whole panels of the tile, or half of one");
   detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 template <class T, int R, int C, int K, int N>
 KW_DEVICE void mma_add_columns(Accumulator<real, R, C>& acc, const Operand<T, R, K>& a, const SharedTile<T, K, N>& b,
                                int column) {
-  static_assert(C <= N && (C % SharedTile<T, K, N>::panel == 0 || C * 2 == SharedTile<T, K, N>::panel), "whole panels of the tile, or half of one");
   detail::multiply_columns(acc, detail::left(a), b, column / 8);
 }
 

@@ -46,7 +46,7 @@ constexpr bool kOneByOne = true;
 #else
 constexpr bool kOneByOne = false;
 #endif
-template <bool kApart> KW_DEVICE int place_of(u32 thread, int n) { return kApart ? n * 128 + thread : thread * 4 + n; }
+template <bool kApart> KW_DEVICE u32 place_of(u32 thread, u32 n) { return kApart ? n * 128 + thread : thread * 4 + n; }
 // A thread's four of eight columns, the first of them at `to`.
 template <bool kApart> KW_DEVICE void add_four(float* to, real a, real b, real c, real d) {
 #ifndef KW_EXACT  // where nobody else adds to them: rational numbers have no instruction of their own
@@ -95,8 +95,9 @@ KW_DEVICE void round_sums(const Tensor<scratch<float>, From...>& from, real fact
     const int n = x % groups, pair = x / groups % 32, block = x / groups / 32;  // rows pair / 8 * 16 + pair % 8 and 8 more
     const int column = n * 8, m = block % rows, head = block / rows;
     const int row = m * 64 + pair / 8 * 16 + pair % 8;
-    const float4* const v = reinterpret_cast<const float4*>(
-        from.row_to_write(0, 0, 0) + (i64(block) * groups + n) * 512 + detail::place_of<kApart>(pair / 8 * 32 + pair % 8 * 4, 0));
+    const int thread = pair / 8 * 32 + pair % 8 * 4;  // the first of the four
+    const float4* const v = reinterpret_cast<const float4*>(from.row_to_write(0, 0, 0)) +
+                            (i64(block) * groups + n) * 128 + (kApart ? thread / 4 : thread);
     float4 found[4];  // of each neighbour, or each one's first, second ...
 #pragma unroll
     for (int k = 0; k < 4; ++k) found[k] = __ldcg(v + (kApart ? k * 32 : k));

@@ -21,6 +21,13 @@ template <class Tile> constexpr KW_DEVICE u64 columns_16(int k) {
   constexpr int in_panel = Tile::panel / 16;
   return (k / in_panel * Tile::panel_bytes + k % in_panel * 32) >> 4;
 }
+// The descriptor of N columns from `column` on: whole panels of the tile, or half of one.
+template <int N, class T, int K, int C> KW_DEVICE u64 columns_from(const SharedTile<T, K, C>& b, int column) {
+  using Tile = SharedTile<T, K, C>;
+  static_assert(N % Tile::panel == 0 || N * 2 == Tile::panel, "whole panels of the tile, or half of one");
+  const int in_panel = N < Tile::panel ? column % Tile::panel * 2 : 0;  // bytes
+  return descriptor(b, Tile::panel_bytes) + u32((column / Tile::panel * Tile::panel_bytes + in_panel) >> 4);
+}
 // In the compiler's eyes no use of t moves across it.
 template <int C> KW_DEVICE void pin(Accumulator<real, 64, C>& t) {
 #pragma unroll
@@ -103,11 +110,8 @@ KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, const SharedTile
                                  const SharedTile<T, K, C>& b, int column) {
   using Left = SharedTile<T, 64, K>;
   using Right = SharedTile<T, K, C>;
-  static_assert(N % Right::panel == 0 || N * 2 == Right::panel, "whole panels of the tile, or half of one");
   constexpr int kParts = N == 256 ? 2 : 1, kWidth = N / kParts;
-  const u64 left = detail::descriptor(a, 16);
-  const int in_panel = N < Right::panel ? column % Right::panel * 2 : 0;  // bytes
-  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32((column / Right::panel * Right::panel_bytes + in_panel) >> 4);
+  const u64 left = detail::descriptor(a, 16), from = detail::columns_from<N>(b, column);
   detail::pin(acc);
   ptx::wgmma_fence();
 #pragma unroll
@@ -124,9 +128,8 @@ template <class T, int N, int K, int C>
 KW_DEVICE void wgmma_add_columns(Accumulator<real, 64, N>& acc, Operand<T, 64, K>& a, const SharedTile<T, K, C>& b,
                                  int column) {
   using Right = SharedTile<T, K, C>;
-  static_assert((N % Right::panel == 0 || N * 2 == Right::panel) && N < 256, "whole panels of the tile, or half of one");
-  const int in_panel = N < Right::panel ? column % Right::panel * 2 : 0;  // bytes
-  const u64 from = detail::descriptor(b, Right::panel_bytes) + u32((column / Right::panel * Right::panel_bytes + in_panel) >> 4);
+  static_assert(N < 256, "one product");
+  const u64 from = detail::columns_from<N>(b, column);
   detail::pin(acc);
   ptx::wgmma_fence();
 #pragma unroll

@@ -8,6 +8,7 @@
 #include "driver/make/report.h"
 #include "driver/training/training.h"
 #include "support/files.h"
+#include "support/process.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -67,6 +68,16 @@ bool certify(const fs::path& folder, const std::string& proof, Diagnostics& diag
     return false;
   }
   return report({folder.string(), ""}, diagnostics) == Exit::holds;
+}
+
+Exit prove_here(const fs::path& folder, int seconds, std::string& said, Diagnostics& diagnostics) {
+  const ProcessResult run =
+      run_process({beside("kernelwright-prove"), folder.string(), "--json"}, {}, seconds);
+  said = run.err;
+  if (ran_on_gpu(run.out) && !certify(folder, run.out, diagnostics)) return exit_for(diagnostics);
+  for (const Exit end : {Exit::holds, Exit::refuted, Exit::inconclusive})
+    if (run.exit_code == static_cast<int>(end)) return end;
+  return Exit::own_fault;
 }
 
 }  // namespace kw::driver

@@ -18,4 +18,9 @@ bool ran_on_gpu(const std::string& proof);
 bool certify(const std::filesystem::path& folder, const std::string& proof,
              Diagnostics& diagnostics);
 
+// Runs kernelwright-prove on the folder, for at most `seconds`, and certifies what this machine's
+// GPU said. `said` gets the prover's table.
+Exit prove_here(const std::filesystem::path& folder, int seconds, std::string& said,
+                Diagnostics& diagnostics);
+
 }  // namespace kw::driver

@@ -14,26 +14,24 @@
 
 namespace kw::driver {
 
-class Verifier {
+// A folder whose certificate names its files: those first, and what the certificate says only where
+// they are the ones.
+class FolderVerifier {
  public:
-  Verifier(const Tools& tools, std::filesystem::path folder, const Claims& was, const Say& say)
-      : tools_(tools),
-        folder_(std::move(folder)),
-        claims_(was),
-        was_(nlohmann::json(was)),
-        say_(say) {}
-
+  virtual ~FolderVerifier() = default;
   std::vector<Item> run(bool quick);
 
- private:
+ protected:
   using Json = nlohmann::json;
 
-  // ---- what is said
+  FolderVerifier(std::filesystem::path folder, const Claims& was, const Say& say)
+      : folder_(std::move(folder)), claims_(was), was_(nlohmann::json(was)), say_(say) {}
+
+  virtual void all() = 0;
+
   void add(const std::string& what, Standing standing, const std::string& detail = "",
            bool remark = false);
   void holds(const std::string& what) { add(what, Standing::holds); }
-  // A stage that gave nothing: the machine's lack, or the input's fault, which is a change.
-  void failed_at(const std::string& what, const Diagnostics& d);
   void compare(const std::string& what, const Json& was, const Json& is) {
     say_same(what, difference(was, is));
   }
@@ -42,9 +40,31 @@ class Verifier {
     add(what, differs.empty() ? Standing::holds : Standing::changed, differs);
   }
   void nothing_more(const std::string& why) { add("readings", Standing::not_rerun, why); }
+  std::string text_of(const std::string& file) const;  // as it was hashed
+
+  const std::filesystem::path folder_;
+  const Claims& claims_;
+  const Json was_;
+  const Say& say_;
+  StageClock clock_;
+  std::vector<Item> items_;
+  Tree tree_;
+
+ private:
+  bool files();
+};
+
+// Of one kernel.
+class Verifier : public FolderVerifier {
+ public:
+  Verifier(const Tools& tools, std::filesystem::path folder, const Claims& was, const Say& say)
+      : FolderVerifier(std::move(folder), was, say), tools_(tools) {}
+
+ private:
+  // A stage that gave nothing: the machine's lack, or the input's fault, which is a change.
+  void failed_at(const std::string& what, const Diagnostics& d);
 
   // ---- what there is
-  std::string text_of(const std::string& file) const;  // as it was hashed
   SourcePtr source_of(const std::string& file) const { return make_source(file, text_of(file)); }
   // The entry of /checked with this id; null where the certificate has none.
   Json was_checked(const std::string& id) const;
@@ -55,8 +75,7 @@ class Verifier {
   std::vector<tl::ExprPtr> requirements() const;
 
   // ---- the items, in their order
-  bool files();
-  void all();
+  void all() override;
   void capture();
   bool read_program();
   bool read_expert();
@@ -72,14 +91,7 @@ class Verifier {
   void tools();
 
   const Tools& tools_;
-  const std::filesystem::path folder_;
-  const Claims& claims_;
-  const Json was_;
-  const Say& say_;
-  StageClock clock_;
   TemporaryFolder scratch_;
-  std::vector<Item> items_;
-  Tree tree_;
   std::optional<tl::Program> program_, lifted_expert_;
   SourcePtr expert_;
   bool plain_ = true;  // the expert's text computes plain attention

@@ -44,7 +44,7 @@ Exit exit_of(const Claims& was, const std::vector<Item>& items) {
   return unsure || was["verdict"] != "holds" ? Exit::inconclusive : Exit::holds;
 }
 
-std::vector<Item> Verifier::run(bool quick) {
+std::vector<Item> FolderVerifier::run(bool quick) {
   if (!files()) {
     nothing_more("a file is not the one that the certificate names");
   } else if (quick) {
@@ -55,8 +55,8 @@ std::vector<Item> Verifier::run(bool quick) {
   return std::move(items_);
 }
 
-void Verifier::add(const std::string& what, Standing standing, const std::string& detail,
-                   bool remark) {
+void FolderVerifier::add(const std::string& what, Standing standing, const std::string& detail,
+                         bool remark) {
   items_.push_back({what, standing, detail, remark});
   const std::string text(name(standing));
   say_(what, detail.empty() ? text : fmt::format("{}: {}", text, detail), clock_.lap());
@@ -71,7 +71,7 @@ void Verifier::failed_at(const std::string& what, const Diagnostics& d) {
 }
 
 // As it was hashed.
-std::string Verifier::text_of(const std::string& file) const {
+std::string FolderVerifier::text_of(const std::string& file) const {
   const auto at = tree_.texts.find(file);
   return at == tree_.texts.end() ? std::string() : at->second;
 }
@@ -103,7 +103,7 @@ void Verifier::all() {
   tools();
 }
 
-bool Verifier::files() {
+bool FolderVerifier::files() {
   constexpr size_t kShown = 12;
   const Hashes named = named_files(claims_);
   tree_ = read_tree(folder_, named);

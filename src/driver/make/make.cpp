@@ -29,7 +29,6 @@
 #include "lower/lower.h"
 #include "report/page.h"
 #include "support/files.h"
-#include "support/process.h"
 #include "support/targets.h"
 #include "tl/laws/laws.h"
 #include "transfer/transfer.h"
@@ -520,16 +519,10 @@ class Maker {
   }
 
   bool prove() {
-    const ProcessResult run =
-        run_process({beside("kernelwright-prove"), made_.folder, "--json"}, {}, 600);
-    say("prove", run.err);
-    made_.exit = run.exit_code == 0   ? Exit::holds
-                 : run.exit_code == 1 ? Exit::refuted
-                 : run.exit_code == 3 ? Exit::inconclusive
-                                      : Exit::own_fault;
-    if (!ran_on_gpu(run.out) || certify(made_.folder, run.out, diagnostics_)) return true;
-    made_.exit = exit_for(diagnostics_);
-    return false;
+    std::string said;
+    made_.exit = prove_here(made_.folder, 600, said, diagnostics_);
+    say("prove", said);
+    return true;
   }
 
   struct Said {

@@ -12,7 +12,6 @@
 #include "report/page.h"
 #include "report/training.h"
 #include "support/files.h"
-#include "support/process.h"
 
 namespace kw::driver {
 namespace fs = std::filesystem;
@@ -103,16 +102,10 @@ class TrainingMaker {
   }
 
   bool prove() {
-    const ProcessResult run =
-        run_process({beside("kernelwright-prove"), made_.folder, "--json"}, {}, 1200);
-    say_("prove", run.err, 0);
-    made_.exit = run.exit_code == 0   ? Exit::holds
-                 : run.exit_code == 1 ? Exit::refuted
-                 : run.exit_code == 3 ? Exit::inconclusive
-                                      : Exit::own_fault;
-    if (!ran_on_gpu(run.out) || certify(made_.folder, run.out, diagnostics_)) return true;
-    made_.exit = exit_for(diagnostics_);
-    return false;
+    std::string said;
+    made_.exit = prove_here(made_.folder, 1200, said, diagnostics_);
+    say_("prove", said, 0);
+    return true;
   }
 
   const MakeOptions& options_;

@@ -101,7 +101,7 @@ Claims tensor(const Argument& a, const std::string& is, const Tensors& of) {
 Claims memory_of(const Both& both) {
   Diagnostics unused;
   const Tensors forward(both.forward, unused), backward(both.backward, unused);
-  std::set<std::string> saved, read, had;
+  std::set<std::string> saved, had;
   for (const Passed& p : both.passed) saved.insert(p.from), had.insert(p.to);
   for (const auto& [from, to] : both.shared) had.insert(to);
   std::map<std::string, std::string> users;

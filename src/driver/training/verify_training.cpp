@@ -14,56 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-class TrainingVerifier {
+class TrainingVerifier : public FolderVerifier {
  public:
   TrainingVerifier(const Tools& tools, const Json& schema, fs::path folder, const Claims& was,
                    const Say& say)
-      : tools_(tools), schema_(schema), folder_(std::move(folder)), was_(was), say_(say) {}
-
-  std::vector<Item> run(bool quick) {
-    if (!files())
-      add("readings", Standing::not_rerun, "a file is not the one that the certificate names");
-    else if (quick)
-      add("readings", Standing::not_rerun,
-          "only hashes were asked for; nothing that the certificate claims was done again");
-    else
-      all();
-    return std::move(items_);
-  }
+      : FolderVerifier(std::move(folder), was, say), tools_(tools), schema_(schema) {}
 
  private:
-  void add(const std::string& what, Standing standing, const std::string& detail = "") {
-    items_.push_back({what, standing, detail, false});
-    const std::string text(name(standing));
-    say_(what, detail.empty() ? text : fmt::format("{}: {}", text, detail), clock_.lap());
-  }
-  void say_same(const std::string& what, const std::string& differs) {
-    add(what, differs.empty() ? Standing::holds : Standing::changed, differs);
-  }
-
-  bool files() {
-    constexpr size_t kShown = 12;
-    const Hashes named = named_files(was_);
-    tree_ = read_tree(folder_, named);
-    for (size_t n = 0; n < std::min(tree_.strays.size(), kShown); ++n)
-      add("file " + tree_.strays[n].name, Standing::changed, tree_.strays[n].what);
-    if (tree_.strays.size() > kShown)
-      add("files", Standing::changed, fmt::format("and {} more", tree_.strays.size() - kShown));
-    const std::string was = was_["root"], is = root_of(named);
-    if (was != is)
-      add("root", Standing::changed,
-          fmt::format("was {:.12}..., the hashes beside it give {:.12}...", was, is));
-    const bool same = tree_.strays.empty() && was == is;
-    if (same) add(fmt::format("{} files", named.size()), Standing::holds);
-    return same;
-  }
-
-  std::string text_of(const std::string& file) const {
-    const auto at = tree_.texts.find(file);
-    return at == tree_.texts.end() ? std::string() : at->second;
-  }
-
-  void all() {
+  void all() override {
     std::optional<Half> halves[2];
     for (size_t n = 0; n < kHalves.size(); ++n) {
       Diagnostics d;
@@ -77,8 +35,7 @@ class TrainingVerifier {
     add("both", Standing::holds);
     of_both(*both);
     for (const Item& item : items_)
-      if (item.standing == Standing::changed)
-        return add("readings", Standing::not_rerun, "what is said of both is not so");
+      if (item.standing == Standing::changed) return nothing_more("what is said of both is not so");
     for (size_t n = 0; n < kHalves.size(); ++n) verify_half(kHalves[n], claims[n]);
   }
 
@@ -102,27 +59,21 @@ class TrainingVerifier {
   }
 
   void of_both(const Both& both) {
-    const Json was(was_), is(training_claims(both));
+    const Json is(training_claims(both));
     for (const auto& [field, value] : is.items())
-      if (field != "kernelwright") say_same(field, difference(was[field], value));
+      if (field != "kernelwright") compare(field, was_[field], value);
     say_same("launch", text_of("launch.h") == header_of(both)
                            ? ""
                            : "launch.h was made from both kernels, is another text");
-    const std::string spec = fs::path(was["spec"]["file"]["name"].get<std::string>()).filename();
+    const std::string spec = fs::path(was_["spec"]["file"]["name"].get<std::string>()).filename();
     say_same("report",
-             draw_training(both, was_, text_of("forward/from/" + spec)) == text_of(report::kPage)
+             draw_training(both, claims_, text_of("forward/from/" + spec)) == text_of(report::kPage)
                  ? ""
                  : "report.html was drawn of this certificate, is another page");
   }
 
   const Tools& tools_;
   const Json& schema_;  // of a half's certificate
-  const fs::path folder_;
-  const Claims& was_;
-  const Say& say_;
-  StageClock clock_;
-  Tree tree_;
-  std::vector<Item> items_;
 };
 
 }  // namespace

@@ -255,29 +255,29 @@ void law_tma_store(Check& c) { stored_by_thread(c); }
 void law_tma_store_tile(Check& c) { stored_by_thread(c); }
 
 namespace {
-// Whether rounds of the loop around the statement add to columns of their own: r * C, a tile having
-// no more than C.
-bool has_own_columns(const Check& c, const Symbol& tile) {
-  const ExprPtr& e = c.stmt.column();
-  if (c.parents.empty() || c.parents.back()->op != Op::range || e->args.size() != 2) return false;
-  const std::optional<int64_t> apart = c.constant(e->args[1]), columns = c.extent(&tile, 1);
-  return e->text == "*" && print(e->args[0]) == c.parents.back()->index() && apart && columns &&
-         *apart >= *columns;
+// With each number below `count` in the place of a name.
+std::vector<ExprPtr> for_each_number(const std::vector<ExprPtr>& all, std::string_view name,
+                                     int64_t count) {
+  std::vector<ExprPtr> out;
+  for (const ExprPtr& e : all)
+    for (int64_t n = 0; n < count; ++n)
+      out.push_back(
+          rewrite(e, [&](const ExprPtr& x) { return x->is_name(name) ? integer(n) : ExprPtr(); }));
+  return out;
 }
-}  // namespace
 
-namespace {
 void note_columns_added(Check& c, const Symbol& tile) {
+  std::vector<ExprPtr> all = {c.stmt.column()};
+  if (c.facts.cluster) all = for_each_number(all, c.facts.cluster->rank(), c.facts.ctas);
+  if (const Stmt* loop = c.parents.empty() ? nullptr : c.parents.back();
+      loop && loop->op == Op::range)
+    if (const auto turns = c.constant(loop->end()))
+      all = for_each_number(all, loop->index(), *turns);
   const std::optional<int64_t> columns = c.extent(&tile, 1);
-  for (int64_t rank = 0; rank < c.facts.ctas; ++rank) {
-    const ExprPtr column = rewrite(c.stmt.column(), [&](const ExprPtr& e) -> ExprPtr {
-      const bool own = c.facts.cluster && e->is_name(c.facts.cluster->rank());
-      return own ? integer(rank) : nullptr;
-    });
+  for (const ExprPtr& column : all) {
     const std::optional<int64_t> first = c.constant(column);
-    auto& of = c.facts.columns_added[&c.stmt];
-    of.push_back(first && columns ? std::optional(std::pair(*first, *first + *columns))
-                                  : std::nullopt);
+    c.facts.columns_added[&c.stmt].push_back(
+        first && columns ? std::optional(std::pair(*first, *first + *columns)) : std::nullopt);
   }
 }
 }  // namespace
@@ -295,7 +295,6 @@ void law_tma_add(Check& c) {
         .notes.push_back({fmt::format("`{}` is declared here", tensor.name), tensor.span});
   c.facts.stored.insert(tile.name);
   c.facts.sums_added.emplace(tensor.name, &c.stmt);
-  if (has_own_columns(c, tile)) c.facts.own_columns.insert(&c.stmt);
   note_columns_added(c, tile);
   if (!one_thread_does_it(c, "C3", "add", true)) return;
   is_handed_over(c, tile);

@@ -77,10 +77,9 @@ struct Facts {
   std::map<std::string, const Stmt*> parts_stored, parts_added;  // by scratch
   std::map<std::string, const Stmt*> sums_added, sums_rounded, tiles_summed;  // by scratch tensor
   std::map<std::string, const Stmt*> values_added, summed_over;               // likewise
-  // Of a tma_add, by CTA of the cluster: the first column and the one past the last, where they are
-  // constant.
+  // Of a tma_add, for each CTA of the cluster and turn of the loop around it: the first column and
+  // the one past the last, where they are constant.
   std::map<const Stmt*, std::vector<std::optional<std::pair<int64_t, int64_t>>>> columns_added;
-  std::set<const Stmt*> own_columns;  // tma_adds of a loop, each of whose rounds has its own
   std::map<std::string, const Stmt*> values_written, values_loaded;
   std::map<std::string, const Stmt*> transposed;  // by the tile that some store_transposed writes
   std::string element_type = "bf16";

@@ -156,7 +156,6 @@ class Turns {
       };
       adds(s);
       walk(s.body, adds);
-      if (s.op == Op::range) have_columns_of_their_own(s);
       if (n == end && added) broken(p, "C2", "what was added may still be on its way");
     }
     add_to_columns_of_their_own(body);
@@ -170,36 +169,33 @@ class Turns {
     return same(p.batch(), x.batch()) && same(p.head(), x.head()) && same(p.row(), row);
   }
 
-  // What stands in a round adds to columns of its own in each CTA: none of them waits for another.
+  // Additions to the same element have no order where nobody waits between them: what stands in a
+  // round adds to columns of its own, in each CTA and each turn of a loop.
   void add_to_columns_of_their_own(const std::vector<Stmt>& round) {
     std::vector<const Stmt*> all;
-    bool repeated = false;
-    walk(round, [&](const Stmt& s) {
-      if (s.op == Op::tma_add && in_turn_.count(&s)) all.push_back(&s);
-    });
-    for (const Stmt& s : round) repeated |= s.op == Op::range;  // have_columns_of_their_own
-    if (all.empty() || (facts_.ctas == 1 && (all.size() == 1 || repeated))) return;
-    std::map<std::string, std::vector<std::pair<int64_t, int64_t>>> of_tensors;
-    for (const Stmt* s : all)
+    const auto adds = [&](const Stmt& s) {
+      if (s.op == Op::tma_add) all.push_back(&s);
+    };
+    for (const Stmt& s : round) {
+      adds(s);
+      const bool waits = std::any_of(s.body.begin(), s.body.end(), [](const Stmt& inner) {
+        return inner.op == Op::tma_store_wait;
+      });
+      if (!waits) walk(s.body, adds);
+    }
+    std::map<std::string, std::vector<std::optional<std::pair<int64_t, int64_t>>>> of_tensors;
+    for (const Stmt* s : all) {
+      auto& taken = of_tensors[base_name(s->tensor())];
+      bool alone = true;
       for (const auto& columns : facts_.columns_added.at(s)) {
-        auto& taken = of_tensors[base_name(s->tensor())];
-        const auto meets = [&](const auto& other) {
-          return columns->first < other.second && other.first < columns->second;
-        };
-        if (!columns || std::any_of(taken.begin(), taken.end(), meets))
-          return broken(*s, "C6",
-                        "tiles of one round may be added to the same columns in any order");
-        taken.push_back(*columns);
+        for (const auto& other : taken)
+          alone &= columns && other &&
+                   (columns->first >= other->second || other->first >= columns->second);
+        taken.push_back(columns);
       }
-  }
-
-  // Additions of one thread to the same element have no order either, unless it waits between them.
-  void have_columns_of_their_own(const Stmt& range) {
-    bool waits = false;
-    for (const Stmt& s : range.body) waits |= s.op == Op::tma_store_wait;
-    for (const Stmt& s : range.body)
-      if (s.op == Op::tma_add && !waits && !facts_.own_columns.count(&s))
-        broken(s, "C6", "tiles of one round may be added to the same columns in any order");
+      if (!alone)
+        broken(*s, "C6", "tiles of one round may be added to the same columns in any order");
+    }
   }
 
   void broken(const Stmt& s, const char* label, std::string message) {

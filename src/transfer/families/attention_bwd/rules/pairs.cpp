@@ -92,7 +92,7 @@ bool add_thread(Edit& edit, const Handed& slot, const std::string& given,
     });
     if (loop == first->body.end()) return;
     const Stmt* cluster = edit.program.find(Op::cluster);
-    const bool of_all = tl::print(slot.tile).find("[me]") != std::string::npos;
+    const bool of_all = tl::mentions(slot.tile, "me");
     const std::string use = tl::print(slot.tile->args.back()),
                       tile = fmt::format("{}{}[{}]", tl::base_name(slot.tile), of_all ? "[r]" : "",
                                          use),
