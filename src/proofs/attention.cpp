@@ -8,40 +8,31 @@
 #include <set>
 #include <utility>
 
-#include "proofs/counterexample.h"
 #include "proofs/extents.h"
-#include "proofs/integers.h"
-#include "proofs/lists.h"
 #include "proofs/obligations.h"
 #include "proofs/order.h"
-#include "proofs/proofs.h"
+#include "proofs/proof.h"
 #include "proofs/reads.h"
+#include "proofs/reals/gradients.h"
 #include "proofs/reals/range.h"
 #include "proofs/reals/turns.h"
 #include "proofs/solver/sexpr.h"
-#include "proofs/solver/shifts.h"
 #include "proofs/told_apart.h"
-#include "proofs/visits.h"
-#include "support/largest_size.h"
 
 namespace kw::proofs {
 namespace {
 
-// Whose products fit 32 bits: the root of 2^31, and powers of two for what multiplies more. Less
-// is no limit but a refutation: where there is one row block, what goes wrong in the second fits.
-constexpr int64_t kLimits[] = {46340, 1 << 14, 1 << 12};
-
-class Attention {
+class Attention : Proof {
  public:
   Attention(const tl::Program& program, const spec::Form& form, const Solver& solver)
-      : program_(program), form_(form), solver_(solver) {}
+      : Proof(program, form, solver) {}
 
   Report run() {
     const auto start = std::chrono::steady_clock::now();
     report_.solver = "Z3 " + solver_.version();
     name_sizes();
     const bool softmax = form_.terms[0].normaliser == spec::Normaliser::softmax;
-    visits_ = visits_of(program_, sizes_, !softmax, vocabulary_);
+    visits_ = visits_of(program_, sizes_, sides_, !softmax, vocabulary_);
     keep_ = specified();
     extents_ = common_;
     inside_tensors();
@@ -53,17 +44,21 @@ class Attention {
     if (!visits_.open.empty()) {
       open("the program's key blocks", visits_.open);
     } else {
-      uses_ = uses_of(program_, sizes_, !softmax, counts(), vocabulary_);
+      uses_ = uses_of(program_, sizes_, sides_, !softmax, counts(), vocabulary_);
       for (const Visit& v : visits_.all) keeps(v);
       visited_once();
+      if (sides_.of_keys) visited_there();
       const std::vector<Step> all = steps();
       fits_an_int(all);
       has_its_sign(all);
       integers();
-      by_form(kOrder, disorder(program_, sizes_, vocabulary_));
+      by_form(kOrder, disorder(program_, sizes_, sides_, vocabulary_));
       by_form(kReals, out_of_range(program_, form_));
-      by_form(kForm, another_form(program_, form_, sizes_, vocabulary_));
-      if (report_.obligations.back().answer == Answer::proved) rounding();
+      if (sides_.of_keys)
+        by_form(kGradients, another_form_of_gradients(program_, form_, sizes_, vocabulary_));
+      else
+        by_form(kForm, another_form(program_, form_, sizes_, vocabulary_));
+      if (!sides_.of_keys && report_.obligations.back().answer == Answer::proved) rounding();
     }
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -71,35 +66,6 @@ class Attention {
   }
 
  private:
-  // The letters of the program, and the names of the form, as terms.
-  void name_sizes() {
-    const auto add = [&](const char* letter, const spec::Size& size) {
-      const Term t =
-          size.name.empty() ? Term::number(size.constant) : vocabulary_.constant(size.name);
-      sizes_[letter] = t;
-      if (size.name.empty() || indices_.count(size.name)) return;
-      indices_[size.name] = long_[size.name] = t;
-      common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));
-      shown_.push_back(t.text);
-    };
-    add("B", form_.B);
-    add("H", form_.H);
-    add("G", form_.G);
-    add("M", form_.M);
-    add("N", form_.N);
-    for (const spec::Argument& a : form_.arguments)
-      for (const spec::Size& size : a.dims) {
-        if (size.name.empty() || indices_.count(size.name)) continue;
-        const Term t = vocabulary_.constant(size.name);
-        indices_[size.name] = t;
-        common_.push_back(fmt::format("(and (<= 1 {0}) (<= {0} {1}))", t.text, kLargestSize));
-      }
-    for (const char* index : {"i", "j"}) indices_[index] = vocabulary_.constant(index);
-    indices_["b"] = vocabulary_.constant("block.b");
-    indices_["h"] = vocabulary_.constant("block.h");
-    for (const char* name : {"i", "j", "block.b", "block.h"}) shown_.push_back(name);
-  }
-
   Term specified() {
     const spec::ExprPtr& keep = form_.terms[0].keep;
     const Term mask = keep ? term_of(keep, indices_, vocabulary_) : Term::truth(true);
@@ -134,8 +100,8 @@ class Attention {
     for (std::string& so : same_sizes(visits_.extents, of_kernel(form_, indices_)))
       common_.push_back(std::move(so));
     Extents extents = of_user(form_, indices_);
-    const std::string there = fmt::format("(and (<= 0 i) (< i {}) (<= 0 j) (< j {}))",
-                                          sizes_.at("M").text, sizes_.at("N").text);
+    const std::string there =
+        fmt::format("(and (<= 0 i) (< i {}) (<= 0 j) (< j {}))", row_count(), column_count());
     for (const Vocabulary::Element& e : vocabulary_.elements()) {
       const auto& of = extents[e.tensor];
       if (keep_.text.find(e.text) == std::string::npos || of.size() != e.at.size()) continue;
@@ -151,49 +117,18 @@ class Attention {
     const auto proved = [&](const std::string& claim) {
       return solver_.ask(question({}, claim), kEffort).answer == Answer::proved;
     };
-    auto lists =
-        std::make_unique<Lists>(program_, sizes_, vocabulary_, visits_.list, elements_, proved);
+    auto lists = std::make_unique<Lists>(program_, sizes_, sides_, vocabulary_, visits_.list,
+                                         elements_, proved);
     visits_.open = lists->open();
     lists_ = std::move(lists);
-  }
-
-  // `whole`: it is about what a pass has found to be kept whole.
-  Question question(std::vector<std::string> premises, std::string claim,
-                    bool whole = false) const {
-    Question q;
-    std::vector<std::string> terms = premises;
-    terms.push_back(claim);
-    if (lists_) {
-      const Lists::Facts facts = lists_->facts(terms, whole);
-      premises.insert(premises.end(), facts.sizes.begin(), facts.sizes.end());
-      q.spare = facts.found;
-      terms.insert(terms.end(), facts.found.begin(), facts.found.end());
-      for (std::string& so : shift_bounds(terms)) q.spare.push_back(std::move(so));
-    }
-    q.declarations = vocabulary_.declarations();
-    q.premises = common_;
-    q.premises.insert(q.premises.end(), visits_.of_all.begin(), visits_.of_all.end());
-    for (const std::string& d : vocabulary_.data_within(31)) q.premises.push_back(d);
-    q.premises.insert(q.premises.end(), premises.begin(), premises.end());
-    q.claim = std::move(claim);
-    q.shown = shown_;
-    return q;
-  }
-
-  // Element (i, j) lies in the tile.
-  std::vector<std::string> in_tile(const Visit& v, bool keys) const {
-    std::vector<std::string> p = {
-        fmt::format("(and (<= {0} i) (< i (+ {0} {1})) (<= 0 i) (< i {2}))", v.i0->text, v.rows,
-                    sizes_.at("M").text)};
-    if (keys) p.push_back(fmt::format("(and (<= {0} j) (< j (+ {0} {1})))", v.j0->text, v.columns));
-    return p;
   }
 
   void keeps(const Visit& v) {
     std::vector<std::string> premises = v.premises, tile = in_tile(v, true);
     premises.insert(premises.end(), tile.begin(), tile.end());
     ask(kKeeps,
-        question(premises, fmt::format("(= {} {})", v.kept.text, keep_.text), v.kept.is("true")),
+        question(premises, fmt::format("(= {} {})", v.kept.text, keep_.text),
+                 v.kept.is("true") || sides_.of_keys),
         {{"the program keeps it", v.kept.text}, {"the specification keeps it", keep_.text}},
         v.span);
   }
@@ -207,11 +142,17 @@ class Attention {
 
   // The loop's values of which the key block may be key.block: the number itself; its place in a
   // list; that many below where a loop leaves out some, n + where(n < first, 0, count).
-  static std::vector<std::string> places_of_key_block(const Visit& v) {
+  std::vector<std::string> places_of_key_block(const Visit& v) const {
     const std::string block = block_of(v);
     if (block == v.block) return {"key.block"};
-    if (block == fmt::format("(list.at {})", v.block)) return {"(list.place key.block)"};
-    const Sexpr e = read_term(block);
+    Sexpr e = read_term(block);
+    while (e.is("ite", 3) && never(print(e.parts[1]))) e = Sexpr(e.parts[3]);
+    if (print(e) == fmt::format("(list.at {})", v.block)) return {"(list.place key.block)"};
+    if (e.is("+", 2) && print(e.parts[2]) == v.block) {  // the first one, and so many more
+      const std::string first = print(e.parts[1]);
+      if (renamed(first, v.block, "@") != first) return {};
+      return {fmt::format("(- key.block {})", first)};
+    }
     if (!e.is("+", 2) || print(e.parts[1]) != v.block || !e.parts[2].is("ite", 3)) return {};
     std::vector<std::string> out;
     for (const size_t side : {2, 3}) {
@@ -222,11 +163,19 @@ class Attention {
     return out;
   }
 
+  bool never(const std::string& condition) const {
+    return solver_.ask(question({}, fmt::format("(not {})", condition)), kEffort).answer ==
+           Answer::proved;
+  }
+
   void visited_once() {
     std::string sum = "0";
     int64_t columns = 0;
+    if (const std::string why = pairs_left_out(); !why.empty()) return open(kOnce, why);
+    const std::vector<std::string> agents = agents_of(visits_.all[0]);
     for (const Visit& v : visits_.all) {
-      if (v.again) continue;
+      if (v.again || v.first || v.tile != visits_.all[0].tile) continue;
+      if (agents_of(v) != agents) return open(kOnce, "visits of some agents");
       if (columns && columns != v.columns) return open(kOnce, "tiles of two widths");
       columns = v.columns;
       std::vector<std::string> here = v.premises;
@@ -248,46 +197,45 @@ class Attention {
     std::vector<std::string> premises = in_tile(visits_.all[0], false);
     premises.push_back(fmt::format("(= key.block (div j {}))", columns));
     premises.push_back(keep_.text);
+    premises.insert(premises.end(), agents.begin(), agents.end());
     ask(kOnce, question(premises, fmt::format("(= {} 1)", sum)), {{"visits of it", sum}},
         visits_.all[0].span);
   }
 
-  // Every sum, difference and product of integers, of all agents and of the pass; addresses in a
-  // scratch apart, which are as long as it is.
-  void fits_an_int(const std::vector<Step>& steps) {
+  // Sums are added to a tensor of whole blocks of queries: no turn is about others.
+  void visited_there() {
     std::vector<std::string> each;
-    std::set<std::string> seen;
-    const std::string address = lists_ ? lists_->address() : "";
-    const auto is_of = [](const std::string& part, const std::string& whole) {
-      return !part.empty() && whole.find(part) != std::string::npos;
-    };
-    for (const Step& s : steps) {
-      if (s.least > INT32_MIN || is_of(s.term.text, address) || is_of(address, s.term.text))
-        continue;
-      std::string claim = fmt::format("(=> {1} (and (<= (- 2147483648) {0}) (<= {0} 2147483647)))",
-                                      s.term.text, all_of(s.premises));
-      if (seen.insert(claim).second) each.push_back(std::move(claim));
-    }
-    if (each.empty()) return;
-    Question q = of_steps(each);
-    const auto refuted = [&] { return report_.obligations.back().answer == Answer::refuted; };
-    ask(kFits, q, {}, visits_.all[0].span);
-    if (!refuted()) return;
-    // A window that is an argument is added to a row; sums of two of 2^29 fit.
-    const Obligation first = report_.obligations.back();
-    const Question any_data = q;
-    for (const std::string& d : vocabulary_.data_within(29)) q.premises.push_back(d);
-    report_.obligations.pop_back();
-    ask(std::string(kFits) + kOfSmallData, q, {}, visits_.all[0].span);
-    report_.small_data = !refuted();
-    if (!refuted()) return;
-    const Obligation second = std::exchange(report_.obligations.back(), first);
-    limit(report_.obligations.back(), any_data);
-    if (!refuted()) return;
-    report_.obligations.back() = second;
-    limit(report_.obligations.back(), q);
-    report_.small_data = !refuted();
-    if (refuted()) report_.obligations.back() = first;
+    for (const Visit& v : visits_.all)
+      each.push_back(fmt::format("(=> {0} (and (<= 0 {1}) (< {1} {2})))", all_of(v.premises),
+                                 v.j0->text, column_count()));
+    ask(kThere, question({}, all_of(each)), {}, visits_.all[0].span);
+  }
+
+  // Which agents make a visit.
+  std::vector<std::string> agents_of(const Visit& v) const {
+    std::vector<std::string> out;
+    for (const std::string& p : v.premises)
+      if (says_which_agent(p, uses_)) out.push_back(p);
+    return out;
+  }
+
+  // A loop over pairs of a head and a block of queries has one turn for each: the last pair stands
+  // before it, or is its first turn.
+  std::string pairs_left_out() const {
+    if (!sides_.of_keys) return "";
+    if (visits_.turns_begin.empty()) return "no loop over pairs of a head and a block of queries";
+    const auto is_first = [](const Visit& v) { return v.first; };
+    const bool before = std::any_of(visits_.all.begin(), visits_.all.end(), is_first);
+    std::map<std::string, int> twice;  // visits of a tile before the loop less those in it
+    for (const Visit& v : visits_.all)
+      twice[fmt::format("{} {}", v.tile, v.span.begin)] += v.first ? 1 : -1;
+    for (const auto& [tile, n] : twice)
+      if (before && n != 0) return "the first turn is another than those of the loop";
+    const std::string claim = fmt::format("(and (= {} (- {} {})) (= {} 0))", visits_.turns_begin,
+                                          visits_.last_pair, int(before), visits_.turns_end);
+    return solver_.ask(question({}, claim), kEffort).answer == Answer::proved
+               ? ""
+               : "whether the loop is over all pairs of a head and a block of queries";
   }
 
   // Of the kernel and of the pass that lists key blocks.
@@ -297,44 +245,6 @@ class Attention {
     const std::vector<Step> of_pass = lists_->steps();
     out.insert(out.end(), of_pass.begin(), of_pass.end());
     return out;
-  }
-
-  Question of_steps(const std::vector<std::string>& each) {
-    std::vector<std::string> premises = in_tile(visits_.all[0], false);
-    premises.push_back(fmt::format("(and (<= 0 j) (< j {}))", sizes_.at("N").text));
-    premises.insert(premises.end(), uses_.of_all.begin(), uses_.of_all.end());
-    return question(premises, all_of(each));
-  }
-
-  // What is an index, or divides, wherever it stands: CUDA's text takes for granted what it is.
-  void has_its_sign(const std::vector<Step>& steps) {
-    std::set<std::string> each;
-    for (const Step& s : steps)
-      if (s.least > INT32_MIN)
-        each.insert(fmt::format("(=> {} (<= {} {}))", all_of(s.premises), s.least, s.term.text));
-    if (each.empty()) return;
-    const Question q = of_steps({each.begin(), each.end()});
-    ask(kSigns, q, {}, visits_.all[0].span);
-    if (report_.obligations.back().answer == Answer::refuted) limit(report_.obligations.back(), q);
-  }
-
-  // The longest sequences of which a refuted obligation holds.
-  void limit(Obligation& o, const Question& all) {
-    std::vector<std::string> letters;
-    for (const auto& [letter, size] : {std::pair{"M", &form_.M}, {"N", &form_.N}})
-      if (!size->name.empty()) letters.push_back(letter);
-    for (const int64_t most : kLimits) {
-      Question q = all;
-      for (const std::string& letter : letters)
-        q.premises.push_back(fmt::format("(<= {} {})", sizes_[letter].text, most));
-      if (letters.empty() || solver_.ask(q, kEffort).answer != Answer::proved) continue;
-      o.answer = Answer::proved;
-      o.what += fmt::format(" where {} <= {}", fmt::join(letters, " and "), most);
-      o.at.clear();
-      o.message.clear();
-      for (const std::string& letter : letters) report_.limits.push_back({letter, most});
-      return;
-    }
   }
 
   // How many key blocks there are, or are whole: loops with visits have shown it.
@@ -358,7 +268,7 @@ class Attention {
     Uses& uses = uses_;
     for (const Visit& v : visits_.all) {
       if (!v.block.empty()) {
-        uses.firsts.insert(v.begin);  // loaded ahead of the loop
+        uses.firsts.insert(sides_.of_keys ? visits_.last_pair : v.begin);  // ahead of the loop
         continue;
       }
       const Sexpr block = read_term(block_of(v));
@@ -373,6 +283,8 @@ class Attention {
     Specified specified = integers_of(form_, indices_, vocabulary_);
     std::vector<Term>& wanted = specified.all;
     wanted.push_back(keep_);
+    if (sides_.of_keys)  // a row of whole blocks of queries, of which there is none behind the last
+      wanted.push_back(operation("<", vocabulary_.constant("row"), sizes_.at(sides_.columns)));
     Obligation o{kIntegers, Answer::proved, "", {}, "", {}, 0};
     const auto leave = [&](const std::string& why, const Span& span) {
       if (o.answer != Answer::proved || why.empty()) return;
@@ -521,74 +433,17 @@ class Attention {
     if (u.tile) {
       q.premises.push_back(
           fmt::format("(and (<= {0} i) (< i (+ {0} {1})))", u.tile->i0, u.tile->rows));
-      q.premises.push_back(fmt::format("(< i {})", sizes_.at("M").text));
+      q.premises.push_back(fmt::format("(< i {})", row_count()));
       if (u.tile->columns > 0)
         q.premises.push_back(fmt::format("(and (<= {0} j) (< j (+ {0} {1})) (< j {2}))", u.tile->j0,
-                                         u.tile->columns, sizes_.at("N").text));
+                                         u.tile->columns, column_count()));
     }
     return q;
   }
 
-  // Without the solver, but for a reason.
-  void by_form(const std::string& what, const std::string& why) {
-    report_.obligations.push_back(
-        {what, why.empty() ? Answer::proved : Answer::unknown, why, {}, "", {}, 0});
-  }
-
-  void open(const std::string& what, const std::string& why) {
-    report_.obligations.push_back({what, Answer::unknown, why, {}, "", {}, 0});
-  }
-
-  // A counterexample is asked for at small sizes first, where a run can confirm it.
-  void ask(const std::string& what, Question q, const Sides& sides, const Span& span) {
-    const auto start = std::chrono::steady_clock::now();
-    Obligation o{what, Answer::unknown, "", {}, "", span, 0};
-    for (size_t n = 0; n < sides.size(); ++n) {
-      const bool count = sides[n].first == "visits of it";
-      q.declarations.push_back(
-          fmt::format("(declare-const side.{} {})", n, count ? "Int" : "Bool"));
-      q.premises.push_back(fmt::format("(= side.{} {})", n, sides[n].second));
-      q.shown.push_back(fmt::format("side.{}", n));
-    }
-    Reply reply = solver_.ask(q, kEffort);
-    if (reply.answer == Answer::refuted)
-      for (int64_t most : {300, 1200, 5000, 40000}) {
-        Question small = q;
-        for (const char* size : {"M", "N"})
-          small.premises.push_back(fmt::format("(<= {} {})", sizes_.at(size).text, most));
-        const Reply there = solver_.ask(small, kEffort);
-        if (there.answer != Answer::refuted) continue;
-        reply = there;
-        break;
-      }
-    o.answer = reply.answer;
-    o.why = reply.why;
-    const auto of_bits = [](const std::string& t) { return t.find("(bits.") != std::string::npos; };
-    if (o.answer == Answer::refuted &&
-        (of_bits(q.claim) || std::any_of(q.premises.begin(), q.premises.end(), of_bits) ||
-         std::any_of(q.spare.begin(), q.spare.end(), of_bits))) {
-      o.answer = Answer::unknown;
-      o.why = "it asks for more than is known of operators on bits";
-    }
-    if (o.answer == Answer::refuted) describe(o, q.shown, reply.values, sides);
-    o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    report_.obligations.push_back(std::move(o));
-  }
-
-  const tl::Program& program_;
-  const spec::Form& form_;
-  const Solver& solver_;
-  Vocabulary vocabulary_;
-  std::map<std::string, Term> sizes_, indices_;
-  std::vector<std::string> extents_;  // what is known of sizes alone
-  std::map<std::string, Term> long_;  // the sizes that a launch may have as long as it likes
-  std::vector<std::string> common_, shown_;
-  Visits visits_;
-  Uses uses_;
-  std::unique_ptr<Lists> lists_;
+  std::vector<std::string> extents_;           // what is known of sizes alone
   std::vector<Vocabulary::Element> elements_;  // that the mask reads
   Term keep_;
-  Report report_;
 };
 
 }  // namespace

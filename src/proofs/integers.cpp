@@ -24,9 +24,9 @@ using tl::Stmt;
 
 class Walk : private Names {
  public:
-  Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, bool without_softmax,
-       std::set<std::string> counts, Vocabulary& vocabulary)
-      : Names(program, sizes, vocabulary), without_softmax_(without_softmax) {
+  Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& blocks,
+       bool without_softmax, std::set<std::string> counts, Vocabulary& vocabulary)
+      : Names(program, sizes, blocks, vocabulary), without_softmax_(without_softmax) {
     out_.counts = std::move(counts);
   }
 
@@ -115,7 +115,7 @@ class Walk : private Names {
     for (const Stmt& a : s.body)
       for (const tl::Item& d : a.names()) {
         if (a.op == Op::arg_f32 && d.expr) as_real([&] { note(d.expr, scope, a); });
-        if (a.op == Op::arg_size && d.expr) computed.insert(d.name);
+        if (a.op == Op::arg_size && d.expr && !is_whole_blocks(d.expr)) computed.insert(d.name);
       }
     // A tensor has the sizes of the launch: what lies beyond others is nothing to a copy, or to a
     // pass.
@@ -125,9 +125,17 @@ class Walk : private Names {
           if (computed.count(d.name)) open(fmt::format("a tensor of as many rows as `{}`", d.name));
   }
 
+  // ceil_div(M, BM) * BM: each block of the other side, whole, is in a tensor of as many rows.
+  bool is_whole_blocks(const ExprPtr& e) const {
+    const ExprPtr tile = tl::name("B" + sides_.columns);
+    return sides_.of_keys &&
+           tl::equal(e,
+                     tl::binary("*", tl::call("ceil_div", {tl::name(sides_.columns), tile}), tile));
+  }
+
   void pass(const Stmt& s, const Scope& scope) {
     if (s.op == Op::lists) return;  // what it lists is read of its words (lists.h)
-    if (s.op != Op::rows) return open(fmt::format("the pass {}", s.name()));
+    if (s.op != Op::rows && s.op != Op::after) return open(fmt::format("the pass {}", s.name()));
     on_host_ = true;  // which computes in 64 bits
     out_.launched.push_back(
         {scope.premises, eval(s.count(), scope), tl::print(s.count()), s.span, {}, false});
@@ -236,6 +244,7 @@ class Walk : private Names {
       inside.premises.push_back(
           fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
       indices_.insert(n.text);
+      if (sides_.of_keys && !bind_pairs(n, begin)) return open("the turns of a loop over queries");
       if (s.has(tl::Hole::counter)) turning(s, begin, end, scope);
     }
     walk(s.body, inside);
@@ -293,9 +302,12 @@ class Walk : private Names {
     const Term condition = eval(s.condition(), scope);
     if (condition.is("false")) return;
     if (condition.is("true")) return walk(s.body, inside);
+    if (is_of_agents(condition)) return of_agent(s, condition, inside);
     if (const std::string end = last_turn(*s.condition(), scope); !end.empty()) {
       ends_.push_back(
           {{inside.premises, condition, tl::print(s.condition()), s.span, tile_, false}, end});
+      inside.premises.push_back(condition.text);
+    } else if (masks_alone(s)) {
       inside.premises.push_back(condition.text);
     } else {  // of one that asks a flag too, its other parts
       note(s.condition(), scope, s);
@@ -307,17 +319,60 @@ class Walk : private Names {
     --conditions_;
   }
 
+  // A branch that drops elements of scores, and does nothing else: when, is the mask's obligation.
+  bool masks_alone(const Stmt& branch) const {
+    return std::all_of(branch.body.begin(), branch.body.end(), [&](const Stmt& s) {
+      if (s.op == Op::row || s.op == Op::column || s.op == Op::diagonal) return true;
+      if (tl::is(s.op, Family::gather)) return is_read_in(branch, tl::base_name(s.target()));
+      if ((s.op != Op::map && s.op != Op::map_at) || s.value()->kind != ExprKind::where)
+        return false;
+      const ExprPtr &kept = s.value()->args[1], &dropped = s.value()->args[2];
+      const bool zero = is_zero(dropped) && without_softmax_;
+      const ExprPtr own = tl::index(s.target(), {tl::name("i"), tl::name("j")});
+      return scores_.count(tl::base_name(s.target())) && tl::equal(kept, own) &&
+             (is_minus_infinity(dropped) || zero);
+    });
+  }
+
+  // Nobody else reads the vector, which the branch alone sets.
+  bool is_read_in(const Stmt& branch, const std::string& vector) const {
+    const auto reads = [&](const std::vector<Stmt>& body) {
+      int n = 0;
+      tl::walk(body, [&](const Stmt& s) {
+        for (const tl::Field& f : s.fields)
+          for (const tl::Item& item : f.items) n += item.expr && tl::mentions(item.expr, vector);
+      });
+      return n;
+    };
+    return kernel_ && reads(*kernel_) == reads(branch.body);
+  }
+
+  // What some agents do and others do not is a role of its own.
+  void of_agent(const Stmt& s, const Term& condition, Scope& scope) {
+    scope.premises.push_back(condition.text);
+    const std::string outer = std::exchange(turns_, "0");
+    const bool looped = std::exchange(looped_, false);
+    walk(s.body, scope);
+    if (looped_ && (looped || outer != "0")) open("turns of some agents beside those of all");
+    if (looped_) out_.turns.push_back({scope.premises, turns_, s.span});
+    turns_ = outer;
+    looped_ = looped;
+  }
+
   // `n > keys.first`, of the index of a loop: whether this is the last turn of it, or of a loop
   // behind it. "": it asks something else.
   std::string last_turn(const Expr& e, const Scope& scope) {
-    if (e.kind != ExprKind::binary || !indices_.count(eval(e.args[0], scope).text)) return "";
+    if (e.kind != ExprKind::binary) return "";
+    const std::string index = eval(e.args[0], scope).text;
+    if (!indices_.count(index) && index != pairs::kFirst) return "";
     const Term with = eval(e.args[1], scope);
     return with.sort == Term::integer ? with.text : "";
   }
 
   // ---- what statements use
   void fields(const Stmt& s, Scope& scope) {
-    const bool elements = tl::is(s.op, Family::map) || tl::is(s.op, Family::gather);
+    const bool elements =
+        tl::is(s.op, Family::map) || tl::is(s.op, Family::gather) || s.op == Op::add_diagonals;
     const Scope inside = elements ? with_coordinates(scope) : scope;
     const bool tile = s.op == Op::map || s.op == Op::map_at || s.op == Op::map_real;
     dropped_ = tile && scores_.count(tl::base_name(s.target()));
@@ -463,15 +518,6 @@ class Walk : private Names {
   bool dropped_ = false, weights_ = false, chosen_ = false, real_ = false;
 };
 
-bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head = false) {
-  if (e.parts.empty())
-    return head || is_literal(e.atom) || e.atom == "true" || e.atom == "false" ||
-           names.count(e.atom);
-  for (size_t n = 0; n < e.parts.size(); ++n)
-    if (!mentions_only(e.parts[n], names, n == 0)) return false;
-  return true;
-}
-
 // Whether a term is the pattern, with one term for each @ of it.
 bool matches(const Sexpr& pattern, const Sexpr& e, std::optional<Sexpr>& bound) {
   if (pattern.atom == "@") {
@@ -512,8 +558,13 @@ std::optional<std::set<std::string>> symbols(const Sexpr& e, const Uses& uses) {
 }  // namespace
 
 Uses uses_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
-             bool without_softmax, std::set<std::string> counts, Vocabulary& vocabulary) {
-  return Walk(program, sizes, without_softmax, std::move(counts), vocabulary).run();
+             const Blocks& blocks, bool without_softmax, std::set<std::string> counts,
+             Vocabulary& vocabulary) {
+  return Walk(program, sizes, blocks, without_softmax, std::move(counts), vocabulary).run();
+}
+
+bool says_which_agent(const std::string& term, const Uses& uses) {
+  return mentions_only(read_term(term), uses.of_agents);
 }
 
 bool is_plain(const Term& term, const Uses& uses) {
@@ -543,7 +594,7 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
                       Vocabulary& vocabulary) {
   // In a kernel, and at a row that a pass writes: of q or of k, whose own head is h.
   std::map<std::string, Term> kernel = indices, row = indices;
-  kernel["d"] = kernel.at("j");
+  kernel["d"] = vocabulary.constant("j");
   row["i"] = row["j"] = vocabulary.constant("row");
   row["h"] = vocabulary.constant("row.h");
   row["d"] = vocabulary.constant("column");

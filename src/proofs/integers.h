@@ -89,7 +89,11 @@ struct Uses {
 
 // Of all agents of the kernel, and of passes that write rows before it.
 Uses uses_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
-             bool without_softmax, std::set<std::string> counts, Vocabulary& vocabulary);
+             const Blocks& blocks, bool without_softmax, std::set<std::string> counts,
+             Vocabulary& vocabulary);
+
+// Whether a term says which agent, and nothing else.
+bool says_which_agent(const std::string& term, const Uses& uses);
 
 // Whether it is plain. Symbols of agents count as constants, since every case has all of them.
 bool is_plain(const Term& term, const Uses& uses);

@@ -41,10 +41,10 @@ Term below(const Term& a, const Term& b) { return operation("<", a, b); }
 
 class Lists::Pass : private Names {
  public:
-  Pass(const tl::Program& program, const std::map<std::string, Term>& sizes, Vocabulary& vocabulary,
-       const std::string& list, std::vector<Vocabulary::Element> elements,
+  Pass(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& of,
+       Vocabulary& vocabulary, const std::string& list, std::vector<Vocabulary::Element> elements,
        const std::function<bool(const std::string&)>& proved)
-      : Names(program, sizes, vocabulary), elements_(std::move(elements)), proved_(proved) {
+      : Names(program, sizes, of, vocabulary), elements_(std::move(elements)), proved_(proved) {
     scope_ = module();
     for (const Stmt& s : program.body)
       if (s.op == Op::lists) enter(s, list);
@@ -307,8 +307,9 @@ class Lists::Pass : private Names {
     for (const Box& box : boxes_)
       for (const Vocabulary::Element& element : elements_) {
         if (element.tensor != box.tensor || element.at.size() != box.low.size()) continue;
-        std::vector<std::string> in = {fmt::format("(<= 0 i (- {} 1))", sizes_.at("M").text),
-                                       fmt::format("(<= 0 j (- {} 1))", sizes_.at("N").text)};
+        std::vector<std::string> in = {
+            fmt::format("(<= 0 i (- {} 1))", sizes_.at(sides_.rows).text),
+            fmt::format("(<= 0 j (- {} 1))", sizes_.at(sides_.columns).text)};
         for (size_t d = 0; d < element.at.size(); ++d)
           in.push_back(fmt::format("(<= {} {} {})", box.low[d], element.at[d], box.high[d]));
         const std::string inside = fmt::format("(and {})", fmt::join(in, " "));
@@ -332,11 +333,11 @@ class Lists::Pass : private Names {
 };
 
 Lists::Lists(const tl::Program& program, const std::map<std::string, Term>& sizes,
-             Vocabulary& vocabulary, const std::string& list,
+             const Blocks& blocks, Vocabulary& vocabulary, const std::string& list,
              std::vector<Vocabulary::Element> elements,
              const std::function<bool(const std::string&)>& proved)
-    : pass_(std::make_unique<Pass>(program, sizes, vocabulary, list, std::move(elements), proved)) {
-}
+    : pass_(std::make_unique<Pass>(program, sizes, blocks, vocabulary, list, std::move(elements),
+                                   proved)) {}
 Lists::~Lists() = default;
 
 const std::string& Lists::open() const { return pass_->open(); }

@@ -28,7 +28,7 @@ class Lists {
   // `list` is the number of the list that a block of the kernel reads; `elements` are those that
   // the specification reads at row i and key j. `proved` says whether a statement about the sizes
   // and the block holds.
-  Lists(const tl::Program& program, const std::map<std::string, Term>& sizes,
+  Lists(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& blocks,
         Vocabulary& vocabulary, const std::string& list, std::vector<Vocabulary::Element> elements,
         const std::function<bool(const std::string&)>& proved);
   ~Lists();

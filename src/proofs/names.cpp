@@ -16,6 +16,16 @@ using tl::ExprPtr;
 using tl::Op;
 using tl::Stmt;
 
+const Blocks& blocks_of_queries() {
+  static const Blocks of{"m", "h", "M", "H", "BM", "N", false};
+  return of;
+}
+
+const Blocks& blocks_of_keys() {
+  static const Blocks of{"n", "g", "N", "G", "BN", "M", true};
+  return of;
+}
+
 // ---- the module
 Scope Names::module() {
   address_ = true;  // how many blocks and words there are: memory is the limit
@@ -101,7 +111,8 @@ Term Names::formula(const ExprPtr& e, const Scope& scope) {
       return called(*e, scope).term;
     case ExprKind::binary: {
       const Term a = eval(e->args[0], scope), b = eval(e->args[1], scope);
-      const Term t = operation(e->text, a, b);
+      const std::optional<Term> half = of_pair(e->text, a, b);
+      const Term t = half ? *half : operation(e->text, a, b);
       const bool widens = e->text == "+" || e->text == "-" || e->text == "*" || e->text == "<<";
       if (widens) may_widen(t.text.starts_with("(bits.left") ? shifted_left(a, b) : t, scope);
       if ((e->text == "//" || e->text == "%") && !is_literal(b.text)) may_widen(b, scope, 1);
@@ -289,6 +300,7 @@ void Names::bind_below(const std::string& name, const Term& end, Scope& scope,
   const Term t = agent ? vocabulary_.constant(fmt::format("{}.of.{}", name, end.text))
                        : vocabulary_.fresh(name);
   scope.names[name] = {t, {}};
+  if (agent) agents_.insert(t.text);
   if (end.sort == Term::integer)
     premises.push_back(in_range(t.text, end.text));
   else
@@ -300,6 +312,10 @@ void Names::bind_role(const std::string& me, Scope& scope) {
   bind_below(me, all, scope, of_all_);
 }
 
+bool Names::is_of_agents(const Term& condition) const {
+  return condition.sort == Term::boolean && mentions_only(read_term(condition.text), agents_);
+}
+
 // A block of the output, whichever it is: its rows, head and batch entry lie in it.
 bool Names::is_block(const Expr& e) const {
   const auto def = e.kind == ExprKind::call ? functions_.find(e.text) : functions_.end();
@@ -309,23 +325,25 @@ bool Names::is_block(const Expr& e) const {
 bool Names::is_block_function(const Stmt& def) const {
   const auto fields = records_.find(def.result());
   return def.params().size() == 1 && fields != records_.end() &&
-         fields->second == std::vector<std::string>{"m", "h", "b"};
+         fields->second == std::vector<std::string>{sides_.row, sides_.head, "b"};
 }
 
 void Names::block(const std::string& name, Scope& scope) {
   Value c;
-  for (const char* f : {"m", "h", "b"})
-    c.fields[f] = vocabulary_.constant(std::string("block.") + f);
-  const auto below = [&](const char* f, const std::string& size) {
+  const std::string rows = sides_.row;
+  for (const std::string& f : {rows, std::string(sides_.head), std::string("b")})
+    c.fields[f] = vocabulary_.constant("block." + f);
+  const auto below = [&](const std::string& f, const std::string& size) {
     const Term end = named(size, scope);
     if (end.sort != Term::integer) return open(end.text);
     of_all_.push_back(fmt::format("(and (<= 0 block.{0}) (< block.{0} {1}))", f, end.text));
   };
-  below("h", "H");
+  below(sides_.head, sides_.heads);
   below("b", "B");
-  const Term first = operation("*", c.fields["m"], named("BM", scope)), end = named("M", scope);
+  const Term first = operation("*", c.fields[rows], named(sides_.tile, scope)),
+             end = named(sides_.rows, scope);
   if (first.sort != Term::integer || end.sort != Term::integer) return open("the rows of a block");
-  of_all_.push_back(fmt::format("(and (<= 0 block.m) (< {} {}))", first.text, end.text));
+  of_all_.push_back(fmt::format("(and (<= 0 block.{}) (< {} {}))", rows, first.text, end.text));
   scope.names[name] = std::move(c);
 }
 
@@ -348,9 +366,71 @@ const Stmt* Names::enter(const Stmt& call, Scope& scope) {
   }
   const Scope outside = scope;
   const auto& params = step->second->params();
-  for (size_t n = 0; n < params.size() && n < call.arguments().size(); ++n)
-    scope.names[params[n].name] = {eval(call.arguments()[n].expr, outside), {}};
+  for (size_t n = 0; n < params.size() && n < call.arguments().size(); ++n) {
+    const ExprPtr& given = call.arguments()[n].expr;
+    const Term t = eval(given, outside);
+    if (sides_.of_keys && !pairs_ && params[n].type == "index") find_pairs(t);
+    scope.names[params[n].name] = {params[n].type == "index" ? as_pair(t, scope) : t, {}};
+  }
   return step->second;
+}
+
+// ---- pairs of a head and a block of queries
+std::string Names::Pairs::last() const { return fmt::format("(- (* {} {}) 1)", heads, count); }
+
+// heads * count - 1, or less: the number of a pair, counted from the last.
+bool Names::find_pairs(const Term& begin) {
+  if (begin.sort != Term::integer) return false;
+  Sexpr e = read_term(begin.text);
+  if (!e.is("-", 2)) return false;
+  while (e.is("-", 2) && is_literal(print(e.parts[2]))) e = Sexpr(e.parts[1]);
+  if (!e.is("*", 2) || !is_literal(print(e.parts[1])) || is_literal(print(e.parts[2])))
+    return false;
+  const Term heads = Term::an_int(print(e.parts[1])), count = Term::an_int(print(e.parts[2]));
+  if (pairs_) return pairs_->heads == heads.text && pairs_->count == count.text;
+  pairs_ = Pairs{heads.text, count.text};
+  const Term head = vocabulary_.constant(pairs::kHead), place = vocabulary_.constant(pairs::kPlace),
+             own = vocabulary_.constant("block.h");
+  of_all_.push_back(in_range(head.text, heads.text));
+  of_all_.push_back(fmt::format("(=> (<= 1 {}) {})", count.text, in_range(place.text, count.text)));
+  of_all_.push_back(
+      fmt::format("(= {} (+ (* block.{} {}) {}))", own.text, sides_.head, heads.text, head.text));
+  return true;
+}
+
+bool Names::bind_pairs(const Term& x, const Term& begin) {
+  if (!find_pairs(begin)) return false;
+  turns_[x.text] = "";
+  return true;
+}
+
+// What a step is given for the number of a pair. Of another turn than this one, x + 1, nothing is
+// known but that it is one of the pairs, if it is.
+Term Names::as_pair(const Term& x, Scope& scope) {
+  if (!pairs_ || x.sort != Term::integer || turns_.count(x.text)) return x;
+  const bool first = x.text == pairs_->last();
+  const Term own = first ? vocabulary_.constant(pairs::kFirst) : vocabulary_.fresh("turn.other");
+  scope.premises.push_back(fmt::format("(= {} {})", own.text, x.text));
+  turns_[own.text] = first ? "" : own.text.substr(4);
+  return own;
+}
+
+// x // count and x % count, or the other way round.
+std::optional<Term> Names::of_pair(const std::string& op, const Term& x, const Term& by) {
+  if (!pairs_ || (op != "//" && op != "%")) return std::nullopt;
+  const auto turn = turns_.find(x.text);
+  if (turn == turns_.end() || (by.text != pairs_->count && by.text != pairs_->heads))
+    return std::nullopt;
+  const std::string head_by = by.text == pairs_->count ? "//" : "%";
+  if (head_by_.empty()) head_by_ = head_by;
+  if (head_by_ != head_by) return Term::unknown("turns that are counted in two ways");
+  const bool head = op == head_by;
+  const std::string name = (head ? pairs::kHead : pairs::kPlace) + turn->second;
+  const Term t = vocabulary_.constant(name);
+  if (!turn->second.empty() && others_.insert(name).second)
+    of_all_.push_back(fmt::format("(=> (and (<= 0 {0}) (<= {0} {1})) {2})", x.text, pairs_->last(),
+                                  in_range(name, head ? pairs_->heads : pairs_->count)));
+  return t;
 }
 
 bool Names::takes_exponential(const ExprPtr& value) {

@@ -35,6 +35,23 @@ struct ListWords {
   std::set<std::string> sizes;  // the arguments that say how long and how many they are
 };
 
+// What a block of the output is of: rows of queries, or, where gradients of keys are the output,
+// of keys. A program's record of it has these fields beside b.
+struct Blocks {
+  std::string row, head;    // the block of rows, and the head
+  std::string rows, heads;  // the letters of how many there are
+  std::string tile;         // the parameter that says how many rows a block has
+  std::string columns;      // the letter of the other side, whose blocks turns visit
+  bool of_keys = false;
+};
+const Blocks& blocks_of_queries();  // m and h of M and H
+const Blocks& blocks_of_keys();     // n and g of N and G
+
+// A turn of a loop over pairs of a head and a block of queries, `range(heads * count - 1, 0)`.
+namespace pairs {
+inline constexpr char kHead[] = "turn.head", kPlace[] = "turn.place", kFirst[] = "turn.first";
+}
+
 bool is_zero(const tl::ExprPtr& e);            // the number 0
 bool is_minus_infinity(const tl::ExprPtr& e);  // -inf
 
@@ -44,9 +61,9 @@ tl::ExprPtr value_of_row(const tl::Stmt& s);
 class Names {
  public:
   // `sizes` gives terms for the letters of the program (B, H, G, M, N, D).
-  Names(const tl::Program& program, const std::map<std::string, Term>& sizes,
+  Names(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& blocks,
         Vocabulary& vocabulary)
-      : program_(program), sizes_(sizes), vocabulary_(vocabulary) {}
+      : program_(program), sizes_(sizes), sides_(blocks), vocabulary_(vocabulary) {}
   virtual ~Names() = default;
 
  protected:
@@ -71,10 +88,20 @@ class Names {
   const tl::Stmt* enter(const tl::Stmt& call, Scope& scope);
   // What a step is, for the calls of it.
   void declare_step(const tl::Stmt& s) { steps_[s.name()] = &s; }
+  // Of gradients: the index of a loop over pairs, `x` from `begin` on; what x // count and x %
+  // count are is known from here on by two symbols. False where `begin` is no such number of pairs.
+  bool bind_pairs(const Term& x, const Term& begin);
+  // How many heads and blocks of queries the loops are over.
+  struct Pairs {
+    std::string heads, count;  // the first a number
+    std::string last() const;  // heads * count - 1
+  };
   // A name from 0 to below `end`: of a loop, or (of_all) of the whole kernel.
   void bind_below(const std::string& name, const Term& end, Scope& scope,
                   std::vector<std::string>& premises);
   void bind_role(const std::string& me, Scope& scope);
+  // Whether a condition says which agent, and nothing else.
+  bool is_of_agents(const Term& condition) const;
   Term named(const std::string& name, const Scope& scope) const;
   // The same names, and those of an element: i, j and its diagonal d.
   void bind_element(Scope& scope);
@@ -102,7 +129,9 @@ class Names {
 
   const tl::Program& program_;
   const std::map<std::string, Term>& sizes_;
+  const Blocks& sides_;
   Vocabulary& vocabulary_;
+  std::optional<Pairs> pairs_;
   std::vector<std::string> of_all_;  // premises of the kernel: the block lies in the output
   std::map<std::string, std::vector<std::string>> extents_;  // of the user's tensors, as terms
   std::optional<ListWords> words_;
@@ -128,7 +157,15 @@ class Names {
   bool is_block(const tl::Expr& e) const;
   void block(const std::string& name, Scope& scope);
 
+  std::optional<Term> of_pair(const std::string& op, const Term& x, const Term& by);
+  bool find_pairs(const Term& begin);
+  Term as_pair(const Term& x, Scope& scope);
+
   bool address_ = false;
+  std::map<std::string, std::string> turns_;  // which symbols a number of pairs has, by its own
+  std::set<std::string> agents_;              // symbols
+  std::set<std::string> others_;              // symbols of turns that are not this one
+  std::string head_by_;                       // how turns tell their head: `//` or `%`
   std::map<std::string, std::vector<std::string>> records_;
   std::map<std::string, const tl::Stmt*> functions_, steps_;
   std::set<std::string> flags_;

@@ -41,9 +41,9 @@ Size joined(Size a, const Size& b) {
 
 class Order : private Names {
  public:
-  Order(const tl::Program& program, const std::map<std::string, Term>& sizes,
+  Order(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& blocks,
         Vocabulary& vocabulary)
-      : Names(program, sizes, vocabulary) {}
+      : Names(program, sizes, blocks, vocabulary) {}
 
   std::string run() {
     scope_ = module();
@@ -261,8 +261,8 @@ class Order : private Names {
   }
 
   void give(const Stmt& s, int w) {
-    const ExprPtr rows = tl::call("ceil_div", {tl::name("M"), tl::name("BM")});
-    const ExprPtr wanted[] = {rows, tl::name("H"), tl::name("B")};
+    const ExprPtr rows = tl::call("ceil_div", {tl::name(sides_.rows), tl::name(sides_.tile)});
+    const ExprPtr wanted[] = {rows, tl::name(sides_.heads), tl::name("B")};
     std::multiset<int> used;
     for (size_t n = 0; n < 3; ++n) {
       const auto of = digits(s.values()[n].expr);
@@ -303,8 +303,8 @@ class Order : private Names {
 }  // namespace
 
 std::string disorder(const tl::Program& program, const std::map<std::string, Term>& sizes,
-                     Vocabulary& vocabulary) {
-  return Order(program, sizes, vocabulary).run();
+                     const Blocks& blocks, Vocabulary& vocabulary) {
+  return Order(program, sizes, blocks, vocabulary).run();
 }
 
 }  // namespace kw::proofs

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "proofs/names.h"
 #include "proofs/solver/terms.h"
 #include "tl/program.h"
 
@@ -17,6 +18,6 @@ namespace kw::proofs {
 
 // Why that is not so, or not seen; "" where it is.
 std::string disorder(const tl::Program& program, const std::map<std::string, Term>& sizes,
-                     Vocabulary& vocabulary);
+                     const Blocks& blocks, Vocabulary& vocabulary);
 
 }  // namespace kw::proofs

@@ -84,9 +84,10 @@ std::string counted_from_the_end(const spec::Form& form, const std::map<std::str
                                  Vocabulary& vocabulary, const Solver& solver) {
   Reads reads(indices, vocabulary, solver);
   std::vector<std::string> inside = extents;
-  inside.push_back(fmt::format("(and (<= 0 i) (< i {}) (<= 0 j) (< j {}))",
-                               indices.at(form.M.name.empty() ? "i" : form.M.name).text,
-                               indices.at(form.N.name.empty() ? "j" : form.N.name).text));
+  const std::string &i = indices.at("i").text, &j = indices.at("j").text;
+  inside.push_back(fmt::format("(and (<= 0 {0}) (< {0} {1}) (<= 0 {2}) (< {2} {3}))", i,
+                               form.M.name.empty() ? i : indices.at(form.M.name).text, j,
+                               form.N.name.empty() ? j : indices.at(form.N.name).text));
   spec::Form copy = form;
   spec::Family::of(form).each_expression(copy, [&](SpecPtr& e, const spec::Extents&) {
     std::vector<std::string> premises = inside;

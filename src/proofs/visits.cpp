@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "proofs/names.h"
+#include "proofs/solver/sexpr.h"
 #include "tl/scope/scope.h"
 #include "tl/traits.h"
 
@@ -18,7 +21,7 @@ using tl::Stmt;
 // Scores in registers, since the product that they came of.
 struct Tile {
   int64_t rows = 0, columns = 0;
-  bool scores = false, used = false;
+  bool scores = false, used = false, again = false;
   bool weights = false;  // its maps have taken the exponential: a 0 leaves an element out
   Term kept = Term::truth(true);
   std::optional<Term> i0, j0;
@@ -27,19 +30,22 @@ struct Tile {
 struct State : Scope {
   std::map<std::string, Tile> tiles;
   std::string block, begin, end;
+  bool first = false;  // of pairs, before their loop
+  bool other = false;  // and none of them is known to be
 };
 
 class Walk : private Names {
  public:
-  Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, bool without_softmax,
-       Vocabulary& vocabulary)
-      : Names(program, sizes, vocabulary), without_softmax_(without_softmax) {}
+  Walk(const tl::Program& program, const std::map<std::string, Term>& sizes, const Blocks& blocks,
+       bool without_softmax, Vocabulary& vocabulary)
+      : Names(program, sizes, blocks, vocabulary), without_softmax_(without_softmax) {}
 
   Visits run() {
     walk_kernel();
     out_.of_all = std::move(of_all_);
     out_.list = std::move(list_);
     out_.extents = std::move(extents_);
+    if (pairs_) out_.last_pair = pairs_->last();
     out_.open = std::move(open_);
     return std::move(out_);
   }
@@ -98,6 +104,8 @@ class Walk : private Names {
       case Op::to_operand:
       case Op::store:
       case Op::store_columns:
+      case Op::store_transposed:
+      case Op::add_diagonals:
         return use(s, tl::base_name(s.src()), false, state);
       case Op::step:
         return declare_step(s);
@@ -130,9 +138,11 @@ class Walk : private Names {
     return inside;
   }
 
-  // Whether a map leaves an element: not where it makes it -inf, or a weight 0 by a choice.
+  // Whether a map leaves an element: not where it makes it -inf, or a weight 0 by a choice, or
+  // multiplies it by another tile's weight that is 0.
   Term kept(const ExprPtr& e, bool weights, const State& state) {
     if (is_minus_infinity(e)) return Term::truth(false);
+    if (sides_.of_keys && e->kind != ExprKind::where) return weight_kept(e, weights, state);
     if (e->kind != ExprKind::where) return Term::truth(true);
     const auto side = [&](const ExprPtr& x) {
       return is_zero(x) && weights ? Term::truth(false) : kept(x, weights, state);
@@ -150,8 +160,17 @@ class Walk : private Names {
     const State inside = with_coordinates(state);
     Tile& of = tile->second;
     of.weights |= without_softmax_ || takes_exponential(s.value());
+    target_ = name;
     const Term k = kept(s.value(), of.weights, inside);
-    tile->second.kept = both(tile->second.kept, k);
+    const bool gradient = sides_.of_keys && has_weights(s.value(), inside);
+    target_.clear();
+    const bool anew = sides_.of_keys && !tl::mentions(s.value(), name);  // what it was is gone
+    of.kept = anew ? k : both(of.kept, k);
+    of.weights |= gradient;
+    if ((anew || gradient) && of.used) {
+      of.used = false;
+      of.again = true;  // a turn's visit was counted
+    }
     if (s.op == Op::map) return;
     const Term i0 = eval(s.i0(), state), j0 = eval(s.j0(), state);
     const auto same = [&](const std::optional<Term>& was, const Term& now) {
@@ -161,6 +180,37 @@ class Walk : private Names {
     same(tile->second.j0, j0);
     tile->second.i0 = i0;
     tile->second.j0 = j0;
+  }
+
+  // A product is 0 where a factor is, a sum where both terms are.
+  Term weight_kept(const ExprPtr& e, bool weights, const State& state) {
+    if (const Tile* other = weights_in(*e, state)) return other->kept;
+    if (is_zero(e)) return Term::truth(!weights);
+    if (!has_weights(e, state)) return Term::truth(true);
+    const bool product = e->text == "*", sum = e->text == "+" || e->text == "-";
+    if (e->kind != ExprKind::binary || (!product && !sum))
+      return Term::unknown(fmt::format("where `{}` is 0", tl::print(e)));
+    const auto side = [&](const ExprPtr& x) { return kept(x, weights || sum, state); };
+    const Term a = side(e->args[0]), b = side(e->args[1]);
+    return product ? both(a, b) : either(a, b);
+  }
+
+  // The tile of weights that an expression is an element of, but for the one that a map changes.
+  const Tile* weights_in(const Expr& e, const State& state) const {
+    if (!sides_.of_keys || e.kind != ExprKind::index || e.args[0]->kind != ExprKind::name)
+      return nullptr;
+    const auto tile = state.tiles.find(e.args[0]->text);
+    const bool other = tile != state.tiles.end() && tile->first != target_;
+    return other && tile->second.weights ? &tile->second : nullptr;
+  }
+
+  bool has_weights(const ExprPtr& e, const State& state) const {
+    bool found = false;
+    tl::rewrite(e, [&](const ExprPtr& part) {
+      found |= weights_in(*part, state) != nullptr;
+      return ExprPtr();
+    });
+    return found;
   }
 
   // A product of queries and keys begins a tile of scores; what adds to an accumulator uses
@@ -173,6 +223,7 @@ class Walk : private Names {
     Tile& t = tile->second;
     if (adds && t.scores && !t.used) return;  // a further part of the same scores
     t.scores = true;
+    t.again = sides_.of_keys && (t.used || t.again);  // the same scores once more in this turn
     t.used = false;
     t.weights = false;
     t.kept = Term::truth(true);
@@ -186,16 +237,45 @@ class Walk : private Names {
     Tile& t = found->second;
     t.used = true;
     if (t.kept.sort == Term::open) open(t.kept.text);
-    out_.all.push_back({state.premises, state.block, state.begin, state.end, t.i0, t.j0, t.rows,
-                        t.columns, t.kept, again || under_flag_, s.span});
+    if (state.other) open("a turn before the loop over queries that is not about the last of them");
+    out_.all.push_back({.premises = state.premises,
+                        .block = state.block,
+                        .begin = state.begin,
+                        .end = state.end,
+                        .first = state.first,
+                        .tile = name,
+                        .i0 = t.i0,
+                        .j0 = t.j0,
+                        .rows = t.rows,
+                        .columns = t.columns,
+                        .kept = t.kept,
+                        .again = again || t.again || under_flag_,
+                        .span = s.span});
   }
 
   void call(const Stmt& s, State& state) {
     State inside = state;
     const Stmt* step = enter(s, inside);
     if (!step) return;
+    if (sides_.of_keys && state.block.empty()) {
+      if (!pairs_)
+        return open(fmt::format("`{}` outside of loops over queries", tl::print_head(s)));
+      turn(inside);
+      inside.first = true;
+      inside.other = std::none_of(inside.names.begin(), inside.names.end(), [](const auto& name) {
+        return name.second.term.text == pairs::kFirst;
+      });
+    }
     walk(step->body, inside);
     state.tiles = std::move(inside.tiles);
+  }
+
+  // Of pairs: at this one.
+  void turn(State& state) {
+    state.block = pairs::kPlace;
+    state.begin = fmt::format("(- {} 1)", pairs_->count);
+    state.end = "0";
+    state.premises.push_back(in_range(pairs::kPlace, pairs_->count));
   }
 
   void branch(const Stmt& s, State& state) {
@@ -240,16 +320,27 @@ class Walk : private Names {
     if (begin.sort != Term::integer || end.sort != Term::integer)
       return open(begin.sort == Term::integer ? end.text : begin.text);
     inside.names[name] = {n, {}};
-    inside.premises.push_back(
-        fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
-    inside.block = n.text;
-    inside.begin = begin.text;
-    inside.end = end.text;
+    if (sides_.of_keys) {
+      if (!bind_pairs(n, begin)) return open("the turns of a loop over queries");
+      if (!out_.turns_begin.empty() &&
+          (out_.turns_begin != begin.text || out_.turns_end != end.text))
+        return open("two loops over queries");
+      out_.turns_begin = begin.text;
+      out_.turns_end = end.text;
+      turn(inside);
+    } else {
+      inside.premises.push_back(
+          fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
+      inside.block = n.text;
+      inside.begin = begin.text;
+      inside.end = end.text;
+    }
     walk(s.body, inside);
     state.tiles = std::move(inside.tiles);
   }
 
   const bool without_softmax_;
+  std::string target_;  // of the map that is looked at
   Visits out_;
   bool under_flag_ = false;
 };
@@ -257,8 +348,8 @@ class Walk : private Names {
 }  // namespace
 
 Visits visits_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
-                 bool without_softmax, Vocabulary& vocabulary) {
-  return Walk(program, sizes, without_softmax, vocabulary).run();
+                 const Blocks& blocks, bool without_softmax, Vocabulary& vocabulary) {
+  return Walk(program, sizes, blocks, without_softmax, vocabulary).run();
 }
 
 }  // namespace kw::proofs

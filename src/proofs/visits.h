@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "proofs/names.h"
 #include "proofs/solver/terms.h"
 #include "tl/program.h"
 
@@ -19,6 +20,8 @@ struct Visit {
   std::vector<std::string> premises;  // it is reached under these
   std::string block;                  // the loop's symbol for its key block; "" outside of loops
   std::string begin, end;             // of that loop
+  bool first = false;                 // of pairs: the first turn, which stands before the loop
+  std::string tile;                   // of scores
   std::optional<Term> i0, j0;         // of the tile's first element; none where no map says so
   int64_t rows = 0, columns = 0;
   Term kept;           // of its element at row i and key j
@@ -39,13 +42,17 @@ struct Visits {
   std::vector<Visit> all;
   std::string list;  // the number of the list of key blocks that is read; "": none
   std::map<std::string, std::vector<std::string>> extents;  // of the user's tensors, "": unknown
-  std::vector<std::string> of_all;  // premises of the kernel: the block lies in the output
-  std::string open;                 // why the walk is no picture of the program; "" where it is
+  std::vector<std::string> of_all;     // premises of the kernel: the block lies in the output
+  std::string turns_begin, turns_end;  // of pairs: of the loop behind the first turn
+  std::string last_pair;               // and the number of the last pair
+  std::string open;                    // why the walk is no picture of the program; "" where it is
 };
 
 // `sizes` gives terms for the letters of the program (B, H, G, M, N, D); "i" and "j" are the
 // element's. Without a softmax, scores are weights from the first map on.
+// Where blocks are of keys, rows are keys, i, and columns queries, j; turns are over pairs of a
+// head and a block of queries, whose place is pairs::kPlace.
 Visits visits_of(const tl::Program& program, const std::map<std::string, Term>& sizes,
-                 bool without_softmax, Vocabulary& vocabulary);
+                 const Blocks& blocks, bool without_softmax, Vocabulary& vocabulary);
 
 }  // namespace kw::proofs

@@ -49,12 +49,6 @@ class AttentionBwd : public Attention {
   // Three products more for each element of the scores than the forward pass has.
   int64_t depth(const Form&, const std::map<std::string, int64_t>&) const override { return 2; }
 
-  proofs::Report indices(const tl::Program&, const Form&, const proofs::Solver&) const override {
-    proofs::Report none;
-    none.not_run = "of gradients nothing is proved";
-    return none;
-  }
-
   std::optional<Counterexample> coverage(const Form&, const Problem&, const Case&,
                                          const exec::Outcome&, int&) const override {
     return std::nullopt;

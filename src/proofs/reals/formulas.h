@@ -14,6 +14,7 @@ namespace kw::proofs {
 // What the specification's formulas are made of.
 struct Degrees {
   int score = 1, output = 1;  // degrees in scores, data and integers
+  int gradient = 1;           // of the gradient of a score, or of what it gives to others
   struct Has {
     bool functions = false;   // exponentials, logarithms, roots,
     bool logarithms = false;  // among them

@@ -83,6 +83,7 @@ class Reals {
       : program_(program),
         divides_(divides(form)),
         halves_(form.dtype == Dtype::f16),
+        of_gradients_(form.gradients.has_value()),
         softmax_(std::any_of(
             form.terms.begin(), form.terms.end(),
             [](const spec::Term& t) { return t.normaliser == spec::Normaliser::softmax; })),
@@ -108,6 +109,9 @@ class Reals {
     if (s.op == Op::online_max) online_max(s);
     if (s.op == Op::any_exceeds) any_exceeds(s);
     if (s.op == Op::fill && !is_minus_infinity(s.value())) begun_.insert(tl::base_name(s.target()));
+    // Of gradients, by a row's log-sum, of which no weight of the row is more.
+    if (of_gradients_ && (s.op == Op::fill_columns || s.op == Op::add_columns))
+      by_log_sums_.insert(tl::base_name(s.dst()));
     if (s.op == Op::let)
       for (const tl::Item& d : s.names()) lets_[d.name] = d.expr;
     for (const tl::Field& f : s.fields)
@@ -175,10 +179,12 @@ class Reals {
     bool rounded = false;
     tl::walk(program_.body, [&](const Stmt& s) {
       rounded |= s.op == Op::to_operand;
-      if (softmax_ && tl::is(s.op, tl::Family::map) && s.has(tl::Hole::value))
+      if (softmax_ && tl::is(s.op, tl::Family::map) && s.has(tl::Hole::value) &&
+          !by_log_sums_.count(tl::base_name(s.target())))
         exponentials(s.value());
     });
-    if (halves_ && rounded) open("weights in fp16 without a reference, which nothing bounds");
+    if (halves_ && rounded && by_log_sums_.empty())
+      open("weights in fp16 without a reference, which nothing bounds");
   }
 
   void exponentials(const ExprPtr& e) {
@@ -281,11 +287,12 @@ class Reals {
   }
 
   const tl::Program& program_;
-  const bool divides_, halves_, softmax_;
+  const bool divides_, halves_, of_gradients_, softmax_;
   const double slack_;
   std::map<std::string, ExprPtr> lets_;
   std::map<std::string, ExprPtr> of_launch_;  // floats that are arguments; null: the user's
   std::set<std::string> references_, begun_;  // vectors that begin with a number
+  std::set<std::string> by_log_sums_;         // tiles
   std::string why_;
 };
 

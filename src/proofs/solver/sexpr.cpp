@@ -73,4 +73,13 @@ std::string renamed(std::string text, const std::string& from, const std::string
   return text;
 }
 
+bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head) {
+  if (e.parts.empty())
+    return head || is_literal(e.atom) || e.atom == "true" || e.atom == "false" ||
+           names.count(e.atom);
+  for (size_t n = 0; n < e.parts.size(); ++n)
+    if (!mentions_only(e.parts[n], names, n == 0)) return false;
+  return true;
+}
+
 }  // namespace kw::proofs

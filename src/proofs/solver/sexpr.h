@@ -1,5 +1,6 @@
 // Terms as trees: what a solver is given as text, taken apart.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ std::string in_range(const std::string& x, const std::string& end);  // 0 <= x <
 std::vector<std::string> factors_of(const Sexpr& e);                 // of a product of products
 bool is_literal(const std::string& text);                            // a number from 0 on
 
+// Whether numbers and these symbols are all that it is made of.
+bool mentions_only(const Sexpr& e, const std::set<std::string>& names, bool head = false);
 std::string all_of(const std::vector<std::string>& terms);
 // A symbol in a term, by another one.
 std::string renamed(std::string text, const std::string& from, const std::string& to);

@@ -15,20 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Solver& solver() {
-  static Solver one;
-  static const bool found = one.load(Solver::candidates());
-  EXPECT_TRUE(found) << one.why();
-  return one;
-}
-
-Report proved(const Made& made) {
-  Diagnostics d;
-  const auto program = tl::parse(make_source("program.tl", made.text), d);
-  EXPECT_TRUE(program) << render(d);
-  return prove_attention(*program, made.form, solver());
-}
-
 void expect_proved(const Made& made) {
   const Report r = proved(made);
   EXPECT_EQ(r.proved(), int(r.obligations.size())) << print(r);

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include "proofs/proofs.h"
 #include "transfer_form.h"
 
 namespace kw::proofs {
@@ -22,6 +23,20 @@ inline Made made_of(const std::string& lines, const std::string& target = "sm_90
   EXPECT_TRUE(result) << render(d);
   if (result) made.text = tl::print(result->program);
   return made;
+}
+
+inline const Solver& solver() {
+  static Solver one;
+  static const bool found = one.load(Solver::candidates());
+  EXPECT_TRUE(found) << one.why();
+  return one;
+}
+
+inline Report proved(const Made& made) {
+  Diagnostics d;
+  const auto program = tl::parse(make_source("program.tl", made.text), d);
+  EXPECT_TRUE(program) << render(d);
+  return prove_attention(*program, made.form, solver());
 }
 
 // The same program with one text in another's place, once or everywhere.

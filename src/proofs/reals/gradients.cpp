@@ -1,0 +1,213 @@
+#include "proofs/reals/gradients.h"
+
+#include <algorithm>
+
+#include "proofs/reals/walk.h"
+#include "tl/traits.h"
+
+namespace kw::proofs {
+namespace {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Family;
+using tl::Op;
+using tl::Stmt;
+
+constexpr int kOfAdjoints = 8;  // the degree of what a pass writes: adjoints of what changes rows
+
+class Gradients : public RealWalk {
+ public:
+  Gradients(const tl::Program& program, const spec::Form& form,
+            const std::map<std::string, Term>& sizes, Vocabulary& vocabulary)
+      : RealWalk(program, form, sizes, blocks_of_keys(), vocabulary),
+        softmax_(spec::has_softmax(form)) {}
+
+ private:
+  // ---- who is what
+  void role(const Stmt& s) override {
+    RealWalk::role(s);
+    if (s.op == Op::row_sum) sums_.insert(tl::base_name(s.sum()));
+    if (s.op == Op::step || tl::is(s.op, Family::loop))
+      tl::walk(s.body, [&](const Stmt& of) {
+        if (of.op == Op::fill) of_turns_.insert(tl::base_name(of.target()));
+      });
+  }
+
+  // Gradients of the block's keys; an accumulator that a turn fills is the turn's.
+  bool is_handed_on(const std::string& name) const override {
+    return outputs_.count(name) && !of_turns_.count(name);
+  }
+
+  int most_of_rows() const override { return kOfAdjoints; }
+
+  void new_turn(State& state) const override {
+    for (const std::string& name : of_turns_) state.filled.erase(name);
+  }
+
+  // ---- tiles
+  void product(const Stmt& s, State& state) override {
+    const std::string acc = tl::base_name(s.acc()), a = tl::base_name(s.a());
+    if (!tl::adds_product(s.op) || tl::traits(s.op).transposed) {
+      if (weights_.count(a) || is_register(a)) return other(s);
+      Scores& scores = state.scores[acc];
+      if (!tl::adds_product(s.op)) scores = {.here = true};
+      if (!scores.here || scores.weights || !state.turn) return other(s);
+      of_tiles_[acc] = 1;
+      return formulas_.forget(acc);
+    }
+    if (!state.filled.count(acc) || state.finished.count(acc) || is_register(a)) return other(s);
+    if (is_handed_on(acc) && !state.turn) other(s);
+  }
+
+  bool is_register(const std::string& name) const {
+    return scores_.count(name) || outputs_.count(name);
+  }
+
+  void map(const Stmt& s, State& state) override {
+    if (s.op == Op::to_operand) return used(s, state);
+    const std::string name = tl::base_name(s.target());
+    if (s.op == Op::fill) return fill(s, name, state);
+    if (s.op == Op::map_rows) return map_rows(s, name, state);
+    if (s.op != Op::map && s.op != Op::map_at && s.op != Op::map_real) return other(s);
+    if (scores_.count(name)) return map_scores(s, name, state);
+    // Behind the loop, or of what a turn adds in memory: numbers alone.
+    if (!outputs_.count(name) || !state.filled.count(name) || (is_handed_on(name) && state.turn) ||
+        degree(s.value(), state) > 1 || of_data(s.value(), 0) > 2 || is_detour(s.value(), state))
+      return other(s);
+    formulas_.set(name, s.value(), state.sometimes);
+    gain_behind_ += constants_.gain(s.value());
+    if (gain_behind_ > most_gain_) return other(s);
+    if (is_handed_on(name)) state.finished.insert(name);
+  }
+
+  void fill(const Stmt& s, const std::string& name, State& state) {
+    if (!is_zero_fill(s)) return other(s);
+    if (scores_.count(name)) {
+      state.scores[name] = {.here = true};
+      of_tiles_[name] = 1;
+      return formulas_.forget(name);
+    }
+    const bool known = sums_.count(name) || outputs_.count(name);
+    if (!known || (is_handed_on(name) && (state.turn || state.sometimes))) return other(s);
+    state.filled.insert(name);
+    state.finished.erase(name);
+    formulas_.forget(name);
+  }
+
+  // exp2(...) of scores with their log-sum: from there on the tile is one of weights.
+  void map_scores(const Stmt& s, const std::string& name, State& state) {
+    Scores& scores = state.scores[name];
+    if (!scores.here || degree(s.value(), state) > 0) return other(s);
+    const ExprPtr& e = s.value();
+    const bool weights =
+        softmax_ && !scores.weights && e->kind == ExprKind::call && e->text == "exp2";
+    if (weights && !scores.with_row) return other(s);
+    const ExprPtr& formula = weights ? e->args[0] : e;
+    if (!tl::mentions(e, name)) scores.gain = 0;
+    scores.gain += constants_.gain(formula);
+    const int degree = of_data(formula, 0);
+    if (scores.gain > most_gain_ || degree > specified_.gradient ||
+        is_detour_of(formula, name, state))
+      return other(s);
+    if (weights) {
+      scores.weights = true;
+      scores.gain = 0;
+      of_tiles_[name] = 0;
+      return formulas_.forget(name);
+    }
+    of_tiles_[name] = state.sometimes ? std::max(degree, of_tiles_[name]) : degree;
+    formulas_.set(name, e, state.sometimes);
+  }
+
+  // What is added to a score that was rounded loses no more by rounding than the score has, also
+  // where both are multiplied by one number: s * scale_log2 + bias * log2e.
+  bool is_detour_of(const ExprPtr& e, const std::string& tile, const State& state) {
+    const bool sum = e->kind == ExprKind::binary && (e->text == "+" || e->text == "-");
+    if (sum && tl::mentions(e->args[0], tile) && !tl::mentions(e->args[1], tile))
+      return is_detour_of(e->args[0], tile, state) || is_detour(e->args[1], state);
+    return is_detour(e, state);
+  }
+
+  void used(const Stmt& s, State& state) {
+    const std::string name = tl::base_name(s.src());
+    if (!scores_.count(name) || !state.scores[name].here) other(s);
+  }
+
+  // ---- vectors
+  void rows(const Stmt& s, State& state) override {
+    for (const tl::Item& d : s.names()) {
+      if (!d.expr) continue;
+      if (degree(d.expr, state) > 0 || is_detour(d.expr, state)) return other(s);
+      remember(d.name, d.expr);
+      formulas_.set(d.name, d.expr);
+      state.locals[d.name].body = state.body;
+    }
+  }
+
+  void map_rows(const Stmt& s, const std::string& name, State& state) {
+    const auto local = state.locals.find(name);
+    if (local == state.locals.end() || local->second.body != state.body ||
+        degree(s.value(), state) > 0 || of_data(s.value(), 1) > specified_.gradient ||
+        is_detour(s.value(), state))
+      return other(s);
+    remember(name, s.value());
+    formulas_.set(name, s.value(), state.sometimes);
+  }
+
+  // Sums over the keys of a turn are the turn's.
+  void reduce(const Stmt& s, State& state) override {
+    if (s.op != Op::row_sum) return other(s);
+    const std::string sum = tl::base_name(s.sum()), of = tl::base_name(s.src());
+    if (!of_turns_.count(sum) || !state.filled.count(sum) || !state.scores[of].here) other(s);
+  }
+
+  void move(const Stmt& s, State& state) override {
+    if (s.op == Op::load || s.op == Op::upcast) return;
+    if (s.op == Op::fill_columns || s.op == Op::add_columns || s.op == Op::scale_columns) {
+      const std::string name = tl::base_name(s.dst());
+      if (!scores_.count(name)) return other(s);
+      Scores& scores = state.scores[name];
+      if (s.op == Op::fill_columns) scores = {.here = true};
+      if (!scores.here || scores.weights != (s.op == Op::scale_columns && scores.weights))
+        return other(s);
+      scores.with_row |= s.op != Op::scale_columns;
+      if (s.op == Op::fill_columns) of_tiles_[name] = 1;
+      const ExprPtr row = tl::name(tl::base_name(s.src()));
+      if (s.op == Op::fill_columns) return formulas_.set(name, row);
+      const char* op = s.op == Op::add_columns ? "+" : "*";
+      return formulas_.set(name, tl::binary(op, s.dst(), row), state.sometimes);
+    }
+    const std::string of = tl::base_name(s.src());
+    const bool stored = s.op == Op::store || s.op == Op::store_transposed;
+    if (!stored || (is_handed_on(of) && state.turn) ||
+        (scores_.count(of) && !state.scores[of].here))
+      other(s);
+  }
+
+  void result(const Stmt& s, State& state) override {
+    const std::string of = tl::base_name(s.src());
+    if ((is_handed_on(of) && state.turn) || (scores_.count(of) && !state.scores[of].here) ||
+        (sums_.count(of) && !state.filled.count(of)))
+      other(s);
+  }
+
+  int degree(const ExprPtr& e, const State& state) const override {
+    if (e->kind == ExprKind::name || e->kind == ExprKind::index)
+      return is_handed_on(tl::base_name(e)) ? 1 : 0;
+    return combined(e, [&](const ExprPtr& a) { return degree(a, state); });
+  }
+
+  const bool softmax_;
+  std::set<std::string> sums_, of_turns_;
+};
+
+}  // namespace
+
+std::string another_form_of_gradients(const tl::Program& program, const spec::Form& form,
+                                      const std::map<std::string, Term>& sizes,
+                                      Vocabulary& vocabulary) {
+  return Gradients(program, form, sizes, vocabulary).run();
+}
+
+}  // namespace kw::proofs

@@ -1,0 +1,299 @@
+#include "proofs/reals/walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tl/scope/functions.h"
+#include "tl/scope/scope.h"
+#include "tl/traits.h"
+
+namespace kw::proofs {
+
+using tl::ExprKind;
+using tl::ExprPtr;
+using tl::Family;
+using tl::Op;
+using tl::Stmt;
+
+namespace {
+
+constexpr double kGainOfRows =
+    80;  // binades that the constants of one value which a pass writes may come to
+
+}  // namespace
+
+std::string RealWalk::run() {
+  State state;
+  static_cast<Scope&>(state) = module();
+  for (const Stmt& s : program_.body)
+    if (s.op == Op::param)
+      for (const tl::Item& d : s.names()) formulas_.let(d.name, d.expr);
+  const Stmt* kernel = program_.kernel();
+  if (!kernel) return "the program has no kernel";
+  for (const Stmt& s : program_.body)
+    for (const Stmt& a : s.body)
+      if (a.op == Op::arg_f32)
+        for (const tl::Item& d : a.names())
+          if (d.expr) of_launch(d.name, d.expr);
+  tl::walk(kernel->body, [&](const Stmt& s) { role(s); });
+  roles_known();
+  for (const Stmt& s : program_.body)
+    if (s.op == Op::rows) pass(s);
+  walk(kernel->body, state);
+  return open_;
+}
+
+// ---- who is what
+void RealWalk::role(const Stmt& s) {
+  if (s.op == Op::flag) declare_flags(s);
+  if (tl::is(s.op, Family::contract)) {
+    const bool begins = !tl::adds_product(s.op) || tl::traits(s.op).transposed;
+    (begins ? scores_ : outputs_).insert(tl::base_name(s.acc()));
+  }
+  if (s.op == Op::to_operand) weights_.insert(tl::base_name(s.dst()));
+}
+
+// ---- statements
+void RealWalk::walk(const std::vector<Stmt>& body, State& state) {
+  for (const Stmt& s : body)
+    if (open_.empty()) statement(s, state);
+}
+
+void RealWalk::other(const Stmt& s) { open(fmt::format("`{}`", tl::print_head(s))); }
+
+void RealWalk::statement(const Stmt& s, State& state) {
+  const Family family = tl::traits(s.op).family;
+  switch (family) {
+    case Family::role:
+      if (s.op == Op::warpgroup || s.op == Op::thread) return producer(s);
+      if (s.op == Op::warpgroups) bind_role(s.me(), state);
+      return walk(s.body, state);
+    case Family::tiles:
+      return s.body.empty() ? void() : block(s, state);
+    case Family::loop:
+      return loop(s, state);
+    case Family::branch:
+      return s.op == Op::step   ? declare_step(s)
+             : s.op == Op::call ? call(s, state)
+             : s.op == Op::if_  ? branch(s, state)
+                                : void();
+    case Family::value:
+      return value(s, state);
+    case Family::registers:
+      return s.op == Op::row || s.op == Op::lane_sum ? rows(s, state) : void();
+    case Family::contract:
+      return product(s, state);
+    case Family::map:
+      return map(s, state);
+    case Family::reduce:
+      return reduce(s, state);
+    case Family::gather:
+      return gather(s, state);
+    case Family::move:
+      return move(s, state);
+    case Family::result:
+      return result(s, state);
+    default:
+      return;
+  }
+}
+
+void RealWalk::producer(const Stmt& of) {  // what loads tiles computes nothing
+  tl::walk(of.body, [&](const Stmt& s) {
+    const Family f = tl::traits(s.op).family;
+    if (f == Family::map || f == Family::reduce || f == Family::contract || f == Family::gather)
+      other(s);
+  });
+}
+
+void RealWalk::value(const Stmt& s, State& state) {
+  if (s.op == Op::let) {
+    for (const tl::Item& d : s.names())
+      if (degree(d.expr, state) > 0) return other(s);
+    for (const tl::Item& d : s.names()) {
+      if (is_detour(d.expr, state)) return other(s);
+      define(d.name, d.expr);
+      // An integer counts once, whatever it is computed of.
+      if (eval(d.expr, state).sort == Term::integer)
+        degrees_[d.name] = std::min(1, degrees_[d.name]);
+    }
+    return let(s, state);
+  }
+  if (s.op == Op::var)
+    for (const tl::Item& d : s.names()) state.names[d.name] = {vocabulary_.fresh(d.name), {}};
+}
+
+// A pass over rows before the kernel: what it writes has a low degree in what it reads.
+void RealWalk::pass(const Stmt& of) {
+  tl::walk(of.body, [&](const Stmt& s) {
+    const ExprPtr what = value_of_row(s);
+    if (s.op == Op::let)
+      for (const tl::Item& d : s.names()) {
+        if (cancels(d.expr)) return other(s);
+        define(d.name, d.expr);
+      }
+    if (what && (s.op == Op::sum || s.op == Op::dot_row))
+      for (const tl::Item& d : s.names()) remember(d.name, what);
+    if (what &&
+        (of_data(what, 1) > most_of_rows() || constants_.gain(what) > kGainOfRows || cancels(what)))
+      other(s);
+  });
+}
+
+void RealWalk::gather(const Stmt& s, State& state) {
+  const std::string name = tl::base_name(s.target());
+  if (is_handed_on(name) || scores_.count(name) || degree(s.value(), state) > 0 ||
+      is_detour(s.value(), state))
+    other(s);
+  remember(name, s.value());
+  formulas_.set(name, s.value());
+  Scope inside = state;
+  bind_element(inside);
+  state.names[name] = {eval(s.value(), inside), {}};
+}
+
+// A scale is made of D: of numbers of the launch one is free.
+void RealWalk::of_launch(const std::string& name, const ExprPtr& e) {
+  if (cancels(e)) open(fmt::format("`{} = {}`", name, tl::print(e)));
+  remember(name, e);
+  formulas_.of_launch(name, e);
+  degrees_[name] = std::max(0, degrees_[name] - 1);
+}
+
+// A number that a name stands for from here on.
+void RealWalk::define(const std::string& name, const ExprPtr& e) {
+  remember(name, e);
+  formulas_.let(name, e);
+}
+
+void RealWalk::remember(const std::string& name, const ExprPtr& e) {
+  constants_.remember(name, e);
+  degrees_[name] = of_data(e, 1);
+}
+
+// ---- blocks, turns, branches
+void RealWalk::block(const Stmt& s, const State& state) {
+  State inside = state;
+  bind_block(s, inside);
+  inside.filled.clear();
+  inside.body = ++bodies_;
+  walk(s.body, inside);
+}
+
+RealWalk::State RealWalk::turn_of(const State& state, bool keeps_scores) {
+  State inside = state;
+  inside.turn = true;
+  inside.body = ++bodies_;
+  if (keeps_scores) return inside;
+  for (auto& [name, scores] : inside.scores) scores = {};
+  new_turn(inside);
+  return inside;
+}
+
+void RealWalk::loop(const Stmt& s, State& state) {
+  const std::string& name = s.items(tl::Hole::index)[0].name;
+  if (sides_.of_keys && s.op == Op::range) {  // over what all warpgroups have made in this turn
+    state.names[name] = {vocabulary_.fresh(name), {}};
+    return walk(s.body, state);
+  }
+  State inside = turn_of(state, false);
+  inside.names[name] = {vocabulary_.fresh(name), {}};
+  walk(s.body, inside);
+  for (auto& [tile, scores] : state.scores) scores = {};
+}
+
+void RealWalk::call(const Stmt& s, State& state) {
+  State inside = turn_of(state, true);
+  const Stmt* step = enter(s, inside);
+  if (!step) return;
+  walk(step->body, inside);
+  state.scores = std::move(inside.scores);
+}
+
+void RealWalk::branch(const Stmt& s, State& state) {
+  const ExprPtr& e = s.condition();
+  if (!possible(e, state)) return;
+  if (!on_flag(e) && eval(e, state).is("true")) return walk(s.body, state);
+  if (degree(e, state) > 0) return other(s);
+  State inside = state;
+  if (is_of_agents(eval(e, state))) return walk(s.body, inside);
+  inside.sometimes = true;
+  formulas_.enter(e);
+  walk(s.body, inside);
+  formulas_.leave();
+  for (auto& [name, scores] : state.scores) merge(scores, inside.scores[name], e, state);
+  state.finished.insert(inside.finished.begin(), inside.finished.end());
+  for (auto& [name, local] : state.locals) {
+    const Local& then = inside.locals.at(name);
+    local.degree = std::max(local.degree, then.degree);
+    local.sum &= then.sum;
+    if (!local.scaled != !then.scaled) local = {.body = local.body, .degree = kTooHigh};
+  }
+}
+
+void RealWalk::merge(Scores& scores, const Scores& then, const ExprPtr&, const State&) {
+  scores.here &= then.here;
+  scores.gain = std::max(scores.gain, then.gain);
+  scores.degree = std::max(scores.degree, then.degree);
+  scores.weights &= then.weights;
+  scores.with_row &= then.with_row;
+}
+
+bool RealWalk::is_zero_fill(const Stmt& s) const { return s.op == Op::fill && is_zero(s.value()); }
+
+// ---- formulas
+int RealWalk::of_data(const ExprPtr& e, int scores) const {
+  if (e->kind == ExprKind::real || e->kind == ExprKind::integer) return 0;
+  const std::string name = tl::base_name(e);
+  if (e->kind == ExprKind::name || e->kind == ExprKind::index) {
+    if (const auto tile = of_tiles_.find(name); tile != of_tiles_.end()) return tile->second;
+    if (scores_.count(name)) return scores;
+    if (outputs_.count(name)) return 1;
+    if (const auto known = degrees_.find(name); known != degrees_.end()) return known->second;
+    return is_handed_on(name) || rows_.count(name) || tl::find_constant(name) ? 0 : 1;
+  }
+  if (e->kind == ExprKind::field) return 1;
+  if (e->kind == ExprKind::where)
+    return std::max(of_data(e->args[1], scores), of_data(e->args[2], scores));
+  return combined(e, [&](const ExprPtr& a) { return of_data(a, scores); });
+}
+
+bool RealWalk::is_detour(const ExprPtr& e, const State& state, const Degrees::Has& has) {
+  Scope inside = state;
+  bind_element(inside);
+  if (eval(e, inside).sort == Term::real && cancels(e)) return true;
+  return is_detour(e, inside, state, has);
+}
+
+// An integer as a number of reals, and its negative.
+bool RealWalk::is_whole(const ExprPtr& e, const Scope& inside) {
+  if (e->kind == ExprKind::unary && e->text == "-") return is_whole(e->args[0], inside);
+  return e->kind == ExprKind::call && e->text == "f32" &&
+         eval(e->args[0], inside).sort == Term::integer;
+}
+
+bool RealWalk::is_detour(const ExprPtr& e, const Scope& inside, const State& state,
+                         const Degrees::Has& has) {
+  static const std::set<std::string> comparisons = {"<", "<=", ">", ">=", "==", "!="},
+                                     functions = {"exp2", "tanh", "rsqrt"},
+                                     orders = {"max", "min", "abs"};
+  const auto is_real = [&](const ExprPtr& a) {
+    return eval(a, inside).sort == Term::real && !is_whole(a, inside);
+  };
+  const bool of_reals = std::any_of(e->args.begin(), e->args.end(), is_real);
+  if (e->kind == ExprKind::call && of_reals) {
+    if (orders.count(e->text) && !has.orders) return true;
+    if (functions.count(e->text) && !has.functions) return true;
+    // Behind the loops there is the logarithm of the sum.
+    if (e->text == "log2" && !has.logarithms && degree(e->args[0], state) == 0) return true;
+  }
+  if (e->kind == ExprKind::binary && comparisons.count(e->text) && of_reals && !has.orders &&
+      !is_question(e, state))
+    return true;
+  const size_t first = e->kind == ExprKind::index ? e->args.size() : 0;
+  return std::any_of(e->args.begin() + std::ptrdiff_t(first), e->args.end(),
+                     [&](const ExprPtr& a) { return is_detour(a, inside, state, has); });
+}
+
+}  // namespace kw::proofs

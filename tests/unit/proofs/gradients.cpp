@@ -1,0 +1,129 @@
+// The obligations of attention's gradients: what the rules make is proved, and a wrong token is
+// found at its place, or left open with its reason.
+#include <gtest/gtest.h>
+
+#include "in_clone.h"
+#include "made.h"
+#include "proofs/proofs.h"
+
+namespace kw::proofs {
+namespace {
+
+const char* const kOfFull = "score s * 0.125\ngradients\n";
+const std::string kOfCausal = std::string(kCausal) + "gradients\n";
+const char* const kOfWindow = "score s * 0.125\nkeep j <= i and i - j < 1024\ngradients\n";
+const char* const kOfDocuments =
+    "argument document i32[B, N]\nscore s\n"
+    "keep document[b, i] == document[b, j] and j <= i\nqueries N\ngradients\n";
+
+// What is not proved, each as "what: where or why".
+std::string left(const Made& made) {
+  std::string out;
+  for (const Obligation& o : proved(made).obligations)
+    if (o.answer != Answer::proved)
+      out += (out.empty() ? "" : "; ") + o.what + ": " + o.message + o.why;
+  return out;
+}
+
+void expect_left(const Made& made, const std::string& what, const std::string& where) {
+  const std::string said = left(made);
+  EXPECT_NE(said.find(what), std::string::npos) << said;
+  EXPECT_NE(said.find(where), std::string::npos) << said;
+}
+
+TEST(Gradients, of_programs_that_the_rules_made_are_proved) {
+  for (const char* target : {"sm_90a", "sm_80"})
+    for (const std::string& form :
+         {std::string(kOfFull), kOfCausal, std::string(kOfWindow), std::string(kOfDocuments),
+          std::string("score tanh(s * 0.02) * 50.0\ngradients\n"),
+          std::string("argument slopes f32[H]\nscore s * 0.125 + slopes[h] * f32(j - i)\n"
+                      "keep j <= i\ngradients\n"),
+          std::string("normaliser none\nscore sigmoid(s * 0.125)\nkeep j <= i\ngradients\n"),
+          std::string("score s * 0.125\nkeep j <= i + N - M\ngradients\n")}) {
+      SCOPED_TRACE(std::string(target) + "\n" + form);
+      EXPECT_EQ(left(made_of(form, target)), "");
+    }
+}
+
+TEST(Gradients, at_wide_heads_are_proved) {
+  for (const char* width : {"head_dim 256\n", "head_dim 96\n"})
+    EXPECT_EQ(left(made_of(std::string(kCausal) + width + "gradients\n")), "") << width;
+}
+
+// The row and the key of what is refuted are the user's: i a query's, j a key's.
+TEST(Gradients, of_a_mask_that_is_wrong_from_one_size_on_are_refuted_there) {
+  const Made made = made_of(kOfCausal);
+  expect_left(
+      with(made, "where(i <= j and i < N", "where(i <= j + where(N > 4096, 1, 0) and i < N"),
+      "what this visit keeps", "the program keeps it: true, the specification keeps it: false");
+  expect_left(with(made, "where(i <= j and i < N", "where(i <= j and i < max(N, 5000)"),
+              "what this visit keeps", "the program keeps it: true");
+  expect_left(with(made, "if (c.n + 1) * BN > N or", "if ((c.n + 1) * BN > N and N < 5000) or"),
+              "what this visit keeps", "the program keeps it: true");
+}
+
+TEST(Gradients, of_queries_that_are_left_out_or_that_are_none_are_refuted) {
+  const Made made = made_of(kOfCausal);
+  expect_left(
+      with(made, "max(1, ceil_div(M, BM) - first)", "max(1, min(ceil_div(M, BM) - first, 1000))"),
+      "visited once", "visits of it: 0");
+  expect_left(with(made, "max(0, c.n * BN) // BM", "max(0, (c.n + 1) * BN) // BM"), "visited once",
+              "visits of it: 0");
+  expect_left(with(made, "max(1, ceil_div(M, BM) - first)", "max(1, ceil_div(M, BM) - first + 1)"),
+              "queries that there are", "");
+  expect_left(with(made, "for t, x in range_down_rolled(group * queries.count - 2, 0):",
+                   "for t, x in range_down_rolled(group * queries.count - 2, 1):"),
+              "visited once", "all pairs of a head and a block of queries");
+  expect_left(with(made, "advance(group * queries.count - 1, true)", "advance(0, true)"),
+              "key blocks", "outside of loops over queries");
+  expect_left(with(made, "advance(group * queries.count - 1, true)",
+                   "advance(group * queries.count - 2, true)"),
+              "key blocks", "not about the last of them");
+}
+
+TEST(Gradients, of_numbers_of_heads_rows_and_blocks_are_the_specifications) {
+  const Made made = made_of(kOfCausal);
+  const char* const integers = "made of the specification's integers";
+  expect_left(with(made, "let h = c.g * group + x // queries.count",
+                   "let h = where(N > 5000, c.g * group, c.g * group + x // queries.count)"),
+              integers, "h");
+  expect_left(with(made, "-> sum_dq[c.b, h, m * BM, r * DQ]",
+                   "-> sum_dq[c.b, h, where(m > 90, 0, m) * BM, r * DQ]"),
+              integers, "where(m > 90, 0, m) * BM");
+  expect_left(
+      with(made, "tma_load q[c.b, h, m * BM]", "tma_load q[c.b, h, where(m > 90, 0, m) * BM]"),
+      integers, "where(m > 90, 0, m) * BM");
+  expect_left(with(made, "let l = where(r < M, ", "let l = where(r < M and r < 9000, "), integers,
+              "r < 9000");
+  expect_left(with(made, "head % G, head // G", "head % G, head // B"),
+              "each block of the output is computed once", "head // B");
+}
+
+TEST(Gradients, whose_turns_differ_have_another_form) {
+  const Made made = made_of(kOfCausal);
+  const char* const form = "adds to gradients, and hands on nothing else";
+  const std::string p = "map dp[i, j] = dp[i, j] * s[i, j]";
+  expect_left(with(made, p, p + " * 65536.0 * 0.0000152587890625"), form, "65536");
+  expect_left(with(made, "map s[i, j] = exp2(s[i, j] * scale_log2)",
+                   "map s[i, j] = exp2(s[i, j] * scale_log2) * 1.0"),
+              form, "scale_log2) * 1.0");
+  expect_left(with(made, "            to_operand p = s\n",
+                   "            if x == 300:\n                fill dv_r = 0.0\n"
+                   "            to_operand p = s\n"),
+              form, "dv_r");
+  // An exponential that nothing bounds: the log-sum is left out, and put in behind it.
+  expect_left(with(made, "fill_columns s = offset_s[t]", "fill s = 0.0"), form, "exp2");
+}
+
+// A mask by which weights are left out is the gradient's where it is multiplied by them.
+TEST(Gradients, that_are_not_multiplied_by_their_weights_are_refuted) {
+  const Made made = made_of(kOfCausal);
+  const std::string p = "map dp[i, j] = dp[i, j] * ";
+  EXPECT_EQ(left(with(made, p + "s[i, j]", p + "(s[i, j] + 0.0)")), "");
+  expect_left(with(made, p + "s[i, j]", p + "(s[i, j] + 0.001)"), "what this visit keeps",
+              "the program keeps it: true");
+  expect_left(with(made, p + "s[i, j]", p + "tanh(s[i, j])"), "key blocks", "tanh(s[i, j])");
+}
+
+}  // namespace
+}  // namespace kw::proofs
