@@ -40,6 +40,7 @@ class Gradients : public RealWalk {
   }
 
   int most_of_rows() const override { return kOfAdjoints; }
+  double most_gain_of_rows() const override { return 2 * kGainOfRows; }  // a norm's numbers twice
 
   void new_turn(State& state) const override {
     for (const std::string& name : of_turns_) state.filled.erase(name);

@@ -16,13 +16,6 @@ using tl::Family;
 using tl::Op;
 using tl::Stmt;
 
-namespace {
-
-constexpr double kGainOfRows =
-    80;  // binades that the constants of one value which a pass writes may come to
-
-}  // namespace
-
 std::string RealWalk::run() {
   State state;
   static_cast<Scope&>(state) = module();
@@ -135,8 +128,8 @@ void RealWalk::pass(const Stmt& of) {
       }
     if (what && (s.op == Op::sum || s.op == Op::dot_row))
       for (const tl::Item& d : s.names()) remember(d.name, what);
-    if (what &&
-        (of_data(what, 1) > most_of_rows() || constants_.gain(what) > kGainOfRows || cancels(what)))
+    if (what && (of_data(what, 1) > most_of_rows() || constants_.gain(what) > most_gain_of_rows() ||
+                 cancels(what)))
       other(s);
   });
 }

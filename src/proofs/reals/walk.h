@@ -15,7 +15,8 @@ namespace kw::proofs {
 
 // Binades that all constants of a turn add to the specification's, or all behind loops.
 inline constexpr double kGain = 12;
-inline constexpr int kTooHigh = 100;  // the degree of what no formula may have
+inline constexpr double kGainOfRows = 80;  // that those of one value which a pass writes do
+inline constexpr int kTooHigh = 100;       // the degree of what no formula may have
 
 class RealWalk : protected Names {
  public:
@@ -77,6 +78,7 @@ class RealWalk : protected Names {
   virtual void merge(Scores& scores, const Scores& then, const tl::ExprPtr& condition,
                      const State& state);
   virtual int most_of_rows() const = 0;  // the degree of what a pass writes, in what it reads
+  virtual double most_gain_of_rows() const { return kGainOfRows; }
 
   // ---- statements
   void walk(const std::vector<tl::Stmt>& body, State& state);
