@@ -109,6 +109,10 @@ class Family {
   // Every expression but those that operands are read at; every operand.
   virtual void each_expression(Form& form, const EachExpression& visit) const = 0;
   virtual void each_operand(Form& form, const EachOperand& visit) const = 0;
+  // Of gradients: what a score, or what is learned, changes by; and what turns rows round behind
+  // the kernel.
+  virtual std::vector<ExprPtr> derivatives(const Form& /*form*/) const { return {}; }
+  virtual std::vector<RowMap> turned_rows(const Form& /*form*/) const { return {}; }
   // heads_are_alike() of form.h.
   virtual bool heads_are_alike(const Form& form) const = 0;
 

@@ -20,7 +20,8 @@ class Proof {
       : program_(program),
         form_(form),
         solver_(solver),
-        sides_(form.gradients ? blocks_of_keys() : blocks_of_queries()) {}
+        sides_(form.training() == spec::Training::backward ? blocks_of_keys()
+                                                           : blocks_of_queries()) {}
 
   // ---- names
   // The letters of the program, and the names of the form, as terms. In a program i is a row of its

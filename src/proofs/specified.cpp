@@ -72,6 +72,10 @@ Specified integers_of(const spec::Form& form, const std::map<std::string, Term>&
   family.each_expression(copy, [&](spec::ExprPtr& e, const spec::Extents&) {
     if (e) note(e);
   });
+  for (const spec::RowMap& rows : family.turned_rows(form)) {
+    for (const spec::ExprPtr& e : rows.sums) note(e);
+    note(rows.element);
+  }
   family.each_operand(copy, [&](spec::Operand& operand) {
     for (const spec::ExprPtr& e : operand.indices) note(e);
   });

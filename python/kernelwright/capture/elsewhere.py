@@ -28,13 +28,13 @@ from .diagnostic import Problem
 # Of modules and tensors, wherever they are read.
 ATTRIBUTES = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_compiling", "is_dynamo_compiling", "is_exporting",
               "is_tracing", "is_scripting", "is_available", "get_device_name", "get_device_capability", "get_device_properties",
-              "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad",
+              "current_device", "is_grad_enabled", "is_inference_mode_enabled", "is_autocast_enabled", "requires_grad", "needs_input_grad",
               "device_count", "get_num_threads", "get_default_dtype", "set_default_dtype", "initial_seed", "get_rng_state", "memory_allocated",
               "are_deterministic_algorithms_enabled", "get_float32_matmul_precision", "random", "is_leaf", "grad_fn", "_version",
               "is_pinned", "is_inference", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "is_contiguous",
               "stride", "storage_offset", "data_ptr", "untyped_storage", "__class__", "__dict__", "get_default_device",
               "get_device_module", "current_accelerator", "Generator", "is_", "is_not", "_is_alias_of", "_base", "_cdata",
-              "__hash__", "__repr__", "__str__", "__format__", "suppress", "ExitStack"}
+              "__hash__", "__repr__", "__str__", "__format__", "suppress", "ExitStack", "catch_warnings", "showwarning"}
 FUNCTIONS = {"type", "isinstance", "issubclass", "hasattr", "getattr", "id", "hash", "next", "vars",
              "globals", "locals", "dir", "eval", "exec", "open", "input", "__import__"}
 UNDER_ANY_NAME = [*(getattr(builtins, name) for name in FUNCTIONS), operator.is_, operator.is_not, contextlib.suppress, contextlib.ExitStack]

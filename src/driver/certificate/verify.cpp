@@ -27,7 +27,7 @@ std::string first_error(const Diagnostics& diagnostics) {
 bool lacks_a_tool(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics.all())
     for (const char* code : {"driver.python", "spec.no_pytorch", "build.no_nvrtc", "lift.libclang",
-                             "driver.scratch", "build.nvrtc", "spec.run"})
+                             "driver.scratch", "build.nvrtc", "spec.run", "spec.limit"})
       if (d.code == code) return true;
   return false;
 }

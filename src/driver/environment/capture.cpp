@@ -130,8 +130,8 @@ void report_failure(const Tools& tools, const std::string& spec, const ProcessRe
            fmt::format("the capture of '{}' {} and was ended", spec,
                        run.timed_out ? fmt::format("ran past {:g} s", capture_limits().seconds)
                                      : "took " + run.exceeded),
-           "what the file does when it is imported, and example_inputs(), are to be small: "
-           "docs/deployment/isolation.md has the limits");
+           "what the file does when it is imported, and example_inputs(), are to be small, or the "
+           "machine has too much else to do: docs/deployment/isolation.md has the limits");
   else if (not_started && last.find("env: ") == 0)
     report(
         "driver.python",

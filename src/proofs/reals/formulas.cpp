@@ -67,12 +67,8 @@ Degrees degrees_of(const spec::Form& form) {
   out.output = std::max(1, degree_of(form.epilogue)) + degree_of(term.factor);
   out.sink = term.sink != nullptr;
   out.gradient = out.score;
-  if (form.gradients) {
-    int slope = degree_of(form.gradients->slope);
-    for (const spec::Gradients::Learned& l : form.gradients->learned)
-      slope = std::max(slope, degree_of(l.slope));
-    out.gradient = std::max(out.score, 1 + slope);
-  }
+  for (const spec::ExprPtr& slope : spec::Family::of(form).derivatives(form))
+    out.gradient = std::max(out.gradient, 1 + degree_of(slope));
   for (const spec::Term& t : form.terms)
     for (const spec::ExprPtr& e : {t.score, t.keep}) look(e, out.scores);
   spec::Form copy = form;

@@ -83,7 +83,7 @@ class Reals {
       : program_(program),
         divides_(divides(form)),
         halves_(form.dtype == Dtype::f16),
-        of_gradients_(form.gradients.has_value()),
+        of_gradients_(form.training() == spec::Training::backward),
         softmax_(std::any_of(
             form.terms.begin(), form.terms.end(),
             [](const spec::Term& t) { return t.normaliser == spec::Normaliser::softmax; })),

@@ -54,7 +54,8 @@ std::string Arguments::new_name(const std::string& user) {
   for (const char c : user)
     if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') name += c;
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "given_" + name;
-  const bool reserved = is_cpp_word(name) || name == "kw" || name == "real";
+  // d is a diagonal's own name in TL.
+  const bool reserved = is_cpp_word(name) || name == "kw" || name == "real" || name == "d";
   const std::string given = name + std::string(spec::kGiven);
   name = reserved ? edit_.fresh({given}) : edit_.fresh({name, given});
   names_[user] = name;

@@ -67,6 +67,19 @@ class AttentionBwd : public Attention {
     }
   }
 
+  std::vector<ExprPtr> derivatives(const Form& form) const override {
+    std::vector<ExprPtr> out = {form.gradients->slope};
+    for (const Gradients::Learned& l : form.gradients->learned) out.push_back(l.slope);
+    return out;
+  }
+
+  std::vector<RowMap> turned_rows(const Form& form) const override {
+    std::vector<RowMap> out;
+    for (const std::optional<RowMap>& map : form.gradients->rows)
+      if (map) out.push_back(*map);
+    return out;
+  }
+
   void complete(const Form& form, Problem& problem) const override {
     attention_bwd::save_forward(form, problem);
   }
