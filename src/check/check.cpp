@@ -19,6 +19,7 @@
 #include "check/turning_points.h"
 #include "check/unseen.h"
 #include "support/threads.h"
+#include "tl/traits.h"
 #include "tl/laws/laws.h"
 
 namespace kw::check {
@@ -222,11 +223,34 @@ std::string_view name(Verdict v) {
 
 namespace {
 
+// The first in the text. Who does what declares nobody's values.
+std::string never_run(const Report& r) {
+  const tl::Stmt* first = nullptr;
+  if (!r.indices || !r.exact.ran) return "";
+  for (const tl::Stmt* s : r.indices->statements)
+    if (!tl::is(s->op, tl::Family::role) && !r.exact.statements.count(s) &&
+        (!first || s->span.begin < first->span.begin))
+      first = s;
+  return first ? fmt::format("`{}`, {}", tl::print_head(*first), first->span.place()) : "";
+}
+
+// A loop may make as many turns as in some kind of block, or repeats itself.
+void bound_loops(const proofs::Report& indices, exec::ScheduleReport& r) {
+  for (const proofs::Bound& b : indices.loops) {
+    const auto turns = r.turns.find(b.loop);
+    const int64_t seen = turns == r.turns.end() ? 0 : turns->second;
+    if (r.repeated.count(b.loop) || (b.most >= 0 && b.most <= seen)) continue;
+    r.longer = fmt::format("`{}`, {}", tl::print_head(*b.loop), b.loop->span.place());
+    return;
+  }
+}
+
 // The orders of the agents; a finding refutes what the values did not.
 void check_orders(const tl::Program& program, const Options& options, Report& report) {
   exec::ScheduleOptions schedules;
   schedules.explore = options.explore_schedules;
   report.schedules = exec::check_schedules(program, schedules);
+  if (report.indices) bound_loops(*report.indices, *report.schedules);
   if (report.verdict != Verdict::holds) return;
   const exec::ScheduleReport& r = *report.schedules;
   if (!r.findings.empty()) {
@@ -260,6 +284,7 @@ Report check(const tl::Program& program, const spec::Capture& capture, const Opt
     if (options.values) check_values(program, capture, options, report);
     if (options.exact && report.verdict == Verdict::holds)
       check_exact(program, capture, options, report);
+    report.never_run = never_run(report);
     if (!options.values && !report.exact.ran && report.verdict == Verdict::holds) {
       report.verdict = Verdict::inconclusive;
       report.diagnostics.error(

@@ -37,6 +37,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "operator/capture/capture.h"
@@ -117,6 +118,7 @@ struct ExactReport {
   // For a program that differs on one of the cases, the probability that no run of it showed it.
   double error_bound = 1;
   std::string opaque;  // which operations some result depends on: "order, root"
+  std::unordered_set<const tl::Stmt*> statements;  // of the kernel that have run, in some case
   double seconds = 0;
 };
 
@@ -137,6 +139,8 @@ struct Report {
   // Numbers that program or specification are written with, and that no case reaches in rows and
   // keys: the verdict is about the sizes and data that ran.
   std::vector<int64_t> unreached;
+  // A statement that some launch may run, and the exact reading did not, and where.
+  std::string never_run;
   // What the integers of the data were in the cases that ran, "chosen 0 to 42".
   std::vector<std::string> integers;
   double worst = 0;  // largest error / allowed over all rows, when it holds

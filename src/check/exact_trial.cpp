@@ -166,6 +166,7 @@ Trial run_exact_trial(const tl::Program& program, const spec::Capture& capture, 
   const auto drawn = draw_case(program, capture.form, c, draw, trial.diagnostics);
   if (!drawn) return trial;
   exec::Outcome run = exec::run(program, drawn->launch);
+  trial.ran = std::move(run.ran);
   unpack(c, spec::value_of(capture.form.M, drawn->named.sizes), run);
   if (!ran(c, capture.form, run, trial)) return trial;
   compare(capture.form, drawn->named, c, run, *drawn->algebra, trial);

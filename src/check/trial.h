@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "check/check.h"
@@ -91,6 +92,7 @@ struct Trial {
   double error_bound = 0;
   uint8_t opaque = 0;
   int draws = 0;  // that agreed
+  std::unordered_set<const tl::Stmt*> ran;  // statements of the kernel, in the exact reading
 };
 
 // Where a failure is; h is a head of the case.

@@ -24,6 +24,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "exec/tiles.h"
@@ -75,6 +76,7 @@ struct Outcome {
   std::vector<Diagnostic> faults;         // empty, or one
   std::vector<Contraction> contractions;  // of tiles whose places are known, as they were executed
   int64_t statements = 0;                 // executed
+  std::unordered_set<const tl::Stmt*> ran;  // which of them, of the kernel
 };
 
 // What an observer sees at a statement: the names visible there.

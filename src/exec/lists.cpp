@@ -55,20 +55,21 @@ Kept kept(Machine& m, const Stmt& s, const ScopePtr& outer, int64_t n, int64_t r
 // The data may be any, and so may the lists (Launch::any_lists): what the orders of the
 // agents are tried with are lists of every shape, whatever the predicate would say of some data.
 // The shape goes with the list's number and length: all blocks full; all partial; some full and
-// the groups' numbers rising, as below a diagonal, or falling; none. Long lists are full but for
-// the end: turns that repeat stand for any number of them.
+// the groups' numbers rising, as below a diagonal, or falling; none. Of long lists a third is full
+// and a third is the last group's alone: turns that repeat stand for any number of them.
 Class class_of_shape(int64_t list, int64_t n, int64_t length, int64_t groups) {
   constexpr int64_t kLong = 16;
   const int64_t shape = length > kLong ? 2 : (list + length + 3) % 5;
   const bool steps = shape == 2 || shape == 3;
   const int64_t whole = shape == 0       ? length
                         : !steps         ? 0
-                        : length > kLong ? length - groups
+                        : length > kLong ? length / 3
                                          : length / 2;
   Class found{n < whole, std::vector<bool>(groups, shape != 4)};
   for (int64_t r = 0; steps && r < groups; ++r) {
     const int64_t share = shape == 2 ? r + 1 : groups - r;
-    found.some[r] = n < whole + (length - whole) * share / groups;
+    const bool last = length > kLong && share == groups, first = length > kLong && share < groups;
+    found.some[r] = last || n < (first ? 2 * whole : whole + (length - whole) * share / groups);
   }
   return found;
 }

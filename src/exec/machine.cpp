@@ -189,6 +189,7 @@ void Machine::step(Agent& a) {
   if (next == Next::blocked) return;
   a.wait = {};
   ++outcome.statements;
+  outcome.ran.insert(&s);
   if (next != Next::again) ++a.frames[depth].at;
   if (observer && next == Next::on && !faults.any()) observer->after(s, AgentView(*this, a, s));
 }

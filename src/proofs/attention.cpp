@@ -52,6 +52,7 @@ class Attention : Proof {
       fits_an_int(all);
       has_its_sign(all);
       integers();
+      loops();
       by_form(kOrder, disorder(program_, sizes_, sides_, vocabulary_));
       by_form(kReals, out_of_range(program_, form_));
       if (sides_.of_keys)
@@ -353,6 +354,28 @@ class Attention : Proof {
         report_.obligations.pop_back();
       }
     by_form(kPlaces, "");
+  }
+
+  // How often a loop may turn, as small a number as is proved: with more turns than somebody has
+  // looked at, it is another program.
+  void loops() {
+    for (const Range& r : uses_.ranges) {
+      int64_t most = -1;
+      for (const int64_t k : {0, 1, 2, 3, 4, 6, 8, 12, 16}) {
+        Question q = question(r.premises, fmt::format("(<= (+ (- {} {}) 1) {})", r.begin, r.end, k));
+        q.premises.insert(q.premises.end(), uses_.of_all.begin(), uses_.of_all.end());
+        if (solver_.ask(q, kEffort / 10).answer != Answer::proved) continue;
+        most = k;
+        break;
+      }
+      const auto known = std::find_if(report_.loops.begin(), report_.loops.end(),
+                                      [&](const Bound& b) { return b.loop == r.loop; });
+      if (known == report_.loops.end())
+        report_.loops.push_back({r.loop, most});
+      else
+        known->most = known->most < 0 || most < 0 ? -1 : std::max(known->most, most);
+    }
+    report_.statements.assign(uses_.reached.begin(), uses_.reached.end());
   }
 
   // A place of a ring is filled and used in the same turn: each loop goes on where the ones before

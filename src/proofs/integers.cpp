@@ -147,6 +147,7 @@ class Walk : private Names {
   }
 
   void statement(const Stmt& s, Scope& scope) {
+    if (kernel_) out_.reached.insert(&s);
     if (tl::is_loop(s.op)) return loop(s, scope);
     if (tl::is(s.op, Family::tiles)) return;  // order.h
     switch (s.op) {
@@ -240,6 +241,7 @@ class Walk : private Names {
                  begin = eval(s.begin(), scope), end = eval(s.end(), scope);
       if (begin.sort != Term::integer || end.sort != Term::integer)
         return open(begin.sort == Term::integer ? end.text : begin.text);
+      out_.ranges.push_back({scope.premises, &s, begin.text, end.text});
       inside.premises.push_back(
           fmt::format("(and (<= {} {}) (<= {} {}))", end.text, n.text, n.text, begin.text));
       indices_.insert(n.text);

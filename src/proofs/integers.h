@@ -68,6 +68,13 @@ struct Choice {
   Formula one, other;
 };
 
+// A loop over blocks, as one agent comes to it.
+struct Range {
+  std::vector<std::string> premises;
+  const tl::Stmt* loop = nullptr;
+  std::string begin, end;
+};
+
 struct Uses {
   std::vector<Use> launched;        // how many blocks each pass over rows has
   std::vector<Use> all;             // each once
@@ -78,6 +85,8 @@ struct Uses {
   std::vector<Step> steps;          // what is computed of integers on the way
   std::vector<Loop> loops;          // whose turns take the next places of rings
   std::vector<Turns> turns;         // of roles with such loops
+  std::vector<Range> ranges;        // all loops down to some block
+  std::set<const tl::Stmt*> reached;  // statements of the kernel
   std::set<std::string> counts;     // terms that bound loops with visits
   std::set<std::string> firsts;     // key blocks that are visited before a loop
   // Which key block stands at place @, where they are not visited one after the other: one symbol

@@ -36,12 +36,21 @@ struct Limit {
 
 std::string print(const Limit& limit);  // "M <= 46340", as TL says it
 
+// A loop of the kernel over blocks, and the most turns that it makes in any launch; -1: nothing
+// bounds them.
+struct Bound {
+  const tl::Stmt* loop = nullptr;
+  int64_t most = -1;
+};
+
 struct Report {
   std::string not_run;  // why nothing was asked
   std::vector<Obligation> obligations;
   std::vector<Limit> limits;
   bool small_data = false;  // integers of the data lie within 2^29, where what is proved is so
   std::optional<Rounding> rounding;
+  std::vector<Bound> loops;                  // each once
+  std::vector<const tl::Stmt*> statements;  // of the kernel, that some launch may run
   std::string solver;  // "Z3 4.8.12"
   double seconds = 0;
 

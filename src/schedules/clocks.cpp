@@ -71,6 +71,12 @@ void Clocks::run(const std::vector<Stream>& streams) {
     if (actors_[a].at < streams[a].size() && (ending || !stays[a])) return deadlock(streams);
 }
 
+std::vector<size_t> Clocks::positions() const {
+  std::vector<size_t> all;
+  for (const ActorState& a : actors_) all.push_back(a.at);
+  return all;
+}
+
 void Clocks::rewind() {
   for (size_t a = 0; a < actors_.size(); ++a)
     if (!stays[a]) actors_[a].at = 0;

@@ -104,6 +104,7 @@ class Clocks {
   std::array<uint64_t, 2> fingerprint(const std::vector<Stream>* streams) const;
   // A new stream for everybody: positions restart.
   void rewind();
+  std::vector<size_t> positions() const;  // of everybody, in its stream
   // Who goes on from where it is at a rewind: an agent that has no blocks, and need not end with
   // them unless this is the end.
   std::vector<char> stays;

@@ -84,6 +84,7 @@ class Closer {
       out_.closed = false;
       no("there are more kinds of blocks than were looked at");
     }
+    if (repeats_) out_.repeated = *repeats_;
     return std::move(out_);
   }
 
@@ -190,23 +191,55 @@ class Closer {
   }
 
   // How many turns of the loop over keys of a long block look like no earlier one, and after how
-  // many they repeat.
+  // many they repeat; and in which loops everybody was meanwhile.
   bool find_turns(Clocks clocks, const Streams& streams) {
     clocks.lap_of = lap_of_;
-    std::vector<Fingerprint> laps;
-    for (;;) {
+    struct Lap {
+      Fingerprint all;
+      std::vector<size_t> at;  // where everybody stands
+    };
+    std::vector<Lap> laps;
+    std::set<const tl::Stmt*> repeated;
+    bool found = false;
+    while (!found || !laps_are_of(streams[lap_of_], laps.back().at[lap_of_], repeated)) {
       clocks.lapped = false;
       clocks.run(streams);
-      if (clocks.finding() || !clocks.lapped) return false;
-      const Fingerprint now = clocks.fingerprint(&streams);
-      const auto before = std::find(laps.begin(), laps.end(), now);
+      if (clocks.finding() || !clocks.lapped) break;
+      const Lap now{clocks.fingerprint(&streams), clocks.positions()};
+      const auto before = std::find_if(laps.begin(), laps.end(),
+                                       [&](const Lap& lap) { return lap.all == now.all; });
       if (before != laps.end()) {
-        out_.turns = std::max(out_.turns, int(laps.size()));
-        out_.period = std::max(out_.period, int(laps.end() - before));
-        return true;
+        if (!found) out_.turns = std::max(out_.turns, int(laps.size()));
+        if (!found) out_.period = std::max(out_.period, int(laps.end() - before));
+        found = true;
+        for (size_t a = 0; a < streams.size(); ++a)
+          if (const tl::Stmt* loop = loop_between(streams[a], before->at[a], now.at[a]))
+            repeated.insert(loop);
       }
       laps.push_back(now);
     }
+    if (!repeats_) repeats_ = repeated;
+    std::erase_if(*repeats_, [&](const tl::Stmt* loop) { return !repeated.count(loop); });
+    return found;
+  }
+
+  // Whether all turns from here on are of these loops.
+  static bool laps_are_of(const Stream& s, size_t from, const std::set<const tl::Stmt*>& loops) {
+    return std::all_of(s.begin() + std::ptrdiff_t(from), s.end(), [&](const Event& e) {
+      return e.kind != Kind::lap || loops.count(e.stmt);
+    });
+  }
+
+  // The loop of which all turns are that an agent has begun between two places; null where there are
+  // several, or none.
+  static const tl::Stmt* loop_between(const Stream& s, size_t from, size_t to) {
+    const tl::Stmt* loop = nullptr;
+    for (size_t n = from; n < to; ++n) {
+      if (s[n].kind != Kind::lap) continue;
+      if (loop && loop != s[n].stmt) return nullptr;
+      loop = s[n].stmt;
+    }
+    return loop;
   }
 
   // A kernel whose block is a whole launch has no sequences, but long blocks.
@@ -264,6 +297,7 @@ class Closer {
   Closure out_;
   std::vector<Script> scripts_;  // of the profiles; then of the longest block
   int lap_of_ = -1;
+  std::optional<std::set<const tl::Stmt*>> repeats_;  // loops, whatever state a block begins in
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ using tl::Stmt;
 
 namespace {
 
-constexpr int kMostBlocks = 12, kManyTiles = 24;
+constexpr int kMostBlocks = 12, kManyTiles = 24, kManyOfLists = 48;
 constexpr size_t kMostProfiles = 40;
 
 // Parameters and toggles, before any launch.
@@ -175,6 +175,18 @@ uint64_t signature(const Walked& walked) {
   return h;
 }
 
+namespace {
+// A loop says at each turn that it turns, and once more where it ends.
+void count_turns(const Walked& walked, std::map<const Stmt*, int64_t>& most) {
+  for (const Stream& stream : walked.streams) {
+    std::map<const Stmt*, int64_t> turns;
+    for (const Event& e : stream)
+      if (e.kind == Kind::lap) ++turns.try_emplace(e.stmt, -1).first->second;
+    for (const auto& [loop, n] : turns) most[loop] = std::max(most[loop], n);
+  }
+}
+}  // namespace
+
 Profiles find_profiles(const tl::Program& program, const std::map<std::string, int64_t>& params,
                        int most_tiles) {
   Profiles found;
@@ -224,6 +236,7 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
         continue;
       }
       distinct.try_emplace(signature(walked), block);
+      count_turns(walked, found.turns);
     }
   };
   for (int tiles = 1; tiles <= most_tiles && !found.fault; ++tiles) {
@@ -240,7 +253,8 @@ Profiles find_profiles(const tl::Program& program, const std::map<std::string, i
     }
   }
   int64_t most = 0;
-  for (const auto& [letter, rows] : units) most = std::max(most, rows * kManyTiles);
+  const int many = program.find(Op::lists) ? kManyOfLists : kManyTiles;
+  for (const auto& [letter, rows] : units) most = std::max(most, rows * many);
   std::map<std::string, int64_t> sizes;
   for (const auto& [letter, rows] : units) sizes[letter] = most;
   found.longest_is_known = largest_in_functions(program) < most;

@@ -98,6 +98,8 @@ class Check {
     report_.period = c.period;
     report_.bounded = c.closed && profiles_.longest_is_known;
     report_.not_closed = c.why_not;
+    report_.repeated = c.repeated;
+    report_.turns = profiles_.turns;
     if (c.finding) found(*c.finding);
   }
 
@@ -193,7 +195,9 @@ std::string print(const ScheduleReport& r) {
                   r.profiles, r.instances.size(), r.events);
   if (r.closed && r.states) text += fmt::format("; all sequences of blocks ({} states)", r.states);
   if (!r.closed && !r.not_closed.empty()) text += fmt::format("; only these: {}", r.not_closed);
-  if (r.period)
+  if (!r.longer.empty())
+    text += fmt::format("; nothing says what more turns of {} do", r.longer);
+  else if (r.period)
     text += fmt::format(", any number of key blocks (period {})", r.period);
   else if (r.bounded)
     text += ", any number of keys (no block visits more key blocks)";

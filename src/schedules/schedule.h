@@ -46,13 +46,17 @@ struct ScheduleReport {
   int period = 0;            // key blocks after which a long block repeats; 0: it was not seen to
   bool bounded = false;      // a block of many more keys does what one of those kinds does
   std::string not_closed;    // why not
+  std::map<const tl::Stmt*, int64_t> turns;  // of each loop, the most in a kind of block
+  std::set<const tl::Stmt*> repeated;        // loops of which more turns are repetitions
+  std::string longer;        // a loop that may make more turns than that, and does not repeat
   int64_t explored = 0;      // states of the exhaustive checker
   bool cut = false;          // it stopped at most_explored
   int64_t queue_states = 0;  // of the counter that hands out blocks, explored over clusters
   double seconds = 0;
 
   bool holds() const { return findings.empty() && unable.empty(); }
-  bool any_length() const { return period > 0 || bounded; }  // whatever the number of key blocks
+  // Whatever the number of key blocks.
+  bool any_length() const { return (period > 0 || bounded) && longer.empty(); }
 };
 
 ScheduleReport check_schedules(const tl::Program& program, const ScheduleOptions& options = {});
