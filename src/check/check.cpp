@@ -19,8 +19,8 @@
 #include "check/turning_points.h"
 #include "check/unseen.h"
 #include "support/threads.h"
-#include "tl/traits.h"
 #include "tl/laws/laws.h"
+#include "tl/traits.h"
 
 namespace kw::check {
 
@@ -175,6 +175,7 @@ void check_values(const tl::Program& program, const spec::Capture& capture, cons
       return;
     }
     ++report.cases;
+    report.ran.insert(t.ran.begin(), t.ran.end());
     report.shapes.push_back(describe(cases[n]));
     report.rows += t.rows;
     report.key_blocks += t.key_blocks;
@@ -228,7 +229,7 @@ std::string never_run(const Report& r) {
   const tl::Stmt* first = nullptr;
   if (!r.indices || !r.exact.ran) return "";
   for (const tl::Stmt* s : r.indices->statements)
-    if (!tl::is(s->op, tl::Family::role) && !r.exact.statements.count(s) &&
+    if (!tl::is(s->op, tl::Family::role) && !r.ran.count(s) &&
         (!first || s->span.begin < first->span.begin))
       first = s;
   return first ? fmt::format("`{}`, {}", tl::print_head(*first), first->span.place()) : "";

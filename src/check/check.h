@@ -118,7 +118,6 @@ struct ExactReport {
   // For a program that differs on one of the cases, the probability that no run of it showed it.
   double error_bound = 1;
   std::string opaque;  // which operations some result depends on: "order, root"
-  std::unordered_set<const tl::Stmt*> statements;  // of the kernel that have run, in some case
   double seconds = 0;
 };
 
@@ -139,7 +138,9 @@ struct Report {
   // Numbers that program or specification are written with, and that no case reaches in rows and
   // keys: the verdict is about the sizes and data that ran.
   std::vector<int64_t> unreached;
-  // A statement that some launch may run, and the exact reading did not, and where.
+  // Statements of the kernel that ran in some case; and one that some launch may run, and none did,
+  // and where.
+  std::unordered_set<const tl::Stmt*> ran;
   std::string never_run;
   // What the integers of the data were in the cases that ran, "chosen 0 to 42".
   std::vector<std::string> integers;

@@ -92,7 +92,7 @@ void check_exact(const tl::Program& program, const spec::Capture& capture, const
     exact.rows += t.rows;
     exact.error_bound = std::max(exact.error_bound, t.error_bound);
     opaque |= t.opaque;
-    exact.statements.insert(t.ran.begin(), t.ran.end());
+    report.ran.insert(t.ran.begin(), t.ran.end());
     if (!t.failure) continue;
     refute(program, capture, options, cases[n], t.draws, std::move(*t.failure), report);
     break;

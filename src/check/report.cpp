@@ -74,8 +74,7 @@ std::string not_proved(const Report& r) {
   if (!r.indices->complete()) return "an obligation is refuted";
   if (!r.exact.ran)
     return r.exact.not_run.empty() ? "the exact reading did not run" : r.exact.not_run;
-  if (!r.never_run.empty())
-    return fmt::format("no case of the exact reading runs {}", r.never_run);
+  if (!r.never_run.empty()) return fmt::format("no case runs {}", r.never_run);
   if (r.unreached.empty()) return "";
   return fmt::format("no case has more rows and keys than {}", fmt::join(r.unreached, ", "));
 }

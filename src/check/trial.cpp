@@ -267,6 +267,7 @@ Trial run_trial(const tl::Program& program, const spec::Capture& capture, const 
   if (!launch) return trial;
   launch->fused = c.fused;
   exec::Outcome run = exec::run(program, *launch);
+  trial.ran = std::move(run.ran);
   unpack(c, spec::value_of(form.M, problem->sizes), run);
   if (!ran(c, form, run, trial)) return trial;
   std::optional<Counterexample> e =

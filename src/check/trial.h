@@ -91,8 +91,8 @@ struct Trial {
   // Of the exact reading: how probable it is that a difference was missed, and what was opaque.
   double error_bound = 0;
   uint8_t opaque = 0;
-  int draws = 0;  // that agreed
-  std::unordered_set<const tl::Stmt*> ran;  // statements of the kernel, in the exact reading
+  int draws = 0;                            // that agreed
+  std::unordered_set<const tl::Stmt*> ran;  // statements of the kernel
 };
 
 // Where a failure is; h is a head of the case.

@@ -61,10 +61,7 @@ Class class_of_shape(int64_t list, int64_t n, int64_t length, int64_t groups) {
   constexpr int64_t kLong = 16;
   const int64_t shape = length > kLong ? 2 : (list + length + 3) % 5;
   const bool steps = shape == 2 || shape == 3;
-  const int64_t whole = shape == 0       ? length
-                        : !steps         ? 0
-                        : length > kLong ? length / 3
-                                         : length / 2;
+  const int64_t whole = shape == 0 ? length : !steps ? 0 : length > kLong ? length / 3 : length / 2;
   Class found{n < whole, std::vector<bool>(groups, shape != 4)};
   for (int64_t r = 0; steps && r < groups; ++r) {
     const int64_t share = shape == 2 ? r + 1 : groups - r;

@@ -22,6 +22,9 @@
 namespace kw::proofs {
 namespace {
 
+// As many turns as the schedules look at (schedules/instances.h), for whom a bound beyond is none.
+constexpr int64_t kMostTurns = 16;
+
 class Attention : Proof {
  public:
   Attention(const tl::Program& program, const spec::Form& form, const Solver& solver)
@@ -360,14 +363,23 @@ class Attention : Proof {
   // looked at, it is another program.
   void loops() {
     for (const Range& r : uses_.ranges) {
-      int64_t most = -1;
-      for (const int64_t k : {0, 1, 2, 3, 4, 6, 8, 12, 16}) {
-        Question q = question(r.premises, fmt::format("(<= (+ (- {} {}) 1) {})", r.begin, r.end, k));
+      const auto is_most = [&](int64_t k) {
+        Question q =
+            question(r.premises, fmt::format("(<= (+ (- {} {}) 1) {})", r.begin, r.end, k));
         q.premises.insert(q.premises.end(), uses_.of_all.begin(), uses_.of_all.end());
-        if (solver_.ask(q, kEffort / 10).answer != Answer::proved) continue;
-        most = k;
-        break;
+        return solver_.ask(q, kEffort / 10).answer == Answer::proved;
+      };
+      int64_t most = kMostTurns + 1, least = 0;
+      while (least < most) {
+        const int64_t k = most > kMostTurns ? kMostTurns : (least + most) / 2;
+        if (is_most(k))
+          most = k;
+        else if (most > kMostTurns)
+          break;
+        else
+          least = k + 1;
       }
+      if (most > kMostTurns) most = -1;
       const auto known = std::find_if(report_.loops.begin(), report_.loops.end(),
                                       [&](const Bound& b) { return b.loop == r.loop; });
       if (known == report_.loops.end())
@@ -375,7 +387,14 @@ class Attention : Proof {
       else
         known->most = known->most < 0 || most < 0 ? -1 : std::max(known->most, most);
     }
-    report_.statements.assign(uses_.reached.begin(), uses_.reached.end());
+    std::set<const tl::Stmt*> never, reached;
+    for (const Bound& b : report_.loops)
+      if (b.most == 0) never.insert(b.loop);
+    for (const auto& [statement, loops] : uses_.reached)
+      if (std::none_of(loops.begin(), loops.end(),
+                       [&](const tl::Stmt* loop) { return never.count(loop) > 0; }))
+        reached.insert(statement);
+    report_.statements.assign(reached.begin(), reached.end());
   }
 
   // A place of a ring is filled and used in the same turn: each loop goes on where the ones before

@@ -147,7 +147,7 @@ class Walk : private Names {
   }
 
   void statement(const Stmt& s, Scope& scope) {
-    if (kernel_) out_.reached.insert(&s);
+    if (kernel_) out_.reached.insert({&s, within_});
     if (tl::is_loop(s.op)) return loop(s, scope);
     if (tl::is(s.op, Family::tiles)) return;  // order.h
     switch (s.op) {
@@ -247,6 +247,9 @@ class Walk : private Names {
       indices_.insert(n.text);
       if (sides_.of_keys && !bind_pairs(n, begin)) return open("the turns of a loop over queries");
       if (s.has(tl::Hole::counter)) turning(s, begin, end, scope);
+      within_.push_back(&s);
+      walk(s.body, inside);
+      return within_.pop_back();
     }
     walk(s.body, inside);
   }
@@ -515,6 +518,7 @@ class Walk : private Names {
 
   std::map<std::string, const Stmt*> accumulators_;
   const std::vector<Stmt>* kernel_ = nullptr;
+  std::vector<const Stmt*> within_;    // loops
   std::optional<TileAt> tile_, rows_;  // of the step that is walked; of its warpgroup
   bool dropped_ = false, weights_ = false, chosen_ = false, real_ = false;
 };

@@ -86,9 +86,10 @@ struct Uses {
   std::vector<Loop> loops;          // whose turns take the next places of rings
   std::vector<Turns> turns;         // of roles with such loops
   std::vector<Range> ranges;        // all loops down to some block
-  std::set<const tl::Stmt*> reached;  // statements of the kernel
-  std::set<std::string> counts;     // terms that bound loops with visits
-  std::set<std::string> firsts;     // key blocks that are visited before a loop
+  // Statements of the kernel, each by the loops that it stands within there.
+  std::set<std::pair<const tl::Stmt*, std::vector<const tl::Stmt*>>> reached;
+  std::set<std::string> counts;  // terms that bound loops with visits
+  std::set<std::string> firsts;  // key blocks that are visited before a loop
   // Which key block stands at place @, where they are not visited one after the other: one symbol
   // more, if the place is plain.
   std::set<std::string> key_blocks;

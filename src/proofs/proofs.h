@@ -49,9 +49,9 @@ struct Report {
   std::vector<Limit> limits;
   bool small_data = false;  // integers of the data lie within 2^29, where what is proved is so
   std::optional<Rounding> rounding;
-  std::vector<Bound> loops;                  // each once
+  std::vector<Bound> loops;                 // each once
   std::vector<const tl::Stmt*> statements;  // of the kernel, that some launch may run
-  std::string solver;  // "Z3 4.8.12"
+  std::string solver;                       // "Z3 4.8.12"
   double seconds = 0;
 
   int proved() const;

@@ -206,11 +206,12 @@ class Closer {
       clocks.run(streams);
       if (clocks.finding() || !clocks.lapped) break;
       const Lap now{clocks.fingerprint(&streams), clocks.positions()};
-      const auto before = std::find_if(laps.begin(), laps.end(),
+      // The latest: two loops may do the same.
+      const auto before = std::find_if(laps.rbegin(), laps.rend(),
                                        [&](const Lap& lap) { return lap.all == now.all; });
-      if (before != laps.end()) {
+      if (before != laps.rend()) {
         if (!found) out_.turns = std::max(out_.turns, int(laps.size()));
-        if (!found) out_.period = std::max(out_.period, int(laps.end() - before));
+        if (!found) out_.period = std::max(out_.period, int(before - laps.rbegin()) + 1);
         found = true;
         for (size_t a = 0; a < streams.size(); ++a)
           if (const tl::Stmt* loop = loop_between(streams[a], before->at[a], now.at[a]))
@@ -225,13 +226,12 @@ class Closer {
 
   // Whether all turns from here on are of these loops.
   static bool laps_are_of(const Stream& s, size_t from, const std::set<const tl::Stmt*>& loops) {
-    return std::all_of(s.begin() + std::ptrdiff_t(from), s.end(), [&](const Event& e) {
-      return e.kind != Kind::lap || loops.count(e.stmt);
-    });
+    return std::all_of(s.begin() + std::ptrdiff_t(from), s.end(),
+                       [&](const Event& e) { return e.kind != Kind::lap || loops.count(e.stmt); });
   }
 
-  // The loop of which all turns are that an agent has begun between two places; null where there are
-  // several, or none.
+  // The loop of which all turns are that an agent has begun between two places; null where there
+  // are several, or none.
   static const tl::Stmt* loop_between(const Stream& s, size_t from, size_t to) {
     const tl::Stmt* loop = nullptr;
     for (size_t n = from; n < to; ++n) {

@@ -2,6 +2,7 @@
 // only which live accesses they know.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "schedules/clocks.h"
 
@@ -58,8 +59,13 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
   for (size_t a = 0; a < actors; ++a) {
     for (size_t r = 0; r < front.size(); ++r)
       hash(last_use_[a][r] < 0 ? ~0ull : uint64_t(front[r] - last_use_[a][r]));
-    for (size_t s = 0; s < edge.size(); ++s)
-      hash(last_touch_[a][s] < 0 ? ~0ull : uint64_t(edge[s] - last_touch_[a][s]));
+    for (size_t s = 0; s < edge.size(); ++s) {
+      // Who skips what others use is further behind at each turn. What it does next is told by its
+      // stream, and where that is from the others' place, below.
+      const int64_t behind = edge[s] - last_touch_[a][s], far = 2 * t_->strands[s].length + 2;
+      const bool skips = streams && (behind > far || behind < -far);
+      hash(last_touch_[a][s] < 0 || skips ? ~0ull : uint64_t(behind));
+    }
   }
   for (size_t r = 0; r < front.size(); ++r) {
     const Ring& ring = t_->rings[r];
@@ -136,6 +142,21 @@ std::array<uint64_t, 2> Clocks::fingerprint(const std::vector<Stream>* streams) 
     const Event& next = stream[me.at];
     hash(reinterpret_cast<uintptr_t>(next.stmt) ^ uint64_t(next.kind));
     hash(uint64_t(next.object) << 20 ^ uint64_t(next.bar) << 8 ^ uint64_t(next.region));
+    // Where it is in the rings and strands that it next comes to, from the others' place.
+    std::set<int> rings, strands;
+    for (size_t n = me.at; n < stream.size() && stream[n].kind != Kind::lap; ++n) {
+      const Event& e = stream[n];
+      const bool of_ring = e.kind == Kind::wait || e.kind == Kind::wait_free ||
+                           e.kind == Kind::arrive || e.kind == Kind::expect;
+      const bool of_strand = e.kind == Kind::fill || e.kind == Kind::read ||
+                             e.kind == Kind::write || e.kind == Kind::operand ||
+                             e.kind == Kind::copy || e.kind == Kind::store;
+      if (e.counter <= 0 || !(of_ring || of_strand)) continue;
+      auto& seen = of_ring ? rings : strands;
+      const auto& places = of_ring ? front : edge;
+      if (size_t(e.object) < places.size() && seen.insert(e.object).second)
+        hash(uint64_t(places[e.object] - e.use));
+    }
   }
   return hash.value();
 }

@@ -25,8 +25,8 @@ struct Profiles {
   std::vector<Block> blocks;
   std::unique_ptr<Walker> walker;
   std::optional<Diagnostic> fault;
-  bool cut = false;               // there are more
-  std::optional<Block> longest;   // of many key blocks, for the period
+  bool cut = false;                          // there are more
+  std::optional<Block> longest;              // of many key blocks, for the period
   std::map<const tl::Stmt*, int64_t> turns;  // of each loop, the most in one of `blocks`
   bool longest_is_known = false;  // all such do what one of `blocks` does: more are not visited
 };

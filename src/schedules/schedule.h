@@ -40,12 +40,12 @@ struct ScheduleReport {
   int agents = 0;
   int64_t events = 0;  // of all instances
   std::vector<std::string> instances;
-  int profiles = 0;          // kinds of blocks
-  int states = 0;            // of the closure, over sequences of blocks
-  bool closed = false;       // all sequences of those kinds of blocks
-  int period = 0;            // key blocks after which a long block repeats; 0: it was not seen to
-  bool bounded = false;      // a block of many more keys does what one of those kinds does
-  std::string not_closed;    // why not
+  int profiles = 0;        // kinds of blocks
+  int states = 0;          // of the closure, over sequences of blocks
+  bool closed = false;     // all sequences of those kinds of blocks
+  int period = 0;          // key blocks after which a long block repeats; 0: it was not seen to
+  bool bounded = false;    // a block of many more keys does what one of those kinds does
+  std::string not_closed;  // why not
   std::map<const tl::Stmt*, int64_t> turns;  // of each loop, the most in a kind of block
   std::set<const tl::Stmt*> repeated;        // loops of which more turns are repetitions
   std::string longer;        // a loop that may make more turns than that, and does not repeat
