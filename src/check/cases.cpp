@@ -14,6 +14,7 @@
 #include <set>
 
 #include "check/family.h"
+#include "check/planted.h"
 
 namespace kw::check {
 
@@ -141,6 +142,8 @@ std::string_view name(Planted what) {
       return "scores and sinks near 100";
     case Planted::spread:
       return "integers all over the positions";
+    case Planted::alike:
+      return "integers of the data all alike";
     case Planted::small:
       return "small numbers";
     case Planted::large:
@@ -201,7 +204,7 @@ void choose_heads(const Form& form, Case& c, bool all) {
 
 // Several key blocks and rows of tiles, ragged ends, more keys than queries and fewer.
 std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& options) {
-  constexpr int64_t kShapes[][3] = {{1, 200, 300}, {2, 65, 129}, {1, 300, 257}};
+  constexpr int64_t kShapes[][3] = {{1, 200, 300}, {1, 300, 257}, {2, 65, 129}};
   std::vector<Case> cases;
   for (const auto& [b, m, n] : kShapes) {
     if (int(cases.size()) >= options.exact_cases) break;
@@ -215,6 +218,9 @@ std::vector<Case> make_exact_cases(const spec::Capture& capture, const Options& 
     choose_heads(capture.form, c, false);
     const bool single = capture.form.M.name.empty() && capture.form.M.constant == 1;
     if (spec::heads_are_alike(capture.form) && !single) keep_ends_of_groups(c);
+    const std::vector<spec::Argument>& arguments = capture.form.arguments;
+    if (cases.size() == 1 && std::any_of(arguments.begin(), arguments.end(), is_data_of_integers))
+      c.planted = Planted::alike;
     cases.push_back(std::move(c));
   }
   return cases;

@@ -224,24 +224,39 @@ std::string_view name(Verdict v) {
 
 namespace {
 
-// The first in the text. Who does what declares nobody's values.
+// Whether it moves or computes something: waits and arrivals are the schedules' to walk.
+bool touches_values(const tl::Stmt& s) {
+  using tl::Family;
+  if (s.op == tl::Op::call) return true;  // of another tile, perhaps
+  for (const Family f : {Family::copy_in, Family::copy_out, Family::move, Family::contract,
+                         Family::map, Family::reduce, Family::gather, Family::result})
+    if (tl::is(s.op, f)) return true;
+  return false;
+}
+
+// The first in the text.
 std::string never_run(const Report& r) {
   const tl::Stmt* first = nullptr;
   if (!r.indices || !r.exact.ran) return "";
   for (const tl::Stmt* s : r.indices->statements)
-    if (!tl::is(s->op, tl::Family::role) && !r.ran.count(s) &&
-        (!first || s->span.begin < first->span.begin))
+    if (touches_values(*s) && !r.ran.count(s) && (!first || s->span.begin < first->span.begin))
       first = s;
   return first ? fmt::format("`{}`, {}", tl::print_head(*first), first->span.place()) : "";
 }
 
-// A loop may make as many turns as in some kind of block, or repeats itself.
-void bound_loops(const proofs::Report& indices, exec::ScheduleReport& r) {
-  for (const proofs::Bound& b : indices.loops) {
-    const auto turns = r.turns.find(b.loop);
-    const int64_t seen = turns == r.turns.end() ? 0 : turns->second;
-    if (r.repeated.count(b.loop) || (b.most >= 0 && b.most <= seen)) continue;
-    r.longer = fmt::format("`{}`, {}", tl::print_head(*b.loop), b.loop->span.place());
+// A loop may make as many turns as in some kind of block, or repeats itself. Where nothing is known
+// of the most, one that nobody has entered may be entered elsewhere.
+void bound_loops(const Report& report, exec::ScheduleReport& r) {
+  std::map<const tl::Stmt*, int64_t> most;
+  for (const auto& [loop, turns] : r.turns) most[loop] = turns > 0 ? turns : -1;
+  if (report.indices)
+    for (const proofs::Bound& b : report.indices->loops) most[b.loop] = b.most;
+  for (const auto& [loop, turns] : most) {
+    const auto seen = r.turns.find(loop);
+    if (r.repeated.count(loop) ||
+        (turns >= 0 && turns <= (seen == r.turns.end() ? 0 : seen->second)))
+      continue;
+    r.longer = fmt::format("`{}`, {}", tl::print_head(*loop), loop->span.place());
     return;
   }
 }
@@ -251,7 +266,7 @@ void check_orders(const tl::Program& program, const Options& options, Report& re
   exec::ScheduleOptions schedules;
   schedules.explore = options.explore_schedules;
   report.schedules = exec::check_schedules(program, schedules);
-  if (report.indices) bound_loops(*report.indices, *report.schedules);
+  bound_loops(report, *report.schedules);
   if (report.verdict != Verdict::holds) return;
   const exec::ScheduleReport& r = *report.schedules;
   if (!r.findings.empty()) {

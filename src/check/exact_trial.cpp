@@ -6,6 +6,7 @@
 
 #include "check/family.h"
 #include "check/packing.h"
+#include "check/planted.h"
 #include "operator/evaluate/exact.h"
 #include "operator/sums.h"
 
@@ -144,7 +145,7 @@ struct Drawn {
 
 std::optional<Drawn> draw_case(const tl::Program& program, const Form& form, const Case& c,
                                int draw, Diagnostics& diagnostics) {
-  std::optional<spec::Problem> problem = spec::make_problem(form, c.sizes, c.draws, diagnostics);
+  std::optional<spec::Problem> problem = problem_of(form, c, diagnostics);
   if (!problem) return std::nullopt;
   Drawn d{spec::named(form, std::move(*problem)),
           std::make_unique<Algebra>(draw % Algebra::kChains, c.draws.seed * 64 + draw),

@@ -15,9 +15,9 @@
 namespace kw::check {
 namespace {
 
-constexpr Planted kAll[] = {Planted::bits,      Planted::zeros,    Planted::equal, Planted::spike,
-                            Planted::tiny,      Planted::below,    Planted::above, Planted::spread,
-                            Planted::far_below, Planted::far_above};
+constexpr Planted kAll[] = {Planted::bits,  Planted::zeros,     Planted::equal,    Planted::spike,
+                            Planted::tiny,  Planted::below,     Planted::above,    Planted::spread,
+                            Planted::alike, Planted::far_below, Planted::far_above};
 
 double planted(Planted what, double drawn, const Random& random, uint64_t n) {
   switch (what) {
@@ -57,6 +57,17 @@ void add_divisors(const spec::ExprPtr& e, std::set<std::string>& out) {
   for (const spec::ExprPtr& a : e->args) add_divisors(a, out);
 }
 
+// Each element of the integers' tensors the greatest of its own: all of one document, no list with
+// a block that needs a mask for it.
+void plant_alike(const spec::Form& form, spec::Problem& problem) {
+  for (const spec::Argument& a : form.arguments) {
+    if (!is_data_of_integers(a)) continue;
+    std::vector<double>& values = problem.tensors.at(a.name).values;
+    if (values.empty()) continue;
+    std::fill(values.begin(), values.end(), *std::max_element(values.begin(), values.end()));
+  }
+}
+
 // Whether the values say anything of the function.
 bool applies(Planted what, const spec::Form& form) {
   switch (what) {
@@ -70,6 +81,8 @@ bool applies(Planted what, const spec::Form& form) {
       return all_softmax(form) && has_drawn_sinks(form);
     case Planted::spread:
       return has_spread(form);
+    case Planted::alike:
+      return std::any_of(form.arguments.begin(), form.arguments.end(), is_data_of_integers);
     case Planted::far_below:
     case Planted::far_above:
       return has_far_arguments(form);
@@ -85,6 +98,7 @@ struct Shape {
 Shape shape_for(Planted what, const spec::Form& form) {
   // More queries than keys: of causal attention, too, some then see keys past the end.
   if (what == Planted::below) return {1, 200, 150};
+  if (what == Planted::alike) return {1, 300, 520};
   if (what != Planted::spread) return {1, 150, 200};
   // Of one query a batch entry has few rows of integers, and many keys are little work.
   const bool single = form.M.name.empty() && form.M.constant == 1;
@@ -102,6 +116,9 @@ bool plant_for_form(const Case& c, const spec::Form& form, spec::Problem& proble
       return true;
     case Planted::spread:
       plant_spread(c.draws.seed, form, problem);
+      return true;
+    case Planted::alike:
+      plant_alike(form, problem);
       return true;
     case Planted::far_below:
     case Planted::far_above:
@@ -152,6 +169,8 @@ bool can_be(const spec::Form& form, const Case& c) {
 }
 
 }  // namespace
+
+bool is_data_of_integers(const spec::Argument& a) { return a.is_tensor && !is_float(a.dtype); }
 
 void add_reads(const spec::ExprPtr& e, std::set<std::string>& out) {
   if (!e) return;

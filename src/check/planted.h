@@ -30,6 +30,9 @@ void add_reads(const spec::ExprPtr& e, std::set<std::string>& out);
 // PyTorch's result is infinite or NaN too, and says nothing.
 std::set<std::string> divisors_of(const spec::Form& form);
 
+// Whether an argument is of integers that a program reads by indices.
+bool is_data_of_integers(const spec::Argument& a);
+
 // A case for each kind of them, or for the quick check two and the one of scores far below 0.
 std::vector<Case> planted_cases(const spec::Capture& capture, const Options& options);
 

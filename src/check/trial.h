@@ -23,6 +23,7 @@ enum class Planted {  // planted.h
   below,
   above,
   spread,
+  alike,
   small,
   large,
   far_below,

@@ -230,14 +230,17 @@ class Closer {
                        [&](const Event& e) { return e.kind != Kind::lap || loops.count(e.stmt); });
   }
 
-  // The loop of which all turns are that an agent has begun between two places; null where there
-  // are several, or none.
+  // The loop in which an agent was at two places and at all between them, of which it has begun a
+  // turn; null where there is none. A step's statements are the same ones in all loops that call
+  // it.
   static const tl::Stmt* loop_between(const Stream& s, size_t from, size_t to) {
-    const tl::Stmt* loop = nullptr;
+    const tl::Stmt *loop = nullptr, *at = nullptr;
+    for (size_t n = 0; n < from; ++n)
+      if (s[n].kind == Kind::lap) at = s[n].stmt;
     for (size_t n = from; n < to; ++n) {
       if (s[n].kind != Kind::lap) continue;
-      if (loop && loop != s[n].stmt) return nullptr;
-      loop = s[n].stmt;
+      if (s[n].stmt != at) return nullptr;
+      loop = at;
     }
     return loop;
   }

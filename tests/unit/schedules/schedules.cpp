@@ -158,6 +158,29 @@ exec::ScheduleReport report_of_window(const char* blocks) {
   return report_of(text, true);
 }
 
+// What more turns of a loop do is known where they repeat; of one that no walk enters it is not.
+TEST(AllSequences, say_which_loops_repeat) {
+  const auto of = [](const std::string& text, const std::string& loop) {
+    const auto program = test::parsed("edited", text);
+    exec::ScheduleOptions options;
+    options.close = true;
+    const exec::ScheduleReport r = exec::check_schedules(*program, options);
+    for (const auto& [s, turns] : r.turns)
+      if (tl::print_head(*s).find(loop) != std::string::npos)
+        return std::pair(turns, r.repeated.count(s) > 0);
+    return std::pair(int64_t(-1), false);
+  };
+  const std::string full = "for n in range_down(min(keys.count, keys.full) - 1, 0):";
+  EXPECT_EQ(of(edited("sm80", full, full), full).second, true);
+  const std::string split = edited(
+      "sm80", full + "\n        advance(n, false)",
+      "for n in range_down(min(keys.count, keys.full) - 1, 420):\n        advance(n, false)\n"
+      "    for n in range_down(min(min(keys.count, keys.full), 420) - 1, 0):\n"
+      "        advance(n, false)");
+  EXPECT_EQ(of(split, "keys.full) - 1, 420)"), std::pair(int64_t(0), false));
+  EXPECT_EQ(of(split, "420) - 1, 0)").second, true);
+}
+
 TEST(AllSequences, are_closed_for_any_length_where_no_block_visits_more_key_blocks) {
   const exec::ScheduleReport r = report_of_window("3");
   EXPECT_EQ(code_of(r), "(none)");
